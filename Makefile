@@ -1,0 +1,56 @@
+# make test | make book | make notebooks | make lint | make lock | make bench | make refs
+# Every target makes the environment it needs, from requirements.txt (hashed), in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+.PHONY: all test book notebooks lint lock bench refs clean
+all: test book
+
+# uv when present, else venv and pip. The project itself goes in last, editable: pip refuses to hash a folder.
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv -q --clear --python $(PYTHON) $(VENV) && \
+	  uv pip sync -q --python $(BIN)/python --require-hashes requirements.txt && \
+	  uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	else \
+	  $(PYTHON) -m venv --clear $(VENV) && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	fi
+	@touch $@
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+book: $(READY)
+	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
+	$(BIN)/python -m pytest tests/site
+
+notebooks: $(READY)
+	$(BIN)/jupyter lab book
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/jupytext --quiet --pipe-fmt py --pipe "ruff check --quiet --ignore E402 --stdin-filename chapter.py -" $$(git ls-files 'book/*.md') >/dev/null
+	$(BIN)/mypy
+
+# Writes requirements.txt anew from requirements.in for every supported Python. Needs uv (pip install uv).
+lock:
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --no-annotate requirements.in -o requirements.txt
+
+bench: $(READY)
+	$(BIN)/python -m tests.bench
+
+# Rewrites what checked cells must print; read the diff before committing it.
+refs: $(READY)
+	$(BIN)/python -m pytest book --update-refs
+
+clean:
+	rm -rf _build $(VENV)

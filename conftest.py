@@ -1,0 +1,180 @@
+"""nbval is the executor of the book: pytest collects the chapters of ``_toc.yml``, runs them and keeps what passed.
+
+Cells tagged ``nbval-check-output`` must print what ``tests/refs/`` says (``--update-refs`` rewrites it). Plain nbval
+would compare nothing here, because text notebooks hold no outputs: the references take their place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from nbval.plugin import IPyNbCell, IPyNbFile, find_metadata_tags
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import execution  # noqa: E402
+
+collect_ignore = ["book/_ext", "_build", "data"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-refs", action="store_true", help="rewrite tests/refs from this run")
+    parser.addoption("--data-dependent", action="store_true", help="only chapters that declare data sets")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.nbval_lax = True  # compare tagged cells only
+    config.option.nbval_current_env = True
+    config.option.nbval_cell_timeout = 300
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix != ".md" or file_path not in execution.pages(ROOT) or not execution.is_chapter(file_path):
+        return None
+    if parent.config.option.data_dependent and not execution.data_sets(file_path):
+        return None
+    return Chapter.from_parent(parent, path=file_path)
+
+
+def reference_path(chapter: Path) -> Path:
+    """File of a chapter's references; one for each source of data if it uses any."""
+    source = execution.data_source(chapter)
+    name = chapter.relative_to(ROOT / "book").with_suffix(f".{source}.json" if source else ".json")
+    return ROOT / "tests" / "refs" / name
+
+
+class Chapter(IPyNbFile):
+    """A chapter: its code cells, and at the end one item that rejects references of cells that are gone."""
+
+    def collect(self) -> Any:
+        self.nb = execution.read(self.path)
+        self.skip_compare += ("text/html", "image/svg+xml")
+        self.reference_path = reference_path(self.path)
+        self.references: dict[str, Any] = {}
+        if self.reference_path.exists():
+            self.references = json.loads(self.reference_path.read_text(encoding="utf8"))
+        self.printed: dict[str, Any] = {}
+        self.stopped_at: int | None = None
+        self.passed: list[ChapterCell] = []
+        code = [cell for cell in self.nb.cells if cell.cell_type == "code"]
+        for number, cell in enumerate(code):
+            options = defaultdict(bool, find_metadata_tags(cell.metadata))
+            yield ChapterCell.from_parent(self, name=f"Cell {number}", cell_num=number, cell=cell, options=options)
+        yield StaleReferences.from_parent(self, name="references")
+
+    def setup(self) -> None:
+        super().setup()
+        execute = self.kernel.kc.execute
+        # With a history, `expr;` stays silent as it does in a notebook; nbval runs without one.
+        self.kernel.kc.execute = lambda *args, **kwargs: execute(*args, **{**kwargs, "store_history": True})
+        self.started = time.monotonic()
+
+    def teardown(self) -> None:
+        super().teardown()
+        if self.config.option.update_refs and self.stopped_at is None:
+            self.reference_path.parent.mkdir(parents=True, exist_ok=True)
+            if self.printed:
+                text = json.dumps(self.printed, indent=1, ensure_ascii=False) + "\n"
+                self.reference_path.write_text(text, encoding="utf8")
+            else:
+                self.reference_path.unlink(missing_ok=True)
+        code = [cell for cell in self.nb.cells if cell.cell_type == "code"]
+        if len(self.passed) == len(code):
+            for item in self.passed:
+                item.cell.outputs = [_valid(output) for output in item.test_outputs or []]
+                item.cell.execution_count = item.cell_num + 1
+            cache = get_cache(str(execution.cache_folder(ROOT)))
+            seconds = time.monotonic() - self.started
+            bundle = CacheBundleIn(self.nb, str(self.path), data={"execution_seconds": seconds})
+            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+
+
+class ChapterCell(IPyNbCell):
+    """A code cell; it fails on an exception, on anything written to stderr, and on a wrong or missing reference."""
+
+    def setup(self) -> None:
+        if self.parent.stopped_at is not None:
+            pytest.skip(f"the chapter stopped at cell {self.parent.stopped_at}")
+
+    def runtest(self) -> None:
+        update = self.config.option.update_refs
+        checked, key = self.options["check"], _key(self.cell)
+        self.cell.outputs, self.cell.execution_count = [], None
+        if checked and not update:
+            reference = self.parent.references.get(key)
+            if reference is not None:
+                self.cell.outputs = [_as_output(entry) for entry in reference["output"]]
+                self.cell.execution_count = 1
+        try:
+            super().runtest()
+        finally:
+            outputs = self.test_outputs or []
+            self.cell.outputs, self.cell.execution_count = [], None
+            if any(output.output_type == "error" for output in outputs) or self.parent.timed_out:
+                self.parent.stopped_at = self.cell_num
+        for output in outputs:
+            if output.output_type == "stream" and output.name == "stderr":
+                self.raise_cell_error("The cell wrote to stderr", output.text)
+        if checked:
+            self.parent.printed[key] = {"cell": _title(self.cell), "output": [_as_text(output) for output in outputs]}
+            if not update and reference is None:
+                self.raise_cell_error(f"No reference in {self.parent.reference_path}: run pytest --update-refs")
+        self.parent.passed.append(self)
+
+
+class StaleReferences(pytest.Item):
+    """Fails when a stored reference belongs to no tagged cell: an edited cell would otherwise go unchecked."""
+
+    def runtest(self) -> None:
+        if self.config.option.update_refs:
+            return
+        tagged = {_key(item.cell) for item in self.session.items if item.parent is self.parent and _tagged(item)}
+        if self.parent.stopped_at is None and (stale := set(self.parent.references) - tagged):
+            titles = [self.parent.references[key]["cell"] for key in sorted(stale)]
+            raise AssertionError(f"stale references in {self.parent.reference_path}: {titles}")
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.relative_to(ROOT)}::references"
+
+
+def _tagged(item: pytest.Item) -> bool:
+    return isinstance(item, ChapterCell) and item.options["check"]
+
+
+def _key(cell: nbformat.NotebookNode) -> str:
+    return hashlib.sha256(cell.source.encode()).hexdigest()[:12]
+
+
+def _title(cell: nbformat.NotebookNode) -> str:
+    return next((line for line in cell.source.splitlines() if line.strip()), "")
+
+
+def _as_text(output: nbformat.NotebookNode) -> dict[str, list[str]]:
+    if output.output_type == "stream":
+        return {output.name: output.text.splitlines()}
+    return {"text/plain": output.data.get("text/plain", "").splitlines()}
+
+
+def _as_output(entry: dict[str, list[str]]) -> nbformat.NotebookNode:
+    ((kind, lines),) = entry.items()
+    text = "\n".join(lines)
+    if kind == "text/plain":
+        return nbformat.v4.new_output("display_data", {"text/plain": text})
+    return nbformat.v4.new_output("stream", name=kind, text=text + "\n")
+
+
+def _valid(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """nbval records the messages of the kernel; the notebook format wants them a little cleaner."""
+    if output.output_type == "execute_result":
+        output.setdefault("execution_count", None)
+    return nbformat.from_dict(output)

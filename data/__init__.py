@@ -1,0 +1,1 @@
+"""Claims, printed tables and stand-in statistics, shipped with the library."""

@@ -1,0 +1,1 @@
+"""Heterogeneous differential privacy and mechanisms: the algorithms behind the book."""

@@ -1,0 +1,152 @@
+r"""Personalised privacy by sampling: the baseline of Jorgensen, Yu and Cormode (2015) on top of ridge regression.
+
+Keep record `i` with probability :math:`(e^{\varepsilon_i}-1)/(e^t-1)` (surely if :math:`\varepsilon_i\ge t`), then run
+a non-personalised `t`-private output perturbation on what was kept. How the size of the sample enters the noise decides
+whether the result is private; see :func:`sampled_ridge`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.losses import QuadraticLoss
+from hdpm_lib.noise import Moments, spherical_laplace
+from hdpm_lib.ridge import Bound, estimate_norm_bound, sensitivity_constant, weighted_ridge
+from hdpm_lib.validation import check_epsilon, check_penalty, check_records
+
+Array = NDArray[np.float64]
+
+
+def inclusion_probabilities(epsilon: ArrayLike, threshold: float) -> Array:
+    r"""Probability of keeping each record.
+
+    Parameters
+    ----------
+    epsilon : array of shape (n,)
+        Accepted privacy losses, positive.
+    threshold : float
+        `t`, positive; the paper uses :math:`\max_i\varepsilon_i` and the mean of the :math:`\varepsilon_i`.
+
+    Returns
+    -------
+    array of shape (n,)
+        :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`.
+
+    Examples
+    --------
+    >>> inclusion_probabilities([0.5, 1.0], 1.0).round(4).tolist()
+    [0.3775, 1.0]
+    """
+    eps = check_epsilon(epsilon)
+    if not (np.isfinite(threshold) and threshold > 0):
+        raise ValueError(f"threshold must be positive and finite, got {threshold}")
+    return np.minimum(1.0, np.expm1(np.minimum(eps, threshold)) / np.expm1(threshold))
+
+
+@dataclass(frozen=True)
+class SampledRidge:
+    """Estimates before noise, one for each sampled set of records, and the noise rate that goes with it.
+
+    Attributes
+    ----------
+    theta : array of shape (m, d)
+    noise_rate : array of shape (m,)
+    sample_size : array of shape (m,)
+        Records kept.
+    """
+
+    theta: Array
+    noise_rate: Array
+    sample_size: Array
+
+    def release(self, *, rng: np.random.Generator) -> Array:
+        """One noisy estimate for each sampled set, shape (m, d)."""
+        return self.theta + spherical_laplace(self.theta.shape[1], self.noise_rate, rng=rng, size=len(self.theta))
+
+    def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> Moments:
+        """Mean and variance of the test loss: exact over the noise, averaged over the sampled sets."""
+        each = test_loss.under_noise(self.theta, self.noise_rate, np.full(len(self.theta), penalty))
+        return Moments(each.mean.mean(), each.variance.mean() + each.mean.var())
+
+
+def draw_masks(epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator) -> Array:
+    """Sampled sets as rows of zeros and ones, shape (size, n)."""
+    probability = inclusion_probabilities(epsilon, threshold)
+    return (rng.random((size, len(probability))) < probability).astype(float)
+
+
+def sampled_ridge(
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    threshold: float,
+    masks: ArrayLike,
+    *,
+    size_in_noise: Literal["realised", "fixed"] = "realised",
+    bound: Bound = "paper",
+) -> SampledRidge:
+    r"""Ridge estimates on sampled records with the noise rate of a `threshold`-private output perturbation.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Features in [0, 1].
+    y : array of shape (n,)
+        Labels in [-1, 1].
+    epsilon : array of shape (n,)
+        Accepted privacy losses.
+    penalty : float
+        Ridge penalty, positive.
+    threshold : float
+        The `t` used for the masks.
+    masks : array of shape (m, n)
+        From :func:`draw_masks`.
+    size_in_noise : {"realised", "fixed"}
+        ``"realised"``: weights :math:`1/n_s` and rate :math:`t\,n_s/c` with the number :math:`n_s` of records kept,
+        as the ridge paper's experiments do. The noise then tells how many were kept, and there are data on which this
+        is **not** :math:`\varepsilon_i`-private. ``"fixed"``: weights :math:`1/m` and one rate, with
+        :math:`m=\mathbb{E}\,n_s` known in advance, calibrated for total weights up to :math:`n/m`; this is
+        :math:`\varepsilon_i`-private for every record.
+    bound : {"paper", "sharp"}
+        As in :func:`hdpm_lib.ridge.sensitivity_constant`.
+
+    Returns
+    -------
+    SampledRidge
+
+    Raises
+    ------
+    ValueError
+        For data outside the bounds, masks of the wrong width, or (``"realised"``) a set that keeps no record.
+
+    Notes
+    -----
+    Proof for ``"fixed"``. Fix a sampled set without record `i`, and let :math:`q_0, q_1, q_1'` be the densities of the
+    output without her, with her record and with its replacement. The total weight never exceeds :math:`n/m`, so the
+    sensitivity bound covers removal and replacement alike and :math:`q_1\le e^tq_0`, :math:`q_1\le e^tq_1'`. Then
+    :math:`\frac{(1-p)q_0+p\,q_1}{(1-p)q_0+p\,q_1'}\le\frac{(1-p)e^{-t}+p}{e^{-t}}=1+p(e^t-1)=e^{\varepsilon_i}`.
+    """
+    features, labels = check_records(X, y)
+    eps = check_epsilon(epsilon, len(labels))
+    lam, sets = check_penalty(penalty), np.asarray(masks, dtype=float)
+    if sets.ndim != 2 or sets.shape[1] != len(labels):
+        raise ValueError(f"masks must have shape (m, {len(labels)}), got {sets.shape}")
+    norm = np.sqrt(features.shape[1])
+    kept = sets.sum(1)
+    if size_in_noise == "realised":
+        if not kept.all():
+            raise ValueError(f"masks[{int(np.argmin(kept))}] keeps no record: the realised size cannot set the noise")
+        constant = sensitivity_constant(lam, norm, bound)
+        size: Array = kept
+    else:
+        expected = inclusion_probabilities(eps, threshold).sum()
+        radius = estimate_norm_bound(lam, norm, bound, total_weight=len(labels) / expected)
+        constant = sensitivity_constant(lam, norm, bound, norm_bound=radius)
+        size = np.full_like(kept, expected)
+    theta = weighted_ridge(features, labels, sets / size[:, None], lam)
+    return SampledRidge(theta, threshold * size / constant, kept)

@@ -1,0 +1,276 @@
+r"""Ridge regression with a privacy loss for each record: output perturbation (PDP-OP).
+
+Record `i` states the most privacy loss :math:`\varepsilon_i` she accepts. She gets the weight
+:math:`w_i=\varepsilon_i/S`, :math:`S=\sum_j\varepsilon_j`, in a ridge regression, and spherical Laplace noise of rate
+:math:`S/c` is added to the estimate, where :math:`c\,w_i` bounds how far her record can move it.
+
+Public: the number of records, every :math:`\varepsilon_i`, the penalty and the bounds on features and labels.
+Neighbours: one record replaced by any other inside the bounds. Guarantees hold for real arithmetic and ideal noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.validation import check_epsilon, check_penalty, check_records
+
+Array = NDArray[np.float64]
+Bound = Literal["paper", "sharp"]
+
+
+def personalized_weights(epsilon: ArrayLike) -> Array:
+    r"""Weights :math:`w_i=\varepsilon_i/\sum_j\varepsilon_j` of Theorem 2.1; they sum to one.
+
+    Examples
+    --------
+    >>> personalized_weights([0.5, 1.5]).tolist()
+    [0.25, 0.75]
+    """
+    eps = check_epsilon(epsilon)
+    return eps / eps.sum()
+
+
+def estimate_norm_bound(
+    penalty: float, feature_norm: float, bound: Bound = "paper", total_weight: float = 1.0
+) -> float:
+    r"""Bound on the norm of the weighted ridge estimate, whatever the data.
+
+    Parameters
+    ----------
+    penalty : float
+        Ridge penalty `lambda`, positive.
+    feature_norm : float
+        Public bound `R` on feature norms (:math:`\sqrt d` for features in [0, 1]).
+    bound : {"paper", "sharp"}
+        ``"paper"``: :math:`\min(1/\sqrt\lambda, R/\lambda)`, Lemmas C.1 and C.2. ``"sharp"``:
+        :math:`\max_{0\le s\le R}s/(s^2+\lambda)`, which is attained and at most half of the former for
+        :math:`\lambda\le R^2`.
+    total_weight : float, default 1
+        Bound `W` on the sum of the weights; the formulas become those of :math:`R\sqrt W`, times :math:`\sqrt W`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> estimate_norm_bound(1.0, 3.0), estimate_norm_bound(1.0, 3.0, "sharp")
+    (1.0, 0.5)
+    """
+    lam, root = check_penalty(penalty), np.sqrt(total_weight)
+    radius = feature_norm * root
+    if bound == "paper":
+        value = min(1 / np.sqrt(lam), radius / lam)
+    else:
+        singular = min(np.sqrt(lam), radius)
+        value = singular / (singular**2 + lam)
+    return float(root * value)
+
+
+def sensitivity_constant(
+    penalty: float, feature_norm: float, bound: Bound = "paper", norm_bound: float | None = None
+) -> float:
+    r"""The `c` for which replacing record `i` moves the estimate by at most :math:`c\,w_i`.
+
+    Parameters
+    ----------
+    penalty, feature_norm, bound
+        As in :func:`estimate_norm_bound`.
+    norm_bound : float, optional
+        Known bound on the estimate's norm, in place of the one computed. With ``bound="paper"`` this is Theorem 2.3:
+        the guarantee then covers only data sets whose estimate obeys it.
+
+    Returns
+    -------
+    float
+        ``"paper"``: :math:`\frac{2R}{\lambda}(1+RB)`, Theorem C.4. ``"sharp"``:
+        :math:`\frac{2R}{\lambda}(1+\tfrac12RB')`, because :math:`uu^\top-vv^\top` has norm at most :math:`R^2`,
+        not :math:`2R^2`.
+
+    Examples
+    --------
+    >>> sensitivity_constant(1.0, 3.0), sensitivity_constant(1.0, 3.0, "sharp")
+    (24.0, 10.5)
+    """
+    lam = check_penalty(penalty)
+    if norm_bound is None:
+        norm_bound = estimate_norm_bound(lam, feature_norm, bound)
+    factor = 1.0 if bound == "paper" else 0.5
+    return float(2 * feature_norm / lam * (1 + factor * feature_norm * norm_bound))
+
+
+def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike) -> Array:
+    r"""Minimiser of :math:`\sum_i w_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2` (Eq. 1 of the paper).
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    y : array of shape (n,)
+    weights : array of shape (..., n)
+        Non-negative; a batch solves one problem for each leading index.
+    penalty : float or array of shape (...)
+        Ridge penalty; 0 gives least squares of least norm.
+
+    Returns
+    -------
+    array of shape (..., d)
+
+    Examples
+    --------
+    >>> weighted_ridge([[1.0]], [1.0], [1.0], 1.0).tolist()
+    [0.5]
+    """
+    features, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    w, lam = np.asarray(weights, dtype=float), np.asarray(penalty, dtype=float)
+    d = features.shape[1]
+    if w.ndim == 1:
+        second = (features.T * w) @ features
+    else:
+        products = (features[:, :, None] * features[:, None, :]).reshape(len(features), d * d)
+        second = (w @ products).reshape(*w.shape[:-1], d, d)
+    cross = (w * labels) @ features
+    if lam.ndim == 0 and lam == 0:
+        root = np.sqrt(w)[..., None]
+        return np.asarray((np.linalg.pinv(root * features) @ (root * labels[:, None]))[..., 0])
+    return np.asarray(np.linalg.solve(second + lam[..., None, None] * np.eye(d), cross[..., None])[..., 0])
+
+
+@dataclass(frozen=True)
+class OutputPerturbation:
+    r"""A calibrated output perturbation, ready to release.
+
+    Attributes
+    ----------
+    theta : array of shape (d,)
+        The estimate before noise. It is private: never publish it.
+    weights : array of shape (n,)
+    noise_rate : float
+        Rate of the spherical Laplace noise.
+    constant : float
+        The `c` of :func:`sensitivity_constant`.
+    radius : float
+        Public bound on the norm of `theta`, onto which a release may be projected.
+    """
+
+    theta: Array
+    weights: Array
+    noise_rate: float
+    constant: float
+    radius: float
+
+    @property
+    def guarantee(self) -> Array:
+        r"""Privacy loss promised to each record, :math:`\eta\,c\,w_i`, shape (n,)."""
+        return self.noise_rate * self.constant * self.weights
+
+    def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False) -> Array:
+        r"""Noisy estimates that may be published; each one spends the whole guarantee.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        size : int or tuple of int
+            Shape of a batch of independent releases.
+        project : bool, default False
+            Pull a release outside the public ball back onto it: free post-processing.
+
+        Returns
+        -------
+        array of shape (\*size, d)
+        """
+        noisy = self.theta + spherical_laplace(len(self.theta), self.noise_rate, rng=rng, size=size)
+        return project_on_ball(noisy, self.radius) if project else noisy
+
+
+def project_on_ball(theta: ArrayLike, radius: float) -> Array:
+    """The nearest point of the ball of that radius around zero, for vectors of shape (..., d)."""
+    t = np.asarray(theta, dtype=float)
+    norm = np.linalg.norm(t, axis=-1, keepdims=True)
+    return t * np.minimum(1.0, radius / np.maximum(norm, radius))
+
+
+def pdp_op(
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    *,
+    bound: Bound = "paper",
+    feature_norm: float | None = None,
+    norm_bound: float | None = None,
+    clip: bool = False,
+) -> OutputPerturbation:
+    r"""Personalised output perturbation (Algorithm 1) calibrated by Theorem 2.1.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Features in [0, 1].
+    y : array of shape (n,)
+        Labels in [-1, 1].
+    epsilon : array of shape (n,)
+        Privacy loss each record accepts, positive. Equal entries :math:`\min_i\varepsilon_i` give the paper's
+        non-personalised baseline (:func:`nonpersonalized`).
+    penalty : float
+        Ridge penalty, positive.
+    bound : {"paper", "sharp"}
+        Which sensitivity bound sets the noise; both are proved, the sharp one adds less.
+    feature_norm : float, optional
+        Public bound on the norm of a feature vector; :math:`\sqrt d` if not given.
+    norm_bound : float, optional
+        The `B` of Assumption 2.2, for Theorem 2.3. The guarantee is then conditional on data that obey it.
+    clip : bool, default False
+        Clip records to the bounds (with one warning) instead of refusing them.
+
+    Returns
+    -------
+    OutputPerturbation
+        Call its ``release``; ``guarantee`` equals `epsilon`.
+
+    Raises
+    ------
+    ValueError
+        For data outside the bounds, a bad `epsilon` or `penalty`, or lengths that differ.
+
+    Notes
+    -----
+    Weights :math:`\varepsilon_i/S` and rate :math:`\eta=S/c` with :math:`S=\sum_j\varepsilon_j`: Theorem 2.1 (and 2.3
+    with `norm_bound`). No other weights give less noise within the same bound: :math:`\eta\,c\,w_i\le\varepsilon_i`
+    summed over `i` is :math:`\eta\le S/c`.
+
+    Examples
+    --------
+    >>> mechanism = pdp_op([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
+    >>> mechanism.guarantee.round(12).tolist()
+    [0.1, 0.5]
+    >>> mechanism.release(rng=np.random.default_rng(0), size=3).shape
+    (3, 1)
+    """
+    features = np.asarray(X)
+    width = features.shape[1] if features.ndim == 2 else 1
+    norm = np.sqrt(width) if feature_norm is None else float(feature_norm)
+    features, labels = check_records(X, y, feature_norm=feature_norm, clip=clip)
+    eps = check_epsilon(epsilon, len(labels))
+    lam = check_penalty(penalty)
+    constant = sensitivity_constant(lam, norm, bound, norm_bound)
+    radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp")
+    weights = personalized_weights(eps)
+    theta = weighted_ridge(features, labels, weights, lam)
+    return OutputPerturbation(theta, weights, float(eps.sum() / constant), constant, float(radius))
+
+
+def nonpersonalized(epsilon: ArrayLike) -> Array:
+    r"""The paper's baseline: everybody gets the strictest requirement, :math:`\min_i\varepsilon_i` (Section 3.1).
+
+    Examples
+    --------
+    >>> nonpersonalized([0.1, 0.5]).tolist()
+    [0.1, 0.1]
+    """
+    eps = check_epsilon(epsilon)
+    return np.full_like(eps, eps.min())

@@ -1,0 +1,210 @@
+r"""Other ways to the same privacy losses: objective perturbation, perturbed statistics, and a private constant.
+
+All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the objective, to the
+moments or to a mean. Public facts and neighbours are those of :mod:`hdpm_lib.ridge`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.ridge import estimate_norm_bound, personalized_weights, project_on_ball
+from hdpm_lib.validation import check_epsilon, check_finite, check_penalty, check_records
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WeightedMoments:
+    r"""Weighted second moments of the records with the penalty and the public facts a mechanism needs (private).
+
+    Attributes
+    ----------
+    second : array of shape (d, d)
+        Weighted sum of :math:`xx^\top`, without the penalty.
+    cross : array of shape (d,)
+        Weighted sum of :math:`yx`.
+    penalty, radius, noise_rate : float
+        Ridge penalty, norm bound of what is released, rate of the noise.
+    """
+
+    second: Array
+    cross: Array
+    penalty: float
+    radius: float
+    noise_rate: float
+
+
+def _moments(
+    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, feature_norm: float | None
+) -> tuple[Array, Array, float, float, float]:
+    features, labels = check_records(X, y, feature_norm=feature_norm)
+    eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty)
+    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    weighted = features.T * personalized_weights(eps)
+    return weighted @ features, weighted @ labels, lam, norm, float(eps.sum())
+
+
+def calibrate_objective_perturbation(
+    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, *, feature_norm: float | None = None
+) -> WeightedMoments:
+    r"""Personalised objective perturbation of ridge regression on a ball.
+
+    The release minimises :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
+    :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate
+    :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4R)`.
+
+    Parameters
+    ----------
+    X, y, epsilon, penalty, feature_norm
+        As in :func:`hdpm_lib.ridge.pdp_op`; `R` is `feature_norm` or :math:`\sqrt d`.
+
+    Returns
+    -------
+    WeightedMoments
+        For :func:`release_objective_perturbation`; :math:`\rho` is the sharp bound on the noiseless estimate, so
+        the ball itself costs nothing.
+
+    Raises
+    ------
+    ValueError
+        For bad data, or when :math:`S\le R^2/\lambda`: the Jacobian alone would spend more than is allowed.
+
+    Notes
+    -----
+    Proof. The map from `b` to the minimiser is one-to-one onto the open ball, and onto pairs (boundary point,
+    multiplier :math:`\nu`) outside it. At a given output (and :math:`\nu`) the two values of `b` that neighbours need
+    differ by at most :math:`2w_i(R^2\rho+2R)`, which bounds the ratio of noise densities by
+    :math:`e^{2\eta_bw_i(R^2\rho+2R)}`. The Jacobian is the determinant of the Hessian (on the boundary, of its
+    tangential part plus :math:`\nu`), a matrix of smallest eigenvalue at least :math:`2\lambda` to which one record
+    adds at most a rank-one term of norm :math:`2w_iR^2`: the ratio is at most
+    :math:`1+w_iR^2/\lambda\le e^{w_iR^2/\lambda}`. Together :math:`w_i(2\eta_b(R^2\rho+2R)+R^2/\lambda)=\varepsilon_i`.
+    """
+    second, cross, lam, norm, total = _moments(X, y, epsilon, penalty, feature_norm)
+    radius = estimate_norm_bound(lam, norm, "sharp")
+    left = total - norm**2 / lam
+    if left <= 0:
+        raise ValueError(f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {norm**2 / lam:.4g}")
+    return WeightedMoments(second, cross, lam, radius, left / (2 * norm**2 * radius + 4 * norm))
+
+
+def release_objective_perturbation(
+    moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+) -> Array:
+    """Minimisers of the perturbed objective on the ball, shape (*size, d).
+
+    Notes
+    -----
+    In the eigenbasis of the Hessian the constrained minimiser is ``z / (values + nu)``; Newton's method on the inverse
+    norm finds ``nu``, rising to it without overshooting because that function is concave.
+    """
+    d = len(moments.cross)
+    noise = spherical_laplace(d, moments.noise_rate, rng=rng, size=size)
+    values, vectors = np.linalg.eigh(moments.second + moments.penalty * np.eye(d))
+    z = (moments.cross - noise / 2) @ vectors
+    nu = np.zeros(z.shape[:-1])
+    for _ in range(100):
+        shifted = values + nu[..., None]
+        norm = np.linalg.norm(z / shifted, axis=-1)
+        slope = (z**2 / shifted**3).sum(-1)
+        step = np.where(norm > moments.radius, (norm / moments.radius - 1) * norm**2 / np.maximum(slope, 1e-300), 0.0)
+        nu = nu + step
+        if (step <= 1e-13 * (values[0] + nu)).all():
+            break
+    theta = (z / (values + nu[..., None])) @ vectors.T
+    return project_on_ball(theta, moments.radius)
+
+
+def calibrate_sufficient_statistics(
+    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, *, feature_norm: float | None = None
+) -> WeightedMoments:
+    r"""Personalised perturbation of the weighted moments.
+
+    The release solves the normal equations of the noisy moments :math:`\sum w_ix_ix_i^\top`, :math:`\sum w_iy_ix_i`.
+
+    Parameters
+    ----------
+    X, y, epsilon, penalty, feature_norm
+        As in :func:`hdpm_lib.ridge.pdp_op`.
+
+    Returns
+    -------
+    WeightedMoments
+        For :func:`release_sufficient_statistics`.
+
+    Notes
+    -----
+    Features are non-negative, so :math:`\lVert uu^\top-vv^\top\rVert_F^2=\lVert u\rVert^4+\lVert v\rVert^4
+    -2(u^\top v)^2\le2R^4`, and :math:`\lVert yu-y'v\rVert\le2R`: one record moves the two moments together by at most
+    :math:`w_i\sqrt{2R^4+4R^2}`. The rate is `S` over that constant; what follows is post-processing.
+    """
+    second, cross, lam, norm, total = _moments(X, y, epsilon, penalty, feature_norm)
+    rate = total / np.sqrt(2 * norm**4 + 4 * norm**2)
+    return WeightedMoments(second, cross, lam, estimate_norm_bound(lam, norm, "sharp"), float(rate))
+
+
+def release_sufficient_statistics(
+    moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+) -> Array:
+    """Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape (*size, d)."""
+    d = len(moments.cross)
+    rows, columns = np.triu_indices(d)
+    noise = spherical_laplace(len(rows) + d, moments.noise_rate, rng=rng, size=size)
+    symmetric = np.zeros((*noise.shape[:-1], d, d))
+    # Off the diagonal an entry stands twice in the Frobenius norm, so its noise is smaller by sqrt(2).
+    symmetric[..., rows, columns] = noise[..., d:] / np.where(rows == columns, 1.0, np.sqrt(2))
+    symmetric[..., columns, rows] = symmetric[..., rows, columns]
+    values, vectors = np.linalg.eigh(moments.second + symmetric)
+    rotated = np.einsum("...ji,...j->...i", vectors, moments.cross + noise[..., :d])
+    theta = np.einsum("...ij,...j->...i", vectors, rotated / (np.maximum(values, 0.0) + moments.penalty))
+    return project_on_ball(theta, moments.radius)
+
+
+def private_constant(
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    *,
+    label_range: tuple[float, float] = (-1.0, 1.0),
+    rng: np.random.Generator,
+    size: int | tuple[int, ...] = (),
+) -> Array:
+    r"""The weighted mean label with Laplace noise: the predictor that every private model must beat.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Labels inside `label_range`.
+    epsilon : array of shape (n,)
+        Accepted privacy losses.
+    label_range : tuple of float, default (-1, 1)
+        Public bounds on a label.
+    rng : numpy.random.Generator
+    size : int or tuple of int
+
+    Returns
+    -------
+    array of shape `size`
+        Private constants, :math:`\varepsilon_i`-private for every record: replacing a label moves the mean by at most
+        :math:`w_i` times the width of the range, and the noise has scale width / `S`.
+
+    Raises
+    ------
+    ValueError
+        If a label lies outside `label_range`.
+
+    Examples
+    --------
+    >>> private_constant([0.0, 1.0], [500.0, 500.0], rng=np.random.default_rng(0)).round(1)
+    np.float64(0.5)
+    """
+    labels = check_finite(y, "y", 1)
+    eps = check_epsilon(epsilon, len(labels))
+    low, high = label_range
+    if (outside := (labels < low) | (labels > high)).any():
+        i = int(np.argmax(outside))
+        raise ValueError(f"labels must lie in label_range = {label_range}, got y[{i}] = {labels[i]}")
+    return np.asarray(personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), size))[()]

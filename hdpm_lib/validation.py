@@ -1,0 +1,117 @@
+"""Checks at the public boundary: bad input gets an error that names the argument and the value."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class ClipWarning(UserWarning):
+    """Records outside the public bounds were moved onto them."""
+
+
+def check_finite(value: ArrayLike, name: str, ndim: int) -> Array:
+    """A non-empty, finite float array with that many dimensions, or an error that names `name` and the value."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape})")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)].flat[0]}")
+    return array
+
+
+def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
+    """Privacy losses as a vector.
+
+    Parameters
+    ----------
+    epsilon : array of shape (n,)
+        Accepted privacy losses, positive and finite.
+    n_records : int, optional
+        Length it must have.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        Naming the offending value and its index.
+    """
+    eps = np.asarray(epsilon, dtype=float)
+    if eps.ndim != 1 or eps.size == 0:
+        raise ValueError(f"epsilon must be a non-empty vector, got shape {eps.shape}")
+    if (bad := ~(np.isfinite(eps) & (eps > 0))).any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"epsilon must be positive and finite, got epsilon[{i}] = {eps[i]}")
+    if n_records is not None and eps.size != n_records:
+        raise ValueError(f"epsilon has {eps.size} entries for {n_records} records")
+    return eps
+
+
+def check_penalty(penalty: float) -> float:
+    """The ridge penalty as a positive float, or an error that names the value."""
+    if not (np.isfinite(penalty) and penalty > 0):
+        raise ValueError(f"penalty must be positive and finite, got {penalty}")
+    return float(penalty)
+
+
+def check_records(
+    X: ArrayLike, y: ArrayLike, *, feature_norm: float | None = None, clip: bool = False
+) -> tuple[Array, Array]:
+    r"""Records inside the bounds that every guarantee rests on: features in [0, 1], labels in [-1, 1].
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Features.
+    y : array of shape (n,)
+        Labels.
+    feature_norm : float, optional
+        Public bound on the Euclidean norm of a feature vector, at most :math:`\sqrt d` (which the box implies).
+    clip : bool, default False
+        Move records outside onto the bounds instead of refusing them, and say once how many.
+
+    Returns
+    -------
+    tuple of arrays
+        `X` and `y` as floats.
+
+    Raises
+    ------
+    ValueError
+        On empty or non-finite data, lengths that differ, or (without `clip`) values outside, naming the first.
+
+    Warns
+    -----
+    ClipWarning
+        With `clip`, when records were moved.
+    """
+    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    if len(features) != len(labels):
+        raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
+    bounded, label = np.clip(features, 0, 1), np.clip(labels, -1, 1)
+    if feature_norm is not None:
+        norms = np.linalg.norm(bounded, axis=1, keepdims=True)
+        over = norms > feature_norm * (1 + 1e-12)
+        bounded = np.where(over, bounded * (feature_norm / np.maximum(norms, feature_norm)), bounded)
+    moved = (bounded != features).any(axis=1) | (label != labels)
+    if not moved.any():
+        return features, labels
+    if clip:
+        warnings.warn(f"clipped {moved.sum()} of {len(moved)} records to the public bounds", ClipWarning, stacklevel=3)
+        return bounded, label
+    i = int(np.argmax(moved))
+    if label[i] != labels[i]:
+        raise ValueError(f"labels must lie in [-1, 1], got y[{i}] = {labels[i]}; scale with public bounds or clip")
+    j = int(np.argmax((features[i] < 0) | (features[i] > 1)))
+    if not 0 <= features[i, j] <= 1:
+        raise ValueError(f"features must lie in [0, 1], got X[{i}, {j}] = {features[i, j]}; scale or clip")
+    raise ValueError(f"norm of X[{i}] is {np.linalg.norm(features[i]):.6g}, above feature_norm = {feature_norm}")

@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
 from hdpm_lib.losses import QuadraticLoss
-from hdpm_lib.noise import Moments, spherical_laplace
+from hdpm_lib.noise import Moments, log_density, spherical_laplace
 from hdpm_lib.ridge import Bound, estimate_norm_bound, sensitivity_constant, weighted_ridge
 from hdpm_lib.validation import check_epsilon, check_penalty, check_records
 
@@ -48,6 +49,20 @@ def inclusion_probabilities(epsilon: ArrayLike, threshold: float) -> Array:
 
 
 @dataclass(frozen=True)
+class SampledMoments(Moments):
+    """Mean and variance averaged over sampled sets.
+
+    Attributes
+    ----------
+    mean_error, std_error : array of shape ()
+        Standard errors of ``mean`` and of ``std`` that the finite number of sets leaves (the latter to first order).
+    """
+
+    mean_error: Array
+    std_error: Array
+
+
+@dataclass(frozen=True)
 class SampledRidge:
     """Estimates before noise, one for each sampled set of records, and the noise rate that goes with it.
 
@@ -67,16 +82,54 @@ class SampledRidge:
         """One noisy estimate for each sampled set, shape (m, d)."""
         return self.theta + spherical_laplace(self.theta.shape[1], self.noise_rate, rng=rng, size=len(self.theta))
 
-    def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> Moments:
+    def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> SampledMoments:
         """Mean and variance of the test loss: exact over the noise, averaged over the sampled sets."""
         each = test_loss.under_noise(self.theta, self.noise_rate, np.full(len(self.theta), penalty))
-        return Moments(each.mean.mean(), each.variance.mean() + each.mean.var())
+        mean, root = each.mean.mean(), np.sqrt(len(self.theta))
+        spread = each.variance + (each.mean - mean) ** 2  # its average is the variance
+        error = spread.std() / (2 * np.sqrt(spread.mean()))
+        return SampledMoments(mean, spread.mean(), np.asarray(each.mean.std() / root), np.asarray(error / root))
+
+    def log_density(self, points: ArrayLike, probability: ArrayLike) -> Array:
+        """Log density of a release whose set is drawn with the given probabilities, at points of shape (..., d).
+
+        Parameters
+        ----------
+        points : array of shape (..., d)
+        probability : array of shape (m,)
+            Of each set; from :func:`all_masks`.
+
+        Returns
+        -------
+        array of shape (...)
+        """
+        z = np.asarray(points, dtype=float)
+        each = [log_density(z - t, r) for t, r in zip(self.theta, self.noise_rate, strict=True)]
+        return np.asarray(logsumexp(np.stack(each, axis=-1), axis=-1, b=np.asarray(probability, dtype=float)))
 
 
 def draw_masks(epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator) -> Array:
     """Sampled sets as rows of zeros and ones, shape (size, n)."""
     probability = inclusion_probabilities(epsilon, threshold)
     return (rng.random((size, len(probability))) < probability).astype(float)
+
+
+def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
+    """Every set that can be sampled, shape (m, n), and its probability, shape (m,).
+
+    For small cases: `m` doubles with every record that is not kept for sure.
+
+    Examples
+    --------
+    >>> masks, probability = all_masks([0.5, 1.0], 1.0)
+    >>> masks.tolist(), probability.round(4).tolist()
+    ([[0.0, 1.0], [1.0, 1.0]], [0.6225, 0.3775])
+    """
+    keep = inclusion_probabilities(epsilon, threshold)
+    open_to_chance = np.flatnonzero(keep < 1)
+    masks = np.ones((2 ** len(open_to_chance), len(keep)))
+    masks[:, open_to_chance] = np.arange(len(masks))[:, None] >> np.arange(len(open_to_chance)) & 1
+    return masks, np.where(masks == 1, keep, 1 - keep).prod(1)
 
 
 def sampled_ridge(

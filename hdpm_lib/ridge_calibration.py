@@ -175,7 +175,7 @@ class Pool:
 
 
 def calibrated_draws(
-    medical: Split | None, *, rng: np.random.Generator, candidates: int = 30_000
+    medical: Split | None, *, rng: np.random.Generator, candidates: int = 20_000
 ) -> dict[int, list[Draw]]:
     """One recovered draw for each row of Tables 1 to 14.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hdpm_lib.jorgensen import draw_masks, sampled_ridge
 from hdpm_lib.losses import QuadraticLoss
-from hdpm_lib.noise import Moments
+from hdpm_lib.noise import Moments, spherical_laplace
 from hdpm_lib.populations import PrivacyGroups, Split, linear_population
 from hdpm_lib.ridge import personalized_weights, sensitivity_constant, weighted_ridge
 
@@ -204,6 +204,66 @@ def cells(draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generato
         errors = split.y_test - split.X_test @ least_squares  # directly: 1e-32 is below the round-off of test_loss
         result["unreg_nonprivate"] = Moments((errors**2).mean(), still)
     return result
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Sample mean and standard deviation of a loss over independent runs, each with its standard error."""
+
+    mean: float
+    std: float
+    mean_error: float
+    std_error: float
+
+    @classmethod
+    def of(cls, losses: Array) -> Simulated:
+        """Summary of the losses of independent runs, shape (runs,)."""
+        deviation = losses - losses.mean()
+        variance, fourth = (deviation**2).mean(), (deviation**4).mean()
+        std_error = np.sqrt((fourth - variance**2) / len(losses)) / (2 * np.sqrt(variance))
+        root = np.sqrt(len(losses))
+        return cls(float(losses.mean()), float(np.sqrt(variance)), float(np.sqrt(variance) / root), float(std_error))
+
+
+def monte_carlo(
+    draw: Draw, penalty: float, *, rng: np.random.Generator, runs: int = RUNS, jorgensen: bool = False
+) -> dict[str, Simulated]:
+    """The cells as the paper computed them: fit once (Jorgensen: once for each sampled set), add noise, average.
+
+    Parameters
+    ----------
+    draw : Draw
+    penalty : float
+    rng : numpy.random.Generator
+    runs : int, default 10,000
+    jorgensen : bool, default False
+        Include both thresholds of the Jorgensen baseline, with a fresh sampled set in every run.
+
+    Returns
+    -------
+    dict of Simulated
+        Keys as in :func:`cells`.
+    """
+    X, y, n = draw.split.X_train, draw.split.y_train, len(draw.split.y_train)
+    d = X.shape[1]
+    constant = sensitivity_constant(penalty, np.sqrt(d))
+    test_loss = QuadraticLoss.of(draw.split.X_test, draw.split.y_test)
+    releases = {}
+    for name, weights, total in (
+        ("pdp_op", personalized_weights(draw.epsilon), draw.total),
+        ("nonpersonalized", np.full(n, 1 / n), n * draw.strictest),
+    ):
+        noise = spherical_laplace(d, total / constant, rng=rng, size=runs)
+        releases[name] = weighted_ridge(X, y, weights, penalty) + noise
+    if jorgensen:
+        for name, threshold in (("jorgensen_max", draw.epsilon.max()), ("jorgensen_mean", draw.total / n)):
+            sets = draw_masks(draw.epsilon, threshold, runs, rng=rng)
+            releases[name] = sampled_ridge(X, y, draw.epsilon, penalty, threshold, sets).release(rng=rng)
+    return {
+        f"{kind}_{name}": Simulated.of(test_loss(theta, lam))
+        for kind, lam in (("unreg", 0.0), ("reg", penalty))
+        for name, theta in releases.items()
+    }
 
 
 def table(spec: Table, draws: list[Draw], *, masks: int = 0, rng: np.random.Generator | None = None) -> pd.DataFrame:

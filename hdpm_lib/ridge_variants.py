@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.noise import log_density, spherical_laplace
 from hdpm_lib.ridge import estimate_norm_bound, personalized_weights, project_on_ball
 from hdpm_lib.validation import check_epsilon, check_finite, check_penalty, check_records
 
@@ -119,6 +119,52 @@ def release_objective_perturbation(
     return project_on_ball(theta, moments.radius)
 
 
+def objective_perturbation_log_density(
+    moments: WeightedMoments, theta: ArrayLike, multiplier: ArrayLike | None = None
+) -> Array:
+    r"""Log density of the release: inside the ball, or on its boundary together with the multiplier there.
+
+    Parameters
+    ----------
+    moments : WeightedMoments
+        From :func:`calibrate_objective_perturbation`.
+    theta : array of shape (..., d)
+        Outputs inside the ball, or of norm :math:`\rho` if `multiplier` is given.
+    multiplier : array of shape (...), optional
+        The :math:`\nu\ge0` with which the boundary point minimises. It is not published: a bound on the loss of the
+        pair bounds that of the point.
+
+    Returns
+    -------
+    array of shape (...)
+        With respect to volume inside, and to surface times :math:`d\nu` on the boundary.
+
+    Notes
+    -----
+    With `A` the penalised second moment and `c` the cross moment, the release needs the noise
+    :math:`b=2c-2(A+\nu I)\theta`. Inside, the density of `b` is multiplied by :math:`\det2A`; on the boundary, where
+    :math:`\theta=\rho u`, by :math:`2^d\rho` times the determinant of :math:`A+\nu I` restricted to the tangent space,
+    which is :math:`\det(A+\nu I)\,u^\top(A+\nu I)^{-1}u`.
+
+    Examples
+    --------
+    >>> moments = WeightedMoments(np.array([[0.5]]), np.array([0.0]), 0.5, 1.0, 2.0)
+    >>> round(float(np.exp(objective_perturbation_log_density(moments, [0.0]))), 6)   # rate / 2 at b = 0, times 2 A
+    2.0
+    """
+    t = np.asarray(theta, dtype=float)
+    d = len(moments.cross)
+    nu = np.zeros(t.shape[:-1]) if multiplier is None else np.asarray(multiplier, dtype=float)
+    matrix = moments.second + (moments.penalty + nu[..., None, None]) * np.eye(d)
+    noise = 2 * (moments.cross - (matrix @ t[..., None])[..., 0])
+    value = log_density(noise, moments.noise_rate) + d * np.log(2) + np.linalg.slogdet(matrix)[1]
+    if multiplier is None:
+        return np.asarray(value)
+    normal = t / moments.radius
+    curvature = (normal * np.linalg.solve(matrix, normal[..., None])[..., 0]).sum(-1)
+    return np.asarray(value + np.log(moments.radius * curvature))
+
+
 def calibrate_sufficient_statistics(
     X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, *, feature_norm: float | None = None
 ) -> WeightedMoments:
@@ -138,13 +184,19 @@ def calibrate_sufficient_statistics(
 
     Notes
     -----
-    Features are non-negative, so :math:`\lVert uu^\top-vv^\top\rVert_F^2=\lVert u\rVert^4+\lVert v\rVert^4
-    -2(u^\top v)^2\le2R^4`, and :math:`\lVert yu-y'v\rVert\le2R`: one record moves the two moments together by at most
-    :math:`w_i\sqrt{2R^4+4R^2}`. The rate is `S` over that constant; what follows is post-processing.
+    One record moves the two moments together by at most :math:`w_i\sqrt{k}`,
+    :math:`k=\min(2R^4+2R^2+\tfrac12,\;d^2+d+\tfrac94)`; the rate is :math:`S/\sqrt k` and what follows is
+    post-processing. For values :math:`(u,y)`, :math:`(v,y')` and :math:`c=u^\top v\ge0` the squared change is at most
+    :math:`\lVert u\rVert^4+\lVert v\rVert^4-2c^2+\lVert u\rVert^2+\lVert v\rVert^2+2c`. First part of `k`:
+    :math:`2c-2c^2\le\tfrac12`; it is attained if :math:`R^2\ge\tfrac12` and the box has room. Second part: in the
+    box :math:`u_j^2+v_j^2\le1+u_jv_j`, so the squared norms have a sum of at most :math:`d+c`, none above `d`, and the
+    sum of their squares is at most :math:`d^2+c^2`; what is left, :math:`d^2-c^2+d+3c`, is largest at
+    :math:`c=\tfrac32`.
     """
     second, cross, lam, norm, total = _moments(X, y, epsilon, penalty, feature_norm)
-    rate = total / np.sqrt(2 * norm**4 + 4 * norm**2)
-    return WeightedMoments(second, cross, lam, estimate_norm_bound(lam, norm, "sharp"), float(rate))
+    d = len(cross)
+    moved = np.sqrt(min(2 * norm**4 + 2 * norm**2 + 0.5, d**2 + d + 2.25))
+    return WeightedMoments(second, cross, lam, estimate_norm_bound(lam, norm, "sharp"), float(total / moved))
 
 
 def release_sufficient_statistics(

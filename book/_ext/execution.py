@@ -114,8 +114,17 @@ def _copy_mathjax(app: Any) -> None:
     shutil.copyfile(str(source.locate()), target)
 
 
+def _leave_out_thebe(app: Any, config: Any) -> None:
+    """jupyter-book connects sphinx-thebe even with ``thebe: false``; its script is an error in every page."""
+    for event in ("env-before-read-docs", "doctree-resolved"):
+        for listener in list(app.events.listeners[event]):
+            if listener.handler.__module__ == "sphinx_thebe":
+                app.disconnect(listener.id)
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("config-inited", _use_cache)
+    app.connect("config-inited", _leave_out_thebe)
     app.connect("builder-inited", _copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

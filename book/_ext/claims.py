@@ -1,0 +1,422 @@
+"""The ledger and the errata, made from what the chapters printed in this build.
+
+A chapter shows decisions with ``hdpm_lib.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
+that these decisions printed; the directives ``{ledger}`` and ``{errata}`` put them beside the ledger's entries. A claim
+that is decided twice, on another page than the ledger says, nowhere, or with another verdict than the ledger's is a
+warning, which ends a build under ``-W``.
+
+``decided_claims`` and ``problems`` do the same bookkeeping on the text of the pages, without running them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from myst_nb.core.read import read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
+from sphinx.util import logging
+
+from hdpm_lib import ledger
+
+LOGGER = logging.getLogger(__name__)
+UNDECIDED = "not decided here: stand-in data"
+LINE = re.compile(rf"(\S+)  ({'|'.join(ledger.VERDICTS)}|{UNDECIDED} \(ledger: [a-z ]+\))  (.+)")
+DAMAGE = "reads wrong in our text"
+
+
+class Shown(NamedTuple):
+    """A decision as a page printed it."""
+
+    claim_id: str
+    outcome: str
+    evidence: str
+    docname: str
+
+
+# --- who decides what ---
+
+
+def decided_claims(source_text: str) -> list[str]:
+    """Names of the claims that a page decides, read from its code cells without running them.
+
+    A name is written in the call, ``decide("pdp-table01", ...)``, or is the variable of a ``for`` loop around the
+    call; the names are then written in the head of the loop, or in what the page assigns to a variable that stands
+    there. Every other call is an error, so that no call escapes the count. Code that is never reached does not escape
+    either: the build compares the ledger with what the cells printed.
+
+    Parameters
+    ----------
+    source_text : str
+        A chapter in MyST Markdown.
+
+    Returns
+    -------
+    list of str
+        In the order of the page, with repetitions.
+
+    Raises
+    ------
+    ValueError
+        If the name in a call cannot be read off, or the code cells are not Python.
+
+    Examples
+    --------
+    >>> cell = "```{code-cell}\\nfor name in ('pdp-table01', 'pdp-table02'):\\n    decide(name, '15 rows')\\n```"
+    >>> decided_claims(cell)
+    ['pdp-table01', 'pdp-table02']
+    """
+    cells = read_myst_markdown_notebook(source_text, config=MdParserConfig()).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    try:
+        tree = ast.parse(re.sub(r"^([ \t]*)[%!].*$", r"\1pass", code, flags=re.M))
+    except SyntaxError as error:
+        raise ValueError(f"a code cell is not Python: {error.msg}: {error.text}") from None
+    ids = {claim.id for claim in ledger.load()}
+    assigned: dict[str, list[ast.AST]] = {}
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name):
+                assigned.setdefault(target.id, []).append(node.value)
+
+    def strings(node: ast.AST) -> list[str]:
+        return [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and n.value in ids]
+
+    def visit(node: ast.AST, loops: dict[str, list[str]]) -> Iterator[str]:
+        if isinstance(node, ast.For):
+            heads = [value for n in ast.walk(node.iter) if isinstance(n, ast.Name) for value in assigned.get(n.id, ())]
+            names = [name for head in (node.iter, *heads) for name in strings(head)]
+            loops = {**loops, **{n.id: names for n in ast.walk(node.target) if isinstance(n, ast.Name)}}
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "decide":
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value
+            elif isinstance(first, ast.Name) and loops.get(first.id):
+                yield from loops[first.id]
+            else:
+                raise ValueError(f"write the name of the claim out: {ast.unparse(node)[:80]}")
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, loops)
+
+    return list(visit(tree, {}))
+
+
+def problems(decided: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """Where ledger and pages disagree on who decides what.
+
+    Parameters
+    ----------
+    decided : mapping of str to sequence of str
+        For each page, like ``ridge/reproduction``, the claims it decides.
+
+    Returns
+    -------
+    list of (page, message)
+        A claim decided twice, elsewhere than the ledger says or nowhere although it has a verdict; a decision on a
+        claim that the ledger does not have or calls pending.
+    """
+    claims = {claim.id: claim for claim in ledger.load()}
+    pages: dict[str, list[str]] = {}
+    for page, ids in decided.items():
+        for claim_id in ids:
+            pages.setdefault(claim_id, []).append(page)
+    found = []
+    for claim_id, on in pages.items():
+        claim = claims.get(claim_id)
+        if claim is None:
+            found.append((on[0], f"{claim_id} is decided, but the ledger has no such claim"))
+            continue
+        if len(on) > 1:
+            found.append((on[-1], f"{claim_id} is decided {len(on)} times, on {', '.join(on)}"))
+        for page in sorted({*on} - {claim.page}):
+            owner = f"gives it to {claim.page}" if claim.page else "says it is pending"
+            found.append((page, f"{claim_id} is decided on {page}, but the ledger {owner}"))
+    for claim in claims.values():
+        if claim.page and claim.id not in pages:
+            found.append(
+                (claim.page, f"{claim.id} is {claim.verdict} in the ledger, but {claim.page} does not decide it")
+            )
+    return found
+
+
+# --- what the pages of this build printed ---
+
+
+def page_of(docname: str) -> str:
+    """The name a page has in the ledger: relative to ``book/``."""
+    return docname.removeprefix("book/")
+
+
+def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
+    """The decisions among the outputs of a page, before myst-nb picks one of their formats."""
+    for bundle in doctree.findall(lambda n: isinstance(n, nodes.container) and n.get("nb_element") == "mime_bundle"):
+        text = {part.get("mime_type"): part.astext() for part in bundle.children}
+        if 'class="hdpm-decision' in text.get("text/html", ""):
+            match = LINE.fullmatch(text.get("text/plain", "").strip())
+            if match is None:
+                LOGGER.warning("a decision cannot be read: %r", text.get("text/plain"), location=docname)
+            else:
+                yield Shown(*match.groups(), docname)
+
+
+def decisions(env: Any) -> dict[str, list[Shown]]:
+    """Decisions of this build by page, kept with Sphinx's environment."""
+    if not hasattr(env, "hdpm_decisions"):
+        env.hdpm_decisions = {}
+    return env.hdpm_decisions
+
+
+def ledger_pages(env: Any) -> set[str]:
+    """Pages that hold one of the directives."""
+    if not hasattr(env, "hdpm_ledger_pages"):
+        env.hdpm_ledger_pages = set()
+    return env.hdpm_ledger_pages
+
+
+def collect(app: Any, doctree: nodes.document) -> None:
+    docname = app.env.docname
+    if shown := list(printed_decisions(doctree, docname)):
+        decisions(app.env)[docname] = shown
+
+
+def purge(app: Any, env: Any, docname: str) -> None:
+    decisions(env).pop(docname, None)
+    ledger_pages(env).discard(docname)
+
+
+def merge(app: Any, env: Any, docnames: Iterable[str], other: Any) -> None:
+    """Take over what a parallel reader found on its own pages."""
+    for docname in docnames:
+        if docname in decisions(other):
+            decisions(env)[docname] = decisions(other)[docname]
+        if docname in ledger_pages(other):
+            ledger_pages(env).add(docname)
+
+
+def check(app: Any, env: Any) -> None:
+    """Warn where the build and the ledger disagree."""
+    docnames = {page_of(docname): docname for docname in env.found_docs}
+    shown = decisions(env)
+    for page, message in problems({page_of(d): [s.claim_id for s in shown[d]] for d in sorted(shown)}):
+        LOGGER.warning("ledger: %s", message, location=docnames.get(page))
+    claims = {claim.id: claim for claim in ledger.load()}
+    for line in (line for lines in shown.values() for line in lines if line.claim_id in claims):
+        if claims[line.claim_id].verdict not in (line.outcome, line.outcome[len(UNDECIDED) + len(" (ledger: ") : -1]):
+            LOGGER.warning(
+                "ledger: %s is shown as %r, but the ledger says %r: an old execution?",
+                *(line.claim_id, line.outcome, claims[line.claim_id].verdict),
+                location=line.docname,
+            )
+
+
+# --- the two pages ---
+
+
+class table(nodes.General, nodes.Element):
+    """Stands for the ledger, or for the errata of one paper, until all pages have been read."""
+
+
+class LedgerDirective(Directive):
+    """``{ledger}``: all claims in one table, with a summary and filters."""
+
+    def run(self) -> list[nodes.Node]:
+        env = self.state.document.settings.env
+        ledger_pages(env).add(env.docname)
+        for path in sorted(ledger.CLAIMS.glob("*.yaml")):
+            env.note_dependency(str(path))
+        return self.parts()
+
+    def parts(self) -> list[nodes.Node]:
+        return [table(kind="ledger")]
+
+
+class ErrataDirective(LedgerDirective):
+    """``{errata}``: what is wrong in each paper, a section for each."""
+
+    def parts(self) -> list[nodes.Node]:
+        found: list[nodes.Node] = []
+        for paper, title in ledger.PAPERS.items():
+            if errata_of(paper):
+                section = nodes.section(ids=[f"errata-{paper}"], names=[f"errata-{paper}"])
+                section += [nodes.title(text=title), table(kind="errata", paper=paper)]
+                found.append(section)
+        first = table(kind="standin")
+        return [first, *found] if found else [first, nodes.paragraph(text="No claim has been found wrong so far.")]
+
+
+def errata_of(paper: str) -> list[ledger.Claim]:
+    """Claims of a paper that need to be put right."""
+    wrong = ("corrected", "refuted")
+    return [c for c in ledger.load(paper) if c.verdict in wrong or (c.verdict == "partial" and c.correction)]
+
+
+def fill(app: Any, doctree: nodes.document, docname: str) -> None:
+    """Replace the placeholders, now that every page has been read."""
+    shown = {s.claim_id: s for lines in decisions(app.env).values() for s in lines}
+
+    def link(claim: ledger.Claim, words: str) -> str:
+        """Link to the decision, named after the page it stands on."""
+        if claim.id not in shown:
+            return ""
+        target = shown[claim.id].docname
+        url = f"{app.builder.get_relative_uri(docname, target)}#claim-{claim.id}"
+        title = app.env.titles[target].astext() if target in app.env.titles else page_of(target)
+        return f'<a href="{escape(url)}" aria-label="{words} {claim.id}: {escape(title)}">{words} {escape(title)}</a>'
+
+    for node in list(doctree.findall(table)):
+        if node["kind"] == "ledger":
+            body = standin(shown) + summary() + FILTERS + rows(shown, link)
+        elif node["kind"] == "errata":
+            body = "".join(erratum(claim, shown, link) for claim in errata_of(node["paper"]))
+        else:
+            body = standin(shown)
+        node.replace_self(nodes.raw("", f'<div class="hdpm-ledger mathjax_ignore">{body}</div>', format="html"))
+
+
+def standin(shown: Mapping[str, Shown]) -> str:
+    """A notice when this build could not decide some claims."""
+    count = sum(s.outcome.startswith(UNDECIDED) for s in shown.values())
+    if not count:
+        return ""
+    what = "1 claim was" if count == 1 else f"{count} claims were"
+    return (
+        '<div class="admonition warning"><p class="admonition-title">Built on stand-in data</p><p>Some real data sets '
+        f"were not there when this book was built. {what} therefore not decided by this build; the verdict shown is "
+        "the ledger's, from runs on the real data.</p></div>"
+    )
+
+
+def text_or_dash(words: str | None) -> str:
+    return escape(words) if words else '<span class="hdpm-none">none</span>'
+
+
+def summary() -> str:
+    """How many claims have which verdict; every number is a link that filters the table."""
+    verdicts = (*ledger.VERDICTS, "pending")
+    head = "".join(f'<th scope="col">{ledger.badge(v)}</th>' for v in verdicts)
+    body = ""
+    for paper, title in (*ledger.PAPERS.items(), ("", "All papers")):
+        claims = ledger.load(paper or None)
+        query = f"?paper={paper}" if paper else "?"
+        cells = f'<th scope="row"><a href="{query}">{escape(title)}</a></th>'
+        for v in verdicts:
+            n = sum(c.verdict == v for c in claims)
+            url = f"{query}{'&amp;' if paper else ''}verdict={v.replace(' ', '+')}"
+            label = f'aria-label="{n} {v}, {escape(title)}"'
+            cells += f'<td data-label="{v}">{f"<a href={chr(34)}{url}{chr(34)} {label}>{n}</a>" if n else 0}</td>'
+        body += f'<tr>{cells}<td data-label="all">{len(claims)}</td></tr>'
+    return (
+        '<table class="hdpm-summary"><caption>Claims by paper and verdict</caption>'
+        f'<thead><tr><th scope="col">Paper</th>{head}<th scope="col">all</th></tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+def _select(name: str, label: str, options: Mapping[str, str]) -> str:
+    choices = "".join(f'<option value="{value}">{escape(shown)}</option>' for value, shown in options.items())
+    return (
+        f'<div><label for="hdpm-{name}">{label}</label><select id="hdpm-{name}" name="{name}">'
+        f'<option value="">all</option>{choices}</select></div>'
+    )
+
+
+FILTERS = (
+    '<form class="hdpm-filters" role="search" aria-label="Filter the claims" hidden>'
+    + _select("paper", "Paper", ledger.PAPERS)
+    + _select("kind", "Kind", {kind: kind for kind in ledger.KINDS})
+    + _select("verdict", "Verdict", {v: v for v in (*ledger.VERDICTS, "pending")})
+    + '<div><label for="hdpm-q">Words</label><input id="hdpm-q" name="q" type="search" autocomplete="off"></div>'
+    '<button type="reset">Show all</button><output aria-live="polite"></output></form>'
+)
+
+
+def damage(claim: ledger.Claim) -> str:
+    """A mark for what may be the fault of our copy and not of the paper."""
+    if DAMAGE not in f"{claim.note} {claim.correction}":
+        return ""
+    return '<p class="hdpm-damage">Possibly damaged in our copy of the paper; not held against its authors.</p>'
+
+
+def rows(shown: Mapping[str, Shown], link: Any) -> str:
+    """The table of all claims."""
+    body = ""
+    for c in ledger.load():
+        run = shown.get(c.id)
+        verdict = ledger.badge(c.verdict)
+        evidence = f'<p class="hdpm-evidence">{escape(run.evidence)}</p>' if run else ""
+        if run and run.outcome.startswith(UNDECIDED):
+            evidence = f'<p class="hdpm-undecided">{escape(run.outcome)}</p>{evidence}'
+        note = f'<p class="hdpm-note">{escape(c.note)}</p>' if c.note else ""
+        right = f'<p><span class="hdpm-label">Correction:</span> {escape(c.correction)}</p>' if c.correction else ""
+        reasons = evidence + right + note + damage(c)
+        body += (
+            f'<tr id="{c.id}" data-paper="{c.paper}" data-kind="{c.kind}" data-verdict="{c.verdict}">'
+            f'<th scope="row"><a class="hdpm-id" href="#{c.id}">{c.id}</a><span class="hdpm-paper">{c.paper}</span>'
+            f'<span class="hdpm-kind">{c.kind}</span><span class="hdpm-where">{escape(c.where)}</span></th>'
+            f'<td data-label="Statement">{escape(c.statement)}</td>'
+            f'<td data-label="Verdict">{verdict}<p>{link(c, "in")}</p></td>'
+            f'<td data-label="Evidence and note">{reasons}</td></tr>'
+        )
+    return (
+        '<table class="hdpm-claims"><caption>All claims that the filters above let through</caption><thead><tr>'
+        '<th scope="col">Claim</th><th scope="col">Statement, in our words</th><th scope="col">Verdict</th>'
+        f'<th scope="col">Evidence of this build, and note</th></tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+def erratum(claim: ledger.Claim, shown: Mapping[str, Shown], link: Any) -> str:
+    """What is printed, what is right, and how this build shows it."""
+    run = shown.get(claim.id)
+    undecided = f"{run.outcome}: " if run and run.outcome.startswith(UNDECIDED) else ""
+    values = "; ".join(f"{name}: {value}" for name, value in claim.printed_values.items())
+    none = "No statement near it is known to hold."
+    items = [
+        (
+            "Printed",
+            escape(claim.statement) + (f' <span class="hdpm-values">({escape(values)})</span>' if values else ""),
+        ),
+        ("Right", escape(claim.correction) if claim.correction else none),
+        ("This build", escape(undecided + run.evidence) if run else text_or_dash(None)),
+        ("Note", text_or_dash(claim.note) + damage(claim)),
+    ]
+    entries = "".join(f"<dt>{name}</dt><dd>{body}</dd>" for name, body in items)
+    head = f"{ledger.badge(claim.verdict)} <strong>{escape(claim.where)}</strong>"
+    return (
+        f'<article class="hdpm-erratum" id="erratum-{claim.id}">'
+        f'<p class="hdpm-verdict-line">{head} <a href="ledger.html#{claim.id}">{claim.id}</a></p>'
+        f"<dl>{entries}</dl><p>{link(claim, 'Shown in')}</p></article>"
+    )
+
+
+def add_script(app: Any, pagename: str, *_: Any) -> None:
+    """The filters' script, only where there are filters."""
+    if pagename in ledger_pages(app.env):
+        app.add_js_file("ledger.js", loading_method="defer")
+
+
+def use_folder(app: Any, config: Any) -> None:
+    """Read the ledger from another folder: for tests."""
+    if config.claims_folder:
+        ledger.CLAIMS = Path(config.claims_folder)
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_config_value("claims_folder", "", "env")
+    app.add_directive("ledger", LedgerDirective)
+    app.add_directive("errata", ErrataDirective)
+    app.add_css_file("ledger.css", priority=900)
+    app.connect("config-inited", use_folder)
+    app.connect("doctree-read", collect)
+    app.connect("env-purge-doc", purge)
+    app.connect("env-merge-info", merge)
+    app.connect("env-updated", lambda app, env: sorted(ledger_pages(env)))
+    app.connect("env-check-consistency", check)
+    app.connect("doctree-resolved", fill)
+    app.connect("html-page-context", add_script)
+    return {"version": "1", "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

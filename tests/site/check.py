@@ -1,0 +1,265 @@
+"""What a built site must keep to. Each check returns its complaints, so an empty list is a pass.
+
+The first half reads the files; the second half opens pages in a browser, from disk.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup, Tag
+
+LIMIT_MB = 40
+SCREENS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
+CHROMIUM_OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+NOT_LOADED = {"alternate", "author", "canonical", "help", "index", "license", "next", "prev", "search"}  # of <link rel>
+LOADING = ("src", "srcset", "poster", "data", "background", "xlink:href")
+CSS_ADDRESS = re.compile(r"""url\(\s*["']?([^"')]+)["']?\s*\)|@import\s+["']([^"']+)["']""")
+SCRIPT_ADDRESS = re.compile(r"""["'`]((?:https?:)?//[\w.-]+\.\w+[^"'`\s]*)""")
+
+
+# --- by reading the files ---------------------------------------------------------------------------------------------
+
+
+@cache
+def read(page: Path) -> BeautifulSoup:
+    """Parse a page."""
+    return BeautifulSoup(page.read_text(encoding="utf8"), "html.parser")
+
+
+def pages(site: Path) -> list[Path]:
+    """Every page of the site, without the theme's templates."""
+    aside = {"_static", "_sources"}
+    return [path for path in sorted(site.rglob("*.html")) if path.relative_to(site).parts[0] not in aside]
+
+
+def is_redirect(page: Path) -> bool:
+    """Whether a page only leads to another one, as the front page of a jupyter-book does."""
+    return read(page).find("meta", attrs={"http-equiv": re.compile("refresh", re.IGNORECASE)}) is not None
+
+
+def loads_from_outside(site: Path) -> list[str]:
+    """Whatever a page or a style sheet loads from another place than the site, or that is not there."""
+    found = []
+    for page in pages(site):
+        for address in _loaded(read(page)):
+            if complaint := _not_local(site, page, address):
+                found.append(f"{page.relative_to(site)} loads {complaint}")
+        for script in read(page).find_all("script", src=False):
+            for address in SCRIPT_ADDRESS.findall(script.get_text()):
+                found.append(f"{page.relative_to(site)} has a script that names {address}")
+    for sheet in sorted(site.rglob("*.css")):
+        for address in _css_addresses(sheet.read_text(encoding="utf8")):
+            if complaint := _not_local(site, sheet, address):
+                found.append(f"{sheet.relative_to(site)} loads {complaint}")
+    return found
+
+
+def _loaded(soup: BeautifulSoup) -> Iterator[str]:
+    for tag in soup.find_all(True):
+        if tag.name == "style":
+            yield from _css_addresses(tag.get_text())
+        if tag.name == "link" and not {str(rel).lower() for rel in tag.get_attribute_list("rel")} <= NOT_LOADED:
+            yield str(tag.get("href", ""))
+        if tag.name in ("use", "image") and tag.has_attr("href"):
+            yield str(tag["href"])
+        yield from _css_addresses(str(tag.get("style", "")))
+        for name in LOADING:
+            if tag.has_attr(name) and not (name == "data" and tag.name != "object"):
+                value = str(tag[name])
+                yield from (part.split()[0] for part in value.split(", ")) if name == "srcset" else [value]
+
+
+def _css_addresses(text: str) -> list[str]:
+    return [first or second for first, second in CSS_ADDRESS.findall(text)]
+
+
+def _not_local(site: Path, base: Path, address: str) -> str | None:
+    """Why an address does not serve offline, if it does not."""
+    address = address.strip()
+    parts = urlsplit(address)
+    if parts.scheme in ("data", "blob", "about") or not (parts.path or parts.scheme or parts.netloc):
+        return None
+    if parts.scheme or parts.netloc:
+        return f"{address} from outside"
+    if parts.path.startswith("/"):
+        return f"{address}, which does not work from disk"
+    target = (base.parent / unquote(parts.path)).resolve()
+    if not target.is_file() or not target.is_relative_to(site.resolve()):
+        return f"{address}, which is not there"
+    return None
+
+
+def dead_links(site: Path) -> list[str]:
+    """Links inside the site that lead to no file, or to no such place in a page."""
+    found = []
+    for page in pages(site):
+        links = [str(tag.get("href", "")) for tag in read(page).find_all(["a", "area"])]
+        if is_redirect(page):
+            meta = read(page).find("meta", attrs={"http-equiv": re.compile("refresh", re.IGNORECASE)})
+            assert isinstance(meta, Tag)
+            links.append(str(meta["content"]).split("url=")[-1])
+        for link in dict.fromkeys(links):
+            parts = urlsplit(link)
+            if parts.scheme in ("http", "https", "mailto") or link in ("", "#"):
+                continue
+            if complaint := _not_local(site, page, link):
+                found.append(f"{page.relative_to(site)} links to {complaint}")
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            if parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in _places(target):
+                found.append(f"{page.relative_to(site)} links to {link}, but there is no such place in that page")
+    return found
+
+
+@cache
+def _places(page: Path) -> frozenset[str]:
+    soup = read(page)
+    ids = {str(tag["id"]) for tag in soup.find_all(id=True)}
+    return frozenset(ids | {str(tag["name"]) for tag in soup.find_all("a", attrs={"name": True})})
+
+
+def images_without_words(site: Path) -> list[str]:
+    """Pictures without an alternative text; a file name, which Sphinx puts in when there is none, is not one."""
+    found = []
+    for page in pages(site):
+        for image in read(page).find_all("img"):
+            text = str(image.get("alt", "")).strip()
+            if not text or re.fullmatch(r"\S+\.(png|svg|jpe?g|gif|webp)", text, flags=re.IGNORECASE):
+                found.append(f"{page.relative_to(site)}: {str(image.get('src', ''))[:100]} has no alt text")
+    return found
+
+
+def misshapen_pages(site: Path) -> list[str]:
+    """Pages without a language, a title or exactly one first heading, and ids that stand for two places."""
+    found = []
+    for page in pages(site):
+        if is_redirect(page):
+            continue
+        soup, name = read(page), page.relative_to(site)
+        if not (soup.html and str(soup.html.get("lang", "")).strip()):
+            found.append(f"{name}: <html> has no lang")
+        if not (soup.title and soup.title.get_text(strip=True)):
+            found.append(f"{name}: no <title>")
+        headings = [heading for heading in soup.find_all("h1") if not heading.find_parent(class_="onlyprint")]
+        if len(headings) != 1:
+            found.append(f"{name}: {len(headings)} <h1>")
+        ids = [str(tag["id"]) for tag in (soup.find("main") or soup).find_all(id=True)]
+        found += [f"{name}: id {double} is there twice" for double in sorted({i for i in ids if ids.count(i) > 1})]
+    return found
+
+
+def too_large(site: Path, limit_mb: float = LIMIT_MB) -> list[str]:
+    """The size of the site if it is above the limit."""
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
+    return [f"the site has {size:.0f} MB, more than {limit_mb:g}"] if size > limit_mb else []
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+def find_chromium() -> str | None:
+    """Where an installed Chromium is."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+LOOK = """() => {
+  const root = document.documentElement, found = [];
+  const width = root.clientWidth;
+  if (root.scrollWidth > width) {
+    const inside = e => {                       // does something around it scroll or cut it off?
+      for (let p = e.parentElement; p && p !== document.body; p = p.parentElement)
+        if (getComputedStyle(p).overflowX !== 'visible') return true;
+      return false;
+    };
+    const wide = [...document.body.querySelectorAll('*')].filter(e =>
+      e.getBoundingClientRect().right + window.scrollX > width + 1 && !inside(e));
+    const names = wide.slice(-3).map(e => e.outerHTML.slice(0, 90).replace(/\\s+/g, ' '));
+    found.push(`scrolls sideways: ${root.scrollWidth} px wide on ${width} px; for example ${names.join(' | ')}`);
+  }
+  const brief = text => text.trim().slice(0, 60), name = e => brief(e.textContent);
+  for (const e of document.querySelectorAll('.math'))
+    if (!e.querySelector('mjx-container')) found.push(`formula not rendered: ${name(e)}`);
+  // an unknown macro is no error to MathJax: it is shown in red
+  const wrong = 'mjx-merror, [data-mml-node=merror], [data-mjx-error], mjx-container [fill=red]';
+  for (const e of document.querySelectorAll(wrong))
+    found.push(`error in a formula: ${e.getAttribute('data-mjx-error') || name(e.closest('mjx-container') || e)}`);
+  const main = document.querySelector('main') || document.body;
+  const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    if (node.parentElement.closest('pre, code, script, style, textarea, mjx-container')) continue;
+    if (/Math input error|\\\\\\(|\\\\\\[|\\$(?!\\s?\\d)/.test(node.data))  // $5 is fine
+      found.push(`bare TeX in the text: ${brief(node.data)}`);
+  }
+  return found;
+}"""
+# Lightness of what lies behind the text and of the text, 0 to 1.
+LIGHTNESS = """async () => {
+  await new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)));  // the theme hears of the scheme
+  const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number); return (0.3 * r + 0.6 * g + 0.1 * b) / 255; };
+  const clear = c => c === 'transparent' || /, 0\\)$/.test(c);
+  const main = document.querySelector('main') || document.body;
+  let e = main;
+  while (e && clear(getComputedStyle(e).backgroundColor)) e = e.parentElement;
+  return [e ? light(getComputedStyle(e).backgroundColor) : 1, light(getComputedStyle(main).color)];
+}"""
+
+
+def browse(browser: Any, files: Iterable[Path], screen: str, pictures: Path | None = None) -> list[str]:
+    """Open pages from disk on one screen, each in light and then dark, and complain about what is seen.
+
+    Parameters
+    ----------
+    browser : playwright.sync_api.Browser
+    files : iterable of Path
+    screen : {"desktop", "phone"}
+    pictures : Path, optional
+        Folder for pictures of the whole pages.
+    """
+    found = []
+    context = browser.new_context(viewport=SCREENS[screen])
+    context.set_default_timeout(20_000)
+    context.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
+    page = context.new_page()
+    heard: list[str] = []
+    page.on("request", lambda request: heard.extend(_outside(request.url)))
+    page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
+    page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
+    for file in files:
+        name = "/".join(file.parts[-2:])
+        heard.clear()
+        page.emulate_media(color_scheme="light")
+        page.goto(file.resolve().as_uri(), wait_until="load")
+        page.evaluate("async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            behind, text = page.evaluate(LIGHTNESS)
+            seen = page.evaluate(LOOK)
+            if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
+                seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
+            found += [f"{name} ({screen}, {scheme}): {complaint}" for complaint in seen]
+            if pictures:
+                pictures.mkdir(parents=True, exist_ok=True)
+                picture = f"{file.parent.name}-{file.stem}-{screen}-{scheme}.png"
+                page.screenshot(path=pictures / picture, full_page=True)
+        found += [f"{name} ({screen}): {complaint}" for complaint in dict.fromkeys(heard)]
+    context.close()
+    return found
+
+
+def _outside(address: str) -> list[str]:
+    return [] if urlsplit(address).scheme in ("file", "data", "blob") else [f"asks for {address}"]

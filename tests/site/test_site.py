@@ -1,0 +1,154 @@
+"""The built site: complete in itself, all links alive, legible in a browser from disk on two screens and in the dark.
+
+`make book` runs this on what it built. The checks themselves are in ``check.py``, and are tried here on bad pages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import check
+import pytest
+
+HERE = Path(__file__).resolve().parent
+SITE = HERE.parents[1] / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def site(request: pytest.FixtureRequest) -> Path:
+    asked = [Path(argument.split("::")[0]).resolve() for argument in request.config.args]
+    if not any(path.is_relative_to(HERE) for path in asked):
+        pytest.skip("the site is looked at after it is built, by `make book`")
+    if not check.pages(SITE):
+        pytest.skip(f"no site in {SITE}: run `make book`")
+    return SITE
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no browser tests")
+    if (chromium := check.find_chromium()) is None:
+        pytest.skip("no Chromium is installed: no browser tests")
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=chromium, args=check.CHROMIUM_OPTIONS)
+        yield found
+        found.close()
+
+
+def complaints(found: list[str]) -> str:
+    return "\n".join([f"{len(found)} complaints", *found[:40]])
+
+
+@pytest.mark.parametrize(
+    "looks_for",
+    [check.loads_from_outside, check.dead_links, check.images_without_words, check.misshapen_pages, check.too_large],
+)
+def test_site(site: Path, looks_for: Any) -> None:
+    found = looks_for(site)
+    assert not found, complaints(found)
+
+
+@pytest.mark.parametrize("screen", check.SCREENS)
+def test_pages_in_a_browser(site: Path, browser: Any, screen: str) -> None:
+    folder = os.environ.get("SITE_SCREENSHOTS")
+    files = [page for page in check.pages(site) if not check.is_redirect(page)]
+    found = check.browse(browser, files, screen, Path(folder) if folder else None)
+    assert not found, complaints(found)
+
+
+# --- the checks can fail ----------------------------------------------------------------------------------------------
+
+GOOD = """<!DOCTYPE html>
+<html lang="en"><head><title>Good</title><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<link rel="stylesheet" href="good.css"><link rel="canonical" href="https://example.org/good.html">
+<style>body { background: #fff } @media (prefers-color-scheme: dark) { body { background: #111; color: #eee } }</style>
+</head>
+<body><main><h1 id="top">Good</h1> <p>It costs $5. <code>$$x$$</code></p>
+<a href="#top">up</a> <a href="good.html#top">up</a> <a href="https://example.org/">out</a>
+<img src="dot.svg" alt="A dot"> <span class="math"><mjx-container>x</mjx-container></span>
+<!-- here --></main></body></html>
+"""
+
+
+def make_site(folder: Path, added: str = "", old: str = "<!-- here -->", css: str = "") -> Path:
+    folder.mkdir(exist_ok=True)
+    assert old in GOOD
+    (folder / "good.html").write_text(GOOD.replace(old, added), encoding="utf8")
+    (folder / "good.css").write_text(f"p {{ background: url(dot.svg) }}\n{css}", encoding="utf8")
+    (folder / "dot.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>', encoding="utf8")
+    check.read.cache_clear()
+    check._places.cache_clear()
+    return folder
+
+
+STATIC = (check.loads_from_outside, check.dead_links, check.images_without_words, check.misshapen_pages)
+BAD = [
+    ('<script src="https://cdn.example.org/a.js"></script>', check.loads_from_outside),
+    ('<script src="//cdn.example.org/a.js"></script>', check.loads_from_outside),
+    ('<link rel="stylesheet" href="https://example.org/a.css">', check.loads_from_outside),
+    ('<link rel="preload" as="font" href="https://example.org/a.woff2">', check.loads_from_outside),
+    ('<img src="https://example.org/a.png" alt="A picture">', check.loads_from_outside),
+    ('<img srcset="dot.svg 1x, https://example.org/a.png 2x" alt="A picture">', check.loads_from_outside),
+    ('<iframe src="https://example.org/"></iframe>', check.loads_from_outside),
+    ('<video><source src="https://example.org/a.webm"></video>', check.loads_from_outside),
+    ('<p style="background: url(https://example.org/a.png)">a</p>', check.loads_from_outside),
+    ('<style>@import "https://example.org/a.css";</style>', check.loads_from_outside),
+    ("<script>import('https://example.org/a.js')</script>", check.loads_from_outside),
+    ('<script>const thebe = "https://unpkg.com/thebe@0.8.2/lib/index.js"</script>', check.loads_from_outside),
+    ('<script src="missing.js"></script>', check.loads_from_outside),
+    ('<img src="/dot.svg" alt="From the root of the disk">', check.loads_from_outside),
+    ('<a href="#nowhere">dead</a>', check.dead_links),
+    ('<a href="good.html#nowhere">dead</a>', check.dead_links),
+    ('<a href="nowhere.html">dead</a>', check.dead_links),
+    ('<img src="dot.svg">', check.images_without_words),
+    ('<img src="dot.svg" alt=" ">', check.images_without_words),
+    ('<img src="dot.svg" alt="../_images/dot.svg">', check.images_without_words),
+    ("<h1>Another</h1>", check.misshapen_pages),
+    ('<p id="top">Another</p>', check.misshapen_pages),
+]
+
+
+def test_good_page_passes(tmp_path: Path) -> None:
+    site = make_site(tmp_path / "site")
+    assert [complaint for looks_for in STATIC for complaint in looks_for(site)] == []
+    assert check.too_large(site) == []
+
+
+@pytest.mark.parametrize(("added", "looks_for"), BAD, ids=[added for added, _ in BAD])
+def test_bad_page_is_found(tmp_path: Path, added: str, looks_for: Any) -> None:
+    site = make_site(tmp_path / "site", added)
+    assert [found.__name__ for found in STATIC if found(site)] == [looks_for.__name__]
+
+
+def test_bad_site_is_found(tmp_path: Path) -> None:
+    for css in ("a { background: url('https://example.org/a.png') }", "@import 'https://example.org/a.css';"):
+        assert "good.css loads" in check.loads_from_outside(make_site(tmp_path / "css", css=css))[0]
+    assert "lang" in check.misshapen_pages(make_site(tmp_path / "lang", "<html>", old='<html lang="en">'))[0]
+    assert check.too_large(make_site(tmp_path / "size", "x" * 2_000_000), limit_mb=1) == [
+        "the site has 2 MB, more than 1"
+    ]
+
+
+def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
+    bad = {
+        "asks for https://example.org/a": "<script>fetch('https://example.org/a').catch(() => 0)</script>",
+        "console: look out": "<script>console.error('look out')</script>",
+        "error in a script: no market": "<script>throw new Error('no market')</script>",
+        "scrolls sideways": "<div style='width: 2000px'>wide</div>",
+        "formula not rendered: y": "<span class='math'>y</span>",
+        "error in a formula: bad": "<mjx-container><mjx-merror data-mjx-error='bad'></mjx-merror></mjx-container>",
+        "error in a formula: \\foo": "<mjx-container><svg><g fill='red'><text>\\foo</text></g></svg></mjx-container>",
+        "bare TeX in the text: $$x": "<p>$$x</p>",
+        "bare TeX in the text: or $": "<p>or $<i>x</i>$</p>",
+        "not dark": "<style>body { background: #fff !important }</style>",
+        "not light": "<style>body { background: #111 !important }</style>",
+    }
+    files = [make_site(tmp_path / "good") / "good.html"]
+    assert check.browse(browser, files, "desktop") == []
+    for number, (complaint, added) in enumerate(bad.items()):
+        files = [make_site(tmp_path / str(number), added) / "good.html"]
+        found = check.browse(browser, files, "phone")
+        assert any(complaint in line for line in found), (complaint, found)

@@ -1,0 +1,291 @@
+"""How the house is kept: the lock, the floors of the library, the pages and what is stored for them.
+
+Each check is a function that returns its complaints; it is asked about the repository, and about a bad example.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import execution
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+MAX_LINES = 320
+# Lowest floor first: a module imports only from modules to its left and above (section 3 of the design).
+FLOORS = """
+    validation noise losses
+    costs payments populations
+    queries contracts
+    ridge ridge_variants jorgensen estimators ridge_study ridge_calibration
+    logistic
+    procurement aggregation
+    auctions menus regretnet
+    federated
+    audit
+    retrieval standins breast_cancer datasets
+    ledger plots
+""".split()
+# The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.
+LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "federated"}
+MARKETS = {"payments", "procurement", "auctions", "menus", "regretnet"}
+TAGS = set(
+    """nbval-check-output raises-exception hide-input hide-output hide-cell remove-input remove-output remove-cell
+    full-width margin output_scroll""".split()
+)
+
+
+# --- requirements.txt -------------------------------------------------------------------------------------------------
+
+
+def lock_complaints(lock: str, chosen: str) -> list[str]:
+    """Lines of a lock that are not a hashed release from the index, and chosen packages that are not in it."""
+    found, locked = [], set()
+    for line in re.sub(r"\\\n", " ", lock).splitlines():
+        line = line.split(" #")[0].strip()
+        if not line or line.startswith("#"):
+            continue
+        release, *hashes = line.split(" --hash=")
+        match = re.fullmatch(r"([\w.-]+)(\[[\w,.-]+\])?==[\w.!+-]+(\s*;.*)?", release.strip())
+        if match is None:
+            found.append(f"not a pinned release from the index: {line[:80]}")
+        elif not hashes or not all(re.fullmatch(r"sha256:[0-9a-f]{64}", value.strip()) for value in hashes):
+            found.append(f"without a sha256 hash: {release.strip()}")
+        else:
+            locked.add(_canonical(match[1]))
+    names = [re.match(r"[\w.-]+", line) for line in chosen.splitlines() if not line.lstrip().startswith("#")]
+    wanted = {_canonical(name[0]) for name in names if name}
+    return found + [f"not in the lock: {name}" for name in sorted(wanted - locked)]
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_lock_is_hashed_and_complete() -> None:
+    read = {name: (ROOT / name).read_text(encoding="utf8") for name in ("requirements.txt", "requirements.in")}
+    assert lock_complaints(read["requirements.txt"], read["requirements.in"]) == []
+
+
+HASH = "--hash=sha256:" + "0" * 64
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "numpy==2.0",
+        "numpy==2.0 --hash=md5:00",
+        f"numpy>=2.0 \\\n    {HASH}",
+        f"numpy @ https://example.org/numpy.whl {HASH}",
+        f"./numpy.whl {HASH}",
+        f"-e .\nnumpy==2.0 {HASH}",
+        f"--index-url https://example.org\nnumpy==2.0 {HASH}",
+        f"--find-links=/wheels\nnumpy==2.0 {HASH}",
+        f"scipy==1.0 {HASH}",
+    ],
+)
+def test_bad_lock_is_found(lock: str) -> None:
+    good = f"numpy==2.0 ; python_version < '4' \\\n    {HASH} \\\n    {HASH}\n"
+    assert lock_complaints(good, "# the library\nNumPy<3  # one version\n") == []
+    assert lock_complaints(lock, "numpy") != []
+
+
+# --- hdpm_lib ---------------------------------------------------------------------------------------------------------
+
+
+def module_complaints(name: str, source: str) -> list[str]:
+    """What is wrong with a module: its length, or an import from the same floor, above it, or the other wing."""
+    found = []
+    if (length := len(source.splitlines())) > MAX_LINES:
+        found.append(f"{name} has {length} lines, more than {MAX_LINES}: it is two ideas")
+    if name not in FLOORS:
+        return [*found, f"{name} is not in FLOORS: decide where it stands"]
+    for other in sorted(imported(source)):
+        if other not in FLOORS[: FLOORS.index(name)]:
+            found.append(f"{name} imports {other}, which is not below it")
+        if {name, other} & LEARNERS and {name, other} & MARKETS:
+            found.append(f"{name} imports {other}: learners and markets do not know each other")
+    return found
+
+
+def imported(source: str) -> set[str]:
+    """Modules of ``hdpm_lib`` that a source imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = ("hdpm_lib." if node.level else "") + (node.module or "")
+            names = [f"{module.rstrip('.')}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("hdpm_lib.")}
+    return found
+
+
+def modules() -> list[Path]:
+    return [path for path in sorted((ROOT / "hdpm_lib").rglob("*.py")) if path.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
+def test_module_stands_on_its_floor(path: Path) -> None:
+    assert module_complaints(path.stem, path.read_text(encoding="utf8")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("noise", "from hdpm_lib.ridge import pdp_op"),
+        ("noise", "def f():\n    from hdpm_lib import ridge"),
+        ("noise", "import hdpm_lib.ridge as r"),
+        ("noise", "from .ridge import pdp_op"),
+        ("noise", "from . import ridge"),
+        ("noise", "from hdpm_lib.noise import laplace"),
+        ("auctions", "from hdpm_lib.ridge import pdp_op"),
+        ("federated", "from hdpm_lib.auctions import all_in"),
+        ("attic", "import numpy"),
+        ("noise", "\n" * (MAX_LINES + 1)),
+    ],
+)
+def test_bad_module_is_found(name: str, source: str) -> None:
+    assert (
+        module_complaints("ridge", "import numpy\nfrom hdpm_lib.noise import laplace\nfrom . import validation") == []
+    )
+    assert len(module_complaints(name, source)) == 1
+
+
+# --- pages, and what is stored for them -------------------------------------------------------------------------------
+
+
+def page_complaints(root: Path) -> list[str]:
+    """Pages that are not there, not in the table of contents or in it twice, and references of pages that are gone."""
+    named = execution.pages(root)
+    there = {path for path in (root / "book").rglob("*.md") if path.relative_to(root / "book").parts[0][0] != "_"}
+    found = [f"in _toc.yml, but not there: {path.relative_to(root)}" for path in named if not path.exists()]
+    found += [f"not in _toc.yml: {path.relative_to(root)}" for path in sorted(there - set(named))]
+    found += [
+        f"twice in _toc.yml: {path.relative_to(root)}" for path in sorted({p for p in named if named.count(p) > 1})
+    ]
+    for path in sorted((root / "tests" / "refs").rglob("*")):
+        page = root / "book" / path.relative_to(root / "tests" / "refs")
+        names = {page.name.removesuffix(f"{source}json") + "md" for source in ("", "real.", "stand-in.")}
+        if path.is_file() and not any(page.with_name(name) in named for name in names):
+            found.append(f"references of no page: {path.relative_to(root)}")
+    return found
+
+
+def chapter_complaints(text: str, library: Iterable[str], in_folder: bool = True) -> list[str]:
+    """Tags of cells that nobody knows, functions that are the library's, and a paper's code that does not use it."""
+    found = []
+    cells = [cell for cell in _notebook(text) if cell.cell_type == "code"]
+    for cell in cells:
+        found += [f"unknown tag {tag}" for tag in cell.metadata.get("tags", []) if tag not in TAGS]
+        if "NBVAL_" in cell.source:
+            found.append("marks of nbval are tags here, not comments")
+    source = "\n".join(re.sub(r"(?m)^\s*[%!].*$", "", cell.source) for cell in cells)
+    defined = {
+        node.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    found += [f"defines {name}, which hdpm_lib has" for name in sorted(defined & set(library))]
+    if cells and in_folder and not imported(source):
+        found.append("does not import from hdpm_lib")
+    return found
+
+
+def _notebook(text: str) -> list:
+    return execution.read_myst_markdown_notebook(text, config=execution.MdParserConfig(), path="page.md").cells
+
+
+def library_names() -> set[str]:
+    """Public functions and classes of the library."""
+    found = set()
+    for path in modules():
+        for node in ast.parse(path.read_text(encoding="utf8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                found.add(node.name)
+    return found
+
+
+def test_pages_and_references_match_the_contents() -> None:
+    assert page_complaints(ROOT) == []
+
+
+def test_bad_contents_are_found(tmp_path: Path) -> None:
+    def write(name: str, text: str = "") -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf8")
+
+    def contents(*names: str) -> None:
+        write("_toc.yml", yaml.safe_dump({"root": "book/index", "chapters": [{"file": name} for name in names]}))
+
+    for name in ("book/index.md", "book/ridge/idea.md", "book/_ext/notes.md", "tests/refs/index.json"):
+        write(name)
+    for source in ("real", "stand-in"):
+        write(f"tests/refs/ridge/idea.{source}.json")
+    contents("book/ridge/idea")
+    assert page_complaints(tmp_path) == []
+    contents()
+    assert page_complaints(tmp_path) == [
+        "not in _toc.yml: book/ridge/idea.md",
+        "references of no page: tests/refs/ridge/idea.real.json",
+        "references of no page: tests/refs/ridge/idea.stand-in.json",
+    ]
+    contents("book/ridge/idea", "book/ridge/idea", "book/gone")
+    assert page_complaints(tmp_path) == [
+        "in _toc.yml, but not there: book/gone.md",
+        "twice in _toc.yml: book/ridge/idea.md",
+    ]
+    contents("book/ridge/idea")
+    write("tests/refs/gone.json")
+    assert page_complaints(tmp_path) == ["references of no page: tests/refs/gone.json"]
+
+
+def chapters() -> list[Path]:
+    return [path for path in execution.pages(ROOT) if path.exists() and execution.is_chapter(path)]
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_chapter_leaves_the_work_to_the_library(path: Path) -> None:
+    in_folder = path.parent.name != "book"
+    assert chapter_complaints(path.read_text(encoding="utf8"), library_names(), in_folder) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [
+        ("from hdpm_lib.noise import laplace\ndef pdp_op(x):\n    return x", "defines pdp_op, which hdpm_lib has"),
+        (":tags: [nbval-check-outputs]\nimport hdpm_lib.noise", "unknown tag nbval-check-outputs"),
+        (":tags: [nbval-skip]\nimport hdpm_lib.noise", "unknown tag nbval-skip"),
+        ("# NBVAL_CHECK_OUTPUT\nimport hdpm_lib.noise", "marks of nbval are tags here, not comments"),
+        ("import numpy as np", "does not import from hdpm_lib"),
+    ],
+)
+def test_bad_chapter_is_found(code: str, complaint: str) -> None:
+    head = "---\njupytext:\n  text_representation: {extension: .md, format_name: myst}\n---\n"
+    good = ":tags: [hide-input]\n%matplotlib inline\nfrom hdpm_lib.ridge import pdp_op\ndef ours(x):\n    return x"
+    assert chapter_complaints(f"{head}```{{code-cell}}\n{good}\n```\n", ["pdp_op"]) == []
+    assert chapter_complaints(f"{head}```{{code-cell}}\n{code}\n```\n", ["pdp_op"]) == [complaint]
+
+
+# --- git --------------------------------------------------------------------------------------------------------------
+
+
+def tracked_complaints(names: Iterable[str]) -> list[str]:
+    """Files that do not belong into the repository: notebooks with outputs, and what is built or downloaded."""
+    built = ("_build/", ".venv/", "data/cache/")
+    return [name for name in names if name.endswith((".ipynb", ".pyc")) or name.startswith(built)]
+
+
+def test_no_notebook_and_nothing_built_is_tracked() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git repository")
+    assert tracked_complaints(listed.stdout.splitlines()) == []
+    assert tracked_complaints(["a.md", "a.ipynb", "_build/a.html"]) == ["a.ipynb", "_build/a.html"]

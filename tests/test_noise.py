@@ -1,0 +1,436 @@
+"""The law of spherical Laplace noise: exact tests of the sampler, its moments and its density.
+
+`law_checks` looks at draws in every way that a broken sampler would show: radii, their sum, directions, isotropy,
+independence of radius and direction, independence of consecutive draws. The mutants prove that each look can object.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from hdpm_lib.ledger import FALSE_ALARM
+from hdpm_lib.noise import (
+    Moments,
+    coordinate_variance,
+    log_density,
+    norm_law,
+    quadratic_form_moments,
+    spherical_laplace,
+)
+
+SEED = int(os.environ.get("HDPM_TEST_SEED", "0"))  # any other must pass as well
+DRAWS = {1: 20_000, 2: 20_000, 12: 10_000, 30: 10_000, 615: 60_000}
+LOOKS = 24  # at least as many as `law_checks` makes
+
+
+def generator(*key: int) -> np.random.Generator:
+    return np.random.default_rng([SEED, *key])
+
+
+@dataclass(frozen=True)
+class Check:
+    """One look at `n` draws; it objects to a statistic outside [low, high]."""
+
+    name: str
+    n: int
+    statistic: float
+    low: float
+    high: float
+
+    @property
+    def objects(self) -> bool:
+        return not self.low <= self.statistic <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.name}: n={self.n}, statistic={self.statistic:.6g}, allowed [{self.low:.6g}, {self.high:.6g}]"
+
+
+def objections(checks: Iterable[Check]) -> list[str]:
+    return [str(check) for check in checks if check.objects]
+
+
+def z_limit(looks: int = 1) -> float:
+    """Largest absolute z-score that `looks` two-sided tests together let pass, at the shared false-alarm rate."""
+    return float(stats.norm.isf(FALSE_ALARM / looks / 2))
+
+
+def z_check(name: str, n: int, z: float, looks: int) -> Check:
+    return Check(name, n, z, -z_limit(looks), z_limit(looks))
+
+
+def ks_check(name: str, values: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], looks: int) -> Check:
+    """Kolmogorov-Smirnov; the limit is Massart's, valid at every n."""
+    n = len(values)
+    distance = stats.ks_1samp(values, cdf, method="asymp").statistic
+    return Check(name, n, float(distance), 0.0, math.sqrt(math.log(2 * looks / FALSE_ALARM) / (2 * n)))
+
+
+def mean_z(samples: np.ndarray, mean: Any) -> np.ndarray:
+    """Distance of sample means (axis 0) from `mean` in standard errors."""
+    return (samples.mean(0) - mean) / (samples.std(0, ddof=1) / math.sqrt(len(samples)))
+
+
+def law_checks(draws: Callable[[int], np.ndarray], n: int, looks: int = 1) -> list[Check]:
+    """Checks that `n` vectors follow the spherical Laplace law of rate one.
+
+    `draws(k)` gives the next `k` of them; `looks` is the number of such calls in one test.
+    """
+    looks *= LOOKS
+    tail = FALSE_ALARM / looks / 2
+    radii, inner, odd_parts, projections, second = [], [], [], [], 0.0
+    axes = None
+    chunk = min(n, 10_000)
+    for _ in range(n // chunk):
+        z = draws(chunk)
+        d = z.shape[1]
+        if axes is None:  # two axes, the diagonal, an oblique direction
+            oblique = np.sqrt(np.arange(1.0, d + 1))
+            axes = np.stack([np.eye(d)[0], np.eye(d)[-1], np.full(d, d**-0.5), oblique / np.linalg.norm(oblique)])
+        radius = np.linalg.norm(z, axis=1)
+        u = z / radius[:, None]
+        radii.append(radius)
+        inner.append((u[1:] * u[:-1]).sum(1))
+        centred = stats.gamma.cdf(radius, d) - 0.5  # uniform on [-1/2, 1/2]
+        odd_parts.append(np.stack([u.sum(0), centred @ u]))
+        projections.append(u @ axes.T)
+        if 2 <= d <= 30:
+            second = second + u.T @ u
+    r, t, (mean, with_radius) = np.concatenate(radii), np.concatenate(projections), np.sum(odd_parts, axis=0)
+    level = stats.gamma.cdf(r, d) - 0.5
+    products, angles = 12 * level[1:] * level[:-1], math.sqrt(d) * np.concatenate(inner)
+    limit = float(stats.chi2.isf(2 * tail, d))
+    checks = [
+        ks_check("radius", r, stats.gamma(d).cdf, looks),
+        Check("sum of radii", n, r.sum(), *stats.gamma.isf([1 - tail, tail], n * d)),
+        Check("mean direction", n, d * mean @ mean / n, 0, limit),
+        Check("radius with direction", n, 12 * d * with_radius @ with_radius / n, 0, limit),
+        z_check("consecutive radii", n, products.sum() / math.sqrt(len(products)), looks),
+        z_check("consecutive directions", n, angles.sum() / math.sqrt(len(angles)), looks),
+    ]
+    if d > 1:
+        spread = math.sqrt(2 * (d - 1) / (d + 2)) / d  # standard deviation of a squared projection
+        for k in range(4):
+            marginal = stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+            checks.append(ks_check(f"projection {k}", t[:, k], marginal.cdf, looks))
+            even = math.sqrt(12) * level * (t[:, k] ** 2 - 1 / d) / spread
+            checks.append(z_check(f"radius with squared projection {k}", n, even.sum() / math.sqrt(n), looks))
+    if 2 <= d <= 30:
+        off = second / n - np.eye(d) / d
+        checks.append(
+            Check(
+                "isotropy",
+                n,
+                n * d * (d + 2) / 2 * (off**2).sum(),
+                *stats.chi2.isf([1 - tail, tail], (d - 1) * (d + 2) / 2),
+            )
+        )
+    assert len(checks) <= LOOKS
+    return checks
+
+
+Sampler = Callable[..., np.ndarray]
+
+
+def with_shape(change: int) -> Sampler:
+    def draw(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+        z = spherical_laplace(d, 1.0, rng=rng, size=size)
+        shape = z.shape[:-1]
+        radius = rng.gamma(d + change, 1 / np.asarray(rate), size=shape)
+        return z / np.linalg.norm(z, axis=-1, keepdims=True) * radius[..., None]
+
+    return draw
+
+
+def rate_as_scale(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+    return spherical_laplace(d, 1 / np.asarray(rate), rng=rng, size=size)
+
+
+def cube_direction(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+    radius = np.linalg.norm(spherical_laplace(d, rate, rng=rng, size=size), axis=-1)
+    u = rng.uniform(-1, 1, (*radius.shape, d))
+    return radius[..., None] * u / np.linalg.norm(u, axis=-1, keepdims=True)
+
+
+def laplace_by_coordinate(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+    shape = (size,) if isinstance(size, int) else tuple(size)
+    return rng.laplace(0, 1 / np.asarray(rate)[..., None], (*shape, d))
+
+
+def gaussian(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+    shape = (size,) if isinstance(size, int) else tuple(size)
+    return rng.standard_normal((*shape, d)) * np.sqrt(coordinate_variance(d, rate))[..., None]
+
+
+def times(factor: float) -> Sampler:
+    return lambda d, rate, *, rng, size=(): factor * spherical_laplace(d, rate, rng=rng, size=size)
+
+
+def reused(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+    """Every draw is handed out twice."""
+    z = spherical_laplace(d, rate, rng=rng, size=size)
+    if z.ndim > 1:
+        z[1::2] = z[::2][: len(z[1::2])]
+    return z
+
+
+def one_sided(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+    return np.abs(spherical_laplace(d, rate, rng=rng, size=size))
+
+
+def stretched(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+    z = spherical_laplace(d, rate, rng=rng, size=size)
+    radius = np.linalg.norm(z, axis=-1, keepdims=True)
+    z[..., 0] *= 1.3
+    return z * radius / np.linalg.norm(z, axis=-1, keepdims=True)
+
+
+def sorted_together(order: Callable[[np.ndarray], np.ndarray]) -> Sampler:
+    """The right radii and the right directions, paired in order."""
+
+    def draw(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+        z = spherical_laplace(d, rate, rng=rng, size=size)
+        radius = np.linalg.norm(z, axis=1)
+        z /= radius[:, None]
+        return rng.permutation(z[np.argsort(order(z[:, 0]))] * np.sort(radius)[:, None])
+
+    return draw
+
+
+# mutant, the dimensions in which it differs from the law, a look that has to object
+MUTANTS: dict[str, tuple[Sampler, tuple[int, ...], str]] = {
+    "shape d-1": (with_shape(-1), (2, 12, 30, 615), "sum of radii"),
+    "shape d+1": (with_shape(1), (1, 2, 12, 30, 615), "sum of radii"),
+    "shape d+1, by its law": (with_shape(1), (1, 2, 12, 30), "radius"),
+    "rate taken for the scale": (rate_as_scale, (1, 2, 12, 30), "radius"),
+    "10 % small": (times(0.9), (1, 2, 12, 30), "sum of radii"),
+    "half the noise": (times(0.5), (1, 12), "radius"),
+    "direction from the cube": (cube_direction, (2, 12, 30, 615), "projection 0"),
+    "iid Laplace": (laplace_by_coordinate, (2, 12, 30), "radius"),
+    "Gaussian": (gaussian, (1, 2, 12, 30), "radius"),
+    "noise handed out twice": (reused, (1, 2, 12, 30), "consecutive radii"),
+    "direction handed out twice": (reused, (1, 2, 12, 30), "consecutive directions"),
+    "no negative noise": (one_sided, (1, 2, 12, 30), "mean direction"),
+    "one axis stretched": (stretched, (2, 12, 30), "isotropy"),
+    "radius tied to direction": (sorted_together(lambda t: t), (1, 2, 12, 30), "radius with direction"),
+    "radius tied to axis": (sorted_together(np.abs), (2, 12, 30), "radius with squared projection 0"),
+}
+
+
+def sampled_law(sampler: Sampler, d: int, rate: float, rng: np.random.Generator) -> list[Check]:
+    return law_checks(lambda k: rate * sampler(d, rate, rng=rng, size=k), DRAWS[d])
+
+
+@pytest.mark.parametrize(("d", "rate"), [(1, 0.3), (2, 2.0), (12, 5.0), (30, 1e-3), (615, 40.0)])
+def test_law(d: int, rate: float) -> None:
+    assert objections(sampled_law(spherical_laplace, d, rate, generator(1, d))) == []
+
+
+@pytest.mark.parametrize(("name", "d"), [(name, d) for name, (_, ds, _) in MUTANTS.items() for d in ds])
+def test_broken_sampler_is_caught(name: str, d: int) -> None:
+    sampler, _, look = MUTANTS[name]
+    found = objections(sampled_law(sampler, d, 3.0, generator(2, d)))
+    assert any(line.startswith(f"{look}:") for line in found), f"{name}, d={d}: {look} did not object, only {found}"
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_batches_with_a_rate_for_each(broken: bool) -> None:
+    rates = np.array([0.01, 1.0, 30.0, 400.0])
+    z = spherical_laplace(3, rates.mean() if broken else rates, rng=generator(3), size=(10_000, 4))
+    assert z.shape == (10_000, 4, 3)
+    for j, rate in enumerate(rates):
+        found = objections(law_checks(lambda k, z=z[:, j], r=rate: r * z[:k], 10_000, looks=5))
+        assert bool(found) == broken, found
+    flat = (rates[:, None] * z).reshape(-1, 3)  # across the batch nothing is shared either
+    halves = iter(np.split(flat, 4))
+    assert bool(objections(law_checks(lambda k: next(halves), 40_000, looks=5))) == broken
+
+
+def test_shapes_and_seeds() -> None:
+    for size, shape in (((), (2,)), (5, (5, 2)), ((3, 4), (3, 4, 2)), (0, (0, 2))):
+        assert spherical_laplace(2, 1.0, rng=generator(), size=size).shape == shape
+    draw = [spherical_laplace(7, 2.0, rng=generator(4)) for _ in range(2)]
+    assert (draw[0] == draw[1]).all()
+    rng = generator(4)
+    spherical_laplace(7, 2.0, rng=rng)
+    assert (spherical_laplace(7, 2.0, rng=rng) != draw[0]).all()
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf, [1.0, -2.0]])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda rate: spherical_laplace(2, rate, rng=generator(), size=2),
+        lambda rate: coordinate_variance(2, rate),
+        lambda rate: quadratic_form_moments(np.eye(2), np.zeros(2), rate),
+    ],
+)
+def test_bad_rate(function: Callable[[Any], Any], rate: Any) -> None:
+    value = rate[1] if isinstance(rate, list) else rate
+    with pytest.raises(ValueError, match=f"rate must be positive and finite, got {value}"):
+        function(rate)
+
+
+@pytest.mark.parametrize("dimension", [0, -3, 1.5])
+def test_bad_dimension(dimension: Any) -> None:
+    for function in (lambda d: spherical_laplace(d, 1.0, rng=generator()), lambda d: norm_law(d, 1.0)):
+        with pytest.raises(ValueError, match=f"dimension must be a positive integer, got {dimension}"):
+            function(dimension)
+
+
+# --- moments ----------------------------------------------------------------------------------------------------------
+
+
+def problem(d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    a = rng.standard_normal((d, d))
+    return a + a.T + 4 * np.eye(d), rng.standard_normal(d)
+
+
+def by_quadrature(matrix: np.ndarray, linear: np.ndarray, rate: float) -> Moments:
+    """Mean and variance of the quadratic form in one or two dimensions, in polar coordinates."""
+    d = len(linear)
+    angles = [0.0, math.pi] if d == 1 else np.arange(64) * 2 * math.pi / 64  # exact: trigonometric polynomials
+    moments = []
+    for power in (1, 2):
+        mean = 0.0
+        for angle in angles:
+            u = np.array([math.cos(angle), math.sin(angle)][:d])
+            mean += integrate.quad(
+                lambda r, u=u, k=power: (
+                    ((r * u) @ matrix @ (r * u) + linear @ u * r) ** k * stats.gamma.pdf(r, d, scale=1 / rate)
+                ),
+                0,
+                80 / rate,
+                epsabs=0,
+                epsrel=1e-11,
+                limit=200,
+            )[0] / len(angles)
+        moments.append(mean)
+    return Moments(np.array(moments[0]), np.array(moments[1] - moments[0] ** 2))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("rate", [0.3, 4.0])
+def test_quadratic_form_by_quadrature(d: int, rate: float) -> None:
+    matrix, linear = problem(d, generator(5, d))
+    found, expected = quadratic_form_moments(matrix, linear, rate), by_quadrature(matrix, linear, rate)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-8)
+    np.testing.assert_allclose(found.variance, expected.variance, rtol=1e-8)
+
+
+def test_quadratic_form_of_laplace_noise() -> None:
+    """For d = 1, z is Laplace: E z^2 = 2/r^2, E z^4 = 24/r^4, so a z^2 + g z has variance 20 a^2/r^4 + 2 g^2/r^2."""
+    a, g, r = 1.7, -0.4, 3.0
+    found = quadratic_form_moments([[a]], [g], r)
+    assert found.mean == pytest.approx(2 * a / r**2) and found.variance == pytest.approx(
+        20 * a**2 / r**4 + 2 * g**2 / r**2
+    )
+    assert found.std == pytest.approx(math.sqrt(found.variance))
+    assert coordinate_variance(1, r) == pytest.approx(stats.laplace(scale=1 / r).var())
+
+
+@pytest.mark.parametrize("d", [1, 2, 12, 30])
+def test_squared_norm(d: int) -> None:
+    """The squared norm is the square of a Gamma variable, whose moments SciPy knows."""
+    law, found = norm_law(d, 2.5), quadratic_form_moments(np.eye(d), np.zeros(d), 2.5)
+    assert found.mean == pytest.approx(law.moment(2)) == pytest.approx(d * coordinate_variance(d, 2.5))
+    assert found.variance == pytest.approx(law.moment(4) - law.moment(2) ** 2)
+
+
+def moment_checks(d: int, n: int, expected: Callable[[Any, Any, Any], Moments]) -> list[Check]:
+    rng = generator(6, d)
+    matrix, linear = problem(d, rng)
+    linear *= 10  # so that the odd part counts in the variance
+    z = spherical_laplace(d, 2.0, rng=rng, size=n)
+    values = ((z @ matrix) * z).sum(1) + z @ linear
+    found = expected(matrix, linear, 2.0)
+    return [
+        z_check("mean", n, float(mean_z(values, found.mean)), 2),
+        z_check("variance", n, float(mean_z((values - found.mean) ** 2, found.variance)), 2),
+    ]
+
+
+@pytest.mark.parametrize("d", [12, 30])
+def test_quadratic_form_by_simulation(d: int) -> None:
+    assert objections(moment_checks(d, 100_000, quadratic_form_moments)) == []
+
+
+@pytest.mark.parametrize(
+    ("look", "mutant"),
+    [
+        ("mean", lambda a, g, r: quadratic_form_moments(a + 0.2 * np.eye(len(g)), g, r)),
+        ("variance", lambda a, g, r: quadratic_form_moments(a, 0 * g, r)),
+        ("variance", lambda a, g, r: quadratic_form_moments(np.diag(np.diag(a)), g, r)),
+        ("mean", lambda a, g, r: quadratic_form_moments(a, g, 1.1 * r)),
+    ],
+)
+def test_wrong_moments_are_caught(look: str, mutant: Callable[[Any, Any, Any], Moments]) -> None:
+    found = objections(moment_checks(12, 100_000, mutant))
+    assert any(line.startswith(look) for line in found), found
+
+
+def test_quadratic_form_batches() -> None:
+    rng = generator(7)
+    matrices, linears = zip(*(problem(4, rng) for _ in range(6)), strict=True)
+    rates = rng.uniform(0.1, 9, 6)
+    batch = quadratic_form_moments(
+        np.reshape(matrices, (2, 3, 4, 4)), np.reshape(linears, (2, 3, 4)), rates.reshape(2, 3)
+    )
+    each = [quadratic_form_moments(a, g, r) for a, g, r in zip(matrices, linears, rates, strict=True)]
+    assert batch.mean.shape == batch.variance.shape == (2, 3)
+    np.testing.assert_allclose(batch.mean.ravel(), [m.mean for m in each], rtol=1e-13)
+    np.testing.assert_allclose(batch.std.ravel(), [m.std for m in each], rtol=1e-13)
+    shared = quadratic_form_moments(matrices[0], linears[0], rates)
+    np.testing.assert_allclose(shared.mean[2], quadratic_form_moments(matrices[0], linears[0], rates[2]).mean)
+
+
+# --- density ----------------------------------------------------------------------------------------------------------
+
+
+def mass(density: Callable[[Any], Any], d: int, rate: float) -> float:
+    """Integral of exp(density): over the line, over the plane, or over shells."""
+    end = 45 / rate
+    if d == 1:
+        return sum(integrate.quad(lambda x: math.exp(density([x])), *ends)[0] for ends in ((-end, 0), (0, end)))
+    if d == 2:
+        quadrant = integrate.dblquad(lambda x, y: math.exp(density([x, y])), 0, end, 0, end, epsabs=1e-8, epsrel=1e-8)
+        return 4 * quadrant[0]
+    area = 2 * math.pi ** (d / 2) / special.gamma(d / 2)
+    point = np.full(d, d**-0.5)
+    return integrate.quad(lambda r: area * r ** (d - 1) * math.exp(density(r * point)), 0, 4 * d / rate + end)[0]
+
+
+@pytest.mark.parametrize(("d", "rate"), [(1, 0.5), (1, 7.0), (2, 3.0), (3, 2.0), (12, 5.0), (30, 0.7)])
+def test_density_integrates_to_one(d: int, rate: float) -> None:
+    assert mass(lambda z: log_density(z, rate), d, rate) == pytest.approx(1, abs=1e-6)
+
+
+def test_wrong_density_is_caught() -> None:
+    for wrong in (lambda z: log_density(z, 3.0) - math.log(2), lambda z: log_density(z, 3.0) + 1e-4 * abs(z[0])):
+        assert mass(wrong, 2, 3.0) != pytest.approx(1, abs=1e-6)
+
+
+def test_density_on_rays() -> None:
+    """The ratio of densities is what every guarantee rests on: at most rate times distance, attained on a ray."""
+    rng = generator(8)
+    z, step = rng.standard_normal((1000, 5)), rng.standard_normal(5)
+    change = log_density(z + step, 2.0) - log_density(z, 2.0)
+    assert np.abs(change).max() <= 2 * np.linalg.norm(step) * (1 + 1e-12)
+    ray = 100 * step / np.linalg.norm(step)
+    assert log_density(ray, 2.0) - log_density(ray + step, 2.0) == pytest.approx(2 * np.linalg.norm(step))
+    assert log_density([0.3], 2.0) == pytest.approx(stats.laplace.logpdf(0.3, scale=0.5))
+    assert log_density(z.reshape(10, 100, 5), 2.0).shape == (10, 100)
+
+
+def test_bad_density_rate() -> None:
+    with pytest.raises(ValueError, match=r"rate must be positive and finite, got -1\.0"):
+        log_density([1.0], -1.0)
+    with pytest.raises(ValueError, match=r"rate must be positive and finite, got 0\.0"):
+        norm_law(2, 0.0)

@@ -118,8 +118,8 @@ def ridge_privacy_losses(
     found = np.zeros(n)
     for start in range(restarts + 1):
         ends = np.ones((2, n, d)) if start == 0 else rng.integers(0, 2, (2, n, d)).astype(float)
-        signs = np.stack([np.ones(n), -np.ones(n)])
-        best = np.zeros(n)
+        signs = np.array([[1.0], [-1.0]]) * np.ones(n) if start == 0 else rng.choice([-1.0, 1.0], (2, n))
+        best = np.linalg.norm(displacement(ends[0], signs[0]) - displacement(ends[1], signs[1]), axis=1)
         improved = True
         while improved:
             improved = False

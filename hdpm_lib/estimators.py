@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdpm_lib.ridge import Bound, pdp_op
-from hdpm_lib.validation import check_epsilon
+from hdpm_lib.validation import check_choice, check_epsilon
 
 
 class PersonalizedRidge(RegressorMixin, BaseEstimator):
@@ -100,10 +100,8 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         ValueError
             For data outside the bounds (unless clipping) or a bad `epsilon`, `bound` or `out_of_range`.
         """
-        if self.bound not in ("sharp", "paper"):
-            raise ValueError(f"bound must be 'sharp' or 'paper', got {self.bound!r}")
-        if self.out_of_range not in ("raise", "clip"):
-            raise ValueError(f"out_of_range must be 'raise' or 'clip', got {self.out_of_range!r}")
+        check_choice(self.bound, "bound", ("sharp", "paper"))
+        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         features, labels = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         eps = check_epsilon(np.full(len(labels), float(self.epsilon)) if epsilon is None else epsilon, len(labels))
         mechanism = pdp_op(

@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from hdpm_lib.losses import QuadraticLoss
 from hdpm_lib.noise import Moments, log_density, spherical_laplace
 from hdpm_lib.ridge import Bound, estimate_norm_bound, sensitivity_constant, weighted_ridge
-from hdpm_lib.validation import check_epsilon, check_penalty, check_records
+from hdpm_lib.validation import check_choice, check_epsilon, check_penalty, check_positive, check_records
 
 Array = NDArray[np.float64]
 
@@ -43,9 +43,9 @@ def inclusion_probabilities(epsilon: ArrayLike, threshold: float) -> Array:
     [0.3775, 1.0]
     """
     eps = check_epsilon(epsilon)
-    if not (np.isfinite(threshold) and threshold > 0):
-        raise ValueError(f"threshold must be positive and finite, got {threshold}")
-    return np.minimum(1.0, np.expm1(np.minimum(eps, threshold)) / np.expm1(threshold))
+    t = check_positive(threshold, "threshold")
+    capped = np.minimum(eps, t)
+    return np.asarray(np.exp(capped - t) * np.expm1(-capped) / np.expm1(-t))  # e^t may be too large for a float
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,8 @@ def sampled_ridge(
     """
     features, labels = check_records(X, y)
     eps = check_epsilon(epsilon, len(labels))
+    check_choice(size_in_noise, "size_in_noise", ("realised", "fixed"))
+    check_positive(threshold, "threshold")
     lam, sets = check_penalty(penalty), np.asarray(masks, dtype=float)
     if sets.ndim != 2 or sets.shape[1] != len(labels):
         raise ValueError(f"masks must have shape (m, {len(labels)}), got {sets.shape}")

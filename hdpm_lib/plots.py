@@ -90,7 +90,14 @@ def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: 
         Axes on a logarithmic scale: ``""``, ``"x"``, ``"y"`` or ``"xy"``.
     spread : dict, optional
         For some of the curves an array of shape (2, n): lower and upper end of a band.
+
+    Raises
+    ------
+    ValueError
+        For more curves than there are styles.
     """
+    if len(curves) > len(STYLES):
+        raise ValueError(f"curves has {len(curves)} entries, and there are {len(STYLES)} styles to tell them apart")
     with plt.rc_context(_RC):
         for style, (name, y) in zip(STYLES, curves.items(), strict=False):
             axes.plot(x, y, label=name, **style)
@@ -117,14 +124,18 @@ class SvgFigure:
         return self.svg
 
 
-def show(figure: Figure, alt: str) -> None:
-    """Display a figure and close it.
+def inline(figure: Figure, alt: str) -> SvgFigure:
+    """Finish a figure and close it; for :func:`show`, or for ``myst_nb.glue`` where a page puts it elsewhere.
 
     Parameters
     ----------
     figure : matplotlib Figure
     alt : str
         What the figure shows, in a sentence: read aloud instead of it.
+
+    Returns
+    -------
+    SvgFigure
 
     Raises
     ------
@@ -146,7 +157,12 @@ def show(figure: Figure, alt: str) -> None:
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px sans-serif", svg)
     label = html.escape(alt, quote=True)
     svg = svg.replace("<svg", f'<svg class="hdpm-figure" role="img" aria-label="{label}"', 1)
-    display(SvgFigure(svg.replace(_INK, "currentColor"), alt))
+    return SvgFigure(svg.replace(_INK, "currentColor"), alt)
+
+
+def show(figure: Figure, alt: str) -> None:
+    """Display a figure and close it; arguments and errors as for :func:`inline`."""
+    display(inline(figure, alt))
 
 
 class HtmlTable:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import check_epsilon, check_penalty, check_records
+from hdpm_lib.validation import check_choice, check_epsilon, check_penalty, check_positive, check_records
 
 Array = NDArray[np.float64]
 Bound = Literal["paper", "sharp"]
@@ -62,8 +62,9 @@ def estimate_norm_bound(
     >>> estimate_norm_bound(1.0, 3.0), estimate_norm_bound(1.0, 3.0, "sharp")
     (1.0, 0.5)
     """
-    lam, root = check_penalty(penalty), np.sqrt(total_weight)
-    radius = feature_norm * root
+    check_choice(bound, "bound", ("paper", "sharp"))
+    lam, root = check_penalty(penalty), np.sqrt(check_positive(total_weight, "total_weight"))
+    radius = check_positive(feature_norm, "feature_norm") * root
     if bound == "paper":
         value = min(1 / np.sqrt(lam), radius / lam)
     else:
@@ -97,9 +98,11 @@ def sensitivity_constant(
     >>> sensitivity_constant(1.0, 3.0), sensitivity_constant(1.0, 3.0, "sharp")
     (24.0, 10.5)
     """
-    lam = check_penalty(penalty)
+    check_choice(bound, "bound", ("paper", "sharp"))
+    lam, feature_norm = check_penalty(penalty), check_positive(feature_norm, "feature_norm")
     if norm_bound is None:
         norm_bound = estimate_norm_bound(lam, feature_norm, bound)
+    check_positive(norm_bound, "norm_bound")
     factor = 1.0 if bound == "paper" else 0.5
     return float(2 * feature_norm / lam * (1 + factor * feature_norm * norm_bound))
 
@@ -114,7 +117,7 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     weights : array of shape (..., n)
         Non-negative; a batch solves one problem for each leading index.
     penalty : float or array of shape (...)
-        Ridge penalty; 0 gives least squares of least norm.
+        Ridge penalty; a single 0 gives least squares of least norm (an array must be positive).
 
     Returns
     -------
@@ -253,7 +256,7 @@ def pdp_op(
     """
     features = np.asarray(X)
     width = features.shape[1] if features.ndim == 2 else 1
-    norm = np.sqrt(width) if feature_norm is None else float(feature_norm)
+    norm = np.sqrt(width) if feature_norm is None else check_positive(feature_norm, "feature_norm")
     features, labels = check_records(X, y, feature_norm=feature_norm, clip=clip)
     eps = check_epsilon(epsilon, len(labels))
     lam = check_penalty(penalty)

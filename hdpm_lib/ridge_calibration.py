@@ -57,6 +57,43 @@ def implied_total(row: Row, draw: Draw, printed: float, column: str = "reg_pdp_o
     return float(rate * sensitivity_constant(row.penalty, np.sqrt(d)))
 
 
+def standardised_totals(
+    spec: Table,
+    n: int,
+    *,
+    rng: np.random.Generator,
+    medical: Split | None = None,
+    groups: PrivacyGroups | None = None,
+    tries: int = 400,
+) -> Array:
+    """How far each row's recovered sum of privacy losses lies from what `n` training records imply.
+
+    Parameters
+    ----------
+    spec : Table
+    n : int
+        Assumed number of training records (before a share of them is taken).
+    rng : numpy.random.Generator
+    medical : Split, optional
+        Medical records, for even-numbered tables.
+    groups : PrivacyGroups, optional
+        Groups to assume in place of the captioned ones.
+    tries : int, default 400
+        Draws that give the mean and the standard deviation of the sum.
+
+    Returns
+    -------
+    array of shape (rows,)
+        In standard deviations; about standard normal if the assumptions are right.
+    """
+    scores = []
+    for row, draw in zip(spec.rows(groups), fresh_draws(spec, rng, medical, groups), strict=True):
+        sums = [row.groups.draw(int(row.fraction * n), rng=rng).sum() for _ in range(tries)]
+        total = implied_total(row, draw, spec.printed.loc[row.value, "reg_pdp_op"])
+        scores.append((total - np.mean(sums)) / np.std(sums))
+    return np.array(scores)
+
+
 def set_noise(spec: Table, draws: list[Draw]) -> list[Draw]:
     """Give each row the sum and the minimum that its regularised cells imply; a penalty sweep gets one pair for all."""
     rows = list(spec.rows())

@@ -95,7 +95,7 @@ def calibrate_objective_perturbation(
 def release_objective_perturbation(
     moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    """Minimisers of the perturbed objective on the ball, shape (*size, d).
+    r"""Minimisers of the perturbed objective on the ball, shape (\*size, d).
 
     Notes
     -----
@@ -202,7 +202,7 @@ def calibrate_sufficient_statistics(
 def release_sufficient_statistics(
     moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    """Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape (*size, d)."""
+    r"""Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape (\*size, d)."""
     d = len(moments.cross)
     rows, columns = np.triu_indices(d)
     noise = spherical_laplace(len(rows) + d, moments.noise_rate, rng=rng, size=size)

@@ -56,11 +56,22 @@ def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
     return eps
 
 
+def check_positive(value: float, name: str) -> float:
+    """A positive, finite float, or an error that names `name` and the value."""
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be positive and finite, got {value}")
+    return float(value)
+
+
 def check_penalty(penalty: float) -> float:
     """The ridge penalty as a positive float, or an error that names the value."""
-    if not (np.isfinite(penalty) and penalty > 0):
-        raise ValueError(f"penalty must be positive and finite, got {penalty}")
-    return float(penalty)
+    return check_positive(penalty, "penalty")
+
+
+def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
+    """An error that names `name` and the value if it is none of `choices`: a misspelt option must not pick another."""
+    if value not in choices:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
 
 
 def check_records(

@@ -29,7 +29,7 @@ FLOORS = """
     federated
     audit
     retrieval standins breast_cancer datasets
-    ledger plots
+    claims ledger plots
 """.split()
 # The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.
 LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "federated"}

@@ -9,6 +9,7 @@ each data set comes from. When one of them changes, no old output can match.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from importlib.metadata import files
 from pathlib import Path
@@ -20,6 +21,10 @@ from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_note
 from myst_parser.config.main import MdParserConfig
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on the cores.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 
 def pages(root: Path = ROOT) -> list[Path]:

@@ -153,6 +153,7 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # names of groups repeat from figure to figure and nothing refers to them
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px sans-serif", svg)
     label = html.escape(alt, quote=True)

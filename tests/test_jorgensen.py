@@ -188,13 +188,14 @@ def loss_checks(draw: Callable[..., np.ndarray], size: int = 50_000) -> list[Che
         z_check("mean", size, float(found.mean - mean) / errors[0], 2),
         z_check("variance", size, float(found.variance - chance @ spread) / errors[1], 2),
         Check("standard error", size, float(found.mean_error / errors[0]), 0.95, 1.05),
+        Check("error of std", size, float(2 * found.std * found.std_error / errors[1]), 0.95, 1.05),
     ]
 
 
 def test_loss_over_drawn_sets() -> None:
     assert objections(loss_checks(draw_masks)) == []
     everybody = objections(loss_checks(lambda eps, t, size, rng: np.ones((size, 4))))
-    assert {line.split(":")[0] for line in everybody} == {"mean", "variance", "standard error"}
+    assert {line.split(":")[0] for line in everybody} == {"mean", "variance", "standard error", "error of std"}
 
 
 # --- densities and privacy --------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class Setting:
     def data(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         rng = generator(11, self.n, self.d)
         X = np.column_stack([rng.random((self.n, self.d - 1)), np.ones(self.n)])  # the last column is an intercept
-        y = np.clip(X @ rng.uniform(-1, 1, self.d) / self.d + rng.uniform(0, 0.5, self.n), -1, 1)
+        y = np.clip(X @ rng.uniform(-1, 1, self.d) / self.d + rng.uniform(-0.6, 0.6, self.n), -1, 1)
         epsilon = self.epsilon * rng.choice([0.2, 1, 3], self.n)
         if self.feature_norm is not None:
             X *= self.feature_norm / np.sqrt(self.d)

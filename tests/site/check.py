@@ -215,6 +215,7 @@ LOOK = """() => {
   return found;
 }"""
 # Lightness of what lies behind the text and of the text, 0 to 1.
+THEME_FOLLOWS = "scheme => (document.documentElement.dataset.theme || scheme) === scheme"
 LIGHTNESS = """async () => {
   await new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)));  // the theme hears of the scheme
   const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number); return (0.3 * r + 0.6 * g + 0.1 * b) / 255; };
@@ -254,6 +255,7 @@ def browse(browser: Any, files: Iterable[Path], screen: str, pictures: Path | No
         page.evaluate("async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }")
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
+            page.wait_for_function(THEME_FOLLOWS, arg=scheme)  # a script of the theme follows the change a little later
             behind, text = page.evaluate(LIGHTNESS)
             seen = page.evaluate(LOOK)
             if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):

@@ -116,15 +116,21 @@ def sha256(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
+def _pooch() -> Any:
+    """pooch, loaded late and quietly: it loads tqdm, which warns in a notebook without widgets; no bar is shown here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pooch
+    return pooch
+
+
 def cache_folder() -> Path:
     """Where downloads are kept: ``data/cache`` of a checkout, else the user's cache folder."""
     checkout = Path(__file__).parents[1]
     inside = (checkout / "pyproject.toml").is_file() and (checkout / "data" / "datasets.yaml").is_file()
     if inside:
         return checkout / "data" / "cache"
-    import pooch  # late: it loads tqdm, which warns in a notebook without widgets
-
-    return Path(pooch.os_cache("hdpm_lib"))
+    return Path(_pooch().os_cache("hdpm_lib"))
 
 
 def _read(path: Path, file: dict[str, Any]) -> bytes:
@@ -204,8 +210,7 @@ def _get(url: str, until: float, size: int) -> bytes:
 
 def download(files: list[dict[str, Any]], until: float) -> None:
     """Put files into the cache; pooch checks the hash before it moves one there."""
-    import pooch  # late, as in cache_folder
-
+    pooch = _pooch()
     pooch.get_logger().setLevel("WARNING")  # else every page that downloads shows where to
     for file in files:
 

@@ -117,7 +117,7 @@ def sha256(raw: bytes) -> str:
 
 
 def _pooch() -> Any:
-    """pooch, loaded late and quietly: it loads tqdm, which warns in a notebook without widgets; no bar is shown here."""
+    """pooch, loaded late and quietly: it loads tqdm, which warns in a notebook without widgets."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pooch

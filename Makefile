@@ -1,4 +1,4 @@
-# make test | make book | make notebooks | make lint | make lock | make bench | make refs
+# make test | make book | make notebooks | make lint | make format | make lock | make bench | make refs
 # Every target makes the environment it needs, from requirements.txt (hashed), in .venv.
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all test book notebooks lint lock bench refs clean
+.PHONY: all test book notebooks lint format lock bench refs clean
 all: test book
 
 # uv when present, else venv and pip. The project itself goes in last, editable: pip refuses to hash a folder.
@@ -40,7 +40,12 @@ lint: $(READY)
 	@set -e; for page in $$(git ls-files 'book/*.md'); do \
 	  code=$$($(BIN)/jupytext --quiet --to py:percent --output - $$page); \
 	  printf '%s\n' "$$code" | $(BIN)/ruff check --quiet --ignore E402,E501,B018 --stdin-filename $$page.py - ; done
+	$(BIN)/python -m tests.format_chapters
 	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/python -m tests.format_chapters --write
 
 # Writes requirements.txt anew from requirements.in for every supported Python. Needs uv (pip install uv).
 lock:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_finite, check_penalty
+from hdpm_lib.validation import check_finite, check_penalty, check_positive
 
 Array = NDArray[np.float64]
 
@@ -52,6 +52,7 @@ def ridge_pair_loss(theta: ArrayLike, theta_neighbour: ArrayLike, noise_rate: fl
     >>> float(ridge_pair_loss([0.0, 0.0], [0.3, 0.4], 2.0))
     1.0
     """
+    check_positive(noise_rate, "noise_rate")
     return np.asarray(noise_rate * np.linalg.norm(np.subtract(theta, theta_neighbour), axis=-1))
 
 
@@ -87,6 +88,11 @@ def ridge_privacy_losses(
     -------
     RidgeLosses
 
+    Raises
+    ------
+    ValueError
+        If lengths differ, or a value is not finite, or `penalty` or `noise_rate` is not positive.
+
     Notes
     -----
     Let `A` be the weighted second moment plus :math:`\lambda I`. Taking record `i` out and putting :math:`(v, y')` in
@@ -100,7 +106,10 @@ def ridge_privacy_losses(
     """
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
     w, lam = check_finite(weights, "weights", 1), check_penalty(penalty)
+    check_positive(noise_rate, "noise_rate")
     n, d = features.shape
+    if not len(labels) == len(w) == n:
+        raise ValueError(f"X has {n} records, y has {len(labels)} and weights has {len(w)}")
     moment = (features.T * w) @ features + lam * np.eye(d)
     inverse = np.linalg.inv(moment)
     theta = inverse @ ((w * labels) @ features)

@@ -36,6 +36,8 @@ class QuadraticLoss:
         """The loss on records `X`, `y` (usually a test set)."""
         features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
         n = len(labels)
+        if len(features) != n:
+            raise ValueError(f"X has {len(features)} records and y has {n}")
         return cls(features.T @ features / n, features.T @ labels / n, float(labels @ labels / n))
 
     def __call__(self, theta: ArrayLike, penalty: ArrayLike = 0.0) -> Array:

@@ -123,6 +123,11 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     -------
     array of shape (..., d)
 
+    Raises
+    ------
+    ValueError
+        If the numbers of records differ or a penalty is negative or not a number.
+
     Examples
     --------
     >>> weighted_ridge([[1.0]], [1.0], [1.0], 1.0).tolist()
@@ -131,6 +136,10 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     features, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     w, lam = np.asarray(weights, dtype=float), np.asarray(penalty, dtype=float)
     d = features.shape[1]
+    if not len(features) == len(labels) == w.shape[-1]:
+        raise ValueError(f"X has {len(features)} records, y has {len(labels)} and weights has {w.shape[-1]}")
+    if not (lam >= 0).all():
+        raise ValueError(f"penalty must not be negative, got {lam[~(lam >= 0)].flat[0]}")
     if w.ndim == 1:
         second = (features.T * w) @ features
     else:

@@ -97,6 +97,11 @@ def release_objective_perturbation(
 ) -> Array:
     r"""Minimisers of the perturbed objective on the ball, shape (\*size, d).
 
+    Raises
+    ------
+    RuntimeError
+        If the minimiser is not found to rounding: nothing is released then.
+
     Notes
     -----
     In the eigenbasis of the Hessian the constrained minimiser is ``z / (values + nu)``; Newton's method on the inverse
@@ -115,6 +120,8 @@ def release_objective_perturbation(
         nu = nu + step
         if (step <= 1e-13 * (values[0] + nu)).all():
             break
+    else:  # an inexact minimiser has no guarantee
+        raise RuntimeError(f"Newton's method did not settle in 100 steps, largest step {np.max(step)}")
     theta = (z / (values + nu[..., None])) @ vectors.T
     return project_on_ball(theta, moments.radius)
 

@@ -261,3 +261,18 @@ def test_bad_input() -> None:
         ridge_privacy_losses(X, y, epsilon, 0.0, 1.0, rng=generator())
     with pytest.raises(ValueError, match="y must be finite, got nan"):
         ridge_privacy_losses(X, np.full(40, math.nan), epsilon, 1.0, 1.0, rng=generator())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise_rate": -1.0}, "noise_rate.*-1"),
+        ({"weights": np.ones(3)}, "weights has 3"),
+        ({"y": np.ones(5)}, "y has 5"),
+    ],
+)
+def test_meter_refuses_what_does_not_fit(change: dict, message: str) -> None:
+    given = {"X": np.ones((4, 2)), "y": np.zeros(4), "weights": np.full(4, 0.25), "penalty": 1.0, "noise_rate": 1.0}
+    assert ridge_privacy_losses(**given, rng=np.random.default_rng(0)).found.shape == (4,)
+    with pytest.raises(ValueError, match=message):
+        ridge_privacy_losses(**{**given, **change}, rng=np.random.default_rng(0))

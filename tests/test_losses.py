@@ -139,3 +139,8 @@ def test_bad_rate() -> None:
     X, y, theta = records(2)
     with pytest.raises(ValueError, match="rate must be positive and finite, got -1"):
         QuadraticLoss.of(X, y).under_noise(theta, -1)
+
+
+def test_loss_refuses_records_without_labels() -> None:
+    with pytest.raises(ValueError, match="X has 4 records and y has 3"):
+        QuadraticLoss.of(np.ones((4, 2)), np.ones(3))

@@ -469,3 +469,15 @@ def test_records_that_are_not_clipped_are_caught(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ridge, "check_records", lambda X, y, **_: (np.asarray(X), np.asarray(y)))
     messages, theta = clipped()
     assert messages == [] and np.abs(theta - right).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"y": np.zeros(3)}, "y has 3"), ({"weights": np.ones(5)}, "weights has 5"), ({"penalty": -1.0}, "got -1"),
+     ({"penalty": np.nan}, "got nan")],
+)  # fmt: skip
+def test_weighted_ridge_refuses_what_does_not_fit(change: dict, message: str) -> None:
+    given = {"X": np.ones((4, 2)), "y": np.zeros(4), "weights": np.full(4, 0.25), "penalty": 1.0}
+    assert ridge.weighted_ridge(**given).shape == (2,)
+    with pytest.raises(ValueError, match=message):
+        ridge.weighted_ridge(**{**given, **change})

@@ -54,6 +54,7 @@ lock:
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench_contracts
 
 # Rewrites what checked cells must print; read the diff before committing it.
 refs: $(READY)

@@ -3,6 +3,8 @@ r"""Meters of the privacy loss that each record really suffers.
 For output perturbation with spherical Laplace noise the loss between two data sets is *exactly* the noise rate times
 the distance of the two noiseless estimates: the triangle inequality is attained on a ray. What is left is to find the
 worst pair of values for a record. A meter that stays below a guarantee shows no violation; it is not a proof.
+
+For Laplace noise on a finite domain of databases nothing is left to search: the meter looks at every pair.
 """
 
 from __future__ import annotations
@@ -149,3 +151,47 @@ def ridge_privacy_losses(
     residual = 1 + np.maximum(np.maximum(without, 0).sum(1), np.maximum(-without, 0).sum(1))
     floor = np.maximum(lam, np.linalg.eigvalsh(moment)[0] - w * (features**2).sum(1))
     return RidgeLosses(noise_rate * found, noise_rate * 2 * w * residual * np.sqrt(d) / floor)
+
+
+def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = False) -> Array:
+    r"""Exact privacy loss of each individual on a finite domain of databases, for an answer plus Laplace noise.
+
+    Parameters
+    ----------
+    answers : array of shape (g_1, ..., g_n), or (g_1, ..., g_n, m) with `vector`
+        Noiseless answers (means) on every database of the domain: axis `j` runs over the values that the datum of
+        individual `j` can take.
+    scale : float
+        Scale of the noise, positive.
+    vector : bool, default False
+        Whether the last axis holds the `m` coordinates of an answer, each with independent noise of that scale.
+
+    Returns
+    -------
+    array of shape (n,)
+        The largest distance of two answers that differ along axis `j` only, over `scale`.
+
+    Raises
+    ------
+    ValueError
+        If `answers` has no axis for an individual or is not finite, or `scale` is not positive.
+
+    Notes
+    -----
+    The log ratio of the densities around :math:`x` and :math:`x'` is :math:`\sum_c(|o_c-x'_c|-|o_c-x_c|)/b` at the
+    output `o`, at most :math:`\lVert x-x'\rVert_1/b`, and equal to it where every :math:`o_c` lies beyond :math:`x_c`
+    as seen from :math:`x'_c`. A domain that is part of a larger one gives a lower end for that.
+
+    Examples
+    --------
+    >>> laplace_privacy_losses([[0.0, 1.0], [3.0, 3.5]], 2.0)   # two individuals of two values each
+    array([1.5, 0.5])
+    """
+    x = np.asarray(answers, dtype=float)
+    if x.ndim - vector < 1:
+        raise ValueError(f"answers must have an axis for each individual, got shape {x.shape}")
+    check_finite(x, "answers", x.ndim)
+    check_positive(scale, "scale")
+    points = x if vector else x[..., None]
+    rows = [np.moveaxis(points, j, 0) for j in range(points.ndim - 1)]
+    return np.array([max(np.abs(values - value).sum(-1).max() for value in values) for values in rows]) / scale

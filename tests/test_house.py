@@ -21,7 +21,7 @@ MAX_LINES = 320
 FLOORS = """
     validation noise losses
     costs payments populations
-    queries contracts
+    queries contracts contracts_exact contracts_conic contracts_printed mechanisms
     ridge ridge_variants jorgensen estimators ridge_study ridge_calibration
     logistic
     procurement aggregation
@@ -33,7 +33,7 @@ FLOORS = """
 """.split()
 # The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.
 LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "federated"}
-MARKETS = {"payments", "procurement", "auctions", "menus", "regretnet"}
+MARKETS = {"costs", "payments", "mechanisms", "procurement", "auctions", "menus", "regretnet"}
 TAGS = set(
     """nbval-check-output raises-exception hide-input hide-output hide-cell remove-input remove-output remove-cell
     full-width margin output_scroll""".split()

@@ -1,0 +1,158 @@
+r"""Laws of privacy valuations, and what a buyer who knows the law counts instead of the valuation.
+
+A seller's valuation is drawn from a law with distribution function :math:`F` and density :math:`f`. Truthful payments
+cost the buyer on average as much as if every seller asked her *virtual valuation*
+
+.. math:: \varphi(v)=v+\frac{F(v)}{f(v)}
+
+(Myerson 1981, for procurement). A law is *regular* if :math:`\varphi` does not fall. If it does, the contract that is
+best for :math:`\varphi` would let a seller gain by asking more, and :math:`\varphi` has to be *ironed*. As a function
+of the quantile :math:`s=F(v)` it is the derivative of :math:`H(s)=sF^{-1}(s)`; the ironed one is the derivative of the
+greatest convex function below :math:`H`.
+
+A law is a continuous one of ``scipy.stats`` with its parameters, such as ``stats.uniform(0, 10)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+Array = NDArray[np.float64]
+
+RESOLUTION = 4096  # cells of equal probability
+TOLERANCE = 1e-9  # a fall of the virtual valuation by less than this part of the largest valuation is rounding
+
+
+def _check_law(law: Any) -> tuple[float, float]:
+    if not all(hasattr(law, name) for name in ("pdf", "cdf", "ppf", "support")):
+        raise ValueError(f"law must be a continuous law of scipy.stats with its parameters, got {law!r}")
+    low, high = (float(end) for end in law.support())
+    if not 0 <= low < high < np.inf:
+        raise ValueError(f"law must have a support in [0, infinity), bounded, got [{low}, {high}]")
+    return low, high
+
+
+def _check_valuations(law: Any, v: ArrayLike) -> Array:
+    low, high = _check_law(law)
+    values = np.asarray(v, dtype=float)
+    if (bad := ~((values >= low) & (values <= high))).any():
+        raise ValueError(f"valuations must lie in the support [{low}, {high}] of the law, got {values[bad].flat[0]}")
+    return values
+
+
+def _cell_means(law: Any, resolution: int) -> Array:
+    """Mean virtual valuation in each of `resolution` cells of equal probability: the slopes of `H`."""
+    if int(resolution) != resolution or resolution < 2:
+        raise ValueError(f"resolution must be an integer of at least 2, got {resolution}")
+    s = np.arange(1, resolution + 1) / resolution
+    return np.diff(s * law.ppf(s), prepend=0.0) * resolution
+
+
+def check_regular(law: Any, resolution: int = RESOLUTION) -> None:
+    """An error that names the first valuation at which the virtual valuation falls, if there is one.
+
+    Parameters
+    ----------
+    law : scipy.stats law
+        Continuous, with its parameters; its support is bounded and not negative.
+    resolution : int, default 4096
+        Number of cells of equal probability. The mean over a cell must not be less than over the cell before, but for
+        1e-9 of the largest valuation; what happens inside a cell is not seen.
+
+    Raises
+    ------
+    ValueError
+        For an irregular law, and for a law that is none or whose support is unbounded or reaches below 0.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> check_regular(stats.beta(2, 2))
+    """
+    _, high = _check_law(law)
+    means = _cell_means(law, resolution)
+    if (falls := np.diff(means) < -TOLERANCE * high).any():
+        place = law.ppf((np.argmax(falls) + 1) / resolution)
+        raise ValueError(
+            f"the law is irregular: its virtual valuation falls at v = {place:.6g}; use ironed_virtual_valuation"
+        )
+
+
+def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
+    r"""Virtual valuations :math:`v+F(v)/f(v)` of a regular law.
+
+    Parameters
+    ----------
+    law : scipy.stats law
+        Continuous, with its parameters; its support is bounded and not negative.
+    v : array
+        Valuations in the support.
+    check : bool, default True
+        Check that the law is regular; once is enough for many calls with one law.
+
+    Returns
+    -------
+    array of the shape of `v`
+        At the lower end of the support the valuation itself; infinite where the density is 0 further up.
+
+    Raises
+    ------
+    ValueError
+        For an irregular law, as :func:`check_regular` finds it, an inadmissible law, or a valuation outside the
+        support.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> virtual_valuation(stats.uniform(0, 10), [0.0, 2.5, 10.0])
+    array([ 0.,  5., 20.])
+    """
+    values = _check_valuations(law, v)
+    if check:
+        check_regular(law)
+    below, density = np.asarray(law.cdf(values)), np.asarray(law.pdf(values))
+    with np.errstate(divide="ignore"):
+        return values + np.divide(below, density, out=np.zeros_like(values), where=below > 0)
+
+
+def ironed_virtual_valuation(law: Any, v: ArrayLike, resolution: int = RESOLUTION) -> Array:
+    r"""Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would fall.
+
+    Parameters
+    ----------
+    law : scipy.stats law
+        Continuous, with its parameters; its support is bounded and not negative.
+    v : array
+        Valuations in the support.
+    resolution : int, default 4096
+        Number of cells of equal probability.
+
+    Returns
+    -------
+    array of the shape of `v`
+        Constant in each cell. Where nothing is levelled out, the mean of the virtual valuation over the cell.
+
+    Raises
+    ------
+    ValueError
+        For an inadmissible law, or a valuation outside the support.
+
+    Notes
+    -----
+    The slopes of the greatest convex function below a polygon with cells of equal length are the isotonic regression of
+    its slopes. Levelling keeps the mean over each interval that it levels, and so the mean over all, the largest
+    valuation.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> ironed_virtual_valuation(stats.uniform(0, 10), [2.5, 5.0]).round(1)
+    array([ 5., 10.])
+    """
+    values = _check_valuations(law, v)
+    ironed = optimize.isotonic_regression(_cell_means(law, resolution)).x
+    return ironed[np.minimum((law.cdf(values) * resolution).astype(int), resolution - 1)]

@@ -1,0 +1,230 @@
+r"""The contract paper's three mechanisms for sellers who keep their valuations to themselves, and Myerson's.
+
+Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\varepsilon` is :math:`v\varepsilon^r`.
+
+- *M1*: Principle 1, the same loss for all. *M3*: the unbiased answer. Nothing depends on the reports, so each is paid
+  what the most demanding seller would bear.
+- *M2*: Principle 2, the least reported cost. Its envelope payments (15) are VCG payments with pivot :math:`\bar v`.
+- *Virtual pricing*: the law of the valuations is known; minimise virtual instead of true cost (Myerson).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.contracts import check_power, check_valuations, principle1, unbiased
+from hdpm_lib.contracts_exact import one_root, principle2, ratio_power, suffix_weights
+from hdpm_lib.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
+from hdpm_lib.payments import envelope_payments, step_payments
+from hdpm_lib.validation import check_positive
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a mechanism does with the reports.
+
+    Attributes
+    ----------
+    epsilon : array of shape (..., n)
+        Privacy losses.
+    payments : array of shape (..., n)
+        Payments to the sellers, in the unit of the valuations.
+    """
+
+    epsilon: Array
+    payments: Array
+
+
+def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
+    r"""Equal losses :math:`\hat\varepsilon`, each seller paid :math:`\bar v\hat\varepsilon^r` (Theorem 7).
+
+    Parameters
+    ----------
+    valuations : array of shape (..., n)
+        Reports in [0, ceiling].
+    max_mse : float
+        `K`, positive.
+    ceiling : float
+        :math:`\bar v`, positive.
+    power : float
+        `r`, at least 1.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        For reports outside [0, ceiling], or a parameter outside its range.
+
+    Examples
+    --------
+    >>> m1([1.0, 7.0], 0.25, 10.0, power=2).payments.round(6)   # 10 times the square of the root of 6
+    array([60., 60.])
+    """
+    v, r = check_valuations(valuations, ceiling), check_power(power)
+    epsilon = np.broadcast_to(principle1(v.shape[-1], max_mse).epsilon, v.shape).copy()
+    return Outcome(epsilon, ceiling * epsilon**r)
+
+
+def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
+    r"""The unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9); arguments as for :func:`m1`.
+
+    Examples
+    --------
+    >>> m3([1.0, 7.0], 0.25, 10.0, power=2).payments
+    array([80., 80.])
+    """
+    v, r = check_valuations(valuations, ceiling), check_power(power)
+    epsilon = np.broadcast_to(unbiased(v.shape[-1], max_mse).epsilon, v.shape).copy()
+    return Outcome(epsilon, ceiling * epsilon**r)
+
+
+def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
+    r"""Least reported cost, envelope payments (Theorem 8); arguments as for :func:`m1`.
+
+    Returns
+    -------
+    Outcome
+        :math:`\tau_i=W(\bar v,v_{-i})-W(v)+v_i\varepsilon_i^r`, with :math:`W` the least cost: :math:`O(n\log n)` for
+        all sellers together. The difference loses digits as the market grows: the relative rounding of a payment is
+        about :math:`10^{-15}n`.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`m1`; and, where sellers at valuation 0 just reach the accuracy alone, as no finite loss attains
+        the least cost.
+
+    Examples
+    --------
+    >>> m2([1.0, 2.0], 0.25, 10.0, power=1).payments.round(4)
+    array([16.2318,  9.1667])
+    """
+    v, r = check_valuations(valuations, ceiling), check_power(power)
+    best = principle2(v, max_mse, power=r)
+    if not np.isfinite(best.epsilon).all():
+        raise ValueError("valuations: sellers at 0 reach the accuracy only with infinite loss; no contract attains it")
+    own = v * best.epsilon**r
+    return Outcome(best.epsilon, own + (pivot_costs(v, max_mse, ceiling, power=r) - best.cost[..., None]))
+
+
+def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
+    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`, all in one sort.
+
+    Parameters
+    ----------
+    valuations : array of shape (..., n)
+        In [0, ceiling].
+    max_mse, ceiling, power : float
+        As for :func:`m1`.
+
+    Returns
+    -------
+    array of shape (..., n)
+
+    Notes
+    -----
+    Removing a seller shifts the prefix sums of :func:`hdpm_lib.contracts_exact.principle2` by her own term and the
+    ceiling adds one at the end, so each of the `n` problems is a binary search over breakpoints and one root.
+
+    Examples
+    --------
+    >>> pivot_costs([1.0, 2.0], 0.25, 10.0, power=1).round(4)
+    array([18.7617, 12.9615])
+    """
+    v, r = check_valuations(valuations, ceiling), check_power(power)
+    K, top, n = check_positive(max_mse, "max_mse"), float(ceiling), v.shape[-1]
+    if n**2 <= 4 * K:
+        return np.zeros(v.shape)
+    order = np.argsort(v, axis=-1)
+    u = np.take_along_axis(v, order, -1)
+    column = np.zeros((*u.shape[:-1], 1))
+    points = np.concatenate([u, column + top], axis=-1)
+    spent = np.concatenate([column, np.cumsum(u, axis=-1)], axis=-1)
+    weight = np.concatenate([suffix_weights(u, np.ones_like(u), r), column], axis=-1)
+    place = np.arange(n)  # of the seller whose valuation is replaced
+
+    def state(t: NDArray[np.intp]) -> tuple[Array, Array, Array, Array]:
+        """With `t` others at the cap: the next breakpoint; and `m`, the cost at the cap, and `B` of `one_root`."""
+        j = t + (t >= place)
+        point = np.take_along_axis(points, j, -1)
+        ratio = np.minimum(np.divide(point, u, out=np.zeros_like(u), where=u > 0), 1.0)
+        B = np.take_along_axis(weight, j, -1) - np.where(place > j, ratio_power(ratio, r), 0.0)
+        # her own term left out of the sum, so that a large one does not drown the others
+        cost = np.take_along_axis(spent, np.minimum(j, place), -1)
+        cost = cost + np.where(place < j, np.take_along_axis(spent, j, -1) - spent[..., 1:], 0.0)
+        return point, (n - t).astype(float), cost, np.maximum(B, 0) + ratio_power(point / top, r)
+
+    low, high = np.zeros(u.shape, np.intp), np.full(u.shape, n - 1, np.intp)
+    for _ in range(n.bit_length()):
+        middle = (low + high) // 2
+        point, m, cost, B = state(middle)
+        capped = (point == 0) | ((m - B) * (cost + m * point) > 4 * K * point)
+        low, high = np.where(capped & (low < high), middle + 1, low), np.where(capped, high, middle)
+    point, m, cost, B = state(low)
+    _, _, least = one_root(m, cost / point, B, K, r)
+    asking = (u > 0).sum(-1, keepdims=True) - (u > 0) + 1
+    least = np.where(asking**2 <= 4 * K, 0.0, point * least)
+    return np.take_along_axis(least, np.argsort(order, axis=-1), -1)
+
+
+def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False) -> Outcome:
+    r"""Least expected payment when the law of the valuations is known (Myerson).
+
+    Parameters
+    ----------
+    valuations : array of shape (n,)
+        Reports in the support of the law.
+    max_mse : float
+        `K`, positive.
+    law : scipy frozen distribution
+        Continuous law of each valuation, independent, with bounded support.
+    power : float
+        `r`, at least 1.
+    ironed : bool, default False
+        Iron the virtual valuation first; needed where it falls somewhere.
+
+    Returns
+    -------
+    Outcome
+        Losses that minimise the total virtual cost, and their envelope payments: by quadrature, or for an ironed law,
+        whose virtual valuation is a step function, by a sum.
+
+    Raises
+    ------
+    ValueError
+        For a report outside the support, or an irregular law that is not ironed.
+
+    Notes
+    -----
+    Every mechanism with these losses that is incentive compatible and pays a seller at the top of the support just her
+    cost has the expected payment :math:`\mathbb E\sum_i\varphi(v_i)\varepsilon_i^r` with
+    :math:`\varphi(v)=v+F(v)/f(v)`. Minimising it pointwise is problem (10) at the valuations :math:`\varphi(v_i)`.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> virtual_pricing([0.5, 0.9], 0.25, stats.uniform(0.5, 0.5), power=2).epsilon.round(4)
+    array([3.3683, 1.5393])
+    """
+    v, r = check_valuations(valuations), check_power(power)
+
+    def losses(reports: Array) -> Array:
+        virtual = ironed_virtual_valuation(law, reports) if ironed else virtual_valuation(law, reports, check=False)
+        return principle2(virtual, max_mse, power=r).epsilon
+
+    if ironed:  # constant on cells of equal probability
+        edges = law.ppf(np.linspace(0, 1, RESOLUTION + 1))
+        payments = step_payments(v, edges, lambda reports: losses(reports) ** r)
+    else:
+        check_regular(law)
+        payments = envelope_payments(v, float(law.support()[1]), lambda reports: losses(reports) ** r)
+    return Outcome(losses(v), payments)

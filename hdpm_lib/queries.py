@@ -1,0 +1,279 @@
+r"""Answers to a query with Laplace noise and with a bias that buys privacy: of every term they use a share.
+
+A query is a sum of terms: one for each individual (linear), or functions of everybody's data (non-linear). Term `k`
+lies in a known interval with the middle :math:`c_k`. The *biased* answer uses the share :math:`a_k` of its true value,
+
+.. math:: A(D) = \sum_k \bigl(a_k t_k(D) + (1 - a_k)\,c_k\bigr) + N(b),
+
+with one Laplace variable :math:`N(b)` of scale `b`. Shares 1 give the usual unbiased answer, shares 0 a constant.
+
+Public: shares, scale, intervals and sensitivities, so none of them may be computed from the data. Neighbours: the
+datum of one individual replaced by any other. Guarantees hold for real arithmetic and ideal noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.validation import check_finite, check_positive
+
+Array = NDArray[np.float64]
+
+
+def _require(good: NDArray[np.bool_], array: Array, name: str, rule: str) -> None:
+    if not good.all():
+        index = tuple(np.argwhere(~good)[0].tolist())
+        place = f"{name}{list(index)} = " if index else ""
+        raise ValueError(f"{name} must {rule}, got {place}{array[index]}")
+
+
+@dataclass(frozen=True)
+class BiasedLaplace:
+    r"""A biased answer with Laplace noise, and its guarantees; a bad value is refused with a `ValueError` naming it.
+
+    Attributes
+    ----------
+    shares : array of shape (q,)
+        `a`: how much the true value of each term counts, in [0, 1].
+    scale : float
+        `b`: scale of the Laplace noise, positive; 0 is allowed if all shares are 0.
+    sensitivity : array of shape (q, n)
+        :math:`\Delta_k^j`: bounds on how far individual `j` can move term `k`, not negative.
+    ranges, lower : array of shape (q,)
+        Lengths (positive) and lower ends of the terms' intervals.
+    dimension : int
+        Number `m` of coordinates of a datum. Every coordinate is answered, with noise of its own.
+
+    Examples
+    --------
+    >>> BiasedLaplace([0.5], 1.0, [[2.0]], [2.0], [-1.0]).worst_case_mse   # one term, in [-1, 1]
+    2.25
+    """
+
+    shares: Array
+    scale: float
+    sensitivity: Array
+    ranges: Array
+    lower: Array
+    dimension: int = 1
+
+    def __post_init__(self) -> None:
+        for name, ndim in (("shares", 1), ("sensitivity", 2), ("ranges", 1), ("lower", 1)):
+            array = check_finite(getattr(self, name), name, ndim)
+            if len(array) != len(self.shares):
+                raise ValueError(f"{name} has {len(array)} rows for {len(self.shares)} shares")
+            object.__setattr__(self, name, array)
+        _require((self.shares >= 0) & (self.shares <= 1), self.shares, "shares", "lie in [0, 1]")
+        _require(self.sensitivity >= 0, self.sensitivity, "sensitivity", "not be negative")
+        _require(self.ranges > 0, self.ranges, "ranges", "be positive")
+        if not (np.isfinite(self.scale) and (self.scale > 0 or self.scale == self.shares.max() == 0)):
+            raise ValueError(f"scale must be positive and finite (or 0, with every share 0), got {self.scale}")
+        if not (self.dimension >= 1 and self.dimension == int(self.dimension)):
+            raise ValueError(f"dimension must be a positive integer, got {self.dimension}")
+
+    @property
+    def privacy_loss(self) -> Array:
+        r"""Privacy loss of each individual, :math:`\frac mb\sum_k a_k\Delta_k^j`, shape (n,).
+
+        Exact for linear queries (Theorems 3, 11): a whole datum that goes from 0 to 1 attains it. An upper bound for
+        non-linear ones (Theorem 10), as nobody need be able to move all terms by the most and in one direction.
+        """
+        total = self.dimension * self.shares @ self.sensitivity
+        return total / self.scale if self.scale > 0 else np.zeros(len(total))
+
+    @property
+    def worst_case_mse(self) -> float:
+        r"""Mean squared error on the worst data, :math:`\bigl(\sum_k\tfrac12(1-a_k)q_k\bigr)^2+2b^2` for ranges `q`.
+
+        With `m` coordinates, their average (Definition 4). A linear query attains it at all-zeros and all-ones, zeros
+        and ones swapped where a weight is negative (Theorems 3, 12): all terms are then at the same end of their
+        intervals. The terms of a non-linear query may never all be there, and it is an upper bound (Theorem 10).
+        """
+        return float(((1 - self.shares) @ self.ranges / 2) ** 2 + 2 * self.scale**2)
+
+    def mean(self, terms: ArrayLike) -> Array:
+        """The answer before noise. It is private: never publish it.
+
+        `terms`, of shape (q, ...), are the true values of the terms, inside their intervals; further axes are databases
+        or coordinates. The result has the shape (...).
+        """
+        middle = self.lower + self.ranges / 2
+        return np.asarray(middle.sum() + np.tensordot(self.shares, self._centred(terms), 1))
+
+    def bias(self, terms: ArrayLike) -> Array:
+        """Mean error of the answer, which is private as well; `terms` and shapes as for :meth:`mean`.
+
+        Examples
+        --------
+        >>> float(linear_query([0.5, 1.0], 1.0).bias([1.0, 0.2]))   # half of 1, and a quarter in place of the rest
+        -0.25
+        """
+        return np.asarray(np.tensordot(self.shares - 1, self._centred(terms), 1))
+
+    def release(self, terms: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
+        r"""Noisy answers that may be published; each one spends the whole privacy loss.
+
+        Parameters
+        ----------
+        terms : array of shape (q,), or (q, m) if the dimension `m` is above 1
+            True values of the terms: for a linear query, weights times data. A `ValueError` names the first of them
+            outside its interval.
+        rng : numpy.random.Generator
+        size : int or tuple of int
+            Shape of a batch of independent releases.
+
+        Returns
+        -------
+        array of shape (\*size,) or (\*size, m)
+        """
+        shape = (len(self.shares), self.dimension)[: 1 + (self.dimension > 1)]
+        if np.shape(terms) != shape:
+            raise ValueError(f"terms must have shape {shape}, got {np.shape(terms)}")
+        mean = self.mean(terms)
+        batch = (size,) if isinstance(size, int) else tuple(size)
+        return np.asarray(mean + rng.laplace(scale=self.scale, size=batch + mean.shape))
+
+    def _centred(self, terms: ArrayLike) -> Array:
+        """Terms less the middles of their intervals, once it is clear that they lie inside."""
+        t = np.asarray(terms, dtype=float)
+        if t.ndim == 0 or len(t) != len(self.shares):
+            raise ValueError(f"terms must have {len(self.shares)} rows, one for each share, got shape {t.shape}")
+        low, length = (end.reshape(-1, *[1] * (t.ndim - 1)) for end in (self.lower, self.ranges))
+        _require((low <= t) & (t <= low + length), t, "terms", "lie in their intervals")
+        return np.asarray(t - (low + length / 2))
+
+
+def linear_query(
+    shares: ArrayLike, scale: float, *, weights: ArrayLike | None = None, dimension: int = 1
+) -> BiasedLaplace:
+    r"""The biased answer to :math:`\sum_k q_kd_k` for data in :math:`[0,1]^m` (Theorems 3, 11 and 12).
+
+    Individual `k` loses exactly :math:`m\,a_k|q_k|/b`.
+
+    Parameters
+    ----------
+    shares, scale, dimension
+        As in :class:`BiasedLaplace`, with one term for each individual. Shares 1 are the unbiased answer (Theorem 2).
+    weights : array of shape (n,), optional
+        `q`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k` lies between 0 and :math:`q_k`.
+
+    Examples
+    --------
+    >>> mechanism = linear_query([1.0, 0.25], 0.5, weights=[1.0, -2.0])
+    >>> mechanism.privacy_loss, mechanism.worst_case_mse
+    (array([2., 1.]), 1.0625)
+    >>> mechanism.release([0.3, -2.0], rng=np.random.default_rng(0), size=3).shape
+    (3,)
+    """
+    a = check_finite(shares, "shares", 1)
+    q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
+    if len(q) != len(a):
+        raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")
+    _require(q != 0, q, "weights", "not be 0 (leave that individual out)")
+    return BiasedLaplace(a, scale, np.diag(np.abs(q)), np.abs(q), np.minimum(q, 0), dimension)
+
+
+def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike) -> BiasedLaplace:
+    r"""The biased answer (21) to a sum of functions of the database with values in [0, 1] (Theorem 10).
+
+    Arguments as in :class:`BiasedLaplace`. Privacy rests on `sensitivity`: individual `j` must not be able to change
+    function `k` by more than :math:`\Delta_k^j`, whatever the other data.
+
+    Examples
+    --------
+    >>> nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]]).privacy_loss   # Example 1
+    array([1.5, 0.5])
+    """
+    a = check_finite(shares, "shares", 1)
+    return BiasedLaplace(a, scale, np.asarray(sensitivity, dtype=float), np.ones(len(a)), np.zeros(len(a)))
+
+
+def _range_over_errors(n: float, max_mse: ArrayLike) -> Array:
+    r""":math:`u=n/(2\sqrt K)`, or 1 where that is larger: the constant `n/2` is then accurate enough."""
+    K = np.asarray(max_mse, dtype=float)
+    _require(np.isfinite(K) & (K > 0), K, "max_mse", "be positive and finite")
+    return np.maximum(check_positive(n, "n") / (2 * np.sqrt(K)), 1.0)
+
+
+def total_loss_bound(n: float, max_mse: ArrayLike) -> Array:
+    r"""The least total privacy loss of any `K`-accurate answer to a linear query, as Theorem 1 bounds it.
+
+    Parameters
+    ----------
+    n : float
+        Number of individuals, or the sum of the absolute weights; positive.
+    max_mse : float or array
+        `K`: largest mean squared error on any database, positive.
+
+    Returns
+    -------
+    array of the shape of `max_mse`
+        :math:`\ln\frac{(n-\sqrt K)^2}K=2\ln(2u-1)` with :math:`u=n/(2\sqrt K)`; 0 from :math:`K=n^2/4` on.
+
+    Examples
+    --------
+    >>> total_loss_bound(10, [12.5, 25.0]).round(4)
+    array([1.2069, 0.    ])
+    """
+    return np.asarray(2 * np.log(2 * _range_over_errors(n, max_mse) - 1))
+
+
+def sharper_total_loss_bound(n: float, max_mse: ArrayLike) -> Array:
+    r"""The same, not from the paper and never lower: :math:`2\operatorname{artanh}\sqrt{1-4K/n^2}`.
+
+    Arguments and shape as for :func:`total_loss_bound`. It equals :math:`2\operatorname{arcosh}u`.
+
+    Notes
+    -----
+    Let the answer have densities :math:`f_0` at all-zeros and :math:`f_1` at all-ones, and let `E` be the total loss.
+    Then :math:`2K\ge\int x^2f_0+(n-x)^2f_1\ge n^2\int f_0f_1/(f_0+f_1)`, and :math:`p=f_0/(f_0+f_1)` has odds in
+    :math:`[e^{-E},e^E]`, so :math:`p(1-p)\ge1/(4\cosh^2\frac E2)` and :math:`K\ge n^2/(4\cosh^2\frac E2)`. Accuracy is
+    used at these two databases only. For them it is the best bound: two outputs attain it, :math:`n(1-p)` and
+    :math:`np` with odds :math:`e^{\pm E}`. An answer that is accurate on every
+    database attains it only for :math:`K\ge n^2/4-n/4+1/8`; the chapter has the proof.
+
+    Examples
+    --------
+    >>> sharper_total_loss_bound(10, [12.5, 25.0]).round(4)
+    array([1.7627, 0.    ])
+    """
+    return np.asarray(2 * np.arccosh(_range_over_errors(n, max_mse)))
+
+
+def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, points: int) -> Array:
+    """Values of the terms of a query, shape (q, points, ..., points), on a grid of databases: one axis an individual.
+
+    Parameters
+    ----------
+    functions : sequence of q functions
+        Called with the data: ``d[j]`` is an array of the datum of individual `j` on all databases.
+    n, points : int
+        Number of individuals, and of the values from 0 to 1, equally spaced, that each datum takes (at least 2).
+
+    Examples
+    --------
+    >>> terms_on_grid([lambda d: d[0] * d[1]], n=2, points=3)[0, -1]
+    array([0. , 0.5, 1. ])
+    """
+    if points != int(points) or points < 2:
+        raise ValueError(f"points must be an integer of at least 2, got {points}")
+    data = np.indices((points,) * n) / (points - 1)
+    return np.stack([np.broadcast_to(np.asarray(f(data), dtype=float), data.shape[1:]) for f in functions])
+
+
+def sensitivity_on_grid(values: ArrayLike) -> Array:
+    """Sensitivity of each term to each individual, shape (q, n), on a grid: a lower end of the true one.
+
+    `values` are as from :func:`terms_on_grid`. Privacy needs a bound on the true one, which a grid cannot prove.
+
+    Examples
+    --------
+    >>> sensitivity_on_grid(terms_on_grid([lambda d: d[0] / (1 + d[1] ** 2)], n=2, points=5))
+    array([[1. , 0.5]])
+    """
+    v = check_finite(values, "values", max(np.ndim(values), 2))
+    return np.stack([np.ptp(v, axis=j).reshape(len(v), -1).max(1) for j in range(1, v.ndim)], axis=1)

@@ -71,7 +71,7 @@ def check_power(power: float) -> float:
 
 
 def _check_sellers(n: int) -> int:
-    if int(n) != n or n < 1:
+    if not (np.isfinite(n) and n == int(n) and n >= 1):
         raise ValueError(f"n must be a positive integer, got {n}")
     return int(n)
 
@@ -152,10 +152,11 @@ def kkt_residual(allocation: Allocation, valuations: ArrayLike, max_mse: float, 
     a = allocation.shares
     T = (1 - a).sum(-1, keepdims=True)
     accuracy = np.abs((T[..., 0] / 2) ** 2 + 2 * allocation.scale**2 - K) / K
-    marginal = v * a ** (r - 1)
+    tiny = np.finfo(float).tiny if r > 1 else 0.0  # a share of 0 is then one too small for a float
+    marginal = v * np.maximum(a, tiny) ** (r - 1)
     trade = T * (v * a**r).sum(-1, keepdims=True)
     gap = marginal * (4 * K - T**2) - trade
-    gap = np.where(a >= 1, np.maximum(gap, 0), np.where(a <= 0, np.maximum(-gap, 0), np.abs(gap)))
+    gap = np.where(a >= 1, np.maximum(gap, 0), np.where(a <= tiny, np.maximum(-gap, 0), np.abs(gap)))
     size = np.maximum((4 * K * marginal + T**2 * marginal).max(-1, keepdims=True), trade)
     stationarity = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(-1)
     return np.asarray(np.maximum(accuracy, stationarity))

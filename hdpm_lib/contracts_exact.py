@@ -36,10 +36,11 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float) -> Array:
     if (inner := s > 0).any():
 
         def gap(x: Array, m: Array, s: Array, B: Array) -> Array:
-            return m - x ** (1 / (r - 1)) * B - 4 * K * x / (s + m * x)
+            return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - x ** (1 / (r - 1)) * B
 
         start = (np.zeros(inner.sum()), np.full(inner.sum(), 2.0))
-        x[inner] = elementwise.find_root(gap, start, args=(m[inner], s[inner], B[inner])).x
+        with np.errstate(over="ignore"):  # at the far end of the bracket, for powers just above 1
+            x[inner] = elementwise.find_root(gap, start, args=(m[inner], s[inner], B[inner])).x
     return x
 
 
@@ -62,7 +63,8 @@ def one_root(m: Array, s: Array, B: Array, max_mse: float, power: float) -> tupl
     with np.errstate(divide="ignore", invalid="ignore"):
         x = _root(m, s, B, K, r)
         total = s + m * x
-        share = np.maximum((m - 4 * K * x / total) / B, 0) * (x == 1) if r == 1 else x ** (1 / (r - 1))
+        left = np.maximum(m * s + (m**2 - 4 * K) * x, 0) / total  # sum of the shares below the cap
+        share = left / B * (x == 1) if r == 1 else x ** (1 / (r - 1))
         spent = s + x * share * B
         scale = np.sqrt(K * spent / (2 * total))
         return share, scale, spent / scale**r
@@ -86,7 +88,7 @@ def suffix_weights(u: Array, q: Array, power: float) -> Array:
         mass = np.concatenate([np.cumsum(q[..., ::-1], axis=-1)[..., ::-1], np.zeros((*q.shape[:-1], 1))], axis=-1)
         return mass[..., :-1] - np.take_along_axis(mass, after, -1)
     positive, p = np.where(u > 0, u, 1.0), 1 / (power - 1)
-    if p * (np.log(positive.max()) - np.log(positive.min())) < 500:
+    if max(p, 1) * (np.log(positive.max()) - np.log(positive.min())) < 500:
         power_of = (positive / positive.max()) ** p
         return np.cumsum((q / power_of)[..., ::-1], axis=-1)[..., ::-1] * power_of
     logs = p * np.log(positive)

@@ -217,10 +217,14 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
     """
     v, r = check_valuations(valuations), check_power(power)
 
-    def losses(reports: Array) -> Array:
-        virtual = ironed_virtual_valuation(law, reports) if ironed else virtual_valuation(law, reports, check=False)
-        return principle2(virtual, max_mse, power=r).epsilon
+    def virtual(reports: Array) -> Array:
+        return ironed_virtual_valuation(law, reports) if ironed else virtual_valuation(law, reports, check=False)
 
+    def losses(reports: Array) -> Array:
+        return principle2(virtual(reports), max_mse, power=r).epsilon
+
+    if (dear := ~np.isfinite(virtual(v))).any():
+        raise ValueError(f"valuations: the law has density 0 at {v[dear][0]}, so that no finite price is enough there")
     if ironed:  # constant on cells of equal probability
         edges = law.ppf(np.linspace(0, 1, RESOLUTION + 1))
         payments = step_payments(v, edges, lambda reports: losses(reports) ** r)

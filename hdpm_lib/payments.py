@@ -120,7 +120,8 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
     rule : callable
         Reports of shape (k, n) to amounts of shape (k, n).
     tolerance : float
-        Of the quadrature, relative to the largest integral.
+        Of the quadrature, relative to the largest integral. A step narrower than some thousandth of the range can be
+        missed without notice.
 
     Returns
     -------
@@ -211,8 +212,8 @@ class Incentives:
 
     @property
     def relative_gain(self) -> float:
-        """Largest gain over the largest payment at truth."""
-        return float(self.gain.max() / np.abs(self.payment).max())
+        """Largest gain over the largest payment at truth; the gain itself if nothing is paid."""
+        return float(self.gain.max() / (np.abs(self.payment).max() or 1.0))
 
 
 def reports_to_try(types: ArrayLike, ceiling: float, *, grid: int = 101) -> list[Array]:
@@ -287,7 +288,7 @@ def search_misreports(
     price = cost or (lambda own, amounts: own * amounts)
     if len(candidates) != len(truth) or any(len(np.atleast_1d(tries)) == 0 for tries in candidates):
         raise ValueError(
-            f"candidates must hold misreports for each of {len(truth)} sellers, got {len(candidates)} sets"
+            f"candidates must hold misreports for each of {len(truth)} sellers, got {[np.size(c) for c in candidates]}"
         )
 
     def utilities(i: int, reports: Array) -> tuple[Array, Array]:

@@ -557,6 +557,8 @@ def test_exact_solver_refuses(change: dict[str, Any], message: str) -> None:
         (0, 0.3, "n must be a positive integer, got 0"),
         (-2, 0.3, "n must be a positive integer, got -2"),
         (2.5, 0.3, "n must be a positive integer, got 2.5"),
+        (NAN, 0.3, "n must be a positive integer, got nan"),
+        (INF, 0.3, "n must be a positive integer, got inf"),
         (2, 0.0, "max_mse must be positive and finite, got 0.0"),
         (2, -1.0, "max_mse must be positive and finite, got -1.0"),
         (2, NAN, "max_mse must be positive and finite, got nan"),

@@ -301,6 +301,11 @@ def test_ironing_is_asked_for() -> None:
     assert (priced.payments >= v * priced.epsilon**2).all()
 
 
+def test_no_price_where_the_density_is_zero() -> None:
+    with pytest.raises(ValueError, match=r"the law has density 0 at 1\.0"):
+        virtual_pricing([0.5, 1.0], 0.5, stats.beta(2, 2), power=2)
+
+
 def test_ironing_changes_nothing_for_a_regular_law() -> None:
     law, v = stats.uniform(0.5, 0.5), [0.6, 0.9]
     plain, ironed = (virtual_pricing(v, 0.5, law, power=2, ironed=choice) for choice in (False, True))

@@ -15,6 +15,7 @@ from hdpm_lib.payments import (
     envelope_payments,
     reports_to_try,
     search_misreports,
+    step_payments,
     vcg_payments,
     with_own_report,
 )
@@ -239,11 +240,46 @@ def test_bad_reports(reports: Any, top: float, message: str) -> None:
             call()
 
 
-@pytest.mark.parametrize(("candidates", "sets"), [([[0.1]], 1), ([[0.1], [0.1], [0.1]], 3), ([[0.1], []], 2), ([], 0)])
-def test_bad_candidates(candidates: Any, sets: int) -> None:
-    message = f"candidates must hold misreports for each of 2 sellers, got {sets} sets"
+@pytest.mark.parametrize(
+    ("candidates", "sizes"), [([[0.1]], [1]), ([[0.1], [0.1], [0.1]], [1, 1, 1]), ([[0.1], []], [1, 0]), ([], [])]
+)
+def test_bad_candidates(candidates: Any, sizes: list[int]) -> None:
+    message = f"candidates must hold misreports for each of 2 sellers, got {sizes}"
     with pytest.raises(ValueError, match=re.escape(message)):
         search_misreports(lambda reports: (reports, reports), [0.2, 0.5], candidates)
+
+
+def test_infinite_amounts_have_no_payments() -> None:
+    def infinite(reports: np.ndarray) -> np.ndarray:
+        return np.full_like(reports, np.inf)
+
+    for call in (
+        lambda: vcg_payments([0.2, 0.5], 1.0, infinite, lambda c: c.sum(-1)),
+        lambda: step_payments([0.2, 0.5], [0.0, 1.0], infinite),
+    ):
+        with pytest.raises(ValueError, match="rule must give finite amounts, got"):
+            call()
+
+
+def test_gain_where_nothing_is_paid() -> None:
+    nothing = Incentives(np.array([0.0, 0.5]), np.zeros(2), np.zeros(2), np.zeros(2), 2)
+    assert nothing.relative_gain == 0.5
+
+
+def test_step_payments_are_vcg_payments_on_the_steps() -> None:
+    """Reports rounded to the middle of their cell: a step rule, whose integral quadrature finds as well."""
+    edges, rng = np.linspace(0, 1, 9), generator(67)
+    middles = (edges[1:] + edges[:-1]) / 2
+    for _ in range(20):
+        rule, _ = cobb_douglas(rng.dirichlet([2, 2, 2]))
+        reports = rng.random(3)
+
+        def rounded(c: np.ndarray, rule: Any = rule) -> np.ndarray:
+            return rule(middles[np.minimum(np.searchsorted(edges, c, side="right") - 1, 7)])
+
+        found = step_payments(reports, edges, rounded)
+        np.testing.assert_allclose(found, envelope_payments(reports, 1.0, rounded, tolerance=1e-7), rtol=1e-5)
+        assert (np.abs(step_payments(reports, edges, rule) / found - 1) > 1e-5).any()  # that rule has no steps
 
 
 def test_quadrature_that_fails_is_reported() -> None:

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
 
 from hdpm_lib.contracts import check_power, check_valuations, principle1, unbiased
 from hdpm_lib.contracts_exact import one_root, principle2, ratio_power, suffix_weights
 from hdpm_lib.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.payments import envelope_payments, step_payments
-from hdpm_lib.validation import check_positive
+from hdpm_lib.validation import check_finite, check_positive
 
 Array = NDArray[np.float64]
 
@@ -174,6 +175,60 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     asking = (u > 0).sum(-1, keepdims=True) - (u > 0) + 1
     least = np.where(asking**2 <= 4 * K, 0.0, point * least)
     return np.take_along_axis(least, np.argsort(order, axis=-1), -1)
+
+
+def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> list[Array]:
+    r"""For each seller the reports at which M2's allocation changes its form: somebody reaches the cap or leaves it.
+
+    Parameters
+    ----------
+    valuations : array of shape (n,)
+        The others' reports, in [0, ceiling]; a seller's own entry does not matter to her list.
+    max_mse, ceiling, power : float
+        As for :func:`m1`.
+
+    Returns
+    -------
+    list of n arrays
+        Sorted. At power 1 the allocation jumps there; above, her loss has a kink.
+
+    Notes
+    -----
+    With the threshold at another seller's valuation, the equation of :mod:`hdpm_lib.contracts_exact` is one for her own
+    report, in closed form on either side of the threshold; with the threshold at her own report it has one root.
+
+    Examples
+    --------
+    >>> break_points([1.0, 2.0], 0.25, 10.0, power=1)[0]   # she is at the cap up to 2
+    array([0., 2.])
+    """
+    v, r = check_valuations(check_finite(valuations, "valuations", 1), ceiling), check_power(power)
+    K, n = check_positive(max_mse, "max_mse"), len(v)
+    found: list[Array] = []
+    for i in range(n):
+        others = np.delete(v, i)
+
+        def left_out(threshold: float, others: Array = others) -> float:
+            return float((1 - ratio_power(threshold / others[others > threshold], r)).sum())
+
+        def excess(own: float, others: Array = others) -> float:
+            return left_out(own) - 4 * K * own / (np.minimum(others, own).sum() + own)
+
+        points: list[float] = []
+        for theta in np.unique(others[others > 0]) if n**2 > 4 * K else ():
+            cut = np.minimum(others, theta).sum()
+            for T in {left_out(theta), left_out(theta) + (r == 1) * (others == theta).sum()}:
+                if T > 0 and 0 <= (own := 4 * K * theta / T - cut) <= theta:  # she is at the cap
+                    points.append(own)
+                share = T + 1 - 4 * K * theta / (cut + theta)
+                if r > 1 and 0 < share <= 1:  # she is below it
+                    points.append(theta / share ** (r - 1))
+        for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
+            ends = np.finfo(float).tiny * max(v.max(), 1), float(ceiling)
+            if n**2 > 4 * K and excess(ends[0]) + shift > 0 > excess(ends[1]) + shift:
+                points.append(float(optimize.brentq(lambda s, f=excess, d=shift: f(s) + d, *ends, xtol=1e-300)))
+        found.append(np.unique([point for point in points if point <= ceiling]))
+    return found
 
 
 def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False) -> Outcome:

@@ -1,4 +1,4 @@
-r"""Payments that make the truth the best report, and meters that look for a better one.
+r"""Payments that make the truth the best report.
 
 A procurement rule maps the reported costs :math:`\hat c` of the sellers to the amounts :math:`x_i(\hat c)` they sell.
 A seller of type :math:`c_i` who is paid :math:`t_i` has the utility :math:`t_i-c_ix_i`. If :math:`x_i` never rises in
@@ -14,12 +14,11 @@ rationality), and is the least such payment when reports reach up to :math:`\bar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import integrate, optimize
+from scipy import integrate
 
 from hdpm_lib.validation import check_finite, check_positive
 
@@ -27,7 +26,8 @@ Array = NDArray[np.float64]
 Rule = Callable[[Array], Array]  # reports of shape (k, n) to amounts of shape (k, n)
 
 
-def _check_reports(reports: ArrayLike, ceiling: float) -> tuple[Array, float]:
+def check_reports(reports: ArrayLike, ceiling: float) -> tuple[Array, float]:
+    """Reports as a vector and the ceiling as a float; an error names a report outside [0, ceiling]."""
     c, top = check_finite(reports, "reports", 1), check_positive(ceiling, "ceiling")
     if (bad := (c < 0) | (c > top)).any():
         raise ValueError(f"reports must lie in [0, ceiling = {top}], got {c[bad][0]}")
@@ -103,7 +103,7 @@ def vcg_payments(reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Cal
     >>> vcg_payments([3.0, 5.0, 9.0], 10.0, cheapest, lambda c: c.min(-1))
     array([5., 0., 0.])
     """
-    c, top = _check_reports(reports, ceiling)
+    c, top = check_reports(reports, ceiling)
     own_cost = c * _amounts(rule, c)
     return least_cost(with_own_report(c, top)) - (own_cost.sum() - own_cost)
 
@@ -140,7 +140,7 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
     >>> envelope_payments([3.0, 5.0, 9.0], 10.0, cheapest).round(6)
     array([5., 0., 0.])
     """
-    c, top = _check_reports(reports, ceiling)
+    c, top = check_reports(reports, ceiling)
 
     def amounts(t: float) -> Array:
         own = c + t * (top - c)
@@ -176,7 +176,7 @@ def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
     array([0.5, 0. ])
     """
     ends = check_finite(edges, "edges", 1)
-    c, _ = _check_reports(reports, ends[-1])
+    c, _ = check_reports(reports, ends[-1])
     left = np.maximum(ends[1:] - np.maximum(ends[:-1], c[:, None]), 0)  # of each step, beyond one's own report
     integral = np.empty(len(c))
     for i in range(len(c)):
@@ -184,137 +184,3 @@ def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
         profiles[:, i] = (ends[:-1] + ends[1:]) / 2
         integral[i] = left[i] @ rule(profiles)[:, i]
     return c * _amounts(rule, c) + integral
-
-
-@dataclass(frozen=True)
-class Incentives:
-    """What a search over misreports found, seller by seller.
-
-    Attributes
-    ----------
-    gain : array of shape (n,)
-        Largest utility of a misreport minus the utility of truth; negative if every misreport tried does worse.
-    report : array of shape (n, ...)
-        The misreport that reaches it.
-    utility : array of shape (n,)
-        Utility of truth: individual rationality asks that it is not negative.
-    payment : array of shape (n,)
-        Payment at truth, the scale to read `gain` against.
-    tried : int
-        Number of misreports.
-    """
-
-    gain: Array
-    report: Array
-    utility: Array
-    payment: Array
-    tried: int
-
-    @property
-    def relative_gain(self) -> float:
-        """Largest gain over the largest payment at truth; the gain itself if nothing is paid."""
-        return float(self.gain.max() / (np.abs(self.payment).max() or 1.0))
-
-
-def reports_to_try(types: ArrayLike, ceiling: float, *, grid: int = 101) -> list[Array]:
-    """Misreports for each seller: a grid, the ends, and what the others report, with the points on either side.
-
-    The others' reports are where an allocation changes its form, so a gain that lives on a short interval begins there.
-
-    Parameters
-    ----------
-    types : array of shape (n,)
-        True costs in [0, ceiling].
-    ceiling : float
-    grid : int
-        Points of the grid over [0, ceiling], at least 2.
-
-    Returns
-    -------
-    list of n arrays
-        Sorted, without the truth.
-    """
-    c, top = _check_reports(types, ceiling)
-    nudge = 1e-7 * top
-    near = np.concatenate([c - nudge, c, c + nudge, np.linspace(0, top, grid)])
-    near = np.unique(near[(near >= 0) & (near <= top)])
-    return [near[near != value] for value in c]
-
-
-def search_misreports(
-    mechanism: Callable[[Array], tuple[Array, Array]],
-    types: ArrayLike,
-    candidates: Sequence[ArrayLike],
-    *,
-    cost: Callable[[Array, Array], Array] | None = None,
-    refine: bool = True,
-) -> Incentives:
-    """Look for a profitable lie and for a loss at truth, one seller at a time, the others being truthful.
-
-    A gain is proof that truth is not a best report. No gain is a search that found none, not a proof.
-
-    Parameters
-    ----------
-    mechanism : callable
-        Reports of shape (k, n, ...) to amounts and payments, each of shape (k, n).
-    types : array of shape (n, ...)
-        What the sellers would truthfully report.
-    candidates : sequence of n arrays of shape (k_i, ...)
-        Misreports to try, such as :func:`reports_to_try`. Add the best misreport here where theory names one.
-    cost : callable, optional
-        True type and amounts (k,) to costs (k,); their product if not given.
-    refine : bool, default True
-        Follow the best misreport to a local maximum between its neighbours (for scalar types).
-
-    Returns
-    -------
-    Incentives
-
-    Raises
-    ------
-    ValueError
-        If there is not one non-empty set of candidates for each seller.
-
-    Examples
-    --------
-    Paid what they report, everybody exaggerates:
-
-    >>> first_price = lambda c: (np.ones_like(c), c)
-    >>> truth = np.array([0.2, 0.5])
-    >>> search_misreports(first_price, truth, reports_to_try(truth, 1.0)).gain
-    array([0.8, 0.5])
-    """
-    truth = np.asarray(types, dtype=float)
-    price = cost or (lambda own, amounts: own * amounts)
-    if len(candidates) != len(truth) or any(len(np.atleast_1d(tries)) == 0 for tries in candidates):
-        raise ValueError(
-            f"candidates must hold misreports for each of {len(truth)} sellers, got {[np.size(c) for c in candidates]}"
-        )
-
-    def utilities(i: int, reports: Array) -> tuple[Array, Array]:
-        profiles = np.broadcast_to(truth, (len(reports), *truth.shape)).copy()
-        profiles[:, i] = reports
-        amounts, payments = mechanism(profiles)
-        return payments[:, i] - price(truth[i], amounts[:, i]), payments[:, i]
-
-    rows, tried = [], 0
-    for i, tries in enumerate(candidates):
-        reports = np.asarray(tries, dtype=float)
-        (honest,), (paid,) = utilities(i, truth[i : i + 1])
-        gains = utilities(i, reports)[0] - honest
-        tried += len(reports)
-        best = int(np.argmax(gains))
-        gain, report = gains[best], reports[best]
-        if refine and truth.ndim == 1:
-            ordered = np.sort(reports)
-            at = int(np.searchsorted(ordered, report))
-            ends = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]
-            found = optimize.minimize_scalar(
-                lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0][0], bounds=ends, method="bounded"
-            )
-            tried += found.nfev
-            if -found.fun > gain and found.x != truth[i]:
-                gain, report = -found.fun, found.x
-        rows.append((gain, report, honest, paid))
-    gain, report, honest, paid = (np.array(column) for column in zip(*rows, strict=True))
-    return Incentives(gain, report, honest, paid, tried)

@@ -20,7 +20,7 @@ MAX_LINES = 320
 # Lowest floor first: a module imports only from modules to its left and above (section 3 of the design).
 FLOORS = """
     validation noise losses
-    costs payments populations
+    costs payments incentives populations
     queries contracts contracts_exact contracts_conic contracts_printed mechanisms
     ridge ridge_variants jorgensen estimators ridge_study ridge_calibration
     logistic
@@ -33,7 +33,7 @@ FLOORS = """
 """.split()
 # The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.
 LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "federated"}
-MARKETS = {"costs", "payments", "mechanisms", "procurement", "auctions", "menus", "regretnet"}
+MARKETS = {"costs", "payments", "incentives", "mechanisms", "procurement", "auctions", "menus", "regretnet"}
 TAGS = set(
     """nbval-check-output raises-exception hide-input hide-output hide-cell remove-input remove-output remove-cell
     full-width margin output_scroll""".split()

@@ -17,15 +17,9 @@ from test_noise import generator, mean_z, z_limit
 from hdpm_lib import mechanisms
 from hdpm_lib.contracts_exact import principle2
 from hdpm_lib.costs import ironed_virtual_valuation, virtual_valuation
-from hdpm_lib.mechanisms import Outcome, m1, m2, m3, pivot_costs, virtual_pricing
-from hdpm_lib.payments import (
-    Incentives,
-    envelope_payments,
-    reports_to_try,
-    search_misreports,
-    vcg_payments,
-    with_own_report,
-)
+from hdpm_lib.incentives import Incentives, reports_to_try, search_misreports
+from hdpm_lib.mechanisms import Outcome, break_points, m1, m2, m3, pivot_costs, virtual_pricing
+from hdpm_lib.payments import envelope_payments, vcg_payments, with_own_report
 
 POWERS = (1.0, 1.5, 2.0, 3.0)
 KINDS = ("uniform", "ties", "zeros", "heavy")
@@ -164,12 +158,33 @@ def test_nobody_is_needed(power: float) -> None:
 Mechanism = Callable[[np.ndarray], Outcome]
 
 
-def measured(mechanism: Mechanism, v: np.ndarray, power: float, grid: int, top: float = 1.0) -> Incentives:
+@pytest.mark.parametrize("power", POWERS)
+def test_break_points(power: float) -> None:
+    """On a fine grid of one's own report the set at the cap (at power 1 also at 0) changes there and only there."""
+    grid = np.linspace(1e-6, 1, 20_001)
+    middle, changes = (grid[1:] + grid[:-1]) / 2, 0
+    for v, K in markets(24, 9, largest=6):
+        for i, points in enumerate(break_points(v, K, 1.0, power=power)):
+            profiles = np.tile(v, (len(grid), 1))
+            profiles[:, i] = grid
+            shares = principle2(profiles, K, power=power).shares
+            form = (shares >= 1 - 1e-12) + 2 * ((shares <= 0) & (power == 1))
+            found = middle[(form[1:] != form[:-1]).any(axis=1)]
+            assert all(np.abs(points - at).min(initial=1) < 1e-4 for at in found)
+            assert all(np.abs(found - at).min(initial=1) < 1e-4 for at in points if 1e-4 < at < 1 - 1e-4)
+            changes += len(found)
+    assert changes > 20
+    assert all(points.size == 0 for points in break_points([0.3, 0.6], 1.0, 1.0, power=power))  # nobody is needed
+
+
+def measured(
+    mechanism: Mechanism, v: np.ndarray, power: float, grid: int, top: float = 1.0, special: Any = ()
+) -> Incentives:
     def sold(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         outcome = mechanism(reports)
         return outcome.epsilon**power, outcome.payments
 
-    return search_misreports(sold, v, reports_to_try(v, top, grid=grid), refine=power in (1, 2))
+    return search_misreports(sold, v, reports_to_try(v, top, grid=grid, special=special), refine=power in (1, 2))
 
 
 def largest_gain(rule: Callable[..., Outcome], count: int) -> tuple[float, float, int]:
@@ -177,7 +192,8 @@ def largest_gain(rule: Callable[..., Outcome], count: int) -> tuple[float, float
     gain, loss, tried = -math.inf, -math.inf, 0
     for i, (v, K) in enumerate(markets(count, 3, largest=8)):
         power = POWERS[i // 4 % 4]
-        found = measured(lambda reports, K=K, r=power: rule(reports, K, 1.0, power=r), v, power, 201)
+        special = break_points(v, K, 1.0, power=power)
+        found = measured(lambda reports, K=K, r=power: rule(reports, K, 1.0, power=r), v, power, 201, special=special)
         if found.payment.max() > 0:
             gain = max(gain, found.relative_gain)
             loss = max(loss, -float(found.utility.min() / found.payment.max()))

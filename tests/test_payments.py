@@ -10,15 +10,8 @@ import numpy as np
 import pytest
 from test_noise import generator
 
-from hdpm_lib.payments import (
-    Incentives,
-    envelope_payments,
-    reports_to_try,
-    search_misreports,
-    step_payments,
-    vcg_payments,
-    with_own_report,
-)
+from hdpm_lib.incentives import Incentives, reports_to_try, search_misreports
+from hdpm_lib.payments import envelope_payments, step_payments, vcg_payments, with_own_report
 
 Market = tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]
 
@@ -212,6 +205,23 @@ def test_reports_to_try() -> None:
         expected = {*np.linspace(0, 2, 5), *c, 2e-7, 0.25 - 2e-7, 0.25 + 2e-7, 2 - 2e-7} - {own}
         np.testing.assert_allclose(tries, sorted(expected), rtol=1e-14)
     assert len(reports_to_try(c, 2.0)[0]) > 101
+
+
+def test_special_reports_are_tried() -> None:
+    """A window of profitable reports that no grid hits: the meter sees it if it is told where it begins."""
+
+    def window(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inside = (reports >= 0.123456) & (reports <= 0.123457)
+        return np.zeros_like(reports), inside.astype(float)
+
+    truth = np.array([0.2, 0.7])
+    blind = search_misreports(window, truth, reports_to_try(truth, 1.0))
+    told = reports_to_try(truth, 1.0, special=[[0.123456], [0.5]])
+    assert (blind.gain == 0).all()
+    np.testing.assert_array_equal(search_misreports(window, truth, told).gain, [1, 0])
+    assert np.abs(told[0] - 0.123456).min() == 0 and {0.123456 - 1e-7, 0.123456 + 1e-7} < set(told[0])
+    with pytest.raises(ValueError, match="special must hold one set of reports for each of 2 sellers, got 1"):
+        reports_to_try(truth, 1.0, special=[[0.1]])
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -226,7 +226,8 @@ def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power
         for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
             ends = np.finfo(float).tiny * max(v.max(), 1), float(ceiling)
             if n**2 > 4 * K and excess(ends[0]) + shift > 0 > excess(ends[1]) + shift:
-                points.append(float(optimize.brentq(lambda s, f=excess, d=shift: f(s) + d, *ends, xtol=1e-300)))
+                root = optimize.brentq(lambda s, f=excess, d=shift: f(s) + d, *ends, xtol=1e-15 * ceiling, maxiter=1000)
+                points.append(float(root))
         found.append(np.unique([point for point in points if point <= ceiling]))
     return found
 

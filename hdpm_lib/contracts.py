@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_positive
+from hdpm_lib.validation import check_count, check_positive
 
 Array = NDArray[np.float64]
 
@@ -70,12 +70,6 @@ def check_power(power: float) -> float:
     return float(power)
 
 
-def _check_sellers(n: int) -> int:
-    if not (np.isfinite(n) and n == int(n) and n >= 1):
-        raise ValueError(f"n must be a positive integer, got {n}")
-    return int(n)
-
-
 def zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Allocation:
     """Answer the middle of the range and use nobody's data: accurate enough from (total range / 2)^2 on.
 
@@ -102,12 +96,17 @@ def principle1(n: int, max_mse: float) -> Allocation:
         :math:`\hat a=1-4K/n^2`, :math:`\hat b=\sqrt{K\hat a/2}` and :math:`\hat\varepsilon=\frac1n\sqrt{2n^2/K-8}`,
         as in (6) and (7). Its `cost` is the total loss :math:`n\hat\varepsilon`.
 
+    Raises
+    ------
+    ValueError
+        If `n` is not a positive integer, or `max_mse` not positive and finite.
+
     Examples
     --------
     >>> principle1(2, 0.25).epsilon.round(4)   # the square root of 6
     array([2.4495, 2.4495])
     """
-    n, K = _check_sellers(n), check_positive(max_mse, "max_mse")
+    n, K = check_count(n, "n"), check_positive(max_mse, "max_mse")
     share = 1 - 4 * K / n**2
     if share <= 0:
         return zero_loss((n,), K, n)
@@ -119,12 +118,14 @@ def principle1(n: int, max_mse: float) -> Allocation:
 def unbiased(n: int, max_mse: float) -> Allocation:
     """The same for the unbiased answer: shares 1 and loss `sqrt(2 / max_mse)` each, (13) of the paper.
 
+    Arguments, shapes and errors as for :func:`principle1`.
+
     Examples
     --------
     >>> unbiased(2, 0.25).epsilon.round(4)
     array([2.8284, 2.8284])
     """
-    n, K = _check_sellers(n), check_positive(max_mse, "max_mse")
+    n, K = check_count(n, "n"), check_positive(max_mse, "max_mse")
     epsilon = np.full(n, np.sqrt(2 / K))
     return Allocation(np.ones(n), np.asarray(np.sqrt(K / 2)), epsilon, epsilon.sum())
 
@@ -147,6 +148,11 @@ def kkt_residual(allocation: Allocation, valuations: ArrayLike, max_mse: float, 
         :math:`v_ka_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where :math:`a_k` is 0 or
         1, over the largest of their terms. The problem is convex, so 0 means optimal. It is measured from the shares,
         which are rounded to 1e-16: below :math:`K\approx10^{-3}n^2/4`, where `T` is small, that rounding shows.
+
+    Raises
+    ------
+    ValueError
+        For valuations, an accuracy or a power that :func:`hdpm_lib.contracts_exact.principle2` refuses.
     """
     v, K, r = check_valuations(valuations), check_positive(max_mse, "max_mse"), check_power(power)
     a = allocation.shares

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from hdpm_lib.contracts import Allocation, check_power, check_valuations
-from hdpm_lib.validation import check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_positive
 
 Array = NDArray[np.float64]
 Costs = Callable[[Array], Array]  # privacy losses of shape (n,) to one number for each individual
@@ -276,10 +276,8 @@ def conic_convex(
     >>> best.shares.round(4), gap < 1e-7
     (array([1. , 0.2]), True)
     """
-    if int(n) != n or n < 1:
-        raise ValueError(f"n must be a positive integer, got {n}")
-    query, tol = _check_query(int(n), max_mse, sensitivity, ranges), check_positive(tol, "tol")
-    cuts = _Cuts(cost, slope, int(n))
+    n, tol = check_count(n, "n"), check_positive(tol, "tol")
+    query, cuts = _check_query(n, max_mse, sensitivity, ranges), _Cuts(cost, slope, n)
     cuts.add(np.zeros(n))
     best, floor = query.equal_shares(cost), float(cuts.values.sum())
     unit = cuts.unit = float(best.cost) - floor

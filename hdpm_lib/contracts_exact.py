@@ -71,13 +71,14 @@ def one_root(m: Array, s: Array, B: Array, max_mse: float, power: float) -> tupl
 
 
 def ratio_power(ratio: Array, power: float) -> Array:
-    """``ratio ** (1 / (power - 1))``; at power 1 its limit for ratios up to 1: 1 at 1 and 0 below."""
+    """``ratio ** (1 / (power - 1))``, entry by entry; at power 1 its limit for ratios up to 1: 1 at 1 and 0 below."""
     return (ratio == 1).astype(float) if power == 1 else ratio ** (1 / (power - 1))
 
 
 def suffix_weights(u: Array, q: Array, power: float) -> Array:
     r"""For sorted `u` and every `j` the sum of :math:`q_k(u_j/u_k)^{1/(r-1)}`, :math:`k\ge j`; at power 1 over ties.
 
+    `u` and `q`, positive, have the shape (..., n), and so has the result.
     Taken in logarithms where powers of heavy-tailed valuations would overflow. Entries where `u` is 0 mean nothing.
     """
     if power == 1:

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
+from hdpm_lib.validation import check_count
+
 Array = NDArray[np.float64]
 
 RESOLUTION = 4096  # cells of equal probability
@@ -46,8 +48,7 @@ def _check_valuations(law: Any, v: ArrayLike) -> Array:
 
 def _cell_means(law: Any, resolution: int) -> Array:
     """Mean virtual valuation in each of `resolution` cells of equal probability: the slopes of `H`."""
-    if int(resolution) != resolution or resolution < 2:
-        raise ValueError(f"resolution must be an integer of at least 2, got {resolution}")
+    check_count(resolution, "resolution", 2)
     s = np.arange(1, resolution + 1) / resolution
     return np.diff(s * law.ppf(s), prepend=0.0) * resolution
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
 from hdpm_lib.payments import check_reports
+from hdpm_lib.validation import check_count
 
 Array = NDArray[np.float64]
 
@@ -70,13 +71,19 @@ def reports_to_try(
     -------
     list of n arrays
         Sorted, without the truth.
+
+    Raises
+    ------
+    ValueError
+        For a type outside [0, ceiling], a grid of less than 2 points, or special points that are not one set a seller.
     """
     c, top = check_reports(types, ceiling)
+    check_count(grid, "grid", 2)
     if len(special) not in (0, len(c)):
         raise ValueError(f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}")
     nudge = 1e-7 * top * np.array([[-1], [0], [1]])
     tries = []
-    for own, more in zip(c, special or [()] * len(c), strict=True):
+    for own, more in zip(c, special if len(special) else [()] * len(c), strict=True):
         points = np.append(c, np.asarray(more, dtype=float))
         near = np.append(points + nudge, np.linspace(0, top, grid))
         tries.append(np.unique(near[(near >= 0) & (near <= top) & (near != own)]))
@@ -115,7 +122,7 @@ def search_misreports(
     Raises
     ------
     ValueError
-        If there is not one non-empty set of candidates for each seller.
+        If there is not one non-empty set of candidates for each seller, or a utility is not a number.
 
     Examples
     --------
@@ -137,7 +144,10 @@ def search_misreports(
         profiles = np.broadcast_to(truth, (len(reports), *truth.shape)).copy()
         profiles[:, i] = reports
         amounts, payments = mechanism(profiles)
-        return payments[:, i] - price(truth[i], amounts[:, i]), payments[:, i]
+        utility = payments[:, i] - price(truth[i], amounts[:, i])
+        if (bad := np.isnan(utility)).any():
+            raise ValueError(f"mechanism gives seller {i} no utility (not a number) at her report {reports[bad][0]}")
+        return utility, payments[:, i]
 
     rows, tried = [], 0
     for i, tries in enumerate(candidates):

@@ -76,7 +76,9 @@ def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
 
 
 def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
-    r"""The unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9); arguments as for :func:`m1`.
+    r"""The unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9).
+
+    Arguments, result and errors as for :func:`m1`.
 
     Examples
     --------
@@ -130,6 +132,11 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     Returns
     -------
     array of shape (..., n)
+
+    Raises
+    ------
+    ValueError
+        As for :func:`m1`.
 
     Notes
     -----
@@ -192,6 +199,11 @@ def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power
     list of n arrays
         Sorted. At power 1 the allocation jumps there; above, her loss has a kink.
 
+    Raises
+    ------
+    ValueError
+        As for :func:`m1`.
+
     Notes
     -----
     With the threshold at another seller's valuation, the equation of :mod:`hdpm_lib.contracts_exact` is one for her own
@@ -224,7 +236,7 @@ def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power
                 if r > 1 and 0 < share <= 1:  # she is below it
                     points.append(theta / share ** (r - 1))
         for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
-            ends = np.finfo(float).tiny * max(v.max(), 1), float(ceiling)
+            ends = np.finfo(float).tiny, float(ceiling)
             if n**2 > 4 * K and excess(ends[0]) + shift > 0 > excess(ends[1]) + shift:
                 root = optimize.brentq(lambda s, f=excess, d=shift: f(s) + d, *ends, xtol=1e-15 * ceiling, maxiter=1000)
                 points.append(float(root))
@@ -257,7 +269,8 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
     Raises
     ------
     ValueError
-        For a report outside the support, or an irregular law that is not ironed.
+        For a report outside the support or where the density is 0 above its lower end, or an irregular law that is not
+        ironed.
 
     Notes
     -----

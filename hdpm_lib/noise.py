@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from hdpm_lib.validation import check_count
+
 Array = NDArray[np.float64]
 
 
@@ -26,12 +28,6 @@ def _positive(value: ArrayLike, name: str) -> Array:
         bad = array[~(np.isfinite(array) & (array > 0))].flat[0]
         raise ValueError(f"{name} must be positive and finite, got {bad}")
     return array
-
-
-def _dimension(value: int) -> int:
-    if int(value) != value or value < 1:
-        raise ValueError(f"dimension must be a positive integer, got {value}")
-    return int(value)
 
 
 def spherical_laplace(
@@ -70,7 +66,7 @@ def spherical_laplace(
     >>> z.shape
     (5, 3)
     """
-    d, r = _dimension(dimension), _positive(rate, "rate")
+    d, r = check_count(dimension, "dimension"), _positive(rate, "rate")
     shape = (size,) if isinstance(size, int) else tuple(size)
     direction = rng.standard_normal((*shape, d))
     direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
@@ -97,7 +93,7 @@ def norm_law(dimension: int, rate: float) -> Any:
     >>> float(norm_law(12, 3.0).mean())
     4.0
     """
-    return stats.gamma(_dimension(dimension), scale=1.0 / float(_positive(rate, "rate")))
+    return stats.gamma(check_count(dimension, "dimension"), scale=1.0 / float(_positive(rate, "rate")))
 
 
 def coordinate_variance(dimension: int, rate: ArrayLike) -> Array:
@@ -120,7 +116,7 @@ def coordinate_variance(dimension: int, rate: ArrayLike) -> Array:
     >>> float(coordinate_variance(1, 2.0))
     0.5
     """
-    return np.asarray((_dimension(dimension) + 1) / _positive(rate, "rate") ** 2)
+    return np.asarray((check_count(dimension, "dimension") + 1) / _positive(rate, "rate") ** 2)
 
 
 @dataclass(frozen=True)

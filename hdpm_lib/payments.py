@@ -170,13 +170,22 @@ def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
     -------
     array of shape (n,)
 
+    Raises
+    ------
+    ValueError
+        For edges that fall or are fewer than two, a report outside them, or infinite amounts.
+
     Examples
     --------
     >>> step_payments([0.2, 0.9], [0.0, 0.5, 1.0], lambda c: (c < 0.5) * 1.0)   # one unit below a posted 0.5
     array([0.5, 0. ])
     """
     ends = check_finite(edges, "edges", 1)
+    if len(ends) < 2 or (np.diff(ends) < 0).any():
+        raise ValueError(f"edges must be at least two numbers that do not fall, got {ends}")
     c, _ = check_reports(reports, ends[-1])
+    if (c < ends[0]).any():
+        raise ValueError(f"reports must not lie below edges[0] = {ends[0]}, got {c.min()}")
     left = np.maximum(ends[1:] - np.maximum(ends[:-1], c[:, None]), 0)  # of each step, beyond one's own report
     integral = np.empty(len(c))
     for i in range(len(c)):

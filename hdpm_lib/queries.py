@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_positive
 
 Array = NDArray[np.float64]
 
@@ -72,8 +72,7 @@ class BiasedLaplace:
         _require(self.ranges > 0, self.ranges, "ranges", "be positive")
         if not (np.isfinite(self.scale) and (self.scale > 0 or self.scale == self.shares.max() == 0)):
             raise ValueError(f"scale must be positive and finite (or 0, with every share 0), got {self.scale}")
-        if not (self.dimension >= 1 and self.dimension == int(self.dimension)):
-            raise ValueError(f"dimension must be a positive integer, got {self.dimension}")
+        check_count(self.dimension, "dimension")
 
     @property
     def privacy_loss(self) -> Array:
@@ -161,6 +160,11 @@ def linear_query(
     weights : array of shape (n,), optional
         `q`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k` lies between 0 and :math:`q_k`.
 
+    Raises
+    ------
+    ValueError
+        As :class:`BiasedLaplace`, or for a weight of 0 or a number of weights that differs from the shares'.
+
     Examples
     --------
     >>> mechanism = linear_query([1.0, 0.25], 0.5, weights=[1.0, -2.0])
@@ -214,6 +218,11 @@ def total_loss_bound(n: float, max_mse: ArrayLike) -> Array:
     array of the shape of `max_mse`
         :math:`\ln\frac{(n-\sqrt K)^2}K=2\ln(2u-1)` with :math:`u=n/(2\sqrt K)`; 0 from :math:`K=n^2/4` on.
 
+    Raises
+    ------
+    ValueError
+        If `n` or `max_mse` is not positive and finite.
+
     Examples
     --------
     >>> total_loss_bound(10, [12.5, 25.0]).round(4)
@@ -225,7 +234,7 @@ def total_loss_bound(n: float, max_mse: ArrayLike) -> Array:
 def sharper_total_loss_bound(n: float, max_mse: ArrayLike) -> Array:
     r"""The same, not from the paper and never lower: :math:`2\operatorname{artanh}\sqrt{1-4K/n^2}`.
 
-    Arguments and shape as for :func:`total_loss_bound`. It equals :math:`2\operatorname{arcosh}u`.
+    Arguments, shape and errors as for :func:`total_loss_bound`. It equals :math:`2\operatorname{arcosh}u`.
 
     Notes
     -----
@@ -233,8 +242,8 @@ def sharper_total_loss_bound(n: float, max_mse: ArrayLike) -> Array:
     Then :math:`2K\ge\int x^2f_0+(n-x)^2f_1\ge n^2\int f_0f_1/(f_0+f_1)`, and :math:`p=f_0/(f_0+f_1)` has odds in
     :math:`[e^{-E},e^E]`, so :math:`p(1-p)\ge1/(4\cosh^2\frac E2)` and :math:`K\ge n^2/(4\cosh^2\frac E2)`. Accuracy is
     used at these two databases only. For them it is the best bound: two outputs attain it, :math:`n(1-p)` and
-    :math:`np` with odds :math:`e^{\pm E}`. An answer that is accurate on every
-    database attains it only for :math:`K\ge n^2/4-n/4+1/8`; the chapter has the proof.
+    :math:`np` with odds :math:`e^{\pm E}`. An answer that is accurate on every database attains it only for
+    :math:`K\ge n^2/4-n/4+1/8`; the chapter has the proof.
 
     Examples
     --------
@@ -259,8 +268,7 @@ def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, poi
     >>> terms_on_grid([lambda d: d[0] * d[1]], n=2, points=3)[0, -1]
     array([0. , 0.5, 1. ])
     """
-    if points != int(points) or points < 2:
-        raise ValueError(f"points must be an integer of at least 2, got {points}")
+    check_count(n, "n"), check_count(points, "points", 2)
     data = np.indices((points,) * n) / (points - 1)
     return np.stack([np.broadcast_to(np.asarray(f(data), dtype=float), data.shape[1:]) for f in functions])
 

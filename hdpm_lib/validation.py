@@ -63,6 +63,14 @@ def check_positive(value: float, name: str) -> float:
     return float(value)
 
 
+def check_count(value: float, name: str, least: int = 1) -> int:
+    """An integer of at least `least`, or an error that names `name` and the value."""
+    if not (np.isfinite(value) and value == int(value) and value >= least):
+        kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        raise ValueError(f"{name} must be {kind}, got {value}")
+    return int(value)
+
+
 def check_penalty(penalty: float) -> float:
     """The ridge penalty as a positive float, or an error that names the value."""
     return check_positive(penalty, "penalty")

@@ -271,6 +271,37 @@ def test_infinite_amounts_have_no_payments() -> None:
             call()
 
 
+def test_utilities_that_are_no_numbers_are_reported() -> None:
+    """Not-a-number compares with nothing: a search that passed over it would call such a mechanism truthful."""
+
+    def holed(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(reports), np.where(reports == 0.5, np.nan, 0.0)
+
+    with pytest.raises(ValueError, match=r"mechanism gives seller 1 no utility \(not a number\) at her report 0.5"):
+        search_misreports(holed, [0.2, 0.7], [[0.1], [0.5]])
+
+
+@pytest.mark.parametrize(
+    ("reports", "edges", "message"),
+    [
+        ([0.2], [0.5, 1.0], "reports must not lie below edges[0] = 0.5, got 0.2"),
+        ([1.2], [0.5, 1.0], "reports must lie in [0, ceiling = 1.0], got 1.2"),
+        ([0.2], [1.0], "edges must be at least two numbers that do not fall, got [1.]"),
+        ([0.2], [0.0, 0.9, 0.5], "edges must be at least two numbers that do not fall, got [0.  0.9 0.5]"),
+        ([0.2], [0.0, np.nan], "edges must be finite, got nan"),
+    ],
+)
+def test_bad_steps(reports: Any, edges: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        step_payments(reports, edges, lambda c: 0 * c)
+
+
+@pytest.mark.parametrize("grid", [0, 1, 2.5, np.nan])
+def test_bad_grids(grid: Any) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"grid must be an integer of at least 2, got {grid}")):
+        reports_to_try([0.5], 1.0, grid=grid)
+
+
 def test_gain_where_nothing_is_paid() -> None:
     nothing = Incentives(np.array([0.0, 0.5]), np.zeros(2), np.zeros(2), np.zeros(2), 2)
     assert nothing.relative_gain == 0.5

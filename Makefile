@@ -55,6 +55,7 @@ lock:
 bench: $(READY)
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench_contracts
+	$(BIN)/python -m tests.bench_procurement
 
 # Rewrites what checked cells must print; read the diff before committing it.
 refs: $(READY)

@@ -6,12 +6,19 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hdpm_lib.logistic import eta_within, objective_perturbation
 from hdpm_lib.ridge import Bound, pdp_op
 from hdpm_lib.validation import check_choice, check_epsilon
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """A generator of NumPy's new kind from what scikit-learn takes for a seed."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**32, size=8, dtype=np.uint32))
 
 
 class PersonalizedRidge(RegressorMixin, BaseEstimator):
@@ -113,8 +120,7 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
             feature_norm=self.feature_norm,
             clip=self.out_of_range == "clip",
         )
-        seed = check_random_state(self.random_state).randint(2**32, size=8, dtype=np.uint32)
-        self.coef_ = mechanism.release(rng=np.random.default_rng(seed), project=self.project)
+        self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
         self.weights_ = mechanism.weights
         self.noise_rate_ = mechanism.noise_rate
         self.guarantee_ = mechanism.guarantee
@@ -129,4 +135,122 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         """Say that scores are poor on the tiny data of scikit-learn's own checks: privacy costs accuracy there."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
+        return tags
+
+
+class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
+    r"""Logistic regression in which every record keeps its own privacy loss, by objective perturbation.
+
+    Parameters
+    ----------
+    penalty : float, default 0.1
+        Positive, :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the losses.
+    epsilon : float, default 1.0
+        Privacy loss of each record when ``fit`` is not given any.
+    out_of_range : {"raise", "clip"}, default "raise"
+        What to do with feature vectors of norm above 1: an error, or shortening them with one warning. Scale by
+        *public* bounds before fitting; bounds taken from the data are not private.
+    random_state : int, RandomState or None, default None
+        Seed of the noise. Fix it in tests only: noise that can be predicted protects nobody.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features)
+        Noisy coefficients; all that may be published.
+    classes_ : array of shape (2,)
+        The two labels, taken to be public.
+    weights_ : array of shape (n_samples,)
+        Proportional to `epsilon`.
+    eta_ : float
+        Twice the rate of the noise.
+    guarantee_ : array of shape (n_samples,)
+        Proved privacy loss of each record by this one fit, slack included: at most `epsilon`, for all records equal to
+        it if ``eta_ * penalty`` is 2 or more, and else for the one of least weight. Fitting again spends it again.
+    n_features_in_ : int
+
+    Notes
+    -----
+    There is no intercept: add a constant feature, which counts in the norm. Weights follow `epsilon`, so a record that
+    accepts far more than the others outweighs them; cap `epsilon` before fitting, with a number that is not taken from
+    the labels or features. Predictions on new data are post-processing and spend nothing.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, (1000, 2)); y = np.where(X @ [1.0, 2.0] > 0, "yes", "no")
+    >>> epsilon = rng.uniform(0.5, 2, 1000)
+    >>> model = PrivateLogisticRegression(penalty=0.01, random_state=0).fit(X, y, epsilon=epsilon)
+    >>> model.coef_.shape, bool(np.allclose(model.guarantee_, epsilon)), model.score(X, y) > 0.9
+    ((1, 2), True, True)
+    """
+
+    def __init__(
+        self,
+        penalty: float = 0.1,
+        *,
+        epsilon: float = 1.0,
+        out_of_range: Literal["raise", "clip"] = "raise",
+        random_state: Any = None,
+    ) -> None:
+        self.penalty = penalty
+        self.epsilon = epsilon
+        self.out_of_range = out_of_range
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None) -> PrivateLogisticRegression:
+        """Fit with privacy.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Features, each row of norm at most 1.
+        y : array of shape (n_samples,)
+            Labels of two classes.
+        epsilon : array of shape (n_samples,), optional
+            Privacy loss each record accepts; the parameter `epsilon` for everybody if not given.
+
+        Returns
+        -------
+        PrivateLogisticRegression
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For data outside the bounds (unless clipping), not exactly two classes, a bad `epsilon` or `out_of_range`,
+            or a `penalty` with which no amount of noise keeps the promises, naming the one that is needed.
+        """
+        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
+        features, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        if (kind := type_of_target(labels, input_name="y")) != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        self.classes_, code = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds 1 class only, {self.classes_[0]}: there is nothing to tell apart")
+        eps = check_epsilon(np.full(len(labels), float(self.epsilon)) if epsilon is None else epsilon, len(labels))
+        weights, clip = eps / eps.sum(), self.out_of_range == "clip"
+        eta = eta_within(eps, weights, self.penalty)
+        mechanism = objective_perturbation(features, 2.0 * code - 1, weights, eta, self.penalty, clip=clip)
+        self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
+        self.weights_ = weights
+        self.eta_ = eta
+        self.guarantee_ = mechanism.guarantee
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Signed score of each row, positive for the second class, shape (n_samples,)."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_[0])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predicted labels, shape (n_samples,)."""
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > 0).astype(int)])
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that there are two classes, and that scores are poor on the tiny data of scikit-learn's own checks."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
         return tags

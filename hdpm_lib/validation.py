@@ -134,3 +134,48 @@ def check_records(
     if not 0 <= features[i, j] <= 1:
         raise ValueError(f"features must lie in [0, 1], got X[{i}, {j}] = {features[i, j]}; scale or clip")
     raise ValueError(f"norm of X[{i}] is {np.linalg.norm(features[i]):.6g}, above feature_norm = {feature_norm}")
+
+
+def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:
+    """Records inside the bounds that the guarantee rests on: norms at most 1, labels -1 or 1.
+
+    Parameters
+    ----------
+    X : array of shape (m, n)
+        Features, the constant one included if there is one.
+    y : array of shape (m,)
+        Labels, each -1 or 1, both present.
+    clip : bool, default False
+        Shorten longer vectors to norm 1 instead of refusing them, and say once how many.
+
+    Returns
+    -------
+    tuple of arrays
+        `X` and `y` as floats.
+
+    Raises
+    ------
+    ValueError
+        On empty or non-finite data, lengths that differ, other labels, a single class, or (without `clip`) a norm
+        above 1, naming the first.
+
+    Warns
+    -----
+    ClipWarning
+        With `clip`, when vectors were shortened.
+    """
+    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    if len(features) != len(labels):
+        raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
+    if (odd := np.abs(labels) != 1).any():
+        raise ValueError(f"labels must be -1 or 1, got y[{np.argmax(odd)}] = {labels[odd][0]}")
+    if (labels == labels[0]).all():
+        raise ValueError(f"labels must hold both classes, got only {labels[0]:g}")
+    norms = np.linalg.norm(features, axis=1)
+    if not (over := norms > 1 + 1e-12).any():
+        return features, labels
+    if not clip:
+        i = int(np.argmax(over))
+        raise ValueError(f"norm of X[{i}] is {norms[i]:.6g}, above 1: scale by a public bound or clip")
+    warnings.warn(f"clipped {over.sum()} of {len(over)} records to norm 1", ClipWarning, stacklevel=3)
+    return features / np.maximum(norms, 1)[:, None], labels

@@ -1,4 +1,4 @@
-"""The estimator inside scikit-learn: its own checks, pipelines, cross-validation, and whose privacy loss goes where."""
+"""The estimators in scikit-learn: its own checks, pipelines, cross-validation, and whose privacy loss goes where."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_noise import generator
 
-from hdpm_lib import ridge
-from hdpm_lib.estimators import PersonalizedRidge
+from hdpm_lib import estimators, logistic, ridge
+from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.ridge import estimate_norm_bound, pdp_op, sensitivity_constant
 from hdpm_lib.validation import ClipWarning
 
 
-@parametrize_with_checks([PersonalizedRidge(out_of_range="clip")])
+@parametrize_with_checks([PersonalizedRidge(out_of_range="clip"), PrivateLogisticRegression(out_of_range="clip")])
 @pytest.mark.filterwarnings("ignore::hdpm_lib.validation.ClipWarning")
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -179,3 +179,135 @@ def test_half_the_guarantee_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     model = PersonalizedRidge().fit(X, y, epsilon=epsilon)
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(model.guarantee_, epsilon)
+
+
+# --- the classifier ---------------------------------------------------------------------------------------------------
+
+
+def labelled(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Records of two classes that a line through the origin separates, and privacy losses."""
+    rng = generator(72)
+    X = rng.standard_normal((n, 3))
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    return X, np.where(X @ [0.6, -0.4, 0.2] > 0, "yes", "no"), rng.uniform(0.5, 5, n)
+
+
+@pytest.mark.parametrize("penalty", [0.001, 0.01])
+def test_classifier_is_one_release_of_the_mechanism(penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, epsilon = labelled()
+    made: list[logistic.ObjectivePerturbation] = []
+
+    def spied(*args: Any, **options: Any) -> logistic.ObjectivePerturbation:
+        made.append(logistic.objective_perturbation(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(estimators, "objective_perturbation", spied)
+    model = PrivateLogisticRegression(penalty, random_state=1).fit(X, y, epsilon=epsilon)
+    (one,) = made
+    np.testing.assert_array_equal(one.y, np.where(y == "yes", 1.0, -1.0))
+    np.testing.assert_allclose(one.weights, epsilon / epsilon.sum())
+    assert one.penalty == penalty and one.eta == model.eta_
+    assert model.classes_.tolist() == ["no", "yes"] and model.coef_.shape == (1, 3)
+    residual = one.penalty * model.coef_[0] - (one.weights / (1 + np.exp(one.y * (X @ model.coef_[0])))) @ (
+        one.y[:, None] * X
+    )  # minus the noise
+    assert 0 < np.linalg.norm(residual) < 100 / one.eta
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores, X @ model.coef_[0])
+    np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "yes", "no"))
+    loud = clone(model).fit(X, y, epsilon=100 * epsilon)  # next to no noise: the minimiser itself
+    np.testing.assert_allclose(penalty * loud.coef_[0], penalty * made[-1].minimise(np.zeros(3)), atol=5e-3)
+    assert loud.score(X, y) > 0.97
+
+
+def promise_kept(epsilon: np.ndarray, penalty: float, model: PrivateLogisticRegression) -> bool:
+    """Is what a formula of our own gives for the least favourable pull at most the promise, and equal to it once?"""
+    q = np.linspace(0, 1, 20_001)
+    a = epsilon / epsilon.sum()
+    loss = np.array([w * model.eta_ + np.max(np.log1p(w / penalty * q * (1 - q)) - w * model.eta_ * q / 2) for w in a])
+    np.testing.assert_allclose(model.guarantee_, loss, rtol=1e-6)
+    return bool((model.guarantee_ <= epsilon * (1 + 1e-12)).all() and np.isclose(model.guarantee_, epsilon).any())
+
+
+@pytest.mark.parametrize("penalty", [0.0008, 0.0015, 0.1])
+def test_classifier_keeps_exactly_what_was_promised(penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, epsilon = labelled()
+    model = PrivateLogisticRegression(penalty, random_state=1).fit(X, y, epsilon=epsilon)
+    assert promise_kept(epsilon, penalty, model)
+    if penalty == 0.1:
+        np.testing.assert_allclose(model.guarantee_, epsilon)
+        assert model.eta_ == pytest.approx(epsilon.sum())
+    assert (model.eta_ < epsilon.sum() * (1 - 1e-9)) == (penalty < 2 / epsilon.sum())
+    monkeypatch.setattr(estimators, "eta_within", lambda epsilon, weights, penalty: float((epsilon / weights).min()))
+    without_slack = PrivateLogisticRegression(penalty, random_state=1).fit(X, y, epsilon=epsilon)
+    assert promise_kept(epsilon, penalty, without_slack) == (penalty == 0.1)
+
+
+def test_classifier_with_one_privacy_loss_for_everybody() -> None:
+    X, y, _ = labelled()
+    model = PrivateLogisticRegression(epsilon=0.7, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.guarantee_, 0.7)
+    same = PrivateLogisticRegression(random_state=0).fit(X, y, epsilon=np.full(300, 0.7))
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
+
+
+def test_classifier_random_state() -> None:
+    X, y, _ = labelled()
+
+    def coefficients(state: Any) -> list[float]:
+        return PrivateLogisticRegression(random_state=state).fit(X, y).coef_.tolist()
+
+    assert coefficients(3) == coefficients(3) == coefficients(np.random.RandomState(3))
+    assert coefficients(3) != coefficients(4) and coefficients(None) != coefficients(None)
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "message"),
+    [
+        ({}, {"X": 2.0}, "above 1: scale by a public bound or clip"),
+        ({}, {"y": "one"}, "y holds 1 class only, no"),
+        ({}, {"y": "three"}, "Only binary classification is supported. The type of the target is multiclass."),
+        ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got epsilon[0] = 0.0"),
+        ({"penalty": -1.0}, {}, "penalty must be positive and finite, got -1.0"),
+        (
+            {"penalty": 1e-4},
+            {},
+            "penalty = 0.0001 gives some record a slack above its epsilon: it must exceed 0.000484",
+        ),
+        ({"out_of_range": "ignore"}, {}, "out_of_range must be 'raise' or 'clip', got 'ignore'"),
+    ],
+)
+def test_classifier_refuses_bad_input(options: dict[str, Any], change: dict[str, Any], message: str) -> None:
+    X, y, _ = labelled()
+    labels = {"one": np.full(300, "no"), "three": np.append(y[:-1], "perhaps")}.get(change.get("y", ""), y)
+    PrivateLogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        PrivateLogisticRegression(**options).fit(X * change.get("X", 1.0), labels)
+
+
+def test_classifier_clips_and_says_so() -> None:
+    X, y, epsilon = labelled()
+    with pytest.warns(ClipWarning, match=re.escape("of 300 records to norm 1")) as seen:
+        model = PrivateLogisticRegression(out_of_range="clip", random_state=0).fit(3 * X, y, epsilon=epsilon)
+    assert len(seen) == 1
+    short = 3 * X / np.maximum(1, np.linalg.norm(3 * X, axis=1, keepdims=True))
+    inside = PrivateLogisticRegression(random_state=0).fit(short, y, epsilon=epsilon)
+    np.testing.assert_allclose(model.coef_, inside.coef_, rtol=1e-9)
+
+
+def test_classifier_in_cross_validation() -> None:
+    X, y, epsilon = labelled()
+    folds, seen = KFold(3, shuffle=True, random_state=0), []
+
+    class Spy(PrivateLogisticRegression):
+        def fit(self, X: Any, y: Any, epsilon: Any = None) -> Any:
+            seen.append(epsilon)
+            return super().fit(X, y, epsilon)
+
+    scores = cross_val_score(Spy(0.01, random_state=0), X, y, cv=folds, params={"epsilon": 100 * epsilon})
+    assert scores.min() > 0.85
+    for losses, (train, _) in zip(seen, folds.split(X), strict=True):
+        np.testing.assert_array_equal(losses, 100 * epsilon[train])

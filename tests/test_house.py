@@ -22,18 +22,20 @@ FLOORS = """
     validation noise losses
     costs payments incentives populations
     queries contracts contracts_exact contracts_conic contracts_printed mechanisms
-    ridge ridge_variants jorgensen estimators ridge_study ridge_calibration
-    logistic
-    procurement aggregation
+    ridge ridge_variants jorgensen ridge_study ridge_calibration
+    logistic excess_risk logistic_joint joint_solvers
+    estimators
+    procurement_path procurement procurement_payments procurement_peer procurement_online aggregation
     auctions menus regretnet
     federated
-    audit
-    retrieval standins breast_cancer datasets
+    audit audit_logistic
+    retrieval standins breast_cancer datasets mechanism_study
     claims ledger plots
 """.split()
 # The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.
-LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "federated"}
-MARKETS = {"costs", "payments", "incentives", "mechanisms", "procurement", "auctions", "menus", "regretnet"}
+LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "excess_risk", "federated"}
+PROCUREMENT = {"procurement_path", "procurement", "procurement_payments", "procurement_peer", "procurement_online"}
+MARKETS = {"costs", "payments", "incentives", "mechanisms", *PROCUREMENT, "auctions", "menus", "regretnet"}
 TAGS = set(
     """nbval-check-output raises-exception hide-input hide-output hide-cell remove-input remove-output remove-cell
     full-width margin output_scroll""".split()

@@ -1,0 +1,299 @@
+r"""How far the error of a private classifier can be above its objective, and the weights that this bound asks for.
+
+On records that are drawn independently from one law, coefficients of norm at most :math:`\beta` err with a probability
+of at most their objective, logarithms to base 2, plus the *excess risk*
+
+.. math:: \mu\lVert a\rVert+\frac\sigma\eta,
+
+outside an event of small probability, if the weights :math:`a` (not negative, sum 1) and the rate :math:`\eta` do not
+depend on the records. Theorem II.4 of the logistic paper prints constants :math:`\mu,\sigma`; its proof as written
+gives others, and a shorter proof smaller ones.
+
+Sellers who accept privacy losses :math:`\epsilon_i` leave a choice of weights and rate, :math:`a_i\eta\le\epsilon_i`,
+a convex set in :math:`(a,1/\eta)`. :func:`choose_weights` makes the choice of least excess risk, without the records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.noise import norm_law
+from hdpm_lib.validation import check_count, check_epsilon, check_finite, check_positive
+
+Array = NDArray[np.float64]
+
+
+def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, float]:
+    r"""Weights and noise rate of least excess risk that keep within given privacy losses.
+
+    Parameters
+    ----------
+    epsilon : array of shape (m,)
+        Largest noise part of each privacy loss, positive.
+    sigma_over_mu : float
+        How much noise counts against uneven weights, in units of `epsilon`. 0 gives equal weights, infinity weights
+        proportional to `epsilon`.
+
+    Returns
+    -------
+    weights : array of shape (m,)
+        Positive, with sum 1.
+    eta : float
+        Twice the rate of the noise; ``weights * eta`` is at most `epsilon`.
+
+    Raises
+    ------
+    ValueError
+        For privacy losses that are not positive and finite, or a ratio that is negative or not a number.
+
+    Notes
+    -----
+    The minimum of :math:`\mu\lVert a\rVert+\sigma/\eta` subject to :math:`a_i\eta\le\epsilon_i` has
+    :math:`a_i\eta=\min\{\epsilon_i,\tau\}=:e_i`, with the root :math:`\tau` of
+
+    .. math:: g(\tau)=\frac{\sum_i e_i(\tau-e_i)}{\lVert e\rVert}=\frac\sigma\mu,
+
+    or with :math:`e=\epsilon` if there is none up to :math:`\max_i\epsilon_i`. The left side is 0 up to
+    :math:`\min_i\epsilon_i` and rises from there, and between two values of :math:`\epsilon` it is a quadratic for
+    :math:`\tau`: one sort and prefix sums, time :math:`O(m\log m)`. No upper bound on the weights.
+
+    Examples
+    --------
+    >>> choose_weights([1.0, 3.0], 0.0)
+    (array([0.5, 0.5]), 2.0)
+    >>> choose_weights([1.0, 3.0], np.inf)
+    (array([0.25, 0.75]), 4.0)
+    >>> weights, eta = choose_weights([1.0, 3.0], 0.4)
+    >>> (weights * eta).round(4), round(eta, 4)
+    (array([1.    , 1.8364]), 2.8364)
+    """
+    eps, ratio = check_epsilon(epsilon), float(sigma_over_mu)
+    if not ratio >= 0:
+        raise ValueError(f"sigma_over_mu must not be negative, got {sigma_over_mu}")
+    kept = np.minimum(eps, _level(np.sort(eps), ratio))
+    eta = float(kept.sum())
+    return kept / eta, eta
+
+
+def _level(eps: Array, ratio: float) -> float:
+    """The root `tau`, for sorted privacy losses; the largest of them if there is none below."""
+    first, second = np.cumsum(eps), np.cumsum(eps**2)
+    rest = np.arange(len(eps) - 1, -1, -1)  # how many lie above the k-th
+    at = (eps * first - second) / np.sqrt(second + rest * eps**2)  # g at each of the values
+    k = int(np.searchsorted(np.maximum.accumulate(at), ratio, "right")) - 1  # tau lies from the k-th on
+    if k < 0 or k == len(eps) - 1:
+        return float(eps[k])
+    s, t, n = first[k], second[k], rest[k]  # (tau s - t)^2 = ratio^2 (t + n tau^2), the larger root
+    root = (s * t + ratio * math.sqrt(t * max(s**2 + n * (t - ratio**2), 0))) / (s**2 - n * ratio**2)
+    return float(np.clip(root, eps[k], eps[k + 1]))
+
+
+def weights_for_losses(epsilon: ArrayLike, losses: ArrayLike, mu: float, sigma: float) -> tuple[Array, float]:
+    r"""Weights and noise rate of least weighted loss plus excess risk, within given privacy losses.
+
+    One step of the joint objective of Eq. (3) in the TMLR version, with the coefficients held fixed. Losses come from
+    the records, so that a model with these weights is **not** private; :func:`choose_weights` does not look at them.
+
+    Parameters
+    ----------
+    epsilon : array of shape (m,)
+        Largest noise part of each privacy loss, positive.
+    losses : array of shape (m,)
+        Loss of each record at the present coefficients, finite.
+    mu, sigma : float
+        Positive. For given noise, `sigma` is what is divided by eta in the objective, the noise term included.
+
+    Returns
+    -------
+    weights : array of shape (m,)
+        Not negative, with sum 1; 0 for records whose loss is too large.
+    eta : float
+
+    Raises
+    ------
+    ValueError
+        For arguments of the wrong shape or outside their ranges.
+
+    Notes
+    -----
+    In :math:`e_i=a_i\eta` the objective is the ratio
+    :math:`F(e)=(\sum_ie_i\ell_i+\mu\lVert e\rVert+\sigma)/\sum_ie_i`. Dinkelbach's method: minimise numerator minus
+    :math:`t` times denominator, which :math:`e_i=\min\{r(t-\ell_i)^+/\mu,\epsilon_i\}` with :math:`\lVert e\rVert=r`
+    does, found by one sort; put :math:`t=F(e)`; repeat until :math:`t` stops falling.
+
+    Examples
+    --------
+    >>> weights, eta = weights_for_losses([1.0, 3.0, 3.0], [0.0, 0.1, 9.0], 1.0, 1.0)
+    >>> weights.round(4), round(eta, 4)
+    (array([0.25, 0.75, 0.  ]), 4.0)
+    """
+    eps, loss = check_epsilon(epsilon), check_finite(losses, "losses", 1)
+    if len(loss) != len(eps):
+        raise ValueError(f"losses has {len(loss)} entries for {len(eps)} privacy losses")
+    check_positive(mu, "mu")
+    check_positive(sigma, "sigma")
+    kept, value = eps, np.inf
+    while (new := float((kept @ loss + mu * np.linalg.norm(kept) + sigma) / kept.sum())) < value:
+        best, value = kept, new
+        kept = _inner(eps, np.maximum(value - loss, 0) / mu)
+    eta = float(best.sum())
+    return best / eta, eta
+
+
+def _inner(eps: Array, gain: Array) -> Array:
+    """The `e = min(r gain, eps)` of norm `r`."""
+    reach = np.divide(eps, gain, out=np.full_like(eps, np.inf), where=gain > 0)  # the r at which each meets its eps
+    order = np.argsort(reach)
+    capped = np.cumsum(eps[order] ** 2)
+    free = np.append(np.cumsum(gain[order][::-1] ** 2)[::-1][1:], 0.0)
+    r = np.sqrt(np.divide(capped, 1 - free, out=np.full_like(eps, np.inf), where=free < 1))
+    return np.minimum(r[np.argmax(r <= np.append(reach[order][1:], np.inf))] * gain, eps)
+
+
+@dataclass(frozen=True)
+class ExcessRisk:
+    r"""Constants of a bound: error at most objective, logarithms to base 2, plus excess risk.
+
+    Attributes
+    ----------
+    mu, sigma : float
+        Weights of the norm of the weights, and of the noise.
+    confidence : float
+        Probability with which the bound holds, at once for all coefficients within the norm bound.
+    """
+
+    mu: float
+    sigma: float
+    confidence: float
+
+    def __call__(self, weights: ArrayLike, eta: ArrayLike) -> Array:
+        r"""Excess risk :math:`\mu\lVert a\rVert+\sigma/\eta` of weights of shape (..., m) and rates of shape (...)."""
+        return np.asarray(self.mu * np.linalg.norm(np.asarray(weights), axis=-1) + self.sigma / np.asarray(eta))
+
+
+def survival_inverse(probability: float, dimension: int) -> float:
+    r"""The number :math:`v^{-1}(\delta')`: noise of rate :math:`\eta/2` is longer than it over eta that often.
+
+    Parameters
+    ----------
+    probability : float
+        :math:`\delta'`, between 0 and 1.
+    dimension : int
+        Number of features `n`.
+
+    Returns
+    -------
+    float
+        Inverse of :math:`v(t)=e^{-t/2}\sum_{k<n}(t/2)^k/k!`, Eq. (27).
+
+    Examples
+    --------
+    >>> round(survival_inverse(0.05, 30), 3)
+    79.082
+    """
+    return float(norm_law(check_count(dimension, "dimension"), 0.5).isf(_check_probability(probability, "probability")))
+
+
+def printed_constants(
+    norm_bound: float, dimension: int, delta: float, delta_noise: float, *, log_base: float = 2.0
+) -> ExcessRisk:
+    r"""The constants of Theorem II.4 as printed.
+
+    Parameters
+    ----------
+    norm_bound : float
+        :math:`\beta`, largest norm of the coefficients, positive.
+    dimension : int
+        Number of features `n`.
+    delta, delta_noise : float
+        :math:`\delta` and :math:`\delta'`, the probabilities given away for the records and for the noise.
+    log_base : float, default 2
+        Base of the one logarithm that is printed without.
+
+    Returns
+    -------
+    ExcessRisk
+
+    Raises
+    ------
+    ValueError
+        For arguments outside their ranges.
+
+    Notes
+    -----
+    With :math:`L=\ln(1/\delta)`: :math:`\mu=\frac{3L}{\sqrt2}\log(1+e^\beta)+\frac\beta{\ln2}` and
+    :math:`\sigma=\bigl(\frac{6L}{\sqrt2}+1\bigr)2\beta v^{-1}(\delta')`. The bound holds for base 2 and
+    :math:`\delta\le0.466`, by :func:`shorter_constants`. For the natural logarithm it is false.
+
+    Examples
+    --------
+    >>> constants = printed_constants(1.0, 30, 0.05, 0.05)
+    >>> round(constants.mu, 2), round(constants.sigma), round(constants.confidence, 2)
+    (13.48, 2168, 0.9)
+    """
+    beta, spread, L = _check_bound(norm_bound, dimension, delta, delta_noise)
+    if not log_base > 1:
+        raise ValueError(f"log_base must be above 1, got {log_base}")
+    logarithm = np.logaddexp(0, beta) / math.log(log_base)
+    mu = 3 * L / math.sqrt(2) * logarithm + beta / math.log(2)
+    return ExcessRisk(float(mu), (6 * L / math.sqrt(2) + 1) * 2 * beta * spread, 1 - delta - delta_noise)
+
+
+def proof_constants(norm_bound: float, dimension: int, delta: float, delta_noise: float) -> ExcessRisk:
+    r"""What the printed proof of Theorem II.4 gives, step by step.
+
+    Arguments and errors as for :func:`printed_constants`, logarithms to base 2.
+
+    Notes
+    -----
+    :math:`\mu=3\sqrt{L/2}\log_2(1+e^\beta)+\frac{2\beta}{\ln2}` and
+    :math:`\sigma=(3\sqrt{L/2}+1)2\beta v^{-1}(\delta')`. McDiarmid's inequality is used twice, so that :math:`2\delta`
+    is given away.
+
+    Examples
+    --------
+    >>> round(proof_constants(1.0, 30, 0.05, 0.05).sigma)
+    739
+    """
+    beta, spread, L = _check_bound(norm_bound, dimension, delta, delta_noise)
+    deviation = 3 * math.sqrt(L / 2)
+    mu = deviation * np.logaddexp(0, beta) / math.log(2) + 2 * beta / math.log(2)
+    return ExcessRisk(float(mu), (deviation + 1) * 2 * beta * spread, 1 - 2 * delta - delta_noise)
+
+
+def shorter_constants(norm_bound: float, dimension: int, delta: float, delta_noise: float) -> ExcessRisk:
+    r"""Smaller constants, from a shorter proof.
+
+    Arguments and errors as for :func:`printed_constants`, logarithms to base 2.
+
+    Notes
+    -----
+    :math:`\mu=\bigl(2+\sqrt{L/2}\bigr)\frac\beta{\ln2}` and :math:`\sigma=\beta v^{-1}(\delta')`. One record moves the
+    weighted loss by at most :math:`a_i\beta/\ln2`, so one use of McDiarmid's inequality suffices; the noise is
+    independent of the records and is bounded on its own. If the objective that is compared with has natural
+    logarithms, divide it, and `sigma`, by :math:`\ln2`.
+
+    Examples
+    --------
+    >>> constants = shorter_constants(1.0, 30, 0.05, 0.05)
+    >>> round(constants.mu, 2), round(constants.sigma), round(constants.confidence, 4)
+    (4.65, 79, 0.9025)
+    """
+    beta, spread, L = _check_bound(norm_bound, dimension, delta, delta_noise)
+    return ExcessRisk((2 + math.sqrt(L / 2)) * beta / math.log(2), beta * spread, (1 - delta) * (1 - delta_noise))
+
+
+def _check_probability(value: float, name: str) -> float:
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value}")
+    return float(value)
+
+
+def _check_bound(norm_bound: float, dimension: int, delta: float, delta_noise: float) -> tuple[float, float, float]:
+    """The norm bound, the quantile of the noise and ln(1/delta)."""
+    spread = survival_inverse(_check_probability(delta_noise, "delta_noise"), dimension)
+    return check_positive(norm_bound, "norm_bound"), spread, -math.log(_check_probability(delta, "delta"))

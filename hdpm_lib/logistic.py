@@ -1,0 +1,307 @@
+r"""Logistic regression in which every record keeps its own privacy loss, by perturbing the objective.
+
+Record :math:`i` has the weight :math:`a_i`. The released coefficients minimise
+
+.. math:: \sum_i a_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+b'^\top w+\frac\Lambda2\lVert w\rVert^2,
+
+where the noise :math:`b'` is spherical Laplace of rate :math:`\eta/2` (Algorithm 1 of the logistic paper). One record
+then loses at most :math:`a_i\eta` through the noise, and a slack through the curvature of the objective.
+
+The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and penalty do not depend on
+the data: without any of these the guarantee does not hold. The whole vector :math:`x_i`, a constant feature included,
+has norm at most 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.validation import check_finite, check_positive, check_signed_records
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-10  # of the gradient's norm at the released minimiser, relative to the noise if that is above 1
+NEWTON_STEPS = 200
+CHUNK = 4_000_000  # entries of the largest temporary array
+
+
+def printed_slack(weights: ArrayLike, penalty: float) -> Array:
+    r"""Slack :math:`2\ln(1+a_i/\Lambda)` of each record, as the paper's proof bounds it before its last step.
+
+    Parameters
+    ----------
+    weights : array
+        Not negative.
+    penalty : float
+        Positive.
+
+    Returns
+    -------
+    array of the shape of `weights`
+
+    Notes
+    -----
+    Proposition II.2 states it for the largest weight that the constraint set allows, :math:`a_i=k/m`.
+    """
+    return np.asarray(2 * np.log1p(np.asarray(weights, dtype=float) / check_positive(penalty, "penalty")))
+
+
+def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
+    r"""Smallest slack that depends on the noise part and on weight over penalty alone.
+
+    Parameters
+    ----------
+    epsilon : array
+        Noise part :math:`\epsilon_i=a_i\eta` of the privacy losses, not negative.
+    weights : array
+        Not negative, broadcast against `epsilon`.
+    penalty : float
+        Positive.
+
+    Returns
+    -------
+    array of the broadcast shape
+
+    Notes
+    -----
+    With :math:`\rho_i=a_i/\Lambda` it is
+
+    .. math:: \Delta_i=\max_{0\le q\le1}\Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}2q\Bigr],
+
+    at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\rho_i\le\epsilon_i/2`, that is
+    :math:`\eta\Lambda\ge2`, a condition that is the same for every record. Stationarity is a quadratic in :math:`q`.
+
+    Examples
+    --------
+    >>> sharp_slack([0.1, 1.0], [0.01, 0.01], 0.01).round(4)
+    array([0.1989, 0.0485])
+    """
+    half = np.asarray(epsilon, dtype=float) / 2
+    rho = np.asarray(weights, dtype=float) / check_positive(penalty, "penalty")
+    gap = 1 - np.divide(half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half)
+    q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
+    return np.asarray(np.log1p(rho * q * (1 - q)) - half * q)
+
+
+def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
+    r"""Largest :math:`\eta` for which no record loses more than it was promised, slack included.
+
+    Parameters
+    ----------
+    epsilon : array of shape (m,)
+        Promised privacy losses, not negative; 0 asks for the weight 0.
+    weights : array of shape (m,)
+        Not negative, not all 0.
+    penalty : float
+        Positive.
+
+    Returns
+    -------
+    float
+        At most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or more.
+
+    Raises
+    ------
+    ValueError
+        If the slack alone exceeds a promise whatever the noise, naming the penalty that is needed.
+
+    Notes
+    -----
+    The loss :math:`a_i\eta+\Delta_i(\eta)` rises with :math:`\eta`, from :math:`\ln(1+a_i/(4\Lambda))`.
+
+    Examples
+    --------
+    >>> eta_within([1.0, 3.0], [0.25, 0.75], 1.0)
+    4.0
+    >>> eta = eta_within([1.0, 3.0], [0.25, 0.75], 0.3)
+    >>> np.round(eta * 0.25 + sharp_slack(eta * 0.25, 0.25, 0.3), 6), bool(eta < 4)
+    (np.float64(1.0), True)
+    """
+    eps, a = check_finite(epsilon, "epsilon", 1), check_finite(weights, "weights", 1)
+    lam = check_positive(penalty, "penalty")
+    if len(eps) != len(a):
+        raise ValueError(f"epsilon has {len(eps)} entries for {len(a)} weights")
+    if (a < 0).any() or not (a > 0).any():
+        raise ValueError(f"weights must not be negative, and not all 0, got {a.min()}")
+    if (broken := (a > 0) & ~(eps > 0)).any():
+        i = int(np.argmax(broken))
+        raise ValueError(f"epsilon[{i}] = {eps[i]} allows no positive weight, got weights[{i}] = {a[i]}")
+    eps, a = eps[a > 0], a[a > 0]
+    top = float((eps / a).min())
+    with np.errstate(over="ignore"):
+        needed = float((a / (4 * np.expm1(eps))).max())
+    if lam <= needed:
+        raise ValueError(f"penalty = {lam:g} gives some record a slack above its epsilon: it must exceed {needed:.6g}")
+
+    def kept(eta: float) -> bool:
+        return bool((a * eta + sharp_slack(a * eta, a, lam) <= eps * (1 + 1e-15)).all())
+
+    if kept(top):
+        return top
+    low, high = 0.0, top
+    while low < (middle := (low + high) / 2) < high:  # down to neighbouring floats; `low` keeps every promise
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    return low
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """Objective perturbation on one data set; made by :func:`objective_perturbation`.
+
+    Attributes
+    ----------
+    X : array of shape (m, n)
+    y : array of shape (m,)
+    weights : array of shape (m,)
+    eta : float
+        Twice the rate of the noise.
+    penalty : float
+    """
+
+    X: Array
+    y: Array
+    weights: Array
+    eta: float
+    penalty: float
+
+    @property
+    def epsilon(self) -> Array:
+        """Noise part of each privacy loss, weight times eta, shape (m,)."""
+        return self.weights * self.eta
+
+    @property
+    def slack(self) -> Array:
+        """What the curvature adds at most, :func:`sharp_slack`, shape (m,)."""
+        return sharp_slack(self.epsilon, self.weights, self.penalty)
+
+    @property
+    def guarantee(self) -> Array:
+        """Proved privacy loss of each record, shape (m,): noise part plus slack."""
+        return self.epsilon + self.slack
+
+    def objective(self, coefficients: ArrayLike, noise: ArrayLike) -> Array:
+        """Value of the perturbed objective, Eq. (2), at coefficients and noise of shape (..., n)."""
+        w, b = np.asarray(coefficients, dtype=float), np.asarray(noise, dtype=float)
+        losses = np.logaddexp(0, -self.y * (w @ self.X.T)) @ self.weights
+        return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
+
+    def minimise(self, noise: ArrayLike) -> Array:
+        """Exact minimisers of the perturbed objective.
+
+        Parameters
+        ----------
+        noise : array of shape (..., n)
+            Linear terms; zeros give the model without noise, which is not private.
+
+        Returns
+        -------
+        array of shape (..., n)
+            The gradient there has norm at most 1e-10, relative to the noise if that is above 1.
+
+        Raises
+        ------
+        ValueError
+            For noise that is not finite or of another dimension.
+        RuntimeError
+            If Newton's method does not settle: nothing is released then.
+        """
+        b = np.asarray(noise, dtype=float)
+        n = self.X.shape[1]
+        if b.shape[-1:] != (n,) or not np.isfinite(b).all():
+            raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
+        used = self.weights > 0
+        signed, a = (self.y[:, None] * self.X)[used], self.weights[used]
+        rows = b.reshape(-1, n)
+        size = max(1, CHUNK // max(signed.size, 1))
+        parts = [_newton(signed, a, rows[k : k + size], self.penalty) for k in range(0, len(rows), size)]
+        return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
+
+    def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
+        """Released coefficients, shape (*size, n); each release spends every record's privacy loss again."""
+        return self.minimise(spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size))
+
+
+def _newton(signed: Array, weights: Array, noise: Array, penalty: float) -> Array:
+    """Minimisers for rows of noise, by Newton's method with steps halved until the gradient's norm falls."""
+    w = np.zeros_like(noise)
+    accuracy = TOLERANCE * np.maximum(1, np.linalg.norm(noise, axis=1))
+    eye = penalty * np.eye(noise.shape[1])
+
+    def gradient(w: Array, b: Array) -> Array:
+        return b + penalty * w - (weights * expit(-w @ signed.T)) @ signed
+
+    active = np.arange(len(w))
+    for _ in range(NEWTON_STEPS):
+        slope = gradient(w[active], noise[active])
+        size = np.linalg.norm(slope, axis=1)
+        going = size > accuracy[active]
+        active, slope, size = active[going], slope[going], size[going]
+        if not len(active):
+            return w
+        chance = expit(w[active] @ signed.T)
+        curvature = weights * chance * (1 - chance)
+        step = np.linalg.solve((signed.T * curvature[:, None, :]) @ signed + eye, slope[..., None])[..., 0]
+        length = np.ones(len(active))
+        for _ in range(60):  # along the Newton direction the squared norm of the gradient falls at first
+            trial = np.linalg.norm(gradient(w[active] - length[:, None] * step, noise[active]), axis=1)
+            if not (bad := trial > (1 - length / 4) * size).any():
+                break
+            length[bad] /= 2
+        w[active] -= length[:, None] * step
+    raise RuntimeError(f"Newton's method did not settle: gradient norm {size.max():.3g} after {NEWTON_STEPS} steps")
+
+
+def objective_perturbation(
+    X: ArrayLike, y: ArrayLike, weights: ArrayLike, eta: float, penalty: float, *, clip: bool = False
+) -> ObjectivePerturbation:
+    r"""Algorithm 1: weighted logistic regression with objective perturbation.
+
+    Parameters
+    ----------
+    X : array of shape (m, n)
+        Features, each row of norm at most 1.
+    y : array of shape (m,)
+        Labels, -1 or 1.
+    weights : array of shape (m,)
+        Not negative, not all 0, chosen without the data. The paper's sum to 1; the guarantee does not need it.
+    eta : float
+        Positive; record `i` loses ``weights[i] * eta`` through the noise.
+    penalty : float
+        Positive.
+    clip : bool, default False
+        Shorten vectors of norm above 1 instead of refusing them, with one warning.
+
+    Returns
+    -------
+    ObjectivePerturbation
+
+    Raises
+    ------
+    ValueError
+        For bad records (:func:`hdpm_lib.validation.check_signed_records`), weights, `eta` or `penalty`.
+
+    Notes
+    -----
+    Neighbours: one record replaced. A loss with logarithms to base 2 is this one with the weights :math:`a_i/\ln2`,
+    and loses accordingly more.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, (100, 2)); y = np.sign(X @ [1.0, 2.0])
+    >>> model = objective_perturbation(X, y, np.full(100, 0.01), 200.0, 0.01)
+    >>> model.release(rng=rng).shape, float(model.guarantee.max())
+    ((2,), 2.0)
+    """
+    features, labels = check_signed_records(X, y, clip=clip)
+    a = check_finite(weights, "weights", 1)
+    if len(a) != len(labels):
+        raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
+    if (a < 0).any() or not (a > 0).any():
+        raise ValueError(f"weights must not be negative, and not all 0, got {a.min()}")
+    return ObjectivePerturbation(features, labels, a, check_positive(eta, "eta"), check_positive(penalty, "penalty"))

@@ -1,0 +1,299 @@
+r"""The joint objective of the logistic papers: model, weights and noise rate from one minimisation that sees the data.
+
+Over coefficients :math:`w`, weights :math:`a` of the sellers (not negative, sum 1) and :math:`\eta>0`, with the virtual
+costs :math:`\psi_i` and one realisation :math:`b` of spherical Laplace noise of rate one, it is
+
+.. math::
+    \sum_ia_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+\frac{2b^\top w}\eta+\frac\Lambda2\lVert w\rVert^2+\mu R(a)
+    +\frac\sigma\eta+\gamma\sum_i\psi_i(a_i\eta)^r,
+
+with :math:`R(a)=\lVert a\rVert` in Eq. (10) of the TMLR version and :math:`\lVert a\rVert^2` in Eq. (17) of the journal
+version, and with the power :math:`r` as the privacy cost :math:`u(\epsilon)=\epsilon^r`.
+
+What it releases is **not** private: :math:`a` and :math:`\eta` depend on the data. Use
+:mod:`hdpm_lib.logistic` with weights that do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq, elementwise
+from scipy.special import expit
+
+from hdpm_lib.logistic import ObjectivePerturbation
+from hdpm_lib.validation import check_finite, check_positive, check_signed_records
+
+Array = NDArray[np.float64]
+
+
+def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float = 1.0) -> Array:
+    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1, exactly.
+
+    Parameters
+    ----------
+    levels : array of shape (..., m)
+        `l`, finite.
+    curvature : array
+        `d`, positive, broadcast against `levels`.
+    cap : float, default 1.0
+        Largest weight, at least 1/m.
+
+    Returns
+    -------
+    array of shape (..., m)
+        :math:`a_i` is :math:`(\tau-l_i)/d_i` cut to between 0 and the cap. The sum is piecewise linear in
+        :math:`\tau`, so that sorting its breaks finds :math:`\tau`.
+
+    Raises
+    ------
+    ValueError
+        For a curvature that is not positive.
+
+    Examples
+    --------
+    >>> water_filling([0.0, 0.5, 3.0], 1.0)
+    array([0.75, 0.25, 0.  ])
+    >>> water_filling([0.0, 0.5, 3.0], 1.0, cap=0.6)
+    array([0.6, 0.4, 0. ])
+    """
+    low = np.asarray(levels, dtype=float)
+    d = np.broadcast_to(np.asarray(curvature, dtype=float), low.shape)
+    if not (d > 0).all():
+        raise ValueError(f"curvature must be positive, got {d.min()}")
+    breaks = np.concatenate([low, low + cap * d], axis=-1)
+    order = np.argsort(breaks, axis=-1)
+    breaks = np.take_along_axis(breaks, order, -1)
+    slope = np.cumsum(np.take_along_axis(np.concatenate([1 / d, -1 / d], axis=-1), order, -1), axis=-1)
+    total = np.cumsum(slope[..., :-1] * np.diff(breaks), axis=-1)  # sum of the weights at each break but the first
+    k = np.minimum((total < 1).sum(-1, keepdims=True), total.shape[-1] - 1)
+    before = np.where(k > 0, np.take_along_axis(total, np.maximum(k - 1, 0), -1), 0.0)
+    rate = np.maximum(np.take_along_axis(slope, k, -1), 1 / (2 * d.max()))
+    tau = np.take_along_axis(breaks, k, -1) + (1 - before) / rate
+    for _ in range(3):  # Newton steps on the sum itself: what rounding in the running sums left over
+        weights = np.clip((tau - low) / d, 0, cap)
+        rate = np.where((weights > 0) & (weights < cap), 1 / d, 0.0).sum(-1, keepdims=True)
+        tau = tau + np.where(rate > 0, (1 - weights.sum(-1, keepdims=True)) / np.where(rate > 0, rate, 1.0), 0.0)
+    return np.asarray(np.clip((tau - low) / d, 0, cap))
+
+
+@dataclass(frozen=True)
+class JointObjective:
+    """The objective on one data set and one noise vector; made by :func:`joint_objective`.
+
+    Attributes
+    ----------
+    X : array of shape (m, n)
+    y : array of shape (m,)
+    unit_noise : array of shape (n,)
+        `b`, of rate one; the noise in the objective is `2 b / eta`.
+    virtual_costs : array of shape (m,)
+    penalty, mu, sigma, gamma : float
+    squared : bool
+        Whether `mu` multiplies the squared norm of the weights (journal) or the norm (TMLR).
+    power : float
+        Of the privacy cost.
+    cap : float
+        Largest weight.
+    radius : float or None
+        Of the ball for the coefficients; None for none, as in the printed objective.
+    """
+
+    X: Array
+    y: Array
+    unit_noise: Array
+    virtual_costs: Array
+    penalty: float
+    mu: float
+    sigma: float
+    gamma: float
+    squared: bool
+    power: float
+    cap: float
+    radius: float | None
+
+    def losses(self, coefficients: ArrayLike) -> Array:
+        """Natural logistic loss of each seller, shape (..., m), for coefficients of shape (..., n)."""
+        return np.logaddexp(0, -self.y * (np.asarray(coefficients, dtype=float) @ self.X.T))
+
+    def value(self, coefficients: ArrayLike, weights: ArrayLike, eta: ArrayLike) -> Array:
+        """Value at coefficients (..., n), weights (..., m) and eta (...); no constraint is checked."""
+        w, a, e = (np.asarray(part, dtype=float) for part in (coefficients, weights, eta))
+        size = np.linalg.norm(a, axis=-1)
+        fit = (a * self.losses(w)).sum(-1) + self.penalty / 2 * (w * w).sum(-1)
+        paid = e**self.power * ((np.abs(a) ** self.power * np.sign(a)) @ self.virtual_costs)
+        return np.asarray(fit + self.mu * size ** (1 + self.squared) + self.over_eta(w) / e + self.gamma * paid)
+
+    def over_eta(self, coefficients: ArrayLike) -> Array:
+        """What is divided by eta: `sigma + 2 b.w`; where it is negative the objective falls to -infinity with eta."""
+        return np.asarray(self.sigma + 2 * np.asarray(coefficients, dtype=float) @ self.unit_noise)
+
+    def gradient(self, coefficients: Array, weights: Array, eta: float) -> tuple[Array, Array, float]:
+        """Derivatives in coefficients (n,), weights (m,) and eta."""
+        w, a, r = coefficients, weights, self.power
+        miss = expit(-self.y * (self.X @ w))
+        in_w = self.penalty * w + 2 * self.unit_noise / eta - (a * miss * self.y) @ self.X
+        spread = 2 * a if self.squared else a / np.linalg.norm(a)
+        paid = self.virtual_costs * np.abs(a) ** (r - 1)
+        in_a = self.losses(w) + self.mu * spread + self.gamma * r * eta**r * paid
+        return in_w, in_a, float(-self.over_eta(w) / eta**2 + self.gamma * r * eta ** (r - 1) * (paid @ a))
+
+    def hessian(self, coefficients: Array, weights: Array, eta: float, *, logs: bool = False) -> Array:
+        """Second derivatives in (w, a), or with `logs` in (w, z) where a = exp(z); shape (n + m, n + m)."""
+        w, a, r = coefficients, weights, self.power
+        miss, size = expit(-self.y * (self.X @ w)), np.linalg.norm(weights)
+        ww = (self.X.T * (a * miss * (1 - miss))) @ self.X + self.penalty * np.eye(len(w))
+        wa = -self.X.T * (miss * self.y)
+        eye = np.eye(len(a))
+        aa = self.mu * (2 * eye if self.squared else eye / size - np.outer(a, a) / size**3)
+        if r > 1:
+            aa = aa + np.diag(self.gamma * self.virtual_costs * r * (r - 1) * eta**r * a ** (r - 2))
+        if logs:
+            wa, aa = wa * a, aa * np.outer(a, a) + np.diag(a * self.gradient(w, a, eta)[1])
+        return np.block([[ww, wa], [wa.T, aa]])
+
+    def best_coefficients(self, weights: Array, eta: float) -> Array:
+        """Minimiser over the coefficients, inside the ball if there is one, shape (n,)."""
+
+        def minimiser(extra: float) -> Array:
+            model = ObjectivePerturbation(self.X, self.y, weights, eta, self.penalty + extra)
+            return model.minimise(2 * self.unit_noise / eta)
+
+        w, r = minimiser(0.0), self.radius
+        if r is None or np.linalg.norm(w) <= r:
+            return w
+        # the multiplier of the ball acts as more penalty; the other gradients bound it, and 1 / norm is nearly linear
+        top = 2 * (2 * np.linalg.norm(self.unit_noise) / eta + weights.sum()) / r
+        return minimiser(brentq(lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14))
+
+    def best_weights(self, losses: ArrayLike, eta: ArrayLike) -> Array:
+        r"""Minimiser over the weights for losses of shape (..., m), exactly; shape (..., m).
+
+        For the norm it uses that :math:`\lVert a\rVert` is the least :math:`\lVert a\rVert^2/(2s)+s/2` over `s`, so
+        that one root in `s` is left.
+
+        Raises
+        ------
+        ValueError
+            For a power other than 1 and 2: descend then.
+        """
+        if self.power not in (1, 2):
+            raise ValueError(f"weights are found exactly for power 1 and 2 only, got {self.power}")
+        e, priced = np.asarray(eta, dtype=float)[..., None], self.gamma * self.virtual_costs
+        levels = np.asarray(losses, dtype=float) + (priced * e if self.power == 1 else 0.0)
+        bend = 2 * priced * e**2 if self.power == 2 else np.zeros_like(levels)
+        levels, bend = np.broadcast_arrays(levels, bend)
+        if self.mu == 0 and self.power == 1:  # linear: fill up the cheapest
+            rank = np.argsort(np.argsort(levels, axis=-1, kind="stable"), axis=-1)
+            return np.clip(1 - self.cap * rank, 0, self.cap)
+        if self.squared or self.mu == 0:
+            return water_filling(levels, 2 * self.mu + bend, self.cap)
+        m = levels.shape[-1]
+        if self.power == 1 and self.cap == 1:  # Theorem 3.3: the squares of the positive parts sum to mu squared
+            low = levels - levels.min(-1, keepdims=True)
+            ordered, k = np.sort(low, axis=-1), np.arange(1, m + 1)
+            mean = np.cumsum(ordered, axis=-1) / k
+            left = self.mu**2 / k - (np.cumsum(ordered**2, axis=-1) / k - mean**2)
+            tau = mean + np.sqrt(np.maximum(left, 0))
+            last = ((left >= 0) & (tau > ordered)).sum(-1, keepdims=True) - 1
+            parts = np.maximum(np.take_along_axis(tau, last, -1) - low, 0)
+            return np.asarray(parts / parts.sum(-1, keepdims=True))
+        rows, bends = levels.reshape(-1, m), bend.reshape(-1, m)
+
+        def weights(s: Array, row: NDArray[np.intp]) -> Array:
+            return water_filling(rows[row], self.mu / s[..., None] + bends[row], self.cap)
+
+        index = np.arange(len(rows))
+        start = (np.full(len(rows), 0.5 / np.sqrt(m)), np.full(len(rows), 2.0))
+        root = elementwise.find_root(lambda s, i: np.linalg.norm(weights(s, i), axis=-1) / s - 1, start, args=(index,))
+        return weights(root.x, index).reshape(levels.shape)
+
+    def best_eta(self, coefficients: Array, weights: Array) -> float:
+        """Minimiser over eta, Theorem 3.3 for power 1.
+
+        Raises
+        ------
+        ValueError
+            If there is none: nothing is paid for, or `sigma + 2 b.w` is not positive.
+        """
+        paid = self.gamma * self.power * (weights**self.power @ self.virtual_costs)
+        if not paid > 0:
+            raise ValueError(f"eta has no minimiser: gamma = {self.gamma} and the costs bought pay nothing for it")
+        if not (top := float(self.over_eta(coefficients))) > 0:
+            raise ValueError(f"the objective falls without bound as eta falls to 0: sigma + 2 b.w = {top:.6g}")
+        return float((top / paid) ** (1 / (1 + self.power)))
+
+
+def joint_objective(
+    X: ArrayLike,
+    y: ArrayLike,
+    unit_noise: ArrayLike,
+    virtual_costs: ArrayLike,
+    *,
+    penalty: float,
+    mu: float,
+    sigma: float,
+    gamma: float,
+    squared: bool = False,
+    power: float = 1.0,
+    cap: float | None = None,
+    radius: float | None = None,
+) -> JointObjective:
+    """The joint objective, checked.
+
+    Parameters
+    ----------
+    X : array of shape (m, n)
+        Features, each row of norm at most 1.
+    y : array of shape (m,)
+        Labels, -1 or 1.
+    unit_noise : array of shape (n,)
+        Noise of rate one.
+    virtual_costs : array of shape (m,)
+        Not negative.
+    penalty : float
+        Positive.
+    mu, sigma, gamma : float
+        Not negative.
+    squared : bool, default False
+        False for Eq. (10) of the TMLR version, True for Eq. (17) of the journal version.
+    power : float, default 1.0
+        At least 1.
+    cap : float, optional
+        Largest weight `k / m`, at least 1/m; none if not given.
+    radius : float, optional
+        Of a ball for the coefficients, positive; none if not given.
+
+    Returns
+    -------
+    JointObjective
+
+    Raises
+    ------
+    ValueError
+        Naming the argument that is outside its range.
+
+    Examples
+    --------
+    >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], penalty=1, mu=1, sigma=1, gamma=1)
+    >>> round(float(f.value([0.0], [0.5, 0.5], 2.0)), 4)   # ln 2 + 1/sqrt 2 + 1/2 + 2 x 0.2
+    2.3003
+    """
+    features, labels = check_signed_records(X, y)
+    b, psi = check_finite(unit_noise, "unit_noise", 1), check_finite(virtual_costs, "virtual_costs", 1)
+    (m, n), top = features.shape, 1.0 if cap is None else float(cap)
+    for array, name, size in ((b, "unit_noise", n), (psi, "virtual_costs", m)):
+        if len(array) != size:
+            raise ValueError(f"{name} has {len(array)} entries, X has the shape {features.shape}")
+    for value, name in ((psi.min(), "virtual_costs"), (mu, "mu"), (sigma, "sigma"), (gamma, "gamma")):
+        if not (np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be finite and not negative, got {value}")
+    if not (np.isfinite(power) and power >= 1):
+        raise ValueError(f"power must be finite and at least 1, got {power}")
+    if not 1 / m * (1 - 1e-12) <= top <= 1:
+        raise ValueError(f"cap must lie between 1/m = {1 / m:.6g} and 1, got {cap}")
+    ball = None if radius is None else check_positive(radius, "radius")
+    lam = check_positive(penalty, "penalty")
+    return JointObjective(features, labels, b, psi, lam, mu, sigma, gamma, bool(squared), float(power), top, ball)

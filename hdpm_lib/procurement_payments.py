@@ -100,6 +100,11 @@ def procurement_payments(
     ceiling = float(law.support()[1])
     c, _ = check_reports(costs, ceiling)
     psi = virtual_valuation(law, c, check=False)
+    if not (sells := np.isfinite(psi)).all():  # at a report of density 0 nothing is bought
+        rest = procurement_payments(c[sells], law, mu, sigma, gamma, cap=cap)
+        weights, payments = np.zeros_like(c), np.zeros_like(c)
+        weights[sells], payments[sells] = rest.procurement.weights, rest.payments
+        return Purchase(replace(rest.procurement, weights=weights), payments)
     truth = procure(psi, mu, sigma, gamma, cap=cap)
     bought = np.flatnonzero(truth.weights > 0)
     scale = (mu, sigma, gamma)

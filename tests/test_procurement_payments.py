@@ -64,6 +64,14 @@ def test_a_purchase_that_jumps() -> None:
     assert before > 0.9 and after == 0
 
 
+def test_nothing_is_bought_at_an_infinite_virtual_cost() -> None:
+    law = stats.beta(2, 2)
+    alone = procurement_payments([0.2, 0.3], law, 1.0, 1.0, 1.0)
+    beside = procurement_payments([0.2, 1.0, 0.3], law, 1.0, 1.0, 1.0)
+    assert beside.payments[1] == beside.epsilon[1] == 0
+    assert beside.payments[[0, 2]] == pytest.approx(alone.payments, rel=1e-12)
+
+
 @pytest.mark.parametrize("m", [2, 5, 30, 455])
 def test_branch_is_used_only_where_the_optimum_is_on_it(m: int) -> None:
     rng, certain = generator(81, m), 0

@@ -222,7 +222,7 @@ class ObjectivePerturbation:
         return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
-        """Released coefficients, shape (*size, n); each release spends every record's privacy loss again."""
+        r"""Released coefficients, shape (\*size, n); each release spends every record's privacy loss again."""
         return self.minimise(spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size))
 
 

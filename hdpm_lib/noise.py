@@ -67,7 +67,7 @@ def spherical_laplace(
     (5, 3)
     """
     d, r = check_count(dimension, "dimension"), _positive(rate, "rate")
-    shape = (size,) if isinstance(size, int) else tuple(size)
+    shape = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
     direction = rng.standard_normal((*shape, d))
     direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
     return rng.gamma(d, 1.0 / r, size=shape)[..., None] * direction

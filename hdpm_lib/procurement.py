@@ -1,7 +1,7 @@
 r"""How much privacy to buy from whom: the least sum of excess risk and expected payments, exactly.
 
 Seller :math:`i` has the virtual cost :math:`\psi_i`. The buyer chooses weights :math:`a_i\ge0` with sum 1 and a rate
-:math:`\eta`; seller :math:`i` loses :math:`\epsilon_i=a_i\eta`. She minimises the *proxy loss* (J, Eq. 11)
+:math:`\eta`; seller :math:`i` loses :math:`\epsilon_i=a_i\eta`. She minimises the *proxy loss* (Eq. 11)
 
 .. math:: \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
 
@@ -66,9 +66,9 @@ def _check(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> t
 
 
 def proxy_loss(
-    weights: ArrayLike, eta: float, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
+    weights: ArrayLike, eta: ArrayLike, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
 ) -> Array:
-    """Proxy loss of any weights and rates, Eq. (11) with privacy losses ``weights * eta``.
+    """Proxy loss of any weights and rates, Eq. (11) with privacy losses ``weights * eta``; nothing is checked.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ def proxy_loss(
     array of shape (...)
     """
     a, psi = np.asarray(weights, dtype=float), np.asarray(virtual_costs, dtype=float)
-    return np.asarray(mu * np.linalg.norm(a, axis=-1) + sigma / eta + gamma * eta * (a * psi).sum(-1))
+    rate = np.asarray(eta, dtype=float)
+    return np.asarray(mu * np.linalg.norm(a, axis=-1) + sigma / rate + gamma * rate * (a * psi).sum(-1))
 
 
 def _root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
@@ -178,9 +179,8 @@ def procure(
         """Minus the slope of the loss along `s`, up to a positive factor, and how much of it may be rounding."""
         with np.errstate(invalid="ignore", over="ignore"):
             terms = np.stack([spread * s**3, -slope * s**2, kappa * fixed])
-            return np.where(np.isinf(s), -np.inf, terms.sum(0)), 1e-11 * np.abs(terms).sum(0) + noise * (
-                s**3 + kappa * s**2
-            )
+            rounding = 1e-11 * np.abs(terms).sum(0) + noise * (s**3 + kappa * s**2)
+            return np.where(np.isinf(s), -np.inf, terms.sum(0)), rounding
 
     root = _root(fixed, price, spread, kappa)
     at_low, slack_low = falling(low)
@@ -199,10 +199,10 @@ def procure(
     at = (int(p[best]), int(q[best]))
     for _ in range(50):  # the prefix sums may have chosen a neighbour of the right piece
         i, j = at
-        weights, slope_, cutoff = _settle(ordered, np.arange(i), np.arange(i, j), top, (mu, sigma, gamma))
-        if not np.isfinite(slope_):
+        weights, at_s, cutoff = _settle(ordered, np.arange(i), np.arange(i, j), top, (mu, sigma, gamma))
+        if not np.isfinite(at_s):
             break
-        i = int(np.searchsorted(ordered, cutoff - top / slope_, "right")) if top else 0
+        i = int(np.searchsorted(ordered, cutoff - top / at_s, "right")) if top else 0
         j = int(np.searchsorted(ordered, cutoff))
         if (i, j) == at:
             break

@@ -295,6 +295,6 @@ def realised_loss(rule: OnlineRule, virtual_costs: ArrayLike, mu: float, sigma: 
     epsilon = rule.epsilon(psi)
     eta = epsilon.sum(-1)
     sold = eta > 0
-    one: Any = np.where(sold, eta, 1.0)
+    one = np.where(sold, eta, 1.0)
     loss = proxy_loss(epsilon / one[..., None], one, np.where(epsilon > 0, psi, 0.0), *constants)
     return np.where(sold, loss, np.inf)

@@ -133,7 +133,7 @@ class BiasedLaplace:
         if np.shape(terms) != shape:
             raise ValueError(f"terms must have shape {shape}, got {np.shape(terms)}")
         mean = self.mean(terms)
-        batch = (size,) if isinstance(size, int) else tuple(size)
+        batch = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
         return np.asarray(mean + rng.laplace(scale=self.scale, size=batch + mean.shape))
 
     def _centred(self, terms: ArrayLike) -> Array:

@@ -223,7 +223,7 @@ def test_weights_for_losses_are_optimal() -> None:
             assert value(*wrong, losses, mu, sigma) >= best * (1 - 1e-12)
         free = a * eta < eps * (1 - 1e-9)  # e_i = |e| (value - loss_i) / mu where it is free
         wanted = np.linalg.norm(a) * eta * np.maximum(best - losses, 0) / mu
-        np.testing.assert_allclose(a[free] * eta, wanted[free], rtol=1e-5, atol=1e-9 * eta)
+        np.testing.assert_allclose(a[free] * eta, wanted[free], rtol=1e-4, atol=1e-9 * eta)
         dropped += (a == 0).any()
     assert dropped > 20
 

@@ -124,6 +124,11 @@ def project_log_simplex(z: ArrayLike) -> Array:
     -------
     array of shape (m,)
 
+    Raises
+    ------
+    ValueError
+        For `z` that is empty or not finite.
+
     Notes
     -----
     Stationarity is :math:`p_i+\kappa e^{p_i}=z_i` for one :math:`\kappa`. The largest entry of :math:`p` gives
@@ -216,13 +221,23 @@ def descend_logs(
 ) -> JointSolution:
     """The TMLR version's algorithm for one eta: projected gradient descent in coefficients and logarithms of weights.
 
-    Parameters are those of :func:`descend_weights`, but for `renormalise`; starting weights must be positive.
-
     Parameters
     ----------
+    objective, eta, step, start, iterations, tolerance
+        As for :func:`descend_weights`; starting weights must be positive.
     renormalise : bool, default False
         Divide the weights by their sum instead of going to the nearest point, :func:`project_log_simplex`. Both read
         "Proj", which the paper leaves open: the set is not convex.
+
+    Returns
+    -------
+    JointSolution
+        Of any status: the caller must look.
+
+    Raises
+    ------
+    ValueError
+        For a bad argument, starting weights that are not positive among them.
     """
 
     if start is not None and not (np.asarray(start[1]) > 0).all():

@@ -24,7 +24,7 @@ from scipy.optimize import brentq, elementwise
 from scipy.special import expit
 
 from hdpm_lib.logistic import ObjectivePerturbation
-from hdpm_lib.validation import check_finite, check_positive, check_signed_records
+from hdpm_lib.validation import check_cap, check_finite, check_positive, check_signed_records
 
 Array = NDArray[np.float64]
 
@@ -283,7 +283,7 @@ def joint_objective(
     """
     features, labels = check_signed_records(X, y)
     b, psi = check_finite(unit_noise, "unit_noise", 1), check_finite(virtual_costs, "virtual_costs", 1)
-    (m, n), top = features.shape, 1.0 if cap is None else float(cap)
+    (m, n), top = features.shape, check_cap(cap, len(features))
     for array, name, size in ((b, "unit_noise", n), (psi, "virtual_costs", m)):
         if len(array) != size:
             raise ValueError(f"{name} has {len(array)} entries, X has the shape {features.shape}")
@@ -292,8 +292,6 @@ def joint_objective(
             raise ValueError(f"{name} must be finite and not negative, got {value}")
     if not (np.isfinite(power) and power >= 1):
         raise ValueError(f"power must be finite and at least 1, got {power}")
-    if not 1 / m * (1 - 1e-12) <= top <= 1:
-        raise ValueError(f"cap must lie between 1/m = {1 / m:.6g} and 1, got {cap}")
     ball = None if radius is None else check_positive(radius, "radius")
     lam = check_positive(penalty, "penalty")
     return JointObjective(features, labels, b, psi, lam, mu, sigma, gamma, bool(squared), float(power), top, ball)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from hdpm_lib.validation import check_cap
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
@@ -46,9 +48,7 @@ def pieces(psi: Array, cap: float | None) -> tuple[Indices, Indices, Array, Arra
             high = 1 / (q * apart - total[1:])
             low = np.append(1 / (q[:-1] * apart[1:] - total[1:-1]), 0.0)
         return np.zeros(m, dtype=np.intp), q, low, high, 0.0
-    if not 1 / m * (1 - 1e-12) <= cap <= 1:
-        raise ValueError(f"cap must lie in [1/m, 1] = [{1 / m:.6g}, 1], got {cap}")
-    top = max(float(cap), 1 / m)
+    top = check_cap(cap, m)
     if m * top <= 1 + TIE:
         return np.array([m]), np.array([m]), np.array([0.0]), np.array([np.inf]), top
     index = np.arange(m)

@@ -111,15 +111,16 @@ def procurement_payments(
     payments = np.zeros_like(c)
     branch = _Branch.of(psi, truth, scale) if cap is None and len(c) > 1 else None
     rivals = psi if branch is None else psi[psi < branch.ends[1]]  # nothing is bought from others whatever one reports
-    certain = branch is not None and branch.certain
+    if branch is not None and not branch.certain:
+        branch = None
     if slope := _slope(law):
         top = float(virtual_valuation(law, ceiling, check=False))
-        if branch is not None and certain:
+        if branch is not None:
             gain = branch.value(psi[bought], np.full(len(bought), top)) - branch.value(psi[:1], psi[:1])
         else:
             gain = np.array([procure(_with(rivals, psi[i], top), *scale, cap=cap).loss for i in bought]) - truth.loss
         payments[bought] = c[bought] * truth.epsilon[bought] + gain / (gamma * slope)
-    elif branch is not None and certain:
+    elif branch is not None:
         payments[bought] = c[bought] * truth.epsilon[bought] + _integral(law, c[bought], psi[bought], branch)
     else:
         for i in bought:

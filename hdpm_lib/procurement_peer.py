@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse
 
-from hdpm_lib.validation import check_count, check_finite, check_positive
+from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def project_capped_simplex(points: ArrayLike, cap: float | None = None) -> Array
     array([0.6, 0.4, 0. ])
     """
     y = check_finite(points, "points", 1)
-    top = _check_cap(cap, len(y))
+    top = check_cap(cap, len(y))
     kinks = np.concatenate([y, y - top])
     order = np.argsort(-kinks)
     levels = kinks[order]
@@ -148,7 +148,7 @@ def gradient_and_grid(
     """
     psi, (mu, sigma, gamma) = _check_problem(virtual_costs, mu, sigma, gamma, least=0)
     rates = check_positive(largest_eta, "largest_eta") * np.arange(1, check_count(points, "points") + 1) / points
-    _check_cap(cap, len(psi))
+    check_cap(cap, len(psi))
     a, found = np.full(len(psi), 1 / len(psi)), []
     for eta in rates:
         a = _descend(psi, mu, gamma * eta, cap, a)
@@ -211,7 +211,7 @@ def conic_search(
     (4.302, array([0.6597, 0.3403]), 1.207186)
     """
     psi, (mu, sigma, gamma) = _check_problem(virtual_costs, mu, sigma, gamma, least=np.finfo(float).tiny)
-    top = _check_cap(cap, len(psi))
+    top = check_cap(cap, len(psi))
     full = int(1 / top)
     cheapest = np.sort(psi)[: full + 1]
     least = cheapest @ np.append(np.full(full, top), 1 - full * top)[: len(cheapest)]
@@ -280,11 +280,3 @@ def _check_problem(
         kind = "positive" if least else "not negative"
         raise ValueError(f"virtual_costs must be {kind}, got {psi[bad][0]}")
     return psi, (check_positive(mu, "mu"), check_positive(sigma, "sigma"), check_positive(gamma, "gamma"))
-
-
-def _check_cap(cap: float | None, m: int) -> float:
-    """The cap, 1 if there is none."""
-    top = 1.0 if cap is None else float(cap)
-    if not (1 - 1e-12) / m <= top <= 1:
-        raise ValueError(f"cap must lie in [1/m, 1] = [{1 / m:.6g}, 1], got {cap}")
-    return max(top, 1 / m)

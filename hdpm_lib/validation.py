@@ -76,6 +76,14 @@ def check_penalty(penalty: float) -> float:
     return check_positive(penalty, "penalty")
 
 
+def check_cap(cap: float | None, m: int) -> float:
+    """The largest admissible one of `m` weights that sum to 1: `cap`, or 1 for None; an error if it is out of range."""
+    top = 1.0 if cap is None else float(cap)
+    if not (1 - 1e-12) / m <= top <= 1:
+        raise ValueError(f"cap must lie in [1/m, 1] = [{1 / m:.6g}, 1], got {cap}")
+    return max(top, 1 / m)
+
+
 def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
     """An error that names `name` and the value if it is none of `choices`: a misspelt option must not pick another."""
     if value not in choices:

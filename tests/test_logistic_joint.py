@@ -331,7 +331,7 @@ GOOD: dict[str, Any] = {
         ({"sigma": np.inf}, "sigma must be finite and not negative, got inf"),
         ({"gamma": np.nan}, "gamma must be finite and not negative, got nan"),
         ({"power": 0.5}, "power must be finite and at least 1, got 0.5"),
-        ({"cap": 0.4}, r"cap must lie between 1/m = 0.5 and 1, got 0.4"),
+        ({"cap": 0.4}, r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
         ({"radius": 0}, "radius must be positive and finite, got 0"),
     ],
 )

@@ -27,7 +27,6 @@ from hdpm_lib.payments import check_reports
 from hdpm_lib.procurement import Procurement, procure
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 AFFINE = 1e-12  # largest bend of the virtual cost, relative, that counts as none
 ACCURACY = 1e-8  # of the quadrature, relative to the largest payment

@@ -56,6 +56,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench_contracts
 	$(BIN)/python -m tests.bench_procurement
+	$(BIN)/python -m tests.bench_aggregation
 
 # Rewrites what checked cells must print; read the diff before committing it.
 refs: $(READY)

@@ -35,6 +35,7 @@ __all__ = [
     "medical_cost",
     "medical_design",
     "nsl_kdd",
+    "nsl_kdd_design",
     "nsl_kdd_table",
     "source_of",
 ]
@@ -189,6 +190,51 @@ def nsl_kdd(part: Literal["train", "test"] = "train") -> Dataset:
     frame = _read_nsl_kdd(raw)
     labels = frame["attack"].map(ATTACK_CLASS).to_numpy(str)
     return noticed(Dataset("NSL-KDD", frame[list(NSL_KDD_COLUMNS)], labels, NSL_KDD_COLUMNS, found[1], sha256(raw)))
+
+
+def nsl_kdd_design(train: Dataset, test: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Features in [0, 1] and numbered classes for logistic regression on NSL-KDD.
+
+    Parameters
+    ----------
+    train, test : Dataset
+        From `nsl_kdd`; ranges of numbers are taken from the train part and have to be treated as public.
+
+    Returns
+    -------
+    X : ndarray of float32, shape (n, 123)
+        38 numbers, min-max scaled; protocol_type, service, flag one-hot (3 + 70 + 11 public levels); then ones.
+    y : ndarray of int, shape (n,)
+        Place of the class in ``NSL_KDD_CLASSES``.
+    X_test, y_test : ndarray
+        The same of the test part, numbers moved into the ranges.
+
+    Raises
+    ------
+    ValueError
+        If they are not the two parts of NSL-KDD.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", StandInWarning)  # a stand-in is fine here
+    >>> X, y, X_test, y_test = nsl_kdd_design(nsl_kdd("train"), nsl_kdd("test"))
+    >>> X.shape, X_test.shape, int((y_test == 1).sum())
+    ((125973, 123), (22544, 123), 7460)
+    """
+    for dataset, rows in ((train, 125_973), (test, 22_544)):
+        if dataset.title != "NSL-KDD" or len(dataset.labels) != rows:
+            raise ValueError(f"got {len(dataset.labels)} rows of {dataset.title!r}: pass both parts from nsl_kdd()")
+    schema, numbers = standins.nsl_kdd_statistics(), [c for c in NSL_KDD_COLUMNS if c not in standins.CATEGORICAL]
+    levels = [sorted(set(schema["protocol_of"].values())), sorted(schema["protocol_of"]), sorted(schema["flags"])]
+    one_hot = OneHotEncoder(categories=levels, sparse_output=False, dtype=np.float32)
+    scaler, result = MinMaxScaler(clip=True).fit(train.features[numbers]), []
+    for part in (train, test):
+        coded = one_hot.fit_transform(part.features[list(standins.CATEGORICAL)].astype(object))
+        scaled = scaler.transform(part.features[numbers]).astype(np.float32)
+        result.append(np.column_stack([scaled, coded, np.ones(len(scaled), dtype=np.float32)]))
+    y, y_test = (np.array([NSL_KDD_CLASSES.index(label) for label in part.labels]) for part in (train, test))
+    return result[0], y, result[1], y_test
 
 
 def nsl_kdd_table(part: Literal["train", "test"] = "train") -> pd.DataFrame:

@@ -305,6 +305,11 @@ def test_wrong_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         datasets.source_of("iris")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="pass what medical_cost"):
         datasets.medical_design(datasets.breast_cancer())
+    monkeypatch.setenv("HDPM_DATA", "standin")
+    for parts in (("test", "train"), ("train", "train")):
+        with pytest.raises(ValueError, match="pass both parts from nsl_kdd"):
+            datasets.nsl_kdd_design(*map(datasets.nsl_kdd, parts))
+    monkeypatch.delenv("HDPM_DATA")
     monkeypatch.setenv("HDPM_DATA_DIR", "/nowhere")
     with pytest.raises(FileNotFoundError, match="HDPM_DATA_DIR='/nowhere' is not a folder"):
         datasets.medical_cost()
@@ -521,6 +526,27 @@ def test_medical_design() -> None:
     assert names[-1] == "intercept" and (column["intercept"] == 1).all()
 
 
+def check_nsl_kdd_design(train: datasets.Dataset, test: datasets.Dataset) -> None:
+    """Against an encoding of its own with pandas, cell by cell."""
+    X, y, X_test, y_test = datasets.nsl_kdd_design(train, test)
+    levels, raw = standins.nsl_kdd_statistics(), pd.concat([train.features, test.features])
+    assert X.dtype == X_test.dtype == np.float32 and X.shape == (125973, 123) and X_test.shape == (22544, 123)
+    numbers = raw.drop(columns=list(standins.CATEGORICAL)).astype(float)
+    low, high = numbers.iloc[: len(X)].min(), numbers.iloc[: len(X)].max()
+    scaled = ((numbers - low) / (high - low).where(high > low, 1)).clip(0, 1)
+    named = [set(levels["protocol_of"].values()), set(levels["protocol_of"]), set(levels["flags"])]
+    coded = [(raw[c] == v) for c, of in zip(standins.CATEGORICAL, named, strict=True) for v in sorted(of)]
+    expected = np.column_stack([scaled, *coded, np.ones(len(raw))])
+    np.testing.assert_allclose(np.concatenate([X, X_test]), expected, atol=1e-6)
+    for found, labels in ((y, train.labels), (y_test, test.labels)):
+        np.testing.assert_array_equal(np.array(datasets.NSL_KDD_CLASSES)[found], labels)
+
+
+def test_nsl_kdd_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HDPM_DATA", "standin")
+    check_nsl_kdd_design(datasets.nsl_kdd("train"), datasets.nsl_kdd("test"))
+
+
 # -------------------------------------------------------------------------------------- stand-ins against real files
 
 
@@ -631,6 +657,10 @@ def test_nsl_kdd_stand_in_has_the_class_means(kdd: dict[str, datasets.Dataset]) 
                 mine, real_ones = ours[classes == label], theirs[data.labels == label]
                 error = np.sqrt((mine.var() + real_ones.var()) / len(mine))
                 assert abs(mine.mean() - real_ones.mean()) < 0.1 * unit + 3 * error, (part, name, label)
+
+
+def test_nsl_kdd_design_of_the_real_file(kdd: dict[str, datasets.Dataset]) -> None:
+    check_nsl_kdd_design(kdd["train"], kdd["test"])
 
 
 def test_nsl_kdd_table_has_the_attacks(kdd: dict[str, datasets.Dataset], monkeypatch: pytest.MonkeyPatch) -> None:

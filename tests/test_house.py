@@ -25,17 +25,23 @@ FLOORS = """
     ridge ridge_variants jorgensen ridge_study ridge_calibration
     logistic excess_risk logistic_joint joint_solvers
     estimators
-    procurement_path procurement procurement_payments procurement_peer procurement_online aggregation
-    auctions menus regretnet
-    federated
+    procurement_path procurement procurement_payments procurement_peer procurement_online
+    partition bids aggregation aggregation_jax
+    checkpoints auctions posted_prices full_information menus menus_training regretnet regretnet_training
+    regretnet_reports regretnet_search regretnet_meters regretnet_study
+    federated federated_study
     audit audit_logistic
     retrieval standins breast_cancer datasets mechanism_study
     claims ledger plots
 """.split()
 # The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.
-LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "excess_risk", "federated"}
+LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "excess_risk"}
+LEARNERS |= {"federated", "federated_study"}
 PROCUREMENT = {"procurement_path", "procurement", "procurement_payments", "procurement_peer", "procurement_online"}
-MARKETS = {"costs", "payments", "incentives", "mechanisms", *PROCUREMENT, "auctions", "menus", "regretnet"}
+AUCTIONS = {"bids", "auctions", "posted_prices", "full_information", "menus", "menus_training"}
+NETWORKS = {"regretnet", "regretnet_training", "regretnet_reports", "regretnet_search", "regretnet_meters"}
+NETWORKS |= {"regretnet_study"}
+MARKETS = {"costs", "payments", "incentives", "mechanisms", *PROCUREMENT, *AUCTIONS, *NETWORKS}
 TAGS = set(
     """nbval-check-output raises-exception hide-input hide-output hide-cell remove-input remove-output remove-cell
     full-width margin output_scroll""".split()

@@ -25,7 +25,7 @@ import claims  # noqa: E402
 
 COUNTS = {"pdp-ridge": 75, "khalili": 63, "anjarlekar-journal": 62, "anjarlekar-tmlr": 41, "fl-market": 62}
 # papers whose chapters are written: no claim of theirs may be pending
-FINISHED = {"pdp-ridge", "khalili", "anjarlekar-journal", "anjarlekar-tmlr"}
+FINISHED = {"pdp-ridge", "khalili", "anjarlekar-journal", "anjarlekar-tmlr", "fl-market"}
 
 PAGE = "ridge/reproduction"
 DECIDED = {"page": PAGE, "note": "Compared row by row."}

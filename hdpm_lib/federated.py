@@ -1,0 +1,197 @@
+r"""Gradients of logistic regression that leave their owners: local, clipped, and with the noise of local privacy.
+
+The model is multinomial logistic regression: class `c` of a record `x`, whose last feature is the constant 1, has a
+probability proportional to :math:`\exp(w_c^\top x)`. Parameters and gradients have shape (..., classes, features).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.validation import check_count, check_positive
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_SCORES = 3_000_000  # numbers that `accuracy` holds at a time
+
+
+def local_gradients(
+    parameters: ArrayLike, features: NDArray, labels: NDArray, owners: Sequence[NDArray[np.integer]]
+) -> NDArray:
+    """Mean gradient of the logistic loss over the records of each owner, for several models at once.
+
+    Parameters
+    ----------
+    parameters : array of shape (models, classes, features)
+    features : array of shape (records, features)
+        With a last column of ones.
+    labels : integer array of shape (records,)
+        Classes 0, 1, ...
+    owners : sequence of n integer arrays
+        Rows of each owner.
+
+    Returns
+    -------
+    array of shape (n, models, classes, features)
+        Not clipped; computed in the type of `features`.
+
+    Examples
+    --------
+    >>> x, y = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1])
+    >>> local_gradients(np.zeros((1, 2, 2)), x, y, [np.array([0]), np.array([0, 1])])[1, 0]
+    array([[-0.25,  0.  ],
+           [ 0.25,  0.  ]])
+    """
+    w = np.asarray(parameters, dtype=features.dtype)
+    rows = np.concatenate(owners)
+    x, columns = features[rows], np.arange(len(rows))
+    residual = (w.reshape(-1, w.shape[-1]) @ x.T).reshape(*w.shape[:2], len(rows))  # scores, models x classes x records
+    residual -= residual.max(axis=1, keepdims=True)
+    np.exp(residual, out=residual)
+    residual /= residual.sum(axis=1, keepdims=True)  # probabilities
+    residual[:, labels[rows], columns] -= 1
+    residual = residual.reshape(-1, len(rows))
+    gradients, end = np.empty((len(owners), *w.shape), dtype=features.dtype), 0
+    for gradient, own in zip(gradients, owners, strict=True):
+        start, end = end, end + len(own)
+        np.matmul(residual[:, start:end], x[start:end], out=gradient.reshape(-1, w.shape[-1]))
+        gradient /= len(own)
+    return gradients
+
+
+def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
+    r"""Gradients shortened to an L1 norm of at most `clip_norm`: Eq. (1) of the paper.
+
+    Parameters
+    ----------
+    gradients : array of shape (..., classes, features)
+    clip_norm : float
+        `L`, positive.
+
+    Returns
+    -------
+    array of shape (..., classes, features)
+
+    Examples
+    --------
+    >>> clipped(np.array([[3.0, -1.0]]), 2.0)
+    array([[ 1.5, -0.5]])
+    """
+    bound = check_positive(clip_norm, "clip_norm")
+    norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
+    return gradients * (bound / np.maximum(norms, bound))
+
+
+def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
+    r"""Scale :math:`2L/\varepsilon` of the Laplace noise on each coordinate of a clipped gradient.
+
+    Parameters
+    ----------
+    epsilon : array
+        Privacy losses of one release, not negative; the scale for 0 is infinite: nothing can be sent.
+    clip_norm : float
+        `L`, positive.
+
+    Returns
+    -------
+    array of the shape of `epsilon`
+
+    Notes
+    -----
+    Two clipped gradients are at most :math:`2L` apart in the L1 norm, whatever the two data sets are. The logarithm of
+    the ratio of the densities around them is at most their distance over the scale, so at most :math:`\varepsilon`.
+
+    Examples
+    --------
+    >>> noise_scale([0.5, 2.0], 1.0)
+    array([4., 1.])
+    """
+    eps, bound = np.asarray(epsilon, dtype=float), check_positive(clip_norm, "clip_norm")
+    return np.divide(2 * bound, eps, out=np.full(eps.shape, np.inf), where=eps > 0)
+
+
+def draw_bidders(owners: int, bidders: int, rounds: int, runs: int, rng: np.random.Generator) -> Integers:
+    """Who is asked in each round: nobody a second time before everybody was asked once.
+
+    Parameters
+    ----------
+    owners : int
+        Owners of a market.
+    bidders : int
+        Owners asked in a round, at most `owners`.
+    rounds, runs : int
+        Rounds of each of some independent markets.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    array of shape (rounds, runs, bidders)
+        Numbers of owners. If `bidders` does not divide `owners`, a random few sit out in each pass.
+
+    Raises
+    ------
+    ValueError
+        If a number is not whole or out of range.
+
+    Examples
+    --------
+    >>> asked = draw_bidders(6, 2, 4, 1, np.random.default_rng(0))
+    >>> sorted(asked[:3].ravel().tolist()), asked.shape
+    ([0, 1, 2, 3, 4, 5], (4, 1, 2))
+    """
+    n, k = check_count(owners, "owners"), check_count(bidders, "bidders")
+    length, repeats = check_count(rounds, "rounds"), check_count(runs, "runs")
+    if k > n:
+        raise ValueError(f"bidders must be at most the {n} owners, got {k}")
+    each = n // k
+    passes = [
+        rng.permuted(np.tile(np.arange(n), (repeats, 1)), axis=1)[:, : each * k].reshape(repeats, each, k)
+        for _ in range(-(-length // each))
+    ]
+    return np.concatenate(passes, axis=1)[:, :length].transpose(1, 0, 2)
+
+
+def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array:
+    """Share of records whose class the model names.
+
+    Parameters
+    ----------
+    parameters : array of shape (..., classes, features)
+    features : array of shape (records, features)
+    labels : integer array of shape (records,)
+
+    Returns
+    -------
+    array of shape (...)
+        Between 0 and 1. Of classes with equal scores the first is named.
+
+    Examples
+    --------
+    >>> float(accuracy(np.eye(2), np.array([[1.0, 0.2], [0.0, 0.1]]), np.array([0, 0])))
+    0.5
+    """
+    w = np.asarray(parameters, dtype=features.dtype)
+    check_labels(labels, features, w.shape[-2])
+    *shape, classes, width = w.shape
+    models = w.reshape(-1, classes, width)
+    found, chunk = np.empty(len(models)), max(1, _SCORES // (len(labels) * classes))
+    for i in range(0, len(models), chunk):
+        part = models[i : i + chunk]
+        best, named = part[:, 0] @ features.T, np.zeros((len(part), len(labels)), dtype=np.int8)
+        for c in range(1, classes):
+            score = part[:, c] @ features.T
+            named[score > best] = c
+            np.maximum(best, score, out=best)
+        found[i : i + chunk] = (named == labels).mean(axis=1)
+    return found.reshape(shape)
+
+
+def check_labels(labels: NDArray, features: NDArray, classes: int) -> None:
+    """An error that names the value if `labels` are not one class 0, 1, ... for each row of `features`."""
+    if labels.shape != (len(features),) or labels.dtype.kind not in "iu":
+        raise ValueError(f"labels must be whole numbers of shape ({len(features)},), got shape {labels.shape}")
+    if (unknown := (labels < 0) | (labels >= classes)).any():
+        raise ValueError(f"labels must lie from 0 to {classes - 1}, got {labels[unknown][0]}")

@@ -1,0 +1,267 @@
+r"""How records are spread over owners: sizes with a long tail, or classes dealt out by a Dirichlet law.
+
+FL-Market spreads NSL-KDD over 1000 owners and names a power law (IID) and the Dirichlet distribution (non-IID), without
+parameters. The published code draws log-normal sizes with :math:`\sigma=2` and Dirichlet shares with concentration 1/2,
+and gives everybody ten records; these are the defaults here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_positive
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Records of the train part of NSL-KDD by class: known to everybody.
+NSL_KDD_COUNTS = {"Normal": 67_343, "DoS": 45_927, "Probe": 11_656, "R2L": 995, "U2R": 52}
+KINDS = ("IID", "Non-IID")
+_CELLS = 4_000_000  # random numbers drawn at a time
+
+
+def _cut(shares: Array, total: float) -> Integers:
+    """Whole numbers near `total` times the shares of the first owners; exactly `total` where the shares sum to 1."""
+    ends = np.rint(np.cumsum(shares, axis=-1) * total).astype(np.int64)
+    return np.diff(ends, axis=-1, prepend=0)
+
+
+def _check_room(total: int, owners: int, least: int) -> tuple[int, int, int]:
+    total, owners, least = check_count(total, "total"), check_count(owners, "owners"), check_count(least, "least", 0)
+    if owners * least > total:
+        raise ValueError(f"total must give {owners} owners {least} records each, got {total}")
+    return total, owners, least
+
+
+def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: float = 2.0, least: int = 10) -> Integers:
+    r"""Sizes of data sets with log-normal shares.
+
+    Parameters
+    ----------
+    total : int
+        Records to spread.
+    owners : int
+        Owners `n`.
+    rng : numpy.random.Generator
+    sigma : float, default 2
+        Standard deviation of the logarithm of a share, positive.
+    least : int, default 10
+        Records that everybody gets first.
+
+    Returns
+    -------
+    array of shape (n,)
+        Positive whole numbers (from `least` up) that sum to `total`.
+
+    Raises
+    ------
+    ValueError
+        If there are not enough records, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> sizes = lognormal_sizes(125_973, 1000, np.random.default_rng(0))
+    >>> int(sizes.sum()), int(sizes.min()), bool(np.median(sizes) < sizes.mean() / 3)
+    (125973, 10, True)
+    """
+    total, owners, least = _check_room(total, owners, least)
+    shares = rng.lognormal(0.0, check_positive(sigma, "sigma"), owners)
+    return least + _cut(shares / shares.sum(), total - least * owners)
+
+
+def power_law_sizes(
+    total: int, owners: int, rng: np.random.Generator, exponent: float = 2.0, least: int = 10
+) -> Integers:
+    """Sizes of data sets with shares from a power law (Pareto) whose density falls with that exponent.
+
+    Parameters
+    ----------
+    total, owners, rng, least
+        As in :func:`lognormal_sizes`.
+    exponent : float, default 2
+        Of the density, above 1. The paper names none.
+
+    Returns
+    -------
+    array of shape (n,)
+        Whole numbers from `least` up that sum to `total`.
+
+    Raises
+    ------
+    ValueError
+        If there are not enough records, or a parameter is out of range.
+    """
+    total, owners, least = _check_room(total, owners, least)
+    if not (np.isfinite(exponent) and exponent > 1):
+        raise ValueError(f"exponent must be above 1 and finite, got {exponent}")
+    shares = 1 + rng.pareto(exponent - 1, owners)
+    return least + _cut(shares / shares.sum(), total - least * owners)
+
+
+def dirichlet_counts(
+    class_counts: Mapping[str, int] | ArrayLike,
+    owners: int,
+    rng: np.random.Generator,
+    concentration: float = 0.5,
+    extra: int = 10,
+) -> Integers:
+    """Records of each class that each owner gets; the shares of every class follow a Dirichlet law over the owners.
+
+    Parameters
+    ----------
+    class_counts : mapping or array of shape (classes,)
+        Records of each class to spread.
+    owners : int
+        Owners `n`.
+    rng : numpy.random.Generator
+    concentration : float, default 0.5
+        Of the symmetric Dirichlet law, positive: the smaller, the more uneven.
+    extra : int, default 10
+        Records of the largest class that everybody gets first.
+
+    Returns
+    -------
+    array of shape (n, classes)
+        Whole numbers from 0 up; each column sums to its class.
+
+    Raises
+    ------
+    ValueError
+        If the largest class is too small for `extra`, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> counts = dirichlet_counts({"rare": 40, "common": 4000}, 100, np.random.default_rng(0))
+    >>> counts.shape, counts.sum(axis=0).tolist(), bool((counts[:, 1] >= 10).all())
+    ((100, 2), [40, 4000], True)
+    """
+    counts, largest = _check_classes(class_counts, owners, extra)
+    gammas = rng.gamma(check_positive(concentration, "concentration"), size=(len(counts), owners))
+    shares = gammas / gammas.sum(axis=-1, keepdims=True)
+    dealt = np.stack([_cut(row, count) for row, count in zip(shares, counts, strict=True)], axis=-1)
+    dealt[:, largest] += extra
+    return dealt
+
+
+def _check_classes(class_counts: Mapping[str, int] | ArrayLike, owners: int, extra: int) -> tuple[Integers, int]:
+    """Records of each class left after `extra` of the largest for everybody, and which class that is."""
+    values = list(class_counts.values()) if isinstance(class_counts, Mapping) else class_counts
+    counts = check_finite(values, "class_counts", 1)
+    if (bad := (counts < 0) | (counts != np.rint(counts))).any():
+        raise ValueError(f"class_counts must be whole numbers from 0 up, got {counts[bad][0]}")
+    whole, largest = counts.astype(np.int64), int(np.argmax(counts))
+    check_count(owners, "owners")
+    whole[largest] -= owners * check_count(extra, "extra", 0)
+    if whole[largest] < 0:
+        raise ValueError(
+            f"class_counts must give {owners} owners {extra} records of the largest class, got {counts[largest]:g}"
+        )
+    return whole, largest
+
+
+def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10, of: int = 1000) -> Integers:
+    """Sizes of the data sets of the bidders in many auctions, each with a random few owners of a market of its own.
+
+    Parameters
+    ----------
+    kind : {"IID", "Non-IID"}
+        NSL-KDD spread by :func:`lognormal_sizes` or by :func:`dirichlet_counts`.
+    count : int
+        Auctions.
+    rng : numpy.random.Generator
+    owners : int, default 10
+        Bidders of an auction, `n`.
+    of : int, default 1000
+        Owners of a market, at least `owners`.
+
+    Returns
+    -------
+    array of shape (count, n)
+
+    Raises
+    ------
+    ValueError
+        If `kind` is neither, or there are more bidders than owners.
+
+    Notes
+    -----
+    The owners of a market are exchangeable, so its first `n` are a random few. For Dirichlet shares the others need not
+    be drawn one by one: their gamma variables sum to one gamma variable.
+
+    Examples
+    --------
+    >>> draw_sizes("Non-IID", 3, np.random.default_rng(0)).shape
+    (3, 10)
+    """
+    check_choice(kind, "kind", KINDS)
+    count, owners, of = check_count(count, "count"), check_count(owners, "owners"), check_count(of, "of")
+    if owners > of:
+        raise ValueError(f"owners must be at most the {of} owners of the market, got {owners} bidders")
+    total = sum(NSL_KDD_COUNTS.values())
+    if kind == "IID":
+        parts = [rng.lognormal(0.0, 2.0, (k, of)) for k in _portions(count, of)]
+        shares = np.concatenate([part[:, :owners] / part.sum(axis=1, keepdims=True) for part in parts])
+        return 10 + _cut(shares, total - 10 * of)
+    classes, _ = _check_classes(NSL_KDD_COUNTS, of, 10)
+    sizes = np.full((count, owners), 10, dtype=np.int64)
+    for records in classes:
+        own = rng.gamma(0.5, size=(count, owners))
+        others = rng.gamma(0.5 * (of - owners), size=(count, 1)) if of > owners else 0.0
+        sizes += _cut(own / (own.sum(axis=1, keepdims=True) + others), records)
+    return sizes
+
+
+def _portions(count: int, width: int) -> list[int]:
+    """Sizes of pieces of `count` rows of that width that fit into memory together with what is made of them."""
+    rows = max(1, _CELLS // width)
+    return [min(rows, count - start) for start in range(0, count, rows)]
+
+
+def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list[Integers]:
+    """Rows of a data set for each owner, at random and without repetition.
+
+    Parameters
+    ----------
+    labels : array of shape (records,)
+        Classes of the records as whole numbers; they matter only for counts by class.
+    counts : array of shape (n,) or (n, classes)
+        Records of each owner, or her records of each class 0, 1, ...
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    list of n arrays
+        Numbers of rows.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer records (of a class) than asked for.
+
+    Examples
+    --------
+    >>> rows = deal([0, 0, 1, 1, 1], [[1, 1], [1, 2]], np.random.default_rng(0))
+    >>> [len(own) for own in rows], sorted(np.concatenate(rows).tolist())
+    ([2, 3], [0, 1, 2, 3, 4])
+    """
+    classes, wanted = np.asarray(labels), np.asarray(counts)
+    if classes.ndim != 1 or wanted.ndim not in (1, 2) or wanted.size == 0:
+        raise ValueError(f"labels and counts must have shapes (records,) and (n,), got {classes.shape}, {wanted.shape}")
+    if (bad := ~np.isfinite(wanted) | (wanted < 0) | (wanted != np.rint(wanted))).any():
+        raise ValueError(f"counts must be whole numbers from 0 up, got {wanted[bad].flat[0]}")
+    table = wanted.astype(np.int64).reshape(len(wanted), -1)
+    pools = (
+        [np.arange(len(classes))] if wanted.ndim == 1 else [np.flatnonzero(classes == c) for c in range(table.shape[1])]
+    )
+    rows: list[list[Integers]] = [[] for _ in table]
+    for c, pool in enumerate(pools):
+        if (needed := int(table[:, c].sum())) > len(pool):
+            of = f" of class {c}" if wanted.ndim == 2 else ""
+            raise ValueError(f"counts ask for {needed} records{of}, there are {len(pool)}")
+        ends = np.cumsum(table[:, c])
+        for own, part in zip(rows, np.split(rng.permutation(pool)[: ends[-1]], ends[:-1]), strict=True):
+            own.append(part)
+    return [np.concatenate(own) for own in rows]

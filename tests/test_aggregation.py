@@ -1,0 +1,413 @@
+"""Least error bounds against a conic solver, grids, certificates and differences; and what is done with bad input."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hdpm_lib import aggregation_jax
+from hdpm_lib.aggregation import (
+    conv_aggr,
+    error_bound,
+    least_error_gradient,
+    opt_aggr,
+    opt_aggr_printed,
+    weights_jacobian,
+)
+from tests.bench_aggregation import conic_weights
+from tests.test_noise import generator, z_limit
+
+Solver = Callable[..., np.ndarray]
+WIDTH = 615  # coordinates of a gradient of five classes and 122 features
+
+
+def market(n: int, rng: np.random.Generator, idle: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
+    """Losses and sizes with ties, spread over several orders of magnitude, some owners idle, but never all."""
+    epsilon = np.exp(rng.choice([0.3, 2.0]) * rng.standard_normal(n)) * rng.choice([0.1, 1.0, 10.0])
+    sizes = np.exp(rng.choice([0.1, 2.0]) * rng.standard_normal(n))
+    if rng.random() < 0.4:
+        epsilon = epsilon[rng.integers(0, n, n)]
+    if rng.random() < 0.4:
+        sizes = sizes[rng.integers(0, n, n)]
+    if rng.random() < 0.1:
+        sizes = epsilon**2  # everybody's noise fits her share
+    epsilon = np.where((rng.random(n) < idle) & (np.arange(n) != rng.integers(n)), 0.0, epsilon)
+    return epsilon, sizes
+
+
+def shares_of(sizes: np.ndarray) -> np.ndarray:
+    return np.asarray(sizes / sizes.sum(-1, keepdims=True))
+
+
+# --- the least error bound --------------------------------------------------------------------------------------------
+
+
+def beaten(solver: Solver, instances: int = 100) -> list[str]:
+    """How a solver of Problem 1 loses against the conic one: a higher bound, or weights off the simplex."""
+    rng, wrong, excess = generator(1), [], []
+    for n, coordinates in itertools.product((1, 2, 5, 10, 50), (1, WIDTH)):
+        for k in range(instances // 2):
+            epsilon, sizes = market(n, rng)
+            weights = solver(epsilon, sizes, coordinates=coordinates)
+            oracle = conic_weights(epsilon, shares_of(sizes), coordinates)
+            mine, best = (float(error_bound(w, epsilon, sizes, coordinates=coordinates)) for w in (weights, oracle))
+            if not (mine <= best * (1 + 1e-10) and abs(weights.sum() - 1) < 1e-12 and (weights >= 0).all()):
+                wrong.append(f"n={n}, instance {k}: {mine:.15g} against {best:.15g}")
+            excess.append(best / mine - 1)
+    assert np.quantile(excess, 0.95) < 1e-9  # an oracle that fails more often shows nothing
+    return wrong
+
+
+def test_no_worse_than_a_conic_solver() -> None:
+    assert beaten(opt_aggr) == []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda e, d, coordinates: opt_aggr_printed(e * coordinates**-0.5, d),  # shares of the idle left out
+        lambda e, d, coordinates: opt_aggr_printed(e * coordinates**-0.5, d, renormalised=True),
+        lambda e, d, coordinates: opt_aggr(e, d, coordinates=2 * coordinates),  # a factor of 2 in the variance
+        lambda e, d, coordinates: opt_aggr(e, d),
+        lambda e, d, coordinates: conv_aggr(e, d),
+        lambda e, d, coordinates: e**2 / (e**2).sum(),
+        lambda e, d, coordinates: 1.001 * opt_aggr(e, d, coordinates=coordinates),
+    ],
+)
+def test_broken_solvers_are_beaten(broken: Solver) -> None:
+    assert len(beaten(broken, 10)) > 5
+
+
+def certified_excess(weights: np.ndarray, epsilon: np.ndarray, sizes: np.ndarray) -> float:
+    """Upper bound on the relative excess of the bound over its minimum, from a subgradient at the weights.
+
+    A convex function lies above its tangents, and the least value of a tangent on the simplex stands at a corner.
+    """
+    shares, sells = shares_of(sizes), epsilon > 0
+    weight, share = weights[sells], shares[sells]
+    noise = 16 * weight / epsilon[sells] ** 2
+    reach = 2 * np.abs(weights - shares).sum()
+    moved = weight != share
+    level = np.mean((noise + reach * np.sign(weight - share))[moved])
+    slope = noise + np.where(moved, reach * np.sign(weight - share), np.clip(level - noise, -reach, reach))
+    return float((slope @ weight - slope.min()) / error_bound(weights, epsilon, sizes))
+
+
+def test_certified_up_to_a_hundred_thousand_owners() -> None:
+    rng = generator(2)
+    for n in (100, 1000, 100_000):
+        epsilon, sizes = rng.uniform(0.5, 2, n) * (rng.random(n) < 0.8), rng.lognormal(3, 2, n)
+        epsilon[0] = 1.0
+        weights = opt_aggr(epsilon, sizes)
+        assert certified_excess(weights, epsilon, sizes) < 1e-9, n
+        assert certified_excess(conv_aggr(epsilon, sizes), epsilon, sizes) > 1e-3
+
+
+def test_grid() -> None:
+    t = np.linspace(0, 1, 401)
+    points = np.array([(a, b, 1 - a - b) for a, b in itertools.product(t, t) if a + b <= 1])
+    rng = generator(3)
+    for _ in range(20):
+        epsilon, sizes = rng.uniform(0.2, 3, 4), rng.uniform(0.1, 1, 4)
+        epsilon[3] = 0
+        best = error_bound(opt_aggr(epsilon, sizes), epsilon, sizes)
+        everywhere = error_bound(np.column_stack([points, np.zeros(len(points))]), epsilon, sizes)
+        assert best <= everywhere.min() <= best * (1 + 1e-2)
+
+
+def test_known_answers() -> None:
+    exact = np.array([33 / 38, 5 / 38, 0])
+    np.testing.assert_allclose(opt_aggr([2, 0.5, 0], [1, 1, 2]), exact, rtol=1e-14)
+    np.testing.assert_allclose(opt_aggr([[2, 2, 0]], [1, 3, 4]), [[0.5, 0.5, 0]], rtol=1e-14)
+    np.testing.assert_array_equal(opt_aggr([3.0], [7]), [1.0])
+    np.testing.assert_allclose(opt_aggr([0, 3.0], [7, 1]), [0, 1], rtol=1e-14)
+    np.testing.assert_array_equal(opt_aggr([0, 0], [1, 3]), [0.25, 0.75])
+    np.testing.assert_array_equal(opt_aggr([1, 1, 1], [2, 2, 2]), np.full(3, 1 / 3))
+    assert error_bound([0.25, 0.75], [0, 0], [1, 3]) == np.inf
+    assert error_bound([0, 1], [0, 2], [1, 3], 3.0, coordinates=5) == pytest.approx(9 * (8 * 5 / 4 + 0.5**2))
+    np.testing.assert_array_equal(
+        conv_aggr([[1, 0, 2], [0, 0, 0]], [1, 2, 3]), [[0.25, 0, 0.75], [1 / 6, 2 / 6, 3 / 6]]
+    )
+
+
+def test_structure_of_the_weights() -> None:
+    """Above, at and below the share by rank of share over squared loss; units of sizes and order do not matter."""
+    rng = generator(4)
+    for n in (2, 7, 40):
+        epsilon, sizes = market(n, rng)
+        weights, shares = opt_aggr(epsilon, sizes), shares_of(sizes)
+        sells = epsilon > 0
+        assert (weights[~sells] == 0).all() and (weights[sells] > 0).all()
+        rank = np.argsort(shares[sells] / epsilon[sells] ** 2)
+        side = np.sign(np.round(weights - shares, 14))[sells][rank]
+        assert (np.diff(side) <= 0).all()
+        order = rng.permutation(n)
+        np.testing.assert_allclose(opt_aggr(epsilon[order], 7 * sizes[order]), weights[order], rtol=1e-12)
+        np.testing.assert_allclose(opt_aggr(epsilon / 3, sizes), opt_aggr(epsilon, sizes, coordinates=9), rtol=1e-12)
+
+
+def test_limits() -> None:
+    rng = generator(5)
+    epsilon, sizes = rng.uniform(0.5, 2, (50, 6)), rng.uniform(1, 9, (50, 6))
+    noisy, exact = opt_aggr(epsilon, sizes, coordinates=10**12), opt_aggr(1e6 * epsilon, sizes)
+    np.testing.assert_allclose(noisy, epsilon**2 / (epsilon**2).sum(-1, keepdims=True), rtol=1e-9)
+    np.testing.assert_allclose(exact, shares_of(sizes), rtol=1e-9)
+    tiny, far = opt_aggr(1e-80 * epsilon, sizes), opt_aggr([1.0, 1e-60, 1.0], [1, 9, 1])
+    np.testing.assert_allclose(tiny, noisy, rtol=1e-9)
+    np.testing.assert_allclose(far, [0.5, 0, 0.5], rtol=1e-14)
+
+
+def test_batches() -> None:
+    rng = generator(6)
+    rows = [market(10, rng) for _ in range(60)]
+    epsilon, sizes = (np.array(part).reshape(4, 15, 10) for part in zip(*rows, strict=True))
+    for function in (opt_aggr, opt_aggr_printed, conv_aggr, weights_jacobian, least_error_gradient):
+        single = np.array([function(e, d) for e, d in rows])
+        np.testing.assert_allclose(function(epsilon, sizes).reshape(single.shape), single, rtol=1e-13, atol=1e-300)
+    weights = opt_aggr(epsilon, sizes[0, 0])  # sizes that all share
+    assert weights.shape == epsilon.shape and error_bound(weights, epsilon, sizes).shape == (4, 15)
+    np.testing.assert_allclose(opt_aggr(epsilon[1, 2], sizes)[3, 4], opt_aggr(epsilon[1, 2], sizes[3, 4]), rtol=1e-13)
+
+
+# --- the error itself -------------------------------------------------------------------------------------------------
+
+
+def simulated_z(coordinates: int) -> float:
+    """Standard errors between the simulated squared error of a worst case, in four dimensions, and the bound."""
+    rng, clip, dimension, draws = generator(7), 1.5, 4, 40_000
+    epsilon, sizes = np.array([2.0, 1.0, 0.7, 0.0]), np.array([1.0, 4.0, 2.0, 1.0])
+    weights, shares = opt_aggr(epsilon, sizes), shares_of(sizes)
+    gradients = np.zeros((4, dimension))
+    gradients[:, 1] = clip * np.where(weights >= shares, 1, -1)
+    sells = epsilon > 0
+    noise = rng.laplace(size=(draws, sells.sum(), dimension)) * (2 * clip / epsilon[sells])[:, None]
+    error = (gradients[sells] + noise).transpose(0, 2, 1) @ weights[sells] - shares @ gradients
+    squared = (error**2).sum(1)
+    bound = error_bound(weights, epsilon, sizes, clip, coordinates=coordinates)
+    return float((squared.mean() - bound) / squared.std() * draws**0.5)
+
+
+def test_bound_is_the_mean_squared_error_of_the_worst_case() -> None:
+    assert abs(simulated_z(4)) < z_limit()
+    assert simulated_z(1) > z_limit()
+
+
+def test_bound_holds_for_other_gradients() -> None:
+    rng = generator(8)
+    epsilon, sizes = np.array([2.0, 1.0, 0.7]), np.array([1.0, 4.0, 2.0])
+    weights, shares = opt_aggr(epsilon, sizes), shares_of(sizes)
+    gradients = rng.standard_normal((5000, 3, 5)) * rng.choice([0.1, 3.0], (5000, 3, 5))
+    gradients /= np.abs(gradients).sum(-1, keepdims=True)
+    bias = np.linalg.norm(np.einsum("kij,i->kj", gradients, weights - shares), axis=-1)
+    assert bias.max() <= np.abs(weights - shares).sum() * (1 + 1e-12)
+
+
+# --- Problem 3 as printed, and as coded -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("renormalised", [False, True])
+def test_printed_problem_against_a_conic_solver(renormalised: bool) -> None:
+    rng, excess = generator(9), []
+    for n, _ in itertools.product((1, 2, 5, 10), range(30)):
+        epsilon, sizes = market(n, rng, idle=0.5)
+        shares, sells = conv_aggr(epsilon, sizes) if renormalised else shares_of(sizes), epsilon > 0
+        mine = opt_aggr_printed(epsilon, sizes, renormalised=renormalised)
+        oracle = conic_weights(epsilon, shares, printed=True)
+        both = np.array([oracle, mine])[:, sells]
+        best, found = 8 * (both**2 / epsilon[sells] ** 2).sum(1) + np.abs(both - shares[sells]).sum(1) ** 2
+        excess.append(best / found - 1)
+        assert mine.sum() == pytest.approx(1, rel=1e-12) and (mine[~sells] == 0).all() and (mine[sells] > 0).all()
+    assert min(excess) > -1e-10 and np.quantile(excess, 0.95) < 1e-9
+
+
+def test_all_three_agree_where_everybody_sells_and_only_there() -> None:
+    rng = generator(10)
+    epsilon, sizes = rng.uniform(0.5, 2, (500, 6)), rng.lognormal(0, 1, (500, 6))
+    for renormalised in (False, True):
+        printed = opt_aggr_printed(epsilon, sizes, renormalised=renormalised)
+        np.testing.assert_allclose(printed, opt_aggr(epsilon, sizes), rtol=1e-12)
+        partial = np.where(np.arange(6) < 4, epsilon, 0.0)
+        worse = error_bound(opt_aggr_printed(partial, sizes, renormalised=renormalised), partial, sizes)
+        ratio = worse / error_bound(opt_aggr(partial, sizes), partial, sizes)
+        assert (ratio > 1 - 1e-12).all() and ratio.max() > 1.001
+    np.testing.assert_allclose(opt_aggr_printed([2, 0.5, 0], [1, 1, 2]), [17 / 19, 2 / 19, 0], rtol=1e-14)
+    np.testing.assert_allclose(opt_aggr_printed([2, 2, 0], [1, 3, 4]), [0.5, 0.5, 0], rtol=1e-14)
+    np.testing.assert_allclose(opt_aggr_printed([2, 2, 0], [1, 3, 4], renormalised=True), [0.375, 0.625, 0], rtol=1e-14)
+
+
+# --- derivatives ------------------------------------------------------------------------------------------------------
+
+
+def differences(function: Solver, epsilon: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Central differences of a function of the losses, last axis the loss; and that from the two sides separately."""
+    h = 1e-6 * np.diag(epsilon)
+    middle = function(epsilon, sizes)
+    up, down = function(epsilon + h, sizes), function(epsilon - h, sizes)
+    width = np.where(epsilon > 0, 1e-6 * epsilon, 1.0).reshape(-1, *[1] * middle.ndim)
+    sides = np.stack([(up - middle) / width, (middle - down) / width])
+    return np.moveaxis((up - down) / (2 * width), 0, -1), np.moveaxis(sides, 1, -1)
+
+
+def differs(jacobian: Solver, instances: int = 60) -> int:
+    """Number of instances away from kinks in which a Jacobian of the weights differs from central differences."""
+    rng, bad, tried = generator(11), 0, 0
+    for n, _ in itertools.product((1, 2, 5, 10), range(instances // 4)):
+        epsilon, sizes = market(n, rng)
+        slope, sides = differences(opt_aggr, epsilon, sizes)
+        level = n > 2 and np.abs(opt_aggr(epsilon, sizes) - shares_of(sizes)).max() < 1e-12  # every loss is at a kink
+        if np.abs(sides[0] - sides[1]).max() * epsilon.max() < 1e-4 and not level:
+            tried += 1
+            bad += not np.allclose(jacobian(epsilon, sizes) * epsilon, slope * epsilon, rtol=1e-6, atol=1e-6)
+    assert tried > 0.6 * instances  # the others have ties that stand on kinks
+    return bad
+
+
+def test_jacobian_against_differences() -> None:
+    assert differs(weights_jacobian) == 0
+    assert differs(lambda e, d: np.swapaxes(weights_jacobian(e, d), -1, -2)) > 20
+    assert differs(lambda e, d: weights_jacobian(e, d) * np.eye(len(e))) > 20
+    assert differs(lambda e, d: weights_jacobian(e, d, coordinates=2)) > 20
+
+
+def test_jacobian_at_ties() -> None:
+    """For two equal owners the derivative exists; for more, what is given is the derivative of a piece next to them."""
+    epsilon, sizes = np.array([1.3, 1.3]), np.array([2.0, 2.0])
+    np.testing.assert_allclose(weights_jacobian(epsilon, sizes), differences(opt_aggr, epsilon, sizes)[0], rtol=1e-6)
+    found = weights_jacobian(np.ones(4), np.ones(4))
+    nearby = weights_jacobian(np.ones(4), 1 - 1e-9 * np.eye(4))
+    assert min(np.abs(found - piece).max() for piece in nearby) < 1e-6
+    np.testing.assert_array_equal(weights_jacobian(np.zeros(3), np.ones(3)), np.zeros((3, 3)))
+
+
+def least(epsilon: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    return error_bound(opt_aggr(epsilon, sizes), epsilon, sizes)
+
+
+def gradient_error(gradient: Solver) -> float:
+    """Largest distance of a gradient of the least bound from central differences, relative to its size."""
+    rng, worst = generator(13), 0.0
+    for n, _ in itertools.product((1, 2, 10), range(20)):
+        epsilon, sizes = market(n, rng)
+        found, slope = gradient(epsilon, sizes) * epsilon, differences(least, epsilon, sizes)[0] * epsilon
+        size = max(np.abs(slope).max(), least(epsilon, sizes) / 100)
+        worst = max(worst, float(np.abs(found - slope).max() / size))
+    return worst
+
+
+def test_envelope_gradient() -> None:
+    assert gradient_error(least_error_gradient) < 1e-6
+    assert gradient_error(lambda e, d: least_error_gradient(e, d) / 2) > 0.1
+    assert gradient_error(lambda e, d: least_error_gradient(e, d) * e) > 0.1
+    assert gradient_error(lambda e, d: least_error_gradient(e, d, coordinates=2)) > 0.01
+    epsilon, sizes = market(6, generator(14))
+    scaled = least_error_gradient(epsilon / 3, sizes, coordinates=1) / 3
+    np.testing.assert_allclose(least_error_gradient(epsilon, sizes, 2.0, coordinates=9), 4 * scaled, rtol=1e-9)
+
+
+# --- JAX --------------------------------------------------------------------------------------------------------------
+
+
+@jax.jit
+def everything(epsilon: jax.Array, shares: jax.Array) -> dict[str, jax.Array]:
+    return {
+        "weights": aggregation_jax.opt_aggr(epsilon, shares),
+        "error": aggregation_jax.least_error(epsilon, shares, 3.0),
+        "gradient": jax.grad(lambda e: aggregation_jax.least_error(e, shares, 3.0).sum())(epsilon),
+        "jacobian": jax.vmap(jax.jacobian(aggregation_jax.opt_aggr))(epsilon, shares),
+        "hessian": jax.vmap(jax.jacfwd(jax.grad(aggregation_jax.least_error)))(epsilon, shares),
+    }
+
+
+def in_jax(epsilon: np.ndarray, sizes: np.ndarray, kind: Any) -> dict[str, np.ndarray]:
+    with jax.enable_x64(kind is np.float64):
+        found = everything(jnp.asarray(epsilon, kind), jnp.asarray(shares_of(sizes), kind))
+        assert {part.dtype for part in found.values()} == {np.dtype(kind)}
+        return {name: np.asarray(part) for name, part in found.items()}
+
+
+def test_jax_agrees() -> None:
+    """The same weights, errors and derivatives in both precisions, also where some, or all, sell nothing."""
+    rng = generator(16)
+    epsilon, sizes = (np.array(part) for part in zip(*(market(10, rng) for _ in range(300)), strict=True))
+    epsilon[0], epsilon[1], sizes[1] = 0, 1, 1  # nobody sells; all are equal
+    epsilon[2], epsilon[3] = 1e-12, 0
+    epsilon[2, 0], epsilon[3, :2] = 1, (1e-25, 1e-30)
+    weights, slope = opt_aggr(epsilon, sizes), weights_jacobian(epsilon, sizes)
+    error, gradient = error_bound(weights, epsilon, sizes, 3.0), least_error_gradient(epsilon, sizes, 3.0)
+    unit = (weights / np.where(epsilon > 0, epsilon, 1)).max(-1)[:, None, None]
+    found = in_jax(epsilon, sizes, np.float64)
+    np.testing.assert_allclose(found["weights"], weights, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found["error"], error, rtol=1e-12)
+    np.testing.assert_allclose(found["gradient"], gradient, rtol=1e-9)
+    split = np.abs(weights - shares_of(sizes)).max(-1) > 1e-12
+    np.testing.assert_allclose((found["jacobian"] / unit)[split], (slope / unit)[split], atol=1e-8)
+    np.testing.assert_allclose(*(np.sort(part[1].ravel()) for part in (found["jacobian"], slope)), atol=1e-12)
+
+    flat = in_jax(epsilon, sizes, np.float32)
+    np.testing.assert_allclose(flat["weights"], weights, atol=2e-5)
+    np.testing.assert_allclose(flat["error"][4:], error[4:], rtol=1e-3)
+    usual = (epsilon == 0) | (epsilon > 1e-3)
+    np.testing.assert_allclose(flat["gradient"][4:][usual[4:]], gradient[4:][usual[4:]], rtol=1e-2)
+    assert all(np.isfinite(flat[name][np.arange(300) != 3]).all() for name in flat if name != "error")
+    assert np.isposinf(flat["error"][0]) and (flat["gradient"][0] == 0).all()
+
+    epsilon, sizes = rng.uniform(0.5, 2, (300, 10)), rng.uniform(1, 9, (300, 10))
+    for second, e, d in zip(in_jax(epsilon, sizes, np.float64)["hessian"][:20], epsilon, sizes, strict=False):
+        slope, sides = differences(least_error_gradient, e, d)
+        if np.abs(sides[0] - sides[1]).max() < 1e-4:
+            np.testing.assert_allclose(second, slope, rtol=1e-5, atol=1e-5)
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+GOOD: dict[str, Any] = {
+    "weights": [0.5, 0.5],
+    "epsilon": [1.0, 2.0],
+    "sizes": [1, 2],
+    "clip_norm": 1.0,
+    "coordinates": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": [1, -0.5]}, "epsilon must be finite and not negative, got -0.5"),
+        ({"epsilon": [1, np.nan]}, "epsilon must be finite and not negative, got nan"),
+        ({"epsilon": [1, np.inf]}, "epsilon must be finite and not negative, got inf"),
+        ({"epsilon": 1.0}, r"epsilon and sizes must have shape \(..., n\), got \(\) and \(2,\)"),
+        ({"epsilon": [1, 2, 3]}, r"got \(3,\) and \(2,\)"),
+        ({"epsilon": np.ones((0, 2))}, r"got \(0, 2\) and \(2,\)"),
+        ({"sizes": [1, 0]}, "sizes must be finite and positive, got 0"),
+        ({"sizes": [1, -2]}, "sizes must be finite and positive, got -2"),
+        ({"sizes": [1, np.nan]}, "sizes must be finite and positive, got nan"),
+        ({"sizes": [[1], [2]]}, r"got \(2,\) and \(2, 1\)"),
+        ({"weights": [1.0]}, r"weights must be finite and have shape \(..., 2\), got \[1.0\]"),
+        ({"weights": [np.nan, 1]}, "weights must be finite .* got .nan, 1."),
+        ({"clip_norm": 0.0}, "clip_norm must be positive and finite, got 0.0"),
+        ({"clip_norm": np.nan}, "clip_norm must be positive and finite, got nan"),
+        ({"coordinates": 0}, "coordinates must be a positive integer, got 0"),
+        ({"coordinates": 1.5}, "coordinates must be a positive integer, got 1.5"),
+    ],
+)
+def test_bad_input(change: dict[str, Any], message: str) -> None:
+    takes: dict[Solver, set[str]] = {
+        opt_aggr: {"coordinates"},
+        opt_aggr_printed: set(),
+        conv_aggr: set(),
+        weights_jacobian: {"coordinates"},
+        least_error_gradient: {"clip_norm", "coordinates"},
+        error_bound: {"weights", "clip_norm", "coordinates"},
+    }
+    for function, names in takes.items():
+        names = names | {"epsilon", "sizes"}
+        function(**{name: GOOD[name] for name in names})
+        if set(change) <= names:
+            with pytest.raises(ValueError, match=message):
+                function(**{name: {**GOOD, **change}[name] for name in names})

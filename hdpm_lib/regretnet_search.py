@@ -47,7 +47,7 @@ def structured(market: Bids, levels: int) -> list[Reports]:
     """Misreports that :func:`search` begins with; the truth comes first.
 
     Scaled valuations, other families, a step at each level (all rising reports below a bound are mixtures of steps),
-    smaller and larger privacy budgets, fewer records. Arguments as for :func:`misreport`.
+    smaller and larger privacy budgets, fewer records. Arguments as for :func:`~hdpm_lib.regretnet_reports.misreport`.
 
     Examples
     --------

@@ -126,8 +126,9 @@ def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> R
     Returns
     -------
     dict
-        Kind, levels, seed, seconds of the processor, means of the last epoch, :class:`~hdpm_lib.regretnet_meters.Metrics` as pairs of value and
-        error; for DM-RegretNet also the mean and the standard deviation of the level sold at each position,
+        Kind, levels, seed, seconds of the processor, means of the last epoch,
+        :class:`~hdpm_lib.regretnet_meters.Metrics` as pairs of value and error; for DM-RegretNet also the mean and the
+        standard deviation of the level sold at each position,
         :func:`common_share`, and how far valuations are :func:`heard`.
     """
     began, net = time.process_time(), settings.network

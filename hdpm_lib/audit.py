@@ -4,7 +4,8 @@ For output perturbation with spherical Laplace noise the loss between two data s
 the distance of the two noiseless estimates: the triangle inequality is attained on a ray. What is left is to find the
 worst pair of values for a record. A meter that stays below a guarantee shows no violation; it is not a proof.
 
-For Laplace noise on a finite domain of databases nothing is left to search: the meter looks at every pair.
+For sums and gradients with Laplace noise nothing is left to search: the worst pair is known. On a finite domain of
+databases the meter looks at every pair.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.audit_ridge import Rest, best_corners, best_inside
+from hdpm_lib.federated import clipped, noise_scale
+from hdpm_lib.queries import BiasedLaplace
 from hdpm_lib.validation import check_finite, check_penalty, check_positive
 
 Array = NDArray[np.float64]
@@ -66,6 +70,7 @@ def ridge_privacy_losses(
     noise_rate: float,
     *,
     restarts: int = 4,
+    polish: bool = False,
     rng: np.random.Generator,
 ) -> RidgeLosses:
     r"""Search, for every record at once, the two values of it that are easiest to tell apart.
@@ -84,6 +89,8 @@ def ridge_privacy_losses(
         Rate of the noise as the learner used it.
     restarts : int, default 4
         Random starts besides the one from all-ones.
+    polish : bool, default False
+        Search the inside of the box as well, from as many starts. It pays for a few records with a few features only.
     rng : numpy.random.Generator
 
     Returns
@@ -103,8 +110,9 @@ def ridge_privacy_losses(
     labels at :math:`\pm1` (the distance is convex in the label). Interior values can be worse for tiny data sets,
     hence the upper end: :math:`|y'-v^\top\theta_{-i}|` is at most
     :math:`r=1+\max(\sum\theta_{-i}^+,\sum\theta_{-i}^-)`, and :math:`A_{-i}` has no eigenvalue below
-    :math:`\mu=\max(\lambda,\lambda_{\min}(A)-w_i\lVert x_i\rVert^2)`, so each end lies within
-    :math:`w_ir\sqrt d/\mu` of :math:`\theta_{-i}`.
+    :math:`\mu=\max(\lambda,\lambda_{\min}(A)-w_i\lVert x_i\rVert^2)`. With :math:`t=v^\top g\le d/\mu` the norm of `g`
+    is at most :math:`\sqrt{t/\mu}`, so each end lies within :math:`w_ir\sqrt{t/\mu}/(1+w_it)` of :math:`\theta_{-i}`,
+    which is largest at :math:`t=\min(d/\mu,1/w_i)`.
     """
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
     w, lam = check_finite(weights, "weights", 1), check_penalty(penalty)
@@ -113,44 +121,107 @@ def ridge_privacy_losses(
     if not len(labels) == len(w) == n:
         raise ValueError(f"X has {n} records, y has {len(labels)} and weights has {len(w)}")
     moment = (features.T * w) @ features + lam * np.eye(d)
-    inverse = np.linalg.inv(moment)
-    theta = inverse @ ((w * labels) @ features)
+    rest = Rest.of(features, labels, w, moment)
 
-    own = features @ inverse  # A^-1 x_i, row by row
-    leverage = (own * features).sum(1)
-    gap = 1 - w * leverage
-    without = theta - (w * (labels - features @ theta) / gap)[:, None] * own
-
-    def displacement(v: Array, label: Array) -> Array:
-        g = v @ inverse
-        g = g + (w * (own * v).sum(1) / gap)[:, None] * own
-        return (w * (label - (v * without).sum(1)) / (1 + w * (v * g).sum(1)))[:, None] * g
-
-    found = np.zeros(n)
+    found, kept = np.full(n, -1.0), (np.ones((2, n, d)), np.ones((2, n)))
     for start in range(restarts + 1):
         ends = np.ones((2, n, d)) if start == 0 else rng.integers(0, 2, (2, n, d)).astype(float)
         signs = np.array([[1.0], [-1.0]]) * np.ones(n) if start == 0 else rng.choice([-1.0, 1.0], (2, n))
-        best = np.linalg.norm(displacement(ends[0], signs[0]) - displacement(ends[1], signs[1]), axis=1)
-        improved = True
-        while improved:
-            improved = False
-            for side in (0, 1):
-                other = displacement(ends[1 - side], signs[1 - side])
-                for j in range(-1, d):  # -1 flips the label
-                    v, s = ends[side].copy(), signs[side].copy()
-                    if j < 0:
-                        s = -s
-                    else:
-                        v[:, j] = 1 - v[:, j]
-                    distance = np.linalg.norm(displacement(v, s) - other, axis=1)
-                    better = distance > best * (1 + 1e-12)
-                    ends[side, better], signs[side, better], best[better] = v[better], s[better], distance[better]
-                    improved |= bool(better.any())
-        found = np.maximum(found, best)
+        reached = best_corners(rest, ends, signs)
+        better = reached > found
+        found[better], kept[0][:, better], kept[1][:, better] = reached[better], ends[:, better], signs[:, better]
+    for start in range((restarts + 1) * polish):
+        begin = kept if start == 0 else (rng.random((2, n, d)), rng.choice([-1.0, 1.0], (2, n)))
+        found = np.maximum(found, best_inside(rest, *begin))
 
-    residual = 1 + np.maximum(np.maximum(without, 0).sum(1), np.maximum(-without, 0).sum(1))
+    residual = 1 + np.maximum(np.maximum(rest.theta, 0).sum(1), np.maximum(-rest.theta, 0).sum(1))
     floor = np.maximum(lam, np.linalg.eigvalsh(moment)[0] - w * (features**2).sum(1))
-    return RidgeLosses(noise_rate * found, noise_rate * 2 * w * residual * np.sqrt(d) / floor)
+    form = np.minimum(d / floor, 1 / np.maximum(w, np.finfo(float).tiny))
+    at_most = 2 * w * residual * np.sqrt(form / floor) / (1 + w * form)
+    return RidgeLosses(noise_rate * found, noise_rate * at_most)
+
+
+def sum_privacy_losses(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
+    r"""Exact privacy loss of each individual in a linear query: her datum at 0 against 1, the others' as they are.
+
+    Parameters
+    ----------
+    mechanism : BiasedLaplace
+        From :func:`~hdpm_lib.queries.linear_query`.
+    terms : array of shape (n,)
+        Weights times data. With several coordinates, of one of them: all have the same noise, and their losses add up.
+
+    Returns
+    -------
+    array of shape (n,)
+        No datum loses more, as the mean is linear in it: nothing is searched.
+
+    Raises
+    ------
+    ValueError
+        If an individual has a part in a term of others, or `terms` lie outside their intervals.
+
+    Examples
+    --------
+    >>> from hdpm_lib.queries import linear_query
+    >>> sum_privacy_losses(linear_query([1.0, 0.25], 0.5, weights=[1.0, -2.0]), [0.3, -2.0])
+    array([2., 1.])
+    """
+    t = check_finite(terms, "terms", 1)
+    if len(t) != len(mechanism.shares):
+        raise ValueError(f"terms has {len(t)} entries for {len(mechanism.shares)} shares")
+    if not np.array_equal(mechanism.sensitivity, np.diag(np.diag(mechanism.sensitivity))):
+        raise ValueError("mechanism must be a linear query: an individual has a part in several terms")
+    turned = np.eye(len(mechanism.shares)) > 0  # column by column, the one term that goes from end to end
+    low, high = (
+        np.where(turned, end[:, None], t[:, None]) for end in (mechanism.lower, mechanism.lower + mechanism.ranges)
+    )
+    apart = mechanism.dimension * np.abs(mechanism.mean(high) - mechanism.mean(low))
+    return apart / mechanism.scale if mechanism.scale > 0 else apart
+
+
+def gradient_privacy_losses(
+    gradients: NDArray, epsilon: ArrayLike, clip_norm: float, *, neighbours: NDArray | None = None
+) -> Array:
+    r"""Exact privacy losses of owners who send clipped gradients with Laplace noise.
+
+    Parameters
+    ----------
+    gradients : array of shape (..., classes, features)
+        Before clipping.
+    epsilon : array of shape (...)
+        Privacy losses that the owners accept, not negative.
+    clip_norm : float
+        `L`, positive.
+    neighbours : array of shape (..., classes, features), optional
+        The owners' gradients on other data. If not given, the worst: far out, on the other side of zero.
+
+    Returns
+    -------
+    array of shape (...)
+        Distance of the clipped gradients in the L1 norm, over the scale of the noise.
+
+    Notes
+    -----
+    Against the worst neighbour it is :math:`\varepsilon(\lVert g\rVert_1+L)/(2L)` for a clipped gradient `g`: nothing
+    in the ball is further away than that, and its antipode is. So who was clipped loses all that she accepts.
+
+    Examples
+    --------
+    >>> gradient_privacy_losses(np.array([[[0.5, 0.0]], [[3.0, -1.0]]]), [0.8, 0.8], 1.0)
+    array([0.6, 0.8])
+    """
+    bound = check_positive(clip_norm, "clip_norm")
+    g = check_finite(gradients, "gradients", max(np.ndim(gradients), 2))
+    if (negative := (eps := np.asarray(epsilon, dtype=float)) < 0).any():
+        raise ValueError(f"epsilon must not be negative, got {eps[negative][0]}")
+    if neighbours is None:
+        direction = np.where(g.any((-2, -1), keepdims=True), g, 1.0)
+        neighbours = -10 * bound * direction / np.abs(direction).sum((-2, -1), keepdims=True)
+    other = check_finite(neighbours, "neighbours", g.ndim)
+    if other.shape != g.shape:
+        raise ValueError(f"neighbours has shape {other.shape} and gradients has {g.shape}")
+    return np.asarray(np.abs(clipped(g, bound) - clipped(other, bound)).sum((-2, -1)) / noise_scale(eps, bound))
 
 
 def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = False) -> Array:

@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hdpm_lib.lattice import LatticeRidge, lattice_ridge
 from hdpm_lib.logistic import eta_within, objective_perturbation
-from hdpm_lib.ridge import Bound, pdp_op
+from hdpm_lib.ridge import Bound, OutputPerturbation, pdp_op
 from hdpm_lib.validation import check_choice, check_epsilon
 
 
@@ -39,6 +40,10 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
     out_of_range : {"raise", "clip"}, default "raise"
         What to do with features outside [0, 1] or labels outside [-1, 1]: an error, or clipping with one warning.
         Scale by *public* bounds before fitting; bounds taken from the data are not private.
+    spacing : float, optional
+        A power of two such as :math:`2^{-20}`: compute in integers and add noise on a lattice of this step, for which
+        the guarantee holds exactly (:func:`~hdpm_lib.lattice.lattice_ridge`). By default noise is a float, and the
+        guarantee one for real numbers. At most 50 features.
     random_state : int, RandomState or None, default None
         Seed of the noise. Fix it in tests only: noise that can be predicted protects nobody.
 
@@ -55,7 +60,7 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
     Notes
     -----
     There is no intercept: add a constant feature, which is penalised like any other. Predictions on new data are
-    post-processing and spend nothing.
+    post-processing and spend nothing. What the guarantee assumes: :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -75,6 +80,7 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         feature_norm: float | None = None,
         project: bool = True,
         out_of_range: Literal["raise", "clip"] = "raise",
+        spacing: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.penalty = penalty
@@ -83,6 +89,7 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         self.feature_norm = feature_norm
         self.project = project
         self.out_of_range = out_of_range
+        self.spacing = spacing
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None) -> PersonalizedRidge:
@@ -111,15 +118,12 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         features, labels = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         eps = check_epsilon(np.full(len(labels), float(self.epsilon)) if epsilon is None else epsilon, len(labels))
-        mechanism = pdp_op(
-            features,
-            labels,
-            eps,
-            self.penalty,
-            bound=self.bound,
-            feature_norm=self.feature_norm,
-            clip=self.out_of_range == "clip",
-        )
+        options: dict[str, Any] = {"bound": self.bound, "feature_norm": self.feature_norm}
+        options["clip"] = self.out_of_range == "clip"
+        if self.spacing is None:
+            mechanism: OutputPerturbation | LatticeRidge = pdp_op(features, labels, eps, self.penalty, **options)
+        else:
+            mechanism = lattice_ridge(features, labels, eps, self.penalty, spacing=self.spacing, **options)
         self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
         self.weights_ = mechanism.weights
         self.noise_rate_ = mechanism.noise_rate
@@ -172,7 +176,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
     -----
     There is no intercept: add a constant feature, which counts in the norm. Weights follow `epsilon`, so a record that
     accepts far more than the others outweighs them; cap `epsilon` before fitting, with a number that is not taken from
-    the labels or features. Predictions on new data are post-processing and spend nothing.
+    the labels or features. Predictions on new data are post-processing and spend nothing. What the guarantee assumes:
+    :doc:`/book/privacy/limits`.
 
     Examples
     --------

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.federated import check_labels, clipped, local_gradients, noise_scale
+from hdpm_lib.integer_answers import cut, gradient_noise, grid_gradients
 from hdpm_lib.validation import check_count, check_finite, check_positive
 
 Array = NDArray[np.float64]
@@ -53,7 +54,8 @@ class Training:
         After how many rounds the paths were noted.
     start : array of shape (runs, classes, features)
     signal, noise : dict of arrays of shape (checkpoints, runs, classes, features)
-        For each aggregation the sum of all steps so far, without and with nothing but the noise in them.
+        For each aggregation the sum of all steps so far, without and with nothing but the noise in them. Only what was
+        sent, both together, is protected: to publish the parts is not private.
     spent : array of shape (runs, owners)
         Sum of the privacy losses that an owner has sold.
     paid : array of shape (runs,)
@@ -88,6 +90,7 @@ def fedsgd(
     learning_rate: float = 0.01,
     clip_norm: float = 1.0,
     every: int = 10,
+    spacing: float | None = None,
 ) -> Training:
     r"""Train models by FedSGD on releases of clipped gradients with Laplace noise: Algorithm 1 of the paper.
 
@@ -108,7 +111,8 @@ def fedsgd(
         gradients without noise, weighted by size.
     start : array of shape (classes, features) or (runs, classes, features)
     rng : numpy.random.Generator
-        Draws the same noise for the same numbers of runs, bidders and parameters, whatever the auction bought.
+        Draws the same noise for the same numbers of runs, bidders and parameters, whatever the auction bought (but not
+        with `spacing`).
     auction : function, optional
         From the bidders of all rounds to a `Sale`, each auction apart from the others; it does not see the models. By
         default everybody sells her privacy budget, without money.
@@ -118,6 +122,9 @@ def fedsgd(
         `L`, positive.
     every : int, default 10
         Paths are noted at the start, after the first round, each multiple of `every` and the last round.
+    spacing : float, optional
+        A power of two. Clipped gradients are cut to multiples of it, and noise on the same grid is added, both in
+        integers: :func:`~hdpm_lib.integer_answers.integer_gradients`. By default both are floats.
 
     Returns
     -------
@@ -132,7 +139,9 @@ def fedsgd(
     Notes
     -----
     A release of loss :math:`\varepsilon` is :math:`\varepsilon`-locally private for the whole data set of its owner,
-    hence for each record in it. The next model depends on it, so the losses of several rounds add up (`spent`).
+    hence for each record in it. The next model depends on it, so the losses of several rounds add up (`spent`). With
+    floats this is a theorem about real numbers; with `spacing` it holds for what is sent, if random integers are
+    uniform, and owners receive models that are computed from that alone (:doc:`/book/privacy/limits`).
 
     Examples
     --------
@@ -151,17 +160,28 @@ def fedsgd(
     everything = Sale(accepted, np.zeros(bidders.shape), np.zeros((rounds, runs)))
     sale = everything if auction is None else _checked(auction(bidders), accepted)
     weights, scales = _weights(aggregations, sale.epsilon, np.take_along_axis(sizes[None], bidders, axis=2), clip_norm)
+    if spacing is not None:
+        scales = (scales > 0).astype(float)  # noise will come in units of the gradients
     spent = np.zeros(sizes.shape)
     np.add.at(spent, (np.arange(runs)[:, None], bidders), sale.epsilon)
     if not spent.any():
         raise ValueError("epsilon is 0 for every bidder in every round: nobody sells anything")
     moved = np.zeros((2, len(aggregations), *w.shape))  # sums of the steps: signal and noise
-    path = [moved.copy()]
+    path, received = [moved.copy()], np.zeros(moved.shape[1:])  # steps made of what was sent, in one piece
     for r, asked in enumerate(bidders):
-        models = w + moved.sum(axis=0)
+        models = w + (moved.sum(axis=0) if spacing is None else received)
         for s, own in enumerate(asked):
-            sent = clipped(local_gradients(models[:, s], features, labels, [owners[s][i] for i in own]), clip_norm)
-            noise = rng.laplace(size=(k, *w.shape[1:]))
+            gradients = local_gradients(models[:, s], features, labels, [owners[s][i] for i in own])
+            if spacing is None:
+                sent: NDArray = clipped(gradients, clip_norm)
+                noise: NDArray = rng.laplace(size=(k, *w.shape[1:]))
+            else:
+                steps = grid_gradients(gradients, clip_norm, spacing)
+                drawn = gradient_noise(sale.epsilon[r, s], w.shape[1:], clip_norm, spacing, rng=rng)
+                added = scales[:, r, s].T.astype(np.int64)[..., None, None] * drawn[:, None]
+                noisy = spacing * cut(steps + added).astype(float)
+                received[:, s] -= rate * np.einsum("an,na...->a...", weights[:, r, s], noisy)
+                sent, noise = spacing * steps, spacing * drawn
             moved[0, :, s] -= rate * np.einsum("an,na...->a...", weights[:, r, s], sent)
             moved[1, :, s] -= rate * np.tensordot(weights[:, r, s] * scales[:, r, s], noise, axes=1)
         if r + 1 in noted:

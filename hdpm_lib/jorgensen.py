@@ -79,7 +79,7 @@ class SampledRidge:
     sample_size: Array
 
     def release(self, *, rng: np.random.Generator) -> Array:
-        """One noisy estimate for each sampled set, shape (m, d)."""
+        """One noisy estimate for each sampled set, shape (m, d) (:doc:`/book/privacy/limits`)."""
         return self.theta + spherical_laplace(self.theta.shape[1], self.noise_rate, rng=rng, size=len(self.theta))
 
     def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> SampledMoments:
@@ -183,6 +183,7 @@ def sampled_ridge(
     output without her, with her record and with its replacement. The total weight never exceeds :math:`n/m`, so the
     sensitivity bound covers removal and replacement alike and :math:`q_1\le e^tq_0`, :math:`q_1\le e^tq_1'`. Then
     :math:`\frac{(1-p)q_0+p\,q_1}{(1-p)q_0+p\,q_1'}\le\frac{(1-p)e^{-t}+p}{e^{-t}}=1+p(e^t-1)=e^{\varepsilon_i}`.
+    Ideal arithmetic only: :doc:`/book/privacy/limits`.
     """
     features, labels = check_records(X, y)
     eps = check_epsilon(epsilon, len(labels))

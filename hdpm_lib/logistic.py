@@ -9,7 +9,7 @@ then loses at most :math:`a_i\eta` through the noise, and a slack through the cu
 
 The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and penalty do not depend on
 the data: without any of these the guarantee does not hold. The whole vector :math:`x_i`, a constant feature included,
-has norm at most 1.
+has norm at most 1. Guarantees hold for real arithmetic and ideal noise: :doc:`/book/privacy/limits`.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class ObjectivePerturbation:
         return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
-        r"""Released coefficients, shape (\*size, n); each release spends every record's privacy loss again."""
+        r"""Released coefficients, shape (\*size, n); each one spends every loss again (:doc:`/book/privacy/limits`)."""
         return self.minimise(spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size))
 
 
@@ -288,7 +288,7 @@ def objective_perturbation(
     Notes
     -----
     Neighbours: one record replaced. A loss with logarithms to base 2 is this one with the weights :math:`a_i/\ln2`,
-    and loses accordingly more.
+    and loses accordingly more. Ideal arithmetic only: :doc:`/book/privacy/limits`.
 
     Examples
     --------

@@ -4,7 +4,8 @@ The *spherical Laplace* law in :math:`\mathbb{R}^d` has density proportional to 
 :math:`r` is the *noise rate*. Its norm follows a Gamma law of shape :math:`d` and rate :math:`r`, its direction is
 uniform and independent of the norm; for :math:`d=1` it is the Laplace law of scale :math:`1/r`.
 
-Samples are floating-point numbers; the guarantees built on them are theorems about real numbers.
+Samples are floating-point numbers; the guarantees built on them are theorems about real numbers:
+:doc:`/book/privacy/limits`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def spherical_laplace(
 
     Notes
     -----
-    A Gamma radius times a uniform direction: Remark .1 of the ridge paper.
+    A Gamma radius times a uniform direction: Remark .1 of the ridge paper. Floating-point numbers have gaps:
+    :doc:`/book/privacy/limits`.
 
     Examples
     --------

@@ -28,6 +28,7 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#CC79A7", "linestyle": ":", "marker": "D"},
     {"color": "#808080", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "v"},
 )
+CROWDED = 40  # points of a curve, beyond which not each has a marker
 _INK = "#123456"  # replaced by the colour of the page's text
 _RC: Any = {
     "figure.figsize": (5.2, 3.4),
@@ -80,6 +81,8 @@ def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, A
 def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: dict[str, Any] | None = None) -> None:
     """Draw named curves with distinct styles, and bands around them.
 
+    Where curves have many points, only some of these have a marker, at equal distances along the curve.
+
     Parameters
     ----------
     axes : matplotlib Axes
@@ -98,9 +101,10 @@ def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: 
     """
     if len(curves) > len(STYLES):
         raise ValueError(f"curves has {len(curves)} entries, and there are {len(STYLES)} styles to tell them apart")
+    many = np.size(x) > CROWDED
     with plt.rc_context(_RC):
         for style, (name, y) in zip(STYLES, curves.items(), strict=False):
-            axes.plot(x, y, label=name, **style)
+            axes.plot(x, y, label=name, markevery=0.08 if many else None, **style)
             if spread and name in spread:
                 axes.fill_between(x, *np.asarray(spread[name]), color=style["color"], alpha=0.2, linewidth=0)
         if "x" in log:

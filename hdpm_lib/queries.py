@@ -8,7 +8,8 @@ lies in a known interval with the middle :math:`c_k`. The *biased* answer uses t
 with one Laplace variable :math:`N(b)` of scale `b`. Shares 1 give the usual unbiased answer, shares 0 a constant.
 
 Public: shares, scale, intervals and sensitivities, so none of them may be computed from the data. Neighbours: the
-datum of one individual replaced by any other. Guarantees hold for real arithmetic and ideal noise.
+datum of one individual replaced by any other. Guarantees hold for real arithmetic and ideal noise:
+:doc:`/book/privacy/limits`.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class BiasedLaplace:
         return np.asarray(np.tensordot(self.shares - 1, self._centred(terms), 1))
 
     def release(self, terms: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
-        r"""Noisy answers that may be published; each one spends the whole privacy loss.
+        r"""Noisy answers that may be published; each one spends the whole loss (:doc:`/book/privacy/limits`).
 
         Parameters
         ----------

@@ -5,7 +5,8 @@ Record `i` states the most privacy loss :math:`\varepsilon_i` she accepts. She g
 :math:`S/c` is added to the estimate, where :math:`c\,w_i` bounds how far her record can move it.
 
 Public: the number of records, every :math:`\varepsilon_i`, the penalty and the bounds on features and labels.
-Neighbours: one record replaced by any other inside the bounds. Guarantees hold for real arithmetic and ideal noise.
+Neighbours: one record replaced by any other inside the bounds. Guarantees hold for real arithmetic and ideal noise:
+:doc:`/book/privacy/limits`.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ class OutputPerturbation:
         return self.noise_rate * self.constant * self.weights
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False) -> Array:
-        r"""Noisy estimates that may be published; each one spends the whole guarantee.
+        r"""Noisy estimates that may be published; each one spends the whole guarantee (:doc:`/book/privacy/limits`).
 
         Parameters
         ----------
@@ -253,7 +254,7 @@ def pdp_op(
     -----
     Weights :math:`\varepsilon_i/S` and rate :math:`\eta=S/c` with :math:`S=\sum_j\varepsilon_j`: Theorem 2.1 (and 2.3
     with `norm_bound`). No other weights give less noise within the same bound: :math:`\eta\,c\,w_i\le\varepsilon_i`
-    summed over `i` is :math:`\eta\le S/c`.
+    summed over `i` is :math:`\eta\le S/c`. Ideal arithmetic only: :doc:`/book/privacy/limits`.
 
     Examples
     --------

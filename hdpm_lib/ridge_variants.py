@@ -95,7 +95,7 @@ def calibrate_objective_perturbation(
 def release_objective_perturbation(
     moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    r"""Minimisers of the perturbed objective on the ball, shape (\*size, d).
+    r"""Minimisers of the perturbed objective on the ball, shape (\*size, d) (:doc:`/book/privacy/limits`).
 
     Raises
     ------
@@ -209,7 +209,10 @@ def calibrate_sufficient_statistics(
 def release_sufficient_statistics(
     moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    r"""Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape (\*size, d)."""
+    r"""Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape (\*size, d).
+
+    Ideal arithmetic only: :doc:`/book/privacy/limits`.
+    """
     d = len(moments.cross)
     rows, columns = np.triu_indices(d)
     noise = spherical_laplace(len(rows) + d, moments.noise_rate, rng=rng, size=size)
@@ -248,7 +251,7 @@ def private_constant(
     -------
     array of shape `size`
         Private constants, :math:`\varepsilon_i`-private for every record: replacing a label moves the mean by at most
-        :math:`w_i` times the width of the range, and the noise has scale width / `S`.
+        :math:`w_i` times the width of the range, and the noise has scale width / `S` (:doc:`/book/privacy/limits`).
 
     Raises
     ------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
+from numbers import Rational
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +26,13 @@ def check_finite(value: ArrayLike, name: str, ndim: int) -> Array:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)].flat[0]}")
     return array
+
+
+def check_rational(value: Rational | int, name: str) -> Fraction:
+    """A positive rational as a fraction, or an error that names `name` and the value; floats are refused."""
+    if not isinstance(value, Rational) or value <= 0:
+        raise ValueError(f"{name} must be a positive Fraction or integer, got {value!r}")
+    return Fraction(int(value.numerator), int(value.denominator))
 
 
 def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:

@@ -14,8 +14,17 @@ from scipy import optimize
 from sklearn.linear_model import Ridge
 from test_noise import generator
 
-from hdpm_lib import ridge
-from hdpm_lib.audit import RidgeLosses, ridge_pair_loss, ridge_privacy_losses
+from hdpm_lib import audit, audit_ridge, ridge
+from hdpm_lib.audit import (
+    RidgeLosses,
+    gradient_privacy_losses,
+    laplace_privacy_losses,
+    ridge_pair_loss,
+    ridge_privacy_losses,
+    sum_privacy_losses,
+)
+from hdpm_lib.audit_ridge import Rest, best_inside
+from hdpm_lib.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.ridge import OutputPerturbation, pdp_op, sensitivity_constant
 
 BOUNDS = ("paper", "sharp")
@@ -126,12 +135,139 @@ def test_upper_end_is_above_every_pair() -> None:
     assert 0.9 < max(shares) <= 1 + 1e-9  # above a tenth less it would fail: the end is not idle
 
 
+def rest_of(data: Data, penalty: float) -> Rest:
+    X, y, epsilon = data
+    weights = epsilon / epsilon.sum()
+    return Rest.of(X, y, weights, (X.T * weights) @ X + penalty * np.eye(X.shape[1]))
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 2), (5, 3), (40, 12)])
+def test_values_inside_against_refits(n: int, d: int) -> None:
+    data = case(n, d, generator(81, n))
+    rest, (X, y, epsilon) = rest_of(data, 0.05), data
+    v, labels = generator(82).random((3, n, d)), generator(83).uniform(-1, 1, (3, n))
+    moved = rest.theta + rest.displacement(v, labels)
+    for i in range(n):
+        direct = refit(*with_record(X, y, i, v[:, i], labels[:, i]), epsilon / epsilon.sum(), 0.05)
+        np.testing.assert_allclose(moved[:, i], direct, rtol=1e-8, atol=1e-10)
+
+
+def test_slope_of_the_search_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    minimize = optimize.minimize
+    monkeypatch.setattr(audit_ridge.optimize, "minimize", lambda f, *a, **k: asked.append(f) or minimize(f, *a, **k))
+    for n, d in ((1, 2), (4, 3)):
+        rng = generator(84, n)
+        best_inside(rest_of(case(n, d, rng), 0.05), rng.random((2, n, d)), rng.choice([-1.0, 1.0], (2, n)))
+        point = rng.uniform(0.2, 0.8, 2 * n * d)
+        steps = 1e-6 * np.eye(len(point))
+        slope = [(asked[-1](point + step)[0] - asked[-1](point - step)[0]) / 2e-6 for step in steps]
+        np.testing.assert_allclose(asked[-1](point)[1], slope, rtol=1e-5, atol=1e-6)
+
+
+def test_inside_of_the_box() -> None:
+    """It finds what a search by refits finds, there it is more than any pair of corners, and the upper end holds."""
+    gains, shares, ends = [], [], []
+    for k in range(6):
+        data = case(3, 2, generator(85, k))
+        X, y, epsilon = data
+        given = (X, y, epsilon / epsilon.sum(), 0.02, 7.0)
+        corners, inside = (
+            ridge_privacy_losses(*given, restarts=30, polish=p, rng=generator(86)) for p in (False, True)
+        )
+        gains.append(inside.found / corners.found)
+        ends.append(inside.found / inside.at_most)
+        shares.append(inside.found[0] / max(worst_by_search(data, 0.02, 7.0, 0, generator(87, k, j)) for j in range(8)))
+        assert corners.found[0] == pytest.approx(exhaustive(*given, 0), rel=1e-9)
+    assert np.min(gains) >= 1 and np.max(gains) > 1.2
+    assert min(shares) > 0.97 and np.max(ends) <= 1 + 1e-9
+
+
 def test_pair_loss() -> None:
     rng = generator(67)
     a, b = rng.standard_normal((2, 5, 3))
     found = ridge_pair_loss(a, b, 4.0)
     np.testing.assert_allclose(found, [4 * math.dist(s, t) for s, t in zip(a, b, strict=True)])
     assert ridge_pair_loss(a, a, 4.0).max() == 0
+
+
+# --- sums and gradients, where the worst pair is known ----------------------------------------------------------------
+
+
+def random_query(rng: np.random.Generator, n: int = 3, dimension: int = 1) -> tuple[BiasedLaplace, np.ndarray]:
+    weights = rng.choice([-1.0, 1.0], n) * 10 ** rng.uniform(-1, 1, n)
+    return linear_query(rng.random(n), 10 ** rng.uniform(-1, 1), weights=weights, dimension=dimension), weights
+
+
+def test_sums_against_every_pair_of_databases() -> None:
+    for k in range(20):
+        query, weights = random_query(generator(88, k))
+        data = np.indices((3, 3, 3)) / 2
+        terms = weights[:, None, None, None] * data
+        every = laplace_privacy_losses(query.mean(terms), query.scale)
+        np.testing.assert_allclose(sum_privacy_losses(query, weights * generator(89).random(3)), every, rtol=1e-9)
+        np.testing.assert_allclose(query.privacy_loss, every, rtol=1e-9)
+    query, weights = random_query(generator(90), 4, dimension=5)
+    np.testing.assert_allclose(sum_privacy_losses(query, 0.3 * weights), query.privacy_loss, rtol=1e-9)
+    assert sum_privacy_losses(linear_query([0.0, 0.0], 0.0), [0.2, 1.0]).tolist() == [0, 0]
+
+
+SUM_BUGS: dict[str, tuple[Any, str, Any]] = {
+    "whole values": (BiasedLaplace, "mean", lambda self, terms: np.asarray(np.sum(terms, axis=0))),
+    "shares 1 % large": (
+        BiasedLaplace,
+        "mean",
+        lambda self, terms: 1.01 * np.tensordot(self.shares, self._centred(terms), 1),
+    ),
+    "noise 1 % small": (BiasedLaplace, "privacy_loss", property(lambda self: self.shares @ self.sensitivity / 1.01)),
+}
+
+
+@pytest.mark.parametrize("name", SUM_BUGS)
+def test_wrong_sum_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = linear_query([0.2, 0.7], 1.0)
+    assert (sum_privacy_losses(query, [0.1, 0.6]) / query.privacy_loss).max() <= 1 + 1e-12
+    monkeypatch.setattr(*SUM_BUGS[name])
+    assert (sum_privacy_losses(query, [0.1, 0.6]) / query.privacy_loss).max() > 1 + 1e-3
+
+
+def test_gradients_against_random_neighbours() -> None:
+    rng = generator(91)
+    g, other = rng.standard_normal((2, 2000, 2, 5)) * 10 ** rng.uniform(-2, 2, (2, 2000, 1, 1))
+    epsilon, L = 10 ** rng.uniform(-1, 1, 2000), 0.7
+    worst = gradient_privacy_losses(g, epsilon, L)
+    norms = np.minimum(np.abs(g).sum((1, 2)), L)
+    np.testing.assert_allclose(worst, epsilon * (norms + L) / (2 * L), rtol=1e-12)
+    pair = gradient_privacy_losses(g, epsilon, L, neighbours=other)
+    assert (pair <= worst * (1 + 1e-12)).all() and (worst <= epsilon * (1 + 1e-12)).all()
+    kept = [v * np.minimum(1, L / np.abs(v).sum((1, 2)))[:, None, None] for v in (g, other)]
+    np.testing.assert_allclose(pair, np.abs(kept[0] - kept[1]).sum((1, 2)) * epsilon / (2 * L), rtol=1e-9)
+    zero = gradient_privacy_losses(np.zeros((2, 3)), 0.8, L)
+    assert zero == pytest.approx(0.4) and gradient_privacy_losses(g[0], 0.0, L) == 0
+
+
+def cut(axes: Any, order: int) -> Any:
+    def clip(gradients: np.ndarray, clip_norm: float) -> np.ndarray:
+        norms = (np.abs(gradients) ** order).sum(axis=axes, keepdims=True) ** (1 / order)
+        return gradients * (clip_norm / np.maximum(norms, clip_norm))
+
+    return clip
+
+
+GRADIENT_BUGS: dict[str, tuple[str, Any, float]] = {
+    "L2 norm": ("clipped", cut((-2, -1), 2), math.sqrt(10)),
+    "each class by itself": ("clipped", cut(-1, 1), 2),
+    "each number by itself": ("clipped", lambda g, bound: np.clip(g, -bound, bound), 10),
+    "1 % more": ("clipped", lambda g, bound: cut((-2, -1), 1)(g, 1.01 * bound), 1.01),
+    "scale L over epsilon": ("noise_scale", lambda epsilon, bound: bound / epsilon, 2),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENT_BUGS)
+def test_wrong_gradient_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute, bug, times = GRADIENT_BUGS[name]
+    monkeypatch.setattr(audit, attribute, bug)
+    assert gradient_privacy_losses(np.full((2, 5), 3.0), 0.5, 1.5) == pytest.approx(0.5 * times)
 
 
 # --- guarantees -------------------------------------------------------------------------------------------------------
@@ -276,3 +412,25 @@ def test_meter_refuses_what_does_not_fit(change: dict, message: str) -> None:
     assert ridge_privacy_losses(**given, rng=np.random.default_rng(0)).found.shape == (4,)
     with pytest.raises(ValueError, match=message):
         ridge_privacy_losses(**{**given, **change}, rng=np.random.default_rng(0))
+
+
+def test_bad_sums_and_gradients() -> None:
+    query, g = linear_query([0.2, 0.7], 1.0), np.ones((2, 3))
+    with pytest.raises(ValueError, match="terms has 3 entries for 2 shares"):
+        sum_privacy_losses(query, [0.1, 0.2, 0.3])
+    with pytest.raises(ValueError, match="terms must be finite, got nan"):
+        sum_privacy_losses(query, [0.1, math.nan])
+    with pytest.raises(ValueError, match=r"terms must lie in their intervals.* = 1\.5"):
+        sum_privacy_losses(query, [0.1, 1.5])
+    with pytest.raises(ValueError, match="must be a linear query"):
+        sum_privacy_losses(nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]]), [0.1, 0.2])
+    with pytest.raises(ValueError, match="gradients must be finite, got inf"):
+        gradient_privacy_losses(g * math.inf, 1.0, 1.0)
+    with pytest.raises(ValueError, match=r"gradients must have 2 dimension\(s\), got shape \(3,\)"):
+        gradient_privacy_losses(np.ones(3), 1.0, 1.0)
+    with pytest.raises(ValueError, match=r"epsilon must not be negative, got -0\.1"):
+        gradient_privacy_losses(np.ones((2, 2, 3)), [1.0, -0.1], 1.0)
+    with pytest.raises(ValueError, match="clip_norm must be positive and finite, got 0"):
+        gradient_privacy_losses(g, 1.0, 0.0)
+    with pytest.raises(ValueError, match=r"neighbours has shape \(3, 2\) and gradients has \(2, 3\)"):
+        gradient_privacy_losses(g, 1.0, 1.0, neighbours=g.T)

@@ -18,11 +18,18 @@ from test_noise import generator
 
 from hdpm_lib import estimators, logistic, ridge
 from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression
+from hdpm_lib.lattice import lattice_ridge
 from hdpm_lib.ridge import estimate_norm_bound, pdp_op, sensitivity_constant
 from hdpm_lib.validation import ClipWarning
 
 
-@parametrize_with_checks([PersonalizedRidge(out_of_range="clip"), PrivateLogisticRegression(out_of_range="clip")])
+@parametrize_with_checks(
+    [
+        PersonalizedRidge(out_of_range="clip"),
+        PersonalizedRidge(out_of_range="clip", spacing=2.0**-20),
+        PrivateLogisticRegression(out_of_range="clip"),
+    ]
+)
 @pytest.mark.filterwarnings("ignore::hdpm_lib.validation.ClipWarning")
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -64,6 +71,23 @@ def test_projection_can_be_left_out() -> None:
     kept, free = (PersonalizedRidge(epsilon=1e-3, project=p, random_state=0).fit(X, y) for p in (True, False))
     radius = estimate_norm_bound(1.0, np.sqrt(3), "sharp")
     assert np.linalg.norm(kept.coef_) == pytest.approx(radius) and np.linalg.norm(free.coef_) > 10 * radius
+
+
+@pytest.mark.parametrize("project", [True, False])
+@pytest.mark.parametrize("feature_norm", [None, 1.8])
+def test_fit_on_a_lattice_is_one_release_of_the_exact_mechanism(project: bool, feature_norm: float | None) -> None:
+    X, y, epsilon = data()
+    options: dict[str, Any] = {"bound": "sharp", "feature_norm": feature_norm, "spacing": 2.0**-12}
+    model = PersonalizedRidge(0.3, project=project, random_state=1, **options).fit(X, y, epsilon=epsilon)
+    mechanism = lattice_ridge(X, y, epsilon, 0.3, **options)
+    rng = estimators._generator(1)
+    np.testing.assert_array_equal(model.coef_, mechanism.release(rng=rng, project=project))
+    np.testing.assert_array_equal(model.guarantee_, mechanism.guarantee)
+    assert (model.guarantee_ <= epsilon).all() and model.guarantee_.min() == pytest.approx(epsilon.min())
+    assert model.noise_rate_ == mechanism.noise_rate
+    assert project or (model.coef_ * 2**12 % 1 == 0).all()
+    free = PersonalizedRidge(0.3, project=project, feature_norm=feature_norm, random_state=1).fit(X, y, epsilon=epsilon)
+    assert free.noise_rate_ > model.noise_rate_ and (free.coef_ * 2**12 % 1 != 0).any()
 
 
 def test_random_state() -> None:
@@ -146,6 +170,7 @@ def test_pipeline_and_search() -> None:
         ({"epsilon": float("nan")}, {}, "epsilon must be positive and finite, got epsilon[0] = nan"),
         ({"penalty": -1.0}, {}, "penalty must be positive and finite, got -1.0"),
         ({"bound": "tight"}, {}, "bound must be 'sharp' or 'paper', got 'tight'"),
+        ({"spacing": 0.3}, {}, "spacing must be a power of two, got 0.3"),
         ({"out_of_range": "ignore"}, {}, "out_of_range must be 'raise' or 'clip', got 'ignore'"),
     ],
 )

@@ -9,14 +9,16 @@ import itertools
 import math
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
+from test_discrete import law_of, p_value
 
-from hdpm_lib import federated, federated_study
+from hdpm_lib import federated, federated_study, integer_answers
 from hdpm_lib.aggregation import conv_aggr, opt_aggr
 from hdpm_lib.audit import laplace_privacy_losses
 from hdpm_lib.federated import accuracy, clipped, draw_bidders, local_gradients, noise_scale
@@ -308,6 +310,68 @@ def exact_losses(w: np.ndarray, others: int, epsilon: float, bound: float) -> tu
     whole = laplace_privacy_losses(answers, scale, vector=True)
     single = laplace_privacy_losses(answers.reshape(*[len(CORNERS)] * (others + 1), -1), scale, vector=True)
     return float(whole.max()), float(single.max())
+
+
+SPACING, ALONE = 2.0**-6, {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(4)[i], e.shape)) for i in range(4)}
+
+
+def train_on_grid(levels: np.ndarray, spacing: float | None, runs: int = 15) -> Training:
+    rng = generator(17)
+    x, y = records(rng, 8)
+    parts = [[np.array([2 * i, 2 * i + 1]) for i in range(4)] for _ in range(runs)]
+    asked = np.tile(np.arange(4), (20, runs, 1))
+    return fedsgd(
+        x, y, parts, np.tile(levels, (runs, 1)), asked, ALONE, np.zeros((CLASSES, WIDTH)),
+        rng=rng, learning_rate=1.0, clip_norm=0.8, every=1, spacing=spacing,
+    )  # fmt: skip
+
+
+def test_training_in_integers() -> None:
+    """Signals and noise are multiples of the spacing; gradients are short enough; noise has the law on the integers."""
+    levels = np.array([2.0, 4.0, 16.0, 4.0])
+    run = train_on_grid(levels, SPACING)
+    most = math.floor(Fraction(0.8) / Fraction(SPACING))
+    for name, eps in zip(ALONE, levels.tolist(), strict=True):
+        signal, noise = (np.diff(path[name], axis=0) / SPACING for path in (run.signal, run.noise))
+        assert (signal % 1 == 0).all() and (noise % 1 == 0).all()
+        assert 0 < np.abs(signal).sum(axis=(-2, -1)).max() <= most
+        scale, drawn = Fraction(2 * most) / Fraction(eps), noise.astype(int).reshape(-1, 1)
+        assert p_value(drawn, *law_of(scale, math.ceil(60 * scale))) > FALSE_ALARM
+        assert p_value(drawn, *law_of(scale / 2, math.ceil(60 * scale))) < FALSE_ALARM
+    np.testing.assert_allclose(run.spent, 20 * np.tile(levels, (15, 1)))
+
+
+def test_training_on_a_fine_grid_is_training() -> None:
+    """With next to no noise, cutting to the grid is all that is left between the two."""
+    fine, real = (train_on_grid(np.full(4, 1e9), spacing, runs=2) for spacing in (2.0**-30, None))
+    for name in ALONE:
+        np.testing.assert_allclose(fine.parameters(name), real.parameters(name), atol=1e-6)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_exact_privacy_loss_in_integers(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All data sets of two records of the corners, in fractions: never above eps, and equal to it when clipped."""
+    scales: list[Fraction] = []
+    draw = integer_answers.discrete_laplace
+
+    def spy(scale: Fraction, **options: Any) -> np.ndarray:
+        scales.append(scale / 2 if broken else scale)
+        return draw(scales[-1], **options)
+
+    monkeypatch.setattr(integer_answers, "discrete_laplace", spy)
+    sets = list(itertools.product(range(len(CORNERS)), repeat=2))
+    x, y = np.array([c[0] for c in CORNERS]), np.array([c[1] for c in CORNERS])
+    parts, asked = [[np.array(rows) for rows in sets]], np.arange(len(sets))[None, None]
+    one = {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(len(sets))[i], e.shape)) for i in asked[0, 0]}
+    run = fedsgd(
+        x, y, parts, np.full((1, len(sets)), 0.7), asked, one, np.zeros((2, 3)),
+        rng=generator(18), learning_rate=1.0, clip_norm=0.125, spacing=2.0**-10,
+    )  # fmt: skip
+    steps = np.array([run.signal[name][-1, 0].ravel() for name in one]) * 2**10
+    distance = int(np.abs(steps[:, None] - steps[None]).sum(-1).max())
+    assert len(set(scales)) == 1 and distance == 256
+    assert (distance / scales[0] == Fraction(0.7)) == (not broken)
+    assert (distance / scales[0] <= Fraction(0.7)) == (not broken)
 
 
 @pytest.mark.parametrize("others", [0, 1, 2])

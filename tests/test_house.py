@@ -19,24 +19,25 @@ ROOT = Path(__file__).resolve().parents[1]
 MAX_LINES = 320
 # Lowest floor first: a module imports only from modules to its left and above (section 3 of the design).
 FLOORS = """
-    validation noise losses
+    validation noise discrete losses
     costs payments incentives populations
     queries contracts contracts_exact contracts_conic contracts_printed mechanisms
     ridge ridge_variants jorgensen ridge_study ridge_calibration
     logistic excess_risk logistic_joint joint_solvers
-    estimators
     procurement_path procurement procurement_payments procurement_peer procurement_online
     partition bids aggregation aggregation_jax
     checkpoints auctions posted_prices full_information menus menus_training regretnet regretnet_training
     regretnet_reports regretnet_search regretnet_meters regretnet_study
-    federated federated_study
-    audit audit_logistic
+    federated integer_answers lattice federated_study estimators
+    claims ledger
+    floating_point audit_ridge audit audit_logistic audit_instances audit_power audit_noise audit_sampled
+    mutant_noise mutant_parts mutants audit_benches audit_benches_laplace audit_battery
     retrieval standins breast_cancer datasets mechanism_study
-    claims ledger plots
+    plots
 """.split()
 # The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.
 LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "excess_risk"}
-LEARNERS |= {"federated", "federated_study"}
+LEARNERS |= {"integer_answers", "lattice", "federated", "federated_study"}
 PROCUREMENT = {"procurement_path", "procurement", "procurement_payments", "procurement_peer", "procurement_online"}
 AUCTIONS = {"bids", "auctions", "posted_prices", "full_information", "menus", "menus_training"}
 NETWORKS = {"regretnet", "regretnet_training", "regretnet_reports", "regretnet_search", "regretnet_meters"}
@@ -165,6 +166,58 @@ def test_bad_module_is_found(name: str, source: str) -> None:
         module_complaints("ridge", "import numpy\nfrom hdpm_lib.noise import laplace\nfrom . import validation") == []
     )
     assert len(module_complaints(name, source)) == 1
+
+
+LIMITS = ":doc:`/book/privacy/limits`"
+NOISE = {"laplace", "spherical_laplace", "discrete_laplace", "lattice_laplace", "release"}
+
+
+def limits_complaints(source: str) -> list[str]:
+    """Public functions and methods that draw noise, or publish something noisy, without a link to the limits page."""
+    tree, found = ast.parse(source), []
+    places = [(tree, "")] + [
+        (node, ast.get_docstring(node) or "") for node in tree.body if isinstance(node, ast.ClassDef)
+    ]
+    for place, above in places:
+        for function in place.body:
+            if not isinstance(function, ast.FunctionDef) or function.name.startswith("_"):
+                continue
+            calls = {
+                node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                for node in ast.walk(function)
+                if isinstance(node, ast.Call)
+            }
+            if calls & NOISE and LIMITS not in above + (ast.get_docstring(function) or ""):
+                found.append(f"{function.name} draws noise and does not link to the limits page")
+    return found
+
+
+LEARNING = (
+    "noise",
+    "ridge",
+    "ridge_variants",
+    "jorgensen",
+    "queries",
+    "logistic",
+    "federated_study",
+    "estimators",
+    "lattice",
+)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_private_functions_say_their_limits(name: str) -> None:
+    source = (ROOT / "hdpm_lib" / f"{name}.py").read_text(encoding="utf8")
+    assert limits_complaints(source) == []
+    assert LIMITS in source  # those that only calibrate the noise say it at the top of their module
+
+
+def test_function_without_limits_is_found() -> None:
+    good = f'def f(rng):\n    """Noise ({LIMITS})."""\n    return rng.laplace()'
+    inside = f'class A:\n    """{LIMITS}"""\n    def f(self, rng):\n        return spherical_laplace(1, 1, rng=rng)'
+    for source in (good, inside):
+        assert limits_complaints(source) == []
+        assert len(limits_complaints(source.replace(LIMITS, "nothing"))) == 1
 
 
 # --- pages, and what is stored for them -------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The law of spherical Laplace noise: exact tests of the sampler, its moments and its density.
 
-`law_checks` looks at draws in every way that a broken sampler would show: radii, their sum, directions, isotropy,
+`law_checks` holds draws against `hdpm_lib.audit_noise.spherical_law`: radii, their sum, directions, isotropy,
 independence of radius and direction, independence of consecutive draws. The mutants prove that each look can object.
 """
 
@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
+from hdpm_lib.audit_noise import LawTest, spherical_law
+from hdpm_lib.audit_power import LAW_TESTS
 from hdpm_lib.ledger import FALSE_ALARM
 from hdpm_lib.noise import (
     Moments,
@@ -28,7 +30,6 @@ from hdpm_lib.noise import (
 
 SEED = int(os.environ.get("HDPM_TEST_SEED", "0"))  # any other must pass as well
 DRAWS = {1: 20_000, 2: 20_000, 12: 10_000, 30: 10_000, 615: 60_000}
-LOOKS = 24  # at least as many as `law_checks` makes
 
 
 def generator(*key: int) -> np.random.Generator:
@@ -79,61 +80,23 @@ def mean_z(samples: np.ndarray, mean: Any) -> np.ndarray:
 
 
 def law_checks(draws: Callable[[int], np.ndarray], n: int, looks: int = 1) -> list[Check]:
-    """Checks that `n` vectors follow the spherical Laplace law of rate one.
+    """`spherical_law` of `n` vectors of rate one, each test as a check of its p-value.
 
     `draws(k)` gives the next `k` of them; `looks` is the number of such calls in one test.
     """
-    looks *= LOOKS
-    tail = FALSE_ALARM / looks / 2
-    radii, inner, odd_parts, projections, second = [], [], [], [], 0.0
-    axes = None
     chunk = min(n, 10_000)
-    for _ in range(n // chunk):
-        z = draws(chunk)
-        d = z.shape[1]
-        if axes is None:  # two axes, the diagonal, an oblique direction
-            oblique = np.sqrt(np.arange(1.0, d + 1))
-            axes = np.stack([np.eye(d)[0], np.eye(d)[-1], np.full(d, d**-0.5), oblique / np.linalg.norm(oblique)])
-        radius = np.linalg.norm(z, axis=1)
-        u = z / radius[:, None]
-        radii.append(radius)
-        inner.append((u[1:] * u[:-1]).sum(1))
-        centred = stats.gamma.cdf(radius, d) - 0.5  # uniform on [-1/2, 1/2]
-        odd_parts.append(np.stack([u.sum(0), centred @ u]))
-        projections.append(u @ axes.T)
-        if 2 <= d <= 30:
-            second = second + u.T @ u
-    r, t, (mean, with_radius) = np.concatenate(radii), np.concatenate(projections), np.sum(odd_parts, axis=0)
-    level = stats.gamma.cdf(r, d) - 0.5
-    products, angles = 12 * level[1:] * level[:-1], math.sqrt(d) * np.concatenate(inner)
-    limit = float(stats.chi2.isf(2 * tail, d))
-    checks = [
-        ks_check("radius", r, stats.gamma(d).cdf, looks),
-        Check("sum of radii", n, r.sum(), *stats.gamma.isf([1 - tail, tail], n * d)),
-        Check("mean direction", n, d * mean @ mean / n, 0, limit),
-        Check("radius with direction", n, 12 * d * with_radius @ with_radius / n, 0, limit),
-        z_check("consecutive radii", n, products.sum() / math.sqrt(len(products)), looks),
-        z_check("consecutive directions", n, angles.sum() / math.sqrt(len(angles)), looks),
-    ]
-    if d > 1:
-        spread = math.sqrt(2 * (d - 1) / (d + 2)) / d  # standard deviation of a squared projection
-        for k in range(4):
-            marginal = stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
-            checks.append(ks_check(f"projection {k}", t[:, k], marginal.cdf, looks))
-            even = math.sqrt(12) * level * (t[:, k] ** 2 - 1 / d) / spread
-            checks.append(z_check(f"radius with squared projection {k}", n, even.sum() / math.sqrt(n), looks))
-    if 2 <= d <= 30:
-        off = second / n - np.eye(d) / d
-        checks.append(
-            Check(
-                "isotropy",
-                n,
-                n * d * (d + 2) / 2 * (off**2).sum(),
-                *stats.chi2.isf([1 - tail, tail], (d - 1) * (d + 2) / 2),
-            )
-        )
-    assert len(checks) <= LOOKS
-    return checks
+    first = draws(chunk)
+    noise = np.empty((n // chunk * chunk, first.shape[1]))  # one array: at d = 615 it is large
+    noise[:chunk] = first
+    for k in range(chunk, len(noise), chunk):
+        noise[k : k + chunk] = draws(chunk)
+    return p_checks(spherical_law(noise, 1.0), looks)
+
+
+def p_checks(tests: Iterable[LawTest], looks: int = 1) -> list[Check]:
+    """Checks that object to p-values, at the shared false-alarm rate over `looks` law tests."""
+    level = FALSE_ALARM / (looks * LAW_TESTS)
+    return [Check(test.name, test.draws, test.p_value, level, 1.0) for test in tests]
 
 
 Sampler = Callable[..., np.ndarray]

@@ -1,0 +1,218 @@
+r"""The random-bit test: an audit that only looks at what is released.
+
+In each run a fair coin `B` chooses one of two neighbouring data sets, the learner releases, and the auditor guesses `B`
+or abstains. If a release costs at most :math:`\varepsilon`, no guess is right with a probability above
+:math:`p_\varepsilon=e^\varepsilon/(1+e^\varepsilon)`, so the number of right guesses is compared with a binomial law. A
+first part of the runs chooses when to guess what; only the others count.
+
+That no violation is found proves nothing: it says which violations would have been found, and with what probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.special import expit, logit
+
+from hdpm_lib.audit_power import TRAIN, exponent, training_runs
+from hdpm_lib.ledger import FALSE_ALARM
+from hdpm_lib.validation import check_finite, check_positive
+
+Array = NDArray[np.float64]
+Bits = NDArray[np.bool_]
+Sampler = Callable[[np.random.Generator, int], Array]
+Release = Callable[[Bits, np.random.Generator], Array]
+Score = Callable[[Array], Array]
+
+DIGITS = 9  # of scores: what floating point does beyond them is tested elsewhere
+_TAILS, _FEWEST = 48, 20  # thresholds tried on each side, and training runs beyond the outermost
+_EVEN = 6.0  # evidence, in natural units, that a rule gets in advance if it guesses equally often on both sides
+
+
+@dataclass(frozen=True)
+class BitTest:
+    r"""Outcome of a random-bit test with one or several scores.
+
+    Attributes
+    ----------
+    runs : int
+        All runs, those of the training part included.
+    guesses, correct : integer array of shape (s,)
+        For each score the runs of the other part in which it guessed, and guessed right.
+    claim : float
+        The privacy loss claimed for this pair of data sets.
+    """
+
+    runs: int
+    guesses: NDArray[np.int64]
+    correct: NDArray[np.int64]
+    claim: float
+
+    @property
+    def p_value(self) -> float:
+        """Bound on the probability of so many right guesses under the claim, all scores together."""
+        tails = stats.binom.sf(self.correct - 1, self.guesses, expit(self.claim))
+        return min(1.0, len(self.guesses) * float(tails.min()))
+
+    def epsilon_lower(self, level: float = FALSE_ALARM) -> float:
+        """Lower end of the pair's privacy loss, too high with a probability of at most `level`, or 0."""
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        known = self.correct > 0
+        tail = stats.beta.ppf(level / len(known), self.correct[known], (self.guesses - self.correct + 1)[known])
+        return max(0.0, float(logit(tail.max(initial=0.5))))
+
+
+def bit_test(
+    release: Release,
+    scores: Sequence[Score],
+    claim: float,
+    runs: int,
+    *,
+    rng: np.random.Generator,
+    train: float = TRAIN,
+    digits: int | None = DIGITS,
+) -> BitTest:
+    r"""Test by guessing that a release tells two neighbouring data sets apart by at most `claim`.
+
+    Parameters
+    ----------
+    release : function
+        From bits of shape (runs,), and a generator, to as many independent outputs, along the first axis: of the
+        learner on the second data set where the bit is set, on the first elsewhere. See :func:`either`.
+    scores : sequence of functions
+        From outputs to numbers of shape (runs,), none chosen by looking at these outputs. Each shares the level.
+    claim : float
+        Not negative.
+    runs : int
+        At least 100.
+    rng : numpy.random.Generator
+        Tosses the coins and is handed to `release`.
+    train : float, default 0.3
+        Share of the runs that choose the thresholds: two of each score, and which bit is guessed beyond each.
+    digits : int or None, default 9
+        Decimals to which scores are rounded. ``None`` leaves them: the test then sees floating point as well, and
+        rejects correct learners whose ideal arithmetic keeps the claim.
+
+    Returns
+    -------
+    BitTest
+
+    Raises
+    ------
+    ValueError
+        For bad numbers, no scores, or outputs or scores of a wrong length.
+
+    Notes
+    -----
+    Given the runs in which a guess is made, the right ones are stochastically at most
+    :math:`\mathrm{Bin}(K,p_\varepsilon)`. This needs fair and independent bits, independent runs, and rules that were
+    settled before.
+
+    Examples
+    --------
+    >>> release = either(lambda rng, n: rng.laplace(0, 1, n), lambda rng, n: rng.laplace(2, 1, n))
+    >>> test = bit_test(release, [log_ratio(0.0, 2.0, 1.0)], 1.0, 10_000, rng=np.random.default_rng(0))
+    >>> test.p_value < 1e-6, 1.5 < test.epsilon_lower() < 2
+    (True, True)
+    """
+    if not (np.isfinite(claim) and claim >= 0):
+        raise ValueError(f"claim must be finite and not negative, got {claim}")
+    if not scores:
+        raise ValueError("scores is empty: there is nothing to guess from")
+    first = training_runs(runs, train)
+    bits = rng.integers(0, 2, runs).astype(bool)
+    outputs = np.asarray(release(bits, rng))
+    if len(outputs) != runs:
+        raise ValueError(f"release gave {len(outputs)} outputs for {runs} bits")
+    counts = []
+    for number, score in enumerate(scores):
+        values = np.asarray(score(outputs), dtype=float)
+        if values.shape != (runs,) or not np.isfinite(values).all():
+            raise ValueError(f"scores[{number}] must give {runs} finite numbers, got shape {values.shape} or others")
+        if digits is not None:
+            values = np.round(values, digits)
+        low, high, bit_low, bit_high = _thresholds(values[:first], bits[:first], claim)
+        rest, truth = values[first:], bits[first:]
+        above, below = rest >= high, rest <= low
+        right = np.count_nonzero(truth[above] == bit_high) + np.count_nonzero(truth[below] == bit_low)
+        counts.append((np.count_nonzero(above) + np.count_nonzero(below), right))
+    guesses, correct = np.array(counts).T
+    return BitTest(runs, guesses, correct, float(claim))
+
+
+def _thresholds(values: Array, bits: Bits, claim: float) -> tuple[float, float, bool, bool]:
+    """The two thresholds with the most evidence against `claim`, and what to guess beyond each of them.
+
+    A side may be left out. Chance alone often makes one side look better than both, so a rule that does not guess
+    equally often on both sides needs more evidence.
+    """
+    order, n = np.argsort(values), len(values)
+    ranked, ones = values[order], np.concatenate([[0], np.cumsum(bits[order])])
+    tails = np.geomspace(min(_FEWEST, n), n, _TAILS).astype(int)
+    lows, highs = np.append(ranked[tails - 1], -np.inf), np.append(ranked[n - tails], np.inf)  # the last guess nothing
+    below, above = np.searchsorted(ranked, lows, "right"), n - np.searchsorted(ranked, highs, "left")
+    ones_below, ones_above = ones[below], ones[n] - ones[n - above]
+    right = np.maximum(ones_below, below - ones_below)[:, None] + np.maximum(ones_above, above - ones_above)
+    made = below[:, None] + above
+    evidence = made * exponent(right / np.maximum(made, 1), claim) + _EVEN * np.eye(len(lows))
+    evidence = np.where(lows[:, None] < highs, evidence + 1e-9 * made, -1.0)  # without any, guess often
+    i, j = np.unravel_index(int(np.argmax(evidence)), evidence.shape)
+    return float(lows[i]), float(highs[j]), bool(2 * ones_below[i] > below[i]), bool(2 * ones_above[j] >= above[j])
+
+
+def either(first: Sampler, second: Sampler) -> Release:
+    """A release for :func:`bit_test` from two samplers, each called once as ``sampler(rng, number of runs)``."""
+
+    def release(bits: Bits, rng: np.random.Generator) -> Array:
+        zero, one = np.asarray(first(rng, int((~bits).sum()))), np.asarray(second(rng, int(bits.sum())))
+        outputs = np.empty((len(bits), *zero.shape[1:]), dtype=zero.dtype)
+        outputs[~bits], outputs[bits] = zero, one
+        return outputs
+
+    return release
+
+
+def log_ratio(first: ArrayLike, second: ArrayLike, rate: float) -> Score:
+    r"""Score of outputs with spherical Laplace noise of a rate: log density around `second` less that around `first`.
+
+    Centres are numbers, for outputs of shape (runs,), or of shape (d,), for outputs of shape (runs, d).
+    """
+    zero, one, r = np.asarray(first, dtype=float), np.asarray(second, dtype=float), check_positive(rate, "rate")
+    if zero.ndim == 0:
+        return lambda outputs: r * (np.abs(outputs - zero) - np.abs(outputs - one))
+    return lambda outputs: r * (np.linalg.norm(outputs - zero, axis=-1) - np.linalg.norm(outputs - one, axis=-1))
+
+
+def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
+    """Which of several hypotheses to reject so that a true one is rejected with a probability of at most `level`.
+
+    Parameters
+    ----------
+    p_values : array of shape (m,)
+        One for each hypothesis, of any dependence.
+    level : float
+
+    Returns
+    -------
+    boolean array of shape (m,)
+        Holm's rule: the smallest is held against level/m, the next against level/(m-1), until one is not rejected. It
+        rejects whatever Bonferroni's rule does.
+
+    Examples
+    --------
+    >>> holm([0.03, 0.004, 0.02], 0.05)
+    array([ True,  True,  True])
+    """
+    p = check_finite(p_values, "p_values", 1)
+    if (p < 0).any() or (p > 1).any():
+        raise ValueError(f"p_values must lie in [0, 1], got {p[(p < 0) | (p > 1)][0]}")
+    order = np.argsort(p)
+    kept = np.minimum.accumulate(p[order] <= level / np.arange(len(p), 0, -1))
+    rejected = np.zeros(len(p), dtype=bool)
+    rejected[order[kept]] = True
+    return rejected

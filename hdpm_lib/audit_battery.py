@@ -3,7 +3,7 @@ r"""All checks of one learner at once, and what they say of a mutant of :mod:`hd
 Seven checks look at the learner in different ways.
 
 - *budget*: the promise, from the learner's own numbers by formulas typed anew.
-- *meter*: the exact loss between neighbours, most of them tight instances, for noise as promised.
+- *meter*: the exact loss between neighbours, most of them tight instances, at the rate or scale it states.
 - *noise law*: the law of the noise in a release, once an estimate computed apart is taken out.
 - *bit test*: right guesses of a random bit, from releases alone.
 - *centre*: the part without noise, against another computation.
@@ -11,7 +11,7 @@ Seven checks look at the learner in different ways.
 - *grid*: noise that has fewer digits than a double.
 
 A check never sees which bug is there. The levels of noise law and bit test come from
-:data:`hdpm_lib.ledger.FALSE_ALARM`; the other checks draw hardly anything at random and are exact but for rounding.
+`FALSE_ALARM` in :mod:`hdpm_lib.ledger`; the other checks draw hardly anything at random and are exact but for rounding.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Report:
         Error of the part without noise, times the noise rate.
     p_values : dict
         Of the noise law, by numbers of draws.
-    bits : float
-        P-value of the bit tests.
+    bits : dict
+        P-values of the bit tests, by numbers of runs.
     repeats, single : int
         Of a hundred draws, those that came back, and those in single precision.
     """
@@ -62,7 +62,7 @@ class Report:
     meter: float
     centre: float
     p_values: Mapping[int, float]
-    bits: float
+    bits: Mapping[int, float]
     repeats: int
     single: int
 
@@ -70,11 +70,12 @@ class Report:
     def needed(self) -> dict[str, int]:
         """Checks that object, with the number of draws or runs that it took; 0 for those that need none."""
         drawn = [n for n, p in self.p_values.items() if p < FALSE_ALARM / len(DRAWS)]
+        guessed = [n for n, p in self.bits.items() if p < FALSE_ALARM / len(BENCHES[self.learner].runs)]
         found = {
             BUDGET: 0 if self.budget > 1 + ROUNDING else None,
             METER: 0 if self.meter > 1 + ROUNDING else None,
             LAW: drawn[0] if drawn else None,
-            BITS: BENCHES[self.learner].runs if self.bits < FALSE_ALARM else None,
+            BITS: guessed[0] if guessed else None,
             CENTRE: 0 if self.centre > CENTRE_LIMIT else None,
             REPEATS: DRAWS[0] if self.repeats else None,
             GRID: DRAWS[0] if self.single else None,
@@ -89,7 +90,7 @@ def run(mutant: Mutant, *, rng: Generator) -> Report:
     --------
     >>> from hdpm_lib.mutants import find_mutant
     >>> run(find_mutant("sum", "scale 1/b"), rng=np.random.default_rng(0)).needed
-    {'noise law': 100, 'bit test': 100000}
+    {'noise law': 100, 'bit test': 1000}
     """
     with mutant.apply():
         return audit_learner(mutant.learner, rng=rng)
@@ -130,7 +131,12 @@ def audit_learner(learner: str, *, rng: Generator) -> Report:
                 repeats = draws - len(np.unique(np.round(sizes, 9), axis=0))
             if p_values[draws] < FALSE_ALARM / len(DRAWS):
                 break
-        tests = bench.bits(bench.runs, rng)
+        bits = {}
+        for runs in bench.runs:
+            tests = bench.bits(runs, rng)
+            bits[runs] = min(1.0, len(tests) * min(test.p_value for test in tests))
+            if bits[runs] < FALSE_ALARM / len(bench.runs):
+                break
         single = int(on_grid(bench.plain(DRAWS[0], rng), 0.0, np.float32).all(axis=1).sum())
         return Report(
             learner,
@@ -138,7 +144,7 @@ def audit_learner(learner: str, *, rng: Generator) -> Report:
             bench.meter(),
             bench.centre(),
             p_values,
-            min(1.0, len(tests) * min(test.p_value for test in tests)),
+            bits,
             repeats,
             single,
         )

@@ -24,6 +24,8 @@ from hdpm_lib.audit_sampled import BitTest, bit_test, either, log_ratio
 Array = NDArray[np.float64]
 Generator = np.random.Generator
 
+RUNS = (1000, 10_000, 100_000)
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -39,8 +41,8 @@ class Bench:
         From a number of draws and a generator to noise in rows: taken out of releases; of data without any signal.
     law : function
         Tests of the law of `noise`.
-    runs : int
-        Of each bit test.
+    runs : tuple of int
+        Of the bit tests, which are made with ever more of them until one objects.
     bits : function
         Bit tests, from a number of runs and a generator.
     """
@@ -51,7 +53,7 @@ class Bench:
     noise: Callable[[int, Generator], Array]
     plain: Callable[[int, Generator], Array]
     law: Callable[[Array], Sequence[LawTest]]
-    runs: int
+    runs: tuple[int, ...]
     bits: Callable[[int, Generator], list[BitTest]]
 
 
@@ -230,7 +232,7 @@ RIDGE_BENCH = Bench(
     _ridge_noise,
     _ridge_plain,
     lambda z: spherical_law(z, _RATE),
-    100_000,
+    RUNS,
     _ridge_bits,
 )
 LOGISTIC_BENCH = Bench(
@@ -240,6 +242,6 @@ LOGISTIC_BENCH = Bench(
     _logistic_noise,
     _logistic_plain,
     lambda z: spherical_law(z, _ETA / 2),
-    100_000,
+    RUNS,
     _logistic_bits,
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdpm_lib import federated_study, queries
 from hdpm_lib.audit import sum_privacy_losses
-from hdpm_lib.audit_benches import Bench, in_calls
+from hdpm_lib.audit_benches import RUNS, Bench, in_calls
 from hdpm_lib.audit_instances import sum_ends
 from hdpm_lib.audit_noise import laplace_law
 from hdpm_lib.audit_sampled import BitTest, bit_test, either
@@ -193,7 +193,7 @@ SUM_BENCH = Bench(
     _sum_noise,
     _sum_plain,
     lambda z: laplace_law(z, _SCALE),
-    100_000,
+    RUNS,
     _sum_bits,
 )
 GRADIENTS_BENCH = Bench(
@@ -203,6 +203,6 @@ GRADIENTS_BENCH = Bench(
     _gradient_noise,
     _gradient_plain,
     lambda z: laplace_law(z, 2 * _CLIP),
-    10_000,
+    RUNS[:2],
     _gradient_bits,
 )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.special import expit, gammaln
+from scipy.special import betainc, expit, gammaln
 
 from hdpm_lib.validation import check_finite, check_positive
 
@@ -93,10 +93,11 @@ def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
     .. math:: \frac dN\Bigl\lVert\sum_tu_t\Bigr\rVert^2\sim\chi^2_d,\qquad
        \frac{Nd(d+2)}2\Bigl\lVert\frac1N\sum_tu_tu_t^\top-\frac Id\Bigr\rVert_F^2\sim\chi^2_{(d-1)(d+2)/2},
 
-    the first also with each direction weighted by the level of its radius, and products of successive levels and of
-    successive directions. Repeated numbers are counted exactly: if no number has a probability above
-    :math:`2^{-40}`, then `k` of N numbers repeat an earlier one with a probability of at most
-    :math:`(N^22^{-41})^k/k!`.
+    the first also with each direction weighted by the level of its radius (then over the sum of the squared levels),
+    and products of successive levels, of successive directions, and of the levels of radii and squared projections.
+    These are approximations; products of levels, which are bounded, have thinner tails than the normal law. Repeated
+    numbers are counted exactly: if no number has a probability above :math:`2^{-40}`, then `k` of N numbers repeat an
+    earlier one with a probability of at most :math:`(N^22^{-41})^k/k!`.
 
     Examples
     --------
@@ -126,18 +127,18 @@ def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
         _distance("radius", n, radius, stats.gamma(d).cdf),
         _two_sided("sum of radii", n, float(radius.sum()), stats.gamma(n * d)),
         _chi_square("mean direction", n, float(d * mean @ mean / n), d),
-        _chi_square("radius with direction", n, float(12 * d * with_radius @ with_radius / n), d),
+        _chi_square("radius with direction", n, float(d * with_radius @ with_radius / (level @ level)), d),
         _normal("consecutive radii", n, 12 * float(level[1:] @ level[:-1]) / math.sqrt(n - 1)),
         _normal("consecutive directions", n, math.sqrt(d / (n - 1)) * follow),
         _repeats(z[:, [0, -1]] if d > 1 else z),
     ]
     if d > 1:
-        t, spread = np.concatenate(angles), math.sqrt(2 * (d - 1) / (d + 2)) / d  # of a squared projection
-        marginal = stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+        t, marginal = np.concatenate(angles), stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+        far = betainc(0.5, (d - 1) / 2, np.minimum(t**2, 1)) - 0.5  # levels of the squared projections
         for j in range(4):
             tests.append(_distance(f"projection {j}", n, t[:, j], marginal.cdf))
-            even = math.sqrt(12 / n) * float(level @ (t[:, j] ** 2 - 1 / d)) / spread
-            tests.append(_normal(f"radius with squared projection {j}", n, even))
+            both = 12 * float(level @ far[:, j]) / math.sqrt(n)
+            tests.append(_normal(f"radius with squared projection {j}", n, both))
     if 1 < d <= _ISOTROPY:
         off = float(((second / n - np.eye(d) / d) ** 2).sum())
         tests.append(_two_sided("isotropy", n, n * d * (d + 2) / 2 * off, stats.chi2((d - 1) * (d + 2) / 2)))

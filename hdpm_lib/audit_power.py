@@ -23,7 +23,7 @@ LAW_TESTS = 16  # at least as many as a test of the law of noise makes
 TRAIN = 0.3  # share of the runs of a random-bit test that choose its thresholds
 
 
-def rate_resolution(draws: ArrayLike, dimension: ArrayLike, *, power: float = 0.9) -> Array:
+def rate_resolution(draws: ArrayLike, dimension: ArrayLike, *, power: float = 0.9, level: float = FALSE_ALARM) -> Array:
     """Smallest relative excess of the rate (noise too small) that a test of the law of noise exposes with that power.
 
     Parameters
@@ -32,12 +32,13 @@ def rate_resolution(draws: ArrayLike, dimension: ArrayLike, *, power: float = 0.
         Numbers of draws and of coordinates, positive; broadcast.
     power : float, default 0.9
         Between 0 and 1.
+    level : float
+        Of all tests together.
 
     Returns
     -------
     array of the broadcast shape
-        By the exact law of the sum of the radii (in :func:`hdpm_lib.audit_noise.laplace_law`: of the total size), at
-        the level `FALSE_ALARM` for all tests together.
+        By the exact law of the sum of the radii (in :func:`hdpm_lib.audit_noise.laplace_law`: of the total size).
 
     Examples
     --------
@@ -49,7 +50,7 @@ def rate_resolution(draws: ArrayLike, dimension: ArrayLike, *, power: float = 0.
         raise ValueError(f"draws and dimension must be positive, got a product of {shape.min()}")
     if not 0 < power < 1:
         raise ValueError(f"power must lie between 0 and 1, got {power}")
-    limit = stats.gamma.ppf(FALSE_ALARM / LAW_TESTS / 2, shape)
+    limit = stats.gamma.ppf(level / LAW_TESTS / 2, shape)
     return np.asarray(stats.gamma.ppf(power, shape) / limit - 1)
 
 

@@ -63,7 +63,8 @@ class BitTest:
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
         known = self.correct > 0
-        tail = stats.beta.ppf(level / len(known), self.correct[known], (self.guesses - self.correct + 1)[known])
+        right, wrong = self.correct[known], (self.guesses - self.correct)[known]
+        tail = stats.beta.ppf(level / len(self.guesses), right, wrong + 1)
         return max(0.0, float(logit(tail.max(initial=0.5))))
 
 

@@ -109,8 +109,8 @@ def discrete_laplace(scale: Rational | int, *, rng: np.random.Generator, size: i
     Returns
     -------
     int64 array of shape (\*size,)
-        Draws beyond :math:`\pm2^{62}` are cut there. So answers that are smaller, plus noise, and cut at some public
-        bound, are what the uncut noise would have given.
+        Draws beyond :math:`\pm2^{62}` are cut there. An answer plus noise, cut at a public bound, is then what uncut
+        noise would have given, as long as the bound and the largest answer are at most :math:`2^{62}` together.
 
     Raises
     ------
@@ -224,9 +224,7 @@ def lattice_laplace(
     (3, 12)
     """
     d, exact = check_count(dimension, "dimension"), check_rational(rate, "rate")
-    if d > _WIDEST:
-        raise ValueError(f"dimension must be at most {_WIDEST}, or a draw would take minutes, got {d}")
-    scale, shape = _proposal_scale(d, exact), _shape(size)
+    scale, shape = proposal_scale(d, exact), _shape(size)
     drawn, done = np.empty((math.prod(shape), d), dtype=np.int64), 0
     while done < len(drawn):
         batch = min(math.ceil((len(drawn) - done + 1) / acceptance(d)), max(1, _COORDINATES // d))
@@ -267,8 +265,10 @@ def lattice_law(dimension: int, rate: Rational | int, reach: int) -> tuple[Integ
     return points, mass / mass.sum()
 
 
-def _proposal_scale(d: int, rate: Fraction) -> Fraction:
-    """A rational scale of at least, and next to, the root of `d` over `rate`."""
+def proposal_scale(d: int, rate: Fraction) -> Fraction:
+    """Scale of the proposals of :func:`lattice_laplace`, a rational above the root of `d` over `rate`; or an error."""
+    if d > _WIDEST:
+        raise ValueError(f"dimension must be at most {_WIDEST}, or a draw would take minutes, got {d}")
     square = d / rate**2
     if not Fraction(1, 2**60) < square < 2**100:
         raise ValueError(f"rate must lie between sqrt(dimension) / 2**50 and sqrt(dimension) * 2**30, got {rate}")

@@ -54,13 +54,16 @@ class Training:
         After how many rounds the paths were noted.
     start : array of shape (runs, classes, features)
     signal, noise : dict of arrays of shape (checkpoints, runs, classes, features)
-        For each aggregation the sum of all steps so far, without and with nothing but the noise in them. Only what was
-        sent, both together, is protected: to publish the parts is not private.
+        For each aggregation the sum of all steps so far, without and with nothing but the noise in them. For study: to
+        publish the parts is not private.
     spent : array of shape (runs, owners)
-        Sum of the privacy losses that an owner has sold.
+        Sum of the privacy losses that an owner has sold: what the models of *one* aggregation cost her. Several share
+        their noise, to be compared; to publish more than one, or one beside ``None``, costs more.
     paid : array of shape (runs,)
     idle : array of shape (runs,)
         Rounds in which nobody sold, so that the model stayed as it was.
+    received : dict of arrays of shape (checkpoints, runs, classes, features), optional
+        With a spacing, for each aggregation the sum of all steps so far, computed from what was sent and nothing else.
     """
 
     rounds: Integers
@@ -70,10 +73,12 @@ class Training:
     spent: Array
     paid: Array
     idle: Integers
+    received: dict[str, Array] | None = None
 
     def parameters(self, name: str) -> Array:
         """Models of one aggregation at all checkpoints, (checkpoints, runs, classes, features)."""
-        return self.start + self.signal[name] + self.noise[name]
+        steps = self.signal[name] + self.noise[name] if self.received is None else self.received[name]
+        return self.start + steps
 
 
 def fedsgd(
@@ -141,7 +146,8 @@ def fedsgd(
     A release of loss :math:`\varepsilon` is :math:`\varepsilon`-locally private for the whole data set of its owner,
     hence for each record in it. The next model depends on it, so the losses of several rounds add up (`spent`). With
     floats this is a theorem about real numbers; with `spacing` it holds for what is sent, if random integers are
-    uniform, and owners receive models that are computed from that alone (:doc:`/book/privacy/limits`).
+    uniform, and the models, in every round and in the result, are computed from that alone
+    (:doc:`/book/privacy/limits`).
 
     Examples
     --------
@@ -160,14 +166,16 @@ def fedsgd(
     everything = Sale(accepted, np.zeros(bidders.shape), np.zeros((rounds, runs)))
     sale = everything if auction is None else _checked(auction(bidders), accepted)
     weights, scales = _weights(aggregations, sale.epsilon, np.take_along_axis(sizes[None], bidders, axis=2), clip_norm)
-    if spacing is not None:
-        scales = (scales > 0).astype(float)  # noise will come in units of the gradients
+    if spacing is not None:  # noise will come in units of the gradients
+        noisy_rules = np.array([rule is not None for rule in aggregations.values()])
+        scales = (noisy_rules[:, None, None, None] & (sale.epsilon > 0)).astype(float)
     spent = np.zeros(sizes.shape)
     np.add.at(spent, (np.arange(runs)[:, None], bidders), sale.epsilon)
     if not spent.any():
         raise ValueError("epsilon is 0 for every bidder in every round: nobody sells anything")
     moved = np.zeros((2, len(aggregations), *w.shape))  # sums of the steps: signal and noise
-    path, received = [moved.copy()], np.zeros(moved.shape[1:])  # steps made of what was sent, in one piece
+    received = np.zeros(moved.shape[1:])  # sums of the steps, made of what was sent in one piece
+    path, exact = [moved.copy()], [received.copy()]
     for r, asked in enumerate(bidders):
         models = w + (moved.sum(axis=0) if spacing is None else received)
         for s, own in enumerate(asked):
@@ -186,10 +194,12 @@ def fedsgd(
             moved[1, :, s] -= rate * np.tensordot(weights[:, r, s] * scales[:, r, s], noise, axes=1)
         if r + 1 in noted:
             path.append(moved.copy())
+            exact.append(received.copy())
     parts = np.moveaxis(np.array(path), 0, 2)  # signal or noise, aggregation, checkpoint, run, classes, features
     signals, noises = (dict(zip(aggregations, part, strict=True)) for part in parts)
     idle = (sale.epsilon == 0).all(axis=2).sum(axis=0)
-    return Training(np.array(noted), w, signals, noises, spent, sale.payments.sum(axis=(0, 2)), idle)
+    sent_steps = None if spacing is None else dict(zip(aggregations, np.moveaxis(np.array(exact), 0, 1), strict=True))
+    return Training(np.array(noted), w, signals, noises, spent, sale.payments.sum(axis=(0, 2)), idle, sent_steps)
 
 
 def _check(
@@ -249,7 +259,7 @@ def _checked(sale: Sale, accepted: Array) -> Sale:
         )
     if (bad := ~((payments >= 0).all(axis=2) & (payments.sum(axis=2) <= budget * _TOLERANCE))).any():
         raise ValueError(f"round {_first(bad)}: payments {payments[bad][0]} with a budget of {budget[bad][0]}")
-    return Sale(epsilon, payments, budget)
+    return Sale(np.minimum(epsilon, accepted), payments, budget)
 
 
 def _first(bad: NDArray[np.bool_]) -> int:

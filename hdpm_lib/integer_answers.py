@@ -37,7 +37,7 @@ def power_of_two(value: float, name: str) -> Fraction:
 
 
 def _scale_above(value: Fraction) -> Fraction:
-    """`value`, or if its numbers are too large for the sampler a rational above it by at most a part in 2**58."""
+    """`value`, or if its numbers are too large a rational above it: from 1 on, by at most a part in 2**58."""
     if max(value.numerator, value.denominator) <= LARGEST:
         return value
     power = 2 ** max(0, 60 - math.floor(value).bit_length())
@@ -96,7 +96,8 @@ class IntegerSum:
             raise ValueError(f"weights must be a vector of integers, got {self.weights!r}")
         object.__setattr__(self, "weights", weights.astype(np.int64))
         object.__setattr__(self, "scale", check_rational(self.scale, "scale"))
-        total = check_count(self.levels, "levels") * sum(abs(int(a)) for a in weights)
+        object.__setattr__(self, "levels", check_count(self.levels, "levels"))
+        total = self.levels * sum(abs(int(a)) for a in weights)
         if total > MOST:
             raise ValueError(f"weights and levels must give sums of at most 2**52, got {total}")
         if 32 * self.scale > MOST:
@@ -158,7 +159,7 @@ def integer_sum(
     Returns
     -------
     IntegerSum
-        With the losses :math:`Gu|a_i'|/b\le a_i|q_i|/b`.
+        With losses of at most :math:`Gu|a_i'|/b\le a_i|q_i|/b`.
 
     Raises
     ------
@@ -168,7 +169,7 @@ def integer_sum(
     Notes
     -----
     A share of a weight is a whole number of steps, :math:`a_i'=\pm\lfloor a_i|q_i|/(Gu)\rfloor`, rounded towards less
-    privacy loss; the constant that replaces the rest of the datum changes accordingly.
+    privacy loss; the constant that replaces the rest of the datum changes accordingly. :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -192,9 +193,7 @@ def integer_sum(
         for share, w in zip(a.tolist(), exact, strict=True)
     ]
     offset = (sum(exact) - u * size * sum(steps)) / 2
-    return IntegerSum(
-        np.array(steps, dtype=np.int64), size, _scale_above(Fraction(check_positive(scale, "scale")) / u), u, offset
-    )
+    return IntegerSum(np.array(steps), size, _scale_above(Fraction(check_positive(scale, "scale")) / u), u, offset)
 
 
 def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> Integers:
@@ -215,12 +214,13 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
     Raises
     ------
     ValueError
-        For a gradient that is not finite, or a bad `clip_norm` or `spacing`.
+        For a bad `clip_norm` or `spacing`.
 
     Notes
     -----
     Clipped as in :func:`~hdpm_lib.federated.clipped` and cut towards zero. Whether floats have made the result too long
-    is asked in integers; the zero vector then takes its place, which is as admissible as any other.
+    is asked in integers; the zero vector then takes its place, which is as admissible as any other. So it does if a
+    gradient is not finite: an error would tell that much of the data.
 
     Examples
     --------
@@ -228,8 +228,7 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
     array([[11, -4]])
     """
     array, most = np.asarray(gradients, dtype=float), _longest(clip_norm, spacing)
-    if not np.isfinite(array).all():
-        raise ValueError(f"gradients must be finite, got {array[~np.isfinite(array)].flat[0]}")
+    array = np.where(np.isfinite(array).all(axis=(-2, -1), keepdims=True), array, 0.0)
     steps = np.trunc(clipped(array, clip_norm) / spacing).astype(np.int64)
     return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
 
@@ -256,8 +255,11 @@ def gradient_noise(
     """
     noise = np.zeros((len(epsilon), *shape), dtype=np.int64)
     for row, eps in zip(noise, epsilon, strict=True):
+        if not 0 <= eps < math.inf:
+            raise ValueError(f"epsilon must be finite and not negative, got {eps}")
         if eps > 0:
-            scale = _scale_above(2 * _longest(clip_norm, spacing) / Fraction(eps))
+            loss = Fraction(eps) if isinstance(eps, Rational) else Fraction(float(eps))
+            scale = _scale_above(2 * _longest(clip_norm, spacing) / loss)
             if 32 * scale > MOST:
                 raise ValueError(f"spacing = {spacing} is too small for a privacy loss of {eps}: noise of {scale}")
             row[...] = discrete_laplace(scale, rng=rng, size=shape)
@@ -300,10 +302,10 @@ def integer_gradients(
     -----
     Neighbours: the *whole* data of an owner replaced. Whatever they are, the vector of
     :func:`grid_gradients` has an L1 norm of at most :math:`M=\lfloor L/g\rfloor`, in integers, so two of them are at
-    most :math:`2M` apart. With noise of the scale :math:`2M/\varepsilon_i` the loss is exactly
-    :math:`\varepsilon_i` in the worst case (opposite corners), or below it by a part in :math:`2^{58}` where the scale
-    had to be rounded. No error in the gradients matters, as the worst case is over all admissible vectors. `T` rounds
-    lose :math:`T\varepsilon_i`. What is still assumed: :doc:`/book/privacy/limits`.
+    most :math:`2M` apart. With noise of the scale :math:`2M/\varepsilon_i` the loss is at most
+    :math:`\varepsilon_i`, and exactly that if opposite corners can occur (where the scale had to be rounded, less, by
+    a part in :math:`2^{58}` at most for scales from 1). Errors in the gradients do not matter. `T` rounds lose
+    :math:`T\varepsilon_i`. What is still assumed: :doc:`/book/privacy/limits`.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.discrete import lattice_laplace, root_above
+from hdpm_lib.discrete import lattice_laplace, proposal_scale, root_above
 from hdpm_lib.integer_answers import MOST, cut, power_of_two
 from hdpm_lib.ridge import Bound, estimate_norm_bound, project_on_ball
 from hdpm_lib.validation import check_choice, check_epsilon, check_penalty, check_positive, check_records
@@ -110,7 +110,7 @@ def lattice_ridge(
     Returns
     -------
     LatticeRidge
-        With ``guarantee <= epsilon``, in exact numbers.
+        With ``guarantee <= epsilon``, as exact comparisons of floats.
 
     Raises
     ------
@@ -137,6 +137,8 @@ def lattice_ridge(
     :math:`(q\sum e_i\xi_i\xi_i^\top+l\,G^2\sum e_iI)\,\theta=q\sum e_i\upsilon_i\xi_i`, and :func:`exact_solve` does so
     in integers. Halves are rounded upwards. Square roots in `c` and :math:`\sqrt d` are rounded up, `tau` down.
 
+    *Assumed.* Uniform random integers, and the rest of :doc:`/book/privacy/limits`.
+
     *Price.* In units of the estimate the rate is that of :func:`~hdpm_lib.ridge.pdp_op` divided by
     :math:`1+g\sqrt d\,S/(c\min_i\varepsilon_i)`.
 
@@ -159,9 +161,10 @@ def lattice_ridge(
     moves, rounding = constant_above(lam, square, bound) / (total * step), root_above(d, _ROOT)
     least = min(losses)
     rate = _cut(least / (moves * least + rounding))
-    radius = estimate_norm_bound(float(lam), math.sqrt(square), "sharp")
-    if (reach := radius + 32 * d * spacing / float(rate)) > MOST * spacing:  # multiples must be floats
-        raise ValueError(f"spacing must be at least {reach / MOST:.3g} for this much noise, got {spacing}")
+    radius = estimate_norm_bound(float(lam), math.sqrt(d) if feature_norm is None else float(feature_norm), "sharp")
+    if Fraction(radius) + 32 * d * step / rate > MOST * step:  # multiples must be floats
+        raise ValueError(f"spacing must be larger for noise of the rate {float(rate):.3g} a step, got {spacing}")
+    proposal_scale(d, rate)  # its errors now, from public numbers, and not once the data are in
     guarantee = np.array([_float_above(rate * (moves * loss + rounding)) for loss in losses])
 
     # The estimate

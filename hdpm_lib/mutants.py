@@ -88,7 +88,7 @@ _RIDGE: tuple[Row, ...] = (
      _noise(lambda z, *_: np.abs(z))),
     ("direction from a cube", (LAW,), "near the estimate the density depends on the direction too",
      _noise(noise.from_cube)),
-    ("Laplace per coordinate", (LAW, BITS), "costs √d times as much",
+    ("Laplace per coordinate", (LAW, BITS), "costs up to √d times as much",
      _noise(lambda z, d, r, rng: rng.laplace(0, 1 / r, z.shape))),
     ("Gaussian noise", (LAW,), "far out the ratio is unbounded",
      _noise(lambda z, d, r, rng: (d + 1) ** 0.5 / r * rng.standard_normal(z.shape))),
@@ -150,7 +150,7 @@ _LOGISTIC: tuple[Row, ...] = (
     ("noise of other sign", HARMLESS, "the law is symmetric", _noise(lambda z, *_: -z)),
     ("noise on the minimiser", (LAW,), "another mechanism, whose sensitivity nobody bounded",
      (logistic.ObjectivePerturbation, "release", parts.noisy_minimiser)),
-    ("weights ε, not ε/Σε", (BUDGET, METER, BITS), "all weights are Σε times too large",
+    ("weights ε, not ε/Σε", (BUDGET, METER, BITS), "harms where Σε is above 1",
      _other(lambda a, eta, p: (eta * a, eta, p))),
     ("equal weights", (BUDGET, METER), "everybody loses the mean of all ε",
      _other(lambda a, eta, p: (np.full(len(a), 1 / len(a)), eta, p))),
@@ -172,7 +172,7 @@ _LOGISTIC: tuple[Row, ...] = (
     ("5 gradient steps", (CENTRE,), "the proof needs the minimiser", parts.gradient_steps(5)),
     ("20 gradient steps", (CENTRE,), "the proof needs the minimiser", parts.gradient_steps(20)),
     ("2 Newton steps", (CENTRE,), "the proof needs the minimiser", parts.newton_steps(2)),
-    ("free intercept", (CENTRE, LAW), "without a penalty the slack has no bound",
+    ("free intercept", (CENTRE, LAW), "a hundredth of the penalty: the slack grows",
      parts.newton_steps(50, free=0.01)),
 )
 
@@ -204,11 +204,11 @@ _SUM: tuple[Row, ...] = (
 
 _upload, _clip = noise.gradient_noise, parts.clip_by
 _GRADIENTS: tuple[Row, ...] = (
-    ("clipped in L2", (METER, BITS), "costs √D times as much",
+    ("clipped in L2", (METER, BITS), "costs up to √D times as much",
      _clip(lambda g: np.linalg.norm(g, axis=(-2, -1), keepdims=True))),
     ("clipped by class", (METER,), "costs as many times as much as there are classes",
      _clip(lambda g: np.abs(g).sum(-1, keepdims=True))),
-    ("clipped by value", (METER,), "costs D times as much", _clip(np.abs)),
+    ("clipped by value", (METER,), "costs up to D times as much", _clip(np.abs)),
     ("not clipped", (METER, BITS), "no bound at all", _clip(lambda g: np.zeros(1))),
     ("stretched to norm L", HARMLESS, "norm L is allowed",
      (federated_study, "clipped", parts.stretched_gradients)),

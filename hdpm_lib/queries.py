@@ -152,7 +152,7 @@ def linear_query(
 ) -> BiasedLaplace:
     r"""The biased answer to :math:`\sum_k q_kd_k` for data in :math:`[0,1]^m` (Theorems 3, 11 and 12).
 
-    Individual `k` loses exactly :math:`m\,a_k|q_k|/b`.
+    Individual `k` loses exactly :math:`m\,a_k|q_k|/b`, in ideal arithmetic (:doc:`/book/privacy/limits`).
 
     Parameters
     ----------
@@ -184,6 +184,8 @@ def linear_query(
 
 def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike) -> BiasedLaplace:
     r"""The biased answer (21) to a sum of functions of the database with values in [0, 1] (Theorem 10).
+
+    Ideal arithmetic only: :doc:`/book/privacy/limits`.
 
     Arguments as in :class:`BiasedLaplace`. Privacy rests on `sensitivity`: individual `j` must not be able to change
     function `k` by more than :math:`\Delta_k^j`, whatever the other data.

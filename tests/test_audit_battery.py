@@ -14,6 +14,7 @@ from test_noise import generator
 
 from hdpm_lib import federated_study, queries, ridge
 from hdpm_lib.audit_battery import BENCHES, DRAWS, Report, audit_learner, run
+from hdpm_lib.audit_benches import RUNS
 from hdpm_lib.audit_noise import smallest_p
 from hdpm_lib.ledger import FALSE_ALARM
 from hdpm_lib.mutant_noise import Part
@@ -107,7 +108,7 @@ def test_bug_is_gone_after_an_error() -> None:
 
 # --- what a report says -----------------------------------------------------------------------------------------------
 
-CLEAN = Report("ridge", 1.0, 0.999, 1e-12, dict.fromkeys(DRAWS, 0.5), 0.5, 0, 0)
+CLEAN = Report("ridge", 1.0, 0.999, 1e-12, dict.fromkeys(DRAWS, 0.5), dict.fromkeys(RUNS, 0.5), 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,8 @@ CLEAN = Report("ridge", 1.0, 0.999, 1e-12, dict.fromkeys(DRAWS, 0.5), 0.5, 0, 0)
         ({"centre": 2e-6}, {CENTRE: 0}),
         ({"p_values": {100: 0.5, 1000: FALSE_ALARM / 4}}, {LAW: 1000}),
         ({"p_values": dict.fromkeys(DRAWS, FALSE_ALARM / 2)}, {}),
-        ({"bits": FALSE_ALARM / 2}, {BITS: 100_000}),
+        ({"bits": {1000: 0.5, 10_000: FALSE_ALARM / 4}}, {BITS: 10_000}),
+        ({"bits": dict.fromkeys(RUNS, FALSE_ALARM / 2)}, {}),
         ({"repeats": 1, "single": 1}, {REPEATS: 100, GRID: 100}),
     ],
 )

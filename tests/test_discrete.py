@@ -175,7 +175,7 @@ def acceptance_objections(bits: int, runs: int = 250) -> list[tuple[int, ...]]:
     wrong = []
     for point in POINTS:
         rate, d = Fraction(5, 2), len(point)
-        slow = 1 / discrete._proposal_scale(d, rate)
+        slow = 1 / discrete.proposal_scale(d, rate)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(discrete, "_BITS", bits)
             found, missing = paths(
@@ -217,7 +217,7 @@ def unsure(widen: float, n: int = 40) -> int:
     """How many of many points, from small to huge and along the diagonal, lie outside the floats around them."""
     rng, outside = generator(21), 0
     for d, rate in itertools.product((1, 2, 3, 12, 50), (Fraction(7, 3), Fraction(1, 10**6), Fraction(3, 2**40))):
-        slow = 1 / discrete._proposal_scale(d, rate)
+        slow = 1 / discrete.proposal_scale(d, rate)
         sizes = np.geomspace(1, 2**50, n)[:, None]
         points = np.concatenate([(sizes * rng.laplace(size=(n, d))), sizes * rng.choice([-1, 1], (n, d))]).astype(int)
         parts, low, high = discrete._bracket(points, rate, slow)
@@ -317,10 +317,10 @@ def test_law_on_the_lattice(d: int, rate: Fraction, reach: int) -> None:
 def test_wrong_law_on_the_lattice_is_caught(broken: str, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rate = Fraction(2, 3)
     if broken == "proposals too narrow":
-        scale = discrete._proposal_scale(d, rate)
-        monkeypatch.setattr(discrete, "_proposal_scale", lambda d, rate: scale * Fraction(4, 5))
+        scale = discrete.proposal_scale(d, rate)
+        monkeypatch.setattr(discrete, "proposal_scale", lambda d, rate: scale * Fraction(4, 5))
     elif broken == "L1":
-        monkeypatch.setattr(discrete, "_proposal_scale", lambda d, rate: 1 / rate)
+        monkeypatch.setattr(discrete, "proposal_scale", lambda d, rate: 1 / rate)
     else:
         monkeypatch.setattr(discrete, "_accepted", lambda points, *args: np.ones(len(points), dtype=bool))
     drawn = lattice_laplace(d, rate, rng=generator(26), size=20_000)
@@ -336,7 +336,7 @@ def test_fine_lattice_looks_spherical(d: int, n: int) -> None:
 def test_share_that_is_accepted() -> None:
     rng, rate = generator(28), Fraction(1, 2**20)
     for d in (2, 5, 12):
-        scale = discrete._proposal_scale(d, rate)
+        scale = discrete.proposal_scale(d, rate)
         n = 20_000
         count = discrete._accepted(discrete_laplace(scale, rng=rng, size=(n, d)), rate, 1 / scale, rng).sum()
         assert abs(count - n * acceptance(d)) <= z_limit() * math.sqrt(n * acceptance(d) * (1 - acceptance(d)))
@@ -360,7 +360,7 @@ def test_shapes_and_seeds() -> None:
 @pytest.mark.parametrize("d", [1, 2, 3, 12])
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(10**6), Fraction(1, 2**45), Fraction(22, 7)])
 def test_proposals_are_wide_enough(d: int, rate: Fraction) -> None:
-    scale = discrete._proposal_scale(d, rate)
+    scale = discrete.proposal_scale(d, rate)
     assert scale**2 * rate**2 >= d and (scale - Fraction(1, 2**29)) ** 2 * rate**2 < d * (1 + Fraction(1, 2**10))
     assert scale.numerator <= 2**52 and scale.denominator <= 2**30
 
@@ -384,6 +384,24 @@ def test_large_scales_neither_overflow_nor_bend() -> None:
     assert stats.ks_1samp(sizes, stats.expon.cdf, method="asymp").statistic < math.sqrt(math.log(2 / FALSE_ALARM) / 2e3)
     far = lattice_laplace(2, Fraction(1, 2**48), rng=generator(34), size=100)
     assert np.abs(far).max() > 2**48
+
+
+@pytest.mark.parametrize("d", [1, 3, 50])
+def test_brackets_of_points_beyond_64_bits(d: int) -> None:
+    """In fractions: low and high enclose x over parts, and parts are at least x."""
+    rng, rate = generator(35, d), Fraction(1, 3 * 2**70)
+    slow = 1 / discrete.proposal_scale(d, rate * 2**40) / 2**40
+    sizes = [[int(v) * 2 ** int(e) for v, e in zip(rng.integers(2**50, size=d), rng.integers(30, size=d), strict=True)]]
+    sizes += [[2**75] * d, [2**80] + [0] * (d - 1)]
+    for k in sizes:
+        parts, low, high = (values[0] for values in discrete._bracket(np.array([k], dtype=object), rate, slow))
+        start, square = slow * sum(k), rate**2 * sum(j * j for j in k)
+        assert (
+            (start + Fraction(float(low)) * int(parts)) ** 2
+            <= square
+            <= (start + Fraction(float(high)) * int(parts)) ** 2
+        )
+        assert (start + int(parts)) ** 2 >= square
 
 
 def test_wrapped_products_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

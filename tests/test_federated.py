@@ -348,6 +348,39 @@ def test_training_on_a_fine_grid_is_training() -> None:
         np.testing.assert_allclose(fine.parameters(name), real.parameters(name), atol=1e-6)
 
 
+def models_from(shift: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[np.ndarray], np.ndarray]:
+    """All models that owners receive, and those of the result, if that part of what is sent counts as noise."""
+    rng, steps = generator(19), integer_answers.grid_gradients
+    x, y = records(rng, 8)
+    received = []
+
+    def spy(parameters: np.ndarray, *data: Any) -> np.ndarray:
+        received.append(np.array(parameters))
+        return np.zeros((4, *parameters.shape))
+
+    moved = generator(20).integers(-9, 9, (CLASSES, WIDTH)) * shift
+    drawn = iter(generator(21).integers(-999, 999, (20, 4, CLASSES, WIDTH)))
+    monkeypatch.setattr(federated_study, "local_gradients", spy)
+    monkeypatch.setattr(federated_study, "grid_gradients", lambda g, *rest: steps(g, *rest) + moved)
+    monkeypatch.setattr(federated_study, "gradient_noise", lambda *given, rng: next(drawn) - moved)
+    run = fedsgd(
+        x, y, [[np.array([2 * i, 2 * i + 1]) for i in range(4)]], np.ones((1, 4)), np.tile(np.arange(4), (20, 1, 1)),
+        {"third": lambda e, d: np.array([0.1, 0.2, 0.3, 0.4]) * np.ones(e.shape)}, np.full((CLASSES, WIDTH), 0.1),
+        rng=rng, learning_rate=0.01, every=1, spacing=SPACING,
+    )  # fmt: skip
+    return received, run.parameters("third")
+
+
+def test_models_depend_on_what_was_sent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit by bit: which part of it was a gradient and which noise leaves no trace in rounding."""
+    (models, result), (others, other) = models_from(0, monkeypatch), models_from(1, monkeypatch)
+    assert len(models) == 20 and len({m.tobytes() for m in models}) == 20
+    assert all(m.tobytes() == o.tobytes() for m, o in zip(models, others, strict=True))
+    assert result.tobytes() == other.tobytes()
+    monkeypatch.setattr(Training, "parameters", lambda self, name: self.start + self.signal[name] + self.noise[name])
+    assert models_from(0, monkeypatch)[1].tobytes() != models_from(1, monkeypatch)[1].tobytes()
+
+
 @pytest.mark.parametrize("broken", [False, True])
 def test_exact_privacy_loss_in_integers(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All data sets of two records of the corners, in fractions: never above eps, and equal to it when clipped."""

@@ -202,6 +202,7 @@ LEARNING = (
     "federated_study",
     "estimators",
     "lattice",
+    "integer_answers",
 )
 
 
@@ -210,6 +211,29 @@ def test_private_functions_say_their_limits(name: str) -> None:
     source = (ROOT / "hdpm_lib" / f"{name}.py").read_text(encoding="utf8")
     assert limits_complaints(source) == []
     assert LIMITS in source  # those that only calibrate the noise say it at the top of their module
+
+
+PRIVATE = {
+    "ridge": {"pdp_op"},
+    "jorgensen": {"sampled_ridge"},
+    "queries": {"linear_query", "nonlinear_query"},
+    "logistic": {"objective_perturbation"},
+    "federated_study": {"fedsgd"},
+    "estimators": {"PersonalizedRidge", "PrivateLogisticRegression"},
+    "lattice": {"lattice_ridge"},
+    "integer_answers": {"integer_sum", "integer_gradients"},
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_private_learners_say_their_limits(name: str) -> None:
+    tree = ast.parse((ROOT / "hdpm_lib" / f"{name}.py").read_text(encoding="utf8"))
+    docs = {
+        node.name: ast.get_docstring(node) or ""
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+    assert [learner for learner in sorted(PRIVATE[name]) if LIMITS not in docs[learner]] == []
 
 
 def test_function_without_limits_is_found() -> None:

@@ -233,12 +233,33 @@ def sent(**change: Any) -> Any:
         (lambda: sent(epsilon=[1.0, 1.0]), "epsilon has 2 entries for 1 records"),
         (lambda: sent(gradients=np.full((1, 1, 1), math.nan)), "gradients must be finite, got nan"),
         (lambda: sent(gradients=np.ones(3)), "gradients must have 3 dimension(s), got shape (3,)"),
-        (lambda: grid_gradients([[math.inf]], 1.0, 0.5), "gradients must be finite, got inf"),
+        (
+            lambda: gradient_noise([-1.0], (2,), 1.0, 0.5, rng=generator()),
+            "epsilon must be finite and not negative, got -1.0",
+        ),
+        (
+            lambda: gradient_noise([math.nan], (2,), 1.0, 0.5, rng=generator()),
+            "epsilon must be finite and not negative",
+        ),
+        (lambda: integer_sum([1.0], 1.0, weights=[1e300]), "weights must be a vector of integers"),
+        (lambda: IntegerSum([1], 1.5, 1), "levels must be a positive integer, got 1.5"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_gradients_that_are_not_finite_count_as_zero() -> None:
+    """An error would tell that much of the data."""
+    gradients = np.array([[[math.inf, 1.0]], [[math.nan, 0.0]], [[1e308, 1e308]], [[0.5, -0.25]]])
+    with np.errstate(over="ignore"):
+        assert grid_gradients(gradients, 1.0, 0.25).tolist() == [[[0, 0]], [[0, 0]], [[0, 0]], [[2, -1]]]
+
+
+@pytest.mark.parametrize("levels", [np.uint8(200), np.int32(200), 200.0])
+def test_types_of_numbers_do_not_change_the_losses(levels: Any) -> None:
+    assert IntegerSum(np.array([3], dtype=np.int8), levels, 100).privacy_loss == (Fraction(6),)
 
 
 def test_scales_that_would_cut_most_answers_are_refused() -> None:

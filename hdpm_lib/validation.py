@@ -1,10 +1,17 @@
-"""Checks at the public boundary: bad input gets an error that names the argument and the value."""
+"""Checks at the public boundary: bad input gets an error that names the argument, what it must be, and the value.
+
+What is of the wrong kind (None, a string, a boolean or a complex number, a list where one number is asked, a masked
+array, whose mask would be lost) is a TypeError; a number out of range, NaN and infinity among them, a ValueError.
+No check changes a number. Errors about arrays say one value at most, and none of a wrong kind: they may be private.
+"""
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from fractions import Fraction
-from numbers import Rational
+from numbers import Integral, Rational, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,23 +23,215 @@ class ClipWarning(UserWarning):
     """Records outside the public bounds were moved onto them."""
 
 
-def check_finite(value: ArrayLike, name: str, ndim: int) -> Array:
-    """A non-empty, finite float array with that many dimensions, or an error that names `name` and the value."""
-    array = np.asarray(value, dtype=float)
-    if array.ndim != ndim:
+def _range(low: float, high: float, ends: str) -> str:
+    """What a number between `low` and `high` must be, in words; `ends` says which of them count."""
+    if np.isfinite(low) and np.isfinite(high):
+        return f"lie in {ends[0]}{low:.6g}, {high:.6g}{ends[1]}"
+    if np.isfinite(high):
+        return f"be finite and {'at most' if ends[1] == ']' else 'below'} {high:.6g}"
+    if low == 0:
+        return "be finite and not negative" if ends[0] == "[" else "be positive and finite"
+    return f"be finite and {'at least' if ends[0] == '[' else 'above'} {low:.6g}" if np.isfinite(low) else "be finite"
+
+
+def _inside(value: Array, low: float, high: float, ends: str) -> NDArray[np.bool_]:
+    """Which values are finite and between `low` and `high`."""
+    above = value >= low if ends[0] == "[" else value > low
+    return np.isfinite(value) & above & (value <= high if ends[1] == "]" else value < high)
+
+
+def _scalar(value: Any, name: str, must: str) -> Any:
+    """The number that `value` is, or an error that says what it must be."""
+    found = value
+    if hasattr(value, "dtype"):  # NumPy's and JAX's, also in an array without dimensions
+        one = value.shape == () and value.dtype.kind in "iuf" and not np.ma.isMaskedArray(value)
+        found = value.item() if one else None
+    if isinstance(found, bool) or not isinstance(found, Real):
+        raise TypeError(f"{name} must be a number and {must}, got {reprlib.repr(value)}")
+    return found
+
+
+def check_number(
+    value: object, name: str, low: float = -np.inf, high: float = np.inf, *, ends: str = "[]", why: str = ""
+) -> float:
+    """One finite real number, as a float.
+
+    Parameters
+    ----------
+    value : number
+        An integer or float of Python or NumPy, a fraction, or such a number in an array without dimensions.
+    name : str
+        The argument's name.
+    low, high : float, optional
+        The range.
+    ends : {"[]", "(]", "[)", "()"}
+        Which ends belong to the range, in the notation of intervals.
+    why : str, optional
+        The reason for the range, in a few words.
+
+    Raises
+    ------
+    TypeError
+        If it is no real number.
+    ValueError
+        If it is not finite, or out of range.
+
+    Examples
+    --------
+    >>> check_number(3, "reach", 1), check_number(0.5, "power", 0, 1, ends="()")
+    (3.0, 0.5)
+    >>> check_number(1, "power", 0, 1, ends="()")
+    Traceback (most recent call last):
+    ...
+    ValueError: power must lie in (0, 1), got 1
+    >>> check_number([0.5], "power", 0, 1, ends="()")
+    Traceback (most recent call last):
+    ...
+    TypeError: power must be a number and lie in (0, 1), got [0.5]
+    """
+    must = _range(low, high, ends) + (f" ({why})" if why else "")
+    number = _scalar(value, name, must)
+    try:
+        found = float(number)
+    except OverflowError:
+        found = np.inf
+    if not _inside(np.asarray(found), low, high, ends):
+        raise ValueError(f"{name} must {must}, got {reprlib.repr(value) if found == np.inf else value}")
+    return found
+
+
+def check_positive(value: object, name: str) -> float:
+    """A positive, finite float."""
+    return check_number(value, name, 0, ends="()")
+
+
+def check_penalty(penalty: object) -> float:
+    """The ridge penalty as a positive float."""
+    return check_positive(penalty, "penalty")
+
+
+def check_cap(cap: object, m: int) -> float:
+    """The largest admissible one of `m` weights that sum to 1: `cap`, or 1 for None."""
+    if cap is None:
+        return 1.0
+    top = check_number(cap, "cap")
+    if not (1 - 1e-12) / m <= top <= 1:
+        raise ValueError(f"cap must lie in [1/m, 1] = [{1 / m:.6g}, 1], got {cap}")
+    return max(top, 1 / m)
+
+
+def check_count(value: object, name: str, least: int = 1, most: float = np.inf) -> int:
+    """An integer between `least` and `most`; floats count if they are whole."""
+    kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
+    kind = kind if most == np.inf else f"an integer from {least} to {most}"
+    number = _scalar(value, name, f"be {kind}")
+    whole = isinstance(number, Integral) or (np.isfinite(float(number)) and float(number).is_integer())
+    if not (whole and least <= number <= most):
+        raise ValueError(f"{name} must be {kind}, got {reprlib.repr(value) if whole else value}")
+    return int(number)
+
+
+def check_rational(value: object, name: str) -> Fraction:
+    """A positive rational as a fraction; floats are refused."""
+    if isinstance(value, bool) or not isinstance(value, Rational) or value <= 0:
+        raise ValueError(f"{name} must be a positive Fraction or integer, got {reprlib.repr(value)}")
+    return Fraction(int(value.numerator), int(value.denominator))
+
+
+def check_flag(value: object, name: str) -> bool:
+    """True or False, and nothing that merely counts as one of them: "no" counts as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {reprlib.repr(value)}")
+    return bool(value)
+
+
+def check_choice(value: object, name: str, choices: tuple[str, ...]) -> None:
+    """An error if `value` is none of `choices`: a misspelt option must not pick another."""
+    if not (isinstance(value, str) and value in choices):
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {reprlib.repr(value)}")
+
+
+def check_generator(rng: object, name: str = "rng") -> np.random.Generator:
+    """A NumPy generator, from which noise and samples are drawn."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"{name} must be a Generator, such as np.random.default_rng(seed), got {reprlib.repr(rng)}")
+    return rng
+
+
+def check_finite(
+    value: ArrayLike,
+    name: str,
+    ndim: int | None = None,
+    low: float = -np.inf,
+    high: float = np.inf,
+    *,
+    ends: str = "[]",
+    why: str = "",
+) -> Array:
+    """A non-empty array of finite numbers, as floats.
+
+    Parameters
+    ----------
+    value : array
+        Integers or floats; a new array is made only if they are no floats yet.
+    name : str
+        The argument's name.
+    ndim : int, optional
+        Number of dimensions; any by default.
+    low, high, ends, why
+        Range of the numbers, as in `check_number`.
+
+    Raises
+    ------
+    TypeError
+        If it holds something else than numbers, or is a masked array.
+    ValueError
+        On another number of dimensions, no entry, or one that is not finite or out of range.
+
+    Examples
+    --------
+    >>> check_finite([1, 2], "weights", 1, 0)
+    array([1., 2.])
+    >>> check_finite([1, -2], "weights", 1, 0)
+    Traceback (most recent call last):
+    ...
+    ValueError: weights must be finite and not negative, got -2.0
+    >>> check_finite([True, False], "weights", 1, 0)
+    Traceback (most recent call last):
+    ...
+    TypeError: weights must be an array of numbers, got dtype bool
+    """
+    array = _numbers(value, name)
+    if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape})")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)].flat[0]}")
+    if (bad := ~_inside(array, low, high, ends)).any():
+        must = _range(low, high, ends) + (f" ({why})" if why else "")
+        raise ValueError(f"{name} must {must}, got {array[bad].flat[0]}")
     return array
 
 
-def check_rational(value: Rational | int, name: str) -> Fraction:
-    """A positive rational as a fraction, or an error that names `name` and the value; floats are refused."""
-    if not isinstance(value, Rational) or value <= 0:
-        raise ValueError(f"{name} must be a positive Fraction or integer, got {value!r}")
-    return Fraction(int(value.numerator), int(value.denominator))
+def check_mask(value: ArrayLike, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """An array of True and False of that shape; numbers are refused, for 7 is no choice."""
+    mask = np.asarray(value)
+    if np.ma.isMaskedArray(value) or mask.dtype != bool:
+        raise TypeError(f"{name} must be an array of True and False, got dtype {mask.dtype}")
+    if mask.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {mask.shape}")
+    return mask
+
+
+def _numbers(value: ArrayLike, name: str) -> Array:
+    """An array of floats, or an error that says what it holds instead."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise TypeError(f"{name} must be an array of numbers, got rows of unequal lengths") from None
+    if (masked := np.ma.isMaskedArray(value)) or array.dtype.kind not in "iuf":
+        found = "None" if value is None else "a masked array" if masked else f"dtype {array.dtype}"
+        raise TypeError(f"{name} must be an array of numbers, got {found}")
+    return np.asarray(array, dtype=float)
 
 
 def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
@@ -51,10 +250,12 @@ def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
 
     Raises
     ------
+    TypeError
+        If it holds something else than numbers.
     ValueError
         Naming the offending value and its index.
     """
-    eps = np.asarray(epsilon, dtype=float)
+    eps = _numbers(epsilon, "epsilon")
     if eps.ndim != 1 or eps.size == 0:
         raise ValueError(f"epsilon must be a non-empty vector, got shape {eps.shape}")
     if (bad := ~(np.isfinite(eps) & (eps > 0))).any():
@@ -63,40 +264,6 @@ def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
     if n_records is not None and eps.size != n_records:
         raise ValueError(f"epsilon has {eps.size} entries for {n_records} records")
     return eps
-
-
-def check_positive(value: float, name: str) -> float:
-    """A positive, finite float, or an error that names `name` and the value."""
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be positive and finite, got {value}")
-    return float(value)
-
-
-def check_count(value: float, name: str, least: int = 1) -> int:
-    """An integer of at least `least`, or an error that names `name` and the value."""
-    if not (np.isfinite(value) and value == int(value) and value >= least):
-        kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise ValueError(f"{name} must be {kind}, got {value}")
-    return int(value)
-
-
-def check_penalty(penalty: float) -> float:
-    """The ridge penalty as a positive float, or an error that names the value."""
-    return check_positive(penalty, "penalty")
-
-
-def check_cap(cap: float | None, m: int) -> float:
-    """The largest admissible one of `m` weights that sum to 1: `cap`, or 1 for None; an error if it is out of range."""
-    top = 1.0 if cap is None else float(cap)
-    if not (1 - 1e-12) / m <= top <= 1:
-        raise ValueError(f"cap must lie in [1/m, 1] = [{1 / m:.6g}, 1], got {cap}")
-    return max(top, 1 / m)
-
-
-def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
-    """An error that names `name` and the value if it is none of `choices`: a misspelt option must not pick another."""
-    if value not in choices:
-        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
 
 
 def check_records(

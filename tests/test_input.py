@@ -44,7 +44,7 @@ def test_number_is_one_real_number(check: str) -> None:
         found = CHECKS[check](value)
         assert found == 1 and type(found) is (int if check == "count" else float)
     for value in WRONG:
-        with pytest.raises(ValueError if check == "cap" and value is None else TypeError, match="^(it|cap) must"):
+        with pytest.raises(ValueError if check == "cap" and value is None else TypeError, match=r"^(it|cap) must"):
             CHECKS[check](value)
     for value in NOT_FINITE[: -1 if check == "count" else None]:
         with pytest.raises(ValueError, match=r"^(it|cap) must .* got") as caught:
@@ -86,9 +86,9 @@ def test_count_is_whole_and_in_range() -> None:
 def test_flag_choice_and_generator_are_of_their_kind() -> None:
     assert v.check_flag(np.True_, "project") is True and v.check_flag(False, "project") is False
     for value in ("no", 1, 0.0, None, [True], np.array([True, False])):
-        with pytest.raises(TypeError, match="^project must be True or False, got"):
+        with pytest.raises(TypeError, match=r"^project must be True or False, got"):
             v.check_flag(value, "project")
-        with pytest.raises(ValueError, match="^bound must be 'a' or 'b', got"):
+        with pytest.raises(ValueError, match=r"^bound must be 'a' or 'b', got"):
             v.check_choice(value, "bound", ("a", "b"))
     rng = np.random.default_rng(0)
     assert v.check_generator(rng) is rng
@@ -116,7 +116,7 @@ def test_flag_choice_and_generator_are_of_their_kind() -> None:
 )
 def test_array_holds_numbers(value: object) -> None:
     for check in (lambda a: v.check_finite(a, "epsilon", 1), v.check_epsilon):
-        with pytest.raises(TypeError, match="^epsilon must be an array of numbers, got"):
+        with pytest.raises(TypeError, match=r"^epsilon must be an array of numbers, got"):
             check(value)
 
 
@@ -134,7 +134,7 @@ def test_array_of_numbers_is_taken_as_it_is() -> None:
 def test_mask_holds_choices() -> None:
     assert v.check_mask([True, False], "mask", (2,)).tolist() == [True, False]
     for value in ([1, 0], [7, 0], None, np.ma.array([True, False])):
-        with pytest.raises(TypeError, match="^mask must be an array of True and False"):
+        with pytest.raises(TypeError, match=r"^mask must be an array of True and False"):
             v.check_mask(value, "mask", (2,))
     with pytest.raises(ValueError, match=r"^mask must have shape \(3,\), got \(2,\)"):
         v.check_mask([True, False], "mask", (3,))

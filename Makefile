@@ -32,7 +32,7 @@ book: $(READY)
 	$(BIN)/python -m pytest tests/site
 
 notebooks: $(READY)
-	$(BIN)/jupyter lab book
+	HDPM_MODE=$${HDPM_MODE-explore} $(BIN)/jupyter lab book
 
 lint: $(READY)
 	$(BIN)/ruff check .

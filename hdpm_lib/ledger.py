@@ -2,7 +2,8 @@
 
 The ledger is a set of text files, ``data/claims/<paper>.yaml``, one entry a claim. A chapter calls :func:`decide` with
 what its run has found; the verdict is computed from that and compared with the ledger's, so that neither can change
-without the other. A claim is
+without the other. Under ``HDPM_MODE=explore``, for trying other settings, decisions that differ are shown and stop
+nothing. A claim is
 
 - *reproduced* if it holds as printed, within the tolerance that its section gives with the reason;
 - *corrected* if it is wrong, inconsistent or damaged as printed and the statement we put in its place holds;
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import html
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -53,6 +55,8 @@ At one in a million, the few thousand checks of the whole book fail without caus
 so that no check needs a seed that was picked because it passes.
 """
 
+STANDIN, TOO_FEW = "not decided here: stand-in data", "too few draws to decide"
+MODE = "HDPM_MODE"
 CLAIMS = Path(str(resources.files("hdpm_lib.data") / "claims"))
 
 
@@ -66,19 +70,24 @@ class Decision:
 
     Examples
     --------
-    >>> Decision(get("pdp-def11"), "reproduced", "rows that differ: 1")
-    pdp-def11  reproduced  rows that differ: 1
+    >>> Decision(get("pdp-table01"), "reproduced", "15 of 15 rows")
+    pdp-table01  reproduced  15 of 15 rows
+    >>> Decision(get("pdp-table01"), "refuted", "3 of 15 rows")
+    pdp-table01  this run finds refuted (ledger: reproduced)  3 of 15 rows
     """
 
     claim: Claim
     verdict: str
     evidence: str
-    decided: bool = True
+    undecided: str = ""
+    """Why this run decides nothing, if so."""
 
     @property
     def outcome(self) -> str:
-        """The verdict, or why this run cannot give it."""
-        return self.verdict if self.decided else f"not decided here: stand-in data (ledger: {self.claim.verdict})"
+        """The verdict; or, with the ledger's beside it, why this run gives none or which other one."""
+        if not self.undecided and self.verdict == self.claim.verdict:
+            return self.verdict
+        return f"{self.undecided or f'this run finds {self.verdict}'} (ledger: {self.claim.verdict})"
 
     def __repr__(self) -> str:
         return f"{self.claim.id}  {self.outcome}  {self.evidence}"
@@ -88,7 +97,7 @@ class Decision:
         ledger = "../" * (claim.page or "").count("/") + "ledger.html"
         return (
             f'<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
-            f'<p class="hdpm-verdict-line">{badge(self.verdict if self.decided else "pending", self.outcome)} '
+            f'<p class="hdpm-verdict-line">{badge("pending" if self.undecided else self.verdict, self.outcome)} '
             f'<strong>{text(claim.where)}</strong> <a href="{ledger}#{claim.id}" '
             f'aria-label="{claim.id} in the ledger">{claim.id}</a></p>'
             f'<p class="hdpm-statement">{text(claim.statement)}</p>'
@@ -182,7 +191,14 @@ def verdict(*, printed: bool | None = None, corrected: bool | None = None, readi
     return {"printed": "reproduced", "corrected": "corrected", "reading": "partial"}[true[0]] if true else "refuted"
 
 
-def judge(claim_id: str, evidence: str, *, source: str | Sequence[str] | None = None, **found: bool | None) -> Decision:
+def judge(
+    claim_id: str,
+    evidence: str,
+    *,
+    source: str | Sequence[str] | None = None,
+    enough: bool = True,
+    **found: bool | None,
+) -> Decision:
     """Compute a verdict and compare it with the ledger's: :func:`decide`, see there, without the display.
 
     Examples
@@ -198,18 +214,31 @@ def judge(claim_id: str, evidence: str, *, source: str | Sequence[str] | None = 
         result = verdict(**found)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{claim_id}: {error}") from None
+    if not isinstance(enough, (bool, np.bool_)):
+        raise TypeError(f"{claim_id}: enough must be True or False, got {enough!r}")
     run = Decision(claim, result, evidence.strip())
     if claim.data and source is None:
         raise ValueError(f"{claim_id} rests on {', '.join(claim.data)}: pass source=, where the data came from")
     standin = "stand-in" in ([source] if isinstance(source, str) else source or ())
     if claim.data and standin and claim.verdict != "pending":
-        return replace(run, decided=False)
-    if result != claim.verdict:
+        return replace(run, undecided=STANDIN)
+    if not enough:
+        run = replace(run, undecided=TOO_FEW)
+    if run.outcome != claim.verdict and not _exploring():
+        finds = TOO_FEW if run.undecided else f"this run finds {result!r}"
         hint = f"; write it with page and note into data/claims/{claim.paper}.yaml" * (claim.verdict == "pending")
         raise LedgerMismatch(
-            f"{claim_id}: this run finds {result!r}, the ledger says {claim.verdict!r}{hint}. Evidence: {run.evidence}"
+            f"{claim_id}: {finds}, the ledger says {claim.verdict!r}{hint}. Evidence: {run.evidence}. "
+            f"To try other settings, set {MODE}=explore"
         )
     return run
+
+
+def _exploring() -> bool:
+    mode = os.environ.get(MODE, "")
+    if mode not in ("", "explore"):
+        raise ValueError(f"{MODE} must be 'explore' or not set, got {mode!r}")
+    return bool(mode)
 
 
 def decide(
@@ -220,6 +249,7 @@ def decide(
     corrected: bool | None = None,
     reading: bool | None = None,
     source: str | Sequence[str] | None = None,
+    enough: bool = True,
 ) -> None:
     """Decide a claim by what this run has found, and show the decision. Returns nothing: a cell would show it twice.
 
@@ -234,11 +264,14 @@ def decide(
     source : str or sequence of str, optional
         ``.source`` of the data sets used; needed if the ledger says that the claim rests on data. A stand-in does not
         decide such a claim: nothing is compared, and the line shown says so.
+    enough : bool, optional
+        Whether the run was large enough to decide, by the number of draws or cases the page asks for. Such a condition
+        does not belong into `printed`, `corrected` or `reading`: a run that is too small finds nothing.
 
     Raises
     ------
     LedgerMismatch
-        If the ledger has another verdict or none yet.
+        If the ledger has another verdict or none yet, or the run was too small; not under ``HDPM_MODE=explore``.
     LookupError, TypeError, ValueError
         If there is no such claim, or the arguments are not what they should be.
 
@@ -248,6 +281,7 @@ def decide(
     Traceback (most recent call last):
     TypeError: pdp-def11: printed must be True, False or None, got 1
     """
-    run = judge(claim_id, evidence, source=source, printed=printed, corrected=corrected, reading=reading)
+    found = {"printed": printed, "corrected": corrected, "reading": reading}
+    run = judge(claim_id, evidence, source=source, enough=enough, **found)
     shell = sys.modules.get("IPython")
     shell.display.display(run) if shell and shell.get_ipython() else print(run)

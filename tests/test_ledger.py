@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -217,13 +218,60 @@ def test_decide_shows_the_decision_and_returns_nothing(edited: Path, capsys: pyt
     assert capsys.readouterr().out == "pdp-table01  reproduced  15 of 15 rows\n"
 
 
+def test_a_run_that_is_too_small_refutes_nothing(edited: Path) -> None:
+    for found in (True, False):  # even if it happens to agree
+        with pytest.raises(
+            LedgerMismatch, match=r"table01: too few draws to decide, .* 'reproduced'. Evidence: 9 draws"
+        ):
+            judge("pdp-table01", "9 draws", printed=found, enough=np.bool_(False))
+    assert judge("pdp-table01", "9,000 draws", printed=True, enough=True).outcome == "reproduced"
+    assert "stand-in" in judge("pdp-table02", "9 draws", printed=True, enough=False, source="stand-in").outcome
+    for wrong in (None, 9, "yes"):
+        with pytest.raises(TypeError, match="pdp-table01: enough must be True or False"):
+            judge("pdp-table01", "9 draws", printed=True, enough=wrong)  # type: ignore[arg-type]
+
+
+def test_exploring_shows_what_differs_and_goes_on(
+    edited: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HDPM_MODE", "explore")
+    decide("pdp-table01", "3 of 15 rows", printed=False)
+    decide("pdp-table01", "9 draws", printed=False, enough=False)
+    decide("pdp-table03", "3 of 7 rows", printed=False)
+    decide("pdp-table01", "15 of 15 rows", printed=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "pdp-table01  this run finds refuted (ledger: reproduced)  3 of 15 rows",
+        "pdp-table01  too few draws to decide (ledger: reproduced)  9 draws",
+        "pdp-table03  this run finds refuted (ledger: pending)  3 of 7 rows",
+        "pdp-table01  reproduced  15 of 15 rows",
+    ]
+    assert all(claims.LINE.fullmatch(line) for line in lines)  # so that a build finds them, and refuses
+    box = judge("pdp-table01", "9 draws", printed=False, enough=False)._repr_html_()
+    assert "hdpm-pending" in box and "too few draws to decide (ledger: reproduced)" in box
+    with pytest.raises(ValueError, match="contradict"):
+        judge("pdp-table01", "3 of 15 rows", printed=True, reading=True)
+    monkeypatch.setenv("HDPM_MODE", "play")
+    with pytest.raises(ValueError, match="HDPM_MODE must be 'explore' or not set, got 'play'"):
+        judge("pdp-table01", "3 of 15 rows", printed=False)
+
+
+def test_tests_and_book_do_not_explore() -> None:
+    code = "import os, execution; print(os.environ.get('HDPM_MODE'))"
+    path = str(ROOT / "book" / "_ext")
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"]
+    environment = os.environ | {"HDPM_MODE": "explore"}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == "None\n"
+
+
 def test_standin_data_decides_nothing(edited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = "pdp-table02  not decided here: stand-in data (ledger: reproduced)  3 of 12 rows"
     for source in ("stand-in", ["local", "stand-in"]):
         decision = judge("pdp-table02", "3 of 12 rows", printed=False, source=source)
-        assert repr(decision) == line and not decision.decided
+        assert repr(decision) == line and decision.undecided
         assert "stand-in data (ledger: reproduced)" in decision._repr_html_()
-    assert judge("pdp-table02", "12 of 12 rows", printed=True, source="local").decided
+    assert not judge("pdp-table02", "12 of 12 rows", printed=True, source="local").undecided
     with pytest.raises(LedgerMismatch):
         judge("pdp-table02", "3 of 12 rows", printed=False, source="local")
     with pytest.raises(LedgerMismatch):  # this claim does not rest on data
@@ -458,16 +506,18 @@ def test_the_script_is_loaded_where_it_is_needed(site: Path) -> None:
 
 
 def test_the_book_fails_when_pages_and_ledger_disagree(tmp_path: Path) -> None:
-    calls = [call for name, call in CALLS.items() if name not in ("pdp-def11", "pdp-thm21")]
+    calls = [call for name, call in CALLS.items() if name not in ("pdp-def11", "pdp-thm21", "khalili-thm1")]
     old = "from dataclasses import replace\nfrom hdpm_lib.ledger import Decision, get"
-    old += '\nDecision(get("pdp-thm21"), "refuted", "an old run")'
+    old += '\ndisplay(Decision(replace(get("pdp-thm21"), verdict="refuted"), "refuted", "an old run"))'
+    old += '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too few draws to decide"))'
     result = build(tmp_path, {PAGE: [*calls, old], "ridge/idea": [CALLS["pdp-table01"]]})
     output = result.stdout + result.stderr
     assert result.returncode != 0
     assert f"pdp-table01 is decided 2 times, on ridge/idea, {PAGE}" in output
     assert f"pdp-table01 is decided on ridge/idea, but the ledger gives it to {PAGE}" in output
-    assert f"pdp-def11 is not testable in the ledger, but {PAGE} does not decide it" in output
+    assert f"khalili-thm1 is partial in the ledger, but {PAGE} does not decide it" in output
     assert "pdp-thm21 is shown as 'refuted', but the ledger says 'partial': an old execution?" in output
+    assert "pdp-def11 is shown as 'too few draws to decide (ledger: not testable)', but the ledger says" in output
 
 
 def test_decisions_follow_their_page_through_rebuilds_and_parallel_reading() -> None:

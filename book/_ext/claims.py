@@ -2,8 +2,8 @@
 
 A chapter shows decisions with ``hdpm_lib.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
 that these decisions printed; the directives ``{ledger}`` and ``{errata}`` put them beside the ledger's entries. A claim
-that is decided twice, on another page than the ledger says, nowhere, or with another verdict than the ledger's is a
-warning, which ends a build under ``-W``.
+that is decided twice, on another page than the ledger says, nowhere, by too few draws, or with another verdict than the
+ledger's is a warning, which ends a build under ``-W``.
 
 ``decided_claims`` and ``problems`` do the same bookkeeping on the text of the pages, without running them.
 """
@@ -26,8 +26,7 @@ from sphinx.util import logging
 from hdpm_lib import ledger
 
 LOGGER = logging.getLogger(__name__)
-UNDECIDED = "not decided here: stand-in data"
-LINE = re.compile(rf"(\S+)  ({'|'.join(ledger.VERDICTS)}|{UNDECIDED} \(ledger: [a-z ]+\))  (.+)")
+LINE = re.compile(rf"(\S+)  ({'|'.join(ledger.VERDICTS)}|\S[^()]+ \(ledger: [a-z ]+\))  (.+)")
 DAMAGE = "reads wrong in our text"
 
 
@@ -207,10 +206,11 @@ def check(app: Any, env: Any) -> None:
         LOGGER.warning("ledger: %s", message, location=docnames.get(page))
     claims = {claim.id: claim for claim in ledger.load()}
     for line in (line for lines in shown.values() for line in lines if line.claim_id in claims):
-        if claims[line.claim_id].verdict not in (line.outcome, line.outcome[len(UNDECIDED) + len(" (ledger: ") : -1]):
+        verdict = claims[line.claim_id].verdict
+        if line.outcome not in (verdict, f"{ledger.STANDIN} (ledger: {verdict})"):
             LOGGER.warning(
                 "ledger: %s is shown as %r, but the ledger says %r: an old execution?",
-                *(line.claim_id, line.outcome, claims[line.claim_id].verdict),
+                *(line.claim_id, line.outcome, verdict),
                 location=line.docname,
             )
 
@@ -281,7 +281,7 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
 
 def standin(shown: Mapping[str, Shown]) -> str:
     """A notice when this build could not decide some claims."""
-    count = sum(s.outcome.startswith(UNDECIDED) for s in shown.values())
+    count = sum(s.outcome.startswith(ledger.STANDIN) for s in shown.values())
     if not count:
         return ""
     what = "1 claim was" if count == 1 else f"{count} claims were"
@@ -349,7 +349,7 @@ def rows(shown: Mapping[str, Shown], link: Any) -> str:
         run = shown.get(c.id)
         verdict = ledger.badge(c.verdict)
         evidence = f'<p class="hdpm-evidence">{escape(run.evidence)}</p>' if run else ""
-        if run and run.outcome.startswith(UNDECIDED):
+        if run and run.outcome.startswith(ledger.STANDIN):
             evidence = f'<p class="hdpm-undecided">{escape(run.outcome)}</p>{evidence}'
         note = f'<p class="hdpm-note">{escape(c.note)}</p>' if c.note else ""
         right = f'<p><span class="hdpm-label">Correction:</span> {escape(c.correction)}</p>' if c.correction else ""
@@ -372,7 +372,7 @@ def rows(shown: Mapping[str, Shown], link: Any) -> str:
 def erratum(claim: ledger.Claim, shown: Mapping[str, Shown], link: Any) -> str:
     """What is printed, what is right, and how this build shows it."""
     run = shown.get(claim.id)
-    undecided = f"{run.outcome}: " if run and run.outcome.startswith(UNDECIDED) else ""
+    undecided = f"{run.outcome}: " if run and run.outcome.startswith(ledger.STANDIN) else ""
     values = "; ".join(f"{name}: {value}" for name, value in claim.printed_values.items())
     none = "No statement near it is known to hold."
     items = [

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on the cores.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+os.environ.pop("HDPM_MODE", None)  # exploring is for one's own notebooks: tests and book hold to the ledger
 
 
 def pages(root: Path = ROOT) -> list[Path]:

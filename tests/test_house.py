@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-MAX_LINES = 320
+MAX_LINES = 420
 # Lowest floor first: a module imports only from modules to its left and above (section 3 of the design).
 FLOORS = """
     validation noise discrete losses

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist
 
 from hdpm_lib.audit_ridge import Rest, best_corners, best_inside
 from hdpm_lib.federated import clipped, noise_scale
@@ -114,14 +115,9 @@ def ridge_privacy_losses(
     is at most :math:`\sqrt{t/\mu}`, so each end lies within :math:`w_ir\sqrt{t/\mu}/(1+w_it)` of :math:`\theta_{-i}`,
     which is largest at :math:`t=\min(d/\mu,1/w_i)`.
     """
-    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
-    w, lam = check_finite(weights, "weights", 1), check_penalty(penalty)
+    rest, moment, (features, _, w) = _without_each(X, y, weights, penalty)
     check_positive(noise_rate, "noise_rate")
     n, d = features.shape
-    if not len(labels) == len(w) == n:
-        raise ValueError(f"X has {n} records, y has {len(labels)} and weights has {len(w)}")
-    moment = (features.T * w) @ features + lam * np.eye(d)
-    rest = Rest.of(features, labels, w, moment)
 
     found, kept = np.full(n, -1.0), (np.ones((2, n, d)), np.ones((2, n)))
     for start in range(restarts + 1):
@@ -135,10 +131,76 @@ def ridge_privacy_losses(
         found = np.maximum(found, best_inside(rest, *begin))
 
     residual = 1 + np.maximum(np.maximum(rest.theta, 0).sum(1), np.maximum(-rest.theta, 0).sum(1))
+    return RidgeLosses(noise_rate * found, noise_rate * _hull_bound(features, w, moment, penalty, residual, d))
+
+
+def ridge_corner_losses(
+    X: ArrayLike,
+    y: ArrayLike,
+    weights: ArrayLike,
+    penalty: float,
+    noise_rate: float,
+    corners: ArrayLike,
+    *,
+    label_bound: float = 1.0,
+) -> RidgeLosses:
+    r"""The worst pair of corners for every record: nothing is left out, nothing is drawn.
+
+    Parameters
+    ----------
+    X, y, weights, penalty, noise_rate
+        As in :func:`ridge_privacy_losses`, but for features of any sign.
+    corners : array of shape (k, d)
+        Feature vectors a record can take, such as :meth:`hdpm_lib.schema.Schema.corners`; with each of them the label
+        is :math:`\pm` `label_bound`. Time and memory for a record grow with :math:`k^2`.
+    label_bound : float, default 1
+        `a`, the public bound on the absolute value of a label.
+
+    Returns
+    -------
+    RidgeLosses
+        ``at_most`` covers the whole convex hull of the corners.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, or a value is not finite, or a number is not positive.
+
+    Notes
+    -----
+    The upper end is that of :func:`ridge_privacy_losses`, with :math:`r=a+\max_v|v^\top\theta_{-i}|` and the largest
+    squared norm of a corner in place of `d`: both are convex in `v`.
+    """
+    rest, moment, (features, _, w) = _without_each(X, y, weights, penalty)
+    check_positive(noise_rate, "noise_rate")
+    values, bound = check_finite(corners, "corners", 2), check_positive(label_bound, "label_bound")
+    v, signs = np.repeat(values, 2, axis=0)[:, None], np.tile([bound, -bound], len(values))[:, None]
+    found = np.empty(len(w))
+    for i in range(len(w)):
+        ends = rest.take(i).displacement(v, signs)[:, 0]
+        found[i] = pdist(ends).max()
+    residual, square = bound + np.abs(rest.theta @ values.T).max(1), float((values**2).sum(1).max())
+    return RidgeLosses(noise_rate * found, noise_rate * _hull_bound(features, w, moment, penalty, residual, square))
+
+
+def _without_each(
+    X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float
+) -> tuple[Rest, Array, tuple[Array, Array, Array]]:
+    """Each record taken out, the penalised moment of all, and the checked data."""
+    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    w, lam = check_finite(weights, "weights", 1), check_penalty(penalty)
+    n, d = features.shape
+    if not len(labels) == len(w) == n:
+        raise ValueError(f"X has {n} records, y has {len(labels)} and weights has {len(w)}")
+    moment = (features.T * w) @ features + lam * np.eye(d)
+    return Rest.of(features, labels, w, moment), moment, (features, labels, w)
+
+
+def _hull_bound(features: Array, w: Array, moment: Array, lam: float, residual: Array, square: float) -> Array:
+    """How far a record can move the estimate at most, for features of that squared norm and such residuals."""
     floor = np.maximum(lam, np.linalg.eigvalsh(moment)[0] - w * (features**2).sum(1))
-    form = np.minimum(d / floor, 1 / np.maximum(w, np.finfo(float).tiny))
-    at_most = 2 * w * residual * np.sqrt(form / floor) / (1 + w * form)
-    return RidgeLosses(noise_rate * found, noise_rate * at_most)
+    form = np.minimum(square / floor, 1 / np.maximum(w, np.finfo(float).tiny))
+    return np.asarray(2 * w * residual * np.sqrt(form / floor) / (1 + w * form))
 
 
 def sum_privacy_losses(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:

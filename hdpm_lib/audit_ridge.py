@@ -46,6 +46,11 @@ class Rest:
         gap = 1 - w * (own * features).sum(1)
         return cls(theta - (w * (labels - features @ theta) / gap)[:, None] * own, w, inverse, own, gap)
 
+    def take(self, i: int) -> Rest:
+        """Record `i` alone."""
+        one = slice(i, i + 1)
+        return Rest(self.theta[one], self.weights[one], self.inverse, self.own[one], self.gap[one])
+
     def solve(self, v: Array) -> Array:
         """The inverse moment without record `i`, times row `i` of `v`, of shape (..., n, d)."""
         return v @ self.inverse + (self.weights * (self.own * v).sum(-1) / self.gap)[..., None] * self.own

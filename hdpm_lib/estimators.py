@@ -34,11 +34,13 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
     bound : {"sharp", "paper"}, default "sharp"
         Sensitivity bound that sets the noise; ``"paper"`` is Theorem 2.1 as printed.
     feature_norm : float, optional
-        Public bound on the Euclidean norm of a feature vector; :math:`\sqrt d` if not given.
+        Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features lie in [0, 1].
+    label_bound : float, default 1.0
+        Public bound on the absolute value of a label. :class:`~hdpm_lib.schema.Schema` gives both bounds.
     project : bool, default True
         Pull the noisy coefficients onto the public ball that contains every noiseless estimate.
     out_of_range : {"raise", "clip"}, default "raise"
-        What to do with features outside [0, 1] or labels outside [-1, 1]: an error, or clipping with one warning.
+        What to do with records outside the bounds: an error, or clipping without a word.
         Scale by *public* bounds before fitting; bounds taken from the data are not private.
     spacing : float, optional
         A power of two such as :math:`2^{-20}`: compute in integers and add noise on a lattice of this step, for which
@@ -78,6 +80,7 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         epsilon: float = 1.0,
         bound: Bound = "sharp",
         feature_norm: float | None = None,
+        label_bound: float = 1.0,
         project: bool = True,
         out_of_range: Literal["raise", "clip"] = "raise",
         spacing: float | None = None,
@@ -87,6 +90,7 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         self.epsilon = epsilon
         self.bound = bound
         self.feature_norm = feature_norm
+        self.label_bound = label_bound
         self.project = project
         self.out_of_range = out_of_range
         self.spacing = spacing
@@ -98,9 +102,9 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Features in [0, 1].
+            Features in [0, 1], or of norm at most `feature_norm`.
         y : array of shape (n_samples,)
-            Labels in [-1, 1].
+            Labels in [-label_bound, label_bound].
         epsilon : array of shape (n_samples,), optional
             Privacy loss each record accepts; the parameter `epsilon` for everybody if not given.
 
@@ -119,7 +123,7 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         features, labels = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         eps = check_epsilon(np.full(len(labels), float(self.epsilon)) if epsilon is None else epsilon, len(labels))
         options: dict[str, Any] = {"bound": self.bound, "feature_norm": self.feature_norm}
-        options["clip"] = self.out_of_range == "clip"
+        options |= {"label_bound": self.label_bound, "clip": self.out_of_range == "clip"}
         if self.spacing is None:
             mechanism: OutputPerturbation | LatticeRidge = pdp_op(features, labels, eps, self.penalty, **options)
         else:

@@ -142,15 +142,15 @@ def sampled_ridge(
     *,
     size_in_noise: Literal["realised", "fixed"] = "realised",
     bound: Bound = "paper",
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
 ) -> SampledRidge:
     r"""Ridge estimates on sampled records with the noise rate of a `threshold`-private output perturbation.
 
     Parameters
     ----------
-    X : array of shape (n, d)
-        Features in [0, 1].
-    y : array of shape (n,)
-        Labels in [-1, 1].
+    X, y, feature_norm, label_bound
+        Records and their public bounds, as in :func:`hdpm_lib.ridge.pdp_op`.
     epsilon : array of shape (n,)
         Accepted privacy losses.
     penalty : float
@@ -185,24 +185,24 @@ def sampled_ridge(
     :math:`\frac{(1-p)q_0+p\,q_1}{(1-p)q_0+p\,q_1'}\le\frac{(1-p)e^{-t}+p}{e^{-t}}=1+p(e^t-1)=e^{\varepsilon_i}`.
     Ideal arithmetic only: :doc:`/book/privacy/limits`.
     """
-    features, labels = check_records(X, y)
+    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
     eps = check_epsilon(epsilon, len(labels))
     check_choice(size_in_noise, "size_in_noise", ("realised", "fixed"))
     check_positive(threshold, "threshold")
     lam, sets = check_penalty(penalty), np.asarray(masks, dtype=float)
     if sets.ndim != 2 or sets.shape[1] != len(labels):
         raise ValueError(f"masks must have shape (m, {len(labels)}), got {sets.shape}")
-    norm = np.sqrt(features.shape[1])
+    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
     kept = sets.sum(1)
     if size_in_noise == "realised":
         if not kept.all():
             raise ValueError(f"masks[{int(np.argmin(kept))}] keeps no record: the realised size cannot set the noise")
-        constant = sensitivity_constant(lam, norm, bound)
+        constant = sensitivity_constant(lam, norm, bound, label_bound=label_bound)
         size: Array = kept
     else:
         expected = inclusion_probabilities(eps, threshold).sum()
-        radius = estimate_norm_bound(lam, norm, bound, total_weight=len(labels) / expected)
-        constant = sensitivity_constant(lam, norm, bound, norm_bound=radius)
+        radius = estimate_norm_bound(lam, norm, bound, len(labels) / expected, label_bound)
+        constant = sensitivity_constant(lam, norm, bound, radius, label_bound)
         size = np.full_like(kept, expected)
     theta = weighted_ridge(features, labels, sets / size[:, None], lam)
     return SampledRidge(theta, threshold * size / constant, kept)

@@ -88,6 +88,7 @@ def lattice_ridge(
     spacing: float = 2.0**-20,
     bound: Bound = "paper",
     feature_norm: float | None = None,
+    label_bound: float = 1.0,
     clip: bool = False,
 ) -> LatticeRidge:
     r"""Personalised output perturbation as :func:`~hdpm_lib.ridge.pdp_op`, in integers and with noise on a lattice.
@@ -95,16 +96,16 @@ def lattice_ridge(
     Parameters
     ----------
     X : array of shape (n, d)
-        Features in [0, 1]; used in steps of :math:`2^{-20}`, cut downwards.
+        Features in [0, 1], or of any sign with `feature_norm`; used in steps of :math:`2^{-20}`, cut towards zero.
     y : array of shape (n,)
-        Labels in [-1, 1]; used in the same steps, cut towards zero.
+        Labels in [-label_bound, label_bound]; used in the same steps, cut towards zero.
     epsilon : array of shape (n,)
         Privacy loss each record accepts, positive.
     penalty : float
         Ridge penalty :math:`\lambda`, positive.
     spacing : float, default :math:`2^{-20}`
         `g`: step of the lattice, a power of two.
-    bound, feature_norm, clip
+    bound, feature_norm, label_bound, clip
         As in :func:`~hdpm_lib.ridge.pdp_op`.
 
     Returns
@@ -151,17 +152,19 @@ def lattice_ridge(
     (3, 1)
     """
     check_choice(bound, "bound", ("paper", "sharp"))
-    features, labels = check_records(X, y, feature_norm=feature_norm, clip=clip)
+    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
     losses, lam = [Fraction(e) for e in check_epsilon(epsilon, len(labels)).tolist()], Fraction(check_penalty(penalty))
     d = features.shape[1]
     square = Fraction(d) if feature_norm is None else Fraction(check_positive(feature_norm, "feature_norm")) ** 2
     step = power_of_two(spacing, "spacing")
     # The noise: what a record can move, in steps, is at most `moves` times its loss, plus a rounding
     total = sum(losses)
-    moves, rounding = constant_above(lam, square, bound) / (total * step), root_above(d, _ROOT)
+    moves = constant_above(lam, square, bound, Fraction(float(label_bound))) / (total * step)
+    rounding = root_above(d, _ROOT)
     least = min(losses)
     rate = _cut(least / (moves * least + rounding))
-    radius = estimate_norm_bound(float(lam), math.sqrt(d) if feature_norm is None else float(feature_norm), "sharp")
+    norm = math.sqrt(d) if feature_norm is None else float(feature_norm)
+    radius = estimate_norm_bound(float(lam), norm, "sharp", 1.0, label_bound)
     if Fraction(radius) + 32 * d * step / rate > MOST * step:  # multiples must be floats
         raise ValueError(f"spacing must be larger for noise of the rate {float(rate):.3g} a step, got {spacing}")
     proposal_scale(d, rate)  # its errors now, from public numbers, and not once the data are in
@@ -181,12 +184,11 @@ def lattice_ridge(
 
 def grid_records(features: Array, labels: Array, square: Fraction) -> tuple[NDArray, NDArray]:
     """Records in grid steps, as Python integers; squared norms of features are then at most `square`, exactly."""
-    xs = np.floor(features * _GRID).astype(np.int64).astype(object)
-    ys = np.trunc(labels * _GRID).astype(np.int64).astype(object)
+    xs, ys = (np.frompyfunc(lambda value: int(value * _GRID), 1, 1)(part) for part in (features, labels))
     limit = math.floor(square * _GRID**2)
     for row in xs:
         if (length := sum(k * k for k in row)) > limit:  # floats have let too long a vector pass
-            row[:] = row * math.isqrt(limit) // (math.isqrt(length) + 1)
+            row[:] = [k * math.isqrt(limit) // (math.isqrt(length) + 1) for k in abs(row)] * np.sign(row)
     return xs, ys
 
 
@@ -198,7 +200,7 @@ def integer_shares(losses: Sequence[Fraction]) -> NDArray:
     return np.array([share // common for share in shares], dtype=object)
 
 
-def constant_above(penalty: Fraction, square: Fraction, bound: Bound) -> Fraction:
+def constant_above(penalty: Fraction, square: Fraction, bound: Bound, label_bound: Fraction = Fraction(1)) -> Fraction:
     """The `c` of :func:`~hdpm_lib.ridge.sensitivity_constant` for a squared feature norm, rounded up.
 
     Examples
@@ -208,9 +210,9 @@ def constant_above(penalty: Fraction, square: Fraction, bound: Bound) -> Fractio
     """
     norm, inverse_root = root_above(square, _ROOT), root_above(1 / penalty, _ROOT)
     if bound == "paper":
-        return 2 / penalty * (norm + square * min(inverse_root, norm / penalty))
+        return 2 * label_bound / penalty * (norm + square * min(inverse_root, norm / penalty))
     estimate = inverse_root / 2 if penalty <= square else norm / (square + penalty)
-    return 2 / penalty * (norm + square * estimate / 2)
+    return 2 * label_bound / penalty * (norm + square * estimate / 2)
 
 
 def exact_solve(matrix: Sequence[Sequence[int]], vector: Sequence[int]) -> tuple[list[int], int]:

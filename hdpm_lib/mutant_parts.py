@@ -33,16 +33,18 @@ _fedsgd, _clipped, _gradients = federated_study.fedsgd, federated_study.clipped,
 def other_constant(change: Callable[[float, float, float], float]) -> Part:
     """The sensitivity constant as another function of penalty, feature norm and norm bound."""
 
-    def changed(penalty: float, norm: float, bound: Any = "paper", norm_bound: float | None = None) -> float:
-        B = _norm_bound(penalty, norm, bound) if norm_bound is None else norm_bound
-        return change(penalty, norm, B if bound == "paper" else B / 2)
+    def changed(
+        penalty: float, norm: float, bound: Any = "paper", norm_bound: float | None = None, label_bound: float = 1.0
+    ) -> float:
+        B = _norm_bound(penalty, norm, bound) if norm_bound is None else norm_bound / label_bound
+        return label_bound * change(penalty, norm, B if bound == "paper" else B / 2)
 
     return ridge, "sensitivity_constant", changed
 
 
-def half_paper_bound(penalty: float, norm: float, bound: Any = "paper", total: float = 1.0) -> float:
+def half_paper_bound(penalty: float, norm: float, bound: Any = "paper", *more: float, **named: float) -> float:
     """Half of the paper's `B`."""
-    return _norm_bound(penalty, norm, bound, total) / (2 if bound == "paper" else 1)
+    return _norm_bound(penalty, norm, bound, *more, **named) / (2 if bound == "paper" else 1)
 
 
 def ridge_rate(factor: Callable[[Array], float]) -> Part:

@@ -37,7 +37,11 @@ def personalized_weights(epsilon: ArrayLike) -> Array:
 
 
 def estimate_norm_bound(
-    penalty: float, feature_norm: float, bound: Bound = "paper", total_weight: float = 1.0
+    penalty: float,
+    feature_norm: float,
+    bound: Bound = "paper",
+    total_weight: float = 1.0,
+    label_bound: float = 1.0,
 ) -> float:
     r"""Bound on the norm of the weighted ridge estimate, whatever the data.
 
@@ -48,11 +52,13 @@ def estimate_norm_bound(
     feature_norm : float
         Public bound `R` on feature norms (:math:`\sqrt d` for features in [0, 1]).
     bound : {"paper", "sharp"}
-        ``"paper"``: :math:`\min(1/\sqrt\lambda, R/\lambda)`, Lemmas C.1 and C.2. ``"sharp"``:
-        :math:`\max_{0\le s\le R}s/(s^2+\lambda)`, which is attained and at most half of the former for
+        ``"paper"``: :math:`a\min(1/\sqrt\lambda, R/\lambda)`, Lemmas C.1 and C.2. ``"sharp"``:
+        :math:`a\max_{0\le s\le R}s/(s^2+\lambda)`, which is attained and at most half of the former for
         :math:`\lambda\le R^2`.
     total_weight : float, default 1
         Bound `W` on the sum of the weights; the formulas become those of :math:`R\sqrt W`, times :math:`\sqrt W`.
+    label_bound : float, default 1
+        Public bound `a` on the absolute value of a label.
 
     Returns
     -------
@@ -71,11 +77,15 @@ def estimate_norm_bound(
     else:
         singular = min(np.sqrt(lam), radius)
         value = singular / (singular**2 + lam)
-    return float(root * value)
+    return float(check_positive(label_bound, "label_bound") * root * value)
 
 
 def sensitivity_constant(
-    penalty: float, feature_norm: float, bound: Bound = "paper", norm_bound: float | None = None
+    penalty: float,
+    feature_norm: float,
+    bound: Bound = "paper",
+    norm_bound: float | None = None,
+    label_bound: float = 1.0,
 ) -> float:
     r"""The `c` for which replacing record `i` moves the estimate by at most :math:`c\,w_i`.
 
@@ -86,13 +96,16 @@ def sensitivity_constant(
     norm_bound : float, optional
         Known bound on the estimate's norm, in place of the one computed. With ``bound="paper"`` this is Theorem 2.3:
         the guarantee then covers only data sets whose estimate obeys it.
+    label_bound : float, default 1
+        Public bound `a` on the absolute value of a label. Both constants are `a` times those for 1.
 
     Returns
     -------
     float
-        ``"paper"``: :math:`\frac{2R}{\lambda}(1+RB)`, Theorem C.4. ``"sharp"``:
-        :math:`\frac{2R}{\lambda}(1+\tfrac12RB')`, because :math:`uu^\top-vv^\top` has norm at most :math:`R^2`,
-        not :math:`2R^2`.
+        ``"paper"``: :math:`\frac{2R}{\lambda}(a+RB)`, Theorem C.4. ``"sharp"``:
+        :math:`\frac{2R}{\lambda}(a+\tfrac12RB')`, because :math:`uu^\top-vv^\top` has norm at most :math:`R^2`,
+        not :math:`2R^2`. Signs of features do not matter: the proofs use :math:`\lVert x\rVert\le R` and
+        :math:`|y|\le a` only.
 
     Examples
     --------
@@ -102,10 +115,10 @@ def sensitivity_constant(
     check_choice(bound, "bound", ("paper", "sharp"))
     lam, feature_norm = check_penalty(penalty), check_positive(feature_norm, "feature_norm")
     if norm_bound is None:
-        norm_bound = estimate_norm_bound(lam, feature_norm, bound)
+        norm_bound = estimate_norm_bound(lam, feature_norm, bound, 1.0, label_bound)
     check_positive(norm_bound, "norm_bound")
-    factor = 1.0 if bound == "paper" else 0.5
-    return float(2 * feature_norm / lam * (1 + factor * feature_norm * norm_bound))
+    label_bound, factor = check_positive(label_bound, "label_bound"), 1.0 if bound == "paper" else 0.5
+    return float(2 * feature_norm / lam * (label_bound + factor * feature_norm * norm_bound))
 
 
 def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike) -> Array:
@@ -215,6 +228,7 @@ def pdp_op(
     *,
     bound: Bound = "paper",
     feature_norm: float | None = None,
+    label_bound: float = 1.0,
     norm_bound: float | None = None,
     clip: bool = False,
 ) -> OutputPerturbation:
@@ -223,9 +237,9 @@ def pdp_op(
     Parameters
     ----------
     X : array of shape (n, d)
-        Features in [0, 1].
+        Features in [0, 1], or of any sign with `feature_norm`.
     y : array of shape (n,)
-        Labels in [-1, 1].
+        Labels in [-label_bound, label_bound].
     epsilon : array of shape (n,)
         Privacy loss each record accepts, positive. Equal entries :math:`\min_i\varepsilon_i` give the paper's
         non-personalised baseline (:func:`nonpersonalized`).
@@ -234,11 +248,14 @@ def pdp_op(
     bound : {"paper", "sharp"}
         Which sensitivity bound sets the noise; both are proved, the sharp one adds less.
     feature_norm : float, optional
-        Public bound on the norm of a feature vector; :math:`\sqrt d` if not given.
+        Public bound `R` on the norm of a feature vector, which takes the place of the box [0, 1] and its
+        :math:`\sqrt d`. :class:`hdpm_lib.schema.Schema` computes one.
+    label_bound : float, default 1
+        Public bound `a` on the absolute value of a label. The noise is in proportion to it.
     norm_bound : float, optional
         The `B` of Assumption 2.2, for Theorem 2.3. The guarantee is then conditional on data that obey it.
     clip : bool, default False
-        Clip records to the bounds (with one warning) instead of refusing them.
+        Clip records to the bounds, without a word, instead of refusing them.
 
     Returns
     -------
@@ -267,11 +284,11 @@ def pdp_op(
     features = np.asarray(X)
     width = features.shape[1] if features.ndim == 2 else 1
     norm = np.sqrt(width) if feature_norm is None else check_positive(feature_norm, "feature_norm")
-    features, labels = check_records(X, y, feature_norm=feature_norm, clip=clip)
+    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
     eps = check_epsilon(epsilon, len(labels))
     lam = check_penalty(penalty)
-    constant = sensitivity_constant(lam, norm, bound, norm_bound)
-    radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp")
+    constant = sensitivity_constant(lam, norm, bound, norm_bound, label_bound)
+    radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
     weights = personalized_weights(eps)
     theta = weighted_ridge(features, labels, weights, lam)
     return OutputPerturbation(theta, weights, float(eps.sum() / constant), constant, float(radius))

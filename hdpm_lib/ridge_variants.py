@@ -6,7 +6,7 @@ moments or to a mean. Public facts and neighbours are those of :mod:`hdpm_lib.ri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,8 @@ class WeightedMoments:
         Weighted sum of :math:`yx`.
     penalty, radius, noise_rate : float
         Ridge penalty, norm bound of what is released, rate of the noise.
+    label_bound : float, default 1
+        Public bound on the absolute value of a label.
     """
 
     second: Array
@@ -37,31 +39,41 @@ class WeightedMoments:
     penalty: float
     radius: float
     noise_rate: float
+    label_bound: float = 1.0
 
 
 def _moments(
-    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, feature_norm: float | None
-) -> tuple[Array, Array, float, float, float]:
-    features, labels = check_records(X, y, feature_norm=feature_norm)
+    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, feature_norm: float | None, label_bound: float
+) -> tuple[WeightedMoments, float, float]:
+    """Moments whose noise rate is still the sum of the privacy losses, that sum, and the bound on feature norms."""
+    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
     eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
-    weighted = features.T * personalized_weights(eps)
-    return weighted @ features, weighted @ labels, lam, norm, float(eps.sum())
+    weighted, total = features.T * personalized_weights(eps), float(eps.sum())
+    radius = estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
+    moments = WeightedMoments(weighted @ features, weighted @ labels, lam, radius, total, float(label_bound))
+    return moments, total, norm
 
 
 def calibrate_objective_perturbation(
-    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, *, feature_norm: float | None = None
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    *,
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
 ) -> WeightedMoments:
     r"""Personalised objective perturbation of ridge regression on a ball.
 
     The release minimises :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
     :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate
-    :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4R)`.
+    :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`.
 
     Parameters
     ----------
-    X, y, epsilon, penalty, feature_norm
-        As in :func:`hdpm_lib.ridge.pdp_op`; `R` is `feature_norm` or :math:`\sqrt d`.
+    X, y, epsilon, penalty, feature_norm, label_bound
+        As in :func:`hdpm_lib.ridge.pdp_op`; `R` is `feature_norm` or :math:`\sqrt d`, `a` is `label_bound`.
 
     Returns
     -------
@@ -78,18 +90,18 @@ def calibrate_objective_perturbation(
     -----
     Proof. The map from `b` to the minimiser is one-to-one onto the open ball, and onto pairs (boundary point,
     multiplier :math:`\nu`) outside it. At a given output (and :math:`\nu`) the two values of `b` that neighbours need
-    differ by at most :math:`2w_i(R^2\rho+2R)`, which bounds the ratio of noise densities by
-    :math:`e^{2\eta_bw_i(R^2\rho+2R)}`. The Jacobian is the determinant of the Hessian (on the boundary, of its
+    differ by at most :math:`2w_i(R^2\rho+2Ra)`, which bounds the ratio of noise densities by
+    :math:`e^{2\eta_bw_i(R^2\rho+2Ra)}`. The Jacobian is the determinant of the Hessian (on the boundary, of its
     tangential part plus :math:`\nu`), a matrix of smallest eigenvalue at least :math:`2\lambda` to which one record
     adds at most a rank-one term of norm :math:`2w_iR^2`: the ratio is at most
-    :math:`1+w_iR^2/\lambda\le e^{w_iR^2/\lambda}`. Together :math:`w_i(2\eta_b(R^2\rho+2R)+R^2/\lambda)=\varepsilon_i`.
+    :math:`1+w_iR^2/\lambda\le e^{w_iR^2/\lambda}`. Together
+    :math:`w_i(2\eta_b(R^2\rho+2Ra)+R^2/\lambda)=\varepsilon_i`.
     """
-    second, cross, lam, norm, total = _moments(X, y, epsilon, penalty, feature_norm)
-    radius = estimate_norm_bound(lam, norm, "sharp")
-    left = total - norm**2 / lam
+    made, total, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
+    left = total - norm**2 / made.penalty
     if left <= 0:
-        raise ValueError(f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {norm**2 / lam:.4g}")
-    return WeightedMoments(second, cross, lam, radius, left / (2 * norm**2 * radius + 4 * norm))
+        raise ValueError(f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {norm**2 / penalty:.4g}")
+    return replace(made, noise_rate=left / (2 * norm**2 * made.radius + 4 * norm * made.label_bound))
 
 
 def release_objective_perturbation(
@@ -173,7 +185,13 @@ def objective_perturbation_log_density(
 
 
 def calibrate_sufficient_statistics(
-    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, *, feature_norm: float | None = None
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    *,
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
 ) -> WeightedMoments:
     r"""Personalised perturbation of the weighted moments.
 
@@ -181,7 +199,7 @@ def calibrate_sufficient_statistics(
 
     Parameters
     ----------
-    X, y, epsilon, penalty, feature_norm
+    X, y, epsilon, penalty, feature_norm, label_bound
         As in :func:`hdpm_lib.ridge.pdp_op`.
 
     Returns
@@ -191,19 +209,19 @@ def calibrate_sufficient_statistics(
 
     Notes
     -----
-    One record moves the two moments together by at most :math:`w_i\sqrt{k}`,
-    :math:`k=\min(2R^4+2R^2+\tfrac12,\;d^2+d+\tfrac94)`; the rate is :math:`S/\sqrt k` and what follows is
-    post-processing. For values :math:`(u,y)`, :math:`(v,y')` and :math:`c=u^\top v\ge0` the squared change is at most
-    :math:`\lVert u\rVert^4+\lVert v\rVert^4-2c^2+\lVert u\rVert^2+\lVert v\rVert^2+2c`. First part of `k`:
-    :math:`2c-2c^2\le\tfrac12`; it is attained if :math:`R^2\ge\tfrac12` and the box has room. Second part: in the
-    box :math:`u_j^2+v_j^2\le1+u_jv_j`, so the squared norms have a sum of at most :math:`d+c`, none above `d`, and the
-    sum of their squares is at most :math:`d^2+c^2`; what is left, :math:`d^2-c^2+d+3c`, is largest at
-    :math:`c=\tfrac32`.
+    Labels are counted in units of `a`. Then one record moves the two moments together by at most :math:`w_i\sqrt k`,
+    with :math:`k=d^2+d+\tfrac94` in the box and :math:`k=2R^4+2R^2+\tfrac12` with `feature_norm`; the rate is
+    :math:`S/\sqrt k` and what follows is post-processing. For values :math:`(u,y)`, :math:`(v,y')` and
+    :math:`c=|u^\top v|` the squared change is at most
+    :math:`\lVert u\rVert^4+\lVert v\rVert^4-2c^2+\lVert u\rVert^2+\lVert v\rVert^2+2c`. Given the norm:
+    :math:`2c-2c^2\le\tfrac12`, attained if :math:`R^2\ge\tfrac12`. In the box: :math:`u_j^2+v_j^2\le1+u_jv_j`, so the
+    squared norms have a sum of at most :math:`d+c`, none above `d`, and the sum of their squares is at most
+    :math:`d^2+c^2`; what is left, :math:`d^2-c^2+d+3c`, is largest at :math:`c=\tfrac32`.
     """
-    second, cross, lam, norm, total = _moments(X, y, epsilon, penalty, feature_norm)
-    d = len(cross)
-    moved = np.sqrt(min(2 * norm**4 + 2 * norm**2 + 0.5, d**2 + d + 2.25))
-    return WeightedMoments(second, cross, lam, estimate_norm_bound(lam, norm, "sharp"), float(total / moved))
+    made, total, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
+    d = len(made.cross)
+    moved = d**2 + d + 2.25 if feature_norm is None else 2 * norm**4 + 2 * norm**2 + 0.5
+    return replace(made, noise_rate=float(total / np.sqrt(moved)))
 
 
 def release_sufficient_statistics(
@@ -221,7 +239,7 @@ def release_sufficient_statistics(
     symmetric[..., rows, columns] = noise[..., d:] / np.where(rows == columns, 1.0, np.sqrt(2))
     symmetric[..., columns, rows] = symmetric[..., rows, columns]
     values, vectors = np.linalg.eigh(moments.second + symmetric)
-    rotated = np.einsum("...ji,...j->...i", vectors, moments.cross + noise[..., :d])
+    rotated = np.einsum("...ji,...j->...i", vectors, moments.cross + moments.label_bound * noise[..., :d])
     theta = np.einsum("...ij,...j->...i", vectors, rotated / (np.maximum(values, 0.0) + moments.penalty))
     return project_on_ball(theta, moments.radius)
 

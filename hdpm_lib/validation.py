@@ -267,20 +267,23 @@ def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
 
 
 def check_records(
-    X: ArrayLike, y: ArrayLike, *, feature_norm: float | None = None, clip: bool = False
+    X: ArrayLike, y: ArrayLike, *, feature_norm: float | None = None, label_bound: float = 1.0, clip: bool = False
 ) -> tuple[Array, Array]:
-    r"""Records inside the bounds that every guarantee rests on: features in [0, 1], labels in [-1, 1].
+    r"""Records inside the public bounds that every guarantee of ridge regression rests on.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        Features.
+        Features: in [0, 1], or, with `feature_norm`, of any sign.
     y : array of shape (n,)
-        Labels.
+        Labels in [-label_bound, label_bound].
     feature_norm : float, optional
-        Public bound on the Euclidean norm of a feature vector, at most :math:`\sqrt d` (which the box implies).
+        Public bound `R` on the Euclidean norm of a feature vector. It takes the place of the box [0, 1].
+    label_bound : float, default 1
+        Public bound `a` on the absolute value of a label.
     clip : bool, default False
-        Move records outside onto the bounds instead of refusing them, and say once how many.
+        Move records outside onto the bounds instead of refusing them. Nothing is said about it: how many there were
+        is private.
 
     Returns
     -------
@@ -290,34 +293,34 @@ def check_records(
     Raises
     ------
     ValueError
-        On empty or non-finite data, lengths that differ, or (without `clip`) values outside, naming the first.
-
-    Warns
-    -----
-    ClipWarning
-        With `clip`, when records were moved.
+        On empty or non-finite data, lengths that differ, or (without `clip`) values outside. It names the argument
+        and the bound, neither the value nor its place. That it is raised is itself an answer: clip where that matters.
     """
-    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    features, labels = _private(X, "X", 2), _private(y, "y", 1)
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
-    bounded, label = np.clip(features, 0, 1), np.clip(labels, -1, 1)
-    if feature_norm is not None:
-        norms = np.linalg.norm(bounded, axis=1, keepdims=True)
-        over = norms > feature_norm * (1 + 1e-12)
-        bounded = np.where(over, bounded * (feature_norm / np.maximum(norms, feature_norm)), bounded)
-    moved = (bounded != features).any(axis=1) | (label != labels)
-    if not moved.any():
-        return features, labels
-    if clip:
-        warnings.warn(f"clipped {moved.sum()} of {len(moved)} records to the public bounds", ClipWarning, stacklevel=3)
-        return bounded, label
-    i = int(np.argmax(moved))
-    if label[i] != labels[i]:
-        raise ValueError(f"labels must lie in [-1, 1], got y[{i}] = {labels[i]}; scale with public bounds or clip")
-    j = int(np.argmax((features[i] < 0) | (features[i] > 1)))
-    if not 0 <= features[i, j] <= 1:
-        raise ValueError(f"features must lie in [0, 1], got X[{i}, {j}] = {features[i, j]}; scale or clip")
-    raise ValueError(f"norm of X[{i}] is {np.linalg.norm(features[i]):.6g}, above feature_norm = {feature_norm}")
+    bound = check_positive(label_bound, "label_bound")
+    label = np.clip(labels, -bound, bound)
+    if feature_norm is None:
+        inside, what = np.clip(features, 0, 1), "X must lie in [0, 1]: scale it by public bounds, give feature_norm"
+    else:
+        norm = check_positive(feature_norm, "feature_norm")
+        norms = np.linalg.norm(features, axis=1, keepdims=True)
+        inside = np.where(norms > norm * (1 + 1e-12), features * (norm / np.maximum(norms, norm)), features)
+        what = f"rows of X must have a norm of at most feature_norm = {feature_norm}: scale them by public bounds"
+    if not clip and (inside != features).any():
+        raise ValueError(f"{what}, or clip")
+    if not clip and (label != labels).any():
+        raise ValueError(f"y must lie in [{-bound:g}, {bound:g}]: scale it by public bounds, give label_bound, or clip")
+    return inside, label
+
+
+def _private(value: ArrayLike, name: str, ndim: int) -> Array:
+    """As :func:`check_finite`, but the error does not hold the value."""
+    array = np.asarray(value, dtype=float)
+    if np.isfinite(array).all():
+        return check_finite(array, name, ndim)
+    raise ValueError(f"{name} must be finite: fill what is missing by a public rule")
 
 
 def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:

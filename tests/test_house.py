@@ -22,7 +22,7 @@ FLOORS = """
     validation noise discrete losses
     costs payments incentives populations
     queries contracts contracts_exact contracts_conic contracts_printed mechanisms
-    ridge ridge_variants jorgensen ridge_study ridge_calibration
+    ridge ridge_variants jorgensen schema ridge_study ridge_calibration
     logistic excess_risk logistic_joint joint_solvers
     procurement_path procurement procurement_payments procurement_peer procurement_online
     partition bids aggregation aggregation_jax
@@ -36,7 +36,7 @@ FLOORS = """
     plots
 """.split()
 # The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.
-LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "logistic", "excess_risk"}
+LEARNERS = {"queries", "ridge", "ridge_variants", "jorgensen", "schema", "logistic", "excess_risk"}
 LEARNERS |= {"integer_answers", "lattice", "federated", "federated_study"}
 PROCUREMENT = {"procurement_path", "procurement", "procurement_payments", "procurement_peer", "procurement_online"}
 AUCTIONS = {"bids", "auctions", "posted_prices", "full_information", "menus", "menus_training"}

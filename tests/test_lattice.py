@@ -22,7 +22,6 @@ from hdpm_lib.discrete import lattice_law
 from hdpm_lib.lattice import LatticeRidge, constant_above, exact_solve, grid_records, integer_shares, lattice_ridge
 from hdpm_lib.ledger import FALSE_ALARM
 from hdpm_lib.ridge import estimate_norm_bound, pdp_op, sensitivity_constant, weighted_ridge
-from hdpm_lib.validation import ClipWarning
 
 
 def data(n: int = 60, d: int = 3, steps: int = 2**20) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,6 +127,20 @@ def test_vector_that_floats_let_pass_is_shortened() -> None:
     lattice_ridge([[0.5, 0.0], [0.25, 0.0]], [0.0, 1.0], [1.0, 1.0], 1.0, feature_norm=norm)
 
 
+def test_signed_records_are_cut_towards_zero() -> None:
+    X, y = generator(66).uniform(-1, 1, (200, 3)), np.linspace(-5, 5, 200)
+    limit = Fraction(float(np.linalg.norm(X, axis=1).max())) ** 2
+    xs, ys = grid_records(X, y, limit)
+    assert (np.abs(xs) <= np.abs(X) * 2**20).all() and (np.abs(X * 2**20 - xs) < 1).all()
+    assert (np.abs(ys) <= np.abs(y) * 2**20).all()
+    turned, _ = grid_records(-X, y, limit)
+    assert (turned == -xs).all()
+    xs, _ = grid_records(np.array([[-0.6, 0.8]]), np.zeros(1), Fraction(1, 4))
+    assert xs[0, 0] < 0 < xs[0, 1] and 0.249 * 2**40 < sum(k * k for k in xs[0]) <= 2**38
+    large = lattice_ridge([[1e12]], [3e9], [1.0], 1.0, spacing=2.0**10, feature_norm=1e12, label_bound=3e9)
+    assert large.point.tolist() == [round(3e9 / 1e12 / 2**10)]
+
+
 # --- the constants: never in favour of the noise ----------------------------------------------------------------------
 
 
@@ -195,22 +208,31 @@ def test_budget_is_kept_exactly(spacing: float, monkeypatch: pytest.MonkeyPatch)
 
 
 def largest_share(
-    d: int, penalty: float, spacing: float, epsilon: list[float], bound: Any, patch: pytest.MonkeyPatch
+    d: int,
+    penalty: float,
+    spacing: float,
+    epsilon: list[float],
+    bound: Any,
+    patch: pytest.MonkeyPatch,
+    signed: bool = False,
 ) -> Fraction:
     """Largest squared share of what a record accepts that it can lose: all values of it on a grid of halves.
 
-    The others go through a few corners. In fractions of integers, all of them the mechanism's own.
+    The others go through a few corners. In fractions of integers, all of them the mechanism's own. If `signed`, the
+    features go from -1 to 1, and the labels to a half.
     """
     patch.setattr(lattice, "_GRID", 2)
-    values = [(x, y / 2) for x in itertools.product((0.0, 0.5, 1.0), repeat=d) for y in range(-2, 3)]
-    corners = [((0.0,) * d, 0.0), ((1.0,) * d, 1.0), ((1.0,) * d, -1.0)]
+    side, a = ((-1.0, -0.5, 0.0, 0.5, 1.0), 0.5) if signed else ((0.0, 0.5, 1.0), 1.0)
+    options = {"feature_norm": d**0.5, "label_bound": a} if signed else {}
+    values = [(x, y / 2) for x in itertools.product(side, repeat=d) for y in range(-2, 3) if abs(y / 2) <= a]
+    corners = [((0.0,) * d, 0.0), ((1.0,) * d, a), ((side[0],) * d, -a), ((1.0,) * d, -a)]
     worst, n = Fraction(0), len(epsilon)
     for i, others in itertools.product(range(n), itertools.product(corners, repeat=n - 1)):
         points = set()
         for value in values:
             records = [*others[:i], value, *others[i:]]
             X, y = [x for x, _ in records], [label for _, label in records]
-            mechanism = lattice_ridge(X, y, epsilon, penalty, spacing=spacing, bound=bound)
+            mechanism = lattice_ridge(X, y, epsilon, penalty, spacing=spacing, bound=bound, **options)
             points.add(tuple(mechanism.point.tolist()))
         square = max(sum((a - b) ** 2 for a, b in zip(k, j, strict=True)) for k in points for j in points)
         loss = mechanism.rate**2 * square
@@ -237,6 +259,16 @@ def test_no_neighbour_loses_more(
 ) -> None:
     share = largest_share(d, penalty, spacing, epsilon, bound, monkeypatch)
     assert least**2 <= share <= 1, float(share) ** 0.5
+
+
+@pytest.mark.parametrize("setting", [(1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), (2, 0.5, 2.0**-6, [1.0, 0.3], "paper")])
+def test_no_neighbour_loses_more_with_signs_and_a_label_bound(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    least = 0.998 if setting[0] == 1 else 0.1
+    assert least**2 <= largest_share(*setting, monkeypatch, signed=True) <= 1
+    constant = lattice.constant_above
+    monkeypatch.setattr(lattice, "constant_above", lambda p, s, b, a: constant(p, s, b, a * a))
+    if setting[0] == 1:
+        assert largest_share(*setting, monkeypatch, signed=True) > 1
 
 
 @pytest.mark.parametrize(
@@ -298,8 +330,7 @@ def test_shapes_and_projection() -> None:
 
 def test_records_outside_are_clipped_or_refused() -> None:
     X, y, epsilon = data()
-    with pytest.warns(ClipWarning, match="of 60 records to the public bounds"):
-        clipped = lattice_ridge(2 * X, 3 * y, epsilon, 1.0, clip=True)
+    clipped = lattice_ridge(2 * X, 3 * y, epsilon, 1.0, clip=True)
     inside = lattice_ridge(np.minimum(2 * X, 1), np.clip(3 * y, -1, 1), epsilon, 1.0)
     assert (clipped.point == inside.point).all()
 
@@ -312,8 +343,8 @@ def fit(**change: Any) -> LatticeRidge:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: fit(X=[[2.0], [1.0]]), "features must lie in [0, 1], got X[0, 0] = 2.0"),
-        (lambda: fit(y=[0.0, math.nan]), "y must be finite, got nan"),
+        (lambda: fit(X=[[2.0], [1.0]]), "X must lie in [0, 1]"),
+        (lambda: fit(y=[0.0, math.nan]), "y must be finite"),
         (lambda: fit(epsilon=[1.0, -1.0]), "epsilon must be positive and finite, got epsilon[1] = -1.0"),
         (lambda: fit(epsilon=[1.0]), "epsilon has 1 entries for 2 records"),
         (lambda: fit(penalty=0.0), "penalty must be positive and finite, got 0.0"),
@@ -324,7 +355,7 @@ def fit(**change: Any) -> LatticeRidge:
         (lambda: fit(epsilon=[5e-324, 5e-324]), "spacing must be larger for noise of the rate"),
         (lambda: lattice_ridge(np.ones((2, 51)), [0.0, 0.0], [1.0, 1.0], 1.0), "dimension must be at most 50"),
         (lambda: fit(bound="tight"), "bound must be 'paper' or 'sharp', got 'tight'"),
-        (lambda: fit(feature_norm=0.5), "norm of X[0] is 1, above feature_norm = 0.5"),
+        (lambda: fit(feature_norm=0.5), "rows of X must have a norm of at most feature_norm = 0.5"),
         (lambda: fit(feature_norm=-1.0), "feature_norm"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 import warnings
@@ -25,7 +26,7 @@ from hdpm_lib.ridge import (
     sensitivity_constant,
     weighted_ridge,
 )
-from hdpm_lib.validation import ClipWarning, check_records
+from hdpm_lib.validation import check_records
 
 BOUNDS = ("paper", "sharp")
 Fit = Callable[..., np.ndarray]
@@ -334,10 +335,10 @@ def test_everybody_spends_what_she_accepts() -> None:
     [
         ("personalized_weights", lambda eps: np.asarray(eps)),
         ("personalized_weights", lambda eps: np.full(len(eps), 1 / len(eps))),
-        ("sensitivity_constant", lambda p, r, b="paper", n=None: sensitivity_constant(p, r, b, n) / 2),
-        ("sensitivity_constant", lambda p, r, b="paper", n=None: sensitivity_constant(p, 1.0, b, n)),
-        ("sensitivity_constant", lambda p, r, b="paper", n=None: 2 * r / p),
-        ("estimate_norm_bound", lambda p, r, b="paper": 0.5 * estimate_norm_bound(p, r, b)),
+        ("sensitivity_constant", lambda *given: sensitivity_constant(*given) / 2),
+        ("sensitivity_constant", lambda p, r, *more: sensitivity_constant(p, 1.0, *more)),
+        ("sensitivity_constant", lambda p, r, *_: 2 * r / p),
+        ("estimate_norm_bound", lambda *given, **more: 0.5 * estimate_norm_bound(*given, **more)),
     ],
 )
 def test_wrong_budget_is_caught(name: str, mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,16 +398,19 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries for 3 records"),
     ({"epsilon": 0.1}, "epsilon must be a non-empty vector, got shape ()"),
     ({"epsilon": []}, "epsilon must be a non-empty vector, got shape (0,)"),
-    ({"X": [[0.2, 0.9], [1.1, 0.1], [1.0, 0.0]]}, "features must lie in [0, 1], got X[1, 0] = 1.1"),
-    ({"X": [[0.2, 0.9], [0.4, 0.1], [1.0, -0.5]]}, "features must lie in [0, 1], got X[2, 1] = -0.5"),
-    ({"X": [[0.2, NAN], [0.4, 0.1], [1.0, 0.0]]}, "X must be finite, got nan"),
-    ({"X": [[0.2, INF], [0.4, 0.1], [1.0, 0.0]]}, "X must be finite, got inf"),
+    (
+        {"X": [[0.2, 0.9], [1.1, 0.1], [1.0, 0.0]]},
+        "X must lie in [0, 1]: scale it by public bounds, give feature_norm, or clip",
+    ),
+    ({"X": [[0.2, 0.9], [0.4, 0.1], [1.0, -0.5]]}, "X must lie in [0, 1]"),
+    ({"X": [[0.2, NAN], [0.4, 0.1], [1.0, 0.0]]}, "X must be finite"),
+    ({"X": [[0.2, INF], [0.4, 0.1], [1.0, 0.0]]}, "X must be finite"),
     ({"X": [0.2, 0.9, 0.4]}, "X must have 2 dimension(s), got shape (3,)"),
     ({"X": np.empty((0, 2)), "y": [], "epsilon": []}, "X is empty (shape (0, 2))"),
     ({"X": np.empty((3, 0))}, "X is empty (shape (3, 0))"),
-    ({"y": [-1.0, 0.3, 1.5]}, "labels must lie in [-1, 1], got y[2] = 1.5"),
-    ({"y": [-1.01, 0.3, 1.0]}, "labels must lie in [-1, 1], got y[0] = -1.01"),
-    ({"y": [-1.0, NAN, 1.0]}, "y must be finite, got nan"),
+    ({"y": [-1.0, 0.3, 1.5]}, "y must lie in [-1, 1]: scale it by public bounds, give label_bound, or clip"),
+    ({"y": [-1.01, 0.3, 1.0]}, "y must lie in [-1, 1]"),
+    ({"y": [-1.0, NAN, 1.0]}, "y must be finite"),
     ({"y": [[-1.0], [0.3], [1.0]]}, "y must have 1 dimension(s), got shape (3, 1)"),
     ({"y": [-1.0, 0.3]}, "X has 3 records and y has 2"),
     ({"y": []}, "y is empty (shape (0,))"),
@@ -414,10 +418,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"penalty": -2.0}, "penalty must be positive and finite, got -2.0"),
     ({"penalty": NAN}, "penalty must be positive and finite, got nan"),
     ({"penalty": INF}, "penalty must be positive and finite, got inf"),
-    ({"feature_norm": 0.95}, "norm of X[2] is 1, above feature_norm = 0.95"),
+    ({"feature_norm": 0.95}, "rows of X must have a norm of at most feature_norm = 0.95"),
     ({"feature_norm": 0.0}, "feature_norm must be positive and finite, got 0.0"),
     ({"feature_norm": -1.0}, "feature_norm must be positive and finite, got -1.0"),
     ({"feature_norm": NAN}, "feature_norm must be positive and finite, got nan"),
+    ({"y": [-1.0, 0.3, 0.5], "label_bound": 0.5}, "y must lie in [-0.5, 0.5]"),
+    ({"label_bound": 0.0}, "label_bound must be positive and finite, got 0.0"),
+    ({"label_bound": INF}, "label_bound must be positive and finite, got inf"),
     ({"norm_bound": -0.1}, "norm_bound must be positive and finite, got -0.1"),
     ({"norm_bound": NAN}, "norm_bound must be positive and finite, got nan"),
     ({"bound": "Paper"}, "bound must be 'paper' or 'sharp', got 'Paper'"),
@@ -445,30 +452,110 @@ def test_bounds_of_functions_below() -> None:
         nonpersonalized([1.0, 0.0])
 
 
-def clipped() -> tuple[list[str], np.ndarray]:
-    """Messages and estimate from a learner that clips three of four records."""
+def clipped(**options: Any) -> np.ndarray:
+    """Estimate from a learner that clips three of four records; a warning would be an error."""
     X = np.array([[0.2, 0.9], [1.4, 0.1], [0.6, -0.2], [0.9, 0.9]])
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        theta = pdp_op(X, [0.0, 0.3, -3.0, 1.0], np.ones(4), 1.0, feature_norm=1.2, clip=True).theta
-    assert all(issubclass(warning.category, ClipWarning) for warning in seen)
-    return [str(warning.message) for warning in seen], theta
+    return pdp_op(X, [0.0, 0.3, -3.0, 1.0], np.ones(4), 1.0, clip=True, **options).theta
 
 
-def test_clipping_moves_records_onto_the_bounds_and_says_so_once() -> None:
-    messages, theta = clipped()
-    assert messages == ["clipped 3 of 4 records to the public bounds"]
-    inside = np.array([[0.2, 0.9], [1.0, 0.1], [0.6, 0.0], [1.2 / math.sqrt(2)] * 2])
-    np.testing.assert_allclose(theta, weighted_ridge(inside, [0.0, 0.3, -1.0, 1.0], np.full(4, 0.25), 1.0))
-    X, y = check_records(inside, [0.0, 0.3, -1.0, 1.0], feature_norm=1.2)
-    assert (inside == X).all() and y[2] == -1  # at the bounds: neither error nor warning
+def test_clipping_moves_records_onto_the_bounds_without_a_word() -> None:
+    inside = np.array([[0.2, 0.9], [1.0, 0.1], [0.6, 0.0], [0.9, 0.9]])
+    weights = np.full(4, 0.25)
+    np.testing.assert_allclose(clipped(), weighted_ridge(inside, [0.0, 0.3, -1.0, 1.0], weights, 1.0))
+    shorter = np.array([[0.2, 0.9], np.array([1.4, 0.1]) * 1.2 / math.hypot(1.4, 0.1), [0.6, -0.2], [1.2 / 2**0.5] * 2])
+    found = clipped(feature_norm=1.2, label_bound=0.5)
+    np.testing.assert_allclose(found, weighted_ridge(shorter, [0.0, 0.3, -0.5, 0.5], weights, 1.0))
+    X, y = check_records(inside, [0.0, 0.3, -1.0, 1.0])
+    assert (inside == X).all() and y[2] == -1  # at the bounds: no error
 
 
 def test_records_that_are_not_clipped_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = clipped()[1]
+    right = clipped()
     monkeypatch.setattr(ridge, "check_records", lambda X, y, **_: (np.asarray(X), np.asarray(y)))
-    messages, theta = clipped()
-    assert messages == [] and np.abs(theta - right).max() > 0.01
+    assert np.abs(clipped() - right).max() > 0.01
+
+
+@pytest.mark.parametrize("options", [{}, {"feature_norm": 1.0, "label_bound": 0.5}])
+@pytest.mark.parametrize("clip", [False, True])
+def test_what_is_said_of_records_is_the_same_for_all_values_and_places(options: dict[str, Any], clip: bool) -> None:
+    said = set()
+    for which, row in itertools.product(("X", "y"), range(3)):
+        for value in (1.5, 7.25, 123.0, -8.0):
+            X, y = np.full((3, 2), 0.25), np.full(3, 0.25)
+            {"X": X[:, 0], "y": y}[which][row] = value
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                try:
+                    check_records(X, y, clip=clip, **options)
+                except ValueError as error:
+                    said.add((which, str(error)))
+    assert len(said) == (0 if clip else 2)
+    assert not any(re.search("1.5|7.25|123|8|record|warn", message) for _, message in said)
+
+
+# --- bounds on labels and on feature vectors of any sign --------------------------------------------------------------
+
+
+def signed_pair(rng: np.random.Generator, R: float, a: float) -> tuple[np.ndarray, ...]:
+    """Two small data sets that differ in record 0, at the bounds R and a or inside, with privacy losses, a penalty."""
+    n, d, penalty = int(rng.integers(1, 5)), int(rng.integers(1, 5)), R**2 * 10 ** rng.uniform(-3, 3)
+    X = rng.standard_normal((n + 1, d))
+    X *= R / np.linalg.norm(X, axis=1, keepdims=True) * rng.choice([1.0, min(1.0, penalty**0.5 / R)], (n + 1, 1))
+    y = rng.choice([-a, a], n + 1)
+    if rng.random() < 0.5:
+        X[-1] = X[0] * rng.choice([-1, 1])
+    epsilon = rng.uniform(0.05, 1, n)
+    epsilon[0] *= rng.choice([1, 100])
+    return X[:-1], y[:-1], np.vstack([X[-1], X[1:-1]]), np.append(y[-1], y[1:-1]), epsilon, penalty
+
+
+def largest_loss(scale: Callable[[float], float] = lambda a: 1.0) -> dict[float, float]:
+    """Largest loss over what was promised, by label bound, with the noise rate times a function of that bound."""
+    worst = {}
+    for a in (0.1, 1.0, 7.0):
+        losses = []
+        for seed in range(600):
+            rng = generator(23, seed)
+            R = 10 ** rng.uniform(-1, 1)
+            X, y, X2, y2, epsilon, penalty = signed_pair(rng, R, a)
+            options: dict[str, Any] = {"bound": ("paper", "sharp")[seed % 2], "feature_norm": R, "label_bound": a}
+            one, two = (pdp_op(*data, epsilon, penalty, **options) for data in ((X, y), (X2, y2)))
+            assert np.linalg.norm(one.theta) <= one.radius * (1 + 1e-12)
+            losses.append(one.noise_rate * scale(a) * np.linalg.norm(one.theta - two.theta) / epsilon[0])
+        worst[a] = max(losses)
+    return worst
+
+
+def test_label_bound_and_feature_norm_are_all_that_the_guarantee_needs() -> None:
+    worst = largest_loss()
+    assert min(worst.values()) > 0.9 and max(worst.values()) <= 1 + 1e-9
+    assert np.ptp(list(worst.values())) < 1e-9  # the same pairs in other units
+
+
+@pytest.mark.parametrize("power", [0, 2], ids=["label bound forgotten", "label bound squared"])
+def test_a_constant_with_another_power_of_the_label_bound_is_caught(power: int) -> None:
+    assert max(largest_loss(lambda a: a / a**power).values()) > 5
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_constants_are_in_proportion_to_the_label_bound(bound: ridge.Bound) -> None:
+    for penalty, R, a in itertools.product((0.01, 1.0, 100.0), (0.3, 3.0), (0.25, 1.0, 40.0)):
+        norm = estimate_norm_bound(penalty, R, bound, 2.0, a)
+        assert norm == pytest.approx(a * estimate_norm_bound(penalty, R, bound, 2.0), rel=1e-14)
+        c = sensitivity_constant(penalty, R, bound, label_bound=a)
+        assert c == pytest.approx(a * sensitivity_constant(penalty, R, bound), rel=1e-14)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_the_box_is_the_ball_of_root_d_and_labels_of_one(bound: ridge.Bound) -> None:
+    X, y, epsilon = data(50, 4, generator(24))
+    old, new = pdp_op(X, y, epsilon, 0.3, bound=bound), pdp_op(X, y, epsilon, 0.3, bound=bound, feature_norm=2.0)
+    assert (old.noise_rate, old.constant, old.radius) == (new.noise_rate, new.constant, new.radius)
+    np.testing.assert_array_equal(old.theta, new.theta)
+    scaled = pdp_op(X, y / 4, epsilon, 0.3, bound=bound, label_bound=0.25)  # in other units: the same release, rescaled
+    assert scaled.noise_rate == 4 * old.noise_rate
+    releases = [m.release(rng=generator(25), size=9, project=True) for m in (old, scaled)]
+    np.testing.assert_allclose(releases[0], 4 * releases[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,213 @@
+r"""What is public about the columns of a table, and the records centred by it: inputs for private regression.
+
+A schema is declared, never fitted: ranges and levels are facts that everybody may know before seeing the data. Centred
+features are short, and the noise of :mod:`hdpm_lib.ridge` is set by the bounds on lengths alone. So the same records,
+coded anew, get less noise for the same privacy losses: :doc:`/book/ridge/limits`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from hdpm_lib.validation import check_choice
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A numeric column in the public range [low, high], coded linearly into [-1/2, 1/2]."""
+
+    name: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no range."""
+        if not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
+            raise ValueError(f"{self.name!r} needs finite low < high, got {self.low} and {self.high}")
+
+    @property
+    def names(self) -> list[str]:
+        """Name of the coded feature."""
+        return [self.name]
+
+    @property
+    def corners(self) -> Array:
+        """Codes of the two ends, shape (2, 1)."""
+        return np.array([[-0.5], [0.5]])
+
+    def encode(self, values: Any) -> tuple[Array, Any]:
+        """Codes of shape (n, 1), and which values lie in the range; the others are moved to the end, or middle."""
+        x = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        inside = (x >= self.low) & (x <= self.high)
+        middle = self.low / 2 + self.high / 2
+        moved = np.where(np.isnan(x), middle, np.clip(x, self.low, self.high))
+        return np.clip((moved - middle) / (self.high - self.low), -0.5, 0.5)[:, None], inside
+
+    def __str__(self) -> str:
+        """The range, for messages."""
+        return f"in [{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True)
+class Category:
+    r"""A column with public levels: two are coded as :math:`\mp\frac12`, `k` more as one-hot less :math:`\frac1k`."""
+
+    name: str
+    levels: tuple[Hashable, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse fewer than two levels, or one twice."""
+        if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
+            raise ValueError(f"{self.name!r} needs two or more different levels, got {list(self.levels)}")
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the coded features."""
+        return [f"{self.name}_{level}" for level in self.levels[-len(self.corners[0]) :]]
+
+    @property
+    def corners(self) -> Array:
+        """Codes of the levels, shape (k, 1 or k)."""
+        k = len(self.levels)
+        return np.array([[-0.5], [0.5]]) if k == 2 else np.eye(k) - 1 / k
+
+    def encode(self, values: Any) -> tuple[Array, Any]:
+        """Codes of shape (n, 1 or k), and which values are levels; any other is coded as zero, which tells nothing."""
+        place = pd.Index(self.levels).get_indexer(pd.Index(values))
+        return np.vstack([self.corners, np.zeros(self.corners.shape[1])])[place], place >= 0
+
+    def __str__(self) -> str:
+        """The levels, for messages."""
+        return f"one of {list(self.levels)}"
+
+
+class Schema(TransformerMixin, BaseEstimator):
+    r"""Public columns of a table: codes its rows, and says how long a coded row can be.
+
+    Parameters
+    ----------
+    columns : sequence of Number and Category
+    intercept : bool, default True
+        Add a last feature that is 1. A label has none.
+    out_of_range : {"raise", "clip"}, default "raise"
+        What to do with a value outside its range, an unknown level or a missing value: an error that names the column,
+        or moving it, without a word, to the end of the range (missing: the middle; no level: zero).
+
+    Attributes
+    ----------
+    feature_norm : float
+        Largest norm of a coded row, exactly: numbers and two levels count 1/4 each in its square, `k` levels
+        :math:`1-1/k`, the intercept 1. For a label (one number, no intercept) it is the label bound, 1/2.
+    n_features_out : int
+
+    Notes
+    -----
+    A transformer of scikit-learn whose ``fit`` learns nothing, so that it is safe before a private learner; a scaler
+    fitted on the data is not. Ranges that were read off the data are no public facts.
+
+    Examples
+    --------
+    >>> people = Schema([Number("age", 18, 64), Category("smoker", ("no", "yes"))])
+    >>> table = pd.DataFrame({"age": [18, 41], "smoker": ["yes", "no"]})
+    >>> people.transform(table).tolist(), round(people.feature_norm**2, 12)
+    ([[-0.5, 0.5, 1.0], [0.0, -0.5, 1.0]], 1.5)
+    >>> costs = Schema([Number("cost", 0, 1000)], intercept=False)
+    >>> costs.transform([[250.0]]).tolist(), costs.inverse_transform([[-0.25]]).tolist(), costs.feature_norm
+    ([[-0.25]], [[250.0]], 0.5)
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Number | Category],
+        *,
+        intercept: bool = True,
+        out_of_range: Literal["raise", "clip"] = "raise",
+    ) -> None:
+        self.columns = columns
+        self.intercept = intercept
+        self.out_of_range = out_of_range
+
+    @property
+    def feature_norm(self) -> float:
+        """Largest norm of a coded row."""
+        return float(np.sqrt(sum(float((c.corners**2).sum(1).max()) for c in self.columns) + self.intercept))
+
+    @property
+    def n_features_out(self) -> int:
+        """Number of coded features."""
+        return len(self.get_feature_names_out())
+
+    def corners(self) -> Array:
+        """All codes of rows whose numbers are at their ends, shape (k, n_features_out)."""
+        each = [*(c.corners for c in self.columns), *([np.ones((1, 1))] * self.intercept)]
+        return np.array([np.concatenate(row) for row in itertools.product(*each)])
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the coded features."""
+        names = [name for c in self.columns for name in c.names]
+        return np.array(names + ["intercept"] * self.intercept, dtype=object)
+
+    def fit(self, X: Any = None, y: Any = None) -> Schema:
+        """Do nothing: there is nothing to learn."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Always."""
+        return True
+
+    def transform(self, X: Any) -> Array:
+        """Code a table.
+
+        Parameters
+        ----------
+        X : DataFrame with these columns, or 2-d array with them in this order
+
+        Returns
+        -------
+        array of shape (n, n_features_out)
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or (unless clipping) a value is not what was declared; the value is not told.
+        """
+        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
+        names = [c.name for c in self.columns]
+        table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X, dtype=object))
+        if not isinstance(X, pd.DataFrame):
+            if table.shape[1] != len(names):
+                raise ValueError(f"X must have {len(names)} columns ({', '.join(names)}), got {table.shape[1]}")
+            table.columns = pd.Index(names)
+        if missing := [name for name in names if name not in table.columns]:
+            raise ValueError(f"X has no column {missing[0]!r}; the schema declares {', '.join(names)}")
+        parts = []
+        for column in self.columns:
+            codes, inside = column.encode(table[column.name].to_numpy())
+            if self.out_of_range == "raise" and not inside.all():
+                raise ValueError(f"X: column {column.name!r} must be {column}: declare a wider one, or clip")
+            parts.append(codes)
+        return np.column_stack([*parts, *([np.ones(len(table))] * self.intercept)])
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Values of coded numbers, such as predictions: shape (n, number of columns); nothing is cut to the range.
+
+        Raises
+        ------
+        ValueError
+            If a column is not a number, or there is an intercept.
+        """
+        numbers = [c for c in self.columns if isinstance(c, Number)]
+        if self.intercept or len(numbers) < len(self.columns):
+            raise ValueError("inverse_transform needs a schema of numbers without intercept, as that of a label")
+        low, high = np.array([[c.low, c.high] for c in numbers]).T
+        return np.asarray(np.asarray(X, dtype=float) * (high - low) + (low / 2 + high / 2))

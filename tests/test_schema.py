@@ -1,0 +1,188 @@
+"""Public schemas: bounds against every corner, what is outside, and scikit-learn's pipelines."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.pipeline import make_pipeline
+from test_noise import generator
+
+from hdpm_lib.estimators import PersonalizedRidge
+from hdpm_lib.ridge import pdp_op
+from hdpm_lib.schema import Category, Number, Schema
+
+REGIONS = ("north", "east", "south", "west")
+PEOPLE = (
+    Number("age", 18, 64),
+    Number("bmi", 10, 60),
+    Number("children", 0, 5),
+    Category("sex", ("female", "male")),
+    Category("smoker", ("no", "yes")),
+    Category("region", REGIONS),
+)
+COSTS = Schema([Number("cost", 0, 50_000)], intercept=False)
+
+
+def people(n: int = 200) -> pd.DataFrame:
+    rng = generator(81)
+    return pd.DataFrame(
+        {
+            "region": rng.choice(REGIONS, n),
+            "age": rng.integers(18, 65, n),
+            "bmi": rng.uniform(10, 60, n),
+            "smoker": rng.choice(["no", "yes"], n),
+            "sex": rng.choice(["female", "male"], n),
+            "children": rng.integers(0, 6, n),
+            "unused": "x",
+        }
+    )
+
+
+def random_schema(rng: np.random.Generator) -> Schema:
+    columns: list[Number | Category] = []
+    for j in range(rng.integers(1, 5)):
+        low = rng.normal() * 100
+        number = Number(f"c{j}", low, low + rng.exponential() + 1e-3)
+        columns.append(number if rng.random() < 0.5 else Category(f"c{j}", tuple(range(rng.integers(2, 6)))))
+    return Schema(columns, intercept=bool(rng.integers(2)))
+
+
+def norm_errors(norm: Any = lambda schema: schema.feature_norm) -> list[float]:
+    """Largest norm of a coded row among all ends and levels, typed here row by row, over the one that is stated."""
+    found = []
+    for seed in range(100):
+        schema = random_schema(generator(82, seed))
+        ends = [(c.low, c.high) if isinstance(c, Number) else c.levels for c in schema.columns]
+        rows = pd.DataFrame(list(itertools.product(*ends)), columns=[c.name for c in schema.columns], dtype=object)
+        coded = schema.transform(rows)
+        np.testing.assert_allclose(coded, schema.corners(), atol=1e-12)
+        assert coded.shape[1] == schema.n_features_out
+        found.append(np.linalg.norm(coded, axis=1).max() / norm(schema))
+    return found
+
+
+def test_norm_is_attained_by_a_corner_and_by_none_exceeded() -> None:
+    np.testing.assert_allclose(norm_errors(), 1, atol=1e-12)
+    assert max(norm_errors(lambda schema: 0.5 * schema.n_features_out**0.5)) > 1.01  # as if there were numbers only
+
+
+def test_the_medical_columns() -> None:
+    schema, table = Schema(PEOPLE), people()
+    assert schema.feature_norm**2 == pytest.approx(3, abs=1e-12) and schema.n_features_out == 10
+    assert COSTS.feature_norm == 0.5 and len(schema.corners()) == 2**5 * 4
+    coded = schema.transform(table)
+    columns = dict(zip(schema.get_feature_names_out(), coded.T, strict=True))
+    np.testing.assert_allclose(columns["age"], (table["age"] - 41) / 46)
+    np.testing.assert_array_equal(columns["smoker_yes"], np.where(table["smoker"] == "yes", 0.5, -0.5))
+    np.testing.assert_array_equal(columns["region_south"], np.where(table["region"] == "south", 0.75, -0.25))
+    assert (columns["intercept"] == 1).all() and len(columns) == 10
+    assert np.linalg.norm(coded, axis=1).max() <= schema.feature_norm * (1 + 1e-12)
+    in_order = table[[c.name for c in PEOPLE]].to_numpy()
+    np.testing.assert_array_equal(schema.transform(in_order), coded)
+
+
+def test_predictions_come_back_in_units_of_the_label() -> None:
+    cost = np.array([[0.0], [12_500.0], [50_000.0]])
+    np.testing.assert_allclose(COSTS.transform(cost), [[-0.5], [-0.25], [0.5]])
+    np.testing.assert_allclose(COSTS.inverse_transform(COSTS.transform(cost)), cost)
+    np.testing.assert_allclose(COSTS.inverse_transform([[0.7]]), [[60_000.0]])  # predictions are not cut
+    for schema in (Schema([Number("cost", 0, 1)]), Schema([Category("c", (0, 1))], intercept=False)):
+        with pytest.raises(ValueError, match="inverse_transform needs a schema of numbers without intercept"):
+            schema.inverse_transform([[0.0]])
+
+
+OUTSIDE: list[tuple[str, Any]] = [("age", 17.0), ("age", 1e300), ("age", math.inf), ("age", math.nan), ("age", "old")]
+OUTSIDE += [("sex", "other"), ("region", None), ("region", math.nan), ("children", 5.001), ("age", -math.inf)]
+
+
+def test_what_is_outside_is_refused_without_saying_which() -> None:
+    said = set()
+    for (name, value), row in itertools.product(OUTSIDE, (0, 7)):
+        table = people(20).astype(object)
+        table.loc[row, name] = value
+        with pytest.raises(ValueError, match=f"^X: column '{name}' must be ") as caught:
+            Schema(PEOPLE).transform(table)
+        said.add((name, str(caught.value)))
+    assert len(said) == 4  # one for each column
+    assert ("age", "X: column 'age' must be in [18, 64]: declare a wider one, or clip") in said
+
+
+def test_what_is_outside_is_clipped_without_a_word() -> None:
+    schema, expected = Schema(PEOPLE, out_of_range="clip"), {"old": 0.0, 17.0: -0.5, -math.inf: -0.5}
+    for name, value in OUTSIDE:
+        table = people(20).astype(object)
+        table.loc[3, name] = value
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            coded = schema.transform(table)
+        assert coded.shape == (20, 10) and np.isfinite(coded).all()
+        assert np.linalg.norm(coded, axis=1).max() <= schema.feature_norm * (1 + 1e-12)
+        columns = dict(zip(schema.get_feature_names_out(), coded[3], strict=True))
+        if name == "age":
+            assert columns["age"] == expected.get(value, 0.0 if value != value else 0.5)
+        if name == "region":
+            assert all(columns[f"region_{level}"] == 0 for level in REGIONS)
+
+
+def test_transform_looks_at_each_row_alone() -> None:
+    schema, table = Schema(PEOPLE).fit(), people(30)
+    one_by_one = np.vstack([schema.transform(table.iloc[[i]]) for i in range(30)])
+    np.testing.assert_array_equal(one_by_one, schema.transform(table))
+    same = pickle.loads(pickle.dumps(clone(schema).fit(people(3))))
+    np.testing.assert_array_equal(same.transform(table), schema.transform(table))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Number("age", 64, 18), "'age' needs finite low < high, got 64 and 18"),
+        (lambda: Number("age", 0, math.inf), "'age' needs finite low < high, got 0 and inf"),
+        (lambda: Category("c", ("a",)), "'c' needs two or more different levels, got ['a']"),
+        (lambda: Category("c", ("a", "a")), "'c' needs two or more different levels"),
+        (lambda: Schema(PEOPLE).transform(people().drop(columns="bmi")), "X has no column 'bmi'"),
+        (lambda: COSTS.transform([[1.0, 2.0]]), "X must have 1 columns (cost), got 2"),
+        (lambda: Schema(PEOPLE, out_of_range="drop").transform(people()), "out_of_range must be 'raise' or 'clip'"),
+    ],
+)
+def test_bad_schema(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_pipeline_is_one_release_of_the_mechanism_on_coded_records() -> None:
+    table, schema = people(), Schema(PEOPLE)
+    cost = 300 * table["age"].to_numpy() + 20_000 * (table["smoker"] == "yes").to_numpy()
+    epsilon = generator(83).uniform(0.5, 5, len(table))
+    bounds = {"feature_norm": schema.feature_norm, "label_bound": COSTS.feature_norm}
+    ridge = PersonalizedRidge(0.2, **bounds, random_state=1)
+    model = TransformedTargetRegressor(make_pipeline(schema, ridge), transformer=COSTS, check_inverse=False)
+    model.fit(table, cost, personalizedridge__epsilon=epsilon)
+    fitted = model.regressor_[-1]
+    labels = COSTS.transform(cost[:, None])[:, 0]
+    mechanism = pdp_op(schema.transform(table), labels, epsilon, 0.2, bound="sharp", **bounds)
+    np.testing.assert_allclose(fitted.guarantee_, epsilon)
+    assert fitted.noise_rate_ == mechanism.noise_rate
+    predicted = COSTS.inverse_transform((schema.transform(table) @ fitted.coef_)[:, None])[:, 0]
+    np.testing.assert_allclose(model.predict(table), predicted)
+    exact = clone(model).fit(table, cost, personalizedridge__epsilon=1e9 * epsilon)
+    np.testing.assert_allclose(exact.regressor_[-1].coef_, mechanism.theta, atol=1e-6)
+    assert exact.score(table, cost) > 0.5
+
+
+def test_inside_a_column_transformer() -> None:
+    table = people(10)
+    parts = [("numbers", Schema(PEOPLE[:3], intercept=False), ["age", "bmi", "children"])]
+    parts += [("rest", Schema(PEOPLE[3:]), ["sex", "smoker", "region"])]
+    coded = ColumnTransformer(parts, verbose_feature_names_out=False).fit(table)
+    np.testing.assert_array_equal(coded.transform(table), Schema(PEOPLE).transform(table))
+    assert coded.get_feature_names_out().tolist() == Schema(PEOPLE).get_feature_names_out().tolist()

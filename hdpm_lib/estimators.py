@@ -155,9 +155,14 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         Positive, :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the losses.
     epsilon : float, default 1.0
         Privacy loss of each record when ``fit`` is not given any.
+    classes : array of two labels, optional
+        The two classes, as public facts: then every data set within the bounds is fitted, also one of a single class.
+        Without them the classes are those in `y`, taken as public, and a single class is an error, which tells whoever
+        sees it that all labels are equal.
     out_of_range : {"raise", "clip"}, default "raise"
-        What to do with feature vectors of norm above 1: an error, or shortening them with one warning. Scale by
-        *public* bounds before fitting; bounds taken from the data are not private.
+        What to do with feature vectors of norm above 1: an error, or shortening them, which is not said. Scale by
+        *public* bounds before fitting; bounds taken from the data are not private. scikit-learn's ``check_estimator``
+        fits longer vectors, and so passes with ``"clip"`` only.
     random_state : int, RandomState or None, default None
         Seed of the noise. Fix it in tests only: noise that can be predicted protects nobody.
 
@@ -166,7 +171,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
     coef_ : array of shape (1, n_features)
         Noisy coefficients; all that may be published.
     classes_ : array of shape (2,)
-        The two labels, taken to be public.
+        The two labels, sorted.
     weights_ : array of shape (n_samples,)
         Proportional to `epsilon`.
     eta_ : float
@@ -188,7 +193,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.7, 0.7, (1000, 2)); y = np.where(X @ [1.0, 2.0] > 0, "yes", "no")
     >>> epsilon = rng.uniform(0.5, 2, 1000)
-    >>> model = PrivateLogisticRegression(penalty=0.01, random_state=0).fit(X, y, epsilon=epsilon)
+    >>> model = PrivateLogisticRegression(0.01, classes=("no", "yes"), random_state=0).fit(X, y, epsilon=epsilon)
     >>> model.coef_.shape, bool(np.allclose(model.guarantee_, epsilon)), model.score(X, y) > 0.9
     ((1, 2), True, True)
     """
@@ -198,11 +203,13 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         penalty: float = 0.1,
         *,
         epsilon: float = 1.0,
+        classes: ArrayLike | None = None,
         out_of_range: Literal["raise", "clip"] = "raise",
         random_state: Any = None,
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
+        self.classes = classes
         self.out_of_range = out_of_range
         self.random_state = random_state
 
@@ -214,7 +221,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         X : array of shape (n_samples, n_features)
             Features, each row of norm at most 1.
         y : array of shape (n_samples,)
-            Labels of two classes.
+            Labels of two classes, or of one of those declared.
         epsilon : array of shape (n_samples,), optional
             Privacy loss each record accepts; the parameter `epsilon` for everybody if not given.
 
@@ -226,17 +233,13 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For data outside the bounds (unless clipping), not exactly two classes, a bad `epsilon` or `out_of_range`,
-            or a `penalty` with which no amount of noise keeps the promises, naming the one that is needed.
+            For data outside the bounds (unless clipping), labels outside the declared classes or, without them, not
+            exactly two classes, a bad `epsilon`, `classes` or `out_of_range`, or a `penalty` with which no amount of
+            noise keeps the promises, naming the one that is needed.
         """
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         features, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
-        if (kind := type_of_target(labels, input_name="y")) != "binary":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-        self.classes_, code = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds 1 class only, {self.classes_[0]}: there is nothing to tell apart")
+        self.classes_, code = self._encoded(labels)
         eps = check_epsilon(np.full(len(labels), float(self.epsilon)) if epsilon is None else epsilon, len(labels))
         weights, clip = eps / eps.sum(), self.out_of_range == "clip"
         eta = eta_within(eps, weights, self.penalty)
@@ -246,6 +249,24 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         self.eta_ = eta
         self.guarantee_ = mechanism.guarantee
         return self
+
+    def _encoded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The two classes, and which of them each label is."""
+        if self.classes is not None:
+            classes = np.unique(np.asarray(self.classes))
+            if len(classes) != 2:
+                raise ValueError(f"classes must be two different labels, got {self.classes!r}")
+            code = (labels == classes[1]).astype(int)
+            if not ((labels == classes[0]) | (code == 1)).all():
+                raise ValueError(f"y must hold no label but the declared classes {classes.tolist()}")
+            return classes, code
+        check_classification_targets(labels)
+        if (kind := type_of_target(labels, input_name="y")) != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        found, code = np.unique(labels, return_inverse=True)
+        if len(found) < 2:
+            raise ValueError("y holds a single class: declare both classes, as public facts, with the argument classes")
+        return found, code
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Signed score of each row, positive for the second class, shape (n_samples,)."""

@@ -331,9 +331,9 @@ def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> t
     X : array of shape (m, n)
         Features, the constant one included if there is one.
     y : array of shape (m,)
-        Labels, each -1 or 1, both present.
+        Labels, each -1 or 1; one class alone will do.
     clip : bool, default False
-        Shorten longer vectors to norm 1 instead of refusing them, and say once how many.
+        Shorten longer vectors to norm 1 instead of refusing them. Nothing tells whether any was.
 
     Returns
     -------
@@ -343,26 +343,17 @@ def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> t
     Raises
     ------
     ValueError
-        On empty or non-finite data, lengths that differ, other labels, a single class, or (without `clip`) a norm
-        above 1, naming the first.
-
-    Warns
-    -----
-    ClipWarning
-        With `clip`, when vectors were shortened.
+        On empty or non-finite data, lengths that differ, other labels, or (without `clip`) a norm above 1; it names the
+        bound, but neither the value nor its place, which are private.
     """
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
-    if (odd := np.abs(labels) != 1).any():
-        raise ValueError(f"labels must be -1 or 1, got y[{np.argmax(odd)}] = {labels[odd][0]}")
-    if (labels == labels[0]).all():
-        raise ValueError(f"labels must hold both classes, got only {labels[0]:g}")
-    norms = np.linalg.norm(features, axis=1)
-    if not (over := norms > 1 + 1e-12).any():
-        return features, labels
-    if not clip:
-        i = int(np.argmax(over))
-        raise ValueError(f"norm of X[{i}] is {norms[i]:.6g}, above 1: scale by a public bound or clip")
-    warnings.warn(f"clipped {over.sum()} of {len(over)} records to norm 1", ClipWarning, stacklevel=3)
-    return features / np.maximum(norms, 1)[:, None], labels
+    if (np.abs(labels) != 1).any():
+        raise ValueError("y must hold no label but -1 and 1: recode the two classes")
+    largest = np.maximum(np.abs(features).max(axis=1, keepdims=True), 1)  # squares of large entries would overflow
+    scaled = features / largest
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    if not clip and (norms > (1 + 1e-12) / largest).any():
+        raise ValueError("X has rows of norm above 1: scale by a public bound, or clip")
+    return scaled / np.maximum(norms, 1 / largest), labels

@@ -291,8 +291,11 @@ def test_classifier_random_state() -> None:
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({}, {"X": 2.0}, "above 1: scale by a public bound or clip"),
-        ({}, {"y": "one"}, "y holds 1 class only, no"),
+        ({}, {"X": 2.0}, "above 1: scale by a public bound, or clip"),
+        ({}, {"y": "one"}, "y holds a single class: declare both classes"),
+        ({"classes": ("no", "yes")}, {"y": "three"}, "y must hold no label but the declared classes ['no', 'yes']"),
+        ({"classes": (0, 1)}, {}, "y must hold no label but the declared classes [0, 1]"),
+        ({"classes": ("no", "no")}, {}, "classes must be two different labels, got ('no', 'no')"),
         ({}, {"y": "three"}, "Only binary classification is supported. The type of the target is multiclass."),
         ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got epsilon[0] = 0.0"),
         ({"penalty": -1.0}, {}, "penalty must be positive and finite, got -1.0"),
@@ -312,14 +315,32 @@ def test_classifier_refuses_bad_input(options: dict[str, Any], change: dict[str,
         PrivateLogisticRegression(**options).fit(X * change.get("X", 1.0), labels)
 
 
-def test_classifier_clips_and_says_so() -> None:
+@pytest.mark.filterwarnings("error")
+def test_classifier_clips_and_says_nothing() -> None:
     X, y, epsilon = labelled()
-    with pytest.warns(ClipWarning, match=re.escape("of 300 records to norm 1")) as seen:
-        model = PrivateLogisticRegression(out_of_range="clip", random_state=0).fit(3 * X, y, epsilon=epsilon)
-    assert len(seen) == 1
+    model = PrivateLogisticRegression(out_of_range="clip", random_state=0).fit(3 * X, y, epsilon=epsilon)
     short = 3 * X / np.maximum(1, np.linalg.norm(3 * X, axis=1, keepdims=True))
     inside = PrivateLogisticRegression(random_state=0).fit(short, y, epsilon=epsilon)
     np.testing.assert_allclose(model.coef_, inside.coef_, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("labels", ["no", "yes", "both"])
+@pytest.mark.parametrize("rows", ["one", "many", "empty", "equal"])
+def test_classifier_with_declared_classes_fits_every_data_set(labels: str, rows: str) -> None:
+    X, y, _ = labelled(20)
+    X, y = {"one": (X[:1], y[:1]), "many": (X, y), "empty": (0 * X, y), "equal": (0 * X + 0.5, y)}[rows]
+    y = y if labels == "both" else np.full(len(y), labels)
+    model = PrivateLogisticRegression(1.0, classes=("yes", "no"), random_state=0).fit(X, y)
+    assert model.coef_.shape == (1, 3) and np.isfinite(model.coef_).all()
+    assert model.classes_.tolist() == ["no", "yes"] and set(model.predict(X)) <= {"no", "yes"}
+    np.testing.assert_allclose(model.guarantee_, 1.0)
+
+
+def test_declared_classes_change_nothing_where_both_occur() -> None:
+    X, y, epsilon = labelled()
+    models = [PrivateLogisticRegression(random_state=0, classes=c).fit(X, y, epsilon) for c in (None, ("yes", "no"))]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
 
 
 def test_classifier_in_cross_validation() -> None:

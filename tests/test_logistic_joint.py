@@ -320,8 +320,8 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": [[2.0], [0.5]]}, r"norm of X\[0\] is 2"),
-        ({"y": [1, 0]}, r"labels must be -1 or 1, got y\[1\] = 0"),
+        ({"X": [[2.0], [0.5]]}, "X has rows of norm above 1"),
+        ({"y": [1, 0]}, "y must hold no label but -1 and 1"),
         ({"unit_noise": [0.2, 0.1]}, r"unit_noise has 2 entries, X has the shape \(2, 1\)"),
         ({"unit_noise": [np.nan]}, "unit_noise must be finite, got nan"),
         ({"virtual_costs": [0.1]}, "virtual_costs has 1 entries"),

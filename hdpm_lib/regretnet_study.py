@@ -1,7 +1,8 @@
 """Many short trainings of the auction networks, measured: how results depend on the seed and on the number of levels.
 
 ``python -m hdpm_lib.regretnet_study levels`` trains ten M-RegretNets for each `M` of the paper's Figure 10,
-``... seeds`` ten DM-RegretNets, and ten without the penalty for dav, ``... non-iid`` the networks for other sizes.
+``... seeds`` ten DM-RegretNets, and ten without the penalty for dav, ``... non-iid`` the networks for other sizes,
+``... trading`` M-RegretNets by several schedules, ``... plain`` DM-RegretNets by the plain steps that the paper prints.
 Weights are not kept; what is measured goes into ``data/trained``. A study that was interrupted goes on after the last
 network.
 """
@@ -26,13 +27,14 @@ from hdpm_lib.bids import Bids, budget_of, draw_bids
 from hdpm_lib.checkpoints import provenance
 from hdpm_lib.partition import draw_sizes
 from hdpm_lib.regretnet import TRAINED, Network, Weights, run
-from hdpm_lib.regretnet_meters import metrics
+from hdpm_lib.regretnet_meters import error_of_valid, metrics
 from hdpm_lib.regretnet_training import FACTORS, Settings, train
 from hdpm_lib.validation import check_choice, check_finite
 
 Row = dict[str, Any]
 SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((8, 128), (50, 256)))
-STUDIES = {  # with the number of seeds; an epoch has 8 batches or 50
+PRINTED = partial(Settings, profiles=128, search=5)  # the printed schedule of 100 batches, or its first epochs
+STUDIES = {  # with the number of seeds
     "levels": ([SHORT(Network("M-RegretNet", levels=M)) for M in (1, 2, 4, 8, 16)], 10),
     "seeds": ([SHORT(Network("DM-RegretNet"), determinism=penalised) for penalised in (True, False)], 10),
     "non-iid": (
@@ -42,6 +44,23 @@ STUDIES = {  # with the number of seeds; an epoch has 8 batches or 50
             LONG(Network("DM-RegretNet"), "Non-IID", "conv"),
         ],
         1,
+    ),
+    "trading": (
+        [
+            SHORT(Network("M-RegretNet")),
+            SHORT(Network("M-RegretNet"), "Non-IID"),
+            PRINTED(Network("M-RegretNet"), epochs=15),
+            PRINTED(Network("M-RegretNet"), epochs=8, adam=False),
+            PRINTED(Network("M-RegretNet"), epochs=6, profiles=64, search=25),
+        ],
+        10,
+    ),
+    "plain": (
+        [
+            PRINTED(Network("DM-RegretNet"), epochs=10, adam=False, normalised=False),
+            PRINTED(Network("DM-RegretNet"), adam=False),
+        ],
+        5,
     ),
 }
 VALUATION = ("family", "rate")
@@ -127,17 +146,22 @@ def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> R
     -------
     dict
         Kind, levels, seed, seconds of the processor, means of the last epoch,
-        :class:`~hdpm_lib.regretnet_meters.Metrics` as pairs of value and error; for DM-RegretNet also the mean and the
-        standard deviation of the level sold at each position,
-        :func:`common_share`, and how far valuations are :func:`heard`.
+        :class:`~hdpm_lib.regretnet_meters.Metrics` and the error bound of the valid draws as pairs of value and error;
+        for DM-RegretNet also the mean and the standard deviation of the level sold at each position,
+        :func:`common_share`, and how far valuations are :func:`heard`. If the weights are not numbers any more, only
+        kind, levels, seed and seconds.
     """
     began, net = time.process_time(), settings.network
     *_, (state, log) = train(settings, seed)
     row = {"kind": net.kind, "levels": net.levels, "seed": seed, "determinism": settings.determinism}
     row["cpu_seconds"] = round(time.process_time() - began, 1)
+    if not all(np.isfinite(w).all() for w in state["weights"].values()):
+        return row
     row["log"] = {name: round(float(values.mean()), 4) for name, values in log.items()}
     found = metrics(net, state["weights"], market, budget, rng=np.random.default_rng(seed), steps=10)
     row["metrics"] = {part.name: [round(x, 5) for x in getattr(found, part.name)] for part in fields(found)}
+    drawn = run(net, state["weights"], market, budget, np.random.default_rng(seed)).epsilon
+    row["error"] = [round(x, 4) for x in error_of_valid(drawn, market.sizes)[0]]
     if net.kind == "DM-RegretNet":
         levels = net.levels * run(net, state["weights"], market, budget).epsilon / market.privacy_budget
         row |= {"common_share": round(common_share(levels), 4)}
@@ -155,9 +179,10 @@ def main(arguments: list[str] | None = None) -> None:
     path, part = (given.folder / f"{given.study}.{end}" for end in ("json", "json.part"))
     rows: list[Row] = json.loads(part.read_text("utf8")) if part.is_file() else []
     settings, seeds = STUDIES[given.study]
-    jobs = [(one, seed) for one in settings for seed in range(seeds)]
-    for one, seed in tqdm(jobs[len(rows) :], desc=given.study, unit="network"):
-        rows.append(measure(one, seed, *study_markets(partition=one.partition)))
+    jobs = [(which, seed) for which in range(len(settings)) for seed in range(seeds)]
+    for which, seed in tqdm(jobs[len(rows) :], desc=given.study, unit="network"):
+        one = settings[which]
+        rows.append({"setting": which} | measure(one, seed, *study_markets(partition=one.partition)))
         part.with_suffix(".new").write_text(json.dumps(rows), encoding="utf8")
         os.replace(part.with_suffix(".new"), part)
     about = {"settings": [asdict(one) for one in settings], "test_markets": len(study_markets()[1])}

@@ -78,6 +78,8 @@ class Settings:
         Step lengths gamma and psi.
     determinism : bool
         Whether DM-RegretNet is penalised for dav; without, to see what that does.
+    adam, normalised : bool
+        Whether weights step by Adam, and misreports by steps of one length. Without: plain gradient steps, as printed.
 
     Raises
     ------
@@ -96,6 +98,8 @@ class Settings:
     ascent: float = 0.1
     descent: float = 0.001
     determinism: bool = True
+    adam: bool = True
+    normalised: bool = True
 
     def __post_init__(self) -> None:
         check_choice(self.partition, "partition", PARTITIONS)
@@ -104,6 +108,11 @@ class Settings:
             check_count(getattr(self, name), name)
         for name in ("ascent", "descent"):
             check_positive(getattr(self, name), name)
+
+
+def descent_of(settings: Settings) -> optax.GradientTransformation:
+    """The rule by which the weights step."""
+    return (optax.adam if settings.adam else optax.sgd)(settings.descent)
 
 
 def draw_markets(settings: Settings, seed: int) -> Tree:
@@ -126,7 +135,7 @@ def start(settings: Settings, seed: int) -> Tree:
     misreports[..., :-2] = 2 * misreports[..., :-2] - 1
     return {
         "weights": weights,
-        "optimiser": optax.adam(settings.descent).init(weights),
+        "optimiser": descent_of(settings).init(weights),
         "multipliers": {name: jnp.ones(net.owners) for name in VIOLATIONS},
         "misreports": jnp.asarray(misreports, jnp.float32),
         "iteration": jnp.zeros((), jnp.int32),
@@ -161,14 +170,17 @@ def lying_utilities(network: Network, weights: Tree, market: Tree, misreports: A
 
 
 def search(settings: Settings, weights: Tree, market: Tree, misreports: Any) -> Any:
-    """Misreports after `J` steps of ascent, all of one length: `ascent` in the root mean square of the coordinates."""
+    """Misreports after `J` steps of ascent in the utility of a record.
+
+    Normalised, all steps are of one length: `ascent` in the root mean square of the coordinates.
+    """
 
     def total(lies: Any) -> Any:
         return (lying_utilities(settings.network, weights, market, lies) / market["sizes"]).sum()
 
     def step(lies: Any, _: None) -> tuple[Any, None]:
         slope = jax.grad(total)(lies)
-        length = jnp.sqrt((slope**2).mean(-1, keepdims=True)) + 1e-12
+        length = jnp.sqrt((slope**2).mean(-1, keepdims=True)) + 1e-12 if settings.normalised else 1.0
         return allowed(lies + settings.ascent * slope / length, market["sizes"]), None
 
     return jax.lax.scan(step, allowed(misreports, market["sizes"]), length=settings.search)[0]
@@ -198,7 +210,7 @@ def violations(settings: Settings, weights: Tree, market: Tree, misreports: Any)
 @partial(jax.jit, static_argnums=0)
 def run_epoch(settings: Settings, state: Tree, markets: Tree, rho: Tree) -> tuple[Tree, Tree]:
     """All batches once: the new state, and for each iteration the objective and the mean violations over the owners."""
-    adam = optax.adam(settings.descent)
+    rule = descent_of(settings)
 
     def lagrangian(weights: Tree, multipliers: Tree, market: Tree, lies: Any) -> tuple[Any, tuple[Any, Tree]]:
         objective, found = violations(settings, weights, market, lies)
@@ -213,7 +225,7 @@ def run_epoch(settings: Settings, state: Tree, markets: Tree, rho: Tree) -> tupl
         weights, optimiser, multipliers, count = carry
         lies = search(settings, weights, batch[0], batch[1])
         slopes, (objective, found) = jax.grad(lagrangian, has_aux=True)(weights, multipliers, batch[0], lies)
-        updates, optimiser = adam.update(slopes, optimiser)
+        updates, optimiser = rule.update(slopes, optimiser)
         count += 1
         due = count % settings.every == 0
         raised = {name: multipliers[name] + jnp.where(due, rho[name], 0) * x for name, x in found.items()}

@@ -246,7 +246,7 @@ KINDS: dict[Callable[..., Iterator[Data]], dict[str, Learner]] = {
         "PrivateLogisticRegression": classifier,
     },
     numbers: {
-        **{f"{f.__name__} {c}": partial(f, clip=c) for f in (linear, nonlinear, intervals, whole) for c in (False, True)},
+        **{f"{f.__name__} clip={c}": partial(f, clip=c) for f in (linear, nonlinear, intervals, whole) for c in (False, True)},
         "linear, negative weights": partial(linear, sign=-1.0),
     },
     gradients: {f.__name__: f for f in (sent, shortened)},
@@ -280,3 +280,115 @@ def test_total(draw: Callable[..., Iterator[Data]], name: str) -> None:
         kinds = kinds_of_outcome(draw, KINDS[draw][name], n, draws)
         assert len(kinds) == 1, kinds
         assert next(iter(kinds)).endswith(("float64", "int64")), kinds
+
+
+def refuses_one_class(X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator) -> Any:
+    if len(np.unique(y)) == 1:
+        raise ValueError("y holds one class")
+    return rng.laplace(size=3)
+
+
+def warns_of_constants(X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator) -> Any:
+    if (np.ptp(np.asarray(X, dtype=float), axis=0) == 0).any():
+        warnings.warn("a feature is constant", stacklevel=2)
+    return rng.laplace(size=3)
+
+
+BROKEN: dict[str, Learner] = {
+    "refuses one class": refuses_one_class,
+    "warns of constants": warns_of_constants,
+    "scales by the largest": lambda X, y, epsilon, rng: np.divide(X, np.max(X, axis=0)).mean(0) + rng.laplace(size=3),
+    "scales in silence": lambda X, y, epsilon, rng: np.nan_to_num(np.max(X), nan=0) ** -0.5 * rng.laplace(size=3),
+    "leaves columns out": lambda X, y, epsilon, rng: rng.laplace(size=np.count_nonzero(np.ptp(np.array(X), axis=0))),
+    "keeps the type": lambda X, y, epsilon, rng: np.zeros(3, dtype=np.asarray(X).dtype),
+    "sorts by class": lambda X, y, epsilon, rng: [np.asarray(y)[np.asarray(y) == c].mean() for c in (-1, 1)],
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_learner_that_is_not_total_is_caught(name: str) -> None:
+    assert len(kinds_of_outcome(boxes, BROKEN[name], 7, 24)) > 1
+
+
+# --- outside the bounds -----------------------------------------------------------------------------------------------
+
+
+def spoilt(array: Any, index: Any, value: float) -> np.ndarray:
+    found = np.array(array)
+    found[index] = value
+    return found
+
+
+Pair = tuple[int, tuple[Any, float], tuple[Any, float]]  # which part of the data is spoilt, where and how, in two ways
+OUTSIDE: dict[Callable[..., Iterator[Data]], list[Pair]] = {
+    boxes: [
+        (0, ((0, 0), 1.5), (slice(2, 5), -7e8)),
+        (0, ((0, 0), math.nan), ((3, slice(None)), math.inf)),
+        (1, (0, 1.01), (slice(3, 6), -1e300)),
+        (1, (2, math.nan), (slice(3), -math.inf)),
+    ],
+    short_rows: [(0, ((0, slice(None)), 0.7), (slice(2, 5), 1.0))],
+    signed: [
+        (0, ((0, slice(None)), 0.6), (slice(2, 5), -1e9)),
+        (0, ((0, 0), math.nan), ((3, slice(None)), math.inf)),
+        (1, (0, 0.0), (slice(3), 7.0)),
+    ],
+    numbers: [(0, (0, 1.01), (slice(2, 5), -4e300)), (0, (1, math.nan), (slice(3, 5), math.inf))],
+    shared_out: [(1, (0, 7), (slice(3, 6), -1)), (0, ((0, 0), math.nan), ((3, slice(None)), math.inf))],
+}
+TELLS = pytest.mark.xfail(strict=True, reason="texts tell values, places and counts")
+
+
+def outcomes(draw: Callable[..., Iterator[Data]], learner: Learner, pair: Pair) -> list[str]:
+    """What is seen of a plain data set, and of it spoilt in the two ways."""
+    plain = next(draw(np.random.default_rng(4), 7))
+    part, *ways = pair
+    spoils = [[spoilt(x, *way) if i == part else x for i, x in enumerate(plain)] for way in ways]
+    return [outcome(learner, data, np.ones(7)) for data in (plain, *map(tuple, spoils))]
+
+
+@pytest.mark.parametrize(
+    ("draw", "name"),
+    [
+        pytest.param(draw, name, marks=TELLS if draw in (boxes, short_rows, signed) else ())
+        for draw in OUTSIDE
+        for name in KINDS[draw]
+    ],
+    ids=lambda part: getattr(part, "__name__", part),
+)
+def test_silent(draw: Callable[..., Iterator[Data]], name: str) -> None:
+    clips = "clip" in name and "False" not in name
+    for pair in OUTSIDE[draw]:
+        if name == "constant" and pair[0] == 0:  # features do not matter
+            continue
+        inside, one, two = outcomes(draw, KINDS[draw][name], pair)
+        assert one == two
+        assert inside.endswith(("float64", "int64")) and (one == inside or one.startswith("ValueError: ")), one
+        if np.isfinite([pair[1][1], pair[2][1]]).all():
+            assert (one == inside) == clips, one
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda d: f"data must lie in [0, 1], got {d[d > 1][0]}",
+        lambda d: f"data[{np.argmax((d < 0) | (d > 1))}] must lie in [0, 1]",
+        lambda d: f"data must lie in [0, 1], {((d < 0) | (d > 1)).sum()} do not",
+    ],
+)
+def test_text_that_tells_is_caught(text: Callable[[np.ndarray], str]) -> None:
+    def tells(d: Any, epsilon: np.ndarray, rng: np.random.Generator) -> Any:
+        if ((d < 0) | (d > 1)).any():
+            raise ValueError(text(np.append(d, [2.0])))
+        return 0.0
+
+    def warns(d: Any, epsilon: np.ndarray, rng: np.random.Generator) -> Any:
+        if ((d < 0) | (d > 1)).any():
+            warnings.warn(text(np.append(d, [2.0])), stacklevel=2)
+        return 0.0
+
+    inside, one, two = outcomes(numbers, whole, OUTSIDE[numbers][0])
+    assert inside != one == two
+    for learner in (tells, warns):
+        _, one, two = outcomes(numbers, learner, (0, (0, 1.01), (slice(2, 5), 4e300)))
+        assert one != two

@@ -18,7 +18,11 @@ from hdpm_lib.validation import check_choice, check_epsilon
 
 
 def _generator(random_state: Any) -> np.random.Generator:
-    """A generator of NumPy's new kind from what scikit-learn takes for a seed."""
+    """A generator of NumPy's new kind: of fresh entropy for None, else from what scikit-learn takes for a seed."""
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return random_state
     return np.random.default_rng(check_random_state(random_state).randint(2**32, size=8, dtype=np.uint32))
 
 

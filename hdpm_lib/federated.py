@@ -36,7 +36,7 @@ def local_gradients(
     Returns
     -------
     array of shape (n, models, classes, features)
-        Not clipped; computed in the type of `features`.
+        Not clipped; computed in the type of `features`. Zero for an owner without records.
 
     Examples
     --------
@@ -48,22 +48,26 @@ def local_gradients(
     w = np.asarray(parameters, dtype=features.dtype)
     rows = np.concatenate(owners)
     x, columns = features[rows], np.arange(len(rows))
-    residual = (w.reshape(-1, w.shape[-1]) @ x.T).reshape(*w.shape[:2], len(rows))  # scores, models x classes x records
-    residual -= residual.max(axis=1, keepdims=True)
-    np.exp(residual, out=residual)
-    residual /= residual.sum(axis=1, keepdims=True)  # probabilities
-    residual[:, labels[rows], columns] -= 1
-    residual = residual.reshape(-1, len(rows))
     gradients, end = np.empty((len(owners), *w.shape), dtype=features.dtype), 0
-    for gradient, own in zip(gradients, owners, strict=True):
-        start, end = end, end + len(own)
-        np.matmul(residual[:, start:end], x[start:end], out=gradient.reshape(-1, w.shape[-1]))
-        gradient /= len(own)
+    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of the data; `clipped` takes what comes
+        residual = (w.reshape(-1, w.shape[-1]) @ x.T).reshape(*w.shape[:2], len(rows))  # models x classes x records
+        residual -= residual.max(axis=1, keepdims=True)
+        np.exp(residual, out=residual)
+        residual /= residual.sum(axis=1, keepdims=True)  # probabilities
+        residual[:, labels[rows], columns] -= 1
+        residual = residual.reshape(-1, len(rows))
+        for gradient, own in zip(gradients, owners, strict=True):
+            start, end = end, end + len(own)
+            np.matmul(residual[:, start:end], x[start:end], out=gradient.reshape(-1, w.shape[-1]))
+            gradient /= max(len(own), 1)
     return gradients
 
 
 def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     r"""Gradients shortened to an L1 norm of at most `clip_norm`: Eq. (1) of the paper.
+
+    Every array of floats is taken, for an error would tell of the data: a gradient whose norm is not finite becomes
+    zero. It is as admissible as any other, so the sensitivity stays.
 
     Parameters
     ----------
@@ -77,12 +81,16 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
 
     Examples
     --------
-    >>> clipped(np.array([[3.0, -1.0]]), 2.0)
-    array([[ 1.5, -0.5]])
+    >>> clipped(np.array([[[3.0, -1.0]], [[np.inf, 1.0]]]), 2.0)
+    array([[[ 1.5, -0.5]],
+    <BLANKLINE>
+           [[ 0. ,  0. ]]])
     """
     bound = check_positive(clip_norm, "clip_norm")
-    norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
-    return gradients * (bound / np.maximum(norms, bound))
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
+    finite = np.isfinite(norms)
+    return np.where(finite, gradients, 0) * (bound / np.maximum(np.where(finite, norms, 0), bound))
 
 
 def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
@@ -190,8 +198,8 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
 
 
 def check_labels(labels: NDArray, features: NDArray, classes: int) -> None:
-    """An error that names the value if `labels` are not one class 0, 1, ... for each row of `features`."""
+    """An error if `labels`, which are private, are not one class 0, 1, ... for each row of `features`."""
     if labels.shape != (len(features),) or labels.dtype.kind not in "iu":
         raise ValueError(f"labels must be whole numbers of shape ({len(features)},), got shape {labels.shape}")
-    if (unknown := (labels < 0) | (labels >= classes)).any():
-        raise ValueError(f"labels must lie from 0 to {classes - 1}, got {labels[unknown][0]}")
+    if ((labels < 0) | (labels >= classes)).any():
+        raise ValueError(f"labels must lie from 0 to {classes - 1}, the classes that `start` or the model has")

@@ -106,7 +106,8 @@ def fedsgd(
     labels : integer array of shape (records,)
         Classes 0, 1, ...
     owners : sequence of sequences of integer arrays
-        For each run the rows of each of its owners.
+        For each run the rows of each of its owners. Who has none sends noise around zero, and counts as one with a
+        single record.
     privacy_budget : array of shape (runs, owners)
         Largest privacy loss that an owner accepts in a round, positive.
     bidders : integer array of shape (rounds, runs, bidders)
@@ -214,7 +215,8 @@ def _check(
     if w.ndim not in (2, 3) or w.shape[-1] != features.shape[1] or (w.ndim == 3 and len(w) != runs):
         raise ValueError(f"start must have shape (classes, {features.shape[1]}), for {runs} runs or all, got {w.shape}")
     check_labels(labels, features, w.shape[-2])
-    limits, sizes = check_finite(privacy_budget, "privacy_budget", 2), [[len(rows) for rows in own] for own in owners]
+    limits = check_finite(privacy_budget, "privacy_budget", 2)
+    sizes = [[max(len(rows), 1) for rows in own] for own in owners]
     if (limits <= 0).any():
         raise ValueError(f"privacy_budget must be positive, got {limits[limits <= 0][0]}")
     if [len(own) for own in sizes] != [limits.shape[1]] * runs or len(limits) != runs:
@@ -223,8 +225,6 @@ def _check(
         rows = np.concatenate(own)
         if (outside := (rows < 0) | (rows >= len(features))).any():
             raise ValueError(f"owners must hold rows of the {len(features)} records, got {rows[outside][0]}")
-    if not np.array(sizes).all():
-        raise ValueError("owners must have at least one record each, got an owner without any")
     among = np.sort(bidders, axis=-1)
     if (among < 0).any() or (among >= limits.shape[1]).any() or (np.diff(among, axis=-1) == 0).any():
         raise ValueError(f"bidders must be different owners 0 to {limits.shape[1] - 1} in each round")

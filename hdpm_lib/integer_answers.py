@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.discrete import LARGEST, discrete_laplace
 from hdpm_lib.federated import clipped
-from hdpm_lib.validation import check_count, check_epsilon, check_finite, check_positive, check_rational
+from hdpm_lib.validation import check_count, check_epsilon, check_finite, check_inside, check_positive, check_rational
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -69,6 +69,8 @@ class IntegerSum:
         Of the noise, in steps of the answer.
     unit, offset : Fraction or float
         The answer in the units of the query is ``offset + unit * steps``.
+    clip : bool, default False
+        Move data outside [0, 1] onto these bounds, and what is not a number to 1/2, instead of refusing them.
 
     Notes
     -----
@@ -89,6 +91,7 @@ class IntegerSum:
     scale: Fraction
     unit: Fraction = Fraction(1)
     offset: Fraction = Fraction(0)
+    clip: bool = False
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)
@@ -110,11 +113,9 @@ class IntegerSum:
 
     def steps(self, data: ArrayLike) -> Integers:
         """Data in [0, 1] as numbers of grid steps, the nearest ones."""
-        d = check_finite(data, "data", 1)
-        if len(d) != len(self.weights):
-            raise ValueError(f"data has {len(d)} entries for {len(self.weights)} weights")
-        if (outside := (d < 0) | (d > 1)).any():
-            raise ValueError(f"data must lie in [0, 1], got {d[outside][0]}")
+        if np.shape(data) != self.weights.shape:
+            raise ValueError(f"data must have shape {self.weights.shape}, as weights has, got {np.shape(data)}")
+        d = check_inside(data, "data", 0, 1, "lie in [0, 1]", clip=self.clip)
         return np.rint(d * self.levels).astype(np.int64)
 
     def sum(self, data: ArrayLike) -> int:
@@ -140,6 +141,7 @@ def integer_sum(
     weights: ArrayLike | None = None,
     levels: int = 2**10,
     spacing: float = 2.0**-30,
+    clip: bool = False,
 ) -> IntegerSum:
     r"""The biased answer of :func:`~hdpm_lib.queries.linear_query` in integers.
 
@@ -155,6 +157,8 @@ def integer_sum(
         `G`: data are multiples of 1/G.
     spacing : float, default :math:`2^{-30}`
         `u`: the answer and its noise are multiples of it but for a constant; a power of two.
+    clip : bool, default False
+        As in :class:`IntegerSum`.
 
     Returns
     -------
@@ -193,7 +197,8 @@ def integer_sum(
         for share, w in zip(a.tolist(), exact, strict=True)
     ]
     offset = (sum(exact) - u * size * sum(steps)) / 2
-    return IntegerSum(np.array(steps), size, _scale_above(Fraction(check_positive(scale, "scale")) / u), u, offset)
+    noise = _scale_above(Fraction(check_positive(scale, "scale")) / u)
+    return IntegerSum(np.array(steps), size, noise, u, offset, clip)
 
 
 def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> Integers:
@@ -219,8 +224,7 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
     Notes
     -----
     Clipped as in :func:`~hdpm_lib.federated.clipped` and cut towards zero. Whether floats have made the result too long
-    is asked in integers; the zero vector then takes its place, which is as admissible as any other. So it does if a
-    gradient is not finite: an error would tell that much of the data.
+    is asked in integers; the zero vector then takes its place, which is as admissible as any other.
 
     Examples
     --------
@@ -228,7 +232,6 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
     array([[11, -4]])
     """
     array, most = np.asarray(gradients, dtype=float), _longest(clip_norm, spacing)
-    array = np.where(np.isfinite(array).all(axis=(-2, -1), keepdims=True), array, 0.0)
     steps = np.trunc(clipped(array, clip_norm) / spacing).astype(np.int64)
     return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
 
@@ -279,7 +282,7 @@ def integer_gradients(
     Parameters
     ----------
     gradients : array of shape (n, classes, features)
-        One for each owner.
+        One for each owner, of any values: one that is not finite counts as zero.
     epsilon : sequence of n floats or Fractions
         Privacy losses, positive.
     clip_norm : float
@@ -296,7 +299,7 @@ def integer_gradients(
     Raises
     ------
     ValueError
-        For a bad gradient, privacy loss, `clip_norm` or `spacing`.
+        For a bad shape, privacy loss, `clip_norm` or `spacing`; never for the values of gradients.
 
     Notes
     -----
@@ -313,7 +316,9 @@ def integer_gradients(
     >>> sent.shape, bool((sent * 2**10 % 1 == 0).all())
     ((2, 1, 3), True)
     """
-    array = check_finite(gradients, "gradients", 3)
+    array = np.asarray(gradients, dtype=float)
+    if array.ndim != 3:
+        raise ValueError(f"gradients must have 3 dimensions, got shape {array.shape}")
     check_epsilon(np.asarray([float(e) for e in epsilon]), len(array))
     steps = grid_gradients(array, clip_norm, spacing)
     return spacing * cut(steps + gradient_noise(epsilon, steps.shape[1:], clip_norm, spacing, rng=rng)).astype(float)

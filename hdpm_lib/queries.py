@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_inside, check_positive
 
 Array = NDArray[np.float64]
 
@@ -48,6 +48,9 @@ class BiasedLaplace:
         Lengths (positive) and lower ends of the terms' intervals.
     dimension : int
         Number `m` of coordinates of a datum. Every coordinate is answered, with noise of its own.
+    clip : bool, default False
+        Move terms outside their intervals onto the ends, and what is not a number to the middle, instead of refusing
+        them with an error.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class BiasedLaplace:
     ranges: Array
     lower: Array
     dimension: int = 1
+    clip: bool = False
 
     def __post_init__(self) -> None:
         for name, ndim in (("shares", 1), ("sensitivity", 2), ("ranges", 1), ("lower", 1)):
@@ -120,8 +124,7 @@ class BiasedLaplace:
         Parameters
         ----------
         terms : array of shape (q,), or (q, m) if the dimension `m` is above 1
-            True values of the terms: for a linear query, weights times data. A `ValueError` names the first of them
-            outside its interval.
+            True values of the terms: for a linear query, weights times data.
         rng : numpy.random.Generator
         size : int or tuple of int
             Shape of a batch of independent releases.
@@ -138,17 +141,17 @@ class BiasedLaplace:
         return np.asarray(mean + rng.laplace(scale=self.scale, size=batch + mean.shape))
 
     def _centred(self, terms: ArrayLike) -> Array:
-        """Terms less the middles of their intervals, once it is clear that they lie inside."""
+        """Terms less the middles of their intervals, inside which they lie or are moved."""
         t = np.asarray(terms, dtype=float)
         if t.ndim == 0 or len(t) != len(self.shares):
             raise ValueError(f"terms must have {len(self.shares)} rows, one for each share, got shape {t.shape}")
         low, length = (end.reshape(-1, *[1] * (t.ndim - 1)) for end in (self.lower, self.ranges))
-        _require((low <= t) & (t <= low + length), t, "terms", "lie in their intervals")
+        t = check_inside(t, "terms", low, low + length, "lie in their intervals", clip=self.clip)
         return np.asarray(t - (low + length / 2))
 
 
 def linear_query(
-    shares: ArrayLike, scale: float, *, weights: ArrayLike | None = None, dimension: int = 1
+    shares: ArrayLike, scale: float, *, weights: ArrayLike | None = None, dimension: int = 1, clip: bool = False
 ) -> BiasedLaplace:
     r"""The biased answer to :math:`\sum_k q_kd_k` for data in :math:`[0,1]^m` (Theorems 3, 11 and 12).
 
@@ -156,7 +159,7 @@ def linear_query(
 
     Parameters
     ----------
-    shares, scale, dimension
+    shares, scale, dimension, clip
         As in :class:`BiasedLaplace`, with one term for each individual. Shares 1 are the unbiased answer (Theorem 2).
     weights : array of shape (n,), optional
         `q`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k` lies between 0 and :math:`q_k`.
@@ -179,10 +182,12 @@ def linear_query(
     if len(q) != len(a):
         raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")
     _require(q != 0, q, "weights", "not be 0 (leave that individual out)")
-    return BiasedLaplace(a, scale, np.diag(np.abs(q)), np.abs(q), np.minimum(q, 0), dimension)
+    return BiasedLaplace(a, scale, np.diag(np.abs(q)), np.abs(q), np.minimum(q, 0), dimension, clip)
 
 
-def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike) -> BiasedLaplace:
+def nonlinear_query(
+    shares: ArrayLike, scale: float, sensitivity: ArrayLike, *, clip: bool = False
+) -> BiasedLaplace:
     r"""The biased answer (21) to a sum of functions of the database with values in [0, 1] (Theorem 10).
 
     Ideal arithmetic only: :doc:`/book/privacy/limits`.
@@ -196,7 +201,8 @@ def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike) -> 
     array([1.5, 0.5])
     """
     a = check_finite(shares, "shares", 1)
-    return BiasedLaplace(a, scale, np.asarray(sensitivity, dtype=float), np.ones(len(a)), np.zeros(len(a)))
+    functions = np.asarray(sensitivity, dtype=float)
+    return BiasedLaplace(a, scale, functions, np.ones(len(a)), np.zeros(len(a)), clip=clip)
 
 
 def _range_over_errors(n: float, max_mse: ArrayLike) -> Array:

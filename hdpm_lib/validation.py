@@ -234,6 +234,30 @@ def _numbers(value: ArrayLike, name: str) -> Array:
     return np.asarray(array, dtype=float)
 
 
+def check_inside(
+    value: ArrayLike, name: str, low: ArrayLike, high: ArrayLike, rule: str, *, clip: bool = False
+) -> Array:
+    """Private numbers inside public bounds, or an error that says `rule` and tells neither a value nor its place.
+
+    With `clip` they are moved onto the bounds instead, in silence; what is not a number goes to the middle.
+
+    Examples
+    --------
+    >>> check_inside([-1.0, 0.25, np.nan], "data", 0, 1, "lie in [0, 1]", clip=True)
+    array([0.  , 0.25, 0.5 ])
+    >>> check_inside([-1.0, 0.25, np.nan], "data", 0, 1, "lie in [0, 1]")
+    Traceback (most recent call last):
+    ...
+    ValueError: data must lie in [0, 1]: scale by public bounds, or clip
+    """
+    array, bottom, top = _numbers(value, name), np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    if clip:
+        return np.where(np.isnan(array), (bottom + top) / 2, np.clip(array, bottom, top))
+    if not ((bottom <= array) & (array <= top)).all():
+        raise ValueError(f"{name} must {rule}: scale by public bounds, or clip")
+    return array
+
+
 def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
     """Privacy losses as a vector.
 

@@ -416,6 +416,9 @@ def test_sensitivity_by_all_pairs(n: int) -> None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
+REFUSED = "^terms must lie in their intervals: scale by public bounds, or clip$"
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -439,13 +442,13 @@ def test_sensitivity_by_all_pairs(n: int) -> None:
         (lambda: nonlinear_query([1, 1], 1.0, [1.0, 1.0]), r"sensitivity must have 2 dimension\(s\)"),
         (lambda: BiasedLaplace([1], 1, [[1]], [0.0], [0]), r"ranges must be positive, got ranges\[0\] = 0\.0"),  # type: ignore[arg-type]
         (lambda: BiasedLaplace([1], 1, [[1]], [1], [0, 0]), "lower has 2 rows for 1 shares"),  # type: ignore[arg-type]
-        (lambda: linear_query([1, 1], 1.0).mean([0.5, 1.01]), r"terms must lie .*, got terms\[1\] = 1\.01"),
-        (lambda: linear_query([1], 1.0, weights=[-1]).bias([0.5]), r"terms must lie .*, got terms\[0\] = 0\.5"),
-        (lambda: linear_query([1, 1], 1.0).bias([math.nan, 0]), r"terms must lie .*, got terms\[0\] = nan"),
+        (lambda: linear_query([1, 1], 1.0).mean([0.5, 1.01]), REFUSED),
+        (lambda: linear_query([1], 1.0, weights=[-1]).bias([0.5]), REFUSED),
+        (lambda: linear_query([1, 1], 1.0).bias([math.nan, 0]), REFUSED),
         (lambda: linear_query([1, 1], 1.0).mean(0.5), r"terms must have 2 rows, .*, got shape \(\)"),
         (
             lambda: linear_query([1, 1], 1.0, dimension=2).release([[0, 0], [0, -3]], rng=generator()),
-            r"terms must lie in their intervals, got terms\[1, 1\] = -3\.0",
+            REFUSED,
         ),
         (
             lambda: linear_query([1, 1], 1.0).release([0.5], rng=generator()),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
 
@@ -52,12 +52,10 @@ def check_valuations(valuations: ArrayLike, ceiling: float | None = None) -> Arr
     ValueError
         For no sellers, and for a valuation that is negative, not finite, or above `ceiling`.
     """
-    v = np.asarray(valuations, dtype=float)
-    if v.ndim == 0 or v.size == 0:
-        raise ValueError(f"valuations must hold at least one seller, got shape {v.shape}")
     top = np.inf if ceiling is None else check_positive(ceiling, "ceiling")
-    if (bad := ~(np.isfinite(v) & (v >= 0))).any():
-        raise ValueError(f"valuations must be finite and not negative, got {v[bad].flat[0]}")
+    v = check_finite(valuations, "valuations", None, 0)
+    if v.ndim == 0:
+        raise ValueError(f"valuations must hold at least one seller, got shape {v.shape}")
     if (bad := v > top).any():
         raise ValueError(f"valuations must not exceed ceiling = {top}, got {v[bad].flat[0]}")
     return v
@@ -65,9 +63,14 @@ def check_valuations(valuations: ArrayLike, ceiling: float | None = None) -> Arr
 
 def check_power(power: float) -> float:
     """The power `r` of the cost as a float; an error names a value below 1, for which the cost is not convex."""
-    if not (np.isfinite(power) and power >= 1):
-        raise ValueError(f"power must be finite and at least 1 (a convex cost), got {power}")
-    return float(power)
+    return check_number(power, "power", 1, why="a convex cost")
+
+
+def check_cost(cost: Array, max_mse: float, power: float) -> Array:
+    """`cost`, or an error where it is beyond the range of floats, as at a tiny error and a high power."""
+    if not np.isfinite(cost).all():
+        raise ValueError(f"max_mse = {max_mse:g} at power = {power:g} gives a cost or payment too large for a float")
+    return cost
 
 
 def zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Allocation:
@@ -155,14 +158,15 @@ def kkt_residual(allocation: Allocation, valuations: ArrayLike, max_mse: float, 
         For valuations, an accuracy or a power that :func:`hdpm_lib.contracts_exact.principle2` refuses.
     """
     v, K, r = check_valuations(valuations), check_positive(max_mse, "max_mse"), check_power(power)
-    a = allocation.shares
-    T = (1 - a).sum(-1, keepdims=True)
+    T = (1 - allocation.shares).sum(-1, keepdims=True)
+    most = allocation.shares.max(-1, keepdims=True)
+    a = allocation.shares / np.where(most > 0, most, 1.0)  # the conditions scale; powers of small shares underflow
     accuracy = np.abs((T[..., 0] / 2) ** 2 + 2 * allocation.scale**2 - K) / K
     tiny = np.finfo(float).tiny if r > 1 else 0.0  # a share of 0 is then one too small for a float
     marginal = v * np.maximum(a, tiny) ** (r - 1)
-    trade = T * (v * a**r).sum(-1, keepdims=True)
+    trade = T * most * (v * a**r).sum(-1, keepdims=True)
     gap = marginal * (4 * K - T**2) - trade
-    gap = np.where(a >= 1, np.maximum(gap, 0), np.where(a <= tiny, np.maximum(-gap, 0), np.abs(gap)))
+    gap = np.where(allocation.shares >= 1, np.maximum(gap, 0), np.where(a <= tiny, np.maximum(-gap, 0), np.abs(gap)))
     size = np.maximum((4 * K * marginal + T**2 * marginal).max(-1, keepdims=True), trade)
     stationarity = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(-1)
     return np.asarray(np.maximum(accuracy, stationarity))

@@ -16,35 +16,47 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import elementwise
 
-from hdpm_lib.contracts import Allocation, check_power, check_valuations, zero_loss
-from hdpm_lib.validation import check_positive
+from hdpm_lib.contracts import Allocation, check_cost, check_power, check_valuations, zero_loss
+from hdpm_lib.validation import check_finite, check_positive
 
 Array = NDArray[np.float64]
 
 
-def _root(m: Array, s: Array, B: Array, K: float, r: float) -> Array:
-    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`; at power 1 the step at 1 counts as a root."""
+def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) -> tuple[Array, Array]:
+    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, and `x^p`; at power 1 the step at `top` counts."""
     if r == 1:
         slack = 4 * K - m**2
-        return np.where(m * (s + m) >= 4 * K, 1.0, m * s / np.where(slack > 0, slack, 1.0))
+        x = np.where(m * s >= slack * top, top, m * s / np.where(slack > 0, slack, 1.0))
+        return x, np.maximum(m * s + (m**2 - 4 * K) * x, 0) / (s + m * x) / B * (x == top)
     if r == 2:
         half = m**2 - B * s - 4 * K
         root = np.sqrt(half**2 + 4 * m**2 * B * s)
+        root = np.where(root > 0, root, 2 * m * np.sqrt(B) * np.sqrt(s))  # a product that underflows
         # the same number twice: each form is free of cancellation for one sign of `half`
-        return np.where(half > 0, (half + root) / (2 * m * B), 2 * m * s / np.where(root > half, root - half, 1.0))
-    x = np.maximum((m - 4 * K / m) / B, 0) ** (r - 1)
+        x = np.where(half > 0, (half + root) / (2 * m * B), 2 * m * s / np.where(root > half, root - half, 1.0))
+        return x, x
+    share = np.maximum((m - 4 * K / m) / B, 0)
     if (inner := s > 0).any():
+        # the unknown that cannot underflow: at large powers the share
+        powers = (r - 1, 1) if r > 2 else (1, 1 / (r - 1))
 
-        def gap(x: Array, m: Array, s: Array, B: Array) -> Array:
-            return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - x ** (1 / (r - 1)) * B
+        def gap(z: Array, m: Array, s: Array, B: Array) -> Array:
+            x, share = z ** powers[0], z ** powers[1]
+            return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - share * B
 
-        start = (np.zeros(inner.sum()), np.full(inner.sum(), 2.0))
+        far = np.broadcast_to((2.0 * top) ** (1 / powers[0]), s.shape)[inner]
         with np.errstate(over="ignore"):  # at the far end of the bracket, for powers just above 1
-            x[inner] = elementwise.find_root(gap, start, args=(m[inner], s[inner], B[inner])).x
-    return x
+            z = elementwise.find_root(gap, (np.zeros_like(far), far), args=(m[inner], s[inner], B[inner])).x
+        share[inner] = z ** powers[1]
+        x = share ** (r - 1)
+        x[inner] = z ** powers[0]
+        return x, share
+    return share ** (r - 1), share
 
 
-def one_root(m: Array, s: Array, B: Array, max_mse: float, power: float) -> tuple[Array, Array, Array]:
+def one_root(
+    m: Array, s: Array, B: Array, max_mse: float, power: float, *, top: Array | float = 1.0
+) -> tuple[Array, Array, Array]:
     r"""Least cost once it is known who is at the cap, in units of the next breakpoint :math:`u`.
 
     Parameters
@@ -52,22 +64,49 @@ def one_root(m: Array, s: Array, B: Array, max_mse: float, power: float) -> tupl
     m, s, B : arrays of one shape
         Range of those below the cap, cost of those at it, and sum of :math:`q_k(u/u_k)^{1/(r-1)}` over the former.
     max_mse, power : float
+    top : array, optional
+        The next breakpoint, if the unit is another one.
 
     Returns
     -------
     tuple of arrays
-        Share of a seller at the breakpoint, Laplace scale, and least cost over :math:`u`. Not a number where sellers
+        Share of a seller at the unit, Laplace scale, and least cost over it. Not a number where sellers
         who ask nothing suffice.
     """
     K, r = max_mse, power
-    with np.errstate(divide="ignore", invalid="ignore"):
-        x = _root(m, s, B, K, r)
-        total = s + m * x
-        left = np.maximum(m * s + (m**2 - 4 * K) * x, 0) / total  # sum of the shares below the cap
-        share = left / B * (x == 1) if r == 1 else x ** (1 / (r - 1))
-        spent = s + x * share * B
-        scale = np.sqrt(K * spent / (2 * total))
+    with np.errstate(all="ignore"):
+        x, share = _root(m, s, B, K, r, top)
+        spent = s + x * (share * B)
+        # where nobody is at the cap x cancels, which may be too small for a float
+        scale = np.sqrt(K / 2 * np.where(s > 0, spent / (s + m * x), share * B / m))
         return share, scale, spent / scale**r
+
+
+def least_cost(
+    m: Array, before: Array, point: Array, B: Array, max_mse: float, power: float
+) -> tuple[Array, Array, Array]:
+    """The same in units of money, for a cost `before` of those at the cap and the next breakpoint `point`.
+
+    Valuations and powers may lie so far apart that floats do not hold their ratios: the unit is then one between.
+    """
+    K, r = max_mse, power
+    with np.errstate(all="ignore"):
+        far = (before > 0) & (before / point < np.finfo(float).tiny)
+        if r < 2:  # those not at the cap then matter at the breakpoint or not at all
+            far &= m**2 < 4 * K
+        unit = np.where(far, before if r < 2 else np.sqrt(before) * np.sqrt(point), point)
+        top = np.where(far, 2 * m / (4 * K - m**2), 1.0) if r < 2 else point / unit
+        lift = np.where(far, (unit / point) ** (1 / (r - 1)), 1.0) if r > 1 else 1.0
+        share, scale, cost = one_root(m, before / unit, B * lift, K, r, top=top)
+        cost = unit * cost
+        # powers that overflow or underflow, although the cost does not
+        rest = (before ** (1 / r) / scale) ** r + B * lift * (unit ** (1 / r) * share / scale) ** r
+        return share * lift, scale, np.where((cost > np.finfo(float).tiny) & (cost < np.inf), cost, rest)
+
+
+def largest_valuation(total_range: float) -> float:
+    """Up to which valuation the sums stay within the range of floats."""
+    return float(np.finfo(float).max) / (4 * max(total_range, 1.0) ** 2)
 
 
 def ratio_power(ratio: Array, power: float) -> Array:
@@ -123,7 +162,8 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     Raises
     ------
     ValueError
-        For a negative or non-finite valuation, a non-positive `max_mse` or range, or a power below 1.
+        For a negative or non-finite valuation, a non-positive `max_mse` or range, a power below 1, or a least cost
+        beyond the range of floats.
 
     Notes
     -----
@@ -140,14 +180,17 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     (array([1. , 0.2]), 20.0)
     """
     v, K, r = check_valuations(valuations), check_positive(max_mse, "max_mse"), check_power(power)
-    weights = np.ones(v.shape[-1]) if ranges is None else np.asarray(ranges, dtype=float)
-    if weights.shape != v.shape[-1:] or not (np.isfinite(weights) & (weights > 0)).all():
-        raise ValueError(f"ranges must be {v.shape[-1]} positive finite numbers, got {ranges!r}")
+    weights = np.ones(v.shape[-1]) if ranges is None else check_finite(ranges, "ranges", 1, 0, ends="()")
+    if weights.shape != v.shape[-1:]:
+        raise ValueError(f"ranges must have shape {v.shape[-1:]}, got {weights.shape}")
     if weights.sum() ** 2 <= 4 * K:
         return zero_loss(v.shape, K, weights.sum())
 
     # Sort; sums over those at their cap (before) and below it (from) each breakpoint
-    u = v * weights ** (r - 1)
+    with np.errstate(over="ignore", under="ignore"):
+        u = v * weights ** (r - 1)
+    if (bad := ~(u <= largest_valuation(weights.sum())) | ((u == 0) & (v > 0))).any():
+        raise ValueError(f"valuations times ranges ** (power - 1) leave the range of floats at valuation {v[bad][0]}")
     order = np.argsort(u, axis=-1)
     u, q = np.take_along_axis(u, order, -1), weights[order]
     before = np.zeros_like(u)
@@ -163,10 +206,10 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     at_cap = np.arange(u.shape[-1]) < j
     point = np.take_along_axis(u, j, -1)
     unit = np.where(point > 0, point, 1.0)
-    s, m = np.take_along_axis(before, j, -1) / unit, np.take_along_axis(mass, j, -1)
+    s, m = np.take_along_axis(before, j, -1), np.take_along_axis(mass, j, -1)
     below = np.where(at_cap, 0.0, ratio_power(unit / np.where(at_cap | (u == 0), unit, u), r))
     B = (q * below).sum(-1, keepdims=True)
-    share, scale, cost = one_root(m, s, B, K, r)
+    share, scale, cost = least_cost(m, s, unit, B, K, r)
     shares = np.where(at_cap, 1.0, np.minimum(1.0, below * share))
 
     # Sellers who ask nothing, where they suffice
@@ -174,7 +217,7 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     free = rest**2 <= 4 * K
     shares = np.where(free, u == 0, shares)
     scale = np.where(free, np.sqrt(np.maximum(K - (rest / 2) ** 2, 0) / 2), scale)
-    cost = np.where(free, 0.0, unit * cost)
+    cost = check_cost(np.where(free, 0.0, cost), K, r)
     result = np.empty_like(u)
     np.put_along_axis(result, order, shares, -1)
     with np.errstate(divide="ignore", invalid="ignore"):

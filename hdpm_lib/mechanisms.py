@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from hdpm_lib.contracts import check_power, check_valuations, principle1, unbiased
-from hdpm_lib.contracts_exact import one_root, principle2, ratio_power, suffix_weights
+from hdpm_lib.contracts import check_cost, check_power, check_valuations, principle1, unbiased
+from hdpm_lib.contracts_exact import largest_valuation, least_cost, principle2, ratio_power, suffix_weights
 from hdpm_lib.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.payments import envelope_payments, step_payments
 from hdpm_lib.validation import check_finite, check_positive
@@ -72,7 +72,7 @@ def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
     """
     v, r = check_valuations(valuations, ceiling), check_power(power)
     epsilon = np.broadcast_to(principle1(v.shape[-1], max_mse).epsilon, v.shape).copy()
-    return Outcome(epsilon, ceiling * epsilon**r)
+    return Outcome(epsilon, check_cost(_powers(ceiling, epsilon, r), max_mse, r))
 
 
 def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
@@ -87,7 +87,7 @@ def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
     """
     v, r = check_valuations(valuations, ceiling), check_power(power)
     epsilon = np.broadcast_to(unbiased(v.shape[-1], max_mse).epsilon, v.shape).copy()
-    return Outcome(epsilon, ceiling * epsilon**r)
+    return Outcome(epsilon, check_cost(_powers(ceiling, epsilon, r), max_mse, r))
 
 
 def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
@@ -115,8 +115,16 @@ def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
     best = principle2(v, max_mse, power=r)
     if not np.isfinite(best.epsilon).all():
         raise ValueError("valuations: sellers at 0 reach the accuracy only with infinite loss; no contract attains it")
-    own = v * best.epsilon**r
-    return Outcome(best.epsilon, own + (pivot_costs(v, max_mse, ceiling, power=r) - best.cost[..., None]))
+    payments = _powers(v, best.epsilon, r) + (pivot_costs(v, max_mse, ceiling, power=r) - best.cost[..., None])
+    return Outcome(best.epsilon, check_cost(payments, max_mse, r))
+
+
+def _powers(valuation: Array | float, epsilon: Array, power: float) -> Array:
+    """Cost `valuation * epsilon ** power`, also where the power alone overflows or underflows."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        plain = valuation * epsilon**power
+        cost = (valuation ** (1 / power) * epsilon) ** power
+        return np.where((plain > 0) & (plain < np.inf), plain, cost)
 
 
 def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
@@ -152,6 +160,8 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     K, top, n = check_positive(max_mse, "max_mse"), float(ceiling), v.shape[-1]
     if n**2 <= 4 * K:
         return np.zeros(v.shape)
+    if top > largest_valuation(n):
+        raise ValueError(f"ceiling must be at most {largest_valuation(n):.3g} for {n} sellers, got {ceiling}")
     order = np.argsort(v, axis=-1)
     u = np.take_along_axis(v, order, -1)
     column = np.zeros((*u.shape[:-1], 1))
@@ -164,7 +174,7 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
         """With `t` others at the cap: the next breakpoint; and `m`, the cost at the cap, and `B` of `one_root`."""
         j = t + (t >= place)
         point = np.take_along_axis(points, j, -1)
-        ratio = np.minimum(np.divide(point, u, out=np.zeros_like(u), where=u > 0), 1.0)
+        ratio = np.divide(np.minimum(point, u), u, out=np.zeros_like(u), where=u > 0)
         B = np.take_along_axis(weight, j, -1) - np.where(place > j, ratio_power(ratio, r), 0.0)
         # her own term left out of the sum, so that a large one does not drown the others
         cost = np.take_along_axis(spent, np.minimum(j, place), -1)
@@ -178,9 +188,9 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
         capped = (point == 0) | ((m - B) * (cost + m * point) > 4 * K * point)
         low, high = np.where(capped & (low < high), middle + 1, low), np.where(capped, high, middle)
     point, m, cost, B = state(low)
-    _, _, least = one_root(m, cost / point, B, K, r)
+    _, _, least = least_cost(m, cost, point, B, K, r)
     asking = (u > 0).sum(-1, keepdims=True) - (u > 0) + 1
-    least = np.where(asking**2 <= 4 * K, 0.0, point * least)
+    least = check_cost(np.where(asking**2 <= 4 * K, 0.0, least), K, r)
     return np.take_along_axis(least, np.argsort(order, axis=-1), -1)
 
 

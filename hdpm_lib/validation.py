@@ -114,10 +114,10 @@ def check_cap(cap: object, m: int) -> float:
     """The largest admissible one of `m` weights that sum to 1: `cap`, or 1 for None."""
     if cap is None:
         return 1.0
-    top = check_number(cap, "cap")
+    top = _scalar(cap, "cap", must := f"lie in [1/m, 1] = [{1 / m:.6g}, 1]")
     if not (1 - 1e-12) / m <= top <= 1:
-        raise ValueError(f"cap must lie in [1/m, 1] = [{1 / m:.6g}, 1], got {cap}")
-    return max(top, 1 / m)
+        raise ValueError(f"cap must {must}, got {cap}")
+    return max(float(top), 1 / m)
 
 
 def check_count(value: object, name: str, least: int = 1, most: float = np.inf) -> int:

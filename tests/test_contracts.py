@@ -24,6 +24,7 @@ from hdpm_lib.contracts import Allocation, kkt_residual, principle1, unbiased, z
 from hdpm_lib.contracts_conic import conic_power
 from hdpm_lib.contracts_exact import principle2
 from hdpm_lib.contracts_printed import algorithm1, theorem5, theorem5_terms
+from hdpm_lib.mechanisms import m1, m2, m3
 
 POWERS = (1.0, 1.5, 2.0, 3.0)
 KINDS = ("uniform", "ties", "zeros", "heavy")
@@ -521,8 +522,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"valuations": [1.0, -0.5]}, "valuations must be finite and not negative, got -0.5"),
     ({"valuations": [[1.0, NAN], [1.0, 2.0]]}, "valuations must be finite and not negative, got nan"),
     ({"valuations": [INF, 1.0]}, "valuations must be finite and not negative, got inf"),
-    ({"valuations": []}, "valuations must hold at least one seller, got shape (0,)"),
-    ({"valuations": np.empty((0, 3))}, "valuations must hold at least one seller, got shape (0, 3)"),
+    ({"valuations": []}, "valuations is empty (shape (0,))"),
+    ({"valuations": np.empty((0, 3))}, "valuations is empty (shape (0, 3))"),
     ({"valuations": 2.0}, "valuations must hold at least one seller, got shape ()"),
     ({"max_mse": 0.0}, "max_mse must be positive and finite, got 0.0"),
     ({"max_mse": -1.0}, "max_mse must be positive and finite, got -1.0"),
@@ -531,12 +532,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"power": 0.99}, "power must be finite and at least 1 (a convex cost), got 0.99"),
     ({"power": NAN}, "power must be finite and at least 1 (a convex cost), got nan"),
     ({"power": INF}, "power must be finite and at least 1 (a convex cost), got inf"),
-    ({"ranges": [1.0]}, "ranges must be 2 positive finite numbers, got [1.0]"),
-    ({"ranges": [[1.0, 1.0]]}, "ranges must be 2 positive finite numbers, got [[1.0, 1.0]]"),
-    ({"ranges": [1.0, 0.0]}, "ranges must be 2 positive finite numbers, got [1.0, 0.0]"),
-    ({"ranges": [1.0, -2.0]}, "ranges must be 2 positive finite numbers, got [1.0, -2.0]"),
-    ({"ranges": [1.0, NAN]}, "ranges must be 2 positive finite numbers, got [1.0, nan]"),
-    ({"ranges": [INF, 1.0]}, "ranges must be 2 positive finite numbers, got [inf, 1.0]"),
+    ({"ranges": [1.0]}, "ranges must have shape (2,), got (1,)"),
+    ({"ranges": [[1.0, 1.0]]}, "ranges must have 1 dimension(s), got shape (1, 2)"),
+    ({"ranges": [1.0, 0.0]}, "ranges must be positive and finite, got 0.0"),
+    ({"ranges": [1.0, -2.0]}, "ranges must be positive and finite, got -2.0"),
+    ({"ranges": [1.0, NAN]}, "ranges must be positive and finite, got nan"),
+    ({"ranges": [INF, 1.0]}, "ranges must be positive and finite, got inf"),
 ]
 
 
@@ -593,3 +594,51 @@ PRINTED: list[tuple[Callable[[], Any], str]] = [
 def test_printed_rules_refuse(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+FAR = [(1e-200, 1e200), (1e-250, 1e100), (1e-160, 1e160)]
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0, 50.0])
+@pytest.mark.parametrize("K", [0.2, 0.3])
+@pytest.mark.parametrize("v", FAR)
+def test_ratios_beyond_the_range_of_floats(v: tuple[float, float], K: float, power: float) -> None:
+    """With two sellers so far apart the dear one adds what the cheap one's free data leave to want, or nothing."""
+    best = principle2(v, K, power=power)
+    assert worst_mse(best) == pytest.approx(K, rel=1e-12)
+    share = max(1 - 4 * K, 0)  # for one seller alone; 0 where the cheap one's data are enough
+    scale = np.sqrt((K - ((1 - share) / 2) ** 2) / 2)
+    alone = np.log(v[1 if share else 0]) + power * np.log((share or 1) / scale)
+    if power < 10:
+        assert np.log(best.cost) == pytest.approx(alone, abs=1e-9)
+    shares = np.append(np.linspace(max(0, 1 - 2 * np.sqrt(K)), 1, 2001)[1:], share + 1e-300)
+    scales = np.sqrt((K - ((1 - shares) / 2) ** 2) / 2)
+    logs = np.logaddexp(np.log(v[0]) - power * np.log(scales), np.log(v[1]) + power * np.log(shares / scales))
+    assert np.log(best.cost) <= logs.min() + 1e-9
+
+
+@pytest.mark.parametrize("power", [20.0, 200.0, 2000.0])
+def test_high_powers_do_not_underflow(power: float) -> None:
+    """The higher the power, the closer to equal losses; the share to the power r - 1 is too small for a float."""
+    best = principle2([1, 2], 0.99, power=power)
+    np.testing.assert_allclose(best.shares, principle1(2, 0.99).shares, rtol=2 / power)
+    np.testing.assert_allclose(best.shares[0] / best.shares[1], 2 ** (1 / (power - 1)), rtol=1e-12)
+    assert worst_mse(best) == pytest.approx(0.99, rel=1e-12)
+    assert kkt_residual(best, [1, 2], 0.99, power=power) < 1e-9
+    assert kkt_residual(replace(best, shares=best.shares[::-1]), [1, 2], 0.99, power=power) > 1e-3
+
+
+def test_costs_beyond_floats_are_refused() -> None:
+    best = principle2([1e-300, 2e-300], 1e-300, power=3)
+    assert best.cost == pytest.approx(3 * np.sqrt(8) * 1e150)
+    for call in (
+        lambda: principle2([1, 2], 1e-300, power=3),
+        lambda: m1([1, 2], 1e-300, 10, power=3),
+        lambda: m3([1, 2], 1e-300, 10, power=3),
+        lambda: m2([1, 2], 1e-300, 10, power=3),
+    ):
+        with pytest.raises(ValueError, match=r"^max_mse = 1e-300 at power = 3 gives"):
+            call()
+    for call in (lambda: principle2([1, 1e308], 0.3, power=2), lambda: m2([1, 2], 0.3, 1e308, power=2)):
+        with pytest.raises(ValueError, match=r"^(valuations|ceiling)"):
+            call()

@@ -290,7 +290,7 @@ def test_a_free_seller_and_a_flat_cost() -> None:
         ({"valuations": [1, -2]}, "valuations must be finite and not negative, got -2"),
         ({"valuations": [1, math.nan]}, "valuations must be finite and not negative, got nan"),
         ({"valuations": [[1, 2]]}, "valuations must have 1 dimension"),
-        ({"valuations": []}, "valuations must hold at least one seller"),
+        ({"valuations": []}, "valuations is empty"),
         ({"max_mse": 0}, "max_mse must be positive and finite, got 0"),
         ({"max_mse": math.inf}, "max_mse must be positive and finite, got inf"),
         ({"power": 0.5}, "power must be finite and at least 1 .*, got 0.5"),

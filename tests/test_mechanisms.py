@@ -337,7 +337,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"valuations": [[1.0, 2.0], [-1.0, 2.0]]}, "valuations must be finite and not negative, got -1.0"),
     ({"valuations": [NAN, 2.0]}, "valuations must be finite and not negative, got nan"),
     ({"valuations": [INF, 2.0]}, "valuations must be finite and not negative, got inf"),
-    ({"valuations": []}, "valuations must hold at least one seller, got shape (0,)"),
+    ({"valuations": []}, "valuations is empty (shape (0,))"),
     ({"valuations": 2.0}, "valuations must hold at least one seller, got shape ()"),
     ({"max_mse": 0.0}, "max_mse must be positive and finite, got 0.0"),
     ({"max_mse": NAN}, "max_mse must be positive and finite, got nan"),

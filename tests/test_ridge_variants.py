@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from hdpm_lib import ridge_variants as variants
 from hdpm_lib.jorgensen import SampledRidge, all_masks, sampled_ridge
 from hdpm_lib.ledger import FALSE_ALARM
-from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.noise import norm_law, spherical_laplace
 
 
 def random_records(rng, n, d):
@@ -147,6 +147,102 @@ def test_objective_in_one_dimension_with_its_atoms():
 def test_objective_refuses_losses_that_the_jacobian_alone_spends():
     with pytest.raises(ValueError, match=r"sum of epsilon is 1; it must exceed .* = 2"):
         variants.calibrate_objective_perturbation(np.ones((2, 1)), [0.0, 1.0], [0.5, 0.5], 0.5)
+
+
+# --- bounds on labels, and feature vectors of any sign ----------------------------------------------------------------
+
+
+def signed_neighbours(rng, a, d_max=5):
+    """As `random_neighbours`, with features of any sign and norm at most R, and labels at most `a`; and the bounds."""
+    d, n, R = int(rng.integers(1, d_max)), int(rng.integers(1, 9)), 10 ** rng.uniform(-1, 1)
+    X = rng.standard_normal((n + 1, d))
+    X *= R / np.linalg.norm(X, axis=1, keepdims=True) * rng.choice([1.0, rng.random()], (n + 1, 1))
+    X[n] = [X[0], -X[0], 0 * X[0], X[n]][rng.integers(4)]
+    y, lam = rng.choice([-a, a], n + 1), R**2 * 10 ** rng.uniform(-2, 2)
+    y[n] = -y[0] if rng.random() < 0.7 else y[n]
+    eps = rng.random(n) + 0.01
+    eps *= R**2 / lam * (1 + 10 ** rng.uniform(-1, 3)) / eps.sum()
+    other = np.vstack([X[n], X[1:n]]), np.append(y[n], y[1:n])
+    return (X[:n], y[:n]), other, eps, lam, {"feature_norm": R * (1 + 1e-13), "label_bound": a}
+
+
+LABEL_BOUNDS = (0.2, 1.0, 6.0)
+
+
+def test_objective_losses_with_signs_and_label_bounds_and_wrong_powers_of_the_bound():
+    rng = np.random.default_rng(11)
+    right, forgotten, squared = [], [], []
+    for trial in range(1800):
+        a = LABEL_BOUNDS[trial % 3]
+        *pair, eps, lam, bounds = signed_neighbours(rng, a)
+        one, two = (variants.calibrate_objective_perturbation(*data, eps, lam, **bounds) for data in pair)
+        right.append(objective_loss(one, two, rng) / eps[0])
+        for bag, factor in ((forgotten, a), (squared, 1 / a)):
+            wrong = [replace(m, noise_rate=factor * m.noise_rate) for m in (one, two)]
+            bag.append(objective_loss(*wrong, rng, 5) / eps[0])
+    assert 0.98 < max(right) <= 1 + 1e-9
+    assert min(max(forgotten), max(squared)) > 2
+
+
+@pytest.mark.parametrize("a", LABEL_BOUNDS)
+def test_releases_are_those_of_labels_in_other_units(a):
+    rng = np.random.default_rng(12)
+    for kind in ("objective_perturbation", "sufficient_statistics"):
+        calibrate, release = (getattr(variants, f"{verb}_{kind}") for verb in ("calibrate", "release"))
+        (X, y), _, eps, lam, bounds = signed_neighbours(rng, 1.0)
+        scaled = calibrate(X, a * y, eps, lam, **{**bounds, "label_bound": a})
+        plain = calibrate(X, y, eps, lam, **bounds)
+        one, two = (release(m, rng=np.random.default_rng(13), size=50) for m in (plain, scaled))
+        np.testing.assert_allclose(a * one, two, rtol=1e-9, atol=1e-12 * a)
+
+
+@pytest.mark.parametrize("a", LABEL_BOUNDS)
+def test_noise_of_the_objective_follows_the_law_with_the_label_bound(a):
+    """Recovered from releases inside the ball, whose rate must be that of the theorem, typed anew here."""
+    rng = np.random.default_rng(14)
+    X, y, eps, lam, R = rng.uniform(-0.5, 0.5, (40, 3)), rng.uniform(-a, a, 40), rng.uniform(50, 90, 40), 0.3, 0.9
+    m = variants.calibrate_objective_perturbation(X, y, eps, lam, feature_norm=R, label_bound=a)
+    theta = variants.release_objective_perturbation(m, rng=rng, size=5000)
+    assert (np.linalg.norm(theta, axis=1) < m.radius * (1 - 1e-9)).all()
+    w = eps / eps.sum()
+    b = 2 * (w * y) @ X - 2 * theta @ ((X.T * w) @ X + lam * np.eye(3))
+    radius = a * min(0.5 / np.sqrt(lam), R / (R**2 + lam))
+    rate = (eps.sum() - R**2 / lam) / (2 * R**2 * radius + 4 * R * a)
+    lengths = np.linalg.norm(b, axis=1)
+    assert stats.kstest(lengths, norm_law(3, rate).cdf).pvalue > FALSE_ALARM
+    for power in (-1, 1) if a != 1 else ():
+        assert stats.kstest(lengths, norm_law(3, rate * a**power).cdf).pvalue < FALSE_ALARM
+
+
+def test_sufficient_statistics_with_signs_and_label_bounds():
+    rng = np.random.default_rng(15)
+    worst, unscaled = 0.0, 0.0
+    for trial in range(3000):
+        a = LABEL_BOUNDS[trial % 3]
+        *pair, eps, lam, bounds = signed_neighbours(rng, a)
+        one, two = (variants.calibrate_sufficient_statistics(*data, eps, lam, **bounds) for data in pair)
+        units = [replace(m, cross=m.cross / a) for m in (one, two)]
+        worst = max(worst, one.noise_rate * moved_moments(*units) / eps[0])
+        unscaled = max(unscaled, one.noise_rate * moved_moments(one, two) / eps[0])
+    assert 0.95 < worst <= 1 + 1e-9 < unscaled / 2
+
+
+def test_fixed_size_sampling_with_signs_and_a_label_bound():
+    rng = np.random.default_rng(16)
+    right, forgotten = [], []
+    for trial in range(200):
+        a = LABEL_BOUNDS[trial % 3]
+        *pair, eps, lam, bounds = signed_neighbours(rng, a, d_max=2)
+        eps, t = eps[:4] / eps.sum(), 1.0
+        pair = [(X[:4], y[:4]) for X, y in pair]
+        options = {"size_in_noise": "fixed", "bound": rng.choice(["paper", "sharp"])}
+        masks, _ = all_masks(eps, t)
+        centres = np.concatenate([sampled_ridge(*data, eps, lam, t, masks, **options, **bounds).theta for data in pair])
+        width = np.abs(centres).max() + 1e-9
+        points = np.concatenate([centres, np.linspace(-3 * width, 3 * width, 401)[:, None]])
+        for bag, faster in ((right, 1.0), (forgotten, a)):
+            bag.append(sampling_loss(pair, eps, lam, t, points, faster, **options, **bounds) / eps[0])
+    assert max(right) <= 1 + 1e-9 < 1.5 < max(forgotten)
 
 
 def moved_moments(one, two):

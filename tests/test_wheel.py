@@ -6,6 +6,7 @@ Packages that are installed here but not declared are hidden from a fresh Python
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -119,3 +120,35 @@ def test_what_is_not_declared_is_found(wheel: Path, tmp_path: Path) -> None:
     module.write_text(source, encoding="utf8")
     said = refused(tmp_path / "broken", [], ["plots"])
     assert said == {"plots": "ModuleNotFoundError: No module named 'IPython'"}
+
+
+# --- the environment ---
+
+
+def make_environment(folder: Path, uv: str, times: int) -> list[int]:
+    """Exit statuses of several makes at once that want an environment, built by this stand-in for uv."""
+    if shutil.which("make") is None:
+        pytest.skip("no make")
+    shutil.copy(ROOT / "Makefile", folder)
+    for name in ("requirements.txt", "pyproject.toml"):
+        (folder / name).touch()
+    (folder / "uv").write_text(f"#!/bin/sh\n{uv}\n", encoding="utf8")
+    (folder / "uv").chmod(0o755)
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    command = ["make", f"PYTHON={sys.executable}", ".venv/.ready"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    runs = [subprocess.Popen(command, cwd=folder, env=environment, **quiet) for _ in range(times)]
+    return [run.wait(60) for run in runs]
+
+
+def test_makes_at_the_same_time_build_the_environment_once(tmp_path: Path) -> None:
+    uv = 'echo "$1 $2 begins" >> log; sleep 0.2; mkdir -p .venv; echo "$1 $2 ends" >> log'
+    assert make_environment(tmp_path, uv, 3) == [0, 0, 0]
+    steps = ("venv -q", "pip sync", "pip install")
+    expected = [f"{step} {what}" for step in steps for what in ("begins", "ends")]
+    assert (tmp_path / "log").read_text(encoding="utf8").splitlines() == expected
+
+
+def test_an_environment_that_cannot_be_built_stops_make(tmp_path: Path) -> None:
+    assert 0 not in make_environment(tmp_path, "exit 1", 2)
+    assert not (tmp_path / ".venv" / ".ready").exists()

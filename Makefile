@@ -10,10 +10,17 @@ export OPENBLAS_NUM_THREADS := 1
 .PHONY: all test book notebooks lint format lock bench refs clean
 all: test book
 
-# uv when present, else venv and pip. The project itself goes in last, editable: pip refuses to hash a folder.
+# One make at a time builds the environment: the next one waits for the lock and then finds it built.
+LOCKED := import fcntl, subprocess, sys; lock = open("Makefile"); fcntl.flock(lock, fcntl.LOCK_EX); sys.exit(subprocess.call(sys.argv[1:]))
+
+ifndef BUILDING
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
-	@if command -v uv >/dev/null 2>&1; then \
+	@$(PYTHON) -c '$(LOCKED)' $(MAKE) -s BUILDING=1 $@
+else
+# uv when present, else venv and pip. The project itself goes in last, editable: pip refuses to hash a folder.
+$(READY): requirements.txt pyproject.toml
+	if command -v uv >/dev/null 2>&1; then \
 	  uv venv -q --clear --python $(PYTHON) $(VENV) && \
 	  uv pip sync -q --python $(BIN)/python --require-hashes requirements.txt && \
 	  uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
@@ -22,7 +29,8 @@ $(READY): requirements.txt pyproject.toml
 	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt && \
 	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
 	fi
-	@touch $@
+	touch $@
+endif
 
 test: $(READY)
 	$(BIN)/python -m pytest

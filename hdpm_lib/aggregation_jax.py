@@ -9,9 +9,12 @@ Nothing is checked here: for bad input there are no errors, only numbers without
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
+from hdpm_lib.optional import extra
+
+with extra("learned"):
+    import jax
+    import jax.numpy as jnp
+    from jax import Array, lax
 
 
 def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 from hdpm_lib import retrieval
+from hdpm_lib.optional import extra
 from hdpm_lib.retrieval import DataIntegrityError, Dataset, DataUnavailableError, Source, sha256
 
 ORIGINAL_COLUMNS = tuple(
@@ -83,7 +84,8 @@ def _from_uci(number: int, until: float) -> tuple[np.ndarray, np.ndarray]:
     """Values and whether malignant, as the UCI repository answers now."""
 
     def ask() -> tuple[np.ndarray, np.ndarray]:
-        from ucimlrepo import fetch_ucirepo  # optional: only readers who ask UCI need it
+        with extra("uci"):
+            from ucimlrepo import fetch_ucirepo
 
         data = fetch_ucirepo(id=number).data
         values = data.features.apply(pd.to_numeric, errors="coerce").to_numpy(float)
@@ -93,7 +95,7 @@ def _from_uci(number: int, until: float) -> tuple[np.ndarray, np.ndarray]:
         # it has no time limit of its own
         return retrieval.once(f"uci {number}", lambda: retrieval.before(until, ask))
     except ImportError as error:
-        raise DataUnavailableError("asking UCI needs the package ucimlrepo: pip install ucimlrepo") from error
+        raise DataUnavailableError(f"UCI cannot be asked: {error}") from error
     except Exception as error:
         raise DataUnavailableError(f"UCI data set {number} cannot be had ({type(error).__name__}: {error})") from error
 

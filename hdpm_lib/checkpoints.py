@@ -12,9 +12,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+
+from hdpm_lib.optional import extra
+
+with extra("learned"):
+    import jax
+    import jax.numpy as jnp
+
 
 Tree = dict[str, Any]
 DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)  # what a broken file raises

@@ -19,13 +19,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import clarabel
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from hdpm_lib.contracts import Allocation, check_power, check_valuations
+from hdpm_lib.optional import extra
 from hdpm_lib.validation import check_count, check_finite, check_positive
+
+with extra("conic"):
+    import clarabel
+
 
 Array = NDArray[np.float64]
 Costs = Callable[[Array], Array]  # privacy losses of shape (n,) to one number for each individual

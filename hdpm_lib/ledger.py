@@ -18,7 +18,6 @@ from __future__ import annotations
 import difflib
 import html
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -27,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from hdpm_lib.claims import KINDS, PAPERS, VERDICTS, Claim, read
+from hdpm_lib.optional import display
 
 __all__ = [
     "CLAIMS",
@@ -283,5 +283,4 @@ def decide(
     """
     found = {"printed": printed, "corrected": corrected, "reading": reading}
     run = judge(claim_id, evidence, source=source, enough=enough, **found)
-    shell = sys.modules.get("IPython")
-    shell.display.display(run) if shell and shell.get_ipython() else print(run)
+    display(run)

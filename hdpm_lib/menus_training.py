@@ -20,19 +20,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jax import lax
 from tqdm import tqdm
 
 from hdpm_lib.aggregation_jax import least_error
 from hdpm_lib.bids import FAMILIES, PRIVACY_BUDGETS, RATES
 from hdpm_lib.checkpoints import provenance, read_checkpoint, write_checkpoint
 from hdpm_lib.menus import KNOTS, SHAPES, TRAINED, WIDTHS, increments, nothing_sold, public, record_sale
+from hdpm_lib.optional import extra
 from hdpm_lib.partition import KINDS, draw_sizes
 from hdpm_lib.validation import check_choice, check_count, check_positive
+
+with extra("learned"):
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from jax import lax
+
 
 Tree = dict[str, Any]
 FACTORS = (0.05, 2.2)  # more than the paper's range of the budget factor: little money is where training is needed

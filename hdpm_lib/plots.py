@@ -15,10 +15,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pandas as pd
-from IPython.display import display
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from hdpm_lib.optional import display
 
 # Okabe-Ito colours with a contrast of at least 3 to both page backgrounds; the style is the second channel.
 STYLES: tuple[dict[str, Any], ...] = (

@@ -15,12 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import clarabel
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse
 
+from hdpm_lib.optional import extra
 from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive
+
+with extra("conic"):
+    import clarabel
+
 
 Array = NDArray[np.float64]
 

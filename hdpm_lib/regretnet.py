@@ -20,15 +20,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hdpm_lib.bids import Bids, check_budget, unit_valuation
 from hdpm_lib.checkpoints import DAMAGED
 from hdpm_lib.mechanisms import Outcome
+from hdpm_lib.optional import extra
 from hdpm_lib.validation import check_choice, check_count, check_positive
+
+with extra("learned"):
+    import jax
+    import jax.numpy as jnp
+
 
 Weights = dict[str, Any]
 KINDS = ("RegretNet", "M-RegretNet", "DM-RegretNet")

@@ -14,14 +14,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.bids import FAMILIES, Bids, check_budget, unit_valuation
+from hdpm_lib.optional import extra
 from hdpm_lib.regretnet import Network, Weights, allocation, forward, smooth_allocation, sub_bid_values
 from hdpm_lib.validation import check_choice, check_count, check_positive
+
+with extra("learned"):
+    import jax
+    import jax.numpy as jnp
+
 
 Array = NDArray[np.float64]
 Function = Callable[..., tuple[Any, Any]]

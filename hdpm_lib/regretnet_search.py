@@ -13,14 +13,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jax import lax
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.bids import FAMILIES, Bids, check_budget
+from hdpm_lib.optional import extra
 from hdpm_lib.regretnet_reports import (
     Function,
     Parts,
@@ -35,6 +32,13 @@ from hdpm_lib.regretnet_reports import (
     true_costs,
 )
 from hdpm_lib.validation import check_choice, check_count, check_positive
+
+with extra("learned"):
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from jax import lax
+
 
 Array = NDArray[np.float64]
 CLAMPS = ("none", "sub-bids", "owners")

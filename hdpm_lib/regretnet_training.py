@@ -26,15 +26,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 from tqdm import tqdm
 
 from hdpm_lib.aggregation_jax import least_error
 from hdpm_lib.bids import budget_of, draw_bids
 from hdpm_lib.checkpoints import provenance, read_checkpoint, write_checkpoint
+from hdpm_lib.optional import extra
 from hdpm_lib.partition import KINDS as PARTITIONS
 from hdpm_lib.partition import draw_sizes
 from hdpm_lib.regretnet import (
@@ -50,6 +48,12 @@ from hdpm_lib.regretnet import (
     sub_bid_values,
 )
 from hdpm_lib.validation import check_choice, check_count, check_positive
+
+with extra("learned"):
+    import jax
+    import jax.numpy as jnp
+    import optax
+
 
 FACTORS = (0.1, 2.0)  # the paper's range of the budget factor
 REACH = float(np.log(20))  # of a misreport

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import os
 import queue
+import tempfile
 import threading
 import time
 import warnings
@@ -20,8 +21,8 @@ import numpy as np
 import pandas as pd
 import requests
 import yaml
-from IPython.core.getipython import get_ipython
-from IPython.display import display
+
+from hdpm_lib.optional import display, in_notebook
 
 T = TypeVar("T")
 Found = Literal["local", "downloaded"]
@@ -98,7 +99,7 @@ class Notice:
 
 def noticed(dataset: Dataset) -> Dataset:
     """The same data set; in a notebook its notice, if it has one, is displayed."""
-    if dataset.notice and get_ipython() is not None:
+    if dataset.notice and in_notebook():
         display(Notice(dataset.notice))
     return dataset
 
@@ -212,12 +213,19 @@ def download(files: list[dict[str, Any]], until: float) -> None:
     """Put files into the cache; pooch checks the hash before it moves one there."""
     pooch = _pooch()
     pooch.get_logger().setLevel("WARNING")  # else every page that downloads shows where to
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        why = f"downloads cannot be kept, for the cache folder {folder} is not writable: {error.strerror}"
+        raise PermissionError(why) from error
     for file in files:
 
         def save(url: str, path: str, _: Any, size: int = file["bytes"]) -> None:
             Path(path).write_bytes(before(until, lambda: _get(url, until, size)))
 
-        pooch.retrieve(file["url"], "sha256:" + file["sha256"], file["name"], cache_folder(), downloader=save)
+        pooch.retrieve(file["url"], "sha256:" + file["sha256"], file["name"], folder, downloader=save)
 
 
 def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found]:
@@ -269,6 +277,6 @@ def real_or_none(name: str) -> tuple[dict[str, bytes], Found] | None:
     except DataUnavailableError as error:
         if mode() == "real":
             raise
-        if get_ipython() is None:  # a notebook shows the notice of the data set instead, in its place on the page
+        if not in_notebook():  # a notebook shows the notice of the data set instead, in its place on the page
             warnings.warn(f"a stand-in is used: {error}", StandInWarning, stacklevel=3)
         return None

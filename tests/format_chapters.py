@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,10 +28,22 @@ def reformat(page: str) -> str:
     return CELL.sub(lambda cell: cell[1] + formatted(cell[2]) + cell[3], page)
 
 
+def not_ignored(paths: Iterable[Path]) -> list[Path]:
+    """Those of the files that git does not ignore, sorted; all of them where there is no repository."""
+    found = sorted(paths)
+    if not found:
+        return []
+    command = ["git", "check-ignore", "-z", "--stdin"]
+    names = "\0".join(map(str, found))
+    run = subprocess.run(command, cwd=found[0].parent, input=names, capture_output=True, text=True, check=False)
+    ignored = set(run.stdout.split("\0"))
+    return [path for path in found if str(path) not in ignored]
+
+
 def main(write: bool) -> int:
     """Format all pages, or name those that are not formatted; the number of such pages."""
     found = 0
-    for path in sorted((ROOT / "book").rglob("*.md")):
+    for path in not_ignored((ROOT / "book").rglob("*.md")):
         text = path.read_text(encoding="utf8")
         if (new := reformat(text)) != text:
             found += 1

@@ -248,13 +248,15 @@ def test_deadline_is_total(
     assert list(cache.iterdir()) == []
 
 
-def test_unwritable_cache_falls_back(
+def test_an_unwritable_cache_says_so(
     small: dict[str, object], serve: Callable[..., Counter[str]], tmp_path: Path
 ) -> None:
-    serve()
+    asked = serve()
     (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.warns(datasets.StandInWarning):
+    words = r"the cache folder \S+cache is not writable: .*HDPM_DATA_DIR"
+    with pytest.warns(datasets.StandInWarning, match=words):
         assert datasets.medical_cost().source == "stand-in"
+    assert asked.total() == 0
 
 
 def test_offline_stand_in_says_so() -> None:
@@ -373,7 +375,7 @@ def test_uci_agrees_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_uci_hangs_fails_or_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(datasets.DataUnavailableError, match="pip install ucimlrepo"):
+    with pytest.raises(datasets.DataUnavailableError, match=r"ucimlrepo is not installed.*hdpm-lib\[uci\]"):
         datasets.breast_cancer(source="uci")
     retrieval._failures.clear()
     release, calls = threading.Event(), Counter[str]()

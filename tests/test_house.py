@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,11 +16,13 @@ import execution
 import pytest
 import yaml
 
+from tests.format_chapters import not_ignored
+
 ROOT = Path(__file__).resolve().parents[1]
 MAX_LINES = 420
 # Lowest floor first: a module imports only from modules to its left and above (section 3 of the design).
 FLOORS = """
-    validation noise discrete losses
+    optional validation noise discrete losses
     costs payments incentives populations
     queries contracts contracts_exact contracts_conic contracts_printed mechanisms
     ridge ridge_variants jorgensen schema ridge_study ridge_calibration
@@ -138,7 +141,7 @@ def imported(source: str) -> set[str]:
 
 
 def modules() -> list[Path]:
-    return [path for path in sorted((ROOT / "hdpm_lib").rglob("*.py")) if path.name != "__init__.py"]
+    return [path for path in not_ignored((ROOT / "hdpm_lib").rglob("*.py")) if path.name != "__init__.py"]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
@@ -250,7 +253,8 @@ def test_function_without_limits_is_found() -> None:
 def page_complaints(root: Path) -> list[str]:
     """Pages that are not there, not in the table of contents or in it twice, and references of pages that are gone."""
     named = execution.pages(root)
-    there = {path for path in (root / "book").rglob("*.md") if path.relative_to(root / "book").parts[0][0] != "_"}
+    written = not_ignored((root / "book").rglob("*.md"))
+    there = {path for path in written if path.relative_to(root / "book").parts[0][0] != "_"}
     found = [f"in _toc.yml, but not there: {path.relative_to(root)}" for path in named if not path.exists()]
     found += [f"not in _toc.yml: {path.relative_to(root)}" for path in sorted(there - set(named))]
     found += [
@@ -327,7 +331,12 @@ def test_bad_contents_are_found(tmp_path: Path) -> None:
         "in _toc.yml, but not there: book/gone.md",
         "twice in _toc.yml: book/ridge/idea.md",
     ]
+    write("book/ridge/.ipynb_checkpoints/idea-checkpoint.md")  # an editor's copy
     contents("book/ridge/idea")
+    assert page_complaints(tmp_path) == ["not in _toc.yml: book/ridge/.ipynb_checkpoints/idea-checkpoint.md"]
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert page_complaints(tmp_path) == []
     write("tests/refs/gone.json")
     assert page_complaints(tmp_path) == ["references of no page: tests/refs/gone.json"]
 

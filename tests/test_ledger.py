@@ -19,6 +19,7 @@ from bs4 import BeautifulSoup
 
 from hdpm_lib import ledger
 from hdpm_lib.ledger import Decision, LedgerMismatch, decide, get, judge, load, verdict
+from tests.format_chapters import not_ignored
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -330,7 +331,7 @@ def test_decisions_are_read_off_a_page() -> None:
 
 def decided_in(book: Path) -> dict[str, list[str]]:
     """Claims that each page under a folder decides."""
-    pages = sorted(book.rglob("*.md"))
+    pages = not_ignored(book.rglob("*.md"))
     return {
         str(p.relative_to(book).with_suffix("")): claims.decided_claims(p.read_text(encoding="utf8")) for p in pages
     }

@@ -89,7 +89,8 @@ def fingerprint(root: Path = ROOT) -> str:
     for folder in ("hdpm_lib", "data"):
         for path in sorted((root / folder).rglob("*")):
             parts = path.relative_to(root).parts
-            if path.is_file() and "__pycache__" not in parts and parts[:2] != ("data", "cache"):
+            hidden = any(part.startswith((".", "__pycache__")) for part in parts)  # editors leave copies there
+            if path.is_file() and not hidden and parts[:2] != ("data", "cache"):
                 digest.update(f"{path.relative_to(root)}\0".encode())
                 digest.update(path.read_bytes())
     if (lock := root / "requirements.txt").exists():

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_flag, check_positive
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -31,13 +31,9 @@ NEGLIGIBLE = 1e-100  # squared loss in units of the largest; an owner below does
 
 def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
     """Privacy losses and shares of one shape, or an error that names the argument and the value."""
-    eps, size = np.asarray(epsilon, dtype=float), np.asarray(sizes, dtype=float)
-    if eps.ndim == 0 or eps.size == 0 or eps.shape[-1:] != size.shape[-1:]:
+    eps, size = check_finite(epsilon, "epsilon", low=0), check_finite(sizes, "sizes", low=0, ends="()")
+    if eps.ndim == 0 or eps.shape[-1:] != size.shape[-1:]:
         raise ValueError(f"epsilon and sizes must have shape (..., n), got {eps.shape} and {size.shape}")
-    if (bad := ~(np.isfinite(eps) & (eps >= 0))).any():
-        raise ValueError(f"epsilon must be finite and not negative, got {eps[bad][0]}")
-    if (bad := ~(np.isfinite(size) & (size > 0))).any():
-        raise ValueError(f"sizes must be finite and positive, got {size[bad][0]}")
     eps, size = np.broadcast_arrays(eps, size)
     return eps, size / size.sum(-1, keepdims=True)
 
@@ -91,9 +87,9 @@ def error_bound(
     2.0
     """
     eps, shares = _checked(epsilon, sizes)
-    weight = np.asarray(weights, dtype=float)
-    if weight.shape[-1:] != eps.shape[-1:] or not np.isfinite(weight).all():
-        raise ValueError(f"weights must be finite and have shape (..., {eps.shape[-1]}), got {weights!r}")
+    weight = check_finite(weights, "weights")
+    if weight.shape[-1:] != eps.shape[-1:]:
+        raise ValueError(f"weights must have shape (..., {eps.shape[-1]}), got {weight.shape}")
     with np.errstate(divide="ignore", invalid="ignore"):
         noise = (np.where(weight == 0, 0.0, weight / eps) ** 2).sum(-1)
     bias = np.abs(weight - shares).sum(-1)
@@ -226,6 +222,7 @@ def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool
     >>> opt_aggr_printed([2.0, 0.5, 0.0], [1, 1, 2]).round(5)
     array([0.89474, 0.10526, 0.     ])
     """
+    check_flag(renormalised, "renormalised")
     eps, shares = _checked(epsilon, sizes)
     return _solve(eps, conv_aggr(epsilon, sizes) if renormalised else shares, 1, printed=True)
 

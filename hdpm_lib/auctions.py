@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.bids import Bids, check_budget, utility
 from hdpm_lib.mechanisms import Outcome
+from hdpm_lib.validation import check_finite, check_flag
 
 Array = NDArray[np.float64]
 
@@ -42,15 +43,9 @@ Auction = Callable[[Bids, Array], Outcome]
 
 def _checked(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> tuple[Array, Array, Array]:
     """Arrays of shapes (..., n), (..., n) and (...), or an error that names the argument and the value."""
-    v, x, money = (np.asarray(part, dtype=float) for part in (valuations, amounts, budget))
-    for name, array, good, what in (
-        ("valuations", v, np.isfinite(v) & (v >= 0), "finite and not negative"),
-        ("amounts", x, np.isfinite(x) & (x > 0), "positive and finite"),
-        ("budget", money, np.isfinite(money) & (money > 0), "positive and finite"),
-    ):
-        if not good.all():
-            raise ValueError(f"{name} must be {what}, got {array[~good].flat[0]}")
-    if v.ndim == 0 or v.size == 0 or v.shape[-1:] != x.shape[-1:]:
+    v, x = check_finite(valuations, "valuations", low=0), check_finite(amounts, "amounts", low=0, ends="()")
+    money = check_finite(budget, "budget", low=0, ends="()")
+    if v.ndim == 0 or v.shape[-1:] != x.shape[-1:]:
         raise ValueError(f"valuations and amounts must have shape (..., n), n >= 1, got {v.shape} and {x.shape}")
     try:
         shape = np.broadcast_shapes(v.shape, x.shape, (*money.shape, 1))
@@ -96,6 +91,7 @@ def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop
     >>> all_in([100.0, 0.5], [100.0, 1.0], 100.0)   # the loser asks for less than her valuation, 2
     Sale(wins=array([False,  True]), payments=array([  0., 100.]))
     """
+    check_flag(stop, "stop")
     v, x, money = _checked(valuations, amounts, budget)
     order = np.argsort(v / x, axis=-1, kind="stable")
     value, amount = np.take_along_axis(v, order, -1), np.take_along_axis(x, order, -1)

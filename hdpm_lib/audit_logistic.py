@@ -21,7 +21,7 @@ from scipy.special import expit, logit
 
 from hdpm_lib.logistic import ObjectivePerturbation, sharp_slack
 from hdpm_lib.noise import log_density
-from hdpm_lib.validation import check_count, check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_lengths, check_positive
 
 Array = NDArray[np.float64]
 
@@ -203,10 +203,9 @@ def search_pairs(
     ValueError
         For values that are not positive, or lengths that differ.
     """
-    eps, rho = check_finite(epsilon, "epsilon", 1), check_finite(ratio, "ratio", 1)
-    check_positive(eps.min(), "epsilon"), check_positive(rho.min(), "ratio")
-    if len(eps) != len(rho):
-        raise ValueError(f"epsilon has {len(eps)} entries and ratio has {len(rho)}")
+    check_generator(rng), check_count(steps, "steps")
+    eps, rho = (check_finite(x, name, 1, 0, ends="()") for x, name in ((epsilon, "epsilon"), (ratio, "ratio")))
+    check_lengths(epsilon=eps, ratio=rho)
     d, k, s = check_count(dimension, "dimension"), check_count(others, "others"), len(eps)
 
     def build(point: Array) -> NeighbourPairs:
@@ -294,7 +293,7 @@ def _without_each(values: Array) -> Array:
 
 
 def _check_outputs(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> Array:
-    w, n = np.asarray(coefficients, dtype=float), mechanism.X.shape[1]
-    if w.shape[-1:] != (n,) or not np.isfinite(w).all():
-        raise ValueError(f"coefficients must be finite, of shape (..., {n}), got shape {w.shape}")
+    w, n = check_finite(coefficients, "coefficients"), mechanism.X.shape[1]
+    if w.shape[-1:] != (n,):
+        raise ValueError(f"coefficients must have shape (..., {n}), got {w.shape}")
     return w

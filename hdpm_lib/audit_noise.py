@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import betainc, expit, gammaln
 
-from hdpm_lib.validation import check_finite, check_positive
+from hdpm_lib.validation import check_finite, check_lengths, check_positive
 
 Array = NDArray[np.float64]
 
@@ -223,10 +223,11 @@ def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayL
     orthogonal factorisation, not by the normal equations that the learner solves.
     """
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
-    root, d = np.sqrt(check_finite(weights, "weights", 1)), features.shape[1]
+    root, d = np.sqrt(check_finite(weights, "weights", 1, 0)), features.shape[1]
+    check_lengths(X=features, y=labels, weights=root)
     stacked = np.concatenate([root[:, None] * features, math.sqrt(check_positive(penalty, "penalty")) * np.eye(d)])
     theta = np.linalg.lstsq(stacked, np.concatenate([root * labels, np.zeros(d)]), rcond=None)[0]
-    return np.asarray(np.asarray(released, dtype=float) - theta)
+    return np.asarray(_releases(released, d) - theta)
 
 
 def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
@@ -244,10 +245,19 @@ def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: Arr
     array of shape (..., n)
         With :math:`u_j=y_jx_j`. It is spherical, of rate :math:`\eta/2`, if all is as promised.
     """
-    w = np.asarray(released, dtype=float)
-    signed = check_finite(y, "y", 1)[:, None] * check_finite(X, "X", 2)
-    pull = (check_finite(weights, "weights", 1) * expit(-w @ signed.T)) @ signed
+    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    share, w = check_finite(weights, "weights", 1, 0), _releases(released, features.shape[1])
+    check_lengths(X=features, y=labels, weights=share)
+    signed = labels[:, None] * features
+    pull = (share * expit(-w @ signed.T)) @ signed
     return np.asarray(pull - check_positive(penalty, "penalty") * w)
+
+
+def _releases(released: ArrayLike, d: int) -> Array:
+    values = check_finite(released, "released")
+    if values.shape[-1:] != (d,):
+        raise ValueError(f"released must have shape (..., {d}), got {values.shape}")
+    return values
 
 
 def _draws(noise: ArrayLike) -> Array:

@@ -15,7 +15,7 @@ from scipy import optimize, stats
 from scipy.special import betainc, expit, xlogy
 
 from hdpm_lib.ledger import FALSE_ALARM
-from hdpm_lib.validation import check_count, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
 
@@ -45,11 +45,12 @@ def rate_resolution(draws: ArrayLike, dimension: ArrayLike, *, power: float = 0.
     >>> rate_resolution([100, 10_000], 12).round(3)
     array([0.218, 0.02 ])
     """
-    shape = np.asarray(draws, dtype=float) * np.asarray(dimension, dtype=float)
-    if not (shape >= 1).all():
-        raise ValueError(f"draws and dimension must be positive, got a product of {shape.min()}")
-    if not 0 < power < 1:
-        raise ValueError(f"power must lie between 0 and 1, got {power}")
+    shapes = check_finite(draws, "draws", low=1), check_finite(dimension, "dimension", low=1)
+    check_number(power, "power", 0, 1, ends="()"), check_number(level, "level", 0, 1, ends="()")
+    try:
+        shape = np.multiply(*shapes)
+    except ValueError:
+        raise ValueError(f"draws and dimension must broadcast, got {shapes[0].shape} and {shapes[1].shape}") from None
     limit = stats.gamma.ppf(level / LAW_TESTS / 2, shape)
     return np.asarray(stats.gamma.ppf(power, shape) / limit - 1)
 
@@ -75,7 +76,8 @@ def exponent(frequency: ArrayLike, claim: float) -> Array:
     >>> exponent([0.5, 1.0], 0.0).round(4)
     array([0.    , 0.6931])
     """
-    f = np.maximum(np.asarray(frequency, dtype=float), expit(claim))
+    check_number(claim, "claim", 0)
+    f = np.maximum(check_finite(frequency, "frequency", low=0, high=1), expit(claim))
     entropy = xlogy(f, f / expit(claim)) + xlogy(1 - f, (1 - f) / max(expit(-claim), 1e-300))
     return np.where(f > expit(claim), np.maximum(entropy, 0), 0.0)
 
@@ -89,8 +91,7 @@ def training_runs(runs: int, train: float = TRAIN) -> int:
     300
     """
     check_count(runs, "runs", 100)
-    if not 0 < train < 1:
-        raise ValueError(f"train must lie between 0 and 1, got {train}")
+    check_number(train, "train", 0, 1, ends="()")
     return round(train * runs)
 
 
@@ -124,7 +125,7 @@ def event(loss: float, claim: float, dimension: int = 1) -> tuple[float, float]:
     >>> round(made, 2), round(float(np.log(right / (1 - right))), 2)
     (0.68, 1.2)
     """
-    check_positive(loss, "loss"), check_count(dimension, "dimension")
+    check_positive(loss, "loss"), check_positive(claim, "claim"), check_count(dimension, "dimension")
     t = loss * np.linspace(0.02, 1, 50)
     one, zero = 1 - _exceeds(-t, loss, dimension), _exceeds(t, loss, dimension)
     made = one + zero
@@ -183,7 +184,7 @@ def power(
     >>> round(power(1.0, 1.06, 100_000), 3)
     0.838
     """
-    check_positive(claim, "claim")
+    check_positive(claim, "claim"), check_positive(true, "true"), check_number(level, "level", 0, 1, ends="()")
     tests, n = check_count(sellers, "sellers") * check_count(scores, "scores"), runs - training_runs(runs, train)
     made, right = event(true, claim, dimension)
     middle, spread = n * made, 5 * np.sqrt(n * made * max(1 - made, 0.0))
@@ -216,8 +217,8 @@ def exposed_excess(
     >>> round(exposed_excess(1.0, 100_000), 3)
     0.063
     """
-    if not 0 < power < 1:
-        raise ValueError(f"power must lie between 0 and 1, got {power}")
+    check_positive(claim, "claim"), check_number(level, "level", 0, 1, ends="()")
+    check_number(power, "power", 0, 1, ends="()")
 
     def short(log_factor: float) -> float:
         return _power(claim, claim * np.exp(log_factor), runs, sellers=sellers, level=level, **options) - power

@@ -20,7 +20,7 @@ from scipy.special import expit, logit
 
 from hdpm_lib.audit_power import TRAIN, exponent, training_runs
 from hdpm_lib.ledger import FALSE_ALARM
-from hdpm_lib.validation import check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_number, check_positive
 
 Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
@@ -60,8 +60,7 @@ class BitTest:
 
     def epsilon_lower(self, level: float = FALSE_ALARM) -> float:
         """Lower end of the pair's privacy loss, too high with a probability of at most `level`, or 0."""
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        check_number(level, "level", 0, 1, ends="()")
         known = self.correct > 0
         right, wrong = self.correct[known], (self.guesses - self.correct)[known]
         tail = stats.beta.ppf(level / len(self.guesses), right, wrong + 1)
@@ -121,8 +120,8 @@ def bit_test(
     >>> test.p_value < 1e-6, 1.5 < test.epsilon_lower() < 2
     (True, True)
     """
-    if not (np.isfinite(claim) and claim >= 0):
-        raise ValueError(f"claim must be finite and not negative, got {claim}")
+    check_number(claim, "claim", 0), check_generator(rng)
+    digits = None if digits is None else check_count(digits, "digits", 0)
     if not scores:
         raise ValueError("scores is empty: there is nothing to guess from")
     first = training_runs(runs, train)
@@ -183,7 +182,9 @@ def log_ratio(first: ArrayLike, second: ArrayLike, rate: float) -> Score:
 
     Centres are numbers, for outputs of shape (runs,), or of shape (d,), for outputs of shape (runs, d).
     """
-    zero, one, r = np.asarray(first, dtype=float), np.asarray(second, dtype=float), check_positive(rate, "rate")
+    zero, one, r = check_finite(first, "first"), check_finite(second, "second"), check_positive(rate, "rate")
+    if zero.shape != one.shape:
+        raise ValueError(f"first and second must have one shape, got {zero.shape} and {one.shape}")
     if zero.ndim == 0:
         return lambda outputs: r * (np.abs(outputs - zero) - np.abs(outputs - one))
     return lambda outputs: r * (np.linalg.norm(outputs - zero, axis=-1) - np.linalg.norm(outputs - one, axis=-1))
@@ -209,9 +210,8 @@ def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
     >>> holm([0.03, 0.004, 0.02], 0.05)
     array([ True,  True,  True])
     """
-    p = check_finite(p_values, "p_values", 1)
-    if (p < 0).any() or (p > 1).any():
-        raise ValueError(f"p_values must lie in [0, 1], got {p[(p < 0) | (p > 1)][0]}")
+    p = check_finite(p_values, "p_values", 1, 0, 1)
+    check_number(level, "level", 0, 1, ends="()")
     order = np.argsort(p)
     kept = np.minimum.accumulate(p[order] <= level / np.arange(len(p), 0, -1))
     rejected = np.zeros(len(p), dtype=bool)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.mechanisms import Outcome
+from hdpm_lib.validation import check_finite, check_generator
 
 Array = NDArray[np.float64]
 
@@ -55,7 +56,7 @@ class Bids:
 
     def valuation(self, epsilon: ArrayLike) -> Array:
         """Cost of privacy losses (..., n) in money; 0 for a loss of 0."""
-        return self.sizes * unit_valuation(self.family, self.rate, epsilon)
+        return self.sizes * unit_valuation(self.family, self.rate, check_finite(epsilon, "epsilon", low=0))
 
     @property
     def full_valuation(self) -> Array:
@@ -125,23 +126,22 @@ def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budge
     (array([20., 60.]), array([0.25, 0.75]))
     """
     numbers = {"rate": rate, "privacy_budget": privacy_budget, "sizes": sizes}
-    arrays = {name: np.asarray(value, dtype=float) for name, value in numbers.items()}
-    for name, array in arrays.items():
-        if (bad := ~(np.isfinite(array) & (array > 0))).any():
-            raise ValueError(f"{name} must be positive and finite, got {array[bad].flat[0]}")
+    arrays = {name: check_finite(value, name, low=0, ends="()") for name, value in numbers.items()}
     places = _places(family)
     try:
         parts = np.broadcast_arrays(places, *arrays.values())
     except ValueError:
         shapes = {"family": places.shape} | {name: array.shape for name, array in arrays.items()}
         raise ValueError(f"the parts of bids must have shapes that fit, got {shapes}") from None
-    if parts[0].ndim == 0 or parts[0].size == 0:
+    if parts[0].ndim == 0:
         raise ValueError(f"bids must have at least one owner on the last axis, got shape {parts[0].shape}")
     return Bids(*(part.copy() for part in parts))
 
 
 def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
     given = np.asarray(family)
+    if given.size == 0 or np.ma.isMaskedArray(family):
+        raise ValueError(f"family must hold a name or place for each owner, got {family!r}")
     if given.dtype.kind == "U":
         if (unknown := ~np.isin(given, FAMILIES)).any():
             raise ValueError(f"family must be one of {FAMILIES}, got {str(given[unknown].flat[0])!r}")
@@ -170,16 +170,15 @@ def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
     >>> draw_bids([[12, 700, 31]], np.random.default_rng(0)).rate.shape
     (1, 3)
     """
-    shape = np.shape(sizes)
+    check_generator(rng)
+    shape = check_finite(sizes, "sizes", low=0, ends="()").shape
     family = rng.integers(len(FAMILIES), size=shape)
     return bids(family, rng.uniform(*RATES, shape), rng.uniform(*PRIVACY_BUDGETS, shape), sizes)
 
 
 def check_budget(budget: ArrayLike, market: Bids) -> Array:
     """The buyer's money for each auction, positive and finite, in the shape of the auctions, or an error."""
-    money = np.asarray(budget, dtype=float)
-    if (bad := ~(np.isfinite(money) & (money > 0))).any():
-        raise ValueError(f"budget must be positive and finite, got {money[bad].flat[0]}")
+    money = check_finite(budget, "budget", low=0, ends="()")
     auctions = market.rate.shape[:-1]
     try:
         return np.broadcast_to(money, auctions)
@@ -208,9 +207,7 @@ def budget_of(truth: Bids, factor: ArrayLike) -> Array:
     ValueError
         If a factor is not positive and finite.
     """
-    factors = np.asarray(factor, dtype=float)
-    if (bad := ~(np.isfinite(factors) & (factors > 0))).any():
-        raise ValueError(f"factor must be positive and finite, got {factors[bad].flat[0]}")
+    factors = check_finite(factor, "factor", low=0, ends="()")
     return factors * truth.full_valuation.sum(axis=-1)
 
 
@@ -231,7 +228,8 @@ def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = N
     array of shape (..., n)
         In money (Section III-C of the paper).
     """
-    sizes = truth.sizes if delivered_sizes is None else np.asarray(delivered_sizes, dtype=float)
+
+    sizes = truth.sizes if delivered_sizes is None else check_finite(delivered_sizes, "delivered_sizes", low=0)
     cost = sizes * unit_valuation(truth.family, truth.rate, outcome.epsilon)
     beyond = (outcome.epsilon > truth.privacy_budget * (1 + 1e-12)) | (sizes > truth.sizes * (1 + 1e-12))
     return np.where(beyond, -np.inf, outcome.payments - cost)

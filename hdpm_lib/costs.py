@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from hdpm_lib.validation import check_count
+from hdpm_lib.validation import check_count, check_finite, check_flag
 
 Array = NDArray[np.float64]
 
@@ -40,9 +40,9 @@ def _check_law(law: Any) -> tuple[float, float]:
 
 def _check_valuations(law: Any, v: ArrayLike) -> Array:
     low, high = _check_law(law)
-    values = np.asarray(v, dtype=float)
+    values = check_finite(v, "v")
     if (bad := ~((values >= low) & (values <= high))).any():
-        raise ValueError(f"valuations must lie in the support [{low}, {high}] of the law, got {values[bad].flat[0]}")
+        raise ValueError(f"valuations v must lie in the support [{low}, {high}] of the law, got {values[bad].flat[0]}")
     return values
 
 
@@ -113,7 +113,7 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
     array([ 0.,  5., 20.])
     """
     values = _check_valuations(law, v)
-    if check:
+    if check_flag(check, "check"):
         check_regular(law)
     below, density = np.asarray(law.cdf(values)), np.asarray(law.pdf(values))
     with np.errstate(divide="ignore"):

@@ -18,7 +18,7 @@ from numbers import Rational
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_rational
+from hdpm_lib.validation import check_count, check_generator, check_rational, check_size
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -27,10 +27,6 @@ LARGEST = 2**62  # numerator and denominator of a scale, and what a draw is cut 
 _BITS = 53  # of a uniform number that are drawn at a time; more only if these do not decide
 _COORDINATES = 2**17  # proposed at a time
 _WIDEST = 50  # dimension
-
-
-def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    return (int(size),) if isinstance(size, int | np.integer) else tuple(size)
 
 
 def root_above(square: Rational | int, denominator: int) -> Fraction:
@@ -74,6 +70,7 @@ def bernoulli_exp(numerator: ArrayLike, denominator: int, *, rng: np.random.Gene
     [True, True, True]
     """
     t, u = check_count(denominator, "denominator"), np.asarray(numerator)
+    check_generator(rng)
     if u.dtype.kind not in "iu":
         raise ValueError(f"numerator must be integers, got {u.dtype}")
     if (outside := (u < 0) | (u > t)).any():
@@ -137,7 +134,8 @@ def discrete_laplace(scale: Rational | int, *, rng: np.random.Generator, size: i
     t, s = value.numerator, value.denominator
     if max(t, s) > LARGEST:
         raise ValueError(f"scale must have a numerator and a denominator of at most 2**62, got {t}/{s}")
-    return _cut(_uncut(t, s, math.prod(_shape(size)), rng)).reshape(_shape(size))
+    shape = check_size(size)
+    return _cut(_uncut(t, s, math.prod(shape), check_generator(rng))).reshape(shape)
 
 
 def _cut(drawn: NDArray) -> Integers:
@@ -224,7 +222,8 @@ def lattice_laplace(
     (3, 12)
     """
     d, exact = check_count(dimension, "dimension"), check_rational(rate, "rate")
-    scale, shape = proposal_scale(d, exact), _shape(size)
+    scale, shape = proposal_scale(d, exact), check_size(size)
+    check_generator(rng)
     drawn, done = np.empty((math.prod(shape), d), dtype=np.int64), 0
     while done < len(drawn):
         batch = min(math.ceil((len(drawn) - done + 1) / acceptance(d)), max(1, _COORDINATES // d))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.noise import norm_law
-from hdpm_lib.validation import check_count, check_epsilon, check_finite, check_positive
+from hdpm_lib.validation import check_count, check_epsilon, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
 
@@ -71,9 +71,9 @@ def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, flo
     >>> (weights * eta).round(4), round(eta, 4)
     (array([1.    , 1.8364]), 2.8364)
     """
-    eps, ratio = check_epsilon(epsilon), float(sigma_over_mu)
-    if not ratio >= 0:
-        raise ValueError(f"sigma_over_mu must not be negative, got {sigma_over_mu}")
+    eps, ratio = check_epsilon(epsilon), math.inf
+    if not (isinstance(sigma_over_mu, float) and sigma_over_mu == math.inf):
+        ratio = check_number(sigma_over_mu, "sigma_over_mu", 0)
     kept = np.minimum(eps, _level(np.sort(eps), ratio))
     eta = float(kept.sum())
     return kept / eta, eta
@@ -236,8 +236,7 @@ def printed_constants(
     (13.48, 2168, 0.9)
     """
     beta, spread, L = _check_bound(norm_bound, dimension, delta, delta_noise)
-    if not log_base > 1:
-        raise ValueError(f"log_base must be above 1, got {log_base}")
+    check_number(log_base, "log_base", 1, ends="()")
     logarithm = np.logaddexp(0, beta) / math.log(log_base)
     mu = 3 * L / math.sqrt(2) * logarithm + beta / math.log(2)
     return ExcessRisk(float(mu), (6 * L / math.sqrt(2) + 1) * 2 * beta * spread, 1 - delta - delta_noise)
@@ -288,9 +287,7 @@ def shorter_constants(norm_bound: float, dimension: int, delta: float, delta_noi
 
 
 def _check_probability(value: float, name: str) -> float:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value}")
-    return float(value)
+    return check_number(value, name, 0, 1, ends="()")
 
 
 def _check_bound(norm_bound: float, dimension: int, delta: float, delta_noise: float) -> tuple[float, float, float]:

@@ -16,20 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from hdpm_lib.validation import check_count, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_number, check_positive
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 WIDEST = 2**20  # most neighbours tried for one output
 BLOCK = 16  # neighbours tried at once
-
-
-def _finite(value: ArrayLike, name: str) -> Array:
-    array = np.asarray(value, dtype=float)
-    if not (good := np.isfinite(array)).all():
-        raise ValueError(f"{name} must be finite, got {array[~good].flat[0]}")
-    return array
 
 
 def _log(x: Array) -> Array:
@@ -69,9 +62,8 @@ def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
     >>> numpy_laplace([0.25, 0.5, 0.75], 10.0, 2.0).round(3).tolist()
     [8.614, 10.0, 11.386]
     """
-    u, centre, s = _finite(uniform, "uniform"), float(_finite(loc, "loc")), check_positive(scale, "scale")
-    if not (good := (u > 0) & (u < 1)).all():
-        raise ValueError(f"uniform must lie in (0, 1), got {u[~good].flat[0]}")
+    u, centre = check_finite(uniform, "uniform", low=0, high=1, ends="()"), check_number(loc, "loc")
+    s = check_positive(scale, "scale")
     upper = u >= 0.5
     noise = s * _log(np.where(upper, (2.0 - u) - u, u + u))
     return np.where(upper, centre - noise, centre + noise)
@@ -94,7 +86,7 @@ def model_holds(loc: float, scale: float, *, rng: np.random.Generator, draws: in
     -------
     bool
     """
-    count = check_count(draws, "draws")
+    count, rng = check_count(draws, "draws"), check_generator(rng)
     expected = numpy_laplace(copy.deepcopy(rng).random(count), loc, scale)
     return bool(np.array_equal(rng.laplace(loc, scale, count), expected))
 
@@ -129,7 +121,7 @@ def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
     >>> outputs = np.random.default_rng(0).laplace(0.0, 10.0, 1000)
     >>> possible = could_be(outputs, 1.0, 10.0)  # only about a fifth are
     """
-    o, centre, s = _finite(outputs, "outputs"), float(_finite(loc, "loc")), check_positive(scale, "scale")
+    o, centre, s = check_finite(outputs, "outputs"), check_number(loc, "loc"), check_positive(scale, "scale")
     flat = o.ravel()
     distance = np.abs(flat - centre) / s
     slack = np.spacing(np.abs(flat)) / s + distance * 2.0**-50 + 2.0**-50
@@ -188,7 +180,11 @@ def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64
     >>> on_grid([1 - 0.9, 0.1], 1.0).tolist()   # 0.1 has digits that no sum with 1 leaves
     [True, False]
     """
-    o, c = _finite(outputs, "outputs"), _finite(centre, "centre")
+    o, c = check_finite(outputs, "outputs"), check_finite(centre, "centre")
+    try:
+        np.broadcast_shapes(o.shape, c.shape)
+    except ValueError:
+        raise ValueError(f"outputs and centre must broadcast, got shapes {o.shape} and {c.shape}") from None
     with np.errstate(over="ignore"):  # beyond the largest number of the type lies infinity, which is no answer
         nearest = (o - c).astype(noise)
         up, down = (np.nextafter(nearest, np.asarray(end, dtype=noise)) for end in (np.inf, -np.inf))
@@ -247,13 +243,11 @@ def attack(possible: Any, scores: ArrayLike) -> Attack:
     >>> attack(everything, [[-1.0, -1.0, 1.0], [1.0, 1.0, 0.0]])
     Attack(draws=3, impossible=(0.0, 0.0), guess_rate=0.75, false_proofs=0.0)
     """
-    sets, score = np.asarray(possible, dtype=bool), np.asarray(scores, dtype=float)
+    sets, score = np.asarray(possible, dtype=bool), check_finite(scores, "scores")
     if sets.ndim != 3 or sets.shape[:2] != (2, 2) or not sets.size:
         raise ValueError(f"possible must have shape (2, 2, n) with n at least 1, got {sets.shape}")
     if score.shape != sets.shape[1:]:
         raise ValueError(f"scores must have shape {sets.shape[1:]}, got {score.shape}")
-    if np.isnan(score).any():
-        raise ValueError("scores must be numbers, got nan")
     only = sets[1].astype(int) - sets[0]  # 1: only the second answer is possible
     second = np.where(only != 0, only, np.sign(score))
     right = (1 + second * np.array([[-1], [1]])) / 2
@@ -291,10 +285,10 @@ def laplace_attack(
     ValueError
         For equal answers, or bad values.
     """
-    ends = _finite(answers, "answers")
+    ends = check_finite(answers, "answers")
     if ends.shape != (2,) or ends[0] == ends[1]:
         raise ValueError(f"answers must be two different numbers, got {answers}")
     scale = float(abs(ends[1] - ends[0])) / check_positive(epsilon, "epsilon")
-    outputs = rng.laplace(ends[:, None], scale, (2, check_count(draws, "draws")))
+    outputs = check_generator(rng).laplace(ends[:, None], scale, (2, check_count(draws, "draws")))
     possible = np.stack([could_be(outputs, end, scale) for end in ends.tolist()])
     return attack(possible, np.abs(outputs - ends[0]) - np.abs(outputs - ends[1]))

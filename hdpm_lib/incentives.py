@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
 from hdpm_lib.payments import check_reports
-from hdpm_lib.validation import check_count
+from hdpm_lib.validation import check_count, check_finite, check_flag
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def reports_to_try(
     ValueError
         For a type outside [0, ceiling], a grid of less than 2 points, or special points that are not one set a seller.
     """
-    c, top = check_reports(types, ceiling)
+    c, top = check_reports(types, ceiling, "types")
     check_count(grid, "grid", 2)
     if len(special) not in (0, len(c)):
         raise ValueError(f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}")
@@ -133,7 +133,9 @@ def search_misreports(
     >>> search_misreports(first_price, truth, reports_to_try(truth, 1.0)).gain
     array([0.8, 0.5])
     """
-    truth = np.asarray(types, dtype=float)
+    truth, refine = check_finite(types, "types"), check_flag(refine, "refine")
+    if truth.ndim == 0:
+        raise ValueError("types must have shape (n, ...), got one number")
     price = cost or (lambda own, amounts: own * amounts)
     if len(candidates) != len(truth) or any(len(np.atleast_1d(tries)) == 0 for tries in candidates):
         raise ValueError(

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import lambertw, logsumexp
 
 from hdpm_lib.logistic_joint import JointObjective, water_filling
-from hdpm_lib.validation import check_count, check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_flag, check_positive
 
 Array = NDArray[np.float64]
 Step = Callable[[Array, Array], tuple[Array, Array]]
@@ -96,9 +96,10 @@ def alternate(
     >>> alternate(f).weights.round(4), alternate(f, 2.0).status
     (array([0.747, 0.253]), 'converged')
     """
+    check_positive(tolerance, "tolerance")
     m, n = objective.X.shape
     now = float(m) if eta is None else check_positive(eta, "eta")
-    w, a = np.zeros(n), np.full(m, 1 / m) if start_weights is None else _weights(start_weights, m)
+    w, a = np.zeros(n), np.full(m, 1 / m) if start_weights is None else _weights(start_weights, m, "start_weights")
     values = [float(objective.value(w, a, now))]
     for _ in range(check_count(iterations, "iterations")):
         old_w, old_a, old = w, a, now
@@ -198,6 +199,7 @@ def descend_weights(
     ValueError
         For a bad argument; eta = 0, the lower end of the printed grid, among them.
     """
+    check_flag(literal, "literal")
 
     def project(weights: Array) -> Array:
         return weights + (1 - weights.sum()) / len(weights) if literal else water_filling(-weights, 1.0, objective.cap)
@@ -239,6 +241,7 @@ def descend_logs(
     ValueError
         For a bad argument, starting weights that are not positive among them.
     """
+    check_flag(renormalise, "renormalise")
 
     if start is not None and not (np.asarray(start[1]) > 0).all():
         raise ValueError(f"start needs positive weights, got {np.min(start[1])}")
@@ -252,10 +255,10 @@ def descend_logs(
     return _descend(objective, eta, step, start, move, iterations, tolerance)
 
 
-def _weights(weights: ArrayLike, m: int) -> Array:
-    a = check_finite(weights, "weights", 1)
+def _weights(weights: ArrayLike, m: int, name: str) -> Array:
+    a = check_finite(weights, name, 1)
     if len(a) != m or (a < 0).any() or abs(a.sum() - 1) > 1e-9:
-        raise ValueError(f"weights must be {m} numbers that are not negative and sum to 1, got sum {a.sum()}")
+        raise ValueError(f"{name} must be {m} numbers that are not negative and sum to 1, got sum {a.sum()}")
     return a
 
 
@@ -272,7 +275,7 @@ def _descend(
     check_positive(eta, "eta"), check_positive(step, "step"), check_positive(tolerance, "tolerance")
     m, n = objective.X.shape
     w, a = (np.zeros(n), np.full(m, 1 / m)) if start is None else (check_finite(start[0], "start", 1), start[1])
-    a, status = _weights(a, m), "out of iterations"
+    a, status = _weights(a, m, "start"), "out of iterations"
     values = [float(objective.value(w, a, eta))]
     bound = 1e6 * (1 + abs(values[0]))
     for _ in range(check_count(iterations, "iterations")):

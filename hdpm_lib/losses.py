@@ -63,8 +63,10 @@ class QuadraticLoss:
             :math:`(d+1)\operatorname{tr}A/\eta^2`; the variance is that of a quadratic form
             (:func:`hdpm_lib.noise.quadratic_form_moments`).
         """
-        t, lam = np.asarray(theta, dtype=float), np.asarray(penalty, dtype=float)
+        t, lam = check_finite(theta, "theta"), check_finite(penalty, "penalty", low=0)
+        if t.shape[-1:] != self.cross.shape:
+            raise ValueError(f"theta must have shape (..., {len(self.cross)}), got {t.shape}")
         matrix = self.second + lam[..., None, None] * np.eye(len(self.cross))
         gradient = 2 * ((matrix @ t[..., None])[..., 0] - self.cross)
-        noise = quadratic_form_moments(matrix, gradient, noise_rate)
+        noise = quadratic_form_moments(matrix, gradient, check_finite(noise_rate, "noise_rate", low=0, ends="()"))
         return Moments(self(t, lam) + noise.mean, noise.variance)

@@ -19,7 +19,7 @@ from scipy import stats
 from hdpm_lib.logistic import objective_perturbation, printed_slack, sharp_slack
 from hdpm_lib.payments import check_reports
 from hdpm_lib.procurement_payments import procurement_payments
-from hdpm_lib.validation import check_count, check_finite
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_lengths
 
 Array = NDArray[np.float64]
 
@@ -72,6 +72,7 @@ def public_scale_split(X: ArrayLike, y: ArrayLike, *, rng: np.random.Generator) 
     ((60, 3), (20, 3), True)
     """
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    check_generator(rng)
     if (n := len(features)) != len(labels):
         raise ValueError(f"X has {n} records and y has {len(labels)}")
     if (odd := np.abs(labels) != 1).any():
@@ -108,10 +109,7 @@ class Candidates:
 
 
 def _grid(values: ArrayLike, name: str) -> Array:
-    grid = check_finite(values, name, 1)
-    if (grid <= 0).any():
-        raise ValueError(f"{name} must be positive, got {grid[grid <= 0][0]}")
-    return grid
+    return check_finite(values, name, 1, 0, ends="()")
 
 
 def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: ArrayLike) -> Candidates:
@@ -149,6 +147,7 @@ def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: Ar
     True
     """
     kappa, scale = _grid(kappas, "kappas"), _grid(scales, "scales")
+    check_finite(costs, "costs", 1)
     bought = [procurement_payments(costs, law, 1.0, k, 1.0) for k in kappa]
     unit = scale / np.sqrt(kappa)[:, None]
     weights = np.array([b.procurement.weights for b in bought])
@@ -216,7 +215,7 @@ def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int],
     >>> cheapest_candidates([3.0, 1.0, 2.0], 5.0, [1, 3], [6.0]).payments
     array([12., 30.])
     """
-    c, top = check_reports(_grid(costs, "costs"), ceiling)
+    c, top = check_reports(_grid(costs, "costs"), ceiling, "costs")
     total, number = _grid(totals, "totals"), np.array([check_count(k, "counts") for k in counts])
     if (number > len(c)).any():
         raise ValueError(f"counts must be at most the number of sellers {len(c)}, got {number.max()}")
@@ -229,7 +228,11 @@ def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int],
 
 def misclassified(coefficients: ArrayLike, X: ArrayLike, y: ArrayLike) -> Array:
     """Share of records on the wrong side, or on the line, for coefficients of shape (..., n)."""
-    margins = np.asarray(coefficients, dtype=float) @ np.asarray(X, dtype=float).T * np.asarray(y, dtype=float)
+    w, features, labels = check_finite(coefficients, "coefficients"), check_finite(X, "X", 2), check_finite(y, "y", 1)
+    check_lengths(X=features, y=labels)
+    if w.shape[-1:] != features.shape[1:]:
+        raise ValueError(f"coefficients must have shape (..., {features.shape[1]}), got {w.shape}")
+    margins = w @ features.T * labels
     return np.asarray((margins <= 0).mean(-1))
 
 
@@ -288,7 +291,12 @@ def tuned(
     ValueError
         For a grid that is not positive.
     """
-    ratio, seen, found, lines = _grid(ratios, "ratios"), np.asarray(public), np.asarray(test), []
+    ratio, lines = _grid(ratios, "ratios"), []
+    seen, found = (check_finite(x, name, 2, 0, 1) for x, name in ((public, "public"), (test, "test")))
+    if not seen.shape == found.shape == (len(candidates.eta), len(ratio)):
+        raise ValueError(
+            f"public and test must have a row for each candidate and a column for each of ratios, got {seen.shape} and {found.shape}"
+        )
     for gamma in _grid(gammas, "gammas"):
         row, column = np.unravel_index(np.argmin(seen + gamma * candidates.payments[:, None]), seen.shape)
         a, eta, paid = candidates.weights[row], candidates.eta[row], candidates.payments[row]

@@ -18,17 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from hdpm_lib.validation import check_count
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive, check_size
 
 Array = NDArray[np.float64]
-
-
-def _positive(value: ArrayLike, name: str) -> Array:
-    array = np.asarray(value, dtype=float)
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        bad = array[~(np.isfinite(array) & (array > 0))].flat[0]
-        raise ValueError(f"{name} must be positive and finite, got {bad}")
-    return array
 
 
 def spherical_laplace(
@@ -68,9 +60,9 @@ def spherical_laplace(
     >>> z.shape
     (5, 3)
     """
-    d, r = check_count(dimension, "dimension"), _positive(rate, "rate")
-    shape = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    direction = rng.standard_normal((*shape, d))
+    d, r = check_count(dimension, "dimension"), check_finite(rate, "rate", low=0, ends="()")
+    shape = check_size(size)
+    direction = check_generator(rng).standard_normal((*shape, d))
     direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
     return rng.gamma(d, 1.0 / r, size=shape)[..., None] * direction
 
@@ -95,7 +87,7 @@ def norm_law(dimension: int, rate: float) -> Any:
     >>> float(norm_law(12, 3.0).mean())
     4.0
     """
-    return stats.gamma(check_count(dimension, "dimension"), scale=1.0 / float(_positive(rate, "rate")))
+    return stats.gamma(check_count(dimension, "dimension"), scale=1.0 / check_positive(rate, "rate"))
 
 
 def coordinate_variance(dimension: int, rate: ArrayLike) -> Array:
@@ -118,7 +110,7 @@ def coordinate_variance(dimension: int, rate: ArrayLike) -> Array:
     >>> float(coordinate_variance(1, 2.0))
     0.5
     """
-    return np.asarray((check_count(dimension, "dimension") + 1) / _positive(rate, "rate") ** 2)
+    return np.asarray((check_count(dimension, "dimension") + 1) / check_finite(rate, "rate", low=0, ends="()") ** 2)
 
 
 @dataclass(frozen=True)
@@ -169,8 +161,10 @@ def quadratic_form_moments(matrix: ArrayLike, linear: ArrayLike, rate: ArrayLike
     >>> quadratic_form_moments(np.eye(2), np.zeros(2), 1.0)   # the squared norm: mean d(d+1)
     Moments(mean=array(6.), variance=array(84.))
     """
-    a, g = np.asarray(matrix, dtype=float), np.asarray(linear, dtype=float)
-    d = a.shape[-1]
+    a, g = check_finite(matrix, "matrix"), check_finite(linear, "linear")
+    d = g.shape[-1] if g.ndim else 0
+    if a.shape[-2:] != (d, d):
+        raise ValueError(f"matrix and linear must have shapes (..., d, d) and (..., d), got {a.shape} and {g.shape}")
     unit = coordinate_variance(d, rate)
     trace = np.trace(a, axis1=-2, axis2=-1)
     trace_square = (a * np.swapaxes(a, -1, -2)).sum((-2, -1))
@@ -199,8 +193,8 @@ def log_density(z: ArrayLike, rate: float) -> Array:
     >>> round(float(np.exp(log_density([0.0], 3.0))), 6)   # the Laplace density at 0 is rate / 2
     1.5
     """
-    points = np.asarray(z, dtype=float)
+    points = np.atleast_1d(check_finite(z, "z"))
     d = points.shape[-1]
     log_volume = 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1)
-    constant = d * math.log(float(_positive(rate, "rate"))) - math.lgamma(d + 1) - log_volume
+    constant = d * math.log(check_positive(rate, "rate")) - math.lgamma(d + 1) - log_volume
     return np.asarray(constant - rate * np.linalg.norm(points, axis=-1))

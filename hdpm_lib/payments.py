@@ -26,11 +26,11 @@ Array = NDArray[np.float64]
 Rule = Callable[[Array], Array]  # reports of shape (k, n) to amounts of shape (k, n)
 
 
-def check_reports(reports: ArrayLike, ceiling: float) -> tuple[Array, float]:
+def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> tuple[Array, float]:
     """Reports as a vector and the ceiling as a float; an error names a report outside [0, ceiling]."""
-    c, top = check_finite(reports, "reports", 1), check_positive(ceiling, "ceiling")
+    c, top = check_finite(reports, name, 1), check_positive(ceiling, "ceiling")
     if (bad := (c < 0) | (c > top)).any():
-        raise ValueError(f"reports must lie in [0, ceiling = {top}], got {c[bad][0]}")
+        raise ValueError(f"{name} must lie in [0, ceiling = {top}], got {c[bad][0]}")
     return c, top
 
 
@@ -140,6 +140,7 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
     >>> envelope_payments([3.0, 5.0, 9.0], 10.0, cheapest).round(6)
     array([5., 0., 0.])
     """
+    check_positive(tolerance, "tolerance")
     c, top = check_reports(reports, ceiling)
 
     def amounts(t: float) -> Array:

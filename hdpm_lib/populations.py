@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hdpm_lib.validation import check_count, check_generator, check_number
+
 Array = NDArray[np.float64]
 
 
@@ -43,6 +45,8 @@ class PrivacyGroups:
 
     def __post_init__(self) -> None:
         """Refuse shares that are no shares and levels out of order."""
+        for name in ("f_c", "f_m", "eps_c", "eps_m", "eps_l"):
+            check_number(getattr(self, name), name)
         if not (self.f_c >= 0 and self.f_m >= 0 and self.f_c + self.f_m <= 1 + 1e-12):
             raise ValueError(f"f_c and f_m must be shares with a sum of at most 1, got {self.f_c} and {self.f_m}")
         if not 0 < self.eps_c <= self.eps_m <= self.eps_l:
@@ -53,6 +57,7 @@ class PrivacyGroups:
 
         The paper does not say how it rounds; this rule fits its tables best.
         """
+        n = check_count(n, "n", 0)
         c, m = int(self.f_c * n), int(self.f_m * n)
         return c, m, n - c - m
 
@@ -63,6 +68,7 @@ class PrivacyGroups:
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Array:
         """Privacy losses of `n` people in random order, shape (n,)."""
+        check_generator(rng)
         c, m, liberals = self.counts(n)
         parts = [rng.uniform(self.eps_c, self.eps_m, c), rng.uniform(self.eps_m, self.eps_l, m)]
         return rng.permutation(np.concatenate([*parts, np.full(liberals, self.eps_l)]))
@@ -104,6 +110,8 @@ def linear_population(n_train: int, n_test: int, dimension: int, *, rng: np.rand
     >>> split.X_train.shape, bool(abs(split.y_train).max() <= 1)
     ((80, 30), True)
     """
+    n_train, n_test = check_count(n_train, "n_train"), check_count(n_test, "n_test")
+    dimension, rng = check_count(dimension, "dimension"), check_generator(rng)
     direction = rng.standard_normal(dimension)
     direction /= np.linalg.norm(direction)
     X = rng.random((n_train + n_test, dimension))

@@ -258,6 +258,18 @@ def check_inside(
     return array
 
 
+def check_lengths(**arrays: Array) -> None:
+    """An error if arrays that go together differ in length."""
+    if len({len(array) for array in arrays.values()}) > 1:
+        lengths = " and ".join(str(len(array)) for array in arrays.values())
+        raise ValueError(f"{' and '.join(arrays)} must have the same length, got {lengths}")
+
+
+def check_size(size: object) -> tuple[int, ...]:
+    """The shape of a batch, from one count or several; ``()`` stands for one draw."""
+    return tuple(check_count(k, "size", 0) for k in (size if isinstance(size, tuple | list) else (size,)))
+
+
 def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
     """Privacy losses as a vector.
 

@@ -25,8 +25,12 @@ from hdpm_lib.retrieval import (
     noticed,
     sha256,
 )
+from hdpm_lib.schema import Category, Number, Schema
+from hdpm_lib.validation import check_choice
 
 __all__ = [
+    "MEDICAL_CHARGES",
+    "MEDICAL_FEATURES",
     "DataIntegrityError",
     "DataUnavailableError",
     "Dataset",
@@ -39,6 +43,21 @@ __all__ = [
     "nsl_kdd_table",
     "source_of",
 ]
+
+# What may be known of the medical columns without looking at a row. Whatever lies outside is moved to the end.
+MEDICAL_FEATURES = Schema(
+    [
+        Number("age", 18, 64),  # adults up to the age of Medicare, 65: so the column is described by Lantz (2013)
+        Number("bmi", 10, 60),  # wider than the classes of the WHO, whose outer limits are 16 and 40
+        Number("children", 0, 5),  # 5 stands for five and more
+        Category("sex", ("female", "male")),
+        Category("smoker", ("no", "yes")),
+        Category("region", standins.REGIONS),  # of the US, as the provider of the file names them
+    ],
+    out_of_range="clip",
+)
+# A rule, not a finding: charges above 50,000 dollars count as 50,000.
+MEDICAL_CHARGES = Schema([Number("charges", 0, 50_000)], intercept=False, out_of_range="clip")
 
 NSL_KDD_CLASSES = ("Normal", "DoS", "Probe", "R2L", "U2R")
 # httptunnel and worm are filed differently by different authors (U2R, R2L); both are in the test part only.
@@ -97,51 +116,55 @@ def medical_cost() -> Dataset:
     return noticed(Dataset("Medical Cost", features, frame["charges"].to_numpy(float), tuple(features), source, digest))
 
 
-def medical_design(dataset: Dataset) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Features and labels in [0, 1] for ridge regression on Medical Cost.
+def medical_design(
+    dataset: Dataset, ranges: Literal["declared", "data"] = "declared"
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Features and labels in [0, 1] for ridge regression on Medical Cost, in the coding of the ridge paper.
 
     Parameters
     ----------
     dataset : Dataset
         From `medical_cost`.
+    ranges : {"declared", "data"}
+        Ends that stand for 0 and 1. ``"declared"``: those of `MEDICAL_FEATURES` and `MEDICAL_CHARGES`, which are known
+        without the data; values outside are moved to the ends. ``"data"``: the least and largest values of all rows,
+        as in the paper. **Nothing that is computed from the latter is private**: one record moves all others.
 
     Returns
     -------
     X : ndarray, shape (n, 12)
-        Age, bmi and children, min-max scaled; sex, smoker and region one-hot (2 + 2 + 4); a last column of ones.
+        Age, bmi and children, scaled; sex, smoker and region one-hot (2 + 2 + 4); a last column of ones.
     y : ndarray, shape (n,)
-        Charges, min-max scaled.
+        Charges, scaled.
     names : tuple of str
         The twelve columns.
 
     Raises
     ------
     ValueError
-        If the data set is another one.
-
-    Notes
-    -----
-    The ranges of age, bmi, children and charges are taken from the data, from all rows, as in the paper on personalised
-    ridge regression. No guarantee covers them: they have to be treated as public.
+        If the data set is another one, or `ranges` is neither.
 
     Examples
     --------
     >>> import warnings
     >>> warnings.simplefilter("ignore", StandInWarning)  # a stand-in is fine here
     >>> X, y, names = medical_design(medical_cost())
-    >>> X.shape, float(y.max().round(9)), names[-1]
-    ((1338, 12), 1.0, 'intercept')
+    >>> X.shape, bool(X.max() <= 1), names[-1]
+    ((1338, 12), True, 'intercept')
     """
     if dataset.title != "Medical Cost":
         raise ValueError(f"dataset is {dataset.title!r}: pass what medical_cost() returns")
-    levels = [["female", "male"], ["no", "yes"], list(standins.REGIONS)]
-    scaled = MinMaxScaler().fit_transform(dataset.features[["age", "bmi", "children"]])
+    check_choice(ranges, "ranges", ("declared", "data"))
+    columns = [c for c in (*MEDICAL_FEATURES.columns, *MEDICAL_CHARGES.columns) if isinstance(c, Number)]
+    table = dataset.features.assign(charges=dataset.labels)[[c.name for c in columns]]
+    ends = table if ranges == "data" else pd.DataFrame({c.name: [c.low, c.high] for c in columns})
+    scaled = MinMaxScaler(clip=True).fit(ends).transform(table)
+    levels = [list(c.levels) for c in MEDICAL_FEATURES.columns if isinstance(c, Category)]
     one_hot = OneHotEncoder(categories=levels, sparse_output=False)
     coded = one_hot.fit_transform(dataset.features[["sex", "smoker", "region"]].astype(object))
-    X = np.column_stack([scaled, coded, np.ones(len(scaled))])
-    y = MinMaxScaler().fit_transform(dataset.labels[:, None])[:, 0]
+    X = np.column_stack([scaled[:, :-1], coded, np.ones(len(scaled))])
     names = ("age", "bmi", "children", "female", "male", "smoker_no", "smoker_yes", *standins.REGIONS, "intercept")
-    return np.clip(X, 0.0, 1.0), np.clip(y, 0.0, 1.0), names  # scaling may leave the ends off by a rounding error
+    return X, scaled[:, -1].copy(), names
 
 
 def nsl_kdd(part: Literal["train", "test"] = "train") -> Dataset:

@@ -37,7 +37,7 @@ def medical() -> tuple[Split, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StandInWarning)
         data = medical_cost()
-    X, y, _ = medical_design(data)
+    X, y, _ = medical_design(data, ranges="data")
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=study.SPLIT_SEED)
     return Split(X_train, y_train, X_test, y_test), data.source
 

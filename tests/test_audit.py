@@ -26,6 +26,7 @@ from hdpm_lib.audit import (
 from hdpm_lib.audit_ridge import Rest, best_inside
 from hdpm_lib.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.ridge import OutputPerturbation, pdp_op, sensitivity_constant
+from hdpm_lib.schema import Category, Number, Schema
 
 BOUNDS = ("paper", "sharp")
 Data = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -290,6 +291,69 @@ def test_nobody_loses_more_than_she_accepts(bound: Any) -> None:
     worst, count = worst_share(bound)
     assert count > 5000
     assert 0.9 < worst <= 1 + 1e-9, f"{worst=} over {count} records"
+
+
+# --- corners of a schema ----------------------------------------------------------------------------------------------
+
+SCHEMA = Schema([Number("age", 18, 64), Category("sex", ("f", "m")), Category("region", ("n", "s", "w"))])
+
+
+def coded(a: float, n: int = 6) -> Data:
+    """Records inside the schema, some at its corners, with labels of at most `a`."""
+    rng, corners = generator(85), SCHEMA.corners()
+    X = corners[rng.integers(len(corners), size=n)]
+    X[: n // 2, 0] = rng.uniform(-0.5, 0.5, n // 2)
+    return X, rng.uniform(-a, a, n), 10 ** rng.uniform(-2, 0.5, n)
+
+
+@pytest.mark.parametrize("penalty", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("a", [0.5, 3.0])
+def test_corner_losses_are_those_of_all_pairs_fitted_anew(penalty: float, a: float) -> None:
+    X, y, epsilon = coded(a)
+    w, corners, rng = epsilon / epsilon.sum(), SCHEMA.corners(), generator(86)
+    losses = audit.ridge_corner_losses(X, y, w, penalty, 2.0, corners, label_bound=a)
+    values, labels = np.repeat(corners, 2, axis=0), np.tile([a, -a], len(corners))
+    for i in range(len(y)):
+        fitted = refit(*with_record(X, y, i, values, labels), w, penalty)
+        assert losses.found[i] == pytest.approx(2 * max(np.linalg.norm(fitted - t, axis=1).max() for t in fitted))
+        mixed = rng.dirichlet(np.full(len(corners), 0.2), 500) @ corners  # anywhere in the convex hull
+        inside = refit(*with_record(X, y, i, mixed, rng.choice([-a, a], 500)), w, penalty)
+        assert 2 * max(np.linalg.norm(inside - t, axis=1).max() for t in inside) <= losses.at_most[i] * (1 + 1e-12)
+    assert (losses.found <= losses.at_most * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("a", [0.5, 3.0])
+def test_recoded_ridge_keeps_its_promise_and_wrong_powers_of_the_label_bound_are_flagged(bound: Any, a: float) -> None:
+    X, y, epsilon = coded(a, 30)
+
+    def share(penalty: float, factor: float = 1.0, norm: float = SCHEMA.feature_norm) -> float:
+        m = pdp_op(X, y, epsilon, penalty, bound=bound, feature_norm=norm, label_bound=a)
+        rate = factor * m.noise_rate
+        found = audit.ridge_corner_losses(X, y, m.weights, penalty, rate, SCHEMA.corners(), label_bound=a).found
+        return float((found / epsilon).max())
+
+    assert all(share(penalty) <= 1 + 1e-9 for penalty in (0.01, 0.2, 1.0, 1e4))
+    assert share(1e4) > 0.99
+    assert max(share(1e4, a), share(1e4, 1 / a)) > 1.9  # c not scaled, or scaled by the square of a
+    with pytest.raises(ValueError, match="rows of X must have a norm of at most feature_norm"):
+        share(1e4, norm=0.9)
+
+
+def test_corner_losses_refuse_what_does_not_fit() -> None:
+    X, y, epsilon = coded(0.5)
+    for change, message in (
+        ({"weights": [1.0]}, "weights has 1"),
+        ({"corners": [1.0]}, "corners must have 2"),
+        ({"label_bound": 0.0}, "label_bound must be positive"),
+        ({"penalty": -1.0}, "penalty"),
+    ):
+        given = {"X": X, "y": y, "weights": epsilon, "penalty": 1.0, "noise_rate": 1.0, "corners": SCHEMA.corners()}
+        with pytest.raises(ValueError, match=message):
+            audit.ridge_corner_losses(**{**given, **change})
+
+
+# --- guarantees on a tight instance -----------------------------------------------------------------------------------
 
 
 def tight() -> tuple[Data, float]:

@@ -516,7 +516,7 @@ def test_medical_design() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", datasets.StandInWarning)
         data = datasets.medical_cost()
-    X, y, names = datasets.medical_design(data)
+    X, y, names = datasets.medical_design(data, ranges="data")
     assert X.shape == (1338, 12) and X.min() == 0 and X.max() == 1
     assert y.min() >= 0 and y.max() <= 1 and np.ptp(y) == pytest.approx(1, abs=1e-12)
     column = dict(zip(names, X.T, strict=True))
@@ -526,6 +526,45 @@ def test_medical_design() -> None:
     np.testing.assert_array_equal(column["southeast"], data.features["region"] == "southeast")
     np.testing.assert_allclose(column["age"], (data.features["age"] - 18) / 46)
     assert names[-1] == "intercept" and (column["intercept"] == 1).all()
+    declared, labels, same_names = datasets.medical_design(data)
+    numbers = data.features[["age", "bmi", "children"]].to_numpy(float)
+    np.testing.assert_allclose(declared[:, :3], np.clip((numbers - [18, 10, 0]) / [46, 50, 5], 0, 1), atol=1e-12)
+    np.testing.assert_array_equal(declared[:, 3:], X[:, 3:])
+    np.testing.assert_allclose(labels, np.clip(data.labels / 50_000, 0, 1), atol=1e-12)
+    assert same_names == names
+
+
+def moved_by_others(ranges: str) -> float:
+    """How far the coding of other rows moves if one row takes values far out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", datasets.StandInWarning)
+        data = datasets.medical_cost()
+    features, labels = data.features.astype({"bmi": float, "age": float}), data.labels.copy()
+    features.loc[0, ["age", "bmi", "children"]], labels[0] = [99, 80.0, 30], 1e6
+    other = dataclasses.replace(data, features=features, labels=labels)
+    one, two = (np.column_stack(datasets.medical_design(part, ranges)[:2])[1:] for part in (data, other))  # type: ignore[arg-type]
+    return float(np.abs(one - two).max())
+
+
+def test_declared_ranges_code_each_row_by_itself() -> None:
+    assert moved_by_others("declared") == 0
+    assert moved_by_others("data") > 0.5
+    with pytest.raises(ValueError, match="ranges must be 'declared' or 'data', got 'public'"):
+        moved_by_others("public")
+
+
+def test_medical_schema() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", datasets.StandInWarning)
+        data = datasets.medical_cost()
+    coded = datasets.MEDICAL_FEATURES.transform(data.features)
+    assert datasets.MEDICAL_FEATURES.feature_norm**2 == pytest.approx(3, abs=1e-12) and coded.shape == (1338, 10)
+    X, y, _ = datasets.medical_design(data)
+    np.testing.assert_allclose(coded[:, :3], X[:, :3] - 0.5, atol=1e-12)
+    np.testing.assert_array_equal(coded[:, 3:5], X[:, [4, 6]] - 0.5)
+    np.testing.assert_array_equal(coded[:, 5:9], X[:, 7:11] - 0.25)
+    charges = datasets.MEDICAL_CHARGES.transform(data.labels[:, None])[:, 0]
+    np.testing.assert_allclose(charges, y - 0.5, atol=1e-12)
 
 
 def check_nsl_kdd_design(train: datasets.Dataset, test: datasets.Dataset) -> None:
@@ -590,7 +629,7 @@ def test_medical_stand_in_agrees_with_real(medical: datasets.Dataset) -> None:
     splits = np.random.default_rng(1)
 
     def figures(data: datasets.Dataset, repeats: int = 1) -> np.ndarray:
-        X, y, _ = datasets.medical_design(data)
+        X, y, _ = datasets.medical_design(data, ranges="data")
         table = data.features[["age", "bmi", "children"]].assign(smoker=data.features["smoker"] == "yes", y=data.labels)
         fits = [ridge_figures(X, y, splits) for _ in range(repeats)]
         return np.concatenate([np.mean(fits, axis=0), table.mean(), table.std()])

@@ -103,7 +103,7 @@ def alternate(
     values = [float(objective.value(w, a, now))]
     for _ in range(check_count(iterations, "iterations")):
         old_w, old_a, old = w, a, now
-        w = objective.best_coefficients(a, now)
+        w = objective.best_coefficients(a, now, w)
         a = objective.best_weights(objective.losses(w), now)
         if eta is None:
             now = objective.best_eta(w, a)
@@ -182,12 +182,12 @@ def descend_weights(
     start : tuple of arrays of shapes (n,) and (m,), optional
         Coefficients and weights; zeros and equal weights if not given.
     literal : bool, default False
-        Project on the plane of weights that sum to 1, as the pseudo-code says, and not on those of Eq. (17), which are
-        not negative and at most the cap.
+        Project weights on the plane where they sum to 1, as the pseudo-code says, and not on those of Eq. (17), which
+        are not negative and at most the cap. In both cases coefficients stay in the objective's ball, if it has one.
     iterations : int, default 20000
         Most steps.
     tolerance : float, default 1e-9
-        Converged when a step moves nothing by more than this times `step`.
+        Converged when a step moves nothing by more than this times `step`: at a stationary point, but for this.
 
     Returns
     -------
@@ -206,7 +206,9 @@ def descend_weights(
 
     def move(w: Array, a: Array) -> tuple[Array, Array]:
         in_w, in_a, _ = objective.gradient(w, a, eta)
-        return w - step * in_w, project(a - step * in_a)
+        w = w - step * in_w
+        outside = 1.0 if objective.radius is None else max(1.0, float(np.linalg.norm(w)) / objective.radius)
+        return w / outside, project(a - step * in_a)
 
     return _descend(objective, eta, step, start, move, iterations, tolerance)
 

@@ -192,13 +192,15 @@ class ObjectivePerturbation:
         losses = np.logaddexp(0, -self.y * (w @ self.X.T)) @ self.weights
         return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
 
-    def minimise(self, noise: ArrayLike) -> Array:
+    def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Exact minimisers of the perturbed objective.
 
         Parameters
         ----------
         noise : array of shape (..., n)
             Linear terms; zeros give the model without noise, which is not private.
+        start : array, default 0
+            Finite; where Newton's method starts, broadcast to the shape of the noise.
 
         Returns
         -------
@@ -217,9 +219,10 @@ class ObjectivePerturbation:
             raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
         used = self.weights > 0
         signed, a = (self.y[:, None] * self.X)[used], self.weights[used]
-        rows = b.reshape(-1, n)
+        rows, first = b.reshape(-1, n), np.broadcast_to(np.asarray(start, dtype=float), b.shape).reshape(-1, n)
         size = max(1, CHUNK // max(signed.size, 1))
-        parts = [_newton(signed, a, rows[k : k + size], self.penalty) for k in range(0, len(rows), size)]
+        cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
+        parts = [_newton(signed, a, rows[cut], self.penalty, first[cut]) for cut in cuts]
         return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
@@ -227,9 +230,9 @@ class ObjectivePerturbation:
         return self.minimise(spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size))
 
 
-def _newton(signed: Array, weights: Array, noise: Array, penalty: float) -> Array:
+def _newton(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
     """Minimisers for rows of noise; where a full Newton step does not shrink the gradient, the best one that way."""
-    w, n = np.zeros_like(noise), noise.shape[1]
+    w, n = start.copy(), noise.shape[1]
     accuracy = TOLERANCE * np.maximum(1, np.linalg.norm(noise, axis=1))
 
     def gradient(w: Array, b: Array) -> Array:

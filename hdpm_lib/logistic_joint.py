@@ -154,12 +154,12 @@ class JointObjective:
             wa, aa = wa * a, aa * np.outer(a, a) + np.diag(a * self.gradient(w, a, eta)[1])
         return np.block([[ww, wa], [wa.T, aa]])
 
-    def best_coefficients(self, weights: Array, eta: float) -> Array:
-        """Minimiser over the coefficients, inside the ball if there is one, shape (n,)."""
+    def best_coefficients(self, weights: Array, eta: float, start: ArrayLike = 0.0) -> Array:
+        """Minimiser over the coefficients, inside the ball if there is one, shape (n,); `start` is a guess."""
 
         def minimiser(extra: float) -> Array:
             model = ObjectivePerturbation(self.X, self.y, weights, eta, self.penalty + extra)
-            return model.minimise(2 * self.unit_noise / eta)
+            return model.minimise(2 * self.unit_noise / eta, start)
 
         w, r = minimiser(0.0), self.radius
         if r is None or np.linalg.norm(w) <= r:

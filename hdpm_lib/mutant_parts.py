@@ -123,8 +123,8 @@ def other_perturbation(change: Callable[[Array, float, float], tuple[Array, floa
 def gradient_steps(steps: int) -> Part:
     """Gradient descent of the safe step size in place of Newton's method."""
 
-    def descend(signed: Array, weights: Array, noise: Array, penalty: float) -> Array:
-        w, step = np.zeros_like(noise), 1 / (penalty + weights.sum() / 4)
+    def descend(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
+        w, step = start, 1 / (penalty + weights.sum() / 4)
         for _ in range(steps):
             w = w - step * (noise + penalty * w - (weights * expit(-w @ signed.T)) @ signed)
         return w
@@ -135,8 +135,8 @@ def gradient_steps(steps: int) -> Part:
 def newton_steps(steps: int, free: float = 1.0) -> Part:
     """Some full Newton steps; the penalty of the last coefficient times a factor."""
 
-    def solve(signed: Array, weights: Array, noise: Array, penalty: float) -> Array:
-        w, lam = np.zeros_like(noise), np.append(np.full(noise.shape[1] - 1, penalty), free * penalty)
+    def solve(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
+        w, lam = start, np.append(np.full(noise.shape[1] - 1, penalty), free * penalty)
         for _ in range(steps):
             chance = expit(w @ signed.T)
             slope = noise + lam * w - (weights * (1 - chance)) @ signed

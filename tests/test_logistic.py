@@ -114,6 +114,14 @@ def test_minimiser_in_the_worst_conditions_settles() -> None:
         assert (slope <= 1.01e-10 * np.maximum(1, np.linalg.norm(noise, axis=1)) + rounding).all()
 
 
+def test_minimiser_from_anywhere_is_the_same() -> None:
+    X, y = records(40, 3, generator(70))
+    model = objective_perturbation(X, y, np.full(40, 1 / 40), 5.0, 0.1)
+    noise = spherical_laplace(3, 2.5, rng=generator(70), size=4)
+    for start in (1.0, [1e6, -1e6, 1e3], 10 * noise):
+        np.testing.assert_allclose(model.minimise(noise, start), model.minimise(noise), atol=1e-8)
+
+
 def test_minimiser_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of steps it gives what it has: whether a release fails must not depend on the records."""
     X, y = records(20, 2, generator(64))

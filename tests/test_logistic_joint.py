@@ -294,6 +294,23 @@ def test_literal_algorithm_4_runs_away() -> None:
     assert descend_weights(f, 3.0, 0.5, iterations=2).status == "out of iterations"
 
 
+@pytest.mark.parametrize("squared", [False, True])
+def test_descent_stays_in_the_ball_and_ends_at_a_stationary_point(squared: bool) -> None:
+    """Beyond convexity too: at the end neither a gradient step of any length nor an exact step of a block helps."""
+    rng = generator(66, int(squared))
+    for _ in range(5):
+        f = instance(rng, squared=squared, penalty=0.05, mu=0.3, sigma=40.0, radius=0.5, cap=0.5)
+        found = descend_weights(f, 3.0, 0.1, start=(rng.normal(size=2), rng.dirichlet(np.ones(6))))
+        w, a = found.coefficients, found.weights
+        assert found.status == "converged" and np.linalg.norm(w) == pytest.approx(0.5)
+        in_w, in_a, _ = f.gradient(w, a, 3.0)
+        assert np.allclose(in_w, -np.linalg.norm(in_w) * w / 0.5, atol=1e-7) and kkt_violation(a, in_a, f.cap) < 1e-7
+        assert found.value - float(f.value(f.best_coefficients(a, 3.0), a, 3.0)) < 1e-9
+        assert found.value - float(f.value(w, f.best_weights(f.losses(w), 3.0), 3.0)) < 1e-9
+        free = descend_weights(replace(f, radius=None), 3.0, 0.1, start=(w, a))
+        assert np.linalg.norm(free.coefficients) > 0.6
+
+
 def test_descent_in_logs() -> None:
     """Nearest points lead to the minimum; dividing by the sum stops where weight times slope is the same for all."""
     f = instance(generator(65), mu=5.0, penalty=1.0)  # all weights positive at the minimum

@@ -48,19 +48,17 @@ STUDIES = {  # with the number of seeds
     "trading": (
         [
             SHORT(Network("M-RegretNet")),
-            SHORT(Network("M-RegretNet"), "Non-IID"),
-            PRINTED(Network("M-RegretNet"), epochs=15),
-            PRINTED(Network("M-RegretNet"), epochs=8, adam=False),
-            PRINTED(Network("M-RegretNet"), epochs=6, profiles=64, search=25),
+            PRINTED(Network("M-RegretNet"), epochs=8),
+            PRINTED(Network("M-RegretNet"), epochs=5, adam=False),
         ],
         10,
     ),
     "plain": (
         [
-            PRINTED(Network("DM-RegretNet"), epochs=10, adam=False, normalised=False),
-            PRINTED(Network("DM-RegretNet"), adam=False),
+            PRINTED(Network("DM-RegretNet"), profiles=64, epochs=5, adam=False, normalised=False),
+            PRINTED(Network("DM-RegretNet"), profiles=64, epochs=15, adam=False),
         ],
-        5,
+        4,
     ),
 }
 VALUATION = ("family", "rate")

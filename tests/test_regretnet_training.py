@@ -231,7 +231,9 @@ OPTIONS = "--epochs 3 --batches 1 --profiles 8 --search 2 --levels 4".split()
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line trains networks as small as those of the other tests, so that nothing compiles again."""
     monkeypatch.setattr(regretnet_training, "Network", lambda kind, levels=4: replace(NETWORKS[kind], levels=levels))
-    monkeypatch.setattr(Settings.__init__, "__defaults__", ("IID", "opt", 50, 100, 1024, 100, 3, 0.1, 0.001, True, True, True))
+    monkeypatch.setattr(
+        Settings.__init__, "__defaults__", ("IID", "opt", 50, 100, 1024, 100, 3, 0.1, 0.001, True, True, True)
+    )
 
 
 class Silent:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hdpm_lib.accounts import charge
 from hdpm_lib.lattice import LatticeRidge, lattice_ridge
 from hdpm_lib.logistic import eta_within, objective_perturbation
 from hdpm_lib.ridge import Bound, OutputPerturbation, pdp_op
-from hdpm_lib.validation import check_choice, check_epsilon
+from hdpm_lib.validation import check_choice, check_epsilon, check_positive
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -26,7 +30,54 @@ def _generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**32, size=8, dtype=np.uint32))
 
 
-class PersonalizedRidge(RegressorMixin, BaseEstimator):
+def _losses(epsilon: ArrayLike, n_records: int) -> NDArray[np.float64]:
+    """Privacy losses of all records, from one for each or one for everybody."""
+    if np.ndim(epsilon) == 0:
+        return np.full(n_records, check_positive(epsilon, "epsilon"))
+    return check_epsilon(epsilon, n_records)
+
+
+def private_pipeline(*steps: Any) -> Pipeline:
+    """:func:`sklearn.pipeline.make_pipeline`, which warns of a step that learns from the data.
+
+    A private estimator sees neither the data before such a step nor the step: a scaler that is fitted on the records
+    lets one of them move all others, and the promise does not hold. Fit it on public ranges instead, and freeze it.
+
+    Warns
+    -----
+    UserWarning
+        For each step but the last that has to be fitted and is not frozen, whatever the data.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> ages = MinMaxScaler(clip=True).fit([[18.0], [64.0]])   # the lowest and the highest, known without the data
+    >>> model = private_pipeline(FrozenEstimator(ages), PersonalizedRidge(0.1))
+    >>> model.fit([[18.0], [40.0]], [0.2, 0.3], personalizedridge__epsilon=0.5).predict([[50.0]]).shape
+    (1,)
+    """
+    pipeline = make_pipeline(*steps)
+    for name, step in pipeline.steps[:-1]:
+        if not isinstance(step, str | FrozenEstimator) and get_tags(step).requires_fit:
+            text = f"step {name!r} learns from the data, in private too: fit it on public ranges and freeze it"
+            warnings.warn(text, stacklevel=2)
+    return pipeline
+
+
+class _Private(BaseEstimator):
+    """What the estimators share."""
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone whose noise is its own: a copied generator would repeat that of the original."""
+        new, source = super().__sklearn_clone__(), self.random_state
+        if isinstance(source, np.random.RandomState):
+            new.random_state = _generator(source)
+        elif isinstance(source, np.random.Generator):
+            new.random_state = np.random.default_rng(source.integers(2**32, size=8, dtype=np.uint32))
+        return new
+
+
+class PersonalizedRidge(RegressorMixin, _Private):
     r"""Ridge regression in which every record keeps its own privacy loss (PDP-OP).
 
     Parameters
@@ -44,14 +95,16 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
     project : bool, default True
         Pull the noisy coefficients onto the public ball that contains every noiseless estimate.
     out_of_range : {"raise", "clip"}, default "raise"
-        What to do with records outside the bounds: an error, or clipping without a word.
-        Scale by *public* bounds before fitting; bounds taken from the data are not private.
+        What to do with records outside the bounds: an error, which tells that there are some, or clipping in silence.
+        Scale by *public* bounds before fitting; bounds taken from the data are not private. scikit-learn's
+        ``check_estimator`` fits other data, and so passes with ``"clip"`` only.
     spacing : float, optional
         A power of two such as :math:`2^{-20}`: compute in integers and add noise on a lattice of this step, for which
         the guarantee holds exactly (:func:`~hdpm_lib.lattice.lattice_ridge`). By default noise is a float, and the
         guarantee one for real numbers. At most 50 features.
-    random_state : int, RandomState or None, default None
-        Seed of the noise. Fix it in tests only: noise that can be predicted protects nobody.
+    random_state : Generator, RandomState, int or None, default None
+        Source of the noise; None is the operating system's entropy, fresh for each fit. A clone gets a generator of
+        its own. Give a seed in tests only: noise that can be predicted protects nobody, and all fits share it.
 
     Attributes
     ----------
@@ -60,13 +113,16 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
     weights_ : array of shape (n_samples,)
     noise_rate_ : float
     guarantee_ : array of shape (n_samples,)
-        Privacy loss promised to each record by this one fit; fitting again spends it again.
+        Privacy loss promised to each record by this one fit. Fitting again, as searches do, spends it again:
+        :class:`~hdpm_lib.accounts.Account` adds up.
     n_features_in_ : int
 
     Notes
     -----
     There is no intercept: add a constant feature, which is penalised like any other. Predictions on new data are
-    post-processing and spend nothing. What the guarantee assumes: :doc:`/book/privacy/limits`.
+    post-processing and spend nothing. In a pipeline `epsilon` goes by the name of the step,
+    ``fit(X, y, personalizedridge__epsilon=epsilon)``, and no step before may learn from the data:
+    :func:`private_pipeline`. What the guarantee assumes: :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -100,7 +156,9 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         self.spacing = spacing
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None) -> PersonalizedRidge:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
+    ) -> PersonalizedRidge:
         """Fit with privacy.
 
         Parameters
@@ -109,8 +167,10 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
             Features in [0, 1], or of norm at most `feature_norm`.
         y : array of shape (n_samples,)
             Labels in [-label_bound, label_bound].
-        epsilon : array of shape (n_samples,), optional
-            Privacy loss each record accepts; the parameter `epsilon` for everybody if not given.
+        epsilon : float or array of shape (n_samples,), optional
+            Privacy loss each record accepts, or everybody; the parameter `epsilon` if not given.
+        record : integer array of shape (n_samples,), optional
+            Numbers of the records in an open :class:`~hdpm_lib.accounts.Account`.
 
         Returns
         -------
@@ -125,13 +185,14 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         check_choice(self.bound, "bound", ("sharp", "paper"))
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         features, labels = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        eps = check_epsilon(np.full(len(labels), float(self.epsilon)) if epsilon is None else epsilon, len(labels))
+        eps = _losses(self.epsilon if epsilon is None else epsilon, len(labels))
         options: dict[str, Any] = {"bound": self.bound, "feature_norm": self.feature_norm}
         options |= {"label_bound": self.label_bound, "clip": self.out_of_range == "clip"}
         if self.spacing is None:
             mechanism: OutputPerturbation | LatticeRidge = pdp_op(features, labels, eps, self.penalty, **options)
         else:
             mechanism = lattice_ridge(features, labels, eps, self.penalty, spacing=self.spacing, **options)
+        charge(record, mechanism.guarantee, self.random_state)
         self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
         self.weights_ = mechanism.weights
         self.noise_rate_ = mechanism.noise_rate
@@ -150,7 +211,7 @@ class PersonalizedRidge(RegressorMixin, BaseEstimator):
         return tags
 
 
-class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
+class PrivateLogisticRegression(ClassifierMixin, _Private):
     r"""Logistic regression in which every record keeps its own privacy loss, by objective perturbation.
 
     Parameters
@@ -164,11 +225,12 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         Without them the classes are those in `y`, taken as public, and a single class is an error, which tells whoever
         sees it that all labels are equal.
     out_of_range : {"raise", "clip"}, default "raise"
-        What to do with feature vectors of norm above 1: an error, or shortening them, which is not said. Scale by
-        *public* bounds before fitting; bounds taken from the data are not private. scikit-learn's ``check_estimator``
-        fits longer vectors, and so passes with ``"clip"`` only.
-    random_state : int, RandomState or None, default None
-        Seed of the noise. Fix it in tests only: noise that can be predicted protects nobody.
+        What to do with feature vectors of norm above 1: an error, which tells that there are some, or shortening them
+        in silence. Scale by *public* bounds before fitting; bounds taken from the data are not private. scikit-learn's
+        ``check_estimator`` fits longer vectors, and so passes with ``"clip"`` only.
+    random_state : Generator, RandomState, int or None, default None
+        Source of the noise; None is the operating system's entropy, fresh for each fit. A clone gets a generator of
+        its own. Give a seed in tests only: noise that can be predicted protects nobody, and all fits share it.
 
     Attributes
     ----------
@@ -182,15 +244,17 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         Twice the rate of the noise.
     guarantee_ : array of shape (n_samples,)
         Proved privacy loss of each record by this one fit, slack included: at most `epsilon`, for all records equal to
-        it if ``eta_ * penalty`` is 2 or more, and else for the one of least weight. Fitting again spends it again.
+        it if ``eta_ * penalty`` is 2 or more, and else for the one of least weight. Fitting again, as searches do,
+        spends it again: :class:`~hdpm_lib.accounts.Account` adds up.
     n_features_in_ : int
 
     Notes
     -----
     There is no intercept: add a constant feature, which counts in the norm. Weights follow `epsilon`, so a record that
     accepts far more than the others outweighs them; cap `epsilon` before fitting, with a number that is not taken from
-    the labels or features. Predictions on new data are post-processing and spend nothing. What the guarantee assumes:
-    :doc:`/book/privacy/limits`.
+    the labels or features. Predictions on new data are post-processing and spend nothing. In a pipeline `epsilon` goes
+    by the name of the step, ``fit(X, y, privatelogisticregression__epsilon=epsilon)``, and no step before may learn
+    from the data: :func:`private_pipeline`. What the guarantee assumes: :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -217,7 +281,9 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         self.out_of_range = out_of_range
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None) -> PrivateLogisticRegression:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
+    ) -> PrivateLogisticRegression:
         """Fit with privacy.
 
         Parameters
@@ -226,8 +292,10 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
             Features, each row of norm at most 1.
         y : array of shape (n_samples,)
             Labels of two classes, or of one of those declared.
-        epsilon : array of shape (n_samples,), optional
-            Privacy loss each record accepts; the parameter `epsilon` for everybody if not given.
+        epsilon : float or array of shape (n_samples,), optional
+            Privacy loss each record accepts, or everybody; the parameter `epsilon` if not given.
+        record : integer array of shape (n_samples,), optional
+            Numbers of the records in an open :class:`~hdpm_lib.accounts.Account`.
 
         Returns
         -------
@@ -244,10 +312,11 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         features, labels = validate_data(self, X, y, dtype=np.float64)
         self.classes_, code = self._encoded(labels)
-        eps = check_epsilon(np.full(len(labels), float(self.epsilon)) if epsilon is None else epsilon, len(labels))
+        eps = _losses(self.epsilon if epsilon is None else epsilon, len(labels))
         weights, clip = eps / eps.sum(), self.out_of_range == "clip"
         eta = eta_within(eps, weights, self.penalty)
         mechanism = objective_perturbation(features, 2.0 * code - 1, weights, eta, self.penalty, clip=clip)
+        charge(record, mechanism.guarantee, self.random_state)
         self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
         self.weights_ = weights
         self.eta_ = eta

@@ -185,9 +185,7 @@ def linear_query(
     return BiasedLaplace(a, scale, np.diag(np.abs(q)), np.abs(q), np.minimum(q, 0), dimension, clip)
 
 
-def nonlinear_query(
-    shares: ArrayLike, scale: float, sensitivity: ArrayLike, *, clip: bool = False
-) -> BiasedLaplace:
+def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike, *, clip: bool = False) -> BiasedLaplace:
     r"""The biased answer (21) to a sum of functions of the database with values in [0, 1] (Theorem 10).
 
     Ideal arithmetic only: :doc:`/book/privacy/limits`.

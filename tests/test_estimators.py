@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_noise import generator
 
 from hdpm_lib import estimators, logistic, ridge
-from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression
+from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression, private_pipeline
 from hdpm_lib.lattice import lattice_ridge
 from hdpm_lib.ridge import estimate_norm_bound, pdp_op, sensitivity_constant
 from hdpm_lib.validation import ClipWarning
@@ -62,8 +66,9 @@ def test_one_privacy_loss_for_everybody() -> None:
     X, y, _ = data()
     model = PersonalizedRidge(epsilon=0.7, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.guarantee_, 0.7)
-    same = PersonalizedRidge(random_state=0).fit(X, y, epsilon=np.full(300, 0.7))
-    np.testing.assert_array_equal(model.coef_, same.coef_)
+    for epsilon in (0.7, np.full(300, 0.7)):
+        same = PersonalizedRidge(random_state=0).fit(X, y, epsilon=epsilon)
+        np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
 def test_projection_can_be_left_out() -> None:
@@ -101,9 +106,54 @@ def test_random_state() -> None:
     assert coefficients(None) != coefficients(None)
     state = np.random.RandomState(3)
     assert coefficients(state) != coefficients(state)
+    rng = np.random.default_rng(3)
+    assert coefficients(rng) != coefficients(rng)
+    assert coefficients(np.random.default_rng(3)) == coefficients(np.random.default_rng(3))
     before = np.random.get_state()[1].tolist()  # noqa: NPY002 - the global state must stay as it is
     coefficients(3)
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+
+
+def noiseless_difference(fit: Callable[[int], np.ndarray]) -> float:
+    """The part of the difference of two fits, on neighbouring data, that is not that of their noiseless estimates."""
+    X, y, epsilon = data()
+    neighbours = X, np.append(-np.sign(y[0]), y[1:])
+    truth = [pdp_op(*records, epsilon, 1.0, bound="sharp").theta for records in ((X, y), neighbours)]
+    return float(np.abs(np.subtract(fit(0), fit(1)) - np.subtract(*truth)).max())
+
+
+@pytest.mark.parametrize("how", ["seed", "global seed", "copied generator", "clones", "none"])
+def test_default_noise_cannot_be_predicted(how: str) -> None:
+    """A seed shows what must not happen: the noise of two fits cancels, and their estimates lie bare."""
+    X, y, epsilon = data()
+    labels = y, np.append(-np.sign(y[0]), y[1:])
+    rng = np.random.default_rng(0)
+    original = PersonalizedRidge(project=False, random_state=rng)
+
+    def fit(k: int) -> np.ndarray:
+        model: Any = PersonalizedRidge(project=False, random_state=42 if how == "seed" else None)
+        if how == "global seed":
+            np.random.seed(42)  # noqa: NPY002
+        elif how == "copied generator":
+            model.set_params(random_state=np.random.default_rng(0))
+        elif how == "clones":
+            model = clone(original)
+        return model.fit(X, labels[k], epsilon=epsilon).coef_
+
+    assert (noiseless_difference(fit) < 1e-12) == (how in ("seed", "copied generator"))
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+def test_clones_have_noise_of_their_own(source: Callable[[int], Any]) -> None:
+    X, y, _ = data()
+
+    def fits() -> np.ndarray:
+        models = [PersonalizedRidge(random_state=source(3))]
+        models += [clone(models[0]) for _ in range(3)]  # as a search makes them, before any is fitted
+        return np.array([model.fit(X, y).coef_ for model in models])
+
+    assert len(np.unique(fits())) == 12
+    np.testing.assert_array_equal(fits(), fits())
 
 
 def test_clone_and_pickle() -> None:
@@ -150,6 +200,30 @@ def test_privacy_losses_follow_their_records(routed: bool, monkeypatch: pytest.M
     assert (seen[0] != epsilon[: len(seen[0])]).any()
 
 
+@pytest.mark.parametrize(
+    ("step", "warned"),
+    [
+        (MinMaxScaler(), True),
+        (StandardScaler(), True),
+        (make_pipeline(PCA(2)), True),
+        (FrozenEstimator(MinMaxScaler().fit([[0.0] * 3, [2.0] * 3])), False),
+        (FunctionTransformer(np.square), False),
+        (Normalizer(), False),
+        ("passthrough", False),
+    ],
+)
+def test_pipeline_warns_of_steps_that_learn_from_the_data(step: Any, warned: bool) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        pipeline = private_pipeline(step, PersonalizedRidge())
+    texts = [str(one.message) for one in said]
+    name = pipeline.steps[0][0]
+    text = f"step {name!r} learns from the data, in private too: fit it on public ranges and freeze it"
+    assert texts == [text] * warned
+    assert said == [] or said[0].filename == __file__
+    assert [name for name, _ in pipeline.steps] == [name for name, _ in make_pipeline(step, PersonalizedRidge()).steps]
+
+
 def test_pipeline_and_search() -> None:
     X, y, epsilon = data()
     pipeline = make_pipeline(MinMaxScaler(clip=True), PersonalizedRidge(0.1, random_state=0))
@@ -167,8 +241,8 @@ def test_pipeline_and_search() -> None:
         ({}, {"y": 5.0}, "y must lie in [-1, 1]"),
         ({"label_bound": 0.01}, {}, "y must lie in [-0.01, 0.01]"),
         ({"feature_norm": 0.5}, {}, "rows of X must have a norm of at most feature_norm = 0.5"),
-        ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got epsilon[0] = 0.0"),
-        ({"epsilon": float("nan")}, {}, "epsilon must be positive and finite, got epsilon[0] = nan"),
+        ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got 0.0"),
+        ({"epsilon": float("nan")}, {}, "epsilon must be positive and finite, got nan"),
         ({"penalty": -1.0}, {}, "penalty must be positive and finite, got -1.0"),
         ({"bound": "tight"}, {}, "bound must be 'sharp' or 'paper', got 'tight'"),
         ({"spacing": 0.3}, {}, "spacing must be a power of two, got 0.3"),
@@ -184,6 +258,8 @@ def test_bad_input(options: dict[str, Any], change: dict[str, float], message: s
 
 def test_bad_privacy_losses() -> None:
     X, y, epsilon = data()
+    with pytest.raises(TypeError, match="epsilon must be a number"):
+        PersonalizedRidge().fit(X, y, epsilon="0.5")
     with pytest.raises(ValueError, match="epsilon has 299 entries for 300 records"):
         PersonalizedRidge().fit(X, y, epsilon=epsilon[1:])
     with pytest.raises(ValueError, match=re.escape("epsilon must be positive and finite, got epsilon[7] = -1.0")):
@@ -271,8 +347,9 @@ def test_classifier_with_one_privacy_loss_for_everybody() -> None:
     X, y, _ = labelled()
     model = PrivateLogisticRegression(epsilon=0.7, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.guarantee_, 0.7)
-    same = PrivateLogisticRegression(random_state=0).fit(X, y, epsilon=np.full(300, 0.7))
-    np.testing.assert_array_equal(model.coef_, same.coef_)
+    for epsilon in (0.7, np.full(300, 0.7)):
+        same = PrivateLogisticRegression(random_state=0).fit(X, y, epsilon=epsilon)
+        np.testing.assert_array_equal(model.coef_, same.coef_)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
@@ -297,7 +374,7 @@ def test_classifier_random_state() -> None:
         ({"classes": (0, 1)}, {}, "y must hold no label but the declared classes [0, 1]"),
         ({"classes": ("no", "no")}, {}, "classes must be two different labels, got ('no', 'no')"),
         ({}, {"y": "three"}, "Only binary classification is supported. The type of the target is multiclass."),
-        ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got epsilon[0] = 0.0"),
+        ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got 0.0"),
         ({"penalty": -1.0}, {}, "penalty must be positive and finite, got -1.0"),
         (
             {"penalty": 1e-4},
@@ -348,9 +425,9 @@ def test_classifier_in_cross_validation() -> None:
     folds, seen = KFold(3, shuffle=True, random_state=0), []
 
     class Spy(PrivateLogisticRegression):
-        def fit(self, X: Any, y: Any, epsilon: Any = None) -> Any:
+        def fit(self, X: Any, y: Any, epsilon: Any = None, record: Any = None) -> Any:
             seen.append(epsilon)
-            return super().fit(X, y, epsilon)
+            return super().fit(X, y, epsilon, record)
 
     scores = cross_val_score(Spy(0.01, random_state=0), X, y, cv=folds, params={"epsilon": 100 * epsilon})
     assert scores.min() > 0.85

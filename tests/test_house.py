@@ -31,7 +31,7 @@ FLOORS = """
     partition bids aggregation aggregation_jax
     checkpoints auctions posted_prices full_information menus menus_training regretnet regretnet_training
     regretnet_reports regretnet_search regretnet_meters regretnet_study
-    federated integer_answers lattice federated_study estimators
+    federated integer_answers lattice federated_study accounts estimators
     claims ledger
     floating_point audit_ridge audit audit_logistic audit_instances audit_power audit_noise audit_sampled
     mutant_noise mutant_parts mutants audit_benches audit_benches_laplace audit_battery

@@ -19,6 +19,7 @@ from test_noise import generator
 
 from hdpm_lib import lattice
 from hdpm_lib.discrete import lattice_law
+from hdpm_lib.estimators import PersonalizedRidge
 from hdpm_lib.lattice import LatticeRidge, constant_above, exact_solve, grid_records, integer_shares, lattice_ridge
 from hdpm_lib.ledger import FALSE_ALARM
 from hdpm_lib.ridge import estimate_norm_bound, pdp_op, sensitivity_constant, weighted_ridge
@@ -304,6 +305,17 @@ def test_law_of_releases(d: int, spacing: float, reach: int) -> None:
     assert math.exp(-float(mechanism.rate) * reach) < 1e-9
     assert p_value(steps - mechanism.point, *law) > FALSE_ALARM
     assert p_value(steps - mechanism.point, *lattice_law(d, mechanism.rate * Fraction(6, 5), reach)) < FALSE_ALARM
+
+
+def test_law_of_fits() -> None:
+    """What users call: one release a fit, project and its default noise as they are."""
+    X, y, epsilon = data(5, 1)
+    model = PersonalizedRidge(0.5, spacing=0.25, project=False)
+    mechanism = lattice_ridge(X, y, 10 * epsilon, 0.5, spacing=0.25, bound="sharp")
+    released = np.array([model.fit(X, y, epsilon=10 * epsilon).coef_ for _ in range(1500)])
+    steps = (released / 0.25).astype(int) - mechanism.point
+    assert p_value(steps, *lattice_law(1, mechanism.rate, 100)) > FALSE_ALARM
+    assert p_value(steps, *lattice_law(1, mechanism.rate * 2, 100)) < FALSE_ALARM
 
 
 def test_noise_grows_by_the_price_of_the_lattice() -> None:

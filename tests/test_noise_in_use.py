@@ -18,10 +18,12 @@ import pytest
 from sklearn.linear_model import Ridge
 from test_noise import Check, generator, law_checks, objections, rate_as_scale, times
 
-from hdpm_lib import jorgensen, ridge
-from hdpm_lib.estimators import PersonalizedRidge
+from hdpm_lib import jorgensen, logistic, noise, ridge
+from hdpm_lib import ridge_variants as variants
+from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
 from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.queries import linear_query
 from hdpm_lib.ridge import OutputPerturbation, pdp_op
 
 
@@ -227,9 +229,9 @@ def test_every_release_of_a_batch_differs() -> None:
 
 
 def fits(random_state: Callable[[], Any], n_runs: int = 2000, **options: Any) -> list[Check]:
-    setting = Setting(20, 2, 1.0, 3.0, "sharp")
+    setting = Setting(20, 2, 1.0, 3.0, **{"bound": "sharp"} | options)
     (X, y, epsilon), (theta, rate) = setting.data(), setting.expected()
-    model = PersonalizedRidge(penalty=1.0, project=False)
+    model = PersonalizedRidge(penalty=1.0, project=False, **options)
 
     def coefficients() -> np.ndarray:
         return model.set_params(random_state=random_state()).fit(X, y, epsilon=epsilon).coef_
@@ -242,7 +244,93 @@ def test_noise_of_the_estimator() -> None:
     state = np.random.RandomState(generator(17).integers(2**32))
     assert objections(fits(lambda: next(seeds))) == []
     assert objections(fits(lambda: state)) == []
+    assert objections(fits(lambda: None, bound="paper")) == []
+    assert objections(fits(lambda: None, feature_norm=1.1)) == []
     assert any("consecutive" in line for line in objections(fits(lambda: 5)))  # a fixed seed repeats its noise
+
+
+@pytest.mark.parametrize("options", [{}, {"bound": "paper"}, {"feature_norm": 1.1}, {"spacing": 2.0**-10}], ids=str)
+def test_fit_by_default_is_the_nearest_point_of_the_ball(options: dict[str, Any]) -> None:
+    """What `fit` publishes, `project` being on: the same draw as without it, moved to the ball of the estimates."""
+    X, y, epsilon = Setting(20, 2, 1.0, 0.3).data()
+    X *= 1.1 / np.sqrt(2)
+    norm = options.get("feature_norm", np.sqrt(2))
+    radius, outside = max(s / (s**2 + 1) for s in np.linspace(0, norm, 1001)), 0
+    for seed in range(200):
+        kept, free = (
+            PersonalizedRidge(project=p, random_state=seed, **options).fit(X, y, epsilon).coef_ for p in (True, False)
+        )
+        far = np.linalg.norm(free) > radius
+        expected = radius * free / np.linalg.norm(free) if far else free
+        np.testing.assert_allclose(kept, expected, rtol=1e-5)
+        outside += far
+    assert 20 < outside < 200
+
+
+def classifier_checks(penalty: float, n_runs: int = 1500) -> list[Check]:
+    """Noise of fits of the classifier, read off the stationarity of what it publishes, at the rate eta / 2."""
+    rng = generator(22)
+    X, epsilon = rng.uniform(-0.5, 0.5, (30, 2)), rng.uniform(2, 6, 30)
+    y, a, total = np.where(X @ [1.0, 2.0] > 0, 1, -1), epsilon / epsilon.sum(), epsilon.sum()
+
+    def noise() -> np.ndarray:
+        w = PrivateLogisticRegression(penalty).fit(X, y, epsilon=epsilon).coef_[0]
+        return total / 2 * ((a * y / (1 + np.exp(y * (X @ w)))) @ X - penalty * w)
+
+    return law_checks(alternate(noise), n_runs, LOOKS)
+
+
+@pytest.mark.parametrize("penalty", [0.1, 0.04])  # with either the slack is 0, and eta the sum of epsilon
+def test_noise_of_the_classifier(penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert objections(classifier_checks(penalty)) == []
+    monkeypatch.setattr(logistic, "spherical_laplace", times(0.5))  # the rate eta in place of eta / 2
+    assert objections(classifier_checks(penalty)) != []
+
+
+def few_digits(noise: Callable[[np.random.Generator], np.ndarray]) -> int:
+    """How many of 50 draws are numbers of 32 bits, but for the rounding of a sum: of others about one in 2**27 is."""
+    drawn = np.array([np.ravel(noise(generator(19, k)))[0] for k in range(50)])
+    return int((np.abs(drawn - drawn.astype(np.float32)) <= 1e-15).sum())
+
+
+def single_releases() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
+    """The noise of releases one at a time, as users call them."""
+    X, y, epsilon = Setting(20, 2, 1.0, 0.3).data()
+    theta = fit(X, y, epsilon / epsilon.sum(), 1.0)
+    sums, mean = linear_query(np.ones(20), 1.0), epsilon @ y / epsilon.sum()
+    model = PersonalizedRidge(project=False)
+    return {
+        "spherical_laplace": lambda rng: noise.spherical_laplace(2, 1.0, rng=rng),
+        "pdp_op": lambda rng: pdp_op(X, y, epsilon, 1.0).release(rng=rng) - theta,
+        "PersonalizedRidge": lambda rng: model.set_params(random_state=rng).fit(X, y, epsilon).coef_ - theta,
+        "private_constant": lambda rng: variants.private_constant(y, epsilon, rng=rng) - mean,
+        "linear_query": lambda rng: sums.release(X[:, 0], rng=rng) - X[:, 0].sum(),
+    }
+
+
+def test_single_releases_have_all_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {name: few_digits(draw) for name, draw in single_releases().items()} == dict.fromkeys(single_releases(), 0)
+
+    def short(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+        drawn = spherical_laplace(d, rate, rng=rng, size=size)
+        return drawn.astype(np.float32) if size == () else drawn
+
+    monkeypatch.setattr(noise, "spherical_laplace", short)
+    monkeypatch.setattr(ridge, "spherical_laplace", short)
+    found = single_releases()
+    assert min(few_digits(found[name]) for name in ("spherical_laplace", "pdp_op", "PersonalizedRidge")) == 50
+
+
+def test_single_releases_with_a_norm_bound() -> None:
+    """Theorem 2.3 as users call it: one release at a time, and its law."""
+    setting, rng = Setting(20, 2, 1.0, 3.0, "sharp", norm_bound=0.3), generator(20)
+    mechanism, (theta, rate) = setting.learn(), setting.expected()
+    assert objections(law_checks(alternate(lambda: rate * (mechanism.release(rng=rng) - theta)), 2000, LOOKS)) == []
+    mechanism = replace(setting, epsilon=0.5).learn()
+    free, kept = (mechanism.release(rng=generator(21), size=2000, project=p) for p in (False, True))
+    norms = np.linalg.norm(free, axis=1)
+    np.testing.assert_allclose(kept, free * np.minimum(1, 0.3 / norms)[:, None])
+    assert 20 < (norms > 0.3).sum() < 2000
 
 
 @pytest.mark.parametrize("size_in_noise", ["realised", "fixed"])

@@ -227,13 +227,16 @@ RIDGE = [
     for more in ({}, {"clip": True})
 ]
 SHORT = [{"penalty": 0.5, "bound": "sharp", "feature_norm": 1.0, "clip": clip} for clip in (False, True)]
+SAMPLED = [{"kind": kind, "bound": bound} for kind in ("realised", "fixed") for bound in ("paper", "sharp")]
+FITS: list[dict[str, Any]] = [{}, {"project": False}, {"spacing": 2.0**-12}, {"out_of_range": "clip"}]
+SUMS = (linear, nonlinear, intervals, whole)
 KINDS: dict[Callable[..., Iterator[Data]], dict[str, Learner]] = {
     boxes: {
         **{f"pdp_op {o}": output(pdp_op, **o) for o in [*RIDGE, {"penalty": 0.5, "norm_bound": 0.4}]},
         **{f"lattice_ridge {o}": output(lattice, **o) for o in RIDGE},
-        **{f"sampled_ridge {k} {b}": partial(sampled, kind=k, bound=b) for k in ("realised", "fixed") for b in ("paper", "sharp")},
+        **{f"sampled_ridge {o}": partial(sampled, **o) for o in SAMPLED},
         **{f.__name__: f for f in (objective, statistics, constant)},
-        **{f"PersonalizedRidge {o}": partial(regressor, **o) for o in ({}, {"project": False}, {"spacing": 2.0**-12}, {"out_of_range": "clip"})},
+        **{f"PersonalizedRidge {o}": partial(regressor, **o) for o in FITS},
     },
     short_rows: {
         **{f"pdp_op {o}": output(pdp_op, **o) for o in SHORT},
@@ -246,7 +249,7 @@ KINDS: dict[Callable[..., Iterator[Data]], dict[str, Learner]] = {
         "PrivateLogisticRegression": classifier,
     },
     numbers: {
-        **{f"{f.__name__} clip={c}": partial(f, clip=c) for f in (linear, nonlinear, intervals, whole) for c in (False, True)},
+        **{f"{f.__name__} clip={c}": partial(f, clip=c) for f in SUMS for c in (False, True)},
         "linear, negative weights": partial(linear, sign=-1.0),
     },
     gradients: {f.__name__: f for f in (sent, shortened)},

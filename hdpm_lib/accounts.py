@@ -1,0 +1,105 @@
+"""What repeated fits cost: the privacy losses of each record, added up over all fits that saw it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.validation import check_count
+
+Array = NDArray[np.float64]
+_open: list[Account] = []
+
+
+class Account:
+    r"""The total privacy loss of each record in all fits of a ``with`` block.
+
+    In the block every fit of :class:`~hdpm_lib.estimators.PersonalizedRidge` and
+    :class:`~hdpm_lib.estimators.PrivateLogisticRegression` must be told which records it sees, by `record`: numbers
+    from 0 that scikit-learn cuts for each fit as it cuts the rows. The block may be entered again, to go on counting.
+
+    Parameters
+    ----------
+    n_records : int
+
+    Attributes
+    ----------
+    total : array of shape (n_records,)
+        Sum of ``guarantee_`` over the fits that saw a record: what all of them together may tell of it.
+    fits : int
+
+    Notes
+    -----
+    Losses add up (basic composition), also where a fit was chosen after looking at earlier ones. A fit that did not see
+    a record says nothing of it, if who is in which fit does not depend on the data: split with ``KFold``, not with
+    ``StratifiedKFold``, which goes by the labels and is scikit-learn's default for classifiers.
+
+    **Scores are not counted, and are not private.** ``best_score_`` and ``cv_results_`` are computed from the held-out
+    records without noise, and ``best_params_`` from them: the total covers a chosen model only if it was scored on
+    records that need no protection, for example with ``cv=[(private, public)]``.
+
+    A seed as `random_state` is refused: fits with the same noise tell more than the sum. Fits in other processes cannot
+    be counted and are refused as well; for several jobs use threads, ``joblib.parallel_config("threading")``.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV, KFold
+    >>> from hdpm_lib.estimators import PersonalizedRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 2)); y = X @ [0.5, 0.3]
+    >>> search = GridSearchCV(PersonalizedRidge(), {"penalty": [0.01, 0.1, 1.0]}, cv=KFold(3))
+    >>> with Account(300) as account:
+    ...     _ = search.fit(X, y, epsilon=rng.choice([0.5, 1.0], 300), record=np.arange(300))
+    >>> account.fits, np.unique(account.total.round(6))   # each record is in 2 of 3 folds, 3 times, and in the last fit
+    (10, array([3.5, 7. ]))
+    """
+
+    def __init__(self, n_records: int) -> None:
+        self.total: Array = np.zeros(check_count(n_records, "n_records"))
+        self.fits = 0
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+    def __enter__(self) -> Account:
+        if _open:
+            raise RuntimeError("an account is open already, and only one can be")
+        _open.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _open.remove(self)
+
+    def _enter(self, record: ArrayLike, losses: Array, random_state: Any) -> None:
+        """Add a fit, or say why it cannot be counted."""
+        rows = np.asarray(record)
+        if rows.shape != losses.shape or rows.dtype.kind not in "iu":
+            raise ValueError(f"record must hold {len(losses)} whole numbers, got {rows.dtype} of shape {rows.shape}")
+        if (outside := (rows < 0) | (rows >= len(self.total))).any():
+            raise ValueError(f"record must lie from 0 to {len(self.total) - 1}, got {rows[outside][0]}")
+        if isinstance(random_state, Integral):
+            raise ValueError(f"random_state = {random_state} gives each fit the same noise: pass a Generator, or None")
+        with self._lock:
+            np.add.at(self.total, rows, losses)
+            self.fits += 1
+
+
+def charge(record: ArrayLike | None, losses: Array, random_state: Any) -> None:
+    """Enter a fit in the open account, if there is one, before anything is released.
+
+    Raises
+    ------
+    ValueError
+        If an account is open but `record` is not given, does not fit, or `random_state` is a seed; or if `record` is
+        given and no account is open in this process.
+    """
+    account = _open[0] if _open and _open[0]._process == os.getpid() else None
+    if account is not None and record is None:
+        raise ValueError("record must say which records of the open account the fit sees")
+    if account is None and record is not None:
+        raise ValueError("record is given, but no account is open in this process: open one, and use threads")
+    if account is not None and record is not None:
+        account._enter(record, losses, random_state)

@@ -66,6 +66,20 @@ class PrivacyGroups:
         c, m = (self.eps_c + self.eps_m) / 2, (self.eps_m + self.eps_l) / 2
         return self.f_c * c + self.f_m * m + (1 - self.f_c - self.f_m) * self.eps_l
 
+    def total(self, n: int) -> tuple[float, float]:
+        """Mean and standard deviation of the sum of the privacy losses of `n` people.
+
+        Examples
+        --------
+        >>> mean, std = PrivacyGroups().total(80)
+        >>> round(mean, 3), round(std, 3)
+        (42.235, 1.376)
+        """
+        c, m, liberals = self.counts(n)
+        mean = c * (self.eps_c + self.eps_m) / 2 + m * (self.eps_m + self.eps_l) / 2 + liberals * self.eps_l
+        variance = (c * (self.eps_m - self.eps_c) ** 2 + m * (self.eps_l - self.eps_m) ** 2) / 12
+        return mean, variance**0.5
+
     def draw(self, n: int, *, rng: np.random.Generator) -> Array:
         """Privacy losses of `n` people in random order, shape (n,)."""
         check_generator(rng)

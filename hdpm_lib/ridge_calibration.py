@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
 from hdpm_lib.jorgensen import inclusion_probabilities
 from hdpm_lib.losses import QuadraticLoss
@@ -57,43 +58,6 @@ def implied_total(row: Row, draw: Draw, printed: float, column: str = "reg_pdp_o
     return float(rate * sensitivity_constant(row.penalty, np.sqrt(d)))
 
 
-def standardised_totals(
-    spec: Table,
-    n: int,
-    *,
-    rng: np.random.Generator,
-    medical: Split | None = None,
-    groups: PrivacyGroups | None = None,
-    tries: int = 400,
-) -> Array:
-    """How far each row's recovered sum of privacy losses lies from what `n` training records imply.
-
-    Parameters
-    ----------
-    spec : Table
-    n : int
-        Assumed number of training records (before a share of them is taken).
-    rng : numpy.random.Generator
-    medical : Split, optional
-        Medical records, for even-numbered tables.
-    groups : PrivacyGroups, optional
-        Groups to assume in place of the captioned ones.
-    tries : int, default 400
-        Draws that give the mean and the standard deviation of the sum.
-
-    Returns
-    -------
-    array of shape (rows,)
-        In standard deviations; about standard normal if the assumptions are right.
-    """
-    scores = []
-    for row, draw in zip(spec.rows(groups), fresh_draws(spec, rng, medical, groups), strict=True):
-        sums = [row.groups.draw(int(row.fraction * n), rng=rng).sum() for _ in range(tries)]
-        total = implied_total(row, draw, spec.printed.loc[row.value, "reg_pdp_op"])
-        scores.append((total - np.mean(sums)) / np.std(sums))
-    return np.array(scores)
-
-
 def set_noise(spec: Table, draws: list[Draw]) -> list[Draw]:
     """Give each row the sum and the minimum that its regularised cells imply; a penalty sweep gets one pair for all."""
     rows = list(spec.rows())
@@ -108,6 +72,32 @@ def set_noise(spec: Table, draws: list[Draw]) -> list[Draw]:
         replace(d, total=float(t), strictest=float(m / n))
         for d, t, m, n in zip(draws, totals, minima, sizes, strict=True)
     ]
+
+
+def standardised_totals(spec: Table, draws: list[Draw], n: int, groups: PrivacyGroups | None = None) -> Array:
+    """How far the recovered sums of privacy losses lie from what `n` training records of known groups imply.
+
+    Parameters
+    ----------
+    spec : Table
+    draws : list of Draw
+        One for each row, with the sums that :func:`set_noise` recovered.
+    n : int
+        Assumed number of training records (before a share of them is taken).
+    groups : PrivacyGroups, optional
+        Groups to assume in place of the captioned ones.
+
+    Returns
+    -------
+    array of shape (rows,)
+        In standard deviations; about standard normal if the assumptions are right. A sweep of the penalty has one draw,
+        and so one score.
+    """
+    scores = []
+    for row, draw in zip(spec.rows(groups), draws, strict=True):
+        mean, std = row.groups.total(int(row.fraction * n))
+        scores.append((draw.total - mean) / std)
+    return np.array(scores[:1] if spec.sweep == "lambda" else scores)
 
 
 def effective_sample_budget(epsilon: Array, threshold: float) -> float:
@@ -275,3 +265,46 @@ def used_cells(number: int) -> pd.DataFrame:
     if number == 13:
         used.iloc[-1, used.columns.get_loc("unreg_pdp_op")] = True
     return used
+
+
+def cells_that_follow(number: int) -> pd.DataFrame:
+    r"""Which predicted cells follow from a fitted one whatever the noise is: they test no more than the data.
+
+    In both mean losses of a row the noise stands as :math:`\mathbb{E}\lVert Z\rVert^2\operatorname{tr}A/d`, so that
+    unregularised = :math:`L(\bar\theta)+(\text{regularised}-L_\lambda(\bar\theta))\operatorname{tr}\Sigma/
+    (\operatorname{tr}\Sigma+d\lambda)`: neither rate nor sensitivity constant enters.
+    """
+    used = used_cells(number)
+    follow = pd.DataFrame(False, index=used.index, columns=used.columns)
+    if number <= 12:
+        for column in used.columns[used.columns.str.startswith("unreg") & ~used.columns.str.endswith("nonprivate")]:
+            follow[column] = used[column.removeprefix("un")] & ~used[column]
+    return follow
+
+
+def agreement(number: int, ratios: list[pd.DataFrame], scores: list[Array], false_alarm: float) -> tuple[str, bool]:
+    """Whether a table is reproduced, in words and as a truth value.
+
+    It is, if in each calibration nine cells in ten are within 5 % (standard deviations: 10 %) and all within 20 %, and
+    the recovered sums of privacy losses scatter by chance around those of the groups. Without the latter a wrong
+    sensitivity constant would pass: the fit puts it into the sums.
+
+    Parameters
+    ----------
+    number : int
+        Of the table.
+    ratios : list of DataFrame
+        Our cells over the printed ones, one for each calibration.
+    scores : list of array
+        :func:`standardised_totals` of each calibration.
+    false_alarm : float
+        Probability with which the test of the sums fails by chance.
+    """
+    off, near = [np.abs(r - 1).to_numpy() for r in ratios], 0.10 if number > 12 else 0.05
+    share, worst = min((o <= near).mean() for o in off), max(o.max() for o in off)
+    largest = max(float(np.square(z).sum()) for z in scores)
+    by_chance = largest < chi2.isf(false_alarm, len(scores[0]))
+    fit = int(used_cells(number)[ratios[0].columns].to_numpy().sum())
+    text = f"{share:.0%} of {off[0].size} cells within {near:.0%}, worst {worst:.0%} off ({fit} used, "
+    text += f"{off[0].size - fit} predicted); sums of eps: rms z {np.sqrt(largest / len(scores[0])):.1f}"
+    return text, bool(share >= 0.9 and worst <= 0.2 and by_chance)

@@ -50,6 +50,16 @@ def test_draws_come_in_random_order() -> None:
     assert not law.ppf(tail) <= int((np.sort(epsilon)[:500] == 1.5).sum()) <= law.isf(tail)
 
 
+def test_moments_of_the_sum() -> None:
+    rng, n = generator(87), 4000
+    sums = np.array([GROUPS.draw(83, rng=rng).sum() for _ in range(n)])
+    mean, std = GROUPS.total(83)
+    checks = [z_check("mean", n, float(mean_z(sums, mean)), 2)]
+    checks.append(z_check("variance", n, float(mean_z((sums - mean) ** 2, std**2)), 2))
+    assert objections(checks) == []
+    assert objections([z_check("std", n, float(mean_z((sums - mean) ** 2, (1.2 * std) ** 2)), 2)]) != []
+
+
 def mean_check(mean: Callable[[PrivacyGroups], float]) -> Check:
     rng, n = generator(83), 4000
     groups = PrivacyGroups(f_c=0.5, f_m=0.3)  # whole numbers of 200 people: nothing is cut down
@@ -68,10 +78,10 @@ def test_mean() -> None:
     [
         ({"f_c": -0.1}, "f_c and f_m must be shares with a sum of at most 1, got -0.1 and 0.43"),
         ({"f_c": 0.6, "f_m": 0.5}, "got 0.6 and 0.5"),
-        ({"f_m": math.nan}, "got 0.34 and nan"),
+        ({"f_m": math.nan}, "f_m must be finite, got nan"),
         ({"eps_c": 0.0}, "need 0 < eps_c <= eps_m <= eps_l, got 0.0, 0.2, 1.0"),
         ({"eps_m": 2.0}, "got 0.01, 2.0, 1.0"),
-        ({"eps_l": math.nan}, "got 0.01, 0.2, nan"),
+        ({"eps_l": math.nan}, "eps_l must be finite, got nan"),
     ],
 )
 def test_groups_out_of_order(options: dict[str, float], message: str) -> None:

@@ -12,8 +12,10 @@ import pytest
 from sklearn.linear_model import Ridge
 from test_noise import Check, generator, mean_z, objections, z_check
 
+from hdpm_lib import jorgensen
 from hdpm_lib import ridge_calibration as calibration
 from hdpm_lib import ridge_study as study
+from hdpm_lib.ledger import FALSE_ALARM
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.populations import Split
 from hdpm_lib.ridge_study import Draw, Table, cells, fresh_draws, published, repairs, synthetic_split, take
@@ -287,3 +289,70 @@ def test_used_cells(number: int) -> None:
     assert used.index.equals(printed.index) and used.columns.equals(printed.columns)
     assert all(kind.kind == "b" for kind in used.dtypes) and not used.all(axis=None)
     assert used.any(axis=None) == (number != 14)
+
+
+# --- what the fit absorbs, and what it cannot -------------------------------------------------------------------------
+
+
+def change_constant(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    """A wrong sensitivity constant wherever the tables use it."""
+    right = calibration.sensitivity_constant
+    for module in (calibration, study, jorgensen):
+        monkeypatch.setattr(module, "sensitivity_constant", lambda *args, **named: factor * right(*args, **named))
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_wrong_sensitivity_constant_turns_tables_red(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cells of the paper agree with any constant, as the fit takes it up; the sums of privacy losses do not."""
+    change_constant(monkeypatch, factor)
+    rng = generator(103)
+    pool = calibration.Pool.draw(1500, rng)
+    for k in (5, 7):
+        spec = published(k)
+        split = pool.match_cells(spec.printed)
+        draws = calibration.set_noise(spec, [replace(draw, split=split) for draw in fresh_draws(spec, rng)])
+        ratios = [study.table(spec, draws) / spec.printed]
+        scores = [calibration.standardised_totals(spec, draws, study.N_TRAIN)]
+        assert calibration.agreement(k, ratios, [0 * scores[0]], FALSE_ALARM)[1]  # the cells alone see nothing
+        assert calibration.agreement(k, ratios, scores, FALSE_ALARM)[1] == (factor == 1)
+
+
+def test_agreement_wants_every_calibration() -> None:
+    printed = published(4).printed
+    good, sums = [1 + 0 * printed] * 3, [np.ones(7)] * 3
+    text = "100% of 28 cells within 5%, worst 0% off (14 used, 14 predicted); sums of eps: rms z 1.0"
+    assert calibration.agreement(4, good, sums, FALSE_ALARM) == (text, True)
+    third, one = 1 + 0 * printed, 1 + 0 * printed
+    third.iloc[:3, 0], one.iloc[0, 0] = 1.06, 0.79  # 3 of 28 cells beyond 5 %, 1 beyond 20 %
+    for bad in (third, one):
+        assert not calibration.agreement(4, [*good[:2], bad], sums, FALSE_ALARM)[1]
+    assert calibration.agreement(14, [1 + 0 * published(14).printed + 0.09], sums[:1], FALSE_ALARM)[1]
+    assert not calibration.agreement(4, good, [*sums[:2], np.full(7, 3.0)], FALSE_ALARM)[1]
+
+
+def test_unregularised_means_follow_whatever_the_noise_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change the noise: the two means of a method move on one line, whose slope the data give; deviations do not."""
+    spec, penalty = published(11), 3.0
+    draw, found = fresh_draws(spec, generator(104))[0], []
+    for factor in (0.5, 1.0, 2.0):
+        with monkeypatch.context() as patch:
+            change_constant(patch, factor)
+            found.append(cells(draw, penalty, masks=20, rng=generator(105)))
+    trace = np.trace(draw.split.X_test.T @ draw.split.X_test) / len(draw.split.y_test)
+    d, slopes = draw.split.X_train.shape[1], {}
+    for name in ("pdp_op", "nonpersonalized", "jorgensen_max", "jorgensen_mean"):
+        pair = np.array([[float(f[f"{kind}_{name}"].mean) for kind in ("unreg", "reg")] for f in found])
+        step = np.diff(pair, axis=0)
+        slopes[name] = step[:, 0] / step[:, 1]
+        deviations = np.array([[float(f[f"{kind}_{name}"].std) for kind in ("unreg", "reg")] for f in found])
+        assert np.abs(np.divide(*np.diff(deviations, axis=0).T) / slopes[name] - 1).min() > 0.05
+    np.testing.assert_allclose(list(slopes.values()), trace / (trace + d * penalty), rtol=1e-9)
+
+
+def test_cells_that_follow() -> None:
+    follow = {k: calibration.cells_that_follow(k) for k in ROWS}
+    for k, frame in follow.items():
+        assert not (frame & calibration.used_cells(k)).any(axis=None)
+        assert not frame.loc[:, ~frame.columns.str.startswith("unreg")].any(axis=None)
+    assert sum(int(frame.to_numpy().sum()) for k, frame in follow.items() if k <= 10) == 147  # all that is predicted
+    assert [int(follow[k].to_numpy().sum()) for k in (11, 12, 13, 14)] == [14, 14, 0, 0]

@@ -16,7 +16,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from hdpm_lib.joint_solvers import alternate
 from hdpm_lib.logistic import objective_perturbation, printed_slack, sharp_slack
+from hdpm_lib.logistic_joint import joint_objective
 from hdpm_lib.payments import check_reports
 from hdpm_lib.procurement_payments import procurement_payments
 from hdpm_lib.validation import check_count, check_finite, check_generator, check_lengths
@@ -307,3 +309,80 @@ def tuned(
         line |= {"penalty": penalty, "row": row, "column": column}
         lines.append(line | candidates.settings.iloc[row].to_dict())
     return pd.DataFrame(lines).set_index("gamma")
+
+
+def joint_ends(
+    parts: Parts,
+    virtual_costs: ArrayLike,
+    unit_noise: ArrayLike,
+    *,
+    penalties: ArrayLike,
+    mus: ArrayLike,
+    totals: ArrayLike,
+    gammas: ArrayLike,
+) -> Array:
+    r"""Where the joint rule, Eq. (17) of the journal version, ends at every setting and every fixed eta.
+
+    Parameters
+    ----------
+    parts : Parts
+    virtual_costs : array of shape (m,)
+        Not negative.
+    unit_noise : array of shape (draws, n)
+        Spherical Laplace noise of rate one.
+    penalties, mus, totals, gammas : arrays of shape (p,), (u,), (t,) and (g,)
+        Positive, but for `mus`, which may be 0; `totals` are values of eta.
+
+    Returns
+    -------
+    array of shape (4, draws, p, u, t, g)
+        The objective less :math:`\sigma/\eta`, which moves nothing at a fixed eta; errors on public and on test
+        records; :math:`\sum_i\psi_i\epsilon_i`, which the payments of Theorem III.3 equal on average over the costs.
+
+    Raises
+    ------
+    ValueError
+        For grids, costs or noise out of range.
+    """
+    psi, draws = check_finite(virtual_costs, "virtual_costs", 1), check_finite(unit_noise, "unit_noise", 2)
+    penalty, eta, gamma = _grid(penalties, "penalties"), _grid(totals, "totals"), _grid(gammas, "gammas")
+    mu = check_finite(mus, "mus", 1)
+    found = np.empty((4, len(draws), len(penalty), len(mu), len(eta), len(gamma)))
+    for k, p, u, t in np.ndindex(found.shape[1:-1]):
+        options, weights = {"penalty": penalty[p], "mu": mu[u], "sigma": 0.0, "squared": True}, None
+        for g, price in enumerate(gamma):  # each from the weights of the one before
+            rule = joint_objective(parts.X_train, parts.y_train, draws[k], psi, gamma=price, **options)
+            end = alternate(rule, eta[t], start_weights=weights, tolerance=1e-4)
+            weights, w = end.weights, end.coefficients
+            seen, new = (
+                misclassified(w, X, y) for X, y in ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
+            )
+            found[:, k, p, u, t, g] = end.value, seen, new, end.epsilon @ psi
+    return found
+
+
+def joint_choice(ends: ArrayLike, *, totals: ArrayLike, sigmas: ArrayLike, gammas: ArrayLike) -> tuple[Array, Array]:
+    r"""Test errors and payments of the joint rule: eta by the objective, the rest by validation.
+
+    Parameters
+    ----------
+    ends, totals, gammas
+        From and as for :func:`joint_ends`; a part of the last axis but one moves the ends of the grid of eta.
+    sigmas : array of shape (s,)
+        Not negative.
+
+    Returns
+    -------
+    tuple of two arrays of shape (g,), means over the draws
+        For each gamma at the penalty, :math:`\mu` and :math:`\sigma` of least mean public error plus gamma times
+        payments. In each draw eta is what minimises the objective.
+    """
+    (value, *measured), gamma = np.asarray(ends, dtype=float), np.asarray(gammas, dtype=float)
+    over_eta = np.divide.outer(np.asarray(sigmas, dtype=float), np.asarray(totals, dtype=float))
+    best = (value[:, :, :, None] + over_eta[..., None]).argmin(-2)[..., None, :]
+    public, test, paid = (
+        np.take_along_axis(part[:, :, :, None], best, -2)[..., 0, :].mean(0).reshape(-1, len(gamma))
+        for part in measured
+    )
+    chosen = (public + gamma * paid).argmin(0), np.arange(len(gamma))
+    return test[chosen], paid[chosen]

@@ -5,6 +5,7 @@ Each kind of check is a function that returns whether it objects, and is shown c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -19,6 +20,8 @@ from hdpm_lib import mechanism_study as study
 from hdpm_lib.breast_cancer import breast_cancer
 from hdpm_lib.costs import virtual_valuation
 from hdpm_lib.incentives import reports_to_try, search_misreports
+from hdpm_lib.joint_solvers import alternate
+from hdpm_lib.logistic_joint import joint_objective
 from hdpm_lib.mechanism_study import COSTS, Candidates, Parts
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.procurement import procure
@@ -380,3 +383,39 @@ def test_costs_are_those_of_the_papers() -> None:
     np.testing.assert_allclose(virtual_valuation(COSTS, c), 2 * c - np.exp(-4))
     assert COSTS.support() == pytest.approx((np.exp(-4), 5 * np.exp(-4)))
     assert stats.kstest(c, COSTS.cdf).pvalue > 1e-6
+
+
+# --- the joint rule ---------------------------------------------------------------------------------------------------
+
+
+def test_joint_rule_against_a_search_with_everything_inside() -> None:
+    """Eta, penalty, mu and sigma by a plain loop over objectives that hold sigma; another choice differs."""
+    X, y = records()
+    parts = study.public_scale_split(X, y, rng=generator(710))
+    costs = COSTS.rvs(len(parts.y_train), random_state=generator(711))
+    psi, noise = virtual_valuation(COSTS, costs), spherical_laplace(4, 1.0, rng=generator(712), size=2)
+    grids = {"totals": [5.0, 50.0, 500.0], "gammas": [1e-4, 1e-2, 1.0]}
+    sigmas, mus, penalties = [1.0, 100.0], [0.5, 5.0], [0.1, 1.0]
+    ends = study.joint_ends(parts, psi, noise, penalties=penalties, mus=mus, **grids)  # type: ignore[arg-type]
+    errors, paid = study.joint_choice(ends, sigmas=sigmas, **grids)  # type: ignore[arg-type]
+    for g, gamma in enumerate(grids["gammas"]):
+        tried = []
+        for penalty, mu, sigma in itertools.product(penalties, mus, sigmas):
+            lines = []
+            for b in noise:
+                rule = joint_objective(
+                    *(parts.X_train, parts.y_train, b, psi),
+                    **{"penalty": penalty, "mu": mu, "sigma": sigma, "gamma": gamma, "squared": True},  # type: ignore[arg-type]
+                )
+                end = min((alternate(rule, eta) for eta in grids["totals"]), key=lambda s: s.value)
+                line = [
+                    study.misclassified(end.coefficients, *part)
+                    for part in ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
+                ]
+                lines.append([*line, end.epsilon @ psi])
+            seen, new, spent = np.mean(lines, axis=0)
+            tried.append((seen + gamma * spent, new, spent))
+        _, new, spent = min(tried)
+        assert errors[g] == pytest.approx(new) and paid[g] == pytest.approx(spent, rel=1e-3)
+    low, _ = study.joint_choice(ends[..., :1, :], totals=[5.0], sigmas=sigmas, gammas=grids["gammas"])
+    assert (low != errors).any()

@@ -180,19 +180,24 @@ def conic_power(
 
 def _solve_power(query: _Query, v: Array, r: float) -> Array:
     """Solution `(e, y, ...)` of the program for the power `r`."""
-    loss, price = query.loss[v > 0], v[v > 0]
-    A, right, cones = query.constraints()
-    if r == 1:
+    return least_power_cost(v[v > 0], query.loss[v > 0], *query.constraints(), power=r)
+
+
+def least_power_cost(
+    price: Array, loss: sparse.csr_array, A: sparse.csr_array, right: Array, cones: list[Any], *, power: float
+) -> Array:
+    """Minimiser of the sum of `price * (loss @ z) ** power` with `right - A z` in the cones; prices are positive."""
+    if power == 1:
         return _solve(loss.T @ price, A, right, cones)[0]
-    if r == 2:
+    if power == 2:
         return _solve(np.zeros(A.shape[1]), A, right, cones, P=2 * (loss.T * price) @ loss)[0]
     # For each payer a bound t on her cost, the number 1, and her loss times the r-th root of her price
     m = len(price)
     bound = sparse.kron(sparse.eye_array(m), [[-1.0], [0.0], [0.0]])
-    priced = sparse.kron(sparse.diags_array(price ** (1 / r)) @ loss, [[0.0], [0.0], [-1.0]])
+    priced = sparse.kron(sparse.diags_array(price ** (1 / power)) @ loss, [[0.0], [0.0], [-1.0]])
     cost, right = np.repeat([0.0, 1.0], [A.shape[1], m]), np.append(right, np.tile([0.0, 1.0, 0.0], m))
     A = sparse.block_array([[A, None], [priced, bound]])
-    return _solve(cost, A, right, cones + [clarabel.PowerConeT(1 / r)] * m)[0]
+    return _solve(cost, A, right, cones + [clarabel.PowerConeT(1 / power)] * m)[0]
 
 
 class _Cuts:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.noise import log_density, spherical_laplace
 from hdpm_lib.ridge import estimate_norm_bound, personalized_weights, project_on_ball
-from hdpm_lib.validation import check_epsilon, check_finite, check_penalty, check_records
+from hdpm_lib.validation import check_epsilon, check_finite, check_inside, check_penalty, check_records
 
 Array = NDArray[np.float64]
 
@@ -274,17 +274,14 @@ def private_constant(
     Raises
     ------
     ValueError
-        If a label lies outside `label_range`.
+        If a label lies outside `label_range`; neither which nor where is said.
 
     Examples
     --------
     >>> private_constant([0.0, 1.0], [500.0, 500.0], rng=np.random.default_rng(0)).round(1)
     np.float64(0.5)
     """
-    labels = check_finite(y, "y", 1)
-    eps = check_epsilon(epsilon, len(labels))
     low, high = label_range
-    if (outside := (labels < low) | (labels > high)).any():
-        i = int(np.argmax(outside))
-        raise ValueError(f"labels must lie in label_range = {label_range}, got y[{i}] = {labels[i]}")
+    labels = check_finite(check_inside(y, "y", low, high, f"lie in label_range = {label_range}"), "y", 1)
+    eps = check_epsilon(epsilon, len(labels))
     return np.asarray(personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), size))[()]

@@ -47,8 +47,8 @@ def _moments(
 ) -> tuple[WeightedMoments, float, float]:
     """Moments whose noise rate is still the sum of the privacy losses, that sum, and the bound on feature norms."""
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
-    eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty, norm)
     weighted, total = features.T * personalized_weights(eps), float(eps.sum())
     radius = estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
     moments = WeightedMoments(weighted @ features, weighted @ labels, lam, radius, total, float(label_bound))

@@ -100,9 +100,15 @@ def check_positive(value: object, name: str) -> float:
     return check_number(value, name, 0, ends="()")
 
 
-def check_penalty(penalty: object) -> float:
-    """The ridge penalty as a positive float."""
-    return check_positive(penalty, "penalty")
+def check_penalty(penalty: object, feature_norm: float = 0.0) -> float:
+    """The ridge penalty as a positive float, and not below the squared norm of the features over 2**40.
+
+    Next to larger features floats lose it: with some data the equations would be singular, and the error tell of them.
+    """
+    found, least = check_positive(penalty, "penalty"), feature_norm * feature_norm * 2.0**-40
+    if found < least:
+        raise ValueError(f"penalty must be at least {least:.3g}, or rounding hides it beside features, got {penalty}")
+    return found
 
 
 def check_cap(cap: object, m: int) -> float:

@@ -7,6 +7,7 @@ of the data: inside the bounds there is none, outside it depends on the bound al
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -147,9 +148,11 @@ def lattice(X: Any, y: Any, epsilon: np.ndarray, penalty: float, **options: Any)
     return lattice_ridge(X, y, np.clip(epsilon, 0.1, None), penalty, **options)  # less needs a larger spacing
 
 
-def sampled(X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator, kind: Any, bound: Any) -> Any:
+def sampled(
+    X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator, kind: Any, bound: Any = "paper", penalty: float = 0.5
+) -> Any:
     masks = draw_masks(epsilon, 1.0, 5, rng=rng) if kind == "fixed" else np.ones((5, len(epsilon)))
-    return sampled_ridge(X, y, epsilon, 0.5, 1.0, masks, size_in_noise=kind, bound=bound).release(rng=rng)
+    return sampled_ridge(X, y, epsilon, penalty, 1.0, masks, size_in_noise=kind, bound=bound).release(rng=rng)
 
 
 def objective(X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator) -> Any:
@@ -157,8 +160,8 @@ def objective(X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator) -> 
     return variants.release_objective_perturbation(moments, rng=rng, size=3)
 
 
-def statistics(X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator) -> Any:
-    moments = variants.calibrate_sufficient_statistics(X, y, epsilon, 0.5)
+def statistics(X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator, penalty: float = 0.5) -> Any:
+    moments = variants.calibrate_sufficient_statistics(X, y, epsilon, penalty)
     return variants.release_sufficient_statistics(moments, rng=rng, size=3)
 
 
@@ -230,9 +233,10 @@ SHORT = [{"penalty": 0.5, "bound": "sharp", "feature_norm": 1.0, "clip": clip} f
 SAMPLED = [{"kind": kind, "bound": bound} for kind in ("realised", "fixed") for bound in ("paper", "sharp")]
 FITS: list[dict[str, Any]] = [{}, {"project": False}, {"spacing": 2.0**-12}, {"out_of_range": "clip"}]
 SUMS = (linear, nonlinear, intervals, whole)
+MORE = [{"penalty": 0.5, "norm_bound": 0.4}, {"penalty": D * 2.0**-40}]  # the least that floats do not lose
 KINDS: dict[Callable[..., Iterator[Data]], dict[str, Learner]] = {
     boxes: {
-        **{f"pdp_op {o}": output(pdp_op, **o) for o in [*RIDGE, {"penalty": 0.5, "norm_bound": 0.4}]},
+        **{f"pdp_op {o}": output(pdp_op, **o) for o in [*RIDGE, *MORE]},
         **{f"lattice_ridge {o}": output(lattice, **o) for o in RIDGE},
         **{f"sampled_ridge {o}": partial(sampled, **o) for o in SAMPLED},
         **{f.__name__: f for f in (objective, statistics, constant)},
@@ -275,10 +279,20 @@ def kinds_of_outcome(draw: Callable[..., Iterator[Data]], learner: Learner, n: i
 
 @pytest.mark.parametrize(("draw", "name"), LEARNERS, ids=lambda part: getattr(part, "__name__", part))
 def test_total(draw: Callable[..., Iterator[Data]], name: str) -> None:
-    for n, draws in ((1, 12), (7, 24)):
+    for n, draws in ((1, 6), (7, 18)):
         kinds = kinds_of_outcome(draw, KINDS[draw][name], n, draws)
         assert len(kinds) == 1, kinds
         assert next(iter(kinds)).endswith(("float64", "int64")), kinds
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [output(pdp_op, 1e-17), partial(statistics, penalty=1e-17), partial(sampled, kind="fixed", penalty=1e-17)],
+)
+def test_penalty_that_some_data_would_break_is_refused_for_all(learner: Learner) -> None:
+    """Equal columns and a penalty below rounding: a singular system, where other data are fitted."""
+    for kind in kinds_of_outcome(boxes, learner, 7, 18):
+        assert re.fullmatch("ValueError: penalty must be at least .*, or rounding hides it beside .*, got 1e-17", kind)
 
 
 def refuses_one_class(X: Any, y: Any, epsilon: np.ndarray, rng: np.random.Generator) -> Any:

@@ -338,7 +338,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         found, code = np.unique(labels, return_inverse=True)
         if len(found) < 2:
-            raise ValueError("y holds a single class: declare both classes, as public facts, with the argument classes")
+            raise ValueError("y holds one class: declare both classes, as public facts, with the argument classes")
         return found, code
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

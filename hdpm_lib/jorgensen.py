@@ -7,6 +7,7 @@ whether the result is private; see :func:`sampled_ridge`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -189,10 +190,12 @@ def sampled_ridge(
     eps = check_epsilon(epsilon, len(labels))
     check_choice(size_in_noise, "size_in_noise", ("realised", "fixed"))
     check_positive(threshold, "threshold")
-    lam, sets = check_penalty(penalty), np.asarray(masks, dtype=float)
+    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    expected = inclusion_probabilities(eps, threshold).sum()
+    most = 1.0 if size_in_noise == "realised" else len(labels) / expected  # sum of the weights
+    lam, sets = check_penalty(penalty, norm * math.sqrt(most)), np.asarray(masks, dtype=float)
     if sets.ndim != 2 or sets.shape[1] != len(labels):
         raise ValueError(f"masks must have shape (m, {len(labels)}), got {sets.shape}")
-    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
     kept = sets.sum(1)
     if size_in_noise == "realised":
         if not kept.all():
@@ -200,8 +203,7 @@ def sampled_ridge(
         constant = sensitivity_constant(lam, norm, bound, label_bound=label_bound)
         size: Array = kept
     else:
-        expected = inclusion_probabilities(eps, threshold).sum()
-        radius = estimate_norm_bound(lam, norm, bound, len(labels) / expected, label_bound)
+        radius = estimate_norm_bound(lam, norm, bound, most, label_bound)
         constant = sensitivity_constant(lam, norm, bound, radius, label_bound)
         size = np.full_like(kept, expected)
     theta = weighted_ridge(features, labels, sets / size[:, None], lam)

@@ -244,7 +244,7 @@ def pdp_op(
         Privacy loss each record accepts, positive. Equal entries :math:`\min_i\varepsilon_i` give the paper's
         non-personalised baseline (:func:`nonpersonalized`).
     penalty : float
-        Ridge penalty, positive.
+        Ridge penalty, positive, and at least :math:`2^{-40}R^2` so that floats do not lose it.
     bound : {"paper", "sharp"}
         Which sensitivity bound sets the noise; both are proved, the sharp one adds less.
     feature_norm : float, optional
@@ -286,7 +286,7 @@ def pdp_op(
     norm = np.sqrt(width) if feature_norm is None else check_positive(feature_norm, "feature_norm")
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
     eps = check_epsilon(epsilon, len(labels))
-    lam = check_penalty(penalty)
+    lam = check_penalty(penalty, norm)
     constant = sensitivity_constant(lam, norm, bound, norm_bound, label_bound)
     radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
     weights = personalized_weights(eps)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.noise import log_density, spherical_laplace
 from hdpm_lib.ridge import estimate_norm_bound, personalized_weights, project_on_ball
-from hdpm_lib.validation import check_epsilon, check_finite, check_penalty, check_records
+from hdpm_lib.validation import check_epsilon, check_finite, check_inside, check_penalty, check_records
 
 Array = NDArray[np.float64]
 
@@ -47,8 +47,8 @@ def _moments(
 ) -> tuple[WeightedMoments, float, float]:
     """Moments whose noise rate is still the sum of the privacy losses, that sum, and the bound on feature norms."""
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
-    eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty, norm)
     weighted, total = features.T * personalized_weights(eps), float(eps.sum())
     radius = estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
     moments = WeightedMoments(weighted @ features, weighted @ labels, lam, radius, total, float(label_bound))
@@ -274,17 +274,14 @@ def private_constant(
     Raises
     ------
     ValueError
-        If a label lies outside `label_range`.
+        If a label lies outside `label_range`; neither which nor where is said.
 
     Examples
     --------
     >>> private_constant([0.0, 1.0], [500.0, 500.0], rng=np.random.default_rng(0)).round(1)
     np.float64(0.5)
     """
-    labels = check_finite(y, "y", 1)
-    eps = check_epsilon(epsilon, len(labels))
     low, high = label_range
-    if (outside := (labels < low) | (labels > high)).any():
-        i = int(np.argmax(outside))
-        raise ValueError(f"labels must lie in label_range = {label_range}, got y[{i}] = {labels[i]}")
+    labels = check_finite(check_inside(y, "y", low, high, f"lie in label_range = {label_range}"), "y", 1)
+    eps = check_epsilon(epsilon, len(labels))
     return np.asarray(personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), size))[()]

@@ -8,7 +8,6 @@ No check changes a number. Errors about arrays say one value at most, and none o
 from __future__ import annotations
 
 import reprlib
-import warnings
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any
@@ -17,10 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-
-
-class ClipWarning(UserWarning):
-    """Records outside the public bounds were moved onto them."""
 
 
 def _range(low: float, high: float, ends: str) -> str:
@@ -105,9 +100,15 @@ def check_positive(value: object, name: str) -> float:
     return check_number(value, name, 0, ends="()")
 
 
-def check_penalty(penalty: object) -> float:
-    """The ridge penalty as a positive float."""
-    return check_positive(penalty, "penalty")
+def check_penalty(penalty: object, feature_norm: float = 0.0) -> float:
+    """The ridge penalty as a positive float, and not below the squared norm of the features over 2**40.
+
+    Next to larger features floats lose it: with some data the equations would be singular, and the error tell of them.
+    """
+    found, least = check_positive(penalty, "penalty"), feature_norm * feature_norm * 2.0**-40
+    if found < least:
+        raise ValueError(f"penalty must be at least {least:.3g}, or rounding hides it beside features, got {penalty}")
+    return found
 
 
 def check_cap(cap: object, m: int) -> float:
@@ -341,8 +342,7 @@ def check_records(
         inside, what = np.clip(features, 0, 1), "X must lie in [0, 1]: scale it by public bounds, give feature_norm"
     else:
         norm = check_positive(feature_norm, "feature_norm")
-        norms = np.linalg.norm(features, axis=1, keepdims=True)
-        inside = np.where(norms > norm * (1 + 1e-12), features * (norm / np.maximum(norms, norm)), features)
+        inside = _shortened(features, norm)
         what = f"rows of X must have a norm of at most feature_norm = {feature_norm}: scale them by public bounds"
     if not clip and (inside != features).any():
         raise ValueError(f"{what}, or clip")
@@ -353,10 +353,18 @@ def check_records(
 
 def _private(value: ArrayLike, name: str, ndim: int) -> Array:
     """As :func:`check_finite`, but the error does not hold the value."""
-    array = np.asarray(value, dtype=float)
-    if np.isfinite(array).all():
-        return check_finite(array, name, ndim)
-    raise ValueError(f"{name} must be finite: fill what is missing by a public rule")
+    if not np.isfinite(array := _numbers(value, name)).all():
+        raise ValueError(f"{name} must be finite: fill what is missing by a public rule")
+    return check_finite(array, name, ndim)
+
+
+def _shortened(vectors: Array, norm: float) -> Array:
+    """Rows pulled to that Euclidean norm where they are longer, by more than rounding; the others as they are."""
+    largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), norm)
+    scaled = vectors / largest  # squares of large entries would overflow, and a warning tell of it
+    length, bound = np.linalg.norm(scaled, axis=1, keepdims=True), norm / largest
+    over = length > bound * (1 + 1e-12)
+    return np.where(over, scaled * (norm / np.where(over, length, 1)), vectors)
 
 
 def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:
@@ -382,14 +390,12 @@ def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> t
         On empty or non-finite data, lengths that differ, other labels, or (without `clip`) a norm above 1; it names the
         bound, but neither the value nor its place, which are private.
     """
-    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    features, labels = _private(X, "X", 2), _private(y, "y", 1)
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
     if (np.abs(labels) != 1).any():
         raise ValueError("y must hold no label but -1 and 1: recode the two classes")
-    largest = np.maximum(np.abs(features).max(axis=1, keepdims=True), 1)  # squares of large entries would overflow
-    scaled = features / largest
-    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
-    if not clip and (norms > (1 + 1e-12) / largest).any():
+    inside = _shortened(features, 1.0)
+    if not clip and (inside != features).any():
         raise ValueError("X has rows of norm above 1: scale by a public bound, or clip")
-    return scaled / np.maximum(norms, 1 / largest), labels
+    return inside, labels

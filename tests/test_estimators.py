@@ -24,7 +24,6 @@ from hdpm_lib import estimators, logistic, ridge
 from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression, private_pipeline
 from hdpm_lib.lattice import lattice_ridge
 from hdpm_lib.ridge import estimate_norm_bound, pdp_op, sensitivity_constant
-from hdpm_lib.validation import ClipWarning
 
 
 @parametrize_with_checks(
@@ -34,7 +33,6 @@ from hdpm_lib.validation import ClipWarning
         PrivateLogisticRegression(out_of_range="clip"),
     ]
 )
-@pytest.mark.filterwarnings("ignore::hdpm_lib.validation.ClipWarning")
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -369,7 +367,7 @@ def test_classifier_random_state() -> None:
     ("options", "change", "message"),
     [
         ({}, {"X": 2.0}, "above 1: scale by a public bound, or clip"),
-        ({}, {"y": "one"}, "y holds a single class: declare both classes"),
+        ({}, {"y": "one"}, "y holds one class: declare both classes"),
         ({"classes": ("no", "yes")}, {"y": "three"}, "y must hold no label but the declared classes ['no', 'yes']"),
         ({"classes": (0, 1)}, {}, "y must hold no label but the declared classes [0, 1]"),
         ({"classes": ("no", "no")}, {}, "classes must be two different labels, got ('no', 'no')"),

@@ -255,7 +255,7 @@ X2, Y2 = np.array([[0.6, 0.0], [0.0, 0.8]]), np.array([1.0, -1.0])
     ("change", "message"),
     [
         ({"X": [[0.6, 0.9], [0.0, 0.8]]}, "X has rows of norm above 1: scale by a public bound, or clip"),
-        ({"X": [[np.nan, 0.0], [0.0, 0.8]]}, "X must be finite, got nan"),
+        ({"X": [[np.nan, 0.0], [0.0, 0.8]]}, "X must be finite: fill what is missing"),
         ({"X": np.empty((0, 2))}, "X is empty"),
         ({"y": [1.0]}, "X has 2 records and y has 1"),
         ({"y": [1.0, 0.0]}, "y must hold no label but -1 and 1: recode the two classes"),

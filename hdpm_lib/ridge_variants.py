@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.noise import log_density, spherical_laplace
 from hdpm_lib.ridge import estimate_norm_bound, personalized_weights, project_on_ball
-from hdpm_lib.validation import check_epsilon, check_finite, check_penalty, check_records
+from hdpm_lib.validation import check_epsilon, check_finite, check_generator, check_penalty, check_records
 
 Array = NDArray[np.float64]
 
@@ -283,8 +283,10 @@ def private_constant(
     """
     labels = check_finite(y, "y", 1)
     eps = check_epsilon(epsilon, len(labels))
-    low, high = label_range
-    if (outside := (labels < low) | (labels > high)).any():
-        i = int(np.argmax(outside))
-        raise ValueError(f"labels must lie in label_range = {label_range}, got y[{i}] = {labels[i]}")
+    low, high = check_finite(label_range, "label_range", 1) if np.size(label_range) == 2 else (0.0, 0.0)
+    if not low < high:
+        raise ValueError(f"label_range must be two finite numbers, the lower first, got {label_range}")
+    check_generator(rng)
+    if ((labels < low) | (labels > high)).any():
+        raise ValueError(f"labels must lie in label_range = {label_range}: scale by public bounds, or clip")
     return np.asarray(personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), size))[()]

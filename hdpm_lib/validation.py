@@ -8,7 +8,6 @@ No check changes a number. Errors about arrays say one value at most, and none o
 from __future__ import annotations
 
 import reprlib
-import warnings
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any
@@ -212,16 +211,6 @@ def check_finite(
     return array
 
 
-def check_mask(value: ArrayLike, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """An array of True and False of that shape; numbers are refused, for 7 is no choice."""
-    mask = np.asarray(value)
-    if np.ma.isMaskedArray(value) or mask.dtype != bool:
-        raise TypeError(f"{name} must be an array of True and False, got dtype {mask.dtype}")
-    if mask.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {mask.shape}")
-    return mask
-
-
 def _numbers(value: ArrayLike, name: str) -> Array:
     """An array of floats, or an error that says what it holds instead."""
     try:
@@ -353,7 +342,7 @@ def check_records(
 
 def _private(value: ArrayLike, name: str, ndim: int) -> Array:
     """As :func:`check_finite`, but the error does not hold the value."""
-    array = np.asarray(value, dtype=float)
+    array = _numbers(value, name)
     if np.isfinite(array).all():
         return check_finite(array, name, ndim)
     raise ValueError(f"{name} must be finite: fill what is missing by a public rule")

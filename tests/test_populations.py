@@ -68,10 +68,10 @@ def test_mean() -> None:
     [
         ({"f_c": -0.1}, "f_c and f_m must be shares with a sum of at most 1, got -0.1 and 0.43"),
         ({"f_c": 0.6, "f_m": 0.5}, "got 0.6 and 0.5"),
-        ({"f_m": math.nan}, "got 0.34 and nan"),
+        ({"f_m": math.nan}, "f_m must be finite, got nan"),
         ({"eps_c": 0.0}, "need 0 < eps_c <= eps_m <= eps_l, got 0.0, 0.2, 1.0"),
         ({"eps_m": 2.0}, "got 0.01, 2.0, 1.0"),
-        ({"eps_l": math.nan}, "got 0.01, 0.2, nan"),
+        ({"eps_l": math.nan}, "eps_l must be finite, got nan"),
     ],
 )
 def test_groups_out_of_order(options: dict[str, float], message: str) -> None:

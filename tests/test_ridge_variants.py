@@ -311,7 +311,7 @@ def test_private_constant_has_the_laplace_law_it_promises():
 @pytest.mark.parametrize(
     ("y", "eps", "message"),
     [
-        ([0.0, 1.5], [1.0, 1.0], r"label_range = \(0.0, 1.0\), got y\[1\] = 1.5"),
+        ([0.0, 1.5], [1.0, 1.0], r"label_range = \(0.0, 1.0\): scale by public bounds"),
         ([0.0, np.nan], [1.0, 1.0], "y must be finite, got nan"),
         ([0.0, 1.0], [1.0, 0.0], r"epsilon\[1\] = 0.0"),
         ([0.0, 1.0], [1.0], "1 entries for 2 records"),

@@ -35,6 +35,7 @@ def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
     if eps.ndim == 0 or eps.shape[-1:] != size.shape[-1:]:
         raise ValueError(f"epsilon and sizes must have shape (..., n), got {eps.shape} and {size.shape}")
     eps, size = np.broadcast_arrays(eps, size)
+    size = np.where(size.max(-1, keepdims=True) > 1e280, size * 2.0**-64, size)  # whose sum might be infinite
     return eps, size / size.sum(-1, keepdims=True)
 
 
@@ -119,7 +120,8 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     """The best weights; in Problem 3 as printed half the share of those who do not sell is taken off P."""
     n, unit = eps.shape[-1], eps.max(-1, keepdims=True)
     q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
-    kappa, sells = unit**2 / (2 * check_count(coordinates, "coordinates")), q > NEGLIGIBLE
+    # beyond 1e125 the noise is too small to count, and its square too large for a float
+    kappa, sells = np.minimum(unit, 1e125) ** 2 / (2 * check_count(coordinates, "coordinates")), q > NEGLIGIBLE
     idle = _sum(~sells, shares)
     less = idle / 2 if printed else np.zeros_like(idle)
     theta = np.where(sells, shares / np.where(sells, q, 1.0), np.inf)

@@ -82,7 +82,7 @@ def one_root(
         return share, scale, spent / scale**r
 
 
-def least_cost(
+def scaled_root(
     m: Array, before: Array, point: Array, B: Array, max_mse: float, power: float
 ) -> tuple[Array, Array, Array]:
     """The same in units of money, for a cost `before` of those at the cap and the next breakpoint `point`.
@@ -209,7 +209,7 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     s, m = np.take_along_axis(before, j, -1), np.take_along_axis(mass, j, -1)
     below = np.where(at_cap, 0.0, ratio_power(unit / np.where(at_cap | (u == 0), unit, u), r))
     B = (q * below).sum(-1, keepdims=True)
-    share, scale, cost = least_cost(m, s, unit, B, K, r)
+    share, scale, cost = scaled_root(m, s, unit, B, K, r)
     shares = np.where(at_cap, 1.0, np.minimum(1.0, below * share))
 
     # Sellers who ask nothing, where they suffice

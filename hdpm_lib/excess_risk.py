@@ -74,9 +74,14 @@ def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, flo
     eps, ratio = check_epsilon(epsilon), math.inf
     if not (isinstance(sigma_over_mu, float) and sigma_over_mu == math.inf):
         ratio = check_number(sigma_over_mu, "sigma_over_mu", 0)
-    kept = np.minimum(eps, _level(np.sort(eps), ratio))
-    eta = float(kept.sum())
-    return kept / eta, eta
+    most = eps.max()
+    if not most * 1e-150 < eps.min():
+        raise ValueError(f"epsilon must span less than 150 orders of magnitude, got {eps.min()} to {most}")
+    unit = 2.0 ** np.clip(np.frexp(most)[1], -1000, 1000)  # squares might overflow; a power of two rounds nothing
+    kept = np.minimum(eps / unit, _level(np.sort(eps / unit), ratio / unit))
+    if not np.isfinite(eta := float(kept.sum() * unit)):
+        raise ValueError(f"epsilon must have a finite sum, got values up to {most}")
+    return kept / kept.sum(), eta
 
 
 def _level(eps: Array, ratio: float) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -117,8 +117,9 @@ def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
     >>> noise_scale([0.5, 2.0], 1.0)
     array([4., 1.])
     """
-    eps, bound = np.asarray(epsilon, dtype=float), check_positive(clip_norm, "clip_norm")
-    return np.divide(2 * bound, eps, out=np.full(eps.shape, np.inf), where=eps > 0)
+    eps, bound = check_finite(epsilon, "epsilon", low=0), check_positive(clip_norm, "clip_norm")
+    with np.errstate(over="ignore"):
+        return np.divide(2 * bound, eps, out=np.full(eps.shape, np.inf), where=eps > 0)
 
 
 def draw_bidders(owners: int, bidders: int, rounds: int, runs: int, rng: np.random.Generator) -> Integers:
@@ -150,10 +151,9 @@ def draw_bidders(owners: int, bidders: int, rounds: int, runs: int, rng: np.rand
     >>> sorted(asked[:3].ravel().tolist()), asked.shape
     ([0, 1, 2, 3, 4, 5], (4, 1, 2))
     """
-    n, k = check_count(owners, "owners"), check_count(bidders, "bidders")
-    length, repeats = check_count(rounds, "rounds"), check_count(runs, "runs")
-    if k > n:
-        raise ValueError(f"bidders must be at most the {n} owners, got {k}")
+    n, length, repeats = check_count(owners, "owners"), check_count(rounds, "rounds"), check_count(runs, "runs")
+    k = check_count(bidders, "bidders", most=n)
+    check_generator(rng)
     each = n // k
     passes = [
         rng.permuted(np.tile(np.arange(n), (repeats, 1)), axis=1)[:, : each * k].reshape(repeats, each, k)

@@ -18,7 +18,16 @@ from scipy.special import logsumexp
 from hdpm_lib.losses import QuadraticLoss
 from hdpm_lib.noise import Moments, log_density, spherical_laplace
 from hdpm_lib.ridge import Bound, estimate_norm_bound, sensitivity_constant, weighted_ridge
-from hdpm_lib.validation import check_choice, check_epsilon, check_penalty, check_positive, check_records
+from hdpm_lib.validation import (
+    check_choice,
+    check_epsilon,
+    check_finite,
+    check_generator,
+    check_penalty,
+    check_positive,
+    check_records,
+    check_size,
+)
 
 Array = NDArray[np.float64]
 
@@ -112,7 +121,8 @@ class SampledRidge:
 def draw_masks(epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator) -> Array:
     """Sampled sets as rows of zeros and ones, shape (size, n)."""
     probability = inclusion_probabilities(epsilon, threshold)
-    return (rng.random((size, len(probability))) < probability).astype(float)
+    shape = (*check_size(size), len(probability))
+    return (check_generator(rng).random(shape) < probability).astype(float)
 
 
 def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
@@ -127,7 +137,10 @@ def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
     ([[0.0, 1.0], [1.0, 1.0]], [0.6225, 0.3775])
     """
     keep = inclusion_probabilities(epsilon, threshold)
-    open_to_chance = np.flatnonzero(keep < 1)
+    if len(open_to_chance := np.flatnonzero(keep < 1)) > 20:
+        raise ValueError(
+            f"epsilon must leave at most 20 records to chance, got {len(open_to_chance)}: draw_masks samples"
+        )
     masks = np.ones((2 ** len(open_to_chance), len(keep)))
     masks[:, open_to_chance] = np.arange(len(masks))[:, None] >> np.arange(len(open_to_chance)) & 1
     return masks, np.where(masks == 1, keep, 1 - keep).prod(1)
@@ -193,9 +206,11 @@ def sampled_ridge(
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
     expected = inclusion_probabilities(eps, threshold).sum()
     most = 1.0 if size_in_noise == "realised" else len(labels) / expected  # sum of the weights
-    lam, sets = check_penalty(penalty, norm * math.sqrt(most)), np.asarray(masks, dtype=float)
-    if sets.ndim != 2 or sets.shape[1] != len(labels):
+    lam, sets = check_penalty(penalty, norm * math.sqrt(most)), check_finite(masks, "masks", 2)
+    if sets.shape[1] != len(labels):
         raise ValueError(f"masks must have shape (m, {len(labels)}), got {sets.shape}")
+    if (odd := (sets != 0) & (sets != 1)).any():
+        raise ValueError(f"masks must hold 0 and 1, got {sets[odd][0]}")
     kept = sets.sum(1)
     if size_in_noise == "realised":
         if not kept.all():

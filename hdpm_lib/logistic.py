@@ -50,7 +50,7 @@ def printed_slack(weights: ArrayLike, penalty: float) -> Array:
     -----
     Proposition II.2 states it for the largest weight that the constraint set allows, :math:`a_i=k/m`.
     """
-    return np.asarray(2 * np.log1p(np.asarray(weights, dtype=float) / check_positive(penalty, "penalty")))
+    return np.asarray(2 * np.log1p(check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")))
 
 
 def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
@@ -83,8 +83,8 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
     >>> sharp_slack([0.1, 1.0], [0.01, 0.01], 0.01).round(4)
     array([0.1989, 0.0485])
     """
-    half = np.asarray(epsilon, dtype=float) / 2
-    rho = np.asarray(weights, dtype=float) / check_positive(penalty, "penalty")
+    half = check_finite(epsilon, "epsilon", low=0) / 2
+    rho = check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")
     gap = 1 - np.divide(half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half)
     q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
     return np.asarray(np.log1p(rho * q * (1 - q)) - half * q)
@@ -213,10 +213,11 @@ class ObjectivePerturbation:
         ValueError
             For noise that is not finite or of another dimension.
         """
-        b = np.asarray(noise, dtype=float)
-        n = self.X.shape[1]
+        b, n = np.asarray(noise, dtype=float), self.X.shape[1]
         if b.shape[-1:] != (n,) or not np.isfinite(b).all():
             raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
+        if (np.abs(b) > np.finfo(float).max * min(self.penalty, 1)).any():
+            raise ValueError(f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}")
         used = self.weights > 0
         signed, a = (self.y[:, None] * self.X)[used], self.weights[used]
         rows, first = b.reshape(-1, n), np.broadcast_to(np.asarray(start, dtype=float), b.shape).reshape(-1, n)
@@ -233,6 +234,11 @@ class ObjectivePerturbation:
 def _newton(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
     """Minimisers for rows of noise; where a full Newton step does not shrink the gradient, the best one that way."""
     w, n = start.copy(), noise.shape[1]
+    # beside such noise the records do not count: -noise / penalty is exact to rounding, and squares may overflow
+    if (far := np.abs(noise).max(axis=1) > 1e100 * (1 + weights.sum())).any():
+        w[far] = -noise[far] / penalty
+        w[~far] = _newton(signed, weights, noise[~far], penalty, start[~far])
+        return w
     accuracy = TOLERANCE * np.maximum(1, np.linalg.norm(noise, axis=1))
 
     def gradient(w: Array, b: Array) -> Array:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
 from hdpm_lib.contracts import check_cost, check_power, check_valuations, principle1, unbiased
-from hdpm_lib.contracts_exact import largest_valuation, least_cost, principle2, ratio_power, suffix_weights
+from hdpm_lib.contracts_exact import largest_valuation, principle2, ratio_power, scaled_root, suffix_weights
 from hdpm_lib.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.payments import envelope_payments, step_payments
 from hdpm_lib.validation import check_finite, check_positive
@@ -188,7 +188,7 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
         capped = (point == 0) | ((m - B) * (cost + m * point) > 4 * K * point)
         low, high = np.where(capped & (low < high), middle + 1, low), np.where(capped, high, middle)
     point, m, cost, B = state(low)
-    _, _, least = least_cost(m, cost, point, B, K, r)
+    _, _, least = scaled_root(m, cost, point, B, K, r)
     asking = (u > 0).sum(-1, keepdims=True) - (u > 0) + 1
     least = check_cost(np.where(asking**2 <= 4 * K, 0.0, least), K, r)
     return np.take_along_axis(least, np.argsort(order, axis=-1), -1)

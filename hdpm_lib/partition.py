@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator, check_number, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -21,6 +21,7 @@ Integers = NDArray[np.int64]
 NSL_KDD_COUNTS = {"Normal": 67_343, "DoS": 45_927, "Probe": 11_656, "R2L": 995, "U2R": 52}
 KINDS = ("IID", "Non-IID")
 _CELLS = 4_000_000  # random numbers drawn at a time
+MOST = 2**53  # records: above, floats do not hold every whole number
 
 
 def _cut(shares: Array, total: float) -> Integers:
@@ -29,8 +30,17 @@ def _cut(shares: Array, total: float) -> Integers:
     return np.diff(ends, axis=-1, prepend=0)
 
 
+def _exponentials(logs: Array) -> Array:
+    """Exponentials in units of the largest in each row."""
+    return np.exp(logs - logs.max(-1, keepdims=True))
+
+
 def _check_room(total: int, owners: int, least: int) -> tuple[int, int, int]:
-    total, owners, least = check_count(total, "total"), check_count(owners, "owners"), check_count(least, "least", 0)
+    total, owners, least = (
+        check_count(total, "total", most=MOST),
+        check_count(owners, "owners"),
+        check_count(least, "least", 0),
+    )
     if owners * least > total:
         raise ValueError(f"total must give {owners} owners {least} records each, got {total}")
     return total, owners, least
@@ -68,7 +78,10 @@ def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: fl
     (125973, 10, True)
     """
     total, owners, least = _check_room(total, owners, least)
-    shares = rng.lognormal(0.0, check_positive(sigma, "sigma"), owners)
+    if check_positive(sigma, "sigma") > 50:  # too wide for floats, but not for their logarithms
+        shares = _exponentials(sigma * check_generator(rng).standard_normal(owners))
+    else:
+        shares = check_generator(rng).lognormal(0.0, sigma, owners)
     return least + _cut(shares / shares.sum(), total - least * owners)
 
 
@@ -95,9 +108,10 @@ def power_law_sizes(
         If there are not enough records, or a parameter is out of range.
     """
     total, owners, least = _check_room(total, owners, least)
-    if not (np.isfinite(exponent) and exponent > 1):
-        raise ValueError(f"exponent must be above 1 and finite, got {exponent}")
-    shares = 1 + rng.pareto(exponent - 1, owners)
+    if (tail := check_number(exponent, "exponent", 1, ends="()") - 1) < 0.1:
+        shares = _exponentials(check_generator(rng).standard_exponential(owners) / tail)
+    else:
+        shares = 1 + check_generator(rng).pareto(tail, owners)
     return least + _cut(shares / shares.sum(), total - least * owners)
 
 
@@ -139,7 +153,12 @@ def dirichlet_counts(
     ((100, 2), [40, 4000], True)
     """
     counts, largest = _check_classes(class_counts, owners, extra)
-    gammas = rng.gamma(check_positive(concentration, "concentration"), size=(len(counts), owners))
+    alpha, shape = check_number(concentration, "concentration", 0, 1e100, ends="(]"), (len(counts), owners)
+    if alpha < 0.05:  # gamma variables too small for floats
+        gammas = check_generator(rng).gamma(alpha + 1, size=shape)
+        gammas = _exponentials(np.log(gammas) - rng.standard_exponential(shape) / alpha)
+    else:
+        gammas = check_generator(rng).gamma(alpha, size=shape)
     shares = gammas / gammas.sum(axis=-1, keepdims=True)
     dealt = np.stack([_cut(row, count) for row, count in zip(shares, counts, strict=True)], axis=-1)
     dealt[:, largest] += extra
@@ -149,8 +168,8 @@ def dirichlet_counts(
 def _check_classes(class_counts: Mapping[str, int] | ArrayLike, owners: int, extra: int) -> tuple[Integers, int]:
     """Records of each class left after `extra` of the largest for everybody, and which class that is."""
     values = list(class_counts.values()) if isinstance(class_counts, Mapping) else class_counts
-    counts = check_finite(values, "class_counts", 1)
-    if (bad := (counts < 0) | (counts != np.rint(counts))).any():
+    counts = check_finite(values, "class_counts", 1, 0, MOST)
+    if (bad := counts != np.rint(counts)).any():
         raise ValueError(f"class_counts must be whole numbers from 0 up, got {counts[bad][0]}")
     whole, largest = counts.astype(np.int64), int(np.argmax(counts))
     check_count(owners, "owners")
@@ -197,10 +216,10 @@ def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10
     (3, 10)
     """
     check_choice(kind, "kind", KINDS)
-    count, owners, of = check_count(count, "count"), check_count(owners, "owners"), check_count(of, "of")
-    if owners > of:
-        raise ValueError(f"owners must be at most the {of} owners of the market, got {owners} bidders")
     total = sum(NSL_KDD_COUNTS.values())
+    count, of = check_count(count, "count"), check_count(of, "of", most=total // 10)
+    owners = check_count(owners, "owners", most=of)
+    check_generator(rng)
     if kind == "IID":
         parts = [rng.lognormal(0.0, 2.0, (k, of)) for k in _portions(count, of)]
         shares = np.concatenate([part[:, :owners] / part.sum(axis=1, keepdims=True) for part in parts])
@@ -247,10 +266,11 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list
     >>> [len(own) for own in rows], sorted(np.concatenate(rows).tolist())
     ([2, 3], [0, 1, 2, 3, 4])
     """
-    classes, wanted = np.asarray(labels), np.asarray(counts)
-    if classes.ndim != 1 or wanted.ndim not in (1, 2) or wanted.size == 0:
+    classes, wanted = np.asarray(labels), check_finite(counts, "counts", low=0)
+    if classes.ndim != 1 or wanted.ndim not in (1, 2):
         raise ValueError(f"labels and counts must have shapes (records,) and (n,), got {classes.shape}, {wanted.shape}")
-    if (bad := ~np.isfinite(wanted) | (wanted < 0) | (wanted != np.rint(wanted))).any():
+    check_generator(rng)
+    if (bad := wanted != np.rint(wanted)).any():
         raise ValueError(f"counts must be whole numbers from 0 up, got {wanted[bad].flat[0]}")
     table = wanted.astype(np.int64).reshape(len(wanted), -1)
     pools = (

@@ -13,16 +13,18 @@ local minima on a path with one parameter, :math:`a_i=\min\{s(\theta-\psi_i)^+,\
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.procurement_path import pieces, sums
-from hdpm_lib.validation import check_finite, check_positive
+from hdpm_lib.validation import check_cap, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+RANGE = (1e-100, 1e100)  # of costs and constants: their products stay within floats
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,22 @@ class Procurement:
         return self.weights * self.eta
 
 
-def _check(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> tuple[Array, float]:
+def _check(
+    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, cap: float | None = None
+) -> tuple[Array, float]:
+    """The virtual costs, and `kappa`."""
     psi = check_finite(virtual_costs, "virtual_costs", 1)
     if (bad := psi <= 0).any():
         raise ValueError(
             f"virtual_costs must be positive, got virtual_costs[{np.argmax(bad)}] = {psi[bad][0]}: "
             "privacy that costs nothing adds a branch on which eta grows without end"
         )
-    return psi, check_positive(sigma, "sigma") * check_positive(gamma, "gamma") / check_positive(mu, "mu") ** 2
+    check_finite(psi, "virtual_costs", 1, *RANGE)
+    for value, name in ((mu, "mu"), (sigma, "sigma"), (gamma, "gamma")):
+        check_number(check_positive(value, name), name, *RANGE)
+    dearest = np.sort(psi)[0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1]
+    # beyond, all weights are equal, or those of the fewest and cheapest sellers are not 0, to the last digits
+    return psi, float(np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest))
 
 
 def proxy_loss(
@@ -98,11 +108,8 @@ def _root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
         return np.asarray(1 / inverse)
 
 
-def _settle(
-    psi: Array, capped: Indices, inner: Indices, cap: float, scale: tuple[float, ...]
-) -> tuple[Array, float, float]:
+def _settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float) -> tuple[Array, float, float]:
     """Weights, `s` and cutoff at the stationary point of one piece of the path, from direct sums."""
-    mu, sigma, gamma = scale
     rest, n = 1 - cap * len(capped), len(inner)
     weights = np.zeros_like(psi)
     weights[capped] = cap
@@ -114,7 +121,7 @@ def _settle(
     fixed = len(capped) * cap**2 + rest**2 / n
     price = cap * psi[capped].sum() + rest * (least + mean)
     spread = (apart * apart).sum()
-    s = float(_root(np.array(fixed), np.array(price), np.array(spread), sigma * gamma / mu**2))
+    s = float(_root(np.array(fixed), np.array(price), np.array(spread), kappa))
     weights[inner] = rest / n - s * apart
     return weights, s, float(least + mean + rest / (n * s))
 
@@ -168,7 +175,7 @@ def procure(
     >>> best.weights.round(4), round(best.eta, 4), best.minima
     (array([0.6597, 0.3403]), 4.302, 1)
     """
-    psi, kappa = _check(virtual_costs, mu, sigma, gamma)
+    psi, kappa = _check(virtual_costs, mu, sigma, gamma, cap)
     order = np.argsort(psi, kind="stable")
     ordered = psi[order]
     p, q, low, high, top = pieces(ordered, cap)
@@ -192,14 +199,13 @@ def procure(
     if not len(found):
         raise RuntimeError("no local minimum found among the pieces of the path: are virtual_costs of like size?")
     s = np.clip(root[found], low[found], high[found])
-    loss = mu * np.sqrt(fixed[found] + s**2 * spread[found])
-    loss += 2 * np.sqrt(sigma * gamma * (price[found] - s * spread[found]))
+    loss = np.sqrt(fixed[found] + s**2 * spread[found]) + 2 * np.sqrt(kappa * (price[found] - s * spread[found]))
     minima = 1 + int((np.diff(np.sort(s)) > 1e-9 * np.sort(s)[1:]).sum())
     best = found[np.argmin(loss)]
     at = (int(p[best]), int(q[best]))
     for _ in range(50):  # the prefix sums may have chosen a neighbour of the right piece
         i, j = at
-        weights, at_s, cutoff = _settle(ordered, np.arange(i), np.arange(i, j), top, (mu, sigma, gamma))
+        weights, at_s, cutoff = _settle(ordered, np.arange(i), np.arange(i, j), top, kappa)
         if not np.isfinite(at_s):
             break
         i = int(np.searchsorted(ordered, cutoff - top / at_s, "right")) if top else 0
@@ -259,7 +265,7 @@ def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
         if high - low <= 4e-16 * (least + high):
             break
     inner = np.flatnonzero(psi - least <= bought.max())
-    weights, _, cutoff = _settle(psi, np.empty(0, dtype=np.intp), inner, 0.0, (mu, sigma, gamma))
+    weights, _, cutoff = _settle(psi, np.empty(0, dtype=np.intp), inner, 0.0, kappa)
     return _procurement(psi, weights, cutoff, (mu, sigma, gamma), 0)
 
 

@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import check_choice, check_epsilon, check_penalty, check_positive, check_records
+from hdpm_lib.validation import (
+    check_choice,
+    check_epsilon,
+    check_finite,
+    check_flag,
+    check_penalty,
+    check_positive,
+    check_records,
+)
 
 Array = NDArray[np.float64]
 Bound = Literal["paper", "sharp"]
@@ -147,13 +155,11 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     >>> weighted_ridge([[1.0]], [1.0], [1.0], 1.0).tolist()
     [0.5]
     """
-    features, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
-    w, lam = np.asarray(weights, dtype=float), np.asarray(penalty, dtype=float)
+    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    w, lam = check_finite(weights, "weights", low=0), check_finite(penalty, "penalty", low=0)
     d = features.shape[1]
     if not len(features) == len(labels) == w.shape[-1]:
         raise ValueError(f"X has {len(features)} records, y has {len(labels)} and weights has {w.shape[-1]}")
-    if not (lam >= 0).all():
-        raise ValueError(f"penalty must not be negative, got {lam[~(lam >= 0)].flat[0]}")
     if w.ndim == 1:
         second = (features.T * w) @ features
     else:
@@ -209,13 +215,14 @@ class OutputPerturbation:
         -------
         array of shape (\*size, d)
         """
+        check_flag(project, "project")
         noisy = self.theta + spherical_laplace(len(self.theta), self.noise_rate, rng=rng, size=size)
         return project_on_ball(noisy, self.radius) if project else noisy
 
 
 def project_on_ball(theta: ArrayLike, radius: float) -> Array:
     """The nearest point of the ball of that radius around zero, for vectors of shape (..., d)."""
-    t = np.asarray(theta, dtype=float)
+    t, radius = np.asarray(theta, dtype=float), check_positive(radius, "radius")
     norm = np.linalg.norm(t, axis=-1, keepdims=True)
     return t * np.minimum(1.0, radius / np.maximum(norm, radius))
 

@@ -19,11 +19,16 @@ from hdpm_lib.losses import QuadraticLoss
 from hdpm_lib.populations import PrivacyGroups, Split
 from hdpm_lib.ridge import personalized_weights, sensitivity_constant, weighted_ridge
 from hdpm_lib.ridge_study import DIMENSION, N_TRAIN, Draw, Row, Table, fresh_draws, published, synthetic_split, take
+from hdpm_lib.validation import check_choice
 
 Array = NDArray[np.float64]
 
 # Table 9 fits these shares and not the captioned ones (0.34, 0.43, 0.23).
 TABLE_9_GROUPS = PrivacyGroups(f_c=0.54, f_m=0.37)
+
+
+NOISY = tuple(f"{kind}_{by}" for kind in ("reg", "unreg") for by in ("pdp_op", "nonpersonalized"))
+NOISY += tuple(f"{kind}_jorgensen_{by}" for kind in ("reg", "unreg") for by in ("max", "mean"))
 
 
 def implied_total(row: Row, draw: Draw, printed: float, column: str = "reg_pdp_op") -> float:
@@ -44,6 +49,7 @@ def implied_total(row: Row, draw: Draw, printed: float, column: str = "reg_pdp_o
     float
         ``nan`` if the printed loss is below the noiseless one.
     """
+    check_choice(column, "column", NOISY)
     split, d = draw.split, draw.split.X_train.shape[1]
     n = len(split.y_train)
     weights = personalized_weights(draw.epsilon) if "pdp_op" in column else np.full(n, 1 / n)

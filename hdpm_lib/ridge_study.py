@@ -20,6 +20,7 @@ from hdpm_lib.losses import QuadraticLoss
 from hdpm_lib.noise import Moments, spherical_laplace
 from hdpm_lib.populations import PrivacyGroups, Split, linear_population
 from hdpm_lib.ridge import personalized_weights, sensitivity_constant, weighted_ridge
+from hdpm_lib.validation import check_number
 
 Array = NDArray[np.float64]
 
@@ -150,7 +151,7 @@ class Draw:
 
 def take(split: Split, fraction: float) -> Split:
     """The first share of the training records (Tables 9 and 10)."""
-    n = max(1, int(fraction * len(split.y_train)))
+    n = max(1, int(check_number(fraction, "fraction", 0, 1, ends="(]") * len(split.y_train)))
     return replace(split, X_train=split.X_train[:n], y_train=split.y_train[:n])
 
 

@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.noise import log_density, spherical_laplace
 from hdpm_lib.ridge import estimate_norm_bound, personalized_weights, project_on_ball
-from hdpm_lib.validation import check_epsilon, check_finite, check_inside, check_penalty, check_records
+from hdpm_lib.validation import (
+    check_epsilon,
+    check_finite,
+    check_generator,
+    check_inside,
+    check_penalty,
+    check_records,
+)
 
 Array = NDArray[np.float64]
 
@@ -281,7 +288,10 @@ def private_constant(
     >>> private_constant([0.0, 1.0], [500.0, 500.0], rng=np.random.default_rng(0)).round(1)
     np.float64(0.5)
     """
-    low, high = label_range
+    low, high = check_finite(label_range, "label_range", 1) if np.size(label_range) == 2 else (0.0, 0.0)
+    if not low < high:
+        raise ValueError(f"label_range must be two finite numbers, the lower first, got {label_range}")
     labels = check_finite(check_inside(y, "y", low, high, f"lie in label_range = {label_range}"), "y", 1)
     eps = check_epsilon(epsilon, len(labels))
+    check_generator(rng)
     return np.asarray(personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), size))[()]

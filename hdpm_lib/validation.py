@@ -213,16 +213,6 @@ def check_finite(
     return array
 
 
-def check_mask(value: ArrayLike, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """An array of True and False of that shape; numbers are refused, for 7 is no choice."""
-    mask = np.asarray(value)
-    if np.ma.isMaskedArray(value) or mask.dtype != bool:
-        raise TypeError(f"{name} must be an array of True and False, got dtype {mask.dtype}")
-    if mask.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {mask.shape}")
-    return mask
-
-
 def _numbers(value: ArrayLike, name: str) -> Array:
     """An array of floats, or an error that says what it holds instead."""
     try:

@@ -551,9 +551,9 @@ def test_auction_that_breaks_a_limit(bought: Sale, message: str) -> None:
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        ((5, 6, 1, 1), "bidders must be at most the 5 owners, got 6"),
+        ((5, 6, 1, 1), "bidders must be an integer from 1 to 5, got 6"),
         ((5, 2, -1, 1), "rounds must be a positive integer, got -1"),
-        ((5, 0, 1, 1), "bidders must be a positive integer, got 0"),
+        ((5, 0, 1, 1), "bidders must be an integer from 1 to 5, got 0"),
         ((5, 2, 1, 0.5), "runs must be a positive integer, got 0.5"),
     ],
 )

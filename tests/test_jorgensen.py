@@ -281,7 +281,7 @@ def test_bad_threshold(threshold: float) -> None:
     [
         ({"masks": [[1, 1, 1, 1], [0, 0, 0, 0]]}, "masks[1] keeps no record: the realised size cannot set the noise"),
         ({"masks": np.ones((2, 3))}, "masks must have shape (m, 4), got (2, 3)"),
-        ({"masks": np.ones(4)}, "masks must have shape (m, 4), got (4,)"),
+        ({"masks": np.ones(4)}, "masks must have 2 dimension(s), got shape (4,)"),
         ({"epsilon": [1.0, 1.0]}, "epsilon has 2 entries for 4 records"),
         ({"epsilon": [1.0, 1.0, -1.0, 1.0]}, "epsilon must be positive and finite, got epsilon[2] = -1.0"),
         ({"penalty": 0.0}, "penalty must be positive and finite, got 0.0"),

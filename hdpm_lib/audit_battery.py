@@ -16,7 +16,6 @@ A check never sees which bug is there. The levels of noise law and bit test come
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,7 +27,7 @@ from hdpm_lib.audit_noise import smallest_p
 from hdpm_lib.floating_point import on_grid
 from hdpm_lib.ledger import FALSE_ALARM
 from hdpm_lib.mutants import BITS, BUDGET, CENTRE, CHECKS, GRID, LAW, LEARNERS, METER, REPEATS, Mutant
-from hdpm_lib.validation import ClipWarning, check_choice
+from hdpm_lib.validation import check_choice
 
 Generator = np.random.Generator
 
@@ -121,30 +120,28 @@ def audit_learner(learner: str, *, rng: Generator) -> Report:
     """
     check_choice(learner, "learner", tuple(BENCHES))
     bench, p_values = BENCHES[learner], {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ClipWarning)  # some neighbours lie outside the bounds, to be clipped
-        for draws in DRAWS:
-            noise = bench.noise(draws, rng)
-            p_values[draws] = smallest_p(bench.law(noise))
-            if draws == DRAWS[0]:
-                sizes = np.abs(noise) / np.abs(noise).mean()
-                repeats = draws - len(np.unique(np.round(sizes, 9), axis=0))
-            if p_values[draws] < FALSE_ALARM / len(DRAWS):
-                break
-        bits = {}
-        for runs in bench.runs:
-            tests = bench.bits(runs, rng)
-            bits[runs] = min(1.0, len(tests) * min(test.p_value for test in tests))
-            if bits[runs] < FALSE_ALARM / len(bench.runs):
-                break
-        single = int(on_grid(bench.plain(DRAWS[0], rng), 0.0, np.float32).all(axis=1).sum())
-        return Report(
-            learner,
-            bench.budget(),
-            bench.meter(),
-            bench.centre(),
-            p_values,
-            bits,
-            repeats,
-            single,
-        )
+    for draws in DRAWS:
+        noise = bench.noise(draws, rng)
+        p_values[draws] = smallest_p(bench.law(noise))
+        if draws == DRAWS[0]:
+            sizes = np.abs(noise) / np.abs(noise).mean()
+            repeats = draws - len(np.unique(np.round(sizes, 9), axis=0))
+        if p_values[draws] < FALSE_ALARM / len(DRAWS):
+            break
+    bits = {}
+    for runs in bench.runs:
+        tests = bench.bits(runs, rng)
+        bits[runs] = min(1.0, len(tests) * min(test.p_value for test in tests))
+        if bits[runs] < FALSE_ALARM / len(bench.runs):
+            break
+    single = int(on_grid(bench.plain(DRAWS[0], rng), 0.0, np.float32).all(axis=1).sum())
+    return Report(
+        learner,
+        bench.budget(),
+        bench.meter(),
+        bench.centre(),
+        p_values,
+        bits,
+        repeats,
+        single,
+    )

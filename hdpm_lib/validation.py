@@ -8,7 +8,6 @@ No check changes a number. Errors about arrays say one value at most, and none o
 from __future__ import annotations
 
 import reprlib
-import warnings
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any
@@ -17,10 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-
-
-class ClipWarning(UserWarning):
-    """Records outside the public bounds were moved onto them."""
 
 
 def _range(low: float, high: float, ends: str) -> str:

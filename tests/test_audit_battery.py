@@ -147,7 +147,6 @@ SLIGHT: dict[str, Part] = {  # noise one per cent too small
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-@pytest.mark.filterwarnings("ignore::hdpm_lib.validation.ClipWarning")
 def test_one_per_cent(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = BENCHES[learner]
     assert max(bench.budget(), bench.meter()) <= 1 + 1e-9

@@ -20,7 +20,6 @@ from hdpm_lib import estimators, logistic, ridge
 from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.lattice import lattice_ridge
 from hdpm_lib.ridge import estimate_norm_bound, pdp_op, sensitivity_constant
-from hdpm_lib.validation import ClipWarning
 
 
 @parametrize_with_checks(
@@ -30,7 +29,6 @@ from hdpm_lib.validation import ClipWarning
         PrivateLogisticRegression(out_of_range="clip"),
     ]
 )
-@pytest.mark.filterwarnings("ignore::hdpm_lib.validation.ClipWarning")
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

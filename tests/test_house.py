@@ -35,7 +35,7 @@ FLOORS = """
     claims ledger
     floating_point audit_ridge audit audit_logistic audit_instances audit_power audit_noise audit_sampled
     mutant_noise mutant_parts mutants audit_benches audit_benches_laplace audit_battery
-    retrieval standins breast_cancer datasets mechanism_study ridge_limits accuracy_study
+    retrieval standins breast_cancer datasets mechanism_study ridge_recoded ridge_caveats accuracy_study
     plots
 """.split()
 # The two wings meet in chapters only, through eps; `contracts` alone reads the accuracy of a learner.

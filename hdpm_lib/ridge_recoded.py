@@ -1,4 +1,4 @@
-r"""Experiments beyond the ridge paper: recoded medical records, penalties from public facts, ranges from the data.
+r"""Beyond the ridge paper: medical records recoded by a public schema, public penalties, ranges from the data.
 
 A test loss is always the mean squared error on the true charges, in the paper's units: the range of all charges is 1.
 """
@@ -14,13 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from hdpm_lib.audit import ridge_pair_loss
+from hdpm_lib.audit import ridge_corner_losses, ridge_pair_loss
 from hdpm_lib.datasets import MEDICAL_CHARGES, MEDICAL_FEATURES, Dataset, medical_design
-from hdpm_lib.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
+from hdpm_lib.jorgensen import draw_masks, sampled_ridge
 from hdpm_lib.losses import QuadraticLoss
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.ridge import nonpersonalized, pdp_op
-from hdpm_lib.ridge_study import DEFAULT, SPLIT_SEED, synthetic_split
+from hdpm_lib.ridge_study import DEFAULT, SPLIT_SEED
 from hdpm_lib.ridge_variants import (
     calibrate_objective_perturbation,
     calibrate_sufficient_statistics,
@@ -194,6 +194,43 @@ def sweep(coded: dict[str, Coding], epsilons: list[Array], size: int = 200) -> d
     }
 
 
+def paired(rows: dict[str, Array], reference: str) -> pd.DataFrame:
+    """Mean and standard error of losses over the draws, and of their difference from those of the row `reference`."""
+
+    def text(values: Array) -> str:
+        return f"{values.mean():.4f} ± {values.std(ddof=1) / np.sqrt(len(values)):.4f}"
+
+    less = {name: "" if name == reference else text(values - rows[reference]) for name, values in rows.items()}
+    return pd.DataFrame({"test loss": {k: text(v) for k, v in rows.items()}, f"less {reference}": less})
+
+
+def corner_shares(
+    coding: Coding, epsilon: Array, penalty: float, corners: Array, *, units: float = 1.0, power: float = 1.0
+) -> tuple[float, float]:
+    """Largest share of epsilon that output perturbation spends: found at corners of the schema, and proved at most.
+
+    Parameters
+    ----------
+    coding : Coding
+    epsilon : array of shape (n,)
+    penalty : float
+    corners : array of shape (k, d)
+    units : float, default 1
+        Multiplies the labels and their bound `a`.
+    power : float, default 1
+        Noise in proportion to that power of `a`: a fault unless it is 1.
+
+    Returns
+    -------
+    tuple of float
+    """
+    y, a = units * coding.y, units * coding.label_bound
+    m = pdp_op(coding.X, y, epsilon, penalty, bound="sharp", feature_norm=coding.feature_norm, label_bound=a)
+    rate = m.noise_rate * a ** (1 - power)
+    losses = ridge_corner_losses(coding.X, y, m.weights, penalty, rate, corners, label_bound=a)
+    return float((losses.found / epsilon).max()), float((losses.at_most / epsilon).max())
+
+
 # --- a penalty from public facts --------------------------------------------------------------------------------------
 
 
@@ -282,49 +319,6 @@ def range_attack(dataset: Dataset, epsilon: float = 0.01) -> pd.DataFrame:
                     loss = float(ridge_pair_loss(one.theta, two.theta, one.noise_rate))
                     found.setdefault((ranges, what), {})[f"{name}, λ = {penalty:g}"] = loss / epsilon
     return pd.DataFrame(found)
-
-
-# --- the gap to sampling ----------------------------------------------------------------------------------------------
-
-
-def sampling_gap(seeds: int = 5) -> tuple[pd.DataFrame, float]:
-    r"""Why the sampling baseline loses more than re-weighting: four parts of the gap, on the paper's synthetic data.
-
-    Parameters
-    ----------
-    seeds : int, default 5
-        Data sets; for each, the thresholds maximum and mean, and the penalties 1, 10, 100 and 500, with 1,000 sets.
-
-    Returns
-    -------
-    DataFrame
-        Shares of the gap, one row for each setting.
-    float
-        Largest share of the variance of a release that comes from the choice of the sample.
-    """
-    lines, shares = [], []
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        split = synthetic_split(rng)
-        eps = DEFAULT.draw(80, rng=rng)
-        train, test = (split.X_train, split.y_train), QuadraticLoss.of(split.X_test, split.y_test)
-        for t in (eps.max(), eps.mean()):
-            masks = draw_masks(eps, t, 1000, rng=rng)
-            for penalty in (1.0, 10.0, 100.0, 500.0):
-                plain, sampled = pdp_op(*train, eps, penalty), sampled_ridge(*train, eps, penalty, t, masks)
-                # the mean loss from noise is unit / S^2, or unit / (t n_s)^2 for a sample
-                unit = 31 * np.trace(test.second) * plain.constant**2
-                size, spread = inclusion_probabilities(eps, t).sum(), sampled.theta - sampled.theta.mean(0)
-                parts = {
-                    "small mean size": unit * ((t * size) ** -2 - eps.sum() ** -2.0),
-                    "random size": unit * (((t * sampled.sample_size) ** -2).mean() - (t * size) ** -2),
-                    "scatter": ((spread @ test.second) * spread).sum(1).mean(),
-                    "other mean": test(sampled.theta.mean(0)) - test(plain.theta),
-                }
-                lines.append(pd.Series(parts) / sum(parts.values()))
-                scatter, from_noise = (spread**2).sum(1), 30 * 31 / sampled.noise_rate**2
-                shares.append(scatter.mean() / (scatter + from_noise).mean())
-    return pd.DataFrame(lines), float(max(shares))
 
 
 # --- the proof of objective perturbation, tried -----------------------------------------------------------------------

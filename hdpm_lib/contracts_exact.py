@@ -7,7 +7,7 @@ unknown, a threshold :math:`\theta`. With :math:`u_k=v_kq_k^{r-1}` the optimal s
 .. math:: \sum_kq_k(1-a_k)=\frac{4K\theta}{\sum_kq_k\min(u_k,\theta)}.
 
 The left side falls and the right side rises. Sorting and prefix sums find the breakpoint below the root, and one
-equation in one unknown the rest: :math:`O(n\log n)`, all of it the sort.
+equation in one unknown the rest: :math:`O(n\log n)`.
 """
 
 from __future__ import annotations

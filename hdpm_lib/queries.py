@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_inside, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_inside
 
 Array = NDArray[np.float64]
 
@@ -201,63 +201,6 @@ def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike, *, 
     a = check_finite(shares, "shares", 1)
     functions = np.asarray(sensitivity, dtype=float)
     return BiasedLaplace(a, scale, functions, np.ones(len(a)), np.zeros(len(a)), clip=clip)
-
-
-def _range_over_errors(n: float, max_mse: ArrayLike) -> Array:
-    r""":math:`u=n/(2\sqrt K)`, or 1 where that is larger: the constant `n/2` is then accurate enough."""
-    K = np.asarray(max_mse, dtype=float)
-    _require(np.isfinite(K) & (K > 0), K, "max_mse", "be positive and finite")
-    return np.maximum(check_positive(n, "n") / (2 * np.sqrt(K)), 1.0)
-
-
-def total_loss_bound(n: float, max_mse: ArrayLike) -> Array:
-    r"""The least total privacy loss of any `K`-accurate answer to a linear query, as Theorem 1 bounds it.
-
-    Parameters
-    ----------
-    n : float
-        Number of individuals, or the sum of the absolute weights; positive.
-    max_mse : float or array
-        `K`: largest mean squared error on any database, positive.
-
-    Returns
-    -------
-    array of the shape of `max_mse`
-        :math:`\ln\frac{(n-\sqrt K)^2}K=2\ln(2u-1)` with :math:`u=n/(2\sqrt K)`; 0 from :math:`K=n^2/4` on.
-
-    Raises
-    ------
-    ValueError
-        If `n` or `max_mse` is not positive and finite.
-
-    Examples
-    --------
-    >>> total_loss_bound(10, [12.5, 25.0]).round(4)
-    array([1.2069, 0.    ])
-    """
-    return np.asarray(2 * np.log(2 * _range_over_errors(n, max_mse) - 1))
-
-
-def sharper_total_loss_bound(n: float, max_mse: ArrayLike) -> Array:
-    r"""The same, not from the paper and never lower: :math:`2\operatorname{artanh}\sqrt{1-4K/n^2}`.
-
-    Arguments, shape and errors as for :func:`total_loss_bound`. It equals :math:`2\operatorname{arcosh}u`.
-
-    Notes
-    -----
-    Let the answer have densities :math:`f_0` at all-zeros and :math:`f_1` at all-ones, and let `E` be the total loss.
-    Then :math:`2K\ge\int x^2f_0+(n-x)^2f_1\ge n^2\int f_0f_1/(f_0+f_1)`, and :math:`p=f_0/(f_0+f_1)` has odds in
-    :math:`[e^{-E},e^E]`, so :math:`p(1-p)\ge1/(4\cosh^2\frac E2)` and :math:`K\ge n^2/(4\cosh^2\frac E2)`. Accuracy is
-    used at these two databases only. For them it is the best bound: two outputs attain it, :math:`n(1-p)` and
-    :math:`np` with odds :math:`e^{\pm E}`. An answer that is accurate on every database attains it only for
-    :math:`K\ge n^2/4-n/4+1/8`; the chapter has the proof.
-
-    Examples
-    --------
-    >>> sharper_total_loss_bound(10, [12.5, 25.0]).round(4)
-    array([1.7627, 0.    ])
-    """
-    return np.asarray(2 * np.arccosh(_range_over_errors(n, max_mse)))
 
 
 def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, points: int) -> Array:

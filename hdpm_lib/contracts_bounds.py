@@ -6,31 +6,24 @@ database. Individual `i` loses :math:`\varepsilon_i`. For every group :math:`I` 
 .. math:: \sum_{i\in I}\varepsilon_i\ge B_m=2\operatorname{arcosh}\max\Bigl(\frac m{2\sqrt K},1\Bigr):
 
 the others' data 0, the algorithm has to tell all of the group at 0 from all of it at 1, and these two databases are
-`m` neighbours apart. The bounds of this module are all of these inequalities together, summed or priced. Proofs:
-:doc:`/book/contracts/idea`. Throughout, `max_mse` is `K`, positive and finite, and a `ValueError` names what is not.
+`m` neighbours apart. The bounds of this module are these inequalities, alone and together;
+:func:`hdpm_lib.contracts_conic.least_cost_bound` puts prices to them. Proofs: :doc:`/book/contracts/idea`. Throughout,
+`max_mse` is `K`, positive and finite.
 """
 
 from __future__ import annotations
 
-import clarabel
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.optimize import elementwise
 
-from hdpm_lib.contracts import check_power, check_valuations
-from hdpm_lib.contracts_conic import least_power_cost
-from hdpm_lib.contracts_exact import principle2
-from hdpm_lib.validation import check_count, check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite
 
 Array = NDArray[np.float64]
 
 
 def _check_max_mse(max_mse: ArrayLike) -> Array:
-    K = np.asarray(max_mse, dtype=float)
-    if not (good := np.isfinite(K) & (K > 0)).all():
-        raise ValueError(f"max_mse must be positive and finite, got {K[~good].flat[0]}")
-    return K
+    return check_finite(max_mse, "max_mse", None, 0, ends="()")
 
 
 def total_loss_bound(n: int, max_mse: ArrayLike) -> Array:
@@ -75,9 +68,7 @@ def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
     >>> group_loss_bound([2, 3, 10], 1.0).round(4)
     array([0.    , 1.9248, 4.5849])
     """
-    w = np.asarray(width, dtype=float)
-    if not (good := np.isfinite(w) & (w > 0)).all():
-        raise ValueError(f"width must be positive and finite, got {w[~good].flat[0]}")
+    w = check_finite(width, "width", None, 0, ends="()")
     return np.asarray(2 * np.arccosh(np.maximum(w / (2 * np.sqrt(_check_max_mse(max_mse))), 1)))
 
 
@@ -108,58 +99,6 @@ def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
     return np.asarray((n / m * group_loss_bound(m, _check_max_mse(max_mse)[..., None])).max(-1))
 
 
-def least_cost_bound(valuations: ArrayLike, max_mse: float, *, power: float) -> float:
-    r"""A bound below the total privacy cost of every `K`-accurate algorithm: least :math:`\sum_iv_i\varepsilon_i^r`.
-
-    Parameters
-    ----------
-    valuations : array of shape (n,)
-        What privacy is worth to each seller, finite and not negative.
-    max_mse : float
-    power : float
-        `r`, at least 1.
-
-    Returns
-    -------
-    float
-        To a relative 1e-7 or so, the accuracy of the solver.
-
-    Raises
-    ------
-    ValueError
-        Naming a bad argument.
-    RuntimeError
-        If the solver gives up, with its status.
-
-    Notes
-    -----
-    The group inequalities do not distinguish sellers, so in the optimum the dearer one loses less, and of the groups of
-    `m` the one of the dearest binds. With losses that rise from the dearest seller to the cheapest these are `n`
-    inequalities for sums: a linear program for :math:`r=1`, a cone program above. Sellers at 0 may lose what they like.
-
-    Examples
-    --------
-    >>> round(least_cost_bound([1.0, 1.0, 1.0], 0.5, power=1), 4)   # equal valuations: the bound on the total loss
-    2.7687
-    >>> least_total_loss(3, 0.5).round(4)
-    array(2.7687)
-    """
-    v, r = check_finite(check_valuations(valuations), "valuations", 1), check_power(power)
-    v = np.sort(v[v > 0])[::-1]
-    bounds = group_loss_bound(np.arange(1, len(v) + 1), check_positive(max_mse, "max_mse")) if len(v) else np.zeros(0)
-    if not bounds.any():
-        return 0.0
-    # In steps of the losses, in units of the bound for equal ones; the cost in units of the least-cost contract's
-    unit = (bounds / np.arange(1, len(v) + 1)).max()
-    scale = float(principle2(v, max_mse, power=r).cost) / unit**r
-    losses = np.tri(len(v))
-    A = sparse.csr_array(np.vstack([-np.eye(len(v)), -(losses @ losses)]))
-    right = np.concatenate([np.zeros(len(v)), -bounds / unit])
-    cones = [clarabel.NonnegativeConeT(2 * len(v))]
-    steps = least_power_cost(v / scale, sparse.csr_array(losses), A, right, cones, power=r)[: len(v)]
-    return float(v @ (unit * np.cumsum(np.maximum(steps, 0))) ** r)
-
-
 def staircase_mse(epsilon: ArrayLike) -> Array:
     r"""The least variance of noise that makes a number that one individual moves by at most 1 private.
 
@@ -171,10 +110,7 @@ def staircase_mse(epsilon: ArrayLike) -> Array:
     >>> staircase_mse([0.1, 1.0, 10.0]).round(4), (2 / np.array([0.1, 1.0, 10.0]) ** 2).round(4)   # beside Laplace
     (array([1.999167e+02, 1.918100e+00, 8.000000e-04]), array([2.e+02, 2.e+00, 2.e-02]))
     """
-    eps = np.asarray(epsilon, dtype=float)
-    if not (good := eps > 0).all():
-        raise ValueError(f"epsilon must be positive, got {eps[~good].flat[0]}")
-    return np.exp(_log_staircase_mse(eps))
+    return np.exp(_log_staircase_mse(check_finite(epsilon, "epsilon", None, 0, ends="()")))
 
 
 def _log_staircase_mse(eps: Array) -> Array:

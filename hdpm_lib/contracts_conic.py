@@ -24,6 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from hdpm_lib.contracts import Allocation, check_power, check_valuations
+from hdpm_lib.contracts_bounds import group_loss_bound
+from hdpm_lib.contracts_exact import principle2
 from hdpm_lib.optional import extra
 from hdpm_lib.validation import check_count, check_finite, check_positive
 
@@ -180,10 +182,10 @@ def conic_power(
 
 def _solve_power(query: _Query, v: Array, r: float) -> Array:
     """Solution `(e, y, ...)` of the program for the power `r`."""
-    return least_power_cost(v[v > 0], query.loss[v > 0], *query.constraints(), power=r)
+    return _least_power_cost(v[v > 0], query.loss[v > 0], *query.constraints(), power=r)
 
 
-def least_power_cost(
+def _least_power_cost(
     price: Array, loss: sparse.csr_array, A: sparse.csr_array, right: Array, cones: list[Any], *, power: float
 ) -> Array:
     """Minimiser of the sum of `price * (loss @ z) ** power` with `right - A z` in the cones; prices are positive."""
@@ -198,6 +200,58 @@ def least_power_cost(
     cost, right = np.repeat([0.0, 1.0], [A.shape[1], m]), np.append(right, np.tile([0.0, 1.0, 0.0], m))
     A = sparse.block_array([[A, None], [priced, bound]])
     return _solve(cost, A, right, cones + [clarabel.PowerConeT(1 / power)] * m)[0]
+
+
+def least_cost_bound(valuations: ArrayLike, max_mse: float, *, power: float) -> float:
+    r"""A bound below the total privacy cost of every `K`-accurate algorithm: least :math:`\sum_iv_i\varepsilon_i^r`.
+
+    Parameters
+    ----------
+    valuations : array of shape (n,)
+        What privacy is worth to each seller, finite and not negative.
+    max_mse : float
+    power : float
+        `r`, at least 1.
+
+    Returns
+    -------
+    float
+        To a relative 1e-7 or so, the accuracy of the solver.
+
+    Raises
+    ------
+    ValueError
+        Naming a bad argument.
+    RuntimeError
+        If the solver gives up, with its status.
+
+    Notes
+    -----
+    The group inequalities do not distinguish sellers, so in the optimum the dearer one loses less, and of the groups of
+    `m` the one of the dearest binds. With losses that rise from the dearest seller to the cheapest these are `n`
+    inequalities for sums: a linear program for :math:`r=1`, a cone program above. Sellers at 0 may lose what they like.
+
+    Examples
+    --------
+    >>> round(least_cost_bound([1.0, 1.0, 1.0], 0.5, power=1), 4)   # equal valuations: the bound on the total loss
+    2.7687
+    >>> round(float(group_loss_bound(3, 0.5)), 4)
+    2.7687
+    """
+    v, r = check_finite(check_valuations(valuations), "valuations", 1), check_power(power)
+    v = np.sort(v[v > 0])[::-1]
+    bounds = group_loss_bound(np.arange(1, len(v) + 1), check_positive(max_mse, "max_mse")) if len(v) else np.zeros(0)
+    if not bounds.any():
+        return 0.0
+    # In steps of the losses, in units of the bound for equal ones; the cost in units of the least-cost contract's
+    unit = (bounds / np.arange(1, len(v) + 1)).max()
+    scale = float(principle2(v, max_mse, power=r).cost) / unit**r
+    losses = np.tri(len(v))
+    A = sparse.csr_array(np.vstack([-np.eye(len(v)), -(losses @ losses)]))
+    right = np.concatenate([np.zeros(len(v)), -bounds / unit])
+    cones = [clarabel.NonnegativeConeT(2 * len(v))]
+    steps = _least_power_cost(v / scale, sparse.csr_array(losses), A, right, cones, power=r)[: len(v)]
+    return float(v @ (unit * np.cumsum(np.maximum(steps, 0))) ** r)
 
 
 class _Cuts:

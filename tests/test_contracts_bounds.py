@@ -16,12 +16,12 @@ from test_queries import case
 
 from hdpm_lib.contracts_bounds import (
     group_loss_bound,
-    least_cost_bound,
     least_total_loss,
     staircase_loss,
     staircase_mse,
     total_loss_bound,
 )
+from hdpm_lib.contracts_conic import least_cost_bound
 from hdpm_lib.contracts_exact import principle2
 from hdpm_lib.queries import linear_query
 
@@ -268,7 +268,7 @@ def test_bias_and_staircase_meet_the_accuracy() -> None:
         (lambda: least_total_loss(2, 0.0), r"max_mse must be positive and finite, got 0\.0"),
         (lambda: staircase_loss(2, [1, math.nan]), "max_mse must be positive and finite, got nan"),
         (lambda: group_loss_bound(-1, 1.0), r"width must be positive and finite, got -1\.0"),
-        (lambda: staircase_mse([1.0, 0.0]), r"epsilon must be positive, got 0\.0"),
+        (lambda: staircase_mse([1.0, 0.0]), r"epsilon must be positive and finite, got 0\.0"),
         (lambda: least_cost_bound([1.0, -1.0], 1.0, power=1), "valuations must be finite and not negative"),
         (lambda: least_cost_bound([1.0], math.inf, power=1), "max_mse must be positive and finite, got inf"),
         (lambda: least_cost_bound([1.0], 0.1, power=0.5), "power must be finite and at least 1"),

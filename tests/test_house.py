@@ -24,7 +24,7 @@ MAX_LINES = 420
 FLOORS = """
     optional validation noise discrete losses
     costs payments incentives populations
-    queries contracts contracts_exact contracts_conic contracts_bounds contracts_printed mechanisms contracts_study
+    queries contracts contracts_exact contracts_bounds contracts_conic contracts_printed mechanisms contracts_study
     ridge ridge_variants jorgensen schema ridge_study ridge_calibration
     logistic excess_risk logistic_joint joint_solvers
     procurement_path procurement procurement_payments procurement_peer procurement_online

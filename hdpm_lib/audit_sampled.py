@@ -28,7 +28,7 @@ Sampler = Callable[[np.random.Generator, int], Array]
 Release = Callable[[Bits, np.random.Generator], Array]
 Score = Callable[[Array], Array]
 
-DIGITS = 9  # of scores: what floating point does beyond them is tested elsewhere
+DIGITS = 9  # of scores, beside their largest: what floating point does beyond them is tested elsewhere
 _TAILS, _FEWEST = 48, 20  # thresholds tried on each side, and training runs beyond the outermost
 _EVEN = 6.0  # evidence, in natural units, that a rule gets in advance if it guesses equally often on both sides
 
@@ -95,8 +95,8 @@ def bit_test(
     train : float, default 0.3
         Share of the runs that choose the thresholds: two of each score, and which bit is guessed beyond each.
     digits : int or None, default 9
-        Decimals to which scores are rounded. ``None`` leaves them: the test then sees floating point as well, and
-        rejects correct learners whose ideal arithmetic keeps the claim.
+        Decimals to which scores are rounded, in units of the largest in the training part. ``None`` leaves them: the
+        test then sees floating point as well, and rejects correct learners whose ideal arithmetic keeps the claim.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def bit_test(
     Raises
     ------
     ValueError
-        For bad numbers, no scores, or outputs or scores of a wrong length.
+        For bad numbers, no scores, outputs or scores of a wrong length, or scores that are the same in all runs.
 
     Notes
     -----
@@ -129,18 +129,23 @@ def bit_test(
     outputs = np.asarray(release(bits, rng))
     if len(outputs) != runs:
         raise ValueError(f"release gave {len(outputs)} outputs for {runs} bits")
-    counts = []
+    counts, varied = [], False
     for number, score in enumerate(scores):
         values = np.asarray(score(outputs), dtype=float)
         if values.shape != (runs,) or not np.isfinite(values).all():
             raise ValueError(f"scores[{number}] must give {runs} finite numbers, got shape {values.shape} or others")
         if digits is not None:
-            values = np.round(values, digits)
+            with np.errstate(over="ignore"):
+                values = np.round(values / (np.abs(values[:first]).max() or 1.0), digits)
+        varied |= bool((values != values[0]).any())
         low, high, bit_low, bit_high = _thresholds(values[:first], bits[:first], claim)
         rest, truth = values[first:], bits[first:]
         above, below = rest >= high, rest <= low
         right = np.count_nonzero(truth[above] == bit_high) + np.count_nonzero(truth[below] == bit_low)
         counts.append((np.count_nonzero(above) + np.count_nonzero(below), right))
+    if not varied:
+        to = "" if digits is None else f", to {digits} digits"
+        raise ValueError(f"scores are the same in all runs{to}: there is nothing to guess from")
     guesses, correct = np.array(counts).T
     return BitTest(runs, guesses, correct, float(claim))
 
@@ -166,10 +171,22 @@ def _thresholds(values: Array, bits: Bits, claim: float) -> tuple[float, float, 
 
 
 def either(first: Sampler, second: Sampler) -> Release:
-    """A release for :func:`bit_test` from two samplers, each called once as ``sampler(rng, number of runs)``."""
+    """A release for :func:`bit_test` from two samplers, called as ``sampler(rng, number of runs)``.
+
+    A sampler gives that many outputs along the first axis, each drawn afresh. What it must not do, to spread a single
+    draw over the runs, is an error.
+    """
+
+    def outputs_of(sampler: Sampler, rng: np.random.Generator, runs: int) -> Array:
+        found = np.asarray(sampler(rng, runs))
+        if found.shape[:1] != (runs,):
+            raise ValueError(f"sampler must give {runs} outputs, one for each run, got shape {found.shape}")
+        if runs > 1 and (found == found[0]).all() and (np.asarray(sampler(rng, runs)) != found[0]).any():
+            raise ValueError(f"the {runs} runs of a sampler share one draw: each needs its own")
+        return found
 
     def release(bits: Bits, rng: np.random.Generator) -> Array:
-        zero, one = np.asarray(first(rng, int((~bits).sum()))), np.asarray(second(rng, int(bits.sum())))
+        zero, one = outputs_of(first, rng, int((~bits).sum())), outputs_of(second, rng, int(bits.sum()))
         outputs = np.empty((len(bits), *zero.shape[1:]), dtype=zero.dtype)
         outputs[~bits], outputs[bits] = zero, one
         return outputs

@@ -279,6 +279,41 @@ def test_unrounded_scores_see_floating_point() -> None:
     assert raw.p_value < FALSE_ALARM and raw.epsilon_lower() > 0.3
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-10, 1.0, 1e10])
+def test_units_of_scores_do_not_matter(unit: float) -> None:
+    """No noise at all, and a hundredth of it, are seen in any unit; the right noise is not."""
+
+    def audit(noise: float, claim: float = 0.5) -> float:
+        release = either(*(lambda rng, n, c=c: unit * (c + rng.laplace(0, noise, n)) for c in (0.0, 1.0)))
+        return bit_test(release, [lambda o: o], claim, 4000, rng=generator(421)).p_value
+
+    assert audit(0.0) < 1e-20 and audit(0.02) < 1e-20 and audit(2.0) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, 1e-300])
+def test_constant_scores_are_refused(value: float) -> None:
+    release = either(*(lambda rng, n, tiny=tiny: np.full(n, value * (1 + tiny)) for tiny in (0.0, 1e-13)))
+    with pytest.raises(ValueError, match="scores are the same in all runs, to 9 digits"):
+        bit_test(release, [lambda o: o], 0.5, 1000, rng=generator(422))
+
+
+def test_runs_that_share_a_draw_are_refused() -> None:
+    """One release a call, of a correct mean: as a scalar, and spread over the runs. No noise at all is still seen."""
+
+    def one_mean(c: float, spread: bool) -> Any:
+        return lambda rng, n: np.full(n, c + rng.laplace(0, 2.0)) if spread else c + rng.laplace(0, 2.0)
+
+    scores: list[Score] = [lambda o: o]
+    for spread, message in ((False, r"sampler must give \d+ outputs, .*, got shape \(\)"), (True, "share one draw")):
+        with pytest.raises(ValueError, match=message):
+            bit_test(either(one_mean(0.0, spread), one_mean(1.0, spread)), scores, 0.5, 1000, rng=generator(423))
+    wrong = either(lambda rng, n: rng.laplace(size=n - 1), lambda rng, n: rng.laplace(size=n))
+    with pytest.raises(ValueError, match=r"sampler must give \d+ outputs, one for each run, got shape \(\d+,\)"):
+        bit_test(wrong, scores, 0.5, 1000, rng=generator(423))
+    without = either(lambda rng, n: np.zeros((n, 2)), lambda rng, n: np.ones((n, 2)))
+    assert bit_test(without, [lambda o: o[:, 0]], 0.5, 1000, rng=generator(423)).p_value < 1e-20
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

@@ -199,6 +199,11 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
         Utility of the lie minus utility of the truth; minus infinity for a lie that sells what she does not have or
         accept. An owner who reports fewer records delivers, and bears the cost of, those alone.
 
+    Notes
+    -----
+    All reports of a market, the truth among them, go through `auction` in one batch: a network gives the same market
+    another last digit in a batch of another shape.
+
     Examples
     --------
     >>> from hdpm_lib.bids import bids
@@ -206,15 +211,13 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
     >>> gains(single_minded, truth, lies, 100.0)
     array([ 0., -9.])
     """
-    reports = Bids(
-        np.where(np.eye(truth.rate.shape[-1], dtype=bool), lies.family[..., None, :], truth.family[..., None, :]),
-        _alone(truth.rate, lies.rate),
-        _alone(truth.privacy_budget, lies.privacy_budget),
-        _alone(truth.sizes, lies.sizes),
-    )
+    n = truth.rate.shape[-1]
+    liar = np.eye(n + 1, n, dtype=bool)  # the last row tells the truth
+    parts = zip(vars(lies).values(), vars(truth).values(), strict=True)
+    reports = Bids(*(np.where(liar, lie[..., None, :], true[..., None, :]) for lie, true in parts))
     money = check_budget(budget, truth)
     told = utility(truth[..., None, :], auction(reports, money[..., None]), reports.sizes)
-    return np.diagonal(told, axis1=-2, axis2=-1) - utility(truth, auction(truth, money))
+    return np.diagonal(told, axis1=-2, axis2=-1) - told[..., -1, :]
 
 
 def single_minded_gains(

@@ -131,9 +131,9 @@ def increments(weights: Weights, turn: Public, money: Any, sold: Sold, xp: Modul
     ]  # fmt: skip
     hidden = xp.stack(numbers, -1)
     for layer in ("first", "second"):
-        hidden = hidden @ weights[layer] + weights[f"{layer}_bias"]
+        hidden = xp.einsum("...i,ij->...j", hidden, weights[layer]) + weights[f"{layer}_bias"]
         hidden = 0.5 * hidden * (1 + xp.tanh(0.5 * hidden))  # SiLU, without overflow
-    out = xp.clip(hidden @ weights["last"] + weights["last_bias"], -30, 30)
+    out = xp.clip(xp.einsum("...i,ij->...j", hidden, weights["last"]) + weights["last_bias"], -30, 30)
     cap = money * (turn.own / (turn.own + turn.rest * xp.exp(-out[..., 0])))
     knee = math.log(0.74) + 0.5 * xp.log(cap / turn.share + 1e-9) + out[..., 1]
     widths, middles = np.log(np.stack([WIDTHS, _MIDDLES]), dtype=out.dtype)

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 from tqdm import tqdm
@@ -151,6 +152,7 @@ def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> R
     """
     began, net = time.process_time(), settings.network
     *_, (state, log) = train(settings, seed)
+    jax.block_until_ready(state)  # JAX comes back before it has computed
     row = {"kind": net.kind, "levels": net.levels, "seed": seed, "determinism": settings.determinism}
     row["cpu_seconds"] = round(time.process_time() - began, 1)
     if not all(np.isfinite(w).all() for w in state["weights"].values()):

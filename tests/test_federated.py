@@ -189,6 +189,33 @@ def test_fedsgd_equals_plain_loops(rule: Any) -> None:
     assert run.idle[0] >= 1 and run.paid.tolist() == [16.0, 16.0]
 
 
+def noise_error(x: np.ndarray, y: np.ndarray, parts: list, limits: np.ndarray) -> float:
+    """Relative error of the noise of a round in which everybody sells all, against float64 draws of its law."""
+    asked = draw_bidders(6, 3, 1, 2, generator(17))
+    w = np.zeros((CLASSES, WIDTH))
+    run = fedsgd(x, y, parts, limits, asked, {"conv": conv_aggr}, w, rng=generator(18), learning_rate=1.0)
+    drawn = generator(18).laplace(size=(2, 3, CLASSES, WIDTH))
+    sizes = np.array([[len(parts[s][i]) for i in asked[0, s]] for s in range(2)], float)
+    scale = sizes / sizes.sum(1, keepdims=True) * 2 / np.take_along_axis(limits, asked[0], 1)
+    return float(np.abs(run.noise["conv"][-1] / -np.einsum("rn,rnab->rab", scale, drawn) - 1).max())
+
+
+def test_noise_is_double_also_for_single_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradients take the type of the features; the noise must not, as its gaps would show."""
+    x, y, parts, limits = market(generator(16))
+    assert noise_error(x.astype(np.float32), y, parts, limits) < 1e-12
+
+    class Single:
+        """A generator whose draws have the type of the features."""
+
+        def laplace(self, size: Any) -> np.ndarray:
+            return np.random.default_rng([SEED, 18]).laplace(size=size).astype(np.float32)
+
+    real = federated_study.fedsgd
+    monkeypatch.setitem(globals(), "fedsgd", lambda *given, rng, **options: real(*given, rng=Single(), **options))
+    assert noise_error(x.astype(np.float32), y, [parts[0], parts[0]], limits) > 1e-9
+
+
 def test_losses_of_an_owner_who_is_asked_often() -> None:
     x, y, parts, limits = market(generator(8))
     bidders = draw_bidders(6, 2, 30, 2, generator(8))

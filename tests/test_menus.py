@@ -163,7 +163,12 @@ def test_batches_and_the_order_of_owners_do_not_matter() -> None:
     weights = trained_weights()
     done = menus(truth, budget, weights)
     shaped = menus(bids(*(x.reshape(2, 3, 10) for x in vars(truth).values())), budget.reshape(2, 3), weights)
-    assert np.allclose(shaped.epsilon.reshape(6, 10), done.epsilon, rtol=1e-9)
+    assert (shaped.epsilon.reshape(6, 10) == done.epsilon).all()
+    for weights_too in both_weights(rng):  # to the last bit: no product of matrices depends on the shape of the batch
+        batch = menus(truth, budget, weights_too)
+        one_by_one = [menus(truth[k], budget[k], weights_too) for k in range(6)]
+        assert all((one.payments == batch.payments[k]).all() for k, one in enumerate(one_by_one))
+        assert (gains(lambda r, b, w=weights_too: menus(r, b, w), truth, truth, budget) == 0).all()
     shuffle = rng.permutation(10)
     moved = menus(Bids(*(x[:, shuffle] for x in vars(truth).values())), budget, weights)
     assert np.allclose(moved.payments, done.payments[:, shuffle], rtol=1e-9)

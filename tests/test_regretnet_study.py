@@ -16,7 +16,7 @@ from test_regretnet_training import SETTINGS
 from hdpm_lib import regretnet_study
 from hdpm_lib.bids import bids, draw_bids
 from hdpm_lib.regretnet import Network, run
-from hdpm_lib.regretnet_meters import Estimate, Metrics
+from hdpm_lib.regretnet_meters import Estimate, Metrics, error_of_valid
 from hdpm_lib.regretnet_study import STUDIES, VALUATION, common_share, heard, main, measure, study_markets
 from hdpm_lib.regretnet_training import train
 
@@ -93,6 +93,16 @@ def test_one_network_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["heard"] == pytest.approx(heard(SETTINGS.network, state["weights"], market, budget, VALUATION), abs=1e-4)
     assert row["metrics"]["regret"] == [0.12346, 0.5] and (row["levels"], row["seed"]) == (4, 5)
     assert json.loads(json.dumps(row)) == row
+    error, _ = error_of_valid(run(SETTINGS.network, state["weights"], market, budget).epsilon, market.sizes)
+    assert row["error"] == pytest.approx(error, abs=1e-3)
+
+
+def test_weights_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that diverged is recorded as such."""
+    lost = {"weights": {"payment.2.offset": np.array([0.0, np.nan])}}
+    monkeypatch.setattr(regretnet_study, "train", lambda *_: iter([(lost, {})]))
+    row = measure(SETTINGS, 5, *study_markets(3))
+    assert set(row) == {"kind", "levels", "seed", "determinism", "cpu_seconds"}
 
 
 def test_interrupted_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -103,7 +113,7 @@ def test_interrupted_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
             done.append((0, 0))
             raise KeyboardInterrupt
         done.append((settings.network.levels, seed))
-        return {"levels": settings.network.levels, "seed": seed}
+        return {"levels": settings.network.levels, "seed": seed}  # and main says which setting
 
     monkeypatch.setattr(regretnet_study, "measure", quick)
     monkeypatch.setattr(regretnet_study, "tqdm", lambda jobs, **_: jobs)
@@ -115,6 +125,7 @@ def test_interrupted_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     found = json.loads((tmp_path / "levels.json").read_text("utf8"))
     rows = [(row["levels"], row["seed"]) for row in found["rows"]]
     assert rows == [(M, seed) for M in (1, 2, 4, 8, 16) for seed in range(10)] and len(done) == 51
+    assert [row["setting"] for row in found["rows"]] == [which for which in range(5) for _ in range(10)]
     assert found["versions"]["jax"] and found["test_markets"] == 300
 
 
@@ -123,6 +134,10 @@ def test_studies_differ_in_what_they_study_only() -> None:
     assert one.determinism and replace(other, determinism=True) == one
     for settings in STUDIES["levels"][0]:
         assert replace(settings, network=one.network) == one
+    two, three = STUDIES["trading"][0][1:]
+    assert replace(three, epochs=two.epochs, adam=True) == two and two.batches == 100
+    both, plain = STUDIES["plain"][0]
+    assert replace(both, epochs=plain.epochs, normalised=True) == plain and not plain.adam
     many = STUDIES["non-iid"][0]
     assert all(replace(s, network=many[0].network, aggregation="opt") == many[0] for s in many)
     assert many[0].partition == "Non-IID" and (study_markets(3, "Non-IID")[0].sizes != study_markets(3)[0].sizes).any()

@@ -198,6 +198,32 @@ def test_steps() -> None:
         assert float(three["multipliers"][name].std()) > 0
 
 
+def test_plain_steps() -> None:
+    """As printed: the misreports move by gamma times their slope, the weights by psi times the Lagrangian's."""
+    plain = replace(SETTINGS, adam=False, normalised=False, search=1)
+    before, rho = start(plain, SEED), {"rgt": 2.0, "irv": 3.0, "dav": 1.0}
+    market = {name: x[0] for name, x in draw_markets(plain, SEED).items()}
+    after, _ = run_epoch(plain, before, {name: x[None] for name, x in market.items()}, rho)
+    lies, moved = allowed(before["misreports"][0], market["sizes"]), after["misreports"][0]
+    for coordinate in (0, 4, 5):  # a value, the privacy budget, the size: slopes of the utility of a record
+        ends = [
+            UTILITIES(DM, before["weights"], market, lies.at[..., coordinate].add(h)) / market["sizes"]
+            for h in (-0.02, 0.02)
+        ]
+        slope, step = (ends[1] - ends[0]) / 0.04, (moved - lies)[..., coordinate]
+        inside = np.asarray((moved == allowed(moved, market["sizes"])).all(-1) & (step != 0))
+        off = np.abs(step / plain.ascent - slope)[inside] / np.abs(slope).max()
+        assert inside.sum() > 5 and np.median(off) < 1e-2  # a few stand where two values meet, and have two slopes
+    for name in ("payment.2.offset", "allocation.1.slope"):
+        old, step = before["weights"][name], np.asarray(after["weights"][name] - before["weights"][name])
+        place = np.unravel_index(np.argmax(np.abs(step)), step.shape)
+        down, up = (
+            lagrangian(before["weights"] | {name: old.at[place].add(h)}, before["multipliers"], market, moved, rho)
+            for h in (-0.01, 0.01)
+        )
+        assert step[place] == pytest.approx(-plain.descent * (up - down) / 0.02, rel=0.05)
+
+
 def test_without_the_penalty_for_dav() -> None:
     free = replace(SETTINGS, determinism=False)
     markets, state = draw_markets(free, SEED), start(free, SEED)

@@ -227,7 +227,10 @@ class ObjectivePerturbation:
             raise ValueError(f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}")
         used = self.weights > 0
         signed, a = (self.y[:, None] * self.X)[used], self.weights[used]
-        rows, first = b.reshape(-1, n), np.broadcast_to(np.asarray(start, dtype=float), b.shape).reshape(-1, n)
+        begin = check_finite(start, "start")
+        if begin.ndim and begin.shape[-1:] != (n,):
+            raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
+        rows, first = b.reshape(-1, n), np.broadcast_to(begin, b.shape).reshape(-1, n)
         size = max(1, CHUNK // max(signed.size, 1))
         cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
         parts = [_newton(signed, a, rows[cut], self.penalty, first[cut]) for cut in cuts]

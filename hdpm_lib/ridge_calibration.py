@@ -100,6 +100,7 @@ def standardised_totals(spec: Table, draws: list[Draw], n: int, groups: PrivacyG
         In standard deviations; about standard normal if the assumptions are right. A sweep of the penalty has one draw,
         and so one score.
     """
+    n = check_count(n, "n")
     scores = []
     for row, draw in zip(spec.rows(groups), draws, strict=True):
         mean, std = row.groups.total(int(row.fraction * n))
@@ -308,6 +309,8 @@ def agreement(number: int, ratios: list[pd.DataFrame], scores: list[Array], fals
     false_alarm : float
         Probability with which the test of the sums fails by chance.
     """
+    number = check_count(number, "number", 1, 14)
+    check_number(false_alarm, "false_alarm", 0, 1, ends="()")
     off, near = [np.abs(r - 1).to_numpy() for r in ratios], 0.10 if number > 12 else 0.05
     share, worst = min((o <= near).mean() for o in off), max(o.max() for o in off)
     largest = max(float(np.square(z).sum()) for z in scores)

@@ -80,7 +80,7 @@ def error_bound(
     Returns
     -------
     array of shape (...)
-        Infinite where an owner with privacy loss 0 has weight.
+        Infinite where an owner with privacy loss 0 has weight, or one so small that floats do not hold the bound.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def error_bound(
     weight = check_finite(weights, "weights")
     if weight.shape[-1:] != eps.shape[-1:]:
         raise ValueError(f"weights must have shape (..., {eps.shape[-1]}), got {weight.shape}")
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         noise = (np.where(weight == 0, 0.0, weight / eps) ** 2).sum(-1)
     bias = np.abs(weight - shares).sum(-1)
     scale = check_positive(clip_norm, "clip_norm") ** 2

@@ -19,7 +19,7 @@ from scipy.spatial.distance import pdist
 from hdpm_lib.audit_ridge import Rest, best_corners, best_inside
 from hdpm_lib.federated import clipped, noise_scale
 from hdpm_lib.queries import BiasedLaplace
-from hdpm_lib.validation import check_finite, check_penalty, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_flag, check_generator, check_penalty, check_positive
 
 Array = NDArray[np.float64]
 
@@ -59,8 +59,10 @@ def ridge_pair_loss(theta: ArrayLike, theta_neighbour: ArrayLike, noise_rate: fl
     >>> float(ridge_pair_loss([0.0, 0.0], [0.3, 0.4], 2.0))
     1.0
     """
-    check_positive(noise_rate, "noise_rate")
-    return np.asarray(noise_rate * np.linalg.norm(np.subtract(theta, theta_neighbour), axis=-1))
+    one, other = check_finite(theta, "theta"), check_finite(theta_neighbour, "theta_neighbour")
+    if one.ndim == 0 or one.shape[-1:] != other.shape[-1:]:
+        raise ValueError(f"theta and theta_neighbour must have shape (..., d), got {one.shape} and {other.shape}")
+    return np.asarray(check_positive(noise_rate, "noise_rate") * np.linalg.norm(one - other, axis=-1))
 
 
 def ridge_privacy_losses(
@@ -115,9 +117,10 @@ def ridge_privacy_losses(
     is at most :math:`\sqrt{t/\mu}`, so each end lies within :math:`w_ir\sqrt{t/\mu}/(1+w_it)` of :math:`\theta_{-i}`,
     which is largest at :math:`t=\min(d/\mu,1/w_i)`.
     """
+    check_finite(X, "X", 2, 0, 1), check_finite(y, "y", 1, -1, 1)
     rest, moment, (features, _, w) = _without_each(X, y, weights, penalty)
-    check_positive(noise_rate, "noise_rate")
-    n, d = features.shape
+    check_positive(noise_rate, "noise_rate"), check_flag(polish, "polish"), check_generator(rng)
+    restarts, (n, d) = check_count(restarts, "restarts", 0), features.shape
 
     found, kept = np.full(n, -1.0), (np.ones((2, n, d)), np.ones((2, n)))
     for start in range(restarts + 1):
@@ -188,7 +191,7 @@ def _without_each(
 ) -> tuple[Rest, Array, tuple[Array, Array, Array]]:
     """Each record taken out, the penalised moment of all, and the checked data."""
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
-    w, lam = check_finite(weights, "weights", 1), check_penalty(penalty)
+    w, lam = check_finite(weights, "weights", 1, 0), check_penalty(penalty)
     n, d = features.shape
     if not len(labels) == len(w) == n:
         raise ValueError(f"X has {n} records, y has {len(labels)} and weights has {len(w)}")
@@ -275,8 +278,9 @@ def gradient_privacy_losses(
     """
     bound = check_positive(clip_norm, "clip_norm")
     g = check_finite(gradients, "gradients", max(np.ndim(gradients), 2))
-    if (negative := (eps := np.asarray(epsilon, dtype=float)) < 0).any():
-        raise ValueError(f"epsilon must not be negative, got {eps[negative][0]}")
+    eps = check_finite(epsilon, "epsilon", low=0)
+    if eps.shape not in ((), g.shape[:-2]):
+        raise ValueError(f"epsilon must have shape {g.shape[:-2]}, got {eps.shape}")
     if neighbours is None:
         direction = np.where(g.any((-2, -1), keepdims=True), g, 1.0)
         neighbours = -10 * bound * direction / np.abs(direction).sum((-2, -1), keepdims=True)
@@ -320,10 +324,9 @@ def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = F
     >>> laplace_privacy_losses([[0.0, 1.0], [3.0, 3.5]], 2.0)   # two individuals of two values each
     array([1.5, 0.5])
     """
-    x = np.asarray(answers, dtype=float)
+    x, vector = check_finite(answers, "answers"), check_flag(vector, "vector")
     if x.ndim - vector < 1:
         raise ValueError(f"answers must have an axis for each individual, got shape {x.shape}")
-    check_finite(x, "answers", x.ndim)
     check_positive(scale, "scale")
     points = x if vector else x[..., None]
     rows = [np.moveaxis(points, j, 0) for j in range(points.ndim - 1)]

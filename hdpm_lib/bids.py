@@ -24,6 +24,8 @@ from hdpm_lib.validation import check_finite, check_generator
 Array = NDArray[np.float64]
 
 FAMILIES = ("linear", "quadratic", "square root", "exponential")
+EXPONENTIAL = FAMILIES.index("exponential")
+LARGEST_EXPONENT = 500  # a privacy budget whose exponential, times a rate and a size, is still a float
 RATES = (0.5, 1.5)  # the paper's range of alpha
 PRIVACY_BUDGETS = (0.5, 2.0)  # and of the largest privacy loss that an owner accepts
 
@@ -90,10 +92,9 @@ def unit_valuation(family: ArrayLike, rate: ArrayLike, epsilon: ArrayLike) -> Ar
     >>> unit_valuation([0, 1, 2, 3], 0.5, 1.0).round(4)
     array([1.    , 0.5   , 1.    , 0.8591])
     """
-    eps = np.asarray(epsilon, dtype=float)
-    return np.asarray(rate) * np.choose(
-        np.asarray(family, dtype=np.int64), [2 * eps, eps**2, 2 * np.sqrt(eps), np.expm1(eps)]
-    )
+    eps, place = np.asarray(epsilon, dtype=float), np.asarray(family, dtype=np.int64)
+    rising = np.expm1(np.where(place == EXPONENTIAL, eps, 0.0))  # of the others' it may be more than a float holds
+    return np.asarray(rate) * np.choose(place, [2 * eps, eps**2, 2 * np.sqrt(eps), rising])
 
 
 def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, sizes: ArrayLike) -> Bids:
@@ -106,7 +107,7 @@ def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budge
     rate : array of shape (..., n)
         Positive.
     privacy_budget : array of shape (..., n)
-        Positive.
+        Positive; at most 500 for an exponential cost, beyond which floats end.
     sizes : array of shape (..., n)
         Positive numbers of records.
 
@@ -133,6 +134,10 @@ def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budge
     except ValueError:
         shapes = {"family": places.shape} | {name: array.shape for name, array in arrays.items()}
         raise ValueError(f"the parts of bids must have shapes that fit, got {shapes}") from None
+    if ((parts[0] == EXPONENTIAL) & (parts[2] > LARGEST_EXPONENT)).any():
+        raise ValueError(
+            f"privacy_budget must be at most {LARGEST_EXPONENT} for exponential costs, got {parts[2].max()}"
+        )
     if parts[0].ndim == 0:
         raise ValueError(f"bids must have at least one owner on the last axis, got shape {parts[0].shape}")
     return Bids(*(part.copy() for part in parts))

@@ -29,7 +29,7 @@ RESOLUTION = 4096  # cells of equal probability
 TOLERANCE = 1e-9  # a fall of the virtual valuation by less than this part of the largest valuation is rounding
 
 
-def _check_law(law: Any) -> tuple[float, float]:
+def check_law(law: Any) -> tuple[float, float]:
     if not all(hasattr(law, name) for name in ("pdf", "cdf", "ppf", "support")):
         raise ValueError(f"law must be a continuous law of scipy.stats with its parameters, got {law!r}")
     low, high = (float(end) for end in law.support())
@@ -39,7 +39,7 @@ def _check_law(law: Any) -> tuple[float, float]:
 
 
 def _check_valuations(law: Any, v: ArrayLike) -> Array:
-    low, high = _check_law(law)
+    low, high = check_law(law)
     values = check_finite(v, "v")
     if (bad := ~((values >= low) & (values <= high))).any():
         raise ValueError(f"valuations v must lie in the support [{low}, {high}] of the law, got {values[bad].flat[0]}")
@@ -74,7 +74,7 @@ def check_regular(law: Any, resolution: int = RESOLUTION) -> None:
     >>> from scipy import stats
     >>> check_regular(stats.beta(2, 2))
     """
-    _, high = _check_law(law)
+    _, high = check_law(law)
     means = _cell_means(law, resolution)
     if (falls := np.diff(means) < -TOLERANCE * high).any():
         place = law.ppf((np.argmax(falls) + 1) / resolution)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_numeric, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -45,7 +45,9 @@ def local_gradients(
     array([[-0.25,  0.  ],
            [ 0.25,  0.  ]])
     """
-    w = np.asarray(parameters, dtype=features.dtype)
+    w = _models(parameters, features)
+    if w.ndim != 3:
+        raise ValueError(f"parameters must have 3 dimensions, got shape {w.shape}")
     rows = np.concatenate(owners)
     x, columns = features[rows], np.arange(len(rows))
     gradients, end = np.empty((len(owners), *w.shape), dtype=features.dtype), 0
@@ -86,7 +88,9 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     <BLANKLINE>
            [[ 0. ,  0. ]]])
     """
-    bound = check_positive(clip_norm, "clip_norm")
+    bound, gradients = check_positive(clip_norm, "clip_norm"), check_numeric(gradients, "gradients")
+    if gradients.ndim < 2 or not gradients.size:
+        raise ValueError(f"gradients must have shape (..., classes, features), got {gradients.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
     finite = np.isfinite(norms)
@@ -181,7 +185,9 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
     >>> float(accuracy(np.eye(2), np.array([[1.0, 0.2], [0.0, 0.1]]), np.array([0, 0])))
     0.5
     """
-    w = np.asarray(parameters, dtype=features.dtype)
+    w = _models(parameters, features)
+    if not np.isfinite(features).all():
+        raise ValueError("features must be finite")
     check_labels(labels, features, w.shape[-2])
     *shape, classes, width = w.shape
     models = w.reshape(-1, classes, width)
@@ -195,6 +201,17 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
             np.maximum(best, score, out=best)
         found[i : i + chunk] = (named == labels).mean(axis=1)
     return found.reshape(shape)
+
+
+def _models(parameters: ArrayLike, features: NDArray) -> NDArray:
+    """Models in the type of the features, or an error that names the argument whose shape or type is wrong."""
+    table = check_numeric(features, "features")
+    if table.ndim != 2 or table.dtype.kind != "f" or not table.size:
+        raise ValueError(f"features must be a table of floats, got {table.dtype} of shape {table.shape}")
+    w = check_finite(parameters, "parameters")
+    if w.ndim < 2 or w.shape[-1] != features.shape[1]:
+        raise ValueError(f"parameters must have shape (..., classes, {features.shape[1]}), got {w.shape}")
+    return w.astype(features.dtype)
 
 
 def check_labels(labels: NDArray, features: NDArray, classes: int) -> None:

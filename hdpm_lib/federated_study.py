@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.federated import check_labels, clipped, local_gradients, noise_scale
 from hdpm_lib.integer_answers import cut, gradient_noise, grid_gradients
-from hdpm_lib.validation import check_count, check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_numeric, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -207,8 +207,9 @@ def _check(
     features: NDArray, labels: NDArray, owners: Sequence, privacy_budget: ArrayLike, bidders: Integers, start: ArrayLike
 ) -> tuple[Array, Array, Array]:
     """Starting points of all runs, privacy budgets and sizes, or an error that names the argument and the value."""
-    if features.ndim != 2 or features.dtype.kind != "f" or not np.isfinite(features).all():
-        raise ValueError(f"features must be a finite table of floats, got {features.dtype} of shape {features.shape}")
+    table = check_numeric(features, "features")
+    if table.ndim != 2 or not table.size or table.dtype.kind != "f" or not np.isfinite(table).all():
+        raise ValueError(f"features must be a finite table of floats, got {table.dtype} of shape {table.shape}")
     if bidders.ndim != 3 or bidders.dtype.kind not in "iu" or bidders.size == 0:
         raise ValueError(f"bidders must be whole numbers of shape (rounds, runs, bidders), got shape {bidders.shape}")
     runs, w = bidders.shape[1], check_finite(start, "start", np.ndim(start))

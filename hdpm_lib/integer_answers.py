@@ -22,7 +22,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.discrete import LARGEST, discrete_laplace
 from hdpm_lib.federated import clipped
-from hdpm_lib.validation import check_count, check_epsilon, check_finite, check_inside, check_positive, check_rational
+from hdpm_lib.validation import (
+    check_count,
+    check_epsilon,
+    check_finite,
+    check_flag,
+    check_generator,
+    check_inside,
+    check_number,
+    check_numeric,
+    check_positive,
+    check_rational,
+    check_size,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -94,6 +106,7 @@ class IntegerSum:
     clip: bool = False
 
     def __post_init__(self) -> None:
+        check_flag(self.clip, "clip")
         weights = np.asarray(self.weights)
         if weights.ndim != 1 or weights.dtype.kind not in "iu" or weights.size == 0:
             raise ValueError(f"weights must be a vector of integers, got {self.weights!r}")
@@ -131,7 +144,7 @@ class IntegerSum:
 
     def answer(self, released: ArrayLike) -> Array:
         """Released sums in the units of the query, as floats: rounding them is post-processing."""
-        return np.asarray(float(self.offset) + float(self.unit) * np.asarray(released))
+        return np.asarray(float(self.offset) + float(self.unit) * check_finite(released, "released"))
 
 
 def integer_sum(
@@ -231,7 +244,7 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
     >>> grid_gradients([[3.0, -1.1]], 1.0, 2.0**-4)
     array([[11, -4]])
     """
-    array, most = np.asarray(gradients, dtype=float), _longest(clip_norm, spacing)
+    array, most = np.asarray(check_numeric(gradients, "gradients"), dtype=float), _longest(clip_norm, spacing)
     steps = np.trunc(clipped(array, clip_norm) / spacing).astype(np.int64)
     return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
 
@@ -256,17 +269,28 @@ def gradient_noise(
 
     Other arguments as for :func:`integer_gradients`, limits too (:doc:`/book/privacy/limits`).
     """
-    noise = np.zeros((len(epsilon), *shape), dtype=np.int64)
-    for row, eps in zip(noise, epsilon, strict=True):
-        if not 0 <= eps < math.inf:
-            raise ValueError(f"epsilon must be finite and not negative, got {eps}")
-        if eps > 0:
-            loss = Fraction(eps) if isinstance(eps, Rational) else Fraction(float(eps))
+    losses = _losses(epsilon)
+    check_generator(rng)
+    noise = np.zeros((len(losses), *check_size(shape)), dtype=np.int64)
+    for row, loss in zip(noise, losses, strict=True):
+        if loss > 0:
             scale = _scale_above(2 * _longest(clip_norm, spacing) / loss)
             if 32 * scale > MOST:
-                raise ValueError(f"spacing = {spacing} is too small for a privacy loss of {eps}: noise of {scale}")
+                raise ValueError(
+                    f"spacing = {spacing} is too small for a privacy loss of {float(loss):g}: noise of {scale}"
+                )
             row[...] = discrete_laplace(scale, rng=rng, size=shape)
     return noise
+
+
+def _losses(epsilon: Sequence[float | Rational] | Array) -> list[Fraction]:
+    """Privacy losses as exact numbers, or an error that names the argument."""
+    given = np.asarray(epsilon, dtype=object)
+    if np.ma.isMaskedArray(epsilon) or given.ndim != 1 or not given.size:
+        raise ValueError(f"epsilon must be a sequence of numbers, one for each owner, got {epsilon!r}")
+    for eps in given:
+        check_number(eps, "epsilon", 0)
+    return [Fraction(eps) if isinstance(eps, Rational) else Fraction(float(eps)) for eps in given]
 
 
 def integer_gradients(
@@ -316,9 +340,9 @@ def integer_gradients(
     >>> sent.shape, bool((sent * 2**10 % 1 == 0).all())
     ((2, 1, 3), True)
     """
-    array = np.asarray(gradients, dtype=float)
-    if array.ndim != 3:
+    array = np.asarray(check_numeric(gradients, "gradients"), dtype=float)
+    if array.ndim != 3 or not array.size:
         raise ValueError(f"gradients must have 3 dimensions, got shape {array.shape}")
-    check_epsilon(np.asarray([float(e) for e in epsilon]), len(array))
+    check_epsilon([float(e) for e in _losses(epsilon)], len(array))
     steps = grid_gradients(array, clip_norm, spacing)
     return spacing * cut(steps + gradient_noise(epsilon, steps.shape[1:], clip_norm, spacing, rng=rng)).astype(float)

@@ -23,6 +23,7 @@ from hdpm_lib.validation import (
     check_epsilon,
     check_finite,
     check_generator,
+    check_number,
     check_penalty,
     check_positive,
     check_records,
@@ -94,10 +95,11 @@ class SampledRidge:
 
     def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> SampledMoments:
         """Mean and variance of the test loss: exact over the noise, averaged over the sampled sets."""
-        each = test_loss.under_noise(self.theta, self.noise_rate, np.full(len(self.theta), penalty))
+        lam = check_number(penalty, "penalty", 0)
+        each = test_loss.under_noise(self.theta, self.noise_rate, np.full(len(self.theta), lam))
         mean, root = each.mean.mean(), np.sqrt(len(self.theta))
         spread = each.variance + (each.mean - mean) ** 2  # its average is the variance
-        error = spread.std() / (2 * np.sqrt(spread.mean()))
+        error = spread.std() / (2 * np.sqrt(spread.mean() or 1.0))
         return SampledMoments(mean, spread.mean(), np.asarray(each.mean.std() / root), np.asarray(error / root))
 
     def log_density(self, points: ArrayLike, probability: ArrayLike) -> Array:
@@ -113,9 +115,13 @@ class SampledRidge:
         -------
         array of shape (...)
         """
-        z = np.asarray(points, dtype=float)
+        z, share = check_finite(points, "points"), check_finite(probability, "probability", 1, 0, 1)
+        if z.shape[-1:] != self.theta.shape[1:]:
+            raise ValueError(f"points must have shape (..., {self.theta.shape[1]}), got {z.shape}")
+        if len(share) != len(self.theta):
+            raise ValueError(f"probability has {len(share)} entries for {len(self.theta)} sets")
         each = [log_density(z - t, r) for t, r in zip(self.theta, self.noise_rate, strict=True)]
-        return np.asarray(logsumexp(np.stack(each, axis=-1), axis=-1, b=np.asarray(probability, dtype=float)))
+        return np.asarray(logsumexp(np.stack(each, axis=-1), axis=-1, b=share))
 
 
 def draw_masks(epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator) -> Array:

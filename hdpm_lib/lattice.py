@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.discrete import lattice_laplace, proposal_scale, root_above
 from hdpm_lib.integer_answers import MOST, cut, power_of_two
 from hdpm_lib.ridge import Bound, estimate_norm_bound, project_on_ball
-from hdpm_lib.validation import check_choice, check_epsilon, check_penalty, check_positive, check_records
+from hdpm_lib.validation import check_choice, check_epsilon, check_flag, check_penalty, check_positive, check_records
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -74,6 +74,7 @@ class LatticeRidge:
         array of shape (\*size, d)
             Multiples of `spacing`, without rounding, cut at :math:`\pm2^{53}` of them.
         """
+        check_flag(project, "project")
         noise = lattice_laplace(len(self.point), self.rate, rng=rng, size=size)
         noisy = self.spacing * cut(self.point + noise).astype(float)
         return project_on_ball(noisy, self.radius) if project else noisy

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import check_finite, check_positive, check_signed_records
+from hdpm_lib.validation import check_finite, check_flag, check_numeric, check_positive, check_signed_records
 
 Array = NDArray[np.float64]
 
@@ -85,6 +85,10 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
     """
     half = check_finite(epsilon, "epsilon", low=0) / 2
     rho = check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")
+    try:
+        np.broadcast_shapes(half.shape, rho.shape)
+    except ValueError:
+        raise ValueError(f"epsilon and weights must broadcast, got shapes {half.shape} and {rho.shape}") from None
     gap = 1 - np.divide(half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half)
     q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
     return np.asarray(np.log1p(rho * q * (1 - q)) - half * q)
@@ -188,7 +192,10 @@ class ObjectivePerturbation:
 
     def objective(self, coefficients: ArrayLike, noise: ArrayLike) -> Array:
         """Value of the perturbed objective, Eq. (2), at coefficients and noise of shape (..., n)."""
-        w, b = np.asarray(coefficients, dtype=float), np.asarray(noise, dtype=float)
+        w, b = check_finite(coefficients, "coefficients"), check_finite(noise, "noise")
+        for array, name in ((w, "coefficients"), (b, "noise")):
+            if array.shape[-1:] != self.X.shape[1:]:
+                raise ValueError(f"{name} must have shape (..., {self.X.shape[1]}), got {array.shape}")
         losses = np.logaddexp(0, -self.y * (w @ self.X.T)) @ self.weights
         return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
 
@@ -213,14 +220,17 @@ class ObjectivePerturbation:
         ValueError
             For noise that is not finite or of another dimension.
         """
-        b, n = np.asarray(noise, dtype=float), self.X.shape[1]
+        b, n = np.asarray(check_numeric(noise, "noise"), dtype=float), self.X.shape[1]
         if b.shape[-1:] != (n,) or not np.isfinite(b).all():
             raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
         if (np.abs(b) > np.finfo(float).max * min(self.penalty, 1)).any():
             raise ValueError(f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}")
         used = self.weights > 0
         signed, a = (self.y[:, None] * self.X)[used], self.weights[used]
-        rows, first = b.reshape(-1, n), np.broadcast_to(np.asarray(start, dtype=float), b.shape).reshape(-1, n)
+        begin = check_finite(start, "start")
+        if begin.ndim and begin.shape[-1:] != (n,):
+            raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
+        rows, first = b.reshape(-1, n), np.broadcast_to(begin, b.shape).reshape(-1, n)
         size = max(1, CHUNK // max(signed.size, 1))
         cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
         parts = [_newton(signed, a, rows[cut], self.penalty, first[cut]) for cut in cuts]
@@ -322,6 +332,7 @@ def objective_perturbation(
     >>> model.release(rng=rng).shape, float(model.guarantee.max())
     ((2,), 2.0)
     """
+    check_flag(clip, "clip")
     features, labels = check_signed_records(X, y, clip=clip)
     a = check_finite(weights, "weights", 1)
     if len(a) != len(labels):

@@ -24,7 +24,7 @@ from scipy.optimize import brentq, elementwise
 from scipy.special import expit
 
 from hdpm_lib.logistic import ObjectivePerturbation
-from hdpm_lib.validation import check_cap, check_finite, check_positive, check_signed_records
+from hdpm_lib.validation import check_cap, check_finite, check_flag, check_number, check_positive, check_signed_records
 
 Array = NDArray[np.float64]
 
@@ -59,10 +59,12 @@ def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float = 1.0) -> 
     >>> water_filling([0.0, 0.5, 3.0], 1.0, cap=0.6)
     array([0.6, 0.4, 0. ])
     """
-    low = np.asarray(levels, dtype=float)
-    d = np.broadcast_to(np.asarray(curvature, dtype=float), low.shape)
-    if not (d > 0).all():
-        raise ValueError(f"curvature must be positive, got {d.min()}")
+    low, d = np.atleast_1d(check_finite(levels, "levels")), check_finite(curvature, "curvature", low=0, ends="()")
+    cap = check_cap(check_number(cap, "cap"), low.shape[-1])
+    try:
+        d = np.broadcast_to(d, low.shape)
+    except ValueError:
+        raise ValueError(f"curvature must broadcast against levels, got shapes {d.shape} and {low.shape}") from None
     breaks = np.concatenate([low, low + cap * d], axis=-1)
     order = np.argsort(breaks, axis=-1)
     breaks = np.take_along_axis(breaks, order, -1)
@@ -288,10 +290,8 @@ def joint_objective(
         if len(array) != size:
             raise ValueError(f"{name} has {len(array)} entries, X has the shape {features.shape}")
     for value, name in ((psi.min(), "virtual_costs"), (mu, "mu"), (sigma, "sigma"), (gamma, "gamma")):
-        if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and not negative, got {value}")
-    if not (np.isfinite(power) and power >= 1):
-        raise ValueError(f"power must be finite and at least 1, got {power}")
+        check_number(value, name, 0)
+    check_number(power, "power", 1), check_flag(squared, "squared")
     ball = None if radius is None else check_positive(radius, "radius")
     lam = check_positive(penalty, "penalty")
     return JointObjective(features, labels, b, psi, lam, mu, sigma, gamma, bool(squared), float(power), top, ball)

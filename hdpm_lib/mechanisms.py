@@ -21,7 +21,7 @@ from hdpm_lib.contracts import check_cost, check_power, check_valuations, princi
 from hdpm_lib.contracts_exact import largest_valuation, principle2, ratio_power, scaled_root, suffix_weights
 from hdpm_lib.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.payments import envelope_payments, step_payments
-from hdpm_lib.validation import check_finite, check_positive
+from hdpm_lib.validation import check_finite, check_flag, check_positive
 
 Array = NDArray[np.float64]
 
@@ -70,6 +70,7 @@ def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
     >>> m1([1.0, 7.0], 0.25, 10.0, power=2).payments.round(6)   # 10 times the square of the root of 6
     array([60., 60.])
     """
+    check_positive(ceiling, "ceiling")
     v, r = check_valuations(valuations, ceiling), check_power(power)
     epsilon = np.broadcast_to(principle1(v.shape[-1], max_mse).epsilon, v.shape).copy()
     return Outcome(epsilon, check_cost(_powers(ceiling, epsilon, r), max_mse, r))
@@ -85,6 +86,7 @@ def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
     >>> m3([1.0, 7.0], 0.25, 10.0, power=2).payments
     array([80., 80.])
     """
+    check_positive(ceiling, "ceiling")
     v, r = check_valuations(valuations, ceiling), check_power(power)
     epsilon = np.broadcast_to(unbiased(v.shape[-1], max_mse).epsilon, v.shape).copy()
     return Outcome(epsilon, check_cost(_powers(ceiling, epsilon, r), max_mse, r))
@@ -111,6 +113,7 @@ def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
     >>> m2([1.0, 2.0], 0.25, 10.0, power=1).payments.round(4)
     array([16.2318,  9.1667])
     """
+    check_positive(ceiling, "ceiling")
     v, r = check_valuations(valuations, ceiling), check_power(power)
     best = principle2(v, max_mse, power=r)
     if not np.isfinite(best.epsilon).all():
@@ -156,6 +159,7 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     >>> pivot_costs([1.0, 2.0], 0.25, 10.0, power=1).round(4)
     array([18.7617, 12.9615])
     """
+    check_positive(ceiling, "ceiling")
     v, r = check_valuations(valuations, ceiling), check_power(power)
     K, top, n = check_positive(max_mse, "max_mse"), float(ceiling), v.shape[-1]
     if n**2 <= 4 * K:
@@ -224,6 +228,7 @@ def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power
     >>> break_points([1.0, 2.0], 0.25, 10.0, power=1)[0]   # she is at the cap up to 2
     array([0., 2.])
     """
+    check_positive(ceiling, "ceiling")
     v, r = check_valuations(check_finite(valuations, "valuations", 1), ceiling), check_power(power)
     K, n = check_positive(max_mse, "max_mse"), len(v)
     found: list[Array] = []
@@ -294,6 +299,7 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
     >>> virtual_pricing([0.5, 0.9], 0.25, stats.uniform(0.5, 0.5), power=2).epsilon.round(4)
     array([3.3683, 1.5393])
     """
+    check_finite(valuations, "valuations", 1), check_flag(ironed, "ironed")
     v, r = check_valuations(valuations), check_power(power)
 
     def virtual(reports: Array) -> Array:

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.bids import Bids, check_budget, unit_valuation
 from hdpm_lib.mechanisms import Outcome
+from hdpm_lib.validation import check_generator, check_number
 
 Array = NDArray[np.float64]
 Weights = dict[str, Any]
@@ -266,6 +267,7 @@ def schedules(bids: Bids, budget: ArrayLike, weights: Weights) -> Array:
 
 def random_weights(rng: np.random.Generator, scale: float = 0.3) -> Weights:
     """Weights that nobody has trained: independent normal numbers with this standard deviation."""
+    check_generator(rng), check_number(scale, "scale", 0)
     return {name: scale * rng.standard_normal(shape) for name, shape in SHAPES.items()}
 
 

@@ -96,6 +96,7 @@ class Settings:
 
 def draw_shares(settings: Settings, seed: int) -> Any:
     """Shares to train on, each profile from the largest to the smallest: an array of shape (profiles, n) in float32."""
+    seed = check_count(seed, "seed", 0)
     sizes = draw_sizes(settings.partition, settings.pool, np.random.default_rng([seed, 1]), owners=settings.owners)
     ordered = -np.sort(-sizes, axis=-1)
     return jnp.asarray(ordered / ordered.sum(-1, keepdims=True), jnp.float32)
@@ -103,6 +104,7 @@ def draw_shares(settings: Settings, seed: int) -> Any:
 
 def start(settings: Settings, seed: int) -> Tree:
     """State before the first step; the last layer is 0, so that training starts from one and the same rule of thumb."""
+    seed = check_count(seed, "seed", 0)
     rng = np.random.default_rng([seed, 0])
     weights = {
         name: rng.standard_normal(shape) / math.sqrt(shape[0]) if len(shape) == 2 else np.zeros(shape)
@@ -209,6 +211,7 @@ def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[
     losses : array of shape (log,)
         Of the steps since the last.
     """
+    seed = check_count(seed, "seed", 0)
     shares = draw_shares(settings, seed)
     state = start(settings, seed) if state is None else state
     while int(state["step"]) < settings.steps:

@@ -77,6 +77,7 @@ def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: fl
     >>> int(sizes.sum()), int(sizes.min()), bool(np.median(sizes) < sizes.mean() / 3)
     (125973, 10, True)
     """
+    check_generator(rng)
     total, owners, least = _check_room(total, owners, least)
     if check_positive(sigma, "sigma") > 50:  # too wide for floats, but not for their logarithms
         shares = _exponentials(sigma * check_generator(rng).standard_normal(owners))
@@ -107,6 +108,7 @@ def power_law_sizes(
     ValueError
         If there are not enough records, or a parameter is out of range.
     """
+    check_generator(rng)
     total, owners, least = _check_room(total, owners, least)
     if (tail := check_number(exponent, "exponent", 1, ends="()") - 1) < 0.1:
         shares = _exponentials(check_generator(rng).standard_exponential(owners) / tail)
@@ -152,6 +154,7 @@ def dirichlet_counts(
     >>> counts.shape, counts.sum(axis=0).tolist(), bool((counts[:, 1] >= 10).all())
     ((100, 2), [40, 4000], True)
     """
+    check_generator(rng)
     counts, largest = _check_classes(class_counts, owners, extra)
     alpha, shape = check_number(concentration, "concentration", 0, 1e100, ends="(]"), (len(counts), owners)
     if alpha < 0.05:  # gamma variables too small for floats
@@ -215,6 +218,7 @@ def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10
     >>> draw_sizes("Non-IID", 3, np.random.default_rng(0)).shape
     (3, 10)
     """
+    check_generator(rng)
     check_choice(kind, "kind", KINDS)
     total = sum(NSL_KDD_COUNTS.values())
     count, of = check_count(count, "count"), check_count(of, "of", most=total // 10)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from hdpm_lib.costs import check_regular, virtual_valuation
+from hdpm_lib.costs import check_law, check_regular, virtual_valuation
 from hdpm_lib.procurement import proxy_loss
-from hdpm_lib.validation import check_count, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_number, check_numeric, check_positive
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,9 @@ class OnlineRule:
         ValueError
             For a virtual cost that is negative or not a number; infinite ones are admitted, and sell nothing.
         """
-        psi = np.asarray(virtual_costs, dtype=float)
+        psi = np.asarray(check_numeric(virtual_costs, "virtual_costs"), dtype=float)
+        if not psi.size:
+            raise ValueError("virtual_costs is empty")
         if (bad := ~(psi >= 0)).any():
             raise ValueError(f"virtual_costs must not be negative, got {psi[bad].flat[0]}")
         return np.asarray(self.slope * np.maximum(self.cutoff - psi, 0))
@@ -97,9 +99,7 @@ class OnlineRule:
 
         Gauss's rule on each panel, exact where the virtual cost is a polynomial of degree up to 11 in the cost.
         """
-        c = np.asarray(costs, dtype=float)
-        if c.ndim != 1:
-            raise ValueError(f"costs must be a vector, got shape {c.shape}")
+        c = check_finite(costs, "costs", 1, *check_law(law))
         epsilon = self.epsilon(virtual_valuation(law, c))
         bought = epsilon > 0
         rent = np.zeros_like(c)
@@ -164,11 +164,8 @@ def printed_rule(m: int, density_at_zero: float, mu: float, sigma: float, gamma:
     """
     n, mu = check_count(m, "m"), check_positive(mu, "mu")
     sigma, gamma = check_positive(sigma, "sigma"), check_positive(gamma, "gamma")
-    if not (np.isfinite(density_at_zero) and density_at_zero > 0):
-        raise ValueError(
-            f"density_at_zero must be positive and finite, got {density_at_zero}: Algorithm 3 divides by the density "
-            "of the virtual costs at 0; where it vanishes use expected_rule"
-        )
+    why = "Algorithm 3 divides by the density of the virtual costs at 0; where it vanishes use expected_rule"
+    check_number(density_at_zero, "density_at_zero", 0, ends="()", why=why)
     multiplier = np.sqrt(mu**2 * gamma / (sigma * n * density_at_zero))
     slope = 2 * np.sqrt(3) * gamma**2.5 * mu / ((density_at_zero * n) ** 1.5 * multiplier**3.5)
     return OnlineRule(float(multiplier / gamma), float(slope))
@@ -290,7 +287,7 @@ def realised_loss(rule: OnlineRule, virtual_costs: ArrayLike, mu: float, sigma: 
     >>> realised_loss(rule, [[0.2, 0.8], [1.2, 3.0]], 1.0, 1.0, 1.0).round(4)
     array([1.9646,    inf])
     """
-    psi = np.asarray(virtual_costs, dtype=float)
+    psi = np.asarray(check_numeric(virtual_costs, "virtual_costs"), dtype=float)
     constants = (check_positive(mu, "mu"), check_positive(sigma, "sigma"), check_positive(gamma, "gamma"))
     epsilon = rule.epsilon(psi)
     eta = epsilon.sum(-1)

@@ -97,7 +97,7 @@ def procurement_payments(
     """
     check_regular(law)
     ceiling = float(law.support()[1])
-    c, _ = check_reports(costs, ceiling)
+    c, _ = check_reports(costs, ceiling, "costs")
     psi = virtual_valuation(law, c, check=False)
     if not (sells := np.isfinite(psi)).all():  # at a report of density 0 nothing is bought
         rest = procurement_payments(c[sells], law, mu, sigma, gamma, cap=cap)

@@ -20,7 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_inside
+from hdpm_lib.validation import (
+    check_count,
+    check_finite,
+    check_flag,
+    check_generator,
+    check_inside,
+    check_number,
+    check_numeric,
+    check_size,
+)
 
 Array = NDArray[np.float64]
 
@@ -75,7 +84,8 @@ class BiasedLaplace:
         _require((self.shares >= 0) & (self.shares <= 1), self.shares, "shares", "lie in [0, 1]")
         _require(self.sensitivity >= 0, self.sensitivity, "sensitivity", "not be negative")
         _require(self.ranges > 0, self.ranges, "ranges", "be positive")
-        if not (np.isfinite(self.scale) and (self.scale > 0 or self.scale == self.shares.max() == 0)):
+        check_number(self.scale, "scale", 0), check_flag(self.clip, "clip")
+        if not (self.scale > 0 or self.scale == self.shares.max() == 0):
             raise ValueError(f"scale must be positive and finite (or 0, with every share 0), got {self.scale}")
         check_count(self.dimension, "dimension")
 
@@ -137,12 +147,11 @@ class BiasedLaplace:
         if np.shape(terms) != shape:
             raise ValueError(f"terms must have shape {shape}, got {np.shape(terms)}")
         mean = self.mean(terms)
-        batch = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-        return np.asarray(mean + rng.laplace(scale=self.scale, size=batch + mean.shape))
+        return np.asarray(mean + check_generator(rng).laplace(scale=self.scale, size=check_size(size) + mean.shape))
 
     def _centred(self, terms: ArrayLike) -> Array:
         """Terms less the middles of their intervals, inside which they lie or are moved."""
-        t = np.asarray(terms, dtype=float)
+        t = np.asarray(check_numeric(terms, "terms"), dtype=float)
         if t.ndim == 0 or len(t) != len(self.shares):
             raise ValueError(f"terms must have {len(self.shares)} rows, one for each share, got shape {t.shape}")
         low, length = (end.reshape(-1, *[1] * (t.ndim - 1)) for end in (self.lower, self.ranges))
@@ -199,7 +208,7 @@ def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike, *, 
     array([1.5, 0.5])
     """
     a = check_finite(shares, "shares", 1)
-    functions = np.asarray(sensitivity, dtype=float)
+    functions = check_finite(sensitivity, "sensitivity", 2)
     return BiasedLaplace(a, scale, functions, np.ones(len(a)), np.zeros(len(a)), clip=clip)
 
 

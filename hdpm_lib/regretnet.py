@@ -27,7 +27,7 @@ from hdpm_lib.bids import Bids, check_budget, unit_valuation
 from hdpm_lib.checkpoints import DAMAGED
 from hdpm_lib.mechanisms import Outcome
 from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_choice, check_count, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_generator, check_positive
 
 with extra("learned"):
     import jax
@@ -244,7 +244,7 @@ def run(
     (array([0., 0.]), np.True_)
     """
     check_weights(network, weights)
-    money = check_budget(budget, bids)
+    money, rng = check_budget(budget, bids), None if rng is None else check_generator(rng)
     if (owners := bids.sizes.shape[-1]) != network.owners:
         raise ValueError(f"bids are of {owners} owners, and the network is for {network.owners}")
     values = sub_bid_values(bids.family, bids.rate, bids.privacy_budget, network.levels)

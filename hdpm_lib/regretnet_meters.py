@@ -24,7 +24,7 @@ from hdpm_lib.mechanisms import Outcome
 from hdpm_lib.regretnet import Network, Weights
 from hdpm_lib.regretnet_reports import Played, Rule, learned, play
 from hdpm_lib.regretnet_search import noise_floor, printed_regret, printed_search, search
-from hdpm_lib.validation import check_choice
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_generator
 
 Array = NDArray[np.float64]
 REACH = 20.0  # factor by which misreports in the training of our networks leave the truth
@@ -118,6 +118,12 @@ class Metrics:
     bought: Estimate
 
 
+def _counted(value: ArrayLike, name: str) -> Array:
+    """Finite numbers, or flags, which count as 0 and 1."""
+    flags = isinstance(value, np.ndarray) and value.dtype == bool and not np.ma.isMaskedArray(value)
+    return check_finite(np.asarray(value, dtype=float) if flags else value, name)
+
+
 def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
     """Mean over profiles and owners, or ratio of two such means, with the standard error over profiles.
 
@@ -143,12 +149,12 @@ def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
     >>> estimate([1.0, 3.0]), estimate([1.0, 2.0], [4.0, 8.0])
     (Estimate(value=2.0, error=1.0), Estimate(value=0.25, error=0.0))
     """
-    a = np.asarray(top, dtype=float)
-    b = np.ones(a.shape) if bottom is None else np.asarray(bottom, dtype=float)
+    a = _counted(top, "top")
+    b = np.ones(a.shape) if bottom is None else _counted(bottom, "bottom")
+    if (b < 0).any():
+        raise ValueError(f"bottom must not be negative, got {b.min()}")
     if a.ndim == 0 or len(a) < 2 or a.shape != b.shape:
         raise ValueError(f"top must have at least 2 profiles and the shape of bottom, got {a.shape} and {b.shape}")
-    if not np.isfinite(a).all() or not np.isfinite(b).all():
-        raise ValueError(f"top and bottom must be finite, got {np.append(a, b)[~np.isfinite(np.append(a, b))][0]}")
     up, down = (x.reshape(len(x), -1).sum(1) for x in (a, b))
     if down.sum() == 0:
         return Estimate(np.nan, np.nan)
@@ -170,6 +176,7 @@ def ir_violation(truth: Played, *, ex_post: bool = False) -> Array:
     array of shape (..., n)
         :math:`\max(0,-u_i(b))/c_i`; 0 where both are 0.
     """
+    check_flag(ex_post, "ex_post")
     if not ex_post:
         return truth.relative(np.maximum(-truth.utility, 0))
     loss = np.maximum(truth.costs - truth.payments[..., None], 0)
@@ -235,6 +242,7 @@ def metrics(
     >>> 0 < found.no_misreport.value < 1
     True
     """
+    check_generator(rng), check_count(steps, "steps", 0), check_count(printed_steps, "printed_steps", 0)
     rule, money = learned(network, weights), check_budget(budget, market)
     truth = play(rule, market, money)
     found, near = (regret(rule, market, money, steps=steps, reach=reach) for reach in (np.inf, REACH))
@@ -284,7 +292,9 @@ def error_of_valid(epsilon: ArrayLike, sizes: ArrayLike, aggregation: str = "Opt
         For an unknown aggregation, or arrays that are not of one shape (k, n).
     """
     check_choice(aggregation, "aggregation", tuple(AGGREGATIONS))
-    eps, size = np.asarray(epsilon, dtype=float), np.asarray(sizes, dtype=float)
+    eps, size = check_finite(epsilon, "epsilon", 2, 0), check_finite(sizes, "sizes", 2, 0, ends="()")
+    if eps.shape != size.shape:
+        raise ValueError(f"epsilon and sizes must have one shape, got {eps.shape} and {size.shape}")
     bound = error_bound(AGGREGATIONS[aggregation](eps, size), eps, size)
     valid = np.isfinite(bound)
     return estimate(np.where(valid, bound, 0), valid), estimate(~valid)

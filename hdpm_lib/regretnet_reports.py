@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.bids import FAMILIES, Bids, check_budget, unit_valuation
 from hdpm_lib.optional import extra
 from hdpm_lib.regretnet import Network, Weights, allocation, forward, smooth_allocation, sub_bid_values
-from hdpm_lib.validation import check_choice, check_count, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_number, check_positive
 
 with extra("learned"):
     import jax
@@ -95,6 +95,7 @@ class Played:
 
     def relative(self, money: Array) -> Array:
         """Money (..., n) over the smooth cost; 0 where it is 0."""
+        money = check_finite(money, "money", low=0)
         with np.errstate(divide="ignore"):
             return np.divide(money, self.smooth_cost, out=np.zeros_like(money), where=money > 0)
 
@@ -169,8 +170,7 @@ def misreport(
     array([[0.25, 0.5 ]])
     """
     check_count(levels, "levels")
-    if not (np.isfinite(scale) and scale >= 0):
-        raise ValueError(f"scale must be finite and not negative, got {scale}")
+    check_number(scale, "scale", 0)
     ceiling = market.privacy_budget * check_positive(budget_share, "budget_share")
     kind, rate = market.family, market.rate
     top = unit_valuation(kind, rate, ceiling)

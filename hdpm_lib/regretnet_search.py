@@ -31,7 +31,15 @@ from hdpm_lib.regretnet_reports import (
     play,
     true_costs,
 )
-from hdpm_lib.validation import check_choice, check_count, check_positive
+from hdpm_lib.validation import (
+    check_choice,
+    check_count,
+    check_finite,
+    check_flag,
+    check_generator,
+    check_number,
+    check_positive,
+)
 
 with extra("learned"):
     import jax
@@ -59,6 +67,7 @@ def structured(market: Bids, levels: int) -> list[Reports]:
     >>> len(structured(bids("linear", 1.0, [1.0], [50]), 8))
     56
     """
+    levels = check_count(levels, "levels")
     options: list[dict[str, Any]] = [{}, *({"scale": s} for s in SCALES)]
     options += [{"family": f, "scale": s} for f in FAMILIES for s in (0.25, 1.0, 4.0)]
     options += [{"step": m} for m in range(1, levels + 1)]
@@ -107,7 +116,7 @@ def printed_search(
     """
     check_choice(clamp, "clamp", CLAMPS)
     check_count(steps, "steps", 0)
-    options = (int(steps), check_positive(rate, "rate"), CLAMPS.index(clamp), bool(frozen))
+    options = (int(steps), check_positive(rate, "rate"), CLAMPS.index(clamp), check_flag(frozen, "frozen"))
     start, money = misreport(market, rule.levels), check_budget(budget, market)
     with jax.enable_x64(True):
         found = _printed(rule.guide, rule.weights, parts(market), start, money, *options)
@@ -135,6 +144,7 @@ def printed_regret(truth: Played, lie: Played, rng: np.random.Generator | None =
     ValueError
         If the shapes differ.
     """
+    rng = None if rng is None else check_generator(rng)
     if truth.costs.shape != lie.costs.shape:
         raise ValueError(f"lie must have the shape of truth {truth.costs.shape}, got {lie.costs.shape}")
     honest, other = (x.utility if rng is None else x.payments - _drawn(x.outcomes, x.costs, rng) for x in (truth, lie))
@@ -174,10 +184,9 @@ def noise_floor(outcomes: ArrayLike, costs: ArrayLike) -> Array:
     >>> round(float(noise_floor([0.9, 0.1], [0.0, 7.0])), 12)
     0.9
     """
-    z, v = np.asarray(outcomes, dtype=float), np.asarray(costs, dtype=float)
-    for name, x in (("outcomes", z), ("costs", v)):
-        if x.shape != z.shape or x.ndim == 0 or not (np.isfinite(x) & (x >= 0)).all():
-            raise ValueError(f"{name} must be finite, not negative and of shape {z.shape}, got {x.tolist()}")
+    z, v = check_finite(outcomes, "outcomes", low=0), check_finite(costs, "costs", low=0)
+    if z.shape != v.shape or z.ndim == 0:
+        raise ValueError(f"outcomes and costs must have one shape (..., M + 1), got {z.shape} and {v.shape}")
     gaps = np.einsum("...a,...b,...ab->...", z, z, np.maximum(v[..., :, None] - v[..., None, :], 0))
     mean = (z * v).sum(-1)
     return np.asarray(gaps / np.where(mean > 0, mean, 1.0))
@@ -213,8 +222,8 @@ def search(
         As for :func:`~hdpm_lib.regretnet_reports.play`, or for a `reach` not above 1.
     """
     check_count(steps, "steps", 0)
-    if not reach > 1:
-        raise ValueError(f"reach must be above 1, got {reach}")
+    if not (isinstance(reach, float) and reach == np.inf):
+        check_number(reach, "reach", 1, ends="()")
     money, tries = check_budget(budget, market), structured(market, rule.levels)
     truth = tries[0]
     least = np.minimum(np.maximum(truth.sizes / reach, 1.0), truth.sizes)

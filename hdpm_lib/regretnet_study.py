@@ -30,7 +30,7 @@ from hdpm_lib.partition import draw_sizes
 from hdpm_lib.regretnet import TRAINED, Network, Weights, run
 from hdpm_lib.regretnet_meters import error_of_valid, metrics
 from hdpm_lib.regretnet_training import FACTORS, Settings, train
-from hdpm_lib.validation import check_choice, check_finite
+from hdpm_lib.validation import check_choice, check_count, check_finite
 
 Row = dict[str, Any]
 SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((8, 128), (50, 256)))
@@ -67,10 +67,11 @@ VALUATION = ("family", "rate")
 
 def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, np.ndarray]:
     """The markets of the studies: the first of the book's test profiles, and budgets."""
+    check_choice(partition, "partition", ("IID", "Non-IID"))
     rng = np.random.default_rng({"IID": 20230, "Non-IID": 20231}[partition])
     market = draw_bids(draw_sizes(partition, 2000, rng), rng)
     budget = budget_of(market, rng.uniform(*FACTORS, 2000))
-    return market[:count], budget[:count]
+    return market[: check_count(count, "count")], budget[:count]
 
 
 def common_share(levels: ArrayLike) -> float:
@@ -96,7 +97,7 @@ def common_share(levels: ArrayLike) -> float:
     >>> common_share([[8, 0], [8, 1], [8, 1], [8, 8]])
     0.75
     """
-    sold = np.rint(check_finite(levels, "levels", 2)).astype(int)
+    sold = np.rint(check_finite(levels, "levels", 2, 0)).astype(int)
     return float(np.mean([np.unique(column, return_counts=True)[1].max() for column in sold.T]) / len(sold))
 
 

@@ -47,7 +47,7 @@ from hdpm_lib.regretnet import (
     smooth_allocation,
     sub_bid_values,
 )
-from hdpm_lib.validation import check_choice, check_count, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_flag, check_positive
 
 with extra("learned"):
     import jax
@@ -106,6 +106,8 @@ class Settings:
     normalised: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("determinism", "adam", "normalised"):
+            check_flag(getattr(self, name), name)
         check_choice(self.partition, "partition", PARTITIONS)
         check_choice(self.aggregation, "aggregation", ("opt", "conv"))
         for name in ("epochs", "batches", "profiles", "search", "every"):
@@ -121,6 +123,7 @@ def descent_of(settings: Settings) -> optax.GradientTransformation:
 
 def draw_markets(settings: Settings, seed: int) -> Tree:
     """Bids and budgets to train on: arrays of shape (T, K, n), and (T, K) for the budgets, in float32."""
+    seed = check_count(seed, "seed", 0)
     rng = np.random.default_rng([seed, 1])
     shape = settings.batches, settings.profiles, settings.network.owners
     sizes = draw_sizes(settings.partition, shape[0] * shape[1], rng, owners=shape[2])
@@ -132,6 +135,7 @@ def draw_markets(settings: Settings, seed: int) -> Tree:
 
 def start(settings: Settings, seed: int) -> Tree:
     """State before the first iteration: weights, optimiser, multipliers, misreports, number of iterations."""
+    seed = check_count(seed, "seed", 0)
     net = settings.network
     weights = init(net, jax.random.key(seed))
     shape = settings.batches, settings.profiles, net.owners, net.levels + 2

@@ -23,6 +23,7 @@ from hdpm_lib.validation import (
     check_epsilon,
     check_finite,
     check_flag,
+    check_numeric,
     check_penalty,
     check_positive,
     check_records,
@@ -156,10 +157,12 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     [0.5]
     """
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
-    w, lam = check_finite(weights, "weights", low=0), check_finite(penalty, "penalty", low=0)
+    w, lam = np.atleast_1d(check_finite(weights, "weights", low=0)), check_finite(penalty, "penalty", low=0)
     d = features.shape[1]
     if not len(features) == len(labels) == w.shape[-1]:
         raise ValueError(f"X has {len(features)} records, y has {len(labels)} and weights has {w.shape[-1]}")
+    if lam.ndim:
+        check_finite(lam, "penalty", low=0, ends="()", why="only a single one can be 0")
     if w.ndim == 1:
         second = (features.T * w) @ features
     else:
@@ -222,7 +225,9 @@ class OutputPerturbation:
 
 def project_on_ball(theta: ArrayLike, radius: float) -> Array:
     """The nearest point of the ball of that radius around zero, for vectors of shape (..., d)."""
-    t, radius = np.asarray(theta, dtype=float), check_positive(radius, "radius")
+    t, radius = np.atleast_1d(np.asarray(check_numeric(theta, "theta"), dtype=float)), check_positive(radius, "radius")
+    if t.size:  # a batch may be empty
+        check_finite(t, "theta")
     norm = np.linalg.norm(t, axis=-1, keepdims=True)
     return t * np.minimum(1.0, radius / np.maximum(norm, radius))
 

@@ -19,7 +19,7 @@ from hdpm_lib.losses import QuadraticLoss
 from hdpm_lib.populations import PrivacyGroups, Split
 from hdpm_lib.ridge import personalized_weights, sensitivity_constant, weighted_ridge
 from hdpm_lib.ridge_study import DIMENSION, N_TRAIN, Draw, Row, Table, fresh_draws, published, synthetic_split, take
-from hdpm_lib.validation import check_choice
+from hdpm_lib.validation import check_choice, check_count, check_number
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def implied_total(row: Row, draw: Draw, printed: float, column: str = "reg_pdp_o
     draw : Draw
         Its `total` and `strictest` are not used.
     printed : float
-        A printed mean loss.
+        A printed mean loss, finite.
     column : str
         Column it stands in; for a non-personalised one the result is `n` times the smallest privacy loss.
 
@@ -49,6 +49,7 @@ def implied_total(row: Row, draw: Draw, printed: float, column: str = "reg_pdp_o
     float
         ``nan`` if the printed loss is below the noiseless one.
     """
+    check_number(printed, "printed")
     check_choice(column, "column", NOISY)
     split, d = draw.split, draw.split.X_train.shape[1]
     n = len(split.y_train)
@@ -99,6 +100,7 @@ def standardised_totals(spec: Table, draws: list[Draw], n: int, groups: PrivacyG
         In standard deviations; about standard normal if the assumptions are right. A sweep of the penalty has one draw,
         and so one score.
     """
+    n = check_count(n, "n")
     scores = []
     for row, draw in zip(spec.rows(groups), draws, strict=True):
         mean, std = row.groups.total(int(row.fraction * n))
@@ -254,6 +256,7 @@ def calibrated_draws(
 
 def used_cells(number: int) -> pd.DataFrame:
     """Which cells of a table the calibration was fitted to (True); the others it predicts."""
+    number = check_count(number, "number", 1, 14)
     printed = published(number).printed
     used = pd.DataFrame(False, index=printed.index, columns=printed.columns)
     if number <= 10:
@@ -306,6 +309,8 @@ def agreement(number: int, ratios: list[pd.DataFrame], scores: list[Array], fals
     false_alarm : float
         Probability with which the test of the sums fails by chance.
     """
+    number = check_count(number, "number", 1, 14)
+    check_number(false_alarm, "false_alarm", 0, 1, ends="()")
     off, near = [np.abs(r - 1).to_numpy() for r in ratios], 0.10 if number > 12 else 0.05
     share, worst = min((o <= near).mean() for o in off), max(o.max() for o in off)
     largest = max(float(np.square(z).sum()) for z in scores)

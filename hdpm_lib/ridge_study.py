@@ -20,7 +20,7 @@ from hdpm_lib.losses import QuadraticLoss
 from hdpm_lib.noise import Moments, spherical_laplace
 from hdpm_lib.populations import PrivacyGroups, Split, linear_population
 from hdpm_lib.ridge import personalized_weights, sensitivity_constant, weighted_ridge
-from hdpm_lib.validation import check_number
+from hdpm_lib.validation import check_count, check_flag, check_generator, check_number
 
 Array = NDArray[np.float64]
 
@@ -107,9 +107,9 @@ def published(number: int, *, repaired: bool = True) -> Table:
     >>> float(published(1).printed.loc[1.0, "unreg_pdp_op"])
     854.0
     """
+    number = check_count(number, "number", 1, 14)
+    check_flag(repaired, "repaired")
     folder = files("hdpm_lib.data") / "published" / "pdp-ridge"
-    if number not in range(1, 15):
-        raise ValueError(f"number must be 1 to 14, got {number}")
     frame = pd.read_csv(str(folder / f"table{number:02d}.csv")).set_index(
         {1: "lambda", 2: "lambda", 3: "eps_c", 4: "eps_c", 5: "eps_m", 6: "eps_m", 7: "f_c", 8: "f_c"}.get(
             number, "n_fraction" if number in (9, 10) else "lambda"
@@ -157,6 +157,7 @@ def take(split: Split, fraction: float) -> Split:
 
 def synthetic_split(rng: np.random.Generator) -> Split:
     """One synthetic data set of the paper's size."""
+
     return linear_population(N_TRAIN, N_TEST, DIMENSION, rng=rng)
 
 
@@ -178,6 +179,7 @@ def cells(draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generato
     dict of Moments
         Keys such as ``"unreg_pdp_op"`` and ``"reg_jorgensen_max"``, as the columns of the printed tables.
     """
+    masks, rng = check_count(masks, "masks", 0), None if rng is None else check_generator(rng)
     split, d = draw.split, draw.split.X_train.shape[1]
     n = len(split.y_train)
     constant = sensitivity_constant(penalty, np.sqrt(d))
@@ -221,7 +223,8 @@ class Simulated:
         """Summary of the losses of independent runs, shape (runs,)."""
         deviation = losses - losses.mean()
         variance, fourth = (deviation**2).mean(), (deviation**4).mean()
-        std_error = np.sqrt((fourth - variance**2) / len(losses)) / (2 * np.sqrt(variance))
+        spread = max(fourth - variance**2, 0.0)  # rounding could make it negative
+        std_error = np.sqrt(spread / len(losses)) / (2 * np.sqrt(variance or 1.0))
         root = np.sqrt(len(losses))
         return cls(float(losses.mean()), float(np.sqrt(variance)), float(np.sqrt(variance) / root), float(std_error))
 
@@ -245,6 +248,8 @@ def monte_carlo(
     dict of Simulated
         Keys as in :func:`cells`.
     """
+    runs = check_count(runs, "runs", 2)
+    check_generator(rng), check_flag(jorgensen, "jorgensen")
     X, y, n = draw.split.X_train, draw.split.y_train, len(draw.split.y_train)
     d = X.shape[1]
     constant = sensitivity_constant(penalty, np.sqrt(d))

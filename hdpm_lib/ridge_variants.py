@@ -20,6 +20,7 @@ from hdpm_lib.validation import (
     check_inside,
     check_penalty,
     check_records,
+    check_size,
 )
 
 Array = NDArray[np.float64]
@@ -178,9 +179,10 @@ def objective_perturbation_log_density(
     >>> round(float(np.exp(objective_perturbation_log_density(moments, [0.0]))), 6)   # rate / 2 at b = 0, times 2 A
     2.0
     """
-    t = np.asarray(theta, dtype=float)
-    d = len(moments.cross)
-    nu = np.zeros(t.shape[:-1]) if multiplier is None else np.asarray(multiplier, dtype=float)
+    t, d = check_finite(theta, "theta"), len(moments.cross)
+    if t.shape[-1:] != (d,):
+        raise ValueError(f"theta must have shape (..., {d}), got {t.shape}")
+    nu = np.zeros(t.shape[:-1]) if multiplier is None else check_finite(multiplier, "multiplier", low=0)
     matrix = moments.second + (moments.penalty + nu[..., None, None]) * np.eye(d)
     noise = 2 * (moments.cross - (matrix @ t[..., None])[..., 0])
     value = log_density(noise, moments.noise_rate) + d * np.log(2) + np.linalg.slogdet(matrix)[1]
@@ -294,4 +296,6 @@ def private_constant(
     labels = check_finite(check_inside(y, "y", low, high, f"lie in label_range = {label_range}"), "y", 1)
     eps = check_epsilon(epsilon, len(labels))
     check_generator(rng)
-    return np.asarray(personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), size))[()]
+    return np.asarray(
+        personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), check_size(size))
+    )[()]

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from hdpm_lib.validation import check_choice
+from hdpm_lib.validation import check_choice, check_finite, check_number
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,9 @@ class Number:
 
     def __post_init__(self) -> None:
         """Refuse what is no range."""
-        if not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
+        if not isinstance(self.name, str):
+            raise TypeError(f"name must be a string, got {self.name!r}")
+        if not check_number(self.low, "low") < check_number(self.high, "high"):
             raise ValueError(f"{self.name!r} needs finite low < high, got {self.low} and {self.high}")
 
     @property
@@ -210,4 +212,4 @@ class Schema(TransformerMixin, BaseEstimator):
         if self.intercept or len(numbers) < len(self.columns):
             raise ValueError("inverse_transform needs a schema of numbers without intercept, as that of a label")
         low, high = np.array([[c.low, c.high] for c in numbers]).T
-        return np.asarray(np.asarray(X, dtype=float) * (high - low) + (low / 2 + high / 2))
+        return np.asarray(check_finite(X, "X", 2) * (high - low) + (low / 2 + high / 2))

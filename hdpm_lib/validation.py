@@ -213,8 +213,8 @@ def check_finite(
     return array
 
 
-def _numbers(value: ArrayLike, name: str) -> Array:
-    """An array of floats, or an error that says what it holds instead."""
+def check_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
+    """An array of integers or floats, of any shape and in its own type; NaN and infinity are let through."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -222,7 +222,11 @@ def _numbers(value: ArrayLike, name: str) -> Array:
     if (masked := np.ma.isMaskedArray(value)) or array.dtype.kind not in "iuf":
         found = "None" if value is None else "a masked array" if masked else f"dtype {array.dtype}"
         raise TypeError(f"{name} must be an array of numbers, got {found}")
-    return np.asarray(array, dtype=float)
+    return array
+
+
+def _numbers(value: ArrayLike, name: str) -> Array:
+    return np.asarray(check_numeric(value, name), dtype=float)
 
 
 def check_inside(
@@ -323,6 +327,7 @@ def check_records(
         On empty or non-finite data, lengths that differ, or (without `clip`) values outside. It names the argument
         and the bound, neither the value nor its place. That it is raised is itself an answer: clip where that matters.
     """
+    clip = check_flag(clip, "clip")
     features, labels = _private(X, "X", 2), _private(y, "y", 1)
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")

@@ -50,7 +50,6 @@ STUDIES = {  # with the number of seeds
         [
             SHORT(Network("M-RegretNet")),
             PRINTED(Network("M-RegretNet"), epochs=8),
-            PRINTED(Network("M-RegretNet"), epochs=5, adam=False),
         ],
         10,
     ),

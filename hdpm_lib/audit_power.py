@@ -130,7 +130,7 @@ def event(loss: float, claim: float, dimension: int = 1) -> tuple[float, float]:
     one, zero = 1 - _exceeds(-t, loss, dimension), _exceeds(t, loss, dimension)
     made = one + zero
     right = one / np.maximum(made, 1e-300)
-    best = int(np.argmax(made * exponent(np.minimum(right, 1), claim)))
+    best = int(np.argmax(made * exponent(np.clip(right, 0, 1), claim)))
     return float(made[best]), float(right[best])
 
 

@@ -1,4 +1,8 @@
-"""scikit-learn estimators that take a privacy loss for each sample."""
+"""scikit-learn estimators that take a privacy loss for each sample.
+
+In front of them nothing may learn from the data, which :func:`private_pipeline` sees to; what searches and refits spend
+in all, an :class:`~hdpm_lib.accounts.Account` adds up.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +62,9 @@ def private_pipeline(*steps: Any) -> Pipeline:
     """
     pipeline = make_pipeline(*steps)
     for name, step in pipeline.steps[:-1]:
-        if not isinstance(step, str | FrozenEstimator) and get_tags(step).requires_fit:
-            text = f"step {name!r} learns from the data, in private too: fit it on public ranges and freeze it"
-            warnings.warn(text, stacklevel=2)
+        if not isinstance(step, str | None | FrozenEstimator) and get_tags(step).requires_fit:
+            text = f"step {name!r} is fitted on the data, so that one record can move all others"
+            warnings.warn(f"{text}: fit it on public ranges and freeze it, by FrozenEstimator", stacklevel=2)
     return pipeline
 
 

@@ -40,7 +40,7 @@ def test_rate_resolution_in_broad_lines() -> None:
     assert rate_resolution(10**6, 30) == pytest.approx(z / math.sqrt(3e7), rel=0.01)
     with pytest.raises(ValueError, match=r"draws and dimension must be positive, got a product of 0\.0"):
         rate_resolution(0, 3)
-    with pytest.raises(ValueError, match=r"power must lie between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match=r"power must lie in \(0, 1\), got 1"):
         rate_resolution(10, 3, power=1)
 
 
@@ -150,11 +150,11 @@ def test_exposed_excess_inverts_the_power(d: int) -> None:
         (lambda: event(0.0, 1.0), r"loss must be positive and finite, got 0\.0"),
         (lambda: event(1.0, 1.0, 0), r"dimension must be a positive integer, got 0"),
         (lambda: power(-1.0, 1.0, 1000), r"claim must be positive and finite, got -1\.0"),
-        (lambda: power(1.0, math.nan, 1000), r"loss must be positive and finite, got nan"),
+        (lambda: power(1.0, math.nan, 1000), r"true must be positive and finite, got nan"),
         (lambda: power(1.0, 1.0, 10), r"runs must be .* 100, got 10"),
         (lambda: power(1.0, 1.0, 1000, sellers=0), r"sellers must be a positive integer, got 0"),
-        (lambda: training_runs(1000, 1.0), r"train must lie between 0 and 1, got 1\.0"),
-        (lambda: exposed_excess(1.0, 1000, power=0.0), r"power must lie between 0 and 1, got 0\.0"),
+        (lambda: training_runs(1000, 1.0), r"train must lie in \(0, 1\), got 1\.0"),
+        (lambda: exposed_excess(1.0, 1000, power=0.0), r"power must lie in \(0, 1\), got 0\.0"),
         (lambda: exposed_excess(30.0, 1000), r"runs = 1000 expose no excess of claim = 30\.0, however large"),
     ],
 )

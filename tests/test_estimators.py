@@ -208,6 +208,7 @@ def test_privacy_losses_follow_their_records(routed: bool, monkeypatch: pytest.M
         (FunctionTransformer(np.square), False),
         (Normalizer(), False),
         ("passthrough", False),
+        (None, False),
     ],
 )
 def test_pipeline_warns_of_steps_that_learn_from_the_data(step: Any, warned: bool) -> None:
@@ -216,8 +217,8 @@ def test_pipeline_warns_of_steps_that_learn_from_the_data(step: Any, warned: boo
         pipeline = private_pipeline(step, PersonalizedRidge())
     texts = [str(one.message) for one in said]
     name = pipeline.steps[0][0]
-    text = f"step {name!r} learns from the data, in private too: fit it on public ranges and freeze it"
-    assert texts == [text] * warned
+    text = f"step {name!r} is fitted on the data, so that one record can move all others"
+    assert texts == [f"{text}: fit it on public ranges and freeze it, by FrozenEstimator"] * warned
     assert said == [] or said[0].filename == __file__
     assert [name for name, _ in pipeline.steps] == [name for name, _ in make_pipeline(step, PersonalizedRidge()).steps]
 

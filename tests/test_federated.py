@@ -479,6 +479,25 @@ def test_accuracy_by_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert accuracy(w[0, 1], x, y) == pytest.approx(counted[0][1])
 
 
+def test_owner_without_records_counts_as_one_with_a_gradient_of_zero() -> None:
+    x, y, nothing = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1]), np.array([], dtype=int)
+    gradients = local_gradients(np.zeros((1, 2, 2)), x, y, [nothing, np.array([0]), nothing])
+    assert (gradients[[0, 2]] == 0).all() and (gradients[1] != 0).all()
+    asked, sizes = np.array([[[0, 1]]]), []
+
+    def rule(epsilon: np.ndarray, size: np.ndarray) -> np.ndarray:
+        sizes.append(size)
+        return conv_aggr(epsilon, size)
+
+    run = fedsgd(
+        x, y, [[nothing, np.array([0, 1, 0])]], [[1.0, 1.0]], asked, {"a": rule}, np.zeros((2, 2)), rng=generator()
+    )
+    assert sizes[0].tolist() == [[[1.0, 3.0]]]
+    alone = clipped(local_gradients(np.zeros((1, 2, 2)), x, y, [np.array([0, 1, 0])])[0], 1.0)
+    np.testing.assert_allclose(run.signal["a"][-1], -0.01 * 0.75 * alone)
+    assert (run.noise["a"][-1] != 0).all()
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

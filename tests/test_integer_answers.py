@@ -249,6 +249,19 @@ def test_bad_input(call: Callable[[], Any], message: str) -> None:
         call()
 
 
+def test_sums_clip_in_silence() -> None:
+    outside, inside = [math.inf, -3.0, 0.3, math.nan, -math.inf], [1.0, 0.0, 0.3, 0.5, 0.0]
+    shares, weights = [1.0, 0.5, 0.5, 1.0, 1.0], [1.0, 2.0, -3.0, 1.0, -1.0]
+    for make in (integer_sum, linear_query):
+        mechanisms = [make(shares, 1.0, weights=weights, clip=clip) for clip in (True, False)]
+        data = (
+            [np.multiply(weights, outside), np.multiply(weights, inside)] if make is linear_query else [outside, inside]
+        )
+        clipped_release, release = (m.release(d, rng=generator()) for m, d in zip(mechanisms, data, strict=True))
+        assert clipped_release == release
+        assert mechanisms[0].privacy_loss == pytest.approx(mechanisms[1].privacy_loss)
+
+
 def test_gradients_that_are_not_finite_count_as_zero() -> None:
     """An error would tell that much of the data."""
     gradients = np.array([[[math.inf, 1.0]], [[math.nan, 0.0]], [[1e308, 1e308]], [[0.5, -0.25]]])

@@ -74,14 +74,21 @@ def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, flo
     eps, ratio = check_epsilon(epsilon), math.inf
     if not (isinstance(sigma_over_mu, float) and sigma_over_mu == math.inf):
         ratio = check_number(sigma_over_mu, "sigma_over_mu", 0)
-    most = eps.max()
-    if not most * 1e-150 < eps.min():
-        raise ValueError(f"epsilon must span less than 150 orders of magnitude, got {eps.min()} to {most}")
-    unit = 2.0 ** np.clip(np.frexp(most)[1], -1000, 1000)  # squares might overflow; a power of two rounds nothing
-    kept = np.minimum(eps / unit, _level(np.sort(eps / unit), ratio / unit))
-    if not np.isfinite(eta := float(kept.sum() * unit)):
+    eps, unit = _scaled(eps)
+    kept = np.minimum(eps, _level(np.sort(eps), ratio / unit))
+    return kept / kept.sum(), float(kept.sum() * unit)
+
+
+def _scaled(epsilon: Array) -> tuple[Array, float]:
+    """Privacy losses in units of a power of two, which rounds nothing: their squares might overflow."""
+    most, least = epsilon.max(), epsilon.min()
+    if not most * 1e-150 < least:
+        raise ValueError(f"epsilon must span less than 150 orders of magnitude, got {least} to {most}")
+    unit = 2.0 ** min(max(math.frexp(most)[1], -1000), 1000)
+    scaled = epsilon / unit
+    if not math.isfinite(float(scaled.sum()) * unit):
         raise ValueError(f"epsilon must have a finite sum, got values up to {most}")
-    return kept / kept.sum(), eta
+    return scaled, unit
 
 
 def _level(eps: Array, ratio: float) -> float:
@@ -139,14 +146,17 @@ def weights_for_losses(epsilon: ArrayLike, losses: ArrayLike, mu: float, sigma: 
     eps, loss = check_epsilon(epsilon), check_finite(losses, "losses", 1)
     if len(loss) != len(eps):
         raise ValueError(f"losses has {len(loss)} entries for {len(eps)} privacy losses")
-    check_positive(mu, "mu")
-    check_positive(sigma, "sigma")
+    mu, sigma = (
+        check_number(check_positive(x, name), name, 1e-100, 1e100) for x, name in ((mu, "mu"), (sigma, "sigma"))
+    )
+    check_finite(loss, "losses", 1, -1e100, 1e100)
+    eps, unit = _scaled(eps)
+    sigma /= unit
     kept, value = eps, np.inf
     while (new := float((kept @ loss + mu * np.linalg.norm(kept) + sigma) / kept.sum())) < value:
         best, value = kept, new
         kept = _inner(eps, np.maximum(value - loss, 0) / mu)
-    eta = float(best.sum())
-    return best / eta, eta
+    return best / best.sum(), float(best.sum() * unit)
 
 
 def _inner(eps: Array, gain: Array) -> Array:

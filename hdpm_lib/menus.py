@@ -235,9 +235,6 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
     With sizes verified and money set before the bids, no owner gains by reporting another valuation or privacy budget,
     whatever the weights. Valuations are those that `Bids` can express.
 
-    An auction alone and the same within a batch may differ by rounding, in about the twelfth digit: compare the truth
-    with a lie within one batch.
-
     Examples
     --------
     >>> from hdpm_lib.bids import bids

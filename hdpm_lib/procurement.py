@@ -57,6 +57,12 @@ class Procurement:
         return self.weights * self.eta
 
 
+def check_constants(mu: float, sigma: float, gamma: float) -> None:
+    """An error that names a constant of the proxy loss which is not positive, or so far from 1 that powers overflow."""
+    for value, name in ((mu, "mu"), (sigma, "sigma"), (gamma, "gamma")):
+        check_number(check_positive(value, name), name, *RANGE)
+
+
 def _check(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, cap: float | None = None
 ) -> tuple[Array, float]:
@@ -68,8 +74,7 @@ def _check(
             "privacy that costs nothing adds a branch on which eta grows without end"
         )
     check_finite(psi, "virtual_costs", 1, *RANGE)
-    for value, name in ((mu, "mu"), (sigma, "sigma"), (gamma, "gamma")):
-        check_number(check_positive(value, name), name, *RANGE)
+    check_constants(mu, sigma, gamma)
     dearest = np.sort(psi)[0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1]
     # beyond, all weights are equal, or those of the fewest and cheapest sellers are not 0, to the last digits
     return psi, float(np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest))

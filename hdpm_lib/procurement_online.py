@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
 from hdpm_lib.costs import check_law, check_regular, virtual_valuation
-from hdpm_lib.procurement import proxy_loss
+from hdpm_lib.procurement import check_constants, proxy_loss
 from hdpm_lib.validation import check_count, check_finite, check_number, check_numeric, check_positive
 
 Array = NDArray[np.float64]
@@ -162,6 +162,7 @@ def printed_rule(m: int, density_at_zero: float, mu: float, sigma: float, gamma:
     >>> round(rule.cutoff, 6), round(rule.slope, 4)
     (0.028284, 20.5977)
     """
+    check_constants(mu, sigma, gamma)
     n, mu = check_count(m, "m"), check_positive(mu, "mu")
     sigma, gamma = check_positive(sigma, "sigma"), check_positive(gamma, "gamma")
     why = "Algorithm 3 divides by the density of the virtual costs at 0; where it vanishes use expected_rule"
@@ -213,8 +214,9 @@ def expected_rule(law: Any, m: int, mu: float, sigma: float, gamma: float) -> On
     1.1359
     """
     check_regular(law)
-    n, mu = check_count(m, "m"), check_positive(mu, "mu")
-    kappa = check_positive(sigma, "sigma") * check_positive(gamma, "gamma") / mu**2
+    check_constants(mu, sigma, gamma)
+    n = check_count(m, "m")
+    kappa = float(sigma) * float(gamma) / float(mu) ** 2
     low, high = (float(end) for end in law.support())
     span = high - low
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse
 
 from hdpm_lib.optional import extra
+from hdpm_lib.procurement import check_constants
 from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive
 
 with extra("conic"):
@@ -283,4 +284,5 @@ def _check_problem(
     if (bad := psi < least).any():
         kind = "positive" if least else "not negative"
         raise ValueError(f"virtual_costs must be {kind}, got {psi[bad][0]}")
-    return psi, (check_positive(mu, "mu"), check_positive(sigma, "sigma"), check_positive(gamma, "gamma"))
+    check_constants(mu, sigma, gamma)
+    return psi, (float(mu), float(sigma), float(gamma))

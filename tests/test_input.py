@@ -14,7 +14,7 @@ from scipy import stats
 from hdpm_lib import validation as v
 from hdpm_lib.aggregation import conv_aggr, opt_aggr
 from hdpm_lib.contracts_exact import principle2
-from hdpm_lib.excess_risk import choose_weights
+from hdpm_lib.excess_risk import choose_weights, weights_for_losses
 from hdpm_lib.federated import noise_scale
 from hdpm_lib.jorgensen import all_masks, sampled_ridge
 from hdpm_lib.ledger import FALSE_ALARM
@@ -23,6 +23,8 @@ from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.partition import dirichlet_counts, draw_sizes, lognormal_sizes, power_law_sizes
 from hdpm_lib.populations import PrivacyGroups, linear_population
 from hdpm_lib.procurement import procure, procure_fast
+from hdpm_lib.procurement_online import expected_rule, printed_rule
+from hdpm_lib.procurement_peer import conic_search, gradient_and_grid
 from hdpm_lib.ridge import pdp_op, project_on_ball, weighted_ridge
 from hdpm_lib.ridge_calibration import implied_total
 from hdpm_lib.ridge_study import take
@@ -283,3 +285,29 @@ def test_extreme_laws_join_the_others() -> None:
     for draw, at in draws:
         (left, a), (right, b) = largest(draw, at * (1 - 1e-9)), largest(draw, at * (1 + 1e-9))
         assert abs(left - right) < stats.norm.isf(FALSE_ALARM / 6) * np.hypot(a, b)
+
+
+@pytest.mark.parametrize("unit", [2.0**-300, 2.0**300])
+def test_weights_for_losses_do_not_depend_on_the_unit(unit: float) -> None:
+    weights, eta = weights_for_losses([1.0, 3.0, 3.0], [0.0, 0.1, 0.3], 1.0, 0.5)
+    scaled, total = weights_for_losses(np.array([1.0, 3.0, 3.0]) * unit, [0.0, 0.1, 0.3], 1.0, 0.5 * unit)
+    assert (scaled == weights).all() and total == eta * unit
+    for epsilon in ([1e-200, 1e200], [1e308, 1e308]):
+        for call in (lambda e: weights_for_losses(e, [0.0, 0.0], 1.0, 1.0), lambda e: choose_weights(e, 1.0)):
+            with pytest.raises(ValueError, match=r"^epsilon must"):
+                call(epsilon)
+
+
+@pytest.mark.parametrize("name", ["mu", "sigma", "gamma"])
+@pytest.mark.parametrize("value", [1e-200, 1e200])
+def test_constants_of_the_proxy_loss_have_a_range(name: str, value: float) -> None:
+    given = {"mu": 1.0, "sigma": 1.0, "gamma": 1.0, name: value}
+    for call in (
+        lambda: procure([0.2, 1.2], **given),
+        lambda: printed_rule(10, 1.0, **given),
+        lambda: expected_rule(stats.uniform(0, 4), 10, **given),
+        lambda: conic_search([0.2, 1.2], **given),
+        lambda: gradient_and_grid([0.2, 1.2], **given, largest_eta=1.0),
+    ):
+        with pytest.raises(ValueError, match=rf"^{name} must lie in \[1e-100, 1e\+100\], got {re.escape(str(value))}"):
+            call()

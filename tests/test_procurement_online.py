@@ -326,7 +326,7 @@ def test_rules_refuse(name: str, value: Any, message: str) -> None:
 
 @pytest.mark.parametrize("value", [0.0, -0.1, NAN, INF])
 def test_printed_rule_needs_a_density_at_zero(value: float) -> None:
-    with pytest.raises(ValueError, match=f"density_at_zero must be positive and finite, got {value}: Algorithm 3"):
+    with pytest.raises(ValueError, match=rf"density_at_zero must be positive and finite \(Algorithm 3 .*, got {value}"):
         printed_rule(density_at_zero=value, **GOOD)
 
 
@@ -358,9 +358,9 @@ def test_rule_refuses() -> None:
         with pytest.raises(ValueError, match=f"virtual_costs must not be negative, got {value}"):
             realised_loss(rule, psi, 1.0, 1.0, 1.0)
     for costs, message in (
-        ([0.5], "valuations must lie in the support [1.0, 5.0] of the law, got 0.5"),
-        ([2.0, NAN], "valuations must lie in the support [1.0, 5.0] of the law, got nan"),
-        ([[2.0]], "costs must be a vector, got shape (1, 1)"),
+        ([0.5], "costs must lie in [1, 5], got 0.5"),
+        ([2.0, NAN], "costs must lie in [1, 5], got nan"),
+        ([[2.0]], "costs must have 1 dimension(s), got shape (1, 1)"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             rule.payments(costs, LAWS["U[1,5]"])

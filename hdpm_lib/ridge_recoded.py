@@ -117,7 +117,9 @@ def codings(dataset: Dataset) -> dict[str, Coding]:
 # --- mechanisms: the mean test loss of one draw of privacy losses -----------------------------------------------------
 
 
-def output(c: Coding, eps: Array, penalty: float, rng: Rng, size: int, *, project: bool = True, **more: Any) -> float:
+def output_loss(
+    c: Coding, eps: Array, penalty: float, rng: Rng, size: int, *, project: bool = True, **more: Any
+) -> float:
     """Output perturbation; without projection in closed form."""
     m = pdp_op(c.X, c.y, eps, penalty, **{"bound": "sharp", **more}, **c.bounds)
     if not project:
@@ -125,24 +127,24 @@ def output(c: Coding, eps: Array, penalty: float, rng: Rng, size: int, *, projec
     return c.loss(m.release(rng=rng, size=size, project=True))
 
 
-def as_printed(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+def as_printed_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
     """Output perturbation as the paper has it."""
-    return output(c, eps, penalty, rng, size, project=False, bound="paper")
+    return output_loss(c, eps, penalty, rng, size, project=False, bound="paper")
 
 
-def objective(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+def objective_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
     """Objective perturbation."""
     made = calibrate_objective_perturbation(c.X, c.y, eps, penalty, **c.bounds)
     return c.loss(release_objective_perturbation(made, rng=rng, size=size))
 
 
-def moments(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+def moments_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
     """Perturbed moments."""
     made = calibrate_sufficient_statistics(c.X, c.y, eps, penalty, **c.bounds)
     return c.loss(release_sufficient_statistics(made, rng=rng, size=size))
 
 
-def sampling(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+def sampling_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
     """The repaired sampling baseline, sharper constant."""
     masks = draw_masks(eps, eps.max(), max(1, size // 10), rng=rng)
     options: dict[str, Any] = {"size_in_noise": "fixed", "bound": "sharp"}
@@ -150,17 +152,17 @@ def sampling(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> floa
     return float(c.unit * c.test_loss.under_noise(m.theta, m.noise_rate).mean.mean())
 
 
-def capped(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+def capped_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
     """Output perturbation that uses no more than 0.6 of a privacy loss: large weights waste the other records."""
-    return output(c, np.minimum(eps, 0.6), penalty, rng, size)
+    return output_loss(c, np.minimum(eps, 0.6), penalty, rng, size)
 
 
-def strictest(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+def strictest_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
     """Output perturbation that gives everybody the least of the privacy losses."""
-    return output(c, nonpersonalized(eps), penalty, rng, size)
+    return output_loss(c, nonpersonalized(eps), penalty, rng, size)
 
 
-def constant(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+def constant_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
     """The private mean label; the penalty is not used."""
     low = 0.0 if c.label_bound == 1 else -0.5
     guess = private_constant(c.y, eps, label_range=(low, low + 1), rng=rng, size=size)
@@ -170,13 +172,13 @@ def constant(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> floa
 
 Method = Callable[[Coding, Array, float, Rng, int], float]
 METHODS: dict[str, Method] = {
-    "PDP-OP, as printed": as_printed,
-    "PDP-OP, sharper, projected": output,
-    "the same, weights capped": capped,
-    "objective": objective,
-    "moments": moments,
-    "sampling, repaired": sampling,
-    "non-personalised, projected": strictest,
+    "PDP-OP, as printed": as_printed_loss,
+    "PDP-OP, sharper, projected": output_loss,
+    "the same, weights capped": capped_loss,
+    "objective": objective_loss,
+    "moments": moments_loss,
+    "sampling, repaired": sampling_loss,
+    "non-personalised, projected": strictest_loss,
 }
 
 
@@ -191,7 +193,7 @@ def mean_losses(method: Method, coding: Coding, epsilons: list[Array], penalty: 
     return np.array([method(coding, eps, penalty, np.random.default_rng([7, k]), size) for k, eps in pairs])
 
 
-def sweep(coded: dict[str, Coding], epsilons: list[Array], size: int = 200) -> dict[tuple[str, str], Array]:
+def all_losses(coded: dict[str, Coding], epsilons: list[Array], size: int = 200) -> dict[tuple[str, str], Array]:
     """Losses of every method in every coding, each of shape (number of `PENALTIES`, number of draws)."""
     return {
         (name, label): np.array([mean_losses(method, c, epsilons, penalty, size) for penalty in PENALTIES])

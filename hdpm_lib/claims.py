@@ -41,6 +41,7 @@ class Claim:
     note: str | None
     correction: str | None = None
     data: tuple[str, ...] = ()
+    needs: str | None = None
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -68,7 +69,7 @@ def _checked(entry: Any, name: str) -> Claim:
         need(f.name in entry or f.default is not MISSING, f.name, "missing")
     for key in ("id", "where", "statement", "check"):
         need(isinstance(entry[key], str) and entry[key].strip(), key, "must be a text")
-    for key in ("suspected_issue", "page", "note", "correction"):
+    for key in ("suspected_issue", "page", "note", "correction", "needs"):
         value = entry.get(key)
         need(value is None or (isinstance(value, str) and value.strip()), key, "must be a text or null")
     need(re.fullmatch("[A-Za-z0-9-]+", entry["id"]), "id", "may hold letters, digits and - only")
@@ -85,6 +86,7 @@ def _checked(entry: Any, name: str) -> Claim:
     need(pending or re.fullmatch(r"[\w-]+(/[\w-]+)*", page), "page", f"{page!r} is not a path like ridge/reproduction")
     need(found != "corrected" or entry.get("correction"), "correction", "the verdict 'corrected' needs it")
     need(found in ("corrected", "partial") or not entry.get("correction"), "correction", f"does not go with {found!r}")
+    need(found in ("partial", "not testable") or not entry.get("needs"), "needs", f"does not go with {found!r}")
     return Claim(**{**entry, "data": tuple(data)})
 
 

@@ -38,7 +38,7 @@ EDITS: dict[str, dict[str, Any]] = {
     "pdp-thm25": {"verdict": "refuted", **DECIDED, "note": "Eq. 3 reads wrong in our text."},
     "pdp-thm21": {"verdict": "partial", **DECIDED, "correction": "Holds with a bounded loss."},
     "pdp-def11": {"verdict": "not testable", **DECIDED},
-    "khalili-thm1": {"verdict": "partial", **DECIDED},
+    "khalili-thm1": {"verdict": "partial", **DECIDED, "needs": "Ten hours & a proof."},
 }
 
 
@@ -50,6 +50,7 @@ def write_ledger(folder: Path, edits: dict[str, dict[str, Any]]) -> Path:
         for entry in entries:
             entry.pop("correction", None)
             entry.pop("data", None)
+            entry.pop("needs", None)
             entry.update({"verdict": "pending", "page": None, "note": None} | edits.get(entry["id"], {}))
         text = yaml.dump(entries, sort_keys=False, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
         (folder / path.name).write_text(text, encoding="utf8")
@@ -115,6 +116,8 @@ BAD = {
     "note on pending": ({"verdict": "pending", "page": None}, "note"),
     "data no list": ({"data": "medical_cost"}, "data"),
     "values no mapping": ({"printed_values": [1]}, "printed_values"),
+    "needs of what is decided": ({"needs": "Ten hours."}, "needs"),
+    "blank needs": ({"verdict": "partial", "needs": " "}, "needs"),
     "bad id": ({"id": "khalili x"}, "id"),
     "empty statement": ({"statement": ""}, "statement"),
     "missing field": ({"check": ...}, "check"),
@@ -476,6 +479,13 @@ def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Pat
         assert (site / path).resolve() == (site / f"{PAGE}.html").resolve()
         box = chapter_page.select(f"#{anchor}")
         assert len(box) == 1 and box[0].select_one("a")["href"] == f"../ledger.html#{name}"
+
+
+def test_the_ledger_page_says_what_waits_for_work(site: Path) -> None:
+    note = next(p for p in soup(site / "ledger.html").select(".hdpm-ledger p") if "wait for compute" in p.text)
+    assert "Of 3 claims that are partial or not testable 2 are so for reasons of content" in note.text
+    items = note.find_next_sibling("ul").select("li")
+    assert [item.a["href"] for item in items] == ["#khalili-thm1"] and "Ten hours & a proof." in items[0].text
 
 
 def test_the_summary_counts(site: Path) -> None:

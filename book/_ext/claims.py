@@ -1,9 +1,9 @@
 """The ledger and the errata, made from what the chapters printed in this build.
 
 A chapter shows decisions with ``hdpm_lib.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
-that these decisions printed; the directives ``{ledger}`` and ``{errata}`` put them beside the ledger's entries. A claim
-that is decided twice, on another page than the ledger says, nowhere, by too few draws, or with another verdict than the
-ledger's is a warning, which ends a build under ``-W``.
+that these decisions printed; the directives ``{ledger}``, ``{errata}`` and ``{needs}`` put them beside the ledger's
+entries. A claim that is decided twice, on another page than the ledger says, nowhere, by too few draws, or with
+another verdict than the ledger's is a warning, which ends a build under ``-W``.
 
 ``decided_claims`` and ``problems`` do the same bookkeeping on the text of the pages, without running them.
 """
@@ -250,6 +250,26 @@ class ErrataDirective(LedgerDirective):
         return [first, *found] if found else [first, nodes.paragraph(text="No claim has been found wrong so far.")]
 
 
+class NeedsDirective(LedgerDirective):
+    """``{needs}``: claims that more compute or work could decide further."""
+
+    def parts(self) -> list[nodes.Node]:
+        return [table(kind="needs")]
+
+
+def wanting(link: Any) -> str:
+    """How many claims are partly or not decided, and those of them that wait for compute or work."""
+    claims = [c for c in ledger.load() if c.verdict in ("partial", "not testable")]
+    waiting = [c for c in claims if c.needs]
+    items = "".join(
+        f'<li><a href="#{c.id}">{c.id}</a> ({c.verdict}; {link(c, "in")}): {escape(c.needs)}</li>' for c in waiting
+    )
+    return (
+        f"<p>Of {len(claims)} claims that are partial or not testable {len(claims) - len(waiting)} are so for reasons "
+        f"of content, which their notes give; {len(waiting)} wait for compute or work.</p><ul>{items}</ul>"
+    )
+
+
 def errata_of(paper: str) -> list[ledger.Claim]:
     """Claims of a paper that need to be put right."""
     wrong = ("corrected", "refuted")
@@ -270,7 +290,9 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
         return f'<a href="{escape(url)}" aria-label="{words} {claim.id}: {escape(title)}">{words} {escape(title)}</a>'
 
     for node in list(doctree.findall(table)):
-        if node["kind"] == "ledger":
+        if node["kind"] == "needs":
+            body = wanting(link)
+        elif node["kind"] == "ledger":
             body = standin(shown) + summary() + FILTERS + rows(shown, link)
         elif node["kind"] == "errata":
             body = "".join(erratum(claim, shown, link) for claim in errata_of(node["paper"]))
@@ -410,6 +432,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_config_value("claims_folder", "", "env")
     app.add_directive("ledger", LedgerDirective)
     app.add_directive("errata", ErrataDirective)
+    app.add_directive("needs", NeedsDirective)
     app.add_css_file("ledger.css", priority=900)
     app.connect("config-inited", use_folder)
     app.connect("doctree-read", collect)

@@ -231,9 +231,19 @@ RIDGE = [
 ]
 SHORT = [{"penalty": 0.5, "bound": "sharp", "feature_norm": 1.0, "clip": clip} for clip in (False, True)]
 SAMPLED = [{"kind": kind, "bound": bound} for kind in ("realised", "fixed") for bound in ("paper", "sharp")]
-FITS: list[dict[str, Any]] = [{}, {"project": False}, {"spacing": 2.0**-12}, {"out_of_range": "clip"}]
+FITS: list[dict[str, Any]] = [
+    {},
+    {"project": False},
+    {"label_bound": 2.0},
+    {"spacing": 2.0**-12},
+    {"out_of_range": "clip"},
+]
 SUMS = (linear, nonlinear, intervals, whole)
-MORE = [{"penalty": 0.5, "norm_bound": 0.4}, {"penalty": D * 2.0**-40}]  # the least that floats do not lose
+MORE: list[dict[str, Any]] = [
+    {"penalty": 0.5, "norm_bound": 0.4},
+    {"penalty": 0.5, "label_bound": 2.0},
+    {"penalty": D * 2.0**-40},  # the least that floats do not lose
+]
 KINDS: dict[Callable[..., Iterator[Data]], dict[str, Learner]] = {
     boxes: {
         **{f"pdp_op {o}": output(pdp_op, **o) for o in [*RIDGE, *MORE]},
@@ -337,13 +347,13 @@ OUTSIDE: dict[Callable[..., Iterator[Data]], list[Pair]] = {
     boxes: [
         (0, ((0, 0), 1.5), (slice(2, 5), -7e8)),
         (0, ((0, 0), math.nan), ((3, slice(None)), math.inf)),
-        (1, (0, 1.01), (slice(3, 6), -1e300)),
+        (1, (0, 2.01), (slice(3, 6), -1e300)),
         (1, (2, math.nan), (slice(3), -math.inf)),
     ],
     short_rows: [
         (0, ((0, slice(None)), 0.7), (slice(2, 5), -1e300)),
         (0, ((0, 0), math.nan), ((3, slice(None)), math.inf)),
-        (1, (0, 1.01), (slice(3, 6), -1e300)),
+        (1, (0, 2.01), (slice(3, 6), -1e300)),
     ],
     signed: [
         (0, ((0, slice(None)), 0.6), (slice(2, 5), -1e300)),

@@ -68,8 +68,12 @@ def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
     >>> group_loss_bound([2, 3, 10], 1.0).round(4)
     array([0.    , 1.9248, 4.5849])
     """
-    w = check_finite(width, "width", None, 0, ends="()")
-    return np.asarray(2 * np.arccosh(np.maximum(w / (2 * np.sqrt(_check_max_mse(max_mse))), 1)))
+    w, K = check_finite(width, "width", None, 0, ends="()"), _check_max_mse(max_mse)
+    try:
+        np.broadcast_shapes(w.shape, np.shape(K))
+    except ValueError:
+        raise ValueError(f"width and max_mse must broadcast, got shapes {w.shape} and {np.shape(K)}") from None
+    return np.asarray(2 * np.arccosh(np.maximum(w / (2 * np.sqrt(K)), 1)))
 
 
 def least_total_loss(n: int, max_mse: ArrayLike) -> Array:

@@ -19,7 +19,8 @@ from hdpm_lib.logistic_joint import JointObjective, water_filling
 from hdpm_lib.validation import check_count, check_finite, check_flag, check_positive
 
 Array = NDArray[np.float64]
-Step = Callable[[Array, Array], tuple[Array, Array]]
+Step = Callable[[Array, Array], tuple[Array, Array] | None]  # None: beyond what floats hold
+LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def project_log_simplex(z: ArrayLike) -> Array:
     Parameters
     ----------
     z : array of shape (m,)
+        Logarithms of floats: from -700 to 700.
 
     Returns
     -------
@@ -142,7 +144,7 @@ def project_log_simplex(z: ArrayLike) -> Array:
     >>> project_log_simplex([0.0, 0.0]).round(6)
     array([-0.693147, -0.693147])
     """
-    v = check_finite(z, "z", 1)
+    v = check_finite(z, "z", 1, -LARGEST_LOG, LARGEST_LOG)
     top = int(v.argmax())
 
     def point(largest: float) -> Array:
@@ -248,9 +250,11 @@ def descend_logs(
     if start is not None and not (np.asarray(start[1]) > 0).all():
         raise ValueError(f"start needs positive weights, got {np.min(start[1])}")
 
-    def move(w: Array, a: Array) -> tuple[Array, Array]:
+    def move(w: Array, a: Array) -> tuple[Array, Array] | None:
         in_w, in_a, _ = objective.gradient(w, a, eta)
         z = np.log(a) - step * a * in_a
+        if not (np.abs(z) <= LARGEST_LOG).all():
+            return None
         z = z - logsumexp(z) if renormalise else project_log_simplex(z)
         return w - step * in_w, np.exp(z)
 
@@ -281,8 +285,11 @@ def _descend(
     values = [float(objective.value(w, a, eta))]
     bound = 1e6 * (1 + abs(values[0]))
     for _ in range(check_count(iterations, "iterations")):
-        with np.errstate(over="ignore", invalid="ignore"):
-            new_w, new_a = move(w, a)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if (new := move(w, a)) is None:
+                status = "diverged"
+                break
+            new_w, new_a = new
             moved = max(np.abs(new_w - w).max(), np.abs(new_a - a).max())
             w, a = new_w, new_a
             values.append(float(objective.value(w, a, eta)))

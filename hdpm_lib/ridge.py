@@ -226,7 +226,7 @@ class OutputPerturbation:
 def project_on_ball(theta: ArrayLike, radius: float) -> Array:
     """The nearest point of the ball of that radius around zero, for vectors of shape (..., d)."""
     t, radius = np.atleast_1d(np.asarray(check_numeric(theta, "theta"), dtype=float)), check_positive(radius, "radius")
-    if t.size:  # a batch may be empty
+    if t.size or not t.shape[-1]:  # a batch may be empty
         check_finite(t, "theta")
     norm = np.linalg.norm(t, axis=-1, keepdims=True)
     return t * np.minimum(1.0, radius / np.maximum(norm, radius))

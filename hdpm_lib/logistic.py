@@ -265,7 +265,7 @@ def _newton(signed: Array, weights: Array, noise: Array, penalty: float, start: 
         active, slope, size, curvature, bend = (part[going] for part in (active, slope, size, curvature, bend))
         if not len(active):
             break
-        diagonal = (penalty + 4 * n * EPS * bend)[:, None, None] * np.eye(n)  # never singular
+        diagonal = np.maximum(penalty, 4 * n * EPS * bend)[:, None, None] * np.eye(n)  # never singular
         step = np.linalg.solve((signed.T * curvature[:, None, :]) @ signed + diagonal, slope[..., None])[..., 0]
         slope = gradient(w[active] - step, noise[active])
         bad = ~(np.linalg.norm(slope, axis=1) <= 0.75 * size)

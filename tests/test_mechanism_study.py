@@ -250,12 +250,15 @@ def test_cheapest_minimise_the_loss_without_mu_and_sigma() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: study.optimal_candidates([0.02], COSTS, [0.0], [1.0]), "kappas must be positive, got 0.0"),
-        (lambda: study.optimal_candidates([0.02], COSTS, [1.0], [-1.0]), "scales must be positive, got -1.0"),
+        (lambda: study.optimal_candidates([0.02], COSTS, [0.0], [1.0]), "kappas must be positive and finite, got 0.0"),
+        (
+            lambda: study.optimal_candidates([0.02], COSTS, [1.0], [-1.0]),
+            "scales must be positive and finite, got -1.0",
+        ),
         (lambda: study.optimal_candidates([0.2], COSTS, [1.0], [1.0]), "got 0.2"),
-        (lambda: study.posted_candidates([0.0, 1.0], [1.0], [1.0]), "costs must be positive, got 0.0"),
+        (lambda: study.posted_candidates([0.0, 1.0], [1.0], [1.0]), "costs must be positive and finite, got 0.0"),
         (lambda: study.posted_candidates([1.0], [0.5], [1.0]), "below the smallest cost 1: nobody accepts"),
-        (lambda: study.posted_candidates([1.0], [np.nan], [1.0]), "prices must be finite, got nan"),
+        (lambda: study.posted_candidates([1.0], [np.nan], [1.0]), "prices must be positive and finite, got nan"),
         (lambda: study.posted_candidates([1.0], [1.0], []), "totals is empty"),
         (lambda: study.cheapest_candidates([1.0], 0.5, [1], [1.0]), "got 1.0"),
         (lambda: study.cheapest_candidates([1.0], 2.0, [2], [1.0]), "at most the number of sellers 1, got 2"),
@@ -317,7 +320,7 @@ def test_errors_are_those_of_the_released_models() -> None:
 
 def test_errors_refuse() -> None:
     parts, found, noise = example()
-    with pytest.raises(ValueError, match=r"ratios must be positive, got 0\.0"):
+    with pytest.raises(ValueError, match=r"ratios must be positive and finite, got 0\.0"):
         study.candidate_errors(parts, found, [0.0], noise)
     with pytest.raises(ValueError, match=r"noise must be finite, of shape \(..., 3\)"):
         study.candidate_errors(parts, found, [2.0], noise[:, :2])

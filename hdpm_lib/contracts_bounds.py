@@ -21,6 +21,8 @@ from hdpm_lib.validation import check_count, check_finite
 
 Array = NDArray[np.float64]
 
+PEAK = 1.8101705806989775  # of arcosh(x) / x: cosh(t) with t tanh(t) = 1
+
 
 def _check_max_mse(max_mse: ArrayLike) -> Array:
     return check_finite(max_mse, "max_mse", None, 0, ends="()")
@@ -45,8 +47,8 @@ def total_loss_bound(n: int, max_mse: ArrayLike) -> Array:
     >>> total_loss_bound(10, [12.5, 25.0]).round(4)
     array([1.2069, 0.    ])
     """
-    K = _check_max_mse(max_mse)
-    return np.asarray(2 * np.log(np.maximum(check_count(n, "n") / np.sqrt(K) - 1, 1)))
+    errors = float(check_count(n, "n")) / np.sqrt(_check_max_mse(max_mse))
+    return np.asarray(2 * np.log(np.maximum(errors - 1, 1)))
 
 
 def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
@@ -70,10 +72,13 @@ def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
     """
     w, K = check_finite(width, "width", None, 0, ends="()"), _check_max_mse(max_mse)
     try:
-        np.broadcast_shapes(w.shape, np.shape(K))
+        np.broadcast_shapes(w.shape, K.shape)
     except ValueError:
-        raise ValueError(f"width and max_mse must broadcast, got shapes {w.shape} and {np.shape(K)}") from None
-    return np.asarray(2 * np.arccosh(np.maximum(w / (2 * np.sqrt(K)), 1)))
+        raise ValueError(f"width and max_mse must broadcast, got shapes {w.shape} and {K.shape}") from None
+    with np.errstate(over="ignore"):
+        u = w / (2 * np.sqrt(K))
+    large = 2 * np.log(w) - np.log(K)  # the same from 1e9 on, to rounding
+    return np.asarray(np.where(u < 1e9, 2 * np.arccosh(np.clip(u, 1, 1e9)), large))
 
 
 def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
@@ -92,15 +97,19 @@ def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
 
     Notes
     -----
-    The average over all groups of `m` of the group's loss is :math:`\frac mn` of the total.
+    The average over all groups of `m` of the group's loss is :math:`\frac mn` of the total. With
+    :math:`x=m/(2\sqrt K)` the bound is a multiple of :math:`\operatorname{arcosh}(x)/x`, which rises up to 1.81 and
+    then falls: the best `m` is next to its peak, or `n` below it.
 
     Examples
     --------
     >>> least_total_loss(10, [0.01, 1.0, 12.5]).round(4)
     array([45.8486,  6.5848,  1.7627])
     """
-    m = np.arange(1, check_count(n, "n") + 1)
-    return np.asarray((n / m * group_loss_bound(m, _check_max_mse(max_mse)[..., None])).max(-1))
+    n, K = check_count(n, "n"), _check_max_mse(max_mse)
+    peak = PEAK * 2 * np.sqrt(K)
+    m = np.clip([np.floor(peak), np.ceil(peak)], 1, n)
+    return np.asarray((n / m * group_loss_bound(m, K)).max(axis=0))
 
 
 def staircase_mse(epsilon: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-r"""Least-cost contracts as a convex program, for costs and queries that have no closed form.
+r"""Least-cost contracts as a convex program, where there is no closed form; and a bound for the cost of any algorithm.
 
 A biased answer gives each of :math:`q` terms a share :math:`a_k\in[0,1]` and adds Laplace noise of scale :math:`b`.
 Term :math:`k` has range :math:`w_k` and moves by at most :math:`\Delta_k^j` with the data of individual :math:`j`, who

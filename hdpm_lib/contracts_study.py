@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from hdpm_lib.contracts import check_power
+from hdpm_lib.contracts import check_power, check_valuations
 from hdpm_lib.contracts_exact import principle2
 from hdpm_lib.mechanisms import m1, pivot_costs
-from hdpm_lib.validation import check_count
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive
 
 Array = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def m2_total(valuations: ArrayLike, max_mse: float, *, power: float = 2.0) -> Ar
     >>> m2_total([0.0, 0.0, 1.0], 0.1125).round(3)   # above M1, which is 50.667
     np.float64(53.333)
     """
-    v = np.asarray(valuations, dtype=float)
+    v = check_valuations(valuations, 1.0)
     pivots = pivot_costs(v, max_mse, 1.0, power=power).sum(-1)
     return np.asarray(pivots - (v.shape[-1] - 1) * principle2(v, max_mse, power=power).cost)
 
@@ -88,7 +88,7 @@ def m1_total(n: int, max_mse: float, *, power: float = 2.0) -> float:
     >>> round(m1_total(3, 0.1125), 3)
     50.667
     """
-    return float(m1(np.ones(n), max_mse, 1.0, power=power).payments.sum())
+    return float(m1(np.ones(check_count(n, "n")), max_mse, 1.0, power=power).payments.sum())
 
 
 def profiles_to_try(n: int, count: int, rng: np.random.Generator) -> Array:
@@ -99,6 +99,7 @@ def profiles_to_try(n: int, count: int, rng: np.random.Generator) -> Array:
     >>> profiles_to_try(4, 100, np.random.default_rng(0)).shape
     (100, 4)
     """
+    n, count, rng = check_count(n, "n"), check_count(count, "count", 5), check_generator(rng)
     part = count // 5
     few = np.ones((count - 4 * part, n))
     few[:, : min(n, 3)] = 10 ** rng.uniform(-4, 0, few[:, :3].shape)
@@ -127,7 +128,7 @@ def largest_ratio(n: int, max_mse: float, power: float, rng: np.random.Generator
     return float(m2_total(v, max_mse, power=power).max() / m1_total(n, max_mse, power=power))
 
 
-def raised(valuations: Array, seller: ArrayLike, to: ArrayLike) -> Array:
+def _raised(valuations: Array, seller: ArrayLike, to: ArrayLike) -> Array:
     """The valuations with `seller` (shape (...)) of each market at `to`."""
     v = valuations.copy()
     np.put_along_axis(v, np.asarray(seller)[..., None], np.broadcast_to(to, v.shape[:-1])[..., None], -1)
@@ -140,14 +141,14 @@ def climb(valuations: Array, max_mse: float) -> list[Array]:
     Markets of at least three sellers, shape (markets, n). The dearest seller below the top goes to the top until two
     are left; the cheaper of these rises to the other, or to where both are capped; if they meet, both go to the top.
     """
-    v, n = np.sort(valuations), valuations.shape[-1]
-    path = [v]
+    v, K = np.sort(check_finite(check_valuations(valuations, 1.0), "valuations", 2)), check_positive(max_mse, "max_mse")
+    n, path = check_count(v.shape[-1], "number of sellers", 3), [v]
     for k in range(n - 1, 1, -1):
-        path.append(v := raised(v, np.full(len(v), k), 1.0))
+        path.append(v := _raised(v, np.full(len(v), k), 1.0))
     low, high = v[:, 0], v[:, 1]
     with np.errstate(divide="ignore"):
-        capped_from = high * (4 * max_mse / ((n - 2) * (1 - high)) - (n - 1))  # there the threshold is at `high`
-    path.append(v := raised(v, np.zeros(len(v), int), np.clip(capped_from, low, high)))
+        capped_from = high * (4 * K / ((n - 2) * (1 - high)) - (n - 1))  # there the threshold is at `high`
+    path.append(v := _raised(v, np.zeros(len(v), int), np.clip(capped_from, low, high)))
     meet = (capped_from > high)[:, None] & (np.arange(n) < 2)
     path.append(np.where(meet, 1.0, v))
     return path
@@ -165,7 +166,7 @@ def gap_of_two(u: ArrayLike, n: int, max_mse: float) -> Array:
     >>> gap_of_two(0.01, 10, 17.0).round(6), (m1_total(10, 17.0) - m2_total([0.01, 0.01, *[1.0] * 8], 17.0)).round(6)
     (np.float64(0.050324), np.float64(0.050324))
     """
-    x, K = np.asarray(u, dtype=float), max_mse
+    x, n, K = check_finite(u, "u", None, 0, 1), check_count(n, "n", 3), check_positive(max_mse, "max_mse")
     A1, A2 = (n - k + 4 * K / (n - k) for k in (1, 2))
     constant = n / 2 - 4 * K / n + 4 * K / (n - 1) - 2 * K / (n - 2)
     return np.asarray(2 / K * (constant + np.sqrt((x + A2 / 2) ** 2 - 4 * K) - np.sqrt((x + A1) ** 2 - 16 * K)))
@@ -177,7 +178,7 @@ def _raising(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Array]
         K, v = n**2 / 4 * 10 ** rng.uniform(-2, -0.01), profiles_to_try(n, count, rng)
         j = rng.integers(n, size=len(v))
         own = np.take_along_axis(v, j[:, None], -1)[:, 0]
-        before, after = (principle2(market, K, power=2) for market in (v, raised(v, j, rng.uniform(own, 1))))
+        before, after = (principle2(market, K, power=2) for market in (v, _raised(v, j, rng.uniform(own, 1))))
         mine = np.arange(n) == j[:, None]
         yield "a rise lifts the others' shares, not her own", np.where(mine, -1, 1) * (after.shares - before.shares)
         change = (after.epsilon / before.epsilon) ** 2 - 1
@@ -234,7 +235,7 @@ def order_checks(
     DataFrame
         A row for each step: how often it was ``tried`` and ``failed``, by more than rounding.
     """
-    table: dict[str, list[int]] = {}
+    rng, table = check_generator(rng), dict[str, list[int]]()
     for source in (_raising(rng, count), _climbing(rng, count, threshold)):
         for step, margins in source:
             row = table.setdefault(step, [0, 0])

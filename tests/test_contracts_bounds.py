@@ -55,6 +55,18 @@ def test_how_far_from_the_best() -> None:
     assert np.sqrt(2) * 1000 / least_total_loss(1000, 1.0) > 2.14  # nor is the factor far smaller
 
 
+def test_best_group_is_found() -> None:
+    """Against all sizes of a group, also where 2 sqrt K is whole; far out there is no overflow."""
+    for n in (1, 2, 3, 7, 40):
+        m = np.arange(1, n + 1)
+        for K in np.r_[n**2 / 4 * FRACTIONS[::20], (m / 2) ** 2, 1e-300]:
+            every = n / m * group_loss_bound(m, K)
+            assert least_total_loss(n, K) == pytest.approx(every.max(), rel=1e-12)
+    assert group_loss_bound(1e300, 1e-300) == pytest.approx(2 * math.log(1e300) + math.log(1e300))
+    assert least_total_loss(10**9, 1e-300) == pytest.approx(1e9 * math.log(1e300), rel=1e-6)
+    assert 2 * np.arccosh(1e9) == pytest.approx(float(group_loss_bound(2e9, 1.0)), rel=1e-15)
+
+
 def test_ratios_near_the_threshold() -> None:
     """The differences go to 0 there; against Theorem 1 the ratio grows without limit, against the groups to sqrt 2."""
     K = 25 * (1 - np.array([1e-2, 1e-4, 1e-6]))

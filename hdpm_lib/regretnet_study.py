@@ -2,7 +2,7 @@
 
 ``python -m hdpm_lib.regretnet_study levels`` trains ten M-RegretNets for each `M` of the paper's Figure 10,
 ``... seeds`` ten DM-RegretNets, and ten without the penalty for dav, ``... non-iid`` the networks for other sizes,
-``... trading`` M-RegretNets by several schedules, ``... plain`` DM-RegretNets by the plain steps that the paper prints.
+``... trading`` M-RegretNets by two schedules, ``... plain`` DM-RegretNets by the plain steps that the paper prints.
 Weights are not kept; what is measured goes into ``data/trained``. A study that was interrupted goes on after the last
 network.
 """

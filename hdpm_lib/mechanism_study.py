@@ -348,10 +348,20 @@ def joint_ends(
     mu = check_finite(mus, "mus", 1)
     found = np.empty((4, len(draws), len(penalty), len(mu), len(eta), len(gamma)))
     for k, p, u, t in np.ndindex(found.shape[1:-1]):
-        options, weights = {"penalty": penalty[p], "mu": mu[u], "sigma": 0.0, "squared": True}, None
+        weights: Array | None = None
         for g, price in enumerate(gamma):  # each from the weights of the one before
-            rule = joint_objective(parts.X_train, parts.y_train, draws[k], psi, gamma=price, **options)
-            end = alternate(rule, eta[t], start_weights=weights, tolerance=1e-4)
+            rule = joint_objective(
+                parts.X_train,
+                parts.y_train,
+                draws[k],
+                psi,
+                penalty=float(penalty[p]),
+                mu=float(mu[u]),
+                sigma=0.0,
+                gamma=float(price),
+                squared=True,
+            )
+            end = alternate(rule, float(eta[t]), start_weights=weights, tolerance=1e-4)
             weights, w = end.weights, end.coefficients
             seen, new = (
                 misclassified(w, X, y) for X, y in ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))

@@ -146,7 +146,7 @@ def test_transform_looks_at_each_row_alone() -> None:
     ("call", "message"),
     [
         (lambda: Number("age", 64, 18), "'age' needs finite low < high, got 64 and 18"),
-        (lambda: Number("age", 0, math.inf), "'age' needs finite low < high, got 0 and inf"),
+        (lambda: Number("age", 0, math.inf), "high must be finite, got inf"),
         (lambda: Category("c", ("a",)), "'c' needs two or more different levels, got ['a']"),
         (lambda: Category("c", ("a", "a")), "'c' needs two or more different levels"),
         (lambda: Schema(PEOPLE).transform(people().drop(columns="bmi")), "X has no column 'bmi'"),

@@ -241,12 +241,12 @@ BAD: list[tuple[Any, float, str]] = [
 @pytest.mark.parametrize(("reports", "top", "message"), BAD)
 def test_bad_reports(reports: Any, top: float, message: str) -> None:
     rule, least = second_price()
-    for call in (
-        lambda: vcg_payments(reports, top, rule, least),
-        lambda: envelope_payments(reports, top, rule),
-        lambda: reports_to_try(reports, top),
+    for call, name in (
+        (lambda: vcg_payments(reports, top, rule, least), "reports"),
+        (lambda: envelope_payments(reports, top, rule), "reports"),
+        (lambda: reports_to_try(reports, top), "types"),
     ):
-        with pytest.raises(ValueError, match=re.escape(message)):
+        with pytest.raises(ValueError, match=re.escape(message.replace("reports", name))):
             call()
 
 

@@ -83,13 +83,14 @@ def seeded_noise(place: Any, seed: Callable[[np.random.Generator], Any]) -> Part
     return place, "spherical_laplace", own
 
 
-class Tampered:
+class Tampered(np.random.Generator):
     """A generator with a change of the Laplace variables that it has drawn; the dimension is that of one draw."""
 
     def __init__(self, rng: np.random.Generator, change: Change) -> None:
+        super().__init__(rng.bit_generator)
         self.rng, self.change = rng, change
 
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> Array:
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """As ``numpy.random.Generator.laplace``."""
         z = self.rng.laplace(loc, scale, size)
         return self.change(z, int(np.prod(size[1:])), 1 / scale, self.rng)
@@ -99,7 +100,7 @@ def answer_noise(change: Change) -> Part:
     """The release of a sum, with a change of its noise."""
 
     def release(self: Any, terms: Any, *, rng: Any, size: Any = ()) -> Array:
-        return _answer(self, terms, rng=Tampered(rng, change), size=size)  # type: ignore[arg-type]
+        return _answer(self, terms, rng=Tampered(rng, change), size=size)
 
     return queries.BiasedLaplace, "release", release
 
@@ -108,7 +109,7 @@ def gradient_noise(change: Change) -> Part:
     """The training that releases gradients, with a change of their noise."""
 
     def train(*given: Any, rng: Any, **more: Any) -> federated_study.Training:
-        return _fedsgd(*given, rng=Tampered(rng, change), **more)  # type: ignore[arg-type]
+        return _fedsgd(*given, rng=Tampered(rng, change), **more)
 
     return federated_study, "fedsgd", train
 
@@ -122,4 +123,4 @@ def drawn_once(*given: Any, rng: Any, **more: Any) -> federated_study.Training:
         drawn.append(z if len(drawn) < runs else drawn[-runs])
         return drawn[-1]
 
-    return _fedsgd(*given, rng=Tampered(rng, replay), **more)  # type: ignore[arg-type]
+    return _fedsgd(*given, rng=Tampered(rng, replay), **more)

@@ -340,7 +340,7 @@ def test_meters_are_the_definition() -> None:
         (([1.0, 2.0], [1.0, 1.0], np.nan), "budget must be positive and finite, got nan"),
         (([1.0, 2.0], [1.0, 1.0, 1.0], 1.0), r"must have shape \(..., n\), n >= 1, got \(2,\) and \(3,\)"),
         ((1.0, 1.0, 1.0), r"n >= 1, got \(\) and \(\)"),
-        (([], [], 1.0), r"n >= 1, got \(0,\) and \(0,\)"),
+        (([], [], 1.0), r"valuations is empty"),
         (([[1.0], [2.0]], [1.0], [1.0, 1.0, 1.0]), r"must fit, got shapes \(2, 1\), \(1,\) and \(3,\)"),
     ],
 )

@@ -329,7 +329,7 @@ def test_worst_losses_of_sellers_without_weight() -> None:
 @pytest.mark.parametrize("function", [output_log_density, worst_losses])
 def test_bad_outputs(function: Any) -> None:
     model = mechanism(5, 2, generator(104))
-    with pytest.raises(ValueError, match=r"coefficients must be finite, of shape \(..., 2\), got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"coefficients must have shape \(..., 2\), got \(3,\)"):
         function(model, np.zeros(3))
     with pytest.raises(ValueError, match="coefficients must be finite"):
         function(model, [0.0, math.nan])
@@ -339,9 +339,9 @@ def test_bad_outputs(function: Any) -> None:
     ("change", "message"),
     [
         ({"epsilon": [1.0, -1.0]}, "epsilon must be positive and finite, got -1.0"),
-        ({"epsilon": [1.0, math.nan]}, "epsilon must be finite, got nan"),
+        ({"epsilon": [1.0, math.nan]}, "epsilon must be positive and finite, got nan"),
         ({"ratio": [0.0, 1.0]}, "ratio must be positive and finite, got 0.0"),
-        ({"ratio": [1.0]}, "epsilon has 2 entries and ratio has 1"),
+        ({"ratio": [1.0]}, "epsilon and ratio must have the same length, got 2 and 1"),
         ({"dimension": 0}, "dimension must be a positive integer, got 0"),
         ({"others": 0}, "others must be a positive integer, got 0"),
     ],

@@ -251,7 +251,7 @@ def worse_release(self: Any, terms: Any, *, rng: np.random.Generator, size: int)
         ("ridge", ridge, "weighted_ridge", lambda X, y, w, p: weighted_ridge(X, y, w, p / len(y))),
         ("ridge", ridge, "estimate_norm_bound", lambda *_: 0.5),
         ("logistic", logistic, "spherical_laplace", times(0.9)),
-        ("logistic", logistic, "_newton", lambda signed, a, b, p: _one_step(signed, a, b, p)),
+        ("logistic", logistic, "_newton", lambda signed, a, b, p, start: _one_step(signed, a, b, p)),
         ("sum", queries.BiasedLaplace, "release", worse_release),
         ("sum", queries.BiasedLaplace, "mean", lambda self, terms: self.shares @ np.asarray(terms)),
         ("gradients", federated_study, "clipped", lambda g, bound: g),
@@ -296,6 +296,6 @@ def test_bad_arguments() -> None:
         smallest_p([])
     with pytest.raises(ValueError, match=r"penalty must be positive and finite, got 0\.0"):
         ridge_noise([0.0], [[1.0]], [1.0], [1.0], 0.0)
-    with pytest.raises(ValueError, match="weights must be finite, got nan"):
+    with pytest.raises(ValueError, match="weights must be finite and not negative, got nan"):
         logistic_noise([0.0], [[1.0]], [1.0], [math.nan], 1.0)
     assert z_limit() > 4.8  # the shared rate

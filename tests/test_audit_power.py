@@ -38,7 +38,7 @@ def test_rate_resolution_in_broad_lines() -> None:
     assert excess.shape == (2, 3) and (np.diff(excess, axis=0) < 0).all() and (np.diff(excess, axis=1) < 0).all()
     z = stats.norm.isf(FALSE_ALARM / LAW_TESTS / 2) + stats.norm.isf(0.1)  # the normal limit
     assert rate_resolution(10**6, 30) == pytest.approx(z / math.sqrt(3e7), rel=0.01)
-    with pytest.raises(ValueError, match=r"draws and dimension must be positive, got a product of 0\.0"):
+    with pytest.raises(ValueError, match=r"draws must be finite and at least 1, got 0\.0"):
         rate_resolution(0, 3)
     with pytest.raises(ValueError, match=r"power must lie in \(0, 1\), got 1"):
         rate_resolution(10, 3, power=1)

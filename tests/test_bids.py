@@ -67,7 +67,7 @@ def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() ->
         (lambda: bids("linear", 1, 1, [1, 0]), "sizes must be positive and finite, got 0"),
         (lambda: bids("linear", [1, 1], 1, [1, 2, 3]), "the parts of bids must have shapes that fit"),
         (lambda: bids("linear", 1, 1, 1), "at least one owner"),
-        (lambda: bids("linear", 1, 1, []), "at least one owner"),
+        (lambda: bids("linear", 1, 1, []), "sizes is empty"),
         (lambda: budget_of(bids("linear", 1, 1, [1]), 0), "factor must be positive and finite, got 0"),
         (lambda: check_budget(-1, bids("linear", 1, 1, [1])), "budget must be positive and finite, got -1"),
         (lambda: check_budget(np.nan, bids("linear", 1, 1, [1])), "budget must be positive and finite, got nan"),

@@ -38,10 +38,13 @@ class Again(Exception):
     """The sampler starts anew."""
 
 
-class Tape:
+class Tape(np.random.Generator):
     """In place of a generator: uniform integers, and coins, that are written down beforehand."""
 
+    unused = np.random.PCG64(0)
+
     def __init__(self, outcomes: tuple[int, ...], start: int = 0) -> None:
+        super().__init__(self.unused)
         self.outcomes, self.start, self.starts = iter(outcomes), start, 0
 
     def integers(self, high: int, size: int | None = None, dtype: Any = None) -> Any:

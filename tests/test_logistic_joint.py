@@ -130,7 +130,7 @@ def test_water_filling_is_optimal() -> None:
         assert kkt_violation(a, levels + d * a, cap) < 1e-9
     assert kkt_violation(np.array([0.5, 0.5]), np.array([0.0, 1.0]), 1.0) == 1.0
     assert np.allclose(water_filling(np.zeros((3, 4)), 1.0, 0.25), 0.25)
-    with pytest.raises(ValueError, match="curvature must be positive, got 0"):
+    with pytest.raises(ValueError, match="curvature must be positive and finite, got 0"):
         water_filling([1.0, 2.0], 0.0)
 
 

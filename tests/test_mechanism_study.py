@@ -377,7 +377,7 @@ def test_choice_is_the_least_and_is_described() -> None:
         assert line.printed_slack == pytest.approx(2 * np.log1p(found.weights[row].max() / line.penalty))
         assert (line.slack == 0) == (column == 1)  # the ratio 2 is where the slack ends
         assert tuple(found.settings.iloc[row]) == (line.kappa, line.scale)
-    with pytest.raises(ValueError, match=r"gammas must be positive, got 0\.0"):
+    with pytest.raises(ValueError, match=r"gammas must be positive and finite, got 0\.0"):
         study.tuned(found, [2.0, 50.0], public, test, [0.0])
 
 

@@ -170,8 +170,8 @@ def test_many_sellers_are_paid_at_once() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"costs": [0.5, 1.5]}, r"reports must lie in \[0, ceiling = 1.0\], got 1.5"),
-        ({"costs": [0.5, np.nan]}, "reports must be finite"),
+        ({"costs": [0.5, 1.5]}, r"costs must lie in \[0, ceiling = 1.0\], got 1.5"),
+        ({"costs": [0.5, np.nan]}, "costs must be finite, got nan"),
         ({"costs": [0.0, 0.5]}, r"virtual_costs\[0\] = 0.0"),
         ({"law": stats.expon()}, "bounded"),
         ({"law": stats.beta(0.5, 0.5)}, "irregular"),

@@ -174,7 +174,10 @@ def algorithm1(
     rounded = math.floor if bracket == "floor" else math.ceil
 
     best, best_scale = np.ones(n), math.sqrt(K / 2)  # line 2
-    least = ascending.sum() * math.sqrt(2 / K) ** r  # line 3
+    with np.errstate(over="ignore"):
+        least = float(ascending.sum() * np.float64(math.sqrt(2 / K)) ** r)  # line 3
+    if not math.isfinite(least):
+        raise ValueError(f"power and max_mse give costs beyond floats, got {r} and {K}")
     for i in range(max(rounded(n - 2 * math.sqrt(K)) + 1, 1), n + 1):  # line 5
         for j in range(i + 1):  # line 6
             shares = np.zeros(n)
@@ -191,7 +194,8 @@ def algorithm1(
             if variance <= 0:  # no noise scale meets the accuracy
                 continue
             b = math.sqrt(variance / 2)  # line 22
-            cost = float(ascending @ shares**r) / b**r  # line 23
+            with np.errstate(all="ignore"):  # what leaves the floats is not the least
+                cost = float((ascending @ shares**r) / np.float64(b) ** r)  # line 23
             if cost < least:
                 best, best_scale, least = shares, b, cost
     back = np.empty(n)

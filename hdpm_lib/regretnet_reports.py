@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.bids import FAMILIES, Bids, check_budget, unit_valuation
+from hdpm_lib.bids import FAMILIES, LARGEST_EXPONENT, Bids, check_budget, unit_valuation
 from hdpm_lib.optional import extra
 from hdpm_lib.regretnet import Network, Weights, allocation, forward, smooth_allocation, sub_bid_values
 from hdpm_lib.validation import check_choice, check_count, check_finite, check_number, check_positive
@@ -172,6 +172,8 @@ def misreport(
     check_count(levels, "levels")
     check_number(scale, "scale", 0)
     ceiling = market.privacy_budget * check_positive(budget_share, "budget_share")
+    if ceiling.max() > LARGEST_EXPONENT:
+        raise ValueError(f"budget_share must keep privacy budgets below {LARGEST_EXPONENT}, got {budget_share}")
     kind, rate = market.family, market.rate
     top = unit_valuation(kind, rate, ceiling)
     if family is not None:

@@ -19,18 +19,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from hdpm_lib.bids import Bids, budget_of, draw_bids
 from hdpm_lib.checkpoints import provenance
+from hdpm_lib.optional import extra
 from hdpm_lib.partition import draw_sizes
 from hdpm_lib.regretnet import TRAINED, Network, Weights, run
 from hdpm_lib.regretnet_meters import error_of_valid, metrics
 from hdpm_lib.regretnet_training import FACTORS, Settings, train
 from hdpm_lib.validation import check_choice, check_count, check_finite
+
+with extra("learned"):
+    import jax
 
 Row = dict[str, Any]
 SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((8, 128), (50, 256)))

@@ -48,7 +48,7 @@ def test_shapes() -> None:
 
 @pytest.mark.parametrize("number", [0, 15, 1.5])
 def test_no_such_table(number: Any) -> None:
-    with pytest.raises(ValueError, match=f"number must be 1 to 14, got {number}"):
+    with pytest.raises(ValueError, match=f"number must be an integer from 1 to 14, got {number}"):
         published(number)
 
 

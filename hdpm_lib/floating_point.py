@@ -121,10 +121,7 @@ def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
     >>> outputs = np.random.default_rng(0).laplace(0.0, 10.0, 1000)
     >>> possible = could_be(outputs, 1.0, 10.0)  # only about a fifth are
     """
-    centre, s = check_number(loc, "loc"), check_positive(scale, "scale")
-    if np.size(outputs) == 0:
-        return np.zeros(np.shape(outputs), dtype=bool)
-    o = check_finite(outputs, "outputs")
+    o, centre, s = check_finite(outputs, "outputs"), check_number(loc, "loc"), check_positive(scale, "scale")
     flat = o.ravel()
     distance = np.abs(flat - centre) / s
     slack = np.spacing(np.abs(flat)) / s + distance * 2.0**-50 + 2.0**-50

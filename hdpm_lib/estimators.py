@@ -42,7 +42,7 @@ def _losses(epsilon: ArrayLike, n_records: int) -> NDArray[np.float64]:
 
 
 def private_pipeline(*steps: Any) -> Pipeline:
-    """:func:`sklearn.pipeline.make_pipeline`, which warns of a step that learns from the data.
+    """``sklearn.pipeline.make_pipeline``, which warns of a step that learns from the data.
 
     A private estimator sees neither the data before such a step nor the step: a scaler that is fitted on the records
     lets one of them move all others, and the promise does not hold. Fit it on public ranges instead, and freeze it.

@@ -32,8 +32,9 @@ $(READY): requirements.txt pyproject.toml
 	touch $@
 endif
 
+# Chapters whose outputs cannot have changed are not executed again; with CI set, all are.
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(if $(CI),,--reuse)
 
 book: $(READY)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
@@ -49,6 +50,7 @@ lint: $(READY)
 	  code=$$($(BIN)/jupytext --quiet --to py:percent --output - $$page); \
 	  printf '%s\n' "$$code" | $(BIN)/ruff check --quiet --ignore E402,E501,B018 --stdin-filename $$page.py - ; done
 	$(BIN)/python -m tests.format_chapters
+	mkdir -p _build/typing && ln -sfn ../../book _build/typing/hdpm_book
 	$(BIN)/mypy
 
 format: $(READY)

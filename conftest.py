@@ -9,15 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from jupyter_cache import get_cache
-from jupyter_cache.base import CacheBundleIn
 from nbval.plugin import IPyNbCell, IPyNbFile, find_metadata_tags
 
 ROOT = Path(__file__).resolve().parent
@@ -25,10 +22,12 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import execution  # noqa: E402
 
 collect_ignore = ["book/_ext", "_build", "data"]
+collect_ignore_glob = ["book/*.py", "book/*/*.py"]  # tests/book runs their examples, under the name they have
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-refs", action="store_true", help="rewrite tests/refs from this run")
+    parser.addoption("--reuse", action="store_true", help="take what a chapter printed from its last run, if it may")
     parser.addoption("--data-dependent", action="store_true", help="only chapters that declare data sets")
 
 
@@ -57,7 +56,9 @@ class Chapter(IPyNbFile):
     """A chapter: its code cells, and at the end one item that rejects references of cells that are gone."""
 
     def collect(self) -> Any:
-        self.nb = execution.read(self.path)
+        self.nb, options = execution.read(self.path), self.config.option
+        self.add_marker(pytest.mark.xdist_group(str(self.path.relative_to(ROOT))))
+        self.stored = execution.stored(self.path, ROOT) if options.reuse and not options.update_refs else None
         self.reference_path = reference_path(self.path)
         self.references: dict[str, Any] = {}
         if self.reference_path.exists():
@@ -72,13 +73,16 @@ class Chapter(IPyNbFile):
         yield StaleReferences.from_parent(self, name="references")
 
     def setup(self) -> None:
+        if self.stored is not None:
+            return
         super().setup()
         execute = self.kernel.kc.execute
         # With a history, `expr;` stays silent as it does in a notebook; nbval runs without one.
         self.kernel.kc.execute = lambda *args, **kwargs: execute(*args, **{**kwargs, "store_history": True})
-        self.started = time.monotonic()
 
     def teardown(self) -> None:
+        if self.stored is not None:
+            return
         super().teardown()
         if self.config.option.update_refs and self.stopped_at is None:
             self.reference_path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,10 +96,7 @@ class Chapter(IPyNbFile):
             for item in self.passed:
                 item.cell.outputs = [_valid(output) for output in item.test_outputs or []]
                 item.cell.execution_count = item.cell_num + 1
-            cache = get_cache(str(execution.cache_folder(ROOT)))
-            seconds = time.monotonic() - self.started
-            bundle = CacheBundleIn(self.nb, str(self.path), data={"execution_seconds": seconds})
-            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+            execution.store(self.path, self.nb, ROOT)
 
 
 class ChapterCell(IPyNbCell):
@@ -106,6 +107,9 @@ class ChapterCell(IPyNbCell):
             pytest.skip(f"the chapter stopped at cell {self.parent.stopped_at}")
 
     def runtest(self) -> None:
+        if self.parent.stored is not None:
+            self.compare_stored()
+            return
         update = self.config.option.update_refs
         checked, key = self.options["check"], _key(self.cell)
         self.cell.outputs, self.cell.execution_count = [], None
@@ -130,6 +134,17 @@ class ChapterCell(IPyNbCell):
             if not update and reference is None:
                 self.raise_cell_error(f"No reference in {self.parent.reference_path}: run pytest --update-refs")
         self.parent.passed.append(self)
+
+    def compare_stored(self) -> None:
+        """Hold what was printed in an earlier run against the reference."""
+        if self.options["check"]:
+            code = [cell for cell in self.parent.stored.cells if cell.cell_type == "code"]
+            printed, reference = (
+                [_as_text(o) for o in code[self.cell_num].outputs],
+                self.parent.references.get(_key(self.cell)),
+            )
+            if reference is None or printed != reference["output"]:
+                self.raise_cell_error("Cell outputs differ from the reference", f"{printed}\n{reference}")
 
     def compare_outputs(self, test: Any, ref: Any, skip_compare: Any = None) -> bool:
         """Compare what a reference keeps, and so neither figures nor HTML; nbval would want every format there is."""

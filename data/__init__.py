@@ -1,1 +1,1 @@
-"""Claims, printed tables and stand-in statistics, shipped with the library."""
+"""Claims, printed tables, recorded studies and stand-in statistics of the book."""

@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hdpm_lib import datasets
-from hdpm_lib.standins import CATEGORICAL, LOG_SCALE, MIN_ROWS
+from hdpm_book import datasets
+from hdpm_book.standins import CATEGORICAL, LOG_SCALE, MIN_ROWS
 
 OUT = Path(__file__).with_name("nslkdd-standin.json.gz")
 

@@ -19,9 +19,10 @@ _open: list[Account] = []
 class Account:
     r"""The total privacy loss of each record in all fits of a ``with`` block.
 
-    In the block every fit of :class:`~hdpm_lib.estimators.PersonalizedRidge` and
-    :class:`~hdpm_lib.estimators.PrivateLogisticRegression` must be told which records it sees, by `record`: numbers
-    from 0 that scikit-learn cuts for each fit as it cuts the rows. The block may be entered again, to go on counting.
+    In the block every fit of :class:`~hdpm_lib.learners.estimators.PersonalizedRidge` and
+    :class:`~hdpm_lib.learners.estimators.PrivateLogisticRegression` must be told which records it sees, by `record`:
+    numbers from 0 that scikit-learn cuts for each fit as it cuts the rows. The block may be entered again, to go on
+    counting.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Account:
     Examples
     --------
     >>> from sklearn.model_selection import GridSearchCV, KFold
-    >>> from hdpm_lib.estimators import PersonalizedRidge
+    >>> from hdpm_lib.learners.estimators import PersonalizedRidge
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((300, 2)); y = X @ [0.5, 0.3]
     >>> search = GridSearchCV(PersonalizedRidge(), {"penalty": [0.01, 0.1, 1.0]}, cv=KFold(3))

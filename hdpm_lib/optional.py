@@ -1,11 +1,9 @@
-"""What may be there or not: the packages of an extra, and a notebook. The library imports without either."""
+"""The packages of an extra, which may be missing: the library imports without them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 
 @contextmanager
@@ -30,19 +28,3 @@ def extra(name: str) -> Iterator[None]:
         raise ModuleNotFoundError(
             f'{error.name} is not installed; it comes with an extra: pip install "hdpm-lib[{name}]"', name=error.name
         ) from error
-
-
-def in_notebook() -> bool:
-    """Whether IPython runs this."""
-    shell = sys.modules.get("IPython")
-    return shell is not None and shell.get_ipython() is not None
-
-
-def display(thing: Any) -> None:
-    """Show an object as a notebook does; outside of one, print it."""
-    if not in_notebook():
-        print(thing)
-        return
-    from IPython.display import display as show
-
-    show(thing)

@@ -1,8 +1,8 @@
 r"""What is public about the columns of a table, and the records centred by it: inputs for private regression.
 
 A schema is declared, never fitted: ranges and levels are facts that everybody may know before seeing the data. Centred
-features are short, and the noise of :mod:`hdpm_lib.ridge` is set by the bounds on lengths alone. So the same records,
-coded anew, get less noise for the same privacy losses: :doc:`/book/ridge/limits`.
+features are short, and the noise of :mod:`hdpm_lib.learners.ridge` is set by the bounds on lengths alone. So the same
+records, coded anew, get less noise for the same privacy losses: :doc:`/book/ridge/limits`.
 """
 
 from __future__ import annotations

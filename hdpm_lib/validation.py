@@ -17,6 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+FALSE_ALARM = 1e-6
+"""Probability with which one stochastic check may fail although what it checks is true.
+
+Every such check, in chapters and in tests, takes its threshold from this one number, at the number of draws it states.
+At one in a million, the few thousand checks of the whole book fail without cause in less than one run of a hundred,
+so that no check needs a seed that was picked because it passes.
+"""
+
 
 def _range(low: float, high: float, ends: str) -> str:
     """What a number between `low` and `high` must be, in words; `ends` says which of them count."""

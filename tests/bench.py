@@ -20,12 +20,11 @@ from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
-from hdpm_lib import ridge_study as study
-from hdpm_lib.datasets import StandInWarning, medical_cost, medical_design
-from hdpm_lib.losses import QuadraticLoss
-from hdpm_lib.noise import Moments
-from hdpm_lib.populations import Split
-from hdpm_lib.ridge import OutputPerturbation, pdp_op
+from hdpm_book.datasets import StandInWarning, medical_cost, medical_design
+from hdpm_book.ridge import study
+from hdpm_book.ridge.study import Split
+from hdpm_lib.learners.ridge import OutputPerturbation, pdp_op
+from hdpm_lib.noise import Moments, QuadraticLoss
 
 PENALTY = 1.0
 PLAIN_RUNS = 500

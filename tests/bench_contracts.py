@@ -1,7 +1,8 @@
 """Least-cost contracts: the exact solver against the printed search on the same instances, and how both grow.
 
 Run by ``make bench``. Valuations are uniform on [0, 1], the cost is v eps^2, and K = n^2/16. The search is read as it
-serves it best (`algorithm1` of `hdpm_lib.contracts_printed`). Times are medians over repeats; the search runs once.
+serves it best (`algorithm1` of `hdpm_lib.markets.contracts_printed`). Times are medians over repeats; the search runs
+once.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from hdpm_lib.contracts import kkt_residual
-from hdpm_lib.contracts_exact import principle2
-from hdpm_lib.contracts_printed import algorithm1
-from hdpm_lib.mechanisms import m2
+from hdpm_lib.markets.contracts import kkt_residual, principle2
+from hdpm_lib.markets.contracts_printed import algorithm1
+from hdpm_lib.markets.mechanisms import m2
 
 POWER = 2.0
 SEARCHED = (10, 100, 1000)

@@ -17,10 +17,10 @@ import numpy as np
 from scipy import stats
 from tqdm import tqdm
 
-from hdpm_lib.costs import virtual_valuation
-from hdpm_lib.procurement import procure, procure_fast
-from hdpm_lib.procurement_payments import procurement_payments
-from hdpm_lib.procurement_peer import conic_search, gradient_and_grid
+from hdpm_book.logistic.peer import conic_search, gradient_and_grid
+from hdpm_lib.markets.costs import virtual_valuation
+from hdpm_lib.markets.procurement import procure, procure_fast
+from hdpm_lib.markets.procurement_payments import procurement_payments
 from tests.bench_contracts import timed
 
 LAW, SCALE = stats.uniform(1, 4), (1.0, 1.0, 0.01)

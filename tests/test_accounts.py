@@ -20,11 +20,11 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from test_noise import generator
 
 from hdpm_lib import accounts
 from hdpm_lib.accounts import Account
-from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression
+from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
+from tests.support import generator
 
 N = 60
 PENALTIES = {"penalty": [0.1, 1.0, 10.0]}

@@ -21,7 +21,7 @@ from hdpm_lib.aggregation import (
     weights_jacobian,
 )
 from tests.bench_aggregation import conic_weights
-from tests.test_noise import generator, z_limit
+from tests.support import generator, z_limit
 
 Solver = Callable[..., np.ndarray]
 WIDTH = 615  # coordinates of a gradient of five classes and 122 features

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from test_noise import generator, law_checks, objections, z_limit
 
 from hdpm_lib import discrete
 from hdpm_lib.discrete import acceptance, bernoulli_exp, discrete_laplace, lattice_laplace, lattice_law, root_above
-from hdpm_lib.ledger import FALSE_ALARM
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator, law_checks, objections, z_limit
 
 # --- paths ------------------------------------------------------------------------------------------------------------
 

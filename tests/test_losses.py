@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from test_noise import Check, generator, mean_z, objections, z_check
 
-from hdpm_lib.losses import QuadraticLoss
-from hdpm_lib.noise import Moments, spherical_laplace
+from hdpm_lib.noise import Moments, QuadraticLoss, spherical_laplace
+from tests.support import Check, generator, mean_z, objections, z_check
 
 
 def records(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

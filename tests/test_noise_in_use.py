@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
-from test_noise import Check, generator, law_checks, objections, rate_as_scale, times
 
-from hdpm_lib import jorgensen, logistic, noise, ridge
-from hdpm_lib import ridge_variants as variants
-from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression
-from hdpm_lib.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
+from hdpm_lib import noise
+from hdpm_lib.learners import jorgensen, logistic, ridge
+from hdpm_lib.learners import ridge_variants as variants
+from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
+from hdpm_lib.learners.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
+from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.learners.ridge import OutputPerturbation, pdp_op
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.queries import linear_query
-from hdpm_lib.ridge import OutputPerturbation, pdp_op
+from tests.support import Check, generator, law_checks, objections, rate_as_scale, times
 
 
 def rate_of(total: float, penalty: float, d: int, bound: str = "paper", B: float | None = None) -> float:

@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_noise import generator
 
-from hdpm_lib import ridge_variants as variants
 from hdpm_lib.aggregation import opt_aggr
-from hdpm_lib.estimators import PersonalizedRidge, PrivateLogisticRegression
-from hdpm_lib.federated import clipped
-from hdpm_lib.federated_study import fedsgd
-from hdpm_lib.integer_answers import integer_gradients, integer_sum
-from hdpm_lib.jorgensen import draw_masks, sampled_ridge
-from hdpm_lib.lattice import lattice_ridge
-from hdpm_lib.logistic import eta_within, objective_perturbation
-from hdpm_lib.queries import BiasedLaplace, linear_query, nonlinear_query
-from hdpm_lib.ridge import pdp_op
+from hdpm_lib.learners import ridge_variants as variants
+from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
+from hdpm_lib.learners.fedsgd import fedsgd
+from hdpm_lib.learners.gradients import clipped
+from hdpm_lib.learners.integer_answers import integer_gradients, integer_sum
+from hdpm_lib.learners.jorgensen import draw_masks, sampled_ridge
+from hdpm_lib.learners.lattice import lattice_ridge
+from hdpm_lib.learners.logistic import eta_within, objective_perturbation
+from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
+from hdpm_lib.learners.ridge import pdp_op
+from tests.support import generator
 
 Data = tuple[Any, ...]  # of one call
 Learner = Callable[..., Any]  # from a data set, privacy losses and a generator to what is released

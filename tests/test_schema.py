@@ -15,11 +15,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
-from test_noise import generator
 
-from hdpm_lib.estimators import PersonalizedRidge
-from hdpm_lib.ridge import pdp_op
+from hdpm_lib.learners.estimators import PersonalizedRidge
+from hdpm_lib.learners.ridge import pdp_op
 from hdpm_lib.schema import Category, Number, Schema
+from tests.support import generator
 
 REGIONS = ("north", "east", "south", "west")
 PEOPLE = (

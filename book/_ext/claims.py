@@ -1,6 +1,6 @@
 """The ledger and the errata, made from what the chapters printed in this build.
 
-A chapter shows decisions with ``hdpm_lib.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
+A chapter shows decisions with ``hdpm_book.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
 that these decisions printed; the directives ``{ledger}``, ``{errata}`` and ``{needs}`` put them beside the ledger's
 entries. A claim that is decided twice, on another page than the ledger says, nowhere, by too few draws, or with
 another verdict than the ledger's is a warning, which ends a build under ``-W``.
@@ -23,7 +23,7 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from sphinx.util import logging
 
-from hdpm_lib import ledger
+from hdpm_book import ledger
 
 LOGGER = logging.getLogger(__name__)
 LINE = re.compile(rf"(\S+)  ({'|'.join(ledger.VERDICTS)}|\S[^()]+ \(ledger: [a-z ]+\))  (.+)")

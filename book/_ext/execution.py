@@ -1,26 +1,34 @@
 """How chapters are executed, shared by the tests and the book.
 
-``pytest`` (see ``conftest.py``) executes every chapter under nbval and stores what passed in a jupyter-cache; the book
-takes the outputs from there and executes only what is missing. jupyter-cache recognises a chapter by its code alone, so
-the folder of the cache is named after everything else the outputs depend on: the library, the data and which source
-each data set comes from. When one of them changes, no old output can match.
+``pytest`` (see ``conftest.py``) executes every chapter under nbval and stores what passed, one file a chapter. The file
+is named after all that its outputs depend on: its code, the modules it imports and those that they import, the data
+that these read, the lock, and where its data sets come from. While that stays as it is, the stored outputs are what the
+chapter would print: the book shows them, and ``pytest --reuse`` compares them with the references.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
+import re
 import shutil
+import sys
+from functools import cache
 from importlib.metadata import files
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import yaml
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_book": "book"}
+KEPT = 4  # executions of one chapter
 
 # Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on the cores.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -78,36 +86,126 @@ def data_source(path: Path) -> str:
     names = data_sets(path)
     if not names:
         return ""
-    from hdpm_lib import datasets
+    from hdpm_book import datasets
 
     return "real" if all(datasets.source_of(name) == "real" for name in names) else "stand-in"
 
 
-def fingerprint(root: Path = ROOT) -> str:
-    """Digest of all that outputs depend on besides a chapter's own code."""
-    digest = hashlib.sha256()
-    for folder in ("hdpm_lib", "data"):
-        for path in sorted((root / folder).rglob("*")):
-            parts = path.relative_to(root).parts
-            hidden = any(part.startswith((".", "__pycache__")) for part in parts)  # editors leave copies there
-            if path.is_file() and not hidden and parts[:2] != ("data", "cache"):
-                digest.update(f"{path.relative_to(root)}\0".encode())
-                digest.update(path.read_bytes())
+# --- what the outputs of a chapter depend on --------------------------------------------------------------------------
+
+
+def modules(root: Path = ROOT) -> dict[str, Path]:
+    """Modules of the library and of the book by name."""
+    found = {}
+    for package, folder in PACKAGES.items():
+        for path in (root / folder).rglob("*.py"):
+            parts = path.relative_to(root / folder).with_suffix("").parts
+            if not any(part.startswith((".", "_")) and part != "__init__" for part in parts):
+                found[".".join((package, *parts)).removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def _read_names(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What a source imports, anywhere in it, with the names taken out; and its words, docstrings aside."""
+    imports, words = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            imports |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+            words.add(node.value)
+    return frozenset(imports), frozenset(words)
+
+
+@cache
+def _public(stub: str) -> dict[str, str]:
+    """From the library's public names to where they are defined, by its stub."""
+    found = {}
+    for node in ast.walk(ast.parse(stub)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"hdpm_lib.{alias.name}": f"hdpm_lib.{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def closure(source: str, root: Path = ROOT) -> dict[str, Path]:
+    """Modules of the library and of the book that a source imports, and all that they import."""
+    there, stub = modules(root), root / "hdpm_lib" / "__init__.pyi"
+    public = _public(stub.read_text(encoding="utf8")) if stub.exists() else {}
+    found: dict[str, Path] = {}
+    ahead = list(_read_names(source)[0])
+    while ahead:
+        name = ahead.pop()
+        parts = public.get(name, name).split(".")
+        for module in (".".join(parts[:k]) for k in range(1, len(parts) + 1)):  # packages on the way are imported too
+            if module in there and module not in found:
+                found[module] = there[module]
+                ahead += _read_names(there[module].read_text(encoding="utf8"))[0]
+    return found
+
+
+def fingerprint(path: Path, root: Path = ROOT) -> str:
+    """Digest of all that the outputs of a chapter depend on."""
+    # lines that only a notebook understands import nothing
+    cells = [re.sub(r"(?m)^\s*[%!].*$", "", cell.source) for cell in read(path).cells if cell.cell_type == "code"]
+    used = closure("\n".join(cells), root)
+    sources = [*cells, *(used[name].read_text(encoding="utf8") for name in sorted(used))]
+    words = {word for source in sources for word in _read_names(source)[1]}
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {data_source(path)}".encode())
+    for source in sources:
+        digest.update(hashlib.sha256(source.encode()).digest())
+    for place in sorted((root / "data").iterdir()):  # read by those who name it
+        if place.name != "cache" and any(place.name in word for word in words):
+            for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+                if file.is_file() and "__pycache__" not in file.parts and not file.name.startswith("."):
+                    digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
     if (lock := root / "requirements.txt").exists():
         digest.update(lock.read_bytes())
-    for path in pages(root):
-        if is_chapter(path):
-            digest.update(data_source(path).encode())
     return digest.hexdigest()[:16]
 
 
-def cache_folder(root: Path = ROOT) -> Path:
-    """Folder of the jupyter-cache that is valid now."""
-    return root / "_build" / "executed" / fingerprint(root)
+# --- what has been executed -------------------------------------------------------------------------------------------
 
 
-def _use_cache(app: Any, config: Any) -> None:
-    config.nb_execution_cache_path = str(cache_folder(Path(app.srcdir)))
+def _file(path: Path, root: Path) -> Path:
+    name = ".".join(path.relative_to(root / "book").with_suffix("").parts)
+    return root / "_build" / "executed" / f"{name}.{fingerprint(path, root)}.ipynb"
+
+
+def store(path: Path, nb: nbformat.NotebookNode, root: Path = ROOT) -> None:
+    """Keep a chapter with its outputs, and of the same chapter the last few others."""
+    file = _file(path, root)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    nbformat.write(nb, part)
+    part.replace(file)
+    others = file.parent.glob(f"{file.name.split('.' + file.suffixes[-2][1:])[0]}.*.ipynb")
+    for old in sorted(others, key=lambda other: other.stat().st_mtime)[:-KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def stored(path: Path, root: Path = ROOT) -> nbformat.NotebookNode | None:
+    """A chapter with the outputs that it still has."""
+    file = _file(path, root)
+    return nbformat.read(file, as_version=4) if file.exists() else None
+
+
+def _fill_cache(app: Any, config: Any) -> None:
+    """Give the book a jupyter-cache that holds what is stored; what is missing is executed, and kept there."""
+    root = Path(app.srcdir)
+    chapters = [path for path in pages(root) if is_chapter(path)]
+    digest = hashlib.sha256("".join(fingerprint(path, root) for path in chapters).encode()).hexdigest()[:16]
+    folder = root / "_build" / "jupyter-cache" / digest
+    for old in folder.parent.glob("*"):
+        if old != folder:
+            shutil.rmtree(old)
+    known, found = get_cache(str(folder)), {path: stored(path, root) for path in chapters}
+    for path, nb in found.items():
+        if nb is not None:
+            bundle = CacheBundleIn(nb, str(path), data={"execution_seconds": 0.0})
+            known.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    config.nb_execution_cache_path = str(folder)
 
 
 def _copy_mathjax(app: Any) -> None:
@@ -131,7 +229,7 @@ def _leave_out_thebe(app: Any, config: Any) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
-    app.connect("config-inited", _use_cache)
+    app.connect("config-inited", _fill_cache)
     app.connect("config-inited", _leave_out_thebe)
     app.connect("builder-inited", _copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

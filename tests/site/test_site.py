@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import check
 import pytest
+
+from tests.site import check
 
 HERE = Path(__file__).resolve().parent
 SITE = HERE.parents[1] / "_build" / "html"

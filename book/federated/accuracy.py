@@ -1,0 +1,116 @@
+"""Accuracy of models trained by FedSGD on what the learned auctions buy, run by run, at the settings of Figure 9.
+
+``python -m hdpm_book.federated.accuracy`` trains on NSL-KDD, with the same owners, bids, money, noise and start for
+every auction, and stores the accuracies in ``data/studies``. An interrupted study goes on after the last run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from hdpm_book import datasets
+from hdpm_book.federated import RECORDED
+from hdpm_lib.aggregation import conv_aggr, opt_aggr
+from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
+from hdpm_lib.auctions.checkpoints import provenance
+from hdpm_lib.auctions.networks import Network, Weights, load_trained, run
+from hdpm_lib.auctions.partition import KINDS, deal, dirichlet_counts, lognormal_sizes
+from hdpm_lib.auctions.training import FACTORS
+from hdpm_lib.learners.fedsgd import Sale, fedsgd
+from hdpm_lib.learners.gradients import accuracy, draw_bidders
+
+NETWORKS = {  # trained for each of the two laws of the sizes
+    "IID": {"RegretNet": "regretnet-iid", "M-RegretNet": "m-short-iid", "DM-RegretNet": "dm-opt-iid"},
+    "Non-IID": {"RegretNet": "regretnet-niid", "M-RegretNet": "m-short-niid", "DM-RegretNet": "dm-opt-niid"},
+}
+RULES = {"OptAggr": opt_aggr, "ConvAggr": conv_aggr}
+Data = tuple[NDArray, NDArray, NDArray, NDArray]
+
+
+def accuracies(
+    data: Data, partition: str, networks: dict[str, tuple[Network, Weights]], seed: int, owners: int = 1000
+) -> dict[str, float]:
+    """Accuracies at the end of one run of 100 rounds with ten bidders, for each network and rule of aggregation.
+
+    Parameters
+    ----------
+    data : tuple
+        Features and labels to train on and to test with, as from :func:`~hdpm_book.datasets.nsl_kdd_design`.
+    partition : {"IID", "Non-IID"}
+    networks : dict
+        Networks and weights for ten bidders, by name.
+    seed : int
+        Of owners, bids, money, start and noise, which all networks and rules share.
+    owners : int, default 1000
+
+    Returns
+    -------
+    dict of floats
+        By names such as ``"DM-RegretNet, OptAggr"``.
+    """
+    X, y, X_test, y_test = data
+    rng = np.random.default_rng([seed, KINDS.index(partition)])
+    if partition == "IID":
+        counts = lognormal_sizes(len(y), owners, rng, least=10)
+    else:
+        counts = dirichlet_counts(np.bincount(y), owners, rng, extra=10)
+    rows = [deal(y, counts, rng)]
+    market = draw_bids([[len(own) for own in rows[0]]], rng)
+    asked = draw_bidders(owners, 10, 100, 1, rng)
+    bidding = Bids(
+        *(np.take_along_axis(getattr(market, part)[None], asked, axis=2) for part in Bids.__dataclass_fields__)
+    )
+    money = budget_of(bidding, rng.uniform(*FACTORS, asked.shape[:2]))
+    start = rng.uniform(-1, 1, (y.max() + 1, X.shape[1])) / np.sqrt(X.shape[1] - 1)
+    found = {}
+    for name, network in networks.items():
+        sold = run(*network, bidding, money, np.random.default_rng([seed, 2]))
+        auction, noise = partial(_sale, Sale(sold.epsilon, sold.payments, money)), np.random.default_rng([seed, 3])
+        ended = fedsgd(X, y, rows, market.privacy_budget, asked, RULES, start, rng=noise, every=100, auction=auction)
+        for rule in RULES:
+            found[f"{name}, {rule}"] = round(float(accuracy(ended.parameters(rule)[-1], X_test, y_test)[0]), 5)
+    return found
+
+
+def _sale(made: Sale, _: NDArray) -> Sale:
+    """An auction that was held before."""
+    return made
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line: run and store."""
+    parser = argparse.ArgumentParser(prog="python -m hdpm_book.federated.accuracy", description=main.__doc__)
+    parser.add_argument("--runs", type=int, default=500, help="for each law of the sizes; default: %(default)s")
+    parser.add_argument("--folder", type=Path, default=RECORDED)
+    given = parser.parse_args(arguments)
+    train, test = datasets.nsl_kdd("train"), datasets.nsl_kdd("test")
+    data = datasets.nsl_kdd_design(train, test)
+    path, part = (given.folder / f"accuracy.{end}" for end in ("json", "json.part"))
+    record: dict[str, Any] = {"cpu_seconds": 0.0, "rows": []}
+    if part.is_file():
+        record = json.loads(part.read_text("utf8"))
+    loaded = {kind: {name: load_trained(file) for name, file in NETWORKS[kind].items()} for kind in NETWORKS}
+    jobs, began = [(kind, seed) for seed in range(given.runs) for kind in NETWORKS], time.process_time()
+    for kind, seed in tqdm(jobs[len(record["rows"]) :], desc="accuracy", unit="run"):
+        record["rows"].append({"sizes": kind, "seed": seed} | accuracies(data, kind, loaded[kind], seed))
+        record["cpu_seconds"] += round(time.process_time() - began, 3)
+        began = time.process_time()
+        part.with_suffix(".new").write_text(json.dumps(record), encoding="utf8")
+        os.replace(part.with_suffix(".new"), part)
+    about = provenance() | {"networks": NETWORKS, "data": train.source, "runs": given.runs}
+    path.write_text(json.dumps(about | record, indent=1) + "\n", encoding="utf8")
+    part.unlink()
+
+
+if __name__ == "__main__":
+    main()

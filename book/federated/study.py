@@ -1,0 +1,198 @@
+"""Many short trainings of the auction networks, measured: how results depend on the seed and on the number of levels.
+
+``python -m hdpm_book.federated.study levels`` trains ten M-RegretNets for each `M` of the paper's Figure 10,
+``... seeds`` ten DM-RegretNets, and ten without the penalty for dav, ``... non-iid`` the networks for other sizes,
+``... trading`` M-RegretNets by two schedules, ``... plain`` DM-RegretNets by the plain steps that the paper prints.
+Weights are not kept; what is measured goes into ``data/studies``. A study that was interrupted goes on after the last
+network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from tqdm import tqdm
+
+from hdpm_book.federated import RECORDED
+from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
+from hdpm_lib.auctions.checkpoints import provenance
+from hdpm_lib.auctions.meters import error_of_valid, metrics
+from hdpm_lib.auctions.networks import Network, Weights, run
+from hdpm_lib.auctions.partition import draw_sizes
+from hdpm_lib.auctions.training import FACTORS, Settings, train
+from hdpm_lib.optional import extra
+from hdpm_lib.validation import check_choice, check_count, check_finite
+
+with extra("learned"):
+    import jax
+
+Row = dict[str, Any]
+SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((8, 128), (50, 256)))
+PRINTED = partial(Settings, profiles=128, search=5)  # the printed schedule of 100 batches, or its first epochs
+STUDIES = {  # with the number of seeds
+    "levels": ([SHORT(Network("M-RegretNet", levels=M)) for M in (1, 2, 4, 8, 16)], 10),
+    "seeds": ([SHORT(Network("DM-RegretNet"), determinism=penalised) for penalised in (True, False)], 10),
+    "non-iid": (
+        [
+            LONG(Network("RegretNet", levels=1), "Non-IID"),
+            LONG(Network("M-RegretNet"), "Non-IID"),
+            LONG(Network("DM-RegretNet"), "Non-IID", "conv"),
+        ],
+        1,
+    ),
+    "trading": (
+        [
+            SHORT(Network("M-RegretNet")),
+            PRINTED(Network("M-RegretNet"), epochs=8),
+        ],
+        10,
+    ),
+    "plain": (
+        [
+            PRINTED(Network("DM-RegretNet"), profiles=64, epochs=5, adam=False, normalised=False),
+            PRINTED(Network("DM-RegretNet"), profiles=64, epochs=15, adam=False),
+        ],
+        4,
+    ),
+}
+VALUATION = ("family", "rate")
+
+
+def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, np.ndarray]:
+    """The markets of the studies: the first of the book's test profiles, and budgets."""
+    check_choice(partition, "partition", ("IID", "Non-IID"))
+    rng = np.random.default_rng({"IID": 20230, "Non-IID": 20231}[partition])
+    market = draw_bids(draw_sizes(partition, 2000, rng), rng)
+    budget = budget_of(market, rng.uniform(*FACTORS, 2000))
+    return market[: check_count(count, "count")], budget[:count]
+
+
+def common_share(levels: ArrayLike) -> float:
+    """How often an owner sells at the most common level of her position, the mean over the positions.
+
+    Parameters
+    ----------
+    levels : array of shape (k, n)
+        Levels 0 to `M` that were sold in `k` markets; whole numbers up to rounding.
+
+    Returns
+    -------
+    float
+        1 if what is sold does not depend on the bids.
+
+    Raises
+    ------
+    ValueError
+        If `levels` is empty, has other than two dimensions, or holds a number that is not finite.
+
+    Examples
+    --------
+    >>> common_share([[8, 0], [8, 1], [8, 1], [8, 8]])
+    0.75
+    """
+    sold = np.rint(check_finite(levels, "levels", 2, 0)).astype(int)
+    return float(np.mean([np.unique(column, return_counts=True)[1].max() for column in sold.T]) / len(sold))
+
+
+def heard(network: Network, weights: Weights, market: Bids, budget: ArrayLike, parts: Sequence[str]) -> float:
+    """How often an owner's own report changes the level that DM-RegretNet buys from her.
+
+    Parameters
+    ----------
+    network, weights
+        As from :func:`~hdpm_lib.auctions.networks.load_trained`.
+    market : Bids
+        Bids of shape (k, n).
+    budget : array of shape (k,)
+        Positive.
+    parts : sequence of str
+        Fields of the bid to replace, one owner at a time, by those of the owner at the same place in the market before;
+        all else stays, and so does the budget.
+
+    Returns
+    -------
+    float
+        Share of all owners.
+
+    Raises
+    ------
+    ValueError
+        For a part that a bid does not have; and as :func:`~hdpm_lib.auctions.networks.run`.
+    """
+    for part in parts:
+        check_choice(part, "parts", tuple(Bids.__dataclass_fields__))
+    before, changed = run(network, weights, market, budget).epsilon / market.privacy_budget, []
+    for owner in range(network.owners):
+        new = {part: getattr(market, part).copy() for part in parts}
+        for values in new.values():
+            values[:, owner] = np.roll(values[:, owner], 1)
+        other = replace(market, **new)
+        after = run(network, weights, other, budget).epsilon / other.privacy_budget
+        changed.append(np.abs(after - before)[:, owner] > 0.5 / network.levels)
+    return float(np.mean(changed))
+
+
+def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> Row:
+    """Train one network and measure it.
+
+    Returns
+    -------
+    dict
+        Kind, levels, seed, seconds of the processor, means of the last epoch,
+        :class:`~hdpm_lib.auctions.meters.Metrics` and the error bound of the valid draws as pairs of value and error;
+        for DM-RegretNet also the mean and the standard deviation of the level sold at each position,
+        :func:`common_share`, and how far valuations are :func:`heard`. If the weights are not numbers any more, only
+        kind, levels, seed and seconds.
+    """
+    began, net = time.process_time(), settings.network
+    *_, (state, log) = train(settings, seed)
+    jax.block_until_ready(state)  # JAX comes back before it has computed
+    row = {"kind": net.kind, "levels": net.levels, "seed": seed, "determinism": settings.determinism}
+    row["cpu_seconds"] = round(time.process_time() - began, 1)
+    if not all(np.isfinite(w).all() for w in state["weights"].values()):
+        return row
+    row["log"] = {name: round(float(values.mean()), 4) for name, values in log.items()}
+    found = metrics(net, state["weights"], market, budget, rng=np.random.default_rng(seed), steps=10)
+    row["metrics"] = {part.name: [round(x, 5) for x in getattr(found, part.name)] for part in fields(found)}
+    drawn = run(net, state["weights"], market, budget, np.random.default_rng(seed)).epsilon
+    row["error"] = [round(x, 4) for x in error_of_valid(drawn, market.sizes)[0]]
+    if net.kind == "DM-RegretNet":
+        levels = net.levels * run(net, state["weights"], market, budget).epsilon / market.privacy_budget
+        row |= {"common_share": round(common_share(levels), 4)}
+        row["heard"] = round(heard(net, state["weights"], market, budget, VALUATION), 4)
+        row |= {"mean": levels.mean(0).round(2).tolist(), "deviation": levels.std(0).round(2).tolist()}
+    return row
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line: run a study and store what it finds."""
+    parser = argparse.ArgumentParser(prog="python -m hdpm_book.federated.study", description=main.__doc__)
+    parser.add_argument("study", choices=sorted(STUDIES))
+    parser.add_argument("--folder", type=Path, default=RECORDED)
+    given = parser.parse_args(arguments)
+    path, part = (given.folder / f"{given.study}.{end}" for end in ("json", "json.part"))
+    rows: list[Row] = json.loads(part.read_text("utf8")) if part.is_file() else []
+    settings, seeds = STUDIES[given.study]
+    jobs = [(which, seed) for which in range(len(settings)) for seed in range(seeds)]
+    for which, seed in tqdm(jobs[len(rows) :], desc=given.study, unit="network"):
+        one = settings[which]
+        rows.append({"setting": which} | measure(one, seed, *study_markets(partition=one.partition)))
+        part.with_suffix(".new").write_text(json.dumps(rows), encoding="utf8")
+        os.replace(part.with_suffix(".new"), part)
+    about = {"settings": [asdict(one) for one in settings], "test_markets": len(study_markets()[1])}
+    path.write_text(json.dumps(provenance() | about | {"rows": rows}, indent=1) + "\n", encoding="utf8")
+    part.unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,380 @@
+"""Claims the papers print, and the verdicts on them.
+
+The ledger is a set of text files, ``data/claims/<paper>.yaml``, one entry a claim. A chapter calls :func:`decide` with
+what its run has found; the verdict is computed from that and compared with the ledger's, so that neither can change
+without the other. Under ``HDPM_MODE=explore``, for trying other settings, decisions that differ are shown and stop
+nothing. A claim is
+
+- *reproduced* if it holds as printed, within the tolerance that its section gives with the reason;
+- *corrected* if it is wrong, inconsistent or damaged as printed and the statement we put in its place holds;
+- *refuted* if it fails as printed and we know no statement near it that holds;
+- *partial* if it holds only in part, or only if read in a way that the paper does not state;
+- *not testable* if there is nothing to test: a definition, a motivation, numbers that are not printed;
+- *pending* until a chapter has decided it. This is a state, not a verdict.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import html
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from hdpm_book.notebook import display
+from hdpm_lib.validation import FALSE_ALARM
+
+__all__ = [
+    "CLAIMS",
+    "FALSE_ALARM",
+    "KINDS",
+    "PAPERS",
+    "VERDICTS",
+    "Claim",
+    "Decision",
+    "LedgerMismatch",
+    "badge",
+    "decide",
+    "get",
+    "judge",
+    "load",
+    "verdict",
+]
+
+VERDICTS = ("reproduced", "corrected", "refuted", "partial", "not testable")
+KINDS = tuple(
+    "definition algorithm theorem equation worked-example table figure qualitative-claim experiment-setting".split()
+)
+PAPERS = {
+    "pdp-ridge": "Personalized DP for ridge regression",
+    "khalili": "Contracts and a biased DP algorithm",
+    "anjarlekar-journal": "Mechanism design for logistic regression (journal)",
+    "anjarlekar-tmlr": "Mechanism design for logistic regression (TMLR)",
+    "fl-market": "FL-Market",
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One entry of the ledger; the fields are explained at the top of each file of ``data/claims``."""
+
+    id: str
+    paper: str
+    kind: str
+    where: str
+    statement: str
+    printed_values: Mapping[str, Any] = field(hash=False)
+    check: str
+    suspected_issue: str | None
+    verdict: str
+    page: str | None
+    note: str | None
+    correction: str | None = None
+    data: tuple[str, ...] = ()
+    needs: str | None = None
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML that refuses a field given twice, of which the usual loader silently keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        if len(keys) > len(set(keys)):
+            raise ValueError(f"line {node.start_mark.line + 1}: field given twice among {keys}")
+        return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
+
+
+def _checked(entry: Any, name: str) -> Claim:
+    """Make a claim of an entry of the file `name`; the error names file, id and field."""
+
+    def need(condition: object, key: str, problem: str) -> None:
+        if not condition:
+            label = entry.get("id") if isinstance(entry, dict) else entry
+            raise ValueError(f"{name}.yaml: claim {label!r}: field {key!r}: {problem}")
+
+    need(isinstance(entry, dict), "-", "an entry must be a mapping of fields")
+    for key in entry:
+        need(key in {f.name for f in fields(Claim)}, key, "unknown field")
+    for f in fields(Claim):
+        need(f.name in entry or f.default is not MISSING, f.name, "missing")
+    for key in ("id", "where", "statement", "check"):
+        need(isinstance(entry[key], str) and entry[key].strip(), key, "must be a text")
+    for key in ("suspected_issue", "page", "note", "correction", "needs"):
+        value = entry.get(key)
+        need(value is None or (isinstance(value, str) and value.strip()), key, "must be a text or null")
+    need(re.fullmatch("[A-Za-z0-9-]+", entry["id"]), "id", "may hold letters, digits and - only")
+    need(entry["paper"] == name, "paper", "must be the name of the file")
+    need(entry["kind"] in KINDS, "kind", f"unknown kind {entry['kind']!r}")
+    need(isinstance(entry["printed_values"], dict), "printed_values", "must be a mapping, {} if nothing is printed")
+    data = entry.get("data", [])
+    need(isinstance(data, list) and all(isinstance(d, str) for d in data), "data", "must be a list of names")
+    found, page, pending = entry["verdict"], entry["page"], entry["verdict"] == "pending"
+    need(pending or found in VERDICTS, "verdict", f"unknown verdict {found!r}")
+    for key, what in (("page", "the page that decides it"), ("note", "a note")):
+        need(not (pending and entry[key]), key, "a pending claim has none yet")
+        need(pending or entry[key], key, f"the verdict {found!r} needs {what}")
+    need(pending or re.fullmatch(r"[\w-]+(/[\w-]+)*", page), "page", f"{page!r} is not a path like ridge/reproduction")
+    need(found != "corrected" or entry.get("correction"), "correction", "the verdict 'corrected' needs it")
+    need(found in ("corrected", "partial") or not entry.get("correction"), "correction", f"does not go with {found!r}")
+    need(found in ("partial", "not testable") or not entry.get("needs"), "needs", f"does not go with {found!r}")
+    return Claim(**{**entry, "data": tuple(data)})
+
+
+@functools.cache
+def read(folder: Path) -> dict[str, Claim]:
+    """Claims by id from all files of a folder, checked; the error names file, claim and field."""
+    found: dict[str, Claim] = {}
+    files = {file.stem: file for file in folder.glob("*.yaml")}
+    if stray := files.keys() - PAPERS.keys():
+        raise ValueError(f"{', '.join(sorted(stray))}.yaml: no such paper, only {list(PAPERS)}")
+    for name in (paper for paper in PAPERS if paper in files):
+        try:
+            entries = yaml.load(files[name].read_text(encoding="utf8"), Loader=_Loader)
+        except (yaml.YAMLError, ValueError) as error:
+            raise ValueError(f"{name}.yaml: {error}") from None
+        for entry in entries or ():
+            claim = _checked(entry, name)
+            if claim.id in found:
+                raise ValueError(f"{name}.yaml: claim {claim.id!r}: field 'id': also in {found[claim.id].paper}.yaml")
+            found[claim.id] = claim
+    return found
+
+
+SYMBOLS = dict(zip((*VERDICTS, "pending"), "✓✎✗◐–…", strict=True))
+STANDIN, TOO_FEW = "not decided here: stand-in data", "too few draws to decide"
+MODE = "HDPM_MODE"
+CLAIMS = Path(str(resources.files("hdpm_book.data") / "claims"))
+
+
+class LedgerMismatch(AssertionError):
+    """What a run found and what the ledger says differ."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one run says on one claim; shows itself as one line of text, or in a notebook as a small box.
+
+    Examples
+    --------
+    >>> Decision(get("pdp-table01"), "reproduced", "15 of 15 rows")
+    pdp-table01  reproduced  15 of 15 rows
+    >>> Decision(get("pdp-table01"), "refuted", "3 of 15 rows")
+    pdp-table01  this run finds refuted (ledger: reproduced)  3 of 15 rows
+    """
+
+    claim: Claim
+    verdict: str
+    evidence: str
+    undecided: str = ""
+    """Why this run decides nothing, if so."""
+
+    @property
+    def outcome(self) -> str:
+        """The verdict; or, with the ledger's beside it, why this run gives none or which other one."""
+        if not self.undecided and self.verdict == self.claim.verdict:
+            return self.verdict
+        return f"{self.undecided or f'this run finds {self.verdict}'} (ledger: {self.claim.verdict})"
+
+    def __repr__(self) -> str:
+        return f"{self.claim.id}  {self.outcome}  {self.evidence}"
+
+    def _repr_html_(self) -> str:
+        claim, text = self.claim, html.escape
+        ledger = "../" * (claim.page or "").count("/") + "ledger.html"
+        return (
+            f'<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
+            f'<p class="hdpm-verdict-line">{badge("pending" if self.undecided else self.verdict, self.outcome)} '
+            f'<strong>{text(claim.where)}</strong> <a href="{ledger}#{claim.id}" '
+            f'aria-label="{claim.id} in the ledger">{claim.id}</a></p>'
+            f'<p class="hdpm-statement">{text(claim.statement)}</p>'
+            f'<p class="hdpm-evidence"><span class="hdpm-label">This run:</span> {text(self.evidence)}</p></div>'
+        )
+
+
+def badge(verdict: str, label: str | None = None) -> str:
+    """HTML of a verdict: a symbol, which screen readers skip, and the word."""
+    name = f'<span aria-hidden="true">{SYMBOLS[verdict]}</span> {html.escape(label or verdict)}'
+    return f'<span class="hdpm-verdict hdpm-{verdict.replace(" ", "-")}">{name}</span>'
+
+
+def load(paper: str | None = None) -> tuple[Claim, ...]:
+    """Read and check the ledger: one of `PAPERS`, or all of them, in the order of the files.
+
+    Raises
+    ------
+    LookupError
+        If there is no such paper.
+    ValueError
+        If a file breaks a rule of the ledger; the message names file, claim and field.
+
+    Examples
+    --------
+    >>> len(load()), len(load("pdp-ridge"))
+    (303, 75)
+    """
+    if paper is not None and paper not in PAPERS:
+        raise LookupError(f"no paper {paper!r} in the ledger, only {list(PAPERS)}")
+    return tuple(claim for claim in read(CLAIMS).values() if paper in (None, claim.paper))
+
+
+def get(claim_id: str) -> Claim:
+    """Look up one claim.
+
+    Raises
+    ------
+    LookupError
+        If the ledger has no claim of that name; the message suggests the nearest.
+
+    Examples
+    --------
+    >>> get("pdp-table01").where
+    'Table 1'
+    """
+    claims = read(CLAIMS)
+    if claim_id not in claims:
+        near = difflib.get_close_matches(str(claim_id), claims, 1, 0.5)
+        raise LookupError(f"no claim {claim_id!r} in the ledger" + "".join(f"; did you mean {n}?" for n in near))
+    return claims[claim_id]
+
+
+def verdict(*, printed: bool | None = None, corrected: bool | None = None, reading: bool | None = None) -> str:
+    """Compute the verdict from what a run has found.
+
+    Parameters
+    ----------
+    printed : bool, optional
+        Does the claim hold as printed? ``None`` if it cannot be tested as printed.
+    corrected : bool, optional
+        Does the ledger's correction hold? Counts only for a claim that fails as printed.
+    reading : bool, optional
+        Does it hold in part, or under a reading that the paper does not state?
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not a truth value (NumPy's are), or they contradict each other or decide nothing.
+
+    Examples
+    --------
+    >>> verdict(printed=True), verdict(printed=False), verdict(printed=False, corrected=True), verdict(reading=True)
+    ('reproduced', 'refuted', 'corrected', 'partial')
+    >>> verdict()
+    'not testable'
+    """
+    given = {"printed": printed, "corrected": corrected, "reading": reading}
+    for name, value in given.items():
+        if value is not None and not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{name} must be True, False or None, got {value!r}")
+    true = [name for name, value in given.items() if value is not None and value]
+    if not any(value is not None for value in given.values()):
+        return "not testable"
+    if len(true) > 1:
+        raise ValueError(f"{' and '.join(true)} contradict each other: at most one can be True")
+    if corrected is not None and printed is None:
+        raise ValueError("corrected needs printed=False: a correction is for a claim tested as printed")
+    if not true and printed is None:
+        raise ValueError("reading=False alone decides nothing: say whether the claim holds as printed")
+    return {"printed": "reproduced", "corrected": "corrected", "reading": "partial"}[true[0]] if true else "refuted"
+
+
+def judge(
+    claim_id: str,
+    evidence: str,
+    *,
+    source: str | Sequence[str] | None = None,
+    enough: bool = True,
+    **found: bool | None,
+) -> Decision:
+    """Compute a verdict and compare it with the ledger's: :func:`decide`, see there, without the display.
+
+    Examples
+    --------
+    >>> judge("pdp-tabel01", "3 of 15 rows", printed=False)
+    Traceback (most recent call last):
+    LookupError: no claim 'pdp-tabel01' in the ledger; did you mean pdp-table01?
+    """
+    claim = get(claim_id)
+    if not isinstance(evidence, str) or not evidence.strip() or len(evidence.splitlines()) > 1:
+        raise ValueError(f"{claim_id}: evidence must be one line of text, got {evidence!r}")
+    try:
+        result = verdict(**found)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{claim_id}: {error}") from None
+    if not isinstance(enough, (bool, np.bool_)):
+        raise TypeError(f"{claim_id}: enough must be True or False, got {enough!r}")
+    run = Decision(claim, result, evidence.strip())
+    if claim.data and source is None:
+        raise ValueError(f"{claim_id} rests on {', '.join(claim.data)}: pass source=, where the data came from")
+    standin = "stand-in" in ([source] if isinstance(source, str) else source or ())
+    if claim.data and standin and claim.verdict != "pending":
+        return replace(run, undecided=STANDIN)
+    if not enough:
+        run = replace(run, undecided=TOO_FEW)
+    if run.outcome != claim.verdict and not _exploring():
+        finds = TOO_FEW if run.undecided else f"this run finds {result!r}"
+        hint = f"; write it with page and note into data/claims/{claim.paper}.yaml" * (claim.verdict == "pending")
+        raise LedgerMismatch(
+            f"{claim_id}: {finds}, the ledger says {claim.verdict!r}{hint}. Evidence: {run.evidence}. "
+            f"To try other settings, set {MODE}=explore"
+        )
+    return run
+
+
+def _exploring() -> bool:
+    mode = os.environ.get(MODE, "")
+    if mode not in ("", "explore"):
+        raise ValueError(f"{MODE} must be 'explore' or not set, got {mode!r}")
+    return bool(mode)
+
+
+def decide(
+    claim_id: str,
+    evidence: str,
+    *,
+    printed: bool | None = None,
+    corrected: bool | None = None,
+    reading: bool | None = None,
+    source: str | Sequence[str] | None = None,
+    enough: bool = True,
+) -> None:
+    """Decide a claim by what this run has found, and show the decision. Returns nothing: a cell would show it twice.
+
+    Parameters
+    ----------
+    claim_id : str
+        The claim's name in the ledger.
+    evidence : str
+        One line with the numbers that decided, rounded so that they are stable; if nothing can be tested, why.
+    printed, corrected, reading : bool, optional
+        What was found, see :func:`verdict`.
+    source : str or sequence of str, optional
+        ``.source`` of the data sets used; needed if the ledger says that the claim rests on data. A stand-in does not
+        decide such a claim: nothing is compared, and the line shown says so.
+    enough : bool, optional
+        Whether the run was large enough to decide, by the number of draws or cases the page asks for. Such a condition
+        does not belong into `printed`, `corrected` or `reading`: a run that is too small finds nothing.
+
+    Raises
+    ------
+    LedgerMismatch
+        If the ledger has another verdict or none yet, or the run was too small; not under ``HDPM_MODE=explore``.
+    LookupError, TypeError, ValueError
+        If there is no such claim, or the arguments are not what they should be.
+
+    Examples
+    --------
+    >>> decide("pdp-def11", "rows that differ: 1", printed=1)
+    Traceback (most recent call last):
+    TypeError: pdp-def11: printed must be True, False or None, got 1
+    """
+    found = {"printed": printed, "corrected": corrected, "reading": reading}
+    run = judge(claim_id, evidence, source=source, enough=enough, **found)
+    display(run)

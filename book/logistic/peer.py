@@ -1,0 +1,288 @@
+r"""Two slower ways to the optimal procurement, to compare :mod:`hdpm_lib.markets.procurement` with.
+
+Both fix the rate :math:`\eta` and minimise the proxy loss over the weights, which is a convex problem; then they search
+over :math:`\eta`. They share nothing with the exact solver but the problem,
+
+.. math:: \min_{a,\eta}\ \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
+    \qquad\sum_ia_i=1,\quad0\le a_i\le\text{cap}.
+
+:func:`gradient_and_grid` does what the paper describes, on a grid of rates. :func:`conic_search` has each convex
+problem solved by an interior-point solver and follows every local minimum that it sees between its starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, sparse
+
+from hdpm_lib.markets.procurement import check_constants
+from hdpm_lib.optional import extra
+from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive
+
+with extra("conic"):
+    import clarabel
+
+
+Array = NDArray[np.float64]
+
+TOLERANCES, LOOSEST = (1e-11, 1e-9), 1e-6  # of the conic solver, tried in turn; what may do where rounding ends it
+SETTLED, ITERATIONS = 1e-13, 10_000  # of the gradient: largest change of a weight; a limit
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The best weights and rate that a search has found.
+
+    Attributes
+    ----------
+    weights : array of shape (m,)
+        Not negative, sum 1.
+    eta : float
+        Noise rate; seller `i` loses ``weights[i] * eta``.
+    loss : float
+        Proxy loss.
+    minima : array of shape (k,)
+        Losses of all local minima along the rate that were seen, in the order of their rates.
+    """
+
+    weights: Array
+    eta: float
+    loss: float
+    minima: Array
+
+    @property
+    def epsilon(self) -> Array:
+        """Privacy losses, of shape (m,)."""
+        return self.weights * self.eta
+
+
+def project_capped_simplex(points: ArrayLike, cap: float | None = None) -> Array:
+    """Nearest vector with entries in [0, cap] that sum to 1.
+
+    Parameters
+    ----------
+    points : array of shape (m,)
+    cap : float, optional
+        In [1/m, 1]; no cap if not given.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Raises
+    ------
+    ValueError
+        For points that are empty or not finite, or a cap outside [1/m, 1].
+
+    Notes
+    -----
+    The nearest vector is ``clip(points - level, 0, cap)``. Its sum falls in the level, piecewise linearly, with a kink
+    wherever an entry leaves 0 or reaches the cap: sort the kinks, add up, interpolate.
+
+    Examples
+    --------
+    >>> project_capped_simplex([0.9, 0.5, -1.0])
+    array([0.7, 0.3, 0. ])
+    >>> project_capped_simplex([0.9, 0.5, -1.0], cap=0.6)
+    array([0.6, 0.4, 0. ])
+    """
+    y = check_finite(points, "points", 1)
+    top = check_cap(cap, len(y))
+    kinks = np.concatenate([y, y - top])
+    order = np.argsort(-kinks)
+    levels = kinks[order]
+    slope = np.cumsum(np.where(order < len(y), 1.0, -1.0))  # of the sum, as the level falls below each kink
+    sums = np.concatenate([[0.0], np.cumsum(slope[:-1] * -np.diff(levels))])
+    k = int(np.searchsorted(sums, 1.0)) - 1
+    level = levels[k] - (1 - sums[k]) / slope[k] if slope[k] > 0 else levels[k]
+    return np.clip(y - level, 0, top)
+
+
+def gradient_and_grid(
+    virtual_costs: ArrayLike,
+    mu: float,
+    sigma: float,
+    gamma: float,
+    *,
+    largest_eta: float,
+    points: int = 100,
+    cap: float | None = None,
+) -> Searched:
+    r"""Step 1 of the paper's Algorithm 2: projected gradient descent on the weights for each rate of a grid.
+
+    Parameters
+    ----------
+    virtual_costs : array of shape (m,)
+        Finite and not negative.
+    mu, sigma, gamma : float
+        Positive.
+    largest_eta : float
+        `L`, positive: the grid is :math:`L/k,2L/k,\dots,L` for `k` points.
+    points : int, default 100
+    cap : float, optional
+        Largest weight, in [1/m, 1].
+
+    Returns
+    -------
+    Searched
+        As good as the grid: the rate is off by up to half its step.
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+    RuntimeError
+        If the descent does not settle.
+
+    Notes
+    -----
+    The paper names no step length. We take :math:`\lVert a\rVert/\mu`, which serves it best. The gradient is
+    :math:`\mu a/\lVert a\rVert+\gamma\eta\psi`, so the step leads to :math:`-s\psi` before the projection, with
+    :math:`s=\gamma\eta\lVert a\rVert/\mu`. The norm of the projection rises with `s`, so `s` moves in one direction and
+    converges, to the one minimiser.
+
+    Examples
+    --------
+    >>> best = gradient_and_grid([0.2, 1.2], 1.0, 1.0, 0.1, largest_eta=10.0)
+    >>> best.eta, best.weights.round(3), round(best.loss, 4)
+    (4.3, array([0.66, 0.34]), 1.2072)
+    """
+    psi, (mu, sigma, gamma) = _check_problem(virtual_costs, mu, sigma, gamma, least=0)
+    rates = check_positive(largest_eta, "largest_eta") * np.arange(1, check_count(points, "points") + 1) / points
+    check_cap(cap, len(psi))
+    a, found = np.full(len(psi), 1 / len(psi)), []
+    for eta in rates:
+        a = _descend(psi, mu, gamma * eta, cap, a)
+        found.append(a)
+    norms = np.array([np.linalg.norm(a) for a in found])
+    losses = mu * norms + sigma / rates + gamma * rates * (np.array(found) @ psi)
+    return _best(found, rates, losses, losses[_dips(losses)])
+
+
+def _descend(psi: Array, mu: float, price: float, cap: float | None, a: Array) -> Array:
+    """Weights that minimise `mu norm(a) + price a.psi`, from the weights `a` on."""
+    for _ in range(ITERATIONS):
+        norm = np.linalg.norm(a)
+        gradient = mu * a / norm + price * psi
+        last, a = a, project_capped_simplex(a - norm / mu * gradient, cap)
+        if np.abs(a - last).max() <= SETTLED:
+            return a
+    raise RuntimeError(f"the descent has not settled after {ITERATIONS} steps at gamma * eta = {price}")
+
+
+def conic_search(
+    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None, starts: int = 16
+) -> Searched:
+    r"""The optimal procurement by a conic solver for each rate, with several starts along the rate.
+
+    Parameters
+    ----------
+    virtual_costs : array of shape (m,)
+        Finite and positive.
+    mu, sigma, gamma : float
+        Positive.
+    cap : float, optional
+        Largest weight, in [1/m, 1].
+    starts : int, default 16
+        Rates to start from, at least 2. Two local minima between neighbouring starts are seen as one.
+
+    Returns
+    -------
+    Searched
+
+    Raises
+    ------
+    ValueError
+        For an argument outside its range.
+    RuntimeError
+        If the solver gives up, with its status.
+
+    Notes
+    -----
+    Write :math:`p=\sum_ia_i\psi_i` for the mean virtual cost bought. At the best weights for a rate the derivative
+    along the rate is :math:`\gamma p-\sigma/\eta^2`. As `p` lies between that of the cheapest weights that the cap
+    allows and that of equal weights, it is negative below all rates and positive above all rates of
+    :math:`\sqrt{\sigma/(\gamma p)}`. Starts are spread evenly in the logarithm, and between any two where the sign
+    changes from negative to positive the root is found by Brent's method.
+
+    Examples
+    --------
+    >>> best = conic_search([0.2, 1.2], 1.0, 1.0, 0.1)
+    >>> round(best.eta, 4), best.weights.round(4), round(best.loss, 6)
+    (4.302, array([0.6597, 0.3403]), 1.207186)
+    """
+    psi, (mu, sigma, gamma) = _check_problem(virtual_costs, mu, sigma, gamma, least=np.finfo(float).tiny)
+    top = check_cap(cap, len(psi))
+    full = int(1 / top)
+    cheapest = np.sort(psi)[: full + 1]
+    least = cheapest @ np.append(np.full(full, top), 1 - full * top)[: len(cheapest)]
+    low, high = (0.5 * float(np.log(sigma / (gamma * p))) for p in (psi.mean(), least))
+    weights = _conic_program(psi, mu, top)
+
+    def slope(log_eta: float) -> float:
+        eta = np.exp(log_eta)
+        return float(gamma * eta * (weights(gamma * eta) @ psi) - sigma / eta)
+
+    tried = np.linspace(low - 1e-6, high + 1e-6, check_count(starts, "starts", 2))
+    slopes = np.array([slope(t) for t in tried])
+    roots = [
+        float(optimize.brentq(slope, tried[k], tried[k + 1], xtol=1e-10))
+        for k in np.flatnonzero((slopes[:-1] < 0) & (slopes[1:] >= 0))
+    ]
+    rates, found = np.exp(roots), [weights(gamma * np.exp(root)) for root in roots]
+    losses = np.array(
+        [mu * np.linalg.norm(a) + sigma / eta + gamma * eta * (a @ psi) for a, eta in zip(found, rates, strict=True)]
+    )
+    return _best(found, rates, losses, losses)
+
+
+def _conic_program(psi: Array, mu: float, top: float) -> Callable[[float], Array]:
+    """Maps a price to the weights in [0, top] that minimise `mu norm(a) + price a.psi`: a second-order cone program."""
+    m, settings = len(psi), clarabel.DefaultSettings()
+    settings.verbose = False
+    weights = sparse.eye_array(m, m + 1, k=1)
+    A = sparse.csc_matrix(sparse.vstack([weights.sum(axis=0)[None], -weights, weights, -sparse.eye_array(m + 1)]))
+    right = np.repeat([1.0, 0.0, top, 0.0], [1, m, m, m + 1])
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * m), clarabel.SecondOrderConeT(m + 1)]
+    linear = sparse.csc_matrix((m + 1, m + 1))
+
+    def minimiser(price: float) -> Array:
+        cost = np.append(mu, price * psi)
+        for tolerance in TOLERANCES:
+            for name in ("feas", "gap_abs", "gap_rel"):
+                setattr(settings, f"tol_{name}", tolerance)
+                setattr(settings, f"reduced_tol_{name}", LOOSEST)
+            solution = clarabel.DefaultSolver(linear, cost / cost.max(), A, right, cones, settings).solve()
+            if str(solution.status) in ("Solved", "AlmostSolved"):
+                a = np.clip(solution.x[1:], 0, top)
+                return a / a.sum()
+        raise RuntimeError(f"the conic solver stopped with status {solution.status} at gamma * eta = {price}")
+
+    return minimiser
+
+
+def _dips(losses: Array) -> NDArray[np.intp]:
+    """Places where a sequence is below its neighbours."""
+    padded = np.concatenate([[np.inf], losses, [np.inf]])
+    return np.flatnonzero((losses < padded[:-2]) & (losses <= padded[2:]))
+
+
+def _best(found: list[Array], rates: Array, losses: Array, minima: Array) -> Searched:
+    """The least of the losses, with the local minima."""
+    k = int(np.argmin(losses))
+    return Searched(found[k], float(rates[k]), float(losses[k]), minima)
+
+
+def _check_problem(
+    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, least: float
+) -> tuple[Array, tuple[float, float, float]]:
+    psi = check_finite(virtual_costs, "virtual_costs", 1)
+    if (bad := psi < least).any():
+        kind = "positive" if least else "not negative"
+        raise ValueError(f"virtual_costs must be {kind}, got {psi[bad][0]}")
+    check_constants(mu, sigma, gamma)
+    return psi, (float(mu), float(sigma), float(gamma))

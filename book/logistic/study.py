@@ -1,0 +1,396 @@
+r"""The breast-cancer market of the logistic papers: the split, what each market could buy, the choice by validation.
+
+A *candidate* is one setting of a market: weights :math:`a`, a rate :math:`\eta` and what is paid. It depends on the
+reported costs and on nothing else. Each is tried with penalties :math:`\Lambda=\text{ratio}/\eta`: from the ratio 2 on
+the slack of every seller is 0, so that she loses exactly what she was paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from hdpm_lib.learners.joint import alternate, joint_objective
+from hdpm_lib.learners.logistic import objective_perturbation, printed_slack, sharp_slack
+from hdpm_lib.markets.payments import check_reports
+from hdpm_lib.markets.procurement_payments import procurement_payments
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_lengths
+
+Array = NDArray[np.float64]
+
+COSTS = stats.uniform(np.exp(-4), 4 * np.exp(-4))  # c ~ U[e^-4, 5 e^-4]
+SELLERS, PUBLIC = 0.6, 0.2  # shares of the records; the rest is to test on
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Records of the sellers, public ones and ones to test on, with labels -1 and 1, on one scale.
+
+    Sellers' rows have norm at most 1; `shortened` counts those that were shortened to it.
+    """
+
+    X_train: Array
+    y_train: Array
+    X_public: Array
+    y_public: Array
+    X_test: Array
+    y_test: Array
+    shortened: int
+
+
+def public_scale_split(X: ArrayLike, y: ArrayLike, *, rng: np.random.Generator) -> Parts:
+    """Split at random into 60 % sellers, 20 % public and 20 % test records, scaled by the public ones alone.
+
+    Parameters
+    ----------
+    X : array of shape (n_records, n)
+    y : array of shape (n_records,)
+        Labels -1 and 1.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Parts
+        Features have mean 0 and variance 1 on the public records, and are divided by the largest norm there. Sellers'
+        rows that are longer are shortened, so that no bound rests on a private record.
+
+    Raises
+    ------
+    ValueError
+        For too few or bad records, other labels, or a feature that is constant on the public records.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 3)); parts = public_scale_split(X, np.sign(X[:, 0]), rng=rng)
+    >>> parts.X_train.shape, parts.X_public.shape, bool(np.linalg.norm(parts.X_train, axis=1).max() <= 1)
+    ((60, 3), (20, 3), True)
+    """
+    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    check_generator(rng)
+    if (n := len(features)) != len(labels):
+        raise ValueError(f"X has {n} records and y has {len(labels)}")
+    if (odd := np.abs(labels) != 1).any():
+        raise ValueError(f"labels must be -1 or 1, got y[{np.argmax(odd)}] = {labels[odd][0]}")
+    train, public, test = np.split(rng.permutation(n), [round(SELLERS * n), round((SELLERS + PUBLIC) * n)])
+    if len(public) == 0:
+        raise ValueError(f"X has {n} records: too few for public ones")
+    centre, spread = features[public].mean(0), features[public].std(0)
+    if not (spread > 0).all():
+        raise ValueError(f"X[:, {np.argmin(spread)}] is constant on the public records: leave it out")
+    scaled = (features - centre) / spread
+    scaled /= np.linalg.norm(scaled[public], axis=1).max()
+    norms = np.linalg.norm(scaled[train], axis=1, keepdims=True)
+    sellers, shortened = scaled[train] / np.maximum(norms, 1), int((norms > 1).sum())
+    return Parts(sellers, labels[train], scaled[public], labels[public], scaled[test], labels[test], shortened)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What a market could buy, one row a setting: weights (k, m), rates (k,), payments (k,) to all sellers together."""
+
+    settings: pd.DataFrame
+    weights: Array
+    eta: Array
+    payments: Array
+
+    @classmethod
+    def grid(
+        cls, names: Sequence[str], axes: Sequence[Array], weights: Array, eta: Array, payments: Array
+    ) -> Candidates:
+        """From two axes of a grid, of lengths j and l, and arrays of shape (j, m), (j, l) and (j, l)."""
+        settings = pd.MultiIndex.from_product(axes, names=names).to_frame(index=False)
+        return cls(settings, np.repeat(weights, len(axes[1]), axis=0), eta.ravel(), payments.ravel())
+
+
+def _grid(values: ArrayLike, name: str) -> Array:
+    return check_finite(values, name, 1, 0, ends="()")
+
+
+def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: ArrayLike) -> Candidates:
+    r"""Algorithm 2 and its truthful payments for every pair of the two numbers that it depends on.
+
+    Parameters
+    ----------
+    costs : array of shape (m,)
+        In the support of `law`.
+    law : scipy.stats law
+        As for :func:`hdpm_lib.markets.procurement_payments.procurement_payments`.
+    kappas : array of shape (j,)
+        Values of :math:`\kappa=\sigma\gamma/\mu^2`, positive: larger means fewer sellers.
+    scales : array of shape (l,)
+        Values of :math:`s=\sqrt{\sigma/\gamma}`, positive: larger means less noise.
+
+    Returns
+    -------
+    Candidates with j l rows
+
+    Raises
+    ------
+    ValueError
+        For costs outside the support, an inadmissible law, or a grid that is not positive.
+
+    Notes
+    -----
+    With :math:`\eta` in units of :math:`\mu/\gamma=s/\sqrt\kappa` the proxy loss is :math:`\mu` times one that depends
+    on :math:`\kappa` alone. Privacy losses and payments are then in this unit too.
+
+    Examples
+    --------
+    >>> found = optimal_candidates([0.02, 0.05], COSTS, [1.0], [10.0, 20.0])
+    >>> bool(np.isclose(found.payments[1], 2 * found.payments[0]))
+    True
+    """
+    kappa, scale = _grid(kappas, "kappas"), _grid(scales, "scales")
+    check_finite(costs, "costs", 1)
+    bought = [procurement_payments(costs, law, 1.0, k, 1.0) for k in kappa]
+    unit = scale / np.sqrt(kappa)[:, None]
+    weights = np.array([b.procurement.weights for b in bought])
+    eta, paid = np.array([[b.procurement.eta, b.payments.sum()] for b in bought]).T
+    return Candidates.grid(("kappa", "scale"), (kappa, scale), weights, eta[:, None] * unit, paid[:, None] * unit)
+
+
+def posted_candidates(costs: ArrayLike, prices: ArrayLike, totals: ArrayLike) -> Candidates:
+    """Take it or leave it: a price for a unit of privacy loss, and the same loss for all who accept.
+
+    Parameters
+    ----------
+    costs, prices, totals : arrays of shape (m,), (j,) and (l,)
+        Positive. A seller accepts a price that is not below her cost, and then loses ``total / m``.
+
+    Returns
+    -------
+    Candidates with a row for each total and each price that somebody accepts
+
+    Raises
+    ------
+    ValueError
+        For a grid or a cost that is not positive, or if nobody accepts any price.
+
+    Examples
+    --------
+    >>> posted_candidates([1.0, 2.0, 3.0], [0.5, 2.5], [30.0]).payments   # two sellers, a loss of 10 each
+    array([50.])
+    """
+    c, price, total = _grid(costs, "costs"), _grid(prices, "prices"), _grid(totals, "totals")
+    if not len(price := price[price >= c.min()]):
+        raise ValueError(f"prices are all below the smallest cost {c.min():.6g}: nobody accepts")
+    accepts = c <= price[:, None]
+    number = accepts.sum(1, keepdims=True)
+    eta = number * total / len(c)
+    return Candidates.grid(("price", "total"), (price, total), accepts / number, eta, price[:, None] * eta)
+
+
+def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int], totals: ArrayLike) -> Candidates:
+    r"""The model without :math:`\mu` and :math:`\sigma`: equal losses of the cheapest, at a floor on their sum.
+
+    The proxy loss is then linear in the weights, and rises with :math:`\eta`.
+
+    Parameters
+    ----------
+    costs, ceiling : array of shape (m,), float
+        Positive; no cost can be above the ceiling.
+    counts : sequence of j ints
+        Sellers to buy from, 1 to m: 1 without a cap, else the number that the cap on the weights asks for.
+    totals : array of shape (l,)
+        Positive: floors on :math:`\eta`, which are reached.
+
+    Returns
+    -------
+    Candidates
+        With j l rows. Each seller is paid her loss times the next higher cost, or the ceiling.
+
+    Raises
+    ------
+    ValueError
+        For a cost outside the range, a count outside 1 to m, or a grid that is not positive.
+
+    Examples
+    --------
+    >>> cheapest_candidates([3.0, 1.0, 2.0], 5.0, [1, 3], [6.0]).payments
+    array([12., 30.])
+    """
+    c, top = check_reports(_grid(costs, "costs"), ceiling, "costs")
+    total, number = _grid(totals, "totals"), np.array([check_count(k, "counts") for k in counts])
+    if (number > len(c)).any():
+        raise ValueError(f"counts must be at most the number of sellers {len(c)}, got {number.max()}")
+    order = np.argsort(c, kind="stable")
+    weights = (np.argsort(order) < number[:, None]) / number[:, None]
+    price = np.append(c[order], top)[number][:, None]
+    eta = np.tile(total, (len(number), 1))
+    return Candidates.grid(("count", "total"), (number, total), weights, eta, price * total)
+
+
+def misclassified(coefficients: ArrayLike, X: ArrayLike, y: ArrayLike) -> Array:
+    """Share of records on the wrong side, or on the line, for coefficients of shape (..., n)."""
+    w, features, labels = check_finite(coefficients, "coefficients"), check_finite(X, "X", 2), check_finite(y, "y", 1)
+    check_lengths(X=features, y=labels)
+    if w.shape[-1:] != features.shape[1:]:
+        raise ValueError(f"coefficients must have shape (..., {features.shape[1]}), got {w.shape}")
+    margins = w @ features.T * labels
+    return np.asarray((margins <= 0).mean(-1))
+
+
+def candidate_errors(
+    parts: Parts, candidates: Candidates, ratios: ArrayLike, unit_noise: ArrayLike
+) -> tuple[Array, Array]:
+    r"""Errors of the models released under each candidate and penalty, on public and on test records.
+
+    Parameters
+    ----------
+    parts, candidates
+    ratios : array of shape (r,)
+        Positive: penalties are ``ratio / eta``.
+    unit_noise : array of shape (draws, n)
+        Spherical Laplace noise of rate one, the same for every candidate; the objective's is ``2 / eta`` times it.
+
+    Returns
+    -------
+    tuple of two arrays of shape (k, r), means over the draws
+
+    Raises
+    ------
+    ValueError
+        For a grid that is not positive, noise of another dimension, or weights for other sellers.
+    """
+    ratio, b = _grid(ratios, "ratios"), check_finite(unit_noise, "unit_noise", 2)
+    found = np.empty((2, len(candidates.eta), len(ratio)))
+    for k, (weights, eta) in enumerate(zip(candidates.weights, candidates.eta, strict=True)):
+        for j, r in enumerate(ratio):
+            w = objective_perturbation(parts.X_train, parts.y_train, weights, eta, r / eta).minimise(2 * b / eta)
+            found[0, k, j] = misclassified(w, parts.X_public, parts.y_public).mean()
+            found[1, k, j] = misclassified(w, parts.X_test, parts.y_test).mean()
+    return found[0], found[1]
+
+
+def tuned(
+    candidates: Candidates, ratios: ArrayLike, public: ArrayLike, test: ArrayLike, gammas: ArrayLike
+) -> pd.DataFrame:
+    """For each gamma the setting of least public error plus gamma times payments, and what it does and buys.
+
+    Parameters
+    ----------
+    candidates, ratios, public, test
+        Of, for and from :func:`candidate_errors`; the public errors pick.
+    gammas : array of shape (g,)
+        Positive.
+
+    Returns
+    -------
+    DataFrame with g rows
+        `error` and `overall` are on test records, `epsilon`, `printed_slack` and `slack` are the largest of all
+        sellers, `sellers` is the number bought from; `row` and `column` name the setting.
+
+    Raises
+    ------
+    ValueError
+        For a grid that is not positive.
+    """
+    ratio, lines = _grid(ratios, "ratios"), []
+    seen, found = (check_finite(x, name, 2, 0, 1) for x, name in ((public, "public"), (test, "test")))
+    if not seen.shape == found.shape == (len(candidates.eta), len(ratio)):
+        shape = f"({len(candidates.eta)}, {len(ratio)})"
+        raise ValueError(f"public and test must have the shape {shape} of candidates and ratios")
+    for gamma in _grid(gammas, "gammas"):
+        row, column = np.unravel_index(np.argmin(seen + gamma * candidates.payments[:, None]), seen.shape)
+        a, eta, paid = candidates.weights[row], candidates.eta[row], candidates.payments[row]
+        penalty = ratio[column] / eta
+        line = {"gamma": gamma, "error": found[row, column], "payments": paid, "public": seen[row, column]}
+        line |= {"overall": line["error"] + gamma * paid, "epsilon": eta * a.max(), "sellers": (a > 0).sum()}
+        line |= {"printed_slack": printed_slack(a, penalty).max(), "slack": sharp_slack(eta * a, a, penalty).max()}
+        line |= {"penalty": penalty, "row": row, "column": column}
+        lines.append(line | candidates.settings.iloc[row].to_dict())
+    return pd.DataFrame(lines).set_index("gamma")
+
+
+def joint_ends(
+    parts: Parts,
+    virtual_costs: ArrayLike,
+    unit_noise: ArrayLike,
+    *,
+    penalties: ArrayLike,
+    mus: ArrayLike,
+    totals: ArrayLike,
+    gammas: ArrayLike,
+) -> Array:
+    r"""Where the joint rule, Eq. (17) of the journal version, ends at every setting and every fixed eta.
+
+    Parameters
+    ----------
+    parts : Parts
+    virtual_costs : array of shape (m,)
+        Not negative.
+    unit_noise : array of shape (draws, n)
+        Spherical Laplace noise of rate one.
+    penalties, mus, totals, gammas : arrays of shape (p,), (u,), (t,) and (g,)
+        Positive, but for `mus`, which may be 0; `totals` are values of eta.
+
+    Returns
+    -------
+    array of shape (4, draws, p, u, t, g)
+        The objective less :math:`\sigma/\eta`, which moves nothing at a fixed eta; errors on public and on test
+        records; :math:`\sum_i\psi_i\epsilon_i`, which the payments of Theorem III.3 equal on average over the costs.
+
+    Raises
+    ------
+    ValueError
+        For grids, costs or noise out of range.
+    """
+    psi, draws = check_finite(virtual_costs, "virtual_costs", 1), check_finite(unit_noise, "unit_noise", 2)
+    penalty, eta, gamma = _grid(penalties, "penalties"), _grid(totals, "totals"), _grid(gammas, "gammas")
+    mu = check_finite(mus, "mus", 1)
+    found = np.empty((4, len(draws), len(penalty), len(mu), len(eta), len(gamma)))
+    for k, p, u, t in np.ndindex(found.shape[1:-1]):
+        weights: Array | None = None
+        for g, price in enumerate(gamma):  # each from the weights of the one before
+            rule = joint_objective(
+                parts.X_train,
+                parts.y_train,
+                draws[k],
+                psi,
+                penalty=float(penalty[p]),
+                mu=float(mu[u]),
+                sigma=0.0,
+                gamma=float(price),
+                squared=True,
+            )
+            end = alternate(rule, float(eta[t]), start_weights=weights, tolerance=1e-4)
+            weights, w = end.weights, end.coefficients
+            seen, new = (
+                misclassified(w, X, y) for X, y in ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
+            )
+            found[:, k, p, u, t, g] = end.value, seen, new, end.epsilon @ psi
+    return found
+
+
+def joint_choice(ends: ArrayLike, *, totals: ArrayLike, sigmas: ArrayLike, gammas: ArrayLike) -> tuple[Array, Array]:
+    r"""Test errors and payments of the joint rule: eta by the objective, the rest by validation.
+
+    Parameters
+    ----------
+    ends, totals, gammas
+        From and as for :func:`joint_ends`; a part of the last axis but one moves the ends of the grid of eta.
+    sigmas : array of shape (s,)
+        Not negative.
+
+    Returns
+    -------
+    tuple of two arrays of shape (g,), means over the draws
+        For each gamma at the penalty, :math:`\mu` and :math:`\sigma` of least mean public error plus gamma times
+        payments. In each draw eta is what minimises the objective.
+    """
+    (value, *measured), gamma = np.asarray(ends, dtype=float), np.asarray(gammas, dtype=float)
+    over_eta = np.divide.outer(np.asarray(sigmas, dtype=float), np.asarray(totals, dtype=float))
+    best = (value[:, :, :, None] + over_eta[..., None]).argmin(-2)[..., None, :]
+    public, test, paid = (
+        np.take_along_axis(part[:, :, :, None], best, -2)[..., 0, :].mean(0).reshape(-1, len(gamma))
+        for part in measured
+    )
+    chosen = (public + gamma * paid).argmin(0), np.arange(len(gamma))
+    return test[chosen], paid[chosen]

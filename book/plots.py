@@ -1,0 +1,231 @@
+"""One style for every figure and table of the book.
+
+Figures are inline SVG whose axes and text take the colour of the page, so they read in light and dark mode and at phone
+width; line style and marker repeat what colour says. A figure without alt text is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import re
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hdpm_book.notebook import display
+
+# Okabe-Ito colours with a contrast of at least 3 to both page backgrounds; the style is the second channel.
+STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#2387C9", "linestyle": "-", "marker": "o"},
+    {"color": "#D55E00", "linestyle": "--", "marker": "s"},
+    {"color": "#009E73", "linestyle": "-.", "marker": "^"},
+    {"color": "#CC79A7", "linestyle": ":", "marker": "D"},
+    {"color": "#808080", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "v"},
+)
+CROWDED = 40  # points of a curve, beyond which not each has a marker
+_INK = "#123456"  # replaced by the colour of the page's text
+_RC: Any = {
+    "figure.figsize": (5.2, 3.4),
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.facecolor": "none",
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+    "axes.titlesize": 11,
+    "axes.titlecolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#808080",
+    "grid.alpha": 0.25,
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "font.size": 11,
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 4.5,
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+}
+
+
+def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """``matplotlib.pyplot.subplots`` in the book's style; panels are stacked so that they read on a phone.
+
+    Parameters
+    ----------
+    rows, columns : int
+    **options
+        For ``matplotlib.pyplot.subplots``.
+
+    Returns
+    -------
+    tuple
+        The figure, and an axes or an array of axes.
+    """
+    with plt.rc_context(_RC):
+        options.setdefault("figsize", (5.2, 0.4 + 2.9 * rows))
+        options.setdefault("layout", "constrained")
+        figure, axes = plt.subplots(rows, columns, **options)
+    return figure, axes
+
+
+def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: dict[str, Any] | None = None) -> None:
+    """Draw named curves with distinct styles, and bands around them.
+
+    Where curves have many points, only some of these have a marker, at equal distances along the curve.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    x : array of shape (n,)
+    curves : dict of arrays of shape (n,)
+        Keys name the legend entries.
+    log : str
+        Axes on a logarithmic scale: ``""``, ``"x"``, ``"y"`` or ``"xy"``.
+    spread : dict, optional
+        For some of the curves an array of shape (2, n): lower and upper end of a band.
+
+    Raises
+    ------
+    ValueError
+        For more curves than there are styles.
+    """
+    if len(curves) > len(STYLES):
+        raise ValueError(f"curves has {len(curves)} entries, and there are {len(STYLES)} styles to tell them apart")
+    many = np.size(x) > CROWDED
+    with plt.rc_context(_RC):
+        for style, (name, y) in zip(STYLES, curves.items(), strict=False):
+            axes.plot(x, y, label=name, markevery=0.08 if many else None, **style)
+            if spread and name in spread:
+                axes.fill_between(x, *np.asarray(spread[name]), color=style["color"], alpha=0.2, linewidth=0)
+        if "x" in log:
+            axes.set_xscale("log")
+        if "y" in log:
+            axes.set_yscale("log")
+        axes.legend()
+
+
+class SvgFigure:
+    """A finished figure: inline SVG for a browser, its alt text everywhere else."""
+
+    def __init__(self, svg: str, alt: str) -> None:
+        self.svg, self.alt = svg, alt
+
+    def __repr__(self) -> str:
+        """The alt text: what a reader who cannot see the figure gets."""
+        return f"[figure] {self.alt}"
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+
+def inline(figure: Figure, alt: str) -> SvgFigure:
+    """Finish a figure and close it; for :func:`show`, or for ``myst_nb.glue`` where a page puts it elsewhere.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    alt : str
+        What the figure shows, in a sentence: read aloud instead of it.
+
+    Returns
+    -------
+    SvgFigure
+
+    Raises
+    ------
+    ValueError
+        Without alt text of at least 20 characters.
+    """
+    alt = " ".join(alt.split())
+    if len(alt) < 20:
+        raise ValueError(f"a figure needs alt text that says what it shows, got alt={alt!r}")
+    buffer = io.StringIO()
+    salt = hashlib.sha256(alt.encode()).hexdigest()  # ids stay the same from run to run and differ between figures
+    with matplotlib.rc_context({**_RC, "svg.hashsalt": salt}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # names of groups repeat from figure to figure and nothing refers to them
+    svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
+    svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px sans-serif", svg)
+    label = html.escape(alt, quote=True)
+    svg = svg.replace("<svg", f'<svg class="hdpm-figure" role="img" aria-label="{label}"', 1)
+    return SvgFigure(svg.replace(_INK, "currentColor"), alt)
+
+
+def show(figure: Figure, alt: str) -> None:
+    """Display a figure and close it; arguments and errors as for :func:`inline`."""
+    display(inline(figure, alt))
+
+
+class HtmlTable:
+    """A table: scrolls inside its own frame on a narrow screen."""
+
+    def __init__(self, frame: pd.DataFrame, caption: str) -> None:
+        self.frame, self.caption = frame, caption
+
+    def __repr__(self) -> str:
+        """Plain text of the table."""
+        return f"{self.caption}\n{self.frame.to_string()}"
+
+    def _repr_html_(self) -> str:
+        body = self.frame.to_html(border=0, classes="hdpm-table", justify="right")
+        caption = html.escape(self.caption)
+        body = body.replace("<thead>", f"<caption>{caption}</caption><thead>", 1)
+        return f'<div class="hdpm-scroll" role="region" aria-label="{caption}" tabindex="0">{body}</div>'
+
+
+def show_table(frame: pd.DataFrame, caption: str) -> None:
+    """Display a data frame (of text or numbers already rounded) with a caption.
+
+    Raises
+    ------
+    ValueError
+        Without a caption.
+    """
+    if not caption.strip():
+        raise ValueError("a table needs a caption")
+    display(HtmlTable(frame, caption))
+
+
+def compare(
+    printed: pd.DataFrame,
+    ours: pd.DataFrame,
+    caption: str,
+    names: dict[str, str],
+    errors: pd.DataFrame | None = None,
+) -> None:
+    """A published table in its own layout: under each of its columns the printed value, ours, and their ratio.
+
+    Parameters
+    ----------
+    printed, ours : DataFrame
+        Same index and columns.
+    caption : str
+    names : dict
+        Heading for each column.
+    errors : DataFrame, optional
+        Relative standard error of each printed value, shown in percent; missing ones stay empty.
+    """
+    parts = {}
+    for column in printed.columns:
+        heading = names[column]
+        parts[heading, "printed"] = printed[column].map("{:.3g}".format)
+        parts[heading, "ours"] = ours[column].map("{:.3g}".format)
+        parts[heading, "ratio"] = (ours[column] / printed[column]).map("{:.3f}".format)
+        if errors is not None and errors[column].notna().any():
+            parts[heading, "± %"] = (100 * errors[column]).map("{:.1f}".format)
+    show_table(pd.DataFrame(parts, index=printed.index), caption)

@@ -1,0 +1,1 @@
+"""Experiments of the chapter on privacy: learners with bugs, and the checks that find them."""

@@ -1,0 +1,145 @@
+r"""All checks of one learner at once, and what they say of a mutant of :mod:`hdpm_book.privacy.mutants`.
+
+Seven checks look at the learner in different ways.
+
+- *budget*: the promise, from the learner's own numbers by formulas typed anew.
+- *meter*: the exact loss between neighbours, most of them tight instances, at the rate or scale it states.
+- *noise law*: the law of the noise in a release, once an estimate computed apart is taken out.
+- *bit test*: right guesses of a random bit, from releases alone.
+- *centre*: the part without noise, against another computation.
+- *repeats*: noise that comes back, with either sign.
+- *grid*: noise that has fewer digits than a double.
+
+A check never sees which bug is there. The levels of noise law and bit test come from `FALSE_ALARM` in
+:mod:`hdpm_book.ledger`; the other checks draw hardly anything at random and are exact but for rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hdpm_book.privacy.benches import GRADIENTS_BENCH, LOGISTIC_BENCH, RIDGE_BENCH, SUM_BENCH
+from hdpm_book.privacy.mutants import BITS, BUDGET, CENTRE, CHECKS, GRID, LAW, LEARNERS, METER, REPEATS, Mutant
+from hdpm_lib.audits.digits import on_grid
+from hdpm_lib.audits.laws import smallest_p
+from hdpm_lib.validation import FALSE_ALARM, check_choice
+
+Generator = np.random.Generator
+
+BENCHES = dict(zip(LEARNERS, (RIDGE_BENCH, LOGISTIC_BENCH, SUM_BENCH, GRADIENTS_BENCH), strict=True))
+DRAWS = (100, 1000, 10_000)  # of the noise law, one after the other, until it objects
+ROUNDING = 1e-9  # by how much a ratio may exceed 1
+CENTRE_LIMIT = 1e-6  # of the error of the part without noise, in units of the noise
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the checks found.
+
+    Attributes
+    ----------
+    learner : str
+    budget, meter : float
+        Largest ratio of a loss to its promise: what the numbers imply, and what the meter found.
+    centre : float
+        Error of the part without noise, times the noise rate.
+    p_values : dict
+        Of the noise law, by numbers of draws.
+    bits : dict
+        P-values of the bit tests, by numbers of runs.
+    repeats, single : int
+        Of a hundred draws, those that came back, and those in single precision.
+    """
+
+    learner: str
+    budget: float
+    meter: float
+    centre: float
+    p_values: Mapping[int, float]
+    bits: Mapping[int, float]
+    repeats: int
+    single: int
+
+    @property
+    def needed(self) -> dict[str, int]:
+        """Checks that object, with the number of draws or runs that it took; 0 for those that need none."""
+        drawn = [n for n, p in self.p_values.items() if p < FALSE_ALARM / len(DRAWS)]
+        guessed = [n for n, p in self.bits.items() if p < FALSE_ALARM / len(BENCHES[self.learner].runs)]
+        found = {
+            BUDGET: 0 if self.budget > 1 + ROUNDING else None,
+            METER: 0 if self.meter > 1 + ROUNDING else None,
+            LAW: drawn[0] if drawn else None,
+            BITS: guessed[0] if guessed else None,
+            CENTRE: 0 if self.centre > CENTRE_LIMIT else None,
+            REPEATS: DRAWS[0] if self.repeats else None,
+            GRID: DRAWS[0] if self.single else None,
+        }
+        return {check: draws for check in CHECKS if (draws := found[check]) is not None}
+
+
+def run(mutant: Mutant, *, rng: Generator) -> Report:
+    """What the checks say of a mutant.
+
+    Examples
+    --------
+    >>> from hdpm_book.privacy.mutants import find_mutant
+    >>> run(find_mutant("sum", "scale 1/b"), rng=np.random.default_rng(0)).needed
+    {'noise law': 100, 'bit test': 1000}
+    """
+    with mutant.apply():
+        return audit_learner(mutant.learner, rng=rng)
+
+
+def audit_learner(learner: str, *, rng: Generator) -> Report:
+    """What the checks say of a learner as it is at present.
+
+    Parameters
+    ----------
+    learner : str
+        One of `hdpm_book.privacy.mutants.LEARNERS`.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ValueError
+        For an unknown learner.
+
+    Examples
+    --------
+    >>> audit_learner("sum", rng=np.random.default_rng(0)).needed
+    {}
+    """
+    check_choice(learner, "learner", tuple(BENCHES))
+    bench, p_values = BENCHES[learner], {}
+    for draws in DRAWS:
+        noise = bench.noise(draws, rng)
+        p_values[draws] = smallest_p(bench.law(noise))
+        if draws == DRAWS[0]:
+            sizes = np.abs(noise) / np.abs(noise).mean()
+            repeats = draws - len(np.unique(np.round(sizes, 9), axis=0))
+        if p_values[draws] < FALSE_ALARM / len(DRAWS):
+            break
+    bits = {}
+    for runs in bench.runs:
+        tests = bench.bits(runs, rng)
+        bits[runs] = min(1.0, len(tests) * min(test.p_value for test in tests))
+        if bits[runs] < FALSE_ALARM / len(bench.runs):
+            break
+    single = int(on_grid(bench.plain(DRAWS[0], rng), 0.0, np.float32).all(axis=1).sum())
+    return Report(
+        learner,
+        bench.budget(),
+        bench.meter(),
+        bench.centre(),
+        p_values,
+        bits,
+        repeats,
+        single,
+    )

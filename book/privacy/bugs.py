@@ -1,0 +1,363 @@
+"""Noise with a bug in it, for :mod:`hdpm_book.privacy.mutants`: changes of what a right sampler has drawn.
+
+A *part* is a triple: a module or class of the library, the name of an attribute, and what stands in its place.
+
+Learners with a bug around the noise, for :mod:`hdpm_book.privacy.mutants`.
+
+A *part* is a triple: a module or class of the library, the name of an attribute, and what stands in its place. Most
+replacements call the right part and spoil what it gets or what it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import expit
+
+from hdpm_lib import noise
+from hdpm_lib.learners import fedsgd, jorgensen, logistic, queries, ridge
+
+Array = NDArray[np.float64]
+Part = tuple[Any, str, Any]
+Change = Callable[[Array, int, Any, np.random.Generator], Array]  # of noise, given its dimension, rate, a generator
+
+_draw, _answer, _fedsgd = noise.spherical_laplace, queries.BiasedLaplace.release, fedsgd.fedsgd
+
+
+def directions(z: Array, axis: int = -1) -> Array:
+    """Directions of vectors."""
+    return np.asarray(z / np.linalg.norm(z, axis=axis, keepdims=True))
+
+
+def of_shape(change: int) -> Change:
+    """Spherical noise whose radius has a Gamma law of another shape."""
+    return lambda z, d, rate, rng: directions(z) * rng.gamma(d + change, 1 / rate, z.shape[:-1])[..., None]
+
+
+def over_draws(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+    """Directions divided by the lengths of the wrong axis."""
+    return np.linalg.norm(z, axis=-1, keepdims=True) * directions(rng.standard_normal(z.shape), axis=0)
+
+
+def from_cube(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+    """Directions of points that are uniform in a cube, not in a ball."""
+    return np.linalg.norm(z, axis=-1, keepdims=True) * directions(rng.uniform(-1, 1, z.shape))
+
+
+def in_pairs(sign: int) -> Change:
+    """Every second draw is the one before, or that with the other sign."""
+
+    def change(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+        z[1::2] = sign * z[: len(z) // 2 * 2 : 2]
+        return z
+
+    return change
+
+
+def mirrored_half(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+    """The second half of a batch is the first with the other sign: antithetic variates."""
+    z[len(z) - len(z) // 2 :] = -z[: len(z) // 2]
+    return z
+
+
+def recycled_noise(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+    """The second half of a batch is the first: radii from the other tail, directions turned by a right angle."""
+    first, law = z[: len(z) // 2], stats.gamma(d, scale=1 / rate)
+    turned = -first
+    turned[:, : d - 1 : 2], turned[:, 1::2] = -first[:, 1::2], first[:, : d - 1 : 2]
+    z[len(z) - len(first) :] = directions(turned) * law.isf(law.cdf(np.linalg.norm(first, axis=1)))[:, None]
+    return z
+
+
+def single_precision(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+    """Noise in single precision."""
+    return z.astype(np.float32).astype(float)
+
+
+def spherical_noise(place: Any, change: Change) -> Part:
+    """The sampler of spherical noise in a learner's module, with a change of what it has drawn."""
+    changed = lambda d, rate, *, rng, size=(): change(_draw(d, rate, rng=rng, size=size), d, rate, rng)  # noqa: E731
+    return place, "spherical_laplace", changed
+
+
+def seeded_noise(place: Any, seed: Callable[[np.random.Generator], Any]) -> Part:
+    """The sampler with a generator of its own in every call."""
+    own = lambda d, rate, *, rng, size=(): _draw(d, rate, rng=np.random.default_rng(seed(rng)), size=size)  # noqa: E731
+    return place, "spherical_laplace", own
+
+
+class Tampered(np.random.Generator):
+    """A generator with a change of the Laplace variables that it has drawn; the dimension is that of one draw."""
+
+    def __init__(self, rng: np.random.Generator, change: Change) -> None:
+        super().__init__(rng.bit_generator)
+        self.rng, self.change = rng, change
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """As ``numpy.random.Generator.laplace``."""
+        z = self.rng.laplace(loc, scale, size)
+        return self.change(z, int(np.prod(size[1:])), 1 / scale, self.rng)
+
+
+def answer_noise(change: Change) -> Part:
+    """The release of a sum, with a change of its noise."""
+
+    def release(self: Any, terms: Any, *, rng: Any, size: Any = ()) -> Array:
+        return _answer(self, terms, rng=Tampered(rng, change), size=size)
+
+    return queries.BiasedLaplace, "release", release
+
+
+def gradient_noise(change: Change) -> Part:
+    """The training that releases gradients, with a change of their noise."""
+
+    def train(*given: Any, rng: Any, **more: Any) -> fedsgd.Training:
+        return _fedsgd(*given, rng=Tampered(rng, change), **more)
+
+    return fedsgd, "fedsgd", train
+
+
+def drawn_once(*given: Any, rng: Any, **more: Any) -> fedsgd.Training:
+    """Training with the noise of the first round in every round."""
+    runs = given[4].shape[1]
+    drawn: list[Array] = []
+
+    def replay(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+        drawn.append(z if len(drawn) < runs else drawn[-runs])
+        return drawn[-1]
+
+    return _fedsgd(*given, rng=Tampered(rng, replay), **more)
+
+
+_pdp_op, _release, _fit = ridge.pdp_op, ridge.OutputPerturbation.release, ridge.weighted_ridge
+_norm_bound, _records, _sampled = ridge.estimate_norm_bound, ridge.check_records, jorgensen.sampled_ridge
+_perturbation, _signed_records = logistic.objective_perturbation, logistic.check_signed_records
+_minimise = logistic.ObjectivePerturbation.minimise
+_answer, _mean, _linear = queries.BiasedLaplace.release, queries.BiasedLaplace.mean, queries.linear_query
+_fedsgd, _clipped, _gradients = fedsgd.fedsgd, fedsgd.clipped, fedsgd.local_gradients
+
+
+# --- ridge ------------------------------------------------------------------------------------------------------------
+
+
+def other_constant(change: Callable[[float, float, float], float]) -> Part:
+    """The sensitivity constant as another function of penalty, feature norm and norm bound."""
+
+    def changed(
+        penalty: float, norm: float, bound: Any = "paper", norm_bound: float | None = None, label_bound: float = 1.0
+    ) -> float:
+        B = _norm_bound(penalty, norm, bound) if norm_bound is None else norm_bound / label_bound
+        return label_bound * change(penalty, norm, B if bound == "paper" else B / 2)
+
+    return ridge, "sensitivity_constant", changed
+
+
+def half_paper_bound(penalty: float, norm: float, bound: Any = "paper", *more: float, **named: float) -> float:
+    """Half of the paper's `B`."""
+    return _norm_bound(penalty, norm, bound, *more, **named) / (2 if bound == "paper" else 1)
+
+
+def ridge_rate(factor: Callable[[Array], float]) -> Part:
+    """Calibration with the noise rate times a function of the privacy losses."""
+
+    def changed(X: Any, y: Any, epsilon: Any, penalty: float, **more: Any) -> ridge.OutputPerturbation:
+        made = _pdp_op(X, y, epsilon, penalty, **more)
+        return replace(made, noise_rate=made.noise_rate * factor(np.asarray(epsilon)))
+
+    return ridge, "pdp_op", changed
+
+
+def own_bound(X: Any, y: Any, epsilon: Any, penalty: float, **more: Any) -> ridge.OutputPerturbation:
+    """Theorem 2.3 with the norm of the private estimate for its public bound."""
+    norm = float(np.linalg.norm(_pdp_op(X, y, epsilon, penalty, **more).theta))
+    return _pdp_op(X, y, epsilon, penalty, **{**more, "norm_bound": max(norm, 1e-9)})
+
+
+def tuned_penalty(X: Any, y: Any, epsilon: Any, penalty: float, **more: Any) -> ridge.OutputPerturbation:
+    """A penalty that depends on the labels."""
+    return _pdp_op(X, y, epsilon, penalty * (1 + np.mean(np.square(y))), **more)
+
+
+def debug_switch(X: Any, y: Any, epsilon: Any, penalty: float, **more: Any) -> ridge.OutputPerturbation:
+    """No noise if the first label has a certain value."""
+    made = _pdp_op(X, y, epsilon, penalty, **more)
+    return replace(made, noise_rate=1e12) if y[0] == 0.123 else made
+
+
+def free_intercept(X: Array, y: Array, weights: Array, penalty: float) -> Array:
+    """Weighted ridge regression without a penalty, or nearly, on the last coefficient."""
+    free = np.diag(np.append(np.full(X.shape[1] - 1, penalty), 1e-9))
+    return np.asarray(np.linalg.solve((X.T * weights) @ X + free, (weights * y) @ X))
+
+
+def scaled_by_largest(X: Any, y: Any, **more: Any) -> tuple[Array, Array]:
+    """Features divided by the largest one of the data, then checked."""
+    features = np.asarray(X, dtype=float)
+    return _records(features / np.maximum(features.max(0), np.finfo(float).tiny), y, **more)
+
+
+def centred_labels(X: Any, y: Any, **more: Any) -> tuple[Array, Array]:
+    """Labels less their mean."""
+    features, labels = _records(X, y, **more)
+    return features, labels - labels.mean()
+
+
+def small_penalty(X: Any, y: Any, weights: Any, penalty: float) -> Array:
+    """The penalty of a mean, on a sum with weights."""
+    return _fit(X, y, weights, penalty / len(y))
+
+
+def realised_size(*given: Any, **more: Any) -> jorgensen.SampledRidge:
+    """Noise for the number of records that were kept, not for the number expected."""
+    return _sampled(*given, **{**more, "size_in_noise": "realised"})
+
+
+def rounded_release(self: Any, *, rng: np.random.Generator, size: Any = (), project: bool = False) -> Array:
+    """Releases rounded to a millionth of the scale of their noise."""
+    digits = int(np.ceil(6 + np.log10(self.noise_rate)))
+    return np.round(_release(self, rng=rng, size=size, project=project), digits)
+
+
+# --- logistic regression ----------------------------------------------------------------------------------------------
+
+
+def other_perturbation(change: Callable[[Array, float, float], tuple[Array, float, float]]) -> Part:
+    """Objective perturbation with other weights, eta and penalty than it was given."""
+
+    def changed(X: Any, y: Any, weights: Any, eta: float, penalty: float, **more: Any) -> Any:
+        return _perturbation(X, y, *change(np.asarray(weights, dtype=float), eta, penalty), **more)
+
+    return logistic, "objective_perturbation", changed
+
+
+def gradient_steps(steps: int) -> Part:
+    """Gradient descent of the safe step size in place of Newton's method."""
+
+    def descend(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
+        w, step = start, 1 / (penalty + weights.sum() / 4)
+        for _ in range(steps):
+            w = w - step * (noise + penalty * w - (weights * expit(-w @ signed.T)) @ signed)
+        return w
+
+    return logistic, "_newton", descend
+
+
+def newton_steps(steps: int, free: float = 1.0) -> Part:
+    """Some full Newton steps; the penalty of the last coefficient times a factor."""
+
+    def solve(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
+        w, lam = start, np.append(np.full(noise.shape[1] - 1, penalty), free * penalty)
+        for _ in range(steps):
+            chance = expit(w @ signed.T)
+            slope = noise + lam * w - (weights * (1 - chance)) @ signed
+            curvature = (signed.T * (weights * chance * (1 - chance))[:, None, :]) @ signed + np.diag(lam)
+            w = w - np.linalg.solve(curvature, slope[..., None])[..., 0]
+        return w
+
+    return logistic, "_newton", solve
+
+
+def noisy_minimiser(self: Any, *, rng: np.random.Generator, size: Any = ()) -> Array:
+    """The minimiser without noise, and then the noise."""
+    noise = logistic.spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size)
+    return np.asarray(noise + _minimise(self, np.zeros(self.X.shape[1])))
+
+
+def noise_over_records(self: Any, *, rng: np.random.Generator, size: Any = ()) -> Array:
+    """Noise divided by the number of records."""
+    return _minimise(
+        self, logistic.spherical_laplace(self.X.shape[1], self.eta / 2 * len(self.weights), rng=rng, size=size)
+    )
+
+
+def shortened_release(self: Any, *, rng: np.random.Generator, size: Any = ()) -> Array:
+    """Releases pulled into the unit ball."""
+    noise = logistic.spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size)
+    return ridge.project_on_ball(_minimise(self, noise), 1.0)
+
+
+def constant_apart(X: Any, y: Any, **more: Any) -> tuple[Array, Array]:
+    """Norms checked without the last feature, which is taken for the constant one."""
+    features = np.array(X, dtype=float)
+    constant, features[:, -1] = features[:, -1].copy(), 0.0
+    clipped, labels = _signed_records(features, y, **more)
+    return np.column_stack([clipped[:, :-1], constant]), labels
+
+
+def labels_of_zero(X: Any, y: Any, **more: Any) -> tuple[Array, Array]:
+    """Labels 0 and 1 where the formulas want -1 and 1."""
+    features, labels = _signed_records(X, y, **more)
+    return features, (labels + 1) / 2
+
+
+# --- sums and gradients -----------------------------------------------------------------------------------------------
+
+
+def twice_counted(self: Any, terms: Any) -> Array:
+    """The mean of a biased answer with the shares of the data counted twice."""
+    return np.asarray(_mean(self, terms) + np.tensordot(self.shares, self._centred(terms), 1))
+
+
+def other_bias(self: Any, terms: Any) -> Array:
+    """The middles of the intervals subtracted where they are to be added."""
+    return np.asarray(_mean(self, terms) - 2 * ((1 - self.shares) * (self.lower + self.ranges / 2)).sum())
+
+
+def unit_sensitivity(shares: Any, scale: float, **more: Any) -> queries.BiasedLaplace:
+    """A linear query that forgets its weights where it counts losses."""
+    made = _linear(shares, scale, **more)
+    return replace(made, sensitivity=np.eye(len(made.shares)))
+
+
+def scale_of_data(self: Any, terms: Any, *, rng: Any, size: Any = ()) -> Array:
+    """Noise in proportion to the spread of the terms at hand."""
+    spread = np.ptp(np.asarray(terms) / self.ranges.reshape(-1, *[1] * (np.ndim(terms) - 1)))
+    return _answer(replace(self, scale=self.scale * max(float(spread), 1e-9)), terms, rng=rng, size=size)
+
+
+def noise_of_mean(self: Any, terms: Any, *, rng: Any, size: Any = ()) -> Array:
+    """Noise divided by the number of individuals."""
+    return _answer(replace(self, scale=self.scale / len(self.shares)), terms, rng=rng, size=size)
+
+
+def clamped_answers(self: Any, terms: Any, *, rng: Any, size: Any = ()) -> Array:
+    """Answers pulled into the interval in which the true one lies."""
+    return np.clip(_answer(self, terms, rng=rng, size=size), self.lower.sum(), (self.lower + self.ranges).sum())
+
+
+def clip_by(norm: Callable[[Array], Array]) -> Part:
+    """Clipping by another norm, given a function that keeps the axes it sums over."""
+
+    def changed(gradients: Array, clip_norm: float) -> Array:
+        return gradients * (clip_norm / np.maximum(norm(gradients), clip_norm))
+
+    return fedsgd, "clipped", changed
+
+
+def stretched_gradients(gradients: Array, clip_norm: float) -> Array:
+    """Gradients scaled to the clip norm, short ones too."""
+    norm = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
+    return np.asarray(gradients * (clip_norm / np.maximum(norm, np.finfo(float).tiny)))
+
+
+def overflow_guard(gradients: Array, clip_norm: float) -> Array:
+    """Gradients so long that they were taken for an overflow stay as they are."""
+    huge = np.abs(gradients).sum(axis=(-2, -1), keepdims=True) > 1e6
+    return np.asarray(np.where(huge, gradients, _clipped(gradients, clip_norm)))
+
+
+def summed_gradients(parameters: Any, features: Any, labels: Any, owners: Any) -> Array:
+    """The sum over an owner's records in place of the mean."""
+    sizes = np.array([len(rows) for rows in owners])
+    return np.asarray(_gradients(parameters, features, labels, owners) * sizes[:, None, None, None])
+
+
+def counted_once(*given: Any, rng: Any, **more: Any) -> fedsgd.Training:
+    """Training that states the privacy loss of one round for all."""
+    made = _fedsgd(*given, rng=rng, **more)
+    return replace(made, spent=made.spent / given[4].shape[0])

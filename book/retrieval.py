@@ -1,0 +1,284 @@
+"""Finding real files: a reader's folder, the cache, the pinned URL. What is not the pinned file is never used."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import queue
+import tempfile
+import threading
+import time
+import warnings
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import pandas as pd
+import requests
+import yaml
+
+from hdpm_book.notebook import display, in_notebook
+
+T = TypeVar("T")
+Found = Literal["local", "downloaded"]
+Source = Literal["local", "downloaded", "stand-in", "scikit-learn", "uci"]
+
+DEADLINE = 10.0  # seconds that all network work for one data set may take together
+REGISTRY: dict[str, Any] = yaml.safe_load(
+    resources.files("hdpm_book.data").joinpath("datasets.yaml").read_text("utf-8")
+)
+_failures: dict[str, Exception] = {}  # of network work in this process, by what was asked
+
+
+class DataIntegrityError(ValueError):
+    """Data are there but are not the pinned ones; they are never used."""
+
+
+class DataUnavailableError(RuntimeError):
+    """The real data cannot be had and no stand-in may take their place."""
+
+
+class StandInWarning(UserWarning):
+    """A stand-in takes the place of real data that could not be had."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One data set and where it came from.
+
+    Attributes
+    ----------
+    title : str
+        Its name in prose.
+    features : DataFrame, shape (n, d)
+        Raw columns.
+    labels : ndarray, shape (n,)
+        What is predicted.
+    names : tuple of str
+        Feature names, the columns of `features`.
+    source : {"local", "downloaded", "stand-in", "scikit-learn", "uci"}
+        Where the rows came from; "downloaded" whether now or earlier, into the cache.
+    sha256 : str or None
+        Hash of the raw bytes used; None for a stand-in and for tables fetched by `ucimlrepo`.
+    """
+
+    title: str
+    features: pd.DataFrame
+    labels: np.ndarray
+    names: tuple[str, ...]
+    source: Source
+    sha256: str | None
+
+    @property
+    def notice(self) -> str:
+        """Sentence to show above results that rest on a stand-in; empty for real data."""
+        if self.source != "stand-in":
+            return ""
+        return (
+            f"These results use a stand-in for the {self.title} data: the same columns, size and law, but no real row. "
+            "They are close to those of the real data, not equal to them."
+        )
+
+
+class Notice:
+    """A notice that stands on the page of a notebook, above the results it is about."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        """The text itself."""
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f'<div class="admonition warning"><p class="admonition-title">Stand-in data</p><p>{self.text}</p></div>'
+
+
+def noticed(dataset: Dataset) -> Dataset:
+    """The same data set; in a notebook its notice, if it has one, is displayed."""
+    if dataset.notice and in_notebook():
+        display(Notice(dataset.notice))
+    return dataset
+
+
+def mode() -> str:
+    """What ``HDPM_DATA`` asks for: "auto", "real" or "standin"."""
+    asked = os.environ.get("HDPM_DATA") or "auto"
+    if asked not in ("auto", "real", "standin"):
+        raise ValueError(f"HDPM_DATA={asked!r} is not one of auto, real, standin: change or unset it")
+    return asked
+
+
+def sha256(raw: bytes) -> str:
+    """Hash of raw bytes, as the registry gives it."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+def _pooch() -> Any:
+    """pooch, loaded late and quietly: it loads tqdm, which warns in a notebook without widgets."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pooch
+    return pooch
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: ``data/cache`` of a checkout, else the user's cache folder."""
+    checkout = Path(__file__).parents[1]
+    inside = (checkout / "pyproject.toml").is_file() and (checkout / "data" / "datasets.yaml").is_file()
+    if inside:
+        return checkout / "data" / "cache"
+    return Path(_pooch().os_cache("hdpm_lib"))
+
+
+def _read(path: Path, file: dict[str, Any]) -> bytes:
+    """Raw bytes of a stored file, checked."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            raw = stream.read(file["bytes"] + 1)  # one more than there should be: a longer file has another hash
+        found = hashlib.sha256(raw).hexdigest()
+    except (OSError, EOFError, zlib.error) as error:
+        found, raw = f"none, for it cannot be read ({error})", b""
+    if found != file["sha256"]:
+        raise DataIntegrityError(
+            f"{path} is not the pinned {file['name']}: expected sha256 {file['sha256']} of the raw bytes, "
+            f"found {found}. It is not used: delete or replace it"
+        )
+    return raw
+
+
+def stored(file: dict[str, Any]) -> tuple[bytes, Found] | None:
+    """The file from the reader's folder or the cache."""
+    places: list[tuple[Path, Found]] = [(cache_folder(), "downloaded")]
+    if folder := os.environ.get("HDPM_DATA_DIR"):
+        if not Path(folder).expanduser().is_dir():
+            raise FileNotFoundError(f"HDPM_DATA_DIR={folder!r} is not a folder: correct or unset it")
+        places.insert(0, (Path(folder).expanduser(), "local"))
+    for place, source in places:
+        for path in (place / file["name"], place / f"{file['name']}.gz"):
+            if os.path.lexists(path):
+                return _read(path, file), source
+    return None
+
+
+def once(key: str, task: Callable[[], T]) -> T:
+    """Result of network work that is not tried again in this process after it has failed."""
+    if key in _failures:
+        raise _failures[key].with_traceback(None)
+    try:
+        return task()
+    except Exception as error:
+        _failures[key] = error
+        raise
+
+
+def before(until: float, task: Callable[[], T]) -> T:
+    """Result of the task, or TimeoutError. A thread, because time-outs of sockets are per read and per address."""
+    answer: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            answer.put((True, task()))
+        except Exception as error:
+            answer.put((False, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        done, value = answer.get(timeout=max(0.0, until - time.monotonic()))
+    except queue.Empty:
+        raise TimeoutError(f"no complete answer within {DEADLINE:g} s") from None
+    if not done:
+        raise value
+    result: T = value
+    return result
+
+
+def _get(url: str, until: float, size: int) -> bytes:
+    raw = bytearray()
+    with requests.get(url, stream=True, timeout=max(0.01, until - time.monotonic())) as response:
+        response.raise_for_status()
+        for piece in response.iter_content(8192):
+            raw += piece
+            if len(raw) > size:
+                raise ValueError(f"{url} is longer than the pinned {size} bytes")
+            if time.monotonic() > until:
+                raise TimeoutError("too slow")  # nobody waits for this thread any more
+    return bytes(raw)
+
+
+def download(files: list[dict[str, Any]], until: float) -> None:
+    """Put files into the cache; pooch checks the hash before it moves one there."""
+    pooch = _pooch()
+    pooch.get_logger().setLevel("WARNING")  # else every page that downloads shows where to
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        why = f"downloads cannot be kept, for the cache folder {folder} is not writable: {error.strerror}"
+        raise PermissionError(why) from error
+    for file in files:
+
+        def save(url: str, path: str, _: Any, size: int = file["bytes"]) -> None:
+            Path(path).write_bytes(before(until, lambda: _get(url, until, size)))
+
+        pooch.retrieve(file["url"], "sha256:" + file["sha256"], file["name"], folder, downloader=save)
+
+
+def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found]:
+    """Raw bytes of a data set's files, by part: either all are real or none is used.
+
+    Parameters
+    ----------
+    name : str
+        Key of the registry ``data/datasets.yaml``.
+    until : float, optional
+        Time (monotonic clock) at which downloading ends; by default `DEADLINE` seconds from now.
+
+    Returns
+    -------
+    dict of bytes, and "local" or "downloaded"
+
+    Raises
+    ------
+    DataIntegrityError
+        If a file in the folder or the cache is not the pinned one.
+    DataUnavailableError
+        If a file is nowhere.
+    """
+    files: dict[str, dict[str, Any]] = REGISTRY[name]["files"]
+    found = {part: stored(file) for part, file in files.items()}
+    missing = [file for part, file in files.items() if found[part] is None]
+    if missing:
+        wait = time.monotonic() + DEADLINE if until is None else until
+        try:
+            once(name, lambda: download(missing, wait))
+        except Exception as error:
+            names = " and ".join(file["name"] for file in missing)
+            raise DataUnavailableError(
+                f"{name}: {names} cannot be had ({type(error).__name__}: {error}). Put what is missing into a folder "
+                f"and name the folder in HDPM_DATA_DIR; it is at {', '.join(file['url'] for file in missing)}"
+            ) from error
+        found = {part: stored(file) for part, file in files.items()}
+    pairs = {part: pair for part, pair in found.items() if pair is not None}
+    local = all(source == "local" for _, source in pairs.values())
+    return {part: raw for part, (raw, _) in pairs.items()}, "local" if local else "downloaded"
+
+
+def real_or_none(name: str) -> tuple[dict[str, bytes], Found] | None:
+    """Raw files as in `real`, or None when a stand-in is to take their place (`StandInWarning` unless asked for)."""
+    if mode() == "standin":
+        return None
+    try:
+        return real(name)
+    except DataUnavailableError as error:
+        if mode() == "real":
+            raise
+        if not in_notebook():  # a notebook shows the notice of the data set instead, in its place on the page
+            warnings.warn(f"a stand-in is used: {error}", StandInWarning, stacklevel=3)
+        return None

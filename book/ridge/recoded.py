@@ -1,0 +1,411 @@
+r"""Beyond the ridge paper: medical records recoded by a public schema, public penalties, ranges from the data.
+
+A test loss is always the mean squared error on the true charges, in the paper's units: the range of all charges is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from hdpm_book.datasets import MEDICAL_CHARGES, MEDICAL_FEATURES, Dataset, medical_design
+from hdpm_book.ridge.study import DEFAULT, SPLIT_SEED
+from hdpm_lib.audits.ridge import ridge_corner_losses, ridge_pair_loss
+from hdpm_lib.learners.jorgensen import draw_masks, sampled_ridge
+from hdpm_lib.learners.ridge import nonpersonalized, pdp_op
+from hdpm_lib.learners.ridge_variants import (
+    calibrate_objective_perturbation,
+    calibrate_sufficient_statistics,
+    objective_perturbation_log_density,
+    private_constant,
+    release_objective_perturbation,
+    release_sufficient_statistics,
+)
+from hdpm_lib.noise import QuadraticLoss, spherical_laplace
+from hdpm_lib.schema import Number, Schema
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator
+PENALTIES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 2.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Records to train on, the test loss, and the public bounds that set the noise.
+
+    Attributes
+    ----------
+    X, y : array of shape (n, d), (n,)
+    test_loss : QuadraticLoss
+        Of test records with their true charges, in units of `y`.
+    unit : float
+        Turns that loss into the paper's units.
+    label_bound : float
+        `a`.
+    feature_norm : float or None
+        `R`; none for the box.
+    """
+
+    X: Array
+    y: Array
+    test_loss: QuadraticLoss
+    unit: float
+    label_bound: float
+    feature_norm: float | None
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """The bounds as a mechanism takes them."""
+        return {"feature_norm": self.feature_norm, "label_bound": self.label_bound}
+
+    def loss(self, theta: Array) -> float:
+        """Mean test loss of estimates of shape (..., d), in the paper's units."""
+        return float(self.unit * self.test_loss(theta).mean())
+
+
+def codings(dataset: Dataset) -> dict[str, Coding]:
+    """Five codings of the medical records, from the paper's to the declared schema, with the paper's split.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        From :func:`hdpm_book.datasets.medical_cost`.
+
+    Returns
+    -------
+    dict of Coding
+        All but the last take ranges from the data, as the paper does.
+    """
+    X, y, _ = medical_design(dataset, ranges="data")
+    width = float(np.ptp(dataset.labels))
+    found = Schema(
+        [
+            Number(c.name, dataset.features[c.name].min(), dataset.features[c.name].max())
+            if isinstance(c, Number)
+            else c
+            for c in MEDICAL_FEATURES.columns
+        ],
+        out_of_range="clip",
+    )
+
+    def coded(X: Array, y: Array, true: Array, unit: float, a: float, R: float | None) -> Coding:
+        kept, left, y_kept, _, _, y_left = train_test_split(X, y, true, test_size=0.2, random_state=SPLIT_SEED)
+        return Coding(kept, y_kept, QuadraticLoss.of(left, y_left), unit, a, R)
+
+    centred, declared = y - 0.5, MEDICAL_CHARGES.transform(dataset.labels[:, None])[:, 0]
+    middle, end = MEDICAL_CHARGES.inverse_transform([[0.0], [0.5]])[:, 0]
+    cap = 2 * (end - middle)
+    true = (dataset.labels - middle) / cap
+    tables = [schema.transform(dataset.features) for schema in (found, MEDICAL_FEATURES)]
+    norm = MEDICAL_FEATURES.feature_norm
+    return {
+        "paper": coded(X, y, y, 1.0, 1.0, None),
+        "one-hot norm": coded(X, y, y, 1.0, 1.0, np.sqrt(7)),
+        "centred label": coded(X, centred, centred, 1.0, 0.5, np.sqrt(7)),
+        "centred features": coded(tables[0], centred, centred, 1.0, 0.5, norm),
+        "declared ranges": coded(tables[1], declared, true, (cap / width) ** 2, 0.5, norm),
+    }
+
+
+# --- mechanisms: the mean test loss of one draw of privacy losses -----------------------------------------------------
+
+
+def output_loss(
+    c: Coding, eps: Array, penalty: float, rng: Rng, size: int, *, project: bool = True, **more: Any
+) -> float:
+    """Output perturbation; without projection in closed form."""
+    m = pdp_op(c.X, c.y, eps, penalty, **{"bound": "sharp", **more}, **c.bounds)
+    if not project:
+        return float(c.unit * c.test_loss.under_noise(m.theta, m.noise_rate).mean)
+    return c.loss(m.release(rng=rng, size=size, project=True))
+
+
+def as_printed_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+    """Output perturbation as the paper has it."""
+    return output_loss(c, eps, penalty, rng, size, project=False, bound="paper")
+
+
+def objective_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+    """Objective perturbation."""
+    made = calibrate_objective_perturbation(c.X, c.y, eps, penalty, **c.bounds)
+    return c.loss(release_objective_perturbation(made, rng=rng, size=size))
+
+
+def moments_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+    """Perturbed moments."""
+    made = calibrate_sufficient_statistics(c.X, c.y, eps, penalty, **c.bounds)
+    return c.loss(release_sufficient_statistics(made, rng=rng, size=size))
+
+
+def sampling_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+    """The repaired sampling baseline, sharper constant."""
+    masks = draw_masks(eps, eps.max(), max(1, size // 10), rng=rng)
+    options: dict[str, Any] = {"size_in_noise": "fixed", "bound": "sharp"}
+    m = sampled_ridge(c.X, c.y, eps, penalty, eps.max(), masks, **options, **c.bounds)
+    return float(c.unit * c.test_loss.under_noise(m.theta, m.noise_rate).mean.mean())
+
+
+def capped_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+    """Output perturbation that uses no more than 0.6 of a privacy loss: large weights waste the other records."""
+    return output_loss(c, np.minimum(eps, 0.6), penalty, rng, size)
+
+
+def strictest_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+    """Output perturbation that gives everybody the least of the privacy losses."""
+    return output_loss(c, nonpersonalized(eps), penalty, rng, size)
+
+
+def constant_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
+    """The private mean label; the penalty is not used."""
+    low = 0.0 if c.label_bound == 1 else -0.5
+    guess = private_constant(c.y, eps, label_range=(low, low + 1), rng=rng, size=size)
+    error = c.test_loss.label_square - 2 * guess * c.test_loss.cross[-1] + guess**2  # the intercept comes last
+    return float(c.unit * np.mean(error))
+
+
+Method = Callable[[Coding, Array, float, Rng, int], float]
+METHODS: dict[str, Method] = {
+    "PDP-OP, as printed": as_printed_loss,
+    "PDP-OP, sharper, projected": output_loss,
+    "the same, weights capped": capped_loss,
+    "objective": objective_loss,
+    "moments": moments_loss,
+    "sampling, repaired": sampling_loss,
+    "non-personalised, projected": strictest_loss,
+}
+
+
+def draws(n: int, count: int) -> list[Array]:
+    """Privacy losses of `n` people in the paper's groups, drawn `count` times."""
+    return [DEFAULT.draw(n, rng=np.random.default_rng(seed)) for seed in range(count)]
+
+
+def mean_losses(method: Method, coding: Coding, epsilons: list[Array], penalty: float, size: int = 200) -> Array:
+    """Mean test loss over `size` releases for each draw of privacy losses, with the same seeds for every method."""
+    pairs = enumerate(epsilons)
+    return np.array([method(coding, eps, penalty, np.random.default_rng([7, k]), size) for k, eps in pairs])
+
+
+def all_losses(coded: dict[str, Coding], epsilons: list[Array], size: int = 200) -> dict[tuple[str, str], Array]:
+    """Losses of every method in every coding, each of shape (number of `PENALTIES`, number of draws)."""
+    return {
+        (name, label): np.array([mean_losses(method, c, epsilons, penalty, size) for penalty in PENALTIES])
+        for name, method in METHODS.items()
+        for label, c in coded.items()
+    }
+
+
+def paired(rows: dict[str, Array], reference: str) -> pd.DataFrame:
+    """Mean and standard error of losses over the draws, and of their difference from those of the row `reference`."""
+
+    def text(values: Array) -> str:
+        return f"{values.mean():.4f} ± {values.std(ddof=1) / np.sqrt(len(values)):.4f}"
+
+    less = {name: "" if name == reference else text(values - rows[reference]) for name, values in rows.items()}
+    return pd.DataFrame({"test loss": {k: text(v) for k, v in rows.items()}, f"less {reference}": less})
+
+
+def corner_shares(
+    coding: Coding, epsilon: Array, penalty: float, corners: Array, *, units: float = 1.0, power: float = 1.0
+) -> tuple[float, float]:
+    """Largest share of epsilon that output perturbation spends: found at corners of the schema, and proved at most.
+
+    Parameters
+    ----------
+    coding : Coding
+    epsilon : array of shape (n,)
+    penalty : float
+    corners : array of shape (k, d)
+    units : float, default 1
+        Multiplies the labels and their bound `a`.
+    power : float, default 1
+        Noise in proportion to that power of `a`: a fault unless it is 1.
+
+    Returns
+    -------
+    tuple of float
+    """
+    y, a = units * coding.y, units * coding.label_bound
+    m = pdp_op(coding.X, y, epsilon, penalty, bound="sharp", feature_norm=coding.feature_norm, label_bound=a)
+    rate = m.noise_rate * a ** (1 - power)
+    losses = ridge_corner_losses(coding.X, y, m.weights, penalty, rate, corners, label_bound=a)
+    return float((losses.found / epsilon).max()), float((losses.at_most / epsilon).max())
+
+
+# --- a penalty from public facts --------------------------------------------------------------------------------------
+
+
+def public_losses(
+    schema: Schema, label_bound: float, epsilon: Array, penalties: tuple[float, ...], *, worlds: int = 40, seed: int = 0
+) -> Array:
+    r"""Mean excess loss of objective perturbation for each penalty, in made-up worlds that the schema allows.
+
+    In a world features are independent and uniform on the schema; labels are :math:`x^\top\theta`, with `theta` in a
+    random direction and as long as the label bound permits: the largest label at a corner is `a`. No record is looked
+    at, so a penalty that is best here is a public number.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the features.
+    label_bound : float
+        `a`.
+    epsilon : array of shape (n,)
+    penalties : tuple of float
+    worlds : int, default 40
+    seed : int, default 0
+
+    Returns
+    -------
+    array of shape (number of penalties,)
+    """
+    corners, found = schema.corners(), np.zeros(len(penalties))
+    bounds: dict[str, Any] = {"feature_norm": schema.feature_norm, "label_bound": label_bound}
+    for world in range(worlds):
+        rng = np.random.default_rng([seed, world])
+        X, other = (schema.transform(_uniform_rows(schema, n, rng)) for n in (len(epsilon), 4000))
+        theta = rng.standard_normal(X.shape[1])
+        theta *= label_bound / np.abs(corners @ theta).max()
+        for k, penalty in enumerate(penalties):
+            made = calibrate_objective_perturbation(
+                X, np.clip(X @ theta, -label_bound, label_bound), epsilon, penalty, **bounds
+            )
+            apart = release_objective_perturbation(made, rng=np.random.default_rng([1, world]), size=200) - theta
+            found[k] += ((apart @ (other.T @ other / len(other))) * apart).sum(-1).mean() / worlds
+    return found
+
+
+def _uniform_rows(schema: Schema, n: int, rng: Rng) -> pd.DataFrame:
+    """Rows with independent columns, uniform on what was declared."""
+    columns = {
+        c.name: rng.uniform(c.low, c.high, n) if isinstance(c, Number) else rng.choice(np.array(c.levels), n)
+        for c in schema.columns
+    }
+    return pd.DataFrame(columns)
+
+
+# --- what goes wrong: ranges from the data ----------------------------------------------------------------------------
+
+
+def range_attack(dataset: Dataset, epsilon: float = 0.01) -> pd.DataFrame:
+    """Exact loss over `epsilon` of the person with the highest charge, who accepts that little, if her charge changes.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        From :func:`hdpm_book.datasets.medical_cost`.
+    epsilon : float, default 0.01
+
+    Returns
+    -------
+    DataFrame
+        A row for each constant and penalty; columns by the ranges and by her new charge, the smallest or twice hers.
+    """
+    charges = dataset.labels
+    kept, _ = train_test_split(np.arange(len(charges)), test_size=0.2, random_state=SPLIT_SEED)
+    her = int(charges[kept].argmax())
+    eps = DEFAULT.draw(len(kept), rng=np.random.default_rng(0))
+    eps[her] = epsilon
+    settings: dict[str, dict[str, Any]] = {"paper": {}, "sharper": {"bound": "sharp"}}
+    settings["sharper, one-hot"] = {"bound": "sharp", "feature_norm": 7**0.5}
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for ranges in ("data", "declared"):
+        for what, charge in (("smallest", charges.min()), ("twice hers", 2 * charges[kept[her]])):
+            changed = charges.copy()
+            changed[kept[her]] = charge
+            both = [medical_design(replace(dataset, labels=y), ranges) for y in (charges, changed)]  # type: ignore[arg-type]
+            for name, options in settings.items():
+                for penalty in (1.0, 5.0):
+                    one, two = (pdp_op(X[kept], y[kept], eps, penalty, **options) for X, y, _ in both)
+                    loss = float(ridge_pair_loss(one.theta, two.theta, one.noise_rate))
+                    found.setdefault((ranges, what), {})[f"{name}, λ = {penalty:g}"] = loss / epsilon
+    return pd.DataFrame(found)
+
+
+# --- the proof of objective perturbation, tried -----------------------------------------------------------------------
+
+
+def objective_pair_losses(
+    trials: int, *, schema: Schema, label_bound: float, power: float = 1.0, faster: float = 1.0, rng: Rng
+) -> float:
+    """Largest loss over epsilon of objective perturbation in random pairs of neighbours at corners of a schema.
+
+    Each pair is compared at 40 outputs inside the ball and 40 on its boundary.
+
+    Parameters
+    ----------
+    trials : int
+    schema : Schema
+        Of the features; labels are plus or minus `label_bound`.
+    label_bound : float
+    power : float, default 1
+        Calibrate as if the noise had to grow with that power of the label bound: a fault unless it is 1.
+    faster : float, default 1
+        Multiplies the noise rate: a fault if above 1.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float
+    """
+    corners, R, worst = schema.corners(), schema.feature_norm, 0.0
+    for _ in range(trials):
+        n, penalty = int(rng.integers(2, 9)), R**2 * 10 ** rng.uniform(-1, 4)
+        X, y = corners[rng.integers(len(corners), size=n)], rng.choice([-label_bound, label_bound], n)
+        eps = rng.random(n) + 0.01
+        eps *= R**2 / penalty * (1 + 10 ** rng.uniform(-1, 3)) / eps.sum()
+        X_other, y_other = X.copy(), y.copy()
+        y_other[0] *= -1
+        if rng.random() < 0.5:
+            X_other[0] = corners[rng.integers(len(corners))]
+        pair = [
+            calibrate_objective_perturbation(*data, eps, penalty, feature_norm=R, label_bound=label_bound)
+            for data in ((X, y), (X_other, y_other))
+        ]
+        pair = [replace(m, noise_rate=faster * m.noise_rate * label_bound ** (1 - power)) for m in pair]
+        sphere = spherical_laplace(X.shape[1], 1.0, rng=rng, size=40)
+        sphere *= pair[0].radius / np.linalg.norm(sphere, axis=1, keepdims=True)
+        for theta, nu in ((sphere * rng.random((40, 1)), None), (sphere, 10 ** rng.uniform(-2, 2, 40))):
+            a, b = (objective_perturbation_log_density(m, theta, nu) for m in pair)
+            worst = max(worst, float(np.abs(a - b).max() / eps[0]))
+    return worst
+
+
+def objective_meter(
+    coding: Coding, epsilon: Array, penalty: float, corners: Array, *, pairs: int = 30, rng: Rng
+) -> float:
+    """Largest loss over epsilon of objective perturbation on a data set, for its strictest, middle and freest records.
+
+    Parameters
+    ----------
+    coding : Coding
+    epsilon : array of shape (n,)
+    penalty : float
+    corners : array of shape (k, d)
+        Of the schema: a record is given the values of two of them, with labels at the bounds.
+    pairs : int, default 30
+        Pairs for each record, compared at 40 releases of the mechanism and 40 outputs spread over the ball.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float
+    """
+    worst = 0.0
+    for i in np.argsort(epsilon)[[0, len(epsilon) // 2, -1]]:
+        for _ in range(pairs):
+            X, y, made = coding.X.copy(), coding.y.copy(), []
+            for sign in (1, -1):
+                X[i], y[i] = corners[rng.integers(len(corners))], sign * coding.label_bound
+                made.append(calibrate_objective_perturbation(X, y, epsilon, penalty, **coding.bounds))
+            released = release_objective_perturbation(made[0], rng=rng, size=40)
+            outputs = np.vstack([released, released * rng.random((40, 1)) * made[0].radius])
+            one, two = (objective_perturbation_log_density(m, outputs) for m in made)
+            worst = max(worst, float(np.abs(one - two).max() / epsilon[i]))
+    return worst

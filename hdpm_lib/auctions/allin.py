@@ -1,0 +1,258 @@
+r"""All-in, an auction for owners who sell everything or nothing: as printed, and repaired.
+
+A *single-minded* owner bears the same cost `V` for any sale. She offers the amount :math:`x=d\,\bar\varepsilon`,
+records times privacy budget, at the unit valuation :math:`V/x`. The printed rule takes owners in ascending order of it
+for as long as the budget, divided among all taken, covers them, and pays out the whole budget. It is not truthful: a
+loser who asks for less moves forward, pushes another out and shares the budget with fewer. The repaired rule pays each
+winner the highest unit valuation at which she would still win. That is one price for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.auctions.bids import Bids, check_budget, utility
+from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.validation import check_finite, check_flag
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sale:
+    """Who sells everything, and for how much.
+
+    Attributes
+    ----------
+    wins : boolean array of shape (..., n)
+    payments : array of shape (..., n)
+        0 for those who do not sell.
+    """
+
+    wins: NDArray[np.bool_]
+    payments: Array
+
+
+Rule = Callable[[Array, Array, Array], Sale]
+Auction = Callable[[Bids, Array], Outcome]
+
+
+def _checked(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> tuple[Array, Array, Array]:
+    """Arrays of shapes (..., n), (..., n) and (...), or an error that names the argument and the value."""
+    v, x = check_finite(valuations, "valuations", low=0), check_finite(amounts, "amounts", low=0, ends="()")
+    money = check_finite(budget, "budget", low=0, ends="()")
+    if v.ndim == 0 or v.shape[-1:] != x.shape[-1:]:
+        raise ValueError(f"valuations and amounts must have shape (..., n), n >= 1, got {v.shape} and {x.shape}")
+    try:
+        shape = np.broadcast_shapes(v.shape, x.shape, (*money.shape, 1))
+    except ValueError:
+        raise ValueError(
+            f"valuations, amounts and budget must fit, got shapes {v.shape}, {x.shape} and {money.shape}"
+        ) from None
+    return np.broadcast_to(v, shape), np.broadcast_to(x, shape), np.broadcast_to(money, shape[:-1])
+
+
+def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop: bool = False) -> Sale:
+    """All-in as printed (Algorithm 4): not truthful.
+
+    Parameters
+    ----------
+    valuations : array of shape (..., n)
+        Reports `V`, not negative.
+    amounts : array of shape (..., n)
+        Reports `x`, positive: records times privacy budget.
+    budget : float or array of shape (...)
+        Positive.
+    stop : bool, default False
+        End at the first owner who is not covered, instead of passing over her.
+
+    Returns
+    -------
+    Sale
+        Payments sum to the budget if anybody wins.
+
+    Raises
+    ------
+    ValueError
+        For a report or a budget out of range, or shapes that do not fit.
+
+    Notes
+    -----
+    Owners with equal unit valuations are taken in the order of their places; the paper does not say.
+
+    Examples
+    --------
+    >>> all_in([100.0, 2.0], [100.0, 1.0], 100.0)
+    Sale(wins=array([ True, False]), payments=array([100.,   0.]))
+    >>> all_in([100.0, 0.5], [100.0, 1.0], 100.0)   # the loser asks for less than her valuation, 2
+    Sale(wins=array([False,  True]), payments=array([  0., 100.]))
+    """
+    check_flag(stop, "stop")
+    v, x, money = _checked(valuations, amounts, budget)
+    order = np.argsort(v / x, axis=-1, kind="stable")
+    value, amount = np.take_along_axis(v, order, -1), np.take_along_axis(x, order, -1)
+    taken, going = np.zeros(money.shape), np.ones(money.shape, dtype=bool)
+    accepted = np.zeros(v.shape, dtype=bool)
+    for i in range(v.shape[-1]):
+        covered = value[..., i] * (taken + amount[..., i]) <= money * amount[..., i]
+        going &= covered | (not stop)
+        accepted[..., i] = covered & going
+        taken = taken + np.where(accepted[..., i], amount[..., i], 0.0)
+    wins = np.take_along_axis(accepted, np.argsort(order, axis=-1), -1)
+    price = money / np.where(taken > 0, taken, np.inf)
+    return Sale(wins, np.where(wins, x * price[..., None], 0.0))
+
+
+def all_in_repaired(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> Sale:
+    r"""All-in with payments that make truth the best report of single-minded owners.
+
+    Arguments, errors and ties as for :func:`all_in`.
+
+    Returns
+    -------
+    Sale
+        Payments sum to at most the budget and cover the winners' valuations.
+
+    Notes
+    -----
+    Owners who ask for more than the whole budget are left out. The others stand in ascending order of
+    :math:`u_i=V_i/x_i`, and the first :math:`k` win, where :math:`k` is the last with
+    :math:`u_k\le B/(x_1+\dots+x_k)`. All are paid :math:`\min\{B/(x_1+\dots+x_k),\,u_{k+1}\}` per unit. This is the
+    largest unit valuation at which any one of them still wins. Time :math:`O(n\log n)`.
+
+    Examples
+    --------
+    >>> all_in_repaired([100.0, 0.5], [100.0, 1.0], 100.0)
+    Sale(wins=array([False,  True]), payments=array([0., 1.]))
+    """
+    v, x, money = _checked(valuations, amounts, budget)
+    invited = v <= money[..., None]
+    unit = np.where(invited, v / x, np.inf)
+    order = np.argsort(unit, axis=-1, kind="stable")
+    value, amount, unit = (np.take_along_axis(part, order, -1) for part in (v, x, unit))
+    total = np.cumsum(amount, axis=-1)
+    covered = (value * total <= money[..., None] * amount) & np.isfinite(unit)
+    winners = np.minimum.accumulate(covered, axis=-1).sum(-1, keepdims=True)
+    sold = np.take_along_axis(total, np.maximum(winners - 1, 0), -1)
+    following = np.concatenate([unit, np.full((*money.shape, 1), np.inf)], axis=-1)
+    price = np.minimum(money[..., None] / sold, np.take_along_axis(following, winners, -1))
+    wins = np.argsort(order, axis=-1) < winners
+    return Sale(wins, np.where(wins, x * price, 0.0))
+
+
+def single_minded(bids: Bids, budget: ArrayLike, rule: Rule = all_in_repaired) -> Outcome:
+    """Sell to owners as if each had only her full valuation and her whole privacy budget to report.
+
+    Parameters
+    ----------
+    bids : Bids
+        Reports, of shape (..., n).
+    budget : float or array of shape (...)
+        Positive.
+    rule : callable, default `all_in_repaired`
+        From valuations, amounts and budget to a :class:`Sale`.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        If a budget is not positive and finite, or does not fit the auctions.
+
+    Examples
+    --------
+    >>> from hdpm_lib.auctions.bids import bids
+    >>> single_minded(bids("linear", [1.0, 1.4], 1.0, [10, 30]), 100.0).payments
+    array([28.,  0.])
+    """
+    sale = rule(bids.full_valuation, bids.sizes * bids.privacy_budget, check_budget(budget, bids))
+    return Outcome(np.where(sale.wins, bids.privacy_budget, 0.0), sale.payments)
+
+
+def _alone(truth: Array, lies: Array) -> Array:
+    """Reports (..., n, n): in row `i` owner `i` lies and the others tell the truth."""
+    honest, fake = np.broadcast_arrays(truth, lies)
+    return np.where(np.eye(honest.shape[-1], dtype=bool), fake[..., None, :], honest[..., None, :])
+
+
+def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
+    """What each owner gains by her lie while the others tell the truth.
+
+    Parameters
+    ----------
+    auction : callable
+        From bids and budget to an Outcome.
+    truth, lies : Bids
+        Of shapes that fit; the result has their common shape (..., n).
+    budget : float or array of shape (...)
+        The buyer's money, positive, the same whatever is reported.
+
+    Returns
+    -------
+    array of shape (..., n)
+        Utility of the lie minus utility of the truth; minus infinity for a lie that sells what she does not have or
+        accept. An owner who reports fewer records delivers, and bears the cost of, those alone.
+
+    Notes
+    -----
+    All reports of a market, the truth among them, go through `auction` in one batch: a network gives the same market
+    another last digit in a batch of another shape.
+
+    Examples
+    --------
+    >>> from hdpm_lib.auctions.bids import bids
+    >>> truth, lies = (bids("linear", rate, 1.0, [10, 30]) for rate in ([1.0, 1.4], [0.1, 0.1]))
+    >>> gains(single_minded, truth, lies, 100.0)
+    array([ 0., -9.])
+    """
+    n = truth.rate.shape[-1]
+    liar = np.eye(n + 1, n, dtype=bool)  # the last row tells the truth
+    parts = zip(vars(lies).values(), vars(truth).values(), strict=True)
+    reports = Bids(*(np.where(liar, lie[..., None, :], true[..., None, :]) for lie, true in parts))
+    money = check_budget(budget, truth)
+    told = utility(truth[..., None, :], auction(reports, money[..., None]), reports.sizes)
+    return np.diagonal(told, axis1=-2, axis2=-1) - told[..., -1, :]
+
+
+def single_minded_gains(
+    rule: Rule,
+    valuations: ArrayLike,
+    amounts: ArrayLike,
+    lies: tuple[ArrayLike, ArrayLike],
+    budget: ArrayLike,
+) -> Array:
+    """What each single-minded owner gains by her lie while the others tell the truth.
+
+    Parameters
+    ----------
+    rule : callable
+        From valuations, amounts and budget to a :class:`Sale`.
+    valuations, amounts : array of shape (..., n)
+        The truth.
+    lies : tuple of arrays of shape (..., n)
+        Reported valuations and amounts.
+    budget : float or array of shape (...)
+
+    Returns
+    -------
+    array of shape (..., n)
+        Minus infinity for an amount above the truth. The cost of a sale is the true valuation, whatever the amount.
+
+    Examples
+    --------
+    >>> single_minded_gains(all_in, [100.0, 2.0], [100.0, 1.0], ([100.0, 0.5], [100.0, 1.0]), 100.0)
+    array([ 0., 98.])
+    """
+    v, x, money = _checked(valuations, amounts, budget)
+    said = _alone(v, np.asarray(lies[0], dtype=float)), _alone(x, np.asarray(lies[1], dtype=float))
+    sale, honest = rule(*said, np.broadcast_to(money[..., None], said[0].shape[:-1])), rule(v, x, money)
+    told = sale.payments - np.where(sale.wins, v[..., None, :], 0.0)
+    excess = said[1] > x[..., None, :] * (1 + 1e-12)
+    told = np.diagonal(np.where(excess, -np.inf, told), axis1=-2, axis2=-1)
+    return told - (honest.payments - np.where(honest.wins, v, 0.0))

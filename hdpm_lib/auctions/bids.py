@@ -1,0 +1,240 @@
+r"""What owners of data bid in FL-Market: a valuation of privacy loss, a limit to it, and the size of their data.
+
+An owner with `d` records who loses :math:`\varepsilon` bears a cost :math:`v(\varepsilon,d)=\alpha\,d\,b(\varepsilon)`
+with a rate :math:`\alpha` and one of four base functions `b`: linear :math:`2\varepsilon`, quadratic
+:math:`\varepsilon^2`, square root :math:`2\sqrt\varepsilon`, exponential :math:`e^\varepsilon-1`. She accepts no loss
+above her privacy budget :math:`\bar\varepsilon`.
+
+An *auction* is a function from bids and the buyer's money to an :class:`~hdpm_lib.markets.payments.Outcome`: privacy
+losses and payments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.validation import check_finite, check_generator
+
+Array = NDArray[np.float64]
+
+FAMILIES = ("linear", "quadratic", "square root", "exponential")
+EXPONENTIAL = FAMILIES.index("exponential")
+LARGEST_EXPONENT = 500  # a privacy budget whose exponential, times a rate and a size, is still a float
+RATES = (0.5, 1.5)  # the paper's range of alpha
+PRIVACY_BUDGETS = (0.5, 2.0)  # and of the largest privacy loss that an owner accepts
+
+
+@dataclass(frozen=True)
+class Bids:
+    """Bids of `n` owners in one or many auctions; made by :func:`bids` or :func:`draw_bids`.
+
+    Attributes
+    ----------
+    family : integer array of shape (..., n)
+        Place of the base function in ``FAMILIES``.
+    rate : array of shape (..., n)
+        Money for one unit of the base function and one record.
+    privacy_budget : array of shape (..., n)
+        Largest privacy loss that the owner accepts.
+    sizes : array of shape (..., n)
+        Records.
+    """
+
+    family: NDArray[np.int64]
+    rate: Array
+    privacy_budget: Array
+    sizes: Array
+
+    @property
+    def shares(self) -> Array:
+        """Sizes over their sum, `W` of the paper: what gradients would count for without noise."""
+        return self.sizes / self.sizes.sum(axis=-1, keepdims=True)
+
+    def valuation(self, epsilon: ArrayLike) -> Array:
+        """Cost of privacy losses (..., n) in money; 0 for a loss of 0."""
+        return self.sizes * unit_valuation(self.family, self.rate, check_finite(epsilon, "epsilon", low=0))
+
+    @property
+    def full_valuation(self) -> Array:
+        """Cost of the whole privacy budget."""
+        return self.valuation(self.privacy_budget)
+
+    def __getitem__(self, key: Any) -> Bids:
+        """Bids of some of the auctions: `key` goes to the leading axes."""
+        parts = (self.family, self.rate, self.privacy_budget, self.sizes)
+        return Bids(*(part[key] for part in parts))
+
+
+def unit_valuation(family: ArrayLike, rate: ArrayLike, epsilon: ArrayLike) -> Array:
+    """Cost of a privacy loss for one record; arguments are broadcast.
+
+    Parameters
+    ----------
+    family : integer array
+        Place in ``FAMILIES``.
+    rate : array
+        Alpha.
+    epsilon : array
+        Privacy losses, not negative.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> unit_valuation([0, 1, 2, 3], 0.5, 1.0).round(4)
+    array([1.    , 0.5   , 1.    , 0.8591])
+    """
+    eps, place = np.asarray(epsilon, dtype=float), np.asarray(family, dtype=np.int64)
+    rising = np.expm1(np.where(place == EXPONENTIAL, eps, 0.0))  # of the others' it may be more than a float holds
+    return np.asarray(rate) * np.choose(place, [2 * eps, eps**2, 2 * np.sqrt(eps), rising])
+
+
+def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, sizes: ArrayLike) -> Bids:
+    """Bids from their parts, checked; the parts are broadcast.
+
+    Parameters
+    ----------
+    family : str, or array of str or int, of shape (..., n)
+        Names from ``FAMILIES``, or their places there.
+    rate : array of shape (..., n)
+        Positive.
+    privacy_budget : array of shape (..., n)
+        Positive; at most 500 for an exponential cost, beyond which floats end.
+    sizes : array of shape (..., n)
+        Positive numbers of records.
+
+    Returns
+    -------
+    Bids
+
+    Raises
+    ------
+    ValueError
+        For an unknown family, a number that is not positive and finite, or shapes that do not fit.
+
+    Examples
+    --------
+    >>> market = bids(["linear", "quadratic"], [1.0, 0.5], [1.0, 2.0], [10, 30])
+    >>> market.full_valuation, market.shares
+    (array([20., 60.]), array([0.25, 0.75]))
+    """
+    numbers = {"rate": rate, "privacy_budget": privacy_budget, "sizes": sizes}
+    arrays = {name: check_finite(value, name, low=0, ends="()") for name, value in numbers.items()}
+    places = _places(family)
+    try:
+        parts = np.broadcast_arrays(places, *arrays.values())
+    except ValueError:
+        shapes = {"family": places.shape} | {name: array.shape for name, array in arrays.items()}
+        raise ValueError(f"the parts of bids must have shapes that fit, got {shapes}") from None
+    if ((parts[0] == EXPONENTIAL) & (parts[2] > LARGEST_EXPONENT)).any():
+        raise ValueError(
+            f"privacy_budget must be at most {LARGEST_EXPONENT} for exponential costs, got {parts[2].max()}"
+        )
+    if parts[0].ndim == 0:
+        raise ValueError(f"bids must have at least one owner on the last axis, got shape {parts[0].shape}")
+    return Bids(*(part.copy() for part in parts))
+
+
+def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(family)
+    if given.size == 0 or np.ma.isMaskedArray(family):
+        raise ValueError(f"family must hold a name or place for each owner, got {family!r}")
+    if given.dtype.kind == "U":
+        if (unknown := ~np.isin(given, FAMILIES)).any():
+            raise ValueError(f"family must be one of {FAMILIES}, got {str(given[unknown].flat[0])!r}")
+        return np.argmax(given[..., None] == np.array(FAMILIES), axis=-1)
+    if given.dtype.kind not in "iu" or (given < 0).any() or (given >= len(FAMILIES)).any():
+        raise ValueError(f"family must hold names from {FAMILIES} or their places, got {family!r}")
+    return given.astype(np.int64)
+
+
+def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
+    """Bids from the paper's laws for owners with these sizes (Section VI-A, auction settings).
+
+    Parameters
+    ----------
+    sizes : array of shape (..., n)
+        Records, as from :func:`~hdpm_lib.auctions.partition.draw_sizes`.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Bids
+        Families with equal chances, rates uniform on [0.5, 1.5], privacy budgets uniform on [0.5, 2].
+
+    Examples
+    --------
+    >>> draw_bids([[12, 700, 31]], np.random.default_rng(0)).rate.shape
+    (1, 3)
+    """
+    check_generator(rng)
+    shape = check_finite(sizes, "sizes", low=0, ends="()").shape
+    family = rng.integers(len(FAMILIES), size=shape)
+    return bids(family, rng.uniform(*RATES, shape), rng.uniform(*PRIVACY_BUDGETS, shape), sizes)
+
+
+def check_budget(budget: ArrayLike, market: Bids) -> Array:
+    """The buyer's money for each auction, positive and finite, in the shape of the auctions, or an error."""
+    money = check_finite(budget, "budget", low=0, ends="()")
+    auctions = market.rate.shape[:-1]
+    try:
+        return np.broadcast_to(money, auctions)
+    except ValueError:
+        raise ValueError(f"budget must have one value for each auction, shape {auctions}, got {money.shape}") from None
+
+
+def budget_of(truth: Bids, factor: ArrayLike) -> Array:
+    r"""The paper's way to set the money of an experiment: :math:`B=\bar B\sum_i v_i(\bar\varepsilon_i,d_i)`.
+
+    It takes *true* valuations. A buyer who computed it from reports would let every owner raise the money by lying.
+
+    Parameters
+    ----------
+    truth : Bids
+        True bids, of shape (..., n).
+    factor : float or array of shape (...)
+        The budget factor, positive; the paper draws it from [0.1, 2].
+
+    Returns
+    -------
+    array of shape (...)
+
+    Raises
+    ------
+    ValueError
+        If a factor is not positive and finite.
+    """
+    factors = check_finite(factor, "factor", low=0, ends="()")
+    return factors * truth.full_valuation.sum(axis=-1)
+
+
+def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = None) -> Array:
+    """What owners gain: payment minus true cost of what they deliver, minus infinity beyond what they can deliver.
+
+    Parameters
+    ----------
+    truth : Bids
+        True bids, of shape (..., n).
+    outcome : Outcome
+        What the auction did with the reports.
+    delivered_sizes : array of shape (..., n), optional
+        Records sold, if not all.
+
+    Returns
+    -------
+    array of shape (..., n)
+        In money (Section III-C of the paper).
+    """
+
+    sizes = truth.sizes if delivered_sizes is None else check_finite(delivered_sizes, "delivered_sizes", low=0)
+    cost = sizes * unit_valuation(truth.family, truth.rate, outcome.epsilon)
+    beyond = (outcome.epsilon > truth.privacy_budget * (1 + 1e-12)) | (sizes > truth.sizes * (1 + 1e-12))
+    return np.where(beyond, -np.inf, outcome.payments - cost)

@@ -1,0 +1,300 @@
+r"""How far a learned auction is from truthfulness, individual rationality and its budget: two ways to measure.
+
+*As printed* (Section V and Appendix A of the paper): the gain of a misreport over the cost of what is sold, from
+expected utilities; or, as in the published code, from outcomes of truth and misreport that are drawn independently.
+:func:`~hdpm_lib.auctions.misreports.noise_floor` is the exact mean of the latter when nobody misreports.
+
+*Over the lottery*: exact expected utilities at the best misreport of :func:`~hdpm_lib.auctions.misreports.search`.
+Every regret found is a **lower bound**.
+
+Owners are on the last axis, and every mean comes with its standard error over the profiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.aggregation import conv_aggr, error_bound, opt_aggr
+from hdpm_lib.auctions.bids import Bids, check_budget, utility
+from hdpm_lib.auctions.misreports import noise_floor, printed_regret, printed_search, search
+from hdpm_lib.auctions.networks import Network, Weights
+from hdpm_lib.auctions.reports import Played, Rule, learned, play
+from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_generator
+
+Array = NDArray[np.float64]
+REACH = 20.0  # factor by which misreports in the training of our networks leave the truth
+AGGREGATIONS = {"OptAggr": opt_aggr, "ConvAggr": conv_aggr}
+
+
+class Estimate(NamedTuple):
+    """A mean, or a ratio of means, and its standard error over the profiles."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Gains found, for profiles of shape (k, n); every figure is a lower bound.
+
+    Attributes
+    ----------
+    gain : array of shape (k, n)
+        Largest gain found, in money, at least 0.
+    cost, full, sizes : arrays of shape (k, n)
+        Mean cost of what is sold at truth, valuation of the whole privacy budget, records.
+    """
+
+    gain: Array
+    cost: Array
+    full: Array
+    sizes: Array
+
+    @property
+    def relative(self) -> Estimate:
+        """Mean of gain over cost, of the owners whose sale costs something."""
+        sells = self.cost > 0
+        return estimate(np.where(sells, self.gain / np.where(sells, self.cost, 1), 0), sells)
+
+    @property
+    def over_full(self) -> Estimate:
+        """Mean of gain over full valuation, of all owners."""
+        return estimate(self.gain / self.full)
+
+    @property
+    def per_record(self) -> Estimate:
+        """Mean gain in money for a record, of all owners."""
+        return estimate(self.gain / self.sizes)
+
+    @property
+    def of_sums(self) -> Estimate:
+        """All gains over all costs: large owners count for more."""
+        return estimate(self.gain, self.cost)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What :func:`metrics` measures.
+
+    Attributes
+    ----------
+    published : Estimate
+        Regret by the procedure of the published code.
+    no_misreport : Estimate
+        The exact mean of that procedure when nobody misreports.
+    regret, regret_over_full, regret_of_sums : Estimate
+        Of :class:`Regret`, over the lottery: lower bounds.
+    near, near_over_full : Estimate
+        The same with misreports within the reach of training, `REACH`.
+    ir_violation, ex_post_violation : Estimate
+        In expectation over the lottery, and after the draw.
+    underpaid : Estimate
+        Share of owners who are paid less than what they sell costs them on average.
+    overspent : Estimate
+        Share of profiles in which what is bought costs its owners more than the whole budget.
+    invalid : Estimate
+        Probability that nobody sells.
+    bought : Estimate
+        Mean share of the privacy budgets that is bought.
+    """
+
+    published: Estimate
+    no_misreport: Estimate
+    regret: Estimate
+    regret_over_full: Estimate
+    regret_of_sums: Estimate
+    near: Estimate
+    near_over_full: Estimate
+    ir_violation: Estimate
+    ex_post_violation: Estimate
+    underpaid: Estimate
+    overspent: Estimate
+    invalid: Estimate
+    bought: Estimate
+
+
+def _counted(value: ArrayLike, name: str) -> Array:
+    """Finite numbers, or flags, which count as 0 and 1."""
+    flags = isinstance(value, np.ndarray) and value.dtype == bool and not np.ma.isMaskedArray(value)
+    return check_finite(np.asarray(value, dtype=float) if flags else value, name)
+
+
+def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
+    """Mean over profiles and owners, or ratio of two such means, with the standard error over profiles.
+
+    Parameters
+    ----------
+    top : array of shape (k, ...)
+        At least two profiles, finite.
+    bottom : array of the same shape, optional
+        Not negative.
+
+    Returns
+    -------
+    Estimate
+        The error of a ratio is that of its first-order expansion. Not a number if `bottom` sums to 0.
+
+    Raises
+    ------
+    ValueError
+        For less than two profiles, shapes that differ, or a value that is not finite.
+
+    Examples
+    --------
+    >>> estimate([1.0, 3.0]), estimate([1.0, 2.0], [4.0, 8.0])
+    (Estimate(value=2.0, error=1.0), Estimate(value=0.25, error=0.0))
+    """
+    a = _counted(top, "top")
+    b = np.ones(a.shape) if bottom is None else _counted(bottom, "bottom")
+    if (b < 0).any():
+        raise ValueError(f"bottom must not be negative, got {b.min()}")
+    if a.ndim == 0 or len(a) < 2 or a.shape != b.shape:
+        raise ValueError(f"top must have at least 2 profiles and the shape of bottom, got {a.shape} and {b.shape}")
+    up, down = (x.reshape(len(x), -1).sum(1) for x in (a, b))
+    if down.sum() == 0:
+        return Estimate(np.nan, np.nan)
+    ratio = up.sum() / down.sum()
+    return Estimate(float(ratio), float((up - ratio * down).std(ddof=1) / np.sqrt(len(a)) / down.mean()))
+
+
+def ir_violation(truth: Played, *, ex_post: bool = False) -> Array:
+    r"""The paper's IR violation, owner by owner.
+
+    Parameters
+    ----------
+    truth : Played
+    ex_post : bool, default False
+        Mean over the draws of the loss after the draw, instead of the loss in expectation.
+
+    Returns
+    -------
+    array of shape (..., n)
+        :math:`\max(0,-u_i(b))/c_i`; 0 where both are 0.
+    """
+    check_flag(ex_post, "ex_post")
+    if not ex_post:
+        return truth.relative(np.maximum(-truth.utility, 0))
+    loss = np.maximum(truth.costs - truth.payments[..., None], 0)
+    return truth.relative((truth.outcomes * loss).sum(-1))
+
+
+def regret(rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reach: float = np.inf) -> Regret:
+    """Regret over the lottery: what :func:`~hdpm_lib.auctions.misreports.search` finds, with its possible scales.
+
+    Parameters
+    ----------
+    rule, market, budget, steps, reach
+        As for that function.
+
+    Returns
+    -------
+    Regret
+    """
+    gain, _ = search(rule, market, budget, steps=steps, reach=reach)
+    return Regret(gain, play(rule, market, budget).cost, market.full_valuation, market.sizes)
+
+
+def metrics(
+    network: Network,
+    weights: Weights,
+    market: Bids,
+    budget: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    steps: int = 25,
+    printed_steps: int = 100,
+) -> Metrics:
+    """Measure a network as printed and over the lottery.
+
+    Parameters
+    ----------
+    network : Network
+    weights : dict of arrays
+    market : Bids
+        True bids (k, n) of at least two profiles.
+    budget : array of shape (k,)
+        Positive money.
+    rng : numpy.random.Generator
+        For the draws of the published procedure.
+    steps : int, default 25
+        Of :func:`~hdpm_lib.auctions.misreports.search`.
+    printed_steps : int, default 100
+        `J` of :func:`~hdpm_lib.auctions.misreports.printed_search`.
+
+    Returns
+    -------
+    Metrics
+
+    Examples
+    --------
+    >>> import jax
+    >>> from hdpm_lib.auctions.bids import budget_of, draw_bids
+    >>> from hdpm_lib.auctions.networks import init
+    >>> market = draw_bids([[20, 90], [40, 30]], np.random.default_rng(0))
+    >>> network = Network("RegretNet", owners=2, levels=1)
+    >>> found = metrics(network, init(network, jax.random.key(0)), market, budget_of(market, 1.0),
+    ...                 rng=np.random.default_rng(1), steps=2, printed_steps=2)
+    >>> 0 < found.no_misreport.value < 1
+    True
+    """
+    check_generator(rng), check_count(steps, "steps", 0), check_count(printed_steps, "printed_steps", 0)
+    rule, money = learned(network, weights), check_budget(budget, market)
+    truth = play(rule, market, money)
+    found, near = (regret(rule, market, money, steps=steps, reach=reach) for reach in (np.inf, REACH))
+    lies = printed_search(rule, market, money, steps=printed_steps, clamp="owners", frozen=True)
+    levels = np.arange(rule.levels + 1) / rule.levels
+    return Metrics(
+        published=estimate(printed_regret(truth, play(rule, market, money, lies), rng)),
+        no_misreport=estimate(noise_floor(truth.outcomes, truth.costs)),
+        regret=found.relative,
+        regret_over_full=found.over_full,
+        regret_of_sums=found.of_sums,
+        near=near.relative,
+        near_over_full=near.over_full,
+        ir_violation=estimate(ir_violation(truth)),
+        ex_post_violation=estimate(ir_violation(truth, ex_post=True)),
+        underpaid=estimate(truth.utility < 0),
+        overspent=estimate(truth.cost.sum(-1) > money),
+        invalid=estimate(truth.invalid),
+        bought=estimate(truth.outcomes @ levels),
+    )
+
+
+def refuse(truth: Bids, outcome: Outcome) -> Outcome:
+    """The outcome when owners whose payment is below their true cost walk away: they sell nothing, for nothing."""
+    keeps = utility(truth, outcome) >= 0
+    return Outcome(np.where(keeps, outcome.epsilon, 0.0), np.where(keeps, outcome.payments, 0.0))
+
+
+def error_of_valid(epsilon: ArrayLike, sizes: ArrayLike, aggregation: str = "OptAggr") -> tuple[Estimate, Estimate]:
+    """The error bound as in Figure 7, of the profiles in which somebody sells, and the share of the others.
+
+    Parameters
+    ----------
+    epsilon, sizes : arrays of shape (k, n)
+        Privacy losses sold and records, of at least two profiles.
+    aggregation : {"OptAggr", "ConvAggr"}
+
+    Returns
+    -------
+    error : Estimate
+        Not a number if nobody ever sells.
+    invalid : Estimate
+
+    Raises
+    ------
+    ValueError
+        For an unknown aggregation, or arrays that are not of one shape (k, n).
+    """
+    check_choice(aggregation, "aggregation", tuple(AGGREGATIONS))
+    eps, size = check_finite(epsilon, "epsilon", 2, 0), check_finite(sizes, "sizes", 2, 0, ends="()")
+    if eps.shape != size.shape:
+        raise ValueError(f"epsilon and sizes must have one shape, got {eps.shape} and {size.shape}")
+    bound = error_bound(AGGREGATIONS[aggregation](eps, size), eps, size)
+    valid = np.isfinite(bound)
+    return estimate(np.where(valid, bound, 0), valid), estimate(~valid)

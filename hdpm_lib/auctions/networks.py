@@ -1,0 +1,305 @@
+r"""RegretNet, M-RegretNet and DM-RegretNet: auctions of privacy that are neural networks.
+
+Each network is two: an allocation network and a payment network, with the same input and `tanh` layers. The first ends
+in a softmax over `M` + 1 outcomes of each owner, to sell nothing or to sell at the level :math:`m\bar\epsilon_i/M`; the
+second in a softmax over `n` + 1 fractions of the budget, the first of which stays with the buyer.
+
+- *RegretNet* has one level, *M-RegretNet* several; both draw the outcome.
+- *DM-RegretNet* takes the most probable outcome instead (Eq. 3), and in training a smooth stand-in for it (Alg. 3).
+
+Weights are a dict of arrays, apart from the :class:`Network`. The functions before :func:`run` work under ``jit``,
+``vmap`` and ``grad`` and check nothing; it and what follows check their input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdpm_lib.auctions.bids import Bids, check_budget, unit_valuation
+from hdpm_lib.auctions.checkpoints import DAMAGED
+from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.optional import extra
+from hdpm_lib.validation import check_choice, check_count, check_generator, check_positive
+
+with extra("learned"):
+    import jax
+    import jax.numpy as jnp
+
+
+Weights = dict[str, Any]
+KINDS = ("RegretNet", "M-RegretNet", "DM-RegretNet")
+TRAINED = Path(str(resources.files("hdpm_lib.trained")))
+LEAST = 1e-6  # added to a value before its logarithm
+
+
+@dataclass(frozen=True)
+class Network:
+    """The shape of an auction network.
+
+    Attributes
+    ----------
+    kind : {"RegretNet", "M-RegretNet", "DM-RegretNet"}
+    owners, levels : int
+        Bidders `n` (a network serves no other number) and sub-bids `M` (1 for RegretNet).
+    hidden : tuple of int
+        Nodes of the hidden layers, in both networks.
+    temperature : float
+        Smoothing of the stand-in for the largest probability, positive. The paper gives none.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind, or a number out of range.
+    """
+
+    kind: str
+    owners: int = 10
+    levels: int = 8
+    hidden: tuple[int, ...] = (100, 100)
+    temperature: float = 1 / 8
+
+    def __post_init__(self) -> None:
+        check_choice(self.kind, "kind", KINDS)
+        for name, counts in (("owners", (self.owners,)), ("levels", (self.levels,)), ("hidden", self.hidden)):
+            for count in counts:
+                check_count(count, name)
+        check_positive(self.temperature, "temperature")
+        if self.kind == "RegretNet" and self.levels != 1:
+            raise ValueError(f"levels must be 1 for RegretNet, got {self.levels}: more levels are M-RegretNet")
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs: values, privacy budget and size of each owner, and the budget."""
+        return self.owners * (self.levels + 2) + 1
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the weights, by name."""
+        found: dict[str, tuple[int, ...]] = {}
+        for part, last in (("allocation", self.owners * (self.levels + 1)), ("payment", self.owners + 1)):
+            for layer, (into, out) in enumerate(pairwise((self.inputs, *self.hidden, last))):
+                found |= {f"{part}.{layer}.slope": (into, out), f"{part}.{layer}.offset": (out,)}
+        return found
+
+
+@partial(jax.jit, static_argnums=0)
+def init(network: Network, key: Any) -> Weights:
+    """Weights before training by Glorot's uniform law, offsets 0; `key` is a JAX key such as ``jax.random.key(0)``.
+
+    Examples
+    --------
+    >>> sum(w.size for w in init(Network("DM-RegretNet"), jax.random.key(0)).values())
+    50801
+    """
+    glorot = jax.nn.initializers.glorot_uniform()
+    keys = dict(zip(network.shapes, jax.random.split(key, len(network.shapes)), strict=True))
+    return {name: glorot(keys[name], s) if len(s) == 2 else jnp.zeros(s) for name, s in network.shapes.items()}
+
+
+def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int) -> Any:
+    r"""Valuations of one record at the levels of the sub-bids.
+
+    Parameters
+    ----------
+    family, rate, privacy_budget : arrays of shape (..., n)
+        As in :class:`~hdpm_lib.auctions.bids.Bids`, of NumPy or of JAX.
+    levels : int
+
+    Returns
+    -------
+    array of shape (..., n, M)
+        :math:`v_i(m\bar\epsilon_i/M)/d_i`, `m` from 1 to `M`; NumPy's if all arguments are.
+
+    Examples
+    --------
+    >>> sub_bid_values(np.array([1]), np.array([0.5]), np.array([2.0]), 4)
+    array([[0.125, 0.5  , 1.125, 2.   ]])
+    """
+    parts = family[..., None], rate[..., None], privacy_budget[..., None]
+    if not any(isinstance(part, jax.Array) for part in parts):
+        return unit_valuation(parts[0], parts[1], parts[2] * (np.arange(1, levels + 1) / levels))
+    kind, alpha, limit = parts
+    epsilon = limit * (jnp.arange(1, levels + 1) / levels)
+    curve = jnp.where(kind == 0, 2 * epsilon, jnp.where(kind == 1, epsilon**2, jnp.expm1(epsilon)))
+    return alpha * jnp.where(kind == 2, 2 * jnp.sqrt(epsilon), curve)
+
+
+def features(values: Any, privacy_budget: Any, sizes: Any, budget: Any) -> Any:
+    """What the networks see, (..., n (M + 2) + 1), from the arguments of :func:`forward`.
+
+    Logarithms of the values, of the privacy budgets, of the sizes over their mean, and of the budget for each record:
+    owner by owner, the budget last. The paper names the inputs, but not their scale.
+    """
+    total = sizes.sum(-1)
+    share = jnp.log(sizes * sizes.shape[-1] / total[..., None])
+    parts = [jnp.log(values + LEAST), jnp.log(privacy_budget)[..., None], share[..., None]]
+    flat = jnp.concatenate(parts, -1).reshape(*values.shape[:-2], -1)
+    return jnp.concatenate([flat, jnp.log(budget / total)[..., None]], -1)
+
+
+def forward(
+    network: Network, weights: Weights, values: Any, privacy_budget: Any, sizes: Any, budget: Any
+) -> tuple[Any, Any]:
+    """Both networks.
+
+    Parameters
+    ----------
+    network, weights
+        As from :func:`load_trained`.
+    values : array of shape (..., n, M)
+        Reported valuations of one record at the sub-bids, not negative: as from :func:`sub_bid_values`, or any others.
+    privacy_budget, sizes : arrays of shape (..., n)
+        Reported, positive.
+    budget : array of shape (...)
+        Money for all records, positive.
+
+    Returns
+    -------
+    probabilities : array of shape (..., n, M + 1)
+        Of each outcome; the first is to sell nothing.
+    payments : array of shape (..., n)
+        Whatever is drawn. Their sum is below the budget: they are fractions of a softmax with one more entry.
+    """
+    x = features(values, privacy_budget, sizes, budget)
+    outputs = {}
+    for part in ("allocation", "payment"):
+        y = x
+        for layer in range(len(network.hidden) + 1):
+            y = jnp.tanh(y) if layer else y
+            y = y @ weights[f"{part}.{layer}.slope"] + weights[f"{part}.{layer}.offset"]
+        outputs[part] = y
+    shape = (*x.shape[:-1], network.owners, network.levels + 1)
+    fractions = jax.nn.softmax(outputs["payment"], -1)
+    return jax.nn.softmax(outputs["allocation"].reshape(shape), -1), fractions[..., 1:] * budget[..., None]
+
+
+def allocation(network: Network, probabilities: Any) -> Any:
+    """Outcome, (..., n, M + 1): one-hot at the first largest probability for DM-RegretNet (Eq. 3), else as given."""
+    if network.kind != "DM-RegretNet":
+        return probabilities
+    return jax.nn.one_hot(jnp.argmax(probabilities, -1), network.levels + 1, dtype=probabilities.dtype)
+
+
+def smooth_allocation(network: Network, probabilities: Any) -> Any:
+    r"""What training sees: :math:`\operatorname{softmax}(z_i/\tau)` for DM-RegretNet (Alg. 3), else as given."""
+    if network.kind != "DM-RegretNet":
+        return probabilities
+    return jax.nn.softmax(probabilities / network.temperature, -1)
+
+
+def expected_epsilon(outcomes: Any, privacy_budget: Any) -> Any:
+    """Mean privacy losses (..., n) when outcomes (..., n, M + 1) are shares or probabilities of the levels."""
+    levels = outcomes.shape[-1] - 1
+    return (outcomes[..., 1:] * (jnp.arange(1, levels + 1) / levels)).sum(-1) * privacy_budget
+
+
+def expected_value(outcomes: Any, values: Any, sizes: Any) -> Any:
+    """Mean valuations (..., n) of what is sold, in money; `values` (..., n, M) as from :func:`sub_bid_values`."""
+    return (outcomes[..., 1:] * values).sum(-1) * sizes
+
+
+_forward = partial(jax.jit, static_argnums=0)(forward)
+
+
+def run(
+    network: Network, weights: Weights, bids: Bids, budget: ArrayLike, rng: np.random.Generator | None = None
+) -> Outcome:
+    """Hold the auction, in float64.
+
+    Parameters
+    ----------
+    network, weights
+        As from :func:`load_trained`.
+    bids : Bids
+        Reports of `n` owners, with any leading axes.
+    budget : array of shape (...)
+        Positive.
+    rng : numpy.random.Generator, optional
+        Draws the outcomes of RegretNet and M-RegretNet. Without it `epsilon` is their mean. DM-RegretNet draws nothing.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        For a number of owners other than the network's, a budget that is not positive, or weights of other shapes.
+
+    Examples
+    --------
+    >>> from hdpm_lib.auctions.bids import bids
+    >>> network = Network("DM-RegretNet", owners=2)
+    >>> market = bids(["linear", "quadratic"], [1.0, 1.0], [1.0, 2.0], [50, 100])
+    >>> outcome = run(network, init(network, jax.random.key(0)), market, 300.0)
+    >>> outcome.epsilon * 8 / market.privacy_budget % 1, outcome.payments.sum() < 300
+    (array([0., 0.]), np.True_)
+    """
+    check_weights(network, weights)
+    money, rng = check_budget(budget, bids), None if rng is None else check_generator(rng)
+    if (owners := bids.sizes.shape[-1]) != network.owners:
+        raise ValueError(f"bids are of {owners} owners, and the network is for {network.owners}")
+    values = sub_bid_values(bids.family, bids.rate, bids.privacy_budget, network.levels)
+    with jax.enable_x64(True):
+        double = {name: jnp.asarray(w, jnp.float64) for name, w in weights.items()}
+        probabilities, fractions = _forward(network, double, values, bids.privacy_budget, 1.0 * bids.sizes, money)
+        outcomes, payments = np.asarray(allocation(network, probabilities)), np.asarray(fractions)
+    if not (np.isfinite(outcomes).all() and np.isfinite(payments).all()):
+        raise ValueError("bids or weights hold something that is not a number")
+    if rng is not None and network.kind != "DM-RegretNet":
+        level = (rng.random((*outcomes.shape[:-1], 1)) > outcomes.cumsum(-1)[..., :-1]).sum(-1)
+        outcomes = np.eye(network.levels + 1)[level]
+    share = outcomes @ (np.arange(network.levels + 1) / network.levels)
+    return Outcome(share * bids.privacy_budget, payments)
+
+
+def check_weights(network: Network, weights: Weights) -> None:
+    """A ValueError that names the first array that is missing, of another shape than the network's, or not finite."""
+    for name, shape in network.shapes.items():
+        if name not in weights:
+            raise ValueError(f"weights lack {name!r} of a {network.kind} with {network.levels} levels")
+        if np.shape(weights[name]) != shape:
+            raise ValueError(f"weights[{name!r}] must have shape {shape}, got {np.shape(weights[name])}")
+        if not np.isfinite(np.asarray(weights[name], dtype=float)).all():
+            raise ValueError(f"weights[{name!r}] must be finite")
+
+
+def save(path: Path, network: Network, weights: Weights) -> None:
+    """Write a network and its weights, rounded to float16, into one file; errors as of :func:`check_weights`."""
+    check_weights(network, weights)
+    arrays: dict[str, Any] = {name: np.asarray(weights[name], dtype=np.float16) for name in network.shapes}
+    np.savez_compressed(path, **arrays | {field: np.array(value) for field, value in asdict(network).items()})
+
+
+def load_trained(name: str, folder: Path = TRAINED) -> tuple[Network, Weights]:
+    """A network that :func:`save` wrote, and its weights in float32; of those trained for this book by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file; the message names those that are there.
+    ValueError
+        If it is damaged, or is no file of weights.
+    """
+    path = folder / f"{name}.npz"
+    if not path.is_file():
+        there = sorted(file.stem for file in folder.glob("*.npz"))
+        raise FileNotFoundError(f"no trained network {name!r} in {folder}, only {there}")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            read = dict(arrays)
+        fields = {field: read.pop(field).tolist() for field in Network.__dataclass_fields__}
+    except DAMAGED as error:
+        raise ValueError(f"{path} is damaged or holds no network: {error}") from error
+    network = Network(**fields | {"hidden": tuple(fields["hidden"])})
+    weights = {name: array.astype(np.float32) for name, array in read.items()}
+    check_weights(network, weights)
+    return network, weights

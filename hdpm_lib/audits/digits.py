@@ -1,0 +1,294 @@
+r"""Which floating-point numbers an answer with noise can be, and what that tells about the data.
+
+A release is ``centre + noise`` in double precision. Not every double is such a sum: each centre has holes of its own,
+and an output in a hole proves that the centre was another. :func:`~hdpm_lib.audits.digits.on_grid` finds the holes of
+every sampler that adds a double to a double; :func:`~hdpm_lib.audits.digits.could_be` finds all holes of NumPy's
+Laplace sampler, from a model of it that must be seen to hold on the machine at hand.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_number, check_positive
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+WIDEST = 2**20  # most neighbours tried for one output
+BLOCK = 16  # neighbours tried at once
+
+
+def _log(x: Array) -> Array:
+    """Logarithms by the C library, as the generator takes them; `numpy.log` has its own and rounds differently."""
+    return np.array([math.log(value) for value in x.ravel().tolist()]).reshape(x.shape)
+
+
+def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
+    r"""What ``Generator.laplace`` makes of uniform numbers.
+
+    Parameters
+    ----------
+    uniform : array of shape (...)
+        Multiples of :math:`2^{-53}` in (0, 1), as ``Generator.random`` draws them.
+    loc : float
+        Centre.
+    scale : float
+        Scale of the noise, positive.
+
+    Returns
+    -------
+    array of shape (...)
+
+    Raises
+    ------
+    ValueError
+        For uniform numbers outside (0, 1), or bad values.
+
+    Notes
+    -----
+    With :math:`U=k2^{-53}` the generator takes the logarithm of :math:`j2^{-53}`. For :math:`U<\frac12` that is
+    :math:`j=2k`, always even. For :math:`U\ge\frac12` it computes ``(2 - U) - U``, and the first difference is rounded
+    to a multiple of :math:`2^{-52}`: only the residues 0, 1, 4 and 7 modulo 8 are left for `j`.
+
+    Examples
+    --------
+    >>> numpy_laplace([0.25, 0.5, 0.75], 10.0, 2.0).round(3).tolist()
+    [8.614, 10.0, 11.386]
+    """
+    u, centre = check_finite(uniform, "uniform", low=0, high=1, ends="()"), check_number(loc, "loc")
+    s = check_positive(scale, "scale")
+    upper = u >= 0.5
+    noise = s * _log(np.where(upper, (2.0 - u) - u, u + u))
+    return np.where(upper, centre - noise, centre + noise)
+
+
+def model_holds(loc: float, scale: float, *, rng: np.random.Generator, draws: int = 20_000) -> bool:
+    """Whether fresh draws of ``rng.laplace`` equal :func:`~hdpm_lib.audits.digits.numpy_laplace` bit for bit.
+
+    They do with the C library's logarithm and without fused multiplication. Elsewhere the model says nothing.
+
+    Parameters
+    ----------
+    loc, scale : float
+        Centre and scale of the noise.
+    rng : numpy.random.Generator
+        Moves on by `draws` numbers.
+    draws : int
+
+    Returns
+    -------
+    bool
+    """
+    count, rng = check_count(draws, "draws"), check_generator(rng)
+    expected = numpy_laplace(copy.deepcopy(rng).random(count), loc, scale)
+    return bool(np.array_equal(rng.laplace(loc, scale, count), expected))
+
+
+def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
+    r"""Which numbers ``Generator.laplace(loc, scale)`` can return at all, if the model of it holds.
+
+    Parameters
+    ----------
+    outputs : array of shape (...)
+        Finite numbers.
+    loc, scale : float
+        Centre and scale of the noise.
+
+    Returns
+    -------
+    bool array of shape (...)
+
+    Raises
+    ------
+    ValueError
+        For bad input, or if the scale is so small beside the outputs that they cannot be told apart.
+
+    Notes
+    -----
+    An output at the distance `t` scales from the centre needs a logarithm of a number near :math:`e^{-t}`. All are
+    tried that rounding of the difference, the product and the logarithm can bring there, with some to spare: so "no" is
+    a proof, given the model.
+
+    Examples
+    --------
+    >>> outputs = np.random.default_rng(0).laplace(0.0, 10.0, 1000)
+    >>> possible = could_be(outputs, 1.0, 10.0)  # only about a fifth are
+    """
+    o, centre, s = check_finite(outputs, "outputs"), check_number(loc, "loc"), check_positive(scale, "scale")
+    flat = o.ravel()
+    distance = np.abs(flat - centre) / s
+    slack = np.spacing(np.abs(flat)) / s + distance * 2.0**-50 + 2.0**-50
+    low, middle, high = (
+        np.rint(np.ldexp(np.exp(-np.maximum(t, 0)), 53)).astype(np.int64)
+        for t in (distance + slack, distance, distance - slack)
+    )
+    width = np.maximum(high - middle, middle - low) + 2
+    if (width > WIDEST).any():
+        raise ValueError(f"scale is too small beside outputs such as {flat[np.argmax(width)]}, got {scale}")
+    found = np.zeros(flat.shape, dtype=bool)
+    open_ = np.arange(flat.size)
+    for start in range(0, width.max(initial=0) + 1, BLOCK):
+        steps = np.r_[start : start + BLOCK, -start : -start - BLOCK : -1]
+        open_ = open_[~found[open_] & (width[open_] >= start)]
+        if not open_.size:
+            break
+        j = middle[open_, None] + steps
+        near = (np.abs(steps) <= width[open_, None]) & (j >= 1) & (j <= 2**53)
+        value = flat[open_, None]
+        for sign, residues in ((1.0, j % 2 == 0), (-1.0, np.isin(j % 8, (0, 1, 4, 7)))):
+            row, column = np.nonzero(near & residues & (sign * (centre - value) >= 0))
+            made = centre + sign * (s * _log(np.ldexp(j[row, column], -53)))
+            found[open_[row[made == value[row, 0]]]] = True
+    return found.reshape(o.shape)
+
+
+def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64) -> Flags:
+    r"""Which numbers are the centre plus some floating-point number, rounded once.
+
+    It needs no model of the sampler. For vectors it is asked coordinate by coordinate: one "no" anywhere is a proof
+    that the centre was another.
+
+    Parameters
+    ----------
+    outputs : array of shape (...)
+        Finite doubles.
+    centre : array broadcasting with `outputs`
+        Answer before noise.
+    noise : dtype, default float64
+        Type that the noise had; ``numpy.float32`` leaves far fewer possibilities.
+
+    Returns
+    -------
+    bool array of the broadcast shape
+
+    Notes
+    -----
+    Let the doubles at :math:`o-c` lie :math:`2^k` times as far apart as those at `o`. For :math:`k\ge1`, `c` reaches
+    one of :math:`2^k` consecutive doubles; for :math:`k<0` all; for :math:`k=0` all, or each second where every sum
+    lies halfway between doubles. What any number reaches, the one nearest to :math:`o-c` does or, where the reals that
+    are rounded to `o` are not centred at `o` (a power of two), a neighbour of that one.
+
+    Examples
+    --------
+    >>> on_grid([1 - 0.9, 0.1], 1.0).tolist()   # 0.1 has digits that no sum with 1 leaves
+    [True, False]
+    """
+    o, c = check_finite(outputs, "outputs"), check_finite(centre, "centre")
+    try:
+        np.broadcast_shapes(o.shape, c.shape)
+    except ValueError:
+        raise ValueError(f"outputs and centre must broadcast, got shapes {o.shape} and {c.shape}") from None
+    with np.errstate(over="ignore"):  # beyond the largest number of the type lies infinity, which is no answer
+        nearest = (o - c).astype(noise)
+        up, down = (np.nextafter(nearest, np.asarray(end, dtype=noise)) for end in (np.inf, -np.inf))
+    return np.asarray((c + nearest == o) | (c + up == o) | (c + down == o))
+
+
+@dataclass(frozen=True)
+class Attack:
+    """How well outputs tell two answers apart, for somebody who knows which outputs each can give.
+
+    Attributes
+    ----------
+    draws : int
+        Outputs drawn for each of the two answers.
+    impossible : tuple of float
+        Share of the first answer's outputs that the second cannot give, and the other way round.
+    guess_rate : float
+        Share of right guesses if both answers are as likely.
+    false_proofs : float
+        Share of outputs that the answer they came from cannot give: 0 unless the sets of outputs are wrong.
+    """
+
+    draws: int
+    impossible: tuple[float, float]
+    guess_rate: float
+    false_proofs: float
+
+
+def attack(possible: Any, scores: ArrayLike) -> Attack:
+    r"""Guess which of two answers each output came from: the possible one or, if both are, the more likely one.
+
+    Parameters
+    ----------
+    possible : bool array of shape (2, 2, n)
+        ``possible[a, s, k]``: answer `a` can give draw `k` of answer `s`.
+    scores : array of shape (2, n)
+        Positive where the second answer makes the draw more likely; at 0 half a guess is right.
+
+    Returns
+    -------
+    Attack
+
+    Raises
+    ------
+    ValueError
+        For other shapes, no draws, or scores that are not numbers.
+
+    Notes
+    -----
+    Under :math:`\varepsilon`-differential privacy no guess is right more often than
+    :math:`e^\varepsilon/(1+e^\varepsilon)`, and no output is impossible.
+
+    Examples
+    --------
+    >>> everything = np.ones((2, 2, 3), dtype=bool)
+    >>> attack(everything, [[-1.0, -1.0, 1.0], [1.0, 1.0, 0.0]])
+    Attack(draws=3, impossible=(0.0, 0.0), guess_rate=0.75, false_proofs=0.0)
+    """
+    sets, score = np.asarray(possible, dtype=bool), check_finite(scores, "scores")
+    if sets.ndim != 3 or sets.shape[:2] != (2, 2) or not sets.size:
+        raise ValueError(f"possible must have shape (2, 2, n) with n at least 1, got {sets.shape}")
+    if score.shape != sets.shape[1:]:
+        raise ValueError(f"scores must have shape {sets.shape[1:]}, got {score.shape}")
+    only = sets[1].astype(int) - sets[0]  # 1: only the second answer is possible
+    second = np.where(only != 0, only, np.sign(score))
+    right = (1 + second * np.array([[-1], [1]])) / 2
+    lost = 1 - sets.mean(-1)
+    return Attack(
+        sets.shape[-1],
+        (float(lost[1, 0]), float(lost[0, 1])),
+        float(right.mean()),
+        float((lost[0, 0] + lost[1, 1]) / 2),
+    )
+
+
+def laplace_attack(
+    answers: tuple[float, float], epsilon: float, *, rng: np.random.Generator, draws: int = 20_000
+) -> Attack:
+    r"""The attack on ``Generator.laplace``, by all of its holes.
+
+    Parameters
+    ----------
+    answers : tuple of two floats
+        Different answers of two neighbours.
+    epsilon : float
+        Privacy loss that the noise would have in real arithmetic, positive: the scale is their distance over it.
+    rng : numpy.random.Generator
+    draws : int
+        Outputs for each answer.
+
+    Returns
+    -------
+    Attack
+        Meaningful where :func:`~hdpm_lib.audits.digits.model_holds`; then `false_proofs` is 0.
+
+    Raises
+    ------
+    ValueError
+        For equal answers, or bad values.
+    """
+    ends = check_finite(answers, "answers")
+    if ends.shape != (2,) or ends[0] == ends[1]:
+        raise ValueError(f"answers must be two different numbers, got {answers}")
+    scale = float(abs(ends[1] - ends[0])) / check_positive(epsilon, "epsilon")
+    outputs = check_generator(rng).laplace(ends[:, None], scale, (2, check_count(draws, "draws")))
+    possible = np.stack([could_be(outputs, end, scale) for end in ends.tolist()])
+    return attack(possible, np.abs(outputs - ends[0]) - np.abs(outputs - ends[1]))

@@ -1,0 +1,305 @@
+r"""Tests of the law of noise: is the noise that a learner really used the noise that its guarantee is about?
+
+Whoever knows the data can take the noise back out of a release: the *implied noise* is what remains when the part
+without noise, computed apart from the learner, is subtracted. The tests here look at it in every way that a broken
+sampler, a wrong rate or a wrong centre would show. Each gives a p-value; together they are one test.
+
+A law of noise that passes says nothing about the sensitivity that its rate rests on: that is the task of a meter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.special import betainc, expit, gammaln
+
+from hdpm_lib.validation import check_finite, check_lengths, check_positive
+
+Array = NDArray[np.float64]
+
+COMMONEST = -40 * math.log(2)  # logarithm of what no single number may exceed in probability
+_BLOCK = 10_000  # draws whose directions are held at a time
+_ISOTROPY = 30  # largest dimension in which the whole matrix of second moments is tested
+
+
+@dataclass(frozen=True)
+class LawTest:
+    """One look at some draws.
+
+    Attributes
+    ----------
+    name : str
+    draws : int
+        How many there were.
+    statistic : float
+    p_value : float
+        Probability of a statistic as far out, if the law is right.
+    """
+
+    name: str
+    draws: int
+    statistic: float
+    p_value: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.draws} draws, statistic {self.statistic:.6g}, p = {self.p_value:.3g}"
+
+
+def smallest_p(tests: Sequence[LawTest]) -> float:
+    """P-value of several tests together: the smallest, times their number (Bonferroni).
+
+    Examples
+    --------
+    >>> smallest_p([LawTest("a", 10, 0.1, 0.5), LawTest("b", 10, 9.0, 1e-4)])
+    0.0002
+    """
+    if not tests:
+        raise ValueError("tests is empty: nothing was looked at")
+    return min(1.0, len(tests) * min(test.p_value for test in tests))
+
+
+def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
+    r"""Test that draws are independent, with the density proportional to :math:`\exp(-\text{rate}\,\lVert z\rVert_2)`.
+
+    Parameters
+    ----------
+    noise : array of shape (N, d)
+        Draws in the order in which they were made, N at least 2.
+    rate : float
+        Positive.
+
+    Returns
+    -------
+    tuple of LawTest
+        At most ``hdpm_lib.audits.guesses.LAW_TESTS`` of them.
+
+    Raises
+    ------
+    ValueError
+        For noise that is not a finite table of two rows or more, or a bad `rate`.
+
+    Notes
+    -----
+    With the rate one, radii :math:`r_t` and directions :math:`u_t`: the sum of the radii has the Gamma law of shape
+    :math:`Nd` exactly; the limits of the Kolmogorov-Smirnov tests are Massart's, and hold at every N. The others are
+    normal or chi-square for large N:
+
+    .. math:: \frac dN\Bigl\lVert\sum_tu_t\Bigr\rVert^2\sim\chi^2_d,\qquad
+       \frac{Nd(d+2)}2\Bigl\lVert\frac1N\sum_tu_tu_t^\top-\frac Id\Bigr\rVert_F^2\sim\chi^2_{(d-1)(d+2)/2},
+
+    the first also with each direction weighted by the level of its radius (then over the sum of the squared levels),
+    and products of successive levels, of successive directions, and of the levels of radii and squared projections.
+    These are approximations; products of levels, which are bounded, have thinner tails than the normal law. Repeated
+    numbers are counted exactly: if no number has a probability above :math:`2^{-40}`, then `k` of N numbers repeat an
+    earlier one with a probability of at most :math:`(N^22^{-41})^k/k!`.
+
+    Examples
+    --------
+    >>> from hdpm_lib.noise import spherical_laplace
+    >>> z = spherical_laplace(3, 2.0, rng=np.random.default_rng(0), size=1000)
+    >>> smallest_p(spherical_law(z, 2.0)) > 0.01, smallest_p(spherical_law(z, 2.6)) < 1e-6
+    (True, True)
+    """
+    z, r = _draws(noise), check_positive(rate, "rate")
+    n, d = z.shape
+    radius = r * np.linalg.norm(z, axis=1)
+    level = stats.gamma.cdf(radius, d) - 0.5  # uniform on [-1/2, 1/2]
+    oblique = np.sqrt(np.arange(1.0, d + 1))
+    axes = np.stack([np.eye(d)[0], np.eye(d)[-1], np.full(d, d**-0.5), oblique / np.linalg.norm(oblique)])
+    mean, with_radius, second, follow, angles = np.zeros(d), np.zeros(d), np.zeros((d, d)), 0.0, []
+    last = np.empty((0, d))
+    for k in range(0, n, _BLOCK):
+        part = slice(k, k + _BLOCK)
+        u = z[part] / np.maximum(radius[part, None] / r, np.finfo(float).tiny)
+        mean, with_radius = mean + u.sum(0), with_radius + level[part] @ u
+        joined = np.concatenate([last, u])
+        follow, last = follow + float((joined[1:] * joined[:-1]).sum()), u[-1:]
+        angles.append(u @ axes.T)
+        if d <= _ISOTROPY:
+            second = second + u.T @ u
+    tests = [
+        _distance("radius", n, radius, stats.gamma(d).cdf),
+        _two_sided("sum of radii", n, float(radius.sum()), stats.gamma(n * d)),
+        _chi_square("mean direction", n, float(d * mean @ mean / n), d),
+        _chi_square("radius with direction", n, float(d * with_radius @ with_radius / (level @ level)), d),
+        _normal("consecutive radii", n, 12 * float(level[1:] @ level[:-1]) / math.sqrt(n - 1)),
+        _normal("consecutive directions", n, math.sqrt(d / (n - 1)) * follow),
+        _repeats(z[:, [0, -1]] if d > 1 else z),
+    ]
+    if d > 1:
+        t, marginal = np.concatenate(angles), stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+        far = betainc(0.5, (d - 1) / 2, np.minimum(t**2, 1)) - 0.5  # levels of the squared projections
+        for j in range(4):
+            tests.append(_distance(f"projection {j}", n, t[:, j], marginal.cdf))
+            both = 12 * float(level @ far[:, j]) / math.sqrt(n)
+            tests.append(_normal(f"radius with squared projection {j}", n, both))
+    if 1 < d <= _ISOTROPY:
+        off = float(((second / n - np.eye(d) / d) ** 2).sum())
+        tests.append(_two_sided("isotropy", n, n * d * (d + 2) / 2 * off, stats.chi2((d - 1) * (d + 2) / 2)))
+    return tuple(tests)
+
+
+def laplace_law(noise: ArrayLike, scale: float) -> tuple[LawTest, ...]:
+    r"""Test that all numbers of all draws are independent Laplace variables of one scale.
+
+    Parameters
+    ----------
+    noise : array of shape (N, k)
+        Draws in the order in which they were made, N at least 2, with `k` coordinates each.
+    scale : float
+        Positive.
+
+    Returns
+    -------
+    tuple of LawTest
+        At most ``hdpm_lib.audits.guesses.LAW_TESTS`` of them.
+
+    Raises
+    ------
+    ValueError
+        For noise that is not a finite table of two rows or more, or a bad `scale`.
+
+    Notes
+    -----
+    Exact at every N: the total size is Gamma of shape :math:`Nk`, that of one coordinate Gamma of shape :math:`N`,
+    and numbers of signs, as well as of equal signs of neighbours, are binomial. Sizes of neighbours are compared by
+    the products of their levels, which are normal for large N.
+
+    Examples
+    --------
+    >>> z = np.random.default_rng(0).laplace(scale=2.0, size=(500, 4))
+    >>> smallest_p(laplace_law(z, 2.0)) > 0.01, smallest_p(laplace_law(z[:, :1] * np.ones(4), 2.0)) < 1e-6
+    (True, True)
+    """
+    z, b = _draws(noise), check_positive(scale, "scale")
+    n, k = z.shape
+    size, positive = np.abs(z) / b, z > 0
+    level = -np.expm1(-size) - 0.5
+    tests = [
+        _distance("values", n, z.ravel() / b, stats.laplace.cdf),
+        _two_sided("total size", n, float(size.sum()), stats.gamma(n * k)),
+        _signs("signs", n, positive),
+        _signs("signs of consecutive draws", n, positive[1:] == positive[:-1]),
+        _normal("sizes of consecutive draws", n, 12 * float((level[1:] * level[:-1]).sum()) / math.sqrt((n - 1) * k)),
+        _normal("size with sign", n, math.sqrt(12 / (n * k)) * float((level * np.where(positive, 1, -1)).sum())),
+        _repeats(z[:, [0, -1]] if k > 1 else z),
+    ]
+    if k > 1:
+        products = 12 * float((level[:, 1:] * level[:, :-1]).sum()) / math.sqrt(n * (k - 1))
+        tests += [
+            _worst("size of a coordinate", n, size.sum(0), stats.gamma(n)),
+            _worst("signs of a coordinate", n, positive.sum(0), stats.binom(n, 0.5)),
+            _signs("signs of neighbouring coordinates", n, positive[:, 1:] == positive[:, :-1]),
+            _normal("sizes of neighbouring coordinates", n, products),
+        ]
+    return tuple(tests)
+
+
+# --- the noise that a learner used ------------------------------------------------------------------------------------
+
+
+def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
+    r"""Noise in released ridge estimates of shape (..., d).
+
+    Parameters
+    ----------
+    released : array of shape (..., d)
+    X, y, weights, penalty
+        As promised: records of shape (n, d) inside the bounds, labels and weights of shape (n,), a positive penalty.
+
+    Returns
+    -------
+    array of shape (..., d)
+
+    Notes
+    -----
+    The estimate is found as the least squares solution of the records and :math:`\sqrt\lambda I` stacked, by an
+    orthogonal factorisation, not by the normal equations that the learner solves.
+    """
+    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    root, d = np.sqrt(check_finite(weights, "weights", 1, 0)), features.shape[1]
+    check_lengths(X=features, y=labels, weights=root)
+    stacked = np.concatenate([root[:, None] * features, math.sqrt(check_positive(penalty, "penalty")) * np.eye(d)])
+    theta = np.linalg.lstsq(stacked, np.concatenate([root * labels, np.zeros(d)]), rcond=None)[0]
+    return np.asarray(_releases(released, d) - theta)
+
+
+def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
+    r"""Noise that makes released coefficients the minimisers, :math:`\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`.
+
+    Parameters
+    ----------
+    released : array of shape (..., n)
+        Coefficients `w`.
+    X, y, weights, penalty
+        As promised: records of shape (m, n) and norm at most 1, labels -1 or 1, weights, a positive penalty.
+
+    Returns
+    -------
+    array of shape (..., n)
+        With :math:`u_j=y_jx_j`. It is spherical, of rate :math:`\eta/2`, if all is as promised.
+    """
+    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    share, w = check_finite(weights, "weights", 1, 0), _releases(released, features.shape[1])
+    check_lengths(X=features, y=labels, weights=share)
+    signed = labels[:, None] * features
+    pull = (share * expit(-w @ signed.T)) @ signed
+    return np.asarray(pull - check_positive(penalty, "penalty") * w)
+
+
+def _releases(released: ArrayLike, d: int) -> Array:
+    values = check_finite(released, "released")
+    if values.shape[-1:] != (d,):
+        raise ValueError(f"released must have shape (..., {d}), got {values.shape}")
+    return values
+
+
+def _draws(noise: ArrayLike) -> Array:
+    z = check_finite(noise, "noise", 2)
+    if len(z) < 2:
+        raise ValueError(f"noise must hold at least 2 draws, got {len(z)}")
+    return z
+
+
+def _distance(name: str, n: int, values: Array, cdf: Any) -> LawTest:
+    """Kolmogorov-Smirnov, with Massart's bound, valid at every N."""
+    distance = float(stats.ks_1samp(values, cdf, method="asymp").statistic)
+    return LawTest(name, n, distance, min(1.0, 2 * math.exp(-2 * len(values) * distance**2)))
+
+
+def _two_sided(name: str, n: int, statistic: float, law: Any) -> LawTest:
+    return LawTest(name, n, statistic, min(1.0, 2 * float(min(law.cdf(statistic), law.sf(statistic)))))
+
+
+def _chi_square(name: str, n: int, statistic: float, freedom: float) -> LawTest:
+    return LawTest(name, n, statistic, float(stats.chi2.sf(statistic, freedom)))
+
+
+def _normal(name: str, n: int, z: float) -> LawTest:
+    return LawTest(name, n, z, 2 * float(stats.norm.sf(abs(z))))
+
+
+def _signs(name: str, n: int, positive: NDArray[np.bool_]) -> LawTest:
+    """Number of successes among fair and independent ones."""
+    count, law = int(positive.sum()), stats.binom(positive.size, 0.5)
+    return LawTest(name, n, count, min(1.0, 2 * float(min(law.cdf(count), law.sf(count - 1)))))
+
+
+def _worst(name: str, n: int, statistics: Array, law: Any) -> LawTest:
+    """The coordinate that is furthest out, each by its exact law."""
+    tails = np.minimum(law.cdf(statistics), law.sf(statistics - (statistics.dtype.kind == "i")))
+    j = int(np.argmin(tails))
+    return LawTest(name, n, float(statistics[j]), min(1.0, 2 * len(tails) * float(tails[j])))
+
+
+def _repeats(numbers: Array) -> LawTest:
+    """Numbers that stood before, exactly."""
+    size, repeated = numbers.size, numbers.size - len(np.unique(numbers))
+    bound = repeated * (2 * math.log(size) - math.log(2) + COMMONEST) - gammaln(repeated + 1)
+    return LawTest("repeats", len(numbers), repeated, math.exp(min(0.0, bound)))

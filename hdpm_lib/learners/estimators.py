@@ -1,0 +1,363 @@
+"""scikit-learn estimators that take a privacy loss for each sample.
+
+In front of them nothing may learn from the data, which :func:`private_pipeline` sees to; what searches and refits spend
+in all, an :class:`~hdpm_lib.accounts.Account` adds up.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hdpm_lib.accounts import charge
+from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
+from hdpm_lib.learners.logistic import eta_within, objective_perturbation
+from hdpm_lib.learners.ridge import Bound, OutputPerturbation, pdp_op
+from hdpm_lib.validation import check_choice, check_epsilon, check_positive
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """A generator of NumPy's new kind: of fresh entropy for None, else from what scikit-learn takes for a seed."""
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**32, size=8, dtype=np.uint32))
+
+
+def _losses(epsilon: ArrayLike, n_records: int) -> NDArray[np.float64]:
+    """Privacy losses of all records, from one for each or one for everybody."""
+    if np.ndim(epsilon) == 0:
+        return np.full(n_records, check_positive(epsilon, "epsilon"))
+    return check_epsilon(epsilon, n_records)
+
+
+def private_pipeline(*steps: Any) -> Pipeline:
+    """``sklearn.pipeline.make_pipeline``, which warns of a step that learns from the data.
+
+    A private estimator sees neither the data before such a step nor the step: a scaler that is fitted on the records
+    lets one of them move all others, and the promise does not hold. Fit it on public ranges instead, and freeze it.
+
+    Warns
+    -----
+    UserWarning
+        For each step but the last that has to be fitted and is not frozen, whatever the data.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> ages = MinMaxScaler(clip=True).fit([[18.0], [64.0]])   # the lowest and the highest, known without the data
+    >>> model = private_pipeline(FrozenEstimator(ages), PersonalizedRidge(0.1))
+    >>> model.fit([[18.0], [40.0]], [0.2, 0.3], personalizedridge__epsilon=0.5).predict([[50.0]]).shape
+    (1,)
+    """
+    pipeline = make_pipeline(*steps)
+    for name, step in pipeline.steps[:-1]:
+        if not isinstance(step, str | None | FrozenEstimator) and get_tags(step).requires_fit:
+            text = f"step {name!r} is fitted on the data, so that one record can move all others"
+            warnings.warn(f"{text}: fit it on public ranges and freeze it, by FrozenEstimator", stacklevel=2)
+    return pipeline
+
+
+class _Private(BaseEstimator):
+    """What the estimators share."""
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone whose noise is its own: a copied generator would repeat that of the original."""
+        new, source = super().__sklearn_clone__(), self.random_state
+        if isinstance(source, np.random.RandomState):
+            new.random_state = _generator(source)
+        elif isinstance(source, np.random.Generator):
+            new.random_state = np.random.default_rng(source.integers(2**32, size=8, dtype=np.uint32))
+        return new
+
+
+class PersonalizedRidge(RegressorMixin, _Private):
+    r"""Ridge regression in which every record keeps its own privacy loss (PDP-OP).
+
+    Parameters
+    ----------
+    penalty : float, default 1.0
+        Ridge penalty, positive, on the weighted mean of squared errors.
+    epsilon : float, default 1.0
+        Privacy loss of each record when ``fit`` is not given any.
+    bound : {"sharp", "paper"}, default "sharp"
+        Sensitivity bound that sets the noise; ``"paper"`` is Theorem 2.1 as printed.
+    feature_norm : float, optional
+        Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features lie in [0, 1].
+    label_bound : float, default 1.0
+        Public bound on the absolute value of a label. :class:`~hdpm_lib.schema.Schema` gives both bounds.
+    project : bool, default True
+        Pull the noisy coefficients onto the public ball that contains every noiseless estimate.
+    out_of_range : {"raise", "clip"}, default "raise"
+        What to do with records outside the bounds: an error, which tells that there are some, or clipping in silence.
+        Scale by *public* bounds before fitting; bounds taken from the data are not private. scikit-learn's
+        ``check_estimator`` fits other data, and so passes with ``"clip"`` only.
+    spacing : float, optional
+        A power of two such as :math:`2^{-20}`: compute in integers and add noise on a lattice of this step, for which
+        the guarantee holds exactly (:func:`~hdpm_lib.learners.lattice.lattice_ridge`). By default noise is a float, and
+        the guarantee one for real numbers. At most 50 features.
+    random_state : Generator, RandomState, int or None, default None
+        Source of the noise; None is the operating system's entropy, fresh for each fit. A clone gets a generator of
+        its own. Give a seed in tests only: noise that can be predicted protects nobody, and all fits share it.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Noisy coefficients; all that may be published.
+    weights_ : array of shape (n_samples,)
+    noise_rate_ : float
+    guarantee_ : array of shape (n_samples,)
+        Privacy loss promised to each record by this one fit. Fitting again, as searches do, spends it again:
+        :class:`~hdpm_lib.accounts.Account` adds up.
+    n_features_in_ : int
+
+    Notes
+    -----
+    There is no intercept: add a constant feature, which is penalised like any other. Predictions on new data are
+    post-processing and spend nothing. In a pipeline `epsilon` goes by the name of the step,
+    ``fit(X, y, personalizedridge__epsilon=epsilon)``, and no step before may learn from the data:
+    :func:`private_pipeline`. What the guarantee assumes: :doc:`/book/privacy/limits`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((1000, 2)); y = X @ [0.5, 0.3]
+    >>> model = PersonalizedRidge(penalty=0.1, random_state=0).fit(X, y, epsilon=rng.uniform(0.1, 1, 1000))
+    >>> model.coef_.shape, bool(model.guarantee_.max() <= 1)
+    ((2,), True)
+    """
+
+    def __init__(
+        self,
+        penalty: float = 1.0,
+        *,
+        epsilon: float = 1.0,
+        bound: Bound = "sharp",
+        feature_norm: float | None = None,
+        label_bound: float = 1.0,
+        project: bool = True,
+        out_of_range: Literal["raise", "clip"] = "raise",
+        spacing: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.penalty = penalty
+        self.epsilon = epsilon
+        self.bound = bound
+        self.feature_norm = feature_norm
+        self.label_bound = label_bound
+        self.project = project
+        self.out_of_range = out_of_range
+        self.spacing = spacing
+        self.random_state = random_state
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
+    ) -> PersonalizedRidge:
+        """Fit with privacy.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Features in [0, 1], or of norm at most `feature_norm`.
+        y : array of shape (n_samples,)
+            Labels in [-label_bound, label_bound].
+        epsilon : float or array of shape (n_samples,), optional
+            Privacy loss each record accepts, or everybody; the parameter `epsilon` if not given.
+        record : integer array of shape (n_samples,), optional
+            Numbers of the records in an open :class:`~hdpm_lib.accounts.Account`.
+
+        Returns
+        -------
+        PersonalizedRidge
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For data outside the bounds (unless clipping) or a bad `epsilon`, `bound` or `out_of_range`.
+        """
+        check_choice(self.bound, "bound", ("sharp", "paper"))
+        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
+        features, labels = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        eps = _losses(self.epsilon if epsilon is None else epsilon, len(labels))
+        options: dict[str, Any] = {"bound": self.bound, "feature_norm": self.feature_norm}
+        options |= {"label_bound": self.label_bound, "clip": self.out_of_range == "clip"}
+        if self.spacing is None:
+            mechanism: OutputPerturbation | LatticeRidge = pdp_op(features, labels, eps, self.penalty, **options)
+        else:
+            mechanism = lattice_ridge(features, labels, eps, self.penalty, spacing=self.spacing, **options)
+        charge(record, mechanism.guarantee, self.random_state)
+        self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
+        self.weights_ = mechanism.weights
+        self.noise_rate_ = mechanism.noise_rate
+        self.guarantee_ = mechanism.guarantee
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predicted labels, shape (n_samples,)."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that scores are poor on the tiny data of scikit-learn's own checks: privacy costs accuracy there."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class PrivateLogisticRegression(ClassifierMixin, _Private):
+    r"""Logistic regression in which every record keeps its own privacy loss, by objective perturbation.
+
+    Parameters
+    ----------
+    penalty : float, default 0.1
+        Positive, :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the losses.
+    epsilon : float, default 1.0
+        Privacy loss of each record when ``fit`` is not given any.
+    classes : array of two labels, optional
+        The two classes, as public facts: then every data set within the bounds is fitted, also one of a single class.
+        Without them the classes are those in `y`, taken as public, and a single class is an error, which tells whoever
+        sees it that all labels are equal.
+    out_of_range : {"raise", "clip"}, default "raise"
+        What to do with feature vectors of norm above 1: an error, which tells that there are some, or shortening them
+        in silence. Scale by *public* bounds before fitting; bounds taken from the data are not private. scikit-learn's
+        ``check_estimator`` fits longer vectors, and so passes with ``"clip"`` only.
+    random_state : Generator, RandomState, int or None, default None
+        Source of the noise; None is the operating system's entropy, fresh for each fit. A clone gets a generator of
+        its own. Give a seed in tests only: noise that can be predicted protects nobody, and all fits share it.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features)
+        Noisy coefficients; all that may be published.
+    classes_ : array of shape (2,)
+        The two labels, sorted.
+    weights_ : array of shape (n_samples,)
+        Proportional to `epsilon`.
+    eta_ : float
+        Twice the rate of the noise.
+    guarantee_ : array of shape (n_samples,)
+        Proved privacy loss of each record by this one fit, slack included: at most `epsilon`, for all records equal to
+        it if ``eta_ * penalty`` is 2 or more, and else for the one of least weight. Fitting again, as searches do,
+        spends it again: :class:`~hdpm_lib.accounts.Account` adds up.
+    n_features_in_ : int
+
+    Notes
+    -----
+    There is no intercept: add a constant feature, which counts in the norm. Weights follow `epsilon`, so a record that
+    accepts far more than the others outweighs them; cap `epsilon` before fitting, with a number that is not taken from
+    the labels or features. Predictions on new data are post-processing and spend nothing. In a pipeline `epsilon` goes
+    by the name of the step, ``fit(X, y, privatelogisticregression__epsilon=epsilon)``, and no step before may learn
+    from the data: :func:`private_pipeline`. What the guarantee assumes: :doc:`/book/privacy/limits`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, (1000, 2)); y = np.where(X @ [1.0, 2.0] > 0, "yes", "no")
+    >>> epsilon = rng.uniform(0.5, 2, 1000)
+    >>> model = PrivateLogisticRegression(0.01, classes=("no", "yes"), random_state=0).fit(X, y, epsilon=epsilon)
+    >>> model.coef_.shape, bool(np.allclose(model.guarantee_, epsilon)), model.score(X, y) > 0.9
+    ((1, 2), True, True)
+    """
+
+    def __init__(
+        self,
+        penalty: float = 0.1,
+        *,
+        epsilon: float = 1.0,
+        classes: ArrayLike | None = None,
+        out_of_range: Literal["raise", "clip"] = "raise",
+        random_state: Any = None,
+    ) -> None:
+        self.penalty = penalty
+        self.epsilon = epsilon
+        self.classes = classes
+        self.out_of_range = out_of_range
+        self.random_state = random_state
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
+    ) -> PrivateLogisticRegression:
+        """Fit with privacy.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Features, each row of norm at most 1.
+        y : array of shape (n_samples,)
+            Labels of two classes, or of one of those declared.
+        epsilon : float or array of shape (n_samples,), optional
+            Privacy loss each record accepts, or everybody; the parameter `epsilon` if not given.
+        record : integer array of shape (n_samples,), optional
+            Numbers of the records in an open :class:`~hdpm_lib.accounts.Account`.
+
+        Returns
+        -------
+        PrivateLogisticRegression
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For data outside the bounds (unless clipping), labels outside the declared classes or, without them, not
+            exactly two classes, a bad `epsilon`, `classes` or `out_of_range`, or a `penalty` with which no amount of
+            noise keeps the promises, naming the one that is needed.
+        """
+        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
+        features, labels = validate_data(self, X, y, dtype=np.float64)
+        self.classes_, code = self._encoded(labels)
+        eps = _losses(self.epsilon if epsilon is None else epsilon, len(labels))
+        weights, clip = eps / eps.sum(), self.out_of_range == "clip"
+        eta = eta_within(eps, weights, self.penalty)
+        mechanism = objective_perturbation(features, 2.0 * code - 1, weights, eta, self.penalty, clip=clip)
+        charge(record, mechanism.guarantee, self.random_state)
+        self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
+        self.weights_ = weights
+        self.eta_ = eta
+        self.guarantee_ = mechanism.guarantee
+        return self
+
+    def _encoded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The two classes, and which of them each label is."""
+        if self.classes is not None:
+            classes = np.unique(np.asarray(self.classes))
+            if len(classes) != 2:
+                raise ValueError(f"classes must be two different labels, got {self.classes!r}")
+            code = (labels == classes[1]).astype(int)
+            if not ((labels == classes[0]) | (code == 1)).all():
+                raise ValueError(f"y must hold no label but the declared classes {classes.tolist()}")
+            return classes, code
+        check_classification_targets(labels)
+        if (kind := type_of_target(labels, input_name="y")) != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        found, code = np.unique(labels, return_inverse=True)
+        if len(found) < 2:
+            raise ValueError("y holds one class: declare both classes, as public facts, with the argument classes")
+        return found, code
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Signed score of each row, positive for the second class, shape (n_samples,)."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_[0])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predicted labels, shape (n_samples,)."""
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > 0).astype(int)])
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that there are two classes, and that scores are poor on the tiny data of scikit-learn's own checks."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags

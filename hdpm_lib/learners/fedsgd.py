@@ -1,0 +1,267 @@
+r"""Federated learning with local privacy: Algorithm 1 of FL-Market, for any auction and any aggregation.
+
+In a round a few owners are asked. An *auction* says how much privacy loss each of them sells, she releases the mean
+gradient of her records, clipped and with Laplace noise, and an *aggregation* says with which weights the releases are
+summed. This module knows neither of the two: both are functions that the caller passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.learners.gradients import check_labels, clipped, local_gradients, noise_scale
+from hdpm_lib.learners.integer_answers import cut, gradient_noise, grid_gradients
+from hdpm_lib.validation import check_count, check_finite, check_numeric, check_positive
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_TOLERANCE = 1 + 1e-9  # by how much floating point may exceed a limit
+
+
+@dataclass(frozen=True)
+class Sale:
+    """What the auctions of all rounds bought.
+
+    Attributes
+    ----------
+    epsilon : array of shape (rounds, runs, bidders)
+        Privacy losses for that round; 0 for an owner who sells nothing.
+    payments : array of shape (rounds, runs, bidders)
+    budget : array of shape (rounds, runs)
+        Money that each auction could spend.
+    """
+
+    epsilon: Array
+    payments: Array
+    budget: Array
+
+
+Auction = Callable[[Integers], Sale]  # takes the numbers of the bidding owners, shape (rounds, runs, bidders)
+Aggregation = Callable[[Array, Array], Array]  # weights from privacy losses and sizes, both of that shape
+
+
+@dataclass(frozen=True)
+class Training:
+    """What runs of FedSGD went through.
+
+    Attributes
+    ----------
+    rounds : array of shape (checkpoints,)
+        After how many rounds the paths were noted.
+    start : array of shape (runs, classes, features)
+    signal, noise : dict of arrays of shape (checkpoints, runs, classes, features)
+        For each aggregation the sum of all steps so far, without and with nothing but the noise in them. For study: to
+        publish the parts is not private.
+    spent : array of shape (runs, owners)
+        Sum of the privacy losses that an owner has sold: what the models of *one* aggregation cost her. Several share
+        their noise, to be compared; to publish more than one, or one beside ``None``, costs more.
+    paid : array of shape (runs,)
+    idle : array of shape (runs,)
+        Rounds in which nobody sold, so that the model stayed as it was.
+    received : dict of arrays of shape (checkpoints, runs, classes, features), optional
+        With a spacing, for each aggregation the sum of all steps so far, computed from what was sent and nothing else.
+    """
+
+    rounds: Integers
+    start: Array
+    signal: dict[str, Array]
+    noise: dict[str, Array]
+    spent: Array
+    paid: Array
+    idle: Integers
+    received: dict[str, Array] | None = None
+
+    def parameters(self, name: str) -> Array:
+        """Models of one aggregation at all checkpoints, (checkpoints, runs, classes, features)."""
+        steps = self.signal[name] + self.noise[name] if self.received is None else self.received[name]
+        return self.start + steps
+
+
+def fedsgd(
+    features: NDArray,
+    labels: NDArray,
+    owners: Sequence[Sequence[NDArray[np.integer]]],
+    privacy_budget: ArrayLike,
+    bidders: Integers,
+    aggregations: Mapping[str, Aggregation | None],
+    start: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    auction: Auction | None = None,
+    learning_rate: float = 0.01,
+    clip_norm: float = 1.0,
+    every: int = 10,
+    spacing: float | None = None,
+) -> Training:
+    r"""Train models by FedSGD on releases of clipped gradients with Laplace noise: Algorithm 1 of the paper.
+
+    Parameters
+    ----------
+    features : array of shape (records, features)
+        With a last column of ones. Gradients are computed in its type.
+    labels : integer array of shape (records,)
+        Classes 0, 1, ...
+    owners : sequence of sequences of integer arrays
+        For each run the rows of each of its owners. Who has none sends noise around zero, and counts as one with a
+        single record.
+    privacy_budget : array of shape (runs, owners)
+        Largest privacy loss that an owner accepts in a round, positive.
+    bidders : integer array of shape (rounds, runs, bidders)
+        Who is asked when, as from :func:`hdpm_lib.learners.gradients.draw_bidders`.
+    aggregations : dict
+        Rules to compare, each training a model of its own on the same owners, purchases and noise. ``None`` stands for
+        gradients without noise, weighted by size.
+    start : array of shape (classes, features) or (runs, classes, features)
+    rng : numpy.random.Generator
+        Draws the same noise for the same numbers of runs, bidders and parameters, whatever the auction bought (but not
+        with `spacing`).
+    auction : function, optional
+        From the bidders of all rounds to a `Sale`, each auction apart from the others; it does not see the models. By
+        default everybody sells her privacy budget, without money.
+    learning_rate : float, default 0.01
+        Positive.
+    clip_norm : float, default 1
+        `L`, positive.
+    every : int, default 10
+        Paths are noted at the start, after the first round, each multiple of `every` and the last round.
+    spacing : float, optional
+        A power of two. Clipped gradients are cut to multiples of it, and noise on the same grid is added, both in
+        integers: :func:`~hdpm_lib.learners.integer_answers.integer_gradients`. By default both are floats.
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    ValueError
+        On bad input, if nobody sells anything in any round, or if an auction breaks a limit: more privacy loss than an
+        owner accepts, or payments beyond the budget.
+
+    Notes
+    -----
+    A release of loss :math:`\varepsilon` is :math:`\varepsilon`-locally private for the whole data set of its owner,
+    hence for each record in it. The next model depends on it, so the losses of several rounds add up (`spent`). With
+    floats this is a theorem about real numbers; with `spacing` it holds for what is sent, if random integers are
+    uniform, and the models, in every round and in the result, are computed from that alone
+    (:doc:`/book/privacy/limits`).
+
+    Examples
+    --------
+    >>> from hdpm_lib.learners.gradients import accuracy
+    >>> x, y = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1])
+    >>> asked, rows = np.zeros((3, 1, 1), int), [[np.array([0, 1])]]
+    >>> run = fedsgd(x, y, rows, [[2.0]], asked, {"no noise": None}, np.zeros((2, 2)), rng=np.random.default_rng(0))
+    >>> run.rounds, run.spent, accuracy(run.parameters("no noise")[-1], x, y)
+    (array([0, 1, 3]), array([[6.]]), array([1.]))
+    """
+    w, limits, sizes = _check(features, labels, owners, privacy_budget, bidders, start)
+    rate, step = check_positive(learning_rate, "learning_rate"), check_count(every, "every")
+    rounds, runs, k = bidders.shape
+    noted = sorted({1, rounds}.union(range(0, rounds + 1, step)))
+    accepted = np.take_along_axis(limits[None], bidders, axis=2)
+    everything = Sale(accepted, np.zeros(bidders.shape), np.zeros((rounds, runs)))
+    sale = everything if auction is None else _checked(auction(bidders), accepted)
+    weights, scales = _weights(aggregations, sale.epsilon, np.take_along_axis(sizes[None], bidders, axis=2), clip_norm)
+    if spacing is not None:  # noise will come in units of the gradients
+        noisy_rules = np.array([rule is not None for rule in aggregations.values()])
+        scales = (noisy_rules[:, None, None, None] & (sale.epsilon > 0)).astype(float)
+    spent = np.zeros(sizes.shape)
+    np.add.at(spent, (np.arange(runs)[:, None], bidders), sale.epsilon)
+    if not spent.any():
+        raise ValueError("epsilon is 0 for every bidder in every round: nobody sells anything")
+    moved = np.zeros((2, len(aggregations), *w.shape))  # sums of the steps: signal and noise
+    received = np.zeros(moved.shape[1:])  # sums of the steps, made of what was sent in one piece
+    path, exact = [moved.copy()], [received.copy()]
+    for r, asked in enumerate(bidders):
+        models = w + (moved.sum(axis=0) if spacing is None else received)
+        for s, own in enumerate(asked):
+            gradients = local_gradients(models[:, s], features, labels, [owners[s][i] for i in own])
+            if spacing is None:
+                sent: NDArray = clipped(gradients, clip_norm)
+                noise: NDArray = rng.laplace(size=(k, *w.shape[1:]))
+            else:
+                steps = grid_gradients(gradients, clip_norm, spacing)
+                drawn = gradient_noise(sale.epsilon[r, s], w.shape[1:], clip_norm, spacing, rng=rng)
+                added = scales[:, r, s].T.astype(np.int64)[..., None, None] * drawn[:, None]
+                noisy = spacing * cut(steps + added).astype(float)
+                received[:, s] -= rate * np.einsum("an,na...->a...", weights[:, r, s], noisy)
+                sent, noise = spacing * steps, spacing * drawn
+            moved[0, :, s] -= rate * np.einsum("an,na...->a...", weights[:, r, s], sent)
+            moved[1, :, s] -= rate * np.tensordot(weights[:, r, s] * scales[:, r, s], noise, axes=1)
+        if r + 1 in noted:
+            path.append(moved.copy())
+            exact.append(received.copy())
+    parts = np.moveaxis(np.array(path), 0, 2)  # signal or noise, aggregation, checkpoint, run, classes, features
+    signals, noises = (dict(zip(aggregations, part, strict=True)) for part in parts)
+    idle = (sale.epsilon == 0).all(axis=2).sum(axis=0)
+    sent_steps = None if spacing is None else dict(zip(aggregations, np.moveaxis(np.array(exact), 0, 1), strict=True))
+    return Training(np.array(noted), w, signals, noises, spent, sale.payments.sum(axis=(0, 2)), idle, sent_steps)
+
+
+def _check(
+    features: NDArray, labels: NDArray, owners: Sequence, privacy_budget: ArrayLike, bidders: Integers, start: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """Starting points of all runs, privacy budgets and sizes, or an error that names the argument and the value."""
+    table = check_numeric(features, "features")
+    if table.ndim != 2 or not table.size or table.dtype.kind != "f" or not np.isfinite(table).all():
+        raise ValueError(f"features must be a finite table of floats, got {table.dtype} of shape {table.shape}")
+    if bidders.ndim != 3 or bidders.dtype.kind not in "iu" or bidders.size == 0:
+        raise ValueError(f"bidders must be whole numbers of shape (rounds, runs, bidders), got shape {bidders.shape}")
+    runs, w = bidders.shape[1], check_finite(start, "start", np.ndim(start))
+    if w.ndim not in (2, 3) or w.shape[-1] != features.shape[1] or (w.ndim == 3 and len(w) != runs):
+        raise ValueError(f"start must have shape (classes, {features.shape[1]}), for {runs} runs or all, got {w.shape}")
+    check_labels(labels, features, w.shape[-2])
+    limits = check_finite(privacy_budget, "privacy_budget", 2)
+    sizes = [[max(len(rows), 1) for rows in own] for own in owners]
+    if (limits <= 0).any():
+        raise ValueError(f"privacy_budget must be positive, got {limits[limits <= 0][0]}")
+    if [len(own) for own in sizes] != [limits.shape[1]] * runs or len(limits) != runs:
+        raise ValueError(f"owners must have {runs} runs of {limits.shape[1]} owners, as privacy_budget has")
+    for own in owners:
+        rows = np.concatenate(own)
+        if (outside := (rows < 0) | (rows >= len(features))).any():
+            raise ValueError(f"owners must hold rows of the {len(features)} records, got {rows[outside][0]}")
+    among = np.sort(bidders, axis=-1)
+    if (among < 0).any() or (among >= limits.shape[1]).any() or (np.diff(among, axis=-1) == 0).any():
+        raise ValueError(f"bidders must be different owners 0 to {limits.shape[1] - 1} in each round")
+    return np.broadcast_to(w, (runs, *w.shape[-2:])), limits, np.array(sizes, dtype=float)
+
+
+def _weights(
+    rules: Mapping[str, Aggregation | None], epsilon: Array, sizes: Array, bound: float
+) -> tuple[Array, Array]:
+    """Weights and noise scales of shape (aggregations, rounds, runs, bidders); who sends nothing has weight 0."""
+    sends = epsilon > 0
+    scale = np.where(sends, noise_scale(epsilon, bound), 0.0)
+    weights, scales = [], []
+    for rule in rules.values():
+        if rule is None:
+            weights.append(sizes / sizes.sum(axis=-1, keepdims=True))
+            scales.append(0 * scale)
+        else:
+            weights.append(np.where(sends, rule(epsilon, sizes), 0.0))
+            scales.append(scale)
+    return np.array(weights), np.array(scales)
+
+
+def _checked(sale: Sale, accepted: Array) -> Sale:
+    """The sale as arrays of floats, or an error that says in which round a limit is broken."""
+    epsilon, payments, budget = (np.asarray(part, dtype=float) for part in (sale.epsilon, sale.payments, sale.budget))
+    if epsilon.shape != accepted.shape or payments.shape != accepted.shape or budget.shape != accepted.shape[:2]:
+        raise ValueError(f"auction must sell for bidders of shape {accepted.shape}, got epsilon {epsilon.shape}")
+    if (bad := ~((epsilon >= 0) & (epsilon <= accepted * _TOLERANCE))).any():
+        raise ValueError(
+            f"round {_first(bad)}: epsilon = {epsilon[bad][0]} of an owner who accepts at most {accepted[bad][0]}"
+        )
+    if (bad := ~((payments >= 0).all(axis=2) & (payments.sum(axis=2) <= budget * _TOLERANCE))).any():
+        raise ValueError(f"round {_first(bad)}: payments {payments[bad][0]} with a budget of {budget[bad][0]}")
+    return Sale(np.minimum(epsilon, accepted), payments, budget)
+
+
+def _first(bad: NDArray[np.bool_]) -> int:
+    return int(np.argwhere(bad)[0, 0]) + 1

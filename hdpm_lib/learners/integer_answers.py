@@ -1,0 +1,348 @@
+r"""Sums and gradients in exact arithmetic: what is computed from data, and what is added to it, are integers.
+
+The guarantees of :mod:`~hdpm_lib.learners.queries` and :mod:`~hdpm_lib.learners.gradients` hold for real numbers, these
+here for the program. Data are put on a public grid, and noise is that of :mod:`~hdpm_lib.discrete`. Where a number has
+to be rounded it is rounded towards less privacy loss. A float appears only after the release, as a multiple of a public
+spacing.
+
+Public: all arguments but the data. To move a datum onto the grid loses no privacy, as it depends on nobody else's data:
+neighbours stay neighbours. The promise rests on uniform random integers, and on nobody seeing how long a release took
+(:doc:`/book/privacy/limits`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Rational
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.discrete import LARGEST, discrete_laplace
+from hdpm_lib.learners.gradients import clipped
+from hdpm_lib.validation import (
+    check_count,
+    check_epsilon,
+    check_finite,
+    check_flag,
+    check_generator,
+    check_inside,
+    check_number,
+    check_numeric,
+    check_positive,
+    check_rational,
+    check_size,
+)
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+MOST = 2**52  # of an answer before noise, and of 32 scales of the noise, in steps
+
+
+def power_of_two(value: float, name: str) -> Fraction:
+    """A power of two, whose multiples are floats, as a fraction; or an error that names `name` and the value."""
+    if not 2.0**-500 <= check_positive(value, name) <= 2.0**500 or math.frexp(value)[0] != 0.5:
+        raise ValueError(f"{name} must be a power of two, got {value}")
+    return Fraction(value)
+
+
+def _scale_above(value: Fraction) -> Fraction:
+    """`value`, or if its numbers are too large a rational above it: from 1 on, by at most a part in 2**58."""
+    if max(value.numerator, value.denominator) <= LARGEST:
+        return value
+    power = 2 ** max(0, 60 - math.floor(value).bit_length())
+    return Fraction(-(-value.numerator * power // value.denominator), power)
+
+
+def cut(noisy: Integers) -> Integers:
+    """Answers with noise, cut at :math:`\\pm2^{53}` so that they are floats without rounding: post-processing.
+
+    To refuse large *noise* instead would tell how far the answer is from the largest number ever released.
+    """
+    return np.clip(noisy, -2 * MOST, 2 * MOST)
+
+
+@dataclass(frozen=True)
+class IntegerSum:
+    r"""A biased sum of data on a grid with discrete Laplace noise; a `ValueError` names and refuses a bad value.
+
+    The answer in steps, :math:`\sum_i a_ik_i+N`, is an integer: :math:`k_i\in\{0,\dots,G\}` is the datum of
+    individual `i` in grid steps, and `N` a discrete Laplace variable.
+
+    Attributes
+    ----------
+    weights : int array of shape (n,)
+        `a`: how many steps of the answer one step of a datum is, of either sign.
+    levels : int
+        `G`, so that a datum `k` stands for `k/G`.
+    scale : Fraction or int
+        Of the noise, in steps of the answer.
+    unit, offset : Fraction or float
+        The answer in the units of the query is ``offset + unit * steps``.
+    clip : bool, default False
+        Move data outside [0, 1] onto these bounds, and what is not a number to 1/2, instead of refusing them.
+
+    Notes
+    -----
+    Replacing datum `i` moves the sum by at most :math:`|a_i|G` steps, and from 0 to `G` by exactly as much. The privacy
+    loss of :func:`~hdpm_lib.discrete.discrete_laplace` is the move over the scale, *equal* to it in the worst case.
+
+    Examples
+    --------
+    >>> mechanism = IntegerSum([3, 1], levels=4, scale=Fraction(24))
+    >>> mechanism.privacy_loss
+    (Fraction(1, 2), Fraction(1, 6))
+    >>> mechanism.release([0.25, 1.0], rng=np.random.default_rng(0), size=3).dtype
+    dtype('int64')
+    """
+
+    weights: Integers
+    levels: int
+    scale: Fraction
+    unit: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
+    clip: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag(self.clip, "clip")
+        weights = np.asarray(self.weights)
+        if weights.ndim != 1 or weights.dtype.kind not in "iu" or weights.size == 0:
+            raise ValueError(f"weights must be a vector of integers, got {self.weights!r}")
+        object.__setattr__(self, "weights", weights.astype(np.int64))
+        object.__setattr__(self, "scale", check_rational(self.scale, "scale"))
+        object.__setattr__(self, "levels", check_count(self.levels, "levels"))
+        total = self.levels * sum(abs(int(a)) for a in weights)
+        if total > MOST:
+            raise ValueError(f"weights and levels must give sums of at most 2**52, got {total}")
+        if 32 * self.scale > MOST:
+            raise ValueError(f"scale must be at most 2**47 steps, got {self.scale}")
+
+    @property
+    def privacy_loss(self) -> tuple[Fraction, ...]:
+        """Privacy loss of each individual, exactly: her largest contribution over the scale."""
+        return tuple(abs(a) * self.levels / self.scale for a in self.weights.tolist())
+
+    def steps(self, data: ArrayLike) -> Integers:
+        """Data in [0, 1] as numbers of grid steps, the nearest ones."""
+        if np.shape(data) != self.weights.shape:
+            raise ValueError(f"data must have shape {self.weights.shape}, as weights has, got {np.shape(data)}")
+        d = check_inside(data, "data", 0, 1, "lie in [0, 1]", clip=self.clip)
+        return np.rint(d * self.levels).astype(np.int64)
+
+    def sum(self, data: ArrayLike) -> int:
+        """The sum in steps, before noise. It is private: never publish it."""
+        return int(self.weights @ self.steps(data))
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Integers:
+        r"""Noisy sums in steps, of the shape `size`, that may be published (:doc:`/book/privacy/limits`).
+
+        Each one spends the whole privacy loss.
+        """
+        return cut(self.sum(data) + discrete_laplace(self.scale, rng=rng, size=size))
+
+    def answer(self, released: ArrayLike) -> Array:
+        """Released sums in the units of the query, as floats: rounding them is post-processing."""
+        return np.asarray(float(self.offset) + float(self.unit) * check_finite(released, "released"))
+
+
+def integer_sum(
+    shares: ArrayLike,
+    scale: float,
+    *,
+    weights: ArrayLike | None = None,
+    levels: int = 2**10,
+    spacing: float = 2.0**-30,
+    clip: bool = False,
+) -> IntegerSum:
+    r"""The biased answer of :func:`~hdpm_lib.learners.queries.linear_query` in integers.
+
+    Parameters
+    ----------
+    shares : array of shape (n,)
+        `a`, in [0, 1].
+    scale : float
+        `b`: scale of the Laplace noise, positive.
+    weights : array of shape (n,), optional
+        `q`, of either sign but not 0; all 1 if not given.
+    levels : int, default 1024
+        `G`: data are multiples of 1/G.
+    spacing : float, default :math:`2^{-30}`
+        `u`: the answer and its noise are multiples of it but for a constant; a power of two.
+    clip : bool, default False
+        As in :class:`IntegerSum`.
+
+    Returns
+    -------
+    IntegerSum
+        With losses of at most :math:`Gu|a_i'|/b\le a_i|q_i|/b`.
+
+    Raises
+    ------
+    ValueError
+        For a bad share, scale, weight, number of levels or spacing.
+
+    Notes
+    -----
+    A share of a weight is a whole number of steps, :math:`a_i'=\pm\lfloor a_i|q_i|/(Gu)\rfloor`, rounded towards less
+    privacy loss; the constant that replaces the rest of the datum changes accordingly. :doc:`/book/privacy/limits`.
+
+    Examples
+    --------
+    >>> mechanism = integer_sum([1.0, 0.25], 0.5, weights=[1.0, -2.0])   # the same losses as in exact real numbers
+    >>> [float(loss) for loss in mechanism.privacy_loss]
+    [2.0, 1.0]
+    >>> float(mechanism.answer(mechanism.sum([0.5, 0.5])))   # all data in the middle: no bias
+    -0.5
+    """
+    a, u, size = check_finite(shares, "shares", 1), power_of_two(spacing, "spacing"), check_count(levels, "levels")
+    q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
+    if len(q) != len(a):
+        raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")
+    if (outside := (a < 0) | (a > 1)).any():
+        raise ValueError(f"shares must lie in [0, 1], got {a[outside][0]}")
+    if (q == 0).any():
+        raise ValueError("weights must not be 0 (leave that individual out)")
+    exact = [Fraction(w) for w in q.tolist()]
+    steps = [
+        int(math.copysign(1, w)) * math.floor(Fraction(share) * abs(w) / (size * u))
+        for share, w in zip(a.tolist(), exact, strict=True)
+    ]
+    offset = (sum(exact) - u * size * sum(steps)) / 2
+    noise = _scale_above(Fraction(check_positive(scale, "scale")) / u)
+    return IntegerSum(np.array(steps), size, noise, u, offset, clip)
+
+
+def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> Integers:
+    r"""Clipped gradients in steps: integers whose absolute values add up to :math:`\lfloor L/g\rfloor` at most.
+
+    Parameters
+    ----------
+    gradients : array of shape (..., classes, features)
+    clip_norm : float
+        `L`, positive.
+    spacing : float
+        `g`, a power of two of at most `L`.
+
+    Returns
+    -------
+    int64 array of shape (..., classes, features)
+
+    Raises
+    ------
+    ValueError
+        For a bad `clip_norm` or `spacing`.
+
+    Notes ----- Clipped as in :func:`~hdpm_lib.learners.gradients.clipped` and cut towards zero. Whether floats have
+    made the result too long is asked in integers; the zero vector then takes its place, which is as admissible as any
+    other.
+
+    Examples
+    --------
+    >>> grid_gradients([[3.0, -1.1]], 1.0, 2.0**-4)
+    array([[11, -4]])
+    """
+    array, most = np.asarray(check_numeric(gradients, "gradients"), dtype=float), _longest(clip_norm, spacing)
+    steps = np.trunc(clipped(array, clip_norm) / spacing).astype(np.int64)
+    return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
+
+
+def _longest(clip_norm: float, spacing: float) -> int:
+    """Largest L1 norm of a clipped gradient in steps."""
+    most = math.floor(Fraction(check_positive(clip_norm, "clip_norm")) / power_of_two(spacing, "spacing"))
+    if not 1 <= most <= 2**40:
+        raise ValueError(f"spacing must lie between clip_norm / 2**40 and clip_norm = {clip_norm}, got {spacing}")
+    return most
+
+
+def gradient_noise(
+    epsilon: Sequence[float | Rational] | Array,
+    shape: tuple[int, ...],
+    clip_norm: float,
+    spacing: float,
+    *,
+    rng: np.random.Generator,
+) -> Integers:
+    r"""Noise in steps for gradients of that shape, one for each owner, shape (n, \*shape); 0 where `epsilon` is 0.
+
+    Other arguments as for :func:`integer_gradients`, limits too (:doc:`/book/privacy/limits`).
+    """
+    losses = _losses(epsilon)
+    check_generator(rng)
+    noise = np.zeros((len(losses), *check_size(shape)), dtype=np.int64)
+    for row, loss in zip(noise, losses, strict=True):
+        if loss > 0:
+            scale = _scale_above(2 * _longest(clip_norm, spacing) / loss)
+            if 32 * scale > MOST:
+                raise ValueError(
+                    f"spacing = {spacing} is too small for a privacy loss of {float(loss):g}: noise of {scale}"
+                )
+            row[...] = discrete_laplace(scale, rng=rng, size=shape)
+    return noise
+
+
+def _losses(epsilon: Sequence[float | Rational] | Array) -> list[Fraction]:
+    """Privacy losses as exact numbers, or an error that names the argument."""
+    given = np.asarray(epsilon, dtype=object)
+    if np.ma.isMaskedArray(epsilon) or given.ndim != 1 or not given.size:
+        raise ValueError(f"epsilon must be a sequence of numbers, one for each owner, got {epsilon!r}")
+    for eps in given:
+        check_number(eps, "epsilon", 0)
+    return [Fraction(eps) if isinstance(eps, Rational) else Fraction(float(eps)) for eps in given]
+
+
+def integer_gradients(
+    gradients: ArrayLike,
+    epsilon: Sequence[float | Rational] | Array,
+    clip_norm: float,
+    *,
+    spacing: float,
+    rng: np.random.Generator,
+) -> Array:
+    r"""Gradients that may leave their owners: clipped, on a grid, with discrete Laplace noise on each coordinate.
+
+    Parameters
+    ----------
+    gradients : array of shape (n, classes, features)
+        One for each owner, of any values: one that is not finite counts as zero.
+    epsilon : sequence of n floats or Fractions
+        Privacy losses, positive.
+    clip_norm : float
+        `L`, positive.
+    spacing : float
+        `g`: a power of two of at most `L`.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    array of shape (n, classes, features)
+        Multiples of `spacing`.
+
+    Raises
+    ------
+    ValueError
+        For a bad shape, privacy loss, `clip_norm` or `spacing`; never for the values of gradients.
+
+    Notes
+    -----
+    Neighbours: the *whole* data of an owner replaced. Whatever they are, the vector of
+    :func:`grid_gradients` has an L1 norm of at most :math:`M=\lfloor L/g\rfloor`, in integers, so two of them are at
+    most :math:`2M` apart. With noise of the scale :math:`2M/\varepsilon_i` the loss is at most
+    :math:`\varepsilon_i`, and exactly that if opposite corners can occur (where the scale had to be rounded, less, by
+    a part in :math:`2^{58}` at most for scales from 1). Errors in the gradients do not matter. `T` rounds lose
+    :math:`T\varepsilon_i`. What is still assumed: :doc:`/book/privacy/limits`.
+
+    Examples
+    --------
+    >>> sent = integer_gradients(np.ones((2, 1, 3)), [0.5, 1.0], 1.0, spacing=2.0**-10, rng=np.random.default_rng(0))
+    >>> sent.shape, bool((sent * 2**10 % 1 == 0).all())
+    ((2, 1, 3), True)
+    """
+    array = np.asarray(check_numeric(gradients, "gradients"), dtype=float)
+    if array.ndim != 3 or not array.size:
+        raise ValueError(f"gradients must have 3 dimensions, got shape {array.shape}")
+    check_epsilon([float(e) for e in _losses(epsilon)], len(array))
+    steps = grid_gradients(array, clip_norm, spacing)
+    return spacing * cut(steps + gradient_noise(epsilon, steps.shape[1:], clip_norm, spacing, rng=rng)).astype(float)

@@ -1,0 +1,230 @@
+r"""Personalised privacy by sampling: the baseline of Jorgensen, Yu and Cormode (2015) on top of ridge regression.
+
+Keep record `i` with probability :math:`(e^{\varepsilon_i}-1)/(e^t-1)` (surely if :math:`\varepsilon_i\ge t`), then run
+a non-personalised `t`-private output perturbation on what was kept. How the size of the sample enters the noise decides
+whether the result is private; see :func:`sampled_ridge`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from hdpm_lib.learners.ridge import Bound, estimate_norm_bound, sensitivity_constant, weighted_ridge
+from hdpm_lib.noise import Moments, QuadraticLoss, log_density, spherical_laplace
+from hdpm_lib.validation import (
+    check_choice,
+    check_epsilon,
+    check_finite,
+    check_generator,
+    check_number,
+    check_penalty,
+    check_positive,
+    check_records,
+    check_size,
+)
+
+Array = NDArray[np.float64]
+
+
+def inclusion_probabilities(epsilon: ArrayLike, threshold: float) -> Array:
+    r"""Probability of keeping each record.
+
+    Parameters
+    ----------
+    epsilon : array of shape (n,)
+        Accepted privacy losses, positive.
+    threshold : float
+        `t`, positive; the paper uses :math:`\max_i\varepsilon_i` and the mean of the :math:`\varepsilon_i`.
+
+    Returns
+    -------
+    array of shape (n,)
+        :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`.
+
+    Examples
+    --------
+    >>> inclusion_probabilities([0.5, 1.0], 1.0).round(4).tolist()
+    [0.3775, 1.0]
+    """
+    eps = check_epsilon(epsilon)
+    t = check_positive(threshold, "threshold")
+    capped = np.minimum(eps, t)
+    return np.asarray(np.exp(capped - t) * np.expm1(-capped) / np.expm1(-t))  # e^t may be too large for a float
+
+
+@dataclass(frozen=True)
+class SampledMoments(Moments):
+    """Mean and variance averaged over sampled sets.
+
+    Attributes
+    ----------
+    mean_error, std_error : array of shape ()
+        Standard errors of ``mean`` and of ``std`` that the finite number of sets leaves (the latter to first order).
+    """
+
+    mean_error: Array
+    std_error: Array
+
+
+@dataclass(frozen=True)
+class SampledRidge:
+    """Estimates before noise, one for each sampled set of records, and the noise rate that goes with it.
+
+    Attributes
+    ----------
+    theta : array of shape (m, d)
+    noise_rate : array of shape (m,)
+    sample_size : array of shape (m,)
+        Records kept.
+    """
+
+    theta: Array
+    noise_rate: Array
+    sample_size: Array
+
+    def release(self, *, rng: np.random.Generator) -> Array:
+        """One noisy estimate for each sampled set, shape (m, d) (:doc:`/book/privacy/limits`)."""
+        return self.theta + spherical_laplace(self.theta.shape[1], self.noise_rate, rng=rng, size=len(self.theta))
+
+    def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> SampledMoments:
+        """Mean and variance of the test loss: exact over the noise, averaged over the sampled sets."""
+        lam = check_number(penalty, "penalty", 0)
+        each = test_loss.under_noise(self.theta, self.noise_rate, np.full(len(self.theta), lam))
+        mean, root = each.mean.mean(), np.sqrt(len(self.theta))
+        spread = each.variance + (each.mean - mean) ** 2  # its average is the variance
+        error = spread.std() / (2 * np.sqrt(spread.mean() or 1.0))
+        return SampledMoments(mean, spread.mean(), np.asarray(each.mean.std() / root), np.asarray(error / root))
+
+    def log_density(self, points: ArrayLike, probability: ArrayLike) -> Array:
+        """Log density of a release whose set is drawn with the given probabilities, at points of shape (..., d).
+
+        Parameters
+        ----------
+        points : array of shape (..., d)
+        probability : array of shape (m,)
+            Of each set; from :func:`all_masks`.
+
+        Returns
+        -------
+        array of shape (...)
+        """
+        z, share = check_finite(points, "points"), check_finite(probability, "probability", 1, 0, 1)
+        if z.shape[-1:] != self.theta.shape[1:]:
+            raise ValueError(f"points must have shape (..., {self.theta.shape[1]}), got {z.shape}")
+        if len(share) != len(self.theta):
+            raise ValueError(f"probability has {len(share)} entries for {len(self.theta)} sets")
+        each = [log_density(z - t, r) for t, r in zip(self.theta, self.noise_rate, strict=True)]
+        return np.asarray(logsumexp(np.stack(each, axis=-1), axis=-1, b=share))
+
+
+def draw_masks(epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator) -> Array:
+    """Sampled sets as rows of zeros and ones, shape (size, n)."""
+    probability = inclusion_probabilities(epsilon, threshold)
+    shape = (*check_size(size), len(probability))
+    return (check_generator(rng).random(shape) < probability).astype(float)
+
+
+def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
+    """Every set that can be sampled, shape (m, n), and its probability, shape (m,).
+
+    For small cases: `m` doubles with every record that is not kept for sure.
+
+    Examples
+    --------
+    >>> masks, probability = all_masks([0.5, 1.0], 1.0)
+    >>> masks.tolist(), probability.round(4).tolist()
+    ([[0.0, 1.0], [1.0, 1.0]], [0.6225, 0.3775])
+    """
+    keep = inclusion_probabilities(epsilon, threshold)
+    if len(open_to_chance := np.flatnonzero(keep < 1)) > 20:
+        raise ValueError(
+            f"epsilon must leave at most 20 records to chance, got {len(open_to_chance)}: draw_masks samples"
+        )
+    masks = np.ones((2 ** len(open_to_chance), len(keep)))
+    masks[:, open_to_chance] = np.arange(len(masks))[:, None] >> np.arange(len(open_to_chance)) & 1
+    return masks, np.where(masks == 1, keep, 1 - keep).prod(1)
+
+
+def sampled_ridge(
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    threshold: float,
+    masks: ArrayLike,
+    *,
+    size_in_noise: Literal["realised", "fixed"] = "realised",
+    bound: Bound = "paper",
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
+) -> SampledRidge:
+    r"""Ridge estimates on sampled records with the noise rate of a `threshold`-private output perturbation.
+
+    Parameters
+    ----------
+    X, y, feature_norm, label_bound
+        Records and their public bounds, as in :func:`hdpm_lib.learners.ridge.pdp_op`.
+    epsilon : array of shape (n,)
+        Accepted privacy losses.
+    penalty : float
+        Ridge penalty, positive.
+    threshold : float
+        The `t` used for the masks.
+    masks : array of shape (m, n)
+        From :func:`draw_masks`.
+    size_in_noise : {"realised", "fixed"}
+        ``"realised"``: weights :math:`1/n_s` and rate :math:`t\,n_s/c` with the number :math:`n_s` of records kept,
+        as the ridge paper's experiments do. The noise then tells how many were kept, and there are data on which this
+        is **not** :math:`\varepsilon_i`-private. ``"fixed"``: weights :math:`1/m` and one rate, with
+        :math:`m=\mathbb{E}\,n_s` known in advance, calibrated for total weights up to :math:`n/m`; this is
+        :math:`\varepsilon_i`-private for every record.
+    bound : {"paper", "sharp"}
+        As in :func:`hdpm_lib.learners.ridge.sensitivity_constant`.
+
+    Returns
+    -------
+    SampledRidge
+
+    Raises
+    ------
+    ValueError
+        For data outside the bounds, masks of the wrong width, or (``"realised"``) a set that keeps no record.
+
+    Notes
+    -----
+    Proof for ``"fixed"``. Fix a sampled set without record `i`, and let :math:`q_0, q_1, q_1'` be the densities of the
+    output without her, with her record and with its replacement. The total weight never exceeds :math:`n/m`, so the
+    sensitivity bound covers removal and replacement alike and :math:`q_1\le e^tq_0`, :math:`q_1\le e^tq_1'`. Then
+    :math:`\frac{(1-p)q_0+p\,q_1}{(1-p)q_0+p\,q_1'}\le\frac{(1-p)e^{-t}+p}{e^{-t}}=1+p(e^t-1)=e^{\varepsilon_i}`.
+    Ideal arithmetic only: :doc:`/book/privacy/limits`.
+    """
+    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
+    eps = check_epsilon(epsilon, len(labels))
+    check_choice(size_in_noise, "size_in_noise", ("realised", "fixed"))
+    check_positive(threshold, "threshold")
+    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    expected = inclusion_probabilities(eps, threshold).sum()
+    most = 1.0 if size_in_noise == "realised" else len(labels) / expected  # sum of the weights
+    lam, sets = check_penalty(penalty, norm * math.sqrt(most)), check_finite(masks, "masks", 2)
+    if sets.shape[1] != len(labels):
+        raise ValueError(f"masks must have shape (m, {len(labels)}), got {sets.shape}")
+    if (odd := (sets != 0) & (sets != 1)).any():
+        raise ValueError(f"masks must hold 0 and 1, got {sets[odd][0]}")
+    kept = sets.sum(1)
+    if size_in_noise == "realised":
+        if not kept.all():
+            raise ValueError(f"masks[{int(np.argmin(kept))}] keeps no record: the realised size cannot set the noise")
+        constant = sensitivity_constant(lam, norm, bound, label_bound=label_bound)
+        size: Array = kept
+    else:
+        radius = estimate_norm_bound(lam, norm, bound, most, label_bound)
+        constant = sensitivity_constant(lam, norm, bound, radius, label_bound)
+        size = np.full_like(kept, expected)
+    theta = weighted_ridge(features, labels, sets / size[:, None], lam)
+    return SampledRidge(theta, threshold * size / constant, kept)

@@ -1,0 +1,301 @@
+r"""Other ways to the same privacy losses: objective perturbation, perturbed statistics, and a private constant.
+
+All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the objective, to the
+moments or to a mean. Public facts and neighbours are those of :mod:`hdpm_lib.learners.ridge`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.learners.ridge import estimate_norm_bound, personalized_weights, project_on_ball
+from hdpm_lib.noise import log_density, spherical_laplace
+from hdpm_lib.validation import (
+    check_epsilon,
+    check_finite,
+    check_generator,
+    check_inside,
+    check_penalty,
+    check_records,
+    check_size,
+)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WeightedMoments:
+    r"""Weighted second moments of the records with the penalty and the public facts a mechanism needs (private).
+
+    Attributes
+    ----------
+    second : array of shape (d, d)
+        Weighted sum of :math:`xx^\top`, without the penalty.
+    cross : array of shape (d,)
+        Weighted sum of :math:`yx`.
+    penalty, radius, noise_rate : float
+        Ridge penalty, norm bound of what is released, rate of the noise.
+    label_bound : float, default 1
+        Public bound on the absolute value of a label.
+    """
+
+    second: Array
+    cross: Array
+    penalty: float
+    radius: float
+    noise_rate: float
+    label_bound: float = 1.0
+
+
+def _moments(
+    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, feature_norm: float | None, label_bound: float
+) -> tuple[WeightedMoments, float, float]:
+    """Moments whose noise rate is still the sum of the privacy losses, that sum, and the bound on feature norms."""
+    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
+    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty, norm)
+    weighted, total = features.T * personalized_weights(eps), float(eps.sum())
+    radius = estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
+    moments = WeightedMoments(weighted @ features, weighted @ labels, lam, radius, total, float(label_bound))
+    return moments, total, norm
+
+
+def calibrate_objective_perturbation(
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    *,
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
+) -> WeightedMoments:
+    r"""Personalised objective perturbation of ridge regression on a ball.
+
+    The release minimises :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
+    :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate
+    :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`.
+
+    Parameters
+    ----------
+    X, y, epsilon, penalty, feature_norm, label_bound
+        As in :func:`hdpm_lib.learners.ridge.pdp_op`; `R` is `feature_norm` or :math:`\sqrt d`, `a` is `label_bound`.
+
+    Returns
+    -------
+    WeightedMoments
+        For :func:`release_objective_perturbation`; :math:`\rho` is the sharp bound on the noiseless estimate, so
+        the ball itself costs nothing.
+
+    Raises
+    ------
+    ValueError
+        For bad data, or when :math:`S\le R^2/\lambda`: the Jacobian alone would spend more than is allowed.
+
+    Notes
+    -----
+    Proof. The map from `b` to the minimiser is one-to-one onto the open ball, and onto pairs (boundary point,
+    multiplier :math:`\nu`) outside it. At a given output (and :math:`\nu`) the two values of `b` that neighbours need
+    differ by at most :math:`2w_i(R^2\rho+2Ra)`, which bounds the ratio of noise densities by
+    :math:`e^{2\eta_bw_i(R^2\rho+2Ra)}`. The Jacobian is the determinant of the Hessian (on the boundary, of its
+    tangential part plus :math:`\nu`), a matrix of smallest eigenvalue at least :math:`2\lambda` to which one record
+    adds at most a rank-one term of norm :math:`2w_iR^2`: the ratio is at most
+    :math:`1+w_iR^2/\lambda\le e^{w_iR^2/\lambda}`. Together
+    :math:`w_i(2\eta_b(R^2\rho+2Ra)+R^2/\lambda)=\varepsilon_i`.
+    """
+    made, total, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
+    left = total - norm**2 / made.penalty
+    if left <= 0:
+        raise ValueError(f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {norm**2 / penalty:.4g}")
+    return replace(made, noise_rate=left / (2 * norm**2 * made.radius + 4 * norm * made.label_bound))
+
+
+def release_objective_perturbation(
+    moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+) -> Array:
+    r"""Minimisers of the perturbed objective on the ball, shape (\*size, d) (:doc:`/book/privacy/limits`).
+
+    Raises
+    ------
+    RuntimeError
+        If the minimiser is not found to rounding: nothing is released then.
+
+    Notes
+    -----
+    In the eigenbasis of the Hessian the constrained minimiser is ``z / (values + nu)``; Newton's method on the inverse
+    norm finds ``nu``, rising to it without overshooting because that function is concave.
+    """
+    d = len(moments.cross)
+    noise = spherical_laplace(d, moments.noise_rate, rng=rng, size=size)
+    values, vectors = np.linalg.eigh(moments.second + moments.penalty * np.eye(d))
+    z = (moments.cross - noise / 2) @ vectors
+    nu = np.zeros(z.shape[:-1])
+    for _ in range(100):
+        shifted = values + nu[..., None]
+        norm = np.linalg.norm(z / shifted, axis=-1)
+        slope = (z**2 / shifted**3).sum(-1)
+        step = np.where(norm > moments.radius, (norm / moments.radius - 1) * norm**2 / np.maximum(slope, 1e-300), 0.0)
+        nu = nu + step
+        if (step <= 1e-13 * (values[0] + nu)).all():
+            break
+    else:  # an inexact minimiser has no guarantee
+        raise RuntimeError(f"Newton's method did not settle in 100 steps, largest step {np.max(step)}")
+    theta = (z / (values + nu[..., None])) @ vectors.T
+    return project_on_ball(theta, moments.radius)
+
+
+def objective_perturbation_log_density(
+    moments: WeightedMoments, theta: ArrayLike, multiplier: ArrayLike | None = None
+) -> Array:
+    r"""Log density of the release: inside the ball, or on its boundary together with the multiplier there.
+
+    Parameters
+    ----------
+    moments : WeightedMoments
+        From :func:`calibrate_objective_perturbation`.
+    theta : array of shape (..., d)
+        Outputs inside the ball, or of norm :math:`\rho` if `multiplier` is given.
+    multiplier : array of shape (...), optional
+        The :math:`\nu\ge0` with which the boundary point minimises. It is not published: a bound on the loss of the
+        pair bounds that of the point.
+
+    Returns
+    -------
+    array of shape (...)
+        With respect to volume inside, and to surface times :math:`d\nu` on the boundary.
+
+    Notes
+    -----
+    With `A` the penalised second moment and `c` the cross moment, the release needs the noise
+    :math:`b=2c-2(A+\nu I)\theta`. Inside, the density of `b` is multiplied by :math:`\det2A`; on the boundary, where
+    :math:`\theta=\rho u`, by :math:`2^d\rho` times the determinant of :math:`A+\nu I` restricted to the tangent space,
+    which is :math:`\det(A+\nu I)\,u^\top(A+\nu I)^{-1}u`.
+
+    Examples
+    --------
+    >>> moments = WeightedMoments(np.array([[0.5]]), np.array([0.0]), 0.5, 1.0, 2.0)
+    >>> round(float(np.exp(objective_perturbation_log_density(moments, [0.0]))), 6)   # rate / 2 at b = 0, times 2 A
+    2.0
+    """
+    t, d = check_finite(theta, "theta"), len(moments.cross)
+    if t.shape[-1:] != (d,):
+        raise ValueError(f"theta must have shape (..., {d}), got {t.shape}")
+    nu = np.zeros(t.shape[:-1]) if multiplier is None else check_finite(multiplier, "multiplier", low=0)
+    matrix = moments.second + (moments.penalty + nu[..., None, None]) * np.eye(d)
+    noise = 2 * (moments.cross - (matrix @ t[..., None])[..., 0])
+    value = log_density(noise, moments.noise_rate) + d * np.log(2) + np.linalg.slogdet(matrix)[1]
+    if multiplier is None:
+        return np.asarray(value)
+    normal = t / moments.radius
+    curvature = (normal * np.linalg.solve(matrix, normal[..., None])[..., 0]).sum(-1)
+    return np.asarray(value + np.log(moments.radius * curvature))
+
+
+def calibrate_sufficient_statistics(
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    *,
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
+) -> WeightedMoments:
+    r"""Personalised perturbation of the weighted moments.
+
+    The release solves the normal equations of the noisy moments :math:`\sum w_ix_ix_i^\top`, :math:`\sum w_iy_ix_i`.
+
+    Parameters
+    ----------
+    X, y, epsilon, penalty, feature_norm, label_bound
+        As in :func:`hdpm_lib.learners.ridge.pdp_op`.
+
+    Returns
+    -------
+    WeightedMoments
+        For :func:`release_sufficient_statistics`.
+
+    Notes
+    -----
+    Labels are counted in units of `a`. Then one record moves the two moments together by at most :math:`w_i\sqrt k`,
+    with :math:`k=d^2+d+\tfrac94` in the box and :math:`k=2R^4+2R^2+\tfrac12` with `feature_norm`; the rate is
+    :math:`S/\sqrt k` and what follows is post-processing. For values :math:`(u,y)`, :math:`(v,y')` and
+    :math:`c=|u^\top v|` the squared change is at most
+    :math:`\lVert u\rVert^4+\lVert v\rVert^4-2c^2+\lVert u\rVert^2+\lVert v\rVert^2+2c`. Given the norm:
+    :math:`2c-2c^2\le\tfrac12`, attained if :math:`R^2\ge\tfrac12`. In the box: :math:`u_j^2+v_j^2\le1+u_jv_j`, so the
+    squared norms have a sum of at most :math:`d+c`, none above `d`, and the sum of their squares is at most
+    :math:`d^2+c^2`; what is left, :math:`d^2-c^2+d+3c`, is largest at :math:`c=\tfrac32`.
+    """
+    made, total, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
+    d = len(made.cross)
+    moved = d**2 + d + 2.25 if feature_norm is None else 2 * norm**4 + 2 * norm**2 + 0.5
+    return replace(made, noise_rate=float(total / np.sqrt(moved)))
+
+
+def release_sufficient_statistics(
+    moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+) -> Array:
+    r"""Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape (\*size, d).
+
+    Ideal arithmetic only: :doc:`/book/privacy/limits`.
+    """
+    d = len(moments.cross)
+    rows, columns = np.triu_indices(d)
+    noise = spherical_laplace(len(rows) + d, moments.noise_rate, rng=rng, size=size)
+    symmetric = np.zeros((*noise.shape[:-1], d, d))
+    # Off the diagonal an entry stands twice in the Frobenius norm, so its noise is smaller by sqrt(2).
+    symmetric[..., rows, columns] = noise[..., d:] / np.where(rows == columns, 1.0, np.sqrt(2))
+    symmetric[..., columns, rows] = symmetric[..., rows, columns]
+    values, vectors = np.linalg.eigh(moments.second + symmetric)
+    rotated = np.einsum("...ji,...j->...i", vectors, moments.cross + moments.label_bound * noise[..., :d])
+    theta = np.einsum("...ij,...j->...i", vectors, rotated / (np.maximum(values, 0.0) + moments.penalty))
+    return project_on_ball(theta, moments.radius)
+
+
+def private_constant(
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    *,
+    label_range: tuple[float, float] = (-1.0, 1.0),
+    rng: np.random.Generator,
+    size: int | tuple[int, ...] = (),
+) -> Array:
+    r"""The weighted mean label with Laplace noise: the predictor that every private model must beat.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Labels inside `label_range`.
+    epsilon : array of shape (n,)
+        Accepted privacy losses.
+    label_range : tuple of float, default (-1, 1)
+        Public bounds on a label.
+    rng : numpy.random.Generator
+    size : int or tuple of int
+
+    Returns
+    -------
+    array of shape `size`
+        Private constants, :math:`\varepsilon_i`-private for every record: replacing a label moves the mean by at most
+        :math:`w_i` times the width of the range, and the noise has scale width / `S` (:doc:`/book/privacy/limits`).
+
+    Raises
+    ------
+    ValueError
+        If a label lies outside `label_range`; neither which nor where is said.
+
+    Examples
+    --------
+    >>> private_constant([0.0, 1.0], [500.0, 500.0], rng=np.random.default_rng(0)).round(1)
+    np.float64(0.5)
+    """
+    low, high = check_finite(label_range, "label_range", 1) if np.size(label_range) == 2 else (0.0, 0.0)
+    if not low < high:
+        raise ValueError(f"label_range must be two finite numbers, the lower first, got {label_range}")
+    labels = check_finite(check_inside(y, "y", low, high, f"lie in label_range = {label_range}"), "y", 1)
+    eps = check_epsilon(epsilon, len(labels))
+    check_generator(rng)
+    return np.asarray(
+        personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), check_size(size))
+    )[()]

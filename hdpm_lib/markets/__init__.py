@@ -1,0 +1,1 @@
+"""Markets for privacy: costs in, privacy losses and payments out."""

@@ -1,0 +1,167 @@
+r"""How much privacy an accurate answer must cost, whatever the algorithm, and the best that is known to suffice.
+
+An algorithm is `K`-accurate for the sum of `n` data in [0, 1] if its mean squared error is at most `K` on every
+database. Individual `i` loses :math:`\varepsilon_i`. For every group :math:`I` of `m` individuals
+
+.. math:: \sum_{i\in I}\varepsilon_i\ge B_m=2\operatorname{arcosh}\max\Bigl(\frac m{2\sqrt K},1\Bigr):
+
+the others' data 0, the algorithm has to tell all of the group at 0 from all of it at 1, and these two databases are `m`
+neighbours apart. The bounds of this module are these inequalities, alone and together;
+:func:`hdpm_lib.markets.contracts_conic.least_cost_bound` puts prices to them. Proofs: :doc:`/book/contracts/idea`.
+Throughout, `max_mse` is `K`, positive and finite.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import elementwise
+
+from hdpm_lib.validation import check_count, check_finite
+
+Array = NDArray[np.float64]
+
+PEAK = 1.8101705806989775  # of arcosh(x) / x: cosh(t) with t tanh(t) = 1
+
+
+def _check_max_mse(max_mse: ArrayLike) -> Array:
+    return check_finite(max_mse, "max_mse", None, 0, ends="()")
+
+
+def total_loss_bound(n: int, max_mse: ArrayLike) -> Array:
+    r"""The least total privacy loss of any `K`-accurate algorithm as the paper bounds it (Theorem 1).
+
+    Parameters
+    ----------
+    n : int
+        Number of individuals.
+    max_mse : float or array
+
+    Returns
+    -------
+    array of the shape of `max_mse`
+        :math:`\ln\frac{(n-\sqrt K)^2}K`; 0 from :math:`K=n^2/4` on.
+
+    Examples
+    --------
+    >>> total_loss_bound(10, [12.5, 25.0]).round(4)
+    array([1.2069, 0.    ])
+    """
+    errors = float(check_count(n, "n")) / np.sqrt(_check_max_mse(max_mse))
+    return np.asarray(2 * np.log(np.maximum(errors - 1, 1)))
+
+
+def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
+    r"""The least sum of the privacy losses of a group, :math:`2\operatorname{arcosh}\max(w/(2\sqrt K),1)`.
+
+    Parameters
+    ----------
+    width : float or array
+        `w`: how far the group's data can move the query, positive: its number of members, or the sum of their absolute
+        weights.
+    max_mse : float or array
+
+    Returns
+    -------
+    array of the common shape
+
+    Examples
+    --------
+    >>> group_loss_bound([2, 3, 10], 1.0).round(4)
+    array([0.    , 1.9248, 4.5849])
+    """
+    w, K = check_finite(width, "width", None, 0, ends="()"), _check_max_mse(max_mse)
+    try:
+        np.broadcast_shapes(w.shape, K.shape)
+    except ValueError:
+        raise ValueError(f"width and max_mse must broadcast, got shapes {w.shape} and {K.shape}") from None
+    with np.errstate(over="ignore"):
+        u = w / (2 * np.sqrt(K))
+    large = 2 * np.log(w) - np.log(K)  # the same from 1e9 on, to rounding
+    return np.asarray(np.where(u < 1e9, 2 * np.arccosh(np.clip(u, 1, 1e9)), large))
+
+
+def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
+    r"""A bound below the total privacy loss of every `K`-accurate algorithm: :math:`\max_{m\le n}\frac nmB_m`.
+
+    Parameters
+    ----------
+    n : int
+        Number of individuals.
+    max_mse : float or array
+
+    Returns
+    -------
+    array of the shape of `max_mse`
+        0 from :math:`K=n^2/4` on. Not from the paper; never below :func:`total_loss_bound`.
+
+    Notes
+    -----
+    The average over all groups of `m` of the group's loss is :math:`\frac mn` of the total. With
+    :math:`x=m/(2\sqrt K)` the bound is a multiple of :math:`\operatorname{arcosh}(x)/x`, which rises up to 1.81 and
+    then falls: the best `m` is next to its peak, or `n` below it.
+
+    Examples
+    --------
+    >>> least_total_loss(10, [0.01, 1.0, 12.5]).round(4)
+    array([45.8486,  6.5848,  1.7627])
+    """
+    n, K = check_count(n, "n"), _check_max_mse(max_mse)
+    peak = PEAK * 2 * np.sqrt(K)
+    m = np.clip([np.floor(peak), np.ceil(peak)], 1, n)
+    return np.asarray((n / m * group_loss_bound(m, K)).max(axis=0))
+
+
+def staircase_mse(epsilon: ArrayLike) -> Array:
+    r"""The least variance of noise that makes a number that one individual moves by at most 1 private.
+
+    It is that of staircase noise, :math:`\bigl(2^{-2/3}\beta^{2/3}(1+\beta)^{2/3}+\beta\bigr)/(1-\beta)^2` with
+    :math:`\beta=e^{-\varepsilon}` (Geng and Viswanath 2014), for positive privacy losses, in any shape.
+
+    Examples
+    --------
+    >>> staircase_mse([0.1, 1.0, 10.0]).round(4), (2 / np.array([0.1, 1.0, 10.0]) ** 2).round(4)   # beside Laplace
+    (array([1.999167e+02, 1.918100e+00, 8.000000e-04]), array([2.e+02, 2.e+00, 2.e-02]))
+    """
+    return np.exp(_log_staircase_mse(check_finite(epsilon, "epsilon", None, 0, ends="()")))
+
+
+def _log_staircase_mse(eps: Array) -> Array:
+    """In logarithms, as the tail of the noise underflows."""
+    beta = np.exp(-eps)
+    return np.log(2 ** (-2 / 3) * (1 + beta) ** (2 / 3) + np.cbrt(beta)) - 2 * (eps / 3 + np.log(-np.expm1(-eps)))
+
+
+def staircase_loss(n: int, max_mse: ArrayLike) -> Array:
+    r"""Privacy loss of each of `n` individuals under the biased answer with staircase noise, accurate to `K`.
+
+    Parameters
+    ----------
+    n : int
+        Number of individuals.
+    max_mse : float or array
+
+    Returns
+    -------
+    array of the shape of `max_mse`
+        0 from :math:`K=n^2/4` on.
+
+    Notes
+    -----
+    With the share `a` for all and noise of variance :math:`a^2V` the error is :math:`n^2(1-a)^2/4+a^2V`, least for
+    :math:`a=n^2/(n^2+4V)`. It is `K` if :math:`V=K/(1-4K/n^2)`, and the loss is the one with this
+    :func:`staircase_mse`.
+
+    Examples
+    --------
+    >>> 10 * staircase_loss(10, [0.01, 1.0, 12.5]).round(4)
+    array([64.727, 13.349,  2.824])
+    """
+    K = _check_max_mse(max_mse)
+    spare = 1 - 4 * K / check_count(n, "n") ** 2
+    if not (needed := spare > 0).any():
+        return np.zeros(K.shape)
+    variance = np.where(needed, K / np.where(needed, spare, 1.0), 1.0)
+    ends = np.full(K.shape, -40.0), np.full(K.shape, 8.0)  # of the logarithm of the loss
+    found = elementwise.find_root(lambda t, V: _log_staircase_mse(np.exp(t)) - np.log(V), ends, args=(variance,))
+    return np.where(needed, np.exp(found.x), 0.0)

@@ -1,0 +1,203 @@
+r"""Theorem 5 and Algorithm 1 of the contract paper as they are printed, kept to be judged.
+
+Use :func:`hdpm_lib.markets.contracts.principle2` for contracts. Both rules here can miss the accuracy or the least
+cost; the chapter shows where. Each takes the readings that the printed text leaves open as arguments.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.markets.contracts import Allocation, check_power, check_valuations
+from hdpm_lib.validation import check_choice, check_finite, check_positive
+
+Array = NDArray[np.float64]
+
+
+def _sellers(valuations: ArrayLike, max_mse: float) -> tuple[Array, float]:
+    v, K = check_valuations(check_finite(valuations, "valuations", 1)), check_positive(max_mse, "max_mse")
+    if len(v) ** 2 <= 4 * K:
+        raise ValueError(f"max_mse must be below n^2/4 = {len(v) ** 2 / 4} for the printed rules, got {K}")
+    return v, K
+
+
+def theorem5_terms(valuations: ArrayLike, max_mse: float) -> Array:
+    r"""The numbers :math:`s_1,\dots,s_n` of Theorem 5, for sellers in order of their valuations.
+
+    Parameters
+    ----------
+    valuations : array of shape (n,)
+        Finite, not negative.
+    max_mse : float
+        `K`, below :math:`n^2/4`.
+
+    Returns
+    -------
+    array of shape (n,)
+        Where the fraction is 0/0, for leading zeros, its limit is taken.
+
+    Raises
+    ------
+    ValueError
+        For bad valuations, or an accuracy that nobody's data are needed for.
+
+    Notes
+    -----
+    .. math:: s_{i+1}=n-i-\frac{4Kv_{i+1}}{(n-i)v_{i+1}+\sum_{j\le i}v_j}
+
+    Examples
+    --------
+    >>> theorem5_terms([1.0, 2.0], 0.25).round(4)   # (18) of the paper
+    array([1.5   , 0.3333])
+    """
+    v, K = _sellers(valuations, max_mse)
+    v = np.sort(v)
+    left = len(v) - np.arange(len(v))
+    total = left * v + np.cumsum(v) - v
+    return left - 4 * K * np.divide(v, total, out=1.0 / left, where=total > 0)
+
+
+def theorem5(valuations: ArrayLike, max_mse: float, *, bracket: str = "floor", scale: str = "printed") -> Allocation:
+    r"""The printed rule for the cost :math:`v\varepsilon`, (11).
+
+    Parameters
+    ----------
+    valuations : array of shape (n,)
+    max_mse : float
+        As for :func:`theorem5_terms`.
+    bracket : str
+        The terms :math:`s_{i+1}` are used for :math:`i` from `"floor"` or `"ceiling"` of :math:`n-2\sqrt K` on. The
+        words of the theorem say floor, its symbol reads as a ceiling in our text.
+    scale : str
+        `"printed"`: the formula for :math:`b^*` in (11). `"accuracy"`: the scale that meets the accuracy.
+
+    Returns
+    -------
+    Allocation
+        In the order of the input. Numbers that the rule leaves undefined are not-a-number.
+
+    Raises
+    ------
+    ValueError
+        As :func:`theorem5_terms`, or for a reading that does not exist.
+
+    Examples
+    --------
+    >>> rule = theorem5([0.1, 1.0], 0.3)   # the cap binds: the error is 0.46 instead of 0.3
+    >>> rule.shares, round(float(0.5**2 + 2 * rule.scale**2), 2)
+    (array([1., 0.]), 0.46)
+    """
+    check_choice(bracket, "bracket", ("floor", "ceiling"))
+    check_choice(scale, "scale", ("printed", "accuracy"))
+    v, K = _sellers(valuations, max_mse)
+    n, order = len(v), np.argsort(v)
+    ascending = v[order]
+    first = n - 2 * math.sqrt(K)
+    s = theorem5_terms(v, K)
+    s[: math.floor(first) if bracket == "floor" else math.ceil(first)] = np.nan
+
+    below = np.flatnonzero(s <= 0)
+    m = int(below[0]) if below.size else n  # counted from 1
+    shares = np.zeros(n)
+    shares[: m - 1] = 1
+    shares[m - 1] = np.minimum(s[m - 1], 1)
+    if scale == "printed":
+        total = (n - m + 1) * ascending[m - 1] + ascending[: m - 1].sum()
+        variance = K - (2 * K * ascending[m - 1] / total) ** 2 if total > 0 else np.nan
+    else:
+        variance = K - ((1 - shares).sum() / 2) ** 2
+    b = np.sqrt(variance / 2) if variance > 0 else np.nan
+    back = np.empty(n)
+    back[order] = shares
+    return Allocation(back, np.asarray(b), back / b, np.asarray(v @ back / b))
+
+
+def algorithm1(
+    valuations: ArrayLike,
+    max_mse: float,
+    *,
+    power: float,
+    exponent: str = "root",
+    go_to: str = "line 6",
+    bracket: str = "floor",
+) -> Allocation:
+    r"""The printed search for the cost :math:`v\varepsilon^r`, line by line.
+
+    Parameters
+    ----------
+    valuations : array of shape (n,)
+        Finite and positive (the listing divides by them).
+    max_mse : float
+        `K`, below :math:`n^2/4`.
+    power : float
+        `r`, above 1.
+    exponent : str
+        Of the ratios of valuations in lines 14 and 17: `"root"`, :math:`1/(r-1)` as in (40) to (43), or `"as read"`,
+        :math:`r-1` as line 14 reads in our text.
+    go_to : str
+        Where line 19 goes: `"line 5"` as printed, so that the next :math:`i` is tried, or `"line 6"`, the next
+        :math:`j`.
+    bracket : str
+        As for :func:`theorem5`, in line 5.
+
+    Returns
+    -------
+    Allocation
+        In the order of the input (the listing leaves the sorted order).
+
+    Raises
+    ------
+    ValueError
+        For valuations that are not positive, a power of 1 or less, or a reading that does not exist.
+
+    Notes
+    -----
+    The defaults are the reading that serves the algorithm best. About :math:`n^2\sqrt K` steps of :math:`O(n)`.
+
+    Examples
+    --------
+    >>> float(algorithm1([1.0, 10.0], 0.3, power=2).cost.round(4))   # the least cost is 20
+    40.0
+    """
+    check_choice(exponent, "exponent", ("root", "as read"))
+    check_choice(go_to, "go_to", ("line 5", "line 6"))
+    check_choice(bracket, "bracket", ("floor", "ceiling"))
+    v, K = _sellers(valuations, max_mse)
+    if (r := check_power(power)) == 1 or not (v > 0).all():
+        raise ValueError(f"algorithm1 needs power > 1 and positive valuations, got power {r} and {v.min()}")
+    n, order = len(v), np.argsort(v)
+    ascending = v[order]
+    p = 1 / (r - 1) if exponent == "root" else r - 1
+    rounded = math.floor if bracket == "floor" else math.ceil
+
+    best, best_scale = np.ones(n), math.sqrt(K / 2)  # line 2
+    with np.errstate(over="ignore"):
+        least = float(ascending.sum() * np.float64(math.sqrt(2 / K)) ** r)  # line 3
+    if not math.isfinite(least):
+        raise ValueError(f"power and max_mse give costs beyond floats, got {r} and {K}")
+    for i in range(max(rounded(n - 2 * math.sqrt(K)) + 1, 1), n + 1):  # line 5
+        for j in range(i + 1):  # line 6
+            shares = np.zeros(n)
+            shares[:j] = 1  # line 8
+            if j < i:  # line 13
+                ratios = (ascending[j] / ascending[j:i]) ** p
+                a = ((n - j) ** 2 - 4 * K) / (ratios.sum() * (n - j))  # lines 14 and 15
+                if not 0 <= a <= 1:
+                    if go_to == "line 5":
+                        break
+                    continue
+                shares[j:i] = ratios * a  # line 17
+            variance = K - ((n - shares.sum()) / 2) ** 2
+            if variance <= 0:  # no noise scale meets the accuracy
+                continue
+            b = math.sqrt(variance / 2)  # line 22
+            with np.errstate(all="ignore"):  # what leaves the floats is not the least
+                cost = float((ascending @ shares**r) / np.float64(b) ** r)  # line 23
+            if cost < least:
+                best, best_scale, least = shares, b, cost
+    back = np.empty(n)
+    back[order] = best
+    return Allocation(back, np.asarray(best_scale), back / best_scale, np.asarray(least))

@@ -1,0 +1,174 @@
+"""Meters of incentives: does a seller gain by a misreport, or lose by taking part?
+
+Any mechanism can be searched that maps a batch of reports to amounts and payments. The search takes one seller at a
+time and lets the others tell the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from hdpm_lib.markets.payments import check_reports
+from hdpm_lib.validation import check_count, check_finite, check_flag
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Incentives:
+    """What a search over misreports found, seller by seller.
+
+    Attributes
+    ----------
+    gain : array of shape (n,)
+        Largest utility of a misreport minus the utility of truth; negative if every misreport tried does worse.
+    report : array of shape (n, ...)
+        The misreport that reaches it.
+    utility : array of shape (n,)
+        Utility of truth: individual rationality asks that it is not negative.
+    payment : array of shape (n,)
+        Payment at truth, the scale to read `gain` against.
+    tried : int
+        Number of misreports.
+    """
+
+    gain: Array
+    report: Array
+    utility: Array
+    payment: Array
+    tried: int
+
+    @property
+    def relative_gain(self) -> float:
+        """Largest gain over the largest payment at truth; the gain itself if nothing is paid."""
+        return float(self.gain.max() / (np.abs(self.payment).max() or 1.0))
+
+
+def reports_to_try(
+    types: ArrayLike, ceiling: float, *, grid: int = 101, special: Sequence[ArrayLike] = ()
+) -> list[Array]:
+    """Misreports for each seller: a grid with both ends, and special points with a point on either side of each.
+
+    Special are the others' reports and what the caller adds: points where the allocation changes its form, so that a
+    gain which lives on a short interval begins there, or the best misreport where theory names one.
+
+    Parameters
+    ----------
+    types : array of shape (n,)
+        True costs in [0, ceiling].
+    ceiling : float
+    grid : int
+        Points of the grid over [0, ceiling], at least 2.
+    special : sequence of n arrays, optional
+        More special points for each seller.
+
+    Returns
+    -------
+    list of n arrays
+        Sorted, without the truth.
+
+    Raises
+    ------
+    ValueError
+        For a type outside [0, ceiling], a grid of less than 2 points, or special points that are not one set a seller.
+    """
+    c, top = check_reports(types, ceiling, "types")
+    check_count(grid, "grid", 2)
+    if len(special) not in (0, len(c)):
+        raise ValueError(f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}")
+    nudge = 1e-7 * top * np.array([[-1], [0], [1]])
+    tries = []
+    for own, more in zip(c, special if len(special) else [()] * len(c), strict=True):
+        points = np.append(c, np.asarray(more, dtype=float))
+        near = np.append(points + nudge, np.linspace(0, top, grid))
+        tries.append(np.unique(near[(near >= 0) & (near <= top) & (near != own)]))
+    return tries
+
+
+def search_misreports(
+    mechanism: Callable[[Array], tuple[Array, Array]],
+    types: ArrayLike,
+    candidates: Sequence[ArrayLike],
+    *,
+    cost: Callable[[Array, Array], Array] | None = None,
+    refine: bool = True,
+) -> Incentives:
+    """Look for a profitable lie and for a loss at truth, one seller at a time, the others being truthful.
+
+    A gain is proof that truth is not a best report. No gain is a search that found none, not a proof.
+
+    Parameters
+    ----------
+    mechanism : callable
+        Reports of shape (k, n, ...) to amounts and payments, each of shape (k, n).
+    types : array of shape (n, ...)
+        What the sellers would truthfully report.
+    candidates : sequence of n arrays of shape (k_i, ...)
+        Misreports to try, such as :func:`reports_to_try`. Add the best misreport here where theory names one.
+    cost : callable, optional
+        True type and amounts (k,) to costs (k,); their product if not given.
+    refine : bool, default True
+        Follow the best misreport to a local maximum between its neighbours (for scalar types).
+
+    Returns
+    -------
+    Incentives
+
+    Raises
+    ------
+    ValueError
+        If there is not one non-empty set of candidates for each seller, or a utility is not a number.
+
+    Examples
+    --------
+    Paid what they report, everybody exaggerates:
+
+    >>> first_price = lambda c: (np.ones_like(c), c)
+    >>> truth = np.array([0.2, 0.5])
+    >>> search_misreports(first_price, truth, reports_to_try(truth, 1.0)).gain
+    array([0.8, 0.5])
+    """
+    truth, refine = check_finite(types, "types"), check_flag(refine, "refine")
+    if truth.ndim == 0:
+        raise ValueError("types must have shape (n, ...), got one number")
+    price = cost or (lambda own, amounts: own * amounts)
+    if len(candidates) != len(truth) or any(len(np.atleast_1d(tries)) == 0 for tries in candidates):
+        raise ValueError(
+            f"candidates must hold misreports for each of {len(truth)} sellers, got {[np.size(c) for c in candidates]}"
+        )
+
+    def utilities(i: int, reports: Array) -> tuple[Array, Array]:
+        profiles = np.broadcast_to(truth, (len(reports), *truth.shape)).copy()
+        profiles[:, i] = reports
+        amounts, payments = mechanism(profiles)
+        utility = payments[:, i] - price(truth[i], amounts[:, i])
+        if (bad := np.isnan(utility)).any():
+            raise ValueError(f"mechanism gives seller {i} no utility (not a number) at her report {reports[bad][0]}")
+        return utility, payments[:, i]
+
+    rows, tried = [], 0
+    for i, tries in enumerate(candidates):
+        reports = np.asarray(tries, dtype=float)
+        (honest,), (paid,) = utilities(i, truth[i : i + 1])
+        gains = utilities(i, reports)[0] - honest
+        tried += len(reports)
+        best = int(np.argmax(gains))
+        gain, report = gains[best], reports[best]
+        if refine and truth.ndim == 1:
+            ordered = np.sort(reports)
+            at = int(np.searchsorted(ordered, report))
+            ends = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]
+            found = optimize.minimize_scalar(
+                lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0][0], bounds=ends, method="bounded"
+            )
+            tried += found.nfev
+            if -found.fun > gain and found.x != truth[i]:
+                gain, report = -found.fun, found.x
+        rows.append((gain, report, honest, paid))
+    gain, report, honest, paid = (np.array(column) for column in zip(*rows, strict=True))
+    return Incentives(gain, report, honest, paid, tried)

@@ -1,0 +1,311 @@
+r"""The contract paper's three mechanisms for sellers who keep their valuations to themselves, and Myerson's.
+
+Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\varepsilon` is :math:`v\varepsilon^r`.
+
+- *M1*: Principle 1, the same loss for all. *M3*: the unbiased answer. Nothing depends on the reports, so each is paid
+  what the most demanding seller would bear.
+- *M2*: Principle 2, the least reported cost. Its envelope payments (15) are VCG payments with pivot :math:`\bar v`.
+- *Virtual pricing*: the law of the valuations is known; minimise virtual instead of true cost (Myerson).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from hdpm_lib.markets.contracts import (
+    check_cost,
+    check_power,
+    check_valuations,
+    largest_valuation,
+    principle1,
+    principle2,
+    ratio_power,
+    scaled_root,
+    suffix_weights,
+    unbiased,
+)
+from hdpm_lib.markets.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
+from hdpm_lib.markets.payments import Outcome, envelope_payments, step_payments
+from hdpm_lib.validation import check_finite, check_flag, check_positive
+
+Array = NDArray[np.float64]
+
+
+def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
+    r"""Equal losses :math:`\hat\varepsilon`, each seller paid :math:`\bar v\hat\varepsilon^r` (Theorem 7).
+
+    Parameters
+    ----------
+    valuations : array of shape (..., n)
+        Reports in [0, ceiling].
+    max_mse : float
+        `K`, positive.
+    ceiling : float
+        :math:`\bar v`, positive.
+    power : float
+        `r`, at least 1.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        For reports outside [0, ceiling], or a parameter outside its range.
+
+    Examples
+    --------
+    >>> m1([1.0, 7.0], 0.25, 10.0, power=2).payments.round(6)   # 10 times the square of the root of 6
+    array([60., 60.])
+    """
+    check_positive(ceiling, "ceiling")
+    v, r = check_valuations(valuations, ceiling), check_power(power)
+    epsilon = np.broadcast_to(principle1(v.shape[-1], max_mse).epsilon, v.shape).copy()
+    return Outcome(epsilon, check_cost(_powers(ceiling, epsilon, r), max_mse, r))
+
+
+def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
+    r"""The unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9).
+
+    Arguments, result and errors as for :func:`m1`.
+
+    Examples
+    --------
+    >>> m3([1.0, 7.0], 0.25, 10.0, power=2).payments
+    array([80., 80.])
+    """
+    check_positive(ceiling, "ceiling")
+    v, r = check_valuations(valuations, ceiling), check_power(power)
+    epsilon = np.broadcast_to(unbiased(v.shape[-1], max_mse).epsilon, v.shape).copy()
+    return Outcome(epsilon, check_cost(_powers(ceiling, epsilon, r), max_mse, r))
+
+
+def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
+    r"""Least reported cost, envelope payments (Theorem 8); arguments as for :func:`m1`.
+
+    Returns
+    -------
+    Outcome
+        :math:`\tau_i=W(\bar v,v_{-i})-W(v)+v_i\varepsilon_i^r`, with :math:`W` the least cost: :math:`O(n\log n)` for
+        all sellers together. The difference loses digits as the market grows: the relative rounding of a payment is
+        about :math:`10^{-15}n`.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`m1`; and, where sellers at valuation 0 just reach the accuracy alone, as no finite loss attains
+        the least cost.
+
+    Examples
+    --------
+    >>> m2([1.0, 2.0], 0.25, 10.0, power=1).payments.round(4)
+    array([16.2318,  9.1667])
+    """
+    check_positive(ceiling, "ceiling")
+    v, r = check_valuations(valuations, ceiling), check_power(power)
+    best = principle2(v, max_mse, power=r)
+    if not np.isfinite(best.epsilon).all():
+        raise ValueError("valuations: sellers at 0 reach the accuracy only with infinite loss; no contract attains it")
+    payments = _powers(v, best.epsilon, r) + (pivot_costs(v, max_mse, ceiling, power=r) - best.cost[..., None])
+    return Outcome(best.epsilon, check_cost(payments, max_mse, r))
+
+
+def _powers(valuation: Array | float, epsilon: Array, power: float) -> Array:
+    """Cost `valuation * epsilon ** power`, also where the power alone overflows or underflows."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        plain = valuation * epsilon**power
+        cost = (valuation ** (1 / power) * epsilon) ** power
+        return np.where((plain > 0) & (plain < np.inf), plain, cost)
+
+
+def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
+    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`, all in one sort.
+
+    Parameters
+    ----------
+    valuations : array of shape (..., n)
+        In [0, ceiling].
+    max_mse, ceiling, power : float
+        As for :func:`m1`.
+
+    Returns
+    -------
+    array of shape (..., n)
+
+    Raises
+    ------
+    ValueError
+        As for :func:`m1`.
+
+    Notes
+    -----
+    Removing a seller shifts the prefix sums of :func:`hdpm_lib.markets.contracts.principle2` by her own term and the
+    ceiling adds one at the end, so each of the `n` problems is a binary search over breakpoints and one root.
+
+    Examples
+    --------
+    >>> pivot_costs([1.0, 2.0], 0.25, 10.0, power=1).round(4)
+    array([18.7617, 12.9615])
+    """
+    check_positive(ceiling, "ceiling")
+    v, r = check_valuations(valuations, ceiling), check_power(power)
+    K, top, n = check_positive(max_mse, "max_mse"), float(ceiling), v.shape[-1]
+    if n**2 <= 4 * K:
+        return np.zeros(v.shape)
+    if top > largest_valuation(n):
+        raise ValueError(f"ceiling must be at most {largest_valuation(n):.3g} for {n} sellers, got {ceiling}")
+    order = np.argsort(v, axis=-1)
+    u = np.take_along_axis(v, order, -1)
+    column = np.zeros((*u.shape[:-1], 1))
+    points = np.concatenate([u, column + top], axis=-1)
+    spent = np.concatenate([column, np.cumsum(u, axis=-1)], axis=-1)
+    weight = np.concatenate([suffix_weights(u, np.ones_like(u), r), column], axis=-1)
+    place = np.arange(n)  # of the seller whose valuation is replaced
+
+    def state(t: NDArray[np.intp]) -> tuple[Array, Array, Array, Array]:
+        """With `t` others at the cap: the next breakpoint; and `m`, the cost at the cap, and `B` of `one_root`."""
+        j = t + (t >= place)
+        point = np.take_along_axis(points, j, -1)
+        ratio = np.divide(np.minimum(point, u), u, out=np.zeros_like(u), where=u > 0)
+        B = np.take_along_axis(weight, j, -1) - np.where(place > j, ratio_power(ratio, r), 0.0)
+        # her own term left out of the sum, so that a large one does not drown the others
+        cost = np.take_along_axis(spent, np.minimum(j, place), -1)
+        cost = cost + np.where(place < j, np.take_along_axis(spent, j, -1) - spent[..., 1:], 0.0)
+        return point, (n - t).astype(float), cost, np.maximum(B, 0) + ratio_power(point / top, r)
+
+    low, high = np.zeros(u.shape, np.intp), np.full(u.shape, n - 1, np.intp)
+    for _ in range(n.bit_length()):
+        middle = (low + high) // 2
+        point, m, cost, B = state(middle)
+        capped = (point == 0) | ((m - B) * (cost + m * point) > 4 * K * point)
+        low, high = np.where(capped & (low < high), middle + 1, low), np.where(capped, high, middle)
+    point, m, cost, B = state(low)
+    _, _, least = scaled_root(m, cost, point, B, K, r)
+    asking = (u > 0).sum(-1, keepdims=True) - (u > 0) + 1
+    least = check_cost(np.where(asking**2 <= 4 * K, 0.0, least), K, r)
+    return np.take_along_axis(least, np.argsort(order, axis=-1), -1)
+
+
+def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> list[Array]:
+    r"""For each seller the reports at which M2's allocation changes its form: somebody reaches the cap or leaves it.
+
+    Parameters
+    ----------
+    valuations : array of shape (n,)
+        The others' reports, in [0, ceiling]; a seller's own entry does not matter to her list.
+    max_mse, ceiling, power : float
+        As for :func:`m1`.
+
+    Returns
+    -------
+    list of n arrays
+        Sorted. At power 1 the allocation jumps there; above, her loss has a kink.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`m1`.
+
+    Notes ----- With the threshold at another seller's valuation, the equation of :mod:`hdpm_lib.markets.contracts` is
+    one for her own report, in closed form on either side of the threshold; with the threshold at her own report it has
+    one root.
+
+    Examples
+    --------
+    >>> break_points([1.0, 2.0], 0.25, 10.0, power=1)[0]   # she is at the cap up to 2
+    array([0., 2.])
+    """
+    check_positive(ceiling, "ceiling")
+    v, r = check_valuations(check_finite(valuations, "valuations", 1), ceiling), check_power(power)
+    K, n = check_positive(max_mse, "max_mse"), len(v)
+    found: list[Array] = []
+    for i in range(n):
+        others = np.delete(v, i)
+
+        def left_out(threshold: float, others: Array = others) -> float:
+            return float((1 - ratio_power(threshold / others[others > threshold], r)).sum())
+
+        def excess(own: float, others: Array = others) -> float:
+            return left_out(own) - 4 * K * own / (np.minimum(others, own).sum() + own)
+
+        points: list[float] = []
+        for theta in np.unique(others[others > 0]) if n**2 > 4 * K else ():
+            cut = np.minimum(others, theta).sum()
+            for T in {left_out(theta), left_out(theta) + (r == 1) * (others == theta).sum()}:
+                if T > 0 and 0 <= (own := 4 * K * theta / T - cut) <= theta:  # she is at the cap
+                    points.append(own)
+                share = T + 1 - 4 * K * theta / (cut + theta)
+                if r > 1 and 0 < share <= 1:  # she is below it
+                    points.append(theta / share ** (r - 1))
+        for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
+            ends = np.finfo(float).tiny, float(ceiling)
+            if n**2 > 4 * K and excess(ends[0]) + shift > 0 > excess(ends[1]) + shift:
+                root = optimize.brentq(lambda s, f=excess, d=shift: f(s) + d, *ends, xtol=1e-15 * ceiling, maxiter=1000)
+                points.append(float(root))
+        found.append(np.unique([point for point in points if point <= ceiling]))
+    return found
+
+
+def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False) -> Outcome:
+    r"""Least expected payment when the law of the valuations is known (Myerson).
+
+    Parameters
+    ----------
+    valuations : array of shape (n,)
+        Reports in the support of the law.
+    max_mse : float
+        `K`, positive.
+    law : scipy frozen distribution
+        Continuous law of each valuation, independent, with bounded support.
+    power : float
+        `r`, at least 1.
+    ironed : bool, default False
+        Iron the virtual valuation first; needed where it falls somewhere.
+
+    Returns
+    -------
+    Outcome
+        Losses that minimise the total virtual cost, and their envelope payments: by quadrature, or for an ironed law,
+        whose virtual valuation is a step function, by a sum.
+
+    Raises
+    ------
+    ValueError
+        For a report outside the support or where the density is 0 above its lower end, or an irregular law that is not
+        ironed.
+
+    Notes
+    -----
+    Every mechanism with these losses that is incentive compatible and pays a seller at the top of the support just her
+    cost has the expected payment :math:`\mathbb E\sum_i\varphi(v_i)\varepsilon_i^r` with
+    :math:`\varphi(v)=v+F(v)/f(v)`. Minimising it pointwise is problem (10) at the valuations :math:`\varphi(v_i)`.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> virtual_pricing([0.5, 0.9], 0.25, stats.uniform(0.5, 0.5), power=2).epsilon.round(4)
+    array([3.3683, 1.5393])
+    """
+    check_finite(valuations, "valuations", 1), check_flag(ironed, "ironed")
+    v, r = check_valuations(valuations), check_power(power)
+
+    def virtual(reports: Array) -> Array:
+        return ironed_virtual_valuation(law, reports) if ironed else virtual_valuation(law, reports, check=False)
+
+    def losses(reports: Array) -> Array:
+        return principle2(virtual(reports), max_mse, power=r).epsilon
+
+    if (dear := ~np.isfinite(virtual(v))).any():
+        raise ValueError(f"valuations: the law has density 0 at {v[dear][0]}, so that no finite price is enough there")
+    if ironed:  # constant on cells of equal probability
+        edges = law.ppf(np.linspace(0, 1, RESOLUTION + 1))
+        payments = step_payments(v, edges, lambda reports: losses(reports) ** r)
+    else:
+        check_regular(law)
+        payments = envelope_payments(v, float(law.support()[1]), lambda reports: losses(reports) ** r)
+    return Outcome(losses(v), payments)

@@ -1,0 +1,299 @@
+r"""Buying privacy from sellers who come one by one: each is answered at once by a rule fixed in advance.
+
+The rule is a cutoff and a slope: seller :math:`i` with virtual cost :math:`\psi_i` sells
+:math:`\epsilon_i=\text{slope}\,(\text{cutoff}-\psi_i)^+`, the form that Eq. (13) of the logistic paper gives the
+optimum for :math:`m` sellers known together. There both numbers depend on all costs, through the sums
+:math:`A_1=\sum(\theta-\psi_i)^+` and :math:`A_2=\sum((\theta-\psi_i)^+)^2`. Here these are replaced by :math:`m` times
+their expectations. What a seller gets depends on her own report alone: a menu, from which truth picks the best entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from hdpm_lib.markets.costs import check_law, check_regular, virtual_valuation
+from hdpm_lib.markets.procurement import check_constants, proxy_loss
+from hdpm_lib.validation import check_count, check_finite, check_number, check_numeric, check_positive
+
+Array = NDArray[np.float64]
+
+PANELS = 256  # into which the reports from the least one to the last one bought are cut for the payments
+PANEL_NODES, PANEL_WEIGHTS = np.polynomial.legendre.leggauss(6)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(128)  # for moments of the virtual cost below a report
+# where roots are looked for, as parts of the support: dense at both ends
+GRID = np.concatenate([np.geomspace(1e-14, 0.5, 300), 1 - np.geomspace(0.5, 1e-12, 100)[1:], [1.0]])
+
+
+@dataclass(frozen=True)
+class OnlineRule:
+    """How much privacy is bought from a seller, as a function of her virtual cost alone.
+
+    Attributes
+    ----------
+    cutoff : float
+        Virtual cost from which on nothing is bought; positive.
+    slope : float
+        Privacy loss bought per unit of virtual cost below the cutoff; positive.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> rule = OnlineRule(cutoff=1.0, slope=2.0)
+    >>> rule.epsilon([0.2, 0.8, 1.2])
+    array([1.6, 0.4, 0. ])
+    >>> rule.payments([0.1, 0.4, 0.6], stats.uniform(0, 4)).round(6)  # these have the virtual costs above
+    array([0.48, 0.18, 0.  ])
+    """
+
+    cutoff: float
+    slope: float
+
+    def __post_init__(self) -> None:
+        check_positive(self.cutoff, "cutoff")
+        check_positive(self.slope, "slope")
+
+    def epsilon(self, virtual_costs: ArrayLike) -> Array:
+        """Privacy losses bought, of the shape of `virtual_costs`.
+
+        Raises
+        ------
+        ValueError
+            For a virtual cost that is negative or not a number; infinite ones are admitted, and sell nothing.
+        """
+        psi = np.asarray(check_numeric(virtual_costs, "virtual_costs"), dtype=float)
+        if not psi.size:
+            raise ValueError("virtual_costs is empty")
+        if (bad := ~(psi >= 0)).any():
+            raise ValueError(f"virtual_costs must not be negative, got {psi[bad].flat[0]}")
+        return np.asarray(self.slope * np.maximum(self.cutoff - psi, 0))
+
+    def payments(self, costs: ArrayLike, law: Any) -> Array:
+        r"""Payments by Eq. (8), for any number of sellers in one sweep.
+
+        Parameters
+        ----------
+        costs : array of shape (m,)
+            Reports, in the support of `law`.
+        law : scipy.stats law
+            Law of the costs: continuous, regular, with its parameters, of bounded support.
+
+        Returns
+        -------
+        array of shape (m,)
+
+        Raises
+        ------
+        ValueError
+            For a report outside the support, or an inadmissible or irregular law.
+
+        Notes
+        -----
+        Nothing is bought beyond the largest cost :math:`\bar c`. With the drop to 0 there, Eq. (8) is
+
+        .. math:: t_i=c_i\,\epsilon(c_i)+\int_{c_i}^{\bar c}\epsilon(z)\,dz.
+
+        Gauss's rule on each panel, exact where the virtual cost is a polynomial of degree up to 11 in the cost.
+        """
+        c = check_finite(costs, "costs", 1, *check_law(law))
+        epsilon = self.epsilon(virtual_valuation(law, c))
+        bought = epsilon > 0
+        rent = np.zeros_like(c)
+        if bought.any():
+            own = c[bought]
+            edges = np.linspace(own.min(), self._last_report(law), PANELS + 1)
+            beyond = np.append(np.cumsum(self._area(law, edges[:-1], edges[1:])[::-1])[::-1], 0.0)
+            panel = np.clip(np.searchsorted(edges, own, "right"), 1, PANELS)
+            rent[bought] = self._area(law, own, edges[panel]) + beyond[panel]
+        return np.asarray(c * epsilon + rent)
+
+    def _area(self, law: Any, start: Array, end: Array) -> Array:
+        """Integrals of the privacy loss over the reports from `start` to `end`."""
+        total = np.zeros_like(start)
+        for node, weight in zip(PANEL_NODES, PANEL_WEIGHTS, strict=True):
+            z = start + (end - start) * (1 + node) / 2
+            total += weight * self.epsilon(virtual_valuation(law, z, check=False))
+        return np.asarray(total * (end - start) / 2)
+
+    def _last_report(self, law: Any) -> float:
+        """Report at which the virtual cost meets the cutoff, or the largest cost if it stays below."""
+        low, high = (float(end) for end in law.support())
+
+        def gap(z: float) -> float:
+            return float(virtual_valuation(law, z, check=False)) - self.cutoff
+
+        return high if gap(high) <= 0 else float(optimize.bisect(gap, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000))
+
+
+def printed_rule(m: int, density_at_zero: float, mu: float, sigma: float, gamma: float) -> OnlineRule:
+    r"""Algorithm 3 as printed, for virtual costs with a positive density at 0.
+
+    Parameters
+    ----------
+    m : int
+        Number of sellers expected.
+    density_at_zero : float
+        Density of the virtual costs at 0; positive.
+    mu, sigma, gamma : float
+        Positive: weights of the norm, of the noise and of the payments.
+
+    Returns
+    -------
+    OnlineRule
+
+    Raises
+    ------
+    ValueError
+        For a number out of range, above all a density of 0, by which the printed rule divides.
+
+    Notes
+    -----
+    With :math:`f=f_\Psi(0)` the paper's :math:`\tilde\lambda=\sqrt{\mu^2\gamma/(\sigma mf)}` is :math:`\gamma` times
+    the cutoff, and the slope is :math:`2\sqrt3\,\gamma^{5/2}\mu\,f^{-3/2}m^{-3/2}\tilde\lambda^{-7/2}`. Where the
+    density is constant up to the cutoff this is :func:`expected_rule`.
+
+    Examples
+    --------
+    >>> rule = printed_rule(10_000, 1 / 8, 1.0, 1.0, 1.0)
+    >>> round(rule.cutoff, 6), round(rule.slope, 4)
+    (0.028284, 20.5977)
+    """
+    check_constants(mu, sigma, gamma)
+    n, mu = check_count(m, "m"), check_positive(mu, "mu")
+    sigma, gamma = check_positive(sigma, "sigma"), check_positive(gamma, "gamma")
+    why = "Algorithm 3 divides by the density of the virtual costs at 0; where it vanishes use expected_rule"
+    check_number(density_at_zero, "density_at_zero", 0, ends="()", why=why)
+    multiplier = np.sqrt(mu**2 * gamma / (sigma * n * density_at_zero))
+    slope = 2 * np.sqrt(3) * gamma**2.5 * mu / ((density_at_zero * n) ** 1.5 * multiplier**3.5)
+    return OnlineRule(float(multiplier / gamma), float(slope))
+
+
+def expected_rule(law: Any, m: int, mu: float, sigma: float, gamma: float) -> OnlineRule:
+    r"""The rule of Eqs. (13) and (14) with every sum replaced by its expectation under the law of the costs.
+
+    Parameters
+    ----------
+    law : scipy.stats law
+        Of the costs: continuous, regular, of bounded support, with a density that is smooth inside it.
+    m : int
+        Number of sellers expected.
+    mu, sigma, gamma : float
+        Positive: weights of the norm, of the noise and of the payments.
+
+    Returns
+    -------
+    OnlineRule
+        Where several cutoffs solve the equation, the one of the least expected loss.
+
+    Raises
+    ------
+    ValueError
+        For an inadmissible or irregular law, or a number out of range.
+
+    Notes
+    -----
+    Nothing is asked of the density at 0. Write :math:`z` for the report at the cutoff :math:`\theta=\psi(z)`. Then
+
+    .. math:: \mathbb E(\theta-\psi)^+=F(z)\,(\theta-z),
+
+    because :math:`\psi f` is the derivative of :math:`zF(z)`; the second moment is a quadrature over the reports up to
+    :math:`z`. Eq. (14) says that the mean virtual cost of a unit bought, :math:`\theta-A_2/A_1`, is
+    :math:`A_2\sigma\gamma/\mu^2`.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> rule = expected_rule(stats.uniform(0, 4), 10_000, 1.0, 1.0, 1.0)  # virtual costs are uniform on [0, 8]
+    >>> round(rule.cutoff, 6), round(rule.slope, 4)
+    (0.028284, 20.5977)
+    >>> round(expected_rule(stats.uniform(1, 4), 10_000, 1.0, 1.0, 1.0).cutoff, 4)
+    1.1359
+    """
+    check_regular(law)
+    check_constants(mu, sigma, gamma)
+    n = check_count(m, "m")
+    kappa = float(sigma) * float(gamma) / float(mu) ** 2
+    low, high = (float(end) for end in law.support())
+    span = high - low
+
+    def square(x: Array) -> Array:
+        """Expectation of (psi - low)^2 over the reports up to low + x."""
+        z = low + x[..., None] * (1 + NODES) / 2
+        density = law.pdf(z)
+        return x / 2 * (((z - low + law.cdf(z) / density) ** 2 * density) @ WEIGHTS)
+
+    def sums(x: Array, depth: Array) -> tuple[Array, Array, Array]:
+        """Both sums over m, and the mean virtual cost bought: last report low + x, cutoff low + depth."""
+        below = law.cdf(low + x)
+        first, second = below * (depth - x), below * depth * (depth - 2 * x) + square(x)
+        return first, second, low + depth - second / first
+
+    def depth_at(x: ArrayLike) -> Array:
+        return virtual_valuation(law, low + np.asarray(x), check=False) - low
+
+    def excess(x: ArrayLike) -> Array:
+        """Eq. (14) at the cutoff that makes low + x the last report bought; it rises through a minimum."""
+        _, second, mean = sums(np.asarray(x), depth_at(x))
+        return np.asarray(kappa * n * second - mean)
+
+    x = span * GRID
+    x = x[(x > 1e-10 * low) & np.isfinite(depth_at(x))]  # closer to `low` costs are rounded too much
+    sign = excess(x) > 0
+    rises = np.flatnonzero(~sign[:-1] & sign[1:])
+    roots = [float(optimize.brentq(lambda t: float(excess(t)), x[i], x[i + 1], xtol=1e-300)) for i in rises]
+    found = [(root, float(depth_at(root))) for root in roots]
+    if x[-1] == span:  # cutoffs above all virtual costs: in the distance from their mean, `high`, a cubic
+        spread = float(square(np.array(span))) - span**2
+        distance = np.roots([kappa * n, 0.0, kappa * n * spread - high, spread])
+        largest = max(distance[distance.imag == 0].real, default=0.0)
+        if span + largest >= depth_at(span):
+            found.append((span, float(span + largest)))
+    rules = []
+    for last, above in found:
+        first, second, mean = (float(value) for value in sums(np.array(last), np.array(above)))
+        loss = mu * np.sqrt(second / n) / first + 2 * np.sqrt(sigma * gamma * mean)
+        rules.append((loss, low + above, mu / (gamma * np.sqrt(n * second) * n * first)))
+    if not rules:
+        raise ValueError(f"m = {n} puts the cutoff too close to the least cost {low} to compute it")
+    _, cutoff, slope = min(rules)
+    return OnlineRule(cutoff, float(slope))
+
+
+def realised_loss(rule: OnlineRule, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Array:
+    """Proxy loss, Eq. (11), of what the rule has bought from the sellers who came.
+
+    Parameters
+    ----------
+    rule : OnlineRule
+    virtual_costs : array of shape (..., m)
+        Of the sellers who came, however many were expected.
+    mu, sigma, gamma : float
+
+    Returns
+    -------
+    array of shape (...)
+        With weights in proportion to the privacy losses. Infinite where nobody sold: there is nothing to learn from.
+
+    Raises
+    ------
+    ValueError
+        For virtual costs or constants out of range.
+
+    Examples
+    --------
+    >>> rule = OnlineRule(cutoff=1.0, slope=2.0)
+    >>> realised_loss(rule, [[0.2, 0.8], [1.2, 3.0]], 1.0, 1.0, 1.0).round(4)
+    array([1.9646,    inf])
+    """
+    psi = np.asarray(check_numeric(virtual_costs, "virtual_costs"), dtype=float)
+    constants = (check_positive(mu, "mu"), check_positive(sigma, "sigma"), check_positive(gamma, "gamma"))
+    epsilon = rule.epsilon(psi)
+    eta = epsilon.sum(-1)
+    sold = eta > 0
+    one = np.where(sold, eta, 1.0)
+    loss = proxy_loss(epsilon / one[..., None], one, np.where(epsilon > 0, psi, 0.0), *constants)
+    return np.where(sold, loss, np.inf)

@@ -1,0 +1,213 @@
+r"""Payments that make the truth the best report.
+
+A procurement rule maps the reported costs :math:`\hat c` of the sellers to the amounts :math:`x_i(\hat c)` they sell.
+A seller of type :math:`c_i` who is paid :math:`t_i` has the utility :math:`t_i-c_ix_i`. If :math:`x_i` never rises in
+her own report, the *envelope payment*
+
+.. math:: t_i=\hat c_ix_i(\hat c)+\int_{\hat c_i}^{\bar c}x_i(s,\hat c_{-i})\,ds
+
+makes truth a best report whatever the others do (incentive compatibility), pays nobody less than her cost (individual
+rationality), and is the least such payment when reports reach up to :math:`\bar c`. If the rule minimises
+:math:`\sum_ic_ix_i`, with least value :math:`W`, it equals the *VCG payment*
+:math:`W(\bar c,\hat c_{-i})-\sum_{j\ne i}\hat c_jx_j`: no integral.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import integrate
+
+from hdpm_lib.validation import check_finite, check_positive
+
+Array = NDArray[np.float64]
+Rule = Callable[[Array], Array]  # reports of shape (k, n) to amounts of shape (k, n)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a mechanism does with the reports.
+
+    Attributes
+    ----------
+    epsilon : array of shape (..., n)
+        Privacy losses.
+    payments : array of shape (..., n)
+        Payments to the sellers, in the unit of the valuations.
+    """
+
+    epsilon: Array
+    payments: Array
+
+
+def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> tuple[Array, float]:
+    """Reports as a vector and the ceiling as a float; an error names a report outside [0, ceiling]."""
+    c, top = check_finite(reports, name, 1), check_positive(ceiling, "ceiling")
+    if (bad := (c < 0) | (c > top)).any():
+        raise ValueError(f"{name} must lie in [0, ceiling = {top}], got {c[bad][0]}")
+    return c, top
+
+
+def _amounts(rule: Rule, reports: Array) -> Array:
+    amounts = rule(reports[None])[0]
+    if not np.isfinite(amounts).all():
+        raise ValueError(
+            f"rule must give finite amounts, got {amounts} at the reports {reports}: no payment covers them"
+        )
+    return amounts
+
+
+def with_own_report(reports: Array, own: ArrayLike) -> Array:
+    """Profiles in which seller `i` reports ``own[i]`` and the others as before; row `i` is hers.
+
+    Parameters
+    ----------
+    reports : array of shape (n,)
+    own : array of shape (n,), or float
+
+    Returns
+    -------
+    array of shape (n, n)
+
+    Examples
+    --------
+    >>> with_own_report(np.array([1.0, 2.0]), 9.0)
+    array([[9., 2.],
+           [1., 9.]])
+    """
+    profiles = np.tile(reports, (len(reports), 1))
+    np.fill_diagonal(profiles, own)
+    return profiles
+
+
+def vcg_payments(reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Callable[[Array], Array]) -> Array:
+    r"""VCG payments with pivot `ceiling`, for a rule that minimises the total reported cost.
+
+    Parameters
+    ----------
+    reports : array of shape (n,)
+        In [0, ceiling].
+    ceiling : float
+        Largest possible report, positive.
+    rule : callable
+        Reports of shape (k, n) to amounts of shape (k, n).
+    least_cost : callable
+        Reports of shape (k, n) to the least total cost, shape (k,).
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        For a report outside [0, ceiling], or infinite amounts.
+
+    Notes
+    -----
+    :math:`t_i=W(\bar c,\hat c_{-i})-\sum_{j\ne i}\hat c_jx_j`. As a minimum of functions linear in the reports,
+    :math:`W` is concave with :math:`\partial W/\partial c_i=x_i`; so :math:`x_i` never rises in :math:`c_i`, and this
+    is the envelope payment.
+
+    Examples
+    --------
+    Buy one unit from the cheapest: she gets the second price.
+
+    >>> cheapest = lambda c: (c == c.min(-1, keepdims=True)).astype(float)
+    >>> vcg_payments([3.0, 5.0, 9.0], 10.0, cheapest, lambda c: c.min(-1))
+    array([5., 0., 0.])
+    """
+    c, top = check_reports(reports, ceiling)
+    own_cost = c * _amounts(rule, c)
+    return least_cost(with_own_report(c, top)) - (own_cost.sum() - own_cost)
+
+
+def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, tolerance: float = 1e-9) -> Array:
+    """Envelope payments of any rule by adaptive quadrature.
+
+    Parameters
+    ----------
+    reports : array of shape (n,)
+        In [0, ceiling].
+    ceiling : float
+        Largest possible report, positive.
+    rule : callable
+        Reports of shape (k, n) to amounts of shape (k, n).
+    tolerance : float
+        Of the quadrature, relative to the largest integral. A step narrower than some thousandth of the range can be
+        missed without notice.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        For a report outside [0, ceiling], or infinite amounts.
+    RuntimeError
+        If the quadrature does not reach the tolerance.
+
+    Examples
+    --------
+    >>> cheapest = lambda c: (c == c.min(-1, keepdims=True)).astype(float)
+    >>> envelope_payments([3.0, 5.0, 9.0], 10.0, cheapest).round(6)
+    array([5., 0., 0.])
+    """
+    check_positive(tolerance, "tolerance")
+    c, top = check_reports(reports, ceiling)
+
+    def amounts(t: float) -> Array:
+        own = c + t * (top - c)
+        return (top - c) * np.diagonal(rule(with_own_report(c, own)))
+
+    integral, error, info = integrate.quad_vec(
+        amounts, 0, 1, epsrel=tolerance, epsabs=1e-300, norm="max", limit=2000, full_output=True
+    )
+    if not info.success:
+        raise RuntimeError(f"quadrature stopped at an error of {error:.3g}: {info.message}")
+    return c * _amounts(rule, c) + integral
+
+
+def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
+    """Envelope payments of a rule that is constant in each seller's report between the edges: an exact sum.
+
+    Parameters
+    ----------
+    reports : array of shape (n,)
+        In [edges[0], edges[-1]].
+    edges : array of shape (m + 1,)
+        Increasing; the last one is the largest possible report.
+    rule : callable
+        Reports of shape (k, n) to amounts of shape (k, n).
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        For edges that fall or are fewer than two, a report outside them, or infinite amounts.
+
+    Examples
+    --------
+    >>> step_payments([0.2, 0.9], [0.0, 0.5, 1.0], lambda c: (c < 0.5) * 1.0)   # one unit below a posted 0.5
+    array([0.5, 0. ])
+    """
+    ends = check_finite(edges, "edges", 1)
+    if len(ends) < 2 or (np.diff(ends) < 0).any():
+        raise ValueError(f"edges must be at least two numbers that do not fall, got {ends}")
+    c, _ = check_reports(reports, ends[-1])
+    if (c < ends[0]).any():
+        raise ValueError(f"reports must not lie below edges[0] = {ends[0]}, got {c.min()}")
+    left = np.maximum(ends[1:] - np.maximum(ends[:-1], c[:, None]), 0)  # of each step, beyond one's own report
+    integral = np.empty(len(c))
+    for i in range(len(c)):
+        profiles = np.tile(c, (len(ends) - 1, 1))
+        profiles[:, i] = (ends[:-1] + ends[1:]) / 2
+        integral[i] = left[i] @ rule(profiles)[:, i]
+    return c * _amounts(rule, c) + integral

@@ -1,0 +1,290 @@
+r"""Truthful payments for bought privacy, of all sellers at once.
+
+By the envelope theorem a seller of cost :math:`c_i` is paid
+:math:`t_i=c_i\epsilon_i+\int_{c_i}^{\bar c}\epsilon_i(z)\,dz`, where :math:`\epsilon_i(z)` is what the optimal
+procurement buys from her if she reports :math:`z`, and :math:`\bar c` is the largest cost the law allows.
+
+The least proxy loss is a concave function :math:`V` of one's own virtual cost, with the slope
+:math:`\gamma\epsilon_i`. If the virtual cost is affine in the cost, as under a uniform law, then
+
+.. math:: t_i=c_i\epsilon_i+\frac{V(\psi(\bar c))-V(\psi(c_i))}{\gamma\psi'},
+
+without an integral, and true even where the optimal purchase jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import integrate
+
+from hdpm_lib.markets.costs import check_regular, virtual_valuation
+from hdpm_lib.markets.payments import check_reports
+from hdpm_lib.markets.procurement import Procurement, procure
+
+Array = NDArray[np.float64]
+
+AFFINE = 1e-12  # largest bend of the virtual cost, relative, that counts as none
+ACCURACY = 1e-8  # of the quadrature, relative to the largest payment
+NODES, PANELS = 8, 256  # Gauss points on a panel, and the largest number of panels
+REFINEMENTS, PARTS = 6, 10_000  # of the stretch on which the optimum must have no rival
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """What is bought, and what is paid for it.
+
+    Attributes
+    ----------
+    procurement : Procurement
+    payments : array of shape (m,)
+        0 for sellers of whom nothing is bought.
+    """
+
+    procurement: Procurement
+    payments: Array
+
+    @property
+    def epsilon(self) -> Array:
+        """Privacy losses bought, shape (m,)."""
+        return self.procurement.epsilon
+
+
+def procurement_payments(
+    costs: ArrayLike, law: Any, mu: float, sigma: float, gamma: float, *, cap: float | None = None
+) -> Purchase:
+    r"""The optimal purchase (Algorithm 2, step 1) and its truthful payments (step 2, Eq. 8).
+
+    Parameters
+    ----------
+    costs : array of shape (m,)
+        Reported costs of a unit of privacy loss, in the support of `law`.
+    law : scipy.stats law
+        Of the costs: regular, on a bounded support in [0, infinity).
+    mu, sigma, gamma : float
+        Positive.
+    cap : float, optional
+        Largest weight, in [1/m, 1].
+
+    Returns
+    -------
+    Purchase
+
+    Raises
+    ------
+    ValueError
+        For an irregular law, a cost outside its support, a virtual cost of 0, or constants out of range.
+    RuntimeError
+        If a quadrature does not settle.
+
+    Notes
+    -----
+    The upper end of the integral is the largest cost of the law: a seller who is still bought there is bought less at
+    no admissible report. Under an affine virtual cost payments are exact. Otherwise they are integrated to 1e-8 of the
+    largest; with a cap, or where another local minimum may become the global one, that takes one optimum for every
+    point and seller.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> bought = procurement_payments([0.1, 0.6], stats.uniform(0, 1), 1.0, 1.0, 0.1)
+    >>> bought.epsilon.round(4), bought.payments.round(4)
+    (array([2.8379, 1.4641]), array([1.7472, 1.2568]))
+    """
+    check_regular(law)
+    ceiling = float(law.support()[1])
+    c, _ = check_reports(costs, ceiling, "costs")
+    psi = virtual_valuation(law, c, check=False)
+    if not (sells := np.isfinite(psi)).all():  # at a report of density 0 nothing is bought
+        rest = procurement_payments(c[sells], law, mu, sigma, gamma, cap=cap)
+        weights, payments = np.zeros_like(c), np.zeros_like(c)
+        weights[sells], payments[sells] = rest.procurement.weights, rest.payments
+        return Purchase(replace(rest.procurement, weights=weights), payments)
+    truth = procure(psi, mu, sigma, gamma, cap=cap)
+    bought = np.flatnonzero(truth.weights > 0)
+    scale = (mu, sigma, gamma)
+    payments = np.zeros_like(c)
+    branch = _Branch.of(psi, truth, scale) if cap is None and len(c) > 1 else None
+    rivals = psi if branch is None else psi[psi < branch.ends[1]]  # nothing is bought from others whatever one reports
+    if branch is not None and not branch.certain:
+        branch = None
+    if slope := _slope(law):
+        top = float(virtual_valuation(law, ceiling, check=False))
+        if branch is not None:
+            gain = branch.value(psi[bought], np.full(len(bought), top)) - branch.value(psi[:1], psi[:1])
+        else:
+            gain = np.array([procure(_with(rivals, psi[i], top), *scale, cap=cap).loss for i in bought]) - truth.loss
+        payments[bought] = c[bought] * truth.epsilon[bought] + gain / (gamma * slope)
+    elif branch is not None:
+        payments[bought] = c[bought] * truth.epsilon[bought] + _integral(law, c[bought], psi[bought], branch)
+    else:
+        for i in bought:
+
+            def amount(own: float, old: float = float(psi[i])) -> float:
+                return float(procure(_with(rivals, old, own), *scale, cap=cap).epsilon[-1])
+
+            own_cost = float(c[i] * truth.epsilon[i])
+            payments[i] = own_cost + _adaptive(law, float(c[i]), amount, own_cost)
+    return Purchase(truth, payments)
+
+
+def _with(psi: Array, old: float, new: float) -> Array:
+    """The virtual costs with one `old` replaced by `new`, which stands last."""
+    return np.append(np.delete(psi, np.argmax(psi == old)), new)
+
+
+def _adaptive(law: Any, low: float, amount: Callable[[float], float], own_cost: float) -> float:
+    """Integral of one seller's amount over her reports above `low`, by adaptive quadrature up to where it vanishes."""
+
+    def bought(z: float) -> float:
+        own = float(virtual_valuation(law, z, check=False))
+        return amount(own) if np.isfinite(own) else 0.0
+
+    inside, high = low, float(law.support()[1])
+    if bought(high) == 0:
+        for _ in range(50):
+            middle = (inside + high) / 2
+            inside, high = (middle, high) if bought(middle) > 0 else (inside, middle)
+    goal = ACCURACY * own_cost
+    integral, error, *_ = integrate.quad(bought, low, high, epsabs=goal, epsrel=ACCURACY, limit=500, full_output=1)
+    if error > 100 * ACCURACY * (own_cost + integral):  # a jump is found to a little less than asked for
+        raise RuntimeError(f"the payment of the seller of cost {low} is known to {error:.3g} only")
+    return float(integral)
+
+
+def _slope(law: Any) -> float | None:
+    """Slope of the virtual cost if it is affine."""
+    low, high = law.support()
+    z = np.linspace(low, high, 65)
+    psi = virtual_valuation(law, z, check=False)
+    if not np.isfinite(psi).all():
+        return None
+    bend = np.abs(psi - np.interp(z, [low, high], psi[[0, -1]])).max()
+    return float((psi[-1] - psi[0]) / (high - low)) if bend <= AFFINE * psi[-1] else None
+
+
+def _integral(law: Any, c: Array, psi: Array, branch: _Branch) -> Array:
+    """Integrals of what is bought over one's own report, on panels that are doubled until they agree."""
+    low, high = c.copy(), np.full_like(c, law.support()[1])
+    leave = branch.cutoff(psi, np.full_like(psi, np.inf))
+    for _ in range(60):  # the report at which she leaves, or the largest one
+        middle = (low + high) / 2
+        stays = virtual_valuation(law, middle, check=False) < leave
+        low, high = np.where(stays, middle, low), np.where(stays, high, middle)
+    at, weight = np.polynomial.legendre.leggauss(NODES)
+    before, panels = np.full_like(c, np.inf), 1
+    while panels <= PANELS:
+        fraction = ((np.arange(panels)[:, None] + (at + 1) / 2) / panels).ravel()
+        z = c[:, None] + (high - c)[:, None] * fraction
+        own = virtual_valuation(law, z, check=False)
+        bought = branch.epsilon(np.repeat(psi, z.shape[1]), own.ravel()).reshape(z.shape)
+        total = (high - c) * (bought @ np.tile(weight / 2 / panels, panels))
+        if np.abs(total - before).max() <= ACCURACY * np.abs(total).max():
+            return total
+        before, panels = total, 2 * panels
+    raise RuntimeError(f"payments did not settle to {ACCURACY} on {PANELS} panels")
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """The optimum as a function of one seller's virtual cost, and whether it is certain to have no rival."""
+
+    psi: Array  # sorted
+    first: Array  # prefix sums of the distances to the cutoff at truth, and of their squares
+    second: Array
+    truth: float  # that cutoff
+    ends: tuple[float, float]  # between which every optimum has its cutoff
+    certain: bool
+    scale: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, virtual_costs: Array, truth: Procurement, scale: tuple[float, float, float]) -> _Branch:
+        """The branch through `truth`.
+
+        Let one seller's virtual cost be anything above her true one. No optimum then has a loss above `most`, the least
+        one without the cheapest seller. That leaves some stretch of the path. If on it the ratio of mean virtual cost
+        and sum of squares certainly falls, Eq. (14) has one root there, the only minimum.
+        """
+        mu, sigma, gamma = scale
+        psi = np.sort(virtual_costs)
+        most = procure(psi[1:], mu, sigma, gamma).loss
+        apart = psi - truth.cutoff
+        first, second = np.append(0, np.cumsum(apart)), np.append(0, np.cumsum(apart**2))
+        kappa = sigma * gamma / mu**2 * (len(psi) - 1)
+        end = psi[-1] + (1 + np.sqrt(1 + 4 * kappa * psi[-1])) / (2 * kappa)  # Eq. (14) is negative from here on
+        branch = cls(psi, first, second, truth.cutoff, (psi[0], end), False, scale)
+        edges = np.append(psi, end)
+        for _ in range(REFINEMENTS):  # whole pieces first, then parts of those that are left
+            losses, single = branch._bounds(edges)
+            near = np.flatnonzero(losses <= most)
+            single = single[near[0] : near[-1] + 1]
+            edges = edges[near[0] : near[-1] + 2]
+            if single.all() or len(edges) > PARTS:
+                break
+            edges = np.interp(np.arange(8 * len(edges) - 7) / 8, np.arange(len(edges)), edges)
+        return replace(branch, ends=(float(edges[0]), float(edges[-1])), certain=bool(single.all()))
+
+    def _bounds(self, edges: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Between neighbouring cutoffs: a lower end of the loss, and whether the ratio falls, whoever is changed."""
+        mu, sigma, gamma = self.scale
+        low, high = edges[:-1], edges[1:]
+        j = np.searchsorted(self.psi, low, "right")
+        sums_low, squares_low, sums_high, squares_high = (
+            np.maximum(part, 0)
+            for t in (low - self.truth, high - self.truth)
+            for part in (j * t - self.first[j], j * t**2 - 2 * t * self.first[j] + self.second[j])
+        )
+        own = high - self.psi[0]  # no seller has more weight, before scaling
+        price = low * sums_low - squares_low - np.where(own < high / 2, own * (high - own), high**2 / 4)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.sqrt(np.maximum(squares_low - (low - self.psi[0]) ** 2, 0)) / sums_high
+            cost = np.maximum(np.nan_to_num(price / sums_high), self.psi[0])
+            rise = (np.cumsum(self.psi)[j - 1] + own) / price
+            fall = (j - 1) / sums_high + 2 * np.maximum(sums_low - own, 0) / squares_high
+            losses = mu * np.fmax(spread, 1 / np.sqrt(j)) + 2 * np.sqrt(sigma * gamma * cost)
+        return np.asarray(losses), np.asarray((price > 0) & (rise < fall))
+
+    def _solve(self, psi: Array, own: Array) -> tuple[Array, Array, Array, Array]:
+        """Cutoff, sum and sum of squares of the weights before scaling, and her own, if `psi` is replaced by `own`."""
+        mu, sigma, gamma = self.scale
+        kappa = sigma * gamma / mu**2
+        low, high = (np.full_like(psi, end) for end in self.ends)
+        cutoff = np.full_like(psi, self.truth)
+        for step in range(200):
+            t = cutoff - self.truth
+            k = np.searchsorted(self.psi, cutoff)
+            before, after = np.maximum(cutoff - psi, 0), np.maximum(cutoff - own, 0)
+            total = k * t - self.first[k] - before + after
+            square = k * t**2 - 2 * t * self.first[k] + self.second[k] - before**2 + after**2
+            left = cutoff * total - square - kappa * total * square
+            low, high = np.where(left >= 0, cutoff, low), np.where(left <= 0, cutoff, high)
+            count = k - (before > 0) + (after > 0)
+            slope = cutoff * count - total - kappa * (count * square + 2 * total**2)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                move = cutoff - left / slope
+            move = np.where((move > low) & (move < high) & (step % 8 < 7), move, (low + high) / 2)
+            move = np.where(left == 0, cutoff, move)
+            if (np.abs(move - cutoff) <= 4e-16 * cutoff).all():
+                return cutoff, total, square, after
+            cutoff = move
+        raise RuntimeError("the optimum for a changed report did not settle")
+
+    def cutoff(self, psi: Array, own: Array) -> Array:
+        """Cutoffs if virtual costs `psi` (one of the sellers each) are replaced by `own`."""
+        return self._solve(psi, own)[0]
+
+    def epsilon(self, psi: Array, own: Array) -> Array:
+        """What is then bought from that seller: Eq. (13)."""
+        mu, _, gamma = self.scale
+        _, total, square, after = self._solve(psi, own)
+        return np.asarray(mu * after / (gamma * np.sqrt(square) * total))
+
+    def value(self, psi: Array, own: Array) -> Array:
+        """The least proxy loss then."""
+        mu, sigma, gamma = self.scale
+        cutoff, total, square, _ = self._solve(psi, own)
+        return np.asarray(mu * np.sqrt(square) / total + 2 * np.sqrt(sigma * gamma * (cutoff - square / total)))

@@ -1,0 +1,356 @@
+"""All-in as printed against exact arithmetic; the repaired rule against every lie that could matter; meters of lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdpm_lib.auctions.allin import Sale, all_in, all_in_repaired, gains, single_minded, single_minded_gains
+from hdpm_lib.auctions.bids import Bids, bids, budget_of, draw_bids, utility
+from hdpm_lib.markets.payments import Outcome
+from tests.support import generator
+
+Array = np.ndarray
+Exact = Sequence[Fraction]
+
+
+# --- the rules in exact arithmetic, one auction at a time ------------------------------------------------------------
+
+
+def exact_all_in(v: Exact, x: Exact, budget: Fraction, stop: bool) -> list[Fraction]:
+    """Payments of Algorithm 4; 0 for losers."""
+    winners: list[int] = []
+    for i in sorted(range(len(v)), key=lambda i: v[i] / x[i]):
+        if v[i] / x[i] <= budget / sum(x[j] for j in [*winners, i]):
+            winners.append(i)
+        elif stop:
+            break
+    return [budget * x[i] / sum(x[j] for j in winners) if i in winners else Fraction(0) for i in range(len(v))]
+
+
+def exact_winners(v: Exact, x: Exact, budget: Fraction) -> list[int]:
+    """Those ahead of the first owner who is not covered, when whoever asks for more than the budget is left out."""
+    winners: list[int] = []
+    for i in sorted((i for i in range(len(v)) if v[i] <= budget), key=lambda i: v[i] / x[i]):
+        if v[i] / x[i] > budget / sum(x[j] for j in [*winners, i]):
+            break
+        winners.append(i)
+    return winners
+
+
+def breakpoints(i: int, v: Exact, x: Exact, budget: Fraction) -> list[Fraction]:
+    """Unit valuations at which anything may change for owner `i`."""
+    others = sorted((j for j in range(len(v)) if j != i and v[j] <= budget), key=lambda j: v[j] / x[j])
+    held, points = x[i], [budget / x[i]]
+    for j in others:
+        held += x[j]
+        points += [v[j] / x[j], budget / held]
+    return points
+
+
+def exact_threshold(i: int, v: Exact, x: Exact, budget: Fraction) -> Fraction:
+    """Highest unit valuation below which `i` wins: tried just below every breakpoint."""
+    best = Fraction(0)
+    for point in breakpoints(i, v, x, budget):
+        lie = [*v[:i], point * (1 - Fraction(1, 10**15)) * x[i], *v[i + 1 :]]
+        if i in exact_winners(lie, x, budget):
+            best = max(best, point)
+    return best
+
+
+def exact_payment(i: int, v: Exact, x: Exact, budget: Fraction) -> Fraction:
+    """Of the repaired rule, literally: the threshold of a winner times her amount."""
+    return x[i] * exact_threshold(i, v, x, budget) if i in exact_winners(v, x, budget) else Fraction(0)
+
+
+def small_market(rng: np.random.Generator) -> tuple[list[Fraction], list[Fraction], Fraction]:
+    """Small integers, so that ties and exact breakpoints are frequent."""
+    n = int(rng.integers(1, 6))
+    v, x = (rng.integers(1, 9, n) for _ in range(2))
+    return [Fraction(int(k)) for k in v], [Fraction(int(k)) for k in x], Fraction(int(rng.integers(1, 31)))
+
+
+def test_rules_are_those_of_exact_arithmetic() -> None:
+    rng, several = generator(400), 0
+    for _ in range(1500):
+        v, x, budget = small_market(rng)
+        numbers = [float(k) for k in v], [float(k) for k in x], float(budget)
+        for stop in (False, True):
+            sale, paid = all_in(*numbers, stop=stop), exact_all_in(v, x, budget, stop)
+            assert sale.payments == pytest.approx([float(p) for p in paid], rel=1e-14)
+            assert (sale.wins == [p > 0 for p in paid]).all()
+        sale, paid = all_in_repaired(*numbers), [exact_payment(i, v, x, budget) for i in range(len(v))]
+        assert sale.payments == pytest.approx([float(p) for p in paid], rel=1e-14)
+        assert (sale.wins == [p > 0 for p in paid]).all()
+        several += sale.wins.sum() > 1
+    assert several > 200
+
+
+def test_examples_by_hand() -> None:
+    v, x, budget = [Fraction(100), Fraction(2)], [Fraction(100), Fraction(1)], Fraction(100)
+    for stop in (False, True):
+        assert exact_all_in(v, x, budget, stop) == [100, 0]
+        assert exact_all_in([v[0], Fraction(1, 2)], x, budget, stop)[1] - 2 == 98
+    unit = [1.0, 4.0, 4.2], [1.0, 1.0, 1.0]  # the third loses; saying 3.9 she is paid 4.5
+    assert single_minded_gains(all_in, *unit, ([1.0, 4.0, 3.9], unit[1]), 9.0)[2] == pytest.approx(0.3)
+    assert all_in_repaired(*unit, 9.0).payments.round(12).tolist() == [4.2, 4.2, 0.0]
+    passed_over = [1.0, 6.0, 2.5], [1.0, 3.0, 1.0], 6.0  # unit valuations 1, 2 and 2.5; the second needs 8
+    assert all_in(*passed_over).wins.tolist() == [True, False, True]
+    assert all_in(*passed_over, stop=True).wins.tolist() == [True, False, False]
+
+
+def test_ties_go_by_place() -> None:
+    assert all_in([2.0, 2.0, 2.0], [1.0, 1.0, 1.0], 4.0).wins.tolist() == [True, True, False]
+    assert all_in_repaired([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], 3.0).payments.tolist() == [1.0, 2.0, 0.0]
+    alone = all_in_repaired([3.0], [2.0], 3.0)  # asks for all there is
+    assert alone.wins.tolist() == [True] and alone.payments.tolist() == [3.0]
+    assert not all_in_repaired([3.0 + 1e-9], [2.0], 3.0).wins.any()
+    assert all_in_repaired([0.0, 5.0], [1.0, 1.0], 1.0).payments.tolist() == [1.0, 0.0]
+
+
+# --- incentives -----------------------------------------------------------------------------------------------------
+
+
+def markets(rng: np.random.Generator, count: int, n: int, whole: bool) -> tuple[Array, Array, Array]:
+    if whole:
+        return (
+            rng.integers(1, 9, (count, n)) * 1.0,
+            rng.integers(1, 9, (count, n)) * 1.0,
+            rng.integers(1, 31, count) * 1.0,
+        )
+    v, x = rng.lognormal(0, 1, (count, n)), rng.lognormal(0, 1, (count, n))
+    return v, x, rng.uniform(0.1, 2, count) * v.sum(-1)
+
+
+def worst_lies(rule: Callable[..., Sale], v: Array, x: Array, budget: Array, rng: np.random.Generator) -> Array:
+    """Largest gain of every owner over joint lies: amounts down, valuations at, below and above each breakpoint."""
+    n, best = v.shape[-1], np.full(v.shape, -np.inf)
+    for part in (1.0, 0.5, rng.uniform(0.02, 1, v.shape)):
+        amount = x * part
+        points = [(v / x)[:, [j]] for j in range(n)]
+        order = np.argsort(v / x, axis=-1, kind="stable")
+        behind = np.take_along_axis(x, order, -1).cumsum(-1)
+        points += [budget[:, None] / behind[:, [j]] for j in range(n)]
+        points += [budget[:, None] / (behind[:, [j]] + amount) for j in range(n)]
+        units = np.stack([np.broadcast_to(p, v.shape) for p in points])
+        units = np.concatenate(
+            [units, units * (1 - 1e-9), units * (1 + 1e-9), [0 * v, v / x, rng.uniform(0, 3) * v / x]]
+        )
+        best = np.maximum(best, single_minded_gains(rule, v, x, (units * amount, amount), budget).max(0))
+    return best
+
+
+def everything_paid(v: Array, x: Array, budget: Array) -> Sale:
+    """A wrong repair: stop and leave out, but pay the whole budget."""
+    sale = all_in_repaired(v, x, budget)
+    sold = np.where(sale.wins, x, 0.0)
+    with np.errstate(invalid="ignore"):
+        return Sale(sale.wins, np.nan_to_num(sold * budget[..., None] / sold.sum(-1, keepdims=True)))
+
+
+def next_valuation_paid(v: Array, x: Array, budget: Array) -> Sale:
+    """Another: the price of the first loser, even where the budget does not reach."""
+    sale = all_in_repaired(v, x, budget)
+    following = np.where(sale.wins | (v > budget[..., None]), np.inf, v / x).min(-1, keepdims=True)
+    return Sale(sale.wins, np.where(sale.wins, x * np.where(np.isinf(following), budget[..., None], following), 0.0))
+
+
+def passing_over(v: Array, x: Array, budget: Array) -> Sale:
+    """A third: pass over those not covered, and pay the highest price below the first of them."""
+    sale = all_in(v, x, budget)
+    sold = np.where(sale.wins, x, 0.0).sum(-1, keepdims=True)
+    following = np.where(sale.wins, np.inf, v / x).min(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return Sale(sale.wins, np.where(sale.wins, x * np.minimum(budget[..., None] / sold, following), 0.0))
+
+
+def violations(rule: Callable[..., Sale], count: int, key: int) -> dict[str, int]:
+    rng = generator(401, key)
+    found = {"instances": 0, "truthful": 0, "rational": 0, "feasible": 0}
+    for n in (2, 3, 4, 5):
+        for whole in (True, False):
+            v, x, budget = markets(rng, count // 8, n, whole)
+            sale = rule(v, x, budget)
+            scale = budget[:, None] * 1e-12
+            found["instances"] += len(v)
+            found["truthful"] += int((worst_lies(rule, v, x, budget, rng) > scale).any(-1).sum())
+            found["rational"] += int((sale.payments - np.where(sale.wins, v, 0) < -scale).any(-1).sum())
+            found["feasible"] += int((sale.payments.sum(-1) > budget * (1 + 1e-12)).sum())
+    return found
+
+
+def test_repaired_rule_is_truthful_rational_and_feasible() -> None:
+    expected = {"instances": 20_000, "truthful": 0, "rational": 0, "feasible": 0}
+    assert violations(all_in_repaired, 20_000, 0) == expected
+
+
+def test_truth_is_best_in_exact_arithmetic() -> None:
+    rng, lies = generator(402), 0
+    for _ in range(120):
+        v, x, budget = small_market(rng)
+        paid = [exact_payment(i, v, x, budget) for i in range(len(v))]
+        assert sum(paid) <= budget and all(p == 0 or p >= cost for p, cost in zip(paid, v, strict=True))
+        for i in range(len(v)):
+            honest = paid[i] - (v[i] if paid[i] else 0)
+            for part in (Fraction(1), Fraction(1, 2), Fraction(int(rng.integers(1, 9)), 8)):
+                less = [*x[:i], part * x[i], *x[i + 1 :]]
+                for unit in breakpoints(i, v, less, budget):
+                    said = [*v[:i], unit * less[i], *v[i + 1 :]]
+                    told = exact_payment(i, said, less, budget)
+                    assert told == 0 or told - v[i] <= honest
+                    lies += 1
+    assert lies > 1000
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken"),
+    [
+        (all_in, "truthful"),
+        (lambda v, x, budget: all_in(v, x, budget, stop=True), "truthful"),
+        (everything_paid, "truthful"),
+        (next_valuation_paid, "feasible"),
+        (passing_over, "rational"),
+    ],
+)
+def test_wrong_rules_are_caught(rule: Callable[..., Sale], broken: str) -> None:
+    assert violations(rule, 1600, 1)[broken] > 10
+
+
+def test_only_losers_who_ask_for_less_gain_from_the_printed_rule() -> None:
+    rng = generator(403)
+    for n in (2, 3, 5):
+        v, x, budget = markets(rng, 1500, n, False)
+        for stop in (False, True):
+
+            def rule(v: Array, x: Array, budget: Array, stop: bool = stop) -> Sale:
+                return all_in(v, x, budget, stop=stop)
+
+            gain = worst_lies(rule, v, x, budget, rng)
+            wins = rule(v, x, budget).wins
+            assert (gain[wins] <= 1e-9).all() and (gain[~wins] > 1e-6).sum() > 30
+            for part in (1.0, rng.uniform(0.01, 1, v.shape)):  # V at least the truth, amount at most the truth
+                lies = v * (1 + rng.exponential(1, (20, *v.shape))), np.broadcast_to(x * part, (20, *v.shape))
+                assert (single_minded_gains(rule, v, x, lies, budget) <= 1e-12 * budget[:, None]).all()
+                assert (single_minded_gains(rule, v, x, (v, x * part), budget) <= 1e-12 * budget[:, None]).all()
+
+
+def test_printed_rule_is_monotone_rational_and_spends_everything() -> None:
+    rng = generator(404)
+    for n in (1, 2, 5, 10):
+        v, x, budget = markets(rng, 2000, n, n == 5)
+        for stop in (False, True):
+            sale = all_in(v, x, budget, stop=stop)
+            some = sale.wins.any(-1)
+            assert sale.payments.sum(-1)[some] == pytest.approx(budget[some], rel=1e-12)
+            assert (sale.payments >= np.where(sale.wins, v, 0) * (1 - 1e-12)).all()
+            for _ in range(5):
+                better = v * rng.uniform(0, 1, v.shape), x * (1 + rng.exponential(1, v.shape) * rng.integers(0, 2))
+                for i in range(n):
+                    own = np.arange(n) == i
+                    again = all_in(np.where(own, better[0], v), np.where(own, better[1], x), budget, stop=stop)
+                    assert again.wins[sale.wins[:, i], i].all()
+
+
+def test_splitting_does_not_pay_and_agreement_does() -> None:
+    """Several names of one owner gain nothing from the repaired rule; several owners may."""
+    rng, tried = generator(405), 0
+    for n in (1, 2, 4):
+        v, x, budget = markets(rng, 4000, n, False)
+        honest = all_in_repaired(v, x, budget)
+        cuts = np.sort(rng.uniform(0, 1, (len(v), 2)), axis=-1)
+        names = np.diff(np.concatenate([0 * cuts[:, :1], cuts, 0 * cuts[:, :1] + 1], axis=-1), axis=-1) * x[:, :1]
+        unit = np.where(rng.random(names.shape) < 0.5, v[:, :1] / x[:, :1], rng.lognormal(0, 1, names.shape))
+        split = all_in_repaired(np.c_[unit * names, v[:, 1:]], np.c_[names, x[:, 1:]], budget)
+        told = split.payments[:, :3].sum(-1) - np.where(split.wins[:, :3].any(-1), v[:, 0], 0)
+        assert (told <= honest.payments[:, 0] - np.where(honest.wins[:, 0], v[:, 0], 0) + 1e-12 * budget).all()
+        tried += split.wins[:, :3].any(-1).sum()
+    assert tried > 3000
+    pair = all_in_repaired([1.0, 2.0], [100.0, 100.0], 300.0), all_in_repaired([1.0, 299.0], [100.0, 100.0], 300.0)
+    assert pair[0].payments[0] < pair[1].payments[0]  # the second asks for more, and the first is paid more
+
+
+# --- bids of four families, and the meters --------------------------------------------------------------------------
+
+
+def test_single_minded_sells_whole_privacy_budgets() -> None:
+    rng = generator(406)
+    truth = draw_bids(rng.integers(1, 200, (50, 6)), rng)
+    for rule in (all_in_repaired, all_in):
+        budget = budget_of(truth, 0.4)
+        outcome = single_minded(truth, budget, rule)
+        sale = rule(truth.full_valuation, truth.sizes * truth.privacy_budget, budget)
+        assert (outcome.epsilon == np.where(sale.wins, truth.privacy_budget, 0)).all()
+        assert (outcome.payments == sale.payments).all()
+        assert (utility(truth, outcome) >= -1e-12 * budget[:, None]).all()
+    each = [single_minded(truth[k], budget[k]) for k in range(50)]
+    assert np.array_equal(np.stack([one.epsilon for one in each]), single_minded(truth, budget).epsilon)
+
+
+def test_a_divisible_owner_gains_by_offering_less() -> None:
+    """The repaired rule is for single-minded owners: a convex cost makes a smaller offer cheaper per unit."""
+    truth = bids(["exponential", "linear"], [1.0, 1.0], [2.0, 1.0], [10, 10])
+    less = bids(["exponential", "linear"], [1.0, 1.0], [1.0, 1.0], [10, 10])
+    assert single_minded(truth, 60.0).epsilon.tolist() == [0.0, 1.0]
+    assert gains(single_minded, truth, less, 60.0)[0] > 5
+
+
+def test_meters_are_the_definition() -> None:
+    rng = generator(407)
+
+    def odd(reports: Bids, budget: Array) -> Outcome:  # every report matters to everybody
+        pull = reports.rate.sum(-1, keepdims=True) * (1 + reports.family) + reports.sizes
+        return Outcome(reports.privacy_budget * 0.7, budget[..., None] * pull / pull.sum(-1, keepdims=True))
+
+    truth = draw_bids(rng.integers(1, 50, (4, 3)), rng)
+    lies = draw_bids(rng.integers(1, 50, (5, 4, 3)), rng)
+    budget = rng.uniform(1, 9, 4)
+    measured, honest = gains(odd, truth, lies, budget), utility(truth, odd(truth, budget))
+    assert measured.shape == (5, 4, 3) and np.isinf(measured).any() and np.isfinite(measured).any()
+    v, x = rng.lognormal(0, 1, (2, 4, 3))
+    said = v * rng.uniform(0, 2, (5, 4, 3)), x * rng.uniform(0.3, 1.2, (5, 4, 3))
+    single = single_minded_gains(all_in, v, x, said, budget)
+    for c, k, i in np.ndindex(5, 4, 3):
+        parts = []
+        for name in ("family", "rate", "privacy_budget", "sizes"):
+            part = getattr(truth, name)[k].copy()
+            part[i] = getattr(lies, name)[c, k, i]
+            parts.append(part)
+        reports = Bids(*parts)
+        own = utility(truth[k], odd(reports, budget[k]), np.where(np.arange(3) == i, reports.sizes, truth.sizes[k]))
+        assert measured[c, k, i] == pytest.approx(own[i] - honest[k, i])
+        values, amounts = v[k].copy(), x[k].copy()
+        values[i], amounts[i] = said[0][c, k, i], said[1][c, k, i]
+        sales = all_in(v[k], x[k], budget[k]), all_in(values, amounts, budget[k])
+        told = sales[1].payments[i] - v[k, i] * sales[1].wins[i] if amounts[i] <= x[k, i] else -np.inf
+        assert single[c, k, i] == pytest.approx(told - sales[0].payments[i] + v[k, i] * sales[0].wins[i])
+
+
+@pytest.mark.parametrize("rule", [all_in, all_in_repaired])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0, -2.0], [1.0, 1.0], 1.0), "valuations must be finite and not negative, got -2.0"),
+        (([1.0, np.nan], [1.0, 1.0], 1.0), "valuations must be finite and not negative, got nan"),
+        (([1.0, 2.0], [1.0, 0.0], 1.0), "amounts must be positive and finite, got 0.0"),
+        (([1.0, 2.0], [1.0, np.inf], 1.0), "amounts must be positive and finite, got inf"),
+        (([1.0, 2.0], [1.0, 1.0], 0.0), "budget must be positive and finite, got 0.0"),
+        (([1.0, 2.0], [1.0, 1.0], np.nan), "budget must be positive and finite, got nan"),
+        (([1.0, 2.0], [1.0, 1.0, 1.0], 1.0), r"must have shape \(..., n\), n >= 1, got \(2,\) and \(3,\)"),
+        ((1.0, 1.0, 1.0), r"n >= 1, got \(\) and \(\)"),
+        (([], [], 1.0), r"valuations is empty"),
+        (([[1.0], [2.0]], [1.0], [1.0, 1.0, 1.0]), r"must fit, got shapes \(2, 1\), \(1,\) and \(3,\)"),
+    ],
+)
+def test_bad_input(rule: Callable[..., Sale], arguments: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rule(*arguments)
+
+
+def test_bad_budget_of_bids() -> None:
+    with pytest.raises(ValueError, match=r"budget must be positive and finite, got -1\.0"):
+        single_minded(bids("linear", 1.0, [1.0, 1.0], 5), -1.0)
+    with pytest.raises(ValueError, match="budget must have one value for each auction"):
+        gains(single_minded, *2 * (bids("linear", 1.0, [1.0, 1.0], 5),), [1.0, 2.0])

@@ -1,0 +1,79 @@
+"""Bids of FL-Market: the four valuations, the laws they are drawn from, the budget and the utility."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hdpm_lib.auctions.bids import FAMILIES, bids, budget_of, check_budget, draw_bids, unit_valuation, utility
+from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator, ks_check, objections
+
+
+def test_valuations_are_the_four_of_the_paper() -> None:
+    market = bids(list(FAMILIES), 1.25, [0.5, 1.0, 1.5, 2.0], [10, 20, 30, 40])
+    eps = np.array([0.3, 0.7, 0.25, 1.1])
+    expected = [
+        1.25 * 2 * 10 * 0.3,
+        1.25 * 20 * 0.7**2,
+        1.25 * 2 * 30 * np.sqrt(0.25),
+        1.25 * 40 * (np.exp(1.1) - 1),
+    ]
+    np.testing.assert_allclose(market.valuation(eps), expected, rtol=1e-14)
+    np.testing.assert_allclose(market.full_valuation, market.valuation(market.privacy_budget), rtol=0)
+    assert (market.valuation(np.zeros(4)) == 0).all()
+    np.testing.assert_allclose(market.shares, [0.1, 0.2, 0.3, 0.4], rtol=1e-15)
+    assert np.array_equal(bids([0, 1, 2, 3], 1.25, 1.0, [10, 20, 30, 40]).family, market.family)
+    assert unit_valuation(3, 1.0, 1e-12) == pytest.approx(1e-12, rel=1e-9)  # no cancellation near 0
+
+
+def test_bids_follow_the_laws_of_the_paper() -> None:
+    market = draw_bids(np.full((500, 10), 7), generator(50))
+    checks = [
+        ks_check("rate", market.rate.ravel(), stats.uniform(0.5, 1).cdf, 2),
+        ks_check("privacy budget", market.privacy_budget.ravel(), stats.uniform(0.5, 1.5).cdf, 2),
+    ]
+    assert objections(checks) == []
+    assert stats.chisquare(np.bincount(market.family.ravel())).pvalue > FALSE_ALARM
+    part = market[3]
+    assert part.rate.shape == (10,) and np.array_equal(part.rate, market.rate[3])
+
+
+def test_budget_is_a_multiple_of_what_everything_is_worth() -> None:
+    market = draw_bids(np.arange(1, 9).reshape(2, 4), generator(51))
+    np.testing.assert_allclose(budget_of(market, 1.0), market.full_valuation.sum(axis=1), rtol=1e-15)
+    np.testing.assert_allclose(budget_of(market, [0.1, 2.0]) / budget_of(market, 1.0), [0.1, 2.0], rtol=1e-14)
+    assert np.array_equal(check_budget(3, market), [3, 3])
+
+
+def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() -> None:
+    truth = bids("quadratic", 1.0, [1.0, 1.0, 1.0], [10, 10, 10])
+    outcome = Outcome(np.array([0.0, 0.5, 1.1]), np.array([0.0, 4.0, 100.0]))
+    assert utility(truth, outcome).tolist() == [0.0, 1.5, -np.inf]
+    assert utility(truth, outcome, [11, 4, 4]).tolist() == [-np.inf, 3.0, -np.inf]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bids("cubic", 1, 1, [1]), "family must be one of .* got 'cubic'"),
+        (lambda: bids([4], 1, 1, [1]), r"family must hold names .* got \[4\]"),
+        (lambda: bids([0.5], 1, 1, [1]), r"family must hold names .* got \[0.5\]"),
+        (lambda: bids("linear", -1, 1, [1]), "rate must be positive and finite, got -1"),
+        (lambda: bids("linear", [1, np.nan], 1, [1, 1]), "rate must be positive and finite, got nan"),
+        (lambda: bids("linear", 1, 0, [1]), "privacy_budget must be positive and finite, got 0"),
+        (lambda: bids("linear", 1, 1, [1, 0]), "sizes must be positive and finite, got 0"),
+        (lambda: bids("linear", [1, 1], 1, [1, 2, 3]), "the parts of bids must have shapes that fit"),
+        (lambda: bids("linear", 1, 1, 1), "at least one owner"),
+        (lambda: bids("linear", 1, 1, []), "sizes is empty"),
+        (lambda: budget_of(bids("linear", 1, 1, [1]), 0), "factor must be positive and finite, got 0"),
+        (lambda: check_budget(-1, bids("linear", 1, 1, [1])), "budget must be positive and finite, got -1"),
+        (lambda: check_budget(np.nan, bids("linear", 1, 1, [1])), "budget must be positive and finite, got nan"),
+        (lambda: check_budget([1, 2], bids("linear", 1, 1, [1])), "budget must have one value for each auction"),
+    ],
+)
+def test_bad_input_is_named(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

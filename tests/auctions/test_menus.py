@@ -1,0 +1,335 @@
+"""Learned menus: the exact choice, schedules nobody moves by her own report, money that lasts, whatever the weights.
+
+The auction is run again owner by owner in plain loops; the search for profitable lies must catch schedules that leak.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from hdpm_lib.aggregation import error_bound, opt_aggr
+from hdpm_lib.auctions.allin import Auction, gains
+from hdpm_lib.auctions.bids import Bids, bids, budget_of, draw_bids, unit_valuation, utility
+from hdpm_lib.auctions.menus import (
+    KNOTS,
+    SHAPES,
+    TRAINED,
+    Weights,
+    choose,
+    increments,
+    menus,
+    nothing_sold,
+    public,
+    random_weights,
+    record_sale,
+    schedules,
+    trained_weights,
+)
+from hdpm_lib.auctions.partition import draw_sizes
+from hdpm_lib.auctions.posted_prices import posted_prices
+from hdpm_lib.markets.payments import Outcome
+from tests.support import generator, z_limit
+
+Array = np.ndarray
+GRID = np.linspace(0, 2, 2001)
+
+
+def market(count: int, rng: np.random.Generator, kind: str = "IID", owners: int = 10) -> tuple[Bids, Array]:
+    """Bids of the paper's setting, and budgets by factors from its range."""
+    truth = draw_bids(draw_sizes(kind, count, rng, owners=owners), rng)
+    return truth, budget_of(truth, rng.uniform(0.1, 2, count))
+
+
+def misreports(truth: Bids, count: int, rng: np.random.Generator) -> Bids:
+    """Valuations of any family and rate, privacy budgets up and down; some keep a part of the truth."""
+    shape = (count, *truth.rate.shape)
+    keep = rng.random((3, *shape)) < 0.3
+    return Bids(
+        np.where(keep[0], truth.family, rng.integers(0, 4, shape)),
+        np.where(keep[1], truth.rate, truth.rate * np.exp(rng.uniform(-3, 2, shape))),
+        np.where(keep[2], truth.privacy_budget, truth.privacy_budget * rng.uniform(0.02, 1.5, shape)),
+        np.broadcast_to(truth.sizes, shape),
+    )
+
+
+def largest_gain(auction: Auction, truth: Bids, budget: Array, lies: Bids) -> float:
+    """Over all owners and lies, in units of the full valuation."""
+    return float((gains(auction, truth, lies, budget) / truth.full_valuation).max())
+
+
+def both_weights(rng: np.random.Generator) -> list[Weights]:
+    return [trained_weights(), random_weights(rng), random_weights(rng, 1.0)]
+
+
+# --- the choice -------------------------------------------------------------------------------------------------------
+
+
+def some_schedules(count: int, rng: np.random.Generator) -> tuple[Array, Bids]:
+    """Rising prices with flat pieces, and an owner of every family for each."""
+    steps = rng.exponential(1, (count, len(KNOTS) - 1)) * (rng.random((count, len(KNOTS) - 1)) < 0.6)
+    prices = np.concatenate([np.zeros((count, 1)), np.cumsum(steps, -1)], -1) * np.exp(rng.uniform(-3, 2, (count, 1)))
+    owner = bids(
+        np.arange(count) % 4, rng.uniform(0.5, 1.5, count), rng.uniform(0.02, 2.4, count), rng.uniform(1, 2, count)
+    )
+    return prices, owner
+
+
+def regret_on_grid(choice: Callable[[Array, Bids], Outcome], prices: Array, owner: Bids) -> Array:
+    """What the best of 2001 points within the privacy budget, and of the budget itself, gains beyond the choice."""
+    points = np.minimum(GRID, owner.privacy_budget[:, None])
+    offered = np.array([np.interp(row, KNOTS, price) for row, price in zip(points, prices, strict=True)])
+    cost = owner.sizes[:, None] * unit_valuation(owner.family[:, None], owner.rate[:, None], points)
+    return (offered - cost).max(-1) - utility(owner, choice(prices, owner))
+
+
+def test_choice_is_exact() -> None:
+    prices, owner = some_schedules(4000, generator(440))
+    chosen = choose(prices, owner)
+    on_schedule = [np.interp(e, KNOTS, row) for e, row in zip(chosen.epsilon, prices, strict=True)]
+    assert np.allclose(chosen.payments, on_schedule, rtol=1e-12, atol=1e-14)
+    assert (chosen.epsilon <= owner.privacy_budget).all() and (utility(owner, chosen) >= 0).all()
+    assert 0.2 < (chosen.epsilon > 0).mean() < 0.95
+    regret = regret_on_grid(choose, prices, owner)
+    assert (regret <= 1e-13 * (1 + prices[:, -1])).all()
+    for family in range(4):  # and the grid comes near, so that the choice is not above what is possible
+        assert np.median(regret[owner.family == family]) > -1e-3
+
+
+def test_broken_choices_are_found() -> None:
+    prices, owner = some_schedules(4000, generator(440))
+
+    def knots_only(prices: Array, owner: Bids) -> Outcome:
+        gain = prices - owner.sizes[:, None] * unit_valuation(owner.family[:, None], owner.rate[:, None], KNOTS)
+        gain[owner.privacy_budget[:, None] < KNOTS] = -np.inf
+        best = gain.argmax(-1)
+        return Outcome(KNOTS[best], prices[np.arange(len(best)), best])
+
+    def without_limit(prices: Array, owner: Bids) -> Outcome:
+        return choose(prices, bids(owner.family, owner.rate, 2.4, owner.sizes))
+
+    for broken in (knots_only, without_limit):
+        assert (regret_on_grid(broken, prices, owner) > 1e-6).any()
+
+
+def test_choice_at_the_edges() -> None:
+    slope = 10 * KNOTS
+    assert choose(slope, bids("linear", 5.0, [2.0], 1)[0]) == Outcome(0.0, 0.0)  # utility 0 either way: no sale
+    small = choose(slope, bids("linear", 1.0, [0.01], 1)[0])
+    assert small.epsilon == 0.01 and np.isclose(small.payments, 0.1)
+    large = choose(slope, bids("linear", 1.0, [50.0], 1)[0])
+    assert large.epsilon == 2 and large.payments == 20
+    assert choose(0 * slope, bids("exponential", 1.0, [1.0], 1)[0]).epsilon == 0
+
+
+# --- the auction ------------------------------------------------------------------------------------------------------
+
+
+def in_a_loop(reports: Bids, budget: float, weights: Weights) -> tuple[Array, Array]:
+    """One auction, owner by owner."""
+    n, left, sold = len(reports.rate), budget * (1 - 1e-12), nothing_sold(np.zeros(()), np)
+    epsilon, payments = np.zeros(n), np.zeros(n)
+    queue = sorted(range(n), key=lambda i: (-reports.sizes[i], i))
+    turns = public(weights, reports.sizes[queue] / reports.sizes.sum(), np)
+    for k, i in enumerate(queue):
+        turn = turns._make(part[k] for part in turns)
+        steps = increments(weights, turn, np.array(left / reports.sizes.sum()), sold, np) * reports.sizes.sum()
+        chosen = choose(np.append(0, np.cumsum(steps)), reports[i])
+        epsilon[i], payments[i], left = chosen.epsilon, chosen.payments, left - chosen.payments
+        sold = record_sale(sold, turn.share, chosen.epsilon)
+    return epsilon, payments
+
+
+def test_auction_is_that_of_the_loop() -> None:
+    rng = generator(441)
+    for weights in both_weights(rng):
+        for owners in (1, 2, 10, 23):
+            truth, budget = market(12, rng, owners=owners)
+            truth.sizes[:4] = np.sort(truth.sizes[:4]) // 40 + 1  # many of equal size, the smallest first
+            done = menus(truth, budget, weights)
+            for k in range(12):
+                epsilon, payments = in_a_loop(truth[k], budget[k], weights)
+                assert np.allclose(done.epsilon[k], epsilon, rtol=1e-7, atol=1e-9)
+                assert np.allclose(done.payments[k], payments, rtol=1e-7, atol=1e-9 * budget[k])
+
+
+def test_batches_and_the_order_of_owners_do_not_matter() -> None:
+    rng = generator(442)
+    truth, budget = market(6, rng)
+    truth = bids(truth.family, truth.rate, truth.privacy_budget, truth.sizes + rng.random(truth.sizes.shape))  # no ties
+    weights = trained_weights()
+    done = menus(truth, budget, weights)
+    shaped = menus(bids(*(x.reshape(2, 3, 10) for x in vars(truth).values())), budget.reshape(2, 3), weights)
+    assert (shaped.epsilon.reshape(6, 10) == done.epsilon).all()
+    for weights_too in both_weights(rng):  # to the last bit: no product of matrices depends on the shape of the batch
+        batch = menus(truth, budget, weights_too)
+        one_by_one = [menus(truth[k], budget[k], weights_too) for k in range(6)]
+        assert all((one.payments == batch.payments[k]).all() for k, one in enumerate(one_by_one))
+        assert (gains(lambda r, b, w=weights_too: menus(r, b, w), truth, truth, budget) == 0).all()
+    shuffle = rng.permutation(10)
+    moved = menus(Bids(*(x[:, shuffle] for x in vars(truth).values())), budget, weights)
+    assert np.allclose(moved.payments, done.payments[:, shuffle], rtol=1e-9)
+    scaled = menus(bids(truth.family, 3 * truth.rate, truth.privacy_budget, truth.sizes), 3 * budget, weights)
+    assert not np.allclose(scaled.epsilon, done.epsilon)  # money is measured in the unit of the rates
+
+
+def test_nobody_loses_and_the_money_lasts_whatever_the_weights() -> None:
+    rng = generator(443)
+    for scale in (0.0, 0.3, 3.0, 1000.0):
+        for owners in (1, 2, 10, 40):
+            sizes = np.exp(rng.uniform(0, 14, (200, owners)))
+            truth = draw_bids(sizes, rng)
+            budget = budget_of(truth, np.exp(rng.uniform(-9, 6, 200)))
+            weights = random_weights(rng, scale)
+            done, offered = menus(truth, budget, weights), schedules(truth, budget, weights)
+            assert (done.payments.sum(-1) <= budget).all() and (utility(truth, done) >= 0).all()
+            assert (np.diff(offered) >= 0).all() and (offered[..., 0] == 0).all()
+            assert (offered[..., -1] <= budget[:, None]).all()
+    assert (done.epsilon > 0).any()
+
+
+def test_last_owner_is_offered_all_that_is_left() -> None:
+    rng = generator(444)
+    truth, budget = market(200, rng)
+    for weights in both_weights(rng):
+        done, offered = menus(truth, budget, weights), schedules(truth, budget, weights)
+        last = np.argsort(-truth.sizes, kind="stable")[:, -1:]
+        paid = done.payments.sum(-1) - np.take_along_axis(done.payments, last, -1)[:, 0]
+        top = np.take_along_axis(offered[..., -1], last, -1)[:, 0]
+        assert np.allclose(top, budget - paid, rtol=1e-6, atol=1e-11 * budget.max())
+
+
+# --- incentives -------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_moves_neither_the_own_schedule_nor_those_before() -> None:
+    rng = generator(445)
+    truth, budget = market(30, rng)
+    moved = 0
+    for weights in both_weights(rng):
+        lies = misreports(truth, 1, rng)[0]
+        honest = schedules(truth, budget, weights)
+        rank = np.argsort(np.argsort(-truth.sizes, kind="stable"))
+        for i in range(10):
+            liar = np.arange(10) == i
+            reports = Bids(
+                *(np.where(liar, a, b) for a, b in zip(vars(lies).values(), vars(truth).values(), strict=True))
+            )
+            told = schedules(reports, budget, weights)
+            before = rank <= rank[:, i : i + 1]
+            assert np.array_equal(told[before], honest[before])
+            moved += (told[~before] != honest[~before]).any(-1).sum()
+    assert moved > 0  # those after her do see what she sold
+
+
+def leaky(weights: Weights) -> Auction:
+    """Schedules that peek at the owner's own reported rate."""
+
+    def auction(reports: Bids, budget: Array) -> Outcome:
+        return choose(schedules(reports, budget, weights) * np.clip(reports.rate, 0.1, 1.5)[..., None], reports)
+
+    return auction
+
+
+@pytest.mark.parametrize("kind", ["IID", "Non-IID"])
+def test_no_lie_about_valuation_or_privacy_budget_pays(kind: str) -> None:
+    rng = generator(446, len(kind))
+    truth, budget = market(40, rng, kind)
+    for weights in both_weights(rng):
+        lies = misreports(truth, 40, rng)
+        assert largest_gain(lambda r, b, w=weights: menus(r, b, w), truth, budget, lies) <= 1e-12
+        assert largest_gain(leaky(weights), truth, budget, misreports(truth, 5, rng)) > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["IID", "Non-IID"])
+def test_no_report_of_any_kind_does_better_than_truth(kind: str) -> None:
+    """Whatever she says, she gets a point of her schedule: try them all."""
+    rng = generator(447, len(kind))
+    truth, budget = market(40, rng, kind)
+    for weights in both_weights(rng):
+        offered, honest = schedules(truth, budget, weights), utility(truth, menus(truth, budget, weights))
+        points = np.linspace(0, 1, 401) * truth.privacy_budget[..., None]
+        rows = zip(points.reshape(-1, 401), offered.reshape(-1, len(KNOTS)), strict=True)
+        price = np.reshape([np.interp(epsilon, KNOTS, row) for epsilon, row in rows], points.shape)
+        cost = truth.sizes[..., None] * unit_valuation(truth.family[..., None], truth.rate[..., None], points)
+        assert ((price - cost).max(-1) - honest <= 1e-12 * truth.full_valuation).all()
+
+
+def test_lies_about_sizes_pay() -> None:
+    rng = generator(448)
+    truth, budget = market(40, rng)
+    for weights in (trained_weights(), random_weights(rng)):
+        lies = Bids(truth.family, truth.rate, truth.privacy_budget, 0.5 * truth.sizes)
+        assert largest_gain(lambda r, b, w=weights: menus(r, b, w), truth, budget, lies) > 1e-3
+
+
+def test_money_that_follows_the_reports_pays() -> None:
+    rng = generator(449)
+    truth, budget = market(40, rng)
+    lies = Bids(truth.family, 5 * truth.rate, truth.privacy_budget, truth.sizes)
+    weights = trained_weights()
+    assert largest_gain(lambda r, _: menus(r, budget_of(r, 0.3), weights), truth, budget, lies) > 1e-3
+
+
+# --- the recorded weights ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["IID", "Non-IID"])
+def test_trained_menus_beat_posted_prices(kind: str) -> None:
+    truth, _ = market(400, generator(450, len(kind)), kind)
+    for factor in (0.1, 0.5, 2.0):
+        budget = budget_of(truth, factor)
+        ours, theirs = (
+            error_bound(opt_aggr(done.epsilon, truth.sizes), done.epsilon, truth.sizes)
+            for done in (menus(truth, budget, trained_weights()), posted_prices(truth, budget))
+        )
+        better = np.log(theirs / ours)  # the error has a long tail
+        assert better.mean() > z_limit(6) * better.std() / 20
+
+
+def test_provenance_is_stored() -> None:
+    about = json.loads((TRAINED / "menus.json").read_text("utf8"))
+    assert (
+        about["settings"]["partition"] == "IID" and about["commit"] and about["hardware"] and about["versions"]["jax"]
+    )
+    assert len(about["log"]) * about["settings"]["log"] == about["settings"]["steps"]
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0, np.nan, np.inf, [1.0, 2.0, 3.0]])
+def test_bad_money(budget: object) -> None:
+    truth = bids("linear", 1.0, np.ones((2, 3)), 10)
+    with pytest.raises(ValueError, match="budget must"):
+        menus(truth, budget, random_weights(generator(451)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("family", "rate", "limit", "size", "message"),
+    [
+        ("cubic", 1.0, [1.0], 10, "family must be one of .* got 'cubic'"),
+        ("linear", np.nan, [1.0], 10, "rate must be positive and finite, got nan"),
+        ("linear", 1.0, [-1.0], 10, "privacy_budget must be positive and finite, got -1"),
+        ("linear", 1.0, [1.0], 0, "sizes must be positive and finite, got 0"),
+    ],
+)
+def test_bad_bids_do_not_arise(family: str, rate: float, limit: list[float], size: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        menus(bids(family, rate, limit, size), 1.0, random_weights(generator(451)))
+
+
+def test_bad_weights() -> None:
+    truth, good = bids("linear", 1.0, [1.0, 2.0], 10), random_weights(generator(451))
+    menus(truth, 5.0, good)
+    for name, shape in SHAPES.items():
+        with pytest.raises(ValueError, match=f"weights lack '{name}'"):
+            menus(truth, 5.0, {key: array for key, array in good.items() if key != name})
+        with pytest.raises(ValueError, match=rf"weights\['{name}'\] must have shape"):
+            menus(truth, 5.0, good | {name: np.zeros((*shape, 1))})
+        for bad in (np.nan, np.inf, -1e7):
+            with pytest.raises(ValueError, match=rf"weights\['{name}'\] must be finite and below a million, got"):
+                menus(truth, 5.0, good | {name: np.full(shape, bad)})

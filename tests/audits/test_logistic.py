@@ -1,0 +1,367 @@
+"""The meter of objective perturbation: a density that is one, losses that are its differences, and no blind spots."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+
+from hdpm_lib.audits.logistic import NeighbourPairs, output_log_density, search_pairs, tight_pair, worst_losses
+from hdpm_lib.learners import logistic
+from hdpm_lib.learners.logistic import ObjectivePerturbation, objective_perturbation
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator
+
+Density = Callable[[ObjectivePerturbation, Any], Any]
+
+
+def mechanism(m: int, n: int, rng: np.random.Generator, *, eta: float = 6.0, penalty: float = 0.2) -> Any:
+    """Random records in the ball with random weights."""
+    X = rng.standard_normal((m, n))
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    return objective_perturbation(X, np.where(np.arange(m) % 2, 1.0, -1.0), rng.dirichlet(np.ones(m)), eta, penalty)
+
+
+# --- the density ------------------------------------------------------------------------------------------------------
+
+
+def line_mass(density: Density, model: ObjectivePerturbation) -> float:
+    """Integral over the line, from the kink at the minimiser without noise."""
+    kink, far = float(model.minimise([0.0])[0]), 60 / (model.eta * model.penalty)
+    parts = [(kink - far - 5, kink), (kink, kink + far + 5)]
+    return sum(
+        integrate.quad(lambda w: math.exp(float(density(model, [w]))), *ends, limit=400, epsabs=1e-10)[0]
+        for ends in parts
+    )
+
+
+def cells(density: Density, model: ObjectivePerturbation, edges: np.ndarray, sectors: int) -> np.ndarray:
+    """Probabilities of the cells of a polar grid around the minimiser without noise, in the plane; the last is open."""
+    kink = model.minimise([0.0, 0.0])
+    x, weight = np.polynomial.legendre.leggauss(24)
+    tail = edges[-1] * np.array([1, 2, 4, 8, 16, 32])  # the open end, in pieces
+    radii = np.r_[edges, tail[1:]]
+    low, high = radii[:-1], radii[1:]
+    r = low[:, None] + (high - low)[:, None] * (x + 1) / 2
+    angle = (np.arange(sectors)[:, None] + (x + 1) / 2) * 2 * np.pi / sectors
+    points = kink + r[..., None, None, None] * np.stack([np.cos(angle), np.sin(angle)], -1)
+    values = np.exp(density(model, points)) * r[..., None, None]
+    mass = np.einsum("rjsk,j,k->rs", values, weight, weight) * ((high - low) / 2)[:, None] * np.pi / sectors
+    inner = len(edges) - 1
+    return np.vstack([mass[:inner], mass[inner:].sum(0)])
+
+
+def edges(model: ObjectivePerturbation) -> np.ndarray:
+    return np.r_[0, np.array([0.3, 0.6, 1.0, 1.6, 2.5])] * 4 / (model.eta * (model.penalty + 0.1))
+
+
+@pytest.mark.parametrize(("eta", "penalty"), [(6.0, 0.2), (1.0, 1.0), (40.0, 0.05), (100.0, 0.004)])
+def test_density_integrates_to_one(eta: float, penalty: float) -> None:
+    for k in range(3):
+        on_line = mechanism(5, 1, generator(91, k), eta=eta, penalty=penalty)
+        assert line_mass(output_log_density, on_line) == pytest.approx(1, abs=1e-7)
+        plane = mechanism(6, 2, generator(92, k), eta=eta, penalty=penalty)
+        mass = cells(output_log_density, plane, np.r_[0, np.geomspace(1e-3, 30, 20)] * 4 / (eta * penalty), 16).sum()
+        assert mass == pytest.approx(1, abs=1e-6)
+
+
+WRONG: dict[str, Density] = {
+    "no determinant": lambda model, w: output_log_density(replace(model, weights=0 * model.weights), w),
+    "rate eta": lambda model, w: output_log_density(replace(model, eta=2 * model.eta), w) - 0.1,
+    "penalty without the identity": lambda model, w: (
+        output_log_density(model, w) - np.log1p(model.penalty * np.ones(np.shape(w)[:-1]))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["penalty without the identity", "rate eta"])
+def test_wrong_mass_is_caught(name: str) -> None:
+    assert line_mass(WRONG[name], mechanism(5, 1, generator(91))) != pytest.approx(1, abs=1e-3)
+
+
+def box_test(model: ObjectivePerturbation, density: Density, draws: np.ndarray) -> float:
+    """Chi-square p-value of the outputs' frequencies in a polar grid of cells."""
+    probability = cells(density, model, edges(model), 8).ravel()
+    aside = draws - model.minimise([0.0, 0.0])
+    ring = np.searchsorted(edges(model), np.linalg.norm(aside, axis=1)) - 1
+    sector = (np.arctan2(aside[:, 1], aside[:, 0]) % (2 * np.pi) / (2 * np.pi / 8)).astype(int) % 8
+    found = np.bincount(np.minimum(ring, len(edges(model)) - 1) * 8 + sector, minlength=len(probability))
+    expected = probability / probability.sum() * len(draws)
+    assert expected.min() > 20
+    return float(stats.chisquare(found, expected).pvalue)
+
+
+@pytest.mark.parametrize("penalty", [0.05, 1.0])
+def test_outputs_follow_the_density(penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = mechanism(6, 2, generator(93), penalty=penalty)
+    assert box_test(model, output_log_density, model.release(rng=generator(94), size=20_000)) > FALSE_ALARM / 2
+    assert box_test(model, WRONG["no determinant"], model.release(rng=generator(94), size=20_000)) < FALSE_ALARM
+    draw = logistic.spherical_laplace
+    bugs: dict[str, Any] = {
+        "noise of rate eta": lambda n, rate, **rest: draw(n, 2 * rate, **rest),
+        "independent coordinates": lambda n, rate, *, rng, size: rng.laplace(scale=1 / rate, size=(size, n)),
+        "noise 10 % small": lambda n, rate, **rest: draw(n, 1.1 * rate, **rest),
+    }
+    for name, bug in bugs.items():
+        monkeypatch.setattr(logistic, "spherical_laplace", bug)
+        assert box_test(model, output_log_density, model.release(rng=generator(94), size=20_000)) < FALSE_ALARM, name
+
+
+# --- the loss of a pair -----------------------------------------------------------------------------------------------
+
+
+def random_pairs(s: int, k: int, n: int, rng: np.random.Generator) -> NeighbourPairs:
+    def ball(*shape: int) -> np.ndarray:
+        u = rng.standard_normal((*shape, n))
+        return u / np.maximum(1, np.linalg.norm(u, axis=-1, keepdims=True))
+
+    weights = rng.dirichlet(np.ones(k + 1), s)
+    scalars = 10 ** rng.uniform([[0], [-2]], [[1.5], [0.5]], (2, s))
+    outputs = rng.standard_normal((s, n)) * 10 ** rng.uniform(-1, 1, (s, 1))
+    return NeighbourPairs(ball(s), ball(s), ball(s, k), weights[:, 0], weights[:, 1:], *scalars, outputs)
+
+
+def entry(pairs: NeighbourPairs, i: int) -> NeighbourPairs:
+    return NeighbourPairs(*(getattr(pairs, name)[i] for name in NeighbourPairs.__dataclass_fields__))
+
+
+def as_mechanisms(pair: NeighbourPairs) -> list[ObjectivePerturbation]:
+    """The two data sets of one pair, all labels 1."""
+    weights = np.append(pair.weight, pair.other_weights)
+    both = [np.vstack([record, pair.others]) for record in (pair.record, pair.replacement)]
+    ones = np.ones(len(weights))
+    return [ObjectivePerturbation(X, ones, weights, float(pair.eta), float(pair.penalty)) for X in both]
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 1), (2, 2), (4, 3), (3, 12)])
+def test_loss_is_the_difference_of_log_densities(k: int, n: int) -> None:
+    pairs, caught = random_pairs(20, k, n, generator(95, n)), 0
+    for i, loss in enumerate(pairs.loss):
+        one = entry(pairs, i)
+        first, second = (float(output_log_density(m, one.coefficients)) for m in as_mechanisms(one))
+        assert loss == pytest.approx(first - second, rel=1e-8, abs=1e-9) == float(one.loss)
+        for other in (replace(one, eta=1.001 * one.eta), replace(one, penalty=1.001 * one.penalty)):
+            caught += abs(float(other.loss) - (first - second)) > 1e-6
+    assert caught >= 10
+    swapped = replace(pairs, record=pairs.replacement, replacement=pairs.record)
+    np.testing.assert_allclose(swapped.loss, -pairs.loss, rtol=1e-9)
+    scaled = replace(pairs, weight=3 * pairs.weight, other_weights=3 * pairs.other_weights)
+    scaled = replace(scaled, eta=pairs.eta / 3, penalty=3 * pairs.penalty)
+    np.testing.assert_allclose(scaled.loss, pairs.loss, rtol=1e-9)
+    np.testing.assert_allclose(scaled.guarantee, pairs.guarantee, rtol=1e-9)
+
+
+def in_sixty_digits(pair: NeighbourPairs) -> float:
+    """Loss of one pair in the plane from the full densities of both data sets, without any rearrangement."""
+    with localcontext(prec=60):
+        w, eta, lam = (
+            [Decimal(float(x)) for x in pair.coefficients],
+            Decimal(float(pair.eta)),
+            Decimal(float(pair.penalty)),
+        )
+        weights = [Decimal(float(a)) for a in np.append(pair.weight, pair.other_weights)]
+        logs = []
+        for record in (pair.record, pair.replacement):
+            b, h = [-lam * x for x in w], [lam, Decimal(0), lam]
+            for a, row in zip(weights, [record, *pair.others], strict=True):
+                u = [Decimal(float(x)) for x in row]
+                pull = 1 / (1 + (w[0] * u[0] + w[1] * u[1]).exp())
+                b = [x + a * pull * v for x, v in zip(b, u, strict=True)]
+                curve = a * pull * (1 - pull)
+                h = [x + curve * v for x, v in zip(h, (u[0] * u[0], u[0] * u[1], u[1] * u[1]), strict=True)]
+            norm = (b[0] * b[0] + b[1] * b[1]).sqrt()
+            logs.append(-eta / 2 * norm + (h[0] * h[2] - h[1] * h[1]).ln())
+        return float(logs[0] - logs[1])
+
+
+def test_loss_in_sixty_digits() -> None:
+    """Also where the others outweigh the seller a million times, and where differences of norms would cancel."""
+    pairs = search_pairs([0.1, 1.0, 5.0, 30.0], [3.0, 0.2, 40.0, 1.0], dimension=2, steps=200, rng=generator(96))
+    many = [entry(pairs, i) for i in range(4)] + [tight_pair(e, r) for e in (0.1, 1, 10) for r in (1e-2, 0.4, 30.0)]
+    for pair in many:
+        assert float(pair.loss) == pytest.approx(in_sixty_digits(pair), rel=1e-8)
+
+
+# --- the promise is kept, and used up ---------------------------------------------------------------------------------
+
+
+def shares(pairs: NeighbourPairs) -> np.ndarray:
+    return np.abs(pairs.loss) / pairs.guarantee
+
+
+def found(dimension: int, others: int = 2, s: int = 200) -> NeighbourPairs:
+    rng = generator(97, dimension, others)
+    return search_pairs(
+        10 ** rng.uniform(-1.5, 1.5, s), 10 ** rng.uniform(-2, 2, s), dimension=dimension, others=others, rng=rng
+    )
+
+
+def test_search_never_exceeds_the_guarantee() -> None:
+    for dimension, others in itertools.product((1, 2, 3, 6), (1, 4)):
+        pairs = found(dimension, others)
+        share = shares(pairs)
+        assert 0.9 < share.max() <= 1 + 1e-9
+        assert share.max() > 0.99 or dimension in (1, 6)
+        np.testing.assert_allclose(pairs.weight + pairs.other_weights.sum(1), 1)
+        rows = np.concatenate([pairs.others, pairs.record[:, None], pairs.replacement[:, None]], 1)
+        assert np.linalg.norm(rows, axis=-1).max() <= 1 + 1e-12
+        assert (pairs.other_weights / pairs.weight[:, None]).max() <= 1000 * (1 + 1e-9)
+
+
+def test_random_pairs_never_exceed_the_guarantee() -> None:
+    for n in (1, 2, 3):
+        assert shares(random_pairs(20_000, 3, n, generator(98, n))).max() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("ratio", [0.01, 0.4, 3.0, 30.0])
+def test_tight_pair(epsilon: float, ratio: float) -> None:
+    pair = tight_pair(epsilon, ratio)
+    share = float(pair.loss / pair.guarantee)
+    assert 0.99998 < share <= 1
+    finer = tight_pair(epsilon, ratio, penalty=1e-9)
+    assert 1 - finer.loss / finer.guarantee < (1 - share) / 50
+    rows = np.vstack([pair.others, pair.record, pair.replacement])
+    assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-15
+
+
+MUTANTS: dict[str, Callable[[NeighbourPairs], NeighbourPairs]] = {
+    "noise of rate eta": lambda p: replace(p, eta=2 * p.eta),
+    "noise 1 % small": lambda p: replace(p, eta=1.01 * p.eta),
+    "half the penalty": lambda p: replace(p, penalty=p.penalty / 2),
+    "logarithm to base 2": lambda p: replace(p, weight=p.weight / np.log(2), other_weights=p.other_weights / np.log(2)),
+    "norms not checked": lambda p: replace(p, record=1.5 * p.record, replacement=1.5 * p.replacement),
+    "no penalty to speak of": lambda p: replace(p, penalty=1e-3 * p.penalty),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_flagged(name: str) -> None:
+    """Each breaks the promise of the correct learner, on instances that were found for that one."""
+    pairs = found(2)
+    tight = tight_pair(1.0, 3.0 if "penalty" in name else 0.4)
+    worst = np.abs(MUTANTS[name](pairs).loss) / pairs.guarantee
+    assert max(worst.max(), float(MUTANTS[name](tight).loss / tight.guarantee)) > 1.005
+
+
+def test_slack_is_needed_and_cannot_be_smaller() -> None:
+    pair = tight_pair(1.0, 3.0)
+    assert pair.loss > 1.34 > pair.weight * pair.eta
+    assert pair.loss > pair.weight * pair.eta + 0.999 * (pair.guarantee - pair.weight * pair.eta)
+
+
+# --- the worst replacement at an output -------------------------------------------------------------------------------
+
+
+def ends_by_search(model: ObjectivePerturbation, w: np.ndarray, i: int, rng: np.random.Generator) -> float:
+    """Difference of the largest and the smallest log density over the record of seller `i`, by a simplex search."""
+
+    def value(free: np.ndarray, sign: int) -> float:
+        X, y = model.X.copy(), model.y.copy()
+        X[i], y[i] = free / max(1, np.linalg.norm(free)), 1
+        return -sign * float(output_log_density(replace(model, X=X, y=y), w))
+
+    options = {"xatol": 1e-7, "fatol": 1e-10, "maxiter": 600}
+    starts = rng.standard_normal((6, len(w)))
+    return sum(
+        max(-optimize.minimize(value, s, args=(sign,), method="Nelder-Mead", options=options).fun for s in starts)
+        for sign in (1, -1)
+    )
+
+
+@pytest.mark.parametrize(("n", "least"), [(1, 0.999), (2, 0.99), (3, 0.8)])
+def test_worst_losses_against_a_search(n: int, least: float) -> None:
+    ratios = []
+    for k, (eta, penalty) in enumerate([(30.0, 0.01), (5.0, 0.001), (10.0, 0.5)]):
+        model = mechanism(12, n, generator(99, n, k), eta=eta, penalty=penalty)
+        w = model.release(rng=generator(100, k)) * (1 + 29 * (k == 1))
+        meter = worst_losses(model, w)
+        ratios += [meter[i] / max(1e-9, ends_by_search(model, w, i, generator(101, k, i))) for i in range(2)]
+    assert min(ratios) > least
+    if n == 1:  # where the search can hardly miss, the meter must not claim more
+        grid = np.sinh(np.linspace(-1, 1, 20_001) * np.arcsinh(abs(w[0]))) / abs(w[0])
+        for i in range(3):
+            own = NeighbourPairs(
+                *(grid[:, None], np.zeros((20_001, 1))),
+                *(np.delete(model.y[:, None] * model.X, i, 0)[None], np.full(20_001, model.weights[i])),
+                np.delete(model.weights, i),
+                *(np.full(20_001, model.eta), np.full(20_001, model.penalty), np.full((20_001, 1), w[0])),
+            )
+            assert meter[i] == pytest.approx(np.ptp(own.loss), rel=1e-3)
+
+
+def test_worst_losses_stay_below_the_guarantee() -> None:
+    rng = generator(102)
+    for n, penalty in itertools.product((1, 2, 5, 12), (1e-3, 0.03, 1.0)):
+        model = mechanism(30, n, rng, eta=20.0, penalty=penalty)
+        w = model.release(rng=rng, size=3)
+        losses = worst_losses(model, np.concatenate([w, 30 * w, 0 * w[:1]]))
+        assert losses.shape == (7, 30) and (losses <= model.guarantee * (1 + 1e-9)).all() and losses.min() > 0
+        np.testing.assert_allclose(losses[1], worst_losses(model, w[1]))
+        broken = worst_losses(replace(model, eta=2 * model.eta), 30 * w)
+        assert n == 1 or penalty == 1 or (broken / model.guarantee).max() > 1
+
+
+def test_worst_losses_where_no_direction_is_given() -> None:
+    """At the origin, with others that cancel, the noise needed is half of her weighted record: 0 against norm 1."""
+    X = np.array([[0.6, 0.8], [0.6, 0.8], [0.1, 0.2]])
+    model = ObjectivePerturbation(X, np.array([1.0, -1.0, 1.0]), np.array([0.4, 0.4, 0.2]), 10.0, 5.0)
+    least = 0.2 / 4 / (5 + 0.2)  # gained by the determinant in the direction of the others, where it gains least
+    assert worst_losses(model, [0.0, 0.0])[2] == pytest.approx(10 / 2 * 0.2 / 2 - np.log1p(least), rel=1e-6)
+
+
+def test_worst_losses_of_sellers_without_weight() -> None:
+    model = replace(mechanism(5, 2, generator(103)), weights=np.array([0.5, 0.0, 0.2, 0.3, 0.0]))
+    losses = worst_losses(model, [0.3, -1.0])
+    assert (losses == 0).tolist() == [False, True, False, False, True]
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [output_log_density, worst_losses])
+def test_bad_outputs(function: Any) -> None:
+    model = mechanism(5, 2, generator(104))
+    with pytest.raises(ValueError, match=r"coefficients must have shape \(..., 2\), got \(3,\)"):
+        function(model, np.zeros(3))
+    with pytest.raises(ValueError, match="coefficients must be finite"):
+        function(model, [0.0, math.nan])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": [1.0, -1.0]}, "epsilon must be positive and finite, got -1.0"),
+        ({"epsilon": [1.0, math.nan]}, "epsilon must be positive and finite, got nan"),
+        ({"ratio": [0.0, 1.0]}, "ratio must be positive and finite, got 0.0"),
+        ({"ratio": [1.0]}, "epsilon and ratio must have the same length, got 2 and 1"),
+        ({"dimension": 0}, "dimension must be a positive integer, got 0"),
+        ({"others": 0}, "others must be a positive integer, got 0"),
+    ],
+)
+def test_bad_search(change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"epsilon": [1.0, 2.0], "ratio": [1.0, 1.0], "dimension": 2, "steps": 3}
+    assert search_pairs(**given, rng=generator()).loss.shape == (2,)
+    with pytest.raises(ValueError, match=message):
+        search_pairs(**{**given, **change}, rng=generator())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
+        ({"ratio": math.inf}, "ratio must be positive and finite, got inf"),
+        ({"penalty": -1.0}, "penalty must be positive and finite, got -1.0"),
+        ({"penalty": 0.5}, "ratio times penalty must be below 1, as it is her weight, got 1.5"),
+    ],
+)
+def test_bad_tight_pair(change: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tight_pair(**{"epsilon": 1.0, "ratio": 3.0, **change})

@@ -1,0 +1,146 @@
+"""Studies of many short trainings: what is measured, and a study that was interrupted."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hdpm_book.federated import study
+from hdpm_book.federated.study import STUDIES, VALUATION, common_share, heard, main, measure, study_markets
+from hdpm_lib.auctions.bids import bids, draw_bids
+from hdpm_lib.auctions.meters import Estimate, Metrics, error_of_valid
+from hdpm_lib.auctions.networks import Network, run
+from hdpm_lib.auctions.training import train
+from tests.auctions.test_training import SETTINGS
+from tests.support import generator
+
+
+def test_common_share() -> None:
+    rng = generator(940)
+    assert common_share(np.tile(rng.integers(0, 9, 10), (50, 1))) == 1
+    levels = rng.integers(0, 4, (50, 10))
+    counts = [max(list(column).count(level) for level in range(4)) for column in levels.T]
+    assert common_share(levels + 1e-9) == pytest.approx(sum(counts) / 500)
+    assert common_share(np.arange(20)[:, None]) == pytest.approx(1 / 20)
+
+
+@pytest.mark.parametrize("levels", [[], [1.0, 2.0], [[math.nan, 1.0]]])
+def test_bad_levels(levels: Any) -> None:
+    with pytest.raises(ValueError, match="levels"):
+        common_share(levels)
+
+
+def listening(rng: np.random.Generator, to: str) -> tuple[Network, dict[str, np.ndarray]]:
+    """A network whose levels depend on one input of the owner alone: 4 if it is above its middle, else 0."""
+    network = Network("DM-RegretNet", owners=3, levels=4, hidden=(3,))
+    weights = {name: np.zeros(shape) for name, shape in network.shapes.items()}
+    place = {"rate": 3, "privacy_budget": 4, "sizes": 5}[to]  # the value at the highest sub-bid, or what follows it
+    for owner in range(3):
+        weights["allocation.0.slope"][6 * owner + place, owner] = 50.0
+        weights["allocation.1.slope"][owner, 5 * owner + 4] = 50.0
+    weights["payment.0.slope"][:] = rng.normal(size=weights["payment.0.slope"].shape)
+    return network, weights
+
+
+@pytest.mark.parametrize("part", ["rate", "privacy_budget", "sizes"])
+def test_what_a_network_hears(part: str) -> None:
+    rng = generator(942)
+    network, weights = listening(rng, part)
+    shape = (200, 3)
+    # with the linear family and a privacy budget of 1/2 the value of the whole budget is the rate
+    limits = 2.0 ** rng.uniform(-1, 1, shape) if part == "privacy_budget" else np.full(shape, 0.5)
+    sizes = rng.integers(1, 999, shape) if part == "sizes" else np.full(shape, 100)
+    market = bids("linear", 2.0 ** rng.uniform(-1, 1, shape), limits, sizes)
+    sold = run(network, weights, market, 1.0).epsilon / market.privacy_budget
+    high = sold > 0.5
+    assert {0.0, 1.0} == set(sold.ravel())
+    for other in ("family", "rate", "privacy_budget", "sizes"):
+        found = heard(network, weights, market, np.ones(200), [other])
+        if other != part:
+            assert found == 0 or (part, other) == ("rate", "privacy_budget")
+        elif part != "sizes":  # which enter as shares, and so depend on the others
+            assert found == pytest.approx((high != np.roll(high, 1, 0)).mean())
+        else:
+            assert 0.1 < found < 0.9
+    with pytest.raises(ValueError, match=r"parts must be 'family' or .* or 'sizes', got 'alpha'"):
+        heard(network, weights, market, np.ones(200), ["alpha"])
+
+
+def fake_metrics(*_: Any, **__: Any) -> Metrics:
+    return Metrics(**dict.fromkeys(Metrics.__dataclass_fields__, Estimate(0.123456789, 0.5)))
+
+
+def test_one_network_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two trainings from one seed are the same training; the metrics have tests of their own."""
+    monkeypatch.setattr(study, "metrics", fake_metrics)
+    rng = generator(941)
+    market = draw_bids(rng.integers(10, 999, (30, 3)), rng)
+    budget = market.full_valuation.sum(-1)
+    row, again = (measure(SETTINGS, 5, market, budget) for _ in range(2))
+    other = measure(SETTINGS, 6, market, budget)
+    assert row | {"cpu_seconds": 0} == again | {"cpu_seconds": 0} and row["log"] != other["log"]
+    *_, (state, log) = train(SETTINGS, 5)
+    sold = run(SETTINGS.network, state["weights"], market, budget).epsilon / market.privacy_budget * 4
+    assert row["mean"] == pytest.approx(sold.mean(0), abs=0.006)
+    assert row["deviation"] == pytest.approx(sold.std(0), abs=0.006)
+    assert row["log"] == pytest.approx({name: float(x.mean()) for name, x in log.items()}, abs=1e-4)
+    assert row["heard"] == pytest.approx(heard(SETTINGS.network, state["weights"], market, budget, VALUATION), abs=1e-4)
+    assert row["metrics"]["regret"] == [0.12346, 0.5] and (row["levels"], row["seed"]) == (4, 5)
+    assert json.loads(json.dumps(row)) == row
+    error, _ = error_of_valid(run(SETTINGS.network, state["weights"], market, budget).epsilon, market.sizes)
+    assert row["error"] == pytest.approx(error, abs=1e-3)
+
+
+def test_weights_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that diverged is recorded as such."""
+    lost = {"weights": {"payment.2.offset": np.array([0.0, np.nan])}}
+    monkeypatch.setattr(study, "train", lambda *_: iter([(lost, {})]))
+    row = measure(SETTINGS, 5, *study_markets(3))
+    assert set(row) == {"kind", "levels", "seed", "determinism", "cpu_seconds"}
+
+
+def test_interrupted_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done: list[tuple[int, int]] = []
+
+    def quick(settings: Any, seed: int, *_: Any) -> dict[str, Any]:
+        if len(done) == 13:
+            done.append((0, 0))
+            raise KeyboardInterrupt
+        done.append((settings.network.levels, seed))
+        return {"levels": settings.network.levels, "seed": seed}  # and main says which setting
+
+    monkeypatch.setattr(study, "measure", quick)
+    monkeypatch.setattr(study, "tqdm", lambda jobs, **_: jobs)
+    with pytest.raises(KeyboardInterrupt):
+        main(["levels", "--folder", str(tmp_path)])
+    assert [path.name for path in tmp_path.iterdir()] == ["levels.json.part"]
+    main(["levels", "--folder", str(tmp_path)])
+    assert [path.name for path in tmp_path.iterdir()] == ["levels.json"]
+    found = json.loads((tmp_path / "levels.json").read_text("utf8"))
+    rows = [(row["levels"], row["seed"]) for row in found["rows"]]
+    assert rows == [(M, seed) for M in (1, 2, 4, 8, 16) for seed in range(10)] and len(done) == 51
+    assert [row["setting"] for row in found["rows"]] == [which for which in range(5) for _ in range(10)]
+    assert found["versions"]["jax"] and found["test_markets"] == 300
+
+
+def test_studies_differ_in_what_they_study_only() -> None:
+    (one, other), _ = STUDIES["seeds"]
+    assert one.determinism and replace(other, determinism=True) == one
+    for settings in STUDIES["levels"][0]:
+        assert replace(settings, network=one.network) == one
+    short, printed = STUDIES["trading"][0]
+    assert replace(short, batches=100, epochs=8) == printed
+    both, plain = STUDIES["plain"][0]
+    assert replace(both, epochs=plain.epochs, normalised=True) == plain and not plain.adam
+    many = STUDIES["non-iid"][0]
+    assert all(replace(s, network=many[0].network, aggregation="opt") == many[0] for s in many)
+    assert many[0].partition == "Non-IID" and (study_markets(3, "Non-IID")[0].sizes != study_markets(3)[0].sizes).any()
+    market, budget = study_markets(20)
+    factor = budget / market.full_valuation.sum(-1)
+    assert market.sizes.shape == (20, 10) and (factor >= 0.1).all() and (factor <= 2).all()

@@ -1,0 +1,311 @@
+"""The two searches for the optimal procurement: known answers, each other, other solvers, and the exact solver.
+
+`objections` says what is wrong with weights and a rate, from the proxy loss alone; mutants show that it can object.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from hdpm_book.logistic import peer
+from hdpm_book.logistic.peer import Searched, conic_search, gradient_and_grid, project_capped_simplex
+from hdpm_lib.markets.procurement import procure, proxy_loss
+from tests.support import generator
+
+Market = tuple[np.ndarray, tuple[float, float, float], float | None]  # virtual costs; mu, sigma, gamma; cap
+CLUSTER = np.append(0.001, np.ones(200))  # one cheap seller and a crowd: two local minima at (1, 1, 0.01)
+
+
+def markets(rng: np.random.Generator, count: int, largest: int = 40, capped: bool = False) -> Iterator[Market]:
+    """Random markets: spread out, crowded, with ties, or with a few cheap sellers beside a crowd."""
+    for k in range(count):
+        m = int(rng.integers(1, largest + 1))
+        psi = [
+            rng.uniform(0.01, 2, m),
+            rng.exponential(1, m) + 1e-3,
+            rng.choice([0.3, 1.0, 4.0], m),
+            np.where(rng.random(m) < 0.1, rng.uniform(0.001, 0.01, m), rng.uniform(0.9, 1.1, m)),
+        ][k % 4]
+        cap = min(float(rng.uniform(1, 5)) / m, 1.0) if capped else None
+        mu, sigma, gamma = 10 ** rng.uniform(-1.5, 1.5, 3)
+        yield psi, (float(mu), float(sigma), float(gamma)), cap
+
+
+def objections(found: Searched, market: Market, tolerance: float = 1e-4) -> list[str]:
+    """What is wrong: weights, the loss, its local minima, or a feasible direction along which the loss falls."""
+    psi, scale, cap = market
+    a, top = found.weights, 1.0 if cap is None else cap
+    mu, sigma, gamma = scale
+    slope = mu * a / np.linalg.norm(a) + gamma * found.eta * psi
+    bought, room = a > 1e-3 * a.max(), a < top * (1 - 1e-6)  # weight can be taken from these, and given to those
+    gain = slope[bought].max() - slope[room].min() if room.any() else 0.0
+    along = gamma * found.eta * (a @ psi) - sigma / found.eta
+    wrong = {
+        "weights": a.shape != psi.shape or (a < 0).any() or (a > top * (1 + 1e-9)).any() or abs(a.sum() - 1) > 1e-9,
+        "loss": not math.isclose(found.loss, proxy_loss(a, found.eta, psi, *scale), rel_tol=1e-12),
+        "weights not stationary": gain > tolerance * slope.max(),
+        "rate not stationary": abs(along) > tolerance * sigma / found.eta,
+        "minima": len(found.minima) == 0 or found.minima.min() < found.loss * (1 - 1e-12),
+    }
+    return [name for name, bad in wrong.items() if bad]
+
+
+# --- projection -------------------------------------------------------------------------------------------------------
+
+
+def by_bisection(y: np.ndarray, top: float) -> np.ndarray:
+    level = optimize.brentq(lambda t: np.clip(y - t, 0, top).sum() - 1, y.min() - 2, y.max(), xtol=1e-14)
+    return np.clip(y - level, 0, top)
+
+
+def projection_complaints(project: Any) -> list[str]:
+    found = []
+    rng = generator(601)
+    for _ in range(300):
+        m = int(rng.integers(1, 30))
+        y = rng.normal(size=m) * 10 ** rng.uniform(-2, 2) if rng.random() < 0.8 else rng.integers(0, 3, m) * 1.0
+        cap = None if rng.random() < 0.5 else min(float(rng.uniform(1.01, 4)) / m, 1.0)
+        a = project(y, cap)
+        if a.min() < 0 or a.max() > (cap or 1) * (1 + 1e-12) or abs(a.sum() - 1) > 1e-9 * max(np.abs(y).max(), 1):
+            found.append("infeasible")
+        elif np.abs(a - by_bisection(y, cap or 1.0)).max() > 1e-9 * max(np.abs(y).max(), 1):
+            found.append("not the nearest")
+    return found
+
+
+def test_projection() -> None:
+    assert projection_complaints(project_capped_simplex) == []
+    np.testing.assert_allclose(project_capped_simplex([5.0, -3.0, 1.0], 1 / 3), 1 / 3)
+    np.testing.assert_allclose(project_capped_simplex([2.0, 2.0, 2.0, -9.0]), [1 / 3] * 3 + [0])
+    np.testing.assert_allclose(project_capped_simplex([7.0]), [1.0])
+    a = np.array([0.5, 0.3, 0.2, 0.0])
+    np.testing.assert_allclose(project_capped_simplex(a, 0.5), a, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "complaint"),
+    [
+        (lambda y, cap: y - (y.sum() - 1) / len(y), "infeasible"),  # sum 1 only
+        (lambda y, cap: project_capped_simplex(y), "infeasible"),  # forgets the cap
+        (lambda y, cap: np.clip(y, 0, None) / max(np.clip(y, 0, None).sum(), 1e-9), "infeasible"),
+        (lambda y, cap: project_capped_simplex(2 * y, cap), "not the nearest"),
+    ],
+)
+def test_broken_projection_is_found(mutant: Any, complaint: str) -> None:
+    assert complaint in projection_complaints(mutant)
+
+
+# --- known answers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1, 2, 7])
+@pytest.mark.parametrize("cap", [None, 0.7])
+def test_equal_sellers(m: int, cap: float | None) -> None:
+    """Equal weights; the rest is one square root. For one seller there is nothing else."""
+    if m == 1 and cap is not None:
+        return
+    mu, sigma, gamma, psi = 2.0, 3.0, 0.5, 0.7
+    eta = math.sqrt(sigma / (gamma * psi))
+    conic = conic_search(np.full(m, psi), mu, sigma, gamma, cap=cap)
+    plain = gradient_and_grid(np.full(m, psi), mu, sigma, gamma, largest_eta=eta, points=3, cap=cap)
+    for found in (conic, plain):
+        np.testing.assert_allclose(found.weights, 1 / m, atol=1e-7)
+        assert found.eta == pytest.approx(eta, rel=1e-6)
+        assert found.loss == pytest.approx(mu / math.sqrt(m) + 2 * math.sqrt(sigma * gamma * psi), rel=1e-9)
+
+
+def test_two_sellers_by_one_search() -> None:
+    """The two-seller market of the paper's Appendix C as a function of one weight."""
+    for mu, gamma in ((1.0, 1.0), (1.0, 0.1), (10.0, 1.0)):
+        psi = np.array([0.2, 1.2])
+
+        def loss(x: float, mu: float = mu, gamma: float = gamma, psi: np.ndarray = psi) -> float:
+            return mu * math.hypot(x, 1 - x) + 2 * math.sqrt(gamma * (psi @ [x, 1 - x]))
+
+        x = np.linspace(0, 1, 100_001)
+        best = x[np.argmin([loss(t) for t in x[::100]]) * 100]
+        least = optimize.minimize_scalar(loss, bounds=(max(best - 0.01, 0), min(best + 0.01, 1)), method="bounded")
+        exact = min(least.fun, loss(0.0), loss(1.0))
+        found = conic_search(psi, mu, 1.0, gamma)
+        assert found.loss == pytest.approx(exact, rel=1e-9)
+
+
+def test_no_random_start_of_another_solver_is_better() -> None:
+    rng = generator(602)
+    for capped in (False, True):
+        for psi, scale, cap in markets(rng, 8, largest=6, capped=capped):
+            m, found = len(psi), conic_search(psi, *scale, cap=cap, starts=32)
+            for _ in range(4):
+                other = optimize.minimize(
+                    lambda z, psi=psi, scale=scale: float(proxy_loss(z[:-1], np.exp(z[-1]), psi, *scale)),
+                    np.append(rng.dirichlet(np.ones(m)), np.log(found.eta) + rng.normal()),
+                    bounds=[(0, cap or 1)] * m + [(None, None)],
+                    constraints={"type": "eq", "fun": lambda z: z[:-1].sum() - 1},
+                    method="SLSQP",
+                    options={"ftol": 1e-13, "maxiter": 500},
+                )
+                a = project_capped_simplex(other.x[:-1], cap)
+                assert found.loss <= proxy_loss(a, np.exp(other.x[-1]), psi, *scale) * (1 + 1e-8)
+
+
+# --- stationarity, several minima, mutants ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_conic_search_is_stationary(capped: bool) -> None:
+    for market in markets(generator(603), 40, capped=capped):
+        found = conic_search(market[0], *market[1], cap=market[2])
+        assert objections(found, market) == []
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_gradient_at_the_right_rate(capped: bool) -> None:
+    """With the best rate on the grid the descent finds the weights; off the grid, the grid is the error."""
+    for market in markets(generator(604), 40, capped=capped):
+        psi, scale, cap = market
+        best = procure(psi, *scale, cap=cap)
+        found = gradient_and_grid(psi, *scale, largest_eta=best.eta, points=1, cap=cap)
+        assert objections(found, market) == []
+        assert found.loss == pytest.approx(best.loss, rel=1e-12)
+        np.testing.assert_allclose(found.weights, best.weights, atol=1e-8)
+        coarse, fine = (
+            gradient_and_grid(psi, *scale, largest_eta=2.1 * best.eta, points=n, cap=cap).loss for n in (20, 200)
+        )
+        assert best.loss * (1 - 1e-12) <= fine <= coarse * (1 + 1e-12)
+        assert fine <= best.loss * (1 + 1e-3)
+
+
+def test_several_minima_are_seen() -> None:
+    found = conic_search(CLUSTER, 1.0, 1.0, 0.01)
+    np.testing.assert_allclose(found.minima, [0.269683, 1.00632], rtol=1e-5)
+    assert found.loss == found.minima[0]
+    other = conic_search(CLUSTER, 1.0, 1.0, 1e-6)  # cheap privacy: the crowd is bought still
+    assert other.weights.max() < 0.01
+    plain = gradient_and_grid(CLUSTER, 1.0, 1.0, 0.01, largest_eta=400.0, points=2000)
+    np.testing.assert_allclose(plain.minima, [0.269683, 1.00632], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (lambda f: Searched(f.weights * 1.01, f.eta, f.loss, f.minima), "weights"),
+        (lambda f: Searched(f.weights, f.eta * 1.01, f.loss, f.minima), "rate not stationary"),
+        (lambda f: Searched(f.weights, f.eta, f.loss * 0.99, f.minima), "loss"),
+        (lambda f: Searched(f.weights[::-1], f.eta, f.loss, f.minima), "weights not stationary"),
+        (lambda f: Searched(f.weights, f.eta, f.loss, f.minima * 0.9), "minima"),
+    ],
+)
+def test_wrong_result_is_caught(wrong: Any, complaint: str) -> None:
+    market: Market = np.array([0.2, 0.5, 1.2]), (1.0, 1.0, 0.1), None
+    found = conic_search(market[0], *market[1])
+    assert objections(found, market) == [] and complaint in objections(wrong(found), market)
+
+
+@pytest.mark.parametrize("name", ["project_capped_simplex", "_conic_program"])
+def test_broken_search_is_caught(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A projection without signs, as the paper's Algorithm 4 prints its set, and a program with the wrong price."""
+    psi, scale = np.array([0.2, 0.5, 1.2, 3.0]), (1.0, 1.0, 0.5)
+    program = peer._conic_program
+    mutants = {
+        "project_capped_simplex": lambda y, cap: y - (y.sum() - 1) / len(y),
+        "_conic_program": lambda psi, mu, top: program(psi / 2, mu, top),
+    }
+    monkeypatch.setattr(peer, name, mutants[name])
+    eta = procure(psi, *scale).eta
+    try:
+        if name == "_conic_program":
+            found = conic_search(psi, *scale)
+        else:
+            found = gradient_and_grid(psi, *scale, largest_eta=eta, points=1)
+    except RuntimeWarning as warning:  # without signs the descent runs off
+        assert "overflow" in str(warning)
+    else:
+        assert objections(found, (psi, scale, None)) != []
+
+
+# --- the exact solver -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_exact_solver_agrees(capped: bool) -> None:
+    """No instance where the conic solver does better, none where it does worse than it should."""
+    several = 0
+    for psi, scale, cap in markets(generator(605), 160, capped=capped):
+        exact = procure(psi, *scale, cap=cap)
+        found = conic_search(psi, *scale, cap=cap, starts=16 if exact.minima == 1 else 256)
+        assert found.loss == pytest.approx(exact.loss, rel=1e-7)
+        assert found.eta == pytest.approx(exact.eta, rel=1e-3)
+        several += exact.minima > 1
+    assert several > 0 or capped
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"virtual_costs": [1.0, math.nan]}, "virtual_costs must be finite, got nan"),
+        ({"virtual_costs": []}, "virtual_costs is empty"),
+        ({"virtual_costs": [[1.0]]}, "virtual_costs must have 1 dimension"),
+        ({"virtual_costs": [1.0, -2.0]}, "virtual_costs must be .*, got -2"),
+        ({"mu": 0.0}, "mu must be positive and finite, got 0"),
+        ({"sigma": -1.0}, "sigma must be positive and finite, got -1"),
+        ({"gamma": math.inf}, "gamma must be positive and finite, got inf"),
+        ({"cap": 0.4}, r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
+        ({"cap": 1.5}, r"cap must lie in .*, got 1.5"),
+        ({"cap": math.nan}, r"cap must lie in .*, got nan"),
+    ],
+)
+def test_bad_arguments(change: dict[str, Any], message: str) -> None:
+    given = {"virtual_costs": [0.2, 1.2], "mu": 1.0, "sigma": 1.0, "gamma": 0.1, **change}
+    with pytest.raises(ValueError, match=message):
+        conic_search(**given)
+    with pytest.raises(ValueError, match=message):
+        gradient_and_grid(**given, largest_eta=1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"largest_eta": 0.0}, "largest_eta must be positive and finite, got 0"),
+        ({"largest_eta": math.nan}, "largest_eta must be positive and finite, got nan"),
+        ({"points": 0}, "points must be a positive integer, got 0"),
+        ({"points": 2.5}, "points must be a positive integer, got 2.5"),
+    ],
+)
+def test_bad_grid(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gradient_and_grid([0.2, 1.2], 1.0, 1.0, 0.1, **{"largest_eta": 1.0, **change})
+
+
+def test_other_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="virtual_costs must be positive, got 0"):
+        conic_search([0.0, 1.0], 1.0, 1.0, 0.1)
+    assert gradient_and_grid([0.0, 1.0], 1.0, 1.0, 0.1, largest_eta=5.0).loss > 1  # a grid does not mind
+    with pytest.raises(ValueError, match="starts must be an integer of at least 2, got 1"):
+        conic_search([0.2, 1.2], 1.0, 1.0, 0.1, starts=1)
+    with pytest.raises(ValueError, match="points must be finite"):
+        project_capped_simplex([1.0, math.inf])
+
+
+def test_solver_that_gives_up_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer, "ITERATIONS", 1)
+    with pytest.raises(RuntimeError, match="has not settled after 1 steps"):
+        gradient_and_grid([0.2, 1.2], 1.0, 1.0, 0.1, largest_eta=10.0)
+
+    class Lost:
+        def __init__(self, *_: Any) -> None: ...
+
+        def solve(self) -> Any:
+            return type("Solution", (), {"status": "NumericalError"})()
+
+    monkeypatch.setattr(peer.clarabel, "DefaultSolver", Lost)
+    with pytest.raises(RuntimeError, match="stopped with status NumericalError"):
+        conic_search([0.2, 1.2], 1.0, 1.0, 0.1)

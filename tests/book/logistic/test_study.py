@@ -1,0 +1,423 @@
+"""The breast-cancer market: who may see which record, what each market buys and pays, models, and the choice.
+
+Each kind of check is a function that returns whether it objects, and is shown code that it must object to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+
+from hdpm_book.datasets import breast_cancer
+from hdpm_book.logistic import study
+from hdpm_book.logistic.study import COSTS, Candidates, Parts
+from hdpm_lib.learners.joint import alternate, joint_objective
+from hdpm_lib.markets.costs import virtual_valuation
+from hdpm_lib.markets.incentives import reports_to_try, search_misreports
+from hdpm_lib.markets.procurement import procure
+from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.validation import check_signed_records
+from tests.support import generator
+
+LOW, HIGH = COSTS.support()
+
+
+def records(n: int = 120, d: int = 4, key: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = generator(700, key)
+    X = rng.standard_normal((n, d)) * rng.uniform(0.1, 10, d) + rng.uniform(-3, 3, d)
+    return X, np.where((X - X.mean(0)) / X.std(0) @ rng.standard_normal(d) > 0, 1.0, -1.0)
+
+
+# --- the split --------------------------------------------------------------------------------------------------------
+
+Splitter = Callable[..., Parts]
+
+
+def reads_private_records(split: Splitter) -> bool:
+    """Whether the public rows, or the scale of the others, change with a record that is not public."""
+    X, y = records()
+    before = split(X, y, rng=generator(701))
+    order = generator(701).permutation(len(y))
+    seller, tested = order[0], order[-1]
+    for changed, rest in ((seller, "X_test"), (tested, "X_train")):
+        other = X.copy()
+        other[changed] *= 50
+        after = split(other, y, rng=generator(701))
+        if not all(np.array_equal(getattr(before, k), getattr(after, k)) for k in ("X_public", rest)):
+            return True
+    return False
+
+
+def test_split_reads_public_records_only() -> None:
+    def centred_by_sellers(X: np.ndarray, y: np.ndarray, *, rng: np.random.Generator) -> Parts:
+        parts = study.public_scale_split(X, y, rng=rng)
+        return replace(parts, X_test=parts.X_test - parts.X_train.mean(0))
+
+    def scaled_by_tests(X: np.ndarray, y: np.ndarray, *, rng: np.random.Generator) -> Parts:
+        parts = study.public_scale_split(X, y, rng=rng)
+        return replace(parts, X_train=parts.X_train / np.linalg.norm(parts.X_test, axis=1).max())
+
+    assert not reads_private_records(study.public_scale_split)
+    assert reads_private_records(centred_by_sellers)
+    assert reads_private_records(scaled_by_tests)
+
+
+def test_split_parts_the_records() -> None:
+    X, y = records()
+    X[:, 0] = np.arange(len(y))  # a name for each record
+    parts = study.public_scale_split(X, y, rng=generator(702))
+    assert [len(part) for part in (parts.y_train, parts.y_public, parts.y_test)] == [72, 24, 24]
+    public = parts.X_public
+    np.testing.assert_allclose(public.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(public.std(0), public.std(0)[0])
+    assert np.linalg.norm(public, axis=1).max() == pytest.approx(1)
+    assert np.linalg.norm(parts.X_train, axis=1).max() <= 1 + 1e-15
+    assert parts.shortened == (np.linalg.norm(parts.X_train, axis=1) > 1 - 1e-12).sum()
+    # every record is in one part, with its own label
+    scale = parts.X_public[:, 0].std()
+    whole = np.concatenate([parts.X_public[:, 0], parts.X_test[:, 0]]) / scale
+    labels = np.concatenate([parts.y_public, parts.y_test])
+    names = generator(702).permutation(len(y))[72:]
+    centre, spread = names[:24].mean(), names[:24].std()
+    np.testing.assert_allclose(whole * spread + centre, names, atol=1e-9)
+    np.testing.assert_array_equal(labels, y[names])
+
+
+def test_long_rows_of_sellers_are_shortened() -> None:
+    X, y = records()
+    order = generator(705).permutation(len(y))
+    X[order[:5]] *= 1000
+    parts = study.public_scale_split(X, y, rng=generator(705))
+    norms = np.linalg.norm(parts.X_train, axis=1)
+    assert parts.shortened == (norms > 1 - 1e-12).sum() >= 5
+    np.testing.assert_allclose(norms[:5], 1)
+
+
+def test_breast_cancer_parts_are_admissible() -> None:
+    data = breast_cancer()
+    y = np.where(data.labels == "malignant", 1.0, -1.0)
+    parts = study.public_scale_split(data.features.to_numpy(float), y, rng=generator(703))
+    assert (len(parts.y_train), len(parts.y_public), len(parts.y_test)) == (341, 114, 114)
+    check_signed_records(parts.X_train, parts.y_train)
+
+
+X, y = records()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((X, y[:-1]), "120 records and y has 119"),
+        ((X, y * 2), r"-1 or 1, got y\[0\]"),
+        ((np.where(X > 0, np.nan, X), y), "X must be finite, got nan"),
+        ((X[:, 0], y), "X must have 2 dimension"),
+        ((X * [1, 1, 0, 1], y), r"X\[:, 2\] is constant on the public records"),
+        ((X[:1], y[:1]), "X has 1 records: too few"),
+    ],
+)
+def test_split_refuses(data: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        study.public_scale_split(*data, rng=generator(704))
+
+
+# --- the optimal market -----------------------------------------------------------------------------------------------
+
+Market = Callable[..., Candidates]
+
+
+def misses_the_optimum(market: Market, instances: int = 60) -> bool:
+    """Compare with the optimum of the proxy loss for that mu, sigma, gamma, and with integrated payments."""
+    rng = generator(710)
+    for k in range(instances):
+        c = COSTS.rvs(int(rng.integers(2, 30)), random_state=rng)
+        mu, sigma, gamma = 10 ** rng.uniform(-2, 2, 3)
+        found = market(c, COSTS, [sigma * gamma / mu**2], [np.sqrt(sigma / gamma)])
+
+        def bought(reports: np.ndarray, scale: tuple = (mu, sigma, gamma)) -> np.ndarray:
+            return procure(virtual_valuation(COSTS, reports), *scale).epsilon
+
+        if not np.allclose(found.weights[0] * found.eta[0], bought(c), rtol=1e-9, atol=1e-9 * found.eta[0]):
+            return True
+        if k < 2:
+            paid = 0.0
+            for i, own in enumerate(c):
+                hers = np.arange(len(c)) == i
+                for low, high in pairwise(np.linspace(own, HIGH, 33)):  # the purchase ends somewhere in between
+                    paid += integrate.quad(lambda z, h=hers, c=c: bought(np.where(h, z, c))[h][0], low, high)[0]
+                paid += own * bought(c)[i]
+            if abs(found.payments[0] / paid - 1) > 1e-5:
+                return True
+    return False
+
+
+def test_two_numbers_are_enough() -> None:
+    def without_root(costs: Any, law: Any, kappas: Any, scales: Any) -> Candidates:
+        return study.optimal_candidates(costs, law, kappas, np.square(scales))
+
+    def paid_their_costs(costs: Any, law: Any, kappas: Any, scales: Any) -> Candidates:
+        found = study.optimal_candidates(costs, law, kappas, scales)
+        return replace(found, payments=found.eta * (found.weights @ costs))
+
+    assert not misses_the_optimum(study.optimal_candidates)
+    assert misses_the_optimum(without_root)
+    assert misses_the_optimum(paid_their_costs)
+
+
+def test_grid_of_the_optimal_market() -> None:
+    c = COSTS.rvs(9, random_state=generator(711))
+    found = study.optimal_candidates(c, COSTS, [0.1, 10.0], [3.0, 30.0, 300.0])
+    assert found.settings.to_dict("list") == {"kappa": [0.1] * 3 + [10.0] * 3, "scale": [3.0, 30.0, 300.0] * 2}
+    for row, setting in found.settings.iterrows():
+        one = study.optimal_candidates(c, COSTS, [setting.kappa], [setting.scale])
+        for name in ("weights", "eta", "payments"):
+            np.testing.assert_allclose(getattr(found, name)[row], getattr(one, name)[0])
+    np.testing.assert_allclose(found.weights.sum(1), 1)
+
+
+# --- the simple markets -----------------------------------------------------------------------------------------------
+
+
+def one_price(make: Callable[[np.ndarray], Candidates]) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Amounts and payments of a market with one candidate, which pays all the same for a unit."""
+
+    def mechanism(profiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = [make(profile) for profile in profiles]
+        amounts = np.array([f.weights[0] * f.eta[0] for f in found])
+        return amounts, amounts * np.array([[f.payments[0] / f.eta[0]] for f in found])
+
+    return mechanism
+
+
+def invites_lies_or_losses(make: Callable[[np.ndarray], Candidates]) -> bool:
+    for key in range(5):
+        c = np.append([0.02, 0.03], COSTS.rvs(4, random_state=generator(720, key)))  # a price of 0.06 is always met
+        tries = [np.maximum(t, 1e-6) for t in reports_to_try(c, HIGH, grid=21)]
+        found = search_misreports(one_price(make), c, tries, refine=False)
+        if found.gain.max() > 1e-12 * found.payment.max() or found.utility.min() < -1e-12:
+            return True
+    return False
+
+
+def test_simple_markets_are_truthful() -> None:
+    posted = lambda c: study.posted_candidates(c, [0.06, HIGH], [10.0])  # noqa: E731
+    third = lambda c: study.cheapest_candidates(c, HIGH, [3], [10.0])  # noqa: E731
+    everybody = lambda c: study.cheapest_candidates(c, HIGH, [6], [10.0])  # noqa: E731
+
+    def own_highest(c: np.ndarray) -> Candidates:
+        found = study.cheapest_candidates(c, HIGH, [3], [10.0])
+        return replace(found, payments=found.eta * np.sort(c)[2])
+
+    def below_cost(c: np.ndarray) -> Candidates:
+        found = study.cheapest_candidates(c, HIGH, [3], [10.0])
+        return replace(found, payments=found.eta * LOW)
+
+    for market in (posted, third, everybody):
+        assert not invites_lies_or_losses(market)
+    assert invites_lies_or_losses(own_highest)
+    assert invites_lies_or_losses(below_cost)
+
+
+def test_what_the_simple_markets_buy() -> None:
+    c = np.array([0.05, 0.02, 0.03, 0.08])
+    posted = study.posted_candidates(c, [0.01, 0.03, 0.08], [4.0, 40.0])
+    assert posted.settings.price.tolist() == [0.03, 0.03, 0.08, 0.08]  # nobody accepts 0.01
+    np.testing.assert_allclose(posted.weights * posted.eta[:, None], [[0, 1, 1, 0], [0, 10, 10, 0], [1] * 4, [10] * 4])
+    np.testing.assert_allclose(posted.payments, [0.06, 0.6, 0.32, 3.2])
+    cheapest = study.cheapest_candidates(c, 0.1, [1, 3, 4], [6.0])
+    np.testing.assert_allclose(cheapest.weights * 6, [[0, 6, 0, 0], [2, 2, 2, 0], [1.5] * 4])
+    np.testing.assert_allclose(cheapest.payments, [0.18, 0.48, 0.6])
+
+
+def test_cheapest_minimise_the_loss_without_mu_and_sigma() -> None:
+    rng = generator(721)
+    for _ in range(20):
+        m = int(rng.integers(2, 12))
+        c, count = COSTS.rvs(m, random_state=rng), int(rng.integers(1, m + 1))
+        psi = virtual_valuation(COSTS, c)
+        found = study.cheapest_candidates(c, HIGH, [count], [5.0])
+        best = optimize.linprog(psi, A_eq=np.ones((1, m)), b_eq=[1], bounds=(0, 1 / count)).fun
+        assert found.weights[0] @ psi == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: study.optimal_candidates([0.02], COSTS, [0.0], [1.0]), "kappas must be positive and finite, got 0.0"),
+        (
+            lambda: study.optimal_candidates([0.02], COSTS, [1.0], [-1.0]),
+            "scales must be positive and finite, got -1.0",
+        ),
+        (lambda: study.optimal_candidates([0.2], COSTS, [1.0], [1.0]), "got 0.2"),
+        (lambda: study.posted_candidates([0.0, 1.0], [1.0], [1.0]), "costs must be positive and finite, got 0.0"),
+        (lambda: study.posted_candidates([1.0], [0.5], [1.0]), "below the smallest cost 1: nobody accepts"),
+        (lambda: study.posted_candidates([1.0], [np.nan], [1.0]), "prices must be positive and finite, got nan"),
+        (lambda: study.posted_candidates([1.0], [1.0], []), "totals is empty"),
+        (lambda: study.cheapest_candidates([1.0], 0.5, [1], [1.0]), "got 1.0"),
+        (lambda: study.cheapest_candidates([1.0], 2.0, [2], [1.0]), "at most the number of sellers 1, got 2"),
+        (lambda: study.cheapest_candidates([1.0], 2.0, [0], [1.0]), "counts must be a positive integer, got 0"),
+    ],
+)
+def test_markets_refuse(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# --- models and the choice --------------------------------------------------------------------------------------------
+
+
+def example(key: int = 0) -> tuple[Parts, Candidates, np.ndarray]:
+    rng = generator(730, key)
+    parts = study.public_scale_split(*records(80, 3, key), rng=rng)
+    costs = COSTS.rvs(len(parts.y_train), random_state=rng)
+    found = study.optimal_candidates(costs, COSTS, [0.1, 10.0], [10.0, 100.0])
+    return parts, found, spherical_laplace(3, 1.0, rng=rng, size=4)
+
+
+def differs_from_bfgs(errors: Callable[..., tuple[np.ndarray, np.ndarray]]) -> bool:
+    """Compare with models of another optimiser, record by record."""
+    for key in range(2):
+        parts, found, noise = example(key)
+        public, test = errors(parts, found, [2.0, 50.0], noise)
+        signed = parts.y_train[:, None] * parts.X_train
+        for k, (a, eta) in enumerate(zip(found.weights, found.eta, strict=True)):
+            for j, ratio in enumerate((2.0, 50.0)):
+                wrong = []
+                for b in noise:
+
+                    def loss(w: np.ndarray, Z: Any, a: Any, eta: float, ratio: float, b: Any) -> float:
+                        return float(a @ np.logaddexp(0, -Z @ w) + 2 * b @ w / eta + ratio / eta / 2 * w @ w)
+
+                    args = (signed, a, eta, ratio, b)
+                    w = optimize.minimize(loss, np.zeros(3), args, method="BFGS", options={"gtol": 1e-9}).x
+                    sides = [
+                        np.sign(X @ w) != y for X, y in ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
+                    ]
+                    wrong.append([side.mean() for side in sides])
+                if not np.allclose(np.mean(wrong, axis=0), [public[k, j], test[k, j]], atol=1e-9):
+                    return True
+    return False
+
+
+def test_errors_are_those_of_the_released_models() -> None:
+    def half_the_noise(*args: Any) -> tuple[np.ndarray, np.ndarray]:
+        return study.candidate_errors(*args[:-1], args[-1] / 2)
+
+    def other_part(*args: Any) -> tuple[np.ndarray, np.ndarray]:
+        return study.candidate_errors(*args)[::-1]
+
+    assert not differs_from_bfgs(study.candidate_errors)
+    assert differs_from_bfgs(half_the_noise)
+    assert differs_from_bfgs(other_part)
+
+
+def test_errors_refuse() -> None:
+    parts, found, noise = example()
+    with pytest.raises(ValueError, match=r"ratios must be positive and finite, got 0\.0"):
+        study.candidate_errors(parts, found, [0.0], noise)
+    with pytest.raises(ValueError, match=r"noise must be finite, of shape \(..., 3\)"):
+        study.candidate_errors(parts, found, [2.0], noise[:, :2])
+    with pytest.raises(ValueError, match="weights has 47 entries for 48 records"):
+        study.candidate_errors(parts, replace(found, weights=found.weights[:, 1:]), [2.0], noise)
+
+
+def test_a_record_on_the_line_is_wrong() -> None:
+    X, y = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), np.array([1.0, 1.0, 1.0])
+    np.testing.assert_allclose(study.misclassified([[1.0, 0.0], [1.0, 2.0]], X, y), [2 / 3, 1 / 3])
+
+
+GAMMAS = np.geomspace(1e-8, 1e2, 41)
+
+
+def breaks_revealed_preference(tune: Callable[..., Any]) -> bool:
+    """Along gamma the payments must not rise and the public error must not fall, whatever the errors are."""
+    _, found, _ = example()
+    for key in range(20):
+        public, test = generator(740, key).random((2, len(found.eta), 2))
+        table = tune(found, [2.0, 50.0], public, test, GAMMAS)
+        if (np.diff(table.payments) > 0).any() or (np.diff(table.public) < 0).any():
+            return True
+    return False
+
+
+def test_choice_obeys_revealed_preference() -> None:
+    def picked_by_test(c: Candidates, ratios: Any, public: np.ndarray, test: np.ndarray, gammas: Any) -> Any:
+        table = study.tuned(c, ratios, test, public, gammas)
+        return table.rename(columns={"public": "error", "error": "public"})
+
+    def fond_of_paying(c: Candidates, ratios: Any, public: np.ndarray, test: np.ndarray, gammas: Any) -> Any:
+        return study.tuned(replace(c, payments=-c.payments), ratios, public, test, gammas).assign(
+            payments=lambda t: -t.payments
+        )
+
+    assert not breaks_revealed_preference(study.tuned)
+    assert breaks_revealed_preference(picked_by_test)
+    assert breaks_revealed_preference(fond_of_paying)
+
+
+def test_choice_is_the_least_and_is_described() -> None:
+    _, found, _ = example()
+    public, test = generator(741).random((2, len(found.eta), 2))
+    table = study.tuned(found, [0.01, 50.0], public, test, GAMMAS)
+    for gamma, line in table.iterrows():
+        row, column = int(line.row), int(line.column)
+        assert line.public + gamma * line.payments == pytest.approx((public + gamma * found.payments[:, None]).min())
+        assert (line.error, line.public) == (test[row, column], public[row, column])
+        assert line.overall == pytest.approx(line.error + gamma * line.payments)
+        eps = found.weights[row] * found.eta[row]
+        assert (line.epsilon, line.sellers) == (pytest.approx(eps.max()), (eps > 0).sum())
+        assert line.penalty == pytest.approx((0.01, 50.0)[column] / found.eta[row])
+        assert line.printed_slack == pytest.approx(2 * np.log1p(found.weights[row].max() / line.penalty))
+        assert (line.slack == 0) == (column == 1)  # the ratio 2 is where the slack ends
+        assert tuple(found.settings.iloc[row]) == (line.kappa, line.scale)
+    with pytest.raises(ValueError, match=r"gammas must be positive and finite, got 0\.0"):
+        study.tuned(found, [2.0, 50.0], public, test, [0.0])
+
+
+def test_costs_are_those_of_the_papers() -> None:
+    c = COSTS.rvs(50, random_state=generator(750))
+    np.testing.assert_allclose(virtual_valuation(COSTS, c), 2 * c - np.exp(-4))
+    assert COSTS.support() == pytest.approx((np.exp(-4), 5 * np.exp(-4)))
+    assert stats.kstest(c, COSTS.cdf).pvalue > 1e-6
+
+
+# --- the joint rule ---------------------------------------------------------------------------------------------------
+
+
+def test_joint_rule_against_a_search_with_everything_inside() -> None:
+    """Eta, penalty, mu and sigma by a plain loop over objectives that hold sigma; another choice differs."""
+    X, y = records()
+    parts = study.public_scale_split(X, y, rng=generator(710))
+    costs = COSTS.rvs(len(parts.y_train), random_state=generator(711))
+    psi, noise = virtual_valuation(COSTS, costs), spherical_laplace(4, 1.0, rng=generator(712), size=2)
+    grids = {"totals": [5.0, 50.0, 500.0], "gammas": [1e-4, 1e-2, 1.0]}
+    sigmas, mus, penalties = [1.0, 100.0], [0.5, 5.0], [0.1, 1.0]
+    ends = study.joint_ends(parts, psi, noise, penalties=penalties, mus=mus, **grids)  # type: ignore[arg-type]
+    errors, paid = study.joint_choice(ends, sigmas=sigmas, **grids)  # type: ignore[arg-type]
+    for g, gamma in enumerate(grids["gammas"]):
+        tried = []
+        for penalty, mu, sigma in itertools.product(penalties, mus, sigmas):
+            lines = []
+            for b in noise:
+                rule = joint_objective(
+                    *(parts.X_train, parts.y_train, b, psi),
+                    **{"penalty": penalty, "mu": mu, "sigma": sigma, "gamma": gamma, "squared": True},  # type: ignore[arg-type]
+                )
+                end = min((alternate(rule, eta) for eta in grids["totals"]), key=lambda s: s.value)
+                line = [
+                    study.misclassified(end.coefficients, *part)
+                    for part in ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
+                ]
+                lines.append([*line, end.epsilon @ psi])
+            seen, new, spent = np.mean(lines, axis=0)
+            tried.append((seen + gamma * spent, new, spent))
+        _, new, spent = min(tried)
+        assert errors[g] == pytest.approx(new) and paid[g] == pytest.approx(spent, rel=1e-3)
+    low, _ = study.joint_choice(ends[..., :1, :], totals=[5.0], sigmas=sigmas, gammas=grids["gammas"])
+    assert (low != errors).any()

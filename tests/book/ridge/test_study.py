@@ -1,0 +1,356 @@
+"""The fourteen tables of the ridge paper: what is stored, the closed-form cells, the calibration on a known draw."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+from hdpm_book.ridge import calibration, study
+from hdpm_book.ridge.study import Draw, Split, Table, cells, fresh_draws, published, repairs, synthetic_split, take
+from hdpm_lib.learners import jorgensen
+from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import Check, generator, mean_z, objections, z_check
+
+ROWS = {1: 15, 2: 12, 3: 7, 4: 7, 5: 10, 6: 10, 7: 6, 8: 6, 9: 10, 10: 10, 11: 15, 12: 12, 13: 15, 14: 12}
+COLUMNS = {**dict.fromkeys(range(1, 11), 4), 11: 8, 12: 8, 13: 6, 14: 6}
+
+
+def medical(n: int = 1070, n_test: int = 268) -> Split:
+    """Data of the size of the medical records, with their intercept."""
+    rng = generator(90)
+    X = np.column_stack([rng.random((n + n_test, 11)), np.ones(n + n_test)])
+    y = np.clip(X @ rng.uniform(0, 0.15, 12) + 0.05 * rng.standard_normal(n + n_test), 0, 1)
+    return Split(X[:n], y[:n], X[n:], y[n:])
+
+
+# --- what is stored ---------------------------------------------------------------------------------------------------
+
+
+def test_shapes() -> None:
+    tables = {k: published(k) for k in range(1, 15)}
+    assert {k: table.printed.shape for k, table in tables.items()} == {k: (ROWS[k], COLUMNS[k]) for k in ROWS}
+    assert sum(table.printed.size for table in tables.values()) - ROWS[11] == 735  # less one column of round-off
+    for k, table in tables.items():
+        assert table.data == ("medical" if k % 2 == 0 else "synthetic")
+        assert table.statistic == ("std" if k > 12 else "mean")
+        assert (table.printed > 0).all(axis=None) and table.printed.index.is_monotonic_increasing
+    assert (tables[11].printed["unreg_nonprivate"] < 1e-30).all()
+
+
+@pytest.mark.parametrize("number", [0, 15, 1.5])
+def test_no_such_table(number: Any) -> None:
+    with pytest.raises(ValueError, match=f"number must be an integer from 1 to 14, got {number}"):
+        published(number)
+
+
+def test_repairs_change_the_listed_cells_and_no_others() -> None:
+    listed, changed = {(r.table, r.row, r.column) for r in repairs().itertuples()}, set()
+    for k in ROWS:
+        raw, repaired = published(k, repaired=False).printed, published(k).printed
+        for row, column in zip(*np.nonzero((raw != repaired).to_numpy()), strict=True):
+            changed.add((k, raw.index[row], raw.columns[column]))
+    assert changed == listed and len(listed) == 9
+    for r in repairs().itertuples():
+        assert published(r.table).printed.loc[r.row, r.column] == r.repaired and r.reason.strip()
+
+
+def test_tables_agree_where_they_share_columns() -> None:
+    """Tables 11 and 12 print two columns of Tables 1 and 2 again."""
+    for first, second in ((1, 11), (2, 12)):
+        pair = [published(k).printed[["unreg_pdp_op", "reg_pdp_op"]] for k in (first, second)]
+        rows = pair[0].index.intersection(pair[1].index)
+        assert len(rows) == 12
+        pd.testing.assert_frame_equal(pair[0].loc[rows], pair[1].loc[rows])
+    raw = published(11, repaired=False).printed
+    assert raw.loc[1.0, "unreg_pdp_op"] != published(1).printed.loc[1.0, "unreg_pdp_op"]  # the repair did it
+
+
+def test_rows_carry_the_captions() -> None:
+    rows = {k: list(published(k).rows()) for k in ROWS}
+    assert [r.penalty for r in rows[1]] == list(published(1).printed.index) == [r.value for r in rows[1]]
+    assert {r.penalty for r in rows[3] + rows[5] + rows[7] + rows[9]} == {100.0}
+    assert {r.penalty for r in rows[4] + rows[6] + rows[8] + rows[10]} == {1.0}
+    assert [r.groups.eps_c for r in rows[3]] == [r.value for r in rows[3]]
+    assert [r.groups.eps_m for r in rows[6]] == [r.value for r in rows[6]]
+    assert [r.groups.f_c for r in rows[8]] == [r.value for r in rows[8]]
+    assert {(r.groups.f_c, r.groups.f_m) for r in rows[3] + rows[6]} == {(0.54, 0.37)}
+    assert {(r.groups.f_c, r.groups.f_m, r.groups.eps_m) for r in rows[1] + rows[10]} == {(0.34, 0.43, 0.2)}
+    assert {r.groups.f_m for r in rows[7]} == {0.37}
+    assert [r.fraction for r in rows[9]] == [r.value for r in rows[9]] and {r.fraction for r in rows[1]} == {1.0}
+    assert {r.groups for r in published(9).rows(calibration.TABLE_9_GROUPS)} == {calibration.TABLE_9_GROUPS}
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+CASES = [(1, 3), (1, 9), (3, 2), (4, 1), (10, 4)]  # table, row
+
+
+def plain_cells(draw: Draw, penalty: float, runs: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Losses of noisy estimates for two methods, record by record, with the paper's rate typed anew."""
+    X, y = draw.split.X_train, draw.split.y_train
+    n, d = X.shape
+    B = min(1 / math.sqrt(penalty), math.sqrt(d) / penalty)
+    losses = {}
+    for name, epsilon in (("pdp_op", draw.epsilon), ("nonpersonalized", np.full(n, draw.epsilon.min()))):
+        model = Ridge(alpha=penalty, fit_intercept=False).fit(X, y, sample_weight=epsilon / epsilon.sum())
+        rate = penalty * epsilon.sum() / (2 * math.sqrt(d) * (1 + math.sqrt(d) * B))
+        theta = model.coef_ + spherical_laplace(d, rate, rng=rng, size=runs)
+        errors = ((draw.split.y_test - theta @ draw.split.X_test.T) ** 2).mean(1)
+        losses[f"unreg_{name}"], losses[f"reg_{name}"] = errors, errors + penalty * (theta**2).sum(1)
+    return losses
+
+
+def cell_checks(number: int, line: int, change: float = 1.0) -> list[Check]:
+    """Closed form against ten thousand runs; `change` multiplies the total budget that the closed form is given."""
+    rng, spec = generator(91, number, line), published(number)
+    draw, row = fresh_draws(spec, rng, medical())[line], list(spec.rows())[line]
+    simulated = plain_cells(draw, row.penalty, study.RUNS, rng)
+    found = cells(replace(draw, total=draw.total * change, strictest=draw.strictest * change), row.penalty)
+    looks = 2 * len(simulated) * len(CASES)
+    checks = []
+    for name, losses in simulated.items():
+        mean, variance = float(found[name].mean), float(found[name].variance)
+        checks.append(z_check(f"table {number}, mean {name}", len(losses), float(mean_z(losses, mean)), looks))
+        z = float(mean_z((losses - mean) ** 2, variance))
+        checks.append(z_check(f"table {number}, variance {name}", len(losses), z, looks))
+    return checks
+
+
+@pytest.mark.parametrize(("number", "line"), CASES)
+def test_closed_form_against_ten_thousand_runs(number: int, line: int) -> None:
+    assert objections(cell_checks(number, line)) == []
+
+
+def test_wrong_closed_form_is_caught() -> None:
+    found = objections(cell_checks(4, 1, change=1.1))
+    assert any("mean unreg_pdp_op" in line for line in found) and any("variance reg_pdp_op" in line for line in found)
+
+
+def test_noiseless_cells() -> None:
+    draw = fresh_draws(published(11), generator(92))[0]
+    found = cells(draw, 3.0, masks=5, rng=generator(93))
+    X, y = draw.split.X_train, draw.split.y_train
+    theta = Ridge(alpha=3.0 * len(y), fit_intercept=False).fit(X, y).coef_
+    direct = ((draw.split.y_test - draw.split.X_test @ theta) ** 2).mean() + 3 * theta @ theta
+    assert found["reg_nonprivate"].mean == pytest.approx(direct) and found["reg_nonprivate"].variance == 0
+    assert found["unreg_nonprivate"].mean < 1e-25  # noiseless data: nothing but round-off
+    assert set(found) >= set(published(11).printed.columns)
+    with pytest.raises(ValueError, match="rng is needed"):
+        cells(draw, 3.0, masks=5)
+
+
+def test_table_has_the_printed_layout() -> None:
+    for number in (2, 9, 13):
+        spec, rng = published(number), generator(94)
+        draws = fresh_draws(spec, rng, medical())
+        ours = study.table(spec, draws, masks=50, rng=rng)
+        assert ours.index.equals(spec.printed.index) and ours.columns.equals(spec.printed.columns)
+        found = cells(draws[0], next(iter(spec.rows())).penalty)["unreg_pdp_op"]
+        assert ours.iloc[0]["unreg_pdp_op"] == getattr(found, spec.statistic)
+
+
+def test_fresh_draws() -> None:
+    one, nine, ten = (fresh_draws(published(k), generator(95), medical()) for k in (1, 9, 10))
+    assert all(draw is one[0] for draw in one)  # one draw for the whole sweep of the penalty
+    assert [len(draw.epsilon) for draw in nine] == [8 * k for k in range(1, 11)]
+    assert [len(draw.split.y_train) for draw in ten] == [107 * k for k in range(1, 11)]
+    assert len({draw.split.y_train[0] for draw in nine}) == 10 and len({draw.split.y_train[0] for draw in ten}) == 1
+    assert one[0].total == one[0].epsilon.sum() and one[0].strictest == one[0].epsilon.min()
+    with pytest.raises(ValueError, match="Table 2 needs the medical records"):
+        fresh_draws(published(2), generator())
+    assert len(take(medical(), 0.5).y_train) == 535 and len(take(medical(), 1e-9).y_train) == 1
+
+
+# --- calibration on a table whose draw is known -----------------------------------------------------------------------
+
+
+def three_digits(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.map(lambda x: float(f"{x:.2e}"))
+
+
+def simulated(number: int, draws: list[Draw], rng: np.random.Generator) -> Table:
+    """A table as it would be printed, had the paper drawn `draws`."""
+    spec = published(number)
+    return replace(spec, printed=three_digits(study.table(spec, draws, masks=500 if number > 10 else 0, rng=rng)))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 6, 7, 10])
+def test_calibration_recovers_the_noise(number: int) -> None:
+    """From two printed columns: the sum of privacy losses to 1 %, and from it the other two columns to 5 %."""
+    rng = generator(96, number)
+    hidden = fresh_draws(published(number), rng, medical())
+    spec = simulated(number, hidden, rng)
+    guess = fresh_draws(spec, generator(97, number), medical())  # other privacy losses
+    draws = calibration.set_noise(spec, [replace(g, split=h.split) for g, h in zip(guess, hidden, strict=True)])
+    for found, known in zip(draws, hidden, strict=True):
+        assert found.total == pytest.approx(known.total, rel=0.01)
+        assert found.strictest == pytest.approx(known.strictest, rel=0.01)
+    ratio = study.table(spec, draws) / spec.printed
+    assert np.abs(ratio[["unreg_pdp_op", "unreg_nonpersonalized"]] - 1).max(axis=None) < 0.05
+    off = calibration.set_noise(replace(spec, printed=1.05 * spec.printed), draws)  # not idle: 5 % would show
+    assert all(abs(found.total / known.total - 1) > 0.01 for found, known in zip(off, hidden, strict=True))
+
+
+def test_implied_total_inverts_the_closed_form() -> None:
+    rng, spec = generator(98), published(3)
+    for row, draw in zip(spec.rows(), fresh_draws(spec, rng), strict=True):
+        found = cells(draw, row.penalty)
+        n = len(draw.epsilon)
+        for column in spec.printed.columns:
+            expected = draw.total if "pdp_op" in column else n * draw.strictest
+            assert calibration.implied_total(row, draw, float(found[column].mean), column) == pytest.approx(expected)
+        assert math.isnan(calibration.implied_total(row, draw, 0.0))
+        wrong = calibration.implied_total(row, draw, 1.05 * float(found["reg_pdp_op"].mean))
+        assert wrong != pytest.approx(draw.total, rel=0.01)
+
+
+def test_matching_privacy_losses() -> None:
+    """Of many draws the one taken agrees with the known sum and with both cells of the sampling baseline."""
+    rng = generator(99)
+    hidden = fresh_draws(published(11), rng)
+    spec, row = simulated(11, hidden[:1] * 15, rng), next(iter(published(11).rows()))
+    epsilon = calibration.matching_epsilon(row, hidden[0], spec.printed.iloc[0], rng, tries=2000)
+    assert epsilon.shape == (80,) and epsilon.sum() == pytest.approx(hidden[0].total, rel=0.05)
+    for threshold in (1.0, hidden[0].total / 80):
+        known = calibration.effective_sample_budget(hidden[0].epsilon, threshold)
+        assert calibration.effective_sample_budget(epsilon, threshold) == pytest.approx(known, rel=0.05)
+
+
+def test_effective_budget_of_sampling() -> None:
+    """The mean inverse square of the sample size, by simulation."""
+    rng = generator(100)
+    epsilon = published(1).rows().__next__().groups.draw(80, rng=rng)
+    for threshold in (1.0, float(epsilon.mean())):
+        kept = np.where(epsilon >= threshold, 1, np.expm1(epsilon) / np.expm1(threshold))
+        sizes = (rng.random((20_000, 80)) < kept).sum(1)
+        direct = threshold * np.mean(1.0 / sizes**2) ** -0.5
+        assert calibration.effective_sample_budget(epsilon, threshold) == pytest.approx(direct, rel=0.01)
+        assert threshold * kept.sum() != pytest.approx(direct, rel=0.001)  # what the second order corrects
+
+
+def test_whole_calibration_finds_the_hidden_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paper made by the library itself, its data sets hidden among others: every odd table is predicted."""
+    rng = generator(101)
+    hidden = {k: synthetic_split(rng) for k in (1, 3, 7)}
+    drawn: dict[int, list[Draw]] = {}
+    for k in range(1, 11, 2):
+        groups = calibration.TABLE_9_GROUPS if k == 9 else None
+        split = hidden.get(3 if k == 5 else k)
+        rows, fresh = published(k).rows(groups), fresh_draws(published(k), rng, groups=groups)
+        drawn[k] = [
+            draw if split is None else replace(draw, split=take(split, row.fraction))
+            for row, draw in zip(rows, fresh, strict=True)
+        ]
+    drawn[11] = drawn[13] = [drawn[1][0]] * 15
+    paper = {k: simulated(k, draws, rng) for k, draws in drawn.items()}
+    monkeypatch.setattr(calibration, "published", lambda number: paper[number])
+    pool = [*hidden.values(), *(synthetic_split(rng) for _ in range(300))]
+    for draw in drawn[9]:  # its data sets are cut short row by row: the pool holds the whole ones
+        rest = synthetic_split(rng)
+        n = len(draw.split.y_train)
+        pool.append(
+            Split(
+                np.vstack([draw.split.X_train, rest.X_train[n:]]),
+                np.concatenate([draw.split.y_train, rest.y_train[n:]]),
+                draw.split.X_test,
+                draw.split.y_test,
+            )
+        )
+    order = iter(rng.permutation(len(pool)))
+    monkeypatch.setattr(calibration, "synthetic_split", lambda _: pool[next(order)])
+    found = calibration.calibrated_draws(None, rng=rng, candidates=len(pool))
+    assert sorted(found) == [1, 3, 5, 7, 9, 11, 13]
+    assert found[1][0].split.y_train.tolist() == hidden[1].y_train.tolist()
+    for k in (1, 3, 5, 7):
+        ratio = study.table(paper[k], found[k]) / paper[k].printed
+        assert np.abs(ratio - 1).max(axis=None) < 0.05, f"table {k}"
+    sampled = study.table(paper[13], found[13], masks=500, rng=rng) / paper[13].printed
+    assert (np.abs(sampled - 1) < 0.05).mean(axis=None) > 0.95
+
+
+def test_nothing_resembles_the_table() -> None:
+    pool = calibration.Pool.draw(3, generator(102))
+    with pytest.raises(ValueError, match="none of 3 data sets resembles Table 11: draw more"):
+        replace(pool, label_square=pool.label_square * 1e6).match_path()
+
+
+@pytest.mark.parametrize("number", list(ROWS))
+def test_used_cells(number: int) -> None:
+    used, printed = calibration.used_cells(number), published(number).printed
+    assert used.index.equals(printed.index) and used.columns.equals(printed.columns)
+    assert all(kind.kind == "b" for kind in used.dtypes) and not used.all(axis=None)
+    assert used.any(axis=None) == (number != 14)
+
+
+# --- what the fit absorbs, and what it cannot -------------------------------------------------------------------------
+
+
+def change_constant(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    """A wrong sensitivity constant wherever the tables use it."""
+    right = calibration.sensitivity_constant
+    for module in (calibration, study, jorgensen):
+        monkeypatch.setattr(module, "sensitivity_constant", lambda *args, **named: factor * right(*args, **named))
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_wrong_sensitivity_constant_turns_tables_red(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cells of the paper agree with any constant, as the fit takes it up; the sums of privacy losses do not."""
+    change_constant(monkeypatch, factor)
+    rng = generator(103)
+    pool = calibration.Pool.draw(1500, rng)
+    for k in (5, 7):
+        spec = published(k)
+        split = pool.match_cells(spec.printed)
+        draws = calibration.set_noise(spec, [replace(draw, split=split) for draw in fresh_draws(spec, rng)])
+        ratios = [study.table(spec, draws) / spec.printed]
+        scores = [calibration.standardised_totals(spec, draws, study.N_TRAIN)]
+        assert calibration.agreement(k, ratios, [0 * scores[0]], FALSE_ALARM)[1]  # the cells alone see nothing
+        assert calibration.agreement(k, ratios, scores, FALSE_ALARM)[1] == (factor == 1)
+
+
+def test_agreement_wants_every_calibration() -> None:
+    printed = published(4).printed
+    good, sums = [1 + 0 * printed] * 3, [np.ones(7)] * 3
+    text = "100% of 28 cells within 5%, worst 0% off (14 used, 14 predicted); sums of eps: rms z 1.0"
+    assert calibration.agreement(4, good, sums, FALSE_ALARM) == (text, True)
+    third, one = 1 + 0 * printed, 1 + 0 * printed
+    third.iloc[:3, 0], one.iloc[0, 0] = 1.06, 0.79  # 3 of 28 cells beyond 5 %, 1 beyond 20 %
+    for bad in (third, one):
+        assert not calibration.agreement(4, [*good[:2], bad], sums, FALSE_ALARM)[1]
+    assert calibration.agreement(14, [1 + 0 * published(14).printed + 0.09], sums[:1], FALSE_ALARM)[1]
+    assert not calibration.agreement(4, good, [*sums[:2], np.full(7, 3.0)], FALSE_ALARM)[1]
+
+
+def test_unregularised_means_follow_whatever_the_noise_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change the noise: the two means of a method move on one line, whose slope the data give; deviations do not."""
+    spec, penalty = published(11), 3.0
+    draw, found = fresh_draws(spec, generator(104))[0], []
+    for factor in (0.5, 1.0, 2.0):
+        with monkeypatch.context() as patch:
+            change_constant(patch, factor)
+            found.append(cells(draw, penalty, masks=20, rng=generator(105)))
+    trace = np.trace(draw.split.X_test.T @ draw.split.X_test) / len(draw.split.y_test)
+    d, slopes = draw.split.X_train.shape[1], {}
+    for name in ("pdp_op", "nonpersonalized", "jorgensen_max", "jorgensen_mean"):
+        pair = np.array([[float(f[f"{kind}_{name}"].mean) for kind in ("unreg", "reg")] for f in found])
+        step = np.diff(pair, axis=0)
+        slopes[name] = step[:, 0] / step[:, 1]
+        deviations = np.array([[float(f[f"{kind}_{name}"].std) for kind in ("unreg", "reg")] for f in found])
+        assert np.abs(np.divide(*np.diff(deviations, axis=0).T) / slopes[name] - 1).min() > 0.05
+    np.testing.assert_allclose(list(slopes.values()), trace / (trace + d * penalty), rtol=1e-9)
+
+
+def test_cells_that_follow() -> None:
+    follow = {k: calibration.cells_that_follow(k) for k in ROWS}
+    for k, frame in follow.items():
+        assert not (frame & calibration.used_cells(k)).any(axis=None)
+        assert not frame.loc[:, ~frame.columns.str.startswith("unreg")].any(axis=None)
+    assert sum(int(frame.to_numpy().sum()) for k, frame in follow.items() if k <= 10) == 147  # all that is predicted
+    assert [int(follow[k].to_numpy().sum()) for k in (11, 12, 13, 14)] == [14, 14, 0, 0]

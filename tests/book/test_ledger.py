@@ -1,0 +1,608 @@
+"""The ledger: its files, the verdicts it computes, who decides what, and the pages made from it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from hdpm_book import ledger
+from hdpm_book.ledger import Decision, LedgerMismatch, decide, get, judge, load, verdict
+from tests.format_chapters import not_ignored
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import claims  # noqa: E402
+
+COUNTS = {"pdp-ridge": 75, "khalili": 63, "anjarlekar-journal": 62, "anjarlekar-tmlr": 41, "fl-market": 62}
+# papers whose chapters are written: no claim of theirs may be pending
+FINISHED = {"pdp-ridge", "khalili", "anjarlekar-journal", "anjarlekar-tmlr", "fl-market"}
+
+PAGE = "ridge/reproduction"
+DECIDED = {"page": PAGE, "note": "Compared row by row."}
+EDITS: dict[str, dict[str, Any]] = {
+    "pdp-table01": {"verdict": "reproduced", **DECIDED, "statement": "a < b & <b>bold</b>"},
+    "pdp-table02": {"verdict": "reproduced", **DECIDED, "data": ["medical_cost"]},
+    "pdp-lemmaC3": {"verdict": "corrected", **DECIDED, "correction": "At most 2 sqrt(d) times as large."},
+    "pdp-thm25": {"verdict": "refuted", **DECIDED, "note": "Eq. 3 reads wrong in our text."},
+    "pdp-thm21": {"verdict": "partial", **DECIDED, "correction": "Holds with a bounded loss."},
+    "pdp-def11": {"verdict": "not testable", **DECIDED},
+    "khalili-thm1": {"verdict": "partial", **DECIDED, "needs": "Ten hours & a proof."},
+}
+
+
+def write_ledger(folder: Path, edits: dict[str, dict[str, Any]]) -> Path:
+    """Write the real claims, all pending but for `edits`, into a new folder."""
+    folder.mkdir(parents=True)
+    for path in ledger.CLAIMS.glob("*.yaml"):
+        entries = yaml.load(path.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        for entry in entries:
+            entry.pop("correction", None)
+            entry.pop("data", None)
+            entry.pop("needs", None)
+            entry.update({"verdict": "pending", "page": None, "note": None} | edits.get(entry["id"], {}))
+        text = yaml.dump(entries, sort_keys=False, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
+        (folder / path.name).write_text(text, encoding="utf8")
+    return folder
+
+
+@pytest.fixture
+def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the library read the ledger with `EDITS`."""
+    folder = write_ledger(tmp_path / "claims", EDITS)
+    monkeypatch.setattr(ledger, "CLAIMS", folder)
+    return folder
+
+
+# --- the files ---
+
+
+def test_every_claim_is_there_once() -> None:
+    assert Counter(claim.paper for claim in load()) == COUNTS
+    assert len({claim.id.lower() for claim in load()}) == sum(COUNTS.values()) == 303
+    assert len(load("khalili")) == COUNTS["khalili"]
+    with pytest.raises(LookupError, match="no paper 'kalili'"):
+        load("kalili")
+
+
+def test_files_are_kept_readable() -> None:
+    for path in ledger.CLAIMS.glob("*.yaml"):
+        lines = path.read_text(encoding="utf8").splitlines()
+        assert max(map(len, lines)) <= 120, path
+        assert all(f"#   {field} " in "\n".join(lines) for field in ledger.Claim.__dataclass_fields__), path
+        order = list(ledger.Claim.__dataclass_fields__)
+        for entry in yaml.safe_load("\n".join(lines)):
+            assert [field for field in order if field in entry] == list(entry), entry["id"]
+
+
+GOOD = {
+    "id": "khalili-x",
+    "paper": "khalili",
+    "kind": "theorem",
+    "where": "Theorem 1",
+    "statement": "So it is.",
+    "printed_values": {},
+    "check": "Try.",
+    "suspected_issue": None,
+    "verdict": "reproduced",
+    "page": "contracts/idea",
+    "note": "Yes.",
+}
+BAD = {
+    "unknown field": ({"verdikt": "x"}, "verdikt"),
+    "unknown kind": ({"kind": "lemma"}, "kind"),
+    "unknown verdict": ({"verdict": "true"}, "verdict"),
+    "truth value": ({"verdict": True}, "verdict"),
+    "other paper": ({"paper": "fl-market"}, "paper"),
+    "no page": ({"page": None}, "page"),
+    "no note": ({"note": None}, "note"),
+    "blank note": ({"note": " "}, "note"),
+    "page with suffix": ({"page": "contracts/idea.md"}, "page"),
+    "page that climbs": ({"page": "../idea"}, "page"),
+    "corrected without correction": ({"verdict": "corrected"}, "correction"),
+    "correction of what holds": ({"correction": "Or so."}, "correction"),
+    "page on pending": ({"verdict": "pending", "note": None}, "page"),
+    "note on pending": ({"verdict": "pending", "page": None}, "note"),
+    "data no list": ({"data": "medical_cost"}, "data"),
+    "values no mapping": ({"printed_values": [1]}, "printed_values"),
+    "needs of what is decided": ({"needs": "Ten hours."}, "needs"),
+    "blank needs": ({"verdict": "partial", "needs": " "}, "needs"),
+    "bad id": ({"id": "khalili x"}, "id"),
+    "empty statement": ({"statement": ""}, "statement"),
+    "missing field": ({"check": ...}, "check"),
+}
+
+
+def read(folder: Path, entries: Any, name: str = "khalili", monkeypatch: Any = None) -> tuple[ledger.Claim, ...]:
+    folder.mkdir(exist_ok=True)
+    text = entries if isinstance(entries, str) else yaml.safe_dump(entries)
+    (folder / f"{name}.yaml").write_text(text, encoding="utf8")
+    monkeypatch.setattr(ledger, "CLAIMS", folder)
+    return load()
+
+
+@pytest.mark.parametrize("change, field", BAD.values(), ids=BAD)
+def test_a_bad_entry_is_named(
+    change: dict[str, Any], field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read(tmp_path / "good", [GOOD], monkeypatch=monkeypatch)[0].page == "contracts/idea"
+    entry = {key: value for key, value in (GOOD | change).items() if value is not ...}
+    with pytest.raises(ValueError, match=rf"^khalili\.yaml: claim '{entry['id']}': field '{field}': "):
+        read(tmp_path / "bad", [entry], monkeypatch=monkeypatch)
+
+
+def test_bad_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"khalili-x': field 'id': also in khalili\.yaml"):
+        read(tmp_path / "twice", [GOOD, GOOD], monkeypatch=monkeypatch)
+    with pytest.raises(ValueError, match=r"khalili\.yaml: line 1: field given twice"):
+        read(tmp_path / "field twice", yaml.safe_dump([GOOD]) + "  verdict: refuted\n", monkeypatch=monkeypatch)
+    with pytest.raises(ValueError, match=r"other\.yaml: no such paper"):
+        read(tmp_path / "stray", [GOOD], "other", monkeypatch=monkeypatch)
+    with pytest.raises(ValueError, match=r"^khalili\.yaml: while parsing"):
+        read(tmp_path / "broken", "- id: [", monkeypatch=monkeypatch)
+    with pytest.raises(ValueError, match="an entry must be a mapping"):
+        read(tmp_path / "mapping", GOOD, monkeypatch=monkeypatch)
+
+
+def test_an_unknown_claim_gets_a_suggestion() -> None:
+    with pytest.raises(LookupError, match=r"no claim 'pdp-tabel01' in the ledger; did you mean pdp-table01\?"):
+        get("pdp-tabel01")
+    with pytest.raises(LookupError, match=r"no claim 'zzz' in the ledger$"):
+        get("zzz")
+
+
+# --- verdicts ---
+
+T, F, N = True, False, None
+
+
+@pytest.mark.parametrize(
+    "printed, corrected, reading, expected",
+    [
+        (T, N, N, "reproduced"),
+        (T, F, F, "reproduced"),
+        (F, T, N, "corrected"),
+        (F, T, F, "corrected"),
+        (F, N, T, "partial"),
+        (N, N, T, "partial"),
+        (F, F, T, "partial"),
+        (F, N, N, "refuted"),
+        (F, F, F, "refuted"),
+        (N, N, N, "not testable"),
+        (T, T, N, ValueError),
+        (T, N, T, ValueError),
+        (F, T, T, ValueError),
+        (N, T, N, ValueError),
+        (N, F, N, ValueError),
+        (N, F, T, ValueError),
+        (N, N, F, ValueError),
+        (1, N, N, TypeError),
+        (F, "yes", N, TypeError),
+        (np.array([True]), N, N, TypeError),
+    ],
+)
+def test_the_verdict_is_computed(printed: Any, corrected: Any, reading: Any, expected: Any) -> None:
+    given = {"printed": printed, "corrected": corrected, "reading": reading}
+    if isinstance(expected, str):
+        assert verdict(**given) == expected
+        assert verdict(**{k: v if v is None else np.bool_(v) for k, v in given.items()}) == expected
+    else:
+        with pytest.raises(expected):
+            verdict(**given)
+
+
+def test_a_decision_agrees_with_the_ledger_or_raises(edited: Path) -> None:
+    assert repr(judge("pdp-table01", " 15 of 15 rows ", printed=True)) == "pdp-table01  reproduced  15 of 15 rows"
+    assert judge("pdp-lemmaC3", "ratio 2.1", printed=False, corrected=True).verdict == "corrected"
+    assert judge("pdp-def11", "a definition").verdict == "not testable"
+    with pytest.raises(LedgerMismatch, match=r"pdp-table01: this run finds 'refuted', .* 'reproduced'.*: 3 of 15"):
+        judge("pdp-table01", "3 of 15 rows", printed=False)
+    with pytest.raises(LedgerMismatch, match=r"table03: .* 'refuted', .*'pending'; write it .*claims/pdp-ridge"):
+        judge("pdp-table03", "3 of 7 rows", printed=False)
+    with pytest.raises(ValueError, match="pdp-table01: printed and reading contradict"):
+        judge("pdp-table01", "3 of 7 rows", printed=True, reading=True)
+    for evidence in ("", "  ", "two\nlines", None):
+        with pytest.raises(ValueError, match="pdp-table01: evidence must be one line"):
+            judge("pdp-table01", evidence, printed=True)  # type: ignore[arg-type]
+
+
+def test_decide_shows_the_decision_and_returns_nothing(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert decide("pdp-table01", "15 of 15 rows", printed=True) is None  # type: ignore[func-returns-value]
+    assert capsys.readouterr().out == "pdp-table01  reproduced  15 of 15 rows\n"
+
+
+def test_a_run_that_is_too_small_refutes_nothing(edited: Path) -> None:
+    for found in (True, False):  # even if it happens to agree
+        with pytest.raises(
+            LedgerMismatch, match=r"table01: too few draws to decide, .* 'reproduced'. Evidence: 9 draws"
+        ):
+            judge("pdp-table01", "9 draws", printed=found, enough=np.bool_(False))
+    assert judge("pdp-table01", "9,000 draws", printed=True, enough=True).outcome == "reproduced"
+    assert "stand-in" in judge("pdp-table02", "9 draws", printed=True, enough=False, source="stand-in").outcome
+    for wrong in (None, 9, "yes"):
+        with pytest.raises(TypeError, match="pdp-table01: enough must be True or False"):
+            judge("pdp-table01", "9 draws", printed=True, enough=wrong)  # type: ignore[arg-type]
+
+
+def test_exploring_shows_what_differs_and_goes_on(
+    edited: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HDPM_MODE", "explore")
+    decide("pdp-table01", "3 of 15 rows", printed=False)
+    decide("pdp-table01", "9 draws", printed=False, enough=False)
+    decide("pdp-table03", "3 of 7 rows", printed=False)
+    decide("pdp-table01", "15 of 15 rows", printed=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "pdp-table01  this run finds refuted (ledger: reproduced)  3 of 15 rows",
+        "pdp-table01  too few draws to decide (ledger: reproduced)  9 draws",
+        "pdp-table03  this run finds refuted (ledger: pending)  3 of 7 rows",
+        "pdp-table01  reproduced  15 of 15 rows",
+    ]
+    assert all(claims.LINE.fullmatch(line) for line in lines)  # so that a build finds them, and refuses
+    box = judge("pdp-table01", "9 draws", printed=False, enough=False)._repr_html_()
+    assert "hdpm-pending" in box and "too few draws to decide (ledger: reproduced)" in box
+    with pytest.raises(ValueError, match="contradict"):
+        judge("pdp-table01", "3 of 15 rows", printed=True, reading=True)
+    monkeypatch.setenv("HDPM_MODE", "play")
+    with pytest.raises(ValueError, match="HDPM_MODE must be 'explore' or not set, got 'play'"):
+        judge("pdp-table01", "3 of 15 rows", printed=False)
+
+
+def test_tests_and_book_do_not_explore() -> None:
+    code = "import os, execution; print(os.environ.get('HDPM_MODE'))"
+    path = str(ROOT / "book" / "_ext")
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"]
+    environment = os.environ | {"HDPM_MODE": "explore"}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == "None\n"
+
+
+def test_standin_data_decides_nothing(edited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "pdp-table02  not decided here: stand-in data (ledger: reproduced)  3 of 12 rows"
+    for source in ("stand-in", ["local", "stand-in"]):
+        decision = judge("pdp-table02", "3 of 12 rows", printed=False, source=source)
+        assert repr(decision) == line and decision.undecided
+        assert "stand-in data (ledger: reproduced)" in decision._repr_html_()
+    assert not judge("pdp-table02", "12 of 12 rows", printed=True, source="local").undecided
+    with pytest.raises(LedgerMismatch):
+        judge("pdp-table02", "3 of 12 rows", printed=False, source="local")
+    with pytest.raises(LedgerMismatch):  # this claim does not rest on data
+        judge("pdp-table01", "3 of 15 rows", printed=False, source="stand-in")
+    with pytest.raises(ValueError, match="pdp-table02 rests on medical_cost: pass source="):
+        judge("pdp-table02", "12 of 12 rows", printed=True)
+    with pytest.raises(ValueError, match="contradict"):  # nonsense is an error on any data
+        judge("pdp-table02", "3 of 12 rows", printed=True, reading=True, source="stand-in")
+    pending = write_ledger(tmp_path / "pending", {"pdp-table02": {"data": ["medical_cost"]}})
+    monkeypatch.setattr(ledger, "CLAIMS", pending)
+    with pytest.raises(LedgerMismatch, match="pending"):
+        judge("pdp-table02", "12 of 12 rows", printed=True, source="stand-in")
+
+
+def test_the_box_is_escaped_and_links_to_the_ledger(edited: Path) -> None:
+    box = judge("pdp-table01", "x < 1 & <i>", printed=True)._repr_html_()
+    soup = BeautifulSoup(box, "html.parser")
+    assert soup.select_one("div#claim-pdp-table01 a")["href"] == "../ledger.html#pdp-table01"
+    assert soup.select_one(".hdpm-statement").text == "a < b & <b>bold</b>" and not soup.find(["b", "i"])
+    assert "x < 1 & <i>" in soup.select_one(".hdpm-evidence").text
+    assert soup.select_one(".hdpm-verdict").text == "✓ reproduced"
+    assert 'href="ledger.html#pdp-def12"' in Decision(get("pdp-def12"), "reproduced", "x")._repr_html_()
+
+
+# --- who decides what ---
+
+
+def chapter(*cells: str) -> str:
+    head = "---\njupytext:\n  text_representation: {extension: .md, format_name: myst}\n"
+    head += "kernelspec: {display_name: Python 3, language: python, name: python3}\n---\n# A page\n"
+    return head + "".join(f"\n```{{code-cell}} ipython3\n{cell}\n```\n" for cell in cells)
+
+
+def test_decisions_are_read_off_a_page() -> None:
+    text = chapter(
+        ":tags: [hide-input]\n%matplotlib inline\nledger.decide('pdp-thm21', 'x', printed=True)",
+        "---\ntags: [hide-input]\n---\ntables = {'pdp-table01': 1, 'pdp-table02': 2}",
+        "for name, table in tables.items():\n    decide(name, f'{table}', printed=True)",
+        "for k, name in enumerate(['pdp-fig01', 'pdp-table03']):\n    if k:\n        decide(name, 'pdp-table04')",
+    )
+    prose = "\n```python\ndecide('pdp-table05', 'x')\n```\nand `decide('pdp-table06', 'x')`\n"
+    expected = ["pdp-thm21", "pdp-table01", "pdp-table02", "pdp-fig01", "pdp-table03"]
+    assert claims.decided_claims(text + prose) == expected
+    for hidden in (
+        "decide(f'pdp-table{1:02d}', 'x')",
+        "decide(name, 'x')",
+        "decide(claim_id='pdp-table01', evidence='x')",
+        "[decide(n, 'x') for n in ('pdp-table01',)]",
+        "for n in range(3):\n    decide(n, 'x')",
+    ):
+        with pytest.raises(ValueError, match="write the name of the claim out"):
+            claims.decided_claims(chapter(hidden))
+    with pytest.raises(ValueError, match="not Python"):
+        claims.decided_claims(chapter("decide("))
+
+
+def decided_in(book: Path) -> dict[str, list[str]]:
+    """Claims that each page under a folder decides."""
+    pages = not_ignored(book.rglob("*.md"))
+    return {
+        str(p.relative_to(book).with_suffix("")): claims.decided_claims(p.read_text(encoding="utf8")) for p in pages
+    }
+
+
+def test_every_claim_with_a_verdict_is_decided_on_its_page_and_there_only() -> None:
+    assert claims.problems(decided_in(ROOT / "book")) == []
+    for claim in load():
+        assert claim.page is None or (ROOT / "book" / f"{claim.page}.md").exists(), claim.id
+
+
+def test_finished_papers_have_no_pending_claim() -> None:
+    assert [claim.id for paper in sorted(FINISHED) for claim in load(paper) if claim.verdict == "pending"] == []
+
+
+def test_what_is_missing_or_misplaced_is_found(edited: Path, tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    (book / "ridge").mkdir(parents=True)
+    calls = [f"decide('{name}', 'x', printed=True)" for name in EDITS]
+
+    def found(**pages: list[str]) -> list[str]:
+        for name, cells in pages.items():
+            (book / "ridge" / f"{name}.md").write_text(chapter(*cells), encoding="utf8")
+        return [message for _, message in claims.problems(decided_in(book))]
+
+    assert found(reproduction=calls, idea=[]) == []
+    assert found(reproduction=calls[1:]) == [f"pdp-table01 is reproduced in the ledger, but {PAGE} does not decide it"]
+    assert found(reproduction=[*calls, calls[0]]) == [f"pdp-table01 is decided 2 times, on {PAGE}, {PAGE}"]
+    assert found(reproduction=calls, idea=calls[:1]) == [
+        f"pdp-table01 is decided 2 times, on ridge/idea, {PAGE}",
+        f"pdp-table01 is decided on ridge/idea, but the ledger gives it to {PAGE}",
+    ]
+    assert found(reproduction=calls[1:], idea=calls[:1]) == [
+        f"pdp-table01 is decided on ridge/idea, but the ledger gives it to {PAGE}"
+    ]
+    assert found(reproduction=calls, idea=["decide('pdp-thm99', 'x')", "decide('pdp-def12', 'x')"]) == [
+        "pdp-thm99 is decided, but the ledger has no such claim",
+        "pdp-def12 is decided on ridge/idea, but the ledger says it is pending",
+    ]
+
+
+@pytest.mark.parametrize("claim_id", ["pdp-table01", "pdp-lemmaC3", "pdp-thm25", "pdp-thm21", "pdp-def11"])
+def test_a_flipped_verdict_is_caught(claim_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finds = {
+        "reproduced": {"printed": True},
+        "corrected": {"printed": False, "corrected": True},
+        "refuted": {"printed": False, "corrected": False},
+        "partial": {"printed": False, "reading": True},
+        "not testable": {},
+    }
+    entry = EDITS[claim_id]
+    for k, other in enumerate(ledger.VERDICTS):
+        change = {key: value for key, value in entry.items() if key != "correction"} | {"verdict": other}
+        change |= {"correction": "Another."} if other == "corrected" else {}
+        monkeypatch.setattr(ledger, "CLAIMS", write_ledger(tmp_path / str(k), {claim_id: change}))
+        if other == entry["verdict"]:
+            assert judge(claim_id, "found", **finds[entry["verdict"]]).verdict == other
+        else:
+            with pytest.raises(LedgerMismatch):
+                decide(claim_id, "found", **finds[entry["verdict"]])
+
+
+# --- the pages, from a small book ---
+
+CALLS = {
+    "pdp-table01": 'decide("pdp-table01", "15 of 15 rows < 3 & more", printed=True)',
+    "pdp-table02": 'decide("pdp-table02", "3 of 12 rows", printed=False, source="stand-in")',
+    "pdp-lemmaC3": 'decide("pdp-lemmaC3", "ratio 2.1", printed=False, corrected=True)',
+    "pdp-thm25": 'decide("pdp-thm25", "loss 4.2 above 3.9", printed=False)',
+    "pdp-thm21": 'decide("pdp-thm21", "slack 0.2", printed=False, reading=True)',
+    "pdp-def11": 'decide("pdp-def11", "a definition: hdpm_lib.audits.ridge")',
+    "khalili-thm1": 'decide("khalili-thm1", "holds for 9 of 10", reading=True)',
+}
+
+
+def build(folder: Path, pages: dict[str, list[str]]) -> subprocess.CompletedProcess[str]:
+    """Build a book with the real ledger and errata pages and these chapters, warnings as errors."""
+    book = folder / "book"
+    book.mkdir(parents=True)
+    setup = f"from pathlib import Path\nfrom hdpm_lib import ledger\nledger.CLAIMS = Path({str(folder / 'claims')!r})"
+    for name, cells in pages.items():
+        (book / name).parent.mkdir(exist_ok=True)
+        (book / f"{name}.md").write_text(
+            chapter(f"{setup}\nfrom hdpm_book.ledger import decide", *cells), encoding="utf8"
+        )
+    (book / "index.md").write_text("# A small book\n\nWords.\n", encoding="utf8")
+    for name in ("ledger.md", "errata.md"):
+        shutil.copy(ROOT / "book" / name, book / name)
+    files = [{"file": f"book/{name}"} for name in (*pages, "ledger", "errata")]
+    toc = {"format": "jb-book", "root": "book/index", "chapters": files}
+    config = {
+        "title": "A small book",
+        "only_build_toc_files": True,
+        "execute": {"execute_notebooks": "force", "stderr_output": "error"},
+        "sphinx": {
+            "local_extensions": {"claims": str(ROOT / "book" / "_ext")},
+            "config": {
+                "html_static_path": [str(ROOT / "book" / "_static")],
+                "html_css_files": ["book.css"],
+                "claims_folder": str(write_ledger(folder / "claims", EDITS)),
+                "language": "en",
+            },
+        },
+    }
+    (folder / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf8")
+    (folder / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf8")
+    program = Path(sys.executable).parent / "jupyter-book"
+    command = [str(program), "build", ".", "--all", "-W", "-n", "--keep-going"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    first, *others = CALLS.values()
+    result = build(folder, {PAGE: [first, "\n".join(others)]})
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return folder / "_build" / "html" / "book"
+
+
+def soup(path: Path) -> BeautifulSoup:
+    return BeautifulSoup(path.read_text(encoding="utf8"), "html.parser")
+
+
+def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Path) -> None:
+    page = soup(site / "ledger.html")
+    rows = {row["id"]: row for row in page.select(".hdpm-claims tbody tr")}
+    assert list(rows) == [claim.id for claim in load()]
+    row = rows["pdp-table01"]
+    assert (row["data-paper"], row["data-kind"], row["data-verdict"]) == ("pdp-ridge", "table", "reproduced")
+    assert row.select_one(".hdpm-evidence").text == "15 of 15 rows < 3 & more"
+    assert row.select_one(".hdpm-verdict").text == "✓ reproduced"
+    assert "a < b & <b>bold</b>" in row.text and "Table 1" in row.text and "Compared row by row." in row.text
+    assert "At most 2 sqrt(d)" in rows["pdp-lemmaC3"].text
+    assert "not decided here: stand-in data (ledger: reproduced)" in rows["pdp-table02"].text
+    assert "Possibly damaged in our copy" in rows["pdp-thm25"].text and "Possibly" not in row.text
+    assert "pending" in rows["pdp-table03"].text and not rows["pdp-table03"].select("td a")
+    assert "Built on stand-in data" in page.text and "1 claim was therefore not decided" in page.text
+    chapter_page = soup(site / f"{PAGE}.html")
+    for name in CALLS:  # there and back
+        path, anchor = rows[name].select_one("td a")["href"].split("#")
+        assert (site / path).resolve() == (site / f"{PAGE}.html").resolve()
+        box = chapter_page.select(f"#{anchor}")
+        assert len(box) == 1 and box[0].select_one("a")["href"] == f"../ledger.html#{name}"
+
+
+def test_the_ledger_page_says_what_waits_for_work(site: Path) -> None:
+    note = next(p for p in soup(site / "ledger.html").select(".hdpm-ledger p") if "wait for compute" in p.text)
+    assert "Of 3 claims that are partial or not testable 2 are so for reasons of content" in note.text
+    items = note.find_next_sibling("ul").select("li")
+    assert [item.a["href"] for item in items] == ["#khalili-thm1"] and "Ten hours & a proof." in items[0].text
+
+
+def test_the_summary_counts(site: Path) -> None:
+    page = soup(site / "ledger.html")
+    rows = {row.th.text: [int(cell.text) for cell in row.select("td")] for row in page.select(".hdpm-summary tbody tr")}
+    assert rows["Personalized DP for ridge regression"] == [2, 1, 1, 1, 1, 69, 75]
+    assert rows["All papers"] == [2, 1, 1, 2, 1, 296, 303]
+    assert [row[-1] for row in list(rows.values())[:-1]] == list(COUNTS.values())
+
+
+def test_the_errata_page(site: Path) -> None:
+    page = soup(site / "errata.html")
+    entries = {entry["id"]: entry for entry in page.select(".hdpm-erratum")}
+    assert sorted(entries) == ["erratum-pdp-lemmaC3", "erratum-pdp-thm21", "erratum-pdp-thm25"]
+    assert page.select_one("section#errata-pdp-ridge h2") and not page.select("#errata-khalili")
+    text = entries["erratum-pdp-lemmaC3"].text
+    assert all(part in text for part in (get("pdp-lemmaC3").statement, "At most 2 sqrt(d)", "ratio 2.1"))
+    assert "No statement near it is known to hold." in entries["erratum-pdp-thm25"].text
+    assert "Possibly damaged in our copy" in entries["erratum-pdp-thm25"].text
+    links = [link["href"] for link in entries["erratum-pdp-thm21"].select("a")]
+    assert links == ["ledger.html#pdp-thm21", "ridge/reproduction.html#claim-pdp-thm21"]
+    assert "Built on stand-in data" in page.text
+
+
+def test_the_script_is_loaded_where_it_is_needed(site: Path) -> None:
+    for name, needed in (("ledger", True), ("errata", True), (PAGE, False)):
+        text = (site / f"{name}.html").read_text(encoding="utf8")
+        assert ("ledger.js" in text) == needed and "ledger.css" in text
+
+
+def test_the_book_fails_when_pages_and_ledger_disagree(tmp_path: Path) -> None:
+    calls = [call for name, call in CALLS.items() if name not in ("pdp-def11", "pdp-thm21", "khalili-thm1")]
+    old = "from dataclasses import replace\nfrom hdpm_book.ledger import Decision, get"
+    old += '\ndisplay(Decision(replace(get("pdp-thm21"), verdict="refuted"), "refuted", "an old run"))'
+    old += '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too few draws to decide"))'
+    result = build(tmp_path, {PAGE: [*calls, old], "ridge/idea": [CALLS["pdp-table01"]]})
+    output = result.stdout + result.stderr
+    assert result.returncode != 0
+    assert f"pdp-table01 is decided 2 times, on ridge/idea, {PAGE}" in output
+    assert f"pdp-table01 is decided on ridge/idea, but the ledger gives it to {PAGE}" in output
+    assert f"khalili-thm1 is partial in the ledger, but {PAGE} does not decide it" in output
+    assert "pdp-thm21 is shown as 'refuted', but the ledger says 'partial': an old execution?" in output
+    assert "pdp-def11 is shown as 'too few draws to decide (ledger: not testable)', but the ledger says" in output
+
+
+def test_decisions_follow_their_page_through_rebuilds_and_parallel_reading() -> None:
+    here, there = SimpleNamespace(), SimpleNamespace()
+    line = claims.Shown("pdp-table01", "reproduced", "15 of 15 rows", "book/a")
+    claims.decisions(there).update({"book/a": [line], "book/other": [line]})
+    claims.ledger_pages(there).add("book/a")
+    claims.merge(None, here, ["book/a"], there)
+    assert claims.decisions(here) == {"book/a": [line]} and claims.ledger_pages(here) == {"book/a"}
+    claims.purge(None, here, "book/a")
+    assert claims.decisions(here) == {} and claims.ledger_pages(here) == set()
+
+
+def test_colours_of_verdicts_have_contrast() -> None:
+    def luminance(colour: str) -> float:
+        channels = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+        linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    css = (ROOT / "book" / "_static" / "ledger.css").read_text(encoding="utf8")
+    light, dark = (dict(re.findall(r"--hdpm-([\w-]+): (#\w{6});", part)) for part in css.split("html[data-theme")[:2])
+    for theme in (light, dark):
+        pairs = [(theme[f"{v}-bg"], theme[f"{v}-fg"]) for v in (s.replace(" ", "-") for s in ledger.SYMBOLS)]
+        pairs.append((theme["surface"], theme["quiet"]))
+        for pair in pairs:
+            low, high = sorted(map(luminance, pair))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, pair
+
+
+@pytest.fixture(scope="module")
+def browser() -> Any:
+    sync = pytest.importorskip("playwright.sync_api")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no browser")
+    with sync.sync_playwright() as p:
+        chromium = p.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
+    url = (site / "ledger.html").as_uri()
+    page = browser.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.extend([error.stack] * ("ledger.js" in (error.stack or ""))))
+
+    def count() -> str:
+        visible = page.locator(".hdpm-claims tbody tr:visible").count()
+        text = page.locator(".hdpm-filters output").inner_text()
+        assert text == f"showing {visible} of 303"
+        return text
+
+    page.goto(f"{url}?paper=pdp-ridge")
+    assert count() == "showing 75 of 303"
+    page.get_by_label("Verdict", exact=True).select_option("not testable")
+    assert count() == "showing 1 of 303" and "verdict=not+testable" in page.url
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_function("document.querySelector('.hdpm-filters output').textContent === 'showing 303 of 303'")
+    assert "verdict" not in page.url
+    page.get_by_label("Words").fill("bold TABLE")
+    assert count() == "showing 1 of 303"
+    page.goto(f"{url}?paper=khalili#pdp-table01")  # the row asked for is not filtered away
+    assert page.locator("#pdp-table01").is_visible()
+    page.goto(f"{url}?paper=nobody")
+    assert count() == "showing 303 of 303"
+    page.get_by_role("link", name="2 partial, All papers").click()
+    assert count() == "showing 2 of 303"
+    page.set_viewport_size({"width": 390, "height": 800})
+    for name in ("ledger", "errata", PAGE):
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+    assert errors == []
+    bare = browser.new_context(java_script_enabled=False).new_page()
+    bare.goto(url)
+    assert bare.locator(".hdpm-claims tbody tr:visible").count() == 303
+    assert not bare.locator(".hdpm-filters").is_visible()

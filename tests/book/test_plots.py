@@ -1,0 +1,195 @@
+"""Figures and tables: alt text, captions, colours that read on both pages, and the same bytes in every run."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex, to_rgb
+
+from hdpm_book import plots
+
+matplotlib.use("agg")
+ALT = 'Two curves: "a" < b & both fall'
+LIGHT, DARK = "#ffffff", "#14181e"  # the two page backgrounds
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is displayed, in place of displaying it."""
+    seen: list[Any] = []
+    monkeypatch.setattr(plots, "display", seen.append)
+    return seen
+
+
+def draw(shown: list[Any], alt: str = ALT) -> str:
+    figure, axes = plots.subplots()
+    x = np.linspace(1, 10, 5)
+    plots.lines(axes, x, {"a": 1 / x, "b": x}, log="xy", spread={"a": [0.5 / x, 2 / x]})
+    axes.set_xlabel("rate")
+    axes.set_title("title")
+    plots.show(figure, alt)
+    return str(shown[-1]._repr_html_())
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alt", ["", "   ", "too short", "spaces" + 30 * " "])
+def test_figure_without_alt_text_is_refused(alt: str, shown: list[Any]) -> None:
+    figure, _ = plots.subplots()
+    with pytest.raises(ValueError, match="a figure needs alt text that says what it shows, got alt="):
+        plots.show(figure, alt)
+    plt.close(figure)
+    assert shown == []
+
+
+def test_svg_is_an_image_with_its_alt_text(shown: list[Any]) -> None:
+    svg = draw(shown)
+    root = ElementTree.fromstring(svg)
+    assert root.get("role") == "img" and root.get("aria-label") == ALT
+    assert root.get("class") == "hdpm-figure"
+    assert repr(shown[-1]) == f"[figure] {ALT}"
+    assert not plt.get_fignums()  # closed
+
+
+def test_svg_takes_the_width_and_the_colour_of_the_page(shown: list[Any]) -> None:
+    svg = draw(shown)
+    root = ElementTree.fromstring(svg)
+    assert root.get("width") is None and root.get("height") is None and root.get("viewBox")
+    assert "currentColor" in svg and plots._INK not in svg.lower()
+    assert not black_ink(svg)
+    assert root.find(".//{*}rect[@fill='#ffffff']") is None
+    texts = {"".join(node.itertext()).strip() for node in root.iter() if node.tag.endswith("}text")}
+    assert {"rate", "title", "a", "b"} <= texts  # text stays text
+    assert "<metadata>" not in svg and "<?xml" not in svg and "<!DOCTYPE" not in svg
+
+
+def black_ink(svg: str) -> list[str]:
+    """Ink that does not read on the dark page."""
+    return re.findall(r"#0{6}\b|#000\b", svg)
+
+
+def test_black_ink_and_moving_ids_are_caught(shown: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plots, "_RC", {**plots._RC, "axes.edgecolor": "black"})
+    assert black_ink(draw(shown)) != []
+    salts = itertools.count()
+    moving = SimpleNamespace(sha256=lambda _: hashlib.sha256(str(next(salts)).encode()))
+    monkeypatch.setattr(plots, "hashlib", moving)
+    assert draw(shown) != draw(shown)
+
+
+def test_svg_is_the_same_in_every_run(shown: list[Any]) -> None:
+    assert draw(shown) == draw(shown)
+    code = (
+        "import sys; from tests.book import test_plots as t; from hdpm_book import plots; seen = [];"
+        "plots.display = seen.append; sys.stdout.write(t.draw(seen))"
+    )
+    root = str(__file__).rsplit("/tests/", 1)[0]
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert run.stdout == draw(shown)
+
+
+def test_ids_differ_between_figures(shown: list[Any]) -> None:
+    """Two figures live on one page: what one refers to must not be the other's."""
+
+    def ids(svg: str) -> set[str]:
+        return {i for i in re.findall(r'id="([^"]+)"', svg) if f"#{i}" in svg}
+
+    first, second = ids(draw(shown)), ids(draw(shown, "Quite another description of it."))
+    assert first and second and not first & second
+
+
+def test_curves_differ_in_colour_line_and_marker() -> None:
+    for key in ("color", "linestyle", "marker"):
+        assert len({str(style[key]) for style in plots.STYLES}) == len(plots.STYLES)
+    _, axes = plots.subplots()
+    plots.lines(axes, [1, 2], {str(k): [k, k] for k in range(5)}, log="y")
+    found = [(to_hex(line.get_color()).upper(), line.get_marker()) for line in axes.lines]
+    assert found == [(style["color"], style["marker"]) for style in plots.STYLES]
+    assert axes.get_yscale() == "log" and axes.get_xscale() == "linear"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list("01234")
+    with pytest.raises(ValueError, match="curves has 6 entries, and there are 5 styles"):
+        plots.lines(axes, [1, 2], {str(k): [k, k] for k in range(6)})
+    plt.close("all")
+
+
+def test_panels_are_stacked() -> None:
+    figure, axes = plots.subplots(3)
+    assert axes.shape == (3,) and figure.get_size_inches()[0] < 6 < figure.get_size_inches()[1]
+    plt.close(figure)
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of WCAG 2."""
+
+    def luminance(colour: str) -> float:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("style", plots.STYLES, ids=lambda style: style["color"])
+@pytest.mark.parametrize("page", [LIGHT, DARK])
+def test_colours_stand_out_from_both_pages(style: dict[str, Any], page: str) -> None:
+    assert contrast(style["color"], page) >= 3
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+    assert contrast("#F0E442", LIGHT) < 3 and contrast("#0033A0", DARK) < 3  # a yellow and a blue that would not do
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+PRINTED = pd.DataFrame({"a": [1.0, 200.0], "b": [3e-5, 4.0]}, index=pd.Index([0.1, 0.5], name="lambda"))
+
+
+@pytest.mark.parametrize("caption", ["", "  \n"])
+def test_table_without_caption_is_refused(caption: str, shown: list[Any]) -> None:
+    with pytest.raises(ValueError, match="a table needs a caption"):
+        plots.show_table(PRINTED, caption)
+    with pytest.raises(ValueError, match="a table needs a caption"):
+        plots.compare(PRINTED, PRINTED, caption, {"a": "A", "b": "B"})
+    assert shown == []
+
+
+def test_table_has_a_caption_and_scrolls_by_keyboard(shown: list[Any]) -> None:
+    plots.show_table(PRINTED.map(str), 'Losses < 1 & "more"')
+    page = BeautifulSoup(shown[0]._repr_html_(), "html.parser")
+    frame = page.div
+    assert frame is not None and frame["role"] == "region" and frame["tabindex"] == "0"
+    assert frame["aria-label"] == page.caption.text == 'Losses < 1 & "more"'
+    assert [cell.text for cell in page.select("tbody tr:nth-of-type(2) td")] == ["200.0", "4.0"]
+    assert repr(shown[0]).startswith('Losses < 1 & "more"\n') and "200.0" in repr(shown[0])
+
+
+def test_comparison_stands_beside_the_printed_value(shown: list[Any]) -> None:
+    ours = PRINTED * [1.05, 0.5]
+    plots.compare(PRINTED, ours, "Table 1", {"a": "PDP-OP", "b": "non-personalised"})
+    frame = shown[0].frame
+    assert frame.columns.tolist() == [
+        (name, part) for name in ("PDP-OP", "non-personalised") for part in ("printed", "ours", "ratio")
+    ]
+    assert frame.index.equals(PRINTED.index)
+    assert frame.iloc[1].tolist() == ["200", "210", "1.050", "4", "2", "0.500"]
+    assert frame.iloc[0, 3] == "3e-05"
+    headings = [
+        cell.text for cell in BeautifulSoup(shown[0]._repr_html_(), "html.parser").select("thead tr th[colspan]")
+    ]
+    assert headings == ["PDP-OP", "non-personalised"]

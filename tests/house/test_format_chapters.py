@@ -1,0 +1,38 @@
+"""The formatter of chapters' cells changes code and nothing else, and sees what is not formatted."""
+
+from __future__ import annotations
+
+from tests.format_chapters import reformat
+
+PAGE = """---
+hdpm: {data: [x]}
+---
+text  with   spaces, `x=1`
+
+```{code-cell} python3
+:tags: [nbval-check-output]
+x=  1
+```
+
+```{code-cell} python3
+---
+tags: [hide-input]
+mystnb:
+  figure: {caption: "a  b"}
+---
+
+y = {'a':1}
+```
+
+```python
+not=a cell
+```
+"""
+
+
+def test_only_code_cells_change() -> None:
+    assert reformat(PAGE) == PAGE.replace("x=  1", "x = 1").replace("{'a':1}", '{"a": 1}')
+
+
+def test_a_formatted_page_stays() -> None:
+    assert reformat(reformat(PAGE)) == reformat(PAGE) != PAGE

@@ -1,0 +1,180 @@
+"""The wheel: what is in it, and that it imports with nothing but what it declares, and names the extra it misses.
+
+Packages that are installed here but not declared are hidden from a fresh Python by a finder that refuses them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import execution
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+MODULES = sorted(execution.modules(ROOT))
+LIBRARY = [name for name in MODULES if name.startswith("hdpm_lib")]
+pytestmark = pytest.mark.xdist_group("wheel")
+
+IMPORT_ALL = """
+import importlib, json, sys
+from importlib import abc
+
+folder, modules, hidden = json.load(sys.stdin)
+
+class Hide(abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hide())
+sys.path.insert(0, folder)
+said = {}
+for module in modules:
+    try:
+        found = importlib.import_module(module)
+        assert found.__file__.startswith(folder), found.__file__
+    except ImportError as error:
+        said[module] = f"{type(error).__name__}: {error}"
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, unpacked."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    for name in ("hdpm_lib", "book", "data"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "cache", ".*"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    code = f"from setuptools import build_meta; print(build_meta.build_wheel({str(built)!r}))"
+    subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, check=True)
+    (file,) = built.glob("*.whl")
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(built / "unpacked")
+    return built / "unpacked"
+
+
+def declared(extras: list[str]) -> set[str]:
+    """Names of all distributions that an installation with these extras brings."""
+    extras = [*extras, *(["conic", "learned"] if "book" in extras else [])]  # the extra of the book brings the others
+    lines = PROJECT["dependencies"] + [line for name in extras for line in PROJECT["optional-dependencies"][name]]
+    lines = [line for line in lines if not line.startswith("hdpm-lib[")]
+    found: set[str] = set()
+    ahead = [Requirement(line) for line in lines]
+    while ahead:
+        wanted = ahead.pop()
+        name = canonicalize_name(wanted.name)
+        if name not in found and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+            found.add(name)
+            ahead += [Requirement(line) for line in metadata.requires(name) or ()]
+    return found
+
+
+def refused(wheel: Path, extras: list[str], modules: list[str] = LIBRARY) -> dict[str, str]:
+    """What each module says that does not import."""
+    there = declared(extras)
+    owners = metadata.packages_distributions()
+    hidden = [top for top, names in owners.items() if not there & {canonicalize_name(name) for name in names}]
+    asked = json.dumps([str(wheel), modules, [top for top in hidden if top not in execution.PACKAGES]])
+    command = [sys.executable, "-W", "error::ImportWarning", "-c", IMPORT_ALL]
+    run = subprocess.run(command, input=asked, capture_output=True, text=True, check=True, cwd=wheel)
+    answer: dict[str, str] = json.loads(run.stdout)
+    return answer
+
+
+def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
+    there = {str(path.relative_to(wheel)) for path in wheel.rglob("*") if path.is_file()}
+    listed = subprocess.run(["git", "ls-files", "data", "hdpm_lib", "book"], cwd=ROOT, capture_output=True, text=True)
+    wanted = set()
+    for name in filter(lambda name: (ROOT / name).exists(), listed.stdout.split()):
+        page = name.startswith("book/") and not name.endswith((".py", "py.typed"))
+        if page or name.startswith(("book/_ext", "data/make_")):
+            continue
+        place = name.replace("data/trained/", "hdpm_lib/trained/") if "trained" in name else name
+        wanted.add(re.sub("^data/", "hdpm_book/data/", re.sub("^book/", "hdpm_book/", place)))
+    assert {"hdpm_lib/py.typed", "hdpm_lib/__init__.pyi", "hdpm_book/data/claims/khalili.yaml"} <= wanted
+    assert {name for name in there if name.startswith("hdpm_")} == wanted
+
+
+def test_the_library_imports_with_what_it_declares(wheel: Path) -> None:
+    bare = refused(wheel, [])
+    needs = {}
+    for module, words in bare.items():
+        match = re.fullmatch(r'ModuleNotFoundError: (\w+) is not .* pip install "hdpm-lib\[(\w+)\]"', words)
+        assert match, (module, words)
+        needs[module] = match[2]
+    plain = "learners.ridge learners.estimators markets.contracts auctions.allin auctions.menus audits.laws"
+    assert {f"hdpm_lib.{name}" for name in plain.split()}.isdisjoint(needs)
+    assert set(needs.values()) == {"conic", "learned"}
+    for extra in set(needs.values()):
+        others = {module: words for module, words in bare.items() if needs[module] != extra}
+        assert refused(wheel, [extra]) == others
+    assert refused(wheel, ["conic", "learned"]) == {}
+
+
+def test_the_book_imports_with_its_extra(wheel: Path) -> None:
+    assert refused(wheel, ["book"], MODULES) == {}
+    assert "hdpm_book.retrieval" in refused(wheel, [], MODULES)
+
+
+def test_what_is_not_declared_is_found(wheel: Path, tmp_path: Path) -> None:
+    shutil.copytree(wheel, tmp_path / "broken")
+    module = tmp_path / "broken" / "hdpm_lib" / "noise.py"
+    source = module.read_text(encoding="utf8").replace(
+        "import numpy as np\n", "import IPython\nimport numpy as np\n", 1
+    )
+    module.write_text(source, encoding="utf8")
+    said = refused(tmp_path / "broken", [], ["hdpm_lib.noise"])
+    assert said == {"hdpm_lib.noise": "ModuleNotFoundError: No module named 'IPython'"}
+
+
+def test_the_library_is_imported_at_once() -> None:
+    code = "import time, sys; a = time.perf_counter(); import hdpm_lib; b = time.perf_counter(); print(b - a)"
+    code += "; assert 'numpy' not in sys.modules; hdpm_lib.pdp_op; assert 'numpy' in sys.modules"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(5)]
+    assert min(float(run.stdout) for run in runs) < 0.05
+
+
+# --- the environment ---
+
+
+def make_environment(folder: Path, uv: str, times: int) -> list[int]:
+    """Exit statuses of several makes at once that want an environment, built by this stand-in for uv."""
+    if shutil.which("make") is None:
+        pytest.skip("no make")
+    shutil.copy(ROOT / "Makefile", folder)
+    for name in ("requirements.txt", "pyproject.toml"):
+        (folder / name).touch()
+    (folder / "uv").write_text(f"#!/bin/sh\n{uv}\n", encoding="utf8")
+    (folder / "uv").chmod(0o755)
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    command = ["make", f"PYTHON={sys.executable}", ".venv/.ready"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    runs = [subprocess.Popen(command, cwd=folder, env=environment, **quiet) for _ in range(times)]
+    return [run.wait(60) for run in runs]
+
+
+def test_makes_at_the_same_time_build_the_environment_once(tmp_path: Path) -> None:
+    uv = 'echo "$1 $2 begins" >> log; sleep 0.2; mkdir -p .venv; echo "$1 $2 ends" >> log'
+    assert make_environment(tmp_path, uv, 3) == [0, 0, 0]
+    steps = ("venv -q", "pip sync", "pip install")
+    expected = [f"{step} {what}" for step in steps for what in ("begins", "ends")]
+    assert (tmp_path / "log").read_text(encoding="utf8").splitlines() == expected
+
+
+def test_an_environment_that_cannot_be_built_stops_make(tmp_path: Path) -> None:
+    assert 0 not in make_environment(tmp_path, "exit 1", 2)
+    assert not (tmp_path / ".venv" / ".ready").exists()

@@ -1,0 +1,615 @@
+"""FedSGD with local privacy: gradients, the law of the noise, the privacy that follows, accounting and limits.
+
+The noise is looked at in what training adds to the model, so that a sampler, a scale or a sum that is wrong shows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from sklearn.linear_model import LogisticRegression
+
+from hdpm_lib.aggregation import conv_aggr, opt_aggr
+from hdpm_lib.auctions.partition import deal, dirichlet_counts, lognormal_sizes
+from hdpm_lib.audits.sums import laplace_privacy_losses
+from hdpm_lib.learners import fedsgd as module
+from hdpm_lib.learners import gradients as local
+from hdpm_lib.learners import integer_answers
+from hdpm_lib.learners.fedsgd import Sale, Training, fedsgd
+from hdpm_lib.learners.gradients import accuracy, clipped, draw_bidders, local_gradients, noise_scale
+from hdpm_lib.validation import FALSE_ALARM
+from tests.test_discrete import law_of, p_value
+
+SEED = int(os.environ.get("HDPM_TEST_SEED", "0"))  # any other must pass as well
+CLASSES, WIDTH = 3, 4
+
+
+def generator(*key: int) -> np.random.Generator:
+    return np.random.default_rng([SEED, *key])
+
+
+def records(rng: np.random.Generator, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    return np.column_stack([rng.random((n, WIDTH - 1)), np.ones(n)]), rng.integers(CLASSES, size=n)
+
+
+def market(rng: np.random.Generator, runs: int = 2, owners: int = 6) -> tuple[np.ndarray, np.ndarray, list, np.ndarray]:
+    """Records, labels, partitions and privacy budgets."""
+    x, y = records(rng)
+    parts = [deal(y, lognormal_sizes(len(y), owners, rng, sigma=1.0, least=2), rng) for _ in range(runs)]
+    return x, y, parts, rng.uniform(0.5, 2.0, (runs, owners))
+
+
+def loss(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    return float(-special.log_softmax(x @ w.T, axis=1)[np.arange(len(y)), y].mean())
+
+
+def by_differences(w: np.ndarray, x: np.ndarray, y: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """Gradient of the mean loss by central differences."""
+    slopes = [
+        (loss(w + step * unit, x, y) - loss(w - step * unit, x, y)) / (2 * step)
+        for unit in np.eye(w.size).reshape(-1, *w.shape)
+    ]
+    return np.reshape(slopes, w.shape)
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_local_gradients_by_differences(dtype: type) -> None:
+    rng = generator(1)
+    x, y = records(rng)
+    w = 2 * rng.standard_normal((3, CLASSES, WIDTH))
+    owners = [np.array([5]), np.arange(10, 30), np.array([59, 0, 7])]
+    found = local_gradients(w, x.astype(dtype), y, owners)
+    assert found.shape == (3, 3, CLASSES, WIDTH) and found.dtype == dtype
+    for (i, rows), (j, model) in itertools.product(enumerate(owners), enumerate(w)):
+        np.testing.assert_allclose(
+            found[i, j], by_differences(model, x[rows], y[rows]), atol=1e-5 if dtype == np.float32 else 1e-8
+        )
+
+
+def test_gradient_vanishes_at_scikit_learns_optimum() -> None:
+    x, y = records(generator(2), 200)
+    fit = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(x, y)
+    gradient = local_gradients(fit.coef_[None], x, y, [np.arange(200)])[0, 0]
+    np.testing.assert_allclose(gradient + fit.coef_ / (0.5 * 200), 0, atol=1e-6)
+
+
+def test_huge_scores_do_not_overflow() -> None:
+    x, y = records(generator(3), 20)
+    found = local_gradients(np.array([np.eye(CLASSES, WIDTH) * 1e6]), x, y, [np.arange(20)])
+    assert np.isfinite(found).all() and np.abs(found).max() <= 1
+
+
+@pytest.mark.parametrize("clip_norm", [0.01, 0.3, 5.0])
+def test_clip(clip_norm: float) -> None:
+    """Eq. (1): never longer than L in the L1 norm, the direction kept, and shorter gradients left alone."""
+    raw = generator(4).standard_normal((50, 2, CLASSES, WIDTH)) * np.geomspace(1e-3, 10, 50)[:, None, None, None]
+    short, norms = clipped(raw, clip_norm), np.abs(raw).sum((-2, -1))
+    kept = np.abs(short).sum((-2, -1))
+    np.testing.assert_allclose(kept, np.minimum(norms, clip_norm))
+    np.testing.assert_allclose(short * norms[..., None, None], raw * kept[..., None, None])
+    assert (short[norms <= clip_norm] == raw[norms <= clip_norm]).all()
+    assert (clipped(np.zeros((1, 2, 2)), clip_norm) == 0).all()
+
+
+# --- FedSGD -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sizes", "classes"])
+def test_all_owners_without_noise_make_the_centralised_step(kind: str) -> None:
+    rng = generator(5)
+    x, y = records(rng)
+    owners = (
+        lognormal_sizes(60, 7, rng, least=1) if kind == "sizes" else dirichlet_counts(np.bincount(y), 7, rng, extra=1)
+    )
+    parts = [deal(y, owners, rng)]
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts[0])), np.arange(60))
+    w = rng.standard_normal((CLASSES, WIDTH))
+    arms = {"by size": None, "wrong": lambda epsilon, sizes: np.full(sizes.shape, 1 / 7)}
+    run = fedsgd(
+        x, y, parts, np.full((1, 7), 1e9), np.arange(7)[None, None], arms, w, rng=rng, learning_rate=0.3, clip_norm=50
+    )
+    step = w - 0.3 * by_differences(w, x, y)
+    np.testing.assert_allclose(run.parameters("by size")[-1, 0], step, atol=1e-8)
+    assert np.abs(run.parameters("wrong")[-1, 0] - step).max() > 1e-4  # sizes differ, so equal weights do not give it
+
+
+def plain_fedsgd(
+    x: np.ndarray,
+    y: np.ndarray,
+    owners: list,
+    bidders: np.ndarray,
+    epsilon: Callable[[np.ndarray], np.ndarray],
+    rule: Any,
+    w: np.ndarray,
+    rate: float,
+    bound: float,
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Algorithm 1, one owner and one run after the other; models after every round."""
+    models = [np.array([w] * len(owners), float)]
+    for asked in bidders:
+        eps, after = epsilon(asked), models[-1].copy()
+        for s, own in enumerate(asked):
+            noises = rng.laplace(size=(len(own), *w.shape))
+            sizes = np.array([[len(owners[s][i]) for i in own]], float)
+            if not (eps[s] > 0).any():
+                continue
+            weights = rule(eps[s][None], sizes)[0]
+            for i, e, share, noise in zip(own, eps[s], weights, noises, strict=True):
+                if e > 0:
+                    rows = owners[s][i]
+                    gradient = by_differences(models[-1][s], x[rows], y[rows])
+                    gradient *= min(1, bound / np.abs(gradient).sum())
+                    after[s] -= rate * share * (gradient + 2 * bound / e * noise)
+        models.append(after)
+    return models
+
+
+@pytest.mark.parametrize("rule", [opt_aggr, conv_aggr])
+def test_fedsgd_equals_plain_loops(rule: Any) -> None:
+    """With owners who come back, some who sell part, some nothing, and a round in which nobody sells."""
+    rng = generator(6)
+    x, y, parts, limits = market(rng)
+    bidders = draw_bidders(6, 2, 8, 2, rng)
+    shares = rng.choice([0.0, 0.4, 1.0], size=(2, 6))
+    shares[0, bidders[1, 0]] = 0
+    shares[1, 3] = 1
+
+    def sold(asked: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(shares * limits, asked, 1)
+
+    def auction(bidders: np.ndarray) -> Sale:
+        return Sale(np.array([sold(asked) for asked in bidders]), np.ones(bidders.shape), np.full((8, 2), 2.0))
+
+    w = rng.standard_normal((CLASSES, WIDTH))
+    run = fedsgd(
+        x, y, parts, limits, bidders, {"rule": rule, "free": None}, w,
+        rng=generator(7), auction=auction, learning_rate=0.1, clip_norm=0.7, every=3,
+    )  # fmt: skip
+    models = plain_fedsgd(x, y, parts, bidders, sold, rule, w, 0.1, 0.7, generator(7))
+    assert run.rounds.tolist() == [0, 1, 3, 6, 8]
+    np.testing.assert_allclose(run.parameters("rule"), [models[r] for r in run.rounds], atol=1e-7)
+    assert (run.noise["free"] == 0).all() and np.abs(run.noise["rule"][-1]).min() > 0
+    spent, idle = np.zeros((2, 6)), np.zeros(2)
+    for asked in bidders:  # privacy losses of one owner add up
+        for s, own in enumerate(asked):
+            spent[s, own] += (shares * limits)[s, own]
+            idle[s] += not (shares * limits)[s, own].any()
+    np.testing.assert_allclose(run.spent, spent)
+    np.testing.assert_array_equal(run.idle, idle)
+    assert run.idle[0] >= 1 and run.paid.tolist() == [16.0, 16.0]
+
+
+def noise_error(x: np.ndarray, y: np.ndarray, parts: list, limits: np.ndarray) -> float:
+    """Relative error of the noise of a round in which everybody sells all, against float64 draws of its law."""
+    asked = draw_bidders(6, 3, 1, 2, generator(17))
+    w = np.zeros((CLASSES, WIDTH))
+    run = fedsgd(x, y, parts, limits, asked, {"conv": conv_aggr}, w, rng=generator(18), learning_rate=1.0)
+    drawn = generator(18).laplace(size=(2, 3, CLASSES, WIDTH))
+    sizes = np.array([[len(parts[s][i]) for i in asked[0, s]] for s in range(2)], float)
+    scale = sizes / sizes.sum(1, keepdims=True) * 2 / np.take_along_axis(limits, asked[0], 1)
+    return float(np.abs(run.noise["conv"][-1] / -np.einsum("rn,rnab->rab", scale, drawn) - 1).max())
+
+
+def test_noise_is_double_also_for_single_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradients take the type of the features; the noise must not, as its gaps would show."""
+    x, y, parts, limits = market(generator(16))
+    assert noise_error(x.astype(np.float32), y, parts, limits) < 1e-12
+
+    class Single:
+        """A generator whose draws have the type of the features."""
+
+        def laplace(self, size: Any) -> np.ndarray:
+            return np.random.default_rng([SEED, 18]).laplace(size=size).astype(np.float32)
+
+    real = module.fedsgd
+    monkeypatch.setitem(globals(), "fedsgd", lambda *given, rng, **options: real(*given, rng=Single(), **options))
+    assert noise_error(x.astype(np.float32), y, [parts[0], parts[0]], limits) > 1e-9
+
+
+def test_losses_of_an_owner_who_is_asked_often() -> None:
+    x, y, parts, limits = market(generator(8))
+    bidders = draw_bidders(6, 2, 30, 2, generator(8))
+    run = fedsgd(x, y, parts, limits, bidders, {"conv": conv_aggr}, np.zeros((CLASSES, WIDTH)), rng=generator(8))
+    np.testing.assert_allclose(run.spent, 10 * limits)  # thirty rounds of two: everybody ten times
+
+
+def test_arms_share_owners_and_noise_whatever_is_bought() -> None:
+    x, y, parts, limits = market(generator(9))
+    bidders, w = draw_bidders(6, 3, 5, 2, generator(9)), np.zeros((CLASSES, WIDTH))
+    arms = {"one": conv_aggr, "two": conv_aggr}
+
+    def half(bidders: np.ndarray) -> Sale:
+        return Sale(limits[np.arange(2)[:, None], bidders] / 2, np.zeros(bidders.shape), np.zeros((5, 2)))
+
+    full, less = (fedsgd(x, y, parts, limits, bidders, arms, w, rng=generator(10), auction=a) for a in (None, half))
+    assert (full.parameters("one") == full.parameters("two")).all()
+    np.testing.assert_allclose(less.noise["one"], 2 * full.noise["one"])  # half the loss, twice the noise
+
+
+@pytest.mark.parametrize(("owners", "bidders", "rounds"), [(12, 3, 11), (7, 3, 9), (5, 5, 3), (4, 1, 1)])
+def test_everybody_is_asked_once_before_anybody_twice(owners: int, bidders: int, rounds: int) -> None:
+    asked = draw_bidders(owners, bidders, rounds, 50, generator(11))
+    assert asked.shape == (rounds, 50, bidders)
+    each = owners // bidders
+    for start in range(0, rounds, each):
+        once = np.sort(asked[start : start + each].transpose(1, 0, 2).reshape(50, -1), axis=1)
+        assert (np.diff(once, axis=1) > 0).all() and (once >= 0).all() and (once < owners).all()
+
+
+def test_first_bidder_is_anybody() -> None:
+    n = 20_000
+    counts = np.bincount(draw_bidders(8, 2, 1, n, generator(12))[0, :, 0], minlength=8)
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+# --- noise and privacy ------------------------------------------------------------------------------------------------
+
+
+def noise_objections(bound: float = 0.4, runs: int = 60) -> list[str]:
+    """What is wrong with the noise that training adds: its law for each privacy loss, and its dependence.
+
+    Objections come at FALSE_ALARM for each call: Kolmogorov-Smirnov with Massart's limit, sums by a normal limit.
+    """
+    rng, found, looks = generator(13), [], 7
+    x, y = records(rng, 8)
+    levels = np.array([0.3, 1.0, 4.0, 1.0])
+    parts = [[np.array([2 * i, 2 * i + 1]) for i in range(4)] for _ in range(runs)]
+    alone = {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(4)[i], e.shape)) for i in range(4)}
+    arms: dict[str, Any] = alone | {"all": lambda e, d: np.full(e.shape, 0.25)}
+    run = fedsgd(
+        x, y, parts, np.tile(levels, (runs, 1)), np.tile(np.arange(4), (20, runs, 1)), arms,
+        np.zeros((CLASSES, WIDTH)), rng=rng, learning_rate=1.0, clip_norm=bound, every=1,
+    )  # fmt: skip
+    noise = {name: -np.diff(path, axis=0).reshape(20, -1) for name, path in run.noise.items()}
+    n = noise["all"].size
+    limit = math.sqrt(math.log(2 * looks / FALSE_ALARM) / (2 * n))
+    for i, eps in enumerate(levels):
+        law = stats.laplace(scale=2 * bound / eps)
+        if stats.ks_1samp(noise[f"owner {i}"].ravel(), law.cdf, method="asymp").statistic > limit:
+            found.append(f"law of owner {i}")
+    normal = stats.norm.isf(FALSE_ALARM / looks / 2)
+    scales, flat = 2 * bound / levels, noise["all"].ravel()
+    second = 2 * (scales**2).sum() / 16  # independent owners: variances of Laplace variables add
+    fourth = 3 * second**2 + 12 * (scales**4).sum() / 4**4  # fourth cumulant of a Laplace variable: 12 b^4
+    if abs((flat**2).mean() - second) > normal * math.sqrt((fourth - second**2) / n):
+        found.append("owners are not independent")
+    for name, pairs in (
+        ("coordinates", noise["owner 1"].reshape(-1, CLASSES * WIDTH)),
+        ("rounds", noise["owner 1"].T),
+    ):
+        product = (pairs[:, 1:] * pairs[:, :-1]).ravel() / (2 * scales[1] ** 2)
+        if abs(product.sum()) > normal * math.sqrt(len(product)):
+            found.append(f"{name} are not independent")
+    return found
+
+
+class SharedNoise:
+    """A generator whose Laplace noise is the same for every owner of a round."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def laplace(self, size: tuple[int, ...]) -> np.ndarray:
+        return np.broadcast_to(self.rng.laplace(size=size[1:]), size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rng, name)
+
+
+def test_law_of_the_noise() -> None:
+    assert noise_objections() == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "objection"), [("half the scale", "law of owner 0"), ("shared", "owners are not independent")]
+)
+def test_wrong_noise_is_caught(broken: str, objection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if broken == "shared":
+        monkeypatch.setattr(f"{__name__}.generator", lambda *key: SharedNoise(np.random.default_rng([SEED, *key])))
+    else:
+        monkeypatch.setattr(module, "noise_scale", lambda e, bound: noise_scale(e, bound) / 2)
+    assert objection in noise_objections()
+
+
+CORNERS = [(np.array([*bits, 1.0]), label) for bits in itertools.product((0.0, 1.0), repeat=2) for label in (0, 1)]
+
+
+def exact_losses(w: np.ndarray, others: int, epsilon: float, bound: float) -> tuple[float, float]:
+    """Largest log ratio of densities if one owner's whole data set is swapped, and if one record of it is.
+
+    Her data sets are all tuples of `others` + 1 records of the corners; the release is what training sends.
+    """
+    sets = list(itertools.product(range(len(CORNERS)), repeat=others + 1))
+    x, y = np.array([c[0] for c in CORNERS]), np.array([c[1] for c in CORNERS])
+    sent = module.clipped(local_gradients(w[None], x, y, [np.array(rows) for rows in sets]), bound)
+    answers = sent.reshape(len(sets), -1)
+    scale = float(module.noise_scale(epsilon, bound))
+    whole = laplace_privacy_losses(answers, scale, vector=True)
+    single = laplace_privacy_losses(answers.reshape(*[len(CORNERS)] * (others + 1), -1), scale, vector=True)
+    return float(whole.max()), float(single.max())
+
+
+SPACING, ALONE = 2.0**-6, {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(4)[i], e.shape)) for i in range(4)}
+
+
+def train_on_grid(levels: np.ndarray, spacing: float | None, runs: int = 15) -> Training:
+    rng = generator(17)
+    x, y = records(rng, 8)
+    parts = [[np.array([2 * i, 2 * i + 1]) for i in range(4)] for _ in range(runs)]
+    asked = np.tile(np.arange(4), (20, runs, 1))
+    return fedsgd(
+        x, y, parts, np.tile(levels, (runs, 1)), asked, ALONE, np.zeros((CLASSES, WIDTH)),
+        rng=rng, learning_rate=1.0, clip_norm=0.8, every=1, spacing=spacing,
+    )  # fmt: skip
+
+
+def test_training_in_integers() -> None:
+    """Signals and noise are multiples of the spacing; gradients are short enough; noise has the law on the integers."""
+    levels = np.array([2.0, 4.0, 16.0, 4.0])
+    run = train_on_grid(levels, SPACING)
+    most = math.floor(Fraction(0.8) / Fraction(SPACING))
+    for name, eps in zip(ALONE, levels.tolist(), strict=True):
+        signal, noise = (np.diff(path[name], axis=0) / SPACING for path in (run.signal, run.noise))
+        assert (signal % 1 == 0).all() and (noise % 1 == 0).all()
+        assert 0 < np.abs(signal).sum(axis=(-2, -1)).max() <= most
+        scale, drawn = Fraction(2 * most) / Fraction(eps), noise.astype(int).reshape(-1, 1)
+        assert p_value(drawn, *law_of(scale, math.ceil(60 * scale))) > FALSE_ALARM
+        assert p_value(drawn, *law_of(scale / 2, math.ceil(60 * scale))) < FALSE_ALARM
+    np.testing.assert_allclose(run.spent, 20 * np.tile(levels, (15, 1)))
+
+
+def test_training_on_a_fine_grid_is_training() -> None:
+    """With next to no noise, cutting to the grid is all that is left between the two."""
+    fine, real = (train_on_grid(np.full(4, 1e9), spacing, runs=2) for spacing in (2.0**-30, None))
+    for name in ALONE:
+        np.testing.assert_allclose(fine.parameters(name), real.parameters(name), atol=1e-6)
+
+
+def models_from(shift: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[np.ndarray], np.ndarray]:
+    """All models that owners receive, and those of the result, if that part of what is sent counts as noise."""
+    rng, steps = generator(19), integer_answers.grid_gradients
+    x, y = records(rng, 8)
+    received = []
+
+    def spy(parameters: np.ndarray, *data: Any) -> np.ndarray:
+        received.append(np.array(parameters))
+        return np.zeros((4, *parameters.shape))
+
+    moved = generator(20).integers(-9, 9, (CLASSES, WIDTH)) * shift
+    drawn = iter(generator(21).integers(-999, 999, (20, 4, CLASSES, WIDTH)))
+    monkeypatch.setattr(module, "local_gradients", spy)
+    monkeypatch.setattr(module, "grid_gradients", lambda g, *rest: steps(g, *rest) + moved)
+    monkeypatch.setattr(module, "gradient_noise", lambda *given, rng: next(drawn) - moved)
+    run = fedsgd(
+        x, y, [[np.array([2 * i, 2 * i + 1]) for i in range(4)]], np.ones((1, 4)), np.tile(np.arange(4), (20, 1, 1)),
+        {"third": lambda e, d: np.array([0.1, 0.2, 0.3, 0.4]) * np.ones(e.shape)}, np.full((CLASSES, WIDTH), 0.1),
+        rng=rng, learning_rate=0.01, every=1, spacing=SPACING,
+    )  # fmt: skip
+    return received, run.parameters("third")
+
+
+def test_models_depend_on_what_was_sent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit by bit: which part of it was a gradient and which noise leaves no trace in rounding."""
+    (models, result), (others, other) = models_from(0, monkeypatch), models_from(1, monkeypatch)
+    assert len(models) == 20 and len({m.tobytes() for m in models}) == 20
+    assert all(m.tobytes() == o.tobytes() for m, o in zip(models, others, strict=True))
+    assert result.tobytes() == other.tobytes()
+    monkeypatch.setattr(Training, "parameters", lambda self, name: self.start + self.signal[name] + self.noise[name])
+    assert models_from(0, monkeypatch)[1].tobytes() != models_from(1, monkeypatch)[1].tobytes()
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_exact_privacy_loss_in_integers(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All data sets of two records of the corners, in fractions: never above eps, and equal to it when clipped."""
+    scales: list[Fraction] = []
+    draw = integer_answers.discrete_laplace
+
+    def spy(scale: Fraction, **options: Any) -> np.ndarray:
+        scales.append(scale / 2 if broken else scale)
+        return draw(scales[-1], **options)
+
+    monkeypatch.setattr(integer_answers, "discrete_laplace", spy)
+    sets = list(itertools.product(range(len(CORNERS)), repeat=2))
+    x, y = np.array([c[0] for c in CORNERS]), np.array([c[1] for c in CORNERS])
+    parts, asked = [[np.array(rows) for rows in sets]], np.arange(len(sets))[None, None]
+    one = {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(len(sets))[i], e.shape)) for i in asked[0, 0]}
+    run = fedsgd(
+        x, y, parts, np.full((1, len(sets)), 0.7), asked, one, np.zeros((2, 3)),
+        rng=generator(18), learning_rate=1.0, clip_norm=0.125, spacing=2.0**-10,
+    )  # fmt: skip
+    steps = np.array([run.signal[name][-1, 0].ravel() for name in one]) * 2**10
+    distance = int(np.abs(steps[:, None] - steps[None]).sum(-1).max())
+    assert len(set(scales)) == 1 and distance == 256
+    assert (distance / scales[0] == Fraction(0.7)) == (not broken)
+    assert (distance / scales[0] <= Fraction(0.7)) == (not broken)
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_exact_privacy_loss(others: int) -> None:
+    """Never above eps; attained by a whole data set, and by one record if the clip binds for what it moves."""
+    rng, w = generator(14), np.zeros((2, 3))
+    for _ in range(20):
+        epsilon, bound = rng.uniform(0.1, 3), rng.uniform(0.01, 5)
+        model = rng.standard_normal((2, 3)) * rng.choice([0.1, 1, 10])
+        whole, single = exact_losses(model, others, epsilon, bound)
+        assert single <= whole <= epsilon * (1 + 1e-9)
+    whole, single = exact_losses(w, others, 0.7, 0.1)
+    assert whole == pytest.approx(0.7)
+    if others in (0, 2):  # two records can cancel, so that the third decides where the whole gradient points
+        assert single == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("broken", ["scale", "clip"])
+def test_wrong_mechanism_loses_more(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if broken == "scale":
+        monkeypatch.setattr(module, "noise_scale", lambda e, bound: bound / np.asarray(e))
+    else:
+        monkeypatch.setattr(module, "clipped", lambda gradients, bound: gradients)
+    whole, single = exact_losses(np.zeros((2, 3)), 0, 0.7, 0.1)
+    assert min(whole, single) > 1.3
+
+
+def test_no_loss_no_release() -> None:
+    assert noise_scale(0.0, 1.0) == math.inf
+    np.testing.assert_allclose(noise_scale([0.5, 2.0], 3.0), [12.0, 3.0])
+
+
+# --- accuracy ---------------------------------------------------------------------------------------------------------
+
+
+def test_accuracy_by_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = generator(15)
+    x, y = records(rng, 40)
+    w = rng.standard_normal((2, 5, CLASSES, WIDTH))
+    w[0, 0] = 0  # all scores equal: the first class is named
+    counted = [[np.mean([int(np.argmax(m @ r)) == c for r, c in zip(x, y, strict=True)]) for m in row] for row in w]
+    np.testing.assert_allclose(accuracy(w, x, y), counted)
+    monkeypatch.setattr(local, "_SCORES", 300)  # in several pieces
+    np.testing.assert_allclose(accuracy(w, x, y), counted)
+    assert accuracy(w[0, 1], x, y) == pytest.approx(counted[0][1])
+
+
+def test_owner_without_records_counts_as_one_with_a_gradient_of_zero() -> None:
+    x, y, nothing = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1]), np.array([], dtype=int)
+    gradients = local_gradients(np.zeros((1, 2, 2)), x, y, [nothing, np.array([0]), nothing])
+    assert (gradients[[0, 2]] == 0).all() and (gradients[1] != 0).all()
+    asked, sizes = np.array([[[0, 1]]]), []
+
+    def rule(epsilon: np.ndarray, size: np.ndarray) -> np.ndarray:
+        sizes.append(size)
+        return conv_aggr(epsilon, size)
+
+    run = fedsgd(
+        x, y, [[nothing, np.array([0, 1, 0])]], [[1.0, 1.0]], asked, {"a": rule}, np.zeros((2, 2)), rng=generator()
+    )
+    assert sizes[0].tolist() == [[[1.0, 3.0]]]
+    alone = clipped(local_gradients(np.zeros((1, 2, 2)), x, y, [np.array([0, 1, 0])])[0], 1.0)
+    np.testing.assert_allclose(run.signal["a"][-1], -0.01 * 0.75 * alone)
+    assert (run.noise["a"][-1] != 0).all()
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def good() -> dict[str, Any]:
+    x, y, parts, limits = market(generator(16))
+    return {
+        "features": x,
+        "labels": y,
+        "owners": parts,
+        "privacy_budget": limits,
+        "bidders": draw_bidders(6, 2, 3, 2, generator(16)),
+        "aggregations": {"opt": opt_aggr},
+        "start": np.zeros((CLASSES, WIDTH)),
+        "rng": generator(16),
+    }
+
+
+def train(**changes: Any) -> Training:
+    return fedsgd(**good() | changes)
+
+
+def spoilt(name: str, index: Any, value: float) -> np.ndarray:
+    array = np.array(good()[name])
+    array[index] = value
+    return array
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "NaN feature": ({"features": spoilt("features", (3, 1), math.nan)}, "features must be a finite table"),
+    "whole features": ({"features": np.ones((60, WIDTH), int)}, "features must be a finite table of floats, got int64"),
+    "unknown label": ({"labels": spoilt("labels", 5, 7)}, "labels must lie from 0 to 2, the classes"),
+    "negative label": ({"labels": spoilt("labels", 5, -1)}, "labels must lie from 0 to 2, the classes"),
+    "label missing": ({"labels": np.zeros(59, int)}, r"labels must be whole numbers of shape \(60,\), got"),
+    "broken labels": ({"labels": np.zeros(60)}, "labels must be whole numbers"),
+    "narrow start": ({"start": np.zeros((3, 3))}, r"start must have shape \(classes, 4\)"),
+    "starts of other runs": ({"start": np.zeros((3, 3, 4))}, r"start must have shape .* got \(3, 3, 4\)"),
+    "infinite start": ({"start": np.full((3, 4), math.inf)}, "start must be finite, got inf"),
+    "no privacy": ({"privacy_budget": spoilt("privacy_budget", (1, 2), 0.0)}, "privacy_budget must be positive, got 0"),
+    "too few owners": ({"owners": [part[:5] for part in good()["owners"]]}, "owners must have 2 runs of 6 owners"),
+    "too few runs": ({"owners": good()["owners"][:1]}, "owners must have 2 runs of 6 owners"),
+    "row outside": ({"owners": [[*own[:5], np.array([60])] for own in good()["owners"]]}, "rows of the 60 records"),
+    "stranger": ({"bidders": spoilt("bidders", (0, 0, 0), 6)}, "different owners 0 to 5"),
+    "asked twice": ({"bidders": np.zeros((3, 2, 2), int)}, "different owners 0 to 5"),
+    "no runs": ({"bidders": np.zeros((3, 2), int)}, r"bidders must be whole numbers of shape .* got shape \(3, 2\)"),
+    "no rounds": ({"bidders": np.zeros((0, 2, 2), int)}, r"bidders must be whole numbers .* got shape \(0, 2, 2\)"),
+    "rate": ({"learning_rate": 0.0}, "learning_rate must be positive and finite, got 0"),
+    "clip": ({"clip_norm": math.nan}, "clip_norm must be positive and finite, got nan"),
+    "every": ({"every": 0}, "every must be a positive integer, got 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name: str) -> None:
+    changes, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        train(**changes)
+
+
+SHAPE = (3, 2, 2)
+
+
+def sale(epsilon: float = 0.1, payments: float = 0.0, budget: float = 1.0, **of_one: float) -> Sale:
+    """The same in three rounds, but for what is given of one bid, or of one auction, of round 2."""
+    parts = {
+        "epsilon": np.full(SHAPE, epsilon),
+        "payments": np.full(SHAPE, payments),
+        "budget": np.full((3, 2), budget),
+    }
+    for name, value in of_one.items():
+        parts[name.removesuffix("_of_one")].reshape(3, -1)[1, -1] = value
+    return Sale(**parts)
+
+
+@pytest.mark.parametrize(
+    ("bought", "message"),
+    [
+        (sale(epsilon_of_one=2.1), r"round 2: epsilon = 2\.1 of an owner who accepts at most"),
+        (sale(epsilon_of_one=-0.1), r"round 2: epsilon = -0\.1"),
+        (sale(epsilon_of_one=math.nan), "round 2: epsilon = nan"),
+        (sale(payments_of_one=1.1), r"round 2: payments \[0\. +1\.1\] with a budget of 1\.0"),
+        (sale(payments=0.4, payments_of_one=-0.1), r"round 2: payments \[ 0\.4 -0\.1\]"),
+        (sale(budget_of_one=math.nan), "round 2: payments .* with a budget of nan"),
+        (
+            Sale(np.ones((2, 2)), np.zeros(SHAPE), np.ones((3, 2))),
+            r"bidders of shape \(3, 2, 2\), got epsilon \(2, 2\)",
+        ),
+        (Sale(np.ones(SHAPE), np.zeros(SHAPE), np.ones(2)), r"auction must sell for bidders"),
+        (sale(epsilon=0.0), "epsilon is 0 for every bidder in every round"),
+    ],
+)
+def test_auction_that_breaks_a_limit(bought: Sale, message: str) -> None:
+    assert train(auction=lambda asked: sale()).paid.tolist() == [0, 0]
+    with pytest.raises(ValueError, match=message):
+        train(auction=lambda asked: bought)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ((5, 6, 1, 1), "bidders must be an integer from 1 to 5, got 6"),
+        ((5, 2, -1, 1), "rounds must be a positive integer, got -1"),
+        ((5, 0, 1, 1), "bidders must be an integer from 1 to 5, got 0"),
+        ((5, 2, 1, 0.5), "runs must be a positive integer, got 0.5"),
+    ],
+)
+def test_bad_bidders(numbers: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw_bidders(*numbers, rng=generator())
+
+
+def test_accuracy_of_unknown_labels() -> None:
+    with pytest.raises(ValueError, match="labels must lie from 0 to 2, the classes"):
+        accuracy(np.zeros((CLASSES, WIDTH)), np.ones((2, WIDTH)), np.array([0, 3]))

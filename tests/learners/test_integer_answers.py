@@ -1,0 +1,299 @@
+"""Sums and gradients in integers: losses of all neighbours of small domains as fractions, and the law of releases."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+import types
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hdpm_lib.learners import integer_answers
+from hdpm_lib.learners.gradients import clipped
+from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise, grid_gradients, integer_gradients, integer_sum
+from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator
+from tests.test_discrete import law_of, p_value
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def losses_by_enumeration(mechanism: IntegerSum, points: np.ndarray) -> list[Fraction]:
+    """Largest loss of each individual, over all databases of these points, all replacements and all outcomes."""
+    n = len(mechanism.weights)
+    sums = {data: mechanism.sum(np.array(data)) for data in itertools.product(points.tolist(), repeat=n)}
+    outcomes = np.arange(min(sums.values()) - 3, max(sums.values()) + 4)
+    worst = [Fraction(0)] * n
+    for data, centre in sums.items():
+        for i in range(n):
+            for value in points.tolist():
+                other = sums[(*data[:i], value, *data[i + 1 :])]
+                log_ratio = int((np.abs(outcomes - other) - np.abs(outcomes - centre)).max())  # times 1 / scale
+                worst[i] = max(worst[i], log_ratio / mechanism.scale)
+    return worst
+
+
+@pytest.mark.parametrize("scale", [Fraction(24), Fraction(7, 3), Fraction(1, 10)])
+def test_losses_of_a_sum_are_exact(scale: Fraction) -> None:
+    mechanism = IntegerSum([2, -1, 3], levels=3, scale=scale)
+    assert losses_by_enumeration(mechanism, np.arange(4) / 3) == list(mechanism.privacy_loss)
+    assert mechanism.privacy_loss == (6 / scale, 3 / scale, 9 / scale)
+
+
+@pytest.mark.parametrize("broken", ["one step too far", "not clipped"])
+def test_wrong_sum_loses_more(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reach = 4 / 3 if broken == "one step too far" else 2
+    monkeypatch.setattr(IntegerSum, "steps", lambda self, data: np.rint(reach * data * self.levels).astype(int))
+    mechanism = IntegerSum([2, -1, 3], levels=3, scale=Fraction(24))
+    found = losses_by_enumeration(mechanism, np.arange(4) / 3)
+    assert all(loss > claim for loss, claim in zip(found, mechanism.privacy_loss, strict=True))
+
+
+def query(n: int = 5) -> tuple[np.ndarray, float, np.ndarray, IntegerSum]:
+    rng = generator(41)
+    shares, weights = rng.uniform(0, 1, n), rng.choice([-1, 1], n) * rng.uniform(0.3, 3, n)
+    shares[:2] = 0, 1
+    return shares, 0.37, weights, integer_sum(shares, 0.37, weights=weights)
+
+
+def excess_losses() -> list[int]:
+    """Individuals who lose more than in the query in real numbers, exactly."""
+    shares, scale, weights, mechanism = query()
+    real = [Fraction(a) * abs(Fraction(q)) / Fraction(scale) for a, q in zip(shares, weights, strict=True)]
+    assert np.allclose([float(loss) for loss in mechanism.privacy_loss], [float(loss) for loss in real], atol=1e-5)
+    return [i for i, (loss, most) in enumerate(zip(mechanism.privacy_loss, real, strict=True)) if loss > most]
+
+
+def test_integer_sum_is_the_query_and_loses_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares, scale, weights, mechanism = query()
+    real = linear_query(shares, scale, weights=weights)
+    assert excess_losses() == []
+    for _ in range(20):
+        data = generator(42).integers(0, 1025, 5) / 1024
+        assert mechanism.steps(data).tolist() == (1024 * data).tolist()
+        answer = mechanism.answer(mechanism.sum(data))
+        assert float(answer) == pytest.approx(float(real.mean(weights * data)), abs=1e-5)
+    monkeypatch.setattr(  # shares rounded up
+        integer_answers, "math", types.SimpleNamespace(**{**vars(math), "floor": math.ceil})
+    )
+    assert excess_losses() != []
+
+
+def test_law_of_a_sum() -> None:
+    mechanism, data = IntegerSum([3, -1], levels=4, scale=Fraction(5, 2)), [0.75, 1.0]
+    released = mechanism.release(data, rng=generator(43), size=20_000)
+    assert mechanism.sum(data) == 5 and released.dtype == np.int64
+    assert p_value(released[:, None] - 5, *law_of(Fraction(5, 2), 150)) > FALSE_ALARM
+    assert p_value(released[:, None] - 6, *law_of(Fraction(5, 2), 150)) < FALSE_ALARM
+    assert mechanism.release(data, rng=generator(), size=(2, 3)).shape == (2, 3)
+    priced = dataclasses.replace(mechanism, unit=Fraction(1, 4), offset=Fraction(2))
+    assert priced.answer([0, 6]).tolist() == [2.0, 3.5]
+
+
+def test_data_next_to_the_grid_go_to_it() -> None:
+    mechanism = IntegerSum([1], levels=3, scale=Fraction(1))
+    assert [mechanism.sum([d]) for d in (0.0, 0.1, 1 / 3, 0.34, 0.9, 1.0)] == [0, 0, 1, 1, 3, 3]
+    fine = IntegerSum([1], levels=2**40, scale=Fraction(1))
+    k = generator(44).integers(0, 2**40, 100)
+    assert [fine.sum([j / 2**40]) for j in k] == k.tolist()
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+
+Grid = Callable[[np.ndarray, float, float], np.ndarray]
+
+
+def nearest(gradients: np.ndarray, clip_norm: float, spacing: float) -> np.ndarray:
+    return np.rint(clipped(gradients, clip_norm) / spacing).astype(int)
+
+
+def not_clipped(gradients: np.ndarray, clip_norm: float, spacing: float) -> np.ndarray:
+    return np.trunc(gradients / spacing).astype(int)
+
+
+def euclidean(gradients: np.ndarray, clip_norm: float, spacing: float) -> np.ndarray:
+    norms = np.sqrt((gradients**2).sum(axis=(-2, -1), keepdims=True))
+    return np.trunc(gradients * np.minimum(1, clip_norm / norms) / spacing).astype(int)
+
+
+def too_long(to_grid: Grid) -> int:
+    """Vectors, of many sizes, corners among them, that are longer than they may be: in integers."""
+    rng, found = generator(45), 0
+    for clip_norm, spacing in ((1.0, 2.0**-4), (0.3, 2.0**-3), (0.7, 2.0**-30), (1.0, 2.0**-40), (5.0, 4.0)):
+        gradients = rng.laplace(size=(2000, 3, 7)) * np.geomspace(1e-3, 1e5, 2000)[:, None, None]
+        gradients[:200] = np.exp(rng.normal(0, 3, (200, 1, 1))) * rng.choice([-1, 1], (200, 3, 7))
+        gradients[200:400] *= np.arange(21).reshape(3, 7) == 4
+        most = math.floor(Fraction(clip_norm) / Fraction(spacing))
+        for steps in to_grid(gradients, clip_norm, spacing).reshape(-1, 21).tolist():
+            found += sum(map(abs, steps)) > most
+    return found
+
+
+def test_gradients_on_the_grid_are_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert too_long(grid_gradients) == 0
+    for broken in (nearest, not_clipped, euclidean):
+        assert too_long(broken) > 0
+    monkeypatch.setattr(integer_answers, "clipped", lambda gradients, clip_norm: gradients)
+    assert too_long(grid_gradients) == 0  # what floats let pass becomes the zero vector
+
+
+def test_gradients_inside_are_cut_towards_zero() -> None:
+    inside = np.array([[0.5, -0.26], [0.1, 0.0]])
+    assert grid_gradients(inside, 1.0, 0.125).tolist() == [[4, -2], [0, 0]]
+    batch = generator(46).normal(size=(3, 4, 2, 5))
+    steps = grid_gradients(batch, 0.5, 2.0**-20)
+    assert steps.shape == batch.shape and np.abs(steps * 2.0**-20 - clipped(batch, 0.5)).max() < 2.0**-20
+    assert (grid_gradients(batch.astype(np.float32), 0.5, 2.0**-20) - steps).max() <= 1
+
+
+@pytest.mark.parametrize(("clip_norm", "spacing"), [(1.0, 0.25), (0.3, 2.0**-3), (0.07, 2.0**-5), (1.0, 2.0**-20)])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 3.0, Fraction(1, 3)])
+def test_losses_of_gradients(clip_norm: float, spacing: float, epsilon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of admissible vectors of two coordinates, as fractions: never above epsilon, and equal to it."""
+    scales: list[Fraction] = []
+    draw = integer_answers.discrete_laplace
+
+    def spy(scale: Fraction, **options: Any) -> np.ndarray:
+        scales.append(scale)
+        return draw(scale, **options)
+
+    monkeypatch.setattr(integer_answers, "discrete_laplace", spy)
+    gradient_noise([epsilon], (1, 2), clip_norm, spacing, rng=generator())
+    axis = clip_norm * np.arange(-8, 9) / 4
+    gradients = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 1, 2)
+    vectors = np.unique(grid_gradients(gradients, clip_norm, spacing).reshape(-1, 2), axis=0)
+    distance = int(np.abs(vectors[:, None] - vectors[None]).sum(-1).max())
+    loss = distance / scales[0]
+    assert Fraction(epsilon) * (1 - Fraction(1, 2**57)) <= loss <= Fraction(epsilon)
+    if epsilon in (0.5, Fraction(1, 3)):
+        assert loss == Fraction(epsilon)
+
+
+def test_scale_is_never_rounded_down() -> None:
+    rng = generator(47)
+    for numerator, power in zip(rng.integers(1, 2**53, 300).tolist(), range(300), strict=True):
+        value = Fraction(numerator, 3**40) * 2 ** (power % 60)
+        above = integer_answers._scale_above(value)
+        assert value <= above <= value * (1 + Fraction(1, 2**50)) or (value < 1 and above - value <= Fraction(1, 2**58))
+        assert above.numerator <= 2**62 and above.denominator <= 2**62
+    assert integer_answers._scale_above(Fraction(7, 3)) == Fraction(7, 3)
+
+
+def test_law_of_gradients() -> None:
+    epsilon, clip_norm, spacing = [0.5, 2.0, 4.0], 1.0, 2.0**-2
+    gradients = generator(48).normal(size=(3, 100, 60))
+    sent = integer_gradients(gradients, epsilon, clip_norm, spacing=spacing, rng=generator(49))
+    noise = sent / spacing - grid_gradients(gradients, clip_norm, spacing)
+    assert (noise == np.rint(noise)).all()
+    for row, eps in zip(noise.astype(int).reshape(3, -1, 1), epsilon, strict=True):
+        scale = Fraction(8) / Fraction(eps)
+        assert p_value(row, *law_of(scale, math.ceil(60 * scale))) > FALSE_ALARM
+        assert p_value(row, *law_of(scale * Fraction(6, 5), math.ceil(60 * scale))) < FALSE_ALARM
+    silent = gradient_noise(np.array([0.0, 1.0]), (4, 5), clip_norm, spacing, rng=generator(50))
+    assert (silent[0] == 0).all() and (silent[1] != 0).any()
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def sent(**change: Any) -> Any:
+    arguments = {"gradients": np.ones((1, 2, 2)), "epsilon": [1.0], "clip_norm": 1.0, "spacing": 0.25} | change
+    return integer_gradients(**arguments, rng=generator())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: IntegerSum([0.5], 1, Fraction(1)), "weights must be a vector of integers, got [0.5]"),
+        (lambda: IntegerSum([], 1, Fraction(1)), "weights must be a vector of integers, got []"),
+        (lambda: IntegerSum([1], 0, Fraction(1)), "levels must be a positive integer, got 0"),
+        (lambda: IntegerSum([1], 1, 0.5), "scale must be a positive Fraction or integer, got 0.5"),
+        (lambda: IntegerSum([2**30, 2**30], 2**22, Fraction(1)), "sums of at most 2**52, got 9007199254740992"),
+        (lambda: IntegerSum([1], 1, 1).sum([1.5]), "data must lie in [0, 1]: scale by public bounds, or clip"),
+        (lambda: IntegerSum([1], 1, 1).sum([math.nan]), "data must lie in [0, 1]: scale by public bounds, or clip"),
+        (lambda: IntegerSum([1], 1, 1).sum([0, 1]), "data must have shape (1,), as weights has, got (2,)"),
+        (lambda: integer_sum([1.5], 1.0), "shares must lie in [0, 1], got 1.5"),
+        (lambda: integer_sum([0.5], 0.0), "scale must be positive and finite, got 0.0"),
+        (lambda: integer_sum([0.5], 1.0, weights=[0.0]), "weights must not be 0"),
+        (lambda: integer_sum([0.5], 1.0, weights=[1.0, 2.0]), "weights has 2 entries for 1 shares"),
+        (lambda: integer_sum([0.5], 1.0, spacing=0.3), "spacing must be a power of two, got 0.3"),
+        (lambda: sent(spacing=0.3), "spacing must be a power of two, got 0.3"),
+        (lambda: sent(spacing=2.0), "spacing must lie between clip_norm / 2**40 and clip_norm = 1.0, got 2.0"),
+        (lambda: sent(spacing=2.0**-41), "spacing must lie between clip_norm / 2**40"),
+        (lambda: sent(spacing=0.0), "spacing must be positive and finite, got 0.0"),
+        (lambda: sent(clip_norm=-1.0), "clip_norm must be positive and finite, got -1.0"),
+        (lambda: sent(epsilon=[0.0]), "epsilon must be positive and finite, got epsilon[0] = 0.0"),
+        (lambda: sent(epsilon=[1.0, 1.0]), "epsilon has 2 entries for 1 records"),
+        (lambda: sent(gradients=np.ones(3)), "gradients must have 3 dimensions, got shape (3,)"),
+        (
+            lambda: gradient_noise([-1.0], (2,), 1.0, 0.5, rng=generator()),
+            "epsilon must be finite and not negative, got -1.0",
+        ),
+        (
+            lambda: gradient_noise([math.nan], (2,), 1.0, 0.5, rng=generator()),
+            "epsilon must be finite and not negative",
+        ),
+        (lambda: integer_sum([1.0], 1.0, weights=[1e300]), "weights must be a vector of integers"),
+        (lambda: IntegerSum([1], 1.5, 1), "levels must be a positive integer, got 1.5"),
+    ],
+)
+def test_bad_input(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_sums_clip_in_silence() -> None:
+    outside, inside = [math.inf, -3.0, 0.3, math.nan, -math.inf], [1.0, 0.0, 0.3, 0.5, 0.0]
+    shares, weights = [1.0, 0.5, 0.5, 1.0, 1.0], [1.0, 2.0, -3.0, 1.0, -1.0]
+    for make in (integer_sum, linear_query):
+        mechanisms = [make(shares, 1.0, weights=weights, clip=clip) for clip in (True, False)]
+        data = (
+            [np.multiply(weights, outside), np.multiply(weights, inside)] if make is linear_query else [outside, inside]
+        )
+        clipped_release, release = (m.release(d, rng=generator()) for m, d in zip(mechanisms, data, strict=True))
+        assert clipped_release == release
+        assert mechanisms[0].privacy_loss == pytest.approx(mechanisms[1].privacy_loss)
+
+
+def test_gradients_that_are_not_finite_count_as_zero() -> None:
+    """An error would tell that much of the data."""
+    gradients = np.array([[[math.inf, 1.0]], [[math.nan, 0.0]], [[1e308, 1e308]], [[0.5, -0.25]]])
+    assert grid_gradients(gradients, 1.0, 0.25).tolist() == [[[0, 0]], [[0, 0]], [[0, 0]], [[2, -1]]]
+    assert clipped(gradients, 1.0).tolist() == [[[0, 0]], [[0, 0]], [[0, 0]], [[0.5, -0.25]]]
+    noisy = sent(gradients=gradients, epsilon=[1e9] * 4, spacing=2.0**-2)
+    assert noisy.tolist() == [[[0, 0]], [[0, 0]], [[0, 0]], [[0.5, -0.25]]]
+
+
+@pytest.mark.parametrize("levels", [np.uint8(200), np.int32(200), 200.0])
+def test_types_of_numbers_do_not_change_the_losses(levels: Any) -> None:
+    assert IntegerSum(np.array([3], dtype=np.int8), levels, 100).privacy_loss == (Fraction(6),)
+
+
+def test_scales_that_would_cut_most_answers_are_refused() -> None:
+    with pytest.raises(ValueError, match=re.escape("spacing = 9.5367431640625e-07 is too small for a privacy loss")):
+        sent(epsilon=[1e-12], spacing=2.0**-20)
+    with pytest.raises(ValueError, match=re.escape("scale must be at most 2**47 steps, got 9007199254740992")):
+        IntegerSum([1], 1, 2**53)
+
+
+@pytest.mark.parametrize("refuse", [False, True])
+def test_what_is_possible_does_not_depend_on_the_data(refuse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums are cut, at a bound that is small here. To refuse large noise instead would tell where the sum was."""
+    mechanism, draw = IntegerSum([4], 1, 5), integer_answers.discrete_laplace
+
+    def small(scale: Fraction, *, rng: np.random.Generator, size: int) -> np.ndarray:
+        drawn = draw(scale, rng=rng, size=size)
+        return drawn[np.abs(drawn) <= 12]
+
+    monkeypatch.setattr(integer_answers, "MOST", 8)
+    if refuse:
+        monkeypatch.setattr(integer_answers, "discrete_laplace", small)
+    zero, one = (set(mechanism.release([d], rng=generator(44), size=50_000).tolist()) for d in (0.0, 1.0))
+    assert (zero == one == set(range(-16, 17))) != refuse

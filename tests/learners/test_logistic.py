@@ -1,0 +1,315 @@
+"""Objective perturbation: the exact solver, the slack, and the noise as it is used.
+
+A solver is compared with scikit-learn and SciPy, a closed form with a grid, a law with the draws that come out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from hdpm_lib.learners import logistic
+from hdpm_lib.learners.logistic import (
+    ObjectivePerturbation,
+    eta_within,
+    objective_perturbation,
+    printed_slack,
+    sharp_slack,
+)
+from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.validation import check_signed_records
+from tests.support import generator, law_checks, objections, with_shape
+
+
+def records(m: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.standard_normal((m, n))
+    X *= (rng.random((m, 1)) ** (1 / n)) / np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.sign(X @ rng.standard_normal(n) + 0.3 * rng.standard_normal(m))
+
+
+def gradient(model: ObjectivePerturbation, w: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    signed = model.y[:, None] * model.X
+    return noise + model.penalty * w - (model.weights * expit(-w @ signed.T)) @ signed
+
+
+# --- the minimiser ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 30])
+def test_minimiser_of_extreme_problems_settles(n: int) -> None:
+    rng = generator(60, n)
+    X, y = records(80, n, rng)
+    for _ in range(60):
+        weights = rng.dirichlet(np.full(80, 10 ** rng.uniform(-2, 1)))
+        model = objective_perturbation(X, y, weights, 10 ** rng.uniform(-4, 6), 10 ** rng.uniform(-8, 2))
+        noise = spherical_laplace(n, model.eta / 2, rng=rng, size=5)
+        w = model.minimise(noise)
+        slope = np.linalg.norm(gradient(model, w, noise), axis=1)
+        rounding = 1e-15 * np.linalg.norm(w, axis=1)  # of the margins, which are summed in another order here
+        assert (slope <= 1.01e-10 * np.maximum(1, np.linalg.norm(noise, axis=1)) + rounding).all()
+
+
+def test_minimiser_agrees_with_scikit_learn_and_scipy() -> None:
+    rng = generator(61)
+    for n in (1, 4, 10):
+        X, y = records(120, n, rng)
+        weights, penalty = rng.dirichlet(np.ones(120)), 10 ** rng.uniform(-3, 0)
+        model = objective_perturbation(X, y, weights, 10.0, penalty)
+        peer = LogisticRegression(C=1 / penalty, fit_intercept=False, tol=1e-12, max_iter=10_000)
+        peer.fit(X, y, sample_weight=weights)
+        assert np.allclose(model.minimise(np.zeros(n)), peer.coef_[0], atol=1e-5)
+        noise = spherical_laplace(n, 5.0, rng=rng)
+        found = model.minimise(noise)
+        there = optimize.minimize(model.objective, np.zeros(n), args=(noise,), tol=1e-12)
+        assert model.objective(found, noise) <= there.fun + 1e-12
+        assert np.allclose(found, there.x, rtol=1e-3, atol=1e-3)
+
+
+def test_objective_is_the_printed_one() -> None:
+    rng = generator(62)
+    X, y = records(5, 3, rng)
+    a, w, b = rng.random(5), rng.standard_normal(3), rng.standard_normal(3)
+    losses = [a[i] * math.log(1 + math.exp(-y[i] * (w @ X[i]))) for i in range(5)]
+    printed = sum(losses) + b @ w + 0.35 * (w @ w)
+    assert objective_perturbation(X, y, a, 1.0, 0.7).objective(w, b) == pytest.approx(printed)
+
+
+def test_batches_chunks_and_zero_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = generator(63)
+    X, y = records(40, 3, rng)
+    weights = np.where(np.arange(40) < 30, 1 / 30, 0)
+    model = objective_perturbation(X, y, weights, 5.0, 0.1)
+    noise = spherical_laplace(3, 2.5, rng=rng, size=(4, 6))
+    together = model.minimise(noise)
+    assert together.shape == (4, 6, 3)
+    monkeypatch.setattr(logistic, "CHUNK", 1)
+    assert np.allclose(model.minimise(noise), together, atol=1e-9)
+    changed = X.copy()
+    changed[35] *= -0.5  # a record of weight 0 moves nothing
+    assert np.array_equal(objective_perturbation(changed, y, weights, 5.0, 0.1).minimise(noise), model.minimise(noise))
+    assert model.release(rng=rng, size=0).shape == (0, 3)
+
+
+def test_minimiser_in_the_worst_conditions_settles() -> None:
+    """Penalties down to 1e-20, noise up to 1e8, repeated and empty records, weights on few: no error, no waste."""
+    rng = generator(68)
+    for k in range(600):
+        m, n = rng.integers(1, 12), rng.integers(1, 9)
+        X, y = records(m, n, rng)
+        X = [X, X[:1].repeat(m, 0), 0 * X, X * (np.arange(n) > 0)][k % 4]
+        weights = np.eye(m)[0] if k % 3 else rng.dirichlet(np.full(m, 10 ** rng.uniform(-2, 1)))
+        model = objective_perturbation(X, y if k % 5 else 0 * y + 1, weights, 1.0, 10 ** rng.uniform(-20, 2))
+        noise = spherical_laplace(n, 10 ** rng.uniform(-7, 5), rng=rng, size=3)
+        w = model.minimise(noise)
+        curvature = model.penalty + weights.sum() / 4
+        rounding = 1e-14 * n * curvature * np.linalg.norm(w, axis=1)  # of the minimiser itself, times the curvature
+        slope = np.linalg.norm(gradient(model, w, noise), axis=1)
+        assert (slope <= 1.01e-10 * np.maximum(1, np.linalg.norm(noise, axis=1)) + rounding).all()
+
+
+def test_minimiser_from_anywhere_is_the_same() -> None:
+    X, y = records(40, 3, generator(70))
+    model = objective_perturbation(X, y, np.full(40, 1 / 40), 5.0, 0.1)
+    noise = spherical_laplace(3, 2.5, rng=generator(70), size=4)
+    for start in (1.0, [1e6, -1e6, 1e3], 10 * noise):
+        np.testing.assert_allclose(model.minimise(noise, start), model.minimise(noise), atol=1e-8)
+
+
+def test_minimiser_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of steps it gives what it has: whether a release fails must not depend on the records."""
+    X, y = records(20, 2, generator(64))
+    model = objective_perturbation(X, y, np.full(20, 0.05), 1.0, 0.01)
+    monkeypatch.setattr(logistic, "NEWTON_STEPS", 1)
+    assert np.isfinite(model.release(rng=generator(64), size=5)).all()
+
+
+X3 = [[0.6, 0.0], [0.0, 0.8], [0.1, 0.2]]
+IN_BOUNDS: dict[str, tuple[Any, Any, Any]] = {
+    "two classes": (X3, [1, -1, -1], [0.2, 0.3, 0.5]),
+    "one class": (X3, [-1, -1, -1], [0.2, 0.3, 0.5]),
+    "the other class": (X3, [1, 1, 1], [0.2, 0.3, 0.5]),
+    "no features": (np.zeros((3, 2)), [1, -1, -1], [0.2, 0.3, 0.5]),
+    "constant features": (np.full((3, 2), 0.7), [1, -1, -1], [0.2, 0.3, 0.5]),
+    "one record": ([[0.6, 0.8]], [1], [1.0]),
+    "all weight on one": (X3, [1, -1, -1], [0.0, 1.0, 0.0]),
+    "same records": ([[0.6, 0.8]] * 3, [1, 1, 1], [0.2, 0.3, 0.5]),
+    "same records, other labels": ([[0.6, 0.8]] * 3, [1, -1, 1], [0.2, 0.3, 0.5]),
+    "tiny": (1e-300 * np.ones((3, 2)), [1, -1, 1], [0.2, 0.3, 0.5]),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", IN_BOUNDS)
+def test_every_data_set_in_bounds_is_released(case: str) -> None:
+    X, y, weights = IN_BOUNDS[case]
+    for eta, penalty in ((1e-3, 1e-8), (1.0, 0.1), (1e6, 1e2), (1e6, 1e-8)):
+        for clip in (False, True):
+            model = objective_perturbation(X, y, weights, eta, penalty, clip=clip)
+            released = model.release(rng=generator(69), size=3)
+            assert released.shape == (3, 2) and np.isfinite(released).all()
+            assert np.isfinite(model.guarantee).all()
+
+
+def noise_in_use(model: ObjectivePerturbation, *, n: int, key: int) -> list[Any]:
+    """What the law tests object to in the noise of releases, taken back out of them."""
+    rng = generator(65, key, model.X.shape[1])
+
+    def implied(size: int) -> np.ndarray:
+        w = model.release(rng=rng, size=size)
+        return -model.eta / 2 * gradient(model, w, np.zeros_like(w))
+
+    return objections(law_checks(implied, n))
+
+
+CORRECT = [(penalty, d, 1.0, 0) for penalty, d in [(1e-4, 2), (1e-3, 5), (0.04, 12), (0.1, 31), (1.0, 60), (10.0, 1)]]
+DOUBLE_RATE = [(penalty, d, 2.0, 0) for penalty, d, *_ in CORRECT if penalty < 0.05]
+LOW_SHAPE = [(penalty, d, 1.0, -1) for penalty, d, *_ in CORRECT if d > 30]
+
+
+@pytest.mark.parametrize(("penalty", "d", "factor", "shape"), CORRECT + DOUBLE_RATE + LOW_SHAPE)
+def test_noise_law_over_penalty_and_dimension(
+    penalty: float, d: int, factor: float, shape: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the rate eta for eta / 2 where the penalty is small, and Gamma noise of shape d - 1 where d is large."""
+    X, y = records(5, d, generator(66, d))
+    model = objective_perturbation(X, y, np.full(5, 0.2), 4.0, penalty)
+    broken = (factor, shape) != (1.0, 0)
+    if broken:
+        sampler = with_shape(shape)
+        monkeypatch.setattr(logistic, "spherical_laplace", lambda d, rate, **how: sampler(d, rate * factor, **how))
+    caught = noise_in_use(model, n=8000, key=int(1e5 * penalty))
+    assert bool(caught) == broken, caught
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0, 0.97])
+def test_noise_in_use_has_the_promised_law(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = generator(65)
+    X, y = records(50, 3, rng)
+    model = objective_perturbation(X, y, np.full(50, 0.02), 8.0, 0.05)
+    sampler = logistic.spherical_laplace
+    monkeypatch.setattr(logistic, "spherical_laplace", lambda d, rate, **how: sampler(d, rate * factor, **how))
+
+    def implied(size: int) -> np.ndarray:
+        w = model.release(rng=rng, size=size)
+        return -4.0 * gradient(model, w, np.zeros_like(w))  # times the rate eta / 2: unit rate
+
+    caught = objections(law_checks(implied, 20_000))
+    assert bool(caught) == (factor != 1.0), caught
+
+
+# --- the slack --------------------------------------------------------------------------------------------------------
+
+
+def test_slack_is_the_maximum_over_a_grid() -> None:
+    rng, q = generator(66), np.linspace(0, 1, 20_001)
+    eps, rho = 10 ** rng.uniform(-4, 2, 400), 10 ** rng.uniform(-4, 4, 400)
+    grid = (np.log1p(rho[:, None] * q * (1 - q)) - eps[:, None] / 2 * q).max(axis=1)
+    slack = sharp_slack(eps, rho, 1.0)
+    assert (slack >= grid - 1e-12).all() and np.abs(slack - grid).max() < 1e-4
+    assert ((slack == 0) == (rho <= eps / 2)).all()
+    assert (slack <= np.log1p(rho / 4) + 1e-15).all()
+    assert (np.log1p(rho / 4) <= printed_slack(rho, 1.0)).all()
+    assert sharp_slack(0.0, 0.0, 1.0) == 0
+
+
+def test_eta_keeps_every_promise_and_no_larger_one_does() -> None:
+    rng = generator(67)
+    below = 0
+    for _ in range(100):
+        eps = rng.uniform(0.1, 5, 20)
+        weights, penalty = eps / eps.sum(), 10 ** rng.uniform(-1.8, 0)
+        eta = eta_within(eps, weights, penalty)
+        below += eta < eps.sum() * (1 - 1e-9)
+
+        def excess(rate: float, a: np.ndarray = weights, lam: float = penalty, eps: np.ndarray = eps) -> float:
+            return float((a * rate + sharp_slack(a * rate, a, lam) - eps).max())
+
+        assert excess(eta) <= 1e-14
+        assert excess(eta * (1 + 1e-6)) > 0
+        assert eta == pytest.approx(eps.sum(), rel=1e-12) or eta * penalty < 2
+    assert below > 5  # the slack did matter
+    assert eta_within([1.0, 0.0], [1.0, 0.0], 1.0) == eta_within([1.0], [1.0], 1.0)
+    assert eta_within([800.0, 3000.0], [0.2, 0.8], 1.0) == 3750.0  # exp(epsilon) is beyond floating point
+
+
+def test_eta_needs_a_penalty() -> None:
+    needed = 0.5 / (4 * math.expm1(0.2))
+    with pytest.raises(ValueError, match=f"must exceed {needed:.6g}"):
+        eta_within([0.2, 0.9], [0.5, 0.5], needed * 0.999)
+    assert eta_within([0.2, 0.9], [0.5, 0.5], needed * 1.001) > 0
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+X2, Y2 = np.array([[0.6, 0.0], [0.0, 0.8]]), np.array([1.0, -1.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": [[0.6, 0.9], [0.0, 0.8]]}, "X has rows of norm above 1: scale by a public bound, or clip"),
+        ({"X": [[np.nan, 0.0], [0.0, 0.8]]}, "X must be finite: fill what is missing"),
+        ({"X": np.empty((0, 2))}, "X is empty"),
+        ({"y": [1.0]}, "X has 2 records and y has 1"),
+        ({"y": [1.0, 0.0]}, "y must hold no label but -1 and 1: recode the two classes"),
+        ({"weights": [0.5]}, "weights has 1 entries for 2 records"),
+        ({"weights": [1.5, -0.5]}, "not be negative, and not all 0, got -0.5"),
+        ({"weights": [0.0, 0.0]}, "not all 0"),
+        ({"weights": [np.inf, 0.0]}, "weights must be finite"),
+        ({"eta": 0.0}, "eta must be positive and finite, got 0.0"),
+        ({"eta": np.nan}, "eta must be positive and finite, got nan"),
+        ({"penalty": -1.0}, "penalty must be positive and finite, got -1.0"),
+    ],
+)
+def test_bad_input(change: dict[str, Any], message: str) -> None:
+    good = {"X": X2, "y": Y2, "weights": [0.5, 0.5], "eta": 1.0, "penalty": 0.1}
+    objective_perturbation(**good)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=message):
+        objective_perturbation(**(good | change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "weights", "message"),
+    [
+        ([1.0], [0.5, 0.5], "epsilon has 1 entries for 2 weights"),
+        ([0.0, 1.0], [0.5, 0.5], r"epsilon\[0\] = 0.0 allows no positive weight"),
+        ([1.0, 1.0], [0.0, 0.0], "not all 0"),
+        ([-1.0, 1.0], [0.5, 0.5], r"epsilon\[0\] = -1.0"),
+    ],
+)
+def test_bad_promises(epsilon: list[float], weights: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        eta_within(epsilon, weights, 1.0)
+
+
+def test_noise_of_another_dimension_or_not_finite() -> None:
+    model = objective_perturbation(X2, Y2, [0.5, 0.5], 1.0, 0.1)
+    for noise in (np.zeros(3), np.array([np.nan, 0.0])):
+        with pytest.raises(ValueError, match="noise must be finite, of shape"):
+            model.minimise(noise)
+
+
+@pytest.mark.filterwarnings("error")
+def test_clipping_is_silent() -> None:
+    """Nothing tells how many records were long, how long, or where; squares may overflow."""
+    X, _ = check_signed_records([[3.0, 4.0], [0.0, 0.8], [3e200, 4e200]], [1, 1, 1], clip=True)
+    np.testing.assert_allclose(X, [[0.6, 0.8], [0.0, 0.8], [0.6, 0.8]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("change", [{"X": 7.31}, {"y": 7.31}])
+def test_refusal_names_no_value_and_no_place(change: dict[str, float]) -> None:
+    messages = set()
+    for size, i in ((7.31, 0), (9.86, 1)):
+        X, y = np.zeros((2, 2)), np.ones(2)
+        (X if "X" in change else y)[i] = size
+        with pytest.raises(ValueError) as caught:
+            check_signed_records(X, y)
+        messages.add(str(caught.value))
+    assert len(messages) == 1 and not re.search(r"7\.31|9\.86|\[\d", messages.pop())

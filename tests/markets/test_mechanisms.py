@@ -1,0 +1,372 @@
+"""The contract paper's mechanisms: payments by three roads, and nobody gains by lying."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hdpm_lib.markets import mechanisms
+from hdpm_lib.markets.contracts import principle2
+from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
+from hdpm_lib.markets.incentives import Incentives, reports_to_try, search_misreports
+from hdpm_lib.markets.mechanisms import break_points, m1, m2, m3, pivot_costs, virtual_pricing
+from hdpm_lib.markets.payments import Outcome, envelope_payments, vcg_payments, with_own_report
+from tests.markets.test_contracts import valuations
+from tests.support import generator, mean_z, z_limit
+
+POWERS = (1.0, 1.5, 2.0, 3.0)
+KINDS = ("uniform", "ties", "zeros", "heavy")
+
+
+def profile(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Valuations in [0, 1]; ties at the ceiling too, and tails over many orders of magnitude."""
+    v = valuations(kind, n, rng)
+    return v / 3 if kind == "ties" else rng.random(n) ** 12 if kind == "heavy" else v
+
+
+def markets(count: int, key: int, largest: int = 12) -> list[tuple[np.ndarray, float]]:
+    rng, found = generator(71, key), []
+    for i in range(count):
+        n = int(rng.integers(1, largest + 1))
+        found.append((profile(KINDS[i % 4], n, rng), rng.uniform(0.01, 0.99) * n**2 / 4))
+    return found
+
+
+def market(K: float, r: float) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+    """Amounts `epsilon^r` and least cost of Principle 2."""
+    return lambda v: principle2(v, K, power=r).epsilon ** r, lambda v: principle2(v, K, power=r).cost
+
+
+# --- M2: three roads to its payments ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_m2_pays_vcg(power: float) -> None:
+    for v, K in markets(80, 1):
+        found, vcg = m2(v, K, 1.0, power=power), vcg_payments(v, 1.0, *market(K, power))
+        np.testing.assert_allclose(found.payments, vcg, rtol=1e-10, atol=1e-10 * vcg.max())
+        np.testing.assert_array_equal(found.epsilon, principle2(v, K, power=power).epsilon)
+        tenth = m2(v / 10, K, 0.1, power=power)
+        np.testing.assert_allclose(tenth.payments, found.payments / 10, rtol=1e-9, atol=1e-11 * vcg.max())
+
+
+@pytest.mark.parametrize("power", [1.5, 2.0, 3.0])
+def test_m2_pays_the_envelope(power: float) -> None:
+    for i, (v, K) in enumerate(markets(12 if power == 2 else 4, 2, largest=4)):
+        if i % 4 == KINDS.index("heavy"):
+            continue  # peaks that are too narrow for quadrature
+        found = m2(v, K, 1.0, power=power).payments
+        envelope = envelope_payments(v, 1.0, market(K, power)[0], tolerance=1e-7)
+        np.testing.assert_allclose(found, envelope, rtol=0, atol=1e-6 * found.max())
+    right, other = (m2([0.2, 0.5, 0.9], 0.9, top, power=power).payments for top in (1.0, 1.001))
+    assert np.abs(other - right).max() > 1e-4 * right.max()  # another ceiling is another payment
+
+
+@pytest.mark.parametrize("power", [*POWERS, 1.01, 7.0])
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_pivot_costs_are_those_of_replaced_profiles(power: float, n: int) -> None:
+    rng = generator(72, n)
+    v = np.stack([profile(kind, n, rng) for kind in KINDS * 3])
+    v[0], v[1] = 0.0, 1.0
+    for part in (0.003, 0.2, 0.77, 0.99):
+        K = part * n**2 / 4
+        found = pivot_costs(v, K, 1.0, power=power)
+        for row, pivots in zip(v, found, strict=True):
+            expected = principle2(with_own_report(row, 1.0), K, power=power).cost
+            np.testing.assert_allclose(pivots, expected, rtol=1e-9, atol=1e-13 * expected.max())
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("K", [0.9, 1.0, 1.5])
+def test_pivots_of_valuations_far_apart(power: float, K: float) -> None:
+    """Without the seller at 1, the costs at the cap are 1e-20 in all: they must not be lost beside hers."""
+    v = np.array([1e-20, 1.0, 5.0])
+    expected = principle2(with_own_report(v, 10.0), K, power=power).cost
+    np.testing.assert_allclose(pivot_costs(v, K, 10.0, power=power), expected, rtol=1e-7)
+    outcome = m2(v, K, 10.0, power=power)
+    assert (outcome.payments >= v * outcome.epsilon**power * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_batches(power: float) -> None:
+    rng = generator(73)
+    v = np.stack([profile(KINDS[i % 4], 5, rng) for i in range(24)]).reshape(2, 12, 5)
+    v[0, 0] = 0
+    for rule in (m1, m2, m3):
+        batch = rule(v, 1.3, 1.0, power=power)
+        assert batch.epsilon.shape == batch.payments.shape == v.shape
+        for i in np.ndindex(2, 12):
+            one = rule(v[i], 1.3, 1.0, power=power)
+            np.testing.assert_allclose(batch.epsilon[i], one.epsilon, rtol=1e-13)
+            np.testing.assert_allclose(batch.payments[i], one.payments, rtol=1e-12, atol=1e-13 * one.payments.max())
+    order = rng.permutation(5)
+    np.testing.assert_allclose(
+        m2(v[..., order], 1.3, 1.0, power=power).payments,
+        m2(v, 1.3, 1.0, power=power).payments[..., order],
+        rtol=1e-12,
+        atol=1e-12,
+    )
+
+
+def test_worked_cases() -> None:
+    """Zeros and ceilings have closed forms: (0, 0, 1) at K = 0.1125 costs more than M1 and as much as M3."""
+    outcome = m2([0.0, 0.0, 1.0], 0.1125, 1.0, power=2)
+    np.testing.assert_allclose(outcome.payments.round(3), [21.778, 21.778, 9.778])
+    total = [rule([0.0, 0.0, 1.0], 0.1125, 1.0, power=2).payments.sum() for rule in (m1, m2, m3)]
+    np.testing.assert_allclose(total, [152 / 3, 160 / 3, 160 / 3])
+    np.testing.assert_allclose(m2([2.0], 0.1, 10.0, power=2).payments, 120.0)  # alone: what the ceiling would bear
+
+
+# --- M1 and M3 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [*POWERS, 5.0])
+@pytest.mark.parametrize(("n", "part"), [(1, 0.5), (2, 0.25), (10, 0.004), (10, 0.96)])
+def test_equal_payments(power: float, n: int, part: float) -> None:
+    K, v = part * n**2 / 4, 10 * generator(74, n).random(n)
+    first, third = m1(v, K, 10.0, power=power), m3(v, K, 10.0, power=power)
+    np.testing.assert_allclose(first.epsilon, math.sqrt(2 * n**2 / K - 8) / n, rtol=1e-12)
+    np.testing.assert_allclose(first.payments, 10 * (math.sqrt(2 * n**2 / K - 8) / n) ** power, rtol=1e-11)
+    np.testing.assert_allclose(third.epsilon, math.sqrt(2 / K), rtol=1e-12)
+    np.testing.assert_allclose(third.payments, 10 * (2 / K) ** (power / 2), rtol=1e-11)
+    assert (first.payments < third.payments).all()
+    if power == 2:
+        assert third.payments.sum() - first.payments.sum() == pytest.approx(10 * n * 8 / n**2)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_nobody_is_needed(power: float) -> None:
+    for K in (2.25, 3.0):
+        for rule in (m1, m2):
+            outcome = rule([0.2, 0.0, 1.0], K, 1.0, power=power)
+            assert (outcome.payments == 0).all() and (outcome.epsilon == 0).all()
+        assert (pivot_costs([0.2, 0.0, 1.0], K, 1.0, power=power) == 0).all()
+        assert (m3([0.2, 0.0, 1.0], K, 1.0, power=power).payments > 0).all()
+        priced = virtual_pricing([0.2, 0.0, 1.0], K, stats.uniform(0, 1), power=power)
+        assert (priced.payments == 0).all() and (priced.epsilon == 0).all()
+
+
+# --- incentives -------------------------------------------------------------------------------------------------------
+
+Mechanism = Callable[[np.ndarray], Outcome]
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_break_points(power: float) -> None:
+    """On a fine grid of one's own report the set at the cap (at power 1 also at 0) changes there and only there."""
+    grid = np.linspace(1e-6, 1, 20_001)
+    middle, changes = (grid[1:] + grid[:-1]) / 2, 0
+    for v, K in markets(24, 9, largest=6):
+        for i, points in enumerate(break_points(v, K, 1.0, power=power)):
+            profiles = np.tile(v, (len(grid), 1))
+            profiles[:, i] = grid
+            shares = principle2(profiles, K, power=power).shares
+            form = (shares >= 1 - 1e-12) + 2 * ((shares <= 0) & (power == 1))
+            found = middle[(form[1:] != form[:-1]).any(axis=1)]
+            assert all(np.abs(points - at).min(initial=1) < 1e-4 for at in found)
+            assert all(np.abs(found - at).min(initial=1) < 1e-4 for at in points if 1e-4 < at < 1 - 1e-4)
+            changes += len(found)
+    assert changes > 20
+    assert all(points.size == 0 for points in break_points([0.3, 0.6], 1.0, 1.0, power=power))  # nobody is needed
+
+
+def measured(
+    mechanism: Mechanism, v: np.ndarray, power: float, grid: int, top: float = 1.0, special: Any = ()
+) -> Incentives:
+    def sold(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        outcome = mechanism(reports)
+        return outcome.epsilon**power, outcome.payments
+
+    return search_misreports(sold, v, reports_to_try(v, top, grid=grid, special=special), refine=power in (1, 2))
+
+
+def largest_gain(rule: Callable[..., Outcome], count: int) -> tuple[float, float, int]:
+    """Over random markets the largest gain by a lie and the largest loss at truth, over payments; and lies tried."""
+    gain, loss, tried = -math.inf, -math.inf, 0
+    for i, (v, K) in enumerate(markets(count, 3, largest=8)):
+        power = POWERS[i // 4 % 4]
+        special = break_points(v, K, 1.0, power=power)
+        found = measured(lambda reports, K=K, r=power: rule(reports, K, 1.0, power=r), v, power, 201, special=special)
+        if found.payment.max() > 0:
+            gain = max(gain, found.relative_gain)
+            loss = max(loss, -float(found.utility.min() / found.payment.max()))
+        tried += found.tried
+    return gain, loss, tried
+
+
+def test_nobody_gains_by_lying() -> None:
+    gain, loss, tried = largest_gain(m2, 64)
+    assert tried >= 40_000 and gain <= 1e-9 and loss <= 1e-9
+    for rule in (m1, m3):
+        gain, loss, _ = largest_gain(rule, 16)
+        assert gain <= 1e-12 and loss <= 1e-12
+
+
+def paid_as_bid(v: Any, K: float, top: float, *, power: float) -> Outcome:
+    found = m2(v, K, top, power=power)
+    return Outcome(found.epsilon, v * found.epsilon**power)
+
+
+def overpaid(v: Any, K: float, top: float, *, power: float) -> Outcome:
+    found = m2(v, K, top, power=power)
+    return Outcome(found.epsilon, 1.01 * found.payments)
+
+
+def underpaid(v: Any, K: float, top: float, *, power: float) -> Outcome:
+    """A hundredth of her cost is not refunded."""
+    found = m2(v, K, top, power=power)
+    return Outcome(found.epsilon, found.payments - 0.01 * v * found.epsilon**power)
+
+
+@pytest.mark.parametrize("wrong", [paid_as_bid, overpaid, underpaid])
+def test_wrong_payments_are_caught(wrong: Callable[..., Outcome]) -> None:
+    gain, loss, _ = largest_gain(wrong, 16)
+    assert gain > 1e-6 and (loss > 1e-4 or wrong is not underpaid)
+
+
+@pytest.mark.parametrize("n", [2, 5, 10])
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_uniform_valuations_cost_twice(n: int, power: float) -> None:
+    """E M2 = 2 E W for U[0, ceiling]; and not 2.05 E W."""
+    v = 10 * generator(75, n).random((20_000, n))
+    for part in (0.1, 0.6):
+        K = part * n**2 / 4
+        paid, cost = m2(v, K, 10.0, power=power).payments.sum(-1), principle2(v, K, power=power).cost
+        assert abs(mean_z(paid - 2 * cost, 0.0)) < z_limit()
+        assert abs(mean_z(paid - 2.1 * cost, 0.0)) > z_limit()
+
+
+# --- virtual pricing --------------------------------------------------------------------------------------------------
+
+IRREGULAR = stats.rv_histogram((np.array([0.3, 0.1, 0.6]), np.array([0.0, 0.3, 0.6, 1.0])), density=False)
+
+
+@pytest.fixture
+def loose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quadrature to six digits: hundreds of them are needed."""
+    quick = functools.partial(envelope_payments, tolerance=1e-6)
+    monkeypatch.setattr(mechanisms, "envelope_payments", quick, raising=False)
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
+def test_uniform_from_zero_is_m2(power: float, loose: None) -> None:
+    v = 10 * generator(76).random(3)
+    for K in (0.4, 1.9):
+        priced, plain = virtual_pricing(v, K, stats.uniform(0, 10), power=power), m2(v, K, 10.0, power=power)
+        np.testing.assert_allclose(priced.epsilon, plain.epsilon, rtol=1e-12)
+        np.testing.assert_allclose(priced.payments, plain.payments, atol=3e-6 * plain.payments.max())
+
+
+def test_expected_payment_is_the_virtual_cost(loose: None) -> None:
+    """E sum t = E W(phi(v)), not E W(v): for U[1/2, 1] and two sellers, by Gauss's rule on the square."""
+    law, nodes, weights = stats.uniform(0.5, 0.5), *np.polynomial.legendre.leggauss(5)
+    points, weights = 0.75 + nodes / 4, weights / 2
+    for K, accuracy in ((0.9, 1e-5), (0.3, 2e-3)):  # nobody at the cap: smooth; somebody at the cap: kinks
+        paid = virtual = true = 0.0
+        for i in range(5):
+            for j in range(i + 1):
+                v, mass = points[[i, j]], weights[i] * weights[j] * (1 if i == j else 2)
+                paid += mass * virtual_pricing(v, K, law, power=2).payments.sum()
+                virtual += mass * float(principle2(virtual_valuation(law, v), K, power=2).cost)
+                true += mass * float(principle2(v, K, power=2).cost)
+        assert paid == pytest.approx(virtual, rel=accuracy)
+        assert abs(paid / (2 * true) - 1) > 0.05
+
+
+def priced_gain(law: Any, v: np.ndarray, ironed: bool, points: int = 21) -> tuple[float, float]:
+    """Largest gain by a lie under virtual pricing, and largest loss at truth, over the largest payment."""
+
+    def sold(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        outcomes = [virtual_pricing(row, 0.5, law, power=2, ironed=ironed) for row in reports]
+        return np.array([o.epsilon**2 for o in outcomes]), np.array([o.payments for o in outcomes])
+
+    candidates = [np.linspace(max(law.support()[0], 0.01), 0.99, points)] * len(v)
+    found = search_misreports(sold, v, candidates, refine=False)
+    return found.relative_gain, -float(found.utility.min() / found.payment.max())
+
+
+@pytest.mark.parametrize(
+    ("law", "ironed"), [(stats.uniform(0.5, 0.5), False), (IRREGULAR, True)], ids=["regular", "irregular"]
+)
+def test_virtual_pricing_is_truthful(law: Any, ironed: bool, loose: None) -> None:
+    gain, loss = priced_gain(law, np.array([0.55, 0.8]), ironed)
+    assert gain < 1e-5 and loss < 1e-5
+
+
+def test_irregular_law_without_ironing_invites_lies(loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mechanisms, "check_regular", lambda law: None)
+    monkeypatch.setattr(mechanisms, "virtual_valuation", lambda law, v, **_: v + law.cdf(v) / law.pdf(v * (1 - 1e-12)))
+    assert priced_gain(IRREGULAR, np.array([0.55, 0.8]), False, 5)[0] > 1e-3
+
+
+def test_ironing_is_asked_for() -> None:
+    for law in (IRREGULAR, stats.beta(0.5, 0.5)):
+        with pytest.raises(ValueError, match="the law is irregular: its virtual valuation falls at v ="):
+            virtual_pricing([0.2, 0.7], 0.5, law, power=2)
+    v = [0.3, 0.8]
+    priced = virtual_pricing(v, 0.5, IRREGULAR, power=2, ironed=True)
+    expected = principle2(ironed_virtual_valuation(IRREGULAR, v), 0.5, power=2)
+    np.testing.assert_allclose(priced.epsilon, expected.epsilon)
+    assert (priced.payments >= v * priced.epsilon**2).all()
+
+
+def test_no_price_where_the_density_is_zero() -> None:
+    with pytest.raises(ValueError, match=r"the law has density 0 at 1\.0"):
+        virtual_pricing([0.5, 1.0], 0.5, stats.beta(2, 2), power=2)
+
+
+def test_ironing_changes_nothing_for_a_regular_law() -> None:
+    law, v = stats.uniform(0.5, 0.5), [0.6, 0.9]
+    plain, ironed = (virtual_pricing(v, 0.5, law, power=2, ironed=choice) for choice in (False, True))
+    np.testing.assert_allclose(ironed.payments, plain.payments, rtol=1e-3)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+NAN, INF = math.nan, math.inf
+GOOD: dict[str, Any] = {"valuations": [1.0, 2.0], "max_mse": 0.3, "ceiling": 10.0, "power": 2.0}
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"valuations": [1.0, 10.5]}, "valuations must not exceed ceiling = 10.0, got 10.5"),
+    ({"valuations": [[1.0, 2.0], [-1.0, 2.0]]}, "valuations must be finite and not negative, got -1.0"),
+    ({"valuations": [NAN, 2.0]}, "valuations must be finite and not negative, got nan"),
+    ({"valuations": [INF, 2.0]}, "valuations must be finite and not negative, got inf"),
+    ({"valuations": []}, "valuations is empty (shape (0,))"),
+    ({"valuations": 2.0}, "valuations must hold at least one seller, got shape ()"),
+    ({"max_mse": 0.0}, "max_mse must be positive and finite, got 0.0"),
+    ({"max_mse": NAN}, "max_mse must be positive and finite, got nan"),
+    ({"ceiling": 0.0}, "ceiling must be positive and finite, got 0.0"),
+    ({"ceiling": -1.0}, "ceiling must be positive and finite, got -1.0"),
+    ({"ceiling": INF}, "ceiling must be positive and finite, got inf"),
+    ({"power": 0.5}, "power must be finite and at least 1 (a convex cost), got 0.5"),
+    ({"power": NAN}, "power must be finite and at least 1 (a convex cost), got nan"),
+]
+
+
+@pytest.mark.parametrize("rule", [m1, m2, m3, pivot_costs])
+@pytest.mark.parametrize(("change", "message"), BAD)
+def test_bad_input_is_refused(rule: Any, change: dict[str, Any], message: str) -> None:
+    rule(**GOOD)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        rule(**{**GOOD, **change})
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_a_limit_is_no_contract(power: float) -> None:
+    """Two of four at 0 just reach K = 1 without noise; three, or an accuracy a little lower, do not need the limit."""
+    with pytest.raises(ValueError, match="sellers at 0 reach the accuracy only with infinite loss"):
+        m2([0.0, 1.0, 0.0, 2.0], 1.0, 10.0, power=power)
+    for v, K in (([0.0, 1.0, 0.0, 0.0], 1.0), ([0.0, 1.0, 0.0, 2.0], 1.01), ([0.0, 1.0, 0.0, 2.0], 0.99)):
+        assert np.isfinite(m2(v, K, 10.0, power=power).payments).all()
+
+
+def test_reports_outside_the_law_are_refused() -> None:
+    for v in ([0.4, 0.7], [0.6, 1.1]):
+        with pytest.raises(ValueError, match=r"must lie in"):
+            virtual_pricing(v, 0.3, stats.uniform(0.5, 0.5), power=2)

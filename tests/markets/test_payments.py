@@ -1,0 +1,329 @@
+"""Payment rules on cases with known answers, and the meter of incentives on lies that were planted for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hdpm_lib.markets.incentives import Incentives, reports_to_try, search_misreports
+from hdpm_lib.markets.payments import envelope_payments, step_payments, vcg_payments, with_own_report
+from tests.support import generator
+
+Market = tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]
+
+
+def second_price() -> Market:
+    """Buy one unit from the cheapest seller."""
+    return lambda c: np.eye(c.shape[-1])[c.argmin(-1)], lambda c: c.min(-1)
+
+
+def cobb_douglas(weights: np.ndarray) -> Market:
+    """Buy amounts x with prod x_i^w_i = 1 at least cost: the cost shares are the weights."""
+
+    def least(c: np.ndarray) -> np.ndarray:
+        return np.exp((weights * np.log(c / weights)).sum(-1))
+
+    return lambda c: weights * least(c)[..., None] / c, least
+
+
+def menu(bundles: np.ndarray) -> Market:
+    """Choose the cheapest of some bundles."""
+    return lambda c: bundles[(c @ bundles.T).argmin(-1)], lambda c: (c @ bundles.T).min(-1)
+
+
+def ball(n: int) -> Market:
+    """Choose amounts in the unit ball around (1, ..., 1)."""
+    return lambda c: 1 - c / np.linalg.norm(c, axis=-1, keepdims=True), lambda c: c.sum(-1) - np.linalg.norm(c, axis=-1)
+
+
+def truthful(market: Market, top: float) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Reports of shape (k, n) to amounts and VCG payments."""
+
+    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return market[0](reports), np.array([vcg_payments(c, top, *market) for c in reports])
+
+    return mechanism
+
+
+def test_with_own_report() -> None:
+    found = with_own_report(np.array([1.0, 2.0, 3.0]), [7.0, 8.0, 9.0])
+    np.testing.assert_array_equal(found, [[7, 2, 3], [1, 8, 3], [1, 2, 9]])
+    np.testing.assert_array_equal(with_own_report(np.array([1.0, 2.0]), 5.0), [[5, 2], [1, 5]])
+    np.testing.assert_array_equal(with_own_report(np.array([1.0]), 5.0), [[5]])
+
+
+@pytest.mark.parametrize("n", [1, 2, 6])
+def test_second_price(n: int) -> None:
+    """The cheapest gets the second price, or the ceiling if she is alone."""
+    rng = generator(61, n)
+    for _ in range(5):
+        c = (rng.permutation(n) + 0.5 * rng.random(n)) * 3 / n  # apart: quadrature does not see narrow steps
+        expected = np.zeros(n)
+        expected[c.argmin()] = np.sort(np.append(c, 4.0))[1]
+        np.testing.assert_allclose(vcg_payments(c, 4.0, *second_price()), expected, rtol=1e-14)
+        np.testing.assert_allclose(envelope_payments(c, 4.0, second_price()[0]), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_vcg_is_envelope(n: int) -> None:
+    rng = generator(62, n)
+    for market in (cobb_douglas(rng.dirichlet(np.full(n, 5.0))), ball(n)):
+        for _ in range(3):
+            c = 0.01 + rng.random(n)
+            vcg, envelope = vcg_payments(c, 2.0, *market), envelope_payments(c, 2.0, market[0], tolerance=1e-8)
+            np.testing.assert_allclose(envelope, vcg, rtol=1e-6, atol=1e-6 * vcg.max())
+            assert (vcg >= c * market[0](c[None])[0] * (1 - 1e-12)).all()
+            loose = envelope_payments(c, 1.9, market[0], tolerance=1e-8)  # another ceiling is another payment
+            assert np.abs(loose / vcg - 1).max() > 1e-3
+
+
+def test_envelope_has_the_known_integral() -> None:
+    """x = (1 - c)^2 sells for c (1 - c)^2 + (1 - c)^3 / 3 each; for two others a constant is added or not at all."""
+    c = np.array([0.0, 0.3, 0.9, 1.0])
+    paid = envelope_payments(c, 1.0, lambda reports: (1 - reports) ** 2)
+    np.testing.assert_allclose(paid, c * (1 - c) ** 2 + (1 - c) ** 3 / 3, atol=1e-9)
+    np.testing.assert_allclose(envelope_payments([2.0, 5.0], 5.0, np.ones_like), 5.0, rtol=1e-12)
+    np.testing.assert_array_equal(envelope_payments([2.0, 5.0], 5.0, np.zeros_like), 0.0)
+
+
+# --- the meter --------------------------------------------------------------------------------------------------------
+
+
+def search(mechanism: Any, c: np.ndarray, top: float, **options: Any) -> Incentives:
+    return search_misreports(mechanism, c, reports_to_try(c, top), **options)
+
+
+def test_truthful_markets_pass() -> None:
+    rng = generator(63)
+    for n in (1, 3, 5):
+        for market in (second_price(), cobb_douglas(rng.dirichlet(np.ones(n))), menu(rng.random((4, n)))):
+            c = 0.05 + 0.9 * rng.random(n)
+            candidates = [tries[tries >= 0.01] for tries in reports_to_try(c, 1.0)]
+            found = search_misreports(truthful(market, 1.0), c, candidates)
+            assert found.relative_gain < 1e-12 and (found.utility >= -1e-12 * found.payment.max()).all()
+            assert found.tried >= sum(map(len, candidates)) + n
+
+
+@pytest.mark.parametrize("refine", [True, False])
+def test_pay_as_bid(refine: bool) -> None:
+    """Everybody asks the ceiling: the gain is what is left up to it."""
+    c, x = np.array([0.2, 0.5, 1.0]), np.array([1.0, 3.0, 2.0])
+    found = search(lambda reports: (x + 0 * reports, x * reports), c, 1.0, refine=refine)
+    np.testing.assert_array_equal(found.report[:2], 1.0)
+    np.testing.assert_allclose(found.gain[:2], (1 - c[:2]) * x[:2], rtol=1e-15)
+    assert found.gain[2] < 0 and found.relative_gain == pytest.approx(1.5 / 2)
+    np.testing.assert_array_equal(found.utility, 0.0)
+    np.testing.assert_array_equal(found.payment, x * c)
+
+
+def test_rising_amounts() -> None:
+    """x = c with its envelope payments: utility is (1 + s^2)/2 - c s, so one of the two ends beats the truth."""
+    c = np.array([0.1, 0.4, 0.5, 0.8])
+
+    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return reports, np.array([envelope_payments(row, 1.0, lambda r: r) for row in reports])
+
+    found = search_misreports(mechanism, c, [np.linspace(0, 1, 5)] * 4)
+    np.testing.assert_allclose(found.gain, np.maximum(c, 1 - c) ** 2 / 2, rtol=1e-9)
+    assert set(found.report) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+def test_payments_a_hundredth_off(factor: float) -> None:
+    market = cobb_douglas(np.array([0.2, 0.3, 0.5]))
+    right = truthful(market, 1.0)
+    c = np.array([0.3, 0.6, 0.9])
+    candidates = [tries[tries > 0.01] for tries in reports_to_try(c, 1.0)]
+
+    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        amounts, payments = right(reports)
+        return amounts, factor * payments
+
+    assert (search_misreports(mechanism, c, candidates).gain > 1e-5).all()
+    assert (search_misreports(right, c, candidates).gain < 1e-12).all()
+
+
+def test_a_loss_at_truth_shows() -> None:
+    found = search(lambda reports: (np.ones_like(reports), np.full_like(reports, 0.5)), np.array([0.2, 0.9]), 1.0)
+    np.testing.assert_allclose(found.utility, [0.3, -0.4])
+    np.testing.assert_array_equal(found.gain, 0.0)
+
+
+def test_refining_finds_the_interior() -> None:
+    """The best report 0.3217 is on no grid."""
+    c = np.array([0.6, 0.1])
+
+    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(reports), 1 - (reports - 0.3217) ** 2
+
+    coarse, fine = (
+        search_misreports(mechanism, c, reports_to_try(c, 1.0, grid=11), refine=refine) for refine in (False, True)
+    )
+    np.testing.assert_allclose(fine.gain, (c - 0.3217) ** 2, atol=1e-10)
+    np.testing.assert_allclose(fine.report, 0.3217, atol=1e-5)
+    np.testing.assert_allclose(coarse.report, 0.3, atol=1e-12)
+    assert (coarse.gain < fine.gain - 1e-4).all() and fine.tried > coarse.tried > 20
+    single = search_misreports(mechanism, c, [[0.5], [0.5]])
+    np.testing.assert_allclose(single.gain, 1 - (0.5 - 0.3217) ** 2 - (1 - (c - 0.3217) ** 2))
+
+
+def test_types_with_several_numbers() -> None:
+    """Cost a x + b x^2 of type (a, b), paid as reported: the most expensive candidate is best."""
+    types = np.array([[0.2, 0.1], [0.5, 0.3], [0.0, 0.9]])
+    rng = generator(64)
+    candidates = [rng.random((k, 2)) for k in (5, 9, 40)]
+    x = np.array([1.0, 2.0, 3.0])
+
+    def bill(own: np.ndarray, amounts: np.ndarray) -> np.ndarray:
+        return own[..., 0] * amounts + own[..., 1] * amounts**2
+
+    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        amounts = np.broadcast_to(x, reports.shape[:-1])
+        return amounts, bill(reports, amounts)
+
+    found = search_misreports(mechanism, types, candidates, cost=bill)
+    assert found.report.shape == (3, 2) and found.tried == 54
+    for i in range(3):
+        asked = bill(candidates[i], x[i])
+        np.testing.assert_array_equal(found.report[i], candidates[i][asked.argmax()])
+        assert found.gain[i] == pytest.approx(asked.max() - bill(types[i], x[i]))
+    np.testing.assert_allclose(found.utility, 0, atol=1e-15)
+    plain = search_misreports(lambda r: mechanism(r[..., None] * [1, 0]), types[:, 0], [[0.7]] * 3, refine=False)
+    np.testing.assert_allclose(plain.gain, (0.7 - types[:, 0]) * x)
+
+
+def test_reports_to_try() -> None:
+    c = np.array([0.0, 0.25, 2.0, 0.25])
+    found = reports_to_try(c, 2.0, grid=5)
+    assert len(found) == 4
+    for own, tries in zip(c, found, strict=True):
+        assert (np.diff(tries) > 0).all() and own not in tries and tries.min() >= 0 and tries.max() <= 2
+        expected = {*np.linspace(0, 2, 5), *c, 2e-7, 0.25 - 2e-7, 0.25 + 2e-7, 2 - 2e-7} - {own}
+        np.testing.assert_allclose(tries, sorted(expected), rtol=1e-14)
+    assert len(reports_to_try(c, 2.0)[0]) > 101
+
+
+def test_special_reports_are_tried() -> None:
+    """A window of profitable reports that no grid hits: the meter sees it if it is told where it begins."""
+
+    def window(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inside = (reports >= 0.123456) & (reports <= 0.123457)
+        return np.zeros_like(reports), inside.astype(float)
+
+    truth = np.array([0.2, 0.7])
+    blind = search_misreports(window, truth, reports_to_try(truth, 1.0))
+    told = reports_to_try(truth, 1.0, special=[[0.123456], [0.5]])
+    assert (blind.gain == 0).all()
+    np.testing.assert_array_equal(search_misreports(window, truth, told).gain, [1, 0])
+    assert np.abs(told[0] - 0.123456).min() == 0 and {0.123456 - 1e-7, 0.123456 + 1e-7} < set(told[0])
+    with pytest.raises(ValueError, match="special must hold one set of reports for each of 2 sellers, got 1"):
+        reports_to_try(truth, 1.0, special=[[0.1]])
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+BAD: list[tuple[Any, float, str]] = [
+    ([0.5, 1.5], 1.0, "reports must lie in [0, ceiling = 1.0], got 1.5"),
+    ([0.5, -0.1], 1.0, "reports must lie in [0, ceiling = 1.0], got -0.1"),
+    ([0.5, np.nan], 1.0, "reports must be finite, got nan"),
+    ([], 1.0, "reports is empty (shape (0,))"),
+    ([[0.5]], 1.0, "reports must have 1 dimension(s), got shape (1, 1)"),
+    ([0.0], 0.0, "ceiling must be positive and finite, got 0.0"),
+    ([0.0], np.inf, "ceiling must be positive and finite, got inf"),
+    ([0.0], -1.0, "ceiling must be positive and finite, got -1.0"),
+]
+
+
+@pytest.mark.parametrize(("reports", "top", "message"), BAD)
+def test_bad_reports(reports: Any, top: float, message: str) -> None:
+    rule, least = second_price()
+    for call, name in (
+        (lambda: vcg_payments(reports, top, rule, least), "reports"),
+        (lambda: envelope_payments(reports, top, rule), "reports"),
+        (lambda: reports_to_try(reports, top), "types"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message.replace("reports", name))):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("candidates", "sizes"), [([[0.1]], [1]), ([[0.1], [0.1], [0.1]], [1, 1, 1]), ([[0.1], []], [1, 0]), ([], [])]
+)
+def test_bad_candidates(candidates: Any, sizes: list[int]) -> None:
+    message = f"candidates must hold misreports for each of 2 sellers, got {sizes}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        search_misreports(lambda reports: (reports, reports), [0.2, 0.5], candidates)
+
+
+def test_infinite_amounts_have_no_payments() -> None:
+    def infinite(reports: np.ndarray) -> np.ndarray:
+        return np.full_like(reports, np.inf)
+
+    for call in (
+        lambda: vcg_payments([0.2, 0.5], 1.0, infinite, lambda c: c.sum(-1)),
+        lambda: step_payments([0.2, 0.5], [0.0, 1.0], infinite),
+    ):
+        with pytest.raises(ValueError, match="rule must give finite amounts, got"):
+            call()
+
+
+def test_utilities_that_are_no_numbers_are_reported() -> None:
+    """Not-a-number compares with nothing: a search that passed over it would call such a mechanism truthful."""
+
+    def holed(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(reports), np.where(reports == 0.5, np.nan, 0.0)
+
+    with pytest.raises(ValueError, match=r"mechanism gives seller 1 no utility \(not a number\) at her report 0.5"):
+        search_misreports(holed, [0.2, 0.7], [[0.1], [0.5]])
+
+
+@pytest.mark.parametrize(
+    ("reports", "edges", "message"),
+    [
+        ([0.2], [0.5, 1.0], "reports must not lie below edges[0] = 0.5, got 0.2"),
+        ([1.2], [0.5, 1.0], "reports must lie in [0, ceiling = 1.0], got 1.2"),
+        ([0.2], [1.0], "edges must be at least two numbers that do not fall, got [1.]"),
+        ([0.2], [0.0, 0.9, 0.5], "edges must be at least two numbers that do not fall, got [0.  0.9 0.5]"),
+        ([0.2], [0.0, np.nan], "edges must be finite, got nan"),
+    ],
+)
+def test_bad_steps(reports: Any, edges: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        step_payments(reports, edges, lambda c: 0 * c)
+
+
+@pytest.mark.parametrize("grid", [0, 1, 2.5, np.nan])
+def test_bad_grids(grid: Any) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"grid must be an integer of at least 2, got {grid}")):
+        reports_to_try([0.5], 1.0, grid=grid)
+
+
+def test_gain_where_nothing_is_paid() -> None:
+    nothing = Incentives(np.array([0.0, 0.5]), np.zeros(2), np.zeros(2), np.zeros(2), 2)
+    assert nothing.relative_gain == 0.5
+
+
+def test_step_payments_are_vcg_payments_on_the_steps() -> None:
+    """Reports rounded to the middle of their cell: a step rule, whose integral quadrature finds as well."""
+    edges, rng = np.linspace(0, 1, 9), generator(67)
+    middles = (edges[1:] + edges[:-1]) / 2
+    for _ in range(20):
+        rule, _ = cobb_douglas(rng.dirichlet([2, 2, 2]))
+        reports = rng.random(3)
+
+        def rounded(c: np.ndarray, rule: Any = rule) -> np.ndarray:
+            return rule(middles[np.minimum(np.searchsorted(edges, c, side="right") - 1, 7)])
+
+        found = step_payments(reports, edges, rounded)
+        np.testing.assert_allclose(found, envelope_payments(reports, 1.0, rounded, tolerance=1e-7), rtol=1e-5)
+        assert (np.abs(step_payments(reports, edges, rule) / found - 1) > 1e-5).any()  # that rule has no steps
+
+
+def test_quadrature_that_fails_is_reported() -> None:
+    rng = generator(65)
+    with pytest.raises(RuntimeError, match="quadrature stopped at an error of"):
+        envelope_payments([0.2, 0.5], 1.0, lambda reports: rng.random(reports.shape))

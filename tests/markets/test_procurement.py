@@ -1,0 +1,186 @@
+"""The optimal procurement: global, whatever the number of local minima, with a cap and without.
+
+The oracle minimises over the simplex with SciPy from many starts; optimality is also read off the KKT conditions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from hdpm_lib.markets import procurement
+from hdpm_lib.markets.procurement import Procurement, procure, procure_fast, proxy_loss, residuals
+from tests.support import generator
+
+Array = np.ndarray
+
+
+def market(rng: np.random.Generator, m: int, kind: int) -> Array:
+    """Virtual costs of four kinds; those in two clusters often have several local minima."""
+    if kind == 0:
+        return rng.uniform(0.1, 9, m)
+    if kind == 1:
+        return rng.exponential(1, m) + 1e-3
+    if kind == 2:
+        return np.where(rng.random(m) < 0.2, rng.uniform(1e-3, 1e-2, m), rng.uniform(1, 1.01, m))
+    return rng.integers(1, 4, m).astype(float)  # many ties
+
+
+def scale(rng: np.random.Generator) -> tuple[float, float, float]:
+    mu, sigma, gamma = 10 ** rng.uniform(-2, 2, 3)
+    return mu, sigma, gamma
+
+
+def kkt_excess(found: Procurement, psi: Array, mu: float, sigma: float, gamma: float, cap: float = np.inf) -> float:
+    """How much the conditions of a local minimum are broken, relative to the largest marginal loss."""
+    a = found.weights
+    if not abs(a.sum() - 1) < 1e-6:
+        return np.inf
+    marginal = mu * a / np.linalg.norm(a) + gamma * found.eta * psi
+    inner = (a > 0) & (a < cap * (1 - 1e-9))
+    level = marginal[inner].mean() if inner.any() else marginal[a > 0].max()
+    broken = [np.abs(marginal[inner] - level).max(initial=0), (level - marginal[a == 0]).max(initial=0)]
+    broken.append((marginal[a >= cap * (1 - 1e-9)] - level).max(initial=0))
+    rate = abs(gamma * (a @ psi) * found.eta**2 / sigma - 1)
+    return float(max(max(broken) / marginal.max(), rate, abs(a.sum() - 1)))
+
+
+def by_many_starts(psi: Array, mu: float, sigma: float, gamma: float, cap: float, rng: np.random.Generator) -> float:
+    m = len(psi)
+
+    def loss(a: Array) -> float:
+        return mu * float(np.linalg.norm(a)) + 2 * float(np.sqrt(sigma * gamma * max(a @ psi, 1e-300)))
+
+    def slope(a: Array) -> Array:
+        return mu * a / np.linalg.norm(a) + np.sqrt(sigma * gamma / max(a @ psi, 1e-300)) * psi
+
+    starts = [np.full(m, 1 / m), *rng.dirichlet(np.full(m, 0.3), 4)]
+    starts += [np.where(psi == psi.min(), 1.0, 0.0) / (psi == psi.min()).sum()]
+    simplex = {"type": "eq", "fun": lambda a: a.sum() - 1, "jac": lambda a: np.ones(m)}
+    best = np.inf
+    for start in starts:
+        done = optimize.minimize(
+            loss, np.clip(start, 0, cap), jac=slope, bounds=[(0, cap)] * m, constraints=simplex, method="SLSQP",
+            options={"maxiter": 500, "ftol": 1e-14},
+        )  # fmt: skip
+        if done.success or np.abs(done.x.sum() - 1) < 1e-9:
+            a = np.clip(done.x, 0, cap)
+            best = min(best, loss(a / a.sum()))
+    return best
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_no_start_of_the_oracle_does_better(capped: bool) -> None:
+    rng = generator(70, capped)
+    agree = several = 0
+    for trial in range(160):
+        m = int(rng.integers(1, 13))
+        psi, constants = market(rng, m, trial % 4), scale(rng)
+        cap = min(1.0, rng.uniform(1, 4) / m) if capped else None
+        found = procure(psi, *constants, cap=cap)
+        oracle = by_many_starts(psi, *constants, cap or 1.0, rng)
+        assert found.loss <= oracle * (1 + 1e-7)
+        agree += oracle <= found.loss * (1 + 1e-7)
+        several += found.minima > 1
+    assert agree >= 150  # the oracle itself may stop too early
+    assert capped or several > 0
+
+
+def test_conditions_hold_to_rounding() -> None:
+    rng = generator(71)
+    for trial in range(400):
+        m = int(10 ** rng.uniform(0, 3))
+        psi, constants = market(rng, m, trial % 4), scale(rng)
+        free = procure(psi, *constants)
+        assert kkt_excess(free, psi, *constants) < 1e-11
+        rounding = 1e-15 * free.cutoff / (free.cutoff - psi.min())  # what counts is its excess
+        assert max(residuals(free, psi, *constants)) < max(1e-12, rounding)
+        assert free.loss == pytest.approx(float(proxy_loss(free.weights, free.eta, psi, *constants)), rel=1e-13)
+        cap = min(1.0, rng.uniform(1, 5) / m)
+        bound = procure(psi, *constants, cap=cap)
+        assert kkt_excess(bound, psi, *constants, cap=cap) < 1e-10
+        assert bound.weights.max() <= cap * (1 + 1e-12) and bound.loss >= free.loss * (1 - 1e-13)
+
+
+@pytest.mark.parametrize("wrong", ["root", "kappa"])
+def test_broken_solver_is_caught(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = procurement._root
+
+    def root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
+        return 1.001 * right(fixed, price, spread, kappa) if wrong == "root" else right(fixed, price, spread, 2 * kappa)
+
+    monkeypatch.setattr(procurement, "_root", root)
+    rng = generator(72)
+    psi = market(rng, 40, 0)
+    found = procure_fast(psi, 1.0, 1.0, 0.1)
+    assert kkt_excess(found, psi, 1.0, 1.0, 0.1) > 1e-6
+    assert not max(residuals(found, psi, 1.0, 1.0, 0.1)) <= 1e-6  # not a number, maybe
+
+
+def test_the_least_of_several_minima() -> None:
+    psi = np.append(0.001, np.ones(200))
+    found = procure(psi, 1.0, 1.0, 0.01)
+    assert found.minima == 2 and (found.weights > 0).all()
+    assert found.loss == pytest.approx(0.269683, abs=1e-6)
+    alone = procure(psi[:1], 1.0, 1.0, 0.01)  # the other one: all from the cheapest
+    assert alone.loss == pytest.approx(1.0063246, abs=1e-6)
+    jump = procure([0.2, 2.0], 1.0, 1.0, 0.1)
+    assert jump.weights.tolist() == [1.0, 0.0]
+
+
+def test_fast_path_is_the_scan_where_there_is_one_minimum() -> None:
+    rng = generator(73)
+    single = 0
+    for trial in range(300):
+        psi, constants = market(rng, int(10 ** rng.uniform(0, 3.5)), trial % 4), scale(rng)
+        scanned, fast = procure(psi, *constants), procure_fast(psi, *constants)
+        assert fast.minima == 0 and fast.loss >= scanned.loss * (1 - 1e-13)
+        assert kkt_excess(fast, psi, *constants) < 1e-11
+        if scanned.minima == 1:
+            single += 1
+            assert fast.loss == pytest.approx(scanned.loss, rel=1e-12)
+    assert single > 200
+
+
+def test_limits_and_scales() -> None:
+    rng = generator(74)
+    psi = market(rng, 30, 0)
+    base = procure(psi, 1.0, 2.0, 0.3)
+    for scaled in (procure(psi, 7.0, 14.0, 2.1), procure(psi * 10, 1.0, 2.0, 0.03)):
+        assert np.allclose(scaled.weights, base.weights, atol=1e-13)
+    assert np.allclose(procure(psi, 1.0, 2.0, 0.3, cap=1 / 30).weights, 1 / 30)
+    assert np.allclose(procure(psi, 1.0, 2.0, 0.3, cap=1.0).weights, base.weights, atol=1e-13)
+    assert np.allclose(procure(np.full(30, 2.0), 1.0, 2.0, 0.3).weights, 1 / 30)
+    shuffled = rng.permutation(30)
+    assert np.allclose(procure(psi[shuffled], 1.0, 2.0, 0.3).weights, base.weights[shuffled], atol=1e-15)
+    assert procure([3.0], 2.0, 1.0, 1.0).loss == pytest.approx(2 + 2 * np.sqrt(3))
+    two = procure(psi, 1.0, 100.0, 100.0, cap=0.25)  # noise and payments dear: the four cheapest, at the cap
+    assert sorted(two.weights)[-4:] == [0.25] * 4 and two.cutoff == np.sort(psi)[4]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"virtual_costs": [1.0, 0.0]}, r"virtual_costs\[1\] = 0.0: privacy that costs nothing"),
+        ({"virtual_costs": [1.0, -2.0]}, r"virtual_costs\[1\] = -2.0"),
+        ({"virtual_costs": [1.0, np.nan]}, "virtual_costs must be finite, got nan"),
+        ({"virtual_costs": []}, "virtual_costs is empty"),
+        ({"virtual_costs": [[1.0]]}, "1 dimension"),
+        ({"mu": 0.0}, "mu must be positive and finite, got 0.0"),
+        ({"sigma": np.inf}, "sigma must be positive and finite, got inf"),
+        ({"gamma": -1.0}, "gamma must be positive and finite, got -1.0"),
+        ({"cap": 0.4}, r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
+        ({"cap": 1.5}, "got 1.5"),
+        ({"cap": np.nan}, "got nan"),
+    ],
+)
+def test_bad_input(change: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"virtual_costs": [1.0, 2.0], "mu": 1.0, "sigma": 1.0, "gamma": 1.0}
+    with pytest.raises(ValueError, match=message):
+        procure(**(good | change))
+    if "cap" not in change:
+        with pytest.raises(ValueError, match=message):
+            procure_fast(**(good | change))

@@ -1,0 +1,185 @@
+"""Payments for bought privacy: against quadrature of new optima, against lies, and against the expected cost."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from hdpm_lib.markets import procurement_payments as module
+from hdpm_lib.markets.costs import virtual_valuation
+from hdpm_lib.markets.incentives import reports_to_try, search_misreports
+from hdpm_lib.markets.procurement import procure
+from hdpm_lib.markets.procurement_payments import procurement_payments
+from tests.support import generator
+
+UNIT = math.exp(-4)
+LAWS = {
+    "the paper's uniform law": stats.uniform(UNIT, 4 * UNIT),
+    "uniform from 0": stats.uniform(0, 4),
+    "power": stats.beta(3, 1),
+    "beta": stats.beta(2, 2),
+    "truncated exponential": stats.truncexpon(3),
+}
+AFFINE = list(LAWS)[:3]
+SCALES = [(1.0, 1.0, 1.0), (1.0, 1.0, 0.01), (10.0, 100.0, 0.01)]
+
+
+def by_quadrature(law: Any, c: np.ndarray, i: int, scale: tuple[float, ...], cap: float | None) -> float:
+    """Own cost plus the integral over one's own report of what a new optimum buys; a cell of a grid at a time."""
+
+    def bought(z: float) -> float:
+        psi = virtual_valuation(law, np.where(np.arange(len(c)) == i, z, c), check=False)
+        return float(procure(psi, *scale, cap=cap).epsilon[i]) if np.isfinite(psi[i]) else 0.0
+
+    edges = np.linspace(c[i], law.support()[1], 33)
+    cells = [integrate.quad(bought, a, b, epsabs=1e-11, epsrel=1e-8, limit=60)[0] for a, b in pairwise(edges)]
+    return float(c[i]) * bought(float(c[i])) + sum(cells)
+
+
+@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("capped", [False, True])
+def test_payments_are_the_envelope_integral(name: str, capped: bool) -> None:
+    rng, law = generator(80), LAWS[name]
+    sizes = (2, 6, 25) if name in AFFINE else (2, 5, 4)  # the others need a new optimum for every point of an integral
+    for m, scale in zip(sizes, SCALES, strict=True):
+        c = law.rvs(m, random_state=rng)
+        cap = 1.6 / m if capped else None
+        paid = procurement_payments(c, law, *scale, cap=cap)
+        i = int(rng.choice(np.flatnonzero(paid.epsilon > 0)))
+        assert paid.payments[i] == pytest.approx(by_quadrature(law, c, i, scale, cap), rel=2e-6)
+        assert (paid.payments[paid.epsilon == 0] == 0).all()
+
+
+def test_a_purchase_that_jumps() -> None:
+    paid = procurement_payments([0.1, 0.6], stats.uniform(0, 1), 1.0, 1.0, 0.1)
+    assert paid.epsilon == pytest.approx([2.83786, 1.46412], abs=1e-5)
+    assert paid.payments == pytest.approx([1.74719, 1.25675], abs=1e-5)
+    before, after = (procure([0.2, 2 * z], 1.0, 1.0, 0.1).epsilon[1] for z in (0.90, 0.95))
+    assert before > 0.9 and after == 0
+
+
+def test_nothing_is_bought_at_an_infinite_virtual_cost() -> None:
+    law = stats.beta(2, 2)
+    alone = procurement_payments([0.2, 0.3], law, 1.0, 1.0, 1.0)
+    beside = procurement_payments([0.2, 1.0, 0.3], law, 1.0, 1.0, 1.0)
+    assert beside.payments[1] == beside.epsilon[1] == 0
+    assert beside.payments[[0, 2]] == pytest.approx(alone.payments, rel=1e-12)
+
+
+@pytest.mark.parametrize("m", [2, 5, 30, 455])
+def test_branch_is_used_only_where_the_optimum_is_on_it(m: int) -> None:
+    rng, certain = generator(81, m), 0
+    for trial in range(30):
+        psi = [rng.uniform(UNIT, 9 * UNIT, m), rng.exponential(1, m) + 1e-6, rng.choice([1e-3, 1.0], m)][trial % 3]
+        scale = tuple(10 ** rng.uniform(-1.5, 1.5, 3))
+        truth = procure(psi, *scale)
+        branch = module._Branch.of(psi, truth, scale)
+        certain += branch.certain
+        for i in rng.choice(np.flatnonzero(truth.weights > 0), 5):
+            own = psi[i] * 10 ** rng.uniform(0, 2)
+            optimum = procure(np.where(np.arange(m) == i, own, psi), *scale)
+            assert branch.ends[0] <= optimum.cutoff <= branch.ends[1]
+            if branch.certain:
+                assert branch.cutoff(psi[[i]], np.array([own])) == pytest.approx(optimum.cutoff, rel=1e-9)
+                assert branch.value(psi[[i]], np.array([own])) == pytest.approx(optimum.loss, rel=1e-11)
+                bought = branch.epsilon(psi[[i]], np.array([own]))
+                assert bought == pytest.approx(optimum.epsilon[i], rel=1e-7, abs=1e-9 * optimum.eta)
+    assert certain >= 4 or m < 455
+
+
+def test_certain_and_uncertain_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = generator(82)
+    for name, m in (("the paper's uniform law", 455), ("truncated exponential", 60), ("uniform from 0", 100)):
+        law = LAWS[name]
+        c = law.rvs(m, random_state=rng)
+        fast = procurement_payments(c, law, 1.0, 1.0, 0.1)
+        with monkeypatch.context() as patch:
+            patch.setattr(module._Branch, "_bounds", lambda self, edges: (edges[1:] * 0, edges[1:] < 0))
+            slow = procurement_payments(c, law, 1.0, 1.0, 0.1)
+        assert fast.payments == pytest.approx(slow.payments, rel=1e-6)
+
+
+def rule(kind: str, law: Any, scale: tuple[float, ...]) -> Any:
+    """Algorithm 2 as a mechanism for the search: its own payments, or virtual cost times what is bought."""
+
+    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = [procurement_payments(row, law, *scale) for row in reports]
+        bought = np.array([one.epsilon for one in found])
+        if kind == "virtual":
+            return bought, virtual_valuation(law, reports, check=False) * bought
+        return bought, np.array([one.payments for one in found])
+
+    return mechanism
+
+
+@pytest.mark.parametrize("name", ["the paper's uniform law", "uniform from 0", "power"])
+def test_truth_is_a_best_report(name: str) -> None:
+    rng, law = generator(83), LAWS[name]
+    low, high = law.support()
+    c = law.rvs(6, random_state=rng)
+    tries = [t[(t >= low) & (t > 0)] for t in reports_to_try(c, high, grid=31)]
+    for scale in SCALES[:2]:
+        honest = search_misreports(rule("envelope", law, scale), c, tries, refine=False)
+        assert honest.relative_gain < 1e-9
+        assert honest.utility.min() >= -1e-12
+        assert search_misreports(rule("virtual", law, scale), c, tries, refine=False).relative_gain > 1e-3
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_more_is_asked_less_is_bought(name: str) -> None:
+    law, rng = LAWS[name], generator(84)
+    low, high = law.support()
+    c = law.rvs(12, random_state=rng)
+    z = np.linspace(low + 1e-3 * (high - low), high - 1e-3 * (high - low), 200)
+    for scale in SCALES:
+        bought = [procure(virtual_valuation(law, np.append(c, own), check=False), *scale).epsilon[-1] for own in z]
+        assert np.diff(bought).max() <= 1e-9 * max(bought)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_expected_payment_is_expected_virtual_cost(name: str) -> None:
+    """Over one's own cost, the others' fixed: by quadrature, so that no chance is involved."""
+    law, others = LAWS[name], LAWS[name].rvs(2, random_state=generator(85))
+    at, weight = np.polynomial.legendre.leggauss(4)
+    cells = 40 if name in AFFINE else 8
+    own = ((np.arange(cells)[:, None] + (at + 1) / 2) / cells).ravel()  # quantiles
+    found = [procurement_payments(np.append(others, z), law, 1.0, 1.0, 0.05) for z in law.ppf(own)]
+    bought = np.array([one.epsilon[-1] for one in found])
+    mean = np.tile(weight / (2 * cells), cells)
+    paid = mean @ [one.payments[-1] for one in found]
+    virtual = mean @ (virtual_valuation(law, law.ppf(own), check=False) * bought)
+    assert paid == pytest.approx(virtual, rel=2e-3 if name in AFFINE else 2e-2)
+    assert mean @ (law.ppf(own) * bought) < 0.9 * virtual  # without the rent the check objects
+
+
+def test_many_sellers_are_paid_at_once() -> None:
+    law = LAWS["the paper's uniform law"]
+    c = law.rvs(200_000, random_state=generator(87))
+    found = procurement_payments(c, law, 1.0, 1.0, 1.0)
+    cost = c * found.epsilon
+    assert (found.payments >= cost * (1 - 1e-9)).all()
+    assert cost.sum() < found.payments.sum() < 2 * cost.sum()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"costs": [0.5, 1.5]}, r"costs must lie in \[0, ceiling = 1.0\], got 1.5"),
+        ({"costs": [0.5, np.nan]}, "costs must be finite, got nan"),
+        ({"costs": [0.0, 0.5]}, r"virtual_costs\[0\] = 0.0"),
+        ({"law": stats.expon()}, "bounded"),
+        ({"law": stats.beta(0.5, 0.5)}, "irregular"),
+        ({"gamma": 0.0}, "gamma must be positive"),
+        ({"cap": 0.2}, r"cap must lie in \[1/m, 1\]"),
+    ],
+)
+def test_bad_input(change: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"costs": [0.2, 0.5], "law": stats.uniform(0, 1), "mu": 1.0, "sigma": 1.0, "gamma": 1.0}
+    with pytest.raises(ValueError, match=message):
+        procurement_payments(**(good | change))

@@ -1,0 +1,312 @@
+"""Bad input gets an error that names the argument; what is in range gives a right number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hdpm_book.logistic.peer import conic_search, gradient_and_grid
+from hdpm_book.ridge.calibration import implied_total
+from hdpm_book.ridge.study import PrivacyGroups, linear_population, take
+from hdpm_lib import validation as v
+from hdpm_lib.aggregation import conv_aggr, opt_aggr
+from hdpm_lib.auctions.partition import dirichlet_counts, draw_sizes, lognormal_sizes, power_law_sizes
+from hdpm_lib.learners.excess_risk import choose_weights, weights_for_losses
+from hdpm_lib.learners.gradients import noise_scale
+from hdpm_lib.learners.jorgensen import all_masks, sampled_ridge
+from hdpm_lib.learners.logistic import objective_perturbation, printed_slack, sharp_slack
+from hdpm_lib.learners.ridge import pdp_op, project_on_ball, weighted_ridge
+from hdpm_lib.learners.ridge_variants import private_constant
+from hdpm_lib.markets.contracts import principle2
+from hdpm_lib.markets.online import expected_rule, printed_rule
+from hdpm_lib.markets.procurement import procure, procure_fast
+from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.validation import FALSE_ALARM
+
+WRONG = [
+    None,
+    "1",
+    [1.0],
+    [[1], [1, 2]],
+    np.ones(1),
+    np.ones((2, 2)),
+    True,
+    np.True_,
+    1j,
+    np.complex128(1),
+    Decimal(1),
+    np.ma.masked,
+    np.ma.array(1.0),
+    np.timedelta64(1, "s"),
+    np.array("1"),
+]
+NOT_FINITE = [np.nan, np.inf, -np.inf, np.float32("nan"), 10**400]
+NUMBERS = [1, 1.0, np.float32(1), np.int8(1), np.uint64(1), np.array(1.0), np.array(1), Fraction(1)]
+CHECKS = {
+    "number": lambda value: v.check_number(value, "it", 0, 1),
+    "positive": lambda value: v.check_positive(value, "it"),
+    "count": lambda value: v.check_count(value, "it"),
+    "cap": lambda value: v.check_cap(2 if value is None else value, 3),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_number_is_one_real_number(check: str) -> None:
+    for value in NUMBERS:
+        found = CHECKS[check](value)
+        assert found == 1 and type(found) is (int if check == "count" else float)
+    for value in WRONG:
+        with pytest.raises(ValueError if check == "cap" and value is None else TypeError, match=r"^(it|cap) must"):
+            CHECKS[check](value)
+    for value in NOT_FINITE[: -1 if check in ("count", "cap") else None]:
+        with pytest.raises(ValueError, match=r"^(it|cap) must .* got") as caught:
+            CHECKS[check](value)
+        assert len(str(caught.value)) < 120
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends", "value", "message"),
+    [
+        (0, 1, "()", 1, "must lie in (0, 1), got 1"),
+        (0, 1, "(]", 0.0, "must lie in (0, 1], got 0.0"),
+        (0, 1, "[)", 1, "must lie in [0, 1), got 1"),
+        (0, np.inf, "()", 0, "must be positive and finite, got 0"),
+        (0, np.inf, "[)", -1, "must be finite and not negative, got -1"),
+        (1, np.inf, "()", 1, "must be finite and above 1, got 1"),
+        (1, np.inf, "[)", 0.5, "must be finite and at least 1, got 0.5"),
+        (-np.inf, 0, "(]", 2, "must be finite and at most 0, got 2"),
+        (-np.inf, 0, "()", 0, "must be finite and below 0, got 0"),
+        (-np.inf, np.inf, "[]", np.nan, "must be finite, got nan"),
+    ],
+)
+def test_range_is_said_and_kept(low: float, high: float, ends: str, value: float, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^it {re.escape(message)}$"):
+        v.check_number(value, "it", low, high, ends=ends)
+    with pytest.raises(ValueError, match=f"^it {re.escape(message.split(', got')[0])}"):
+        v.check_finite([value, 0.5], "it", 1, low, high, ends=ends)
+    if np.isfinite(low) and np.isfinite(high):
+        assert v.check_number(low, "it", low, high) == low and v.check_number(high, "it", low, high) == high
+
+
+def test_count_is_whole_and_in_range() -> None:
+    assert v.check_count(10**400, "n") == 10**400 and v.check_count(3.0, "n", 0, 3) == 3
+    for value in (0.5, 0, -1, 4):
+        with pytest.raises(ValueError, match=rf"^n must be an integer from 1 to 3, got {value}"):
+            v.check_count(value, "n", 1, 3)
+
+
+def test_flag_choice_and_generator_are_of_their_kind() -> None:
+    assert v.check_flag(np.True_, "project") is True and v.check_flag(False, "project") is False
+    for value in ("no", 1, 0.0, None, [True], np.array([True, False])):
+        with pytest.raises(TypeError, match=r"^project must be True or False, got"):
+            v.check_flag(value, "project")
+        with pytest.raises(ValueError, match=r"^bound must be 'a' or 'b', got"):
+            v.check_choice(value, "bound", ("a", "b"))
+    rng = np.random.default_rng(0)
+    assert v.check_generator(rng) is rng
+    for value in (None, 0, np.random.RandomState(0), np.random):
+        with pytest.raises(TypeError, match=r"^rng must be a Generator, such as np.random.default_rng\(seed\)"):
+            v.check_generator(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "ab",
+        ["1", "2"],
+        [1, None],
+        [[1], [1, 2]],
+        [True, False],
+        np.array([1, 2], dtype=object),
+        np.ma.array([1.0, 2.0], mask=[0, 1]),
+        np.ma.array([1.0, 2.0]),
+        [1j, 2],
+        {1, 2},
+        np.array(["2020-01-01"], dtype="M8[D]"),
+    ],
+)
+def test_array_holds_numbers(value: object) -> None:
+    for check in (lambda a: v.check_finite(a, "epsilon", 1), v.check_epsilon):
+        with pytest.raises(TypeError, match=r"^epsilon must be an array of numbers, got"):
+            check(value)
+
+
+def test_array_of_numbers_is_taken_as_it_is() -> None:
+    for array in (np.array([1, 2]), [1.0, 2], np.array([1, 2], dtype=np.float32)):
+        found = v.check_finite(array, "a", 1)
+        assert found.dtype == float and found.tolist() == [1, 2]
+    given = np.array([1.0, 2.0])
+    assert v.check_finite(given, "a") is given
+    for value, problem in (([[1.0]], r"1 dimension\(s\), got shape \(1, 1\)"), ([], "is empty"), ([np.nan], "finite")):
+        with pytest.raises(ValueError, match=problem):
+            v.check_finite(value, "a", 1)
+
+
+def test_shape_is_made_of_counts() -> None:
+    assert v.check_size(()) == () and v.check_size(3) == (3,) and v.check_size((2, np.int64(0))) == (2, 0)
+    for value in (None, -1, 1.5, "2", (2, None)):
+        with pytest.raises((TypeError, ValueError), match=r"^size must be an? "):
+            v.check_size(value)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "mse is a flag": (lambda: principle2([1, 2], True, power=2), "max_mse must be a number"),
+    "masked valuations": (lambda: principle2(np.ma.array([1, 2], mask=[0, 1]), 0.1, power=2), "valuations must be an"),
+    "masked features": (
+        lambda: pdp_op(np.ma.array([[0.1]]), [0.5], [1.0], 1.0),
+        "X must be an array of numbers, got a masked array",
+    ),
+    "negative weight": (lambda: sharp_slack([-1], [1], 1), "epsilon must be finite and not negative, got -1"),
+    "negative weight, too": (lambda: sharp_slack([1], [-1], 1), "weights must be finite and not negative, got -1"),
+    "slack of nan": (lambda: sharp_slack([np.nan], [1], 1), "epsilon must be finite and not negative, got nan"),
+    "slack of inf": (lambda: sharp_slack([np.inf], [1], 1), "epsilon must be finite and not negative, got inf"),
+    "printed slack": (lambda: printed_slack([-0.5], 1), "weights must be finite and not negative, got -0.5"),
+    "losses too far apart": (lambda: choose_weights([1e-200, 1e200], 1), "epsilon must span less than 150 orders"),
+    "a tiny mu": (lambda: procure([0.2, 1.2], 1e-200, 1, 1), r"mu must lie in \[1e-100, 1e\+100\], got 1e-200"),
+    "a huge mu": (lambda: procure_fast([0.2, 1.2], 1e200, 1, 1), r"mu must lie in \[1e-100, 1e\+100\], got 1e\+200"),
+    "too many owners": (lambda: draw_sizes("IID", 1, rng(), of=12_598), "of must be an integer from 1 to 12597"),
+    "scale of nan": (lambda: noise_scale(np.nan, 1), "epsilon must be finite and not negative, got nan"),
+    "masks with 7s": (
+        lambda: sampled_ridge([[0.1]], [0.5], [1.0], 1.0, 1.0, [[7]]),
+        "masks must hold 0 and 1, got 7",
+    ),
+    "negative masks": (
+        lambda: sampled_ridge([[0.1]], [0.5], [1.0], 1.0, 1.0, [[-1]]),
+        "masks must hold 0 and 1, got -1",
+    ),
+    "labels from nan": (
+        lambda: private_constant([0.5], [1.0], label_range=(np.nan, 1), rng=rng()),
+        "label_range must be finite, got nan",
+    ),
+    "labels from 1 to 0": (
+        lambda: private_constant([0.5], [1.0], label_range=(1, 0), rng=rng()),
+        "label_range must be two finite numbers, the lower first",
+    ),
+    "radius -1": (lambda: project_on_ball([1.0], -1), "radius must be positive and finite, got -1"),
+    "ridge, negative weights": (lambda: weighted_ridge([[1]], [1], [-1], 1), "weights must be finite and not negative"),
+    "ridge, nan": (lambda: weighted_ridge([[np.nan]], [1], [1], 1), "X must be finite, got nan"),
+    "ridge, a table of labels": (lambda: weighted_ridge([[1]], [[1]], [1], 1), "y must have 1 dimension"),
+    "eps_l is inf": (lambda: PrivacyGroups(eps_l=np.inf), "eps_l must be finite, got inf"),
+    "-5 people": (lambda: PrivacyGroups().counts(-5), "n must be an integer of at least 0, got -5"),
+    "more than all": (lambda: take(linear_population(5, 5, 2, rng=rng()), 1.5), r"fraction must lie in \(0, 1\]"),
+    "unknown column": (lambda: implied_total(None, None, 1.0, "pdp"), "column must be 'reg_pdp_op' or"),
+    "2 ** 40 masks": (lambda: all_masks([0.5] * 40, 1.0), "epsilon must leave at most 20 records to chance, got 40"),
+    "project is no": (
+        lambda: pdp_op([[0.1]], [0.5], [1.0], 1.0).release(rng=rng(), project="no"),
+        "project must be True or False, got 'no'",
+    ),
+    "no generator": (lambda: spherical_laplace(2, 1.0, rng=None), r"rng must be a Generator, such as"),
+    "size of one and a half": (lambda: spherical_laplace(2, 1.0, rng=rng(), size=1.5), "size must be an integer"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_listed_case_is_refused(case: str) -> None:
+    call, message = REFUSED[case]
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        call()
+
+
+def test_huge_noise_leaves_the_noise_alone() -> None:
+    """Beside noise of 1e155 the records do not count, and its square is infinite."""
+    model = objective_perturbation([[1.0, 0.0], [0.0, 1.0]], [1, -1], [0.5, 0.5], 1.0, 0.1)
+    np.testing.assert_allclose(model.minimise([[1e155, 0], [1e99, 1]]), [[-1e156, 0], [-1e100, -10.4]], rtol=0.1)
+    assert (model.minimise([1.0, 2.0]) == model.minimise([[1.0, 2.0], [1e155, 0]])[0]).all()
+    with pytest.raises(ValueError, match=r"^noise must be small enough"):
+        model.minimise([1e308, 0])
+
+
+@pytest.mark.parametrize("unit", [2.0**-990, 2.0**-400, 2.0**400, 2.0**990])
+def test_weights_do_not_depend_on_the_unit(unit: float) -> None:
+    weights, eta = choose_weights([1.0, 3.0, 7.0], 0.4)
+    scaled, total = choose_weights(np.array([1.0, 3.0, 7.0]) * unit, 0.4 * unit)
+    assert (scaled == weights).all() and total == eta * unit
+
+
+@pytest.mark.parametrize("cap", [None, 0.4, 0.7])
+@pytest.mark.parametrize("mu", [1e-100, 1e-60, 1e60, 1e100])
+def test_procurement_at_the_limits(mu: float, cap: float | None) -> None:
+    """Where weights may be as uneven as they like the cheapest sellers are bought; where they may not, all alike."""
+    psi = [3.0, 0.2, 1.0, 0.7]
+    found = procure(psi, mu, 1.0, 1.0, cap=cap)
+    cheapest = {None: [0, 1, 0, 0], 0.4: [0, 0.4, 0.2, 0.4], 0.7: [0, 0.7, 0, 0.3]}[cap]
+    np.testing.assert_allclose(found.weights, cheapest if mu < 1 else 0.25, atol=1e-9)
+    if cap is None:
+        np.testing.assert_allclose(procure_fast(psi, mu, 1.0, 1.0).weights, found.weights, atol=1e-9)
+
+
+def test_aggregation_of_huge_numbers() -> None:
+    sizes = np.array([1.0, 3.0])
+    np.testing.assert_allclose(opt_aggr([1e160, 1e159], sizes), [0.25, 0.75], rtol=1e-12)
+    assert (opt_aggr([1.0, 2.0], sizes * 2.0**1020) == opt_aggr([1.0, 2.0], sizes)).all()
+    assert (conv_aggr([1.0, 2.0], sizes * 2.0**1020) == sizes / 4).all()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: power_law_sizes(1000, 7, rng(), exponent=1.002, least=1),
+        lambda: power_law_sizes(1000, 7, rng(), exponent=np.nextafter(1, 2), least=1),
+        lambda: lognormal_sizes(1000, 7, rng(), sigma=1e4, least=1),
+        lambda: dirichlet_counts([1000], 7, rng(), concentration=1e-3, extra=1)[:, 0],
+        lambda: dirichlet_counts([1000], 7, rng(), concentration=1e-100, extra=1)[:, 0],
+    ],
+)
+def test_sizes_of_extreme_laws(draw: Callable[[], np.ndarray]) -> None:
+    sizes = draw()
+    assert sizes.sum() == 1000 and sizes.min() == 1 and sizes.max() > 900
+
+
+def test_extreme_laws_join_the_others() -> None:
+    """The same law on both sides of the parameter at which logarithms take over: mean largest shares agree."""
+
+    def largest(draw: Callable[[float], np.ndarray], parameter: float) -> tuple[float, float]:
+        found = [draw(parameter).max() for _ in range(400)]
+        return float(np.mean(found)), float(np.std(found)) / 20
+
+    stream = rng()
+    draws: list[tuple[Callable[[float], np.ndarray], float]] = [
+        (lambda e: power_law_sizes(10**6, 5, stream, e, 0), 1.1),
+        (lambda s: lognormal_sizes(10**6, 5, stream, s, 0), 50.0),
+        (lambda c: dirichlet_counts([10**6], 5, stream, c, 0)[:, 0], 0.05),
+    ]
+    for draw, at in draws:
+        (left, a), (right, b) = largest(draw, at * (1 - 1e-9)), largest(draw, at * (1 + 1e-9))
+        assert abs(left - right) < stats.norm.isf(FALSE_ALARM / 6) * np.hypot(a, b)
+
+
+@pytest.mark.parametrize("unit", [2.0**-300, 2.0**300])
+def test_weights_for_losses_do_not_depend_on_the_unit(unit: float) -> None:
+    weights, eta = weights_for_losses([1.0, 3.0, 3.0], [0.0, 0.1, 0.3], 1.0, 0.5)
+    scaled, total = weights_for_losses(np.array([1.0, 3.0, 3.0]) * unit, [0.0, 0.1, 0.3], 1.0, 0.5 * unit)
+    assert (scaled == weights).all() and total == eta * unit
+    for epsilon in ([1e-200, 1e200], [1e308, 1e308]):
+        for call in (lambda e: weights_for_losses(e, [0.0, 0.0], 1.0, 1.0), lambda e: choose_weights(e, 1.0)):
+            with pytest.raises(ValueError, match=r"^epsilon must"):
+                call(epsilon)
+
+
+@pytest.mark.parametrize("name", ["mu", "sigma", "gamma"])
+@pytest.mark.parametrize("value", [1e-200, 1e200])
+def test_constants_of_the_proxy_loss_have_a_range(name: str, value: float) -> None:
+    given = {"mu": 1.0, "sigma": 1.0, "gamma": 1.0, name: value}
+    for call in (
+        lambda: procure([0.2, 1.2], **given),
+        lambda: printed_rule(10, 1.0, **given),
+        lambda: expected_rule(stats.uniform(0, 4), 10, **given),
+        lambda: conic_search([0.2, 1.2], **given),
+        lambda: gradient_and_grid([0.2, 1.2], **given, largest_eta=1.0),
+    ):
+        with pytest.raises(ValueError, match=rf"^{name} must lie in \[1e-100, 1e\+100\], got {re.escape(str(value))}"):
+            call()

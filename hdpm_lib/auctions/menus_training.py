@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from hdpm_lib.aggregation_jax import least_error
 from hdpm_lib.auctions.bids import FAMILIES, PRIVACY_BUDGETS, RATES
@@ -37,6 +36,7 @@ with extra("learned"):
     import jax.numpy as jnp
     import optax
     from jax import lax
+    from tqdm import tqdm
 
 
 Tree = dict[str, Any]

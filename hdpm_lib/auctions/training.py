@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from hdpm_lib.aggregation_jax import least_error
 from hdpm_lib.auctions.bids import budget_of, draw_bids
@@ -53,6 +52,7 @@ with extra("learned"):
     import jax
     import jax.numpy as jnp
     import optax
+    from tqdm import tqdm
 
 
 FACTORS = (0.1, 2.0)  # the paper's range of the budget factor

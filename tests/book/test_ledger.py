@@ -414,7 +414,7 @@ def build(folder: Path, pages: dict[str, list[str]]) -> subprocess.CompletedProc
     """Build a book with the real ledger and errata pages and these chapters, warnings as errors."""
     book = folder / "book"
     book.mkdir(parents=True)
-    setup = f"from pathlib import Path\nfrom hdpm_lib import ledger\nledger.CLAIMS = Path({str(folder / 'claims')!r})"
+    setup = f"from pathlib import Path\nfrom hdpm_book import ledger\nledger.CLAIMS = Path({str(folder / 'claims')!r})"
     for name, cells in pages.items():
         (book / name).parent.mkdir(exist_ok=True)
         (book / f"{name}.md").write_text(

@@ -1,9 +1,8 @@
 """The data sets: found in a folder, downloaded once by hash, or replaced by a stand-in that says so.
 
 Looked for in this order: the folder ``HDPM_DATA_DIR`` (files plain or ``.gz``), the cache, the pinned URL; failing all,
-a stand-in. ``HDPM_DATA=real`` forbids the stand-in, ``HDPM_DATA=standin`` forces it.
-
-The two Breast Cancer Wisconsin sets: scikit-learn's copy of one, files or UCI for the other.
+a stand-in. ``HDPM_DATA=real`` forbids the stand-in, ``HDPM_DATA=standin`` forces it. Of the two Breast Cancer Wisconsin
+sets one comes with scikit-learn; the other is looked for likewise, and then asked of UCI. Both are real or an error.
 """
 
 from __future__ import annotations
@@ -82,6 +81,12 @@ NSL_KDD_COLUMNS = tuple(
     dst_host_same_srv_rate dst_host_diff_srv_rate dst_host_same_src_port_rate dst_host_srv_diff_host_rate
     dst_host_serror_rate dst_host_srv_serror_rate dst_host_rerror_rate dst_host_srv_rerror_rate""".split()
 )
+ORIGINAL_COLUMNS = tuple(
+    """clump_thickness cell_size_uniformity cell_shape_uniformity marginal_adhesion single_epithelial_cell_size
+    bare_nuclei bland_chromatin normal_nucleoli mitoses""".split()
+)
+# sha256 of the file's values (missing as 0) and of malignant (0, 1), as little-endian float64: UCI's table must match
+ORIGINAL_VALUES = "2c0e7697b57afcf55526cb60fbdac01820e1b789a11e79fec4aec458a38c84d0"
 
 
 def medical_cost() -> Dataset:
@@ -208,7 +213,7 @@ def nsl_kdd(part: Literal["train", "test"] = "train") -> Dataset:
     >>> test.features.shape, int((test.labels == "DoS").sum())
     ((22544, 41), 7460)
     """
-    _check_part(part)
+    check_choice(part, "part", ("train", "test"))
     found = retrieval.real_or_none("nsl_kdd")
     if found is None:
         features, labels = standins.nsl_kdd(part)
@@ -289,68 +294,14 @@ def nsl_kdd_table(part: Literal["train", "test"] = "train") -> pd.DataFrame:
     >>> ATTACK_CLASS["neptune"], len(ATTACK_CLASS)
     ('DoS', 40)
     """
-    _check_part(part)
+    check_choice(part, "part", ("train", "test"))
     if retrieval.mode() == "standin":
         raise DataUnavailableError("nsl_kdd_table has no stand-in: unset HDPM_DATA=standin or use nsl_kdd")
     return _read_nsl_kdd(retrieval.real("nsl_kdd")[0][part])
 
 
-def source_of(name: Literal["medical_cost", "nsl_kdd", "breast_cancer_original"]) -> Literal["real", "stand-in"]:
-    """Say what a data set's function would use now; downloads what is missing, so that a later call agrees.
-
-    Parameters
-    ----------
-    name : {"medical_cost", "nsl_kdd", "breast_cancer_original"}
-        Which data set.
-
-    Returns
-    -------
-    {"real", "stand-in"}
-        For breast_cancer_original, which has no stand-in, "stand-in" means that calling for it is an error.
-
-    Raises
-    ------
-    ValueError
-        If the name is another one.
-    DataIntegrityError, DataUnavailableError
-        As the data set's function does.
-
-    Examples
-    --------
-    >>> source_of("medical_cost") in ("real", "stand-in")
-    True
-    """
-    if name not in retrieval.REGISTRY:
-        raise ValueError(f"name={name!r} is not one of {', '.join(retrieval.REGISTRY)}")
-    if retrieval.mode() == "standin":
-        return "stand-in"
-    try:
-        if name == "breast_cancer_original":
-            original("auto")
-        else:
-            retrieval.real(name)
-    except DataUnavailableError:
-        if retrieval.mode() == "real":
-            raise
-        return "stand-in"
-    return "real"
-
-
-def _check_part(part: str) -> None:
-    if part not in ("train", "test"):
-        raise ValueError(f"part={part!r}: it is 'train' or 'test'")
-
-
 def _read_nsl_kdd(raw: bytes) -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(raw), header=None, names=[*NSL_KDD_COLUMNS, "attack", "difficulty"])
-
-
-ORIGINAL_COLUMNS = tuple(
-    """clump_thickness cell_size_uniformity cell_shape_uniformity marginal_adhesion single_epithelial_cell_size
-    bare_nuclei bland_chromatin normal_nucleoli mitoses""".split()
-)
-# sha256 of the file's values (missing as 0) and of malignant (0, 1), as little-endian float64: UCI's table must match
-ORIGINAL_VALUES = "2c0e7697b57afcf55526cb60fbdac01820e1b789a11e79fec4aec458a38c84d0"
 
 
 def breast_cancer(
@@ -391,13 +342,11 @@ def breast_cancer(
     >>> data.features.shape, int((data.labels == "benign").sum()), data.source
     ((569, 30), 357, 'scikit-learn')
     """
-    if variant not in ("diagnostic", "original") or source not in ("auto", "uci"):
-        raise ValueError(
-            f"variant={variant!r}, source={source!r}: variant is 'diagnostic' or 'original', source 'auto' or 'uci'"
-        )
+    check_choice(variant, "variant", ("diagnostic", "original"))
+    check_choice(source, "source", ("auto", "uci"))
     retrieval.mode()  # a wrong HDPM_DATA is an error here too
     if variant == "original":
-        return original(source)
+        return _original(source)
     bunch = load_breast_cancer(as_frame=True)
     labels = bunch.target_names[bunch.target.to_numpy()].astype(str)
     names = tuple(map(str, bunch.feature_names))
@@ -430,7 +379,7 @@ def _from_uci(number: int, until: float) -> tuple[np.ndarray, np.ndarray]:
         raise DataUnavailableError(f"UCI data set {number} cannot be had ({type(error).__name__}: {error})") from error
 
 
-def original(source: Literal["auto", "uci"]) -> Dataset:
+def _original(source: Literal["auto", "uci"]) -> Dataset:
     """The original variant, from files or from UCI, within one deadline."""
     if retrieval.mode() == "standin":
         raise DataUnavailableError("breast_cancer('original') has no stand-in: unset HDPM_DATA=standin")
@@ -457,3 +406,44 @@ def _original_dataset(values: np.ndarray, malignant: np.ndarray, source: Source,
     features = features.astype({name: "int64" for name in ORIGINAL_COLUMNS if name != "bare_nuclei"})
     labels = np.where(malignant, "malignant", "benign")
     return Dataset("Breast Cancer (Original)", features, labels, ORIGINAL_COLUMNS, source, digest)
+
+
+def source_of(name: Literal["medical_cost", "nsl_kdd", "breast_cancer_original"]) -> Literal["real", "stand-in"]:
+    """Say what a data set's function would use now; downloads what is missing, so that a later call agrees.
+
+    Parameters
+    ----------
+    name : {"medical_cost", "nsl_kdd", "breast_cancer_original"}
+        Which data set.
+
+    Returns
+    -------
+    {"real", "stand-in"}
+        For breast_cancer_original, which has no stand-in, "stand-in" means that calling for it is an error.
+
+    Raises
+    ------
+    ValueError
+        If the name is another one.
+    DataIntegrityError, DataUnavailableError
+        As the data set's function does.
+
+    Examples
+    --------
+    >>> source_of("medical_cost") in ("real", "stand-in")
+    True
+    """
+    if name not in retrieval.REGISTRY:
+        raise ValueError(f"name={name!r} is not one of {', '.join(retrieval.REGISTRY)}")
+    if retrieval.mode() == "standin":
+        return "stand-in"
+    try:
+        if name == "breast_cancer_original":
+            _original("auto")
+        else:
+            retrieval.real(name)
+    except DataUnavailableError:
+        if retrieval.mode() == "real":
+            raise
+        return "stand-in"
+    return "real"

@@ -130,7 +130,7 @@ def nsl_kdd_statistics() -> dict[str, Any]:
 
     Notes
     -----
-    Made from the real files by ``data/make_nslkdd_standin.py``. No count is under 10; a mean is over 10 rows or
+    Made from the real files by :mod:`hdpm_book.nsl_kdd_statistics`. No count is under 10; a mean is over 10 rows or
     more and rounded to two significant digits (three where all its values are the same).
     """
     packed = resources.files("hdpm_book.data").joinpath("nslkdd-standin.json.gz").read_bytes()

@@ -1187,6 +1187,7 @@ LEFT_OUT: dict[str, str] = {
     "markets.contracts.check_cost": CHECK,
     "markets.costs.check_law": CHECK,
     "book.datasets": "files",
+    "book.nsl_kdd_statistics": "files",
     "book.standins": "draws 22,544 rows",
     "book.privacy.battery": "minutes",
     **dict.fromkeys(

@@ -1,6 +1,6 @@
 """Make nslkdd-standin.json.gz, the coarse statistics of NSL-KDD that the stand-in is drawn from.
 
-Run once, with the real files: HDPM_DATA_DIR=/folder/with/KDDTrain+.txt python data/make_nslkdd_standin.py
+Run once, with the real files: HDPM_DATA_DIR=/folder/with/KDDTrain+.txt python -m hdpm_book.nsl_kdd_statistics
 
 The result is meant to be statistics, not data. So nothing in it describes fewer than ten rows:
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ import pandas as pd
 from hdpm_book import datasets
 from hdpm_book.standins import CATEGORICAL, LOG_SCALE, MIN_ROWS
 
-OUT = Path(__file__).with_name("nslkdd-standin.json.gz")
+OUT = Path(str(resources.files("hdpm_book.data") / "nslkdd-standin.json.gz"))
 
 
 def runs_of(values: pd.Series) -> list[list[float]]:

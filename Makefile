@@ -68,9 +68,11 @@ bench: $(READY)
 	$(BIN)/python -m tests.bench_procurement
 	$(BIN)/python -m tests.bench_aggregation
 
-# Rewrites what checked cells must print; read the diff before committing it.
+# Rewrites what checked cells must print, of all pages or of one (make refs PAGE=book/ridge/idea.md), and once more with
+# the stand-in data where it uses data. Read the diff before committing it.
 refs: $(READY)
-	$(BIN)/python -m pytest book --update-refs
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(or $(PAGE),book) --update-refs
+	HDPM_DATA=standin $(BIN)/python -m pytest -n auto --dist loadgroup $(or $(PAGE),book) --update-refs --data-dependent || [ $$? = 5 ]
 
 clean:
 	rm -rf _build $(VENV)

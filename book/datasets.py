@@ -363,7 +363,7 @@ def _from_uci(number: int, until: float) -> tuple[np.ndarray, np.ndarray]:
     """Values and whether malignant, as the UCI repository answers now."""
 
     def ask() -> tuple[np.ndarray, np.ndarray]:
-        with extra("uci"):
+        with extra("book"):
             from ucimlrepo import fetch_ucirepo
 
         data = fetch_ucirepo(id=number).data

@@ -34,7 +34,7 @@ endif
 
 # Chapters whose outputs cannot have changed are not executed again; with CI set, all are.
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup $(if $(CI),,--reuse)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(if $(CI),,--reuse)
 
 book: $(READY)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
@@ -71,8 +71,8 @@ bench: $(READY)
 # Rewrites what checked cells must print, of all pages or of one (make refs PAGE=book/ridge/idea.md), and once more with
 # the stand-in data where it uses data. Read the diff before committing it.
 refs: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup $(or $(PAGE),book) --update-refs
-	HDPM_DATA=standin $(BIN)/python -m pytest -n auto --dist loadgroup $(or $(PAGE),book) --update-refs --data-dependent || [ $$? = 5 ]
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(or $(PAGE),book) --update-refs
+	HDPM_DATA=standin $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(or $(PAGE),book) --update-refs --data-dependent || [ $$? = 5 ]
 
 clean:
 	rm -rf _build $(VENV)

@@ -57,7 +57,6 @@ class Chapter(IPyNbFile):
 
     def collect(self) -> Any:
         self.nb, options = execution.read(self.path), self.config.option
-        self.add_marker(pytest.mark.xdist_group(str(self.path.relative_to(ROOT))))
         self.stored = execution.stored(self.path, ROOT) if options.reuse and not options.update_refs else None
         self.reference_path = reference_path(self.path)
         self.references: dict[str, Any] = {}

@@ -27,10 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from hdpm_book.notebook import display
+from hdpm_lib.optional import extra
 from hdpm_lib.validation import FALSE_ALARM
+
+with extra("book"):
+    import yaml
 
 __all__ = [
     "CLAIMS",

@@ -12,14 +12,17 @@ import io
 import re
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from hdpm_book.notebook import display
+from hdpm_lib.optional import extra
+
+with extra("book"):
+    import matplotlib
+    from matplotlib import pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe-Ito colours with a contrast of at least 3 to both page backgrounds; the style is the second channel.
 STYLES: tuple[dict[str, Any], ...] = (

@@ -19,10 +19,13 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
-import requests
-import yaml
 
 from hdpm_book.notebook import display, in_notebook
+from hdpm_lib.optional import extra
+
+with extra("book"):
+    import requests
+    import yaml
 
 T = TypeVar("T")
 Found = Literal["local", "downloaded"]

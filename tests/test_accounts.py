@@ -119,14 +119,12 @@ def test_what_cannot_be_counted_is_refused() -> None:
     PersonalizedRidge().fit(X, y)  # outside of accounts nothing is asked
 
 
-def test_fits_in_other_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fits_in_other_processes_are_refused() -> None:
+    """Forked ones, which have a copy of the account; fresh ones have none."""
     X, y, epsilon, record = data()
-    with parallel_config("loky", n_jobs=2), Account(N) as account:
-        with pytest.raises(ValueError, match="no account is open in this process"):
-            search(error_score="raise").fit(X, y, epsilon=epsilon, record=record)
-        monkeypatch.setattr(accounts.os, "getpid", lambda: -1)  # a forked process has a copy of the account
-        with pytest.raises(ValueError, match="no account is open in this process"):
-            PersonalizedRidge().fit(X, y, epsilon=epsilon, record=record)
+    refused = pytest.raises(ValueError, match="no account is open in this process")
+    with parallel_config("multiprocessing", n_jobs=2), Account(N) as account, refused:
+        search(error_score="raise").fit(X, y, epsilon=epsilon, record=record)
     assert account.fits == 0
 
 

@@ -19,8 +19,7 @@ from hdpm_lib.learners.gradients import clipped
 from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise, grid_gradients, integer_gradients, integer_sum
 from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.validation import FALSE_ALARM
-from tests.support import generator
-from tests.test_discrete import law_of, p_value
+from tests.support import generator, law_of, p_value
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 

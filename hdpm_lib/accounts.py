@@ -35,13 +35,12 @@ class Account:
 
     Notes
     -----
-    Losses add up (basic composition), also where a fit was chosen after looking at earlier ones. A fit that did not see
-    a record says nothing of it, if who is in which fit does not depend on the data: split with ``KFold``, not with
-    ``StratifiedKFold``, which goes by the labels and is scikit-learn's default for classifiers.
+    Losses add up (basic composition), also where a fit was chosen after looking at earlier ones. Who is in which fit
+    must not depend on the data: split with ``KFold``, not with ``StratifiedKFold``, which goes by the labels and is
+    scikit-learn's default for classifiers.
 
-    **Scores are not counted, and are not private.** ``best_score_`` and ``cv_results_`` are computed from the held-out
-    records without noise, and ``best_params_`` from them: the total covers a chosen model only if it was scored on
-    records that need no protection, for example with ``cv=[(private, public)]``.
+    **Scores are not counted, and are not private** (:doc:`/book/privacy/limits`), nor is ``best_params_``: the total
+    covers a chosen model only if it was scored on records that need no protection, as with ``cv=[(private, public)]``.
 
     Refused, because they cannot be counted: a seed as `random_state`, as fits with the same noise tell more than the
     sum, and fits in other processes; several jobs may be threads, ``joblib.parallel_config("threading")``.

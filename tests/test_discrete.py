@@ -397,17 +397,11 @@ def test_wrapped_products_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     ("call", "message"),
     [
         (lambda: discrete_laplace(0.5, rng=generator()), "scale must be a positive Fraction or integer, got 0.5"),
-        (lambda: discrete_laplace(0, rng=generator()), "scale must be a positive Fraction or integer, got 0"),
-        (lambda: discrete_laplace(math.nan, rng=generator()), "scale must be a positive Fraction or integer, got nan"),
         (lambda: discrete_laplace(2**63, rng=generator()), "numerator and a denominator of at most 2**62, got 9223"),
         (lambda: discrete_laplace(Fraction(1, 2**63), rng=generator()), "denominator of at most 2**62, got 1/9223"),
-        (lambda: lattice_laplace(0, 1, rng=generator()), "dimension must be a positive integer, got 0"),
         (lambda: lattice_laplace(51, 1, rng=generator()), "dimension must be at most 50, or a draw would take minutes"),
-        (lambda: lattice_laplace(2, 1.0, rng=generator()), "rate must be a positive Fraction or integer, got 1.0"),
-        (lambda: lattice_laplace(2, Fraction(-1, 2), rng=generator()), "got Fraction(-1, 2)"),
         (lambda: lattice_laplace(2, 2**40, rng=generator()), "rate must lie between sqrt(dimension) / 2**50 and"),
         (lambda: lattice_laplace(2, Fraction(1, 2**51), rng=generator()), "rate must lie between sqrt(dimension)"),
-        (lambda: lattice_law(2, 1, 0), "reach must be a positive integer, got 0"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], message: str) -> None:

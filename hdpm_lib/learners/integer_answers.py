@@ -88,11 +88,6 @@ class IntegerSum:
     clip : bool, default False
         Move data outside [0, 1] onto these bounds, and what is not a number to 1/2, instead of refusing them.
 
-    Notes
-    -----
-    Replacing datum `i` moves the sum by at most :math:`|a_i|G` steps, and from 0 to `G` by exactly as much. The privacy
-    loss of :func:`~hdpm_lib.discrete.discrete_laplace` is the move over the scale, *equal* to it in the worst case.
-
     Examples
     --------
     >>> mechanism = IntegerSum([3, 1], levels=4, scale=Fraction(24))
@@ -125,7 +120,7 @@ class IntegerSum:
 
     @property
     def privacy_loss(self) -> tuple[Fraction, ...]:
-        """Privacy loss of each individual, exactly: her largest contribution over the scale."""
+        """Privacy loss of each individual, exactly: the largest move of the sum by another datum, over the scale."""
         return tuple(abs(a) * self.levels / self.scale for a in self.weights.tolist())
 
     def steps(self, data: ArrayLike) -> Integers:
@@ -172,10 +167,6 @@ def integer_sum(
     spacing : float, default :math:`2^{-30}`
         `u`: the answer and its noise are multiples of it but for a constant; a power of two.
     clip : bool, default False
-
-    Returns
-    -------
-    IntegerSum
 
     Notes
     -----

@@ -11,7 +11,8 @@ Neighbours: one record replaced by any other inside the bounds. Guarantees hold 
 Throughout,
 
 - `epsilon`, shape (n,): the :math:`\varepsilon_i`, positive;
-- `penalty`: the ridge penalty :math:`\lambda`, positive, and at least :math:`2^{-40}R^2` so that floats do not lose it;
+- `penalty`: the ridge penalty :math:`\lambda`, positive, and where floats add it to records, at least
+  :math:`2^{-40}R^2`, or they would lose it;
 - `feature_norm`: public bound `R` on the norm of a feature vector. Where it may be left out, features then lie in
   [0, 1], and :math:`R=\sqrt d`;
 - `label_bound`: public bound `a` on the absolute value of a label, 1 if left out;
@@ -68,11 +69,7 @@ def nonpersonalized(epsilon: ArrayLike) -> Array:
 
 
 def estimate_norm_bound(
-    penalty: float,
-    feature_norm: float,
-    bound: Bound = "paper",
-    total_weight: float = 1.0,
-    label_bound: float = 1.0,
+    penalty: float, feature_norm: float, bound: Bound = "paper", total_weight: float = 1.0, label_bound: float = 1.0
 ) -> float:
     r"""Bound on the norm of the weighted ridge estimate, whatever the data.
 

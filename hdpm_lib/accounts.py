@@ -21,8 +21,7 @@ class Account:
 
     In the block every fit of :class:`~hdpm_lib.learners.estimators.PersonalizedRidge` and
     :class:`~hdpm_lib.learners.estimators.PrivateLogisticRegression` must be told which records it sees, by `record`:
-    numbers from 0 that scikit-learn cuts for each fit as it cuts the rows. The block may be entered again, to go on
-    counting.
+    numbers from 0 that scikit-learn cuts for each fit as it cuts the rows. The block may be entered again, to go on.
 
     Parameters
     ----------
@@ -36,16 +35,15 @@ class Account:
 
     Notes
     -----
-    Losses add up (basic composition), also where a fit was chosen after looking at earlier ones. A fit that did not see
-    a record says nothing of it, if who is in which fit does not depend on the data: split with ``KFold``, not with
-    ``StratifiedKFold``, which goes by the labels and is scikit-learn's default for classifiers.
+    Losses add up (basic composition), also where a fit was chosen after looking at earlier ones. Who is in which fit
+    must not depend on the data: split with ``KFold``, not with ``StratifiedKFold``, which goes by the labels and is
+    scikit-learn's default for classifiers.
 
-    **Scores are not counted, and are not private.** ``best_score_`` and ``cv_results_`` are computed from the held-out
-    records without noise, and ``best_params_`` from them: the total covers a chosen model only if it was scored on
-    records that need no protection, for example with ``cv=[(private, public)]``.
+    **Scores are not counted, and are not private** (:doc:`/book/privacy/limits`), nor is ``best_params_``: the total
+    covers a chosen model only if it was scored on records that need no protection, as with ``cv=[(private, public)]``.
 
-    A seed as `random_state` is refused: fits with the same noise tell more than the sum. Fits in other processes cannot
-    be counted and are refused as well; for several jobs use threads, ``joblib.parallel_config("threading")``.
+    Refused, because they cannot be counted: a seed as `random_state`, as fits with the same noise tell more than the
+    sum, and fits in other processes; several jobs may be threads, ``joblib.parallel_config("threading")``.
 
     Examples
     --------
@@ -63,7 +61,8 @@ class Account:
     def __init__(self, n_records: int) -> None:
         self.total: Array = np.zeros(check_count(n_records, "n_records"))
         self.fits = 0
-        self._lock, self._process = threading.Lock(), os.getpid()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def __enter__(self) -> Account:
         if _open:
@@ -75,7 +74,6 @@ class Account:
         _open.remove(self)
 
     def _enter(self, record: ArrayLike, losses: Array, random_state: Any) -> None:
-        """Add a fit, or say why it cannot be counted."""
         rows = np.asarray(record)
         if rows.shape != losses.shape or rows.dtype.kind not in "iu":
             raise ValueError(f"record must hold {len(losses)} whole numbers, got {rows.dtype} of shape {rows.shape}")
@@ -89,18 +87,12 @@ class Account:
 
 
 def charge(record: ArrayLike | None, losses: Array, random_state: Any) -> None:
-    """Enter a fit in the open account, if there is one, before anything is released.
-
-    Raises
-    ------
-    ValueError
-        If an account is open but `record` is not given, does not fit, or `random_state` is a seed; or if `record` is
-        given and no account is open in this process.
-    """
-    account = _open[0] if _open and _open[0]._process == os.getpid() else None
-    if account is not None and record is None:
-        raise ValueError("record must say which records of the open account the fit sees")
-    if account is None and record is not None:
+    """Enter a fit in the account that is open in this process, if there is one; to call before anything is released."""
+    account = next((one for one in _open if one._process == os.getpid()), None)
+    if record is None:
+        if account is not None:
+            raise ValueError("record must say which records of the open account the fit sees")
+    elif account is None:
         raise ValueError("record is given, but no account is open in this process: open one, and use threads")
-    if account is not None and record is not None:
+    else:
         account._enter(record, losses, random_state)

@@ -5,7 +5,13 @@ the probability of each is exactly the one stated, given uniform random integers
 by rejection, as long as its bits are. PCG64, NumPy's usual source of bits, is not cryptographic, so for a real release
 the generator needs another one; and how long a draw takes depends on what is drawn (:doc:`/book/privacy/limits`).
 
-Scales and rates are rationals: a float would be rounded before it arrives here, and one should know in which direction.
+Scales and rates are positive rationals, a Fraction or an int, for steps of 1: a float would be rounded before it
+arrives here, and one should know in which direction. `size` is the shape of a batch; ``()`` gives one draw. Draws are
+of 64 bits, and cut at :math:`\pm2^{62}`. An answer plus noise, cut at a public bound, is then what uncut noise would
+have given, as long as the bound and the largest answer are at most :math:`2^{62}` together.
+
+What this noise costs in privacy is proved in :doc:`/book/privacy/arithmetic`: the loss is the distance of two answers,
+in the L1 norm over the scale or in the L2 norm times the rate, *equal* to it in the worst case.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from fractions import Fraction
 from numbers import Rational
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hdpm_lib.validation import check_count, check_generator, check_rational, check_size
 
@@ -42,88 +48,26 @@ def root_above(square: Rational | int, denominator: int) -> Fraction:
     return Fraction(math.isqrt(least - 1) + 1 if least > 0 else 0, denominator)
 
 
-def bernoulli_exp(numerator: ArrayLike, denominator: int, *, rng: np.random.Generator) -> Booleans:
-    r"""Coins that come up ``True`` with probability exactly :math:`e^{-u/t}`.
-
-    Parameters
-    ----------
-    numerator : integer array of shape (...)
-        `u`, from 0 to `t`: one for each coin.
-    denominator : int
-        `t`, at least 1.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    bool array of shape (...)
-
-    Notes
-    -----
-    Draw :math:`A_1,A_2,\dots` with :math:`P(A_k=1)=\gamma/k`, :math:`\gamma=u/t`, up to the first 0. More than `k` ones
-    in a row have the probability :math:`\gamma^{k+1}/(k+1)!`, so that their number is even with probability
-    :math:`1-\gamma+\gamma^2/2!-\dots=e^{-\gamma}` (Canonne, Kamath and Steinke 2020, Algorithm 1). For each
-    :math:`A_k` one uniform integer below `t` is compared with `u` and another one below `k` with 0: nothing overflows.
-
-    Examples
-    --------
-    >>> bernoulli_exp([0, 0, 0, 3], 4, rng=np.random.default_rng(0)).tolist()[:3]   # probabilities 1, 1, 1, exp(-3/4)
-    [True, True, True]
-    """
-    t, u = check_count(denominator, "denominator"), np.asarray(numerator)
-    check_generator(rng)
-    if u.dtype.kind not in "iu":
-        raise ValueError(f"numerator must be integers, got {u.dtype}")
-    if (outside := (u < 0) | (u > t)).any():
-        raise ValueError(f"numerator must lie from 0 to {t}, got {u[outside][0]}")
-    flat = u.ravel()
-    coins = _coins(np.arange(u.size), lambda i: rng.integers(t, size=i.size, dtype=np.int64) < flat[i], rng)
-    return coins.reshape(u.shape)
-
-
-def _coins(index: Integers, below: Callable[[Integers], Booleans], rng: np.random.Generator) -> Booleans:
-    """Coins of probability exp(-gamma), where `below` says for indices whether a new uniform number is below gamma."""
-    even, running, k = np.ones(len(index), dtype=bool), np.arange(len(index)), 1
-    while running.size:
-        if k > 1:
-            running = running[rng.integers(k, size=running.size, dtype=np.int64) == 0]
-        running = running[below(index[running])]
-        even[running] ^= True
-        k += 1
-    return even
-
-
 def discrete_laplace(scale: Rational | int, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Integers:
     r"""Draw integers from the probabilities proportional to :math:`e^{-|k|/\text{scale}}`, exactly.
 
     Parameters
     ----------
     scale : Fraction or int
-        Positive, numerator and denominator at most :math:`2^{62}`; no float.
+        Numerator and denominator at most :math:`2^{62}`.
     rng : numpy.random.Generator
     size : int or tuple of int
-        Shape of the batch; ``()`` gives one integer.
 
     Returns
     -------
     int64 array of shape (\*size,)
-        Draws beyond :math:`\pm2^{62}` are cut there. An answer plus noise, cut at a public bound, is then what uncut
-        noise would have given, as long as the bound and the largest answer are at most :math:`2^{62}` together.
-
-    Raises
-    ------
-    ValueError
-        If `scale` is not such a rational.
 
     Notes
     -----
-    *Privacy.* Around integers `a` and `b` the probabilities of an outcome have a ratio of at most
-    :math:`e^{|a-b|/\text{scale}}`, and exactly that beyond both of them: the privacy loss is *equal* to the sensitivity
-    over the scale. Coordinates with noise of their own add up, so for vectors it is the sensitivity in the L1 norm.
-
-    *Sampler* (Canonne, Kamath and Steinke 2020, Algorithm 2). For the scale :math:`t/s`, draw `U` uniform below `t`
-    and keep it with probability :math:`e^{-U/t}`; let `V` count coins of probability :math:`e^{-1}` up to the first
-    failure. Then :math:`P(U+tV=x)` is proportional to :math:`e^{-x/t}`, and that of :math:`y=\lfloor(U+tV)/s\rfloor`
-    to :math:`e^{-ys/t}`. A random sign completes it; "minus 0" is drawn anew, or 0 would count twice.
+    Canonne, Kamath and Steinke 2020, Algorithm 2. For the scale :math:`t/s`, draw `U` uniform below `t` and keep it
+    with probability :math:`e^{-U/t}`; let `V` count coins of probability :math:`e^{-1}` up to the first failure. Then
+    :math:`P(U+tV=x)` is proportional to :math:`e^{-x/t}`, and that of :math:`y=\lfloor(U+tV)/s\rfloor` to
+    :math:`e^{-ys/t}`. A random sign completes it; "minus 0" is drawn anew, or 0 would count twice.
 
     Examples
     --------
@@ -148,12 +92,12 @@ def _uncut(t: int, s: int, count: int, rng: np.random.Generator) -> NDArray:
     missing = np.arange(drawn.size)
     while missing.size:
         u = rng.integers(t, size=missing.size, dtype=np.int64)
-        kept = bernoulli_exp(u, t, rng=rng)
-        size_of = _magnitudes(u[kept], t, s, rng)
-        sign = 1 - 2 * rng.integers(2, size=size_of.size, dtype=np.int64)
-        new = (size_of > 0) | (sign > 0)
-        drawn = drawn.astype(np.promote_types(drawn.dtype, size_of.dtype), copy=False)
-        drawn[missing[kept][new]] = (sign * size_of)[new]
+        kept = _exp_coins(u, t, rng)
+        size = _magnitudes(u[kept], t, s, rng)
+        sign = 1 - 2 * rng.integers(2, size=size.size, dtype=np.int64)
+        new = (size > 0) | (sign > 0)
+        drawn = drawn.astype(np.promote_types(drawn.dtype, size.dtype), copy=False)
+        drawn[missing[kept][new]] = (sign * size)[new]
         missing = np.concatenate([missing[~kept], missing[kept][~new]])
     return drawn
 
@@ -170,6 +114,28 @@ def _magnitudes(u: Integers, t: int, s: int, rng: np.random.Generator) -> NDArra
     return large if max(large) >= 2**63 else large.astype(np.int64)
 
 
+def _exp_coins(u: Integers, t: int, rng: np.random.Generator) -> Booleans:
+    """Coins of probability exp(-u/t), for integers `u` from 0 to `t`."""
+    return _coins(np.arange(u.size), lambda i: rng.integers(t, size=i.size, dtype=np.int64) < u[i], rng)
+
+
+def _coins(index: Integers, below: Callable[[Integers], Booleans], rng: np.random.Generator) -> Booleans:
+    r"""Coins of probability exp(-gamma), where `below` says for indices whether a new uniform number is below gamma.
+
+    Canonne, Kamath and Steinke 2020, Algorithm 1: draw :math:`A_1,A_2,\dots` with :math:`P(A_k=1)=\gamma/k` up to the
+    first 0. More than `k` ones in a row have the probability :math:`\gamma^{k+1}/(k+1)!`, so that their number is even
+    with probability :math:`1-\gamma+\gamma^2/2!-\dots=e^{-\gamma}`.
+    """
+    even, running, k = np.ones(len(index), dtype=bool), np.arange(len(index)), 1
+    while running.size:
+        if k > 1:
+            running = running[rng.integers(k, size=running.size, dtype=np.int64) == 0]
+        running = running[below(index[running])]
+        even[running] ^= True
+        k += 1
+    return even
+
+
 def lattice_laplace(
     dimension: int, rate: Rational | int, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Integers:
@@ -182,39 +148,26 @@ def lattice_laplace(
     dimension : int
         `d`, from 1 to 50. One draw takes about 3, 19, 170 and 2,700 proposals for `d` = 5, 12, 20 and 30.
     rate : Fraction or int
-        Positive, for steps of 1; :math:`\sqrt d/\text{rate}` must be below :math:`2^{50}` and above :math:`2^{-30}`.
+        :math:`\sqrt d/\text{rate}` must be below :math:`2^{50}` and above :math:`2^{-30}`.
     rng : numpy.random.Generator
     size : int or tuple of int
-        Shape of the batch; ``()`` gives one vector.
 
     Returns
     -------
     int64 array of shape (\*size, dimension)
-        Coordinates beyond :math:`\pm2^{62}` are cut there, as those of :func:`discrete_laplace`.
-
-    Raises
-    ------
-    ValueError
-        If `dimension` is not an integer from 1 to 50 or `rate` not a rational in the range above.
 
     Notes
     -----
-    *Privacy.* The lattice looks the same from each of its points, so the constant of proportionality does not depend on
-    the centre. The ratio of the probabilities of an outcome around the points `a` and `b` is therefore at most
-    :math:`e^{\text{rate}\lVert a-b\rVert_2}`, by the triangle inequality, and exactly that at `a`.
+    Proposals have independent :func:`discrete_laplace` coordinates of a rational rate :math:`r\le\text{rate}/\sqrt d`.
+    With :math:`x=\text{rate}\lVert k\rVert_2-r\lVert k\rVert_1`, which is not negative, each is accepted with
+    probability :math:`e^{-x}`, and what is accepted has the law wanted.
 
-    *Sampler.* Proposals have independent :func:`discrete_laplace` coordinates of a rational rate
-    :math:`r\le\text{rate}/\sqrt d`. With :math:`x=\text{rate}\lVert k\rVert_2-r\lVert k\rVert_1`, which is not
-    negative as :math:`\lVert k\rVert_1\le\sqrt d\lVert k\rVert_2`, each is accepted with probability :math:`e^{-x}`,
-    and what is accepted has the law wanted. On fine lattices this happens to the share
-    :math:`d!\,V_d/(2^dd^{d/2})` of them, :math:`V_d` being the volume of the unit ball.
-
-    *The coin* :math:`e^{-x}`. For an integer :math:`m\ge x` it is `m` coins :math:`e^{-x/m}` that all succeed, each as
-    in :func:`bernoulli_exp`: what is needed is whether a uniform :math:`W\in[0,1)` lies below :math:`x/m`. The first 53
-    bits of `W` are compared with floats around :math:`x/m`, as far away from it as the error of sums, products,
-    quotients and square roots, correctly rounded each, can be: :math:`(d+16)\,2^{-53}\,\text{rate}\lVert k\rVert_2/m`
-    covers all of them. In the rare case that this does not decide, integers do, with more bits of `W` as needed:
-    :math:`W<x/m` is the same as :math:`(mW+r\lVert k\rVert_1)^2<\text{rate}^2\lVert k\rVert_2^2`.
+    The coin :math:`e^{-x}` is `m` coins :math:`e^{-x/m}` that all succeed, for an integer :math:`m\ge x`. They need to
+    know whether a uniform :math:`W\in[0,1)` lies below :math:`x/m`. Its first 53 bits are compared with floats around
+    :math:`x/m`, as far away from it as the error of sums, products, quotients and square roots, correctly rounded each,
+    can be: :math:`(d+16)\,2^{-53}\,\text{rate}\lVert k\rVert_2/m` covers all of them. Where this does not decide,
+    integers do, with more bits of `W` as needed: :math:`W<x/m` is the same as
+    :math:`(mW+r\lVert k\rVert_1)^2<\text{rate}^2\lVert k\rVert_2^2`.
 
     Examples
     --------
@@ -232,36 +185,6 @@ def lattice_laplace(
         drawn[done : done + len(k)] = _cut(k)
         done += len(k)
     return drawn.reshape(*shape, d)
-
-
-def acceptance(dimension: int) -> float:
-    """Share of the proposals of :func:`lattice_laplace` that are accepted on a fine lattice.
-
-    Examples
-    --------
-    >>> [round(acceptance(d), 4) for d in (1, 2, 12)]
-    [1.0, 0.7854, 0.0523]
-    """
-    d = check_count(dimension, "dimension")
-    return math.exp(math.lgamma(d + 1) - math.lgamma(d / 2 + 1) + d / 2 * math.log(math.pi / (4 * d)))
-
-
-def lattice_law(dimension: int, rate: Rational | int, reach: int) -> tuple[Integers, Array]:
-    r"""Points with coordinates from `-reach` to `reach`, and their probabilities under :func:`lattice_laplace`.
-
-    By enumeration, in floats; one row for each point. What lies outside counts as 0, so
-    :math:`e^{-\text{rate}\times\text{reach}}` must be negligible.
-
-    Examples
-    --------
-    >>> points, probabilities = lattice_law(2, 1, 40)
-    >>> points[probabilities.argmax()], round(float(probabilities.max()), 4)
-    (array([0, 0]), 0.1537)
-    """
-    d, r = check_count(dimension, "dimension"), float(check_rational(rate, "rate"))
-    points = np.indices((2 * check_count(reach, "reach") + 1,) * d).reshape(d, -1).T - reach
-    mass = np.exp(-r * np.sqrt((points**2).sum(1)))
-    return points, mass / mass.sum()
 
 
 def proposal_scale(d: int, rate: Fraction) -> Fraction:
@@ -312,3 +235,35 @@ def _decided(k: list[int], parts: int, rate: Fraction, slow: Fraction, bits: int
         if (start + Fraction(parts * bits, scale)) ** 2 >= square:
             return False
         bits, scale = bits * 2**_BITS + int(rng.integers(2**_BITS, dtype=np.int64)), scale * 2**_BITS
+
+
+def acceptance(dimension: int) -> float:
+    r"""Share of the proposals of :func:`lattice_laplace` that are accepted on a fine lattice.
+
+    It is :math:`d!\,V_d/(2^dd^{d/2})`, :math:`V_d` being the volume of the unit ball.
+
+    Examples
+    --------
+    >>> [round(acceptance(d), 4) for d in (1, 2, 12)]
+    [1.0, 0.7854, 0.0523]
+    """
+    d = check_count(dimension, "dimension")
+    return math.exp(math.lgamma(d + 1) - math.lgamma(d / 2 + 1) + d / 2 * math.log(math.pi / (4 * d)))
+
+
+def lattice_law(dimension: int, rate: Rational | int, reach: int) -> tuple[Integers, Array]:
+    r"""Points with coordinates from `-reach` to `reach`, and their probabilities under :func:`lattice_laplace`.
+
+    By enumeration, in floats; one row for each point. What lies outside counts as 0, so
+    :math:`e^{-\text{rate}\times\text{reach}}` must be negligible.
+
+    Examples
+    --------
+    >>> points, probabilities = lattice_law(2, 1, 40)
+    >>> points[probabilities.argmax()], round(float(probabilities.max()), 4)
+    (array([0, 0]), 0.1537)
+    """
+    d, r = check_count(dimension, "dimension"), float(check_rational(rate, "rate"))
+    points = np.indices((2 * check_count(reach, "reach") + 1,) * d).reshape(d, -1).T - reach
+    mass = np.exp(-r * np.sqrt((points**2).sum(1)))
+    return points, mass / mass.sum()

@@ -1,8 +1,12 @@
-r"""What is public about the columns of a table, and the records centred by it: inputs for private regression.
+"""What is public about the columns of a table, and the records centred by it: inputs for private regression.
 
 A schema is declared, never fitted: ranges and levels are facts that everybody may know before seeing the data. Centred
 features are short, and the noise of :mod:`hdpm_lib.learners.ridge` is set by the bounds on lengths alone. So the same
 records, coded anew, get less noise for the same privacy losses: :doc:`/book/ridge/limits`.
+
+Both kinds of column have ``names`` of their coded features, ``corners``, the codes of ends or levels, and ``encode``:
+codes of values, one row for each, and which values are as declared. The others get the code of the nearer end (missing:
+the middle), or zeros, which tell nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +35,6 @@ class Number:
     high: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no range."""
         if not isinstance(self.name, str):
             raise TypeError(f"name must be a string, got {self.name!r}")
         if not check_number(self.low, "low") < check_number(self.high, "high"):
@@ -48,7 +51,7 @@ class Number:
         return np.array([[-0.5], [0.5]])
 
     def encode(self, values: Any) -> tuple[Array, Any]:
-        """Codes of shape (n, 1), and which values lie in the range; the others are moved to the end, or middle."""
+        """Codes of shape (n, 1)."""
         x = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         inside = (x >= self.low) & (x <= self.high)
         middle = self.low / 2 + self.high / 2
@@ -56,7 +59,6 @@ class Number:
         return np.clip((moved - middle) / (self.high - self.low), -0.5, 0.5)[:, None], inside
 
     def __str__(self) -> str:
-        """The range, for messages."""
         return f"in [{self.low:g}, {self.high:g}]"
 
 
@@ -68,7 +70,6 @@ class Category:
     levels: tuple[Hashable, ...]
 
     def __post_init__(self) -> None:
-        """Refuse fewer than two levels, or one twice."""
         if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
             raise ValueError(f"{self.name!r} needs two or more different levels, got {list(self.levels)}")
 
@@ -84,12 +85,11 @@ class Category:
         return np.array([[-0.5], [0.5]]) if k == 2 else np.eye(k) - 1 / k
 
     def encode(self, values: Any) -> tuple[Array, Any]:
-        """Codes of shape (n, 1 or k), and which values are levels; any other is coded as zero, which tells nothing."""
+        """Codes of shape (n, 1 or k)."""
         place = pd.Index(self.levels).get_indexer(pd.Index(values))
         return np.vstack([self.corners, np.zeros(self.corners.shape[1])])[place], place >= 0
 
     def __str__(self) -> str:
-        """The levels, for messages."""
         return f"one of {list(self.levels)}"
 
 
@@ -102,15 +102,7 @@ class Schema(TransformerMixin, BaseEstimator):
     intercept : bool, default True
         Add a last feature that is 1. A label has none.
     out_of_range : {"raise", "clip"}, default "raise"
-        What to do with a value outside its range, an unknown level or a missing value: an error that names the column,
-        or moving it, without a word, to the end of the range (missing: the middle; no level: zero).
-
-    Attributes
-    ----------
-    feature_norm : float
-        Largest norm of a coded row, exactly: numbers and two levels count 1/4 each in its square, `k` levels
-        :math:`1-1/k`, the intercept 1. For a label (one number, no intercept) it is the label bound, 1/2.
-    n_features_out : int
+        A value that is not as declared is an error that names the column, or is moved without a word.
 
     Notes
     -----
@@ -141,16 +133,15 @@ class Schema(TransformerMixin, BaseEstimator):
 
     @property
     def feature_norm(self) -> float:
-        """Largest norm of a coded row."""
+        r"""Largest norm of a coded row, exactly: the bound that :func:`~hdpm_lib.learners.ridge.pdp_op` takes.
+
+        Numbers and two levels count 1/4 each in its square, `k` levels :math:`1-1/k`, the intercept 1. For a label (one
+        number, no intercept) it is the label bound, 1/2.
+        """
         return float(np.sqrt(sum(float((c.corners**2).sum(1).max()) for c in self.columns) + self.intercept))
 
-    @property
-    def n_features_out(self) -> int:
-        """Number of coded features."""
-        return len(self.get_feature_names_out())
-
     def corners(self) -> Array:
-        """All codes of rows whose numbers are at their ends, shape (k, n_features_out)."""
+        """All codes of rows whose numbers are at their ends, shape (k, number of coded features)."""
         each = [*(c.corners for c in self.columns), *([np.ones((1, 1))] * self.intercept)]
         return np.array([np.concatenate(row) for row in itertools.product(*each)])
 
@@ -163,30 +154,22 @@ class Schema(TransformerMixin, BaseEstimator):
         """Do nothing: there is nothing to learn."""
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Always."""
-        return True
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
 
     def transform(self, X: Any) -> Array:
-        """Code a table.
+        """Code a DataFrame with these columns, or a 2-d array with them in this order: one row for each.
 
-        Parameters
-        ----------
-        X : DataFrame with these columns, or 2-d array with them in this order
-
-        Returns
-        -------
-        array of shape (n, n_features_out)
-
-        Raises
-        ------
-        ValueError
-            If a column is missing, or (unless clipping) a value is not what was declared; the value is not told.
+        The error of a value that is not as declared does not tell the value.
         """
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         names = [c.name for c in self.columns]
-        table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X, dtype=object))
-        if not isinstance(X, pd.DataFrame):
+        if isinstance(X, pd.DataFrame):
+            table = X
+        else:
+            table = pd.DataFrame(np.asarray(X, dtype=object))
             if table.shape[1] != len(names):
                 raise ValueError(f"X must have {len(names)} columns ({', '.join(names)}), got {table.shape[1]}")
             table.columns = pd.Index(names)
@@ -201,13 +184,7 @@ class Schema(TransformerMixin, BaseEstimator):
         return np.column_stack([*parts, *([np.ones(len(table))] * self.intercept)])
 
     def inverse_transform(self, X: Any) -> Array:
-        """Values of coded numbers, such as predictions: shape (n, number of columns); nothing is cut to the range.
-
-        Raises
-        ------
-        ValueError
-            If a column is not a number, or there is an intercept.
-        """
+        """Values of coded numbers, such as predictions: shape (n, number of columns); nothing is cut to the range."""
         numbers = [c for c in self.columns if isinstance(c, Number)]
         if self.intercept or len(numbers) < len(self.columns):
             raise ValueError("inverse_transform needs a schema of numbers without intercept, as that of a label")

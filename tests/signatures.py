@@ -608,10 +608,6 @@ SPECIAL: dict[str, dict[str, Kind]] = {
     "book.datasets.nsl_kdd_table": {"part": Choice(("test",))},
     "book.datasets.source_of": {"name": Choice(("medical_cost",))},
     "discrete.acceptance": {"dimension": Count(at=(1, 50))},
-    "discrete.bernoulli_exp": {
-        "numerator": Whole("n", 0, 9, "[]", (0, 9), "scalar", True),
-        "denominator": Count(1, at=(9, 20)),
-    },
     "discrete.discrete_laplace": {"scale": Rational()},
     "discrete.lattice_laplace": {"rate": Rational(), "dimension": Count(1, 50, at=(1, 4))},
     "discrete.lattice_law": {"rate": Rational(), "reach": Count(at=(1, 4))},
@@ -734,14 +730,6 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "masks": Made(lambda s: np.ones((2, s.length("n")))),
         "size_in_noise": Choice(("realised", "fixed")),
     },
-    "learners.lattice.constant_above": {"penalty": Rational(), "square": Rational()},
-    "learners.lattice.exact_solve": {"matrix": from_list([[2, 1], [1, 3]]), "vector": from_list([1, 0])},
-    "learners.lattice.grid_records": {
-        "features": unit("nd"),
-        "labels": BY_NAME["y"],
-        "square": Made(lambda s: Fraction(s.length("d"))),
-    },
-    "learners.lattice.integer_shares": {"losses": Made(lambda s: [Fraction(1, 3), Fraction(1, 2)])},
     "learners.lattice.lattice_ridge": {"spacing": from_list(2.0**-20, 2.0**-10)},
     "book.ledger.badge": {"verdict": Choice(("reproduced", "refuted")), "label": from_list("word")},
     "book.ledger.get": {"claim_id": from_list("pdp-table01")},
@@ -1139,8 +1127,7 @@ INNER: dict[str, str] = {
         audits.ridge.Rest.of audits.ridge.Rest.solve schema.Number.encode schema.Category.encode
         audits.ridge.Rest.take markets.contracts.scaled_root markets.contracts.largest_valuation
         audits.ridge.Rest.displacement audits.ridge.best_corners audits.ridge.best_inside
-        markets.procurement.pieces markets.procurement.sums learners.lattice.grid_records
-        learners.lattice.integer_shares learners.lattice.constant_above learners.lattice.exact_solve
+        markets.procurement.pieces markets.procurement.sums
         discrete.root_above discrete.proposal_scale auctions.lower_bound.dual_value
         auctions.posted_prices.best_sale auctions.bids.unit_valuation markets.procurement.proxy_loss
         markets.procurement.residuals learners.integer_answers.cut learners.integer_answers.power_of_two

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -108,3 +109,24 @@ def laplace_by_coordinate(d: int, rate: Any, *, rng: np.random.Generator, size: 
 
 def times(factor: float) -> Sampler:
     return lambda d, rate, *, rng, size=(): factor * spherical_laplace(d, rate, rng=rng, size=size)
+
+
+def p_value(drawn: np.ndarray, points: np.ndarray, probabilities: np.ndarray) -> float:
+    """Chi-square; whatever is expected less than ten times makes one cell, with all that is not listed."""
+    base = 2 * int(max(np.abs(drawn).max(), np.abs(points).max())) + 1
+    powers = base ** np.arange(points.shape[1])
+    keys = points @ powers
+    order = np.argsort(keys)
+    place = np.minimum(np.searchsorted(keys[order], drawn @ powers), len(keys) - 1)
+    listed = order[place]
+    counts = np.bincount(listed[keys[listed] == drawn @ powers], minlength=len(keys))
+    often = probabilities * len(drawn) >= 10
+    expected = np.append(probabilities[often], 1 - probabilities[often].sum()) * len(drawn)
+    seen = np.append(counts[often], len(drawn) - counts[often].sum())
+    return float(stats.chisquare(seen, expected).pvalue)
+
+
+def law_of(scale: Fraction, reach: int) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of discrete Laplace noise from their closed form."""
+    k = np.arange(-reach, reach + 1)
+    return k[:, None], np.tanh(0.5 / float(scale)) * np.exp(-np.abs(k) / float(scale))

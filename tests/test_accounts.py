@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import parallel_config
+from joblib.externals.loky import get_reusable_executor
 from sklearn import config_context
 from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import (
@@ -36,8 +37,8 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return X, X @ [0.6, -0.4, 0.2], rng.uniform(0.5, 5, N), np.arange(N)
 
 
-def search(**options: Any) -> GridSearchCV:
-    return GridSearchCV(PersonalizedRidge(), PENALTIES, cv=KFold(3, shuffle=True, random_state=0), **options)
+def search() -> GridSearchCV:
+    return GridSearchCV(PersonalizedRidge(), PENALTIES, cv=KFold(3, shuffle=True, random_state=0))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -121,11 +122,13 @@ def test_what_cannot_be_counted_is_refused() -> None:
 
 def test_fits_in_other_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, epsilon, record = data()
-    with parallel_config("loky", n_jobs=2), Account(N) as account:
-        with pytest.raises(ValueError, match="no account is open in this process"):
-            search(error_score="raise").fit(X, y, epsilon=epsilon, record=record)
+    refused = "no account is open in this process"
+    with Account(N) as account:
+        fresh = get_reusable_executor(max_workers=1).submit(PersonalizedRidge().fit, X, y, epsilon, record)
+        with pytest.raises(ValueError, match=refused):
+            fresh.result()
         monkeypatch.setattr(accounts.os, "getpid", lambda: -1)  # a forked process has a copy of the account
-        with pytest.raises(ValueError, match="no account is open in this process"):
+        with pytest.raises(ValueError, match=refused):
             PersonalizedRidge().fit(X, y, epsilon=epsilon, record=record)
     assert account.fits == 0
 

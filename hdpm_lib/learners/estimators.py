@@ -1,7 +1,24 @@
-"""scikit-learn estimators that take a privacy loss for each sample.
+r"""scikit-learn estimators that take a privacy loss for each sample.
 
 In front of them nothing may learn from the data, which :func:`private_pipeline` sees to; what searches and refits spend
-in all, an :class:`~hdpm_lib.accounts.Account` adds up.
+in all, an :class:`~hdpm_lib.accounts.Account` adds up. What the guarantees assume: :doc:`/book/privacy/limits`.
+
+Throughout,
+
+- `epsilon`: the privacy loss that each record accepts, positive. ``fit`` takes one for each, or one for all, in a
+  pipeline by the name of the step, as in ``fit(X, y, personalizedridge__epsilon=epsilon)``; without it the parameter
+  of the estimator is taken, 1 by default;
+- `record`: numbers of the records in an open :class:`~hdpm_lib.accounts.Account`, integers, one for each sample;
+- `out_of_range`: what to do with records outside the bounds. ``"raise"`` is an error, which tells that there are some,
+  ``"clip"`` moves them in silence. Scale by *public* bounds before fitting; bounds taken from the data are not private.
+  scikit-learn's ``check_estimator`` fits other data, and so passes with ``"clip"`` only;
+- `random_state`: source of the noise, a Generator, RandomState, int or None, which is the operating system's entropy,
+  fresh for each fit. A clone gets a generator of its own. Give a seed in tests only: noise that can be predicted
+  protects nobody, and all fits share it;
+- ``coef_``: the noisy coefficients, all that may be published. Predictions on new data are post-processing and spend
+  nothing. There is no intercept: add a constant feature, which counts like any other;
+- ``weights_``, ``guarantee_``: weight of each record, in proportion to `epsilon`, and its privacy loss by this one fit.
+  Fitting again, as searches do, spends it again.
 """
 
 from __future__ import annotations
@@ -34,13 +51,6 @@ def _generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**32, size=8, dtype=np.uint32))
 
 
-def _losses(epsilon: ArrayLike, n_records: int) -> NDArray[np.float64]:
-    """Privacy losses of all records, from one for each or one for everybody."""
-    if np.ndim(epsilon) == 0:
-        return np.full(n_records, check_positive(epsilon, "epsilon"))
-    return check_epsilon(epsilon, n_records)
-
-
 def private_pipeline(*steps: Any) -> Pipeline:
     """``sklearn.pipeline.make_pipeline``, which warns of a step that learns from the data.
 
@@ -50,7 +60,7 @@ def private_pipeline(*steps: Any) -> Pipeline:
     Warns
     -----
     UserWarning
-        For each step but the last that has to be fitted and is not frozen, whatever the data.
+        For each step but the last that has to be fitted and is not frozen.
 
     Examples
     --------
@@ -80,6 +90,11 @@ class _Private(BaseEstimator):
             new.random_state = np.random.default_rng(source.integers(2**32, size=8, dtype=np.uint32))
         return new
 
+    def _losses(self, epsilon: ArrayLike | None, n_records: int) -> ArrayLike:
+        """One privacy loss for each record, from what ``fit`` was given."""
+        given = self.epsilon if epsilon is None else epsilon
+        return np.full(n_records, check_positive(given, "epsilon")) if np.ndim(given) == 0 else given
+
 
 class PersonalizedRidge(RegressorMixin, _Private):
     r"""Ridge regression in which every record keeps its own privacy loss (PDP-OP).
@@ -89,7 +104,6 @@ class PersonalizedRidge(RegressorMixin, _Private):
     penalty : float, default 1.0
         Ridge penalty, positive, on the weighted mean of squared errors.
     epsilon : float, default 1.0
-        Privacy loss of each record when ``fit`` is not given any.
     bound : {"sharp", "paper"}, default "sharp"
         Sensitivity bound that sets the noise; ``"paper"`` is Theorem 2.1 as printed.
     feature_norm : float, optional
@@ -99,34 +113,19 @@ class PersonalizedRidge(RegressorMixin, _Private):
     project : bool, default True
         Pull the noisy coefficients onto the public ball that contains every noiseless estimate.
     out_of_range : {"raise", "clip"}, default "raise"
-        What to do with records outside the bounds: an error, which tells that there are some, or clipping in silence.
-        Scale by *public* bounds before fitting; bounds taken from the data are not private. scikit-learn's
-        ``check_estimator`` fits other data, and so passes with ``"clip"`` only.
     spacing : float, optional
         A power of two such as :math:`2^{-20}`: compute in integers and add noise on a lattice of this step, for which
         the guarantee holds exactly (:func:`~hdpm_lib.learners.lattice.lattice_ridge`). By default noise is a float, and
-        the guarantee one for real numbers. At most 50 features.
+        the guarantee one for real numbers (:doc:`/book/privacy/limits`). At most 50 features.
     random_state : Generator, RandomState, int or None, default None
-        Source of the noise; None is the operating system's entropy, fresh for each fit. A clone gets a generator of
-        its own. Give a seed in tests only: noise that can be predicted protects nobody, and all fits share it.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        Noisy coefficients; all that may be published.
     weights_ : array of shape (n_samples,)
     noise_rate_ : float
     guarantee_ : array of shape (n_samples,)
-        Privacy loss promised to each record by this one fit. Fitting again, as searches do, spends it again:
-        :class:`~hdpm_lib.accounts.Account` adds up.
     n_features_in_ : int
-
-    Notes
-    -----
-    There is no intercept: add a constant feature, which is penalised like any other. Predictions on new data are
-    post-processing and spend nothing. In a pipeline `epsilon` goes by the name of the step,
-    ``fit(X, y, personalizedridge__epsilon=epsilon)``, and no step before may learn from the data:
-    :func:`private_pipeline`. What the guarantee assumes: :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -163,39 +162,16 @@ class PersonalizedRidge(RegressorMixin, _Private):
     def fit(
         self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
     ) -> PersonalizedRidge:
-        """Fit with privacy.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Features in [0, 1], or of norm at most `feature_norm`.
-        y : array of shape (n_samples,)
-            Labels in [-label_bound, label_bound].
-        epsilon : float or array of shape (n_samples,), optional
-            Privacy loss each record accepts, or everybody; the parameter `epsilon` if not given.
-        record : integer array of shape (n_samples,), optional
-            Numbers of the records in an open :class:`~hdpm_lib.accounts.Account`.
-
-        Returns
-        -------
-        PersonalizedRidge
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For data outside the bounds (unless clipping) or a bad `epsilon`, `bound` or `out_of_range`.
-        """
-        check_choice(self.bound, "bound", ("sharp", "paper"))
+        """Fit with privacy."""
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         features, labels = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        eps = _losses(self.epsilon if epsilon is None else epsilon, len(labels))
-        options: dict[str, Any] = {"bound": self.bound, "feature_norm": self.feature_norm}
-        options |= {"label_bound": self.label_bound, "clip": self.out_of_range == "clip"}
+        options = {name: getattr(self, name) for name in ("penalty", "bound", "feature_norm", "label_bound")}
+        options |= {"epsilon": self._losses(epsilon, len(labels)), "clip": self.out_of_range == "clip"}
+        mechanism: OutputPerturbation | LatticeRidge
         if self.spacing is None:
-            mechanism: OutputPerturbation | LatticeRidge = pdp_op(features, labels, eps, self.penalty, **options)
+            mechanism = pdp_op(features, labels, **options)
         else:
-            mechanism = lattice_ridge(features, labels, eps, self.penalty, spacing=self.spacing, **options)
+            mechanism = lattice_ridge(features, labels, spacing=self.spacing, **options)
         charge(record, mechanism.guarantee, self.random_state)
         self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
         self.weights_ = mechanism.weights
@@ -209,9 +185,8 @@ class PersonalizedRidge(RegressorMixin, _Private):
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that scores are poor on the tiny data of scikit-learn's own checks: privacy costs accuracy there."""
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
+        tags.regressor_tags.poor_score = True  # on the tiny data of scikit-learn's own checks
         return tags
 
 
@@ -223,42 +198,32 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     penalty : float, default 0.1
         Positive, :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the losses.
     epsilon : float, default 1.0
-        Privacy loss of each record when ``fit`` is not given any.
     classes : array of two labels, optional
         The two classes, as public facts: then every data set within the bounds is fitted, also one of a single class.
         Without them the classes are those in `y`, taken as public, and a single class is an error, which tells whoever
         sees it that all labels are equal.
     out_of_range : {"raise", "clip"}, default "raise"
-        What to do with feature vectors of norm above 1: an error, which tells that there are some, or shortening them
-        in silence. Scale by *public* bounds before fitting; bounds taken from the data are not private. scikit-learn's
-        ``check_estimator`` fits longer vectors, and so passes with ``"clip"`` only.
+        A feature vector is in range if its norm is at most 1.
     random_state : Generator, RandomState, int or None, default None
-        Source of the noise; None is the operating system's entropy, fresh for each fit. A clone gets a generator of
-        its own. Give a seed in tests only: noise that can be predicted protects nobody, and all fits share it.
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features)
-        Noisy coefficients; all that may be published.
     classes_ : array of shape (2,)
         The two labels, sorted.
     weights_ : array of shape (n_samples,)
-        Proportional to `epsilon`.
     eta_ : float
         Twice the rate of the noise.
     guarantee_ : array of shape (n_samples,)
-        Proved privacy loss of each record by this one fit, slack included: at most `epsilon`, for all records equal to
-        it if ``eta_ * penalty`` is 2 or more, and else for the one of least weight. Fitting again, as searches do,
-        spends it again: :class:`~hdpm_lib.accounts.Account` adds up.
+        Slack included: at most `epsilon`, for all records equal to it if ``eta_ * penalty`` is 2 or more, and else for
+        the one of least weight.
     n_features_in_ : int
 
     Notes
     -----
-    There is no intercept: add a constant feature, which counts in the norm. Weights follow `epsilon`, so a record that
-    accepts far more than the others outweighs them; cap `epsilon` before fitting, with a number that is not taken from
-    the labels or features. Predictions on new data are post-processing and spend nothing. In a pipeline `epsilon` goes
-    by the name of the step, ``fit(X, y, privatelogisticregression__epsilon=epsilon)``, and no step before may learn
-    from the data: :func:`private_pipeline`. What the guarantee assumes: :doc:`/book/privacy/limits`.
+    Weights follow `epsilon`, so a record that accepts far more than the others outweighs them; cap `epsilon` before
+    fitting, with a number that is not taken from the labels or features. A `penalty` with which no amount of noise
+    keeps the promises is an error that names the one needed. What the guarantee assumes: :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -288,37 +253,14 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     def fit(
         self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
     ) -> PrivateLogisticRegression:
-        """Fit with privacy.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Features, each row of norm at most 1.
-        y : array of shape (n_samples,)
-            Labels of two classes, or of one of those declared.
-        epsilon : float or array of shape (n_samples,), optional
-            Privacy loss each record accepts, or everybody; the parameter `epsilon` if not given.
-        record : integer array of shape (n_samples,), optional
-            Numbers of the records in an open :class:`~hdpm_lib.accounts.Account`.
-
-        Returns
-        -------
-        PrivateLogisticRegression
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            For data outside the bounds (unless clipping), labels outside the declared classes or, without them, not
-            exactly two classes, a bad `epsilon`, `classes` or `out_of_range`, or a `penalty` with which no amount of
-            noise keeps the promises, naming the one that is needed.
-        """
+        """Fit with privacy: labels are of two classes, or of one of those declared."""
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         features, labels = validate_data(self, X, y, dtype=np.float64)
         self.classes_, code = self._encoded(labels)
-        eps = _losses(self.epsilon if epsilon is None else epsilon, len(labels))
-        weights, clip = eps / eps.sum(), self.out_of_range == "clip"
+        eps = check_epsilon(self._losses(epsilon, len(labels)), len(labels))
+        weights = eps / eps.sum()
         eta = eta_within(eps, weights, self.penalty)
+        clip = self.out_of_range == "clip"
         mechanism = objective_perturbation(features, 2.0 * code - 1, weights, eta, self.penalty, clip=clip)
         charge(record, mechanism.guarantee, self.random_state)
         self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
@@ -356,7 +298,6 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         return np.asarray(self.classes_[(scores > 0).astype(int)])
 
     def __sklearn_tags__(self) -> Any:
-        """Say that there are two classes, and that scores are poor on the tiny data of scikit-learn's own checks."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True

@@ -1,13 +1,16 @@
 r"""Sums and gradients in exact arithmetic: what is computed from data, and what is added to it, are integers.
 
 The guarantees of :mod:`~hdpm_lib.learners.queries` and :mod:`~hdpm_lib.learners.gradients` hold for real numbers, these
-here for the program. Data are put on a public grid, and noise is that of :mod:`~hdpm_lib.discrete`. Where a number has
-to be rounded it is rounded towards less privacy loss. A float appears only after the release, as a multiple of a public
-spacing.
+here for the program (:doc:`/book/privacy/arithmetic`). Data are put on a public grid, and noise is that of
+:mod:`~hdpm_lib.discrete`. Where a number has to be rounded it is rounded towards less privacy loss. A float appears
+only after the release, as a multiple of a public spacing.
 
 Public: all arguments but the data. To move a datum onto the grid loses no privacy, as it depends on nobody else's data:
 neighbours stay neighbours. The promise rests on uniform random integers, and on nobody seeing how long a release took
 (:doc:`/book/privacy/limits`).
+
+For gradients, `clip_norm` is `L`, positive, and `spacing` is `g`, a power of two from :math:`L/2^{40}` to `L`.
+Neighbours: the *whole* data of an owner replaced; her clipped gradient has at most :math:`M=\lfloor L/g\rfloor` steps.
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ def cut(noisy: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class IntegerSum:
-    r"""A biased sum of data on a grid with discrete Laplace noise; a `ValueError` names and refuses a bad value.
+    r"""A biased sum of data on a grid with discrete Laplace noise.
 
     The answer in steps, :math:`\sum_i a_ik_i+N`, is an integer: :math:`k_i\in\{0,\dots,G\}` is the datum of
     individual `i` in grid steps, and `N` a discrete Laplace variable.
@@ -84,11 +87,6 @@ class IntegerSum:
         The answer in the units of the query is ``offset + unit * steps``.
     clip : bool, default False
         Move data outside [0, 1] onto these bounds, and what is not a number to 1/2, instead of refusing them.
-
-    Notes
-    -----
-    Replacing datum `i` moves the sum by at most :math:`|a_i|G` steps, and from 0 to `G` by exactly as much. The privacy
-    loss of :func:`~hdpm_lib.discrete.discrete_laplace` is the move over the scale, *equal* to it in the worst case.
 
     Examples
     --------
@@ -122,7 +120,7 @@ class IntegerSum:
 
     @property
     def privacy_loss(self) -> tuple[Fraction, ...]:
-        """Privacy loss of each individual, exactly: her largest contribution over the scale."""
+        """Privacy loss of each individual, exactly: the largest move of the sum by another datum, over the scale."""
         return tuple(abs(a) * self.levels / self.scale for a in self.weights.tolist())
 
     def steps(self, data: ArrayLike) -> Integers:
@@ -137,10 +135,7 @@ class IntegerSum:
         return int(self.weights @ self.steps(data))
 
     def release(self, data: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Integers:
-        r"""Noisy sums in steps, of the shape `size`, that may be published (:doc:`/book/privacy/limits`).
-
-        Each one spends the whole privacy loss.
-        """
+        """Noisy sums in steps, shape `size`; each spends the whole privacy loss (:doc:`/book/privacy/limits`)."""
         return cut(self.sum(data) + discrete_laplace(self.scale, rng=rng, size=size))
 
     def answer(self, released: ArrayLike) -> Array:
@@ -172,22 +167,12 @@ def integer_sum(
     spacing : float, default :math:`2^{-30}`
         `u`: the answer and its noise are multiples of it but for a constant; a power of two.
     clip : bool, default False
-        As in :class:`IntegerSum`.
-
-    Returns
-    -------
-    IntegerSum
-        With losses of at most :math:`Gu|a_i'|/b\le a_i|q_i|/b`.
-
-    Raises
-    ------
-    ValueError
-        For a bad share, scale, weight, number of levels or spacing.
 
     Notes
     -----
-    A share of a weight is a whole number of steps, :math:`a_i'=\pm\lfloor a_i|q_i|/(Gu)\rfloor`, rounded towards less
-    privacy loss; the constant that replaces the rest of the datum changes accordingly. :doc:`/book/privacy/limits`.
+    A share of a weight is a whole number of steps, :math:`a_i'=\pm\lfloor a_i|q_i|/(Gu)\rfloor`, so that losses are at
+    most :math:`Gu|a_i'|/b\le a_i|q_i|/b`; the constant that replaces the rest of the datum changes accordingly.
+    :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -197,54 +182,34 @@ def integer_sum(
     >>> float(mechanism.answer(mechanism.sum([0.5, 0.5])))   # all data in the middle: no bias
     -0.5
     """
-    a, u, size = check_finite(shares, "shares", 1), power_of_two(spacing, "spacing"), check_count(levels, "levels")
+    a, u = check_finite(shares, "shares", 1, 0, 1), power_of_two(spacing, "spacing")
+    size = check_count(levels, "levels")
     q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
     if len(q) != len(a):
         raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")
-    if (outside := (a < 0) | (a > 1)).any():
-        raise ValueError(f"shares must lie in [0, 1], got {a[outside][0]}")
     if (q == 0).any():
         raise ValueError("weights must not be 0 (leave that individual out)")
     exact = [Fraction(w) for w in q.tolist()]
-    steps = [
-        int(math.copysign(1, w)) * math.floor(Fraction(share) * abs(w) / (size * u))
-        for share, w in zip(a.tolist(), exact, strict=True)
-    ]
+    parts = [math.floor(Fraction(share) * abs(w) / (size * u)) for share, w in zip(a.tolist(), exact, strict=True)]
+    steps = [part if w > 0 else -part for part, w in zip(parts, exact, strict=True)]
     offset = (sum(exact) - u * size * sum(steps)) / 2
     noise = _scale_above(Fraction(check_positive(scale, "scale")) / u)
     return IntegerSum(np.array(steps), size, noise, u, offset, clip)
 
 
 def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> Integers:
-    r"""Clipped gradients in steps: integers whose absolute values add up to :math:`\lfloor L/g\rfloor` at most.
+    r"""Clipped gradients of shape (..., classes, features) in steps: integers of L1 norm `M` at most.
 
-    Parameters
-    ----------
-    gradients : array of shape (..., classes, features)
-    clip_norm : float
-        `L`, positive.
-    spacing : float
-        `g`, a power of two of at most `L`.
-
-    Returns
-    -------
-    int64 array of shape (..., classes, features)
-
-    Raises
-    ------
-    ValueError
-        For a bad `clip_norm` or `spacing`.
-
-    Notes ----- Clipped as in :func:`~hdpm_lib.learners.gradients.clipped` and cut towards zero. Whether floats have
-    made the result too long is asked in integers; the zero vector then takes its place, which is as admissible as any
-    other.
+    Clipped as in :func:`~hdpm_lib.learners.gradients.clipped` and cut towards zero. Whether floats have made the result
+    too long is asked in integers; the zero vector then takes its place, which is as admissible as any other.
 
     Examples
     --------
     >>> grid_gradients([[3.0, -1.1]], 1.0, 2.0**-4)
     array([[11, -4]])
     """
-    array, most = np.asarray(check_numeric(gradients, "gradients"), dtype=float), _longest(clip_norm, spacing)
+    array = np.asarray(check_numeric(gradients, "gradients"), dtype=float)
+    most = _longest(clip_norm, spacing)
     steps = np.trunc(clipped(array, clip_norm) / spacing).astype(np.int64)
     return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
 
@@ -267,20 +232,11 @@ def gradient_noise(
 ) -> Integers:
     r"""Noise in steps for gradients of that shape, one for each owner, shape (n, \*shape); 0 where `epsilon` is 0.
 
-    Other arguments as for :func:`integer_gradients`, limits too (:doc:`/book/privacy/limits`).
+    Independent on all coordinates, of the scale :math:`2M/\varepsilon_i` (:doc:`/book/privacy/limits`).
     """
     losses = _losses(epsilon)
     check_generator(rng)
-    noise = np.zeros((len(losses), *check_size(shape)), dtype=np.int64)
-    for row, loss in zip(noise, losses, strict=True):
-        if loss > 0:
-            scale = _scale_above(2 * _longest(clip_norm, spacing) / loss)
-            if 32 * scale > MOST:
-                raise ValueError(
-                    f"spacing = {spacing} is too small for a privacy loss of {float(loss):g}: noise of {scale}"
-                )
-            row[...] = discrete_laplace(scale, rng=rng, size=shape)
-    return noise
+    return _noise(losses, check_size(shape), clip_norm, spacing, rng)
 
 
 def _losses(epsilon: Sequence[float | Rational] | Array) -> list[Fraction]:
@@ -291,6 +247,20 @@ def _losses(epsilon: Sequence[float | Rational] | Array) -> list[Fraction]:
     for eps in given:
         check_number(eps, "epsilon", 0)
     return [Fraction(eps) if isinstance(eps, Rational) else Fraction(float(eps)) for eps in given]
+
+
+def _noise(
+    losses: list[Fraction], shape: tuple[int, ...], clip_norm: float, spacing: float, rng: np.random.Generator
+) -> Integers:
+    noise, most = np.zeros((len(losses), *shape), dtype=np.int64), _longest(clip_norm, spacing)
+    for row, loss in zip(noise, losses, strict=True):
+        if loss > 0:
+            scale = _scale_above(2 * most / loss)
+            if 32 * scale > MOST:
+                small = f"spacing = {spacing} is too small for a privacy loss of {float(loss):g}"
+                raise ValueError(f"{small}: noise of {scale}")
+            row[...] = discrete_laplace(scale, rng=rng, size=shape)
+    return noise
 
 
 def integer_gradients(
@@ -309,10 +279,7 @@ def integer_gradients(
         One for each owner, of any values: one that is not finite counts as zero.
     epsilon : sequence of n floats or Fractions
         Privacy losses, positive.
-    clip_norm : float
-        `L`, positive.
-    spacing : float
-        `g`: a power of two of at most `L`.
+    clip_norm, spacing : float
     rng : numpy.random.Generator
 
     Returns
@@ -320,19 +287,13 @@ def integer_gradients(
     array of shape (n, classes, features)
         Multiples of `spacing`.
 
-    Raises
-    ------
-    ValueError
-        For a bad shape, privacy loss, `clip_norm` or `spacing`; never for the values of gradients.
-
     Notes
     -----
-    Neighbours: the *whole* data of an owner replaced. Whatever they are, the vector of
-    :func:`grid_gradients` has an L1 norm of at most :math:`M=\lfloor L/g\rfloor`, in integers, so two of them are at
-    most :math:`2M` apart. With noise of the scale :math:`2M/\varepsilon_i` the loss is at most
-    :math:`\varepsilon_i`, and exactly that if opposite corners can occur (where the scale had to be rounded, less, by
-    a part in :math:`2^{58}` at most for scales from 1). Errors in the gradients do not matter. `T` rounds lose
-    :math:`T\varepsilon_i`. What is still assumed: :doc:`/book/privacy/limits`.
+    Whatever the data, two vectors of :func:`grid_gradients` are at most :math:`2M` apart in the L1 norm. With noise of
+    the scale :math:`2M/\varepsilon_i` the loss is at most :math:`\varepsilon_i`, and exactly that if opposite corners
+    can occur (where the scale had to be rounded, less, by a part in :math:`2^{58}` at most for scales from 1). Errors
+    in the gradients do not matter. `T` rounds lose :math:`T\varepsilon_i`. What is still assumed:
+    :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -343,6 +304,7 @@ def integer_gradients(
     array = np.asarray(check_numeric(gradients, "gradients"), dtype=float)
     if array.ndim != 3 or not array.size:
         raise ValueError(f"gradients must have 3 dimensions, got shape {array.shape}")
-    check_epsilon([float(e) for e in _losses(epsilon)], len(array))
+    losses = _losses(epsilon)
+    check_epsilon([float(loss) for loss in losses], len(array))
     steps = grid_gradients(array, clip_norm, spacing)
-    return spacing * cut(steps + gradient_noise(epsilon, steps.shape[1:], clip_norm, spacing, rng=rng)).astype(float)
+    return spacing * cut(steps + _noise(losses, steps.shape[1:], clip_norm, spacing, rng)).astype(float)

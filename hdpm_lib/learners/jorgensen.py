@@ -3,6 +3,10 @@ r"""Personalised privacy by sampling: the baseline of Jorgensen, Yu and Cormode 
 Keep record `i` with probability :math:`(e^{\varepsilon_i}-1)/(e^t-1)` (surely if :math:`\varepsilon_i\ge t`), then run
 a non-personalised `t`-private output perturbation on what was kept. How the size of the sample enters the noise decides
 whether the result is private; see :func:`sampled_ridge`.
+
+Throughout, `epsilon` of shape (n,) holds the accepted privacy losses, positive, and `threshold` is `t`, positive; the
+paper uses the largest and the mean of them. *Masks* are sampled sets, as rows of zeros and ones. The other arguments
+are those of :func:`hdpm_lib.learners.ridge.pdp_op`.
 """
 
 from __future__ import annotations
@@ -33,19 +37,7 @@ Array = NDArray[np.float64]
 
 
 def inclusion_probabilities(epsilon: ArrayLike, threshold: float) -> Array:
-    r"""Probability of keeping each record.
-
-    Parameters
-    ----------
-    epsilon : array of shape (n,)
-        Accepted privacy losses, positive.
-    threshold : float
-        `t`, positive; the paper uses :math:`\max_i\varepsilon_i` and the mean of the :math:`\varepsilon_i`.
-
-    Returns
-    -------
-    array of shape (n,)
-        :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`.
+    r"""Probability of keeping each record, :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`, shape (n,).
 
     Examples
     --------
@@ -65,7 +57,7 @@ class SampledMoments(Moments):
     Attributes
     ----------
     mean_error, std_error : array of shape ()
-        Standard errors of ``mean`` and of ``std`` that the finite number of sets leaves (the latter to first order).
+        Standard errors of ``mean`` and of ``std`` from the finite number of sets (the latter to first order).
     """
 
     mean_error: Array
@@ -102,18 +94,7 @@ class SampledRidge:
         return SampledMoments(mean, spread.mean(), np.asarray(each.mean.std() / root), np.asarray(error / root))
 
     def log_density(self, points: ArrayLike, probability: ArrayLike) -> Array:
-        """Log density of a release whose set is drawn with the given probabilities, at points of shape (..., d).
-
-        Parameters
-        ----------
-        points : array of shape (..., d)
-        probability : array of shape (m,)
-            Of each set; from :func:`all_masks`.
-
-        Returns
-        -------
-        array of shape (...)
-        """
+        """Log density of a release at points of shape (..., d), given that of each set (:func:`all_masks`)."""
         z, share = check_finite(points, "points"), check_finite(probability, "probability", 1, 0, 1)
         if z.shape[-1:] != self.theta.shape[1:]:
             raise ValueError(f"points must have shape (..., {self.theta.shape[1]}), got {z.shape}")
@@ -124,16 +105,14 @@ class SampledRidge:
 
 
 def draw_masks(epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator) -> Array:
-    """Sampled sets as rows of zeros and ones, shape (size, n)."""
+    """Masks of shape (size, n)."""
     probability = inclusion_probabilities(epsilon, threshold)
     shape = (*check_size(size), len(probability))
     return (check_generator(rng).random(shape) < probability).astype(float)
 
 
 def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
-    """Every set that can be sampled, shape (m, n), and its probability, shape (m,).
-
-    For small cases: `m` doubles with every record that is not kept for sure.
+    """Every mask that can be drawn, shape (m, n), and its probability, shape (m,): for at most 20 uncertain records.
 
     Examples
     --------
@@ -142,12 +121,12 @@ def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
     ([[0.0, 1.0], [1.0, 1.0]], [0.6225, 0.3775])
     """
     keep = inclusion_probabilities(epsilon, threshold)
-    if len(open_to_chance := np.flatnonzero(keep < 1)) > 20:
-        raise ValueError(
-            f"epsilon must leave at most 20 records to chance, got {len(open_to_chance)}: draw_masks samples"
-        )
-    masks = np.ones((2 ** len(open_to_chance), len(keep)))
-    masks[:, open_to_chance] = np.arange(len(masks))[:, None] >> np.arange(len(open_to_chance)) & 1
+    open_to_chance = np.flatnonzero(keep < 1)
+    k = len(open_to_chance)
+    if k > 20:
+        raise ValueError(f"epsilon must leave at most 20 records to chance, got {k}: draw_masks samples")
+    masks = np.ones((2**k, len(keep)))
+    masks[:, open_to_chance] = np.arange(2**k)[:, None] >> np.arange(k) & 1
     return masks, np.where(masks == 1, keep, 1 - keep).prod(1)
 
 
@@ -168,14 +147,7 @@ def sampled_ridge(
 
     Parameters
     ----------
-    X, y, feature_norm, label_bound
-        Records and their public bounds, as in :func:`hdpm_lib.learners.ridge.pdp_op`.
-    epsilon : array of shape (n,)
-        Accepted privacy losses.
-    penalty : float
-        Ridge penalty, positive.
-    threshold : float
-        The `t` used for the masks.
+    X, y, epsilon, penalty, threshold, bound, feature_norm, label_bound
     masks : array of shape (m, n)
         From :func:`draw_masks`.
     size_in_noise : {"realised", "fixed"}
@@ -183,9 +155,7 @@ def sampled_ridge(
         as the ridge paper's experiments do. The noise then tells how many were kept, and there are data on which this
         is **not** :math:`\varepsilon_i`-private. ``"fixed"``: weights :math:`1/m` and one rate, with
         :math:`m=\mathbb{E}\,n_s` known in advance, calibrated for total weights up to :math:`n/m`; this is
-        :math:`\varepsilon_i`-private for every record.
-    bound : {"paper", "sharp"}
-        As in :func:`hdpm_lib.learners.ridge.sensitivity_constant`.
+        :math:`\varepsilon_i`-private for every record, as :doc:`/book/ridge/limits` proves.
 
     Returns
     -------
@@ -194,37 +164,29 @@ def sampled_ridge(
     Raises
     ------
     ValueError
-        For data outside the bounds, masks of the wrong width, or (``"realised"``) a set that keeps no record.
+        With ``"realised"`` also for a set that keeps no record.
 
     Notes
     -----
-    Proof for ``"fixed"``. Fix a sampled set without record `i`, and let :math:`q_0, q_1, q_1'` be the densities of the
-    output without her, with her record and with its replacement. The total weight never exceeds :math:`n/m`, so the
-    sensitivity bound covers removal and replacement alike and :math:`q_1\le e^tq_0`, :math:`q_1\le e^tq_1'`. Then
-    :math:`\frac{(1-p)q_0+p\,q_1}{(1-p)q_0+p\,q_1'}\le\frac{(1-p)e^{-t}+p}{e^{-t}}=1+p(e^t-1)=e^{\varepsilon_i}`.
     Ideal arithmetic only: :doc:`/book/privacy/limits`.
     """
-    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
-    eps = check_epsilon(epsilon, len(labels))
     check_choice(size_in_noise, "size_in_noise", ("realised", "fixed"))
-    check_positive(threshold, "threshold")
+    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
+    n = len(labels)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
-    expected = inclusion_probabilities(eps, threshold).sum()
-    most = 1.0 if size_in_noise == "realised" else len(labels) / expected  # sum of the weights
-    lam, sets = check_penalty(penalty, norm * math.sqrt(most)), check_finite(masks, "masks", 2)
-    if sets.shape[1] != len(labels):
-        raise ValueError(f"masks must have shape (m, {len(labels)}), got {sets.shape}")
+    sets = check_finite(masks, "masks", 2)
+    if sets.shape[1] != n:
+        raise ValueError(f"masks must have shape (m, {n}), got {sets.shape}")
     if (odd := (sets != 0) & (sets != 1)).any():
         raise ValueError(f"masks must hold 0 and 1, got {sets[odd][0]}")
-    kept = sets.sum(1)
-    if size_in_noise == "realised":
-        if not kept.all():
-            raise ValueError(f"masks[{int(np.argmin(kept))}] keeps no record: the realised size cannot set the noise")
-        constant = sensitivity_constant(lam, norm, bound, label_bound=label_bound)
-        size: Array = kept
-    else:
-        radius = estimate_norm_bound(lam, norm, bound, most, label_bound)
-        constant = sensitivity_constant(lam, norm, bound, radius, label_bound)
-        size = np.full_like(kept, expected)
+    kept, realised = sets.sum(1), size_in_noise == "realised"
+    if realised and not kept.all():
+        raise ValueError(f"masks[{int(np.argmin(kept))}] keeps no record: the realised size cannot set the noise")
+    expected = inclusion_probabilities(check_epsilon(epsilon, n), threshold).sum()
+    most = 1.0 if realised else n / expected  # sum of the weights
+    lam = check_penalty(penalty, norm * math.sqrt(most))
+    radius = estimate_norm_bound(lam, norm, bound, most, label_bound)
+    constant = sensitivity_constant(lam, norm, bound, radius, label_bound)
+    size = kept if realised else np.full_like(kept, expected)
     theta = weighted_ridge(features, labels, sets / size[:, None], lam)
     return SampledRidge(theta, threshold * size / constant, kept)

@@ -2,8 +2,9 @@ r"""Ridge regression with noise on a lattice: its guarantees hold for the progra
 
 Records are put on a public grid, the weighted regression is solved in integers, its solution is rounded to a lattice of
 a public spacing, and :func:`~hdpm_lib.discrete.lattice_laplace` adds noise on the same lattice. No step before the
-release rounds unawares, so no error of floating-point numbers has to be bounded. What is still assumed, such as uniform
-random integers, is in :doc:`/book/privacy/limits`.
+release rounds unawares, so no error of floating-point numbers has to be bounded. The guarantee is proved in
+:doc:`/book/privacy/arithmetic`; what is still assumed, such as uniform random integers, is in
+:doc:`/book/privacy/limits`. Arguments are those of :func:`~hdpm_lib.learners.ridge.pdp_op`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.discrete import lattice_laplace, proposal_scale, root_above
 from hdpm_lib.learners.integer_answers import MOST, cut, power_of_two
 from hdpm_lib.learners.ridge import Bound, estimate_norm_bound, project_on_ball
-from hdpm_lib.validation import check_choice, check_epsilon, check_flag, check_penalty, check_positive, check_records
+from hdpm_lib.validation import check_choice, check_epsilon, check_flag, check_penalty, check_records
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,7 +44,7 @@ class LatticeRidge:
     guarantee : array of shape (n,)
         Privacy loss of each record by one release, rounded up; at most what she accepts.
     radius : float
-        Public bound on the norm of the estimate, onto which a release may be projected.
+        Public bound on the norm of the estimate.
     """
 
     point: Integers
@@ -61,18 +62,8 @@ class LatticeRidge:
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False) -> Array:
         r"""Noisy estimates that may be published; each one spends the whole guarantee.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        size : int or tuple of int
-            Shape of a batch of independent releases.
-        project : bool, default False
-            Pull a release outside the public ball back onto it: free post-processing, but off the lattice.
-
-        Returns
-        -------
-        array of shape (\*size, d)
-            Multiples of `spacing`, without rounding, cut at :math:`\pm2^{53}` of them.
+        Shape (\*size, d): multiples of `spacing`, without rounding, cut at :math:`\pm2^{53}` of them. `project` pulls
+        those outside the public ball back onto it: free post-processing, but off the lattice.
         """
         check_flag(project, "project")
         noise = lattice_laplace(len(self.point), self.rate, rng=rng, size=size)
@@ -94,20 +85,13 @@ def lattice_ridge(
 ) -> LatticeRidge:
     r"""Output perturbation as :func:`~hdpm_lib.learners.ridge.pdp_op`, in integers and with noise on a lattice.
 
+    Records are used in steps of :math:`2^{-20}`, cut towards zero.
+
     Parameters
     ----------
-    X : array of shape (n, d)
-        Features in [0, 1], or of any sign with `feature_norm`; used in steps of :math:`2^{-20}`, cut towards zero.
-    y : array of shape (n,)
-        Labels in [-label_bound, label_bound]; used in the same steps, cut towards zero.
-    epsilon : array of shape (n,)
-        Privacy loss each record accepts, positive.
-    penalty : float
-        Ridge penalty :math:`\lambda`, positive.
+    X, y, epsilon, penalty, bound, feature_norm, label_bound, clip
     spacing : float, default :math:`2^{-20}`
         `g`: step of the lattice, a power of two.
-    bound, feature_norm, label_bound, clip
-        As in :func:`~hdpm_lib.learners.ridge.pdp_op`.
 
     Returns
     -------
@@ -117,31 +101,23 @@ def lattice_ridge(
     Raises
     ------
     ValueError
-        For data outside the bounds, a bad `epsilon`, `penalty` or `spacing`, or lengths that differ.
+        Also where `spacing` is too small for noise of that rate in floats.
 
-    Notes ----- *Theorem.* Let :math:`S=\sum_j\varepsilon_j`, :math:`w_i=\varepsilon_i/S` and `c` such that another
-    record `i` moves the exact estimate by at most :math:`c\,w_i`
-    (:func:`~hdpm_lib.learners.ridge.sensitivity_constant`). Then a release of the rate `tau` for a step has the privacy
-    losses
+    Notes
+    -----
+    With the weights :math:`w_i` and the constant `c` of :func:`~hdpm_lib.learners.ridge.pdp_op`, a release of the rate
+    `tau` for a step has the privacy losses
 
     .. math:: \tau\,(c\,w_i/g+\sqrt d)\le\varepsilon_i
         \quad\text{for}\quad \tau=\min_i\frac{\varepsilon_i}{c\,w_i/g+\sqrt d}.
 
-    *Proof.* Moving a record onto the grid depends on that record alone and keeps it within the bounds, so neighbours
-    stay neighbours. Their exact estimates are at most :math:`c\,w_i` apart. Rounding to the lattice moves each of them
-    by at most half a step in each coordinate, so in steps their lattice points are at most :math:`c\,w_i/g+\sqrt d`
-    apart. The noise turns a distance into a loss at the rate `tau`, whatever the two points are. What is done with the
-    sum, an integer vector, is post-processing. QED.
+    In units of the estimate that is its rate divided by :math:`1+g\sqrt d\,S/(c\min_i\varepsilon_i)`.
 
-    *What is computed.* Floats are fractions: with integers :math:`e_i` in proportion to :math:`\varepsilon_i`, records
+    Floats are fractions: with integers :math:`e_i` in proportion to :math:`\varepsilon_i`, records
     :math:`(\xi_i,\upsilon_i)` in steps of `1/G` and :math:`\lambda=l/q` the estimate solves
-    :math:`(q\sum e_i\xi_i\xi_i^\top+l\,G^2\sum e_iI)\,\theta=q\sum e_i\upsilon_i\xi_i`, and :func:`exact_solve` does so
-    in integers. Halves are rounded upwards. Square roots in `c` and :math:`\sqrt d` are rounded up, `tau` down.
-
-    *Assumed.* Uniform random integers, and the rest of :doc:`/book/privacy/limits`.
-
-    *Price.* In units of the estimate the rate is that of :func:`~hdpm_lib.learners.ridge.pdp_op` divided by
-    :math:`1+g\sqrt d\,S/(c\min_i\varepsilon_i)`.
+    :math:`(q\sum e_i\xi_i\xi_i^\top+l\,G^2\sum e_iI)\,\theta=q\sum e_i\upsilon_i\xi_i`, in integers. Halves are
+    rounded upwards. Square roots in `c` and :math:`\sqrt d` are rounded up, `tau` down. Assumed are uniform random
+    integers, and the rest of :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -153,17 +129,16 @@ def lattice_ridge(
     """
     check_choice(bound, "bound", ("paper", "sharp"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
-    losses, lam = [Fraction(e) for e in check_epsilon(epsilon, len(labels)).tolist()], Fraction(check_penalty(penalty))
     d = features.shape[1]
-    square = Fraction(d) if feature_norm is None else Fraction(check_positive(feature_norm, "feature_norm")) ** 2
-    step = power_of_two(spacing, "spacing")
-    # The noise: what a record can move, in steps, is at most `moves` times its loss, plus a rounding
-    total = sum(losses)
-    moves = constant_above(lam, square, bound, Fraction(float(label_bound))) / (total * step)
-    rounding = root_above(d, _ROOT)
-    least = min(losses)
-    rate = _cut(least / (moves * least + rounding))
+    losses = [Fraction(e) for e in check_epsilon(epsilon, len(labels)).tolist()]
+    lam, step = Fraction(check_penalty(penalty)), power_of_two(spacing, "spacing")
     norm = math.sqrt(d) if feature_norm is None else float(feature_norm)
+    square = Fraction(d) if feature_norm is None else Fraction(norm) ** 2
+    # The noise: what a record can move, in steps, is at most `moves` times its loss, plus a rounding
+    total, least = sum(losses), min(losses)
+    moves = _constant_above(lam, square, bound, Fraction(float(label_bound))) / (total * step)
+    rounding = root_above(d, _ROOT)
+    rate = _cut(least / (moves * least + rounding))
     radius = estimate_norm_bound(float(lam), norm, "sharp", 1.0, label_bound)
     if Fraction(radius) + 32 * d * step / rate > MOST * step:  # multiples must be floats
         raise ValueError(f"spacing must be larger for noise of the rate {float(rate):.3g} a step, got {spacing}")
@@ -171,18 +146,48 @@ def lattice_ridge(
     guarantee = np.array([_float_above(rate * (moves * loss + rounding)) for loss in losses])
 
     # The estimate
-    shares = integer_shares(losses)
-    xs, ys = grid_records(features, labels, square)
+    shares = _integer_shares(losses)
+    xs, ys = _grid_records(features, labels, square)
     weighted = xs * shares[:, None]
     matrix = (weighted.T @ xs) * lam.denominator
     matrix[np.diag_indices(d)] += lam.numerator * _GRID**2 * sum(shares)
-    numerators, denominator = exact_solve(matrix.tolist(), ((weighted.T @ ys) * lam.denominator).tolist())
+    numerators, denominator = _exact_solve(matrix.tolist(), ((weighted.T @ ys) * lam.denominator).tolist())
     point = [math.floor(Fraction(numerator, denominator) / step + Fraction(1, 2)) for numerator in numerators]
     weights = np.array([float(loss / total) for loss in losses])
     return LatticeRidge(np.array(point, dtype=np.int64), rate, float(spacing), weights, guarantee, radius)
 
 
-def grid_records(features: Array, labels: Array, square: Fraction) -> tuple[NDArray, NDArray]:
+def _constant_above(penalty: Fraction, square: Fraction, bound: Bound, label_bound: Fraction) -> Fraction:
+    """The `c` of :func:`~hdpm_lib.learners.ridge.sensitivity_constant` for a squared feature norm, rounded up."""
+    norm, inverse_root = root_above(square, _ROOT), root_above(1 / penalty, _ROOT)
+    if bound == "paper":
+        return 2 * label_bound / penalty * (norm + square * min(inverse_root, norm / penalty))
+    estimate = inverse_root / 2 if penalty <= square else norm / (square + penalty)
+    return 2 * label_bound / penalty * (norm + square * estimate / 2)
+
+
+def _cut(value: Fraction) -> Fraction:
+    """A rational with few digits, below `value` by at most a part in 2**52."""
+    power = math.floor(value).bit_length() if value >= 1 else -math.floor(1 / value).bit_length()
+    unit = Fraction(2) ** (power - 53)
+    return math.floor(value / unit) * unit
+
+
+def _float_above(value: Fraction) -> float:
+    """The least float that is not below `value`."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _integer_shares(losses: Sequence[Fraction]) -> NDArray:
+    """Integers in proportion to the losses, exactly."""
+    denominator = math.lcm(*(loss.denominator for loss in losses))
+    shares = [int(loss * denominator) for loss in losses]
+    common = math.gcd(*shares)
+    return np.array([share // common for share in shares], dtype=object)
+
+
+def _grid_records(features: Array, labels: Array, square: Fraction) -> tuple[NDArray, NDArray]:
     """Records in grid steps, as Python integers; squared norms of features are then at most `square`, exactly."""
     xs, ys = (np.frompyfunc(lambda value: int(value * _GRID), 1, 1)(part) for part in (features, labels))
     limit = math.floor(square * _GRID**2)
@@ -192,41 +197,11 @@ def grid_records(features: Array, labels: Array, square: Fraction) -> tuple[NDAr
     return xs, ys
 
 
-def integer_shares(losses: Sequence[Fraction]) -> NDArray:
-    """Integers in proportion to the losses, exactly."""
-    denominator = math.lcm(*(loss.denominator for loss in losses))
-    shares = [int(loss * denominator) for loss in losses]
-    common = math.gcd(*shares)
-    return np.array([share // common for share in shares], dtype=object)
-
-
-def constant_above(penalty: Fraction, square: Fraction, bound: Bound, label_bound: Fraction = Fraction(1)) -> Fraction:
-    """The `c` of :func:`~hdpm_lib.learners.ridge.sensitivity_constant` for a squared feature norm, rounded up.
-
-    Examples
-    --------
-    >>> constant_above(Fraction(1), Fraction(9), "sharp")
-    Fraction(21, 2)
-    """
-    norm, inverse_root = root_above(square, _ROOT), root_above(1 / penalty, _ROOT)
-    if bound == "paper":
-        return 2 * label_bound / penalty * (norm + square * min(inverse_root, norm / penalty))
-    estimate = inverse_root / 2 if penalty <= square else norm / (square + penalty)
-    return 2 * label_bound / penalty * (norm + square * estimate / 2)
-
-
-def exact_solve(matrix: Sequence[Sequence[int]], vector: Sequence[int]) -> tuple[list[int], int]:
+def _exact_solve(matrix: Sequence[Sequence[int]], vector: Sequence[int]) -> tuple[list[int], int]:
     """Solution of a positive definite system of integers: numerators, and the determinant as the denominator of all.
 
-    Notes
-    -----
-    Bareiss' elimination: every division leaves no remainder, and the pivots are the leading principal minors, positive
-    for a positive definite matrix, so that no rows are exchanged.
-
-    Examples
-    --------
-    >>> exact_solve([[2, 1], [1, 3]], [1, 0])
-    ([3, -1], 5)
+    Bareiss' elimination: every division leaves no remainder, and the pivots are the leading principal minors, positive,
+    so that no rows are exchanged.
     """
     rows = [[*map(int, row), int(b)] for row, b in zip(matrix, vector, strict=True)]
     n, before = len(rows), 1
@@ -242,16 +217,3 @@ def exact_solve(matrix: Sequence[Sequence[int]], vector: Sequence[int]) -> tuple
         rest = sum(a * x for a, x in zip(rows[k][k + 1 : n], found[k + 1 :], strict=True))
         found[k] = (denominator * rows[k][n] - rest) // rows[k][k]
     return found, denominator
-
-
-def _cut(value: Fraction) -> Fraction:
-    """A rational with few digits, below `value` by at most a part in 2**52."""
-    power = math.floor(value).bit_length() if value >= 1 else -math.floor(1 / value).bit_length()
-    unit = Fraction(2) ** (power - 53)
-    return math.floor(value / unit) * unit
-
-
-def _float_above(value: Fraction) -> float:
-    """The least float that is not below `value`."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

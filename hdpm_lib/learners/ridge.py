@@ -7,6 +7,17 @@ Record `i` states the most privacy loss :math:`\varepsilon_i` she accepts. She g
 Public: the number of records, every :math:`\varepsilon_i`, the penalty and the bounds on features and labels.
 Neighbours: one record replaced by any other inside the bounds. Guarantees hold for real arithmetic and ideal noise:
 :doc:`/book/privacy/limits`.
+
+Throughout,
+
+- `epsilon`, shape (n,): the :math:`\varepsilon_i`, positive;
+- `penalty`: the ridge penalty :math:`\lambda`, positive, and where floats add it to records, at least
+  :math:`2^{-40}R^2`, or they would lose it;
+- `feature_norm`: public bound `R` on the norm of a feature vector. Where it may be left out, features then lie in
+  [0, 1], and :math:`R=\sqrt d`;
+- `label_bound`: public bound `a` on the absolute value of a label, 1 if left out;
+- `bound`: ``"paper"`` or ``"sharp"``, the sensitivity bound that sets the noise. Both are proved
+  (:doc:`/book/ridge/limits`), the sharp one adds less.
 """
 
 from __future__ import annotations
@@ -45,33 +56,31 @@ def personalized_weights(epsilon: ArrayLike) -> Array:
     return eps / eps.sum()
 
 
+def nonpersonalized(epsilon: ArrayLike) -> Array:
+    r"""The paper's baseline: everybody gets the strictest requirement, :math:`\min_i\varepsilon_i` (Section 3.1).
+
+    Examples
+    --------
+    >>> nonpersonalized([0.1, 0.5]).tolist()
+    [0.1, 0.1]
+    """
+    eps = check_epsilon(epsilon)
+    return np.full_like(eps, eps.min())
+
+
 def estimate_norm_bound(
-    penalty: float,
-    feature_norm: float,
-    bound: Bound = "paper",
-    total_weight: float = 1.0,
-    label_bound: float = 1.0,
+    penalty: float, feature_norm: float, bound: Bound = "paper", total_weight: float = 1.0, label_bound: float = 1.0
 ) -> float:
     r"""Bound on the norm of the weighted ridge estimate, whatever the data.
 
+    ``"paper"``: :math:`a\min(1/\sqrt\lambda, R/\lambda)`, Lemmas C.1 and C.2. ``"sharp"``:
+    :math:`a\max_{0\le s\le R}s/(s^2+\lambda)`, which is attained, and for :math:`\lambda\le R^2` at most half of that.
+
     Parameters
     ----------
-    penalty : float
-        Ridge penalty `lambda`, positive.
-    feature_norm : float
-        Public bound `R` on feature norms (:math:`\sqrt d` for features in [0, 1]).
-    bound : {"paper", "sharp"}
-        ``"paper"``: :math:`a\min(1/\sqrt\lambda, R/\lambda)`, Lemmas C.1 and C.2. ``"sharp"``:
-        :math:`a\max_{0\le s\le R}s/(s^2+\lambda)`, which is attained and at most half of the former for
-        :math:`\lambda\le R^2`.
+    penalty, feature_norm, bound, label_bound
     total_weight : float, default 1
         Bound `W` on the sum of the weights; the formulas become those of :math:`R\sqrt W`, times :math:`\sqrt W`.
-    label_bound : float, default 1
-        Public bound `a` on the absolute value of a label.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -98,23 +107,15 @@ def sensitivity_constant(
 ) -> float:
     r"""The `c` for which replacing record `i` moves the estimate by at most :math:`c\,w_i`.
 
+    ``"paper"``: :math:`\frac{2R}{\lambda}(a+RB)`, Theorem C.4. ``"sharp"``: :math:`\frac{2R}{\lambda}(a+\tfrac12RB')`,
+    because :math:`uu^\top-vv^\top` has norm at most :math:`R^2`, not :math:`2R^2`. Signs of features do not matter.
+
     Parameters
     ----------
-    penalty, feature_norm, bound
-        As in :func:`estimate_norm_bound`.
+    penalty, feature_norm, bound, label_bound
     norm_bound : float, optional
-        Known bound on the estimate's norm, in place of the one computed. With ``bound="paper"`` this is Theorem 2.3:
-        the guarantee then covers only data sets whose estimate obeys it.
-    label_bound : float, default 1
-        Public bound `a` on the absolute value of a label. Both constants are `a` times those for 1.
-
-    Returns
-    -------
-    float
-        ``"paper"``: :math:`\frac{2R}{\lambda}(a+RB)`, Theorem C.4. ``"sharp"``:
-        :math:`\frac{2R}{\lambda}(a+\tfrac12RB')`, because :math:`uu^\top-vv^\top` has norm at most :math:`R^2`,
-        not :math:`2R^2`. Signs of features do not matter: the proofs use :math:`\lVert x\rVert\le R` and
-        :math:`|y|\le a` only.
+        Known bound on the estimate's norm, in place of :func:`estimate_norm_bound`. With ``bound="paper"`` this is
+        Theorem 2.3: the guarantee then covers only data sets whose estimate obeys it.
 
     Examples
     --------
@@ -122,12 +123,11 @@ def sensitivity_constant(
     (24.0, 10.5)
     """
     check_choice(bound, "bound", ("paper", "sharp"))
-    lam, feature_norm = check_penalty(penalty), check_positive(feature_norm, "feature_norm")
-    if norm_bound is None:
-        norm_bound = estimate_norm_bound(lam, feature_norm, bound, 1.0, label_bound)
-    check_positive(norm_bound, "norm_bound")
-    label_bound, factor = check_positive(label_bound, "label_bound"), 1.0 if bound == "paper" else 0.5
-    return float(2 * feature_norm / lam * (label_bound + factor * feature_norm * norm_bound))
+    lam, R = check_penalty(penalty), check_positive(feature_norm, "feature_norm")
+    a = check_positive(label_bound, "label_bound")
+    B = estimate_norm_bound(lam, R, bound, 1.0, a) if norm_bound is None else check_positive(norm_bound, "norm_bound")
+    factor = 1.0 if bound == "paper" else 0.5
+    return float(2 * R / lam * (a + factor * R * B))
 
 
 def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike) -> Array:
@@ -138,18 +138,13 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     X : array of shape (n, d)
     y : array of shape (n,)
     weights : array of shape (..., n)
-        Non-negative; a batch solves one problem for each leading index.
+        Not negative; a batch solves one problem for each leading index.
     penalty : float or array of shape (...)
-        Ridge penalty; a single 0 gives least squares of least norm (an array must be positive).
+        A single 0 gives least squares of least norm; an array must be positive.
 
     Returns
     -------
     array of shape (..., d)
-
-    Raises
-    ------
-    ValueError
-        If the numbers of records differ or a penalty is negative or not a number.
 
     Examples
     --------
@@ -185,11 +180,11 @@ class OutputPerturbation:
         The estimate before noise. It is private: never publish it.
     weights : array of shape (n,)
     noise_rate : float
-        Rate of the spherical Laplace noise.
+        Rate :math:`\eta` of the spherical Laplace noise.
     constant : float
         The `c` of :func:`sensitivity_constant`.
     radius : float
-        Public bound on the norm of `theta`, onto which a release may be projected.
+        Public bound on the norm of `theta`.
     """
 
     theta: Array
@@ -206,17 +201,7 @@ class OutputPerturbation:
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False) -> Array:
         r"""Noisy estimates that may be published; each one spends the whole guarantee (:doc:`/book/privacy/limits`).
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        size : int or tuple of int
-            Shape of a batch of independent releases.
-        project : bool, default False
-            Pull a release outside the public ball back onto it: free post-processing.
-
-        Returns
-        -------
-        array of shape (\*size, d)
+        Shape (\*size, d); `project` pulls those outside the public ball back onto it, which is free post-processing.
         """
         check_flag(project, "project")
         noisy = self.theta + spherical_laplace(len(self.theta), self.noise_rate, rng=rng, size=size)
@@ -225,11 +210,11 @@ class OutputPerturbation:
 
 def project_on_ball(theta: ArrayLike, radius: float) -> Array:
     """The nearest point of the ball of that radius around zero, for vectors of shape (..., d)."""
-    t, radius = np.atleast_1d(np.asarray(check_numeric(theta, "theta"), dtype=float)), check_positive(radius, "radius")
+    t = np.atleast_1d(np.asarray(check_numeric(theta, "theta"), dtype=float))
     if t.size or not t.shape[-1]:  # a batch may be empty
         check_finite(t, "theta")
-    norm = np.linalg.norm(t, axis=-1, keepdims=True)
-    return t * np.minimum(1.0, radius / np.maximum(norm, radius))
+    r = check_positive(radius, "radius")
+    return t * np.minimum(1.0, r / np.maximum(np.linalg.norm(t, axis=-1, keepdims=True), r))
 
 
 def pdp_op(
@@ -249,21 +234,12 @@ def pdp_op(
     Parameters
     ----------
     X : array of shape (n, d)
-        Features in [0, 1], or of any sign with `feature_norm`.
+        Features: in [0, 1], or of any sign with `feature_norm`, which :class:`hdpm_lib.schema.Schema` computes.
     y : array of shape (n,)
-        Labels in [-label_bound, label_bound].
+        Labels in [-label_bound, label_bound]. The noise is in proportion to the bound.
     epsilon : array of shape (n,)
-        Privacy loss each record accepts, positive. Equal entries :math:`\min_i\varepsilon_i` give the paper's
-        non-personalised baseline (:func:`nonpersonalized`).
-    penalty : float
-        Ridge penalty, positive, and at least :math:`2^{-40}R^2` so that floats do not lose it.
-    bound : {"paper", "sharp"}
-        Which sensitivity bound sets the noise; both are proved, the sharp one adds less.
-    feature_norm : float, optional
-        Public bound `R` on the norm of a feature vector, which takes the place of the box [0, 1] and its
-        :math:`\sqrt d`. :class:`hdpm_lib.schema.Schema` computes one.
-    label_bound : float, default 1
-        Public bound `a` on the absolute value of a label. The noise is in proportion to it.
+        Equal entries :math:`\min_i\varepsilon_i` give the paper's non-personalised baseline (:func:`nonpersonalized`).
+    penalty, bound, feature_norm, label_bound
     norm_bound : float, optional
         The `B` of Assumption 2.2, for Theorem 2.3. The guarantee is then conditional on data that obey it.
     clip : bool, default False
@@ -273,11 +249,6 @@ def pdp_op(
     -------
     OutputPerturbation
         Call its ``release``; ``guarantee`` equals `epsilon`.
-
-    Raises
-    ------
-    ValueError
-        For data outside the bounds, a bad `epsilon` or `penalty`, or lengths that differ.
 
     Notes
     -----
@@ -293,10 +264,8 @@ def pdp_op(
     >>> mechanism.release(rng=np.random.default_rng(0), size=3).shape
     (3, 1)
     """
-    features = np.asarray(X)
-    width = features.shape[1] if features.ndim == 2 else 1
-    norm = np.sqrt(width) if feature_norm is None else check_positive(feature_norm, "feature_norm")
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
+    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
     eps = check_epsilon(epsilon, len(labels))
     lam = check_penalty(penalty, norm)
     constant = sensitivity_constant(lam, norm, bound, norm_bound, label_bound)
@@ -304,15 +273,3 @@ def pdp_op(
     weights = personalized_weights(eps)
     theta = weighted_ridge(features, labels, weights, lam)
     return OutputPerturbation(theta, weights, float(eps.sum() / constant), constant, float(radius))
-
-
-def nonpersonalized(epsilon: ArrayLike) -> Array:
-    r"""The paper's baseline: everybody gets the strictest requirement, :math:`\min_i\varepsilon_i` (Section 3.1).
-
-    Examples
-    --------
-    >>> nonpersonalized([0.1, 0.5]).tolist()
-    [0.1, 0.1]
-    """
-    eps = check_epsilon(epsilon)
-    return np.full_like(eps, eps.min())

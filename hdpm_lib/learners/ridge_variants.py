@@ -1,7 +1,9 @@
 r"""Other ways to the same privacy losses: objective perturbation, perturbed statistics, and a private constant.
 
 All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the objective, to the
-moments or to a mean. Public facts and neighbours are those of :mod:`hdpm_lib.learners.ridge`.
+moments or to a mean. Public facts, neighbours and arguments (X, y, `epsilon`, `penalty`, `feature_norm` `R`,
+`label_bound` `a`) are those of :func:`hdpm_lib.learners.ridge.pdp_op`, the proofs in :doc:`/book/ridge/limits`. The
+first two calibrate, private moments with a noise rate, and then release, in batches of shape `size`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.learners.ridge import estimate_norm_bound, personalized_weights, project_on_ball
+from hdpm_lib.learners.ridge import estimate_norm_bound, project_on_ball
 from hdpm_lib.noise import log_density, spherical_laplace
 from hdpm_lib.validation import (
     check_epsilon,
@@ -37,9 +39,8 @@ class WeightedMoments:
     cross : array of shape (d,)
         Weighted sum of :math:`yx`.
     penalty, radius, noise_rate : float
-        Ridge penalty, norm bound of what is released, rate of the noise.
+        Ridge penalty, norm bound :math:`\rho` of what is released, rate of the noise.
     label_bound : float, default 1
-        Public bound on the absolute value of a label.
     """
 
     second: Array
@@ -52,15 +53,15 @@ class WeightedMoments:
 
 def _moments(
     X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, feature_norm: float | None, label_bound: float
-) -> tuple[WeightedMoments, float, float]:
-    """Moments whose noise rate is still the sum of the privacy losses, that sum, and the bound on feature norms."""
+) -> tuple[WeightedMoments, float]:
+    """Moments whose noise rate is still the sum of the privacy losses, and the bound on feature norms."""
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
     eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty, norm)
-    weighted, total = features.T * personalized_weights(eps), float(eps.sum())
+    weighted = features.T * (eps / eps.sum())
     radius = estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
-    moments = WeightedMoments(weighted @ features, weighted @ labels, lam, radius, total, float(label_bound))
-    return moments, total, norm
+    second, cross = weighted @ features, weighted @ labels
+    return WeightedMoments(second, cross, lam, radius, float(eps.sum()), float(label_bound)), norm
 
 
 def calibrate_objective_perturbation(
@@ -76,40 +77,19 @@ def calibrate_objective_perturbation(
 
     The release minimises :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
     :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate
-    :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`.
-
-    Parameters
-    ----------
-    X, y, epsilon, penalty, feature_norm, label_bound
-        As in :func:`hdpm_lib.learners.ridge.pdp_op`; `R` is `feature_norm` or :math:`\sqrt d`, `a` is `label_bound`.
-
-    Returns
-    -------
-    WeightedMoments
-        For :func:`release_objective_perturbation`; :math:`\rho` is the sharp bound on the noiseless estimate, so
-        the ball itself costs nothing.
+    :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`, and
+    :math:`\rho` the sharp bound on the noiseless estimate, so that the ball itself costs nothing.
 
     Raises
     ------
     ValueError
-        For bad data, or when :math:`S\le R^2/\lambda`: the Jacobian alone would spend more than is allowed.
-
-    Notes
-    -----
-    Proof. The map from `b` to the minimiser is one-to-one onto the open ball, and onto pairs (boundary point,
-    multiplier :math:`\nu`) outside it. At a given output (and :math:`\nu`) the two values of `b` that neighbours need
-    differ by at most :math:`2w_i(R^2\rho+2Ra)`, which bounds the ratio of noise densities by
-    :math:`e^{2\eta_bw_i(R^2\rho+2Ra)}`. The Jacobian is the determinant of the Hessian (on the boundary, of its
-    tangential part plus :math:`\nu`), a matrix of smallest eigenvalue at least :math:`2\lambda` to which one record
-    adds at most a rank-one term of norm :math:`2w_iR^2`: the ratio is at most
-    :math:`1+w_iR^2/\lambda\le e^{w_iR^2/\lambda}`. Together
-    :math:`w_i(2\eta_b(R^2\rho+2Ra)+R^2/\lambda)=\varepsilon_i`.
+        When :math:`S\le R^2/\lambda`: the Jacobian alone would spend more than is allowed.
     """
-    made, total, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
-    left = total - norm**2 / made.penalty
-    if left <= 0:
-        raise ValueError(f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {norm**2 / penalty:.4g}")
-    return replace(made, noise_rate=left / (2 * norm**2 * made.radius + 4 * norm * made.label_bound))
+    made, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
+    total, spent = made.noise_rate, norm**2 / made.penalty
+    if total <= spent:
+        raise ValueError(f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {spent:.4g}")
+    return replace(made, noise_rate=(total - spent) / (2 * norm**2 * made.radius + 4 * norm * made.label_bound))
 
 
 def release_objective_perturbation(
@@ -151,10 +131,11 @@ def objective_perturbation_log_density(
 ) -> Array:
     r"""Log density of the release: inside the ball, or on its boundary together with the multiplier there.
 
+    It is with respect to volume inside, and to surface times :math:`d\nu` on the boundary.
+
     Parameters
     ----------
     moments : WeightedMoments
-        From :func:`calibrate_objective_perturbation`.
     theta : array of shape (..., d)
         Outputs inside the ball, or of norm :math:`\rho` if `multiplier` is given.
     multiplier : array of shape (...), optional
@@ -164,7 +145,6 @@ def objective_perturbation_log_density(
     Returns
     -------
     array of shape (...)
-        With respect to volume inside, and to surface times :math:`d\nu` on the boundary.
 
     Notes
     -----
@@ -202,35 +182,16 @@ def calibrate_sufficient_statistics(
     feature_norm: float | None = None,
     label_bound: float = 1.0,
 ) -> WeightedMoments:
-    r"""Personalised perturbation of the weighted moments.
+    r"""Personalised perturbation of the weighted moments :math:`\sum w_ix_ix_i^\top` and :math:`\sum w_iy_ix_i`.
 
-    The release solves the normal equations of the noisy moments :math:`\sum w_ix_ix_i^\top`, :math:`\sum w_iy_ix_i`.
-
-    Parameters
-    ----------
-    X, y, epsilon, penalty, feature_norm, label_bound
-        As in :func:`hdpm_lib.learners.ridge.pdp_op`.
-
-    Returns
-    -------
-    WeightedMoments
-        For :func:`release_sufficient_statistics`.
-
-    Notes
-    -----
-    Labels are counted in units of `a`. Then one record moves the two moments together by at most :math:`w_i\sqrt k`,
-    with :math:`k=d^2+d+\tfrac94` in the box and :math:`k=2R^4+2R^2+\tfrac12` with `feature_norm`; the rate is
-    :math:`S/\sqrt k` and what follows is post-processing. For values :math:`(u,y)`, :math:`(v,y')` and
-    :math:`c=|u^\top v|` the squared change is at most
-    :math:`\lVert u\rVert^4+\lVert v\rVert^4-2c^2+\lVert u\rVert^2+\lVert v\rVert^2+2c`. Given the norm:
-    :math:`2c-2c^2\le\tfrac12`, attained if :math:`R^2\ge\tfrac12`. In the box: :math:`u_j^2+v_j^2\le1+u_jv_j`, so the
-    squared norms have a sum of at most :math:`d+c`, none above `d`, and the sum of their squares is at most
-    :math:`d^2+c^2`; what is left, :math:`d^2-c^2+d+3c`, is largest at :math:`c=\tfrac32`.
+    The release solves the normal equations of the noisy moments. With labels in units of `a` one record moves the two
+    together by at most :math:`w_i\sqrt k`, with :math:`k=d^2+d+\tfrac94` in the box and
+    :math:`k=2R^4+2R^2+\tfrac12` with `feature_norm`; the rate is :math:`S/\sqrt k`.
     """
-    made, total, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
+    made, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
     d = len(made.cross)
     moved = d**2 + d + 2.25 if feature_norm is None else 2 * norm**4 + 2 * norm**2 + 0.5
-    return replace(made, noise_rate=float(total / np.sqrt(moved)))
+    return replace(made, noise_rate=float(made.noise_rate / np.sqrt(moved)))
 
 
 def release_sufficient_statistics(
@@ -263,12 +224,13 @@ def private_constant(
 ) -> Array:
     r"""The weighted mean label with Laplace noise: the predictor that every private model must beat.
 
+    Replacing a label moves the mean by at most :math:`w_i` times the width of `label_range`, and the noise has scale
+    width / `S`: :math:`\varepsilon_i`-private for every record (:doc:`/book/privacy/limits`).
+
     Parameters
     ----------
     y : array of shape (n,)
-        Labels inside `label_range`.
     epsilon : array of shape (n,)
-        Accepted privacy losses.
     label_range : tuple of float, default (-1, 1)
         Public bounds on a label.
     rng : numpy.random.Generator
@@ -277,13 +239,6 @@ def private_constant(
     Returns
     -------
     array of shape `size`
-        Private constants, :math:`\varepsilon_i`-private for every record: replacing a label moves the mean by at most
-        :math:`w_i` times the width of the range, and the noise has scale width / `S` (:doc:`/book/privacy/limits`).
-
-    Raises
-    ------
-    ValueError
-        If a label lies outside `label_range`; neither which nor where is said.
 
     Examples
     --------
@@ -295,7 +250,5 @@ def private_constant(
         raise ValueError(f"label_range must be two finite numbers, the lower first, got {label_range}")
     labels = check_finite(check_inside(y, "y", low, high, f"lie in label_range = {label_range}"), "y", 1)
     eps = check_epsilon(epsilon, len(labels))
-    check_generator(rng)
-    return np.asarray(
-        personalized_weights(eps) @ labels + rng.laplace(0.0, (high - low) / eps.sum(), check_size(size))
-    )[()]
+    noise = check_generator(rng).laplace(0.0, (high - low) / eps.sum(), check_size(size))
+    return np.asarray((eps / eps.sum()) @ labels + noise)[()]

@@ -23,6 +23,7 @@ from hdpm_lib.learners import estimators, logistic, ridge
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression, private_pipeline
 from hdpm_lib.learners.lattice import lattice_ridge
 from hdpm_lib.learners.ridge import estimate_norm_bound, pdp_op, sensitivity_constant
+from hdpm_lib.schema import Number, Schema
 from tests.support import generator
 
 
@@ -60,12 +61,13 @@ def test_fit_is_one_release_of_the_mechanism(bound: Any, feature_norm: float | N
     np.testing.assert_allclose(loud.coef_, mechanism.theta, atol=1e-4)
 
 
-def test_one_privacy_loss_for_everybody() -> None:
-    X, y, _ = data()
-    model = PersonalizedRidge(epsilon=0.7, random_state=0).fit(X, y)
+@pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
+def test_one_privacy_loss_for_everybody(learner: Any) -> None:
+    X, y, _ = data() if learner is PersonalizedRidge else labelled()
+    model = learner(epsilon=0.7, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.guarantee_, 0.7)
     for epsilon in (0.7, np.full(300, 0.7)):
-        same = PersonalizedRidge(random_state=0).fit(X, y, epsilon=epsilon)
+        same = learner(random_state=0).fit(X, y, epsilon=epsilon)
         np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
@@ -93,11 +95,12 @@ def test_fit_on_a_lattice_is_one_release_of_the_exact_mechanism(project: bool, f
     assert free.noise_rate_ > model.noise_rate_ and (free.coef_ * 2**12 % 1 != 0).any()
 
 
-def test_random_state() -> None:
-    X, y, _ = data()
+@pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
+def test_random_state(learner: Any) -> None:
+    X, y, _ = data() if learner is PersonalizedRidge else labelled()
 
     def coefficients(state: Any) -> list[float]:
-        return PersonalizedRidge(random_state=state).fit(X, y).coef_.tolist()
+        return learner(random_state=state).fit(X, y).coef_.tolist()
 
     assert coefficients(3) == coefficients(3) == coefficients(np.random.RandomState(3))
     assert coefficients(3) != coefficients(4)
@@ -164,6 +167,11 @@ def test_clone_and_pickle() -> None:
     assert not hasattr(model, "theta_")  # the noiseless estimate stays with nobody
     noiseless = pdp_op(X, y, epsilon, 0.4, bound="paper", feature_norm=1.9).theta
     assert noiseless.tobytes() not in pickle.dumps(model)
+    classifier = PrivateLogisticRegression(0.4, epsilon=2.0, random_state=5)
+    assert clone(classifier).get_params() == classifier.get_params()
+    X, labels, _ = labelled()
+    classifier.fit(X, labels)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).predict(X), classifier.predict(X))
 
 
 def spy(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
@@ -206,6 +214,7 @@ def test_privacy_losses_follow_their_records(routed: bool, monkeypatch: pytest.M
         (make_pipeline(PCA(2)), True),
         (FrozenEstimator(MinMaxScaler().fit([[0.0] * 3, [2.0] * 3])), False),
         (FunctionTransformer(np.square), False),
+        (Schema([Number("age", 18, 64)]), False),
         (Normalizer(), False),
         ("passthrough", False),
         (None, False),
@@ -241,9 +250,7 @@ def test_pipeline_and_search() -> None:
         ({"label_bound": 0.01}, {}, "y must lie in [-0.01, 0.01]"),
         ({"feature_norm": 0.5}, {}, "rows of X must have a norm of at most feature_norm = 0.5"),
         ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got 0.0"),
-        ({"epsilon": float("nan")}, {}, "epsilon must be positive and finite, got nan"),
         ({"penalty": -1.0}, {}, "penalty must be positive and finite, got -1.0"),
-        ({"bound": "tight"}, {}, "bound must be 'sharp' or 'paper', got 'tight'"),
         ({"spacing": 0.3}, {}, "spacing must be a power of two, got 0.3"),
         ({"out_of_range": "ignore"}, {}, "out_of_range must be 'raise' or 'clip', got 'ignore'"),
     ],
@@ -340,28 +347,6 @@ def test_classifier_keeps_exactly_what_was_promised(penalty: float, monkeypatch:
     monkeypatch.setattr(estimators, "eta_within", lambda epsilon, weights, penalty: float((epsilon / weights).min()))
     without_slack = PrivateLogisticRegression(penalty, random_state=1).fit(X, y, epsilon=epsilon)
     assert promise_kept(epsilon, penalty, without_slack) == (penalty == 0.1)
-
-
-def test_classifier_with_one_privacy_loss_for_everybody() -> None:
-    X, y, _ = labelled()
-    model = PrivateLogisticRegression(epsilon=0.7, random_state=0).fit(X, y)
-    np.testing.assert_allclose(model.guarantee_, 0.7)
-    for epsilon in (0.7, np.full(300, 0.7)):
-        same = PrivateLogisticRegression(random_state=0).fit(X, y, epsilon=epsilon)
-        np.testing.assert_array_equal(model.coef_, same.coef_)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
-
-
-def test_classifier_random_state() -> None:
-    X, y, _ = labelled()
-
-    def coefficients(state: Any) -> list[float]:
-        return PrivateLogisticRegression(random_state=state).fit(X, y).coef_.tolist()
-
-    assert coefficients(3) == coefficients(3) == coefficients(np.random.RandomState(3))
-    assert coefficients(3) != coefficients(4) and coefficients(None) != coefficients(None)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from hdpm_lib.learners.gradients import clipped
 from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise, grid_gradients, integer_gradients, integer_sum
 from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.validation import FALSE_ALARM
-from tests.support import generator
-from tests.test_discrete import law_of, p_value
+from tests.support import generator, law_of, p_value
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 
@@ -212,36 +211,23 @@ def sent(**change: Any) -> Any:
     ("call", "message"),
     [
         (lambda: IntegerSum([0.5], 1, Fraction(1)), "weights must be a vector of integers, got [0.5]"),
-        (lambda: IntegerSum([], 1, Fraction(1)), "weights must be a vector of integers, got []"),
-        (lambda: IntegerSum([1], 0, Fraction(1)), "levels must be a positive integer, got 0"),
-        (lambda: IntegerSum([1], 1, 0.5), "scale must be a positive Fraction or integer, got 0.5"),
         (lambda: IntegerSum([2**30, 2**30], 2**22, Fraction(1)), "sums of at most 2**52, got 9007199254740992"),
         (lambda: IntegerSum([1], 1, 1).sum([1.5]), "data must lie in [0, 1]: scale by public bounds, or clip"),
         (lambda: IntegerSum([1], 1, 1).sum([math.nan]), "data must lie in [0, 1]: scale by public bounds, or clip"),
         (lambda: IntegerSum([1], 1, 1).sum([0, 1]), "data must have shape (1,), as weights has, got (2,)"),
-        (lambda: integer_sum([1.5], 1.0), "shares must lie in [0, 1], got 1.5"),
-        (lambda: integer_sum([0.5], 0.0), "scale must be positive and finite, got 0.0"),
         (lambda: integer_sum([0.5], 1.0, weights=[0.0]), "weights must not be 0"),
         (lambda: integer_sum([0.5], 1.0, weights=[1.0, 2.0]), "weights has 2 entries for 1 shares"),
         (lambda: integer_sum([0.5], 1.0, spacing=0.3), "spacing must be a power of two, got 0.3"),
         (lambda: sent(spacing=0.3), "spacing must be a power of two, got 0.3"),
         (lambda: sent(spacing=2.0), "spacing must lie between clip_norm / 2**40 and clip_norm = 1.0, got 2.0"),
         (lambda: sent(spacing=2.0**-41), "spacing must lie between clip_norm / 2**40"),
-        (lambda: sent(spacing=0.0), "spacing must be positive and finite, got 0.0"),
-        (lambda: sent(clip_norm=-1.0), "clip_norm must be positive and finite, got -1.0"),
         (lambda: sent(epsilon=[0.0]), "epsilon must be positive and finite, got epsilon[0] = 0.0"),
         (lambda: sent(epsilon=[1.0, 1.0]), "epsilon has 2 entries for 1 records"),
-        (lambda: sent(gradients=np.ones(3)), "gradients must have 3 dimensions, got shape (3,)"),
         (
             lambda: gradient_noise([-1.0], (2,), 1.0, 0.5, rng=generator()),
             "epsilon must be finite and not negative, got -1.0",
         ),
-        (
-            lambda: gradient_noise([math.nan], (2,), 1.0, 0.5, rng=generator()),
-            "epsilon must be finite and not negative",
-        ),
         (lambda: integer_sum([1.0], 1.0, weights=[1e300]), "weights must be a vector of integers"),
-        (lambda: IntegerSum([1], 1.5, 1), "levels must be a positive integer, got 1.5"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], message: str) -> None:

@@ -18,18 +18,10 @@ import pytest
 from hdpm_lib.discrete import lattice_law
 from hdpm_lib.learners import lattice
 from hdpm_lib.learners.estimators import PersonalizedRidge
-from hdpm_lib.learners.lattice import (
-    LatticeRidge,
-    constant_above,
-    exact_solve,
-    grid_records,
-    integer_shares,
-    lattice_ridge,
-)
+from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
 from hdpm_lib.learners.ridge import estimate_norm_bound, pdp_op, sensitivity_constant, weighted_ridge
 from hdpm_lib.validation import FALSE_ALARM
-from tests.support import generator
-from tests.test_discrete import p_value
+from tests.support import generator, p_value
 
 
 def data(n: int = 60, d: int = 3, steps: int = 2**20) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -68,7 +60,7 @@ def test_integer_solve_is_exact(d: int) -> None:
         half = rng.integers(-size, size + 1, (d, d)).astype(object)
         matrix = (half @ half.T + np.diag([1] * d)).tolist()
         vector = rng.integers(-size, size + 1, d).astype(object).tolist()
-        found, denominator = exact_solve(matrix, vector)
+        found, denominator = lattice._exact_solve(matrix, vector)
         assert residual(matrix, vector, found, denominator) == [0] * d
         assert denominator > 0 and (d > 4 or denominator == determinant(matrix))
         assert any(residual(matrix, vector, [found[0] + 1, *found[1:]], denominator))
@@ -79,12 +71,13 @@ def test_integer_solve_is_exact(d: int) -> None:
 def test_centre_is_the_ridge_estimate(d: int, penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, epsilon = data(50, d)
     systems: list[Any] = []
+    solve = lattice._exact_solve
 
     def spy(matrix: Any, vector: Any) -> Any:
-        systems.append((matrix, vector, *exact_solve(matrix, vector)))
+        systems.append((matrix, vector, *solve(matrix, vector)))
         return systems[-1][2:]
 
-    monkeypatch.setattr(lattice, "exact_solve", spy)
+    monkeypatch.setattr(lattice, "_exact_solve", spy)
     mechanism = lattice_ridge(X, y, 1e3 * epsilon, penalty, spacing=2.0**-34)
     expected = weighted_ridge(X, y, epsilon / epsilon.sum(), penalty)
     np.testing.assert_allclose(mechanism.point * mechanism.spacing, expected, atol=1e-9)
@@ -106,7 +99,7 @@ def test_halves_are_rounded_up() -> None:
 
 def test_shares_are_proportional() -> None:
     losses = [Fraction(e) for e in (0.1, 0.3, 2.5, 1e-3)]
-    shares = integer_shares(losses)
+    shares = lattice._integer_shares(losses)
     assert math.gcd(*shares) == 1
     assert all(share * losses[0] == shares[0] * loss for share, loss in zip(shares, losses, strict=True))
 
@@ -117,12 +110,12 @@ def test_shares_are_proportional() -> None:
 def test_records_stay_within_their_bounds() -> None:
     rng = generator(63)
     X, y = np.vstack([rng.random((200, 4)), np.ones((1, 4)), np.zeros((1, 4))]), rng.uniform(-1, 1, 202)
-    xs, ys = grid_records(X, y, Fraction(4))
+    xs, ys = lattice._grid_records(X, y, Fraction(4))
     assert (xs <= X * 2**20).all() and (X * 2**20 - xs < 1).all() and xs.max() == 2**20
     assert (np.abs(ys) <= np.abs(y) * 2**20).all() and (np.abs(ys - y * 2**20) < 1).all()
     for norm in (1.0, 0.7, 1 / 3):
         short = X * np.minimum(1, norm / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9))
-        xs, _ = grid_records(short, y, Fraction(norm) ** 2)
+        xs, _ = lattice._grid_records(short, y, Fraction(norm) ** 2)
         assert all(sum(k * k for k in row) <= Fraction(norm) ** 2 * 2**40 for row in xs.tolist())
         nearest = np.rint(short * 2**20).astype(int)
         assert any(sum(k * k for k in row) > Fraction(norm) ** 2 * 2**40 for row in nearest.tolist())
@@ -130,7 +123,7 @@ def test_records_stay_within_their_bounds() -> None:
 
 def test_vector_that_floats_let_pass_is_shortened() -> None:
     norm = 0.5 * (1 - 5e-13)  # below 1/2, but within the tolerance of the check in floats
-    xs, _ = grid_records(np.array([[0.5, 0.0], [0.25, 0.0]]), np.zeros(2), Fraction(norm) ** 2)
+    xs, _ = lattice._grid_records(np.array([[0.5, 0.0], [0.25, 0.0]]), np.zeros(2), Fraction(norm) ** 2)
     assert xs.tolist() == [[2**19 - 1, 0], [2**18, 0]] or xs.tolist()[0][0] in (2**19 - 2, 2**19 - 1)
     lattice_ridge([[0.5, 0.0], [0.25, 0.0]], [0.0, 1.0], [1.0, 1.0], 1.0, feature_norm=norm)
 
@@ -138,12 +131,12 @@ def test_vector_that_floats_let_pass_is_shortened() -> None:
 def test_signed_records_are_cut_towards_zero() -> None:
     X, y = generator(66).uniform(-1, 1, (200, 3)), np.linspace(-5, 5, 200)
     limit = Fraction(float(np.linalg.norm(X, axis=1).max())) ** 2
-    xs, ys = grid_records(X, y, limit)
+    xs, ys = lattice._grid_records(X, y, limit)
     assert (np.abs(xs) <= np.abs(X) * 2**20).all() and (np.abs(X * 2**20 - xs) < 1).all()
     assert (np.abs(ys) <= np.abs(y) * 2**20).all()
-    turned, _ = grid_records(-X, y, limit)
+    turned, _ = lattice._grid_records(-X, y, limit)
     assert (turned == -xs).all()
-    xs, _ = grid_records(np.array([[-0.6, 0.8]]), np.zeros(1), Fraction(1, 4))
+    xs, _ = lattice._grid_records(np.array([[-0.6, 0.8]]), np.zeros(1), Fraction(1, 4))
     assert xs[0, 0] < 0 < xs[0, 1] and 0.249 * 2**40 < sum(k * k for k in xs[0]) <= 2**38
     large = lattice_ridge([[1.0]], [2.0**44], [1.0], 1.0, spacing=2.0**10, label_bound=2.0**44)  # beyond 64 bits
     assert large.point.tolist() == [2**33]
@@ -176,7 +169,7 @@ CONSTANTS = list(itertools.product((0.001, 0.1, 1.0, 3.0, 1e4), (1.0, 2.0, 12.0,
 def constant_objections() -> int:
     wrong = 0
     for penalty, square, bound in CONSTANTS:
-        found = constant_above(Fraction(penalty), Fraction(square), bound)  # type: ignore[arg-type]
+        found = lattice._constant_above(Fraction(penalty), Fraction(square), bound, Fraction(1))  # type: ignore[arg-type]
         least, most = constant_between(Fraction(penalty), Fraction(square), bound)
         assert float(found) == pytest.approx(sensitivity_constant(penalty, math.sqrt(square), bound), rel=1e-12)  # type: ignore[arg-type]
         wrong += not least <= found <= most * (1 + Fraction(1, 2**50))
@@ -273,8 +266,8 @@ def test_no_neighbour_loses_more(
 def test_no_neighbour_loses_more_with_signs_and_a_label_bound(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     least = 0.998 if setting[0] == 1 else 0.1
     assert least**2 <= largest_share(*setting, monkeypatch, signed=True) <= 1
-    constant = lattice.constant_above
-    monkeypatch.setattr(lattice, "constant_above", lambda p, s, b, a: constant(p, s, b, a * a))
+    constant = lattice._constant_above
+    monkeypatch.setattr(lattice, "_constant_above", lambda p, s, b, a: constant(p, s, b, a * a))
     if setting[0] == 1:
         assert largest_share(*setting, monkeypatch, signed=True) > 1
 
@@ -284,7 +277,7 @@ def test_no_neighbour_loses_more_with_signs_and_a_label_bound(setting: Any, monk
     [("no root of d", 2), ("rounding forgotten", 4), ("equal weights", 0), ("half the constant", 1)],
 )
 def test_wrong_ridge_loses_more(broken: str, setting: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    above, constant = lattice.root_above, lattice.constant_above
+    above, constant = lattice.root_above, lattice._constant_above
     if broken == "no root of d":
         monkeypatch.setattr(lattice, "root_above", lambda square, n: Fraction(1) if square == 2 else above(square, n))
     elif broken == "rounding forgotten":
@@ -292,9 +285,9 @@ def test_wrong_ridge_loses_more(broken: str, setting: int, monkeypatch: pytest.M
             lattice, "root_above", lambda square, n: Fraction(0) if isinstance(square, int) else above(square, n)
         )
     elif broken == "equal weights":
-        monkeypatch.setattr(lattice, "integer_shares", lambda losses: np.ones(len(losses), dtype=object))
+        monkeypatch.setattr(lattice, "_integer_shares", lambda losses: np.ones(len(losses), dtype=object))
     else:
-        monkeypatch.setattr(lattice, "constant_above", lambda *args: constant(*args) / 2)
+        monkeypatch.setattr(lattice, "_constant_above", lambda *args: constant(*args) / 2)
     assert largest_share(*SETTINGS[setting][:5], monkeypatch) > 1  # type: ignore[arg-type]
 
 
@@ -319,7 +312,7 @@ def test_law_of_fits() -> None:
     X, y, epsilon = data(5, 1)
     model = PersonalizedRidge(0.5, spacing=0.25, project=False)
     mechanism = lattice_ridge(X, y, 10 * epsilon, 0.5, spacing=0.25, bound="sharp")
-    released = np.array([model.fit(X, y, epsilon=10 * epsilon).coef_ for _ in range(1500)])
+    released = np.array([model.fit(X, y, epsilon=10 * epsilon).coef_ for _ in range(500)])
     steps = (released / 0.25).astype(int) - mechanism.point
     assert p_value(steps, *lattice_law(1, mechanism.rate, 100)) > FALSE_ALARM
     assert p_value(steps, *lattice_law(1, mechanism.rate * 2, 100)) < FALSE_ALARM
@@ -362,20 +355,12 @@ def fit(**change: Any) -> LatticeRidge:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: fit(X=[[2.0], [1.0]]), "X must lie in [0, 1]"),
-        (lambda: fit(y=[0.0, math.nan]), "y must be finite"),
-        (lambda: fit(epsilon=[1.0, -1.0]), "epsilon must be positive and finite, got epsilon[1] = -1.0"),
-        (lambda: fit(epsilon=[1.0]), "epsilon has 1 entries for 2 records"),
-        (lambda: fit(penalty=0.0), "penalty must be positive and finite, got 0.0"),
         (lambda: fit(spacing=0.3), "spacing must be a power of two, got 0.3"),
-        (lambda: fit(spacing=-0.5), "spacing must be positive and finite, got -0.5"),
         (lambda: fit(spacing=2.0**-60), "a step, got 8.673617379884035e-19"),
         (lambda: fit(penalty=2.0**-60), "spacing must be larger for noise of the rate"),
         (lambda: fit(epsilon=[5e-324, 5e-324]), "spacing must be larger for noise of the rate"),
         (lambda: lattice_ridge(np.ones((2, 51)), [0.0, 0.0], [1.0, 1.0], 1.0), "dimension must be at most 50"),
-        (lambda: fit(bound="tight"), "bound must be 'paper' or 'sharp', got 'tight'"),
         (lambda: fit(feature_norm=0.5), "rows of X must have a norm of at most feature_norm = 0.5"),
-        (lambda: fit(feature_norm=-1.0), "feature_norm"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], message: str) -> None:

@@ -389,44 +389,22 @@ GOOD: dict[str, Any] = {
     "epsilon": [0.1, 0.2, 0.3],
     "penalty": 1.0,
 }
-NAN, INF = math.nan, math.inf
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"epsilon": [0.1, 0.0, 0.3]}, "epsilon must be positive and finite, got epsilon[1] = 0.0"),
     ({"epsilon": [0.1, 0.2, -0.3]}, "epsilon must be positive and finite, got epsilon[2] = -0.3"),
-    ({"epsilon": [NAN, 0.2, 0.3]}, "epsilon must be positive and finite, got epsilon[0] = nan"),
-    ({"epsilon": [0.1, INF, 0.3]}, "epsilon must be positive and finite, got epsilon[1] = inf"),
+    ({"epsilon": [math.nan, 0.2, 0.3]}, "epsilon must be positive and finite, got epsilon[0] = nan"),
     ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries for 3 records"),
     ({"epsilon": 0.1}, "epsilon must be a non-empty vector, got shape ()"),
-    ({"epsilon": []}, "epsilon must be a non-empty vector, got shape (0,)"),
     (
         {"X": [[0.2, 0.9], [1.1, 0.1], [1.0, 0.0]]},
         "X must lie in [0, 1]: scale it by public bounds, give feature_norm, or clip",
     ),
     ({"X": [[0.2, 0.9], [0.4, 0.1], [1.0, -0.5]]}, "X must lie in [0, 1]"),
-    ({"X": [[0.2, NAN], [0.4, 0.1], [1.0, 0.0]]}, "X must be finite"),
-    ({"X": [[0.2, INF], [0.4, 0.1], [1.0, 0.0]]}, "X must be finite"),
-    ({"X": [0.2, 0.9, 0.4]}, "X must have 2 dimension(s), got shape (3,)"),
-    ({"X": np.empty((0, 2)), "y": [], "epsilon": []}, "X is empty (shape (0, 2))"),
+    ({"X": [[0.2, math.nan], [0.4, 0.1], [1.0, 0.0]]}, "X must be finite"),
     ({"X": np.empty((3, 0))}, "X is empty (shape (3, 0))"),
     ({"y": [-1.0, 0.3, 1.5]}, "y must lie in [-1, 1]: scale it by public bounds, give label_bound, or clip"),
-    ({"y": [-1.01, 0.3, 1.0]}, "y must lie in [-1, 1]"),
-    ({"y": [-1.0, NAN, 1.0]}, "y must be finite"),
-    ({"y": [[-1.0], [0.3], [1.0]]}, "y must have 1 dimension(s), got shape (3, 1)"),
     ({"y": [-1.0, 0.3]}, "X has 3 records and y has 2"),
-    ({"y": []}, "y is empty (shape (0,))"),
-    ({"penalty": 0.0}, "penalty must be positive and finite, got 0.0"),
-    ({"penalty": -2.0}, "penalty must be positive and finite, got -2.0"),
-    ({"penalty": NAN}, "penalty must be positive and finite, got nan"),
-    ({"penalty": INF}, "penalty must be positive and finite, got inf"),
     ({"feature_norm": 0.95}, "rows of X must have a norm of at most feature_norm = 0.95"),
-    ({"feature_norm": 0.0}, "feature_norm must be positive and finite, got 0.0"),
-    ({"feature_norm": -1.0}, "feature_norm must be positive and finite, got -1.0"),
-    ({"feature_norm": NAN}, "feature_norm must be positive and finite, got nan"),
     ({"y": [-1.0, 0.3, 0.5], "label_bound": 0.5}, "y must lie in [-0.5, 0.5]"),
-    ({"label_bound": 0.0}, "label_bound must be positive and finite, got 0.0"),
-    ({"label_bound": INF}, "label_bound must be positive and finite, got inf"),
-    ({"norm_bound": -0.1}, "norm_bound must be positive and finite, got -0.1"),
-    ({"norm_bound": NAN}, "norm_bound must be positive and finite, got nan"),
     ({"bound": "Paper"}, "bound must be 'paper' or 'sharp', got 'Paper'"),
 ]
 
@@ -439,17 +417,6 @@ def test_bad_input_is_named_with_its_value(change: dict[str, Any], message: str)
     if not {"X", "y"} & set(change) and "feature_norm" not in change:
         with pytest.raises(ValueError, match=re.escape(message)):  # clipping repairs records, nothing else
             pdp_op(**{**GOOD, **change}, clip=True)
-
-
-def test_bounds_of_functions_below() -> None:
-    with pytest.raises(ValueError, match="total_weight must be positive and finite, got -1"):
-        estimate_norm_bound(1.0, 1.0, total_weight=-1)
-    with pytest.raises(ValueError, match="penalty must be positive"):
-        sensitivity_constant(-1.0, 1.0)
-    with pytest.raises(ValueError, match=re.escape("epsilon must be positive and finite, got epsilon[0] = -1.0")):
-        personalized_weights([-1.0])
-    with pytest.raises(ValueError, match=re.escape("epsilon must be positive and finite, got epsilon[1] = 0.0")):
-        nonpersonalized([1.0, 0.0])
 
 
 def clipped(**options: Any) -> np.ndarray:
@@ -509,8 +476,9 @@ def signed_pair(rng: np.random.Generator, R: float, a: float) -> tuple[np.ndarra
     return X[:-1], y[:-1], np.vstack([X[-1], X[1:-1]]), np.append(y[-1], y[1:-1]), epsilon, penalty
 
 
-def largest_loss(scale: Callable[[float], float] = lambda a: 1.0) -> dict[float, float]:
-    """Largest loss over what was promised, by label bound, with the noise rate times a function of that bound."""
+@functools.cache
+def largest_loss() -> dict[float, float]:
+    """Largest loss over what was promised, by label bound."""
     worst = {}
     for a in (0.1, 1.0, 7.0):
         losses = []
@@ -521,7 +489,7 @@ def largest_loss(scale: Callable[[float], float] = lambda a: 1.0) -> dict[float,
             options: dict[str, Any] = {"bound": ("paper", "sharp")[seed % 2], "feature_norm": R, "label_bound": a}
             one, two = (pdp_op(*data, epsilon, penalty, **options) for data in ((X, y), (X2, y2)))
             assert np.linalg.norm(one.theta) <= one.radius * (1 + 1e-12)
-            losses.append(one.noise_rate * scale(a) * np.linalg.norm(one.theta - two.theta) / epsilon[0])
+            losses.append(one.noise_rate * np.linalg.norm(one.theta - two.theta) / epsilon[0])
         worst[a] = max(losses)
     return worst
 
@@ -530,11 +498,8 @@ def test_label_bound_and_feature_norm_are_all_that_the_guarantee_needs() -> None
     worst = largest_loss()
     assert min(worst.values()) > 0.9 and max(worst.values()) <= 1 + 1e-9
     assert np.ptp(list(worst.values())) < 1e-9  # the same pairs in other units
-
-
-@pytest.mark.parametrize("power", [0, 2], ids=["label bound forgotten", "label bound squared"])
-def test_a_constant_with_another_power_of_the_label_bound_is_caught(power: int) -> None:
-    assert max(largest_loss(lambda a: a / a**power).values()) > 5
+    for power in (0, 2):  # the label bound forgotten, or squared, in the noise
+        assert max(loss * a / a**power for a, loss in worst.items()) > 5
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -559,12 +524,9 @@ def test_the_box_is_the_ball_of_root_d_and_labels_of_one(bound: ridge.Bound) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [({"y": np.zeros(3)}, "y has 3"), ({"weights": np.ones(5)}, "weights has 5"), ({"penalty": -1.0}, "got -1"),
-     ({"penalty": np.nan}, "got nan")],
-)  # fmt: skip
+    ("change", "message"), [({"y": np.zeros(3)}, "y has 3"), ({"weights": np.ones(5)}, "weights has 5")]
+)
 def test_weighted_ridge_refuses_what_does_not_fit(change: dict, message: str) -> None:
     given = {"X": np.ones((4, 2)), "y": np.zeros(4), "weights": np.full(4, 0.25), "penalty": 1.0}
-    assert ridge.weighted_ridge(**given).shape == (2,)
     with pytest.raises(ValueError, match=message):
-        ridge.weighted_ridge(**{**given, **change})
+        weighted_ridge(**{**given, **change})

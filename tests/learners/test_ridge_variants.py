@@ -1,4 +1,4 @@
-"""The mechanisms beyond output perturbation, and the sampling baseline: solver, law, privacy losses, planted bugs."""
+"""The mechanisms beyond output perturbation: solver, law, privacy losses, planted bugs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from scipy import optimize, stats
 
 from hdpm_lib.learners import ridge_variants as variants
-from hdpm_lib.learners.jorgensen import SampledRidge, all_masks, sampled_ridge
 from hdpm_lib.noise import norm_law, spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 
@@ -107,24 +106,19 @@ def test_objective_density_has_mass_one_and_is_the_law_of_the_release():
 def test_objective_losses_stay_within_epsilon_and_planted_bugs_do_not():
     rng = np.random.default_rng(2)
     right, half_noise, no_jacobian = [], [], []
-    for _ in range(2500):
+    for trial in range(2500):
         *pair, eps, lam = random_neighbours(rng)
         one, two = (variants.calibrate_objective_perturbation(*data, eps, lam) for data in pair)
         right.append(objective_loss(one, two, rng) / eps[0])
-        doubled = [replace(m, noise_rate=2 * m.noise_rate) for m in (one, two)]
-        half_noise.append(objective_loss(*doubled, rng, 5) / eps[0])
-        without = eps.sum() / (eps.sum() - squared_bound(pair) / lam)  # the rate if the Jacobian were forgotten
-        forgot = [replace(m, noise_rate=without * m.noise_rate) for m in (one, two)]
-        no_jacobian.append(objective_loss(*forgot, rng, 5) / eps[0])
+        if trial % 10 == 0:
+            without = eps.sum() / (eps.sum() - len(one.cross) / lam)  # the rate if the Jacobian were forgotten
+            for bag, factor in ((half_noise, 2), (no_jacobian, without)):
+                wrong = [replace(m, noise_rate=factor * m.noise_rate) for m in (one, two)]
+                bag.append(objective_loss(*wrong, rng, 5) / eps[0])
     assert max(right) <= 1 + 1e-9
     assert max(right) > 0.98
-    assert max(half_noise) > 1.9
+    assert max(half_noise) > 1.5
     assert max(no_jacobian) > 1.05
-
-
-def squared_bound(pair):
-    """The squared public bound on feature norms: the dimension."""
-    return pair[0][0].shape[1]
 
 
 def test_objective_in_one_dimension_with_its_atoms():
@@ -177,7 +171,7 @@ def test_objective_losses_with_signs_and_label_bounds_and_wrong_powers_of_the_bo
         *pair, eps, lam, bounds = signed_neighbours(rng, a)
         one, two = (variants.calibrate_objective_perturbation(*data, eps, lam, **bounds) for data in pair)
         right.append(objective_loss(one, two, rng) / eps[0])
-        for bag, factor in ((forgotten, a), (squared, 1 / a)):
+        for bag, factor in ((forgotten, a), (squared, 1 / a)) if trial % 10 < 3 else ():
             wrong = [replace(m, noise_rate=factor * m.noise_rate) for m in (one, two)]
             bag.append(objective_loss(*wrong, rng, 5) / eps[0])
     assert 0.98 < max(right) <= 1 + 1e-9
@@ -217,7 +211,7 @@ def test_noise_of_the_objective_follows_the_law_with_the_label_bound(a):
 def test_sufficient_statistics_with_signs_and_label_bounds():
     rng = np.random.default_rng(15)
     worst, unscaled = 0.0, 0.0
-    for trial in range(3000):
+    for trial in range(1500):
         a = LABEL_BOUNDS[trial % 3]
         *pair, eps, lam, bounds = signed_neighbours(rng, a)
         one, two = (variants.calibrate_sufficient_statistics(*data, eps, lam, **bounds) for data in pair)
@@ -225,24 +219,6 @@ def test_sufficient_statistics_with_signs_and_label_bounds():
         worst = max(worst, one.noise_rate * moved_moments(*units) / eps[0])
         unscaled = max(unscaled, one.noise_rate * moved_moments(one, two) / eps[0])
     assert 0.95 < worst <= 1 + 1e-9 < unscaled / 2
-
-
-def test_fixed_size_sampling_with_signs_and_a_label_bound():
-    rng = np.random.default_rng(16)
-    right, forgotten = [], []
-    for trial in range(200):
-        a = LABEL_BOUNDS[trial % 3]
-        *pair, eps, lam, bounds = signed_neighbours(rng, a, d_max=2)
-        eps, t = eps[:4] / eps.sum(), 1.0
-        pair = [(X[:4], y[:4]) for X, y in pair]
-        options = {"size_in_noise": "fixed", "bound": rng.choice(["paper", "sharp"])}
-        masks, _ = all_masks(eps, t)
-        centres = np.concatenate([sampled_ridge(*data, eps, lam, t, masks, **options, **bounds).theta for data in pair])
-        width = np.abs(centres).max() + 1e-9
-        points = np.concatenate([centres, np.linspace(-3 * width, 3 * width, 401)[:, None]])
-        for bag, faster in ((right, 1.0), (forgotten, a)):
-            bag.append(sampling_loss(pair, eps, lam, t, points, faster, **options, **bounds) / eps[0])
-    assert max(right) <= 1 + 1e-9 < 1.5 < max(forgotten)
 
 
 def moved_moments(one, two):
@@ -253,7 +229,7 @@ def moved_moments(one, two):
 def test_sufficient_statistics_move_by_no_more_than_the_constant():
     rng = np.random.default_rng(4)
     worst = {"box": 0.0, "norm": 0.0}
-    for trial in range(4000):
+    for trial in range(3000):
         d = int(rng.integers(1, 15))
         X = rng.integers(0, 2, (3, d)) * 1.0 if trial % 2 else rng.random((3, d))
         y = rng.choice([-1.0, 1.0], 3)
@@ -320,65 +296,3 @@ def test_private_constant_has_the_laplace_law_it_promises():
 def test_private_constant_names_what_is_wrong(y, eps, message):
     with pytest.raises(ValueError, match=message):
         variants.private_constant(y, eps, label_range=(0.0, 1.0), rng=np.random.default_rng(0))
-
-
-def sampling_loss(pair, eps, lam, threshold, points, faster=1.0, **options):
-    """Largest absolute log density ratio of the sampling baseline at `points`, by enumeration of the sampled sets."""
-    masks, probability = all_masks(eps, threshold)
-    logs = []
-    for data in pair:
-        m = sampled_ridge(*data, eps, lam, threshold, masks, **options)
-        logs.append(SampledRidge(m.theta, faster * m.noise_rate, m.sample_size).log_density(points, probability))
-    return np.abs(logs[0] - logs[1]).max()
-
-
-def constructed(lam, sure=1, eps_i=0.1, d=30, **options):
-    """The instance on which the realised sample size gives a record away; the worst output lies on this ray."""
-    X, eps = np.zeros((sure + 1, d)), np.r_[np.ones(sure), eps_i]
-    X[-1] = 1
-    pair = [(X, np.r_[np.zeros(sure), label]) for label in (1.0, -1.0)]
-    masks, _ = all_masks(eps, 1.0)
-    end = sampled_ridge(*pair[0], eps, lam, 1.0, masks, **options).theta[-1]
-    return sampling_loss(pair, eps, lam, 1.0, np.linspace(0, 2, 2001)[:, None] * end, **options)
-
-
-def test_all_masks_are_a_probability_with_the_right_margins():
-    eps = np.array([0.2, 1.0, 0.5, 0.7])
-    masks, probability = all_masks(eps, 1.0)
-    assert len(masks) == 8
-    np.testing.assert_allclose(probability.sum(), 1)
-    np.testing.assert_allclose(probability @ masks, np.expm1(eps) / np.expm1(1), rtol=1e-12)
-
-
-def test_realised_size_leaks_on_the_constructed_instance_and_fixed_size_does_not():
-    found = [constructed(lam) for lam in (1, 100, 1e4)]
-    np.testing.assert_allclose(found, [0.00965, 0.6689, 0.9955], rtol=1e-3)
-    assert max(constructed(lam, size_in_noise="fixed") for lam in (1, 100, 1e4)) < 0.1
-    assert max(constructed(lam, sure=40, eps_i=0.01) for lam in (1, 100)) < 0.01 < constructed(1e4, 40, 0.01)
-
-
-def test_log_density_of_a_sampled_release_integrates_to_one():
-    masks, probability = all_masks([0.3, 1.0], 1.0)
-    m = sampled_ridge([[1.0], [0.4]], [1.0, -1.0], [0.3, 1.0], 1.0, 1.0, masks)
-    grid = np.linspace(-60, 60, 200_001)[:, None]
-    assert np.trapezoid(np.exp(m.log_density(grid, probability)), grid[:, 0]) == pytest.approx(1, abs=1e-4)
-
-
-def test_fixed_size_stays_within_epsilon_on_every_small_instance():
-    rng = np.random.default_rng(7)
-    right, half_noise = [], []
-    for _ in range(400):
-        n, lam, t = int(rng.integers(1, 5)), 10 ** rng.uniform(-1, 3), rng.uniform(0.3, 3)
-        (X, y), eps = random_records(rng, n, 1), rng.uniform(0.02, 1.2, n) * t
-        X_other, y_other = X.copy(), y.copy()
-        X_other[0], y_other[0] = rng.choice([X[0, 0], 0.0, 1.0]), -np.sign(y[0])
-        pair = ((X, y), (X_other, y_other))
-        options = {"size_in_noise": "fixed", "bound": rng.choice(["paper", "sharp"])}
-        masks, _ = all_masks(eps, t)
-        centres = np.concatenate([sampled_ridge(*data, eps, lam, t, masks, **options).theta for data in pair])
-        width = np.abs(centres).max() + 1e-9
-        points = np.concatenate([centres, np.linspace(-3 * width, 3 * width, 401)[:, None]])
-        for bag, faster in ((right, 1.0), (half_noise, 2.0)):
-            bag.append(sampling_loss(pair, eps, lam, t, points, faster, **options) / eps[0])
-    assert max(right) <= 1 + 1e-9
-    assert max(half_noise) > 1.5

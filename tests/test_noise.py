@@ -84,13 +84,13 @@ def sorted_together(order: Callable[[np.ndarray], np.ndarray]) -> Sampler:
 
 # mutant, the dimensions in which it differs from the law, a look that has to object
 MUTANTS: dict[str, tuple[Sampler, tuple[int, ...], str]] = {
-    "shape d-1": (with_shape(-1), (2, 12, 30), "sum of radii"),
+    "shape d-1": (with_shape(-1), (2, 12, 30, 615), "sum of radii"),
     "shape d+1": (with_shape(1), (1, 2, 12, 30, 615), "sum of radii"),
     "shape d+1, by its law": (with_shape(1), (1, 2, 12, 30), "radius"),
     "rate taken for the scale": (rate_as_scale, (1, 2, 12, 30), "radius"),
     "10 % small": (times(0.9), (1, 2, 12, 30), "sum of radii"),
     "half the noise": (times(0.5), (1, 12), "radius"),
-    "direction from the cube": (cube_direction, (2, 12, 30), "projection 0"),
+    "direction from the cube": (cube_direction, (2, 12, 30, 615), "projection 0"),
     "iid Laplace": (laplace_by_coordinate, (2, 12, 30), "radius"),
     "Gaussian": (gaussian, (1, 2, 12, 30), "radius"),
     "noise handed out twice": (reused, (1, 2, 12, 30), "consecutive radii"),

@@ -26,7 +26,7 @@ from hdpm_lib.learners import integer_answers
 from hdpm_lib.learners.fedsgd import Sale, Training, fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, draw_bidders, local_gradients, noise_scale
 from hdpm_lib.validation import FALSE_ALARM
-from tests.test_discrete import law_of, p_value
+from tests.support import law_of, p_value
 
 SEED = int(os.environ.get("HDPM_TEST_SEED", "0"))  # any other must pass as well
 CLASSES, WIDTH = 3, 4

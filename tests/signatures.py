@@ -846,7 +846,10 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "hot": POSITIVE,
         "cold": POSITIVE,
     },
-    **{f"menus_training.{name}": {"settings": Made(menu_settings)} for name in ("draw_shares", "start", "optimiser")},
+    **{
+        f"auctions.menus_training.{name}": {"settings": Made(menu_settings)}
+        for name in ("draw_shares", "start", "optimiser")
+    },
     "auctions.menus_training.train": {"settings": Made(menu_settings), "state": from_list(None)},
     "noise.spherical_laplace": {"rate": positive("", batch="scalar")},
     "noise.coordinate_variance": {"rate": positive(batch="scalar")},
@@ -1205,6 +1208,7 @@ LEFT_OUT: dict[str, str] = {
         TRACED,
     ),
     "auctions.networks.save": "files",
+    "book.federated.study.collect": "files",
     "book.federated.study.measure": "trains a network",
     "book.ledger.decide": NAMED,
     "book.ledger.judge": NAMED,

@@ -160,13 +160,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, default=RECORDED)
     given = parser.parse_args(arguments)
     settings, seeds = STUDIES[given.study]
+    markets = {one.partition: study_markets(partition=one.partition) for one in settings}
 
     def row(which: int, seed: int) -> Row:
         one = settings[which]
-        return {"setting": which} | measure(one, seed, *study_markets(partition=one.partition))
+        return {"setting": which} | measure(one, seed, *markets[one.partition])
 
     jobs = [(which, seed) for which in range(len(settings)) for seed in range(seeds)]
-    about = {"settings": [asdict(one) for one in settings], "test_markets": len(study_markets()[1])}
+    about = {"settings": [asdict(one) for one in settings], "test_markets": len(markets[settings[0].partition][1])}
     collect(given.folder, given.study, jobs, row, about)
 
 

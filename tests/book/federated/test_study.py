@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -17,9 +16,9 @@ from hdpm_book.federated import study
 from hdpm_book.federated.study import STUDIES, VALUATION, common_share, heard, main, measure, study_markets
 from hdpm_lib.auctions.bids import bids, draw_bids
 from hdpm_lib.auctions.meters import Estimate, Metrics, error_of_valid
-from hdpm_lib.auctions.networks import Network, init, run
+from hdpm_lib.auctions.networks import Network, run
 from hdpm_lib.auctions.training import Settings
-from tests.support import generator
+from tests.support import generator, some_weights
 
 
 def test_common_share() -> None:
@@ -83,7 +82,10 @@ def fake_metrics(*_: Any, **__: Any) -> Metrics:
 def fake_train(settings: Settings, seed: int) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
     """Two epochs, the second with the weights that are kept."""
     for key in (0, seed):
-        yield {"weights": init(settings.network, jax.random.key(key))}, {"objective": np.array([key, key + 0.5])}
+        yield (
+            {"weights": some_weights(settings.network, generator(944, key))},
+            {"objective": np.array([key, key + 0.5])},
+        )
 
 
 def test_one_network_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

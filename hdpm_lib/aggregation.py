@@ -12,11 +12,14 @@ owners who do not sell and, over the others, :math:`P(\alpha)=\sum(\alpha q_i-W_
 :math:`N(\beta)=\sum(W_i-\beta q_i)_+`. The best weights are :math:`\max(\alpha q_i,\min(W_i,\beta q_i))` with
 :math:`\beta=\alpha+\kappa P(\alpha)` and :math:`P(\alpha)-N(\beta)=S_0`: one increasing, piecewise linear equation.
 Sorting :math:`W_i/q_i`, cumulative sums and bisection find the piece, a closed form the root: :math:`O(n\log n)`.
+
+Throughout, all of shape (..., n) with owners last: `epsilon` holds privacy losses, finite, 0 for an owner who does not
+sell, and `sizes` positive numbers of records. `coordinates` is :math:`c`: the length of the gradient for the squared
+error of the whole vector, 1 for the bound that the authors' published code computes. `clip_norm`, positive, is
+:math:`L`. Where nobody sells every bound is infinite, and the weights are the shares of the records.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +34,8 @@ NEGLIGIBLE = 1e-100  # squared loss in units of the largest; an owner below does
 
 def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
     """Privacy losses and shares of one shape, or an error that names the argument and the value."""
-    eps, size = check_finite(epsilon, "epsilon", low=0), check_finite(sizes, "sizes", low=0, ends="()")
+    eps = check_finite(epsilon, "epsilon", low=0)
+    size = check_finite(sizes, "sizes", low=0, ends="()")
     if eps.ndim == 0 or eps.shape[-1:] != size.shape[-1:]:
         raise ValueError(f"epsilon and sizes must have shape (..., n), got {eps.shape} and {size.shape}")
     eps, size = np.broadcast_arrays(eps, size)
@@ -42,22 +46,15 @@ def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
 def conv_aggr(epsilon: ArrayLike, sizes: ArrayLike) -> Array:
     """Weights proportional to the number of records, over the owners who sell: the baseline ConvAggr.
 
-    Parameters
-    ----------
-    epsilon, sizes : arrays of shape (..., n)
-        As for :func:`opt_aggr`, and so are the errors.
-
-    Returns
-    -------
-    array of shape (..., n)
-        Non-negative, with sum 1; the shares of all owners where nobody sells.
-
     Examples
     --------
     >>> conv_aggr([1.0, 2.0, 0.0], [10, 30, 60])
     array([0.25, 0.75, 0.  ])
     """
-    eps, shares = _checked(epsilon, sizes)
+    return _among_sellers(*_checked(epsilon, sizes))
+
+
+def _among_sellers(eps: Array, shares: Array) -> Array:
     kept = np.where((eps > 0) | (eps == 0).all(-1, keepdims=True), shares, 0.0)
     return np.asarray(kept / kept.sum(-1, keepdims=True))
 
@@ -65,22 +62,14 @@ def conv_aggr(epsilon: ArrayLike, sizes: ArrayLike) -> Array:
 def error_bound(
     weights: ArrayLike, epsilon: ArrayLike, sizes: ArrayLike, clip_norm: float = 1.0, *, coordinates: int = 1
 ) -> Array:
-    r"""Largest mean squared error of the weighted gradient: the objective of Problem 1.
+    """Largest mean squared error of the weighted gradient: the objective of Problem 1.
+
+    It is infinite where an owner with privacy loss 0 has weight, or one so small that floats do not hold the bound.
 
     Parameters
     ----------
-    weights, epsilon, sizes : arrays of shape (..., n)
-        Finite weights of the noisy gradients; the others as for :func:`opt_aggr`, and so are the errors.
-    clip_norm : float, default 1
-        `L`, bound on the norm of a gradient, positive.
-    coordinates : int, default 1
-        Number of coordinates whose variance is counted: the length of the gradient for the squared error of the whole
-        vector; 1 for the bound that the authors' published code computes.
-
-    Returns
-    -------
-    array of shape (...)
-        Infinite where an owner with privacy loss 0 has weight, or one so small that floats do not hold the bound.
+    weights : array of shape (..., n)
+        Finite, of the noisy gradients.
 
     Examples
     --------
@@ -102,16 +91,6 @@ def _take(array: Array, index: Index) -> Array:
     return np.take_along_axis(array, np.minimum(index, array.shape[-1] - 1), -1)
 
 
-def _count(test: Callable[[Index], Mask], n: int, shape: tuple[int, ...]) -> Index:
-    """For each row the number of indices below `n` that pass `test`, which holds up to an index and fails beyond."""
-    low, high = np.zeros(shape, dtype=np.intp), np.full(shape, n, dtype=np.intp)
-    for _ in range(n.bit_length()):
-        middle = (low + high) // 2
-        passed = (middle < high) & test(middle)
-        low, high = np.where(passed, middle + 1, low), np.where(passed, high, middle)
-    return low
-
-
 def _sum(mask: Mask, values: Array) -> Array:
     return np.asarray(np.where(mask, values, 0.0).sum(-1, keepdims=True))
 
@@ -120,8 +99,9 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     """The best weights; in Problem 3 as printed half the share of those who do not sell is taken off P."""
     n, unit = eps.shape[-1], eps.max(-1, keepdims=True)
     q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
+    sells = q > NEGLIGIBLE
     # beyond 1e125 the noise is too small to count, and its square too large for a float
-    kappa, sells = np.minimum(unit, 1e125) ** 2 / (2 * check_count(coordinates, "coordinates")), q > NEGLIGIBLE
+    kappa = np.minimum(unit, 1e125) ** 2 / (2 * coordinates)
     idle = _sum(~sells, shares)
     less = idle / 2 if printed else np.zeros_like(idle)
     theta = np.where(sells, shares / np.where(sells, q, 1.0), np.inf)
@@ -130,7 +110,8 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     order = np.argsort(theta, axis=-1)
     mass = np.take_along_axis(np.where(sells, q, 0.0), order, -1)
     ranked = np.minimum(np.take_along_axis(theta, order, -1), np.where(sells, theta, 0.0).max(-1, keepdims=True))
-    gaps, after = np.diff(ranked, axis=-1), np.cumsum(mass[..., ::-1], axis=-1)[..., ::-1]
+    gaps = np.diff(ranked, axis=-1)
+    after = np.cumsum(mass[..., ::-1], axis=-1)[..., ::-1]
     above, below = np.zeros_like(q), np.zeros_like(q)
     np.cumsum(np.cumsum(mass, axis=-1)[..., :-1] * gaps, axis=-1, out=above[..., 1:])
     below[..., :-1] = np.cumsum((after[..., 1:] * gaps)[..., ::-1], axis=-1)[..., ::-1]
@@ -138,25 +119,27 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     def alpha_beyond(j: Index) -> Mask:
         surplus = _take(above, j)
         beta = _take(ranked, j) + kappa * np.maximum(surplus - less, 0)
-        k = _count(lambda k: _take(ranked, k) < beta, n, beta.shape)
+        k = (ranked < beta).sum(-1, keepdims=True)
         deficit = np.where(k < n, _take(below, k) + _take(after, k) * (_take(ranked, k) - beta), 0.0)
         return np.asarray(surplus - idle < deficit)
 
-    j = _count(alpha_beyond, n, idle.shape)
+    j, end = np.zeros(idle.shape, dtype=np.intp), np.full(idle.shape, n)
+    for _ in range(n.bit_length()):
+        middle = (j + end) // 2
+        beyond = (middle < end) & alpha_beyond(middle)
+        j, end = np.where(beyond, middle + 1, j), np.where(beyond, end, middle)
     up = sells & ((theta < _take(ranked, j)) | (j == n))
     r_up, w_up = _sum(up, q), _sum(up, shares)
 
-    def beta_reaches(k: Index) -> Mask:
-        alpha = (_take(ranked, k) + kappa * (w_up + less)) / (1 + kappa * r_up)
-        return np.asarray(alpha * r_up - w_up - idle <= _take(below, k))
-
-    k = _count(beta_reaches, n, idle.shape)
+    alpha = (ranked + kappa * (w_up + less)) / (1 + kappa * r_up)
+    k = (alpha * r_up - w_up - idle <= below).sum(-1, keepdims=True)
     down = sells & (theta >= _take(ranked, k)) & (k < n) & ~up
     r_down, w_down = _sum(down, q), _sum(down, shares)
 
     # The root, and beta there, without cancellation
     total = r_up + r_down + kappa * r_up * r_down
-    total, moving = np.where(total > 0, total, 1.0), w_up + w_down + idle
+    total = np.where(total > 0, total, 1.0)
+    moving = w_up + w_down + idle
     alpha = (moving + kappa * r_down * (w_up + less)) / total
     beta = (moving + kappa * r_up * (w_down + idle - less)) / total
     kept = np.where(sells | (unit == 0), shares, 0.0)
@@ -166,25 +149,7 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
 def opt_aggr(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
     r"""Weights of least error bound: Problem 1 solved exactly, owners who do not sell included in the bias.
 
-    Parameters
-    ----------
-    epsilon : array of shape (..., n)
-        Privacy losses, finite, 0 for an owner who does not sell; leading axes are a batch.
-    sizes : array of shape (..., n)
-        Numbers of records, positive.
-    coordinates : int, default 1
-        As for :func:`error_bound`. The bound on the norm of a gradient does not matter for the weights.
-
-    Returns
-    -------
-    array of shape (..., n)
-        With sum 1, positive for all who sell and 0 for the others. Where nobody sells, where every bound is infinite,
-        the shares of the records.
-
-    Raises
-    ------
-    ValueError
-        For a negative or non-finite loss, a size or number that is not positive, or shapes that do not fit.
+    They sum to 1, and are positive for all who sell and 0 for the others.
 
     Notes
     -----
@@ -196,23 +161,18 @@ def opt_aggr(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> A
     array([0.86842, 0.13158, 0.     ])
     """
     eps, shares = _checked(epsilon, sizes)
-    return _solve(eps, shares, coordinates)
+    return _solve(eps, shares, check_count(coordinates, "coordinates"))
 
 
 def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool = False) -> Array:
     r"""Weights that solve Problem 3, which leaves owners who do not sell out of the bias.
 
+    They are those of :func:`opt_aggr` where everybody sells.
+
     Parameters
     ----------
-    epsilon, sizes : arrays of shape (..., n)
-        As for :func:`opt_aggr`, and so are the errors.
     renormalised : bool, default False
         Take the shares among the owners who sell, as the authors' published code does, and not among all, as printed.
-
-    Returns
-    -------
-    array of shape (..., n)
-        As for :func:`opt_aggr`, which gives the same where everybody sells.
 
     Notes
     -----
@@ -226,21 +186,13 @@ def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool
     """
     check_flag(renormalised, "renormalised")
     eps, shares = _checked(epsilon, sizes)
-    return _solve(eps, conv_aggr(epsilon, sizes) if renormalised else shares, 1, printed=True)
+    return _solve(eps, _among_sellers(eps, shares) if renormalised else shares, 1, printed=True)
 
 
 def weights_jacobian(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
     r"""Derivative of the weights of :func:`opt_aggr` with respect to the privacy losses.
 
-    Parameters
-    ----------
-    epsilon, sizes, coordinates
-        As for :func:`opt_aggr`, and so are the errors.
-
-    Returns
-    -------
-    array of shape (..., n, n)
-        Entry `i`, `j` for weight `i` and loss `j`. Zeros where nobody sells, although the weights jump there.
+    Entry `i`, `j` is for weight `i` and loss `j`. All are 0 where nobody sells, although the weights jump there.
 
     Notes
     -----
@@ -253,7 +205,8 @@ def weights_jacobian(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int =
            [-0.4,  0.4]])
     """
     eps, shares = _checked(epsilon, sizes)
-    weights, sells = _solve(eps, shares, coordinates), eps > 0
+    weights = _solve(eps, shares, check_count(coordinates, "coordinates"))
+    sells = eps > 0
     up, down = sells & (weights > shares), sells & (weights < shares)
     q, kappa = eps**2, 1 / (2 * coordinates)
     most, first = (q / shares).max(-1, keepdims=True), np.arange(eps.shape[-1]) == 0
@@ -273,15 +226,7 @@ def least_error_gradient(
 ) -> Array:
     r"""Derivative of the least error bound with respect to the privacy losses.
 
-    Parameters
-    ----------
-    epsilon, sizes, clip_norm, coordinates
-        As for :func:`error_bound`, and so are the errors.
-
-    Returns
-    -------
-    array of shape (..., n)
-        Not positive; 0 for an owner whose loss is 0, and everywhere where nobody sells.
+    It is not positive; 0 for an owner whose loss is 0, and everywhere where nobody sells.
 
     Notes
     -----
@@ -292,7 +237,8 @@ def least_error_gradient(
     >>> least_error_gradient([2.0, 2.0, 0.0], [1, 3, 4])
     array([-0.5, -0.5,  0. ])
     """
-    weights, scale = opt_aggr(epsilon, sizes, coordinates=coordinates), check_positive(clip_norm, "clip_norm") ** 2
-    eps, _ = _checked(epsilon, sizes)
+    eps, shares = _checked(epsilon, sizes)
+    weights = _solve(eps, shares, check_count(coordinates, "coordinates"))
+    scale = check_positive(clip_norm, "clip_norm") ** 2
     safe = np.where(eps > 0, eps, 1.0)
     return np.where(eps > 0, -16 * coordinates * scale * (weights / safe) ** 2 / safe, 0.0)

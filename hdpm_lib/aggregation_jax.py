@@ -4,7 +4,8 @@ The piece of the piecewise linear equation is found without gradients; the close
 weights have their exact derivative with respect to the privacy losses. The bound itself needs less: by the envelope
 theorem its derivative is :math:`-16L^2\lambda_i^2/\varepsilon_i^3`, as if the weights were constants.
 
-Nothing is checked here: for bad input there are no errors, only numbers without meaning.
+Nothing is checked here: for bad input there are no errors, only numbers without meaning. `epsilon` holds privacy losses
+and `shares` positive shares of the records with sum 1, constants for the derivative; both are of shape (..., n).
 """
 
 from __future__ import annotations
@@ -48,21 +49,7 @@ def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> 
 def opt_aggr(epsilon: Array, shares: Array) -> Array:
     """Weights of least error bound, as :func:`hdpm_lib.aggregation.opt_aggr`, differentiable in the privacy losses.
 
-    Parameters
-    ----------
-    epsilon : array of shape (..., n)
-        Privacy losses, finite and not negative; not checked.
-    shares : array of shape (..., n)
-        Shares of the records, positive with sum 1; constants for the derivative.
-
-    Returns
-    -------
-    array of shape (..., n)
-        Of the type of the input. Where nobody sells these are the shares, and the derivative is 0.
-
-    Notes
-    -----
-    The derivative is that of :func:`hdpm_lib.aggregation.weights_jacobian`.
+    The derivative is that of :func:`hdpm_lib.aggregation.weights_jacobian`, and the type that of the input.
 
     Examples
     --------
@@ -94,21 +81,8 @@ def opt_aggr(epsilon: Array, shares: Array) -> Array:
 def least_error(epsilon: Array, shares: Array, clip_norm: float = 1.0) -> Array:
     """Least error bound, with the gradient of the envelope theorem.
 
-    Parameters
-    ----------
-    epsilon, shares : arrays of shape (..., n)
-        As for :func:`opt_aggr`.
-    clip_norm : float, default 1
-        Bound on the norm of a gradient, positive; a constant for the derivative.
-
-    Returns
-    -------
-    array of shape (...)
-        Infinite where nobody sells; the derivative there is 0, and so it is for an owner whose loss is 0.
-
-    Notes
-    -----
-    To count the variance of `c` coordinates, pass the privacy losses over the root of `c`.
+    Infinite where nobody sells; the derivative there is 0, and so it is for an owner whose loss is 0. To count the
+    variance of `c` coordinates, pass the privacy losses over the root of `c`.
 
     Examples
     --------

@@ -546,6 +546,7 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "family": Made(lambda s: np.zeros(s.length("n"), int)),
         "rate": positive(),
         "epsilon": not_negative(),
+        "xp": from_list(np),
     },
     "auctions.bids.utility": {"outcome": Made(outcome), "delivered_sizes": not_negative(at=(0.5, 1.0), batch=True)},
     "book.datasets.breast_cancer": {"variant": Choice(("diagnostic",)), "source": Choice(("auto",))},
@@ -833,7 +834,10 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "hot": POSITIVE,
         "cold": POSITIVE,
     },
-    **{f"menus_training.{name}": {"settings": Made(menu_settings)} for name in ("draw_shares", "start", "optimiser")},
+    **{
+        f"auctions.menus_training.{name}": {"settings": Made(menu_settings)}
+        for name in ("draw_shares", "start", "optimiser")
+    },
     "auctions.menus_training.train": {"settings": Made(menu_settings), "state": from_list(None)},
     "noise.spherical_laplace": {"rate": positive("", batch="scalar")},
     "noise.coordinate_variance": {"rate": positive(batch="scalar")},
@@ -966,17 +970,17 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "size_share": POSITIVE,
     },
     "auctions.reports.play": {"lies": Made(reports_of)},
-    "auctions.misreports.noise_floor": {
+    "auctions.meters.noise_floor": {
         "outcomes": not_negative(at=(0.0, 1.0), batch=True),
         "costs": not_negative(batch=True),
     },
-    "auctions.misreports.printed_regret": {"truth": Made(played), "lie": Made(played)},
-    "auctions.misreports.printed_search": {
+    "auctions.meters.printed_regret": {"truth": Made(played), "lie": Made(played)},
+    "auctions.reports.printed_search": {
         "steps": Count(0, at=(0, 2)),
         "clamp": Choice(("none", "sub-bids", "owners")),
     },
-    "auctions.misreports.search": {"steps": Count(0, at=(0, 2)), "reach": Number(1, at=(1.5, 3.0), infinite=True)},
-    "auctions.misreports.structured": {"levels": Count()},
+    "auctions.reports.search": {"steps": Count(0, at=(0, 2)), "reach": Number(1, at=(1.5, 3.0), infinite=True)},
+    "auctions.reports.structured": {"levels": Count()},
     "book.federated.study.common_share": {"levels": Array("kn", 0, np.inf, "[)", (0, 4), whole=True)},
     "book.federated.study.heard": {
         "network": Made(lambda s: deterministic(s)),
@@ -1116,8 +1120,8 @@ FEW = {
     "book.federated.study.heard",
     "aggregation_jax.least_error",
     "aggregation_jax.opt_aggr",
-    "auctions.misreports.printed_search",
-    "auctions.misreports.search",
+    "auctions.reports.printed_search",
+    "auctions.reports.search",
 }
 TRACED = "runs inside JAX, where a number has no value yet to check; its callers check"
 NAMED = "an unknown name is a LookupError, which its own tests cover"
@@ -1192,6 +1196,7 @@ LEFT_OUT: dict[str, str] = {
         TRACED,
     ),
     "auctions.networks.save": "files",
+    "book.federated.study.collect": "files",
     "book.federated.study.measure": "trains a network",
     "book.ledger.decide": NAMED,
     "book.ledger.judge": NAMED,

@@ -10,8 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
+from hdpm_lib.auctions.allin import Auction, gains
+from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
+from hdpm_lib.auctions.partition import draw_sizes
 from hdpm_lib.audits.guesses import LAW_TESTS
 from hdpm_lib.audits.laws import LawTest, spherical_law
 from hdpm_lib.noise import spherical_laplace
@@ -130,3 +133,55 @@ def law_of(scale: Fraction, reach: int) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of discrete Laplace noise from their closed form."""
     k = np.arange(-reach, reach + 1)
     return k[:, None], np.tanh(0.5 / float(scale)) * np.exp(-np.abs(k) / float(scale))
+
+
+# --- auctions ---------------------------------------------------------------------------------------------------------
+
+
+def some_auctions(count: int, rng: np.random.Generator, kind: str = "IID", owners: int = 10) -> tuple[Bids, np.ndarray]:
+    """Bids of the paper's setting, and budgets by factors from its range."""
+    truth = draw_bids(draw_sizes(kind, count, rng, owners=owners), rng)
+    return truth, budget_of(truth, rng.uniform(0.1, 2, count))
+
+
+def false_bids(truth: Bids, count: int, rng: np.random.Generator) -> Bids:
+    """Valuations of any family and rate, and privacy budgets up and down; some keep a part of the truth."""
+    shape = (count, *truth.rate.shape)
+    keep = rng.random((3, *shape)) < 0.3
+    return Bids(
+        np.where(keep[0], truth.family, rng.integers(0, 4, shape)),
+        np.where(keep[1], truth.rate, truth.rate * np.exp(rng.uniform(-3, 2, shape))),
+        np.where(keep[2], truth.privacy_budget, truth.privacy_budget * rng.uniform(0.02, 1.5, shape)),
+        np.broadcast_to(truth.sizes, shape),
+    )
+
+
+def largest_gain(auction: Auction, truth: Bids, budget: np.ndarray, lies: Bids) -> float:
+    """Over all owners and lies, in units of the full valuation."""
+    return float((gains(auction, truth, lies, budget) / truth.full_valuation).max())
+
+
+def some_weights(network: Any, rng: np.random.Generator, scale: float = 1.0) -> dict[str, np.ndarray]:
+    return {name: rng.normal(0, scale, shape) for name, shape in network.shapes.items()}
+
+
+def by_hand(network: Any, weights: dict[str, np.ndarray], truth: Bids, budget: float) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities and payments of an auction network for one market, layer by layer."""
+    n, M, x = network.owners, network.levels, []
+    total = sum(truth.sizes)
+    for i in range(n):
+        for m in range(1, M + 1):
+            epsilon = np.zeros(n)
+            epsilon[i] = m * truth.privacy_budget[i] / M
+            x.append(math.log(truth.valuation(epsilon)[i] / truth.sizes[i] + 1e-6))
+        x += [math.log(truth.privacy_budget[i]), math.log(truth.sizes[i] / (total / n))]
+    x.append(math.log(budget / total))
+    last = {}
+    for part in ("allocation", "payment"):
+        y = np.array(x)
+        for layer in range(len(network.hidden)):
+            y = np.tanh(weights[f"{part}.{layer}.offset"] + y @ weights[f"{part}.{layer}.slope"])
+        layer = len(network.hidden)
+        last[part] = weights[f"{part}.{layer}.offset"] + y @ weights[f"{part}.{layer}.slope"]
+    probabilities = [special.softmax(last["allocation"][i * (M + 1) : (i + 1) * (M + 1)]) for i in range(n)]
+    return np.array(probabilities), special.softmax(last["payment"])[1:] * budget

@@ -378,22 +378,11 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": [1, -0.5]}, "epsilon must be finite and not negative, got -0.5"),
-        ({"epsilon": [1, np.nan]}, "epsilon must be finite and not negative, got nan"),
-        ({"epsilon": [1, np.inf]}, "epsilon must be finite and not negative, got inf"),
         ({"epsilon": 1.0}, r"epsilon and sizes must have shape \(..., n\), got \(\) and \(2,\)"),
         ({"epsilon": [1, 2, 3]}, r"got \(3,\) and \(2,\)"),
         ({"epsilon": np.ones((0, 2))}, r"epsilon is empty \(shape \(0, 2\)\)"),
-        ({"sizes": [1, 0]}, "sizes must be positive and finite, got 0"),
-        ({"sizes": [1, -2]}, "sizes must be positive and finite, got -2"),
-        ({"sizes": [1, np.nan]}, "sizes must be positive and finite, got nan"),
         ({"sizes": [[1], [2]]}, r"got \(2,\) and \(2, 1\)"),
         ({"weights": [1.0]}, r"weights must have shape \(..., 2\), got \(1,\)"),
-        ({"weights": [np.nan, 1]}, "weights must be finite, got nan"),
-        ({"clip_norm": 0.0}, "clip_norm must be positive and finite, got 0.0"),
-        ({"clip_norm": np.nan}, "clip_norm must be positive and finite, got nan"),
-        ({"coordinates": 0}, "coordinates must be a positive integer, got 0"),
-        ({"coordinates": 1.5}, "coordinates must be a positive integer, got 1.5"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:

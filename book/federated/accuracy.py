@@ -7,22 +7,17 @@ every auction, and stores the accuracies in ``data/studies``. An interrupted stu
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from hdpm_book import datasets
 from hdpm_book.federated import RECORDED
+from hdpm_book.federated.study import Row, collect
 from hdpm_lib.aggregation import conv_aggr, opt_aggr
 from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
-from hdpm_lib.auctions.checkpoints import provenance
 from hdpm_lib.auctions.networks import Network, Weights, load_trained, run
 from hdpm_lib.auctions.partition import KINDS, deal, dirichlet_counts, lognormal_sizes
 from hdpm_lib.auctions.training import FACTORS
@@ -42,6 +37,8 @@ def accuracies(
 ) -> dict[str, float]:
     """Accuracies at the end of one run of 100 rounds with ten bidders, for each network and rule of aggregation.
 
+    They go by names such as ``"DM-RegretNet, OptAggr"``.
+
     Parameters
     ----------
     data : tuple
@@ -51,12 +48,7 @@ def accuracies(
         Networks and weights for ten bidders, by name.
     seed : int
         Of owners, bids, money, start and noise, which all networks and rules share.
-    owners : int, default 1000
 
-    Returns
-    -------
-    dict of floats
-        By names such as ``"DM-RegretNet, OptAggr"``.
     """
     X, y, X_test, y_test = data
     rng = np.random.default_rng([seed, KINDS.index(partition)])
@@ -95,21 +87,13 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     train, test = datasets.nsl_kdd("train"), datasets.nsl_kdd("test")
     data = datasets.nsl_kdd_design(train, test)
-    path, part = (given.folder / f"accuracy.{end}" for end in ("json", "json.part"))
-    record: dict[str, Any] = {"cpu_seconds": 0.0, "rows": []}
-    if part.is_file():
-        record = json.loads(part.read_text("utf8"))
     loaded = {kind: {name: load_trained(file) for name, file in NETWORKS[kind].items()} for kind in NETWORKS}
-    jobs, began = [(kind, seed) for seed in range(given.runs) for kind in NETWORKS], time.process_time()
-    for kind, seed in tqdm(jobs[len(record["rows"]) :], desc="accuracy", unit="run"):
-        record["rows"].append({"sizes": kind, "seed": seed} | accuracies(data, kind, loaded[kind], seed))
-        record["cpu_seconds"] += round(time.process_time() - began, 3)
-        began = time.process_time()
-        part.with_suffix(".new").write_text(json.dumps(record), encoding="utf8")
-        os.replace(part.with_suffix(".new"), part)
-    about = provenance() | {"networks": NETWORKS, "data": train.source, "runs": given.runs}
-    path.write_text(json.dumps(about | record, indent=1) + "\n", encoding="utf8")
-    part.unlink()
+
+    def row(kind: str, seed: int) -> Row:
+        return {"sizes": kind, "seed": seed} | accuracies(data, kind, loaded[kind], seed)
+
+    jobs = [(kind, seed) for seed in range(given.runs) for kind in NETWORKS]
+    collect(given.folder, "accuracy", jobs, row, {"networks": NETWORKS, "data": train.source, "runs": given.runs})
 
 
 if __name__ == "__main__":

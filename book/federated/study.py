@@ -13,7 +13,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ with extra("learned"):
 Row = dict[str, Any]
 SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((8, 128), (50, 256)))
 PRINTED = partial(Settings, profiles=128, search=5)  # the printed schedule of 100 batches, or its first epochs
+PLAIN = partial(PRINTED, Network("DM-RegretNet"), profiles=64, adam=False)
 STUDIES = {  # with the number of seeds
     "levels": ([SHORT(Network("M-RegretNet", levels=M)) for M in (1, 2, 4, 8, 16)], 10),
     "seeds": ([SHORT(Network("DM-RegretNet"), determinism=penalised) for penalised in (True, False)], 10),
@@ -50,20 +51,8 @@ STUDIES = {  # with the number of seeds
         ],
         1,
     ),
-    "trading": (
-        [
-            SHORT(Network("M-RegretNet")),
-            PRINTED(Network("M-RegretNet"), epochs=8),
-        ],
-        10,
-    ),
-    "plain": (
-        [
-            PRINTED(Network("DM-RegretNet"), profiles=64, epochs=5, adam=False, normalised=False),
-            PRINTED(Network("DM-RegretNet"), profiles=64, epochs=15, adam=False),
-        ],
-        4,
-    ),
+    "trading": ([SHORT(Network("M-RegretNet")), PRINTED(Network("M-RegretNet"), epochs=8)], 10),
+    "plain": ([PLAIN(epochs=5, normalised=False), PLAIN(epochs=15)], 4),
 }
 VALUATION = ("family", "rate")
 
@@ -80,20 +69,12 @@ def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, np.nd
 def common_share(levels: ArrayLike) -> float:
     """How often an owner sells at the most common level of her position, the mean over the positions.
 
+    It is 1 if what is sold does not depend on the bids.
+
     Parameters
     ----------
     levels : array of shape (k, n)
         Levels 0 to `M` that were sold in `k` markets; whole numbers up to rounding.
-
-    Returns
-    -------
-    float
-        1 if what is sold does not depend on the bids.
-
-    Raises
-    ------
-    ValueError
-        If `levels` is empty, has other than two dimensions, or holds a number that is not finite.
 
     Examples
     --------
@@ -105,29 +86,16 @@ def common_share(levels: ArrayLike) -> float:
 
 
 def heard(network: Network, weights: Weights, market: Bids, budget: ArrayLike, parts: Sequence[str]) -> float:
-    """How often an owner's own report changes the level that DM-RegretNet buys from her.
+    """How often an owner's own report changes the level that DM-RegretNet buys from her, as a share of all owners.
 
     Parameters
     ----------
-    network, weights
-        As from :func:`~hdpm_lib.auctions.networks.load_trained`.
     market : Bids
-        Bids of shape (k, n).
-    budget : array of shape (k,)
-        Positive.
+        Of shape (k, n).
     parts : sequence of str
         Fields of the bid to replace, one owner at a time, by those of the owner at the same place in the market before;
         all else stays, and so does the budget.
 
-    Returns
-    -------
-    float
-        Share of all owners.
-
-    Raises
-    ------
-    ValueError
-        For a part that a bid does not have; and as :func:`~hdpm_lib.auctions.networks.run`.
     """
     for part in parts:
         check_choice(part, "parts", tuple(Bids.__dataclass_fields__))
@@ -145,14 +113,10 @@ def heard(network: Network, weights: Weights, market: Bids, budget: ArrayLike, p
 def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> Row:
     """Train one network and measure it.
 
-    Returns
-    -------
-    dict
-        Kind, levels, seed, seconds of the processor, means of the last epoch,
-        :class:`~hdpm_lib.auctions.meters.Metrics` and the error bound of the valid draws as pairs of value and error;
-        for DM-RegretNet also the mean and the standard deviation of the level sold at each position,
-        :func:`common_share`, and how far valuations are :func:`heard`. If the weights are not numbers any more, only
-        kind, levels, seed and seconds.
+    The row has kind, levels, seed, seconds of the processor, means of the last epoch,
+    :class:`~hdpm_lib.auctions.meters.Metrics` and the error bound of the valid draws as pairs of value and error; for
+    DM-RegretNet also the mean and the standard deviation of the level sold at each position, :func:`common_share`, and
+    how far valuations are :func:`heard`. If the weights are not numbers any more, it ends with the seconds.
     """
     began, net = time.process_time(), settings.network
     *_, (state, log) = train(settings, seed)
@@ -168,10 +132,25 @@ def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> R
     row["error"] = [round(x, 4) for x in error_of_valid(drawn, market.sizes)[0]]
     if net.kind == "DM-RegretNet":
         levels = net.levels * run(net, state["weights"], market, budget).epsilon / market.privacy_budget
-        row |= {"common_share": round(common_share(levels), 4)}
+        row["common_share"] = round(common_share(levels), 4)
         row["heard"] = round(heard(net, state["weights"], market, budget, VALUATION), 4)
-        row |= {"mean": levels.mean(0).round(2).tolist(), "deviation": levels.std(0).round(2).tolist()}
+        row["mean"], row["deviation"] = levels.mean(0).round(2).tolist(), levels.std(0).round(2).tolist()
     return row
+
+
+def collect(folder: Path, name: str, jobs: Sequence[tuple], row: Callable[..., Row], about: Row) -> None:
+    """Store a row for every job in ``NAME.json``; a study that was interrupted goes on after its last row."""
+    path, part = (folder / f"{name}.{end}" for end in ("json", "json.part"))
+    record: Row = json.loads(part.read_text("utf8")) if part.is_file() else {"cpu_seconds": 0.0, "rows": []}
+    began = time.process_time()
+    for job in tqdm(jobs[len(record["rows"]) :], desc=name, unit="row"):
+        record["rows"].append(row(*job))
+        record["cpu_seconds"] = round(record["cpu_seconds"] + time.process_time() - began, 3)
+        began = time.process_time()
+        part.with_suffix(".new").write_text(json.dumps(record), encoding="utf8")
+        os.replace(part.with_suffix(".new"), part)
+    path.write_text(json.dumps(provenance() | about | record, indent=1) + "\n", encoding="utf8")
+    part.unlink()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -180,18 +159,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("study", choices=sorted(STUDIES))
     parser.add_argument("--folder", type=Path, default=RECORDED)
     given = parser.parse_args(arguments)
-    path, part = (given.folder / f"{given.study}.{end}" for end in ("json", "json.part"))
-    rows: list[Row] = json.loads(part.read_text("utf8")) if part.is_file() else []
     settings, seeds = STUDIES[given.study]
-    jobs = [(which, seed) for which in range(len(settings)) for seed in range(seeds)]
-    for which, seed in tqdm(jobs[len(rows) :], desc=given.study, unit="network"):
+    markets = {one.partition: study_markets(partition=one.partition) for one in settings}
+
+    def row(which: int, seed: int) -> Row:
         one = settings[which]
-        rows.append({"setting": which} | measure(one, seed, *study_markets(partition=one.partition)))
-        part.with_suffix(".new").write_text(json.dumps(rows), encoding="utf8")
-        os.replace(part.with_suffix(".new"), part)
-    about = {"settings": [asdict(one) for one in settings], "test_markets": len(study_markets()[1])}
-    path.write_text(json.dumps(provenance() | about | {"rows": rows}, indent=1) + "\n", encoding="utf8")
-    part.unlink()
+        return {"setting": which} | measure(one, seed, *markets[one.partition])
+
+    jobs = [(which, seed) for which in range(len(settings)) for seed in range(seeds)]
+    about = {"settings": [asdict(one) for one in settings], "test_markets": len(markets[settings[0].partition][1])}
+    collect(given.folder, given.study, jobs, row, about)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,16 @@ records times privacy budget, at the unit valuation :math:`V/x`. The printed rul
 for as long as the budget, divided among all taken, covers them, and pays out the whole budget. It is not truthful: a
 loser who asks for less moves forward, pushes another out and shares the budget with fewer. The repaired rule pays each
 winner the highest unit valuation at which she would still win. That is one price for all.
+
+Throughout, `valuations` (not negative) and `amounts` (positive: records times privacy budget) are what `n` owners
+report, of shape (..., n), and `budget` is the buyer's money.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +47,8 @@ Auction = Callable[[Bids, Array], Outcome]
 
 def _checked(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> tuple[Array, Array, Array]:
     """Arrays of shapes (..., n), (..., n) and (...), or an error that names the argument and the value."""
-    v, x = check_finite(valuations, "valuations", low=0), check_finite(amounts, "amounts", low=0, ends="()")
+    v = check_finite(valuations, "valuations", low=0)
+    x = check_finite(amounts, "amounts", low=0, ends="()")
     money = check_finite(budget, "budget", low=0, ends="()")
     if v.ndim == 0 or v.shape[-1:] != x.shape[-1:]:
         raise ValueError(f"valuations and amounts must have shape (..., n), n >= 1, got {v.shape} and {x.shape}")
@@ -59,26 +64,12 @@ def _checked(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> tu
 def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop: bool = False) -> Sale:
     """All-in as printed (Algorithm 4): not truthful.
 
+    Payments sum to the budget if anybody wins.
+
     Parameters
     ----------
-    valuations : array of shape (..., n)
-        Reports `V`, not negative.
-    amounts : array of shape (..., n)
-        Reports `x`, positive: records times privacy budget.
-    budget : float or array of shape (...)
-        Positive.
     stop : bool, default False
         End at the first owner who is not covered, instead of passing over her.
-
-    Returns
-    -------
-    Sale
-        Payments sum to the budget if anybody wins.
-
-    Raises
-    ------
-    ValueError
-        For a report or a budget out of range, or shapes that do not fit.
 
     Notes
     -----
@@ -110,12 +101,7 @@ def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop
 def all_in_repaired(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> Sale:
     r"""All-in with payments that make truth the best report of single-minded owners.
 
-    Arguments, errors and ties as for :func:`all_in`.
-
-    Returns
-    -------
-    Sale
-        Payments sum to at most the budget and cover the winners' valuations.
+    Payments sum to at most the budget and cover the winners' valuations. Arguments and ties as for :func:`all_in`.
 
     Notes
     -----
@@ -149,21 +135,8 @@ def single_minded(bids: Bids, budget: ArrayLike, rule: Rule = all_in_repaired) -
 
     Parameters
     ----------
-    bids : Bids
-        Reports, of shape (..., n).
-    budget : float or array of shape (...)
-        Positive.
     rule : callable, default `all_in_repaired`
         From valuations, amounts and budget to a :class:`Sale`.
-
-    Returns
-    -------
-    Outcome
-
-    Raises
-    ------
-    ValueError
-        If a budget is not positive and finite, or does not fit the auctions.
 
     Examples
     --------
@@ -175,10 +148,10 @@ def single_minded(bids: Bids, budget: ArrayLike, rule: Rule = all_in_repaired) -
     return Outcome(np.where(sale.wins, bids.privacy_budget, 0.0), sale.payments)
 
 
-def _alone(truth: Array, lies: Array) -> Array:
-    """Reports (..., n, n): in row `i` owner `i` lies and the others tell the truth."""
-    honest, fake = np.broadcast_arrays(truth, lies)
-    return np.where(np.eye(honest.shape[-1], dtype=bool), fake[..., None, :], honest[..., None, :])
+def _alone(truth: Any, lies: Any, rows: int) -> Any:
+    """Reports (..., rows, n): in row `i` owner `i` lies and the others tell the truth; in a row `n` nobody lies."""
+    liar = np.eye(rows, truth.shape[-1], dtype=bool)
+    return np.where(liar, lies[..., None, :], truth[..., None, :])
 
 
 def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
@@ -190,8 +163,8 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
         From bids and budget to an Outcome.
     truth, lies : Bids
         Of shapes that fit; the result has their common shape (..., n).
-    budget : float or array of shape (...)
-        The buyer's money, positive, the same whatever is reported.
+    budget
+        The same whatever is reported.
 
     Returns
     -------
@@ -212,9 +185,8 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
     array([ 0., -9.])
     """
     n = truth.rate.shape[-1]
-    liar = np.eye(n + 1, n, dtype=bool)  # the last row tells the truth
-    parts = zip(vars(lies).values(), vars(truth).values(), strict=True)
-    reports = Bids(*(np.where(liar, lie[..., None, :], true[..., None, :]) for lie, true in parts))
+    parts = zip(vars(truth).values(), vars(lies).values(), strict=True)
+    reports = Bids(*(_alone(true, lie, n + 1) for true, lie in parts))
     money = check_budget(budget, truth)
     told = utility(truth[..., None, :], auction(reports, money[..., None]), reports.sizes)
     return np.diagonal(told, axis1=-2, axis2=-1) - told[..., -1, :]
@@ -229,20 +201,16 @@ def single_minded_gains(
 ) -> Array:
     """What each single-minded owner gains by her lie while the others tell the truth.
 
+    It is minus infinity for an amount above the truth. The cost of a sale is the true valuation, whatever the amount.
+
     Parameters
     ----------
     rule : callable
         From valuations, amounts and budget to a :class:`Sale`.
-    valuations, amounts : array of shape (..., n)
+    valuations, amounts
         The truth.
     lies : tuple of arrays of shape (..., n)
         Reported valuations and amounts.
-    budget : float or array of shape (...)
-
-    Returns
-    -------
-    array of shape (..., n)
-        Minus infinity for an amount above the truth. The cost of a sale is the true valuation, whatever the amount.
 
     Examples
     --------
@@ -250,9 +218,10 @@ def single_minded_gains(
     array([ 0., 98.])
     """
     v, x, money = _checked(valuations, amounts, budget)
-    said = _alone(v, np.asarray(lies[0], dtype=float)), _alone(x, np.asarray(lies[1], dtype=float))
-    sale, honest = rule(*said, np.broadcast_to(money[..., None], said[0].shape[:-1])), rule(v, x, money)
+    pairs = zip((v, x), lies, strict=True)
+    value, amount = (_alone(true, np.asarray(lie, dtype=float), v.shape[-1]) for true, lie in pairs)
+    honest, sale = rule(v, x, money), rule(value, amount, np.broadcast_to(money[..., None], value.shape[:-1]))
     told = sale.payments - np.where(sale.wins, v[..., None, :], 0.0)
-    excess = said[1] > x[..., None, :] * (1 + 1e-12)
+    excess = amount > x[..., None, :] * (1 + 1e-12)
     told = np.diagonal(np.where(excess, -np.inf, told), axis1=-2, axis2=-1)
     return told - (honest.payments - np.where(honest.wins, v, 0.0))

@@ -6,7 +6,9 @@ with a rate :math:`\alpha` and one of four base functions `b`: linear :math:`2\v
 above her privacy budget :math:`\bar\varepsilon`.
 
 An *auction* is a function from bids and the buyer's money to an :class:`~hdpm_lib.markets.payments.Outcome`: privacy
-losses and payments.
+losses and payments. Throughout this package owners are on the last axis of an array and auctions on the axes before;
+`market`, `bids` (reports) and `truth` are of shape (..., n), and a budget, the buyer's money, is a positive float or an
+array of shape (...).
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ class Bids:
         return Bids(*(part[key] for part in parts))
 
 
-def unit_valuation(family: ArrayLike, rate: ArrayLike, epsilon: ArrayLike) -> Array:
+def unit_valuation(family: Any, rate: Any, epsilon: Any, xp: Any = np) -> Any:
     """Cost of a privacy loss for one record; arguments are broadcast.
 
     Parameters
@@ -82,19 +84,18 @@ def unit_valuation(family: ArrayLike, rate: ArrayLike, epsilon: ArrayLike) -> Ar
         Alpha.
     epsilon : array
         Privacy losses, not negative.
-
-    Returns
-    -------
-    array
+    xp : module
+        ``numpy`` or ``jax.numpy``.
 
     Examples
     --------
     >>> unit_valuation([0, 1, 2, 3], 0.5, 1.0).round(4)
     array([1.    , 0.5   , 1.    , 0.8591])
     """
-    eps, place = np.asarray(epsilon, dtype=float), np.asarray(family, dtype=np.int64)
-    rising = np.expm1(np.where(place == EXPONENTIAL, eps, 0.0))  # of the others' it may be more than a float holds
-    return np.asarray(rate) * np.choose(place, [2 * eps, eps**2, 2 * np.sqrt(eps), rising])
+    eps, place = xp.asarray(epsilon, dtype=float), xp.asarray(family, dtype=int)
+    with np.errstate(over="ignore"):  # in the exponential of another family's loss
+        convex = xp.where(place == 0, 2 * eps, xp.where(place == 1, eps**2, xp.expm1(eps)))
+    return xp.asarray(rate) * xp.where(place == 2, 2 * xp.sqrt(eps), convex)
 
 
 def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, sizes: ArrayLike) -> Bids:
@@ -102,23 +103,14 @@ def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budge
 
     Parameters
     ----------
-    family : str, or array of str or int, of shape (..., n)
+    family : str, or array of str or int
         Names from ``FAMILIES``, or their places there.
-    rate : array of shape (..., n)
+    rate : array
         Positive.
-    privacy_budget : array of shape (..., n)
+    privacy_budget : array
         Positive; at most 500 for an exponential cost, beyond which floats end.
-    sizes : array of shape (..., n)
+    sizes : array
         Positive numbers of records.
-
-    Returns
-    -------
-    Bids
-
-    Raises
-    ------
-    ValueError
-        For an unknown family, a number that is not positive and finite, or shapes that do not fit.
 
     Examples
     --------
@@ -159,16 +151,12 @@ def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
 def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
     """Bids from the paper's laws for owners with these sizes (Section VI-A, auction settings).
 
+    Families have equal chances; rates are uniform on [0.5, 1.5], privacy budgets on [0.5, 2].
+
     Parameters
     ----------
     sizes : array of shape (..., n)
         Records, as from :func:`~hdpm_lib.auctions.partition.draw_sizes`.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Bids
-        Families with equal chances, rates uniform on [0.5, 1.5], privacy budgets uniform on [0.5, 2].
 
     Examples
     --------
@@ -199,18 +187,8 @@ def budget_of(truth: Bids, factor: ArrayLike) -> Array:
     Parameters
     ----------
     truth : Bids
-        True bids, of shape (..., n).
     factor : float or array of shape (...)
         The budget factor, positive; the paper draws it from [0.1, 2].
-
-    Returns
-    -------
-    array of shape (...)
-
-    Raises
-    ------
-    ValueError
-        If a factor is not positive and finite.
     """
     factors = check_finite(factor, "factor", low=0, ends="()")
     return factors * truth.full_valuation.sum(axis=-1)
@@ -219,21 +197,17 @@ def budget_of(truth: Bids, factor: ArrayLike) -> Array:
 def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = None) -> Array:
     """What owners gain: payment minus true cost of what they deliver, minus infinity beyond what they can deliver.
 
+    It is in money (Section III-C of the paper).
+
     Parameters
     ----------
     truth : Bids
-        True bids, of shape (..., n).
     outcome : Outcome
         What the auction did with the reports.
     delivered_sizes : array of shape (..., n), optional
         Records sold, if not all.
 
-    Returns
-    -------
-    array of shape (..., n)
-        In money (Section III-C of the paper).
     """
-
     sizes = truth.sizes if delivered_sizes is None else check_finite(delivered_sizes, "delivered_sizes", low=0)
     cost = sizes * unit_valuation(truth.family, truth.rate, outcome.epsilon)
     beyond = (outcome.epsilon > truth.privacy_budget * (1 + 1e-12)) | (sizes > truth.sizes * (1 + 1e-12))

@@ -1,4 +1,4 @@
-"""States of a training that is interrupted and goes on, and the circumstances under which a result was computed."""
+"""Trainings that may be interrupted and go on, and the circumstances under which a result was computed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 import os
 import platform
 import subprocess
+import time
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,25 +21,65 @@ from hdpm_lib.optional import extra
 with extra("learned"):
     import jax
     import jax.numpy as jnp
+    from tqdm import tqdm
 
 
 Tree = dict[str, Any]
 DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)  # what a broken file raises
 
 
-def write_checkpoint(path: Path, state: Tree, about: Tree, record: Tree) -> None:
-    """Write a state of JAX arrays in one piece: an interruption leaves the checkpoint before it.
+def train_and_store(
+    folder: Path,
+    name: str,
+    about: Tree,
+    state: Tree,
+    train: Callable[[Tree], Iterator[tuple[Tree, Any]]],
+    entry: Callable[[Any], Any],
+    save: Callable[[Path, Tree], None],
+    rounds: int,
+) -> None:
+    """Train, from a checkpoint if there is one, and store weights and how they came about.
 
     Parameters
     ----------
-    path : Path
-    state : dict
-        Tree of arrays.
+    folder, name
+        Results are ``NAME.npz`` and ``NAME.json``; ``NAME.checkpoint`` is deleted at the end.
     about : dict
-        Settings: a checkpoint is read again only with the same. Goes into JSON, as `record` does.
-    record : dict
-        What was logged so far.
+        Settings and seed, for JSON: a checkpoint of others is refused.
+    state : dict
+        Before the first round: a tree of JAX arrays with ``state["weights"]``.
+    train : callable
+        From a state to an iterator over the rounds that are left: the state after each, and its log.
+    entry : callable
+        From the log of a round to what of it is recorded.
+    save : callable
+        Writes weights into a file.
+    rounds : int
+        Their number.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = folder / f"{name}.checkpoint"
+    record: Tree = {"seconds": 0.0, "cpu_seconds": 0.0, "log": []}
+    if checkpoint.is_file():
+        state, record = read_checkpoint(checkpoint, state, about)
+    wall, cpu = time.monotonic(), time.process_time()
+    with tqdm(total=rounds, initial=len(record["log"]), desc=name, unit="round") as bar:
+        for state, log in train(state):  # noqa: B020 - the generator has its own
+            record["log"].append(entry(log))
+            record["seconds"] = round(record["seconds"] + time.monotonic() - wall, 3)
+            record["cpu_seconds"] = round(record["cpu_seconds"] + time.process_time() - cpu, 3)
+            wall, cpu = time.monotonic(), time.process_time()
+            write_checkpoint(checkpoint, state, about, record)
+            bar.set_postfix_str(str(record["log"][-1]))
+            bar.update()
+    save(folder / f"{name}.npz", state["weights"])
+    text = json.dumps(provenance() | about | record, indent=1)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf8")
+    checkpoint.unlink()
+
+
+def write_checkpoint(path: Path, state: Tree, about: Tree, record: Tree) -> None:
+    """Write a state and what was logged so far in one piece: an interruption leaves the checkpoint before it."""
     leaves: Tree = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
@@ -46,25 +88,12 @@ def write_checkpoint(path: Path, state: Tree, about: Tree, record: Tree) -> None
 
 
 def read_checkpoint(path: Path, like: Tree, about: Tree) -> tuple[Tree, Tree]:
-    """Read what :func:`write_checkpoint` wrote.
-
-    Parameters
-    ----------
-    path : Path
-    like : dict
-        A state of the same structure.
-    about : dict
-        Settings that must be those of the checkpoint.
-
-    Returns
-    -------
-    tuple of dicts
-        State and record.
+    """State, of the structure of `like`, and record that :func:`write_checkpoint` wrote.
 
     Raises
     ------
     ValueError
-        If the file is damaged, or of other settings.
+        If the file is damaged, or of other settings than `about`.
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:

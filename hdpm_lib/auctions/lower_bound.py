@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.aggregation import error_bound, opt_aggr
-from hdpm_lib.auctions.bids import FAMILIES, Bids, check_budget
+from hdpm_lib.auctions.bids import EXPONENTIAL, Bids, check_budget
 
 Array = NDArray[np.float64]
 
@@ -26,17 +26,7 @@ _ROUNDS, _GAP = 400, 1e-9  # steps of the search; relative distance to the optim
 
 
 def relaxed_rates(bids: Bids) -> Array:
-    r"""The largest :math:`k_i` such that :math:`v_i(\varepsilon)\ge k_i\varepsilon^2` on the whole privacy budget.
-
-    Parameters
-    ----------
-    bids : Bids
-        Of shape (..., n).
-
-    Returns
-    -------
-    array of shape (..., n)
-        In money.
+    r"""In money, the largest :math:`k_i` such that :math:`v_i(\varepsilon)\ge k_i\varepsilon^2` on the privacy budget.
 
     Examples
     --------
@@ -44,8 +34,7 @@ def relaxed_rates(bids: Bids) -> Array:
     >>> relaxed_rates(bids(["linear", "quadratic", "square root", "exponential"], 1.0, 2.0, 1)).round(4)
     array([1.    , 1.    , 0.7071, 1.5441])
     """
-    exponential = bids.family == FAMILIES.index("exponential")
-    at = np.where(exponential, np.minimum(bids.privacy_budget, _TURN), bids.privacy_budget)
+    at = np.where(bids.family == EXPONENTIAL, np.minimum(bids.privacy_budget, _TURN), bids.privacy_budget)
     return bids.valuation(at) / at**2
 
 
@@ -97,22 +86,7 @@ def dual_value(multipliers: ArrayLike, shares: Array, largest: Array, costs: Arr
 def lower_bound(bids: Bids, budget: ArrayLike) -> Array:
     r"""A number below the error bound of every purchase that costs at most `budget`, in each auction.
 
-    Parameters
-    ----------
-    bids : Bids
-        True bids, of shape (..., n).
-    budget : float or array of shape (...)
-        The buyer's money, positive.
-
-    Returns
-    -------
-    array of shape (...)
-        For a clip norm of 1 and the variance of one coordinate, as :func:`hdpm_lib.aggregation.error_bound`.
-
-    Raises
-    ------
-    ValueError
-        If a budget is not positive and finite, or does not fit the auctions.
+    It is for a clip norm of 1 and the variance of one coordinate, as :func:`hdpm_lib.aggregation.error_bound`.
 
     Notes
     -----

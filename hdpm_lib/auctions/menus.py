@@ -7,7 +7,8 @@ schedule from what is fixed before she speaks: the sizes, the money left, and wh
 report only picks a point of the schedule, and the truth picks the best one. Money that she leaves goes to those after
 her.
 
-The functions of the network take `xp`, NumPy or JAX's: :mod:`hdpm_lib.auctions.menus_training` trains what runs here.
+The functions of the network take `xp`, ``numpy`` or ``jax.numpy``: what runs here is trained by
+:mod:`hdpm_lib.auctions.menus_training`. Throughout, `weights` is a dict of arrays as in ``SHAPES``.
 """
 
 from __future__ import annotations
@@ -104,15 +105,10 @@ def increments(weights: Weights, turn: Public, money: Any, sold: Sold, xp: Modul
 
     Parameters
     ----------
-    weights : dict of arrays
-        As in ``SHAPES``.
     turn : Public
         Of the owner whose turn it is.
     money : array of shape (...)
         Left, per record of the market.
-    sold : Sold
-    xp : module
-        ``numpy`` or ``jax.numpy``.
 
     Returns
     -------
@@ -149,17 +145,14 @@ def increments(weights: Weights, turn: Public, money: Any, sold: Sold, xp: Modul
 def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     r"""The point of her schedule that is best for each owner, exactly.
 
+    Privacy losses lie in [0, privacy budget]; they and their prices are 0 where no sale gains anything.
+
     Parameters
     ----------
     prices : array of shape (..., knots)
         Prices at ``KNOTS``, from 0 upwards.
     bids : Bids
-        Of shape (...).
-
-    Returns
-    -------
-    Outcome
-        Privacy losses in [0, privacy budget] and their prices, 0 where no sale gains anything.
+        One owner for each schedule.
 
     Notes
     -----
@@ -211,24 +204,16 @@ def _serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outc
 def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
     """Serve the owners, the largest first (equal ones by index), each with a schedule of the network.
 
+    Payments sum to at most `budget` and cover every owner's reported valuation.
+
     Parameters
     ----------
     bids : Bids
-        Reports, of shape (..., n) with any `n`. Sizes must be verified.
-    budget : float or array of shape (...)
-        The buyer's money, positive, in the unit of the rates; it must be set before the bids.
-    weights : dict of arrays
+        Reports of any number of owners. Sizes must be verified.
+    budget
+        In the unit of the rates; it must be set before the bids.
+    weights
         As of :func:`trained_weights` or :func:`random_weights`.
-
-    Returns
-    -------
-    Outcome
-        Payments sum to at most `budget` and cover every owner's reported valuation.
-
-    Raises
-    ------
-    ValueError
-        For money that is not positive or does not fit, or weights that are missing, misshapen or not finite.
 
     Notes
     -----
@@ -247,7 +232,7 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
 
 
 def schedules(bids: Bids, budget: ArrayLike, weights: Weights) -> Array:
-    """What :func:`menus` offers each owner: prices at ``KNOTS``, shape (..., n, knots); arguments and errors as there.
+    """What :func:`menus` offers each owner: prices at ``KNOTS``, shape (..., n, knots).
 
     Examples
     --------
@@ -264,7 +249,8 @@ def schedules(bids: Bids, budget: ArrayLike, weights: Weights) -> Array:
 
 def random_weights(rng: np.random.Generator, scale: float = 0.3) -> Weights:
     """Weights that nobody has trained: independent normal numbers with this standard deviation."""
-    check_generator(rng), check_number(scale, "scale", 0)
+    check_generator(rng)
+    check_number(scale, "scale", 0)
     return {name: scale * rng.standard_normal(shape) for name, shape in SHAPES.items()}
 
 

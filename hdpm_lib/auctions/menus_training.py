@@ -12,9 +12,7 @@ on.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from hdpm_lib.aggregation_jax import least_error
-from hdpm_lib.auctions.bids import FAMILIES, PRIVACY_BUDGETS, RATES
-from hdpm_lib.auctions.checkpoints import provenance, read_checkpoint, write_checkpoint
+from hdpm_lib.auctions.bids import FAMILIES, PRIVACY_BUDGETS, RATES, unit_valuation
+from hdpm_lib.auctions.checkpoints import train_and_store
 from hdpm_lib.auctions.menus import KNOTS, SHAPES, TRAINED, WIDTHS, increments, nothing_sold, public, record_sale
 from hdpm_lib.auctions.partition import KINDS, draw_sizes
 from hdpm_lib.optional import extra
@@ -36,7 +34,6 @@ with extra("learned"):
     import jax.numpy as jnp
     import optax
     from jax import lax
-    from tqdm import tqdm
 
 
 Tree = dict[str, Any]
@@ -68,11 +65,6 @@ class Settings:
         First learning rate of Adam; it falls to a fiftieth along a cosine.
     hot, cold : float
         First temperature, and that from four fifths of the run on.
-
-    Raises
-    ------
-    ValueError
-        For an unknown partition, or a number that is not positive.
     """
 
     partition: str = "IID"
@@ -140,8 +132,7 @@ def draw_markets(settings: Settings, shares: Any, key: Any) -> Tree:
 
 def valuation(market: Tree, epsilon: Any) -> Any:
     """Cost of privacy losses (..., n) per record of the market."""
-    bases = [2 * epsilon, epsilon**2, 2 * jnp.sqrt(epsilon), jnp.expm1(epsilon)]
-    return market["share"] * market["rate"] * jnp.choose(market["family"], bases, mode="clip")
+    return unit_valuation(market["family"], market["share"] * market["rate"], epsilon, jnp)
 
 
 def soft_epsilon(weights: Tree, market: Tree, temperature: Any) -> Any:
@@ -199,7 +190,6 @@ def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[
 
     Parameters
     ----------
-    settings : Settings
     seed : int
         Of the sizes, the weights and the markets.
     state : dict, optional
@@ -232,26 +222,21 @@ def main(arguments: list[str] | None = None) -> None:
     given = vars(parser.parse_args(arguments))
     seed, folder = given.pop("seed"), given.pop("folder")
     settings = Settings(**given)
-    folder.mkdir(parents=True, exist_ok=True)
-    path, about = folder / "menus.checkpoint", {"settings": asdict(settings), "seed": seed}
-    state = start(settings, seed)
-    record: Tree = {"seconds": 0.0, "cpu_seconds": 0.0, "log": []}
-    if path.is_file():
-        state, record = read_checkpoint(path, state, about)
-    wall, cpu = time.monotonic(), time.process_time()
-    with tqdm(total=settings.steps, initial=int(state["step"]), desc="menus", unit="step") as bar:
-        for state, losses in train(settings, seed, state):  # noqa: B020 - the generator has its own
-            record["log"].append(round(float(losses.mean()), 5))
-            record["seconds"] = round(record["seconds"] + time.monotonic() - wall, 1)
-            record["cpu_seconds"] = round(record["cpu_seconds"] + time.process_time() - cpu, 1)
-            wall, cpu = time.monotonic(), time.process_time()
-            write_checkpoint(path, state, about, record)
-            bar.set_postfix(loss=record["log"][-1])
-            bar.update(settings.log)
-    arrays: Tree = {name: np.asarray(state["weights"][name]) for name in SHAPES}
-    np.savez_compressed(folder / "menus.npz", **arrays)
-    (folder / "menus.json").write_text(json.dumps(provenance() | about | record, indent=1) + "\n", encoding="utf8")
-    path.unlink()
+
+    def save(path: Path, weights: Tree) -> None:
+        arrays: Tree = {name: np.asarray(weights[name]) for name in SHAPES}
+        np.savez_compressed(path, **arrays)
+
+    train_and_store(
+        folder,
+        "menus",
+        {"settings": asdict(settings), "seed": seed},
+        start(settings, seed),
+        partial(train, settings, seed),
+        lambda losses: round(float(losses.mean()), 5),
+        save,
+        settings.steps // settings.log,
+    )
 
 
 if __name__ == "__main__":

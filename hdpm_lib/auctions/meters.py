@@ -2,12 +2,12 @@ r"""How far a learned auction is from truthfulness, individual rationality and i
 
 *As printed* (Section V and Appendix A of the paper): the gain of a misreport over the cost of what is sold, from
 expected utilities; or, as in the published code, from outcomes of truth and misreport that are drawn independently.
-:func:`~hdpm_lib.auctions.misreports.noise_floor` is the exact mean of the latter when nobody misreports.
+:func:`noise_floor` is the exact mean of the latter when nobody misreports.
 
-*Over the lottery*: exact expected utilities at the best misreport of :func:`~hdpm_lib.auctions.misreports.search`.
+*Over the lottery*: exact expected utilities at the best misreport of :func:`~hdpm_lib.auctions.reports.search`.
 Every regret found is a **lower bound**.
 
-Owners are on the last axis, and every mean comes with its standard error over the profiles.
+Every mean comes with its standard error over the profiles, of which there must be at least two.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.aggregation import conv_aggr, error_bound, opt_aggr
 from hdpm_lib.auctions.bids import Bids, check_budget, utility
-from hdpm_lib.auctions.misreports import noise_floor, printed_regret, printed_search, search
 from hdpm_lib.auctions.networks import Network, Weights
-from hdpm_lib.auctions.reports import Played, Rule, learned, play
+from hdpm_lib.auctions.reports import Played, Rule, learned, play, printed_search, search
 from hdpm_lib.markets.payments import Outcome
 from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_generator
 
@@ -36,6 +35,128 @@ class Estimate(NamedTuple):
 
     value: float
     error: float
+
+
+def _counted(value: ArrayLike, name: str) -> Array:
+    """Finite numbers, or flags, which count as 0 and 1."""
+    flags = isinstance(value, np.ndarray) and value.dtype == bool and not np.ma.isMaskedArray(value)
+    return check_finite(np.asarray(value, dtype=float) if flags else value, name)
+
+
+def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
+    """Mean over profiles and owners, or ratio of two such means, with the standard error over profiles.
+
+    Parameters
+    ----------
+    top : array of shape (k, ...)
+    bottom : array of the same shape, optional
+        Not negative.
+
+    Returns
+    -------
+    Estimate
+        The error of a ratio is that of its first-order expansion. Not a number if `bottom` sums to 0.
+
+    Examples
+    --------
+    >>> estimate([1.0, 3.0]), estimate([1.0, 2.0], [4.0, 8.0])
+    (Estimate(value=2.0, error=1.0), Estimate(value=0.25, error=0.0))
+    """
+    a = _counted(top, "top")
+    b = np.ones(a.shape) if bottom is None else _counted(bottom, "bottom")
+    if (b < 0).any():
+        raise ValueError(f"bottom must not be negative, got {b.min()}")
+    if a.ndim == 0 or len(a) < 2 or a.shape != b.shape:
+        raise ValueError(f"top must have at least 2 profiles and the shape of bottom, got {a.shape} and {b.shape}")
+    up, down = (x.reshape(len(x), -1).sum(1) for x in (a, b))
+    if down.sum() == 0:
+        return Estimate(np.nan, np.nan)
+    ratio = up.sum() / down.sum()
+    return Estimate(float(ratio), float((up - ratio * down).std(ddof=1) / np.sqrt(len(a)) / down.mean()))
+
+
+# --- as printed -------------------------------------------------------------------------------------------------------
+
+
+def printed_regret(truth: Played, lie: Played, rng: np.random.Generator | None = None) -> Array:
+    r"""The paper's empirical regret at given misreports, owner by owner.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator, optional
+        Draw the outcomes of truth and misreport independently of each other, as the published code does. Without it,
+        utilities are expected ones.
+
+    Returns
+    -------
+    array of shape (..., n)
+        :math:`\max(0,u_i(b')-u_i(b))/c_i`; 0 where both are 0.
+    """
+    if rng is not None:
+        check_generator(rng)
+    if truth.costs.shape != lie.costs.shape:
+        raise ValueError(f"lie must have the shape of truth {truth.costs.shape}, got {lie.costs.shape}")
+    honest, other = (x.utility if rng is None else x.payments - _drawn(x.outcomes, x.costs, rng) for x in (truth, lie))
+    return truth.relative(np.maximum(other - honest, 0))
+
+
+def _drawn(outcomes: Array, costs: Array, rng: np.random.Generator) -> Array:
+    """Cost of a random level."""
+    level = (rng.random(outcomes.shape[:-1])[..., None] > outcomes.cumsum(-1)[..., :-1]).sum(-1, keepdims=True)
+    return np.asarray(np.take_along_axis(costs, level, -1)[..., 0])
+
+
+def noise_floor(outcomes: ArrayLike, costs: ArrayLike) -> Array:
+    r"""Exact mean of the regret from independent draws when nobody misreports: the Gini coefficient of the cost.
+
+    Parameters
+    ----------
+    outcomes, costs : arrays of shape (..., M + 1)
+        Probabilities of the levels, and what each costs.
+
+    Returns
+    -------
+    array of shape (...)
+        :math:`\mathbb E\max(0,V-V')/\mathbb E V` for independent costs :math:`V,V'`; 0 if the cost is always 0.
+
+    Notes
+    -----
+    With one level, the probability of selling nothing. With more, between that and the one of selling less than all.
+
+    Examples
+    --------
+    >>> round(float(noise_floor([0.9, 0.1], [0.0, 7.0])), 12)
+    0.9
+    """
+    z, v = check_finite(outcomes, "outcomes", low=0), check_finite(costs, "costs", low=0)
+    if z.shape != v.shape or z.ndim == 0:
+        raise ValueError(f"outcomes and costs must have one shape (..., M + 1), got {z.shape} and {v.shape}")
+    gaps = np.einsum("...a,...b,...ab->...", z, z, np.maximum(v[..., :, None] - v[..., None, :], 0))
+    mean = (z * v).sum(-1)
+    return np.asarray(gaps / np.where(mean > 0, mean, 1.0))
+
+
+def ir_violation(truth: Played, *, ex_post: bool = False) -> Array:
+    r"""The paper's IR violation, owner by owner.
+
+    Parameters
+    ----------
+    ex_post : bool, default False
+        Mean over the draws of the loss after the draw, instead of the loss in expectation.
+
+    Returns
+    -------
+    array of shape (..., n)
+        :math:`\max(0,-u_i(b))/c_i`; 0 where both are 0.
+    """
+    check_flag(ex_post, "ex_post")
+    if not ex_post:
+        return truth.relative(np.maximum(-truth.utility, 0))
+    loss = np.maximum(truth.costs - truth.payments[..., None], 0)
+    return truth.relative((truth.outcomes * loss).sum(-1))
+
+
+# --- over the lottery -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -67,14 +188,18 @@ class Regret:
         return estimate(self.gain / self.full)
 
     @property
-    def per_record(self) -> Estimate:
-        """Mean gain in money for a record, of all owners."""
-        return estimate(self.gain / self.sizes)
-
-    @property
     def of_sums(self) -> Estimate:
         """All gains over all costs: large owners count for more."""
         return estimate(self.gain, self.cost)
+
+
+def regret(rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reach: float = np.inf) -> Regret:
+    """Regret over the lottery: what :func:`~hdpm_lib.auctions.reports.search` finds, with its possible scales."""
+    gain, _ = search(rule, market, budget, steps=steps, reach=reach)
+    return Regret(gain, play(rule, market, budget).cost, market.full_valuation, market.sizes)
+
+
+# --- both, for a network ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -118,87 +243,6 @@ class Metrics:
     bought: Estimate
 
 
-def _counted(value: ArrayLike, name: str) -> Array:
-    """Finite numbers, or flags, which count as 0 and 1."""
-    flags = isinstance(value, np.ndarray) and value.dtype == bool and not np.ma.isMaskedArray(value)
-    return check_finite(np.asarray(value, dtype=float) if flags else value, name)
-
-
-def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
-    """Mean over profiles and owners, or ratio of two such means, with the standard error over profiles.
-
-    Parameters
-    ----------
-    top : array of shape (k, ...)
-        At least two profiles, finite.
-    bottom : array of the same shape, optional
-        Not negative.
-
-    Returns
-    -------
-    Estimate
-        The error of a ratio is that of its first-order expansion. Not a number if `bottom` sums to 0.
-
-    Raises
-    ------
-    ValueError
-        For less than two profiles, shapes that differ, or a value that is not finite.
-
-    Examples
-    --------
-    >>> estimate([1.0, 3.0]), estimate([1.0, 2.0], [4.0, 8.0])
-    (Estimate(value=2.0, error=1.0), Estimate(value=0.25, error=0.0))
-    """
-    a = _counted(top, "top")
-    b = np.ones(a.shape) if bottom is None else _counted(bottom, "bottom")
-    if (b < 0).any():
-        raise ValueError(f"bottom must not be negative, got {b.min()}")
-    if a.ndim == 0 or len(a) < 2 or a.shape != b.shape:
-        raise ValueError(f"top must have at least 2 profiles and the shape of bottom, got {a.shape} and {b.shape}")
-    up, down = (x.reshape(len(x), -1).sum(1) for x in (a, b))
-    if down.sum() == 0:
-        return Estimate(np.nan, np.nan)
-    ratio = up.sum() / down.sum()
-    return Estimate(float(ratio), float((up - ratio * down).std(ddof=1) / np.sqrt(len(a)) / down.mean()))
-
-
-def ir_violation(truth: Played, *, ex_post: bool = False) -> Array:
-    r"""The paper's IR violation, owner by owner.
-
-    Parameters
-    ----------
-    truth : Played
-    ex_post : bool, default False
-        Mean over the draws of the loss after the draw, instead of the loss in expectation.
-
-    Returns
-    -------
-    array of shape (..., n)
-        :math:`\max(0,-u_i(b))/c_i`; 0 where both are 0.
-    """
-    check_flag(ex_post, "ex_post")
-    if not ex_post:
-        return truth.relative(np.maximum(-truth.utility, 0))
-    loss = np.maximum(truth.costs - truth.payments[..., None], 0)
-    return truth.relative((truth.outcomes * loss).sum(-1))
-
-
-def regret(rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reach: float = np.inf) -> Regret:
-    """Regret over the lottery: what :func:`~hdpm_lib.auctions.misreports.search` finds, with its possible scales.
-
-    Parameters
-    ----------
-    rule, market, budget, steps, reach
-        As for that function.
-
-    Returns
-    -------
-    Regret
-    """
-    gain, _ = search(rule, market, budget, steps=steps, reach=reach)
-    return Regret(gain, play(rule, market, budget).cost, market.full_valuation, market.sizes)
-
-
 def metrics(
     network: Network,
     weights: Weights,
@@ -213,22 +257,14 @@ def metrics(
 
     Parameters
     ----------
-    network : Network
-    weights : dict of arrays
     market : Bids
-        True bids (k, n) of at least two profiles.
-    budget : array of shape (k,)
-        Positive money.
+        True bids (k, n).
     rng : numpy.random.Generator
         For the draws of the published procedure.
     steps : int, default 25
-        Of :func:`~hdpm_lib.auctions.misreports.search`.
+        Of :func:`~hdpm_lib.auctions.reports.search`.
     printed_steps : int, default 100
-        `J` of :func:`~hdpm_lib.auctions.misreports.printed_search`.
-
-    Returns
-    -------
-    Metrics
+        `J` of :func:`~hdpm_lib.auctions.reports.printed_search`.
 
     Examples
     --------
@@ -242,7 +278,9 @@ def metrics(
     >>> 0 < found.no_misreport.value < 1
     True
     """
-    check_generator(rng), check_count(steps, "steps", 0), check_count(printed_steps, "printed_steps", 0)
+    check_generator(rng)
+    check_count(steps, "steps", 0)
+    check_count(printed_steps, "printed_steps", 0)
     rule, money = learned(network, weights), check_budget(budget, market)
     truth = play(rule, market, money)
     found, near = (regret(rule, market, money, steps=steps, reach=reach) for reach in (np.inf, REACH))
@@ -265,6 +303,9 @@ def metrics(
     )
 
 
+# --- what the book asks besides ---------------------------------------------------------------------------------------
+
+
 def refuse(truth: Bids, outcome: Outcome) -> Outcome:
     """The outcome when owners whose payment is below their true cost walk away: they sell nothing, for nothing."""
     keeps = utility(truth, outcome) >= 0
@@ -277,7 +318,7 @@ def error_of_valid(epsilon: ArrayLike, sizes: ArrayLike, aggregation: str = "Opt
     Parameters
     ----------
     epsilon, sizes : arrays of shape (k, n)
-        Privacy losses sold and records, of at least two profiles.
+        Privacy losses sold and records.
     aggregation : {"OptAggr", "ConvAggr"}
 
     Returns
@@ -285,14 +326,10 @@ def error_of_valid(epsilon: ArrayLike, sizes: ArrayLike, aggregation: str = "Opt
     error : Estimate
         Not a number if nobody ever sells.
     invalid : Estimate
-
-    Raises
-    ------
-    ValueError
-        For an unknown aggregation, or arrays that are not of one shape (k, n).
     """
     check_choice(aggregation, "aggregation", tuple(AGGREGATIONS))
-    eps, size = check_finite(epsilon, "epsilon", 2, 0), check_finite(sizes, "sizes", 2, 0, ends="()")
+    eps = check_finite(epsilon, "epsilon", 2, 0)
+    size = check_finite(sizes, "sizes", 2, 0, ends="()")
     if eps.shape != size.shape:
         raise ValueError(f"epsilon and sizes must have one shape, got {eps.shape} and {size.shape}")
     bound = error_bound(AGGREGATIONS[aggregation](eps, size), eps, size)

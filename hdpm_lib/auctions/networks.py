@@ -8,7 +8,8 @@ second in a softmax over `n` + 1 fractions of the budget, the first of which sta
 - *DM-RegretNet* takes the most probable outcome instead (Eq. 3), and in training a smooth stand-in for it (Alg. 3).
 
 Weights are a dict of arrays, apart from the :class:`Network`. The functions before :func:`run` work under ``jit``,
-``vmap`` and ``grad`` and check nothing; it and what follows check their input.
+``vmap`` and ``grad`` and check nothing; it and what follows check their input. Throughout, privacy budgets and sizes
+are of shape (..., n), and probabilities of the outcomes, or `outcomes`, of shape (..., n, M + 1).
 """
 
 from __future__ import annotations
@@ -53,11 +54,6 @@ class Network:
         Nodes of the hidden layers, in both networks.
     temperature : float
         Smoothing of the stand-in for the largest probability, positive. The paper gives none.
-
-    Raises
-    ------
-    ValueError
-        For an unknown kind, or a number out of range.
     """
 
     kind: str
@@ -111,7 +107,6 @@ def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int) -> 
     ----------
     family, rate, privacy_budget : arrays of shape (..., n)
         As in :class:`~hdpm_lib.auctions.bids.Bids`, of NumPy or of JAX.
-    levels : int
 
     Returns
     -------
@@ -123,13 +118,9 @@ def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int) -> 
     >>> sub_bid_values(np.array([1]), np.array([0.5]), np.array([2.0]), 4)
     array([[0.125, 0.5  , 1.125, 2.   ]])
     """
-    parts = family[..., None], rate[..., None], privacy_budget[..., None]
-    if not any(isinstance(part, jax.Array) for part in parts):
-        return unit_valuation(parts[0], parts[1], parts[2] * (np.arange(1, levels + 1) / levels))
-    kind, alpha, limit = parts
-    epsilon = limit * (jnp.arange(1, levels + 1) / levels)
-    curve = jnp.where(kind == 0, 2 * epsilon, jnp.where(kind == 1, epsilon**2, jnp.expm1(epsilon)))
-    return alpha * jnp.where(kind == 2, 2 * jnp.sqrt(epsilon), curve)
+    family, rate, limit = family[..., None], rate[..., None], privacy_budget[..., None]
+    xp = jnp if any(isinstance(part, jax.Array) for part in (family, rate, limit)) else np
+    return unit_valuation(family, rate, limit * (xp.arange(1, levels + 1) / levels), xp)
 
 
 def features(values: Any, privacy_budget: Any, sizes: Any, budget: Any) -> Any:
@@ -152,19 +143,15 @@ def forward(
 
     Parameters
     ----------
-    network, weights
-        As from :func:`load_trained`.
     values : array of shape (..., n, M)
         Reported valuations of one record at the sub-bids, not negative: as from :func:`sub_bid_values`, or any others.
-    privacy_budget, sizes : arrays of shape (..., n)
-        Reported, positive.
-    budget : array of shape (...)
-        Money for all records, positive.
+    privacy_budget, sizes, budget
+        Reported, positive; and the money for all records.
 
     Returns
     -------
     probabilities : array of shape (..., n, M + 1)
-        Of each outcome; the first is to sell nothing.
+        The first of each owner is that of selling nothing.
     payments : array of shape (..., n)
         Whatever is drawn. Their sum is below the budget: they are fractions of a softmax with one more entry.
     """
@@ -216,23 +203,8 @@ def run(
 
     Parameters
     ----------
-    network, weights
-        As from :func:`load_trained`.
-    bids : Bids
-        Reports of `n` owners, with any leading axes.
-    budget : array of shape (...)
-        Positive.
     rng : numpy.random.Generator, optional
         Draws the outcomes of RegretNet and M-RegretNet. Without it `epsilon` is their mean. DM-RegretNet draws nothing.
-
-    Returns
-    -------
-    Outcome
-
-    Raises
-    ------
-    ValueError
-        For a number of owners other than the network's, a budget that is not positive, or weights of other shapes.
 
     Examples
     --------
@@ -244,7 +216,9 @@ def run(
     (array([0., 0.]), np.True_)
     """
     check_weights(network, weights)
-    money, rng = check_budget(budget, bids), None if rng is None else check_generator(rng)
+    money = check_budget(budget, bids)
+    if rng is not None:
+        check_generator(rng)
     if (owners := bids.sizes.shape[-1]) != network.owners:
         raise ValueError(f"bids are of {owners} owners, and the network is for {network.owners}")
     values = sub_bid_values(bids.family, bids.rate, bids.privacy_budget, network.levels)

@@ -3,6 +3,9 @@ r"""How records are spread over owners: sizes with a long tail, or classes dealt
 FL-Market spreads NSL-KDD over 1000 owners and names a power law (IID) and the Dirichlet distribution (non-IID), without
 parameters. The published code draws log-normal sizes with :math:`\sigma=2` and Dirichlet shares with concentration 1/2,
 and gives everybody ten records; these are the defaults here.
+
+Throughout, `total` records are spread over `owners`, `least` of them to everybody first; the result holds whole
+numbers, one for each owner, that sum to `total`.
 """
 
 from __future__ import annotations
@@ -36,11 +39,9 @@ def _exponentials(logs: Array) -> Array:
 
 
 def _check_room(total: int, owners: int, least: int) -> tuple[int, int, int]:
-    total, owners, least = (
-        check_count(total, "total", most=MOST),
-        check_count(owners, "owners"),
-        check_count(least, "least", 0),
-    )
+    total = check_count(total, "total", most=MOST)
+    owners = check_count(owners, "owners")
+    least = check_count(least, "least", 0)
     if owners * least > total:
         raise ValueError(f"total must give {owners} owners {least} records each, got {total}")
     return total, owners, least
@@ -51,25 +52,8 @@ def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: fl
 
     Parameters
     ----------
-    total : int
-        Records to spread.
-    owners : int
-        Owners `n`.
-    rng : numpy.random.Generator
     sigma : float, default 2
         Standard deviation of the logarithm of a share, positive.
-    least : int, default 10
-        Records that everybody gets first.
-
-    Returns
-    -------
-    array of shape (n,)
-        Positive whole numbers (from `least` up) that sum to `total`.
-
-    Raises
-    ------
-    ValueError
-        If there are not enough records, or a parameter is out of range.
 
     Examples
     --------
@@ -80,9 +64,9 @@ def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: fl
     check_generator(rng)
     total, owners, least = _check_room(total, owners, least)
     if check_positive(sigma, "sigma") > 50:  # too wide for floats, but not for their logarithms
-        shares = _exponentials(sigma * check_generator(rng).standard_normal(owners))
+        shares = _exponentials(sigma * rng.standard_normal(owners))
     else:
-        shares = check_generator(rng).lognormal(0.0, sigma, owners)
+        shares = rng.lognormal(0.0, sigma, owners)
     return least + _cut(shares / shares.sum(), total - least * owners)
 
 
@@ -93,27 +77,16 @@ def power_law_sizes(
 
     Parameters
     ----------
-    total, owners, rng, least
-        As in :func:`lognormal_sizes`.
     exponent : float, default 2
         Of the density, above 1. The paper names none.
 
-    Returns
-    -------
-    array of shape (n,)
-        Whole numbers from `least` up that sum to `total`.
-
-    Raises
-    ------
-    ValueError
-        If there are not enough records, or a parameter is out of range.
     """
     check_generator(rng)
     total, owners, least = _check_room(total, owners, least)
     if (tail := check_number(exponent, "exponent", 1, ends="()") - 1) < 0.1:
-        shares = _exponentials(check_generator(rng).standard_exponential(owners) / tail)
+        shares = _exponentials(rng.standard_exponential(owners) / tail)
     else:
-        shares = 1 + check_generator(rng).pareto(tail, owners)
+        shares = 1 + rng.pareto(tail, owners)
     return least + _cut(shares / shares.sum(), total - least * owners)
 
 
@@ -130,9 +103,6 @@ def dirichlet_counts(
     ----------
     class_counts : mapping or array of shape (classes,)
         Records of each class to spread.
-    owners : int
-        Owners `n`.
-    rng : numpy.random.Generator
     concentration : float, default 0.5
         Of the symmetric Dirichlet law, positive: the smaller, the more uneven.
     extra : int, default 10
@@ -140,13 +110,8 @@ def dirichlet_counts(
 
     Returns
     -------
-    array of shape (n, classes)
-        Whole numbers from 0 up; each column sums to its class.
-
-    Raises
-    ------
-    ValueError
-        If the largest class is too small for `extra`, or a parameter is out of range.
+    array of shape (owners, classes)
+        Each column sums to its class.
 
     Examples
     --------
@@ -156,12 +121,13 @@ def dirichlet_counts(
     """
     check_generator(rng)
     counts, largest = _check_classes(class_counts, owners, extra)
-    alpha, shape = check_number(concentration, "concentration", 0, 1e100, ends="(]"), (len(counts), owners)
+    alpha = check_number(concentration, "concentration", 0, 1e100, ends="(]")
+    shape = len(counts), owners
     if alpha < 0.05:  # gamma variables too small for floats
-        gammas = check_generator(rng).gamma(alpha + 1, size=shape)
+        gammas = rng.gamma(alpha + 1, size=shape)
         gammas = _exponentials(np.log(gammas) - rng.standard_exponential(shape) / alpha)
     else:
-        gammas = check_generator(rng).gamma(alpha, size=shape)
+        gammas = rng.gamma(alpha, size=shape)
     shares = gammas / gammas.sum(axis=-1, keepdims=True)
     dealt = np.stack([_cut(row, count) for row, count in zip(shares, counts, strict=True)], axis=-1)
     dealt[:, largest] += extra
@@ -193,24 +159,18 @@ def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10
         NSL-KDD spread by :func:`lognormal_sizes` or by :func:`dirichlet_counts`.
     count : int
         Auctions.
-    rng : numpy.random.Generator
     owners : int, default 10
-        Bidders of an auction, `n`.
+        Bidders of an auction.
     of : int, default 1000
         Owners of a market, at least `owners`.
 
     Returns
     -------
-    array of shape (count, n)
-
-    Raises
-    ------
-    ValueError
-        If `kind` is neither, or there are more bidders than owners.
+    array of shape (count, owners)
 
     Notes
     -----
-    The owners of a market are exchangeable, so its first `n` are a random few. For Dirichlet shares the others need not
+    The owners of a market are exchangeable, so its first few are a random few. For Dirichlet shares the others need not
     be drawn one by one: their gamma variables sum to one gamma variable.
 
     Examples
@@ -221,9 +181,9 @@ def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10
     check_generator(rng)
     check_choice(kind, "kind", KINDS)
     total = sum(NSL_KDD_COUNTS.values())
-    count, of = check_count(count, "count"), check_count(of, "of", most=total // 10)
+    count = check_count(count, "count")
+    of = check_count(of, "of", most=total // 10)
     owners = check_count(owners, "owners", most=of)
-    check_generator(rng)
     if kind == "IID":
         parts = [rng.lognormal(0.0, 2.0, (k, of)) for k in _portions(count, of)]
         shares = np.concatenate([part[:, :owners] / part.sum(axis=1, keepdims=True) for part in parts])
@@ -244,7 +204,7 @@ def _portions(count: int, width: int) -> list[int]:
 
 
 def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list[Integers]:
-    """Rows of a data set for each owner, at random and without repetition.
+    """Numbers of rows of a data set for each owner, at random and without repetition.
 
     Parameters
     ----------
@@ -252,17 +212,6 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list
         Classes of the records as whole numbers; they matter only for counts by class.
     counts : array of shape (n,) or (n, classes)
         Records of each owner, or her records of each class 0, 1, ...
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    list of n arrays
-        Numbers of rows.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer records (of a class) than asked for.
 
     Examples
     --------
@@ -277,9 +226,9 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list
     if (bad := wanted != np.rint(wanted)).any():
         raise ValueError(f"counts must be whole numbers from 0 up, got {wanted[bad].flat[0]}")
     table = wanted.astype(np.int64).reshape(len(wanted), -1)
-    pools = (
-        [np.arange(len(classes))] if wanted.ndim == 1 else [np.flatnonzero(classes == c) for c in range(table.shape[1])]
-    )
+    pools = [np.arange(len(classes))]
+    if wanted.ndim == 2:
+        pools = [np.flatnonzero(classes == c) for c in range(table.shape[1])]
     rows: list[list[Integers]] = [[] for _ in table]
     for c, pool in enumerate(pools):
         if (needed := int(table[:, c].sum())) > len(pool):

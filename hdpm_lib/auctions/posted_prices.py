@@ -29,18 +29,14 @@ def best_sale(family: ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, pri
 
     Parameters
     ----------
-    family : integer array of shape (...)
-        Place in ``hdpm_lib.auctions.bids.FAMILIES``; all arguments are broadcast.
-    rate : array of shape (...)
-        Positive.
-    privacy_budget : array of shape (...)
-        Positive.
-    price, cap : array of shape (...)
-        Positive, in money per record; nothing is checked.
+    family : integer array
+        Place in ``hdpm_lib.auctions.bids.FAMILIES``; all arguments are broadcast, and nothing is checked.
+    rate, privacy_budget, price, cap : array
+        Positive; price and cap in money per record.
 
     Returns
     -------
-    array of shape (...)
+    array
         The privacy loss in [0, privacy budget] with the largest payment minus valuation, exact; 0 if none gains.
 
     Notes
@@ -63,22 +59,14 @@ def best_sale(family: ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, pri
 def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     r"""Serve owners in the order of their sizes, each at a price and with a cap that she cannot influence.
 
+    Payments sum to at most `budget` and cover every owner's reported valuation.
+
     Parameters
     ----------
     bids : Bids
-        Reports, of shape (..., n). Sizes must be verified.
-    budget : float or array of shape (...)
-        The buyer's money, positive; it must be set before the bids.
-
-    Returns
-    -------
-    Outcome
-        Payments sum to at most `budget` and cover every owner's reported valuation.
-
-    Raises
-    ------
-    ValueError
-        If a budget is not positive and finite, or does not fit the auctions.
+        Reports. Sizes must be verified.
+    budget
+        It must be set before the bids.
 
     Notes
     -----
@@ -95,8 +83,7 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     """
     money = check_budget(budget, bids) * (1 - _KEPT)
     order = np.argsort(-bids.sizes, axis=-1, kind="stable")
-    parts = (bids.family, bids.rate, bids.privacy_budget, bids.sizes)
-    family, rate, limit, sizes = (np.take_along_axis(part, order, -1) for part in parts)
+    family, rate, limit, sizes = (np.take_along_axis(part, order, -1) for part in vars(bids).values())
     waiting = np.cumsum(sizes[..., ::-1], axis=-1)[..., ::-1]
     epsilon, payments = np.zeros(sizes.shape), np.zeros(sizes.shape)
     for i in range(sizes.shape[-1]):

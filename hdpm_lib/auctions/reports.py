@@ -1,10 +1,15 @@
-r"""What owners may report to a learned auction, and what the auction then does.
+r"""What owners may report to a learned auction, what it then does, and which misreports pay.
 
 A report is a valuation of one record at each sub-bid, a privacy budget and a size. The true cost of a misreport is that
 of what is really delivered: the reported number of records, at a level of the *reported* privacy budget. Whoever would
 have to deliver more than she has loses infinitely much, as in the paper. One owner misreports at a time.
 
-Owners are on the last axis, auctions on the axes before.
+Two searches look for profitable misreports. :func:`printed_search` is the paper's: the last point of a gradient ascent
+(Appendix A). :func:`search` tries a list of structured misreports, climbs from the best one with valuations that rise
+from sub-bid to sub-bid, and keeps the best point. Either finds a lower bound: none sees all misreports.
+
+Throughout, `market` holds the true bids, of shape (..., n), `budget` is the buyer's money and `levels` the number of
+sub-bids `M`.
 """
 
 from __future__ import annotations
@@ -20,16 +25,22 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.auctions.bids import FAMILIES, LARGEST_EXPONENT, Bids, check_budget, unit_valuation
 from hdpm_lib.auctions.networks import Network, Weights, allocation, forward, smooth_allocation, sub_bid_values
 from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_number, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_number, check_positive
 
 with extra("learned"):
     import jax
     import jax.numpy as jnp
+    import optax
+    from jax import lax
 
 
 Array = NDArray[np.float64]
 Function = Callable[..., tuple[Any, Any]]
 Parts = tuple[Any, Any, Any, Any]
+CLAMPS = ("none", "sub-bids", "owners")
+SCALES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0, 4.0, 10.0)
+BUDGET_SHARES = (0.25, 0.5, 0.75, 0.9, 1.1, 4 / 3, 2.0, 4.0, 8.0)
+LOW = 1e-3  # least reported share of a privacy budget
 
 
 class Reports(NamedTuple):
@@ -47,7 +58,6 @@ class Rule:
     Attributes
     ----------
     levels : int
-        Number of sub-bids `M`.
     outcome : callable
         `weights`, values, privacy budgets, sizes and money to probabilities of the outcomes (..., n, M + 1), of which
         the first is to sell nothing, and to payments (..., n); in JAX.
@@ -61,6 +71,27 @@ class Rule:
     outcome: Function
     guide: Function
     weights: Any = None
+
+
+def learned(network: Network, weights: Weights) -> Rule:
+    """The rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its most probable outcome."""
+    arrays = {name: np.asarray(w, float) for name, w in weights.items()}
+    outcome, guide = _functions(replace(network, kind="DM-RegretNet"))
+    return Rule(network.levels, outcome, guide, (network.kind == "DM-RegretNet", arrays))
+
+
+@lru_cache
+def _functions(network: Network) -> tuple[Function, Function]:
+    """Outcome and guide of networks of that shape; whether a network is deterministic is data, to compile once."""
+
+    def through(choose: Callable[[Network, Any], Any]) -> Function:
+        def function(weights: tuple[Any, Weights], *reports: Any) -> tuple[Any, Any]:
+            probabilities, payments = forward(network, weights[1], *reports)
+            return jnp.where(weights[0], choose(network, probabilities), probabilities), payments
+
+        return function
+
+    return through(allocation), through(smooth_allocation)
 
 
 @dataclass(frozen=True)
@@ -105,28 +136,6 @@ class Played:
         return np.asarray(self.outcomes[..., 0].prod(-1))
 
 
-def learned(network: Network, weights: Weights) -> Rule:
-    """The rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its most probable outcome."""
-    arrays = {name: np.asarray(w, float) for name, w in weights.items()}
-    outcome, guide = _functions(replace(network, kind="DM-RegretNet"))
-    return Rule(network.levels, outcome, guide, (network.kind == "DM-RegretNet", arrays))
-
-
-@lru_cache
-def _functions(network: Network) -> tuple[Function, Function]:
-    """Outcome and guide of networks of that shape; whether a network is deterministic is data, to compile once."""
-
-    def outcome(weights: tuple[Any, Weights], *reports: Any) -> tuple[Any, Any]:
-        probabilities, payments = forward(network, weights[1], *reports)
-        return jnp.where(weights[0], allocation(network, probabilities), probabilities), payments
-
-    def guide(weights: tuple[Any, Weights], *reports: Any) -> tuple[Any, Any]:
-        probabilities, payments = forward(network, weights[1], *reports)
-        return jnp.where(weights[0], smooth_allocation(network, probabilities), probabilities), payments
-
-    return outcome, guide
-
-
 def misreport(
     market: Bids,
     levels: int,
@@ -141,10 +150,6 @@ def misreport(
 
     Parameters
     ----------
-    market : Bids
-        True bids (..., n).
-    levels : int
-        Number of sub-bids `M`.
     scale : float
         Reported over true valuation, not negative.
     family : str, optional
@@ -153,15 +158,6 @@ def misreport(
         Report 0 below this level, from 1 to `M`, and from it on the valuation of the whole reported privacy budget.
     budget_share, size_share : float
         Reported over true privacy budget and size, positive.
-
-    Returns
-    -------
-    Reports
-
-    Raises
-    ------
-    ValueError
-        For a number out of range or an unknown family.
 
     Examples
     --------
@@ -188,27 +184,39 @@ def misreport(
     return Reports(scale * values, ceiling, market.sizes * check_positive(size_share, "size_share"))
 
 
+def structured(market: Bids, levels: int) -> list[Reports]:
+    """Misreports that :func:`search` begins with; the truth comes first.
+
+    Scaled valuations, other families, a step at each level (all rising reports below a bound are mixtures of steps),
+    smaller and larger privacy budgets, fewer records.
+
+    Examples
+    --------
+    >>> from hdpm_lib.auctions.bids import bids
+    >>> len(structured(bids("linear", 1.0, [1.0], [50]), 8))
+    56
+    """
+    levels = check_count(levels, "levels")
+    options: list[dict[str, Any]] = [{}, *({"scale": s} for s in SCALES)]
+    options += [{"family": f, "scale": s} for f in FAMILIES for s in (0.25, 1.0, 4.0)]
+    options += [{"step": m} for m in range(1, levels + 1)]
+    options += [{"budget_share": b, "scale": s} for b in BUDGET_SHARES for s in (0.25, 1.0)]
+    options += [{"size_share": d, "scale": s} for d in (0.1, 0.5, 0.9) for s in (0.25, 1.0)]
+    return [misreport(market, levels, **chosen) for chosen in options]
+
+
 def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = None) -> Played:
     """The auction with truthful reports; or for each owner the auction in which she alone makes her misreport.
 
     Parameters
     ----------
-    rule : Rule
-    market : Bids
-        True bids (..., n).
-    budget : array of shape (...)
-        Positive money.
     lies : Reports, optional
         Such as of :func:`misreport`.
-
-    Returns
-    -------
-    Played
 
     Raises
     ------
     ValueError
-        For a budget or reports that do not fit, or an outcome that is not a number.
+        Also for an outcome that is not a number.
     """
     shape, money = (*market.sizes.shape, rule.levels), check_budget(budget, market)
     given = misreport(market, rule.levels) if lies is None else lies
@@ -222,6 +230,81 @@ def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = Non
     return played
 
 
+def printed_search(
+    rule: Rule,
+    market: Bids,
+    budget: ArrayLike,
+    *,
+    steps: int = 100,
+    rate: float = 0.1,
+    clamp: str = "none",
+    frozen: bool = False,
+) -> Reports:
+    """The paper's search: `steps` updates of all reports along the gradient of the own utility; the last point.
+
+    Values are not negative, privacy budgets and sizes at most the true ones.
+
+    Parameters
+    ----------
+    steps : int, default 100
+        `J`; 0 gives the truth.
+    rate : float, default 0.1
+        Gamma, positive.
+    clamp : {"none", "sub-bids", "owners"}
+        Raise values so that they do not fall from sub-bid to sub-bid; or from owner to owner, as in the published code.
+    frozen : bool, default False
+        Take the outcomes as given and follow payments and delivered cost only, as in the published code's tests.
+
+    """
+    check_choice(clamp, "clamp", CLAMPS)
+    check_count(steps, "steps", 0)
+    options = (int(steps), check_positive(rate, "rate"), CLAMPS.index(clamp), check_flag(frozen, "frozen"))
+    start, money = misreport(market, rule.levels), check_budget(budget, market)
+    with jax.enable_x64(True):
+        found = _printed(rule.guide, rule.weights, parts(market), start, money, *options)
+        return Reports(*map(np.asarray, found))
+
+
+def search(
+    rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reach: float = np.inf
+) -> tuple[Array, Reports]:
+    """The best misreport found among structured ones and on a path that climbs from the best of them.
+
+    Parameters
+    ----------
+    steps : int, default 25
+        Length of the path; 0 for structured misreports only.
+    reach : float
+        Above 1. If finite, values, privacy budgets and sizes stay within this factor of the true ones, and no privacy
+        budget is exaggerated: misreports like those that networks are trained against.
+
+    Returns
+    -------
+    gain : array of shape (..., n)
+        Utility of the misreport minus that of truth, at least 0: a lower bound of the regret, in money.
+    reports : Reports
+    """
+    check_count(steps, "steps", 0)
+    if not (isinstance(reach, float) and reach == np.inf):
+        check_number(reach, "reach", 1, ends="()")
+    money, tries = check_budget(budget, market), structured(market, rule.levels)
+    truth = tries[0]
+    least = np.minimum(np.maximum(truth.sizes / reach, 1.0), truth.sizes)
+    low = Reports(truth.values / reach, truth.privacy_budget * max(1 / reach, LOW), least)
+    high = Reports(truth.values * reach, truth.privacy_budget * (1 if np.isfinite(reach) else np.inf), truth.sizes)
+    tries = [Reports(*(np.clip(x, a, b) for x, a, b in zip(lies, low, high, strict=True))) for lies in tries]
+    honest = best = play(rule, market, money, truth).utility
+    with jax.enable_x64(True):
+        fixed, chosen = (rule.weights, parts(market)), truth
+        for lies in tries[1:]:
+            found = np.asarray(_utility(rule.outcome, *fixed, lies, money))
+            better = found > best
+            best, chosen = np.where(better, found, best), _pick(np, better, lies, chosen)
+        if steps:
+            best, chosen = _climb(rule.outcome, rule.guide, *fixed, chosen, best, money, steps, low, high)
+        return np.maximum(np.asarray(best) - honest, 0.0), Reports(*map(np.asarray, chosen))
+
+
 # --- arrays of JAX, inside jit ----------------------------------------------------------------------------------------
 
 
@@ -230,14 +313,10 @@ def parts(market: Bids) -> Parts:
     return market.family, market.rate, market.privacy_budget, market.sizes
 
 
-def _truth(market: Parts, levels: int) -> Reports:
-    family, rate, ceiling, sizes = market
-    return Reports(sub_bid_values(family, rate, ceiling, levels), ceiling, sizes)
-
-
 def alone(function: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any]:
     """Outcomes (..., n, M + 1) and payments (..., n) of each owner in the auction in which she alone misreports."""
-    truth = _truth(market, lies.values.shape[-1])
+    family, rate, ceiling, sizes = market
+    truth = Reports(sub_bid_values(family, rate, ceiling, lies.values.shape[-1]), ceiling, sizes)
     liar = jnp.eye(lies.sizes.shape[-1], dtype=bool)
     values = jnp.where(liar[..., None], lies.values[..., None, :, :], truth.values[..., None, :, :])
     rest = [jnp.where(liar, a[..., None, :], b[..., None, :]) for a, b in zip(lies[1:], truth[1:], strict=True)]
@@ -274,3 +353,69 @@ def _play(
 
     (outcomes, payments), costs = one(outcome), true_costs(market, lies)
     return outcomes, payments, costs, mean_cost(jnp, one(guide)[0], costs)
+
+
+@partial(jax.jit, static_argnums=0)
+def _utility(outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
+    outcomes, payments = alone(outcome, weights, market, lies, budget)
+    return payments - mean_cost(jnp, outcomes, true_costs(market, lies))
+
+
+def _smooth_utility(guide: Function, frozen: Any, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
+    """Sum over owners and auctions: each owner's report moves her own utility only."""
+    outcomes, payments = alone(guide, weights, market, lies, budget)
+    outcomes = jnp.where(frozen, lax.stop_gradient(outcomes), outcomes)
+    return (payments - (outcomes * true_costs(market, lies, limits=False)).sum(-1)).sum()
+
+
+def _pick(xp: Any, better: Any, new: Reports, old: Reports) -> Reports:
+    values = xp.where(better[..., None], new.values, old.values)
+    return Reports(values, *(xp.where(better, a, b) for a, b in zip(new[1:], old[1:], strict=True)))
+
+
+@partial(jax.jit, static_argnums=0)
+def _printed(
+    guide: Function, weights: Any, market: Parts, start: Reports, budget: Any, steps: int, rate: float, clamp: int,
+    frozen: bool,
+) -> Reports:  # fmt: skip
+    slopes = jax.grad(lambda lies: _smooth_utility(guide, frozen, weights, market, lies, budget))
+
+    def step(_: int, lies: Reports) -> Reports:
+        moved = Reports(*(x + rate * slope for x, slope in zip(lies, slopes(lies), strict=True)))
+        values = jnp.maximum(moved.values, 0)
+        rising = [values, lax.cummax(values, axis=values.ndim - 1), lax.cummax(values, axis=values.ndim - 2)]
+        ceiling = jnp.clip(moved.privacy_budget, LOW * market[2], market[2])
+        return Reports(lax.select_n(clamp, *rising), ceiling, jnp.clip(moved.sizes, 1.0, market[3]))
+
+    return lax.fori_loop(0, steps, step, start)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _climb(
+    outcome: Function, guide: Function, weights: Any, market: Parts, start: Reports, best: Any, budget: Any, steps: int,
+    low: Reports, high: Reports,
+) -> tuple[Any, Reports]:  # fmt: skip
+    """Ascent in the logarithms of the rises of the values, of the privacy budget and of the size; best point."""
+    rises = jnp.maximum(jnp.diff(start.values, axis=-1, prepend=0.0), 1e-9)
+    top = jnp.maximum(start.privacy_budget, market[2])
+    bounds = (1e-9, *low[1:]), (1e9, top, market[3])
+    least, most = (tuple(map(jnp.log, bound)) for bound in bounds)
+    first = (jnp.log(rises), jnp.log(start.privacy_budget), jnp.log(start.sizes))
+
+    def reports(at: tuple[Any, Any, Any]) -> Reports:
+        return Reports(jnp.clip(jnp.exp(at[0]).cumsum(-1), low[0], high[0]), jnp.exp(at[1]), jnp.exp(at[2]))
+
+    slopes = jax.grad(lambda at: -_smooth_utility(guide, False, weights, market, reports(at), budget))
+    climber = optax.adam(0.1)
+
+    def step(_: int, carry: Any) -> Any:
+        at, state, best, chosen = carry
+        updates, state = climber.update(slopes(at), state)
+        at = tuple(jnp.clip(x + u, a, b) for x, u, a, b in zip(at, updates, least, most, strict=True))
+        lies = reports(at)
+        found = _utility(outcome, weights, market, lies, budget)
+        better = found > best
+        return at, state, jnp.where(better, found, best), _pick(jnp, better, lies, chosen)
+
+    carry = lax.fori_loop(0, steps, step, (first, climber.init(first), best, start))
+    return carry[2], carry[3]

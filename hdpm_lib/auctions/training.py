@@ -18,8 +18,6 @@ the sub-bids (monotone along the sub-bids, from 1/20 to 20), of the privacy budg
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,7 +28,7 @@ import numpy as np
 
 from hdpm_lib.aggregation_jax import least_error
 from hdpm_lib.auctions.bids import budget_of, draw_bids
-from hdpm_lib.auctions.checkpoints import provenance, read_checkpoint, write_checkpoint
+from hdpm_lib.auctions.checkpoints import train_and_store
 from hdpm_lib.auctions.networks import (
     KINDS,
     TRAINED,
@@ -45,6 +43,7 @@ from hdpm_lib.auctions.networks import (
 )
 from hdpm_lib.auctions.partition import KINDS as PARTITIONS
 from hdpm_lib.auctions.partition import draw_sizes
+from hdpm_lib.auctions.reports import Reports, alone
 from hdpm_lib.optional import extra
 from hdpm_lib.validation import check_choice, check_count, check_flag, check_positive
 
@@ -52,7 +51,6 @@ with extra("learned"):
     import jax
     import jax.numpy as jnp
     import optax
-    from tqdm import tqdm
 
 
 FACTORS = (0.1, 2.0)  # the paper's range of the budget factor
@@ -84,11 +82,6 @@ class Settings:
         Whether DM-RegretNet is penalised for dav; without, to see what that does.
     adam, normalised : bool
         Whether weights step by Adam, and misreports by steps of one length. Without: plain gradient steps, as printed.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name, or a number that is not positive.
     """
 
     network: Network
@@ -150,10 +143,11 @@ def start(settings: Settings, seed: int) -> Tree:
     }
 
 
-def reports(values: Any, market: Tree, misreports: Any) -> tuple[Any, Any, Any]:
-    """Values, privacy budgets and sizes that misreports (..., n, M + 2) make of the truth."""
+def reports(values: Any, market: Tree, misreports: Any) -> Reports:
+    """What misreports (..., n, M + 2) make of the truth; `values` are the true ones."""
     told = jax.lax.cummax(values * jnp.exp(misreports[..., :-2]), axis=values.ndim - 1)
-    return told, market["limit"] * jnp.exp(-misreports[..., -2]), market["sizes"] * jnp.exp(-misreports[..., -1])
+    limits, sizes = market["limit"] * jnp.exp(-misreports[..., -2]), market["sizes"] * jnp.exp(-misreports[..., -1])
+    return Reports(told, limits, sizes)
 
 
 def allowed(misreports: Any, sizes: Any) -> Any:
@@ -164,17 +158,17 @@ def allowed(misreports: Any, sizes: Any) -> Any:
 
 def lying_utilities(network: Network, weights: Tree, market: Tree, misreports: Any) -> Any:
     """Utility (..., n) of each owner who alone misreports, with the allocation of training; truth for zeros."""
-    true = sub_bid_values(market["family"], market["rate"], market["limit"], network.levels)
-    lies = reports(true, market, misreports)
-    alone = jnp.eye(network.owners, dtype=bool)
-    values = jnp.where(alone[..., None], lies[0][..., None, :, :], true[..., None, :, :])
-    limits = jnp.where(alone, lies[1][..., None, :], market["limit"][..., None, :])
-    sizes = jnp.where(alone, lies[2][..., None, :], market["sizes"][..., None, :])
-    money = jnp.broadcast_to(market["budget"][..., None], market["limit"].shape)
-    probabilities, payments = forward(network, weights, values, limits, sizes, money)
-    own = jnp.einsum("...iim->...im", smooth_allocation(network, probabilities))
-    cost = expected_value(own, sub_bid_values(market["family"], market["rate"], lies[1], network.levels), lies[2])
-    return jnp.einsum("...ii->...i", payments) - cost
+    family, rate = market["family"], market["rate"]
+    lies = reports(sub_bid_values(family, rate, market["limit"], network.levels), market, misreports)
+
+    def outcome(weights: Tree, *told: Any) -> tuple[Any, Any]:
+        probabilities, payments = forward(network, weights, *told)
+        return smooth_allocation(network, probabilities), payments
+
+    truth = family, rate, market["limit"], market["sizes"]
+    outcomes, payments = alone(outcome, weights, truth, lies, market["budget"])
+    values = sub_bid_values(family, rate, lies.privacy_budget, network.levels)
+    return payments - expected_value(outcomes, values, lies.sizes)
 
 
 def search(settings: Settings, weights: Tree, market: Tree, misreports: Any) -> Any:
@@ -252,7 +246,6 @@ def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[
 
     Parameters
     ----------
-    settings : Settings
     seed : int
         Of the markets, the weights and the first misreports.
     state : dict, optional
@@ -284,35 +277,20 @@ def main(arguments: list[str] | None = None) -> None:
         value = getattr(defaults, field)
         parser.add_argument(f"--{field}", type=type(value), default=value, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, default=TRAINED, help="for the results")
-    parser.add_argument("--checkpoint", type=Path, help="default: FOLDER/NAME.checkpoint, deleted at the end")
+    parser.add_argument("--folder", type=Path, default=TRAINED, help="for the results and the checkpoint")
     given = vars(parser.parse_args(arguments))
-    name, kind, levels, seed = (given.pop(key) for key in ("name", "kind", "levels", "seed"))
-    folder, checkpoint = given.pop("folder"), given.pop("checkpoint")
+    name, kind, levels, seed, folder = (given.pop(key) for key in ("name", "kind", "levels", "seed", "folder"))
     settings = Settings(Network(kind, levels=levels or (1 if kind == "RegretNet" else 8)), **given)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = checkpoint or folder / f"{name}.checkpoint"
-    about = {"settings": asdict(settings), "seed": seed}
-    state: Tree | None = None
-    record: Tree = {"seconds": 0.0, "cpu_seconds": 0.0, "log": []}
-    if path.is_file():
-        state, record = read_checkpoint(path, start(settings, seed), about)
-    wall, cpu = time.monotonic(), time.process_time()
-    with tqdm(total=settings.epochs, initial=len(record["log"]), desc=name, unit="epoch") as bar:
-        for state, log in train(settings, seed, state):  # noqa: B020 - the generator has its own
-            record["log"].append({key: round(float(values.mean()), 6) for key, values in log.items()})
-            record["seconds"] = round(record["seconds"] + time.monotonic() - wall, 3)
-            record["cpu_seconds"] = round(record["cpu_seconds"] + time.process_time() - cpu, 3)
-            wall, cpu = time.monotonic(), time.process_time()
-            write_checkpoint(path, state, about, record)
-            bar.set_postfix(record["log"][-1])
-            bar.update()
-    if state is None:
-        raise RuntimeError("nothing was trained")
-    save(folder / f"{name}.npz", settings.network, state["weights"])
-    text = json.dumps(provenance() | about | record, indent=1)
-    (folder / f"{name}.json").write_text(text + "\n", encoding="utf8")
-    path.unlink()
+    train_and_store(
+        folder,
+        name,
+        {"settings": asdict(settings), "seed": seed},
+        start(settings, seed),
+        partial(train, settings, seed),
+        lambda log: {key: round(float(values.mean()), 6) for key, values in log.items()},
+        lambda path, weights: save(path, settings.network, weights),
+        settings.epochs,
+    )
 
 
 if __name__ == "__main__":

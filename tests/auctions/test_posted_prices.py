@@ -7,37 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hdpm_lib.auctions.allin import Auction, gains
-from hdpm_lib.auctions.bids import Bids, bids, budget_of, draw_bids, unit_valuation, utility
-from hdpm_lib.auctions.partition import draw_sizes
+from hdpm_lib.auctions.allin import gains
+from hdpm_lib.auctions.bids import Bids, bids, budget_of, unit_valuation, utility
 from hdpm_lib.auctions.posted_prices import EXTRA, POWER, SCALE, best_sale, posted_prices
 from hdpm_lib.markets.payments import Outcome
-from tests.support import generator
+from tests.support import false_bids, generator, largest_gain, some_auctions
 
 Array = np.ndarray
-
-
-def market(count: int, rng: np.random.Generator, kind: str = "IID") -> tuple[Bids, Array]:
-    """Bids of the paper's setting, and budgets by factors from its range."""
-    truth = draw_bids(draw_sizes(kind, count, rng), rng)
-    return truth, budget_of(truth, rng.uniform(0.1, 2, count))
-
-
-def misreports(truth: Bids, count: int, rng: np.random.Generator) -> Bids:
-    """Valuations of any family and rate, and privacy budgets up and down; some keep a part of the truth."""
-    shape = (count, *truth.rate.shape)
-    keep = rng.random((3, *shape)) < 0.3
-    return Bids(
-        np.where(keep[0], truth.family, rng.integers(0, 4, shape)),
-        np.where(keep[1], truth.rate, np.exp(rng.uniform(-3, 2, shape))),
-        np.where(keep[2], truth.privacy_budget, truth.privacy_budget * rng.uniform(0.02, 1.5, shape)),
-        np.broadcast_to(truth.sizes, shape),
-    )
-
-
-def largest_gain(auction: Auction, truth: Bids, budget: Array, lies: Bids) -> float:
-    """Over all owners and lies, in units of the full valuation."""
-    return float((gains(auction, truth, lies, budget) / truth.full_valuation).max())
 
 
 def rolling(reports: Bids, budget: Array, factor: Callable[[Bids], Array] | None = None) -> Outcome:
@@ -92,7 +68,7 @@ def test_choice_at_a_tie() -> None:
 def test_rule_is_that_of_the_loop() -> None:
     rng = generator(421)
     for kind in ("IID", "Non-IID"):
-        truth, budget = market(60, rng, kind)
+        truth, budget = some_auctions(60, rng, kind)
         assert np.allclose(posted_prices(truth, budget).epsilon, rolling(truth, budget).epsilon, rtol=1e-9, atol=1e-12)
         assert np.allclose(posted_prices(truth, budget).payments, rolling(truth, budget).payments, rtol=1e-9)
     equal = bids("quadratic", 1.0, [1.0, 1.0, 1.0], 20)
@@ -106,7 +82,7 @@ def test_rule_is_that_of_the_loop() -> None:
 def test_nobody_loses_somebody_sells_and_the_money_lasts() -> None:
     rng = generator(422)
     for kind in ("IID", "Non-IID"):
-        truth, _ = market(2000, rng, kind)
+        truth, _ = some_auctions(2000, rng, kind)
         for factor in (0.01, 0.1, 0.5, 2.0, 50.0):
             budget = budget_of(truth, factor)
             outcome = posted_prices(truth, budget)
@@ -126,9 +102,9 @@ def test_nobody_loses_somebody_sells_and_the_money_lasts() -> None:
 def test_no_lie_gains_in_half_a_million() -> None:
     rng, tried = generator(423), 0
     for kind in ("IID", "Non-IID"):
-        truth, budget = market(100, rng, kind)
+        truth, budget = some_auctions(100, rng, kind)
         for _ in range(10):
-            lies = misreports(truth, 26, rng)
+            lies = false_bids(truth, 26, rng)
             assert largest_gain(posted_prices, truth, budget, lies) <= 1e-12
             tried += lies.rate.size
     assert tried >= 500_000
@@ -137,8 +113,8 @@ def test_no_lie_gains_in_half_a_million() -> None:
 @pytest.mark.parametrize("leak", [own_report, all_others])
 def test_prices_that_leak_are_caught(leak: Callable[[Bids], Array]) -> None:
     rng = generator(424)
-    truth, budget = market(8, rng)
-    lies = misreports(truth, 12, rng)
+    truth, budget = some_auctions(8, rng)
+    lies = false_bids(truth, 12, rng)
     assert largest_gain(lambda reports, money: rolling(reports, money, leak), truth, budget, lies) > 0.01
     assert largest_gain(rolling, truth, budget, lies) <= 1e-12
 
@@ -162,7 +138,7 @@ def test_sizes_must_be_verified() -> None:
     lies = bids("quadratic", 1.0, [2.0, 2.0], [9, 10])  # she moves to the end and finds more money for each record
     assert gains(posted_prices, truth, lies, 10.0)[0] > 0.1
     rng = generator(425)
-    truth, budget = market(200, rng)
+    truth, budget = some_auctions(200, rng)
     less = Bids(truth.family, truth.rate, truth.privacy_budget, truth.sizes * 0.5)
     assert (gains(posted_prices, truth, less, budget) > 1e-9).mean() > 0.02
 
@@ -188,14 +164,3 @@ def test_taking_part_must_be_free() -> None:
     dear = bids(["linear", "quadratic"], [1.5, 1.0], [1.0, 1.0], [20, 10])
     outcome = posted_prices(dear, 5.0)
     assert outcome.epsilon[0] == 0 and utility(dear, outcome)[0] - 0.01 < 0
-
-
-@pytest.mark.parametrize("budget", [0.0, -1.0, np.nan, np.inf])
-def test_bad_budget(budget: float) -> None:
-    with pytest.raises(ValueError, match="budget must be positive and finite"):
-        posted_prices(bids("linear", 1.0, [1.0, 1.0], 5), budget)
-
-
-def test_budget_of_another_shape() -> None:
-    with pytest.raises(ValueError, match="budget must have one value for each auction"):
-        posted_prices(bids("linear", 1.0, [1.0, 1.0], 5), [1.0, 2.0])

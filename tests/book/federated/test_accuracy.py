@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from hdpm_book.federated import RECORDED, accuracy
+from hdpm_book.federated import RECORDED, accuracy, study
 from hdpm_book.federated.accuracy import NETWORKS, accuracies, main
 from hdpm_lib.auctions.networks import TRAINED, Network, init, load_trained
 from tests.learners.test_fedsgd import records
@@ -55,7 +55,7 @@ def test_interrupted_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         return dict.fromkeys(networks, 0.5)
 
     monkeypatch.setattr(accuracy, "accuracies", quick)
-    monkeypatch.setattr(accuracy, "tqdm", lambda jobs, **_: jobs)
+    monkeypatch.setattr(study, "tqdm", lambda jobs, **_: jobs)
     monkeypatch.setattr(accuracy.datasets, "nsl_kdd", lambda part: SimpleNamespace(source="local", part=part))
     monkeypatch.setattr(accuracy.datasets, "nsl_kdd_design", lambda *_: ())
     options = ["--runs", "3", "--folder", str(tmp_path)]

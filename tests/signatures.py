@@ -554,7 +554,6 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "valuations": not_negative(at=(0.5, 2.0), batch=True),
         "max_mse": Number(at=(0.1, 0.1)),
     },
-    "markets.contracts.zero_loss": {"shape": Made(lambda s: (s.length("n"),)), "total_range": POSITIVE},
     "markets.contracts_conic.conic_convex": CONVEX
     | {
         "cost": Made(lambda s: lambda x: x**2),
@@ -916,12 +915,6 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "rule": Made(lambda s: OnlineRule(3.0, 2.0)),
         "virtual_costs": not_negative(at=(0.1, 2.0), batch=True, infinite=True),
     },
-    "markets.procurement.pieces": {"psi": Made(lambda s: np.sort(positive().good(s)))},
-    "markets.procurement.sums": {
-        "psi": Made(lambda s: np.sort(positive("3").good(s))),
-        "p": from_list(np.array([0])),
-        "q": from_list(np.array([2])),
-    },
     "book.logistic.peer.conic_search": {"starts": Count(2, at=(2, 16))},
     "book.logistic.peer.gradient_and_grid": {
         "largest_eta": POSITIVE,
@@ -1085,7 +1078,6 @@ INFINITE: set[str] = {
     "aggregation.error_bound",
     "learners.gradients.noise_scale",
     "auctions.reports.play",
-    "markets.procurement.pieces",
 }
 SCIKIT = "scikit-learn's own checks of X and y, in its words, which its tests of estimators want"
 EXEMPT = {
@@ -1139,12 +1131,12 @@ INNER: dict[str, str] = {
         audits.ridge.Rest.of audits.ridge.Rest.solve schema.Number.encode schema.Category.encode
         audits.ridge.Rest.take markets.contracts.scaled_root markets.contracts.largest_valuation
         audits.ridge.Rest.displacement audits.ridge.best_corners audits.ridge.best_inside
-        markets.procurement.pieces markets.procurement.sums learners.lattice.grid_records
+        learners.lattice.grid_records
         learners.lattice.integer_shares learners.lattice.constant_above learners.lattice.exact_solve
         discrete.root_above discrete.proposal_scale auctions.lower_bound.dual_value
         auctions.posted_prices.best_sale auctions.bids.unit_valuation markets.procurement.proxy_loss
         markets.procurement.residuals learners.integer_answers.cut learners.integer_answers.power_of_two
-        markets.payments.with_own_report markets.contracts.zero_loss book.privacy.benches.in_calls
+        markets.payments.with_own_report book.privacy.benches.in_calls
         audits.laws.smallest_p auctions.menus.public auctions.menus.nothing_sold auctions.menus.record_sale
         book.ridge.calibration.effective_sample_budget book.ridge.study.Simulated.of book.ridge.study.Draw.of
         learners.joint.JointObjective.gradient learners.joint.JointObjective.hessian
@@ -1185,6 +1177,9 @@ LEFT_OUT: dict[str, str] = {
     "markets.costs.check_regular": CHECK,
     "markets.contracts.check_power": CHECK,
     "markets.contracts.check_cost": CHECK,
+    "markets.contracts.least_cost_contract": ENGINE,
+    "markets.contracts_conic.solve_cone": ENGINE,
+    "markets.procurement.count_while": ENGINE,
     "markets.costs.check_law": CHECK,
     "book.datasets": "files",
     "book.standins": "draws 22,544 rows",

@@ -10,7 +10,9 @@ best for :math:`\varphi` would let a seller gain by asking more, and :math:`\var
 of the quantile :math:`s=F(v)` it is the derivative of :math:`H(s)=sF^{-1}(s)`; the ironed one is the derivative of the
 greatest convex function below :math:`H`.
 
-A law is a continuous one of ``scipy.stats`` with its parameters, such as ``stats.uniform(0, 10)``.
+Throughout, `law` is a continuous one of ``scipy.stats`` with its parameters, of bounded support in [0, infinity), such
+as ``stats.uniform(0, 10)``; `v` are valuations in its support, in an array of any shape; `resolution` is the number of
+cells of equal probability into which a law is cut.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ TOLERANCE = 1e-9  # a fall of the virtual valuation by less than this part of th
 
 
 def check_law(law: Any) -> tuple[float, float]:
+    """The ends of the support of an admissible law."""
     if not all(hasattr(law, name) for name in ("pdf", "cdf", "ppf", "support")):
         raise ValueError(f"law must be a continuous law of scipy.stats with its parameters, got {law!r}")
     low, high = (float(end) for end in law.support())
@@ -39,11 +42,7 @@ def check_law(law: Any) -> tuple[float, float]:
 
 
 def _check_valuations(law: Any, v: ArrayLike) -> Array:
-    low, high = check_law(law)
-    values = check_finite(v, "v")
-    if (bad := ~((values >= low) & (values <= high))).any():
-        raise ValueError(f"valuations v must lie in the support [{low}, {high}] of the law, got {values[bad].flat[0]}")
-    return values
+    return check_finite(v, "v", None, *check_law(law), why="the support of the law")
 
 
 def _cell_means(law: Any, resolution: int) -> Array:
@@ -56,18 +55,8 @@ def _cell_means(law: Any, resolution: int) -> Array:
 def check_regular(law: Any, resolution: int = RESOLUTION) -> None:
     """An error that names the first valuation at which the virtual valuation falls, if there is one.
 
-    Parameters
-    ----------
-    law : scipy.stats law
-        Continuous, with its parameters; its support is bounded and not negative.
-    resolution : int, default 4096
-        Number of cells of equal probability. The mean over a cell must not be less than over the cell before, but for
-        1e-9 of the largest valuation; what happens inside a cell is not seen.
-
-    Raises
-    ------
-    ValueError
-        For an irregular law, and for a law that is none or whose support is unbounded or reaches below 0.
+    Its mean over a cell must not be less than over the cell before, but for 1e-9 of the largest valuation; what happens
+    inside a cell is not seen.
 
     Examples
     --------
@@ -78,9 +67,8 @@ def check_regular(law: Any, resolution: int = RESOLUTION) -> None:
     means = _cell_means(law, resolution)
     if (falls := np.diff(means) < -TOLERANCE * high).any():
         place = law.ppf((np.argmax(falls) + 1) / resolution)
-        raise ValueError(
-            f"the law is irregular: its virtual valuation falls at v = {place:.6g}; use ironed_virtual_valuation"
-        )
+        what = f"its virtual valuation falls at v = {place:.6g}"
+        raise ValueError(f"the law is irregular: {what}; use ironed_virtual_valuation")
 
 
 def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
@@ -88,10 +76,7 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
 
     Parameters
     ----------
-    law : scipy.stats law
-        Continuous, with its parameters; its support is bounded and not negative.
-    v : array
-        Valuations in the support.
+    law, v
     check : bool, default True
         Check that the law is regular; once is enough for many calls with one law.
 
@@ -103,8 +88,7 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
     Raises
     ------
     ValueError
-        For an irregular law, as :func:`check_regular` finds it, an inadmissible law, or a valuation outside the
-        support.
+        For an irregular law, as :func:`check_regular` finds it.
 
     Examples
     --------
@@ -123,24 +107,10 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
 def ironed_virtual_valuation(law: Any, v: ArrayLike, resolution: int = RESOLUTION) -> Array:
     r"""Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would fall.
 
-    Parameters
-    ----------
-    law : scipy.stats law
-        Continuous, with its parameters; its support is bounded and not negative.
-    v : array
-        Valuations in the support.
-    resolution : int, default 4096
-        Number of cells of equal probability.
-
     Returns
     -------
     array of the shape of `v`
         Constant in each cell. Where nothing is levelled out, the mean of the virtual valuation over the cell.
-
-    Raises
-    ------
-    ValueError
-        For an inadmissible law, or a valuation outside the support.
 
     Notes
     -----

@@ -62,6 +62,7 @@ def reports_to_try(
     types : array of shape (n,)
         True costs in [0, ceiling].
     ceiling : float
+        Positive.
     grid : int
         Points of the grid over [0, ceiling], at least 2.
     special : sequence of n arrays, optional
@@ -71,21 +72,15 @@ def reports_to_try(
     -------
     list of n arrays
         Sorted, without the truth.
-
-    Raises
-    ------
-    ValueError
-        For a type outside [0, ceiling], a grid of less than 2 points, or special points that are not one set a seller.
     """
     c, top = check_reports(types, ceiling, "types")
-    check_count(grid, "grid", 2)
+    points = check_count(grid, "grid", 2)
     if len(special) not in (0, len(c)):
         raise ValueError(f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}")
     nudge = 1e-7 * top * np.array([[-1], [0], [1]])
     tries = []
     for own, more in zip(c, special if len(special) else [()] * len(c), strict=True):
-        points = np.append(c, np.asarray(more, dtype=float))
-        near = np.append(points + nudge, np.linspace(0, top, grid))
+        near = np.append(np.append(c, np.asarray(more, dtype=float)) + nudge, np.linspace(0, top, points))
         tries.append(np.unique(near[(near >= 0) & (near <= top) & (near != own)]))
     return tries
 
@@ -115,10 +110,6 @@ def search_misreports(
     refine : bool, default True
         Follow the best misreport to a local maximum between its neighbours (for scalar types).
 
-    Returns
-    -------
-    Incentives
-
     Raises
     ------
     ValueError
@@ -133,14 +124,14 @@ def search_misreports(
     >>> search_misreports(first_price, truth, reports_to_try(truth, 1.0)).gain
     array([0.8, 0.5])
     """
-    truth, refine = check_finite(types, "types"), check_flag(refine, "refine")
+    truth = check_finite(types, "types")
+    refine = check_flag(refine, "refine")
     if truth.ndim == 0:
         raise ValueError("types must have shape (n, ...), got one number")
     price = cost or (lambda own, amounts: own * amounts)
-    if len(candidates) != len(truth) or any(len(np.atleast_1d(tries)) == 0 for tries in candidates):
-        raise ValueError(
-            f"candidates must hold misreports for each of {len(truth)} sellers, got {[np.size(c) for c in candidates]}"
-        )
+    sizes = [np.size(tries) for tries in candidates]
+    if len(sizes) != len(truth) or not all(sizes):
+        raise ValueError(f"candidates must hold misreports for each of {len(truth)} sellers, got {sizes}")
 
     def utilities(i: int, reports: Array) -> tuple[Array, Array]:
         profiles = np.broadcast_to(truth, (len(reports), *truth.shape)).copy()

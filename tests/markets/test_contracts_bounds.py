@@ -271,21 +271,3 @@ def test_bias_and_staircase_meet_the_accuracy() -> None:
         shares = np.linspace(0, 1, 20_001)
         assert (n**2 * (1 - shares) ** 2 / 4 + shares**2 * V).min() == pytest.approx(K, rel=1e-3)
     assert staircase_loss(5, 1e-300) == pytest.approx(1.5 * math.log(1e300), rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: total_loss_bound(0, 1.0), "n must be a positive integer, got 0"),
-        (lambda: least_total_loss(2, 0.0), r"max_mse must be positive and finite, got 0\.0"),
-        (lambda: staircase_loss(2, [1, math.nan]), "max_mse must be positive and finite, got nan"),
-        (lambda: group_loss_bound(-1, 1.0), r"width must be positive and finite, got -1\.0"),
-        (lambda: staircase_mse([1.0, 0.0]), r"epsilon must be positive and finite, got 0\.0"),
-        (lambda: least_cost_bound([1.0, -1.0], 1.0, power=1), "valuations must be finite and not negative"),
-        (lambda: least_cost_bound([1.0], math.inf, power=1), "max_mse must be positive and finite, got inf"),
-        (lambda: least_cost_bound([1.0], 0.1, power=0.5), "power must be finite and at least 1"),
-    ],
-)
-def test_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()

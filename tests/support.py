@@ -108,3 +108,16 @@ def laplace_by_coordinate(d: int, rate: Any, *, rng: np.random.Generator, size: 
 
 def times(factor: float) -> Sampler:
     return lambda d, rate, *, rng, size=(): factor * spherical_laplace(d, rate, rng=rng, size=size)
+
+
+KINDS = ("uniform", "ties", "zeros", "heavy")
+
+
+def valuations(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Uniform, or with many ties, or many at 0, or with tails so heavy that they have no mean."""
+    if kind == "ties":
+        return rng.integers(1, 4, n).astype(float)
+    if kind == "heavy":
+        return 1 + rng.pareto(0.5, n)
+    v = rng.random(n)
+    return np.where(rng.random(n) < 0.5, 0.0, v) if kind == "zeros" else v

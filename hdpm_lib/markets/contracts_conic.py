@@ -183,7 +183,8 @@ def _least_power_cost(
     m = len(price)
     bound = sparse.kron(sparse.eye_array(m), [[-1.0], [0.0], [0.0]])
     priced = sparse.kron(sparse.diags_array(price ** (1 / power)) @ loss, [[0.0], [0.0], [-1.0]])
-    cost, right = np.repeat([0.0, 1.0], [A.shape[1], m]), np.append(right, np.tile([0.0, 1.0, 0.0], m))
+    cost = np.repeat([0.0, 1.0], [A.shape[1], m])
+    right = np.append(right, np.tile([0.0, 1.0, 0.0], m))
     A = sparse.block_array([[A, None], [priced, bound]])
     return solve_cone(cost, A, right, cones + [clarabel.PowerConeT(1 / power)] * m)[0]
 
@@ -227,7 +228,9 @@ class _Cuts:
     """Tangents of the costs at the losses visited so far; each round also checks what convexity promises."""
 
     def __init__(self, cost: Costs, slope: Costs, n: int) -> None:
-        self.functions, self.n, self.unit = (cost, slope), n, 0.0
+        self.functions = (cost, slope)
+        self.n = n
+        self.unit = 0.0
         self.points, self.values, self.slopes = (np.empty((0, n)) for _ in range(3))
 
     def add(self, x: Array) -> None:
@@ -236,7 +239,8 @@ class _Cuts:
             if array.shape != (self.n,) or not np.isfinite(array).all():
                 raise ValueError(f"{name} must give {self.n} finite numbers at losses {x}, got {array}")
         self.points = np.vstack([self.points, x])
-        self.values, self.slopes = np.vstack([self.values, value]), np.vstack([self.slopes, slope])
+        self.values = np.vstack([self.values, value])
+        self.slopes = np.vstack([self.slopes, slope])
         step = x - self.points
         above = np.maximum(self.values + self.slopes * step - value, value - slope * step - self.values)
         if (bad := (slope < 0) | (above.max(axis=0) > 1e-9 * (self.unit + np.abs(value)))).any():

@@ -93,8 +93,7 @@ def theorem5(valuations: ArrayLike, max_mse: float, *, bracket: str = "floor", s
     else:
         variance = K - ((1 - shares).sum() / 2) ** 2
     b = np.sqrt(variance / 2) if variance > 0 else np.nan
-    back = np.empty(n)
-    back[order] = shares
+    back = shares[np.argsort(order)]
     return Allocation(back, np.asarray(b), back / b, np.asarray(v @ back / b))
 
 
@@ -170,6 +169,5 @@ def algorithm1(
                 cost = float((ascending @ shares**r) / np.float64(b) ** r)  # line 23
             if cost < least:
                 best, best_scale, least = shares, b, cost
-    back = np.empty(n)
-    back[order] = best
+    back = best[np.argsort(order)]
     return Allocation(back, np.asarray(best_scale), back / best_scale, np.asarray(least))

@@ -42,7 +42,7 @@ def check_law(law: Any) -> tuple[float, float]:
 
 
 def _check_valuations(law: Any, v: ArrayLike) -> Array:
-    return check_finite(v, "v", None, *check_law(law), why="the support of the law")
+    return check_finite(v, "v", None, *check_law(law), why="valuations in the support of the law")
 
 
 def _cell_means(law: Any, resolution: int) -> Array:

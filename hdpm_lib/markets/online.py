@@ -67,6 +67,9 @@ class OnlineRule:
             raise ValueError("virtual_costs is empty")
         if (bad := ~(psi >= 0)).any():
             raise ValueError(f"virtual_costs must not be negative, got {psi[bad].flat[0]}")
+        return self._sold(psi)
+
+    def _sold(self, psi: Array) -> Array:
         return np.asarray(self.slope * np.maximum(self.cutoff - psi, 0))
 
     def payments(self, costs: ArrayLike, law: Any) -> Array:
@@ -91,7 +94,7 @@ class OnlineRule:
         Gauss's rule on each panel, exact where the virtual cost is a polynomial of degree up to 11 in the cost.
         """
         c = check_finite(costs, "costs", 1, *check_law(law))
-        epsilon = self.epsilon(virtual_valuation(law, c))
+        epsilon = self._sold(virtual_valuation(law, c))
         bought = epsilon > 0
         rent = np.zeros_like(c)
         if bought.any():
@@ -107,7 +110,7 @@ class OnlineRule:
         total = np.zeros_like(start)
         for node, weight in zip(PANEL_NODES, PANEL_WEIGHTS, strict=True):
             z = start + (end - start) * (1 + node) / 2
-            total += weight * self.epsilon(virtual_valuation(law, z, check=False))
+            total += weight * self._sold(virtual_valuation(law, z, check=False))
         return np.asarray(total * (end - start) / 2)
 
     def _last_report(self, law: Any) -> float:
@@ -249,9 +252,9 @@ def realised_loss(rule: OnlineRule, virtual_costs: ArrayLike, mu: float, sigma: 
     >>> realised_loss(rule, [[0.2, 0.8], [1.2, 3.0]], 1.0, 1.0, 1.0).round(4)
     array([1.9646,    inf])
     """
-    psi = np.asarray(check_numeric(virtual_costs, "virtual_costs"), dtype=float)
-    constants = (check_positive(mu, "mu"), check_positive(sigma, "sigma"), check_positive(gamma, "gamma"))
-    epsilon = rule.epsilon(psi)
+    constants = check_constants(mu, sigma, gamma)
+    epsilon = rule.epsilon(virtual_costs)
+    psi = np.asarray(virtual_costs, dtype=float)
     eta = epsilon.sum(-1)
     sold = eta > 0
     one = np.where(sold, eta, 1.0)

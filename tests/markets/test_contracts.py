@@ -23,22 +23,11 @@ from hdpm_lib.markets.contracts import Allocation, kkt_residual, principle1, pri
 from hdpm_lib.markets.contracts_conic import conic_power
 from hdpm_lib.markets.contracts_printed import algorithm1, theorem5, theorem5_terms
 from hdpm_lib.markets.mechanisms import m1, m2, m3
-from tests.support import generator
+from tests.support import KINDS, generator, valuations
 
 POWERS = (1.0, 1.5, 2.0, 3.0)
-KINDS = ("uniform", "ties", "zeros", "heavy")
 FIELDS = ("shares", "scale", "epsilon", "cost")
 Solver = Callable[..., Allocation]
-
-
-def valuations(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Uniform, or with many ties, or many at 0, or with tails so heavy that they have no mean."""
-    if kind == "ties":
-        return rng.integers(1, 4, n).astype(float)
-    if kind == "heavy":
-        return 1 + rng.pareto(0.5, n)
-    v = rng.random(n)
-    return np.where(rng.random(n) < 0.5, 0.0, v) if kind == "zeros" else v
 
 
 @functools.cache

@@ -22,7 +22,6 @@ from hdpm_lib.markets.contracts_bounds import (
     total_loss_bound,
 )
 from hdpm_lib.markets.contracts_conic import least_cost_bound
-from tests.learners.test_queries import case
 from tests.support import generator
 
 FRACTIONS = np.concatenate([np.geomspace(1e-6, 0.5, 500), 1 - np.geomspace(1e-6, 0.5, 500)])  # of n^2 / 4
@@ -79,8 +78,10 @@ def test_no_linear_query_is_below() -> None:
     """Any shares, weights and scale, all groups; some would violate a bound two and a half times as high."""
     ratios = []
     for n, seed in itertools.product((1, 2, 5), range(100)):
-        shares, scale, weights = case(n, 1, seed)
-        mechanism = linear_query(shares, scale * np.abs(weights).sum() / 3, weights=weights)
+        rng = generator(71, n, seed)
+        shares, weights = np.clip(rng.uniform(-0.3, 1.3, n), 0, 1), rng.choice([-1, 1], n) * 10 ** rng.uniform(-1, 1, n)
+        scale = 10 ** rng.uniform(-1, 1) * np.abs(weights).sum() / 3
+        mechanism = linear_query(shares, scale, weights=weights)
         for group in itertools.product((False, True), repeat=n):
             least = float(group_loss_bound(np.abs(weights[list(group)]).sum() or 1e-9, mechanism.worst_case_mse))
             if least > 0:

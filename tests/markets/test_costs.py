@@ -183,7 +183,9 @@ def test_bad_laws(function: Any, law: Any, message: str) -> None:
 @pytest.mark.parametrize("v", [1.9, 5.1, math.nan, [3.0, 9.0]])
 def test_valuation_outside_the_support(function: Any, v: Any) -> None:
     bad = v[1] if isinstance(v, list) else v
-    with pytest.raises(ValueError, match=rf"v must lie in \[2, 5\] \(the support of the law\), got {bad}"):
+    with pytest.raises(
+        ValueError, match=rf"v must lie in \[2, 5\] \(valuations in the support of the law\), got {bad}"
+    ):
         function(stats.uniform(2, 3), v)
 
 

@@ -18,11 +18,9 @@ from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.markets.incentives import Incentives, reports_to_try, search_misreports
 from hdpm_lib.markets.mechanisms import break_points, m1, m2, m3, pivot_costs, virtual_pricing
 from hdpm_lib.markets.payments import Outcome, envelope_payments, vcg_payments, with_own_report
-from tests.markets.test_contracts import valuations
-from tests.support import generator, mean_z, z_limit
+from tests.support import KINDS, generator, mean_z, valuations, z_limit
 
 POWERS = (1.0, 1.5, 2.0, 3.0)
-KINDS = ("uniform", "ties", "zeros", "heavy")
 
 
 def profile(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:

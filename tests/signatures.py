@@ -559,7 +559,6 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "cost": Made(lambda s: lambda x: x**2),
         "slope": Made(lambda s: lambda x: 2 * x),
         "n": Made(lambda s: s.length("n")),
-        "tol": Number(at=(1e-6, 1e-5)),
     },
     "markets.contracts_conic.conic_power": CONIC | {"valuations": not_negative(at=(0.1, 2.0))},
     "markets.contracts.one_root": {
@@ -680,9 +679,8 @@ SPECIAL: dict[str, dict[str, Kind]] = {
     },
     "markets.incentives.search_misreports": {
         "mechanism": Made(lambda s: first_price),
-        "types": real(batch=True),
+        "types": real(),
         "candidates": lists(lambda s: positive().good(s)),
-        "cost": Made(lambda s: lambda true, amount: true * amount),
     },
     "learners.integer_answers.IntegerSum": {
         "weights": Whole("n", at=(-3, 3), whole=True),

@@ -42,6 +42,7 @@ Costs = Callable[[Array], Array]  # privacy losses of shape (n,) to one number f
 
 TOLERANCES = (1e-11, 1e-9)  # tried in turn
 LOOSEST = 1e-5  # what may do where rounding ends the solver's progress
+GAP = 1e-9  # at which the cuts stop, relative to the cost of the best equal shares above that of no loss
 ROUNDS = 300
 
 
@@ -269,7 +270,6 @@ def conic_convex(
     *,
     sensitivity: ArrayLike | None = None,
     ranges: ArrayLike | None = None,
-    tol: float = 1e-9,
 ) -> tuple[Allocation, float]:
     r"""Least total cost for the accuracy, for any convex, differentiable costs that do not fall.
 
@@ -280,15 +280,14 @@ def conic_convex(
     n : int
         Number of individuals.
     max_mse, sensitivity, ranges
-    tol : float, default 1e-9
-        Gap at which to stop, relative to the cost of the best equal shares above that of no loss.
 
     Returns
     -------
     Allocation
         The best one found, with an error of exactly `max_mse`.
     gap : float
-        Its cost less a lower bound of every allocation's cost, which does not rest on the solver's accuracy.
+        Its cost less a lower bound of every allocation's cost, which does not rest on the solver's accuracy; at most
+        1e-9 of what the best equal shares cost above no loss.
 
     Raises
     ------
@@ -313,7 +312,6 @@ def conic_convex(
     (array([1. , 0.2]), True)
     """
     n = check_count(n, "n")
-    tol = check_positive(tol, "tol")
     query = _check_query(n, max_mse, sensitivity, ranges)
     cuts = _Cuts(cost, slope, n)
     cuts.add(np.zeros(n))
@@ -324,7 +322,7 @@ def conic_convex(
     wide = sparse.hstack([base, sparse.csr_array((len(side), n))])
     objective = np.repeat([0.0, 1.0], [base.shape[1], n])
     for _ in range(ROUNDS):
-        if (gap := float(best.cost) - floor) <= tol * unit:
+        if (gap := float(best.cost) - floor) <= GAP * unit:
             return best, gap
         rows, right = cuts.constraints(query.loss)
         below = clarabel.NonnegativeConeT(len(right))
@@ -334,4 +332,4 @@ def conic_convex(
         found = query.solved(z, cost)
         cuts.add(found.epsilon)
         best = found if found.cost < best.cost else best
-    raise RuntimeError(f"after {ROUNDS} rounds the gap is still {gap:.3g}, above tol * {unit:.6g} = {tol * unit:.3g}")
+    raise RuntimeError(f"after {ROUNDS} rounds the gap is still {gap:.3g}, above {GAP * unit:.3g}")

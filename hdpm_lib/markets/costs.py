@@ -11,8 +11,7 @@ of the quantile :math:`s=F(v)` it is the derivative of :math:`H(s)=sF^{-1}(s)`; 
 greatest convex function below :math:`H`.
 
 Throughout, `law` is a continuous one of ``scipy.stats`` with its parameters, of bounded support in [0, infinity), such
-as ``stats.uniform(0, 10)``; `v` are valuations in its support, in an array of any shape; `resolution` is the number of
-cells of equal probability into which a law is cut.
+as ``stats.uniform(0, 10)``; `v` are valuations in its support, in an array of any shape.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from hdpm_lib.validation import check_count, check_finite, check_flag
+from hdpm_lib.validation import check_finite, check_flag
 
 Array = NDArray[np.float64]
 
@@ -45,18 +44,17 @@ def _check_valuations(law: Any, v: ArrayLike) -> Array:
     return check_finite(v, "v", None, *check_law(law), why="valuations in the support of the law")
 
 
-def _cell_means(law: Any, resolution: int) -> Array:
-    """Mean virtual valuation in each of `resolution` cells of equal probability: the slopes of `H`."""
-    check_count(resolution, "resolution", 2)
-    s = np.arange(1, resolution + 1) / resolution
-    return np.diff(s * law.ppf(s), prepend=0.0) * resolution
+def _cell_means(law: Any) -> Array:
+    """Mean virtual valuation in each cell: the slopes of `H`."""
+    s = np.arange(1, RESOLUTION + 1) / RESOLUTION
+    return np.diff(s * law.ppf(s), prepend=0.0) * RESOLUTION
 
 
-def check_regular(law: Any, resolution: int = RESOLUTION) -> None:
+def check_regular(law: Any) -> None:
     """An error that names the first valuation at which the virtual valuation falls, if there is one.
 
-    Its mean over a cell must not be less than over the cell before, but for 1e-9 of the largest valuation; what happens
-    inside a cell is not seen.
+    Of 4096 cells of equal probability none must have a smaller mean than the one before, but for 1e-9 of the largest
+    valuation; what happens inside a cell is not seen.
 
     Examples
     --------
@@ -64,9 +62,8 @@ def check_regular(law: Any, resolution: int = RESOLUTION) -> None:
     >>> check_regular(stats.beta(2, 2))
     """
     _, high = check_law(law)
-    means = _cell_means(law, resolution)
-    if (falls := np.diff(means) < -TOLERANCE * high).any():
-        place = law.ppf((np.argmax(falls) + 1) / resolution)
+    if (falls := np.diff(_cell_means(law)) < -TOLERANCE * high).any():
+        place = law.ppf((np.argmax(falls) + 1) / RESOLUTION)
         what = f"its virtual valuation falls at v = {place:.6g}"
         raise ValueError(f"the law is irregular: {what}; use ironed_virtual_valuation")
 
@@ -104,13 +101,13 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
         return values + np.divide(below, density, out=np.zeros_like(values), where=below > 0)
 
 
-def ironed_virtual_valuation(law: Any, v: ArrayLike, resolution: int = RESOLUTION) -> Array:
+def ironed_virtual_valuation(law: Any, v: ArrayLike) -> Array:
     r"""Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would fall.
 
     Returns
     -------
     array of the shape of `v`
-        Constant in each cell. Where nothing is levelled out, the mean of the virtual valuation over the cell.
+        Constant in each of 4096 cells of equal probability; where nothing is levelled out, the mean over the cell.
 
     Notes
     -----
@@ -125,5 +122,5 @@ def ironed_virtual_valuation(law: Any, v: ArrayLike, resolution: int = RESOLUTIO
     array([ 5., 10.])
     """
     values = _check_valuations(law, v)
-    ironed = optimize.isotonic_regression(_cell_means(law, resolution)).x
-    return ironed[np.minimum((law.cdf(values) * resolution).astype(int), resolution - 1)]
+    ironed = optimize.isotonic_regression(_cell_means(law)).x
+    return ironed[np.minimum((law.cdf(values) * RESOLUTION).astype(int), RESOLUTION - 1)]

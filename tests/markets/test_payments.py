@@ -175,31 +175,6 @@ def test_refining_finds_the_interior() -> None:
     np.testing.assert_allclose(single.gain, 1 - (0.5 - 0.3217) ** 2 - (1 - (c - 0.3217) ** 2))
 
 
-def test_types_with_several_numbers() -> None:
-    """Cost a x + b x^2 of type (a, b), paid as reported: the most expensive candidate is best."""
-    types = np.array([[0.2, 0.1], [0.5, 0.3], [0.0, 0.9]])
-    rng = generator(64)
-    candidates = [rng.random((k, 2)) for k in (5, 9, 40)]
-    x = np.array([1.0, 2.0, 3.0])
-
-    def bill(own: np.ndarray, amounts: np.ndarray) -> np.ndarray:
-        return own[..., 0] * amounts + own[..., 1] * amounts**2
-
-    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        amounts = np.broadcast_to(x, reports.shape[:-1])
-        return amounts, bill(reports, amounts)
-
-    found = search_misreports(mechanism, types, candidates, cost=bill)
-    assert found.report.shape == (3, 2) and found.tried == 54
-    for i in range(3):
-        asked = bill(candidates[i], x[i])
-        np.testing.assert_array_equal(found.report[i], candidates[i][asked.argmax()])
-        assert found.gain[i] == pytest.approx(asked.max() - bill(types[i], x[i]))
-    np.testing.assert_allclose(found.utility, 0, atol=1e-15)
-    plain = search_misreports(lambda r: mechanism(r[..., None] * [1, 0]), types[:, 0], [[0.7]] * 3, refine=False)
-    np.testing.assert_allclose(plain.gain, (0.7 - types[:, 0]) * x)
-
-
 def test_reports_to_try() -> None:
     c = np.array([0.0, 0.25, 2.0, 0.25])
     found = reports_to_try(c, 2.0, grid=5)

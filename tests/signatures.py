@@ -555,13 +555,11 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "valuations": not_negative(at=(0.5, 2.0), batch=True),
         "max_mse": Number(at=(0.1, 0.1)),
     },
-    "markets.contracts.zero_loss": {"shape": Made(lambda s: (s.length("n"),)), "total_range": POSITIVE},
     "markets.contracts_conic.conic_convex": CONVEX
     | {
         "cost": Made(lambda s: lambda x: x**2),
         "slope": Made(lambda s: lambda x: 2 * x),
         "n": Made(lambda s: s.length("n")),
-        "tol": Number(at=(1e-6, 1e-5)),
     },
     "markets.contracts_conic.conic_power": CONIC | {"valuations": not_negative(at=(0.1, 2.0))},
     "markets.contracts.one_root": {
@@ -678,9 +676,8 @@ SPECIAL: dict[str, dict[str, Kind]] = {
     },
     "markets.incentives.search_misreports": {
         "mechanism": Made(lambda s: first_price),
-        "types": real(batch=True),
+        "types": real(),
         "candidates": lists(lambda s: positive().good(s)),
-        "cost": Made(lambda s: lambda true, amount: true * amount),
     },
     "learners.integer_answers.IntegerSum": {
         "weights": Whole("n", at=(-3, 3), whole=True),
@@ -908,12 +905,6 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "rule": Made(lambda s: OnlineRule(3.0, 2.0)),
         "virtual_costs": not_negative(at=(0.1, 2.0), batch=True, infinite=True),
     },
-    "markets.procurement.pieces": {"psi": Made(lambda s: np.sort(positive().good(s)))},
-    "markets.procurement.sums": {
-        "psi": Made(lambda s: np.sort(positive("3").good(s))),
-        "p": from_list(np.array([0])),
-        "q": from_list(np.array([2])),
-    },
     "book.logistic.peer.conic_search": {"starts": Count(2, at=(2, 16))},
     "book.logistic.peer.gradient_and_grid": {
         "largest_eta": POSITIVE,
@@ -1077,7 +1068,6 @@ INFINITE: set[str] = {
     "aggregation.error_bound",
     "learners.gradients.noise_scale",
     "auctions.reports.play",
-    "markets.procurement.pieces",
 }
 SCIKIT = "scikit-learn's own checks of X and y, in its words, which its tests of estimators want"
 EXEMPT = {
@@ -1131,11 +1121,10 @@ INNER: dict[str, str] = {
         audits.ridge.Rest.of audits.ridge.Rest.solve schema.Number.encode schema.Category.encode
         audits.ridge.Rest.take markets.contracts.scaled_root markets.contracts.largest_valuation
         audits.ridge.Rest.displacement audits.ridge.best_corners audits.ridge.best_inside
-        markets.procurement.pieces markets.procurement.sums
         discrete.root_above discrete.proposal_scale auctions.lower_bound.dual_value
         auctions.posted_prices.best_sale auctions.bids.unit_valuation markets.procurement.proxy_loss
         markets.procurement.residuals learners.integer_answers.cut learners.integer_answers.power_of_two
-        markets.payments.with_own_report markets.contracts.zero_loss book.privacy.benches.in_calls
+        markets.payments.with_own_report book.privacy.benches.in_calls
         audits.laws.smallest_p auctions.menus.public auctions.menus.nothing_sold auctions.menus.record_sale
         book.ridge.calibration.effective_sample_budget book.ridge.study.Simulated.of book.ridge.study.Draw.of
         learners.joint.JointObjective.gradient learners.joint.JointObjective.hessian
@@ -1176,6 +1165,9 @@ LEFT_OUT: dict[str, str] = {
     "markets.costs.check_regular": CHECK,
     "markets.contracts.check_power": CHECK,
     "markets.contracts.check_cost": CHECK,
+    "markets.contracts.least_cost_contract": ENGINE,
+    "markets.contracts_conic.solve_cone": ENGINE,
+    "markets.procurement.count_while": ENGINE,
     "markets.costs.check_law": CHECK,
     "book.datasets": "files",
     "book.nsl_kdd_statistics": "files",

@@ -185,3 +185,18 @@ def by_hand(network: Any, weights: dict[str, np.ndarray], truth: Bids, budget: f
         last[part] = weights[f"{part}.{layer}.offset"] + y @ weights[f"{part}.{layer}.slope"]
     probabilities = [special.softmax(last["allocation"][i * (M + 1) : (i + 1) * (M + 1)]) for i in range(n)]
     return np.array(probabilities), special.softmax(last["payment"])[1:] * budget
+
+
+# --- markets ---
+
+KINDS = ("uniform", "ties", "zeros", "heavy")
+
+
+def valuations(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Uniform, or with many ties, or many at 0, or with tails so heavy that they have no mean."""
+    if kind == "ties":
+        return rng.integers(1, 4, n).astype(float)
+    if kind == "heavy":
+        return 1 + rng.pareto(0.5, n)
+    v = rng.random(n)
+    return np.where(rng.random(n) < 0.5, 0.0, v) if kind == "zeros" else v

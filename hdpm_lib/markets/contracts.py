@@ -1,24 +1,22 @@
 r"""Least-cost contracts for a biased answer: whose privacy a buyer uses, and how much of it.
 
-A buyer wants the sum :math:`\sum_k q_kd_k` of the sellers' data with a mean squared error of at most :math:`K` on every
+A buyer wants the sum :math:`\sum_kq_kd_k` of the sellers' data with a mean squared error of at most :math:`K` on every
 database. The biased answer gives the shares :math:`a_k\in[0,1]` and the Laplace scale :math:`b`: seller :math:`k` loses
 :math:`\varepsilon_k=a_kq_k/b`, and the error is at most :math:`(T/2)^2+2b^2` with :math:`T=\sum_kq_k(1-a_k)`. Every
 seller has the cost :math:`v_k\varepsilon_k^r`.
 
 *Principle 1* asks for equal losses, and has a closed form. *Principle 2* asks for the least total cost, problem (10) of
-the paper: :mod:`hdpm_lib.markets.contracts` solves it for this cost, :mod:`hdpm_lib.markets.contracts_conic` for any
-convex one, and :mod:`hdpm_lib.markets.contracts_printed` holds the paper's own rules.
-
-The least-cost contract of Principle 2, exactly.
-
-Problem (10) of the paper, with cost :math:`v_k\varepsilon_k^r` and weights :math:`q_k` of the sellers' data, has one
-unknown, a threshold :math:`\theta`. With :math:`u_k=v_kq_k^{r-1}` the optimal shares are
+the paper, which has one unknown, a threshold :math:`\theta`. With :math:`u_k=v_kq_k^{r-1}` the optimal shares are
 :math:`a_k=\min(1,(\theta/u_k)^{1/(r-1)})`, and :math:`\theta` is the only root of
 
 .. math:: \sum_kq_k(1-a_k)=\frac{4K\theta}{\sum_kq_k\min(u_k,\theta)}.
 
 The left side falls and the right side rises. Sorting and prefix sums find the breakpoint below the root, and one
-equation in one unknown the rest: :math:`O(n\log n)`.
+equation in one unknown the rest: :math:`O(n\log n)`. :mod:`hdpm_lib.markets.contracts_conic` solves (10) for any convex
+cost, :mod:`hdpm_lib.markets.contracts_printed` holds the paper's own rules.
+
+Throughout, `valuations` of shape (..., n) are :math:`v`, finite and not negative, with a batch of markets on the
+leading axes; `max_mse` is :math:`K`, positive; `power` is :math:`r`, at least 1.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ class Allocation:
     shares : array of shape (..., n)
         `a`: how much each seller's data counts, in [0, 1].
     scale : array of shape (...)
-        `b`: scale of the Laplace noise. It is 0 where no noise is needed, or where the least cost is a limit only.
+        `b`: scale of the Laplace noise; 0 where no noise is needed, or where the least cost is a limit only.
     epsilon : array of shape (..., n)
         Privacy losses `a q / b`.
     cost : array of shape (...)
@@ -56,25 +54,16 @@ class Allocation:
     cost: Array
 
 
-def check_valuations(valuations: ArrayLike, ceiling: float | None = None) -> Array:
-    """Privacy valuations as floats, sellers on the last axis; an error names the first bad one.
-
-    Raises
-    ------
-    ValueError
-        For no sellers, and for a valuation that is negative, not finite, or above `ceiling`.
-    """
-    top = np.inf if ceiling is None else check_positive(ceiling, "ceiling")
-    v = check_finite(valuations, "valuations", None, 0)
+def check_valuations(valuations: ArrayLike, ceiling: float = np.inf) -> Array:
+    """Valuations up to `ceiling` as floats, sellers on the last axis, or an error that names the first bad one."""
+    v = check_finite(valuations, "valuations", None, 0, ceiling)
     if v.ndim == 0:
         raise ValueError(f"valuations must hold at least one seller, got shape {v.shape}")
-    if (bad := v > top).any():
-        raise ValueError(f"valuations must not exceed ceiling = {top}, got {v[bad].flat[0]}")
     return v
 
 
 def check_power(power: float) -> float:
-    """The power `r` of the cost as a float; an error names a value below 1, for which the cost is not convex."""
+    """The power of the cost as a float; below 1 the cost is not convex."""
     return check_number(power, "power", 1, why="a convex cost")
 
 
@@ -85,14 +74,7 @@ def check_cost(cost: Array, max_mse: float, power: float) -> Array:
     return cost
 
 
-def zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Allocation:
-    """Answer the middle of the range and use nobody's data: accurate enough from (total range / 2)^2 on.
-
-    Footnote 1 of the paper, for valuations of that shape. Privacy does not need the noise: it only brings the error up
-    to `max_mse`.
-    """
-    scale = np.full(shape[:-1], np.sqrt(max(max_mse - (total_range / 2) ** 2, 0.0) / 2))
-    return Allocation(np.zeros(shape), scale, np.zeros(shape), np.zeros(shape[:-1]))
+# --- Principle 1 ------------------------------------------------------------------------------------------------------
 
 
 def principle1(n: int, max_mse: float) -> Allocation:
@@ -103,28 +85,24 @@ def principle1(n: int, max_mse: float) -> Allocation:
     n : int
         Number of sellers.
     max_mse : float
-        `K`, the largest admissible mean squared error, positive. At :math:`n^2/4` and above nobody's data are needed.
 
     Returns
     -------
     Allocation
         :math:`\hat a=1-4K/n^2`, :math:`\hat b=\sqrt{K\hat a/2}` and :math:`\hat\varepsilon=\frac1n\sqrt{2n^2/K-8}`,
-        as in (6) and (7). Its `cost` is the total loss :math:`n\hat\varepsilon`.
-
-    Raises
-    ------
-    ValueError
-        If `n` is not a positive integer, or `max_mse` not positive and finite.
+        as in (6) and (7); from :math:`K=n^2/4` on nobody's data are needed. Its `cost` is the total loss
+        :math:`n\hat\varepsilon`.
 
     Examples
     --------
     >>> principle1(2, 0.25).epsilon.round(4)   # the square root of 6
     array([2.4495, 2.4495])
     """
-    n, K = check_count(n, "n"), check_positive(max_mse, "max_mse")
+    n = check_count(n, "n")
+    K = check_positive(max_mse, "max_mse")
     share = 1 - 4 * K / n**2
     if share <= 0:
-        return zero_loss((n,), K, n)
+        return _zero_loss((n,), K, n)
     scale = np.sqrt(K * share / 2)
     epsilon = np.full(n, share / scale)
     return Allocation(np.full(n, share), np.asarray(scale), epsilon, epsilon.sum())
@@ -133,169 +111,24 @@ def principle1(n: int, max_mse: float) -> Allocation:
 def unbiased(n: int, max_mse: float) -> Allocation:
     """The same for the unbiased answer: shares 1 and loss `sqrt(2 / max_mse)` each, (13) of the paper.
 
-    Arguments, shapes and errors as for :func:`principle1`.
-
     Examples
     --------
     >>> unbiased(2, 0.25).epsilon.round(4)
     array([2.8284, 2.8284])
     """
-    n, K = check_count(n, "n"), check_positive(max_mse, "max_mse")
+    n = check_count(n, "n")
+    K = check_positive(max_mse, "max_mse")
     epsilon = np.full(n, np.sqrt(2 / K))
     return Allocation(np.ones(n), np.asarray(np.sqrt(K / 2)), epsilon, epsilon.sum())
 
 
-def kkt_residual(allocation: Allocation, valuations: ArrayLike, max_mse: float, *, power: float) -> Array:
-    r"""How far an allocation is from the conditions that single out the optimum of (10), relative to their terms.
-
-    Parameters
-    ----------
-    allocation : Allocation
-        For the plain sum (ranges 1), with finite losses.
-    valuations : array of shape (..., n)
-    max_mse, power : float
-        As for :func:`hdpm_lib.markets.contracts.principle2`.
-
-    Returns
-    -------
-    array of shape (...)
-        The largest of: error of the accuracy constraint over `K`; and, with :math:`C=\sum va^r`, the amount by which
-        :math:`v_ka_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where :math:`a_k` is 0 or
-        1, over the largest of their terms. The problem is convex, so 0 means optimal. It is measured from the shares,
-        which are rounded to 1e-16: below :math:`K\approx10^{-3}n^2/4`, where `T` is small, that rounding shows.
-
-    Raises
-    ------
-    ValueError
-        For valuations, an accuracy or a power that :func:`hdpm_lib.markets.contracts.principle2` refuses.
-    """
-    v, K, r = check_valuations(valuations), check_positive(max_mse, "max_mse"), check_power(power)
-    T = (1 - allocation.shares).sum(-1, keepdims=True)
-    most = allocation.shares.max(-1, keepdims=True)
-    a = allocation.shares / np.where(most > 0, most, 1.0)  # the conditions scale; powers of small shares underflow
-    accuracy = np.abs((T[..., 0] / 2) ** 2 + 2 * allocation.scale**2 - K) / K
-    tiny = np.finfo(float).tiny if r > 1 else 0.0  # a share of 0 is then one too small for a float
-    marginal = v * np.maximum(a, tiny) ** (r - 1)
-    trade = T * most * (v * a**r).sum(-1, keepdims=True)
-    gap = marginal * (4 * K - T**2) - trade
-    gap = np.where(allocation.shares >= 1, np.maximum(gap, 0), np.where(a <= tiny, np.maximum(-gap, 0), np.abs(gap)))
-    size = np.maximum((4 * K * marginal + T**2 * marginal).max(-1, keepdims=True), trade)
-    stationarity = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(-1)
-    return np.asarray(np.maximum(accuracy, stationarity))
+def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Allocation:
+    """Footnote 1: the middle of the range, and nobody's data. The noise only brings the error up to `max_mse`."""
+    scale = np.full(shape[:-1], np.sqrt(max(max_mse - (total_range / 2) ** 2, 0.0) / 2))
+    return Allocation(np.zeros(shape), scale, np.zeros(shape), np.zeros(shape[:-1]))
 
 
-def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) -> tuple[Array, Array]:
-    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, and `x^p`; at power 1 the step at `top` counts."""
-    if r == 1:
-        slack = 4 * K - m**2
-        x = np.where(m * s >= slack * top, top, m * s / np.where(slack > 0, slack, 1.0))
-        return x, np.maximum(m * s + (m**2 - 4 * K) * x, 0) / (s + m * x) / B * (x == top)
-    if r == 2:
-        half = m**2 - B * s - 4 * K
-        root = np.sqrt(half**2 + 4 * m**2 * B * s)
-        root = np.where(root > 0, root, 2 * m * np.sqrt(B) * np.sqrt(s))  # a product that underflows
-        # the same number twice: each form is free of cancellation for one sign of `half`
-        x = np.where(half > 0, (half + root) / (2 * m * B), 2 * m * s / np.where(root > half, root - half, 1.0))
-        return x, x
-    share = np.maximum((m - 4 * K / m) / B, 0)
-    if (inner := s > 0).any():
-        # the unknown that cannot underflow: at large powers the share
-        powers = (r - 1, 1) if r > 2 else (1, 1 / (r - 1))
-
-        def gap(z: Array, m: Array, s: Array, B: Array) -> Array:
-            x, share = z ** powers[0], z ** powers[1]
-            return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - share * B
-
-        far = np.broadcast_to((2.0 * top) ** (1 / powers[0]), s.shape)[inner]
-        with np.errstate(over="ignore"):  # at the far end of the bracket, for powers just above 1
-            z = elementwise.find_root(gap, (np.zeros_like(far), far), args=(m[inner], s[inner], B[inner])).x
-        share[inner] = z ** powers[1]
-        x = share ** (r - 1)
-        x[inner] = z ** powers[0]
-        return x, share
-    return share ** (r - 1), share
-
-
-def one_root(
-    m: Array, s: Array, B: Array, max_mse: float, power: float, *, top: Array | float = 1.0
-) -> tuple[Array, Array, Array]:
-    r"""Least cost once it is known who is at the cap, in units of the next breakpoint :math:`u`.
-
-    Parameters
-    ----------
-    m, s, B : arrays of one shape
-        Range of those below the cap, cost of those at it, and sum of :math:`q_k(u/u_k)^{1/(r-1)}` over the former.
-    max_mse, power : float
-    top : array, optional
-        The next breakpoint, if the unit is another one.
-
-    Returns
-    -------
-    tuple of arrays
-        Share of a seller at the unit, Laplace scale, and least cost over it. Not a number where sellers
-        who ask nothing suffice.
-    """
-    K, r = max_mse, power
-    with np.errstate(all="ignore"):
-        x, share = _root(m, s, B, K, r, top)
-        spent = s + x * (share * B)
-        # where nobody is at the cap x cancels, which may be too small for a float
-        scale = np.sqrt(K / 2 * np.where(s > 0, spent / (s + m * x), share * B / m))
-        return share, scale, spent / scale**r
-
-
-def scaled_root(
-    m: Array, before: Array, point: Array, B: Array, max_mse: float, power: float
-) -> tuple[Array, Array, Array]:
-    """The same in units of money, for a cost `before` of those at the cap and the next breakpoint `point`.
-
-    Valuations and powers may lie so far apart that floats do not hold their ratios: the unit is then one between.
-    """
-    K, r = max_mse, power
-    with np.errstate(all="ignore"):
-        far = (before > 0) & (before / point < np.finfo(float).tiny)
-        if r < 2:  # those not at the cap then matter at the breakpoint or not at all
-            far &= m**2 < 4 * K
-        unit = np.where(far, before if r < 2 else np.sqrt(before) * np.sqrt(point), point)
-        top = np.where(far, 2 * m / (4 * K - m**2), 1.0) if r < 2 else point / unit
-        lift = np.where(far, (unit / point) ** (1 / (r - 1)), 1.0) if r > 1 else 1.0
-        share, scale, cost = one_root(m, before / unit, B * lift, K, r, top=top)
-        cost = unit * cost
-        # powers that overflow or underflow, although the cost does not
-        rest = (before ** (1 / r) / scale) ** r + B * lift * (unit ** (1 / r) * share / scale) ** r
-        return share * lift, scale, np.where((cost > np.finfo(float).tiny) & (cost < np.inf), cost, rest)
-
-
-def largest_valuation(total_range: float) -> float:
-    """Up to which valuation the sums stay within the range of floats."""
-    return float(np.finfo(float).max) / (4 * max(total_range, 1.0) ** 2)
-
-
-def ratio_power(ratio: Array, power: float) -> Array:
-    """``ratio ** (1 / (power - 1))``, entry by entry; at power 1 its limit for ratios up to 1: 1 at 1 and 0 below."""
-    return (ratio == 1).astype(float) if power == 1 else ratio ** (1 / (power - 1))
-
-
-def suffix_weights(u: Array, q: Array, power: float) -> Array:
-    r"""For sorted `u` and every `j` the sum of :math:`q_k(u_j/u_k)^{1/(r-1)}`, :math:`k\ge j`; at power 1 over ties.
-
-    `u` and `q`, positive, have the shape (..., n), and so has the result.
-    Taken in logarithms where powers of heavy-tailed valuations would overflow. Entries where `u` is 0 mean nothing.
-    """
-    if power == 1:
-        n = u.shape[-1]
-        after = np.where(u[..., 1:] != u[..., :-1], np.arange(1, n), n)
-        after = np.concatenate([after, np.full((*u.shape[:-1], 1), n)], axis=-1)
-        after = np.minimum.accumulate(after[..., ::-1], axis=-1)[..., ::-1]
-        mass = np.concatenate([np.cumsum(q[..., ::-1], axis=-1)[..., ::-1], np.zeros((*q.shape[:-1], 1))], axis=-1)
-        return mass[..., :-1] - np.take_along_axis(mass, after, -1)
-    positive, p = np.where(u > 0, u, 1.0), 1 / (power - 1)
-    if max(p, 1) * (np.log(positive.max()) - np.log(positive.min())) < 500:
-        power_of = (positive / positive.max()) ** p
-        return np.cumsum((q / power_of)[..., ::-1], axis=-1)[..., ::-1] * power_of
-    logs = p * np.log(positive)
-    total = np.logaddexp.accumulate((np.log(q) - logs)[..., ::-1], axis=-1)[..., ::-1]
-    return np.exp(np.where(u > 0, total + logs, 0.0))
+# --- Principle 2 ------------------------------------------------------------------------------------------------------
 
 
 def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: ArrayLike | None = None) -> Allocation:
@@ -303,29 +136,22 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
 
     Parameters
     ----------
-    valuations : array of shape (..., n)
-        Cost of privacy of each seller, finite and not negative; leading axes are a batch of markets.
-    max_mse : float
-        `K`, the largest admissible mean squared error, positive.
-    power : float
-        `r`, at least 1.
+    valuations, max_mse, power
     ranges : array of shape (n,), optional
         `q`, the positive weight of each seller's datum in the query; 1 each if not given.
 
     Returns
     -------
     Allocation
-        Of the batch's shape. Sellers with equal valuations and ranges get equal losses, also at power 1, where any
-        split between them costs the same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the cost is 0.
-        It is 0 as well where the sellers with positive valuation have a total range of at most :math:`2\sqrt K`: data
-        that cost nothing are used alone. At exactly :math:`2\sqrt K` this is a limit that no finite loss attains, and
-        `scale` is 0.
+        Sellers with equal valuations and ranges get equal losses, also at power 1, where any split between them costs
+        the same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the cost is 0. It is 0 as well where the
+        sellers with positive valuation have a total range of at most :math:`2\sqrt K`: data that cost nothing are used
+        alone. At exactly :math:`2\sqrt K` this is a limit that no finite loss attains, and `scale` is 0.
 
     Raises
     ------
     ValueError
-        For a negative or non-finite valuation, a non-positive `max_mse` or range, a power below 1, or a least cost
-        beyond the range of floats.
+        Where the least cost is beyond the range of floats.
 
     Notes
     -----
@@ -341,12 +167,23 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     >>> best.shares.round(6), round(float(best.cost), 6)
     (array([1. , 0.2]), 20.0)
     """
-    v, K, r = check_valuations(valuations), check_positive(max_mse, "max_mse"), check_power(power)
-    weights = np.ones(v.shape[-1]) if ranges is None else check_finite(ranges, "ranges", 1, 0, ends="()")
+    v = check_valuations(valuations)
+    K = check_positive(max_mse, "max_mse")
+    r = check_power(power)
+    if ranges is None:
+        return least_cost_contract(v, K, r)
+    weights = check_finite(ranges, "ranges", 1, 0, ends="()")
     if weights.shape != v.shape[-1:]:
         raise ValueError(f"ranges must have shape {v.shape[-1:]}, got {weights.shape}")
+    return least_cost_contract(v, K, r, weights)
+
+
+def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = None) -> Allocation:
+    """:func:`principle2` for arguments that are checked."""
+    if weights is None:
+        weights = np.ones(v.shape[-1])
     if weights.sum() ** 2 <= 4 * K:
-        return zero_loss(v.shape, K, weights.sum())
+        return _zero_loss(v.shape, K, weights.sum())
 
     # Sort; sums over those at their cap (before) and below it (from) each breakpoint
     with np.errstate(over="ignore", under="ignore"):
@@ -385,3 +222,152 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     with np.errstate(divide="ignore", invalid="ignore"):
         epsilon = np.where(result > 0, weights * result / scale, 0.0)
     return Allocation(result, scale[..., 0], epsilon, cost[..., 0])
+
+
+def largest_valuation(total_range: float) -> float:
+    """Up to which valuation the sums stay within the range of floats."""
+    return float(np.finfo(float).max) / (4 * max(total_range, 1.0) ** 2)
+
+
+def ratio_power(ratio: Array, power: float) -> Array:
+    """``ratio ** (1 / (power - 1))``, entry by entry; at power 1 its limit for ratios up to 1: 1 at 1 and 0 below."""
+    return (ratio == 1).astype(float) if power == 1 else ratio ** (1 / (power - 1))
+
+
+def suffix_weights(u: Array, q: Array, power: float) -> Array:
+    r"""For sorted `u` and every `j` the sum of :math:`q_k(u_j/u_k)^{1/(r-1)}`, :math:`k\ge j`; at power 1 over ties.
+
+    Of shapes (..., n); in logarithms where powers of heavy tails would overflow. Where `u` is 0 it means nothing.
+    """
+    if power == 1:
+        n = u.shape[-1]
+        after = np.where(u[..., 1:] != u[..., :-1], np.arange(1, n), n)
+        after = np.concatenate([after, np.full((*u.shape[:-1], 1), n)], axis=-1)
+        after = np.minimum.accumulate(after[..., ::-1], axis=-1)[..., ::-1]
+        mass = np.concatenate([np.cumsum(q[..., ::-1], axis=-1)[..., ::-1], np.zeros((*q.shape[:-1], 1))], axis=-1)
+        return mass[..., :-1] - np.take_along_axis(mass, after, -1)
+    positive, p = np.where(u > 0, u, 1.0), 1 / (power - 1)
+    if max(p, 1) * (np.log(positive.max()) - np.log(positive.min())) < 500:
+        power_of = (positive / positive.max()) ** p
+        return np.cumsum((q / power_of)[..., ::-1], axis=-1)[..., ::-1] * power_of
+    logs = p * np.log(positive)
+    total = np.logaddexp.accumulate((np.log(q) - logs)[..., ::-1], axis=-1)[..., ::-1]
+    return np.exp(np.where(u > 0, total + logs, 0.0))
+
+
+def scaled_root(
+    m: Array, before: Array, point: Array, B: Array, max_mse: float, power: float
+) -> tuple[Array, Array, Array]:
+    """:func:`one_root` in units of money, for a cost `before` of those at the cap and the next breakpoint `point`.
+
+    Valuations and powers may lie so far apart that floats do not hold their ratios: the unit is then one between.
+    """
+    K, r = max_mse, power
+    with np.errstate(all="ignore"):
+        far = (before > 0) & (before / point < np.finfo(float).tiny)
+        if r < 2:  # those not at the cap then matter at the breakpoint or not at all
+            far &= m**2 < 4 * K
+        unit = np.where(far, before if r < 2 else np.sqrt(before) * np.sqrt(point), point)
+        top = np.where(far, 2 * m / (4 * K - m**2), 1.0) if r < 2 else point / unit
+        lift = np.where(far, (unit / point) ** (1 / (r - 1)), 1.0) if r > 1 else 1.0
+        share, scale, cost = one_root(m, before / unit, B * lift, K, r, top=top)
+        cost = unit * cost
+        # powers that overflow or underflow, although the cost does not
+        rest = (before ** (1 / r) / scale) ** r + B * lift * (unit ** (1 / r) * share / scale) ** r
+        return share * lift, scale, np.where((cost > np.finfo(float).tiny) & (cost < np.inf), cost, rest)
+
+
+def one_root(
+    m: Array, s: Array, B: Array, max_mse: float, power: float, *, top: Array | float = 1.0
+) -> tuple[Array, Array, Array]:
+    r"""Least cost once it is known who is at the cap, in units of the next breakpoint :math:`u`.
+
+    Parameters
+    ----------
+    m, s, B : arrays of one shape
+        Range of those below the cap, cost of those at it, and sum of :math:`q_k(u/u_k)^{1/(r-1)}` over the former.
+    max_mse, power
+    top : array, optional
+        The next breakpoint, if the unit is another one.
+
+    Returns
+    -------
+    tuple of arrays
+        Share of a seller at the unit, Laplace scale, and least cost over it; not a number where the free data suffice.
+    """
+    K, r = max_mse, power
+    with np.errstate(all="ignore"):
+        x, share = _root(m, s, B, K, r, top)
+        spent = s + x * (share * B)
+        # where nobody is at the cap x cancels, which may be too small for a float
+        scale = np.sqrt(K / 2 * np.where(s > 0, spent / (s + m * x), share * B / m))
+        return share, scale, spent / scale**r
+
+
+def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) -> tuple[Array, Array]:
+    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, and `x^p`; at power 1 the step at `top` counts."""
+    if r == 1:
+        slack = 4 * K - m**2
+        x = np.where(m * s >= slack * top, top, m * s / np.where(slack > 0, slack, 1.0))
+        return x, np.maximum(m * s + (m**2 - 4 * K) * x, 0) / (s + m * x) / B * (x == top)
+    if r == 2:
+        half = m**2 - B * s - 4 * K
+        root = np.sqrt(half**2 + 4 * m**2 * B * s)
+        root = np.where(root > 0, root, 2 * m * np.sqrt(B) * np.sqrt(s))  # a product that underflows
+        # the same number twice: each form is free of cancellation for one sign of `half`
+        x = np.where(half > 0, (half + root) / (2 * m * B), 2 * m * s / np.where(root > half, root - half, 1.0))
+        return x, x
+    share = np.maximum((m - 4 * K / m) / B, 0)
+    if (inner := s > 0).any():
+        # the unknown that cannot underflow: at large powers the share
+        powers = (r - 1, 1) if r > 2 else (1, 1 / (r - 1))
+
+        def gap(z: Array, m: Array, s: Array, B: Array) -> Array:
+            x, share = z ** powers[0], z ** powers[1]
+            return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - share * B
+
+        far = np.broadcast_to((2.0 * top) ** (1 / powers[0]), s.shape)[inner]
+        with np.errstate(over="ignore"):  # at the far end of the bracket, for powers just above 1
+            z = elementwise.find_root(gap, (np.zeros_like(far), far), args=(m[inner], s[inner], B[inner])).x
+        share[inner] = z ** powers[1]
+        x = share ** (r - 1)
+        x[inner] = z ** powers[0]
+        return x, share
+    return share ** (r - 1), share
+
+
+# --- whether a contract is the cheapest -------------------------------------------------------------------------------
+
+
+def kkt_residual(allocation: Allocation, valuations: ArrayLike, max_mse: float, *, power: float) -> Array:
+    r"""How far an allocation is from the conditions that single out the optimum of (10), relative to their terms.
+
+    Parameters
+    ----------
+    allocation : Allocation
+        For the plain sum (ranges 1), with finite losses.
+    valuations, max_mse, power
+
+    Returns
+    -------
+    array of shape (...)
+        The largest of: error of the accuracy constraint over `K`; and, with :math:`C=\sum va^r`, the amount by which
+        :math:`v_ka_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where :math:`a_k` is 0 or
+        1, over the largest of their terms. The problem is convex, so 0 means optimal. Below
+        :math:`K\approx10^{-3}n^2/4`, where `T` is small, the rounding of the shares shows.
+    """
+    v = check_valuations(valuations)
+    K = check_positive(max_mse, "max_mse")
+    r = check_power(power)
+    T = (1 - allocation.shares).sum(-1, keepdims=True)
+    most = allocation.shares.max(-1, keepdims=True)
+    a = allocation.shares / np.where(most > 0, most, 1.0)  # the conditions scale; powers of small shares underflow
+    accuracy = np.abs((T[..., 0] / 2) ** 2 + 2 * allocation.scale**2 - K) / K
+    tiny = np.finfo(float).tiny if r > 1 else 0.0  # a share of 0 is then one too small for a float
+    marginal = v * np.maximum(a, tiny) ** (r - 1)
+    trade = T * most * (v * a**r).sum(-1, keepdims=True)
+    gap = marginal * (4 * K - T**2) - trade
+    gap = np.where(allocation.shares >= 1, np.maximum(gap, 0), np.where(a <= tiny, np.maximum(-gap, 0), np.abs(gap)))
+    size = np.maximum((4 * K * marginal + T**2 * marginal).max(-1, keepdims=True), trade)
+    stationarity = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(-1)
+    return np.asarray(np.maximum(accuracy, stationarity))

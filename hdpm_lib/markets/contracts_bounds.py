@@ -8,7 +8,7 @@ database. Individual `i` loses :math:`\varepsilon_i`. For every group :math:`I` 
 the others' data 0, the algorithm has to tell all of the group at 0 from all of it at 1, and these two databases are `m`
 neighbours apart. The bounds of this module are these inequalities, alone and together;
 :func:`hdpm_lib.markets.contracts_conic.least_cost_bound` puts prices to them. Proofs: :doc:`/book/contracts/idea`.
-Throughout, `max_mse` is `K`, positive and finite.
+Throughout, `n` is the number of individuals and `max_mse` is `K`, positive, in any shape, which the result has too.
 """
 
 from __future__ import annotations
@@ -31,16 +31,7 @@ def _check_max_mse(max_mse: ArrayLike) -> Array:
 def total_loss_bound(n: int, max_mse: ArrayLike) -> Array:
     r"""The least total privacy loss of any `K`-accurate algorithm as the paper bounds it (Theorem 1).
 
-    Parameters
-    ----------
-    n : int
-        Number of individuals.
-    max_mse : float or array
-
-    Returns
-    -------
-    array of the shape of `max_mse`
-        :math:`\ln\frac{(n-\sqrt K)^2}K`; 0 from :math:`K=n^2/4` on.
+    It is :math:`\ln\frac{(n-\sqrt K)^2}K`; 0 from :math:`K=n^2/4` on.
 
     Examples
     --------
@@ -57,13 +48,9 @@ def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
     Parameters
     ----------
     width : float or array
-        `w`: how far the group's data can move the query, positive: its number of members, or the sum of their absolute
-        weights.
-    max_mse : float or array
-
-    Returns
-    -------
-    array of the common shape
+        `w`, how far the group's data can move the query: its number of members, or the sum of their absolute weights;
+        positive, in a shape that fits that of `max_mse`.
+    max_mse
 
     Examples
     --------
@@ -84,16 +71,7 @@ def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
 def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
     r"""A bound below the total privacy loss of every `K`-accurate algorithm: :math:`\max_{m\le n}\frac nmB_m`.
 
-    Parameters
-    ----------
-    n : int
-        Number of individuals.
-    max_mse : float or array
-
-    Returns
-    -------
-    array of the shape of `max_mse`
-        0 from :math:`K=n^2/4` on. Not from the paper; never below :func:`total_loss_bound`.
+    It is 0 from :math:`K=n^2/4` on. Not from the paper; never below :func:`total_loss_bound`.
 
     Notes
     -----
@@ -106,7 +84,8 @@ def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
     >>> least_total_loss(10, [0.01, 1.0, 12.5]).round(4)
     array([45.8486,  6.5848,  1.7627])
     """
-    n, K = check_count(n, "n"), _check_max_mse(max_mse)
+    n = check_count(n, "n")
+    K = _check_max_mse(max_mse)
     peak = PEAK * 2 * np.sqrt(K)
     m = np.clip([np.floor(peak), np.ceil(peak)], 1, n)
     return np.asarray((n / m * group_loss_bound(m, K)).max(axis=0))
@@ -135,16 +114,7 @@ def _log_staircase_mse(eps: Array) -> Array:
 def staircase_loss(n: int, max_mse: ArrayLike) -> Array:
     r"""Privacy loss of each of `n` individuals under the biased answer with staircase noise, accurate to `K`.
 
-    Parameters
-    ----------
-    n : int
-        Number of individuals.
-    max_mse : float or array
-
-    Returns
-    -------
-    array of the shape of `max_mse`
-        0 from :math:`K=n^2/4` on.
+    It is 0 from :math:`K=n^2/4` on.
 
     Notes
     -----

@@ -11,6 +11,11 @@ least total cost for a mean squared error :math:`K` is
 a convex program for convex costs: (10) of the paper if :math:`\Delta` is diagonal, with :math:`w` on it, and (22) to
 (24). Its one second-order cone says that the error is *at most* :math:`K`. The paper asks for equality, which costs the
 same when :math:`K<(\sum w/2)^2` and no cost falls: a smaller error leaves room for more noise.
+
+Throughout, `valuations` of shape (n,) are finite and not negative, `max_mse` is :math:`K`, positive, and `power` is
+:math:`r`, at least 1. `sensitivity` of shape (q, n), not negative, is :math:`\Delta`, or ``diag(ranges)``, the linear
+query, if not given; `ranges` of shape (q,), positive, is :math:`w`, or 1 each. A RuntimeError says that the solver gave
+up, with its status.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from hdpm_lib.markets.contracts import Allocation, check_power, check_valuations, principle2
+from hdpm_lib.markets.contracts import Allocation, check_power, check_valuations, least_cost_contract
 from hdpm_lib.markets.contracts_bounds import group_loss_bound
 from hdpm_lib.optional import extra
 from hdpm_lib.validation import check_count, check_finite, check_positive
@@ -35,8 +40,27 @@ with extra("conic"):
 Array = NDArray[np.float64]
 Costs = Callable[[Array], Array]  # privacy losses of shape (n,) to one number for each individual
 
-TOLERANCES, LOOSEST = (1e-11, 1e-9), 1e-5  # tried in turn; what may do where rounding ends the solver's progress
+TOLERANCES = (1e-11, 1e-9)  # tried in turn
+LOOSEST = 1e-5  # what may do where rounding ends the solver's progress
+GAP = 1e-9  # at which the cuts stop, relative to the cost of the best equal shares above that of no loss
 ROUNDS = 300
+
+
+def solve_cone(
+    cost: Array, A: Any, right: Array, cones: list[Any], P: Any = None, *, loosest: float = LOOSEST
+) -> tuple[Array, Array]:
+    """Minimiser of `z P z / 2 + cost z` with `right - A z` in the cones, and the multipliers of these constraints."""
+    P = sparse.csc_matrix((len(cost), len(cost))) if P is None else sparse.csc_matrix(sparse.triu(P))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    for tolerance in TOLERANCES:
+        for name in ("feas", "gap_abs", "gap_rel"):
+            setattr(settings, f"tol_{name}", tolerance)
+            setattr(settings, f"reduced_tol_{name}", loosest)
+        solution = clarabel.DefaultSolver(P, cost, sparse.csc_matrix(A), right, cones, settings).solve()
+        if str(solution.status) in ("Solved", "AlmostSolved"):
+            return np.array(solution.x), np.array(solution.z)
+    raise RuntimeError(f"the conic solver stopped with status {solution.status}")
 
 
 @dataclass(frozen=True)
@@ -78,32 +102,18 @@ class _Query:
 
 
 def _check_query(n: int, max_mse: float, sensitivity: ArrayLike | None, ranges: ArrayLike | None) -> _Query:
+    """The query, or an error that names the argument; without `sensitivity` the linear one of `n` individuals."""
     K = check_positive(max_mse, "max_mse")
-    delta = None if sensitivity is None else check_finite(sensitivity, "sensitivity", 2)
+    delta = None if sensitivity is None else check_finite(sensitivity, "sensitivity", 2, 0)
     terms = n if delta is None else len(delta)
-    w = np.ones(terms) if ranges is None else check_finite(ranges, "ranges", 1)
-    if len(w) != terms or (w <= 0).any():
+    w = np.ones(terms) if ranges is None else check_finite(ranges, "ranges", 1, 0, ends="()")
+    if len(w) != terms:
         raise ValueError(f"ranges must be {terms} positive numbers, got {w}")
     delta = np.diag(w) if delta is None else delta
-    if delta.shape[1] != n or (delta < 0).any():
-        raise ValueError(f"sensitivity must have {n} columns and no negative entry, got {delta.tolist()}")
+    if delta.shape[1] != n:
+        raise ValueError(f"sensitivity must have {n} columns, got shape {delta.shape}")
     loss = np.sqrt(2 / K) * np.column_stack([delta.T, np.zeros(n)])
     return _Query(delta, w, K, sparse.csr_array(loss))
-
-
-def _solve(cost: Array, A: sparse.csr_array, right: Array, cones: list[Any], P: Any = None) -> tuple[Array, Array]:
-    """Minimiser of `z P z / 2 + cost z` with `right - A z` in the cones, and the multipliers of these constraints."""
-    P = sparse.csc_matrix((len(cost), len(cost))) if P is None else sparse.csc_matrix(sparse.triu(P))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    for tolerance in TOLERANCES:
-        for name in ("feas", "gap_abs", "gap_rel"):
-            setattr(settings, f"tol_{name}", tolerance)
-            setattr(settings, f"reduced_tol_{name}", LOOSEST)
-        solution = clarabel.DefaultSolver(P, cost, sparse.csc_matrix(A), right, cones, settings).solve()
-        if str(solution.status) in ("Solved", "AlmostSolved"):
-            return np.array(solution.x), np.array(solution.z)
-    raise RuntimeError(f"the conic solver stopped with status {solution.status}")
 
 
 def conic_power(
@@ -116,19 +126,6 @@ def conic_power(
 ) -> Allocation:
     r"""Least total cost :math:`\sum_jv_jx_j^r` for the accuracy, by a conic solver.
 
-    Parameters
-    ----------
-    valuations : array of shape (n,)
-        Cost of privacy of each individual, finite and not negative.
-    max_mse : float
-        `K`, the largest admissible mean squared error, positive.
-    power : float
-        `r`, at least 1.
-    sensitivity : array of shape (q, n), optional
-        How far each term can move with each individual's data; ``diag(ranges)``, the linear query, if not given.
-    ranges : array of shape (q,), optional
-        Length of the interval each term lies in, positive; 1 each if not given.
-
     Returns
     -------
     Allocation
@@ -136,14 +133,6 @@ def conic_power(
         :math:`K\ge(\sum w/2)^2` nobody's data are needed: shares and cost are 0. Where terms without data of anybody
         with a positive valuation suffice, they have share 1 and the cost is 0. If they just suffice, this is a limit
         that no finite loss attains, and `scale` is 0.
-
-    Raises
-    ------
-    ValueError
-        For a negative or non-finite valuation or sensitivity, a range or `max_mse` that is not positive, a power below
-        1, or shapes that do not fit.
-    RuntimeError
-        If the solver gives up, with its status.
 
     Notes
     -----
@@ -161,27 +150,26 @@ def conic_power(
     >>> round(float(conic_power([1.0, 1.0], 0.2, power=1, sensitivity=[[1.0, 0.5], [0.5, 0.0]]).cost), 6)
     4.690416
     """
-    v, r = check_finite(check_valuations(valuations), "valuations", 1), check_power(power)
+    v = check_finite(check_valuations(valuations), "valuations", 1)
+    r = check_power(power)
     query = _check_query(len(v), max_mse, sensitivity, ranges)
 
     def cost(x: Array) -> Array:
         return v * x**r
 
-    best, free = query.equal_shares(cost), ~((query.sensitivity > 0) @ (v > 0))
+    best = query.equal_shares(cost)
     if not best.shares.any():
         return best
+    free = ~((query.sensitivity > 0) @ (v > 0))
     if (query.ranges @ ~free) ** 2 <= 4 * query.max_mse:
         return query.allocation(free.astype(float), np.zeros_like)
     while True:
-        found = query.solved(_solve_power(query, v / best.cost, r), cost)
+        price = v / best.cost
+        z = _least_power_cost(price[price > 0], query.loss[price > 0], *query.constraints(), power=r)
+        found = query.solved(z, cost)
         if found.cost > best.cost / 2:
             return found
         best = found
-
-
-def _solve_power(query: _Query, v: Array, r: float) -> Array:
-    """Solution `(e, y, ...)` of the program for the power `r`."""
-    return _least_power_cost(v[v > 0], query.loss[v > 0], *query.constraints(), power=r)
 
 
 def _least_power_cost(
@@ -189,40 +177,23 @@ def _least_power_cost(
 ) -> Array:
     """Minimiser of the sum of `price * (loss @ z) ** power` with `right - A z` in the cones; prices are positive."""
     if power == 1:
-        return _solve(loss.T @ price, A, right, cones)[0]
+        return solve_cone(loss.T @ price, A, right, cones)[0]
     if power == 2:
-        return _solve(np.zeros(A.shape[1]), A, right, cones, P=2 * (loss.T * price) @ loss)[0]
+        return solve_cone(np.zeros(A.shape[1]), A, right, cones, P=2 * (loss.T * price) @ loss)[0]
     # For each payer a bound t on her cost, the number 1, and her loss times the r-th root of her price
     m = len(price)
     bound = sparse.kron(sparse.eye_array(m), [[-1.0], [0.0], [0.0]])
     priced = sparse.kron(sparse.diags_array(price ** (1 / power)) @ loss, [[0.0], [0.0], [-1.0]])
-    cost, right = np.repeat([0.0, 1.0], [A.shape[1], m]), np.append(right, np.tile([0.0, 1.0, 0.0], m))
+    cost = np.repeat([0.0, 1.0], [A.shape[1], m])
+    right = np.append(right, np.tile([0.0, 1.0, 0.0], m))
     A = sparse.block_array([[A, None], [priced, bound]])
-    return _solve(cost, A, right, cones + [clarabel.PowerConeT(1 / power)] * m)[0]
+    return solve_cone(cost, A, right, cones + [clarabel.PowerConeT(1 / power)] * m)[0]
 
 
 def least_cost_bound(valuations: ArrayLike, max_mse: float, *, power: float) -> float:
     r"""A bound below the total privacy cost of every `K`-accurate algorithm: least :math:`\sum_iv_i\varepsilon_i^r`.
 
-    Parameters
-    ----------
-    valuations : array of shape (n,)
-        What privacy is worth to each seller, finite and not negative.
-    max_mse : float
-    power : float
-        `r`, at least 1.
-
-    Returns
-    -------
-    float
-        To a relative 1e-7 or so, the accuracy of the solver.
-
-    Raises
-    ------
-    ValueError
-        Naming a bad argument.
-    RuntimeError
-        If the solver gives up, with its status.
+    It is known to a relative 1e-7 or so, the accuracy of the solver.
 
     Notes
     -----
@@ -237,14 +208,15 @@ def least_cost_bound(valuations: ArrayLike, max_mse: float, *, power: float) -> 
     >>> round(float(group_loss_bound(3, 0.5)), 4)
     2.7687
     """
-    v, r = check_finite(check_valuations(valuations), "valuations", 1), check_power(power)
+    v = check_finite(check_valuations(valuations), "valuations", 1)
+    K = check_positive(max_mse, "max_mse")
+    r = check_power(power)
     v = np.sort(v[v > 0])[::-1]
-    bounds = group_loss_bound(np.arange(1, len(v) + 1), check_positive(max_mse, "max_mse")) if len(v) else np.zeros(0)
-    if not bounds.any():
+    if not len(v) or not (bounds := group_loss_bound(np.arange(1, len(v) + 1), K)).any():
         return 0.0
     # In steps of the losses, in units of the bound for equal ones; the cost in units of the least-cost contract's
     unit = (bounds / np.arange(1, len(v) + 1)).max()
-    scale = float(principle2(v, max_mse, power=r).cost) / unit**r
+    scale = float(least_cost_contract(v, K, r).cost) / unit**r
     losses = np.tri(len(v))
     A = sparse.csr_array(np.vstack([-np.eye(len(v)), -(losses @ losses)]))
     right = np.concatenate([np.zeros(len(v)), -bounds / unit])
@@ -257,7 +229,9 @@ class _Cuts:
     """Tangents of the costs at the losses visited so far; each round also checks what convexity promises."""
 
     def __init__(self, cost: Costs, slope: Costs, n: int) -> None:
-        self.functions, self.n, self.unit = (cost, slope), n, 0.0
+        self.functions = (cost, slope)
+        self.n = n
+        self.unit = 0.0
         self.points, self.values, self.slopes = (np.empty((0, n)) for _ in range(3))
 
     def add(self, x: Array) -> None:
@@ -266,7 +240,8 @@ class _Cuts:
             if array.shape != (self.n,) or not np.isfinite(array).all():
                 raise ValueError(f"{name} must give {self.n} finite numbers at losses {x}, got {array}")
         self.points = np.vstack([self.points, x])
-        self.values, self.slopes = np.vstack([self.values, value]), np.vstack([self.slopes, slope])
+        self.values = np.vstack([self.values, value])
+        self.slopes = np.vstack([self.slopes, slope])
         step = x - self.points
         above = np.maximum(self.values + self.slopes * step - value, value - slope * step - self.values)
         if (bad := (slope < 0) | (above.max(axis=0) > 1e-9 * (self.unit + np.abs(value)))).any():
@@ -295,7 +270,6 @@ def conic_convex(
     *,
     sensitivity: ArrayLike | None = None,
     ranges: ArrayLike | None = None,
-    tol: float = 1e-9,
 ) -> tuple[Allocation, float]:
     r"""Least total cost for the accuracy, for any convex, differentiable costs that do not fall.
 
@@ -303,25 +277,24 @@ def conic_convex(
     ----------
     cost, slope : callable
         Privacy losses of shape (n,) to the cost of each individual, and its derivative, of shape (n,).
-    n, max_mse, sensitivity, ranges
-        Number of individuals; see :func:`conic_power`.
-    tol : float, default 1e-9
-        Gap at which to stop, relative to the cost of the best equal shares above that of no loss.
+    n : int
+        Number of individuals.
+    max_mse, sensitivity, ranges
 
     Returns
     -------
     Allocation
         The best one found, with an error of exactly `max_mse`.
     gap : float
-        Its cost less a lower bound of every allocation's cost, which does not rest on the solver's accuracy.
+        Its cost less a lower bound of every allocation's cost, which does not rest on the solver's accuracy; at most
+        1e-9 of what the best equal shares cost above no loss.
 
     Raises
     ------
     ValueError
-        For arguments bad as in :func:`conic_power`, costs or slopes that are not finite, and where the losses visited
-        show that a cost falls, is not convex, or has another slope.
+        Where the losses visited show that a cost is not finite, falls, is not convex, or has another slope.
     RuntimeError
-        If the gap does not close within 300 rounds, with the gap; or if the solver gives up, with its status.
+        Also if the gap does not close within 300 rounds, with the gap.
 
     Notes
     -----
@@ -338,23 +311,25 @@ def conic_convex(
     >>> best.shares.round(4), gap < 1e-7
     (array([1. , 0.2]), True)
     """
-    n, tol = check_count(n, "n"), check_positive(tol, "tol")
-    query, cuts = _check_query(n, max_mse, sensitivity, ranges), _Cuts(cost, slope, n)
+    n = check_count(n, "n")
+    query = _check_query(n, max_mse, sensitivity, ranges)
+    cuts = _Cuts(cost, slope, n)
     cuts.add(np.zeros(n))
     best, floor = query.equal_shares(cost), float(cuts.values.sum())
     unit = cuts.unit = float(best.cost) - floor
     cuts.add(best.epsilon)
     base, side, cones = query.constraints()
-    wide, objective = sparse.hstack([base, sparse.csr_array((len(side), n))]), np.repeat([0.0, 1.0], [base.shape[1], n])
+    wide = sparse.hstack([base, sparse.csr_array((len(side), n))])
+    objective = np.repeat([0.0, 1.0], [base.shape[1], n])
     for _ in range(ROUNDS):
-        if (gap := float(best.cost) - floor) <= tol * unit:
+        if (gap := float(best.cost) - floor) <= GAP * unit:
             return best, gap
         rows, right = cuts.constraints(query.loss)
-        A, below = sparse.vstack([wide, rows]), clarabel.NonnegativeConeT(len(right))
-        z, dual = _solve(objective, A, np.append(side, right), [*cones, below])
+        below = clarabel.NonnegativeConeT(len(right))
+        z, dual = solve_cone(objective, sparse.vstack([wide, rows]), np.append(side, right), [*cones, below])
         weights, pi = dual[len(side) :].reshape(-1, n), unit * abs(dual[len(side) - 2])
         floor = max(floor, cuts.lower_bound(query, weights, pi))
         found = query.solved(z, cost)
         cuts.add(found.epsilon)
         best = found if found.cost < best.cost else best
-    raise RuntimeError(f"after {ROUNDS} rounds the gap is still {gap:.3g}, above tol * {unit:.6g} = {tol * unit:.3g}")
+    raise RuntimeError(f"after {ROUNDS} rounds the gap is still {gap:.3g}, above {GAP * unit:.3g}")

@@ -2,6 +2,9 @@ r"""Theorem 5 and Algorithm 1 of the contract paper as they are printed, kept to
 
 Use :func:`hdpm_lib.markets.contracts.principle2` for contracts. Both rules here can miss the accuracy or the least
 cost; the chapter shows where. Each takes the readings that the printed text leaves open as arguments.
+
+Throughout, `valuations` of shape (n,) are finite and not negative, and `max_mse` is :math:`K`, positive and below
+:math:`n^2/4`. Contracts are in the order of the input.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ Array = NDArray[np.float64]
 
 
 def _sellers(valuations: ArrayLike, max_mse: float) -> tuple[Array, float]:
-    v, K = check_valuations(check_finite(valuations, "valuations", 1)), check_positive(max_mse, "max_mse")
+    v = check_valuations(check_finite(valuations, "valuations", 1))
+    K = check_positive(max_mse, "max_mse")
     if len(v) ** 2 <= 4 * K:
         raise ValueError(f"max_mse must be below n^2/4 = {len(v) ** 2 / 4} for the printed rules, got {K}")
     return v, K
@@ -27,26 +31,9 @@ def _sellers(valuations: ArrayLike, max_mse: float) -> tuple[Array, float]:
 def theorem5_terms(valuations: ArrayLike, max_mse: float) -> Array:
     r"""The numbers :math:`s_1,\dots,s_n` of Theorem 5, for sellers in order of their valuations.
 
-    Parameters
-    ----------
-    valuations : array of shape (n,)
-        Finite, not negative.
-    max_mse : float
-        `K`, below :math:`n^2/4`.
-
-    Returns
-    -------
-    array of shape (n,)
-        Where the fraction is 0/0, for leading zeros, its limit is taken.
-
-    Raises
-    ------
-    ValueError
-        For bad valuations, or an accuracy that nobody's data are needed for.
-
-    Notes
-    -----
     .. math:: s_{i+1}=n-i-\frac{4Kv_{i+1}}{(n-i)v_{i+1}+\sum_{j\le i}v_j}
+
+    Where the fraction is 0/0, for leading zeros, its limit is taken.
 
     Examples
     --------
@@ -54,7 +41,10 @@ def theorem5_terms(valuations: ArrayLike, max_mse: float) -> Array:
     array([1.5   , 0.3333])
     """
     v, K = _sellers(valuations, max_mse)
-    v = np.sort(v)
+    return _terms(np.sort(v), K)
+
+
+def _terms(v: Array, K: float) -> Array:
     left = len(v) - np.arange(len(v))
     total = left * v + np.cumsum(v) - v
     return left - 4 * K * np.divide(v, total, out=1.0 / left, where=total > 0)
@@ -65,9 +55,7 @@ def theorem5(valuations: ArrayLike, max_mse: float, *, bracket: str = "floor", s
 
     Parameters
     ----------
-    valuations : array of shape (n,)
-    max_mse : float
-        As for :func:`theorem5_terms`.
+    valuations, max_mse
     bracket : str
         The terms :math:`s_{i+1}` are used for :math:`i` from `"floor"` or `"ceiling"` of :math:`n-2\sqrt K` on. The
         words of the theorem say floor, its symbol reads as a ceiling in our text.
@@ -77,12 +65,7 @@ def theorem5(valuations: ArrayLike, max_mse: float, *, bracket: str = "floor", s
     Returns
     -------
     Allocation
-        In the order of the input. Numbers that the rule leaves undefined are not-a-number.
-
-    Raises
-    ------
-    ValueError
-        As :func:`theorem5_terms`, or for a reading that does not exist.
+        Numbers that the rule leaves undefined are not-a-number.
 
     Examples
     --------
@@ -96,7 +79,7 @@ def theorem5(valuations: ArrayLike, max_mse: float, *, bracket: str = "floor", s
     n, order = len(v), np.argsort(v)
     ascending = v[order]
     first = n - 2 * math.sqrt(K)
-    s = theorem5_terms(v, K)
+    s = _terms(ascending, K)
     s[: math.floor(first) if bracket == "floor" else math.ceil(first)] = np.nan
 
     below = np.flatnonzero(s <= 0)
@@ -110,8 +93,7 @@ def theorem5(valuations: ArrayLike, max_mse: float, *, bracket: str = "floor", s
     else:
         variance = K - ((1 - shares).sum() / 2) ** 2
     b = np.sqrt(variance / 2) if variance > 0 else np.nan
-    back = np.empty(n)
-    back[order] = shares
+    back = shares[np.argsort(order)]
     return Allocation(back, np.asarray(b), back / b, np.asarray(v @ back / b))
 
 
@@ -129,9 +111,8 @@ def algorithm1(
     Parameters
     ----------
     valuations : array of shape (n,)
-        Finite and positive (the listing divides by them).
-    max_mse : float
-        `K`, below :math:`n^2/4`.
+        Positive: the listing divides by them.
+    max_mse
     power : float
         `r`, above 1.
     exponent : str
@@ -142,16 +123,6 @@ def algorithm1(
         :math:`j`.
     bracket : str
         As for :func:`theorem5`, in line 5.
-
-    Returns
-    -------
-    Allocation
-        In the order of the input (the listing leaves the sorted order).
-
-    Raises
-    ------
-    ValueError
-        For valuations that are not positive, a power of 1 or less, or a reading that does not exist.
 
     Notes
     -----
@@ -198,6 +169,5 @@ def algorithm1(
                 cost = float((ascending @ shares**r) / np.float64(b) ** r)  # line 23
             if cost < least:
                 best, best_scale, least = shares, b, cost
-    back = np.empty(n)
-    back[order] = best
+    back = best[np.argsort(order)]
     return Allocation(back, np.asarray(best_scale), back / best_scale, np.asarray(least))

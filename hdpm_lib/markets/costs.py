@@ -10,7 +10,8 @@ best for :math:`\varphi` would let a seller gain by asking more, and :math:`\var
 of the quantile :math:`s=F(v)` it is the derivative of :math:`H(s)=sF^{-1}(s)`; the ironed one is the derivative of the
 greatest convex function below :math:`H`.
 
-A law is a continuous one of ``scipy.stats`` with its parameters, such as ``stats.uniform(0, 10)``.
+Throughout, `law` is a continuous one of ``scipy.stats`` with its parameters, of bounded support in [0, infinity), such
+as ``stats.uniform(0, 10)``; `v` are valuations in its support, in an array of any shape.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from hdpm_lib.validation import check_count, check_finite, check_flag
+from hdpm_lib.validation import check_finite, check_flag
 
 Array = NDArray[np.float64]
 
@@ -30,6 +31,7 @@ TOLERANCE = 1e-9  # a fall of the virtual valuation by less than this part of th
 
 
 def check_law(law: Any) -> tuple[float, float]:
+    """The ends of the support of an admissible law."""
     if not all(hasattr(law, name) for name in ("pdf", "cdf", "ppf", "support")):
         raise ValueError(f"law must be a continuous law of scipy.stats with its parameters, got {law!r}")
     low, high = (float(end) for end in law.support())
@@ -39,35 +41,20 @@ def check_law(law: Any) -> tuple[float, float]:
 
 
 def _check_valuations(law: Any, v: ArrayLike) -> Array:
-    low, high = check_law(law)
-    values = check_finite(v, "v")
-    if (bad := ~((values >= low) & (values <= high))).any():
-        raise ValueError(f"valuations v must lie in the support [{low}, {high}] of the law, got {values[bad].flat[0]}")
-    return values
+    return check_finite(v, "v", None, *check_law(law), why="valuations in the support of the law")
 
 
-def _cell_means(law: Any, resolution: int) -> Array:
-    """Mean virtual valuation in each of `resolution` cells of equal probability: the slopes of `H`."""
-    check_count(resolution, "resolution", 2)
-    s = np.arange(1, resolution + 1) / resolution
-    return np.diff(s * law.ppf(s), prepend=0.0) * resolution
+def _cell_means(law: Any) -> Array:
+    """Mean virtual valuation in each cell: the slopes of `H`."""
+    s = np.arange(1, RESOLUTION + 1) / RESOLUTION
+    return np.diff(s * law.ppf(s), prepend=0.0) * RESOLUTION
 
 
-def check_regular(law: Any, resolution: int = RESOLUTION) -> None:
+def check_regular(law: Any) -> None:
     """An error that names the first valuation at which the virtual valuation falls, if there is one.
 
-    Parameters
-    ----------
-    law : scipy.stats law
-        Continuous, with its parameters; its support is bounded and not negative.
-    resolution : int, default 4096
-        Number of cells of equal probability. The mean over a cell must not be less than over the cell before, but for
-        1e-9 of the largest valuation; what happens inside a cell is not seen.
-
-    Raises
-    ------
-    ValueError
-        For an irregular law, and for a law that is none or whose support is unbounded or reaches below 0.
+    Of 4096 cells of equal probability none must have a smaller mean than the one before, but for 1e-9 of the largest
+    valuation; what happens inside a cell is not seen.
 
     Examples
     --------
@@ -75,12 +62,10 @@ def check_regular(law: Any, resolution: int = RESOLUTION) -> None:
     >>> check_regular(stats.beta(2, 2))
     """
     _, high = check_law(law)
-    means = _cell_means(law, resolution)
-    if (falls := np.diff(means) < -TOLERANCE * high).any():
-        place = law.ppf((np.argmax(falls) + 1) / resolution)
-        raise ValueError(
-            f"the law is irregular: its virtual valuation falls at v = {place:.6g}; use ironed_virtual_valuation"
-        )
+    if (falls := np.diff(_cell_means(law)) < -TOLERANCE * high).any():
+        place = law.ppf((np.argmax(falls) + 1) / RESOLUTION)
+        what = f"its virtual valuation falls at v = {place:.6g}"
+        raise ValueError(f"the law is irregular: {what}; use ironed_virtual_valuation")
 
 
 def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
@@ -88,10 +73,7 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
 
     Parameters
     ----------
-    law : scipy.stats law
-        Continuous, with its parameters; its support is bounded and not negative.
-    v : array
-        Valuations in the support.
+    law, v
     check : bool, default True
         Check that the law is regular; once is enough for many calls with one law.
 
@@ -103,8 +85,7 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
     Raises
     ------
     ValueError
-        For an irregular law, as :func:`check_regular` finds it, an inadmissible law, or a valuation outside the
-        support.
+        For an irregular law, as :func:`check_regular` finds it.
 
     Examples
     --------
@@ -120,27 +101,13 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
         return values + np.divide(below, density, out=np.zeros_like(values), where=below > 0)
 
 
-def ironed_virtual_valuation(law: Any, v: ArrayLike, resolution: int = RESOLUTION) -> Array:
+def ironed_virtual_valuation(law: Any, v: ArrayLike) -> Array:
     r"""Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would fall.
-
-    Parameters
-    ----------
-    law : scipy.stats law
-        Continuous, with its parameters; its support is bounded and not negative.
-    v : array
-        Valuations in the support.
-    resolution : int, default 4096
-        Number of cells of equal probability.
 
     Returns
     -------
     array of the shape of `v`
-        Constant in each cell. Where nothing is levelled out, the mean of the virtual valuation over the cell.
-
-    Raises
-    ------
-    ValueError
-        For an inadmissible law, or a valuation outside the support.
+        Constant in each of 4096 cells of equal probability; where nothing is levelled out, the mean over the cell.
 
     Notes
     -----
@@ -155,5 +122,5 @@ def ironed_virtual_valuation(law: Any, v: ArrayLike, resolution: int = RESOLUTIO
     array([ 5., 10.])
     """
     values = _check_valuations(law, v)
-    ironed = optimize.isotonic_regression(_cell_means(law, resolution)).x
-    return ironed[np.minimum((law.cdf(values) * resolution).astype(int), resolution - 1)]
+    ironed = optimize.isotonic_regression(_cell_means(law)).x
+    return ironed[np.minimum((law.cdf(values) * RESOLUTION).astype(int), RESOLUTION - 1)]

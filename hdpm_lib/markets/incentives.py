@@ -27,7 +27,7 @@ class Incentives:
     ----------
     gain : array of shape (n,)
         Largest utility of a misreport minus the utility of truth; negative if every misreport tried does worse.
-    report : array of shape (n, ...)
+    report : array of shape (n,)
         The misreport that reaches it.
     utility : array of shape (n,)
         Utility of truth: individual rationality asks that it is not negative.
@@ -62,6 +62,7 @@ def reports_to_try(
     types : array of shape (n,)
         True costs in [0, ceiling].
     ceiling : float
+        Positive.
     grid : int
         Points of the grid over [0, ceiling], at least 2.
     special : sequence of n arrays, optional
@@ -71,21 +72,15 @@ def reports_to_try(
     -------
     list of n arrays
         Sorted, without the truth.
-
-    Raises
-    ------
-    ValueError
-        For a type outside [0, ceiling], a grid of less than 2 points, or special points that are not one set a seller.
     """
     c, top = check_reports(types, ceiling, "types")
-    check_count(grid, "grid", 2)
+    points = check_count(grid, "grid", 2)
     if len(special) not in (0, len(c)):
         raise ValueError(f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}")
     nudge = 1e-7 * top * np.array([[-1], [0], [1]])
     tries = []
     for own, more in zip(c, special if len(special) else [()] * len(c), strict=True):
-        points = np.append(c, np.asarray(more, dtype=float))
-        near = np.append(points + nudge, np.linspace(0, top, grid))
+        near = np.append(np.append(c, np.asarray(more, dtype=float)) + nudge, np.linspace(0, top, points))
         tries.append(np.unique(near[(near >= 0) & (near <= top) & (near != own)]))
     return tries
 
@@ -95,7 +90,6 @@ def search_misreports(
     types: ArrayLike,
     candidates: Sequence[ArrayLike],
     *,
-    cost: Callable[[Array, Array], Array] | None = None,
     refine: bool = True,
 ) -> Incentives:
     """Look for a profitable lie and for a loss at truth, one seller at a time, the others being truthful.
@@ -105,19 +99,13 @@ def search_misreports(
     Parameters
     ----------
     mechanism : callable
-        Reports of shape (k, n, ...) to amounts and payments, each of shape (k, n).
-    types : array of shape (n, ...)
-        What the sellers would truthfully report.
-    candidates : sequence of n arrays of shape (k_i, ...)
+        Reports of shape (k, n) to amounts and payments, each of shape (k, n).
+    types : array of shape (n,)
+        True costs of a unit: what the sellers would truthfully report.
+    candidates : sequence of n arrays
         Misreports to try, such as :func:`reports_to_try`. Add the best misreport here where theory names one.
-    cost : callable, optional
-        True type and amounts (k,) to costs (k,); their product if not given.
     refine : bool, default True
-        Follow the best misreport to a local maximum between its neighbours (for scalar types).
-
-    Returns
-    -------
-    Incentives
+        Follow the best misreport to a local maximum between its neighbours.
 
     Raises
     ------
@@ -133,20 +121,17 @@ def search_misreports(
     >>> search_misreports(first_price, truth, reports_to_try(truth, 1.0)).gain
     array([0.8, 0.5])
     """
-    truth, refine = check_finite(types, "types"), check_flag(refine, "refine")
-    if truth.ndim == 0:
-        raise ValueError("types must have shape (n, ...), got one number")
-    price = cost or (lambda own, amounts: own * amounts)
-    if len(candidates) != len(truth) or any(len(np.atleast_1d(tries)) == 0 for tries in candidates):
-        raise ValueError(
-            f"candidates must hold misreports for each of {len(truth)} sellers, got {[np.size(c) for c in candidates]}"
-        )
+    truth = check_finite(types, "types", 1)
+    refine = check_flag(refine, "refine")
+    sizes = [np.size(tries) for tries in candidates]
+    if len(sizes) != len(truth) or not all(sizes):
+        raise ValueError(f"candidates must hold misreports for each of {len(truth)} sellers, got {sizes}")
 
     def utilities(i: int, reports: Array) -> tuple[Array, Array]:
-        profiles = np.broadcast_to(truth, (len(reports), *truth.shape)).copy()
+        profiles = np.tile(truth, (len(reports), 1))
         profiles[:, i] = reports
         amounts, payments = mechanism(profiles)
-        utility = payments[:, i] - price(truth[i], amounts[:, i])
+        utility = payments[:, i] - truth[i] * amounts[:, i]
         if (bad := np.isnan(utility)).any():
             raise ValueError(f"mechanism gives seller {i} no utility (not a number) at her report {reports[bad][0]}")
         return utility, payments[:, i]
@@ -159,7 +144,7 @@ def search_misreports(
         tried += len(reports)
         best = int(np.argmax(gains))
         gain, report = gains[best], reports[best]
-        if refine and truth.ndim == 1:
+        if refine:
             ordered = np.sort(reports)
             at = int(np.searchsorted(ordered, report))
             ends = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]

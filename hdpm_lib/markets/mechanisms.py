@@ -6,10 +6,15 @@ Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\vare
   what the most demanding seller would bear.
 - *M2*: Principle 2, the least reported cost. Its envelope payments (15) are VCG payments with pivot :math:`\bar v`.
 - *Virtual pricing*: the law of the valuations is known; minimise virtual instead of true cost (Myerson).
+
+Throughout, `valuations` of shape (..., n) are the reports in [0, `ceiling`], with a batch of markets on the leading
+axes; `ceiling` is :math:`\bar v`, positive; `max_mse` and `power` are :math:`K` and :math:`r` as in
+:mod:`hdpm_lib.markets.contracts`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
 from hdpm_lib.markets.contracts import (
+    Allocation,
     check_cost,
     check_power,
     check_valuations,
     largest_valuation,
+    least_cost_contract,
     principle1,
-    principle2,
     ratio_power,
     scaled_root,
     suffix_weights,
@@ -30,6 +36,7 @@ from hdpm_lib.markets.contracts import (
 )
 from hdpm_lib.markets.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.markets.payments import Outcome, envelope_payments, step_payments
+from hdpm_lib.markets.procurement import count_while
 from hdpm_lib.validation import check_finite, check_flag, check_positive
 
 Array = NDArray[np.float64]
@@ -38,55 +45,27 @@ Array = NDArray[np.float64]
 def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
     r"""Equal losses :math:`\hat\varepsilon`, each seller paid :math:`\bar v\hat\varepsilon^r` (Theorem 7).
 
-    Parameters
-    ----------
-    valuations : array of shape (..., n)
-        Reports in [0, ceiling].
-    max_mse : float
-        `K`, positive.
-    ceiling : float
-        :math:`\bar v`, positive.
-    power : float
-        `r`, at least 1.
-
-    Returns
-    -------
-    Outcome
-
-    Raises
-    ------
-    ValueError
-        For reports outside [0, ceiling], or a parameter outside its range.
-
     Examples
     --------
     >>> m1([1.0, 7.0], 0.25, 10.0, power=2).payments.round(6)   # 10 times the square of the root of 6
     array([60., 60.])
     """
-    check_positive(ceiling, "ceiling")
-    v, r = check_valuations(valuations, ceiling), check_power(power)
-    epsilon = np.broadcast_to(principle1(v.shape[-1], max_mse).epsilon, v.shape).copy()
-    return Outcome(epsilon, check_cost(_powers(ceiling, epsilon, r), max_mse, r))
+    return _same_for_all(principle1, valuations, max_mse, ceiling, power)
 
 
 def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
     r"""The unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9).
-
-    Arguments, result and errors as for :func:`m1`.
 
     Examples
     --------
     >>> m3([1.0, 7.0], 0.25, 10.0, power=2).payments
     array([80., 80.])
     """
-    check_positive(ceiling, "ceiling")
-    v, r = check_valuations(valuations, ceiling), check_power(power)
-    epsilon = np.broadcast_to(unbiased(v.shape[-1], max_mse).epsilon, v.shape).copy()
-    return Outcome(epsilon, check_cost(_powers(ceiling, epsilon, r), max_mse, r))
+    return _same_for_all(unbiased, valuations, max_mse, ceiling, power)
 
 
 def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
-    r"""Least reported cost, envelope payments (Theorem 8); arguments as for :func:`m1`.
+    r"""Least reported cost, envelope payments (Theorem 8).
 
     Returns
     -------
@@ -98,21 +77,33 @@ def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
     Raises
     ------
     ValueError
-        As for :func:`m1`; and, where sellers at valuation 0 just reach the accuracy alone, as no finite loss attains
-        the least cost.
+        Where sellers at valuation 0 just reach the accuracy alone, as no finite loss attains the least cost.
 
     Examples
     --------
     >>> m2([1.0, 2.0], 0.25, 10.0, power=1).payments.round(4)
     array([16.2318,  9.1667])
     """
-    check_positive(ceiling, "ceiling")
-    v, r = check_valuations(valuations, ceiling), check_power(power)
-    best = principle2(v, max_mse, power=r)
+    v, K, top, r = _checked(valuations, max_mse, ceiling, power)
+    best = least_cost_contract(v, K, r)
     if not np.isfinite(best.epsilon).all():
         raise ValueError("valuations: sellers at 0 reach the accuracy only with infinite loss; no contract attains it")
-    payments = _powers(v, best.epsilon, r) + (pivot_costs(v, max_mse, ceiling, power=r) - best.cost[..., None])
-    return Outcome(best.epsilon, check_cost(payments, max_mse, r))
+    payments = _powers(v, best.epsilon, r) + (_pivot_costs(v, K, top, r) - best.cost[..., None])
+    return Outcome(best.epsilon, check_cost(payments, K, r))
+
+
+def _checked(valuations: ArrayLike, max_mse: float, ceiling: float, power: float) -> tuple[Array, float, float, float]:
+    top = check_positive(ceiling, "ceiling")
+    return check_valuations(valuations, top), check_positive(max_mse, "max_mse"), top, check_power(power)
+
+
+def _same_for_all(
+    rule: Callable[[int, float], Allocation], valuations: ArrayLike, max_mse: float, ceiling: float, power: float
+) -> Outcome:
+    """A rule that looks at no report, each seller paid what the most demanding one would bear."""
+    v, K, top, r = _checked(valuations, max_mse, ceiling, power)
+    epsilon = np.broadcast_to(rule(v.shape[-1], K).epsilon, v.shape).copy()
+    return Outcome(epsilon, check_cost(_powers(top, epsilon, r), K, r))
 
 
 def _powers(valuation: Array | float, epsilon: Array, power: float) -> Array:
@@ -124,23 +115,7 @@ def _powers(valuation: Array | float, epsilon: Array, power: float) -> Array:
 
 
 def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
-    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`, all in one sort.
-
-    Parameters
-    ----------
-    valuations : array of shape (..., n)
-        In [0, ceiling].
-    max_mse, ceiling, power : float
-        As for :func:`m1`.
-
-    Returns
-    -------
-    array of shape (..., n)
-
-    Raises
-    ------
-    ValueError
-        As for :func:`m1`.
+    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`, shape (..., n).
 
     Notes
     -----
@@ -152,13 +127,15 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     >>> pivot_costs([1.0, 2.0], 0.25, 10.0, power=1).round(4)
     array([18.7617, 12.9615])
     """
-    check_positive(ceiling, "ceiling")
-    v, r = check_valuations(valuations, ceiling), check_power(power)
-    K, top, n = check_positive(max_mse, "max_mse"), float(ceiling), v.shape[-1]
+    return _pivot_costs(*_checked(valuations, max_mse, ceiling, power))
+
+
+def _pivot_costs(v: Array, K: float, top: float, r: float) -> Array:
+    n = v.shape[-1]
     if n**2 <= 4 * K:
         return np.zeros(v.shape)
     if top > largest_valuation(n):
-        raise ValueError(f"ceiling must be at most {largest_valuation(n):.3g} for {n} sellers, got {ceiling}")
+        raise ValueError(f"ceiling must be at most {largest_valuation(n):.3g} for {n} sellers, got {top}")
     order = np.argsort(v, axis=-1)
     u = np.take_along_axis(v, order, -1)
     column = np.zeros((*u.shape[:-1], 1))
@@ -178,13 +155,11 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
         cost = cost + np.where(place < j, np.take_along_axis(spent, j, -1) - spent[..., 1:], 0.0)
         return point, (n - t).astype(float), cost, np.maximum(B, 0) + ratio_power(point / top, r)
 
-    low, high = np.zeros(u.shape, np.intp), np.full(u.shape, n - 1, np.intp)
-    for _ in range(n.bit_length()):
-        middle = (low + high) // 2
-        point, m, cost, B = state(middle)
-        capped = (point == 0) | ((m - B) * (cost + m * point) > 4 * K * point)
-        low, high = np.where(capped & (low < high), middle + 1, low), np.where(capped, high, middle)
-    point, m, cost, B = state(low)
+    def capped(t: NDArray[np.intp]) -> NDArray[np.bool_]:
+        point, m, cost, B = state(t)
+        return (point == 0) | ((m - B) * (cost + m * point) > 4 * K * point)
+
+    point, m, cost, B = state(count_while(capped, np.full(u.shape, n - 1)))
     _, _, least = scaled_root(m, cost, point, B, K, r)
     asking = (u > 0).sum(-1, keepdims=True) - (u > 0) + 1
     least = check_cost(np.where(asking**2 <= 4 * K, 0.0, least), K, r)
@@ -197,58 +172,51 @@ def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power
     Parameters
     ----------
     valuations : array of shape (n,)
-        The others' reports, in [0, ceiling]; a seller's own entry does not matter to her list.
-    max_mse, ceiling, power : float
-        As for :func:`m1`.
+        A seller's own entry does not matter to her list.
+    max_mse, ceiling, power
 
     Returns
     -------
     list of n arrays
         Sorted. At power 1 the allocation jumps there; above, her loss has a kink.
 
-    Raises
-    ------
-    ValueError
-        As for :func:`m1`.
-
-    Notes ----- With the threshold at another seller's valuation, the equation of :mod:`hdpm_lib.markets.contracts` is
-    one for her own report, in closed form on either side of the threshold; with the threshold at her own report it has
-    one root.
+    Notes
+    -----
+    With the threshold at another seller's valuation, the equation of :mod:`hdpm_lib.markets.contracts` is one for her
+    own report, in closed form on either side of the threshold; with the threshold at her own report it has one root.
 
     Examples
     --------
     >>> break_points([1.0, 2.0], 0.25, 10.0, power=1)[0]   # she is at the cap up to 2
     array([0., 2.])
     """
-    check_positive(ceiling, "ceiling")
-    v, r = check_valuations(check_finite(valuations, "valuations", 1), ceiling), check_power(power)
-    K, n = check_positive(max_mse, "max_mse"), len(v)
-    found: list[Array] = []
-    for i in range(n):
-        others = np.delete(v, i)
+    v, K, top, r = _checked(check_finite(valuations, "valuations", 1), max_mse, ceiling, power)
+    if len(v) ** 2 <= 4 * K:
+        return [np.empty(0) for _ in v]
+    return [_break_points(np.delete(v, i), K, top, r) for i in range(len(v))]
 
-        def left_out(threshold: float, others: Array = others) -> float:
-            return float((1 - ratio_power(threshold / others[others > threshold], r)).sum())
 
-        def excess(own: float, others: Array = others) -> float:
-            return left_out(own) - 4 * K * own / (np.minimum(others, own).sum() + own)
+def _break_points(others: Array, K: float, top: float, r: float) -> Array:
+    def left_out(threshold: float) -> float:
+        return float((1 - ratio_power(threshold / others[others > threshold], r)).sum())
 
-        points: list[float] = []
-        for theta in np.unique(others[others > 0]) if n**2 > 4 * K else ():
-            cut = np.minimum(others, theta).sum()
-            for T in {left_out(theta), left_out(theta) + (r == 1) * (others == theta).sum()}:
-                if T > 0 and 0 <= (own := 4 * K * theta / T - cut) <= theta:  # she is at the cap
-                    points.append(own)
-                share = T + 1 - 4 * K * theta / (cut + theta)
-                if r > 1 and 0 < share <= 1:  # she is below it
-                    points.append(theta / share ** (r - 1))
-        for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
-            ends = np.finfo(float).tiny, float(ceiling)
-            if n**2 > 4 * K and excess(ends[0]) + shift > 0 > excess(ends[1]) + shift:
-                root = optimize.brentq(lambda s, f=excess, d=shift: f(s) + d, *ends, xtol=1e-15 * ceiling, maxiter=1000)
-                points.append(float(root))
-        found.append(np.unique([point for point in points if point <= ceiling]))
-    return found
+    def excess(own: float, shift: int) -> float:
+        return left_out(own) - 4 * K * own / (np.minimum(others, own).sum() + own) + shift
+
+    points: list[float] = []
+    for theta in np.unique(others[others > 0]):
+        cut = np.minimum(others, theta).sum()
+        for T in {left_out(theta), left_out(theta) + (r == 1) * (others == theta).sum()}:
+            if T > 0 and 0 <= (own := 4 * K * theta / T - cut) <= theta:  # she is at the cap
+                points.append(own)
+            share = T + 1 - 4 * K * theta / (cut + theta)
+            if r > 1 and 0 < share <= 1:  # she is below it
+                points.append(theta / share ** (r - 1))
+    ends = float(np.finfo(float).tiny), top
+    for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
+        if excess(ends[0], shift) > 0 > excess(ends[1], shift):
+            points.append(float(optimize.brentq(excess, *ends, args=(shift,), xtol=1e-15 * top, maxiter=1000)))
+    return np.unique([point for point in points if point <= top])
 
 
 def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False) -> Outcome:
@@ -259,11 +227,9 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
     valuations : array of shape (n,)
         Reports in the support of the law.
     max_mse : float
-        `K`, positive.
     law : scipy frozen distribution
         Continuous law of each valuation, independent, with bounded support.
     power : float
-        `r`, at least 1.
     ironed : bool, default False
         Iron the virtual valuation first; needed where it falls somewhere.
 
@@ -276,8 +242,7 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
     Raises
     ------
     ValueError
-        For a report outside the support or where the density is 0 above its lower end, or an irregular law that is not
-        ironed.
+        For an irregular law that is not ironed, or where its density is 0 at a report above the lower end.
 
     Notes
     -----
@@ -291,21 +256,24 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
     >>> virtual_pricing([0.5, 0.9], 0.25, stats.uniform(0.5, 0.5), power=2).epsilon.round(4)
     array([3.3683, 1.5393])
     """
-    check_finite(valuations, "valuations", 1), check_flag(ironed, "ironed")
-    v, r = check_valuations(valuations), check_power(power)
+    v = check_valuations(check_finite(valuations, "valuations", 1))
+    K = check_positive(max_mse, "max_mse")
+    r = check_power(power)
+    ironed = check_flag(ironed, "ironed")
 
     def virtual(reports: Array) -> Array:
         return ironed_virtual_valuation(law, reports) if ironed else virtual_valuation(law, reports, check=False)
 
     def losses(reports: Array) -> Array:
-        return principle2(virtual(reports), max_mse, power=r).epsilon
+        return least_cost_contract(check_valuations(virtual(reports)), K, r).epsilon
+
+    def amounts(reports: Array) -> Array:
+        return losses(reports) ** r
 
     if (dear := ~np.isfinite(virtual(v))).any():
         raise ValueError(f"valuations: the law has density 0 at {v[dear][0]}, so that no finite price is enough there")
     if ironed:  # constant on cells of equal probability
         edges = law.ppf(np.linspace(0, 1, RESOLUTION + 1))
-        payments = step_payments(v, edges, lambda reports: losses(reports) ** r)
-    else:
-        check_regular(law)
-        payments = envelope_payments(v, float(law.support()[1]), lambda reports: losses(reports) ** r)
-    return Outcome(losses(v), payments)
+        return Outcome(losses(v), step_payments(v, edges, amounts))
+    check_regular(law)
+    return Outcome(losses(v), envelope_payments(v, float(law.support()[1]), amounts))

@@ -5,6 +5,9 @@ The rule is a cutoff and a slope: seller :math:`i` with virtual cost :math:`\psi
 optimum for :math:`m` sellers known together. There both numbers depend on all costs, through the sums
 :math:`A_1=\sum(\theta-\psi_i)^+` and :math:`A_2=\sum((\theta-\psi_i)^+)^2`. Here these are replaced by :math:`m` times
 their expectations. What a seller gets depends on her own report alone: a menu, from which truth picks the best entry.
+
+Throughout, `law` is that of the costs, as in :mod:`hdpm_lib.markets.costs`, and regular; `m` is the number of sellers
+expected; `mu`, `sigma` and `gamma` are the weights of :mod:`hdpm_lib.markets.procurement`.
 """
 
 from __future__ import annotations
@@ -58,18 +61,15 @@ class OnlineRule:
         check_positive(self.slope, "slope")
 
     def epsilon(self, virtual_costs: ArrayLike) -> Array:
-        """Privacy losses bought, of the shape of `virtual_costs`.
-
-        Raises
-        ------
-        ValueError
-            For a virtual cost that is negative or not a number; infinite ones are admitted, and sell nothing.
-        """
+        """Privacy losses bought, of the shape of `virtual_costs`; infinite ones are admitted, and sell nothing."""
         psi = np.asarray(check_numeric(virtual_costs, "virtual_costs"), dtype=float)
         if not psi.size:
             raise ValueError("virtual_costs is empty")
         if (bad := ~(psi >= 0)).any():
             raise ValueError(f"virtual_costs must not be negative, got {psi[bad].flat[0]}")
+        return self._sold(psi)
+
+    def _sold(self, psi: Array) -> Array:
         return np.asarray(self.slope * np.maximum(self.cutoff - psi, 0))
 
     def payments(self, costs: ArrayLike, law: Any) -> Array:
@@ -79,17 +79,11 @@ class OnlineRule:
         ----------
         costs : array of shape (m,)
             Reports, in the support of `law`.
-        law : scipy.stats law
-            Law of the costs: continuous, regular, with its parameters, of bounded support.
+        law
 
         Returns
         -------
         array of shape (m,)
-
-        Raises
-        ------
-        ValueError
-            For a report outside the support, or an inadmissible or irregular law.
 
         Notes
         -----
@@ -100,7 +94,7 @@ class OnlineRule:
         Gauss's rule on each panel, exact where the virtual cost is a polynomial of degree up to 11 in the cost.
         """
         c = check_finite(costs, "costs", 1, *check_law(law))
-        epsilon = self.epsilon(virtual_valuation(law, c))
+        epsilon = self._sold(virtual_valuation(law, c))
         bought = epsilon > 0
         rent = np.zeros_like(c)
         if bought.any():
@@ -116,7 +110,7 @@ class OnlineRule:
         total = np.zeros_like(start)
         for node, weight in zip(PANEL_NODES, PANEL_WEIGHTS, strict=True):
             z = start + (end - start) * (1 + node) / 2
-            total += weight * self.epsilon(virtual_valuation(law, z, check=False))
+            total += weight * self._sold(virtual_valuation(law, z, check=False))
         return np.asarray(total * (end - start) / 2)
 
     def _last_report(self, law: Any) -> float:
@@ -134,21 +128,9 @@ def printed_rule(m: int, density_at_zero: float, mu: float, sigma: float, gamma:
 
     Parameters
     ----------
-    m : int
-        Number of sellers expected.
     density_at_zero : float
         Density of the virtual costs at 0; positive.
-    mu, sigma, gamma : float
-        Positive: weights of the norm, of the noise and of the payments.
-
-    Returns
-    -------
-    OnlineRule
-
-    Raises
-    ------
-    ValueError
-        For a number out of range, above all a density of 0, by which the printed rule divides.
+    m, mu, sigma, gamma
 
     Notes
     -----
@@ -162,41 +144,27 @@ def printed_rule(m: int, density_at_zero: float, mu: float, sigma: float, gamma:
     >>> round(rule.cutoff, 6), round(rule.slope, 4)
     (0.028284, 20.5977)
     """
-    check_constants(mu, sigma, gamma)
-    n, mu = check_count(m, "m"), check_positive(mu, "mu")
-    sigma, gamma = check_positive(sigma, "sigma"), check_positive(gamma, "gamma")
+    mu, sigma, gamma = check_constants(mu, sigma, gamma)
+    n = check_count(m, "m")
     why = "Algorithm 3 divides by the density of the virtual costs at 0; where it vanishes use expected_rule"
-    check_number(density_at_zero, "density_at_zero", 0, ends="()", why=why)
-    multiplier = np.sqrt(mu**2 * gamma / (sigma * n * density_at_zero))
-    slope = 2 * np.sqrt(3) * gamma**2.5 * mu / ((density_at_zero * n) ** 1.5 * multiplier**3.5)
+    density = check_number(density_at_zero, "density_at_zero", 0, ends="()", why=why)
+    multiplier = np.sqrt(mu**2 * gamma / (sigma * n * density))
+    slope = 2 * np.sqrt(3) * gamma**2.5 * mu / ((density * n) ** 1.5 * multiplier**3.5)
     return OnlineRule(float(multiplier / gamma), float(slope))
 
 
 def expected_rule(law: Any, m: int, mu: float, sigma: float, gamma: float) -> OnlineRule:
     r"""The rule of Eqs. (13) and (14) with every sum replaced by its expectation under the law of the costs.
 
-    Parameters
-    ----------
-    law : scipy.stats law
-        Of the costs: continuous, regular, of bounded support, with a density that is smooth inside it.
-    m : int
-        Number of sellers expected.
-    mu, sigma, gamma : float
-        Positive: weights of the norm, of the noise and of the payments.
-
     Returns
     -------
     OnlineRule
         Where several cutoffs solve the equation, the one of the least expected loss.
 
-    Raises
-    ------
-    ValueError
-        For an inadmissible or irregular law, or a number out of range.
-
     Notes
     -----
-    Nothing is asked of the density at 0. Write :math:`z` for the report at the cutoff :math:`\theta=\psi(z)`. Then
+    The density must be smooth inside the support; nothing is asked of it at 0. Write :math:`z` for the report at the
+    cutoff :math:`\theta=\psi(z)`. Then
 
     .. math:: \mathbb E(\theta-\psi)^+=F(z)\,(\theta-z),
 
@@ -214,9 +182,9 @@ def expected_rule(law: Any, m: int, mu: float, sigma: float, gamma: float) -> On
     1.1359
     """
     check_regular(law)
-    check_constants(mu, sigma, gamma)
+    mu, sigma, gamma = check_constants(mu, sigma, gamma)
     n = check_count(m, "m")
-    kappa = float(sigma) * float(gamma) / float(mu) ** 2
+    kappa = sigma * gamma / mu**2
     low, high = (float(end) for end in law.support())
     span = high - low
 
@@ -271,17 +239,12 @@ def realised_loss(rule: OnlineRule, virtual_costs: ArrayLike, mu: float, sigma: 
     rule : OnlineRule
     virtual_costs : array of shape (..., m)
         Of the sellers who came, however many were expected.
-    mu, sigma, gamma : float
+    mu, sigma, gamma
 
     Returns
     -------
     array of shape (...)
         With weights in proportion to the privacy losses. Infinite where nobody sold: there is nothing to learn from.
-
-    Raises
-    ------
-    ValueError
-        For virtual costs or constants out of range.
 
     Examples
     --------
@@ -289,9 +252,9 @@ def realised_loss(rule: OnlineRule, virtual_costs: ArrayLike, mu: float, sigma: 
     >>> realised_loss(rule, [[0.2, 0.8], [1.2, 3.0]], 1.0, 1.0, 1.0).round(4)
     array([1.9646,    inf])
     """
-    psi = np.asarray(check_numeric(virtual_costs, "virtual_costs"), dtype=float)
-    constants = (check_positive(mu, "mu"), check_positive(sigma, "sigma"), check_positive(gamma, "gamma"))
-    epsilon = rule.epsilon(psi)
+    constants = check_constants(mu, sigma, gamma)
+    epsilon = rule.epsilon(virtual_costs)
+    psi = np.asarray(virtual_costs, dtype=float)
     eta = epsilon.sum(-1)
     sold = eta > 0
     one = np.where(sold, eta, 1.0)

@@ -10,12 +10,16 @@ makes truth a best report whatever the others do (incentive compatibility), pays
 rationality), and is the least such payment when reports reach up to :math:`\bar c`. If the rule minimises
 :math:`\sum_ic_ix_i`, with least value :math:`W`, it equals the *VCG payment*
 :math:`W(\bar c,\hat c_{-i})-\sum_{j\ne i}\hat c_jx_j`: no integral.
+
+Throughout, `reports` of shape (n,) lie in [0, `ceiling`], `ceiling` is the largest possible report, and `rule` maps
+reports of shape (k, n) to amounts of shape (k, n). Payments have the shape (n,). Infinite amounts are an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,42 +49,38 @@ class Outcome:
 
 def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> tuple[Array, float]:
     """Reports as a vector and the ceiling as a float; an error names a report outside [0, ceiling]."""
-    c, top = check_finite(reports, name, 1), check_positive(ceiling, "ceiling")
-    if (bad := (c < 0) | (c > top)).any():
-        raise ValueError(f"{name} must lie in [0, ceiling = {top}], got {c[bad][0]}")
-    return c, top
+    top = check_positive(ceiling, "ceiling")
+    return check_finite(reports, name, 1, 0, top), top
 
 
 def _amounts(rule: Rule, reports: Array) -> Array:
     amounts = rule(reports[None])[0]
     if not np.isfinite(amounts).all():
-        raise ValueError(
-            f"rule must give finite amounts, got {amounts} at the reports {reports}: no payment covers them"
-        )
+        raise ValueError(f"rule must give finite amounts, got {amounts} at the reports {reports}: no payment covers it")
     return amounts
 
 
-def with_own_report(reports: Array, own: ArrayLike) -> Array:
-    """Profiles in which seller `i` reports ``own[i]`` and the others as before; row `i` is hers.
+def with_own_report(reports: ArrayLike, own: ArrayLike) -> NDArray[Any]:
+    """One seller lies: profiles in which seller `i` reports ``own[i]`` and the others as before.
 
     Parameters
     ----------
-    reports : array of shape (n,)
-    own : array of shape (n,), or float
+    reports : array of shape (..., n)
+    own : array of that shape, or number
 
     Returns
     -------
-    array of shape (n, n)
+    array of shape (..., n, n)
+        Of the profiles, on the axis before the last, the one at `i` is hers.
 
     Examples
     --------
-    >>> with_own_report(np.array([1.0, 2.0]), 9.0)
+    >>> with_own_report([1.0, 2.0], 9.0)
     array([[9., 2.],
            [1., 9.]])
     """
-    profiles = np.tile(reports, (len(reports), 1))
-    np.fill_diagonal(profiles, own)
-    return profiles
+    truth, lies = np.broadcast_arrays(reports, own)
+    return np.where(np.eye(truth.shape[-1], dtype=bool), lies[..., None, :], truth[..., None, :])
 
 
 def vcg_payments(reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Callable[[Array], Array]) -> Array:
@@ -88,23 +88,9 @@ def vcg_payments(reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Cal
 
     Parameters
     ----------
-    reports : array of shape (n,)
-        In [0, ceiling].
-    ceiling : float
-        Largest possible report, positive.
-    rule : callable
-        Reports of shape (k, n) to amounts of shape (k, n).
+    reports, ceiling, rule
     least_cost : callable
         Reports of shape (k, n) to the least total cost, shape (k,).
-
-    Returns
-    -------
-    array of shape (n,)
-
-    Raises
-    ------
-    ValueError
-        For a report outside [0, ceiling], or infinite amounts.
 
     Notes
     -----
@@ -130,24 +116,13 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
 
     Parameters
     ----------
-    reports : array of shape (n,)
-        In [0, ceiling].
-    ceiling : float
-        Largest possible report, positive.
-    rule : callable
-        Reports of shape (k, n) to amounts of shape (k, n).
+    reports, ceiling, rule
     tolerance : float
         Of the quadrature, relative to the largest integral. A step narrower than some thousandth of the range can be
         missed without notice.
 
-    Returns
-    -------
-    array of shape (n,)
-
     Raises
     ------
-    ValueError
-        For a report outside [0, ceiling], or infinite amounts.
     RuntimeError
         If the quadrature does not reach the tolerance.
 
@@ -157,7 +132,7 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
     >>> envelope_payments([3.0, 5.0, 9.0], 10.0, cheapest).round(6)
     array([5., 0., 0.])
     """
-    check_positive(tolerance, "tolerance")
+    accuracy = check_positive(tolerance, "tolerance")
     c, top = check_reports(reports, ceiling)
 
     def amounts(t: float) -> Array:
@@ -165,7 +140,7 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
         return (top - c) * np.diagonal(rule(with_own_report(c, own)))
 
     integral, error, info = integrate.quad_vec(
-        amounts, 0, 1, epsrel=tolerance, epsabs=1e-300, norm="max", limit=2000, full_output=True
+        amounts, 0, 1, epsrel=accuracy, epsabs=1e-300, norm="max", limit=2000, full_output=True
     )
     if not info.success:
         raise RuntimeError(f"quadrature stopped at an error of {error:.3g}: {info.message}")
@@ -180,18 +155,8 @@ def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
     reports : array of shape (n,)
         In [edges[0], edges[-1]].
     edges : array of shape (m + 1,)
-        Increasing; the last one is the largest possible report.
+        They do not fall; the last one is the largest possible report.
     rule : callable
-        Reports of shape (k, n) to amounts of shape (k, n).
-
-    Returns
-    -------
-    array of shape (n,)
-
-    Raises
-    ------
-    ValueError
-        For edges that fall or are fewer than two, a report outside them, or infinite amounts.
 
     Examples
     --------
@@ -201,9 +166,7 @@ def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
     ends = check_finite(edges, "edges", 1)
     if len(ends) < 2 or (np.diff(ends) < 0).any():
         raise ValueError(f"edges must be at least two numbers that do not fall, got {ends}")
-    c, _ = check_reports(reports, ends[-1])
-    if (c < ends[0]).any():
-        raise ValueError(f"reports must not lie below edges[0] = {ends[0]}, got {c.min()}")
+    c = check_finite(reports, "reports", 1, max(ends[0], 0.0), ends[-1], why="between the edges")
     left = np.maximum(ends[1:] - np.maximum(ends[:-1], c[:, None]), 0)  # of each step, beyond one's own report
     integral = np.empty(len(c))
     for i in range(len(c)):

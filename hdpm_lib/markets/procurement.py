@@ -7,13 +7,14 @@ Seller :math:`i` has the virtual cost :math:`\psi_i`. The buyer chooses weights 
 
 perhaps under a cap on the weights. For given :math:`a` the best :math:`\eta` is a closed form. What is left has all its
 local minima on a path with one parameter, :math:`a_i=\min\{s(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff*
-:math:`\theta` makes the sum 1. Between two points where a seller leaves or reaches the cap, stationarity is a cubic in
-:math:`s` of which only the smallest positive root can be a minimum. Looking at every piece finds all of them.
+:math:`\theta` makes the sum 1. As :math:`s` grows from 0, where all weights are equal, sellers reach the cap in the
+order of their virtual costs and leave in the opposite order. Between two such events lies a *piece* of the path, on
+which stationarity is a cubic in :math:`s` of which only the smallest positive root can be a minimum. Looking at every
+piece finds all of them.
 
-The path on which all optimal weights lie: ``min(s (cutoff - virtual cost)^+, cap)``, one parameter `s`.
-
-As `s` grows from 0, where all weights are equal, sellers reach the cap in the order of their virtual costs and leave in
-the opposite order. Between two such events the sellers keep their roles: that is a *piece*.
+Throughout, `virtual_costs` of shape (m,) are :math:`\psi`, positive; `mu`, `sigma` and `gamma`, positive, are the
+weights of the norm, of the noise and of the payments; `cap` is the largest admissible weight, the paper's k/m, in
+[1/m, 1], or None for no cap.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hdpm_lib.validation import check_cap, check_finite, check_number, check_pos
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+TIE = 1e-12  # caps that fill the sum exactly, but for rounding
 RANGE = (1e-100, 1e100)  # of costs and constants: their products stay within floats
 
 
@@ -62,27 +64,11 @@ class Procurement:
         return self.weights * self.eta
 
 
-def check_constants(mu: float, sigma: float, gamma: float) -> None:
-    """An error that names a constant of the proxy loss which is not positive, or so far from 1 that powers overflow."""
-    for value, name in ((mu, "mu"), (sigma, "sigma"), (gamma, "gamma")):
-        check_number(check_positive(value, name), name, *RANGE)
-
-
-def _check(
-    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, cap: float | None = None
-) -> tuple[Array, float]:
-    """The virtual costs, and `kappa`."""
-    psi = check_finite(virtual_costs, "virtual_costs", 1)
-    if (bad := psi <= 0).any():
-        raise ValueError(
-            f"virtual_costs must be positive, got virtual_costs[{np.argmax(bad)}] = {psi[bad][0]}: "
-            "privacy that costs nothing adds a branch on which eta grows without end"
-        )
-    check_finite(psi, "virtual_costs", 1, *RANGE)
-    check_constants(mu, sigma, gamma)
-    dearest = np.sort(psi)[0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1]
-    # beyond, all weights are equal, or those of the fewest and cheapest sellers are not 0, to the last digits
-    return psi, float(np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest))
+def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float, float]:
+    """The constants as floats; an error names one that is not positive, or so far from 1 that powers overflow."""
+    named = ((mu, "mu"), (sigma, "sigma"), (gamma, "gamma"))
+    mu, sigma, gamma = (check_number(check_positive(value, name), name, *RANGE) for value, name in named)
+    return mu, sigma, gamma
 
 
 def proxy_loss(
@@ -92,10 +78,9 @@ def proxy_loss(
 
     Parameters
     ----------
-    weights : array of shape (..., m)
+    weights, virtual_costs : arrays of shape (..., m)
     eta : float or array of shape (...)
-    virtual_costs : array of shape (..., m)
-    mu, sigma, gamma : float
+    mu, sigma, gamma
 
     Returns
     -------
@@ -106,67 +91,13 @@ def proxy_loss(
     return np.asarray(mu * np.linalg.norm(a, axis=-1) + sigma / rate + gamma * rate * (a * psi).sum(-1))
 
 
-def _root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
-    """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or NaN.
-
-    It is 1/u for the largest root of the depressed cubic ``kappa fixed u^3 - (price - kappa spread) u + spread``.
-    """
-    slope = price - kappa * spread
-    with np.errstate(invalid="ignore", divide="ignore"):
-        cosine = -1.5 * spread / slope * np.sqrt(3 * kappa * fixed / slope)
-        inverse = 2 * np.sqrt(slope / (3 * kappa * fixed)) * np.cos(np.arccos(cosine) / 3)
-        return np.asarray(1 / inverse)
-
-
-def _settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float) -> tuple[Array, float, float]:
-    """Weights, `s` and cutoff at the stationary point of one piece of the path, from direct sums."""
-    rest, n = 1 - cap * len(capped), len(inner)
-    weights = np.zeros_like(psi)
-    weights[capped] = cap
-    if not n:
-        return weights, np.inf, float(np.delete(psi, capped).min(initial=np.inf))
-    least = psi[inner].min()
-    mean = (psi[inner] - least).mean()
-    apart = (psi[inner] - least) - mean
-    fixed = len(capped) * cap**2 + rest**2 / n
-    price = cap * psi[capped].sum() + rest * (least + mean)
-    spread = (apart * apart).sum()
-    s = float(_root(np.array(fixed), np.array(price), np.array(spread), kappa))
-    weights[inner] = rest / n - s * apart
-    return weights, s, float(least + mean + rest / (n * s))
-
-
-def _procurement(psi: Array, weights: Array, cutoff: float, scale: tuple[float, ...], minima: int) -> Procurement:
-    mu, sigma, gamma = scale
-    weights = np.maximum(weights, 0)
-    cost = float(weights @ psi)
-    eta = float(np.sqrt(sigma / (gamma * cost)))
-    loss = float(mu * np.linalg.norm(weights) + 2 * np.sqrt(sigma * gamma * cost))
-    return Procurement(weights, eta, loss, cutoff, minima)
-
-
 def procure(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None
 ) -> Procurement:
     r"""The global minimum of the proxy loss, by a scan of all pieces of the path.
 
-    Parameters
-    ----------
-    virtual_costs : array of shape (m,)
-        Positive.
-    mu, sigma, gamma : float
-        Positive: weights of the norm, of the noise and of the payments.
-    cap : float, optional
-        Largest admissible weight, the paper's k/m; at least 1/m. None for no cap.
-
-    Returns
-    -------
-    Procurement
-
     Raises
     ------
-    ValueError
-        For virtual costs, constants or a cap out of range.
     RuntimeError
         If no local minimum is found, which rounding alone could cause.
 
@@ -188,8 +119,8 @@ def procure(
     psi, kappa = _check(virtual_costs, mu, sigma, gamma, cap)
     order = np.argsort(psi, kind="stable")
     ordered = psi[order]
-    p, q, low, high, top = pieces(ordered, cap)
-    fixed, price, spread, noise = sums(ordered, p, q, top)
+    p, q, low, high, top = _pieces(ordered, cap)
+    fixed, price, spread, noise = _sums(ordered, p, q, top)
     slope = price - kappa * spread
 
     def falling(s: Array) -> tuple[Array, Array]:
@@ -231,22 +162,10 @@ def procure(
 def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Procurement:
     r"""A local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one where there is only one.
 
-    Parameters
-    ----------
-    virtual_costs : array of shape (m,)
-        Positive.
-    mu, sigma, gamma : float
-        Positive.
-
     Returns
     -------
     Procurement
         With ``minima = 0``: they were not counted. :func:`procure` is certain, and sorts.
-
-    Raises
-    ------
-    ValueError
-        For virtual costs or constants out of range.
 
     Notes
     -----
@@ -256,7 +175,8 @@ def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
     psi, kappa = _check(virtual_costs, mu, sigma, gamma)
     least = psi.min()
     near = psi - least
-    low, high = 0.0, float((1 + np.sqrt(1 + 4 * kappa * least)) / (2 * kappa))  # Eq. (14) is negative at `high`
+    low = 0.0
+    high = float((1 + np.sqrt(1 + 4 * kappa * least)) / (2 * kappa))  # Eq. (14) is negative there
     t = high
     while True:
         bought = near[near < t]
@@ -288,12 +208,7 @@ def residuals(
     ----------
     found : Procurement
         Without a cap.
-    virtual_costs : array of shape (m,)
-    mu, sigma, gamma : float
-
-    Returns
-    -------
-    tuple of floats
+    virtual_costs, mu, sigma, gamma
     """
     multiplier = gamma * found.cutoff
     u = np.maximum(multiplier - gamma * np.asarray(virtual_costs, dtype=float), 0)
@@ -303,29 +218,25 @@ def residuals(
     return float(eq13), float(abs(multiplier - sigma / mu**2 * square - square / total) / multiplier)
 
 
-TIE = 1e-12  # caps that fill the sum exactly, but for rounding
+def _check(
+    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, cap: float | None = None
+) -> tuple[Array, float]:
+    """The virtual costs, and `kappa`."""
+    psi = check_finite(virtual_costs, "virtual_costs", 1)
+    if (bad := psi <= 0).any():
+        raise ValueError(
+            f"virtual_costs must be positive, got virtual_costs[{np.argmax(bad)}] = {psi[bad][0]}: "
+            "privacy that costs nothing adds a branch on which eta grows without end"
+        )
+    check_finite(psi, "virtual_costs", 1, *RANGE)
+    check_constants(mu, sigma, gamma)
+    dearest = np.sort(psi)[0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1]
+    # beyond, all weights are equal, or those of the fewest and cheapest sellers are not 0, to the last digits
+    return psi, float(np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest))
 
 
-def pieces(psi: Array, cap: float | None) -> tuple[Indices, Indices, Array, Array, float]:
-    """All pieces of the path, for sorted virtual costs.
-
-    Parameters
-    ----------
-    psi : array of shape (m,)
-        Positive, ascending.
-    cap : float, optional
-        In [1/m, 1]; None for no cap.
-
-    Returns
-    -------
-    tuple
-        Number of capped sellers and of bought ones, start and end of `s`, each of shape (pieces,); and the cap.
-
-    Raises
-    ------
-    ValueError
-        For a cap out of range.
-    """
+def _pieces(psi: Array, cap: float | None) -> tuple[Indices, Indices, Array, Array, float]:
+    """For sorted costs the pieces: numbers of capped and of bought sellers, start and end of `s`; and the cap."""
     m = len(psi)
     apart = psi - psi[0]
     total = np.append(0, np.cumsum(apart))
@@ -344,24 +255,23 @@ def pieces(psi: Array, cap: float | None) -> tuple[Indices, Indices, Array, Arra
     def sum_below(i: Indices, k: Indices) -> Array:  # of psi_k - psi_j over j between i and k
         return np.asarray((k - i) * apart[k] - (total[k] - total[i]))
 
-    leaves = index[
-        below * top >= 1 - TIE
-    ]  # sellers for whom the others suffice: when the cutoff meets their virtual cost
+    leaves = index[below * top >= 1 - TIE]  # sellers for whom the others suffice, when the cutoff meets their cost
+    reach = index[upto * top <= 1 + TIE]  # sellers that can be capped, when they reach it
+    ends = upto[reach]
+
+    def too_little(i: Indices) -> NDArray[np.bool_]:
+        s = top / (apart[leaves] - apart[i])
+        return (i + 1) * top + s * sum_below(i + 1, leaves) < 1 - TIE
+
+    def short(k: Indices) -> NDArray[np.bool_]:
+        j = np.minimum(ends + k, m - 1)
+        s = top / (apart[j] - apart[reach])
+        return (ends + k < m) & (top * j - s * (total[j] - total[ends] - (j - ends) * apart[reach]) <= 1 + TIE)
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        capped = _count(
-            lambda i: (i + 1) * top + top / (apart[leaves] - apart[i]) * sum_below(i + 1, leaves) < 1 - TIE,
-            below[leaves],
-        )
+        capped = count_while(too_little, below[leaves])
         s_leave = (1 - capped * top) / sum_below(capped, leaves)
-        reach = index[upto * top <= 1 + TIE]  # sellers that can be capped: when they reach it
-        ends = upto[reach]
-
-        def short(k: Indices) -> NDArray[np.bool_]:
-            j = np.minimum(ends + k, m - 1)
-            s = top / (apart[j] - apart[reach])
-            return (ends + k < m) & (top * j - s * (total[j] - total[ends] - (j - ends) * apart[reach]) <= 1 + TIE)
-
-        last = ends + _count(short, m - ends)
+        last = ends + count_while(short, m - ends)
         s_reach = (last * top - 1) / (total[last] - total[ends] - (last - ends) * apart[reach])
     s_reach = np.maximum(s_reach, 0)
     events = np.sort(np.concatenate([[0.0], s_leave, s_reach]))
@@ -370,22 +280,20 @@ def pieces(psi: Array, cap: float | None) -> tuple[Indices, Indices, Array, Arra
     return p, np.maximum(q, p), events, np.append(events[1:], np.inf), top
 
 
-def sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array, Array, Array]:
-    """Norm and cost of the weights on every piece, as functions of `s`, from prefix sums.
+def count_while(holds: Callable[[Indices], NDArray[np.bool_]], limit: Indices) -> Indices:
+    """For each entry, how many of 0, 1, ..., limit - 1 fulfil a condition that is true first and false after."""
+    low, high = np.zeros_like(limit), limit.copy()
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        true = holds(np.where(open_, middle, 0))
+        low, high = np.where(open_ & true, middle + 1, low), np.where(open_ & ~true, middle, high)
+    return low
 
-    Parameters
-    ----------
-    psi : array of shape (m,)
-        Ascending.
-    p, q : arrays of int, shape (pieces,)
-        Numbers of capped and of bought sellers.
-    cap : float
 
-    Returns
-    -------
-    tuple of arrays
-        `fixed`, `price`, `spread`: the squared norm is ``fixed + s^2 spread``, the cost ``price - s spread``; and what
-        may be rounding in `spread`.
+def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array, Array, Array]:
+    """On every piece `fixed`, `price`, `spread` and what may be rounding in `spread`, from prefix sums.
+
+    The squared norm of the weights is ``fixed + s^2 spread``, their cost ``price - s spread``.
     """
     apart = psi - psi[0]
     first = np.append(0, np.cumsum(apart))
@@ -401,11 +309,40 @@ def sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array, 
     return np.asarray(fixed), np.asarray(price), np.asarray(spread), np.asarray(noise)
 
 
-def _count(true_at: Callable[[Indices], NDArray[np.bool_]], limit: Indices) -> Indices:
-    """For each entry, how many of 0, 1, ..., limit - 1 fulfil a condition that is true first and false after."""
-    low, high = np.zeros_like(limit), limit.copy()
-    while (open_ := low < high).any():
-        middle = (low + high) // 2
-        holds = true_at(np.where(open_, middle, 0)) & open_
-        low, high = np.where(holds, middle + 1, low), np.where(open_ & ~holds, middle, high)
-    return low
+def _root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
+    """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or NaN.
+
+    It is 1/u for the largest root of the depressed cubic ``kappa fixed u^3 - (price - kappa spread) u + spread``.
+    """
+    slope = price - kappa * spread
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosine = -1.5 * spread / slope * np.sqrt(3 * kappa * fixed / slope)
+        inverse = 2 * np.sqrt(slope / (3 * kappa * fixed)) * np.cos(np.arccos(cosine) / 3)
+        return np.asarray(1 / inverse)
+
+
+def _settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float) -> tuple[Array, float, float]:
+    """Weights, `s` and cutoff at the stationary point of one piece of the path, from direct sums."""
+    rest, n = 1 - cap * len(capped), len(inner)
+    weights = np.zeros_like(psi)
+    weights[capped] = cap
+    if not n:
+        return weights, np.inf, float(np.delete(psi, capped).min(initial=np.inf))
+    least = psi[inner].min()
+    mean = (psi[inner] - least).mean()
+    apart = (psi[inner] - least) - mean
+    fixed = len(capped) * cap**2 + rest**2 / n
+    price = cap * psi[capped].sum() + rest * (least + mean)
+    spread = (apart * apart).sum()
+    s = float(_root(np.array(fixed), np.array(price), np.array(spread), kappa))
+    weights[inner] = rest / n - s * apart
+    return weights, s, float(least + mean + rest / (n * s))
+
+
+def _procurement(psi: Array, weights: Array, cutoff: float, scale: tuple[float, ...], minima: int) -> Procurement:
+    mu, sigma, gamma = scale
+    weights = np.maximum(weights, 0)
+    cost = float(weights @ psi)
+    eta = float(np.sqrt(sigma / (gamma * cost)))
+    loss = float(mu * np.linalg.norm(weights) + 2 * np.sqrt(sigma * gamma * cost))
+    return Procurement(weights, eta, loss, cutoff, minima)

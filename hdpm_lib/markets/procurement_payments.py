@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import integrate
 
-from hdpm_lib.markets.costs import check_regular, virtual_valuation
-from hdpm_lib.markets.payments import check_reports
+from hdpm_lib.markets.costs import check_law, virtual_valuation
 from hdpm_lib.markets.procurement import Procurement, procure
+from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
 
@@ -62,22 +62,14 @@ def procurement_payments(
     Parameters
     ----------
     costs : array of shape (m,)
-        Reported costs of a unit of privacy loss, in the support of `law`.
+        Reported costs of a unit of privacy loss, in the support of `law`; no virtual cost may be 0.
     law : scipy.stats law
-        Of the costs: regular, on a bounded support in [0, infinity).
-    mu, sigma, gamma : float
-        Positive.
-    cap : float, optional
-        Largest weight, in [1/m, 1].
-
-    Returns
-    -------
-    Purchase
+        Of the costs, as in :mod:`hdpm_lib.markets.costs`; regular.
+    mu, sigma, gamma, cap
+        As in :mod:`hdpm_lib.markets.procurement`.
 
     Raises
     ------
-    ValueError
-        For an irregular law, a cost outside its support, a virtual cost of 0, or constants out of range.
     RuntimeError
         If a quadrature does not settle.
 
@@ -95,46 +87,42 @@ def procurement_payments(
     >>> bought.epsilon.round(4), bought.payments.round(4)
     (array([2.8379, 1.4641]), array([1.7472, 1.2568]))
     """
-    check_regular(law)
-    ceiling = float(law.support()[1])
-    c, _ = check_reports(costs, ceiling, "costs")
-    psi = virtual_valuation(law, c, check=False)
+    c = check_finite(costs, "costs", 1, *check_law(law))
+    psi = virtual_valuation(law, c)
+    payments = np.zeros_like(c)
     if not (sells := np.isfinite(psi)).all():  # at a report of density 0 nothing is bought
         rest = procurement_payments(c[sells], law, mu, sigma, gamma, cap=cap)
-        weights, payments = np.zeros_like(c), np.zeros_like(c)
+        weights = np.zeros_like(c)
         weights[sells], payments[sells] = rest.procurement.weights, rest.payments
         return Purchase(replace(rest.procurement, weights=weights), payments)
-    truth = procure(psi, mu, sigma, gamma, cap=cap)
-    bought = np.flatnonzero(truth.weights > 0)
     scale = (mu, sigma, gamma)
-    payments = np.zeros_like(c)
-    branch = _Branch.of(psi, truth, scale) if cap is None and len(c) > 1 else None
-    rivals = psi if branch is None else psi[psi < branch.ends[1]]  # nothing is bought from others whatever one reports
-    if branch is not None and not branch.certain:
-        branch = None
+    truth = procure(psi, *scale, cap=cap)
+    bought = np.flatnonzero(truth.weights > 0)
+    own_cost = c[bought] * truth.epsilon[bought]
+    rivals, branch = psi, None
+    if cap is None and len(c) > 1:
+        branch = _Branch.of(psi, truth, scale)
+        rivals = psi[psi < branch.ends[1]]  # nothing is bought from others, whatever one reports
+    certain = branch if branch is not None and branch.certain else None
+
+    def changed(old: float, new: float) -> Procurement:
+        """The optimum with one virtual cost replaced; the new one stands last."""
+        return procure(np.append(np.delete(rivals, np.argmax(rivals == old)), new), *scale, cap=cap)
+
     if slope := _slope(law):
-        top = float(virtual_valuation(law, ceiling, check=False))
-        if branch is not None:
-            gain = branch.value(psi[bought], np.full(len(bought), top)) - branch.value(psi[:1], psi[:1])
+        top = float(virtual_valuation(law, law.support()[1], check=False))
+        if certain is not None:
+            gain = certain.value(psi[bought], np.full(len(bought), top)) - certain.value(psi[:1], psi[:1])
         else:
-            gain = np.array([procure(_with(rivals, psi[i], top), *scale, cap=cap).loss for i in bought]) - truth.loss
-        payments[bought] = c[bought] * truth.epsilon[bought] + gain / (gamma * slope)
-    elif branch is not None:
-        payments[bought] = c[bought] * truth.epsilon[bought] + _integral(law, c[bought], psi[bought], branch)
+            gain = np.array([changed(psi[i], top).loss for i in bought]) - truth.loss
+        rent = gain / (gamma * slope)
+    elif certain is not None:
+        rent = _integral(law, c[bought], psi[bought], certain)
     else:
-        for i in bought:
-
-            def amount(own: float, old: float = float(psi[i])) -> float:
-                return float(procure(_with(rivals, old, own), *scale, cap=cap).epsilon[-1])
-
-            own_cost = float(c[i] * truth.epsilon[i])
-            payments[i] = own_cost + _adaptive(law, float(c[i]), amount, own_cost)
+        amounts = [lambda own, old=psi[i]: float(changed(old, own).epsilon[-1]) for i in bought]
+        rent = np.array([_adaptive(law, *one) for one in zip(c[bought], amounts, own_cost, strict=True)])
+    payments[bought] = own_cost + rent
     return Purchase(truth, payments)
-
-
-def _with(psi: Array, old: float, new: float) -> Array:
-    """The virtual costs with one `old` replaced by `new`, which stands last."""
-    return np.append(np.delete(psi, np.argmax(psi == old)), new)
 
 
 def _adaptive(law: Any, low: float, amount: Callable[[float], float], own_cost: float) -> float:
@@ -194,8 +182,8 @@ class _Branch:
     """The optimum as a function of one seller's virtual cost, and whether it is certain to have no rival."""
 
     psi: Array  # sorted
-    first: Array  # prefix sums of the distances to the cutoff at truth, and of their squares
-    second: Array
+    first: Array  # prefix sums of the distances to the cutoff at truth
+    second: Array  # and of their squares
     truth: float  # that cutoff
     ends: tuple[float, float]  # between which every optimum has its cutoff
     certain: bool

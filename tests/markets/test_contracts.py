@@ -19,30 +19,19 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from hdpm_lib.markets.contracts import Allocation, kkt_residual, principle1, principle2, unbiased, zero_loss
+from hdpm_lib.markets.contracts import Allocation, kkt_residual, principle1, principle2, unbiased
 from hdpm_lib.markets.contracts_conic import conic_power
 from hdpm_lib.markets.contracts_printed import algorithm1, theorem5, theorem5_terms
 from hdpm_lib.markets.mechanisms import m1, m2, m3
-from tests.support import generator
+from tests.support import KINDS, generator, valuations
 
 POWERS = (1.0, 1.5, 2.0, 3.0)
-KINDS = ("uniform", "ties", "zeros", "heavy")
 FIELDS = ("shares", "scale", "epsilon", "cost")
 Solver = Callable[..., Allocation]
 
 
-def valuations(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Uniform, or with many ties, or many at 0, or with tails so heavy that they have no mean."""
-    if kind == "ties":
-        return rng.integers(1, 4, n).astype(float)
-    if kind == "heavy":
-        return 1 + rng.pareto(0.5, n)
-    v = rng.random(n)
-    return np.where(rng.random(n) < 0.5, 0.0, v) if kind == "zeros" else v
-
-
 @functools.cache
-def instances(count: int = 416) -> list[tuple[np.ndarray, float, float]]:
+def instances(count: int = 256) -> list[tuple[np.ndarray, float, float]]:
     """Markets of 2 to 50 sellers with `K` from a thousandth of n^2/4 to just below it."""
     rng, found = generator(41), []
     for i in range(count):
@@ -80,7 +69,7 @@ def repaired(shares: np.ndarray, v: np.ndarray, K: float, r: float) -> Allocatio
 # --- the exact solver -------------------------------------------------------------------------------------------------
 
 
-def complaints(solve: Solver, count: int = 416) -> dict[str, int]:
+def complaints(solve: Solver, count: int = 256) -> dict[str, int]:
     """In how many of the first `count` markets each look objects."""
     found: dict[str, int] = {}
     for (v, K, r), oracle in list(zip(instances(), oracle_costs(), strict=True))[:count]:
@@ -139,7 +128,7 @@ def scaled(**factors: float) -> Solver:
     ],
 )
 def test_wrong_solver_is_caught(look: str, mutant: Solver, share: float) -> None:
-    assert complaints(mutant, 208).get(look, 0) > share * 208
+    assert complaints(mutant, 128).get(look, 0) > share * 128
 
 
 def test_residual_flags_what_is_not_optimal() -> None:
@@ -327,7 +316,7 @@ def test_nobody_is_needed(power: float, ranges: Any) -> None:
         assert worst_mse(found, ranges or 1.0) == pytest.approx(K, rel=1e-15)
     batch = principle2(np.ones((2, 5, 3)), 3.0, power=power)
     assert batch.shares.shape == batch.epsilon.shape == (2, 5, 3) and batch.scale.shape == batch.cost.shape == (2, 5)
-    assert zero_loss((3,), 2.25, 3.0).scale == 0
+    assert principle2(np.ones(3), 2.25, power=power).scale == 0
 
 
 @pytest.mark.parametrize("spread", [1e3, 1e6, 1e9, 1e12, 1e15, 1e17, 1e60, 1e200])
@@ -515,28 +504,15 @@ def test_algorithm1_against_the_optimum(power: float, go_to: str, bracket: str) 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
 
-NAN, INF = math.nan, math.inf
 GOOD: dict[str, Any] = {"valuations": [1.0, 2.0], "max_mse": 0.3, "power": 2.0}
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"valuations": [1.0, -0.5]}, "valuations must be finite and not negative, got -0.5"),
-    ({"valuations": [[1.0, NAN], [1.0, 2.0]]}, "valuations must be finite and not negative, got nan"),
-    ({"valuations": [INF, 1.0]}, "valuations must be finite and not negative, got inf"),
-    ({"valuations": []}, "valuations is empty (shape (0,))"),
-    ({"valuations": np.empty((0, 3))}, "valuations is empty (shape (0, 3))"),
     ({"valuations": 2.0}, "valuations must hold at least one seller, got shape ()"),
     ({"max_mse": 0.0}, "max_mse must be positive and finite, got 0.0"),
-    ({"max_mse": -1.0}, "max_mse must be positive and finite, got -1.0"),
-    ({"max_mse": NAN}, "max_mse must be positive and finite, got nan"),
-    ({"max_mse": INF}, "max_mse must be positive and finite, got inf"),
     ({"power": 0.99}, "power must be finite and at least 1 (a convex cost), got 0.99"),
-    ({"power": NAN}, "power must be finite and at least 1 (a convex cost), got nan"),
-    ({"power": INF}, "power must be finite and at least 1 (a convex cost), got inf"),
     ({"ranges": [1.0]}, "ranges must have shape (2,), got (1,)"),
     ({"ranges": [[1.0, 1.0]]}, "ranges must have 1 dimension(s), got shape (1, 2)"),
     ({"ranges": [1.0, 0.0]}, "ranges must be positive and finite, got 0.0"),
-    ({"ranges": [1.0, -2.0]}, "ranges must be positive and finite, got -2.0"),
-    ({"ranges": [1.0, NAN]}, "ranges must be positive and finite, got nan"),
-    ({"ranges": [INF, 1.0]}, "ranges must be positive and finite, got inf"),
 ]
 
 
@@ -550,42 +526,12 @@ def test_exact_solver_refuses(change: dict[str, Any], message: str) -> None:
             kkt_residual(principle2(**GOOD), **{**GOOD, **change})
 
 
-@pytest.mark.parametrize("rule", [principle1, unbiased])
-@pytest.mark.parametrize(
-    ("n", "K", "message"),
-    [
-        (0, 0.3, "n must be a positive integer, got 0"),
-        (-2, 0.3, "n must be a positive integer, got -2"),
-        (2.5, 0.3, "n must be a positive integer, got 2.5"),
-        (NAN, 0.3, "n must be a positive integer, got nan"),
-        (INF, 0.3, "n must be a positive integer, got inf"),
-        (2, 0.0, "max_mse must be positive and finite, got 0.0"),
-        (2, -1.0, "max_mse must be positive and finite, got -1.0"),
-        (2, NAN, "max_mse must be positive and finite, got nan"),
-    ],
-)
-def test_equal_rules_refuse(rule: Any, n: Any, K: float, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        rule(n, K)
-
-
 PRINTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: theorem5([1.0, 2.0], 1.0), "max_mse must be below n^2/4 = 1.0 for the printed rules, got 1.0"),
     (lambda: theorem5_terms([1.0, 2.0], 1.5), "max_mse must be below n^2/4 = 1.0 for the printed rules, got 1.5"),
     (lambda: algorithm1([1.0, 2.0], 1.0, power=2), "max_mse must be below n^2/4 = 1.0 for the printed rules, got 1.0"),
-    (lambda: theorem5([1.0, 2.0], 0.0), "max_mse must be positive and finite, got 0.0"),
-    (lambda: theorem5([1.0, -2.0], 0.3), "valuations must be finite and not negative, got -2.0"),
-    (lambda: theorem5([1.0, NAN], 0.3), "valuations must be finite, got nan"),
-    (lambda: theorem5([[1.0, 2.0]], 0.3), "valuations must have 1 dimension(s), got shape (1, 2)"),
-    (lambda: theorem5([], 0.3), "valuations is empty (shape (0,))"),
-    (lambda: theorem5([1.0, 2.0], 0.3, bracket="round"), "bracket must be 'floor' or 'ceiling', got 'round'"),
-    (lambda: theorem5([1.0, 2.0], 0.3, scale="right"), "scale must be 'printed' or 'accuracy', got 'right'"),
     (lambda: algorithm1([1.0, 2.0], 0.3, power=1), "algorithm1 needs power > 1 and positive valuations, got power 1.0"),
     (lambda: algorithm1([0.0, 2.0], 0.3, power=2), "algorithm1 needs power > 1 and positive valuations, got power 2.0"),
-    (lambda: algorithm1([1.0, 2.0], 0.3, power=0.5), "power must be finite and at least 1 (a convex cost), got 0.5"),
-    (lambda: algorithm1([1.0, 2.0], 0.3, power=2, exponent="r"), "exponent must be 'root' or 'as read', got 'r'"),
-    (lambda: algorithm1([1.0, 2.0], 0.3, power=2, go_to="4"), "go_to must be 'line 5' or 'line 6', got '4'"),
-    (lambda: algorithm1([1.0, 2.0], 0.3, power=2, bracket="x"), "bracket must be 'floor' or 'ceiling', got 'x'"),
 ]
 
 

@@ -287,20 +287,13 @@ def test_a_free_seller_and_a_flat_cost() -> None:
     ("arguments", "message"),
     [
         ({"valuations": [1, -2]}, "valuations must be finite and not negative, got -2"),
-        ({"valuations": [1, math.nan]}, "valuations must be finite and not negative, got nan"),
         ({"valuations": [[1, 2]]}, "valuations must have 1 dimension"),
-        ({"valuations": []}, "valuations is empty"),
         ({"max_mse": 0}, "max_mse must be positive and finite, got 0"),
-        ({"max_mse": math.inf}, "max_mse must be positive and finite, got inf"),
         ({"power": 0.5}, "power must be finite and at least 1 .*, got 0.5"),
-        ({"power": math.nan}, "power must be finite and at least 1 .*, got nan"),
-        ({"ranges": [1, 0]}, r"ranges must be 2 positive numbers, got \[1. 0.\]"),
+        ({"ranges": [1, 0]}, "ranges must be positive and finite, got 0"),
         ({"ranges": [1, 2, 3]}, "ranges must be 2 positive numbers"),
-        ({"ranges": [1, math.inf]}, "ranges must be finite, got inf"),
         ({"sensitivity": [[1, 2, 3]]}, "sensitivity must have 2 columns"),
-        ({"sensitivity": [[1, -2]]}, r"no negative entry, got \[\[1.0, -2.0\]\]"),
-        ({"sensitivity": [1, 2]}, "sensitivity must have 2 dimension"),
-        ({"sensitivity": [[1, math.nan]]}, "sensitivity must be finite, got nan"),
+        ({"sensitivity": [[1, -2]]}, "sensitivity must be finite and not negative, got -2"),
         ({"sensitivity": [[1, 2]], "ranges": [1, 2]}, "ranges must be 1 positive numbers"),
     ],
 )
@@ -332,14 +325,6 @@ def test_bad_costs(cost: Any, slope: Any, message: str) -> None:
     v = np.array([1.0, 10.0])
     with pytest.raises(ValueError, match=message):
         conic_convex(lambda x: v * cost(x), lambda x: v * slope(x), 2, 0.3)
-
-
-def test_bad_numbers_of_cuts() -> None:
-    for n in (0, 1.5):
-        with pytest.raises(ValueError, match=f"n must be a positive integer, got {n}"):
-            conic_convex(np.square, lambda x: 2 * x, n, 0.3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="tol must be positive and finite, got 0"):
-        conic_convex(np.square, lambda x: 2 * x, 2, 0.3, tol=0)
 
 
 def test_giving_up(monkeypatch: Any) -> None:

@@ -36,8 +36,8 @@ def by_quadrature(law: Any, c: np.ndarray, i: int, scale: tuple[float, ...], cap
         psi = virtual_valuation(law, np.where(np.arange(len(c)) == i, z, c), check=False)
         return float(procure(psi, *scale, cap=cap).epsilon[i]) if np.isfinite(psi[i]) else 0.0
 
-    edges = np.linspace(c[i], law.support()[1], 33)
-    cells = [integrate.quad(bought, a, b, epsabs=1e-11, epsrel=1e-8, limit=60)[0] for a, b in pairwise(edges)]
+    edges = np.linspace(c[i], law.support()[1], 9)
+    cells = [integrate.quad(bought, a, b, epsabs=1e-9, epsrel=1e-7, limit=60)[0] for a, b in pairwise(edges)]
     return float(c[i]) * bought(float(c[i])) + sum(cells)
 
 
@@ -46,8 +46,10 @@ def by_quadrature(law: Any, c: np.ndarray, i: int, scale: tuple[float, ...], cap
 @pytest.mark.parametrize("capped", [False, True])
 def test_payments_are_the_envelope_integral(name: str, capped: bool) -> None:
     rng, law = generator(80), LAWS[name]
-    sizes = (2, 6, 25) if name in AFFINE else (2, 5, 4)  # the others need a new optimum for every point of an integral
-    for m, scale in zip(sizes, SCALES, strict=True):
+    markets = [(2, SCALES[0]), (6, SCALES[1]), (12, SCALES[2])]
+    if name not in AFFINE:  # a new optimum for every point of an integral
+        markets = [(2, SCALES[0]), (3, SCALES[2])]
+    for m, scale in markets:
         c = law.rvs(m, random_state=rng)
         cap = 1.6 / m if capped else None
         paid = procurement_payments(c, law, *scale, cap=cap)
@@ -94,41 +96,51 @@ def test_branch_is_used_only_where_the_optimum_is_on_it(m: int) -> None:
 
 
 def test_certain_and_uncertain_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = generator(82)
-    for name, m in (("the paper's uniform law", 455), ("truncated exponential", 60), ("uniform from 0", 100)):
+    rng, solved = generator(82), 0
+
+    def counted(*market: Any, **options: Any) -> Any:
+        nonlocal solved
+        solved += 1
+        return procure(*market, **options)
+
+    for name, m in (("the paper's uniform law", 200), ("truncated exponential", 12), ("uniform from 0", 100)):
         law = LAWS[name]
         c = law.rvs(m, random_state=rng)
-        fast = procurement_payments(c, law, 1.0, 1.0, 0.1)
+        fast, solved = procurement_payments(c, law, 1.0, 1.0, 1.0), 0
         with monkeypatch.context() as patch:
             patch.setattr(module._Branch, "_bounds", lambda self, edges: (edges[1:] * 0, edges[1:] < 0))
-            slow = procurement_payments(c, law, 1.0, 1.0, 0.1)
+            patch.setattr(module, "procure", counted)
+            slow = procurement_payments(c, law, 1.0, 1.0, 1.0)
         assert fast.payments == pytest.approx(slow.payments, rel=1e-6)
+        assert solved > len(np.flatnonzero(slow.epsilon)) > 1
 
 
-def rule(kind: str, law: Any, scale: tuple[float, ...]) -> Any:
-    """Algorithm 2 as a mechanism for the search: its own payments, or virtual cost times what is bought."""
+def envelope(reports: np.ndarray, law: Any, scale: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Algorithm 2 as a mechanism for the search."""
+    found = [procurement_payments(row, law, *scale) for row in reports]
+    return np.array([one.epsilon for one in found]), np.array([one.payments for one in found])
 
-    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = [procurement_payments(row, law, *scale) for row in reports]
-        bought = np.array([one.epsilon for one in found])
-        if kind == "virtual":
-            return bought, virtual_valuation(law, reports, check=False) * bought
-        return bought, np.array([one.payments for one in found])
 
-    return mechanism
+def virtual(reports: np.ndarray, law: Any, scale: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The same purchase, paid by the virtual cost."""
+    psi = virtual_valuation(law, reports, check=False)
+    bought = np.array([procure(row, *scale).epsilon for row in psi])
+    return bought, psi * bought
 
 
 @pytest.mark.parametrize("name", ["the paper's uniform law", "uniform from 0", "power"])
 def test_truth_is_a_best_report(name: str) -> None:
     rng, law = generator(83), LAWS[name]
     low, high = law.support()
-    c = law.rvs(6, random_state=rng)
-    tries = [t[(t >= low) & (t > 0)] for t in reports_to_try(c, high, grid=31)]
+    c = law.rvs(4, random_state=rng)
+    tries = [t[(t >= low) & (t > 0)] for t in reports_to_try(c, high, grid=11)]
     for scale in SCALES[:2]:
-        honest = search_misreports(rule("envelope", law, scale), c, tries, refine=False)
-        assert honest.relative_gain < 1e-9
-        assert honest.utility.min() >= -1e-12
-        assert search_misreports(rule("virtual", law, scale), c, tries, refine=False).relative_gain > 1e-3
+        honest, lying = (
+            search_misreports(lambda reports, pay=pay, s=scale: pay(reports, law, s), c, tries, refine=False)
+            for pay in (envelope, virtual)
+        )
+        assert honest.relative_gain < 1e-9 and honest.utility.min() >= -1e-12
+        assert lying.relative_gain > 1e-3
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -136,7 +148,7 @@ def test_more_is_asked_less_is_bought(name: str) -> None:
     law, rng = LAWS[name], generator(84)
     low, high = law.support()
     c = law.rvs(12, random_state=rng)
-    z = np.linspace(low + 1e-3 * (high - low), high - 1e-3 * (high - low), 200)
+    z = np.linspace(low + 1e-3 * (high - low), high - 1e-3 * (high - low), 100)
     for scale in SCALES:
         bought = [procure(virtual_valuation(law, np.append(c, own), check=False), *scale).epsilon[-1] for own in z]
         assert np.diff(bought).max() <= 1e-9 * max(bought)
@@ -144,18 +156,18 @@ def test_more_is_asked_less_is_bought(name: str) -> None:
 
 @pytest.mark.parametrize("name", LAWS)
 def test_expected_payment_is_expected_virtual_cost(name: str) -> None:
-    """Over one's own cost, the others' fixed: by quadrature, so that no chance is involved."""
-    law, others = LAWS[name], LAWS[name].rvs(2, random_state=generator(85))
-    at, weight = np.polynomial.legendre.leggauss(4)
-    cells = 40 if name in AFFINE else 8
-    own = ((np.arange(cells)[:, None] + (at + 1) / 2) / cells).ravel()  # quantiles
-    found = [procurement_payments(np.append(others, z), law, 1.0, 1.0, 0.05) for z in law.ppf(own)]
-    bought = np.array([one.epsilon[-1] for one in found])
+    """Over one's own cost, the other's fixed: by quadrature, so that no chance is involved."""
+    law, other = LAWS[name], LAWS[name].rvs(random_state=generator(85))
+    points, cells, gamma = (4, 30, 0.05) if name in AFFINE else (3, 3, 1.0)  # the others take long, above all at jumps
+    at, weight = np.polynomial.legendre.leggauss(points)
+    own = law.ppf(((np.arange(cells)[:, None] + (at + 1) / 2) / cells).ravel())
     mean = np.tile(weight / (2 * cells), cells)
+    found = [procurement_payments([other, z], law, 1.0, 1.0, gamma) for z in own]
+    bought = np.array([one.epsilon[-1] for one in found])
     paid = mean @ [one.payments[-1] for one in found]
-    virtual = mean @ (virtual_valuation(law, law.ppf(own), check=False) * bought)
-    assert paid == pytest.approx(virtual, rel=2e-3 if name in AFFINE else 2e-2)
-    assert mean @ (law.ppf(own) * bought) < 0.9 * virtual  # without the rent the check objects
+    owed = mean @ (virtual_valuation(law, own, check=False) * bought)
+    assert paid == pytest.approx(owed, rel=2e-3 if name in AFFINE else 2e-2)
+    assert mean @ (own * bought) < 0.9 * owed  # without the rent the check objects
 
 
 def test_many_sellers_are_paid_at_once() -> None:
@@ -170,8 +182,8 @@ def test_many_sellers_are_paid_at_once() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"costs": [0.5, 1.5]}, r"costs must lie in \[0, ceiling = 1.0\], got 1.5"),
-        ({"costs": [0.5, np.nan]}, "costs must be finite, got nan"),
+        ({"costs": [0.5, 1.5]}, r"costs must lie in \[0, 1\], got 1.5"),
+        ({"costs": [0.5, np.nan]}, r"costs must lie in \[0, 1\], got nan"),
         ({"costs": [0.0, 0.5]}, r"virtual_costs\[0\] = 0.0"),
         ({"law": stats.expon()}, "bounded"),
         ({"law": stats.beta(0.5, 0.5)}, "irregular"),

@@ -64,9 +64,6 @@ lock:
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench
-	$(BIN)/python -m tests.bench_contracts
-	$(BIN)/python -m tests.bench_procurement
-	$(BIN)/python -m tests.bench_aggregation
 
 # Rewrites what checked cells must print; read the diff before committing it.
 refs: $(READY)

@@ -905,7 +905,7 @@ LEFT_OUT = by_reason(  # not driven at all
         "draws; the pages look at it": "book.plots",
         "files and the network": "book.retrieval",
         "files": "auctions.checkpoints auctions.networks.save book.datasets book.ledger.read",
-        "imports and displays": "optional",
+        "imports and displays": "optional book.notebook",
         "a command line": "auctions.training.main auctions.menus_training.main book.federated.study.main",
         "reads an entry": "learners.fedsgd.Training.parameters",
         "trains a network": "book.federated.study.measure",
@@ -935,8 +935,8 @@ JAX = tuple(f"auctions.{name}." for name in "networks training reports misreport
 
 
 def scene(name: str, draw: Any, wide: bool = False) -> Scene:
-    """A scene for calls of a function; JAX compiles anew for each length, so that its functions have one."""
-    return Scene(draw, wide, {"n": 2, "k": 2} if name.startswith((*JAX, "aggregation_jax.")) else {})
+    """A scene for calls of a function; slow ones and those that JAX compiles anew for each length have one length."""
+    return Scene(draw, wide, {"n": 2, "k": 2} if name in FEW or name.startswith(JAX) else {})
 
 
 def infinite(name: str) -> bool:

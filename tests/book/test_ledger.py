@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import claims  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("ledger")  # one small book serves all
 COUNTS = {"pdp-ridge": 75, "khalili": 63, "anjarlekar-journal": 62, "anjarlekar-tmlr": 41, "fl-market": 62}
 # papers whose chapters are written: no claim of theirs may be pending
 FINISHED = {"pdp-ridge", "khalili", "anjarlekar-journal", "anjarlekar-tmlr", "fl-market"}

@@ -189,7 +189,7 @@ class Generator(Kind):
         return np.random.default_rng(scene.draw(st.integers(0, 3)))
 
     def bad(self, scene: Scene) -> list[Bad]:
-        return [("a string", "seed"), ("half", 1.5)]
+        return [("None", None), ("a string", "seed"), ("half", 1.5)]
 
 
 class Size(Kind):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import gzip
 import hashlib
 import importlib.resources
@@ -32,14 +33,14 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from hdpm_book import datasets, retrieval, standins
 
+pytestmark = pytest.mark.xdist_group("datasets")  # the real files are read once
 REAL_FOLDER = os.environ.get("HDPM_DATA_DIR")
 CLASS_COUNTS = {
     "train": {"Normal": 67343, "DoS": 45927, "Probe": 11656, "R2L": 995, "U2R": 52},
     "test": {"Normal": 9711, "DoS": 7460, "Probe": 2421, "R2L": 2885, "U2R": 67},
 }
-SMALL = (
-    standins.medical_cost(seed=7).to_csv(index=False).encode()
-)  # takes the place of the real file where only bytes count
+# takes the place of the real file where only bytes count
+SMALL = standins.medical_cost(seed=7).to_csv(index=False).encode()
 
 
 @pytest.fixture(autouse=True)
@@ -645,10 +646,15 @@ def test_medical_stand_in_agrees_with_real(medical: datasets.Dataset) -> None:
         assert gaps.max() < 3, gaps.round(2)
 
 
+@functools.cache
+def real_kdd() -> dict[str, datasets.Dataset]:
+    return {"train": datasets.nsl_kdd("train"), "test": datasets.nsl_kdd("test")}
+
+
 @pytest.fixture
 def kdd(monkeypatch: pytest.MonkeyPatch) -> dict[str, datasets.Dataset]:
     monkeypatch.setenv("HDPM_DATA_DIR", str(real("KDDTrain+.txt")))
-    return {"train": datasets.nsl_kdd("train"), "test": datasets.nsl_kdd("test")}
+    return real_kdd()
 
 
 def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> None:

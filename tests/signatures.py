@@ -905,7 +905,7 @@ LEFT_OUT = by_reason(  # not driven at all
         "draws; the pages look at it": "book.plots",
         "files and the network": "book.retrieval",
         "files": "auctions.checkpoints auctions.networks.save book.datasets book.ledger.read",
-        "imports and displays": "optional book.notebook",
+        "imports and displays": "optional book.notebook.display",
         "a command line": "auctions.training.main auctions.menus_training.main book.federated.study.main",
         "reads an entry": "learners.fedsgd.Training.parameters",
         "trains a network": "book.federated.study.measure",

@@ -64,9 +64,6 @@ lock:
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench
-	$(BIN)/python -m tests.bench_contracts
-	$(BIN)/python -m tests.bench_procurement
-	$(BIN)/python -m tests.bench_aggregation
 
 # Rewrites what checked cells must print, of all pages or of one (make refs PAGE=book/ridge/idea.md), and once more with
 # the stand-in data where it uses data. Read the diff before committing it.

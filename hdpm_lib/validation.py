@@ -3,6 +3,9 @@
 What is of the wrong kind (None, a string, a boolean or a complex number, a list where one number is asked, a masked
 array, whose mask would be lost) is a TypeError; a number out of range, NaN and infinity among them, a ValueError.
 No check changes a number. Errors about arrays say one value at most, and none of a wrong kind: they may be private.
+
+Throughout, `name` is the argument's name, `low` and `high` are its range, `ends` says which of the two belong to it, in
+the notation of intervals, and `why` gives the reason for the range in a few words.
 """
 
 from __future__ import annotations
@@ -26,19 +29,23 @@ so that no check needs a seed that was picked because it passes.
 """
 
 
-def _range(low: float, high: float, ends: str) -> str:
-    """What a number between `low` and `high` must be, in words; `ends` says which of them count."""
+def _range(low: float, high: float, ends: str, why: str) -> str:
+    """What a number must be, in words."""
     if np.isfinite(low) and np.isfinite(high):
-        return f"lie in {ends[0]}{low:.6g}, {high:.6g}{ends[1]}"
-    if np.isfinite(high):
-        return f"be finite and {'at most' if ends[1] == ']' else 'below'} {high:.6g}"
-    if low == 0:
-        return "be finite and not negative" if ends[0] == "[" else "be positive and finite"
-    return f"be finite and {'at least' if ends[0] == '[' else 'above'} {low:.6g}" if np.isfinite(low) else "be finite"
+        must = f"lie in {ends[0]}{low:.6g}, {high:.6g}{ends[1]}"
+    elif np.isfinite(high):
+        must = f"be finite and {'at most' if ends[1] == ']' else 'below'} {high:.6g}"
+    elif low == 0:
+        must = "be finite and not negative" if ends[0] == "[" else "be positive and finite"
+    elif np.isfinite(low):
+        must = f"be finite and {'at least' if ends[0] == '[' else 'above'} {low:.6g}"
+    else:
+        must = "be finite"
+    return must + (f" ({why})" if why else "")
 
 
 def _inside(value: Array, low: float, high: float, ends: str) -> NDArray[np.bool_]:
-    """Which values are finite and between `low` and `high`."""
+    """Which values are finite and in the range."""
     above = value >= low if ends[0] == "[" else value > low
     return np.isfinite(value) & above & (value <= high if ends[1] == "]" else value < high)
 
@@ -59,25 +66,7 @@ def check_number(
 ) -> float:
     """One finite real number, as a float.
 
-    Parameters
-    ----------
-    value : number
-        An integer or float of Python or NumPy, a fraction, or such a number in an array without dimensions.
-    name : str
-        The argument's name.
-    low, high : float, optional
-        The range.
-    ends : {"[]", "(]", "[)", "()"}
-        Which ends belong to the range, in the notation of intervals.
-    why : str, optional
-        The reason for the range, in a few words.
-
-    Raises
-    ------
-    TypeError
-        If it is no real number.
-    ValueError
-        If it is not finite, or out of range.
+    It may be an integer or float of Python, NumPy or JAX, a fraction, or such a number in an array without dimensions.
 
     Examples
     --------
@@ -92,7 +81,7 @@ def check_number(
     ...
     TypeError: power must be a number and lie in (0, 1), got [0.5]
     """
-    must = _range(low, high, ends) + (f" ({why})" if why else "")
+    must = _range(low, high, ends, why)
     number = _scalar(value, name, must)
     try:
         found = float(number)
@@ -177,25 +166,9 @@ def check_finite(
     ends: str = "[]",
     why: str = "",
 ) -> Array:
-    """A non-empty array of finite numbers, as floats.
+    """A non-empty array of finite numbers, as floats; a new array is made only if they are no floats yet.
 
-    Parameters
-    ----------
-    value : array
-        Integers or floats; a new array is made only if they are no floats yet.
-    name : str
-        The argument's name.
-    ndim : int, optional
-        Number of dimensions; any by default.
-    low, high, ends, why
-        Range of the numbers, as in `check_number`.
-
-    Raises
-    ------
-    TypeError
-        If it holds something else than numbers, or is a masked array.
-    ValueError
-        On another number of dimensions, no entry, or one that is not finite or out of range.
+    `ndim` is the number of its dimensions, any by default.
 
     Examples
     --------
@@ -216,8 +189,7 @@ def check_finite(
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape})")
     if (bad := ~_inside(array, low, high, ends)).any():
-        must = _range(low, high, ends) + (f" ({why})" if why else "")
-        raise ValueError(f"{name} must {must}, got {array[bad].flat[0]}")
+        raise ValueError(f"{name} must {_range(low, high, ends, why)}, got {array[bad].flat[0]}")
     return array
 
 
@@ -274,25 +246,9 @@ def check_size(size: object) -> tuple[int, ...]:
 
 
 def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
-    """Privacy losses as a vector.
+    """Accepted privacy losses, positive and finite, as a vector, of that length if it is given.
 
-    Parameters
-    ----------
-    epsilon : array of shape (n,)
-        Accepted privacy losses, positive and finite.
-    n_records : int, optional
-        Length it must have.
-
-    Returns
-    -------
-    array of shape (n,)
-
-    Raises
-    ------
-    TypeError
-        If it holds something else than numbers.
-    ValueError
-        Naming the offending value and its index.
+    They are public, so that the error names the offending one and its index.
     """
     eps = _numbers(epsilon, "epsilon")
     if eps.ndim != 1 or eps.size == 0:
@@ -313,16 +269,15 @@ def check_records(
     Parameters
     ----------
     X : array of shape (n, d)
-        Features: in [0, 1], or, with `feature_norm`, of any sign.
+        Features in [0, 1].
     y : array of shape (n,)
-        Labels in [-label_bound, label_bound].
+        Labels.
     feature_norm : float, optional
         Public bound `R` on the Euclidean norm of a feature vector. It takes the place of the box [0, 1].
     label_bound : float, default 1
         Public bound `a` on the absolute value of a label.
     clip : bool, default False
-        Move records outside onto the bounds instead of refusing them. Nothing is said about it: how many there were
-        is private.
+        Move records outside onto the bounds instead of refusing them, in silence: how many there were is private.
 
     Returns
     -------
@@ -332,13 +287,11 @@ def check_records(
     Raises
     ------
     ValueError
-        On empty or non-finite data, lengths that differ, or (without `clip`) values outside. It names the argument
-        and the bound, neither the value nor its place. That it is raised is itself an answer: clip where that matters.
+        If data are not finite, or outside without `clip`. It names the argument and the bound, neither the value nor
+        its place. That it is raised is itself an answer: clip where that matters.
     """
     clip = check_flag(clip, "clip")
-    features, labels = _private(X, "X", 2), _private(y, "y", 1)
-    if len(features) != len(labels):
-        raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
+    features, labels = _paired(X, y)
     bound = check_positive(label_bound, "label_bound")
     label = np.clip(labels, -bound, bound)
     if feature_norm is None:
@@ -354,11 +307,17 @@ def check_records(
     return inside, label
 
 
-def _private(value: ArrayLike, name: str, ndim: int) -> Array:
-    """As :func:`check_finite`, but the error does not hold the value."""
-    if not np.isfinite(array := _numbers(value, name)).all():
-        raise ValueError(f"{name} must be finite: fill what is missing by a public rule")
-    return check_finite(array, name, ndim)
+def _paired(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    """Features and labels, finite and of one length; no error holds a value of theirs."""
+    found = []
+    for value, name, ndim in ((X, "X", 2), (y, "y", 1)):
+        if not np.isfinite(array := _numbers(value, name)).all():
+            raise ValueError(f"{name} must be finite: fill what is missing by a public rule")
+        found.append(check_finite(array, name, ndim))
+    features, labels = found
+    if len(features) != len(labels):
+        raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
+    return features, labels
 
 
 def _shortened(vectors: Array, norm: float) -> Array:
@@ -371,31 +330,11 @@ def _shortened(vectors: Array, norm: float) -> Array:
 
 
 def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:
-    """Records inside the bounds that the guarantee rests on: norms at most 1, labels -1 or 1.
+    """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1, of one class if need be.
 
-    Parameters
-    ----------
-    X : array of shape (m, n)
-        Features, the constant one included if there is one.
-    y : array of shape (m,)
-        Labels, each -1 or 1; one class alone will do.
-    clip : bool, default False
-        Shorten longer vectors to norm 1 instead of refusing them. Nothing tells whether any was.
-
-    Returns
-    -------
-    tuple of arrays
-        `X` and `y` as floats.
-
-    Raises
-    ------
-    ValueError
-        On empty or non-finite data, lengths that differ, other labels, or (without `clip`) a norm above 1; it names the
-        bound, but neither the value nor its place, which are private.
+    Clipping and errors are as in :func:`check_records`.
     """
-    features, labels = _private(X, "X", 2), _private(y, "y", 1)
-    if len(features) != len(labels):
-        raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
+    features, labels = _paired(X, y)
     if (np.abs(labels) != 1).any():
         raise ValueError("y must hold no label but -1 and 1: recode the two classes")
     inside = _shortened(features, 1.0)

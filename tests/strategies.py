@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,7 @@ class Generator(Kind):
         return np.random.default_rng(scene.draw(st.integers(0, 3)))
 
     def bad(self, scene: Scene) -> list[Bad]:
-        return [("a string", "seed"), ("half", 1.5)]
+        return [("None", None), ("a string", "seed"), ("half", 1.5)]
 
 
 class Size(Kind):
@@ -220,3 +221,107 @@ class Made(Kind):
 
     def bad(self, scene: Scene) -> list[Bad]:
         return list(self.wrong)
+
+
+# --- kinds that recur -------------------------------------------------------------------------------------------------
+
+
+def positive(shape: str = "n", at: tuple[float, float] = (0.1, 2.0), **more: Any) -> Array:
+    return Array(shape, 0, np.inf, "()", at, **more)
+
+
+def not_negative(shape: str = "n", at: tuple[float, float] = (0.0, 2.0), **more: Any) -> Array:
+    return Array(shape, 0, np.inf, "[)", at, **more)
+
+
+def unit(shape: str = "n", at: tuple[float, float] = (0.0, 1.0), **more: Any) -> Array:
+    return Array(shape, 0, 1, "[]", at, **more)
+
+
+def real(shape: str = "n", at: tuple[float, float] = (-2.0, 2.0), **more: Any) -> Array:
+    return Array(shape, at=at, **more)
+
+
+def signs(shape: str = "n") -> Kind:
+    """Labels -1 and 1, both of them there."""
+
+    def make(s: Scene) -> np.ndarray:
+        y = np.array([s.draw(st.sampled_from([-1.0, 1.0])) for _ in range(s.length(shape))])
+        y[:2] = -1, 1
+        return y
+
+    return Signs(shape, make)
+
+
+class Signs(Array):
+    def __init__(self, shape: str, make: Callable[[Scene], np.ndarray]) -> None:
+        super().__init__(shape, -1, 1, "[]", (-1.0, 1.0))
+        self.make = make
+
+    def good(self, scene: Scene) -> np.ndarray:
+        return self.make(scene)
+
+
+class Simplex(Array):
+    """Weights that sum to 1."""
+
+    def good(self, scene: Scene) -> np.ndarray:
+        w = super().good(Scene(scene.draw, False, scene.lengths))
+        return w / w.sum()
+
+
+def simplex(shape: str = "n") -> Array:
+    return Simplex(shape, 0, np.inf, "[)", (0.1, 1.0))
+
+
+class Short(Array):
+    """Rows of norm at most 1."""
+
+    def good(self, scene: Scene) -> np.ndarray:
+        x = super().good(scene)
+        return x / np.sqrt(x.shape[-1])
+
+
+def short(shape: str = "nd") -> Array:
+    return Short(shape, -1, 1, "[]", (-1.0, 1.0))
+
+
+class Whole(Array):
+    """Whole numbers."""
+
+    def bad(self, scene: Scene) -> list[tuple[str, Any]]:
+        return [*super().bad(scene), ("halves", self.good(scene) + 0.5)]
+
+
+class Symmetric(Array):
+    """A symmetric matrix."""
+
+    def good(self, scene: Scene) -> np.ndarray:
+        matrix = super().good(scene)
+        return matrix + matrix.T
+
+
+class Rational(Kind):
+    """A positive fraction."""
+
+    def good(self, scene: Scene) -> Fraction:
+        return Fraction(scene.draw(st.integers(1, 9)), scene.draw(st.integers(1, 9)))
+
+    def bad(self, scene: Scene) -> list[tuple[str, Any]]:
+        return [
+            ("None", None),
+            ("a string", "1"),
+            ("a float", 0.5),
+            ("zero", Fraction(0)),
+            ("negative", Fraction(-1, 2)),
+            ("True", True),
+        ]
+
+
+def from_list(*values: Any) -> Made:
+    return Made(lambda s: s.draw(st.sampled_from(values)))
+
+
+def lists(make: Callable[[Scene], Any]) -> Made:
+    """One thing for each seller."""
+    return Made(lambda s: [make(s) for _ in range(s.length("n"))])

@@ -20,7 +20,7 @@ from hdpm_lib.aggregation import (
     opt_aggr_printed,
     weights_jacobian,
 )
-from tests.bench_aggregation import conic_weights
+from tests.bench.aggregation import conic_weights
 from tests.support import generator, z_limit
 
 Solver = Callable[..., np.ndarray]

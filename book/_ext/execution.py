@@ -21,8 +21,6 @@ from typing import Any
 
 import nbformat
 import yaml
-from jupyter_cache import get_cache
-from jupyter_cache.base import CacheBundleIn
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 
@@ -193,6 +191,9 @@ def stored(path: Path, root: Path = ROOT) -> nbformat.NotebookNode | None:
 
 def _fill_cache(app: Any, config: Any) -> None:
     """Give the book a jupyter-cache that holds what is stored; what is missing is executed, and kept there."""
+    from jupyter_cache import get_cache  # brings a database, which no test needs
+    from jupyter_cache.base import CacheBundleIn
+
     root = Path(app.srcdir)
     chapters = [path for path in pages(root) if is_chapter(path)]
     digest = hashlib.sha256("".join(fingerprint(path, root) for path in chapters).encode()).hexdigest()[:16]

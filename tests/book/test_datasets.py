@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import gzip
 import hashlib
 import importlib.resources
@@ -36,9 +37,8 @@ CLASS_COUNTS = {
     "train": {"Normal": 67343, "DoS": 45927, "Probe": 11656, "R2L": 995, "U2R": 52},
     "test": {"Normal": 9711, "DoS": 7460, "Probe": 2421, "R2L": 2885, "U2R": 67},
 }
-SMALL = (
-    standins.medical_cost(seed=7).to_csv(index=False).encode()
-)  # takes the place of the real file where only bytes count
+# takes the place of the real file where only bytes count
+SMALL = standins.medical_cost(seed=7).to_csv(index=False).encode()
 
 
 @pytest.fixture(autouse=True)
@@ -642,10 +642,15 @@ def test_medical_stand_in_agrees_with_real(medical: datasets.Dataset) -> None:
         assert gaps.max() < 3, gaps.round(2)
 
 
+@functools.cache
+def real_kdd() -> dict[str, datasets.Dataset]:
+    return {"train": datasets.nsl_kdd("train"), "test": datasets.nsl_kdd("test")}
+
+
 @pytest.fixture
 def kdd(monkeypatch: pytest.MonkeyPatch) -> dict[str, datasets.Dataset]:
     monkeypatch.setenv("HDPM_DATA_DIR", str(real("KDDTrain+.txt")))
-    return {"train": datasets.nsl_kdd("train"), "test": datasets.nsl_kdd("test")}
+    return real_kdd()
 
 
 def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> None:

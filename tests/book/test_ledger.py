@@ -19,6 +19,7 @@ from bs4 import BeautifulSoup
 
 from hdpm_book import ledger
 from hdpm_book.ledger import Decision, LedgerMismatch, decide, get, judge, load, verdict
+from tests import apart
 from tests.format_chapters import not_ignored
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -413,8 +414,8 @@ CALLS = {
 }
 
 
-def build(folder: Path, pages: dict[str, list[str]]) -> subprocess.CompletedProcess[str]:
-    """Build a book with the real ledger and errata pages and these chapters, warnings as errors."""
+def build(folder: Path, pages: dict[str, list[str]]) -> apart.Running:
+    """Start to build a book with the real ledger and errata pages and these chapters, warnings as errors."""
     book = folder / "book"
     book.mkdir(parents=True)
     setup = f"from pathlib import Path\nfrom hdpm_book import ledger\nledger.CLAIMS = Path({str(folder / 'claims')!r})"
@@ -444,17 +445,28 @@ def build(folder: Path, pages: dict[str, list[str]]) -> subprocess.CompletedProc
     }
     (folder / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf8")
     (folder / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf8")
-    program = Path(sys.executable).parent / "jupyter-book"
-    command = [str(program), "build", ".", "--all", "-W", "-n", "--keep-going"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    options = "build . --all -W -n --keep-going".split()
+    return apart.start("jupyter_book.cli.main:main", *options, folder=folder)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    first, *others = CALLS.values()
-    result = build(folder, {PAGE: [first, "\n".join(others)]})
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, apart.Running, apart.Running]:
+    """Where a book is built whose pages and ledger agree; that build; and the build of one where they do not."""
+    folder, (first, *others) = tmp_path_factory.mktemp("site"), CALLS.values()
+    calls = [call for name, call in CALLS.items() if name not in ("pdp-def11", "pdp-thm21", "khalili-thm1")]
+    old = "from dataclasses import replace\nfrom hdpm_book.ledger import Decision, get"
+    old += '\ndisplay(Decision(replace(get("pdp-thm21"), verdict="refuted"), "refuted", "an old run"))'
+    old += '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too few draws to decide"))'
+    wrong = {PAGE: [*calls, old], "ridge/idea": [CALLS["pdp-table01"]]}
+    good = build(folder, {PAGE: [first, "\n".join(others)]})
+    return folder, good, build(tmp_path_factory.mktemp("wrong"), wrong)
+
+
+@pytest.fixture(scope="module")
+def site(builds: tuple[Path, apart.Running, apart.Running]) -> Path:
+    folder, good, _ = builds
+    result = good.end()
+    assert result.status == 0, result.printed[-3000:]
     return folder / "_build" / "html" / "book"
 
 
@@ -519,14 +531,10 @@ def test_the_script_is_loaded_where_it_is_needed(site: Path) -> None:
         assert ("ledger.js" in text) == needed and "ledger.css" in text
 
 
-def test_the_book_fails_when_pages_and_ledger_disagree(tmp_path: Path) -> None:
-    calls = [call for name, call in CALLS.items() if name not in ("pdp-def11", "pdp-thm21", "khalili-thm1")]
-    old = "from dataclasses import replace\nfrom hdpm_book.ledger import Decision, get"
-    old += '\ndisplay(Decision(replace(get("pdp-thm21"), verdict="refuted"), "refuted", "an old run"))'
-    old += '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too few draws to decide"))'
-    result = build(tmp_path, {PAGE: [*calls, old], "ridge/idea": [CALLS["pdp-table01"]]})
-    output = result.stdout + result.stderr
-    assert result.returncode != 0
+def test_the_book_fails_when_pages_and_ledger_disagree(builds: tuple[Path, apart.Running, apart.Running]) -> None:
+    result = builds[2].end()
+    output = result.printed
+    assert result.status != 0
     assert f"pdp-table01 is decided 2 times, on ridge/idea, {PAGE}" in output
     assert f"pdp-table01 is decided on ridge/idea, but the ledger gives it to {PAGE}" in output
     assert f"khalili-thm1 is partial in the ledger, but {PAGE} does not decide it" in output

@@ -1,7 +1,7 @@
 """The executor of the book (``conftest.py``, ``book/_ext/execution.py``), tried on a tiny book.
 
 Each way in which a chapter can go wrong must turn the run red and say why; the same chapter in order must be green.
-Runs are shared between the tests, since each starts a Python, and a kernel a chapter.
+Runs are shared between the tests, since each starts a kernel a chapter, and go side by side where they may.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,9 @@ import execution
 import pytest
 import yaml
 
+from tests import apart
+
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.xdist_group("execution")  # one run of the tiny book serves all
 CHECKED = "nbval-check-output"
 HEADER = """---
 jupytext:
@@ -110,29 +111,35 @@ class Book:
         entries = json.loads(self.references(name).read_text(encoding="utf8"))
         return [entry["output"] for entry in entries.values()]
 
-    def _call(self, command: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def _start(self, program: str, *options: str, **environment: str) -> apart.Running:
         inherited = {key: value for key, value in os.environ.items() if key not in ("HDPM_DATA", "HDPM_DATA_DIR")}
-        return subprocess.run(
-            [str(Path(sys.executable).with_name(command)), *options],
-            cwd=self.root,
-            env={**inherited, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        own = {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        return apart.start(program, *options, folder=self.root, environment=inherited | own | environment)
 
-    def test(self, *options: str, **environment: str) -> Run:
+    def test(self, *options: str, **environment: str) -> Callable[[], Run]:
+        """Start the tests of the book; what comes back waits for their end."""
         report = self.root / "report.xml"
         report.unlink(missing_ok=True)
-        done = self._call(
-            "python", "-m", "pytest", "book", "--color=no", f"--junitxml={report}", *options, **environment
+        running = self._start(
+            "pytest:console_main", "book", "--color=no", f"--junitxml={report}", *options, **environment
         )
-        return Run(done.returncode, done.stdout + done.stderr, _outcomes(report), self.stored())
 
-    def build(self, **environment: str) -> Run:
-        done = self._call("jupyter-book", *"build . --all -W --keep-going -n -q".split(), **environment)
-        return Run(done.returncode, done.stdout + done.stderr, {}, self.stored())
+        def end() -> Run:
+            done = running.end()
+            return Run(done.status, done.printed, _outcomes(report), self.stored())
+
+        return end
+
+    def build(self, **environment: str) -> Callable[[], Run]:
+        running = self._start(
+            "jupyter_book.cli.main:main", *"build . --all -W --keep-going -n -q".split(), **environment
+        )
+
+        def end() -> Run:
+            done = running.end()
+            return Run(done.status, done.printed, {}, self.stored())
+
+        return end
 
     def stored(self) -> set[str]:
         """Names of the chapters that are stored."""
@@ -192,8 +199,10 @@ def in_order(root: Path) -> Book:
         ("print('number', x)", CHECKED),
         ("print('constant', hdpm_lib.CONSTANT)", CHECKED),
         (SHOUT, ""),
+        ("z = 2", CHECKED),
+        ("print('first')", CHECKED),
+        ("print('second')", CHECKED),
     )
-    book.chapter("references", ("z = 2", CHECKED), ("print('first')", CHECKED), ("print('second')", CHECKED))
     book.chapter("exception", ("y = 1", ""), ("assert y == 1", ""), (LATER, ""))
     book.chapter(
         "outputs",
@@ -216,7 +225,7 @@ def in_order(root: Path) -> Book:
     return book
 
 
-PAGES = ("numbers", "references", "exception", "outputs", "data")
+PAGES = ("numbers", "exception", "outputs", "data")
 
 
 def put_wrong(book: Book) -> None:
@@ -226,12 +235,14 @@ def put_wrong(book: Book) -> None:
         ("print('number', x)", CHECKED),
         ("print('constant', hdpm_lib.CONSTANT)", CHECKED),
         (SHOUT, ""),
+        ("z = 2", CHECKED),
+        ("print('first')", CHECKED),
+        ("print('second, edited')", ""),
     )
     book.write("hdpm_lib/__init__.py", "CONSTANT = 42\n")
-    references = json.loads(book.references("references").read_text(encoding="utf8"))
-    kept = {key: entry for key, entry in references.items() if entry["cell"] == "print('second')"}
-    book.references("references").write_text(json.dumps(kept), encoding="utf8")
-    book.chapter("references", ("z = 2", CHECKED), ("print('first')", CHECKED), ("print('second, edited')", ""))
+    references = json.loads(book.references("numbers").read_text(encoding="utf8"))
+    kept = {key: entry for key, entry in references.items() if entry["cell"] not in ("z = 2", "print('first')")}
+    book.references("numbers").write_text(json.dumps(kept), encoding="utf8")
     book.chapter("exception", ("y = 2", ""), ("assert y == 1", ""), (LATER, ""))
     book.references("data.real").unlink()
     for name in ("later.txt", "expected.txt"):
@@ -244,6 +255,7 @@ class Runs:
 
     book: Book
     wrong: Book
+    other: Book  # on the stand-in
     updated: Run  # --update-refs with real data
     stand_in: Run  # --update-refs with the stand-in, only chapters with data
     good: Run
@@ -253,15 +265,14 @@ class Runs:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     book = in_order(tmp_path_factory.mktemp("order") / "tiny")
-    updated = book.test("--update-refs", OUTSIDE="a picture")
-    stand_in = book.test("--update-refs", "--data-dependent", HDPM_DATA="stand-in")
+    updated = book.test("--update-refs", OUTSIDE="a picture")()
     shutil.rmtree(book.root / "_build")
-    good = book.test(OUTSIDE="before")
     wrong = book.copy(tmp_path_factory.mktemp("wrong") / "tiny")
-    shutil.rmtree(wrong.root / "_build")
     put_wrong(wrong)
-    bad = wrong.test(OUTSIDE="before")
-    return Runs(book, wrong, updated, stand_in, good, bad)
+    other = book.copy(tmp_path_factory.mktemp("other") / "tiny")
+    stand_in = other.test("--update-refs", "--data-dependent", HDPM_DATA="stand-in")
+    good, bad = book.test(OUTSIDE="before"), wrong.test(OUTSIDE="before")
+    return Runs(book, wrong, other, updated, stand_in(), good(), bad())
 
 
 @pytest.mark.parametrize("chapter", PAGES)
@@ -273,7 +284,8 @@ def test_chapter_in_order_passes_and_is_stored(runs: Runs, chapter: str) -> None
 
 def test_update_writes_references(runs: Runs) -> None:
     assert runs.updated.status == 0, runs.updated.printed
-    assert runs.book.printed("numbers") == [[{"stdout": ["number 2"]}], [{"stdout": ["constant 41"]}]]
+    said = ["number 2", "constant 41", None, "first", "second"]
+    assert runs.book.printed("numbers") == [[{"stdout": [words]}] if words else [] for words in said]
     assert not runs.book.references("exception").exists()  # it has no checked cell
 
 
@@ -297,15 +309,15 @@ def test_hidden_warning_fails(runs: Runs) -> None:
 
 
 def test_missing_reference_fails(runs: Runs) -> None:
-    message = runs.bad.message("references", "Cell 1")
+    message = runs.bad.message("numbers", "Cell 5")
     assert "No reference in" in message
-    assert "references.json" in message
-    assert "No reference in" in runs.bad.message("references", "Cell 0")  # also of a cell that prints nothing
+    assert "numbers.json" in message
+    assert "No reference in" in runs.bad.message("numbers", "Cell 4")  # also of a cell that prints nothing
 
 
 def test_stale_reference_fails(runs: Runs) -> None:
-    assert runs.bad.of("references")["Cell 2"] == "passed"  # nothing wrong with the edited cell itself
-    message = runs.bad.message("references", "references")
+    assert runs.bad.of("numbers")["Cell 6"] == "passed"  # nothing wrong with the edited cell itself
+    message = runs.bad.message("numbers", "references")
     assert "stale references" in message
     assert "print('second')" in message
 
@@ -336,8 +348,8 @@ def test_references_are_chosen_by_source_of_data(runs: Runs) -> None:
     assert runs.stand_in.status == 0
     assert {chapter for chapter, _ in runs.stand_in.outcomes} == {"data"}  # --data-dependent
     for source in ("real", "stand-in"):
-        assert runs.book.printed(f"data.{source}") == [[{"stdout": [f"source {source}"]}]]
-    assert not runs.book.references("data").exists()
+        assert runs.other.printed(f"data.{source}") == [[{"stdout": [f"source {source}"]}]]
+    assert not runs.other.references("data").exists()
     assert "data.real.json" in runs.bad.message("data", "Cell 1")  # the stand-in's does not serve instead
 
 
@@ -355,7 +367,7 @@ def test_code_cells_without_a_header_fail(tmp_path: Path) -> None:
     book = Book.new(tmp_path / "tiny")
     book.chapter("plain", ("print(1)", ""), header=False)
     book.toc(["plain"])
-    run = book.test("--collect-only")
+    run = book.test("--collect-only")()
     assert run.status != 0
     assert "plain.md has code cells but no jupytext header" in run.printed
     book.chapter("plain", ("print(1)", ""))
@@ -365,29 +377,50 @@ def test_code_cells_without_a_header_fail(tmp_path: Path) -> None:
 # --- the built book ---------------------------------------------------------------------------------------------------
 
 
-def test_book_shows_what_was_tested_until_the_library_changes(runs: Runs, tmp_path: Path) -> None:
-    book = runs.book.copy(tmp_path / "tiny")
-    book.toc(["numbers", "outputs", "data"])
-    run = book.build(OUTSIDE="built")
+@dataclass(frozen=True)
+class Sequels:
+    """Three copies of the tested book, and what has been started in them."""
+
+    shown: tuple[Book, Callable[[], Run]]  # built as it is
+    faulty: tuple[Book, Callable[[], Run]]  # built after changes
+    reused: tuple[Book, Callable[[], Run]]  # tested once more
+
+
+@pytest.fixture(scope="module")
+def sequels(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Sequels:
+    shown, faulty, reused = (runs.book.copy(tmp_path_factory.mktemp("sequel") / "tiny") for _ in range(3))
+    shown.toc(["numbers", "outputs", "data"])
+    faulty.write("data/number.txt", "8\n")
+    faulty.chapter("exception", ("raise RuntimeError('no such market')", ""))
+    faulty.chapter("numbers", ("x = 3", ""), (SHOUT, ""))
+    faulty.toc(["data", "exception", "numbers"])
+    reused.toc(["numbers", "outputs", "data"])
+    (reused.root / "book" / "expected.txt").unlink()
+    return Sequels(
+        shown=(shown, shown.build(OUTSIDE="built")),
+        faulty=(faulty, faulty.build()),
+        reused=(reused, reused.test("--reuse", OUTSIDE="again")),
+    )
+
+
+def test_book_shows_what_was_tested_until_the_library_changes(sequels: Sequels) -> None:
+    book, ended = sequels.shown
+    run = ended()
     assert run.status == 0, run.printed
     assert "outside before" in book.shown("outputs")  # executed anew it would be "outside built"
     assert "constant 41" in book.shown("numbers")
 
     book.write("hdpm_lib/__init__.py", "CONSTANT = 43\n")  # the code of no chapter changes
-    run = book.build(OUTSIDE="built")
+    run = book.build(OUTSIDE="built")()
     assert run.status == 0, run.printed
     assert "constant 43" in book.shown("numbers")
     assert "constant 41" not in book.shown("numbers")
     assert "outside before" in book.shown("outputs")  # this chapter does not import the library
 
 
-def test_book_shows_changed_data_and_fails_on_errors_and_warnings(runs: Runs, tmp_path: Path) -> None:
-    book = runs.book.copy(tmp_path / "tiny")
-    book.write("data/number.txt", "8\n")
-    book.chapter("exception", ("raise RuntimeError('no such market')", ""))
-    book.chapter("numbers", ("x = 3", ""), (SHOUT, ""))
-    book.toc(["data", "exception", "numbers"])
-    run = book.build()
+def test_book_shows_changed_data_and_fails_on_errors_and_warnings(sequels: Sequels) -> None:
+    book, ended = sequels.faulty
+    run = ended()
     assert run.status != 0
     assert re.search(r"exception\.md.*Executing notebook failed", run.printed)
     assert re.search(r"numbers\.md.*stderr was found in the cell outputs", run.printed)
@@ -447,35 +480,45 @@ def chapters() -> list[Path]:
     return [path for path in execution.pages(ROOT) if execution.is_chapter(path)]
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_closure_holds_all_that_the_imports_of_a_page_load(path: Path) -> None:
+IMPORTS = """
+import json, sys
+
+for code in json.load(sys.stdin):
+    for name in [name for name in sys.modules if name.startswith("hdpm_")]:
+        del sys.modules[name]
+    exec(code, {})
+    print(json.dumps([name for name in sys.modules if name.startswith("hdpm_")]))
+"""
+
+
+def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     """Python's own answer: what is loaded when the import statements of a page have run."""
-    cells = [
-        re.sub(r"(?m)^\s*[%!].*$", "", cell.source) for cell in execution.read(path).cells if cell.cell_type == "code"
-    ]
-    tree = ast.parse("\n".join(cells))
-    imports = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    ours = [line for line in imports if "hdpm_" in line]
-    code = "\n".join([*ours, "import sys", "print(*(name for name in sys.modules if name.startswith('hdpm_')))"])
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name for name in run.stdout.split() if name in execution.modules(ROOT)}
-    assert loaded <= execution.closure("\n".join(cells), ROOT).keys()
+    pages, ours = {}, []
+    for path in chapters():
+        cells = [cell.source for cell in execution.read(path).cells if cell.cell_type == "code"]
+        code = pages[path] = re.sub(r"(?m)^\s*[%!].*$", "", "\n".join(cells))
+        imports = [ast.unparse(n) for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Import | ast.ImportFrom)]
+        ours.append("\n".join(line for line in imports if "hdpm_" in line))
+    run = subprocess.run(
+        [sys.executable, "-c", IMPORTS], input=json.dumps(ours), capture_output=True, text=True, check=True
+    )
+    there = execution.modules(ROOT).keys()
+    for (page, code), said in zip(pages.items(), run.stdout.splitlines(), strict=True):
+        assert there & json.loads(said) <= execution.closure(code, ROOT).keys(), page
 
 
 # --- what is not executed again ---------------------------------------------------------------------------------------
 
 
-def test_reuse_looks_at_references_and_executes_what_has_changed(runs: Runs, tmp_path: Path) -> None:
-    book = runs.book.copy(tmp_path / "tiny")
-    book.toc(["numbers", "outputs", "data"])
-    (book.root / "book" / "expected.txt").unlink()
-    again = book.test("--reuse", OUTSIDE="again")
+def test_reuse_looks_at_references_and_executes_what_has_changed(sequels: Sequels) -> None:
+    book, ended = sequels.reused
+    again = ended()
     assert again.status == 0, again.printed
     assert not (book.root / "book" / "expected.txt").exists()  # the last cell of `outputs` writes it
     references = book.references("numbers")
     references.write_text(references.read_text(encoding="utf8").replace("number 2", "number 5"), encoding="utf8")
     book.write("data/number.txt", "8\n")
-    changed = book.test("--reuse", OUTSIDE="again")
+    changed = book.test("--reuse", OUTSIDE="again")()
     assert "number 5" in changed.message("numbers", "Cell 1")
     assert changed.of("numbers")["Cell 2"] == "passed"
     assert not (book.root / "book" / "expected.txt").exists()

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -16,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup, Tag
 
 LIMIT_MB = 40
+OPEN = 3  # pages at a time
 SCREENS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 CHROMIUM_OPTIONS = [
     "--no-sandbox",
@@ -216,8 +219,7 @@ LOOK = """() => {
 }"""
 # Lightness of what lies behind the text and of the text, 0 to 1.
 THEME_FOLLOWS = "scheme => (document.documentElement.dataset.theme || scheme) === scheme"
-LIGHTNESS = """async () => {
-  await new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)));  // the theme hears of the scheme
+LIGHTNESS = """() => {
   const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number); return (0.3 * r + 0.6 * g + 0.1 * b) / 255; };
   const clear = c => c === 'transparent' || /, 0\\)$/.test(c);
   const main = document.querySelector('main') || document.body;
@@ -227,33 +229,34 @@ LIGHTNESS = """async () => {
 }"""
 
 
-def browse(browser: Any, files: Iterable[Path], screen: str, pictures: Path | None = None) -> list[str]:
-    """Open pages from disk on one screen, each in light and then dark, and complain about what is seen.
+def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) -> list[str]:
+    """Open pages from disk, look at each on all screens, in light and then dark, and complain about what is seen.
+
+    A few are open at a time: while one is looked at, the others load and set their formulas.
 
     Parameters
     ----------
     browser : playwright.sync_api.Browser
     files : iterable of Path
-    screen : {"desktop", "phone"}
     pictures : Path, optional
         Folder for pictures of the whole pages.
     """
-    found = []
-    context = browser.new_context(viewport=SCREENS[screen])
-    context.set_default_timeout(20_000)
+    context = browser.new_context()
+    context.set_default_timeout(60_000)
     context.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
-    page = context.new_page()
-    heard: list[str] = []
-    page.on("request", lambda request: heard.extend(_outside(request.url)))
-    page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
-    page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
-    for file in files:
-        name = "/".join(file.parts[-2:])
-        heard.clear()
-        page.emulate_media(color_scheme="light")
-        page.goto(file.resolve().as_uri(), wait_until="load")
+    if pictures:
+        pictures.mkdir(parents=True, exist_ok=True)
+    found, ahead, opened = [], iter(files), deque[tuple[Path, Any, list[str]]]()
+    while True:
+        opened += [_open(context, file) for file in islice(ahead, OPEN - len(opened))]
+        if not opened:
+            break
+        file, page, heard = opened.popleft()
+        page.wait_for_load_state("load")
         page.evaluate("async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }")
-        for scheme in ("light", "dark"):
+        name = "/".join(file.parts[-2:])
+        for screen, scheme in product(SCREENS, ("light", "dark")):
+            page.set_viewport_size(SCREENS[screen])
             page.emulate_media(color_scheme=scheme)
             page.wait_for_function(THEME_FOLLOWS, arg=scheme)  # a script of the theme follows the change a little later
             behind, text = page.evaluate(LIGHTNESS)
@@ -262,12 +265,23 @@ def browse(browser: Any, files: Iterable[Path], screen: str, pictures: Path | No
                 seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
             found += [f"{name} ({screen}, {scheme}): {complaint}" for complaint in seen]
             if pictures:
-                pictures.mkdir(parents=True, exist_ok=True)
                 picture = f"{file.parent.name}-{file.stem}-{screen}-{scheme}.png"
                 page.screenshot(path=pictures / picture, full_page=True)
-        found += [f"{name} ({screen}): {complaint}" for complaint in dict.fromkeys(heard)]
+        found += [f"{name}: {complaint}" for complaint in dict.fromkeys(heard)]
+        page.close()
     context.close()
     return found
+
+
+def _open(context: Any, file: Path) -> tuple[Path, Any, list[str]]:
+    """A page on its way, and the list that what is heard of it goes to."""
+    page, heard = context.new_page(), []
+    page.on("request", lambda request: heard.extend(_outside(request.url)))
+    page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
+    page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
+    page.emulate_media(color_scheme="light")
+    page.goto(file.resolve().as_uri(), wait_until="commit")
+    return file, page, heard
 
 
 def _outside(address: str) -> list[str]:

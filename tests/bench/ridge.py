@@ -2,33 +2,27 @@
 
 The cell: mean unregularised test loss of PDP-OP over 10,000 noise draws at penalty 1, 1070 training records, 12
 features. The plain way fits scikit-learn's Ridge anew in every run, as a direct script would; it is timed on 500 runs
-and scaled to 10,000. Times are medians over repeats, on whatever else the machine is doing.
+and scaled to 10,000. Times are medians over repeats.
 """
 
 from __future__ import annotations
 
-import sys
-import time
 import warnings
-from collections.abc import Callable
-from statistics import median
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
-from tqdm import tqdm
 
 from hdpm_book.datasets import StandInWarning, medical_cost, medical_design
 from hdpm_book.ridge import study
 from hdpm_book.ridge.study import Split
 from hdpm_lib.learners.ridge import OutputPerturbation, pdp_op
 from hdpm_lib.noise import Moments, QuadraticLoss
+from tests.bench.clock import timed
 
 PENALTY = 1.0
 PLAIN_RUNS = 500
-REPEATS = 5
 
 
 def medical() -> tuple[Split, str]:
@@ -74,30 +68,20 @@ def tables(split: Split, rng: np.random.Generator) -> int:
     return count
 
 
-def timed(label: str, function: Callable[[], Any]) -> tuple[float, Any]:
-    """Median seconds over the repeats, and the last result; a progress bar if somebody watches."""
-    seconds, result = [], None
-    for _ in tqdm(range(REPEATS), desc=label, leave=False, disable=not sys.stderr.isatty()):
-        start = time.perf_counter()
-        result = function()
-        seconds.append(time.perf_counter() - start)
-    return median(seconds), result
-
-
 def main() -> None:
     rng = np.random.default_rng(0)
     split, source = medical()
     epsilon = study.DEFAULT.draw(len(split.y_train), rng=rng)
     rate = pdp_op(split.X_train, split.y_train, epsilon, PENALTY).noise_rate
-    part, plain = timed("scikit-learn loop", lambda: plain_losses(split, epsilon, rate, PLAIN_RUNS, rng))
+    part, plain = timed(lambda: plain_losses(split, epsilon, rate, PLAIN_RUNS, rng))
     loop = part * study.RUNS / PLAIN_RUNS
-    batch, losses = timed("batched", lambda: batched_losses(split, epsilon, study.RUNS, rng))
-    exact, moments = timed("closed form", lambda: closed_form(split, epsilon))
-    whole, count = timed("tables", lambda: tables(split, rng))
+    batch, losses = timed(lambda: batched_losses(split, epsilon, study.RUNS, rng))
+    exact, moments = timed(lambda: closed_form(split, epsilon))
+    whole, count = timed(lambda: tables(split, rng))
 
     n, d = split.X_train.shape
     print(f"One cell of Table 2: n={n}, d={d}, penalty {PENALTY:g}, {study.RUNS:,} runs; medical records: {source}.")
-    print(f"Medians over {REPEATS} repeats; the loop is timed on {PLAIN_RUNS} fits and scaled to {study.RUNS:,}.")
+    print(f"Medians over five calls or more; the loop is timed on {PLAIN_RUNS} fits and scaled to {study.RUNS:,}.")
     print(f"{'':34}{'seconds':>10}{'times faster':>14}{'mean loss':>11}{'std. error':>12}")
     for name, seconds, found in (
         ("loop of scikit-learn fits (scaled)", loop, plain),
@@ -108,7 +92,3 @@ def main() -> None:
     print(f"{'closed form':34}{exact:10.4f}{loop / exact:14,.0f}{float(moments.mean):11.4f}{0:12.4f}")
     print(f"The closed form is {batch / exact:,.1f} times as fast as batched Monte Carlo.")
     print(f"Tables 1 to 10 in closed form, {count} cells: {whole:.3f} s.")
-
-
-if __name__ == "__main__":
-    main()

@@ -9,9 +9,6 @@ repeats; what takes seconds runs once.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -21,19 +18,12 @@ from hdpm_book.logistic.peer import conic_search, gradient_and_grid
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.procurement import procure, procure_fast
 from hdpm_lib.markets.procurement_payments import procurement_payments
-from tests.bench_contracts import timed
+from tests.bench.clock import once, timed
 
 LAW, SCALE = stats.uniform(1, 4), (1.0, 1.0, 0.01)
 SEARCHED = 5_000
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 PAID, REPEATED = 1_000_000, 100_000  # payments, and repeats of the sorting solver, up to this number of sellers
-
-
-def once(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of one call, and its result."""
-    start = time.perf_counter()
-    result = function()
-    return time.perf_counter() - start, result
 
 
 def main() -> None:
@@ -73,7 +63,3 @@ def main() -> None:
             paid, _ = once(lambda costs=costs: procurement_payments(costs, LAW, *SCALE))
             line += f"{capped:11.5f}{paid:10.5f}{1e9 * paid / m:9.0f}"
         print(line)
-
-
-if __name__ == "__main__":
-    main()

@@ -19,8 +19,7 @@ from scipy import sparse
 from tqdm import tqdm
 
 from hdpm_lib.aggregation import error_bound, opt_aggr, weights_jacobian
-from tests.bench_contracts import timed
-from tests.bench_procurement import once
+from tests.bench.clock import once, timed
 
 BATCH, OWNERS = 1024, 10
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -133,7 +132,3 @@ def main() -> None:
         losses, records = rng.uniform(0.5, 2, n), rng.lognormal(3, 2, n)
         seconds, _ = timed(lambda e=losses, d=records: opt_aggr(e, d))
         print(f"{n:11,}{seconds:11.5f}{1e9 * seconds / (n * math.log2(n)):15.1f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
-from collections.abc import Callable
-from statistics import median
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -20,21 +16,11 @@ from tqdm import tqdm
 from hdpm_lib.markets.contracts import kkt_residual, principle2
 from hdpm_lib.markets.contracts_printed import algorithm1
 from hdpm_lib.markets.mechanisms import m2
+from tests.bench.clock import once, timed
 
 POWER = 2.0
 SEARCHED = (10, 100, 1000)
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-
-
-def timed(function: Callable[[], Any], seconds: float = 0.5) -> tuple[float, Any]:
-    """Median seconds of at least five calls, over about that much time; and the last result."""
-    function()  # caches warm
-    spent: list[float] = []
-    while len(spent) < 5 or sum(spent) < seconds:
-        start = time.perf_counter()
-        result = function()
-        spent.append(time.perf_counter() - start)
-    return median(spent), result
 
 
 def main() -> None:
@@ -43,9 +29,7 @@ def main() -> None:
     print(f"{'n':>9}{'search s':>11}{'exact s':>11}{'times':>9}{'cost of the search':>20}{'least cost':>12}")
     for n in tqdm(SEARCHED, desc="search", leave=False, disable=not sys.stderr.isatty()):
         v, K = rng.random(n), n**2 / 16
-        start = time.perf_counter()
-        searched = algorithm1(v, K, power=POWER)
-        slow = time.perf_counter() - start
+        slow, searched = once(lambda v=v, K=K: algorithm1(v, K, power=POWER))
         fast, best = timed(lambda v=v, K=K: principle2(v, K, power=POWER))
         print(f"{n:9,}{slow:11.4f}{fast:11.6f}{slow / fast:9,.0f}{searched.cost:20.6f}{best.cost:12.6f}")
 
@@ -58,7 +42,3 @@ def main() -> None:
         unit = 1e9 / (n * math.log2(n))
         residual = float(kkt_residual(best, v, K, power=POWER))
         print(f"{n:9,}{fast:11.6f}{fast * unit:15.1f}{residual:14.1e}{paid:12.6f}{paid * unit:15.1f}")
-
-
-if __name__ == "__main__":
-    main()

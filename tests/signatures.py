@@ -928,7 +928,6 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "points": Count(at=(1, 5)),
         "virtual_costs": not_negative(at=(0.1, 2.0)),
     },
-    "book.logistic.peer.project_capped_simplex": {"points": real()},
     "learners.queries.BiasedLaplace": {
         "scale": SCALE,
         "sensitivity": not_negative("nk"),

@@ -27,18 +27,8 @@ SLACK = 1e-9  # relative; rounding stays below it
 def order_threshold(n: int, power: float = 2.0) -> float:
     r"""The accuracy below which two sellers at 0, all others at the top, make M2 dearer than M1.
 
-    Parameters
-    ----------
-    n : int
-        Number of sellers.
-    power : float, default 2
-        `r`, at least 1.
-
-    Returns
-    -------
-    float
-        :math:`K_n=\frac{n(n-1)(n-2)}{4(n+1)}` for power 2; for others the root of :math:`2W_{n-1}-W_{n-2}=W_n`, where
-        :math:`W_m` is the least cost of `m` sellers at the ceiling. 0 for up to two sellers.
+    It is :math:`K_n=\frac{n(n-1)(n-2)}{4(n+1)}` for power 2; for others the root of :math:`2W_{n-1}-W_{n-2}=W_n`, where
+    :math:`W_m` is the least cost of `m` sellers at the ceiling. 0 for up to two sellers.
 
     Notes
     -----
@@ -221,18 +211,9 @@ def order_checks(
 ) -> pd.DataFrame:
     """Each step of the theorem on random and adverse markets.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    count : int, default 200
-        Markets for each number of sellers (2 to 8, or seven numbers from 3 to 12) and each accuracy.
-    threshold : callable, default :func:`order_threshold`
-        From which `K` on the order is to hold, by the number of sellers.
-
-    Returns
-    -------
-    DataFrame
-        A row for each step: how often it was ``tried`` and ``failed``, by more than rounding.
+    There are `count` markets for each number of sellers (2 to 8, or seven numbers from 3 to 12) and each accuracy, and
+    the order is to hold from the `threshold` for the number of sellers on. The table has a row for each step: how often
+    it was ``tried`` and ``failed``, by more than rounding.
     """
     rng, table = check_generator(rng), dict[str, list[int]]()
     for source in (_raising(rng, count), _climbing(rng, count, threshold)):

@@ -713,7 +713,6 @@ SPECIAL: dict[str, dict[str, Kind]] = {
     "learners.integer_answers.power_of_two": {"value": from_list(0.5, 2.0), "name": from_list("value")},
     "learners.joint.alternate": {
         "start_weights": simplex(),
-        "iterations": Count(at=(2000, 2000)),
         "objective": Made(same_joint),
     },
     "learners.joint.descend_weights": {

@@ -65,15 +65,14 @@ def gradient_and_grid(
     *,
     largest_eta: float,
     points: int = 100,
-    cap: float | None = None,
 ) -> Searched:
-    r"""Step 1 of the paper's Algorithm 2: projected gradient descent on the weights for each rate of a grid.
+    r"""Step 1 of the paper's Algorithm 2: projected gradient descent on the weights for each rate of a grid, no cap.
 
     Parameters
     ----------
     virtual_costs : array of shape (m,)
         Not negative.
-    mu, sigma, gamma, cap
+    mu, sigma, gamma
     largest_eta : float
         `L`, positive: the grid is :math:`L/k,2L/k,\dots,L` for `k` points.
     points : int, default 100
@@ -104,22 +103,21 @@ def gradient_and_grid(
     psi = check_finite(virtual_costs, "virtual_costs", 1, 0)
     check_constants(mu, sigma, gamma)
     rates = check_positive(largest_eta, "largest_eta") * np.arange(1, check_count(points, "points") + 1) / points
-    check_cap(cap, len(psi))
     a, found = np.full(len(psi), 1 / len(psi)), []
     for eta in rates:
-        a = _descend(psi, mu, gamma * eta, cap, a)
+        a = _descend(psi, mu, gamma * eta, a)
         found.append(a)
     norms = np.array([np.linalg.norm(a) for a in found])
     losses = mu * norms + sigma / rates + gamma * rates * (np.array(found) @ psi)
     return _best(found, rates, losses, losses[_dips(losses)])
 
 
-def _descend(psi: Array, mu: float, price: float, cap: float | None, a: Array) -> Array:
+def _descend(psi: Array, mu: float, price: float, a: Array) -> Array:
     """Weights that minimise `mu norm(a) + price a.psi`, from the weights `a` on."""
     for _ in range(ITERATIONS):
         norm = np.linalg.norm(a)
         gradient = mu * a / norm + price * psi
-        last, a = a, water_filling(norm / mu * gradient - a, 1.0, cap)
+        last, a = a, water_filling(norm / mu * gradient - a, 1.0)
         if np.abs(a - last).max() <= SETTLED:
             return a
     raise RuntimeError(f"the descent has not settled after {ITERATIONS} steps at gamma * eta = {price}")

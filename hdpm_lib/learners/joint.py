@@ -18,9 +18,8 @@ the weights :math:`a` (:func:`descend_weights`), the TMLR version's algorithm in
 :func:`alternate` replaces every gradient step by the exact minimiser over coefficients, weights or :math:`\eta`, the
 others fixed, and needs no step size.
 
-Throughout there are `m` sellers and `n` features; `eta`, `step` and `tolerance` are positive, `iterations` is the
-largest number of rounds or steps, and a `start` is a pair of coefficients (n,) and weights (m,), by default zeros and
-equal weights.
+Throughout there are `m` sellers and `n` features; `eta`, `step` and `tolerance` are positive, and `start` is a pair of
+coefficients (n,) and weights (m,), by default zeros and equal weights.
 """
 
 from __future__ import annotations
@@ -49,6 +48,7 @@ Array = NDArray[np.float64]
 
 Step = Callable[[Array, Array], tuple[Array, Array] | None]  # None: beyond what floats hold
 LARGEST_LOG = 700.0
+ROUNDS = 2000  # of the alternation, at most
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,6 @@ def alternate(
     eta: float | None = None,
     *,
     start_weights: ArrayLike | None = None,
-    iterations: int = 2000,
     tolerance: float = 1e-10,
 ) -> JointSolution:
     """Alternate the exact minimisers over coefficients, weights and, if it is free, eta.
@@ -326,7 +325,6 @@ def alternate(
         Where eta stays; chosen as well if not given, starting at 1 for each seller.
     start_weights : array of shape (m,), optional
         Equal ones if not given.
-    iterations : int, default 2000
     tolerance : float, default 1e-10
         Converged when one round moves no weight, and no coefficient and eta relative to their size, by more.
 
@@ -335,7 +333,7 @@ def alternate(
     ValueError
         Also where the objective falls without bound as eta falls to 0.
     RuntimeError
-        If `iterations` rounds do not suffice.
+        If it does not converge.
 
     Examples
     --------
@@ -348,7 +346,7 @@ def alternate(
     now = float(m) if eta is None else check_positive(eta, "eta")
     w, a = np.zeros(n), np.full(m, 1 / m) if start_weights is None else _weights(start_weights, m, "start_weights")
     values = [float(objective.value(w, a, now))]
-    for _ in range(check_count(iterations, "iterations")):
+    for _ in range(ROUNDS):
         old_w, old_a, old = w, a, now
         w = objective.best_coefficients(a, now, w)
         a = objective.best_weights(objective.losses(w), now)
@@ -358,7 +356,7 @@ def alternate(
         moved = max(np.abs(w - old_w).max() / max(1, np.abs(w).max()), np.abs(a - old_a).max(), abs(now / old - 1))
         if moved <= tolerance:
             return JointSolution(w, a, now, np.array(values), "converged")
-    raise RuntimeError(f"the alternation did not settle in {iterations} rounds: the last one moved {moved:.3g}")
+    raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: the last one moved {moved:.3g}")
 
 
 def descend_weights(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -70,7 +69,7 @@ def test_equal_sellers(m: int, cap: float | None) -> None:
     mu, sigma, gamma, psi = 2.0, 3.0, 0.5, 0.7
     eta = math.sqrt(sigma / (gamma * psi))
     conic = conic_search(np.full(m, psi), mu, sigma, gamma, cap=cap)
-    plain = gradient_and_grid(np.full(m, psi), mu, sigma, gamma, largest_eta=eta, points=3, cap=cap)
+    plain = gradient_and_grid(np.full(m, psi), mu, sigma, gamma, largest_eta=eta, points=3)
     for found in (conic, plain):
         np.testing.assert_allclose(found.weights, 1 / m, atol=1e-7)
         assert found.eta == pytest.approx(eta, rel=1e-6)
@@ -121,19 +120,18 @@ def test_conic_search_is_stationary(capped: bool) -> None:
         assert objections(found, market) == []
 
 
-@pytest.mark.parametrize("capped", [False, True])
-def test_gradient_at_the_right_rate(capped: bool) -> None:
+def test_gradient_at_the_right_rate() -> None:
     """With the best rate on the grid the descent finds the weights; off the grid, the grid is the error."""
-    for k, market in enumerate(markets(generator(604), 40, capped=capped)):
-        psi, scale, cap = market
-        best = procure(psi, *scale, cap=cap)
-        found = gradient_and_grid(psi, *scale, largest_eta=best.eta, points=1, cap=cap)
+    for k, market in enumerate(markets(generator(604), 40)):
+        psi, scale, _ = market
+        best = procure(psi, *scale)
+        found = gradient_and_grid(psi, *scale, largest_eta=best.eta, points=1)
         assert objections(found, market) == []
         assert found.loss == pytest.approx(best.loss, rel=1e-12)
         np.testing.assert_allclose(found.weights, best.weights, atol=1e-8)
-        if k % 4 == k // 4 % 4:  # of each kind of market a quarter
+        if k < 12:
             coarse, fine = (
-                gradient_and_grid(psi, *scale, largest_eta=2.1 * best.eta, points=n, cap=cap).loss for n in (20, 200)
+                gradient_and_grid(psi, *scale, largest_eta=2.1 * best.eta, points=n).loss for n in (20, 200)
             )
             assert best.loss * (1 - 1e-12) <= fine <= coarse * (1 + 1e-12)
             assert fine <= best.loss * (1 + 1e-3)
@@ -171,7 +169,7 @@ def test_broken_search_is_caught(monkeypatch: pytest.MonkeyPatch, name: str) -> 
     psi, scale = np.array([0.2, 0.5, 1.2, 3.0]), (1.0, 1.0, 0.5)
     program = peer._conic_program
     mutants = {
-        "water_filling": lambda levels, _, cap: (levels.sum() + 1) / len(levels) - levels,
+        "water_filling": lambda levels, _: (levels.sum() + 1) / len(levels) - levels,
         "_conic_program": lambda psi, mu, top: program(psi / 2, mu, top),
     }
     monkeypatch.setattr(peer, name, mutants[name])
@@ -204,12 +202,6 @@ def test_exact_solver_agrees(capped: bool) -> None:
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("search", [conic_search, functools.partial(gradient_and_grid, largest_eta=1.0)])
-def test_cap_below_equal_weights(search: Any) -> None:
-    with pytest.raises(ValueError, match=r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"):
-        search([0.2, 1.2], 1.0, 1.0, 0.1, cap=0.4)
 
 
 def test_free_privacy() -> None:

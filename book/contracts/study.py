@@ -7,8 +7,8 @@ runs each of its steps and counts where one fails. A batch of markets has the sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
@@ -27,18 +27,8 @@ SLACK = 1e-9  # relative; rounding stays below it
 def order_threshold(n: int, power: float = 2.0) -> float:
     r"""The accuracy below which two sellers at 0, all others at the top, make M2 dearer than M1.
 
-    Parameters
-    ----------
-    n : int
-        Number of sellers.
-    power : float, default 2
-        `r`, at least 1.
-
-    Returns
-    -------
-    float
-        :math:`K_n=\frac{n(n-1)(n-2)}{4(n+1)}` for power 2; for others the root of :math:`2W_{n-1}-W_{n-2}=W_n`, where
-        :math:`W_m` is the least cost of `m` sellers at the ceiling. 0 for up to two sellers.
+    It is :math:`K_n=\frac{n(n-1)(n-2)}{4(n+1)}` for power 2; for others the root of :math:`2W_{n-1}-W_{n-2}=W_n`, where
+    :math:`W_m` is the least cost of `m` sellers at the ceiling. 0 for up to two sellers.
 
     Notes
     -----
@@ -112,8 +102,8 @@ def profiles_to_try(n: int, count: int, rng: np.random.Generator) -> Array:
     return np.maximum(rng.permuted(np.concatenate(found), axis=-1), 1e-9)
 
 
-def largest_ratio(n: int, max_mse: float, power: float, rng: np.random.Generator, count: int = 1500) -> float:
-    """Largest M2 / M1 among :func:`profiles_to_try`, zeros and ones, and all but two or three at the top.
+def largest_ratio(n: int, max_mse: float, power: float, rng: np.random.Generator) -> float:
+    """Largest M2 / M1 among 1500 :func:`profiles_to_try`, zeros and ones, and all but two or three at the top.
 
     Examples
     --------
@@ -121,6 +111,7 @@ def largest_ratio(n: int, max_mse: float, power: float, rng: np.random.Generator
     >>> [round(largest_ratio(3, x * order_threshold(3), 2, rng), 3) for x in (0.98, 1.0001)]
     [1.008, 1.0]
     """
+    count = 1500
     few = np.ones((2, count, n))
     few[0, :, :2], few[1, :, :3] = rng.random((count, 2)), rng.random((count, 3))
     v = np.concatenate([profiles_to_try(n, count, rng), *few, np.tri(n + 1, n, -1)])
@@ -187,10 +178,10 @@ def _raising(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Array]
         yield "substitutes while not both are", change[never & ~mine]
 
 
-def _climbing(rng: np.random.Generator, count: int, threshold: Callable[[int], float]) -> Iterator[tuple[str, Array]]:
+def _climbing(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Array]]:
     """Steps of the climb, for accuracies from the threshold on."""
     for n in (3, 4, 5, 6, 7, 9, 12):
-        least = threshold(n)
+        least = order_threshold(n)
         for part in (1e-9, 1e-3, *rng.uniform(0, 0.98, 4)):
             K = least + part * (n**2 / 4 - least)
             v, top = profiles_to_try(n, count, rng), m1_total(n, K)
@@ -216,28 +207,16 @@ def _climbing(rng: np.random.Generator, count: int, threshold: Callable[[int], f
         yield "below it two at 0 break the order", np.array(below) - 1e-6
 
 
-def order_checks(
-    rng: np.random.Generator, count: int = 200, threshold: Callable[[int], float] = order_threshold
-) -> pd.DataFrame:
+def order_checks(rng: np.random.Generator, count: int) -> pd.DataFrame:
     """Each step of the theorem on random and adverse markets.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    count : int, default 200
-        Markets for each number of sellers (2 to 8, or seven numbers from 3 to 12) and each accuracy.
-    threshold : callable, default :func:`order_threshold`
-        From which `K` on the order is to hold, by the number of sellers.
-
-    Returns
-    -------
-    DataFrame
-        A row for each step: how often it was ``tried`` and ``failed``, by more than rounding.
+    There are `count` markets for each number of sellers (2 to 8, or seven numbers from 3 to 12) and each accuracy. The
+    table has a row for each step: how often it was ``tried`` and ``failed``, by more than rounding.
     """
-    rng, table = check_generator(rng), dict[str, list[int]]()
-    for source in (_raising(rng, count), _climbing(rng, count, threshold)):
-        for step, margins in source:
-            row = table.setdefault(step, [0, 0])
-            row[0] += margins.size
-            row[1] += int((margins < -SLACK).sum())
+    check_generator(rng)
+    table: dict[str, list[int]] = {}
+    for step, margins in chain(_raising(rng, count), _climbing(rng, count)):
+        row = table.setdefault(step, [0, 0])
+        row[0] += margins.size
+        row[1] += int((margins < -SLACK).sum())
     return pd.DataFrame(table, index=["tried", "failed"]).T

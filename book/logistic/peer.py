@@ -4,8 +4,9 @@ Both fix the rate :math:`\eta` and minimise the proxy loss over the weights, whi
 over :math:`\eta`. They share nothing with the exact solver but the problem,
 
 .. math:: \min_{a,\eta}\ \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
-    \qquad\sum_ia_i=1,\quad0\le a_i\le\text{cap}.
+    \qquad\sum_ia_i=1,\quad0\le a_i\le\text{cap},
 
+with `virtual_costs` :math:`\psi` of shape (m,), `mu`, `sigma` and `gamma` positive, and a `cap` in [1/m, 1] or none.
 :func:`gradient_and_grid` does what the paper describes, on a grid of rates. :func:`conic_search` has each convex
 problem solved by an interior-point solver and follows every local minimum that it sees between its starts.
 """
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse
 
+from hdpm_lib.learners.joint import water_filling
 from hdpm_lib.markets.procurement import check_constants
 from hdpm_lib.optional import extra
 from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive
@@ -39,12 +41,7 @@ class Searched:
 
     Attributes
     ----------
-    weights : array of shape (m,)
-        Not negative, sum 1.
-    eta : float
-        Noise rate; seller `i` loses ``weights[i] * eta``.
-    loss : float
-        Proxy loss.
+    weights, eta, loss : array of shape (m,), float, float
     minima : array of shape (k,)
         Losses of all local minima along the rate that were seen, in the order of their rates.
     """
@@ -60,48 +57,6 @@ class Searched:
         return self.weights * self.eta
 
 
-def project_capped_simplex(points: ArrayLike, cap: float | None = None) -> Array:
-    """Nearest vector with entries in [0, cap] that sum to 1.
-
-    Parameters
-    ----------
-    points : array of shape (m,)
-    cap : float, optional
-        In [1/m, 1]; no cap if not given.
-
-    Returns
-    -------
-    array of shape (m,)
-
-    Raises
-    ------
-    ValueError
-        For points that are empty or not finite, or a cap outside [1/m, 1].
-
-    Notes
-    -----
-    The nearest vector is ``clip(points - level, 0, cap)``. Its sum falls in the level, piecewise linearly, with a kink
-    wherever an entry leaves 0 or reaches the cap: sort the kinks, add up, interpolate.
-
-    Examples
-    --------
-    >>> project_capped_simplex([0.9, 0.5, -1.0])
-    array([0.7, 0.3, 0. ])
-    >>> project_capped_simplex([0.9, 0.5, -1.0], cap=0.6)
-    array([0.6, 0.4, 0. ])
-    """
-    y = check_finite(points, "points", 1)
-    top = check_cap(cap, len(y))
-    kinks = np.concatenate([y, y - top])
-    order = np.argsort(-kinks)
-    levels = kinks[order]
-    slope = np.cumsum(np.where(order < len(y), 1.0, -1.0))  # of the sum, as the level falls below each kink
-    sums = np.concatenate([[0.0], np.cumsum(slope[:-1] * -np.diff(levels))])
-    k = int(np.searchsorted(sums, 1.0)) - 1
-    level = levels[k] - (1 - sums[k]) / slope[k] if slope[k] > 0 else levels[k]
-    return np.clip(y - level, 0, top)
-
-
 def gradient_and_grid(
     virtual_costs: ArrayLike,
     mu: float,
@@ -110,21 +65,17 @@ def gradient_and_grid(
     *,
     largest_eta: float,
     points: int = 100,
-    cap: float | None = None,
 ) -> Searched:
-    r"""Step 1 of the paper's Algorithm 2: projected gradient descent on the weights for each rate of a grid.
+    r"""Step 1 of the paper's Algorithm 2: projected gradient descent on the weights for each rate of a grid, no cap.
 
     Parameters
     ----------
     virtual_costs : array of shape (m,)
-        Finite and not negative.
-    mu, sigma, gamma : float
-        Positive.
+        Not negative.
+    mu, sigma, gamma
     largest_eta : float
         `L`, positive: the grid is :math:`L/k,2L/k,\dots,L` for `k` points.
     points : int, default 100
-    cap : float, optional
-        Largest weight, in [1/m, 1].
 
     Returns
     -------
@@ -133,8 +84,6 @@ def gradient_and_grid(
 
     Raises
     ------
-    ValueError
-        For an argument outside its range.
     RuntimeError
         If the descent does not settle.
 
@@ -151,24 +100,24 @@ def gradient_and_grid(
     >>> best.eta, best.weights.round(3), round(best.loss, 4)
     (4.3, array([0.66, 0.34]), 1.2072)
     """
-    psi, (mu, sigma, gamma) = _check_problem(virtual_costs, mu, sigma, gamma, least=0)
+    psi = check_finite(virtual_costs, "virtual_costs", 1, 0)
+    check_constants(mu, sigma, gamma)
     rates = check_positive(largest_eta, "largest_eta") * np.arange(1, check_count(points, "points") + 1) / points
-    check_cap(cap, len(psi))
     a, found = np.full(len(psi), 1 / len(psi)), []
     for eta in rates:
-        a = _descend(psi, mu, gamma * eta, cap, a)
+        a = _descend(psi, mu, gamma * eta, a)
         found.append(a)
     norms = np.array([np.linalg.norm(a) for a in found])
     losses = mu * norms + sigma / rates + gamma * rates * (np.array(found) @ psi)
     return _best(found, rates, losses, losses[_dips(losses)])
 
 
-def _descend(psi: Array, mu: float, price: float, cap: float | None, a: Array) -> Array:
+def _descend(psi: Array, mu: float, price: float, a: Array) -> Array:
     """Weights that minimise `mu norm(a) + price a.psi`, from the weights `a` on."""
     for _ in range(ITERATIONS):
         norm = np.linalg.norm(a)
         gradient = mu * a / norm + price * psi
-        last, a = a, project_capped_simplex(a - norm / mu * gradient, cap)
+        last, a = a, water_filling(norm / mu * gradient - a, 1.0)
         if np.abs(a - last).max() <= SETTLED:
             return a
     raise RuntimeError(f"the descent has not settled after {ITERATIONS} steps at gamma * eta = {price}")
@@ -182,22 +131,13 @@ def conic_search(
     Parameters
     ----------
     virtual_costs : array of shape (m,)
-        Finite and positive.
-    mu, sigma, gamma : float
         Positive.
-    cap : float, optional
-        Largest weight, in [1/m, 1].
+    mu, sigma, gamma, cap
     starts : int, default 16
         Rates to start from, at least 2. Two local minima between neighbouring starts are seen as one.
 
-    Returns
-    -------
-    Searched
-
     Raises
     ------
-    ValueError
-        For an argument outside its range.
     RuntimeError
         If the solver gives up, with its status.
 
@@ -215,7 +155,8 @@ def conic_search(
     >>> round(best.eta, 4), best.weights.round(4), round(best.loss, 6)
     (4.302, array([0.6597, 0.3403]), 1.207186)
     """
-    psi, (mu, sigma, gamma) = _check_problem(virtual_costs, mu, sigma, gamma, least=np.finfo(float).tiny)
+    psi = check_finite(virtual_costs, "virtual_costs", 1, 0, ends="()")
+    check_constants(mu, sigma, gamma)
     top = check_cap(cap, len(psi))
     full = int(1 / top)
     cheapest = np.sort(psi)[: full + 1]
@@ -275,14 +216,3 @@ def _best(found: list[Array], rates: Array, losses: Array, minima: Array) -> Sea
     """The least of the losses, with the local minima."""
     k = int(np.argmin(losses))
     return Searched(found[k], float(rates[k]), float(losses[k]), minima)
-
-
-def _check_problem(
-    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, least: float
-) -> tuple[Array, tuple[float, float, float]]:
-    psi = check_finite(virtual_costs, "virtual_costs", 1)
-    if (bad := psi < least).any():
-        kind = "positive" if least else "not negative"
-        raise ValueError(f"virtual_costs must be {kind}, got {psi[bad][0]}")
-    check_constants(mu, sigma, gamma)
-    return psi, (float(mu), float(sigma), float(gamma))

@@ -3,6 +3,9 @@ r"""The breast-cancer market of the logistic papers: the split, what each market
 A *candidate* is one setting of a market: weights :math:`a`, a rate :math:`\eta` and what is paid. It depends on the
 reported costs and on nothing else. Each is tried with penalties :math:`\Lambda=\text{ratio}/\eta`: from the ratio 2 on
 the slack of every seller is 0, so that she loses exactly what she was paid for.
+
+Throughout there are `m` sellers; `costs` has shape (m,), a grid of any kind is a vector of positive numbers, and
+`unit_noise`, of shape (draws, n), is spherical Laplace noise of rate one.
 """
 
 from __future__ import annotations
@@ -47,23 +50,13 @@ class Parts:
 def public_scale_split(X: ArrayLike, y: ArrayLike, *, rng: np.random.Generator) -> Parts:
     """Split at random into 60 % sellers, 20 % public and 20 % test records, scaled by the public ones alone.
 
-    Parameters
-    ----------
-    X : array of shape (n_records, n)
-    y : array of shape (n_records,)
-        Labels -1 and 1.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Parts
-        Features have mean 0 and variance 1 on the public records, and are divided by the largest norm there. Sellers'
-        rows that are longer are shortened, so that no bound rests on a private record.
+    Features have mean 0 and variance 1 on the public records, and are divided by the largest norm there. Sellers' rows
+    that are longer are shortened, so that no bound rests on a private record.
 
     Raises
     ------
     ValueError
-        For too few or bad records, other labels, or a feature that is constant on the public records.
+        Also for too few records, and for a feature that is constant on the public ones.
 
     Examples
     --------
@@ -73,12 +66,13 @@ def public_scale_split(X: ArrayLike, y: ArrayLike, *, rng: np.random.Generator) 
     ((60, 3), (20, 3), True)
     """
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
-    check_generator(rng)
     if (n := len(features)) != len(labels):
         raise ValueError(f"X has {n} records and y has {len(labels)}")
     if (odd := np.abs(labels) != 1).any():
         raise ValueError(f"labels must be -1 or 1, got y[{np.argmax(odd)}] = {labels[odd][0]}")
-    train, public, test = np.split(rng.permutation(n), [round(SELLERS * n), round((SELLERS + PUBLIC) * n)])
+    train, public, test = np.split(
+        check_generator(rng).permutation(n), [round(SELLERS * n), round((SELLERS + PUBLIC) * n)]
+    )
     if len(public) == 0:
         raise ValueError(f"X has {n} records: too few for public ones")
     centre, spread = features[public].mean(0), features[public].std(0)
@@ -118,28 +112,20 @@ def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: Ar
 
     Parameters
     ----------
-    costs : array of shape (m,)
-        In the support of `law`.
-    law : scipy.stats law
+    costs, law
         As for :func:`hdpm_lib.markets.procurement_payments.procurement_payments`.
     kappas : array of shape (j,)
-        Values of :math:`\kappa=\sigma\gamma/\mu^2`, positive: larger means fewer sellers.
+        Values of :math:`\kappa=\sigma\gamma/\mu^2`: larger means fewer sellers.
     scales : array of shape (l,)
-        Values of :math:`s=\sqrt{\sigma/\gamma}`, positive: larger means less noise.
+        Values of :math:`s=\sqrt{\sigma/\gamma}`: larger means less noise.
 
     Returns
     -------
     Candidates with j l rows
 
-    Raises
-    ------
-    ValueError
-        For costs outside the support, an inadmissible law, or a grid that is not positive.
-
     Notes
     -----
-    With :math:`\eta` in units of :math:`\mu/\gamma=s/\sqrt\kappa` the proxy loss is :math:`\mu` times one that depends
-    on :math:`\kappa` alone. Privacy losses and payments are then in this unit too.
+    Why these two suffice: :doc:`/book/logistic/cancer`.
 
     Examples
     --------
@@ -159,19 +145,8 @@ def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: Ar
 def posted_candidates(costs: ArrayLike, prices: ArrayLike, totals: ArrayLike) -> Candidates:
     """Take it or leave it: a price for a unit of privacy loss, and the same loss for all who accept.
 
-    Parameters
-    ----------
-    costs, prices, totals : arrays of shape (m,), (j,) and (l,)
-        Positive. A seller accepts a price that is not below her cost, and then loses ``total / m``.
-
-    Returns
-    -------
-    Candidates with a row for each total and each price that somebody accepts
-
-    Raises
-    ------
-    ValueError
-        For a grid or a cost that is not positive, or if nobody accepts any price.
+    A seller accepts a price that is not below her cost, and then loses ``total / m``. There is a row for each total and
+    each price that somebody accepts, and an error if nobody accepts any.
 
     Examples
     --------
@@ -190,7 +165,8 @@ def posted_candidates(costs: ArrayLike, prices: ArrayLike, totals: ArrayLike) ->
 def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int], totals: ArrayLike) -> Candidates:
     r"""The model without :math:`\mu` and :math:`\sigma`: equal losses of the cheapest, at a floor on their sum.
 
-    The proxy loss is then linear in the weights, and rises with :math:`\eta`.
+    The proxy loss is then linear in the weights, and rises with :math:`\eta`. Each seller is paid her loss times the
+    next higher cost, or the ceiling.
 
     Parameters
     ----------
@@ -199,17 +175,11 @@ def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int],
     counts : sequence of j ints
         Sellers to buy from, 1 to m: 1 without a cap, else the number that the cap on the weights asks for.
     totals : array of shape (l,)
-        Positive: floors on :math:`\eta`, which are reached.
+        Floors on :math:`\eta`, which are reached.
 
     Returns
     -------
-    Candidates
-        With j l rows. Each seller is paid her loss times the next higher cost, or the ceiling.
-
-    Raises
-    ------
-    ValueError
-        For a cost outside the range, a count outside 1 to m, or a grid that is not positive.
+    Candidates with j l rows
 
     Examples
     --------
@@ -246,27 +216,29 @@ def candidate_errors(
     ----------
     parts, candidates
     ratios : array of shape (r,)
-        Positive: penalties are ``ratio / eta``.
-    unit_noise : array of shape (draws, n)
-        Spherical Laplace noise of rate one, the same for every candidate; the objective's is ``2 / eta`` times it.
+        Penalties are ``ratio / eta``.
+    unit_noise
+        The same for every candidate; the objective's is ``2 / eta`` times it.
 
     Returns
     -------
     tuple of two arrays of shape (k, r), means over the draws
-
-    Raises
-    ------
-    ValueError
-        For a grid that is not positive, noise of another dimension, or weights for other sellers.
     """
     ratio, b = _grid(ratios, "ratios"), check_finite(unit_noise, "unit_noise", 2)
     found = np.empty((2, len(candidates.eta), len(ratio)))
     for k, (weights, eta) in enumerate(zip(candidates.weights, candidates.eta, strict=True)):
         for j, r in enumerate(ratio):
             w = objective_perturbation(parts.X_train, parts.y_train, weights, eta, r / eta).minimise(2 * b / eta)
-            found[0, k, j] = misclassified(w, parts.X_public, parts.y_public).mean()
-            found[1, k, j] = misclassified(w, parts.X_test, parts.y_test).mean()
+            found[:, k, j] = [part.mean() for part in _errors(parts, w)]
     return found[0], found[1]
+
+
+def _errors(parts: Parts, coefficients: Array) -> tuple[Array, Array]:
+    """Errors on public and on test records."""
+    return (
+        misclassified(coefficients, parts.X_public, parts.y_public),
+        misclassified(coefficients, parts.X_test, parts.y_test),
+    )
 
 
 def tuned(
@@ -279,18 +251,12 @@ def tuned(
     candidates, ratios, public, test
         Of, for and from :func:`candidate_errors`; the public errors pick.
     gammas : array of shape (g,)
-        Positive.
 
     Returns
     -------
     DataFrame with g rows
         `error` and `overall` are on test records, `epsilon`, `printed_slack` and `slack` are the largest of all
         sellers, `sellers` is the number bought from; `row` and `column` name the setting.
-
-    Raises
-    ------
-    ValueError
-        For a grid that is not positive.
     """
     ratio, lines = _grid(ratios, "ratios"), []
     seen, found = (check_finite(x, name, 2, 0, 1) for x, name in ((public, "public"), (test, "test")))
@@ -323,24 +289,17 @@ def joint_ends(
 
     Parameters
     ----------
-    parts : Parts
+    parts, unit_noise
     virtual_costs : array of shape (m,)
         Not negative.
-    unit_noise : array of shape (draws, n)
-        Spherical Laplace noise of rate one.
     penalties, mus, totals, gammas : arrays of shape (p,), (u,), (t,) and (g,)
-        Positive, but for `mus`, which may be 0; `totals` are values of eta.
+        `mus` may be 0; `totals` are values of eta.
 
     Returns
     -------
     array of shape (4, draws, p, u, t, g)
         The objective less :math:`\sigma/\eta`, which moves nothing at a fixed eta; errors on public and on test
         records; :math:`\sum_i\psi_i\epsilon_i`, which the payments of Theorem III.3 equal on average over the costs.
-
-    Raises
-    ------
-    ValueError
-        For grids, costs or noise out of range.
     """
     psi, draws = check_finite(virtual_costs, "virtual_costs", 1), check_finite(unit_noise, "unit_noise", 2)
     penalty, eta, gamma = _grid(penalties, "penalties"), _grid(totals, "totals"), _grid(gammas, "gammas")
@@ -349,23 +308,11 @@ def joint_ends(
     for k, p, u, t in np.ndindex(found.shape[1:-1]):
         weights: Array | None = None
         for g, price in enumerate(gamma):  # each from the weights of the one before
-            rule = joint_objective(
-                parts.X_train,
-                parts.y_train,
-                draws[k],
-                psi,
-                penalty=float(penalty[p]),
-                mu=float(mu[u]),
-                sigma=0.0,
-                gamma=float(price),
-                squared=True,
-            )
+            scale = {"penalty": float(penalty[p]), "mu": float(mu[u]), "sigma": 0.0, "gamma": float(price)}
+            rule = joint_objective(parts.X_train, parts.y_train, draws[k], psi, squared=True, **scale)
             end = alternate(rule, float(eta[t]), start_weights=weights, tolerance=1e-4)
-            weights, w = end.weights, end.coefficients
-            seen, new = (
-                misclassified(w, X, y) for X, y in ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
-            )
-            found[:, k, p, u, t, g] = end.value, seen, new, end.epsilon @ psi
+            weights = end.weights
+            found[:, k, p, u, t, g] = end.value, *_errors(parts, end.coefficients), end.epsilon @ psi
     return found
 
 

@@ -7,7 +7,10 @@ of at most their objective, logarithms to base 2, plus the *excess risk*
 
 outside an event of small probability, if the weights :math:`a` (not negative, sum 1) and the rate :math:`\eta` do not
 depend on the records. Theorem II.4 of the logistic paper prints constants :math:`\mu,\sigma`; its proof as written
-gives others, and a shorter proof smaller ones.
+gives others, and a shorter proof smaller ones. They are functions of the largest norm :math:`\beta` of the
+coefficients (`norm_bound`, positive), the number `n` of features (`dimension`), and the probabilities :math:`\delta`
+and :math:`\delta'` that are given away for the records and for the noise (`delta`, `delta_noise`, between 0 and 1).
+Below, :math:`L=\ln(1/\delta)`.
 
 Sellers who accept privacy losses :math:`\epsilon_i` leave a choice of weights and rate, :math:`a_i\eta\le\epsilon_i`,
 a convex set in :math:`(a,1/\eta)`. :func:`choose_weights` makes the choice of least excess risk, without the records.
@@ -22,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.noise import norm_law
-from hdpm_lib.validation import check_count, check_epsilon, check_finite, check_number, check_positive
+from hdpm_lib.validation import check_epsilon, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
 
@@ -35,8 +38,8 @@ def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, flo
     epsilon : array of shape (m,)
         Largest noise part of each privacy loss, positive.
     sigma_over_mu : float
-        How much noise counts against uneven weights, in units of `epsilon`. 0 gives equal weights, infinity weights
-        proportional to `epsilon`.
+        How much noise counts against uneven weights, in units of `epsilon`: not negative. 0 gives equal weights,
+        infinity weights proportional to `epsilon`.
 
     Returns
     -------
@@ -45,21 +48,10 @@ def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, flo
     eta : float
         Twice the rate of the noise; ``weights * eta`` is at most `epsilon`.
 
-    Raises
-    ------
-    ValueError
-        For privacy losses that are not positive and finite, or a ratio that is negative or not a number.
-
     Notes
     -----
-    The minimum of :math:`\mu\lVert a\rVert+\sigma/\eta` subject to :math:`a_i\eta\le\epsilon_i` has
-    :math:`a_i\eta=\min\{\epsilon_i,\tau\}=:e_i`, with the root :math:`\tau` of
-
-    .. math:: g(\tau)=\frac{\sum_i e_i(\tau-e_i)}{\lVert e\rVert}=\frac\sigma\mu,
-
-    or with :math:`e=\epsilon` if there is none up to :math:`\max_i\epsilon_i`. The left side is 0 up to
-    :math:`\min_i\epsilon_i` and rises from there, and between two values of :math:`\epsilon` it is a quadratic for
-    :math:`\tau`: one sort and prefix sums, time :math:`O(m\log m)`. No upper bound on the weights.
+    :math:`a_i\eta=\min\{\epsilon_i,\tau\}`, with a :math:`\tau` that one sort and prefix sums find in time
+    :math:`O(m\log m)`: :doc:`/book/logistic/risk`. No upper bound on the weights.
 
     Examples
     --------
@@ -71,10 +63,9 @@ def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, flo
     >>> (weights * eta).round(4), round(eta, 4)
     (array([1.    , 1.8364]), 2.8364)
     """
-    eps, ratio = check_epsilon(epsilon), math.inf
-    if not (isinstance(sigma_over_mu, float) and sigma_over_mu == math.inf):
-        ratio = check_number(sigma_over_mu, "sigma_over_mu", 0)
-    eps, unit = _scaled(eps)
+    infinite = isinstance(sigma_over_mu, float) and sigma_over_mu == math.inf
+    ratio = sigma_over_mu if infinite else check_number(sigma_over_mu, "sigma_over_mu", 0)
+    eps, unit = _scaled(check_epsilon(epsilon))
     kept = np.minimum(eps, _level(np.sort(eps), ratio / unit))
     return kept / kept.sum(), float(kept.sum() * unit)
 
@@ -125,11 +116,6 @@ def weights_for_losses(epsilon: ArrayLike, losses: ArrayLike, mu: float, sigma: 
         Not negative, with sum 1; 0 for records whose loss is too large.
     eta : float
 
-    Raises
-    ------
-    ValueError
-        For arguments of the wrong shape or outside their ranges.
-
     Notes
     -----
     In :math:`e_i=a_i\eta` the objective is the ratio
@@ -146,10 +132,9 @@ def weights_for_losses(epsilon: ArrayLike, losses: ArrayLike, mu: float, sigma: 
     eps, loss = check_epsilon(epsilon), check_finite(losses, "losses", 1)
     if len(loss) != len(eps):
         raise ValueError(f"losses has {len(loss)} entries for {len(eps)} privacy losses")
-    mu, sigma = (
-        check_number(check_positive(x, name), name, 1e-100, 1e100) for x, name in ((mu, "mu"), (sigma, "sigma"))
-    )
     check_finite(loss, "losses", 1, -1e100, 1e100)
+    for constant, name in ((mu, "mu"), (sigma, "sigma")):
+        check_number(check_positive(constant, name), name, 1e-100, 1e100)
     eps, unit = _scaled(eps)
     sigma /= unit
     kept, value = eps, np.inf
@@ -176,7 +161,6 @@ class ExcessRisk:
     Attributes
     ----------
     mu, sigma : float
-        Weights of the norm of the weights, and of the noise.
     confidence : float
         Probability with which the bound holds, at once for all coefficients within the norm bound.
     """
@@ -193,54 +177,24 @@ class ExcessRisk:
 def survival_inverse(probability: float, dimension: int) -> float:
     r"""The number :math:`v^{-1}(\delta')`: noise of rate :math:`\eta/2` is longer than it over eta that often.
 
-    Parameters
-    ----------
-    probability : float
-        :math:`\delta'`, between 0 and 1.
-    dimension : int
-        Number of features `n`.
-
-    Returns
-    -------
-    float
-        Inverse of :math:`v(t)=e^{-t/2}\sum_{k<n}(t/2)^k/k!`, Eq. (27).
+    It is the inverse of :math:`v(t)=e^{-t/2}\sum_{k<n}(t/2)^k/k!`, Eq. (27), at the `probability` :math:`\delta'`.
 
     Examples
     --------
     >>> round(survival_inverse(0.05, 30), 3)
     79.082
     """
-    return float(norm_law(check_count(dimension, "dimension"), 0.5).isf(_check_probability(probability, "probability")))
+    return float(norm_law(dimension, 0.5).isf(_check_probability(probability, "probability")))
 
 
 def printed_constants(
     norm_bound: float, dimension: int, delta: float, delta_noise: float, *, log_base: float = 2.0
 ) -> ExcessRisk:
-    r"""The constants of Theorem II.4 as printed.
-
-    Parameters
-    ----------
-    norm_bound : float
-        :math:`\beta`, largest norm of the coefficients, positive.
-    dimension : int
-        Number of features `n`.
-    delta, delta_noise : float
-        :math:`\delta` and :math:`\delta'`, the probabilities given away for the records and for the noise.
-    log_base : float, default 2
-        Base of the one logarithm that is printed without.
-
-    Returns
-    -------
-    ExcessRisk
-
-    Raises
-    ------
-    ValueError
-        For arguments outside their ranges.
+    r"""The constants of Theorem II.4 as printed, with `log_base` for the one logarithm that is printed without a base.
 
     Notes
     -----
-    With :math:`L=\ln(1/\delta)`: :math:`\mu=\frac{3L}{\sqrt2}\log(1+e^\beta)+\frac\beta{\ln2}` and
+    :math:`\mu=\frac{3L}{\sqrt2}\log(1+e^\beta)+\frac\beta{\ln2}` and
     :math:`\sigma=\bigl(\frac{6L}{\sqrt2}+1\bigr)2\beta v^{-1}(\delta')`. The bound holds for base 2 and
     :math:`\delta\le0.466`, by :func:`shorter_constants`. For the natural logarithm it is false.
 
@@ -259,8 +213,6 @@ def printed_constants(
 
 def proof_constants(norm_bound: float, dimension: int, delta: float, delta_noise: float) -> ExcessRisk:
     r"""What the printed proof of Theorem II.4 gives, step by step.
-
-    Arguments and errors as for :func:`printed_constants`, logarithms to base 2.
 
     Notes
     -----
@@ -282,14 +234,11 @@ def proof_constants(norm_bound: float, dimension: int, delta: float, delta_noise
 def shorter_constants(norm_bound: float, dimension: int, delta: float, delta_noise: float) -> ExcessRisk:
     r"""Smaller constants, from a shorter proof.
 
-    Arguments and errors as for :func:`printed_constants`, logarithms to base 2.
-
     Notes
     -----
-    :math:`\mu=\bigl(2+\sqrt{L/2}\bigr)\frac\beta{\ln2}` and :math:`\sigma=\beta v^{-1}(\delta')`. One record moves the
-    weighted loss by at most :math:`a_i\beta/\ln2`, so one use of McDiarmid's inequality suffices; the noise is
-    independent of the records and is bounded on its own. If the objective that is compared with has natural
-    logarithms, divide it, and `sigma`, by :math:`\ln2`.
+    :math:`\mu=\bigl(2+\sqrt{L/2}\bigr)\frac\beta{\ln2}` and :math:`\sigma=\beta v^{-1}(\delta')`; the proof is in
+    :doc:`/book/logistic/risk`. If the objective that is compared with has natural logarithms, divide it, and `sigma`,
+    by :math:`\ln2`.
 
     Examples
     --------

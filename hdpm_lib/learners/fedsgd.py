@@ -28,9 +28,8 @@ class Sale:
 
     Attributes
     ----------
-    epsilon : array of shape (rounds, runs, bidders)
-        Privacy losses for that round; 0 for an owner who sells nothing.
-    payments : array of shape (rounds, runs, bidders)
+    epsilon, payments : arrays of shape (rounds, runs, bidders)
+        Privacy losses for that round, 0 for an owner who sells nothing, and what she is paid.
     budget : array of shape (rounds, runs)
         Money that each auction could spend.
     """
@@ -59,9 +58,8 @@ class Training:
     spent : array of shape (runs, owners)
         Sum of the privacy losses that an owner has sold: what the models of *one* aggregation cost her. Several share
         their noise, to be compared; to publish more than one, or one beside ``None``, costs more.
-    paid : array of shape (runs,)
-    idle : array of shape (runs,)
-        Rounds in which nobody sold, so that the model stayed as it was.
+    paid, idle : arrays of shape (runs,)
+        Money, and rounds in which nobody sold, so that the model stayed as it was.
     received : dict of arrays of shape (checkpoints, runs, classes, features), optional
         With a spacing, for each aggregation the sum of all steps so far, computed from what was sent and nothing else.
     """
@@ -101,10 +99,8 @@ def fedsgd(
 
     Parameters
     ----------
-    features : array of shape (records, features)
-        With a last column of ones. Gradients are computed in its type.
-    labels : integer array of shape (records,)
-        Classes 0, 1, ...
+    features, labels
+        As for :mod:`hdpm_lib.learners.gradients`; gradients are computed in the type of `features`.
     owners : sequence of sequences of integer arrays
         For each run the rows of each of its owners. Who has none sends noise around zero, and counts as one with a
         single record.
@@ -122,33 +118,26 @@ def fedsgd(
     auction : function, optional
         From the bidders of all rounds to a `Sale`, each auction apart from the others; it does not see the models. By
         default everybody sells her privacy budget, without money.
-    learning_rate : float, default 0.01
+    learning_rate, clip_norm : float, default 0.01 and 1
         Positive.
-    clip_norm : float, default 1
-        `L`, positive.
     every : int, default 10
         Paths are noted at the start, after the first round, each multiple of `every` and the last round.
     spacing : float, optional
         A power of two. Clipped gradients are cut to multiples of it, and noise on the same grid is added, both in
         integers: :func:`~hdpm_lib.learners.integer_answers.integer_gradients`. By default both are floats.
 
-    Returns
-    -------
-    Training
-
     Raises
     ------
     ValueError
-        On bad input, if nobody sells anything in any round, or if an auction breaks a limit: more privacy loss than an
-        owner accepts, or payments beyond the budget.
+        Also if nobody sells anything in any round, or if an auction breaks a limit: more privacy loss than an owner
+        accepts, or payments beyond the budget.
 
     Notes
     -----
-    A release of loss :math:`\varepsilon` is :math:`\varepsilon`-locally private for the whole data set of its owner,
-    hence for each record in it. The next model depends on it, so the losses of several rounds add up (`spent`). With
-    floats this is a theorem about real numbers; with `spacing` it holds for what is sent, if random integers are
-    uniform, and the models, in every round and in the result, are computed from that alone
-    (:doc:`/book/privacy/limits`).
+    A release of loss :math:`\varepsilon` is :math:`\varepsilon`-locally private for the whole data of its owner, and
+    losses add up over rounds (`spent`): :doc:`/book/federated/learning`. With floats this is a theorem about real
+    numbers; with `spacing` it holds for what is sent, if random integers are uniform, and all models are computed from
+    that alone (:doc:`/book/privacy/limits`).
 
     Examples
     --------
@@ -166,20 +155,20 @@ def fedsgd(
     accepted = np.take_along_axis(limits[None], bidders, axis=2)
     everything = Sale(accepted, np.zeros(bidders.shape), np.zeros((rounds, runs)))
     sale = everything if auction is None else _checked(auction(bidders), accepted)
-    weights, scales = _weights(aggregations, sale.epsilon, np.take_along_axis(sizes[None], bidders, axis=2), clip_norm)
-    if spacing is not None:  # noise will come in units of the gradients
-        noisy_rules = np.array([rule is not None for rule in aggregations.values()])
-        scales = (noisy_rules[:, None, None, None] & (sale.epsilon > 0)).astype(float)
+    sends = sale.epsilon > 0
+    # with a spacing, noise comes in units of the gradients
+    scale = np.where(sends, noise_scale(sale.epsilon, clip_norm) if spacing is None else 1.0, 0.0)
+    weights, scales = _weights(aggregations, sale.epsilon, np.take_along_axis(sizes[None], bidders, axis=2), scale)
     spent = np.zeros(sizes.shape)
     np.add.at(spent, (np.arange(runs)[:, None], bidders), sale.epsilon)
     if not spent.any():
         raise ValueError("epsilon is 0 for every bidder in every round: nobody sells anything")
-    moved = np.zeros((2, len(aggregations), *w.shape))  # sums of the steps: signal and noise
-    received = np.zeros(moved.shape[1:])  # sums of the steps, made of what was sent in one piece
-    path, exact = [moved.copy()], [received.copy()]
+    moved = np.zeros((3, len(aggregations), *w.shape))  # sums of the steps: signal, noise, and what was sent, in one
+    path = [moved.copy()]
     for r, asked in enumerate(bidders):
-        models = w + (moved.sum(axis=0) if spacing is None else received)
+        models = w + (moved[:2].sum(axis=0) if spacing is None else moved[2])
         for s, own in enumerate(asked):
+            share = weights[:, r, s]
             gradients = local_gradients(models[:, s], features, labels, [owners[s][i] for i in own])
             if spacing is None:
                 sent: NDArray = clipped(gradients, clip_norm)
@@ -189,18 +178,16 @@ def fedsgd(
                 drawn = gradient_noise(sale.epsilon[r, s], w.shape[1:], clip_norm, spacing, rng=rng)
                 added = scales[:, r, s].T.astype(np.int64)[..., None, None] * drawn[:, None]
                 noisy = spacing * cut(steps + added).astype(float)
-                received[:, s] -= rate * np.einsum("an,na...->a...", weights[:, r, s], noisy)
+                moved[2, :, s] -= rate * np.einsum("an,na...->a...", share, noisy)
                 sent, noise = spacing * steps, spacing * drawn
-            moved[0, :, s] -= rate * np.einsum("an,na...->a...", weights[:, r, s], sent)
-            moved[1, :, s] -= rate * np.tensordot(weights[:, r, s] * scales[:, r, s], noise, axes=1)
+            moved[0, :, s] -= rate * np.einsum("an,na...->a...", share, sent)
+            moved[1, :, s] -= rate * np.tensordot(share * scales[:, r, s], noise, axes=1)
         if r + 1 in noted:
             path.append(moved.copy())
-            exact.append(received.copy())
-    parts = np.moveaxis(np.array(path), 0, 2)  # signal or noise, aggregation, checkpoint, run, classes, features
-    signals, noises = (dict(zip(aggregations, part, strict=True)) for part in parts)
-    idle = (sale.epsilon == 0).all(axis=2).sum(axis=0)
-    sent_steps = None if spacing is None else dict(zip(aggregations, np.moveaxis(np.array(exact), 0, 1), strict=True))
-    return Training(np.array(noted), w, signals, noises, spent, sale.payments.sum(axis=(0, 2)), idle, sent_steps)
+    parts = np.moveaxis(np.array(path), 0, 2)  # part, aggregation, checkpoint, run, classes, features
+    signal, noises, received = (dict(zip(aggregations, part, strict=True)) for part in parts)
+    paid, idle = sale.payments.sum(axis=(0, 2)), (~sends).all(axis=2).sum(axis=0)
+    return Training(np.array(noted), w, signal, noises, spent, paid, idle, None if spacing is None else received)
 
 
 def _check(
@@ -216,10 +203,8 @@ def _check(
     if w.ndim not in (2, 3) or w.shape[-1] != features.shape[1] or (w.ndim == 3 and len(w) != runs):
         raise ValueError(f"start must have shape (classes, {features.shape[1]}), for {runs} runs or all, got {w.shape}")
     check_labels(labels, features, w.shape[-2])
-    limits = check_finite(privacy_budget, "privacy_budget", 2)
+    limits = check_finite(privacy_budget, "privacy_budget", 2, 0, ends="()")
     sizes = [[max(len(rows), 1) for rows in own] for own in owners]
-    if (limits <= 0).any():
-        raise ValueError(f"privacy_budget must be positive, got {limits[limits <= 0][0]}")
     if [len(own) for own in sizes] != [limits.shape[1]] * runs or len(limits) != runs:
         raise ValueError(f"owners must have {runs} runs of {limits.shape[1]} owners, as privacy_budget has")
     for own in owners:
@@ -233,18 +218,16 @@ def _check(
 
 
 def _weights(
-    rules: Mapping[str, Aggregation | None], epsilon: Array, sizes: Array, bound: float
+    rules: Mapping[str, Aggregation | None], epsilon: Array, sizes: Array, scale: Array
 ) -> tuple[Array, Array]:
     """Weights and noise scales of shape (aggregations, rounds, runs, bidders); who sends nothing has weight 0."""
-    sends = epsilon > 0
-    scale = np.where(sends, noise_scale(epsilon, bound), 0.0)
     weights, scales = [], []
     for rule in rules.values():
         if rule is None:
             weights.append(sizes / sizes.sum(axis=-1, keepdims=True))
             scales.append(0 * scale)
         else:
-            weights.append(np.where(sends, rule(epsilon, sizes), 0.0))
+            weights.append(np.where(epsilon > 0, rule(epsilon, sizes), 0.0))
             scales.append(scale)
     return np.array(weights), np.array(scales)
 
@@ -255,9 +238,8 @@ def _checked(sale: Sale, accepted: Array) -> Sale:
     if epsilon.shape != accepted.shape or payments.shape != accepted.shape or budget.shape != accepted.shape[:2]:
         raise ValueError(f"auction must sell for bidders of shape {accepted.shape}, got epsilon {epsilon.shape}")
     if (bad := ~((epsilon >= 0) & (epsilon <= accepted * _TOLERANCE))).any():
-        raise ValueError(
-            f"round {_first(bad)}: epsilon = {epsilon[bad][0]} of an owner who accepts at most {accepted[bad][0]}"
-        )
+        most = f"an owner who accepts at most {accepted[bad][0]}"
+        raise ValueError(f"round {_first(bad)}: epsilon = {epsilon[bad][0]} of {most}")
     if (bad := ~((payments >= 0).all(axis=2) & (payments.sum(axis=2) <= budget * _TOLERANCE))).any():
         raise ValueError(f"round {_first(bad)}: payments {payments[bad][0]} with a budget of {budget[bad][0]}")
     return Sale(np.minimum(epsilon, accepted), payments, budget)

@@ -1,7 +1,11 @@
 r"""Gradients of logistic regression that leave their owners: local, clipped, and with the noise of local privacy.
 
 The model is multinomial logistic regression: class `c` of a record `x`, whose last feature is the constant 1, has a
-probability proportional to :math:`\exp(w_c^\top x)`. Parameters and gradients have shape (..., classes, features).
+probability proportional to :math:`\exp(w_c^\top x)`.
+
+Throughout, `parameters` and `gradients` have shape (..., classes, features); `features`, floats of shape (records,
+features), have a last column of ones; `labels`, of shape (records,), are classes 0, 1, ...; and `clip_norm`, the `L` of
+the paper, is positive.
 """
 
 from __future__ import annotations
@@ -26,10 +30,7 @@ def local_gradients(
     Parameters
     ----------
     parameters : array of shape (models, classes, features)
-    features : array of shape (records, features)
-        With a last column of ones.
-    labels : integer array of shape (records,)
-        Classes 0, 1, ...
+    features, labels
     owners : sequence of n integer arrays
         Rows of each owner.
 
@@ -71,16 +72,6 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     Every array of floats is taken, for an error would tell of the data: a gradient whose norm is not finite becomes
     zero. It is as admissible as any other, so the sensitivity stays.
 
-    Parameters
-    ----------
-    gradients : array of shape (..., classes, features)
-    clip_norm : float
-        `L`, positive.
-
-    Returns
-    -------
-    array of shape (..., classes, features)
-
     Examples
     --------
     >>> clipped(np.array([[[3.0, -1.0]], [[np.inf, 1.0]]]), 2.0)
@@ -100,21 +91,12 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
 def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
     r"""Scale :math:`2L/\varepsilon` of the Laplace noise on each coordinate of a clipped gradient.
 
-    Parameters
-    ----------
-    epsilon : array
-        Privacy losses of one release, not negative; the scale for 0 is infinite: nothing can be sent.
-    clip_norm : float
-        `L`, positive.
-
-    Returns
-    -------
-    array of the shape of `epsilon`
+    The privacy losses `epsilon` of one release are not negative; for 0 the scale is infinite: nothing can be sent.
 
     Notes
     -----
-    Two clipped gradients are at most :math:`2L` apart in the L1 norm, whatever the two data sets are. The logarithm of
-    the ratio of the densities around them is at most their distance over the scale, so at most :math:`\varepsilon`.
+    Two clipped gradients are at most :math:`2L` apart in the L1 norm, whatever the two data sets are:
+    :doc:`/book/federated/learning`.
 
     Examples
     --------
@@ -131,10 +113,8 @@ def draw_bidders(owners: int, bidders: int, rounds: int, runs: int, rng: np.rand
 
     Parameters
     ----------
-    owners : int
-        Owners of a market.
-    bidders : int
-        Owners asked in a round, at most `owners`.
+    owners, bidders : int
+        Owners of a market, and how many of them are asked in a round.
     rounds, runs : int
         Rounds of each of some independent markets.
     rng : numpy.random.Generator
@@ -144,41 +124,24 @@ def draw_bidders(owners: int, bidders: int, rounds: int, runs: int, rng: np.rand
     array of shape (rounds, runs, bidders)
         Numbers of owners. If `bidders` does not divide `owners`, a random few sit out in each pass.
 
-    Raises
-    ------
-    ValueError
-        If a number is not whole or out of range.
-
     Examples
     --------
     >>> asked = draw_bidders(6, 2, 4, 1, np.random.default_rng(0))
     >>> sorted(asked[:3].ravel().tolist()), asked.shape
     ([0, 1, 2, 3, 4, 5], (4, 1, 2))
     """
-    n, length, repeats = check_count(owners, "owners"), check_count(rounds, "rounds"), check_count(runs, "runs")
+    n, length = check_count(owners, "owners"), check_count(rounds, "rounds")
     k = check_count(bidders, "bidders", most=n)
+    everybody = np.tile(np.arange(n), (check_count(runs, "runs"), 1))
     check_generator(rng)
     each = n // k
-    passes = [
-        rng.permuted(np.tile(np.arange(n), (repeats, 1)), axis=1)[:, : each * k].reshape(repeats, each, k)
-        for _ in range(-(-length // each))
-    ]
+    count = -(-length // each)
+    passes = [rng.permuted(everybody, axis=1)[:, : each * k].reshape(-1, each, k) for _ in range(count)]
     return np.concatenate(passes, axis=1)[:, :length].transpose(1, 0, 2)
 
 
 def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array:
-    """Share of records whose class the model names.
-
-    Parameters
-    ----------
-    parameters : array of shape (..., classes, features)
-    features : array of shape (records, features)
-    labels : integer array of shape (records,)
-
-    Returns
-    -------
-    array of shape (...)
-        Between 0 and 1. Of classes with equal scores the first is named.
+    """Share of records, shape (...), whose class the model names; of classes with equal scores it names the first.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""The joint objective of the logistic papers: model, weights and noise rate from one minimisation that sees the data.
+r"""The joint objective of the logistic papers, and its solvers: one minimisation that sees the data.
 
 Over coefficients :math:`w`, weights :math:`a` of the sellers (not negative, sum 1) and :math:`\eta>0`, with the virtual
 costs :math:`\psi_i` and one realisation :math:`b` of spherical Laplace noise of rate one, it is
@@ -13,11 +13,13 @@ version, and with the power :math:`r` as the privacy cost :math:`u(\epsilon)=\ep
 What it releases is **not** private: :math:`a` and :math:`\eta` depend on the data. Use
 :mod:`hdpm_lib.learners.logistic` with weights that do not.
 
-Solvers of the joint objective: alternating exact steps, and the two papers' projected gradient descents.
+The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size: the journal's Algorithm 4 in
+the weights :math:`a` (:func:`descend_weights`), the TMLR version's algorithm in :math:`z=\ln a` (:func:`descend_logs`).
+:func:`alternate` replaces every gradient step by the exact minimiser over coefficients, weights or :math:`\eta`, the
+others fixed, and needs no step size.
 
-The printed descents fix :math:`\eta` and move coefficients and weights by one step size. The journal's Algorithm 4
-works in the weights :math:`a`, the TMLR version's algorithm in :math:`z=\ln a`. The alternation replaces every gradient
-step by the exact minimiser over coefficients, weights or :math:`\eta`, the others fixed, and needs no step size.
+Throughout there are `m` sellers and `n` features; `eta`, `step` and `tolerance` are positive, and `start` is a pair of
+coefficients (n,) and weights (m,), by default zeros and equal weights.
 """
 
 from __future__ import annotations
@@ -44,56 +46,9 @@ from hdpm_lib.validation import (
 Array = NDArray[np.float64]
 
 
-def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float = 1.0) -> Array:
-    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1, exactly.
-
-    Parameters
-    ----------
-    levels : array of shape (..., m)
-        `l`, finite.
-    curvature : array
-        `d`, positive, broadcast against `levels`.
-    cap : float, default 1.0
-        Largest weight, at least 1/m.
-
-    Returns
-    -------
-    array of shape (..., m)
-        :math:`a_i` is :math:`(\tau-l_i)/d_i` cut to between 0 and the cap. The sum is piecewise linear in
-        :math:`\tau`, so that sorting its breaks finds :math:`\tau`.
-
-    Raises
-    ------
-    ValueError
-        For a curvature that is not positive.
-
-    Examples
-    --------
-    >>> water_filling([0.0, 0.5, 3.0], 1.0)
-    array([0.75, 0.25, 0.  ])
-    >>> water_filling([0.0, 0.5, 3.0], 1.0, cap=0.6)
-    array([0.6, 0.4, 0. ])
-    """
-    low, d = np.atleast_1d(check_finite(levels, "levels")), check_finite(curvature, "curvature", low=0, ends="()")
-    cap = check_cap(check_number(cap, "cap"), low.shape[-1])
-    try:
-        d = np.broadcast_to(d, low.shape)
-    except ValueError:
-        raise ValueError(f"curvature must broadcast against levels, got shapes {d.shape} and {low.shape}") from None
-    breaks = np.concatenate([low, low + cap * d], axis=-1)
-    order = np.argsort(breaks, axis=-1)
-    breaks = np.take_along_axis(breaks, order, -1)
-    slope = np.cumsum(np.take_along_axis(np.concatenate([1 / d, -1 / d], axis=-1), order, -1), axis=-1)
-    total = np.cumsum(slope[..., :-1] * np.diff(breaks), axis=-1)  # sum of the weights at each break but the first
-    k = np.minimum((total < 1).sum(-1, keepdims=True), total.shape[-1] - 1)
-    before = np.where(k > 0, np.take_along_axis(total, np.maximum(k - 1, 0), -1), 0.0)
-    rate = np.maximum(np.take_along_axis(slope, k, -1), 1 / (2 * d.max()))
-    tau = np.take_along_axis(breaks, k, -1) + (1 - before) / rate
-    for _ in range(3):  # Newton steps on the sum itself: what rounding in the running sums left over
-        weights = np.clip((tau - low) / d, 0, cap)
-        rate = np.where((weights > 0) & (weights < cap), 1 / d, 0.0).sum(-1, keepdims=True)
-        tau = tau + np.where(rate > 0, (1 - weights.sum(-1, keepdims=True)) / np.where(rate > 0, rate, 1.0), 0.0)
-    return np.asarray(np.clip((tau - low) / d, 0, cap))
+Step = Callable[[Array, Array], tuple[Array, Array] | None]  # None: beyond what floats hold
+LARGEST_LOG = 700.0
+ROUNDS = 2000  # of the alternation, at most
 
 
 @dataclass(frozen=True)
@@ -102,20 +57,11 @@ class JointObjective:
 
     Attributes
     ----------
-    X : array of shape (m, n)
-    y : array of shape (m,)
-    unit_noise : array of shape (n,)
-        `b`, of rate one; the noise in the objective is `2 b / eta`.
-    virtual_costs : array of shape (m,)
-    penalty, mu, sigma, gamma : float
+    X, y, unit_noise, virtual_costs : arrays of shape (m, n), (m,), (n,) and (m,)
+    penalty, mu, sigma, gamma, power : float
     squared : bool
-        Whether `mu` multiplies the squared norm of the weights (journal) or the norm (TMLR).
-    power : float
-        Of the privacy cost.
-    cap : float
-        Largest weight.
-    radius : float or None
-        Of the ball for the coefficients; None for none, as in the printed objective.
+    cap, radius : float
+        1 and None for no cap and no ball, as printed.
     """
 
     X: Array
@@ -132,7 +78,7 @@ class JointObjective:
     radius: float | None
 
     def losses(self, coefficients: ArrayLike) -> Array:
-        """Natural logistic loss of each seller, shape (..., m), for coefficients of shape (..., n)."""
+        """Natural logistic loss of each seller, shape (..., m)."""
         return np.logaddexp(0, -self.y * (np.asarray(coefficients, dtype=float) @ self.X.T))
 
     def value(self, coefficients: ArrayLike, weights: ArrayLike, eta: ArrayLike) -> Array:
@@ -148,7 +94,7 @@ class JointObjective:
         return np.asarray(self.sigma + 2 * np.asarray(coefficients, dtype=float) @ self.unit_noise)
 
     def gradient(self, coefficients: Array, weights: Array, eta: float) -> tuple[Array, Array, float]:
-        """Derivatives in coefficients (n,), weights (m,) and eta."""
+        """Derivatives in coefficients, weights and eta."""
         w, a, r = coefficients, weights, self.power
         miss = expit(-self.y * (self.X @ w))
         in_w = self.penalty * w + 2 * self.unit_noise / eta - (a * miss * self.y) @ self.X
@@ -172,7 +118,7 @@ class JointObjective:
         return np.block([[ww, wa], [wa.T, aa]])
 
     def best_coefficients(self, weights: Array, eta: float, start: ArrayLike = 0.0) -> Array:
-        """Minimiser over the coefficients, inside the ball if there is one, shape (n,); `start` is a guess."""
+        """Minimiser over the coefficients, inside the ball if there is one; `start` is a guess."""
 
         def minimiser(extra: float) -> Array:
             model = ObjectivePerturbation(self.X, self.y, weights, eta, self.penalty + extra)
@@ -186,15 +132,10 @@ class JointObjective:
         return minimiser(brentq(lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14))
 
     def best_weights(self, losses: ArrayLike, eta: ArrayLike) -> Array:
-        r"""Minimiser over the weights for losses of shape (..., m), exactly; shape (..., m).
+        r"""Minimiser over the weights for losses of shape (..., m), exactly, for power 1 and 2; descend for others.
 
         For the norm it uses that :math:`\lVert a\rVert` is the least :math:`\lVert a\rVert^2/(2s)+s/2` over `s`, so
         that one root in `s` is left.
-
-        Raises
-        ------
-        ValueError
-            For a power other than 1 and 2: descend then.
         """
         if self.power not in (1, 2):
             raise ValueError(f"weights are found exactly for power 1 and 2 only, got {self.power}")
@@ -228,13 +169,7 @@ class JointObjective:
         return weights(root.x, index).reshape(levels.shape)
 
     def best_eta(self, coefficients: Array, weights: Array) -> float:
-        """Minimiser over eta, Theorem 3.3 for power 1.
-
-        Raises
-        ------
-        ValueError
-            If there is none: nothing is paid for, or `sigma + 2 b.w` is not positive.
-        """
+        """Minimiser over eta, Theorem 3.3 for power 1; an error if there is none."""
         paid = self.gamma * self.power * (weights**self.power @ self.virtual_costs)
         if not paid > 0:
             raise ValueError(f"eta has no minimiser: gamma = {self.gamma} and the costs bought pay nothing for it")
@@ -258,39 +193,26 @@ def joint_objective(
     cap: float | None = None,
     radius: float | None = None,
 ) -> JointObjective:
-    """The joint objective, checked.
+    r"""The joint objective, checked.
 
     Parameters
     ----------
-    X : array of shape (m, n)
-        Features, each row of norm at most 1.
-    y : array of shape (m,)
-        Labels, -1 or 1.
+    X, y : arrays of shape (m, n) and (m,)
+        Features, each row of norm at most 1, and labels, -1 or 1.
     unit_noise : array of shape (n,)
-        Noise of rate one.
+        `b`, noise of rate one.
     virtual_costs : array of shape (m,)
         Not negative.
-    penalty : float
-        Positive.
-    mu, sigma, gamma : float
-        Not negative.
+    penalty, mu, sigma, gamma : float
+        The penalty :math:`\Lambda` positive, the others not negative.
     squared : bool, default False
         False for Eq. (10) of the TMLR version, True for Eq. (17) of the journal version.
     power : float, default 1.0
-        At least 1.
+        `r`, at least 1.
     cap : float, optional
-        Largest weight `k / m`, at least 1/m; none if not given.
+        Largest weight, at least 1/m.
     radius : float, optional
-        Of a ball for the coefficients, positive; none if not given.
-
-    Returns
-    -------
-    JointObjective
-
-    Raises
-    ------
-    ValueError
-        Naming the argument that is outside its range.
+        Of a ball for the coefficients, positive.
 
     Examples
     --------
@@ -299,21 +221,59 @@ def joint_objective(
     2.3003
     """
     features, labels = check_signed_records(X, y)
-    b, psi = check_finite(unit_noise, "unit_noise", 1), check_finite(virtual_costs, "virtual_costs", 1)
-    (m, n), top = features.shape, check_cap(cap, len(features))
-    for array, name, size in ((b, "unit_noise", n), (psi, "virtual_costs", m)):
+    b = check_finite(unit_noise, "unit_noise", 1)
+    psi = check_finite(virtual_costs, "virtual_costs", 1, 0)
+    for array, name, size in ((b, "unit_noise", features.shape[1]), (psi, "virtual_costs", len(features))):
         if len(array) != size:
             raise ValueError(f"{name} has {len(array)} entries, X has the shape {features.shape}")
-    for value, name in ((psi.min(), "virtual_costs"), (mu, "mu"), (sigma, "sigma"), (gamma, "gamma")):
-        check_number(value, name, 0)
-    check_number(power, "power", 1), check_flag(squared, "squared")
+    check_flag(squared, "squared")
+    for value, name, least in ((mu, "mu", 0), (sigma, "sigma", 0), (gamma, "gamma", 0), (power, "power", 1)):
+        check_number(value, name, least)
+    lam, top = check_positive(penalty, "penalty"), check_cap(cap, len(features))
     ball = None if radius is None else check_positive(radius, "radius")
-    lam = check_positive(penalty, "penalty")
     return JointObjective(features, labels, b, psi, lam, mu, sigma, gamma, bool(squared), float(power), top, ball)
 
 
-Step = Callable[[Array, Array], tuple[Array, Array] | None]  # None: beyond what floats hold
-LARGEST_LOG = 700.0
+def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = None) -> Array:
+    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1, exactly.
+
+    With the curvature 1 it is the projection of ``-levels``. The weight :math:`a_i` is :math:`(\tau-l_i)/d_i`, cut to
+    between 0 and the cap. The sum is piecewise linear in :math:`\tau`, so that sorting its breaks finds :math:`\tau`.
+
+    Parameters
+    ----------
+    levels, curvature : arrays of shape (..., m)
+        `l` and `d`; `d` is positive, and is broadcast against `l`.
+    cap : float, optional
+        At least 1/m.
+
+    Examples
+    --------
+    >>> water_filling([0.0, 0.5, 3.0], 1.0)
+    array([0.75, 0.25, 0.  ])
+    >>> water_filling([0.0, 0.5, 3.0], 1.0, cap=0.6)
+    array([0.6, 0.4, 0. ])
+    """
+    low, d = np.atleast_1d(check_finite(levels, "levels")), check_finite(curvature, "curvature", low=0, ends="()")
+    top = check_cap(cap, low.shape[-1])
+    try:
+        d = np.broadcast_to(d, low.shape)
+    except ValueError:
+        raise ValueError(f"curvature must broadcast against levels, got shapes {d.shape} and {low.shape}") from None
+    breaks = np.concatenate([low, low + top * d], axis=-1)
+    order = np.argsort(breaks, axis=-1)
+    breaks = np.take_along_axis(breaks, order, -1)
+    slope = np.cumsum(np.take_along_axis(np.concatenate([1 / d, -1 / d], axis=-1), order, -1), axis=-1)
+    total = np.cumsum(slope[..., :-1] * np.diff(breaks), axis=-1)  # sum of the weights at each break but the first
+    k = np.minimum((total < 1).sum(-1, keepdims=True), total.shape[-1] - 1)
+    before = np.where(k > 0, np.take_along_axis(total, np.maximum(k - 1, 0), -1), 0.0)
+    rate = np.maximum(np.take_along_axis(slope, k, -1), 1 / (2 * d.max()))
+    tau = np.take_along_axis(breaks, k, -1) + (1 - before) / rate
+    for _ in range(3):  # Newton steps on the sum itself: what rounding in the running sums left over
+        weights = np.clip((tau - low) / d, 0, top)
+        rate = np.where((weights > 0) & (weights < top), 1 / d, 0.0).sum(-1, keepdims=True)
+        tau = tau + np.where(rate > 0, (1 - weights.sum(-1, keepdims=True)) / np.where(rate > 0, rate, 1.0), 0.0)
+    return np.asarray(np.clip((tau - low) / d, 0, top))
 
 
 @dataclass(frozen=True)
@@ -322,9 +282,7 @@ class JointSolution:
 
     Attributes
     ----------
-    coefficients : array of shape (n,)
-    weights : array of shape (m,)
-    eta : float
+    coefficients, weights, eta : array of shape (n,), array of shape (m,), float
     values : array of shape (iterations + 1,)
         The objective from start to end.
     status : str
@@ -353,39 +311,32 @@ def alternate(
     eta: float | None = None,
     *,
     start_weights: ArrayLike | None = None,
-    iterations: int = 2000,
     tolerance: float = 1e-10,
 ) -> JointSolution:
     """Alternate the exact minimisers over coefficients, weights and, if it is free, eta.
+
+    Each block is optimal given the others. The objective is not convex: this need not be the global optimum.
 
     Parameters
     ----------
     objective : JointObjective
         Of power 1 or 2.
     eta : float, optional
-        Keeps eta at this positive value; chosen as well if not given, starting at 1 for each seller.
+        Where eta stays; chosen as well if not given, starting at 1 for each seller.
     start_weights : array of shape (m,), optional
-        Not negative, sum 1; equal ones if not given.
-    iterations : int, default 2000
-        Most rounds.
+        Equal ones if not given.
     tolerance : float, default 1e-10
         Converged when one round moves no weight, and no coefficient and eta relative to their size, by more.
-
-    Returns
-    -------
-    JointSolution
-        Each block is optimal given the others. The objective is not convex: this need not be the global optimum.
 
     Raises
     ------
     ValueError
-        For a bad argument, and where the objective falls without bound as eta falls to 0.
+        Also where the objective falls without bound as eta falls to 0.
     RuntimeError
-        If `iterations` rounds do not suffice.
+        If it does not converge.
 
     Examples
     --------
-    >>> from hdpm_lib.learners.joint import joint_objective
     >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], penalty=1, mu=1, sigma=1, gamma=1)
     >>> alternate(f).weights.round(4), alternate(f, 2.0).status
     (array([0.747, 0.253]), 'converged')
@@ -395,7 +346,7 @@ def alternate(
     now = float(m) if eta is None else check_positive(eta, "eta")
     w, a = np.zeros(n), np.full(m, 1 / m) if start_weights is None else _weights(start_weights, m, "start_weights")
     values = [float(objective.value(w, a, now))]
-    for _ in range(check_count(iterations, "iterations")):
+    for _ in range(ROUNDS):
         old_w, old_a, old = w, a, now
         w = objective.best_coefficients(a, now, w)
         a = objective.best_weights(objective.losses(w), now)
@@ -405,25 +356,83 @@ def alternate(
         moved = max(np.abs(w - old_w).max() / max(1, np.abs(w).max()), np.abs(a - old_a).max(), abs(now / old - 1))
         if moved <= tolerance:
             return JointSolution(w, a, now, np.array(values), "converged")
-    raise RuntimeError(f"the alternation did not settle in {iterations} rounds: the last one moved {moved:.3g}")
+    raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: the last one moved {moved:.3g}")
 
 
-def project_log_simplex(z: ArrayLike) -> Array:
-    r"""Nearest point with :math:`\sum_ie^{p_i}=1`, in the Euclidean norm.
+def descend_weights(
+    objective: JointObjective,
+    eta: float,
+    step: float,
+    *,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    literal: bool = False,
+    iterations: int = 20_000,
+    tolerance: float = 1e-9,
+) -> JointSolution:
+    """Algorithm 4 of the journal version for one eta: projected gradient descent in coefficients and weights.
+
+    It may end with any status: the caller must look.
 
     Parameters
     ----------
-    z : array of shape (m,)
-        Logarithms of floats: from -700 to 700.
+    objective, eta, step, start, iterations
+    literal : bool, default False
+        Project weights on the plane where they sum to 1, as the pseudo-code says, and not on those of Eq. (17), which
+        are not negative and at most the cap. In both cases coefficients stay in the objective's ball, if it has one.
+    tolerance : float, default 1e-9
+        Converged when a step moves nothing by more than this times `step`: at a stationary point, but for this.
+    """
+    check_flag(literal, "literal")
 
-    Returns
-    -------
-    array of shape (m,)
+    def project(weights: Array) -> Array:
+        return weights + (1 - weights.sum()) / len(weights) if literal else water_filling(-weights, 1.0, objective.cap)
 
-    Raises
-    ------
-    ValueError
-        For `z` that is empty or not finite.
+    def move(w: Array, a: Array) -> tuple[Array, Array]:
+        in_w, in_a, _ = objective.gradient(w, a, eta)
+        w = w - step * in_w
+        outside = 1.0 if objective.radius is None else max(1.0, float(np.linalg.norm(w)) / objective.radius)
+        return w / outside, project(a - step * in_a)
+
+    return _descend(objective, eta, step, start, move, iterations, tolerance)
+
+
+def descend_logs(
+    objective: JointObjective,
+    eta: float,
+    step: float,
+    *,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    renormalise: bool = False,
+    iterations: int = 20_000,
+    tolerance: float = 1e-9,
+) -> JointSolution:
+    """The TMLR version's algorithm for one eta: projected gradient descent in coefficients and logarithms of weights.
+
+    Parameters
+    ----------
+    objective, eta, step, start, iterations, tolerance
+        As for :func:`descend_weights`, the status too, but starting weights positive.
+    renormalise : bool, default False
+        Divide the weights by their sum instead of going to the nearest point, :func:`project_log_simplex`. Both read
+        "Proj", which the paper leaves open: the set is not convex.
+    """
+    check_flag(renormalise, "renormalise")
+    if start is not None and not (np.asarray(start[1]) > 0).all():
+        raise ValueError(f"start needs positive weights, got {np.min(start[1])}")
+
+    def move(w: Array, a: Array) -> tuple[Array, Array] | None:
+        in_w, in_a, _ = objective.gradient(w, a, eta)
+        z = np.log(a) - step * a * in_a
+        if not (np.abs(z) <= LARGEST_LOG).all():
+            return None
+        z = z - logsumexp(z) if renormalise else project_log_simplex(z)
+        return w - step * in_w, np.exp(z)
+
+    return _descend(objective, eta, step, start, move, iterations, tolerance)
+
+
+def project_log_simplex(z: ArrayLike) -> Array:
+    r"""Nearest point to `z` (m,) with :math:`\sum_ie^{p_i}=1`, in the Euclidean norm; entries lie from -700 to 700.
 
     Notes
     -----
@@ -457,110 +466,6 @@ def project_log_simplex(z: ArrayLike) -> Array:
     return point(brentq(excess, *ends, xtol=1e-15, rtol=1e-15))
 
 
-def descend_weights(
-    objective: JointObjective,
-    eta: float,
-    step: float,
-    *,
-    start: tuple[ArrayLike, ArrayLike] | None = None,
-    literal: bool = False,
-    iterations: int = 20_000,
-    tolerance: float = 1e-9,
-) -> JointSolution:
-    """Algorithm 4 of the journal version for one eta: projected gradient descent in coefficients and weights.
-
-    Parameters
-    ----------
-    objective : JointObjective
-    eta, step : float
-        Positive.
-    start : tuple of arrays of shapes (n,) and (m,), optional
-        Coefficients and weights; zeros and equal weights if not given.
-    literal : bool, default False
-        Project weights on the plane where they sum to 1, as the pseudo-code says, and not on those of Eq. (17), which
-        are not negative and at most the cap. In both cases coefficients stay in the objective's ball, if it has one.
-    iterations : int, default 20000
-        Most steps.
-    tolerance : float, default 1e-9
-        Converged when a step moves nothing by more than this times `step`: at a stationary point, but for this.
-
-    Returns
-    -------
-    JointSolution
-        Of any status: the caller must look.
-
-    Raises
-    ------
-    ValueError
-        For a bad argument; eta = 0, the lower end of the printed grid, among them.
-    """
-    check_flag(literal, "literal")
-
-    def project(weights: Array) -> Array:
-        return weights + (1 - weights.sum()) / len(weights) if literal else water_filling(-weights, 1.0, objective.cap)
-
-    def move(w: Array, a: Array) -> tuple[Array, Array]:
-        in_w, in_a, _ = objective.gradient(w, a, eta)
-        w = w - step * in_w
-        outside = 1.0 if objective.radius is None else max(1.0, float(np.linalg.norm(w)) / objective.radius)
-        return w / outside, project(a - step * in_a)
-
-    return _descend(objective, eta, step, start, move, iterations, tolerance)
-
-
-def descend_logs(
-    objective: JointObjective,
-    eta: float,
-    step: float,
-    *,
-    start: tuple[ArrayLike, ArrayLike] | None = None,
-    renormalise: bool = False,
-    iterations: int = 20_000,
-    tolerance: float = 1e-9,
-) -> JointSolution:
-    """The TMLR version's algorithm for one eta: projected gradient descent in coefficients and logarithms of weights.
-
-    Parameters
-    ----------
-    objective, eta, step, start, iterations, tolerance
-        As for :func:`descend_weights`; starting weights must be positive.
-    renormalise : bool, default False
-        Divide the weights by their sum instead of going to the nearest point, :func:`project_log_simplex`. Both read
-        "Proj", which the paper leaves open: the set is not convex.
-
-    Returns
-    -------
-    JointSolution
-        Of any status: the caller must look.
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, starting weights that are not positive among them.
-    """
-    check_flag(renormalise, "renormalise")
-
-    if start is not None and not (np.asarray(start[1]) > 0).all():
-        raise ValueError(f"start needs positive weights, got {np.min(start[1])}")
-
-    def move(w: Array, a: Array) -> tuple[Array, Array] | None:
-        in_w, in_a, _ = objective.gradient(w, a, eta)
-        z = np.log(a) - step * a * in_a
-        if not (np.abs(z) <= LARGEST_LOG).all():
-            return None
-        z = z - logsumexp(z) if renormalise else project_log_simplex(z)
-        return w - step * in_w, np.exp(z)
-
-    return _descend(objective, eta, step, start, move, iterations, tolerance)
-
-
-def _weights(weights: ArrayLike, m: int, name: str) -> Array:
-    a = check_finite(weights, name, 1)
-    if len(a) != m or (a < 0).any() or abs(a.sum() - 1) > 1e-9:
-        raise ValueError(f"{name} must be {m} numbers that are not negative and sum to 1, got sum {a.sum()}")
-    return a
-
-
 def _descend(
     objective: JointObjective,
     eta: float,
@@ -571,10 +476,12 @@ def _descend(
     tolerance: float,
 ) -> JointSolution:
     """Steps until they are short, the value leaves every scale, or there were too many."""
-    check_positive(eta, "eta"), check_positive(step, "step"), check_positive(tolerance, "tolerance")
-    m, n = objective.X.shape
-    w, a = (np.zeros(n), np.full(m, 1 / m)) if start is None else (check_finite(start[0], "start", 1), start[1])
-    a, status = _weights(a, m, "start"), "out of iterations"
+    for value, name in ((eta, "eta"), (step, "step"), (tolerance, "tolerance")):
+        check_positive(value, name)
+    (m, n), status = objective.X.shape, "out of iterations"
+    w, a = np.zeros(n), np.full(m, 1 / m)
+    if start is not None:
+        w, a = check_finite(start[0], "start", 1), _weights(start[1], m, "start")
     values = [float(objective.value(w, a, eta))]
     bound = 1e6 * (1 + abs(values[0]))
     for _ in range(check_count(iterations, "iterations")):
@@ -582,9 +489,8 @@ def _descend(
             if (new := move(w, a)) is None:
                 status = "diverged"
                 break
-            new_w, new_a = new
-            moved = max(np.abs(new_w - w).max(), np.abs(new_a - a).max())
-            w, a = new_w, new_a
+            moved = max(np.abs(after - before).max() for before, after in zip((w, a), new, strict=True))
+            w, a = new
             values.append(float(objective.value(w, a, eta)))
         if not abs(values[-1]) <= bound:
             status = "diverged"
@@ -593,3 +499,10 @@ def _descend(
             status = "converged"
             break
     return JointSolution(w, a, eta, np.array(values), status)
+
+
+def _weights(weights: ArrayLike, m: int, name: str) -> Array:
+    a = check_finite(weights, name, 1)
+    if len(a) != m or (a < 0).any() or abs(a.sum() - 1) > 1e-9:
+        raise ValueError(f"{name} must be {m} numbers that are not negative and sum to 1, got sum {a.sum()}")
+    return a

@@ -11,6 +11,9 @@ The minimiser is over all of space and exact, the logarithm is natural, and weig
 the data: without any of these the guarantee does not hold. The whole vector :math:`x_i`, a constant feature included,
 has norm at most 1; nothing else is asked of the records, which may all be of one class. Guarantees hold for real
 arithmetic and ideal noise: :doc:`/book/privacy/limits`.
+
+Throughout there are `m` records and `n` features; `weights` are not negative, and `eta` and `penalty`,
+:math:`\Lambda`, are positive.
 """
 
 from __future__ import annotations
@@ -32,141 +35,15 @@ NEWTON_STEPS = 200  # five times what the worst of the tests needs
 CHUNK = 4_000_000  # entries of the largest temporary array
 
 
-def printed_slack(weights: ArrayLike, penalty: float) -> Array:
-    r"""Slack :math:`2\ln(1+a_i/\Lambda)` of each record, as the paper's proof bounds it before its last step.
-
-    Parameters
-    ----------
-    weights : array
-        Not negative.
-    penalty : float
-        Positive.
-
-    Returns
-    -------
-    array of the shape of `weights`
-
-    Notes
-    -----
-    Proposition II.2 states it for the largest weight that the constraint set allows, :math:`a_i=k/m`.
-    """
-    return np.asarray(2 * np.log1p(check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")))
-
-
-def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Smallest slack that depends on the noise part and on weight over penalty alone.
-
-    Parameters
-    ----------
-    epsilon : array
-        Noise part :math:`\epsilon_i=a_i\eta` of the privacy losses, not negative.
-    weights : array
-        Not negative, broadcast against `epsilon`.
-    penalty : float
-        Positive.
-
-    Returns
-    -------
-    array of the broadcast shape
-
-    Notes
-    -----
-    With :math:`\rho_i=a_i/\Lambda` it is
-
-    .. math:: \Delta_i=\max_{0\le q\le1}\Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}2q\Bigr],
-
-    at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\rho_i\le\epsilon_i/2`, that is
-    :math:`\eta\Lambda\ge2`, a condition that is the same for every record. Stationarity is a quadratic in :math:`q`.
-
-    Examples
-    --------
-    >>> sharp_slack([0.1, 1.0], [0.01, 0.01], 0.01).round(4)
-    array([0.1989, 0.0485])
-    """
-    half = check_finite(epsilon, "epsilon", low=0) / 2
-    rho = check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")
-    try:
-        np.broadcast_shapes(half.shape, rho.shape)
-    except ValueError:
-        raise ValueError(f"epsilon and weights must broadcast, got shapes {half.shape} and {rho.shape}") from None
-    gap = 1 - np.divide(half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half)
-    q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
-    return np.asarray(np.log1p(rho * q * (1 - q)) - half * q)
-
-
-def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
-    r"""Largest :math:`\eta` for which no record loses more than it was promised, slack included.
-
-    Parameters
-    ----------
-    epsilon : array of shape (m,)
-        Promised privacy losses, not negative; 0 asks for the weight 0.
-    weights : array of shape (m,)
-        Not negative, not all 0.
-    penalty : float
-        Positive.
-
-    Returns
-    -------
-    float
-        At most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or more.
-
-    Raises
-    ------
-    ValueError
-        If the slack alone exceeds a promise whatever the noise, naming the penalty that is needed.
-
-    Notes
-    -----
-    The loss :math:`a_i\eta+\Delta_i(\eta)` rises with :math:`\eta`, from :math:`\ln(1+a_i/(4\Lambda))`.
-
-    Examples
-    --------
-    >>> eta_within([1.0, 3.0], [0.25, 0.75], 1.0)
-    4.0
-    >>> eta = eta_within([1.0, 3.0], [0.25, 0.75], 0.3)
-    >>> np.round(eta * 0.25 + sharp_slack(eta * 0.25, 0.25, 0.3), 6), bool(eta < 4)
-    (np.float64(1.0), True)
-    """
-    eps, a = check_finite(epsilon, "epsilon", 1), check_finite(weights, "weights", 1)
-    lam = check_positive(penalty, "penalty")
-    if len(eps) != len(a):
-        raise ValueError(f"epsilon has {len(eps)} entries for {len(a)} weights")
-    if (a < 0).any() or not (a > 0).any():
-        raise ValueError(f"weights must not be negative, and not all 0, got {a.min()}")
-    if (broken := (a > 0) & ~(eps > 0)).any():
-        i = int(np.argmax(broken))
-        raise ValueError(f"epsilon[{i}] = {eps[i]} allows no positive weight, got weights[{i}] = {a[i]}")
-    eps, a = eps[a > 0], a[a > 0]
-    top = float((eps / a).min())
-    with np.errstate(over="ignore"):
-        needed = float((a / (4 * np.expm1(eps))).max())
-    if lam <= needed:
-        raise ValueError(f"penalty = {lam:g} gives some record a slack above its epsilon: it must exceed {needed:.6g}")
-
-    def kept(eta: float) -> bool:
-        return bool((a * eta + sharp_slack(a * eta, a, lam) <= eps * (1 + 1e-15)).all())
-
-    if kept(top):
-        return top
-    low, high = 0.0, top
-    while low < (middle := (low + high) / 2) < high:  # down to neighbouring floats; `low` keeps every promise
-        low, high = (middle, high) if kept(middle) else (low, middle)
-    return low
-
-
 @dataclass(frozen=True)
 class ObjectivePerturbation:
     """Objective perturbation on one data set; made by :func:`objective_perturbation`.
 
     Attributes
     ----------
-    X : array of shape (m, n)
-    y : array of shape (m,)
-    weights : array of shape (m,)
-    eta : float
-        Twice the rate of the noise.
-    penalty : float
+    X, y, weights : arrays of shape (m, n), (m,) and (m,)
+    eta, penalty : float
+        `eta` is twice the rate of the noise.
     """
 
     X: Array
@@ -200,25 +77,11 @@ class ObjectivePerturbation:
         return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
-        """Exact minimisers of the perturbed objective.
+        """Exact minimisers of the perturbed objective for noise of shape (..., n).
 
-        Parameters
-        ----------
-        noise : array of shape (..., n)
-            Linear terms; zeros give the model without noise, which is not private.
-        start : array, default 0
-            Finite; where Newton's method starts, broadcast to the shape of the noise.
-
-        Returns
-        -------
-        array of shape (..., n)
-            The gradient there has norm at most 1e-10, relative to the noise if that is above 1, or what rounding of
-            the minimiser leaves. There is no error that depends on the records.
-
-        Raises
-        ------
-        ValueError
-            For noise that is not finite or of another dimension.
+        Noise of zeros gives the model without noise, which is not private. Newton's method begins at `start`, broadcast
+        to the shape of the noise, and ends where the gradient has a norm of at most 1e-10, relative to the noise if
+        that is above 1, or what rounding of the minimiser leaves. No error depends on the records.
         """
         b, n = np.asarray(check_numeric(noise, "noise"), dtype=float), self.X.shape[1]
         if b.shape[-1:] != (n,) or not np.isfinite(b).all():
@@ -239,6 +102,49 @@ class ObjectivePerturbation:
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
         r"""Released coefficients, shape (\*size, n); each one spends every loss again (:doc:`/book/privacy/limits`)."""
         return self.minimise(spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size))
+
+
+def objective_perturbation(
+    X: ArrayLike, y: ArrayLike, weights: ArrayLike, eta: float, penalty: float, *, clip: bool = False
+) -> ObjectivePerturbation:
+    r"""Algorithm 1: weighted logistic regression with objective perturbation.
+
+    Parameters
+    ----------
+    X, y : arrays of shape (m, n) and (m,)
+        Features, each row of norm at most 1, and labels, -1 or 1: :func:`hdpm_lib.validation.check_signed_records`.
+    weights : array of shape (m,)
+        Not all 0, chosen without the data. The paper's sum to 1; the guarantee does not need it.
+    eta : float
+        Record `i` loses ``weights[i] * eta`` through the noise.
+    penalty : float
+    clip : bool, default False
+        Shorten vectors of norm above 1 instead of refusing them.
+
+    Notes
+    -----
+    Neighbours: one record replaced. A loss with logarithms to base 2 is this one with the weights :math:`a_i/\ln2`,
+    and loses accordingly more. Ideal arithmetic only: :doc:`/book/privacy/limits`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, (100, 2)); y = np.sign(X @ [1.0, 2.0])
+    >>> model = objective_perturbation(X, y, np.full(100, 0.01), 200.0, 0.01)
+    >>> model.release(rng=rng).shape, float(model.guarantee.max())
+    ((2,), 2.0)
+    """
+    features, labels = check_signed_records(X, y, clip=check_flag(clip, "clip"))
+    if len(a := _check_weights(weights)) != len(labels):
+        raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
+    return ObjectivePerturbation(features, labels, a, check_positive(eta, "eta"), check_positive(penalty, "penalty"))
+
+
+def _check_weights(weights: ArrayLike) -> Array:
+    a = check_finite(weights, "weights", 1)
+    if (a < 0).any() or not (a > 0).any():
+        raise ValueError(f"weights must not be negative, and not all 0, got {a.min()}")
+    return a
 
 
 def _newton(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
@@ -290,53 +196,102 @@ def _step_length(signed: Array, weights: Array, noise: Array, penalty: float, w:
     return high
 
 
-def objective_perturbation(
-    X: ArrayLike, y: ArrayLike, weights: ArrayLike, eta: float, penalty: float, *, clip: bool = False
-) -> ObjectivePerturbation:
-    r"""Algorithm 1: weighted logistic regression with objective perturbation.
+def printed_slack(weights: ArrayLike, penalty: float) -> Array:
+    r"""Slack :math:`2\ln(1+a_i/\Lambda)` of each record, as the paper's proof bounds it before its last step.
+
+    Proposition II.2 states it for the largest weight that the constraint set allows, :math:`a_i=k/m`.
+    """
+    return np.asarray(2 * np.log1p(check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")))
+
+
+def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
+    r"""Smallest slack that depends on the noise part and on weight over penalty alone.
 
     Parameters
     ----------
-    X : array of shape (m, n)
-        Features, each row of norm at most 1.
-    y : array of shape (m,)
-        Labels, -1 or 1.
-    weights : array of shape (m,)
-        Not negative, not all 0, chosen without the data. The paper's sum to 1; the guarantee does not need it.
-    eta : float
-        Positive; record `i` loses ``weights[i] * eta`` through the noise.
+    epsilon : array
+        Noise part :math:`\epsilon_i=a_i\eta` of the privacy losses, not negative.
+    weights : array
+        Broadcast against `epsilon`.
     penalty : float
-        Positive.
-    clip : bool, default False
-        Shorten vectors of norm above 1 instead of refusing them.
+
+    Notes
+    -----
+    With :math:`\rho_i=a_i/\Lambda` it is
+
+    .. math:: \Delta_i=\max_{0\le q\le1}\Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}2q\Bigr],
+
+    at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\eta\Lambda\ge2`: :doc:`/book/logistic/idea`.
+
+    Examples
+    --------
+    >>> sharp_slack([0.1, 1.0], [0.01, 0.01], 0.01).round(4)
+    array([0.1989, 0.0485])
+    """
+    half = check_finite(epsilon, "epsilon", low=0) / 2
+    rho = check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")
+    try:
+        np.broadcast_shapes(half.shape, rho.shape)
+    except ValueError:
+        raise ValueError(f"epsilon and weights must broadcast, got shapes {half.shape} and {rho.shape}") from None
+    gap = 1 - np.divide(half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half)
+    q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
+    return np.asarray(np.log1p(rho * q * (1 - q)) - half * q)
+
+
+def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
+    r"""Largest :math:`\eta` for which no record loses more than it was promised, slack included.
+
+    Parameters
+    ----------
+    epsilon : array of shape (m,)
+        Promised privacy losses, not negative; 0 asks for the weight 0.
+    weights : array of shape (m,)
+        Not all 0.
+    penalty : float
 
     Returns
     -------
-    ObjectivePerturbation
+    float
+        At most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or more.
 
     Raises
     ------
     ValueError
-        For bad records (:func:`hdpm_lib.validation.check_signed_records`), weights, `eta` or `penalty`.
+        Also if the slack alone exceeds a promise whatever the noise, naming the penalty that is needed.
 
     Notes
     -----
-    Neighbours: one record replaced. A loss with logarithms to base 2 is this one with the weights :math:`a_i/\ln2`,
-    and loses accordingly more. Ideal arithmetic only: :doc:`/book/privacy/limits`.
+    The loss :math:`a_i\eta+\Delta_i(\eta)` rises with :math:`\eta`, from :math:`\ln(1+a_i/(4\Lambda))`.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-0.5, 0.5, (100, 2)); y = np.sign(X @ [1.0, 2.0])
-    >>> model = objective_perturbation(X, y, np.full(100, 0.01), 200.0, 0.01)
-    >>> model.release(rng=rng).shape, float(model.guarantee.max())
-    ((2,), 2.0)
+    >>> eta_within([1.0, 3.0], [0.25, 0.75], 1.0)
+    4.0
+    >>> eta = eta_within([1.0, 3.0], [0.25, 0.75], 0.3)
+    >>> np.round(eta * 0.25 + sharp_slack(eta * 0.25, 0.25, 0.3), 6), bool(eta < 4)
+    (np.float64(1.0), True)
     """
-    check_flag(clip, "clip")
-    features, labels = check_signed_records(X, y, clip=clip)
-    a = check_finite(weights, "weights", 1)
-    if len(a) != len(labels):
-        raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
-    if (a < 0).any() or not (a > 0).any():
-        raise ValueError(f"weights must not be negative, and not all 0, got {a.min()}")
-    return ObjectivePerturbation(features, labels, a, check_positive(eta, "eta"), check_positive(penalty, "penalty"))
+    eps, a = check_finite(epsilon, "epsilon", 1), _check_weights(weights)
+    lam = check_positive(penalty, "penalty")
+    if len(eps) != len(a):
+        raise ValueError(f"epsilon has {len(eps)} entries for {len(a)} weights")
+    if (broken := (a > 0) & ~(eps > 0)).any():
+        i = int(np.argmax(broken))
+        raise ValueError(f"epsilon[{i}] = {eps[i]} allows no positive weight, got weights[{i}] = {a[i]}")
+    eps, a = eps[a > 0], a[a > 0]
+    top = float((eps / a).min())
+    with np.errstate(over="ignore"):
+        needed = float((a / (4 * np.expm1(eps))).max())
+    if lam <= needed:
+        raise ValueError(f"penalty = {lam:g} gives some record a slack above its epsilon: it must exceed {needed:.6g}")
+
+    def kept(eta: float) -> bool:
+        return bool((a * eta + sharp_slack(a * eta, a, lam) <= eps * (1 + 1e-15)).all())
+
+    if kept(top):
+        return top
+    low, high = 0.0, top
+    while low < (middle := (low + high) / 2) < high:  # down to neighbouring floats; `low` keeps every promise
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    return low

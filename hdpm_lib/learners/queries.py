@@ -36,14 +36,13 @@ Array = NDArray[np.float64]
 
 def _require(good: NDArray[np.bool_], array: Array, name: str, rule: str) -> None:
     if not good.all():
-        index = tuple(np.argwhere(~good)[0].tolist())
-        place = f"{name}{list(index)} = " if index else ""
-        raise ValueError(f"{name} must {rule}, got {place}{array[index]}")
+        index = np.argwhere(~good)[0].tolist()
+        raise ValueError(f"{name} must {rule}, got {name}{index} = {array[tuple(index)]}")
 
 
 @dataclass(frozen=True)
 class BiasedLaplace:
-    r"""A biased answer with Laplace noise, and its guarantees; a bad value is refused with a `ValueError` naming it.
+    r"""A biased answer with Laplace noise, and its guarantees.
 
     Attributes
     ----------
@@ -84,10 +83,11 @@ class BiasedLaplace:
         _require((self.shares >= 0) & (self.shares <= 1), self.shares, "shares", "lie in [0, 1]")
         _require(self.sensitivity >= 0, self.sensitivity, "sensitivity", "not be negative")
         _require(self.ranges > 0, self.ranges, "ranges", "be positive")
-        check_number(self.scale, "scale", 0), check_flag(self.clip, "clip")
+        check_number(self.scale, "scale", 0)
         if not (self.scale > 0 or self.scale == self.shares.max() == 0):
             raise ValueError(f"scale must be positive and finite (or 0, with every share 0), got {self.scale}")
         check_count(self.dimension, "dimension")
+        check_flag(self.clip, "clip")
 
     @property
     def privacy_loss(self) -> Array:
@@ -110,16 +110,15 @@ class BiasedLaplace:
         return float(((1 - self.shares) @ self.ranges / 2) ** 2 + 2 * self.scale**2)
 
     def mean(self, terms: ArrayLike) -> Array:
-        """The answer before noise. It is private: never publish it.
+        """The answer before noise, shape (...), which is private; terms of shape (q, ...) lie inside their intervals.
 
-        `terms`, of shape (q, ...), are the true values of the terms, inside their intervals; further axes are databases
-        or coordinates. The result has the shape (...).
+        Further axes are databases or coordinates.
         """
         middle = self.lower + self.ranges / 2
         return np.asarray(middle.sum() + np.tensordot(self.shares, self._centred(terms), 1))
 
     def bias(self, terms: ArrayLike) -> Array:
-        """Mean error of the answer, which is private as well; `terms` and shapes as for :meth:`mean`.
+        """Mean error of the answer, which is private as well; shapes as for :meth:`mean`.
 
         Examples
         --------
@@ -131,17 +130,8 @@ class BiasedLaplace:
     def release(self, terms: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
         r"""Noisy answers that may be published; each one spends the whole loss (:doc:`/book/privacy/limits`).
 
-        Parameters
-        ----------
-        terms : array of shape (q,), or (q, m) if the dimension `m` is above 1
-            True values of the terms: for a linear query, weights times data.
-        rng : numpy.random.Generator
-        size : int or tuple of int
-            Shape of a batch of independent releases.
-
-        Returns
-        -------
-        array of shape (\*size,) or (\*size, m)
+        Terms (for a linear query, weights times data) have shape (q,), and answers (\*size,); for a dimension `m` above
+        1 they have shape (q, m) and (\*size, m).
         """
         shape = (len(self.shares), self.dimension)[: 1 + (self.dimension > 1)]
         if np.shape(terms) != shape:
@@ -173,11 +163,6 @@ def linear_query(
     weights : array of shape (n,), optional
         `q`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k` lies between 0 and :math:`q_k`.
 
-    Raises
-    ------
-    ValueError
-        As :class:`BiasedLaplace`, or for a weight of 0 or a number of weights that differs from the shares'.
-
     Examples
     --------
     >>> mechanism = linear_query([1.0, 0.25], 0.5, weights=[1.0, -2.0])
@@ -197,38 +182,30 @@ def linear_query(
 def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike, *, clip: bool = False) -> BiasedLaplace:
     r"""The biased answer (21) to a sum of functions of the database with values in [0, 1] (Theorem 10).
 
-    Ideal arithmetic only: :doc:`/book/privacy/limits`.
-
     Arguments as in :class:`BiasedLaplace`. Privacy rests on `sensitivity`: individual `j` must not be able to change
-    function `k` by more than :math:`\Delta_k^j`, whatever the other data.
+    function `k` by more than :math:`\Delta_k^j`, whatever the other data (:doc:`/book/privacy/limits`).
 
     Examples
     --------
     >>> nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]]).privacy_loss   # Example 1
     array([1.5, 0.5])
     """
-    a = check_finite(shares, "shares", 1)
-    functions = check_finite(sensitivity, "sensitivity", 2)
-    return BiasedLaplace(a, scale, functions, np.ones(len(a)), np.zeros(len(a)), clip=clip)
+    a, bounds = check_finite(shares, "shares", 1), check_finite(sensitivity, "sensitivity", 2)
+    return BiasedLaplace(a, scale, bounds, np.ones(len(a)), np.zeros(len(a)), clip=clip)
 
 
 def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, points: int) -> Array:
     """Values of the terms of a query, shape (q, points, ..., points), on a grid of databases: one axis an individual.
 
-    Parameters
-    ----------
-    functions : sequence of q functions
-        Called with the data: ``d[j]`` is an array of the datum of individual `j` on all databases.
-    n, points : int
-        Number of individuals, and of the values from 0 to 1, equally spaced, that each datum takes (at least 2).
+    Each of the `n` data takes a number of `points`, at least 2, equally spaced from 0 to 1. Each of the q functions is
+    called with the data: ``d[j]`` is an array of the datum of individual `j` on all databases.
 
     Examples
     --------
     >>> terms_on_grid([lambda d: d[0] * d[1]], n=2, points=3)[0, -1]
     array([0. , 0.5, 1. ])
     """
-    check_count(n, "n"), check_count(points, "points", 2)
-    data = np.indices((points,) * n) / (points - 1)
+    data = np.indices((check_count(points, "points", 2),) * check_count(n, "n")) / (points - 1)
     return np.stack([np.broadcast_to(np.asarray(f(data), dtype=float), data.shape[1:]) for f in functions])
 
 

@@ -3,6 +3,7 @@ optimisers, printed descents where theory says what they do; every kind of check
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -128,17 +129,38 @@ def kkt_violation(weights: np.ndarray, slope: np.ndarray, cap: float) -> float:
     return float(max(feasible, high.max() - low.min() if low.size and high.size else 0.0))
 
 
+def violations(fill: Callable) -> int:
+    """How often weights are not those of water-filling: with unlike curvatures, as a projection, and that with ties."""
+    rng, bad = generator(55), 0
+    for k in range(600):
+        m = int(rng.integers(1, 20))
+        levels, d = [
+            (rng.normal(size=m), 10 ** rng.uniform(-2, 2, m)),
+            (rng.normal(size=m) * 10 ** rng.uniform(-2, 2), np.ones(m)),
+            (rng.integers(0, 3, m) * 1.0, np.ones(m)),
+        ][k % 3]
+        cap = None if k % 2 else float(rng.uniform(1 / m, min(4 / m, 1)))
+        a = fill(levels, d, cap)
+        bad += kkt_violation(a, levels + d * a, cap or 1.0) > 1e-9 * max(np.abs(levels).max(), 1)
+    return bad
+
+
 def test_water_filling_is_optimal() -> None:
-    rng = generator(55)
-    for _ in range(300):
-        m = int(rng.integers(1, 9))
-        levels, d, cap = rng.normal(size=m), 10 ** rng.uniform(-2, 2, m), rng.uniform(1 / m, 1)
-        a = water_filling(levels, d, cap)
-        assert kkt_violation(a, levels + d * a, cap) < 1e-9
-    assert kkt_violation(np.array([0.5, 0.5]), np.array([0.0, 1.0]), 1.0) == 1.0
+    assert violations(water_filling) == 0
     assert np.allclose(water_filling(np.zeros((3, 4)), 1.0, 0.25), 0.25)
-    with pytest.raises(ValueError, match="curvature must be positive and finite, got 0"):
-        water_filling([1.0, 2.0], 0.0)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        lambda levels, d, cap: (levels.sum() + 1) / len(levels) - levels,  # sum 1 only
+        lambda levels, d, cap: water_filling(levels, d),  # forgets the cap
+        lambda levels, d, cap: water_filling(2 * levels, d, cap),
+        lambda levels, d, cap: water_filling(levels, 1.0, cap),
+    ],
+)
+def test_other_weights_are_not(mutant: Callable) -> None:
+    assert violations(mutant) > 50
 
 
 def slsqp(value: Callable, starts: list, **options: Any) -> float:
@@ -263,31 +285,40 @@ def test_theorem_33() -> None:
 # --- projections and the printed descents -----------------------------------------------------------------------------
 
 
-def farther_than_slsqp(project: Callable, rng: np.random.Generator, count: int = 60) -> int:
-    """How often a projection onto the logarithms of the simplex misses it, or loses to SciPy's from eight starts."""
-    bad = 0
+def off_the_set(q: np.ndarray) -> float:
+    return float(np.exp(np.minimum(q, 50)).sum() - 1)
+
+
+@functools.cache
+def points_to_project(count: int = 60) -> list[tuple[np.ndarray, float]]:
+    """Points, and the least squared distance to the logarithms of the simplex that SciPy finds from eight starts."""
+    rng, made = generator(63), []
     for _ in range(count):
         m = int(rng.integers(1, 6))
         v = rng.normal(size=m) * rng.choice([0.1, 1, 5]) + rng.choice([-6, -2, 0, 2])
-        p = project(v)
-
-        def distance(q: np.ndarray, v: np.ndarray = v) -> float:
-            return float(((q - v) ** 2).sum())
-
-        on = {"type": "eq", "fun": lambda q: np.exp(np.minimum(q, 50)).sum() - 1}
         best = np.inf
         for scale in np.tile([0.2, 5.0], 4):
             start = np.log(rng.dirichlet(np.full(m, scale)) + 1e-9)
-            found = optimize.minimize(distance, start, method="SLSQP", constraints=on)
-            best = min(best, found.fun if abs(on["fun"](found.x)) < 1e-8 else np.inf)
-        bad += bool(abs(on["fun"](p)) > 1e-9 or distance(p) > best + 1e-4 * (1 + best))
+            on = {"type": "eq", "fun": off_the_set}
+            found = optimize.minimize(lambda q, v=v: float(((q - v) ** 2).sum()), start, method="SLSQP", constraints=on)
+            best = min(best, found.fun if abs(off_the_set(found.x)) < 1e-8 else np.inf)
+        made.append((v, best))
+    return made
+
+
+def farther_than_slsqp(project: Callable) -> int:
+    """How often a projection onto the logarithms of the simplex misses it, or loses to SciPy."""
+    bad = 0
+    for v, best in points_to_project():
+        p = project(v)
+        bad += abs(off_the_set(p)) > 1e-9 or ((p - v) ** 2).sum() > best + 1e-4 * (1 + best)
     return bad
 
 
 def test_projection_on_log_simplex() -> None:
-    assert farther_than_slsqp(project_log_simplex, generator(63)) == 0
-    assert farther_than_slsqp(lambda v: v - np.log(np.exp(v).sum()), generator(63)) > 20
-    assert farther_than_slsqp(lambda v: v, generator(63)) > 50
+    assert farther_than_slsqp(project_log_simplex) == 0
+    assert farther_than_slsqp(lambda v: v - np.log(np.exp(v).sum())) > 20
+    assert farther_than_slsqp(lambda v: v) > 50
 
 
 def test_literal_algorithm_4_runs_away() -> None:
@@ -307,14 +338,14 @@ def test_descent_stays_in_the_ball_and_ends_at_a_stationary_point(squared: bool)
     rng = generator(66, int(squared))
     for _ in range(5):
         f = instance(rng, squared=squared, penalty=0.05, mu=0.3, sigma=40.0, radius=0.5, cap=0.5)
-        found = descend_weights(f, 3.0, 0.1, start=(rng.normal(size=2), rng.dirichlet(np.ones(6))))
+        found = descend_weights(f, 3.0, 0.5, start=(rng.normal(size=2), rng.dirichlet(np.ones(6))))
         w, a = found.coefficients, found.weights
         assert found.status == "converged" and np.linalg.norm(w) == pytest.approx(0.5)
         in_w, in_a, _ = f.gradient(w, a, 3.0)
         assert np.allclose(in_w, -np.linalg.norm(in_w) * w / 0.5, atol=1e-7) and kkt_violation(a, in_a, f.cap) < 1e-7
         assert found.value - float(f.value(f.best_coefficients(a, 3.0), a, 3.0)) < 1e-9
         assert found.value - float(f.value(w, f.best_weights(f.losses(w), 3.0), 3.0)) < 1e-9
-        free = descend_weights(replace(f, radius=None), 3.0, 0.1, start=(w, a))
+        free = descend_weights(replace(f, radius=None), 3.0, 0.5, start=(w, a), iterations=100)
         assert np.linalg.norm(free.coefficients) > 0.6
 
 
@@ -345,18 +376,9 @@ GOOD: dict[str, Any] = {
     ("change", "message"),
     [
         ({"X": [[2.0], [0.5]]}, "X has rows of norm above 1"),
-        ({"y": [1, 0]}, "y must hold no label but -1 and 1"),
         ({"unit_noise": [0.2, 0.1]}, r"unit_noise has 2 entries, X has the shape \(2, 1\)"),
-        ({"unit_noise": [np.nan]}, "unit_noise must be finite, got nan"),
         ({"virtual_costs": [0.1]}, "virtual_costs has 1 entries"),
-        ({"virtual_costs": [0.1, -0.3]}, "virtual_costs must be finite and not negative, got -0.3"),
-        ({"penalty": 0}, "penalty must be positive and finite, got 0"),
-        ({"mu": -1}, "mu must be finite and not negative, got -1"),
-        ({"sigma": np.inf}, "sigma must be finite and not negative, got inf"),
-        ({"gamma": np.nan}, "gamma must be finite and not negative, got nan"),
-        ({"power": 0.5}, "power must be finite and at least 1, got 0.5"),
         ({"cap": 0.4}, r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
-        ({"radius": 0}, "radius must be positive and finite, got 0"),
     ],
 )
 def test_bad_objective(change: dict[str, Any], message: str) -> None:
@@ -368,14 +390,9 @@ def test_bad_objective(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda f: alternate(f, 0.0), "eta must be positive and finite, got 0"),
         (lambda f: alternate(f, 1.0, start_weights=[0.5, 0.6]), r"sum to 1, got sum 1.1"),
-        (lambda f: alternate(f, 1.0, iterations=0), "iterations must be a positive integer, got 0"),
         (lambda f: alternate(replace(f, power=3.0), 1.0), "power 1 and 2 only"),
-        (lambda f: descend_weights(f, 0.0, 0.1), "eta must be positive and finite, got 0"),
-        (lambda f: descend_weights(f, 1.0, -0.1), "step must be positive and finite, got -0.1"),
         (lambda f: descend_logs(f, 1.0, 0.1, start=([0.0], [0.0, 1.0])), "start needs positive weights, got 0"),
-        (lambda f: project_log_simplex([]), "z is empty"),
     ],
 )
 def test_bad_call(call: Callable, message: str) -> None:
@@ -385,7 +402,8 @@ def test_bad_call(call: Callable, message: str) -> None:
 
 def test_no_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     f = joint_objective(**GOOD)
+    monkeypatch.setattr(joint, "ROUNDS", 1)
     with pytest.raises(RuntimeError, match="did not settle in 1 rounds: the last one moved"):
-        alternate(f, 1.0, iterations=1)
+        alternate(f, 1.0)
     monkeypatch.setattr(JointObjective, "value", lambda *_: np.asarray(np.nan))
     assert joint.descend_weights(f, 1.0, 0.1).status == "diverged"

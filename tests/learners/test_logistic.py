@@ -256,16 +256,8 @@ X2, Y2 = np.array([[0.6, 0.0], [0.0, 0.8]]), np.array([1.0, -1.0])
     [
         ({"X": [[0.6, 0.9], [0.0, 0.8]]}, "X has rows of norm above 1: scale by a public bound, or clip"),
         ({"X": [[np.nan, 0.0], [0.0, 0.8]]}, "X must be finite: fill what is missing"),
-        ({"X": np.empty((0, 2))}, "X is empty"),
-        ({"y": [1.0]}, "X has 2 records and y has 1"),
         ({"y": [1.0, 0.0]}, "y must hold no label but -1 and 1: recode the two classes"),
-        ({"weights": [0.5]}, "weights has 1 entries for 2 records"),
-        ({"weights": [1.5, -0.5]}, "not be negative, and not all 0, got -0.5"),
         ({"weights": [0.0, 0.0]}, "not all 0"),
-        ({"weights": [np.inf, 0.0]}, "weights must be finite"),
-        ({"eta": 0.0}, "eta must be positive and finite, got 0.0"),
-        ({"eta": np.nan}, "eta must be positive and finite, got nan"),
-        ({"penalty": -1.0}, "penalty must be positive and finite, got -1.0"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:
@@ -278,10 +270,8 @@ def test_bad_input(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "weights", "message"),
     [
-        ([1.0], [0.5, 0.5], "epsilon has 1 entries for 2 weights"),
         ([0.0, 1.0], [0.5, 0.5], r"epsilon\[0\] = 0.0 allows no positive weight"),
         ([1.0, 1.0], [0.0, 0.0], "not all 0"),
-        ([-1.0, 1.0], [0.5, 0.5], r"epsilon\[0\] = -1.0"),
     ],
 )
 def test_bad_promises(epsilon: list[float], weights: list[float], message: str) -> None:

@@ -346,23 +346,10 @@ REFUSED = "^terms must lie in their intervals: scale by public bounds, or clip$"
     ("call", "message"),
     [
         (lambda: linear_query([0.5, 1.2], 1.0), r"shares must lie in \[0, 1\], got shares\[1\] = 1\.2"),
-        (lambda: linear_query([-0.1], 1.0), r"shares must lie in \[0, 1\], got shares\[0\] = -0\.1"),
-        (lambda: linear_query([0.5, math.nan], 1.0), "shares must be finite, got nan"),
-        (lambda: linear_query([[0.5]], 1.0), r"shares must have 1 dimension\(s\), got shape \(1, 1\)"),
-        (lambda: linear_query([], 1.0), "shares is empty"),
-        (lambda: linear_query([0.5], -1.0), r"scale must be finite and not negative, got -1\.0"),
-        (lambda: linear_query([0.5], math.nan), "scale must be finite and not negative, got nan"),
-        (lambda: linear_query([0.5], math.inf), "scale must be finite and not negative, got inf"),
         (lambda: linear_query([0.0, 0.5], 0.0), r"scale must be positive .*every share 0\), got 0\.0"),
         (lambda: linear_query([0.5], 1.0, weights=[0.0]), r"weights must not be 0 .*, got weights\[0\] = 0\.0"),
-        (lambda: linear_query([0.5], 1.0, weights=[math.inf]), "weights must be finite, got inf"),
-        (lambda: linear_query([0.5], 1.0, weights=[1, 2]), "weights has 2 entries for 1 shares"),
-        (lambda: linear_query([0.5], 1.0, dimension=0), "dimension must be a positive integer, got 0"),
-        (lambda: linear_query([0.5], 1.0, dimension=1.5), r"dimension must be a positive integer, got 1\.5"),  # type: ignore[arg-type]
         (lambda: nonlinear_query([1, 1], 1.0, [[1.0, -2.0], [0, 0]]), r"got sensitivity\[0, 1\] = -2\.0"),
-        (lambda: nonlinear_query([1], 1.0, [[math.nan]]), "sensitivity must be finite, got nan"),
         (lambda: nonlinear_query([1, 1], 1.0, [[1.0]]), "sensitivity has 1 rows for 2 shares"),
-        (lambda: nonlinear_query([1, 1], 1.0, [1.0, 1.0]), r"sensitivity must have 2 dimension\(s\)"),
         (lambda: BiasedLaplace([1], 1, [[1]], [0.0], [0]), r"ranges must be positive, got ranges\[0\] = 0\.0"),  # type: ignore[arg-type]
         (lambda: BiasedLaplace([1], 1, [[1]], [1], [0, 0]), "lower has 2 rows for 1 shares"),  # type: ignore[arg-type]
         (lambda: linear_query([1, 1], 1.0).mean([0.5, 1.01]), REFUSED),
@@ -381,12 +368,9 @@ REFUSED = "^terms must lie in their intervals: scale by public bounds, or clip$"
             lambda: linear_query([1, 1], 1.0, dimension=3).release([0.5, 0.5], rng=generator()),
             r"terms must have shape \(2, 3\), got \(2,\)",
         ),
-        (lambda: terms_on_grid(EXAMPLE, 2, 1), "points must be an integer of at least 2, got 1"),
         (lambda: sensitivity_on_grid([0.5, 0.7]), r"values must have 2 dimension\(s\)"),
         (lambda: laplace_privacy_losses(1.0, 1.0), r"answers must have an axis for each individual, got shape \(\)"),
         (lambda: laplace_privacy_losses([1.0], 1.0, vector=True), "answers must have an axis for each individual"),
-        (lambda: laplace_privacy_losses([1.0, math.nan], 1.0), "answers must be finite, got nan"),
-        (lambda: laplace_privacy_losses([1.0, 2.0], 0.0), r"scale must be positive and finite, got 0\.0"),
     ],
 )
 def test_refused(call: Callable[[], Any], message: str) -> None:

@@ -14,7 +14,8 @@ import pytest
 from scipy import optimize
 
 from hdpm_book.logistic import peer
-from hdpm_book.logistic.peer import Searched, conic_search, gradient_and_grid, project_capped_simplex
+from hdpm_book.logistic.peer import Searched, conic_search, gradient_and_grid
+from hdpm_lib.learners.joint import water_filling
 from hdpm_lib.markets.procurement import procure, proxy_loss
 from tests.support import generator
 
@@ -56,51 +57,6 @@ def objections(found: Searched, market: Market, tolerance: float = 1e-4) -> list
     return [name for name, bad in wrong.items() if bad]
 
 
-# --- projection -------------------------------------------------------------------------------------------------------
-
-
-def by_bisection(y: np.ndarray, top: float) -> np.ndarray:
-    level = optimize.brentq(lambda t: np.clip(y - t, 0, top).sum() - 1, y.min() - 2, y.max(), xtol=1e-14)
-    return np.clip(y - level, 0, top)
-
-
-def projection_complaints(project: Any) -> list[str]:
-    found = []
-    rng = generator(601)
-    for _ in range(300):
-        m = int(rng.integers(1, 30))
-        y = rng.normal(size=m) * 10 ** rng.uniform(-2, 2) if rng.random() < 0.8 else rng.integers(0, 3, m) * 1.0
-        cap = None if rng.random() < 0.5 else min(float(rng.uniform(1.01, 4)) / m, 1.0)
-        a = project(y, cap)
-        if a.min() < 0 or a.max() > (cap or 1) * (1 + 1e-12) or abs(a.sum() - 1) > 1e-9 * max(np.abs(y).max(), 1):
-            found.append("infeasible")
-        elif np.abs(a - by_bisection(y, cap or 1.0)).max() > 1e-9 * max(np.abs(y).max(), 1):
-            found.append("not the nearest")
-    return found
-
-
-def test_projection() -> None:
-    assert projection_complaints(project_capped_simplex) == []
-    np.testing.assert_allclose(project_capped_simplex([5.0, -3.0, 1.0], 1 / 3), 1 / 3)
-    np.testing.assert_allclose(project_capped_simplex([2.0, 2.0, 2.0, -9.0]), [1 / 3] * 3 + [0])
-    np.testing.assert_allclose(project_capped_simplex([7.0]), [1.0])
-    a = np.array([0.5, 0.3, 0.2, 0.0])
-    np.testing.assert_allclose(project_capped_simplex(a, 0.5), a, atol=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("mutant", "complaint"),
-    [
-        (lambda y, cap: y - (y.sum() - 1) / len(y), "infeasible"),  # sum 1 only
-        (lambda y, cap: project_capped_simplex(y), "infeasible"),  # forgets the cap
-        (lambda y, cap: np.clip(y, 0, None) / max(np.clip(y, 0, None).sum(), 1e-9), "infeasible"),
-        (lambda y, cap: project_capped_simplex(2 * y, cap), "not the nearest"),
-    ],
-)
-def test_broken_projection_is_found(mutant: Any, complaint: str) -> None:
-    assert complaint in projection_complaints(mutant)
-
-
 # --- known answers ----------------------------------------------------------------------------------------------------
 
 
@@ -113,7 +69,7 @@ def test_equal_sellers(m: int, cap: float | None) -> None:
     mu, sigma, gamma, psi = 2.0, 3.0, 0.5, 0.7
     eta = math.sqrt(sigma / (gamma * psi))
     conic = conic_search(np.full(m, psi), mu, sigma, gamma, cap=cap)
-    plain = gradient_and_grid(np.full(m, psi), mu, sigma, gamma, largest_eta=eta, points=3, cap=cap)
+    plain = gradient_and_grid(np.full(m, psi), mu, sigma, gamma, largest_eta=eta, points=3)
     for found in (conic, plain):
         np.testing.assert_allclose(found.weights, 1 / m, atol=1e-7)
         assert found.eta == pytest.approx(eta, rel=1e-6)
@@ -150,7 +106,7 @@ def test_no_random_start_of_another_solver_is_better() -> None:
                     method="SLSQP",
                     options={"ftol": 1e-13, "maxiter": 500},
                 )
-                a = project_capped_simplex(other.x[:-1], cap)
+                a = water_filling(-other.x[:-1], 1.0, cap)
                 assert found.loss <= proxy_loss(a, np.exp(other.x[-1]), psi, *scale) * (1 + 1e-8)
 
 
@@ -164,21 +120,21 @@ def test_conic_search_is_stationary(capped: bool) -> None:
         assert objections(found, market) == []
 
 
-@pytest.mark.parametrize("capped", [False, True])
-def test_gradient_at_the_right_rate(capped: bool) -> None:
+def test_gradient_at_the_right_rate() -> None:
     """With the best rate on the grid the descent finds the weights; off the grid, the grid is the error."""
-    for market in markets(generator(604), 40, capped=capped):
-        psi, scale, cap = market
-        best = procure(psi, *scale, cap=cap)
-        found = gradient_and_grid(psi, *scale, largest_eta=best.eta, points=1, cap=cap)
+    for k, market in enumerate(markets(generator(604), 40)):
+        psi, scale, _ = market
+        best = procure(psi, *scale)
+        found = gradient_and_grid(psi, *scale, largest_eta=best.eta, points=1)
         assert objections(found, market) == []
         assert found.loss == pytest.approx(best.loss, rel=1e-12)
         np.testing.assert_allclose(found.weights, best.weights, atol=1e-8)
-        coarse, fine = (
-            gradient_and_grid(psi, *scale, largest_eta=2.1 * best.eta, points=n, cap=cap).loss for n in (20, 200)
-        )
-        assert best.loss * (1 - 1e-12) <= fine <= coarse * (1 + 1e-12)
-        assert fine <= best.loss * (1 + 1e-3)
+        if k < 12:
+            coarse, fine = (
+                gradient_and_grid(psi, *scale, largest_eta=2.1 * best.eta, points=n).loss for n in (20, 200)
+            )
+            assert best.loss * (1 - 1e-12) <= fine <= coarse * (1 + 1e-12)
+            assert fine <= best.loss * (1 + 1e-3)
 
 
 def test_several_minima_are_seen() -> None:
@@ -187,7 +143,7 @@ def test_several_minima_are_seen() -> None:
     assert found.loss == found.minima[0]
     other = conic_search(CLUSTER, 1.0, 1.0, 1e-6)  # cheap privacy: the crowd is bought still
     assert other.weights.max() < 0.01
-    plain = gradient_and_grid(CLUSTER, 1.0, 1.0, 0.01, largest_eta=400.0, points=2000)
+    plain = gradient_and_grid(CLUSTER, 1.0, 1.0, 0.01, largest_eta=400.0, points=400)
     np.testing.assert_allclose(plain.minima, [0.269683, 1.00632], rtol=1e-4)
 
 
@@ -207,13 +163,13 @@ def test_wrong_result_is_caught(wrong: Any, complaint: str) -> None:
     assert objections(found, market) == [] and complaint in objections(wrong(found), market)
 
 
-@pytest.mark.parametrize("name", ["project_capped_simplex", "_conic_program"])
+@pytest.mark.parametrize("name", ["water_filling", "_conic_program"])
 def test_broken_search_is_caught(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A projection without signs, as the paper's Algorithm 4 prints its set, and a program with the wrong price."""
     psi, scale = np.array([0.2, 0.5, 1.2, 3.0]), (1.0, 1.0, 0.5)
     program = peer._conic_program
     mutants = {
-        "project_capped_simplex": lambda y, cap: y - (y.sum() - 1) / len(y),
+        "water_filling": lambda levels, _: (levels.sum() + 1) / len(levels) - levels,
         "_conic_program": lambda psi, mu, top: program(psi / 2, mu, top),
     }
     monkeypatch.setattr(peer, name, mutants[name])
@@ -236,7 +192,7 @@ def test_broken_search_is_caught(monkeypatch: pytest.MonkeyPatch, name: str) -> 
 def test_exact_solver_agrees(capped: bool) -> None:
     """No instance where the conic solver does better, none where it does worse than it should."""
     several = 0
-    for psi, scale, cap in markets(generator(605), 160, capped=capped):
+    for psi, scale, cap in markets(generator(605), 80, capped=capped):
         exact = procure(psi, *scale, cap=cap)
         found = conic_search(psi, *scale, cap=cap, starts=16 if exact.minima == 1 else 256)
         assert found.loss == pytest.approx(exact.loss, rel=1e-7)
@@ -248,51 +204,10 @@ def test_exact_solver_agrees(capped: bool) -> None:
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"virtual_costs": [1.0, math.nan]}, "virtual_costs must be finite, got nan"),
-        ({"virtual_costs": []}, "virtual_costs is empty"),
-        ({"virtual_costs": [[1.0]]}, "virtual_costs must have 1 dimension"),
-        ({"virtual_costs": [1.0, -2.0]}, "virtual_costs must be .*, got -2"),
-        ({"mu": 0.0}, "mu must be positive and finite, got 0"),
-        ({"sigma": -1.0}, "sigma must be positive and finite, got -1"),
-        ({"gamma": math.inf}, "gamma must be positive and finite, got inf"),
-        ({"cap": 0.4}, r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
-        ({"cap": 1.5}, r"cap must lie in .*, got 1.5"),
-        ({"cap": math.nan}, r"cap must lie in .*, got nan"),
-    ],
-)
-def test_bad_arguments(change: dict[str, Any], message: str) -> None:
-    given = {"virtual_costs": [0.2, 1.2], "mu": 1.0, "sigma": 1.0, "gamma": 0.1, **change}
-    with pytest.raises(ValueError, match=message):
-        conic_search(**given)
-    with pytest.raises(ValueError, match=message):
-        gradient_and_grid(**given, largest_eta=1.0)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"largest_eta": 0.0}, "largest_eta must be positive and finite, got 0"),
-        ({"largest_eta": math.nan}, "largest_eta must be positive and finite, got nan"),
-        ({"points": 0}, "points must be a positive integer, got 0"),
-        ({"points": 2.5}, "points must be a positive integer, got 2.5"),
-    ],
-)
-def test_bad_grid(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        gradient_and_grid([0.2, 1.2], 1.0, 1.0, 0.1, **{"largest_eta": 1.0, **change})
-
-
-def test_other_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="virtual_costs must be positive, got 0"):
+def test_free_privacy() -> None:
+    with pytest.raises(ValueError, match="virtual_costs must be positive and finite, got 0"):
         conic_search([0.0, 1.0], 1.0, 1.0, 0.1)
     assert gradient_and_grid([0.0, 1.0], 1.0, 1.0, 0.1, largest_eta=5.0).loss > 1  # a grid does not mind
-    with pytest.raises(ValueError, match="starts must be an integer of at least 2, got 1"):
-        conic_search([0.2, 1.2], 1.0, 1.0, 0.1, starts=1)
-    with pytest.raises(ValueError, match="points must be finite"):
-        project_capped_simplex([1.0, math.inf])
 
 
 def test_solver_that_gives_up_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

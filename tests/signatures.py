@@ -368,9 +368,7 @@ def cheapest(c: np.ndarray) -> np.ndarray:
 
 
 def rest(s: Scene) -> audit_ridge.Rest:
-    features, w = unit("nd").good(s), simplex().good(s)
-    moment = (features.T * w) @ features + np.eye(features.shape[1])
-    return audit_ridge.Rest.of(features, BY_NAME["y"].good(s), w, moment)
+    return audit_ridge.Rest.of(unit("nd").good(s), BY_NAME["y"].good(s), simplex().good(s), 1.0)
 
 
 def same_joint(s: Scene) -> logistic_joint.JointObjective:
@@ -474,12 +472,7 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "draws": Count(10, at=(10, 99)),
     },
     "audits.instances.gradient_ends": {"classes": Count(), "features": Count()},
-    "audits.instances.logistic_ends": {
-        "epsilon": POSITIVE,
-        "ratio": POSITIVE,
-        "m": Count(2, at=(2, 5)),
-        "penalty": Number(at=(1e-7, 1e-3)),
-    },
+    "audits.instances.logistic_ends": {"epsilon": POSITIVE, "ratio": POSITIVE, "m": Count(2, at=(2, 5))},
     "audits.instances.ridge_ends": {"d": Count(), "own": POSITIVE},
     "audits.logistic.output_log_density": {"mechanism": Made(perturbed)},
     "audits.logistic.search_pairs": {
@@ -501,20 +494,15 @@ SPECIAL: dict[str, dict[str, Kind]] = {
         "claim": POSITIVE,
         "power": SHARE,
         "sellers": Count(),
+        "scores": Count(),
         "runs": Count(100, at=(300, 3000)),
     },
     "audits.guesses.power": {"claim": POSITIVE, "true": POSITIVE, "sellers": Count(), "scores": Count()},
-    "audits.guesses.rate_resolution": {
+    "audits.laws.rate_resolution": {
         "draws": Array("n", 1, np.inf, "[)", (1.0, 100.0), "scalar", True),
         "dimension": Array("n", 1, np.inf, "[)", (1.0, 9.0), "scalar", True),
-        "power": SHARE,
     },
-    "audits.ridge.Rest.of": {
-        "features": unit("nd"),
-        "labels": BY_NAME["y"],
-        "w": simplex(),
-        "moment": Made(lambda s: 4.0 * np.eye(s.length("d"))),
-    },
+    "audits.ridge.Rest.of": {"X": real("nd"), "y": real(at=(-1.0, 1.0))},
     "audits.ridge.Rest.solve": {"v": real("nd")},
     "audits.ridge.Rest.displacement": {"v": unit("nd"), "label": BY_NAME["y"]},
     "audits.ridge.best_corners": {
@@ -1110,6 +1098,7 @@ NAN: set[str] = {
 ERRORS: dict[str, str] = {
     "markets.contracts_conic.conic_power": "the conic solver stopped with status",
     "audits.digits.laplace_attack": "scale is too small beside outputs",
+    "audits.guesses.exposed_excess": "expose no excess of claim",
     "learners.joint.JointObjective.best_eta": "the objective falls without bound",
     "learners.estimators.PrivateLogisticRegression.fit": "penalty = .* must exceed",
     "book.ledger.verdict": ".",
@@ -1136,7 +1125,7 @@ NAMED = "an unknown name is a LookupError, which its own tests cover"
 INNER: dict[str, str] = {
     **dict.fromkeys(
         """accounts.charge markets.contracts.one_root markets.contracts.ratio_power markets.contracts.suffix_weights
-        audits.ridge.Rest.of audits.ridge.Rest.solve schema.Number.encode schema.Category.encode
+        audits.ridge.Rest.solve schema.Number.encode schema.Category.encode
         audits.ridge.Rest.take markets.contracts.scaled_root markets.contracts.largest_valuation
         audits.ridge.Rest.displacement audits.ridge.best_corners audits.ridge.best_inside
         markets.procurement.pieces markets.procurement.sums learners.lattice.grid_records

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from hdpm_lib.audits.guesses import LAW_TESTS
-from hdpm_lib.audits.laws import LawTest, spherical_law
+from hdpm_lib.audits.laws import LAW_TESTS, LawTest, spherical_law
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 

@@ -285,6 +285,8 @@ def exposed_excess(
 ) -> float:
     """Smallest relative excess of the exact privacy loss that a random-bit test exposes with that power.
 
+    It is 0.05 if a loss of 1.05 times the claim is found with that probability.
+
     Parameters
     ----------
     claim, runs, dimension, sellers, scores
@@ -292,11 +294,6 @@ def exposed_excess(
     power : float, default 0.9
         With the best thresholds known. Learned ones reach it in one dimension; in two they lose up to a sixth of it,
         and an excess for 0.98 is found with 0.9.
-
-    Returns
-    -------
-    float
-        0.05 if a loss of 1.05 times the claim is found with that probability.
 
     Raises
     ------

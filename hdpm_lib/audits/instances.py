@@ -120,14 +120,8 @@ class GradientEnds:
 def gradient_ends(classes: int, features: int, clip_norm: float) -> GradientEnds:
     """Gradients that clipping leaves twice the clip norm apart, so that an owner loses all she accepts.
 
-    The first pair shows noise that is too small, the others also a clip in another norm or of each part by itself.
-
-    Parameters
-    ----------
-    classes, features : int
-        Shape of a gradient.
-    clip_norm : float
-        L1 norm of a clipped gradient, positive.
+    A clipped gradient has the L1 norm `clip_norm`, positive. The first pair shows noise that is too small, the others
+    also a clip in another norm or of each part by itself.
 
     Examples
     --------

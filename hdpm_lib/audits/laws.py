@@ -5,6 +5,9 @@ without noise, computed apart from the learner, is subtracted. The tests here lo
 sampler, a wrong rate or a wrong centre would show. Each gives a p-value; together they are one test.
 
 A law of noise that passes says nothing about the sensitivity that its rate rests on: that is the task of a meter.
+
+Throughout, `noise` of shape (N, d) holds at least two draws, in the order in which they were made. `released`, of shape
+(..., d), was published of records `X`, `y` and `weights`, of shapes (n, d), (n,) and (n,), and a positive `penalty`.
 """
 
 from __future__ import annotations
@@ -57,13 +60,6 @@ def smallest_p(tests: Sequence[LawTest]) -> float:
 
 def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
     r"""Test that draws are independent, with the density proportional to :math:`\exp(-\text{rate}\,\lVert z\rVert_2)`.
-
-    Parameters
-    ----------
-    noise : array of shape (N, d)
-        Draws in the order in which they were made, N at least 2.
-    rate : float
-        Positive.
 
     Notes
     -----
@@ -130,16 +126,9 @@ def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
 def laplace_law(noise: ArrayLike, scale: float) -> tuple[LawTest, ...]:
     r"""Test that all numbers of all draws are independent Laplace variables of one scale.
 
-    Parameters
-    ----------
-    noise : array of shape (N, k)
-        Draws in the order in which they were made, N at least 2, with `k` coordinates each.
-    scale : float
-        Positive.
-
     Notes
     -----
-    Exact at every N: the total size is Gamma of shape :math:`Nk`, that of one coordinate Gamma of shape :math:`N`,
+    Exact at every N: the total size is Gamma of shape :math:`Nd`, that of one coordinate Gamma of shape :math:`N`,
     and numbers of signs, as well as of equal signs of neighbours, are binomial. Sizes of neighbours are compared by
     the products of their levels, which are normal for large N.
 
@@ -150,20 +139,20 @@ def laplace_law(noise: ArrayLike, scale: float) -> tuple[LawTest, ...]:
     (True, True)
     """
     z, b = _draws(noise), check_positive(scale, "scale")
-    n, k = z.shape
+    n, d = z.shape
     size, positive = np.abs(z) / b, z > 0
     level = -np.expm1(-size) - 0.5
     tests = [
         _distance("values", n, z.ravel() / b, stats.laplace),
-        _two_sided("total size", n, float(size.sum()), stats.gamma, n * k),
+        _two_sided("total size", n, float(size.sum()), stats.gamma, n * d),
         _signs("signs", n, positive),
         _signs("signs of consecutive draws", n, positive[1:] == positive[:-1]),
-        _normal("sizes of consecutive draws", n, 12 * float((level[1:] * level[:-1]).sum()) / math.sqrt((n - 1) * k)),
-        _normal("size with sign", n, math.sqrt(12 / (n * k)) * float((level * np.where(positive, 1, -1)).sum())),
-        _repeats(z[:, [0, -1]] if k > 1 else z),
+        _normal("sizes of consecutive draws", n, 12 * float((level[1:] * level[:-1]).sum()) / math.sqrt((n - 1) * d)),
+        _normal("size with sign", n, math.sqrt(12 / (n * d)) * float((level * np.where(positive, 1, -1)).sum())),
+        _repeats(z[:, [0, -1]] if d > 1 else z),
     ]
-    if k > 1:
-        products = 12 * float((level[:, 1:] * level[:, :-1]).sum()) / math.sqrt(n * (k - 1))
+    if d > 1:
+        products = 12 * float((level[:, 1:] * level[:, :-1]).sum()) / math.sqrt(n * (d - 1))
         tests += [
             _worst("size of a coordinate", n, size.sum(0), stats.gamma, n),
             _worst("signs of a coordinate", n, positive.sum(0), stats.binom, n, 0.5),
@@ -251,22 +240,11 @@ def _repeats(numbers: Array) -> LawTest:
 
 
 def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Noise in released ridge estimates.
+    r"""Noise in released ridge estimates, of shape (..., d).
 
-    Parameters
-    ----------
-    released : array of shape (..., d)
-    X, y, weights, penalty
-        As promised: records of shape (n, d) inside the bounds, labels and weights of shape (n,), a positive penalty.
-
-    Returns
-    -------
-    array of shape (..., d)
-
-    Notes
-    -----
-    The estimate is found as the least squares solution of the records and :math:`\sqrt\lambda I` stacked, by an
-    orthogonal factorisation, not by the normal equations that the learner solves.
+    Records lie inside the bounds, weights and penalty are as promised. The estimate is found as the least squares
+    solution of the records and :math:`\sqrt\lambda I` stacked, by an orthogonal factorisation, not by the normal
+    equations that the learner solves.
     """
     theta_and_noise, features, labels, w, lam = _promised(released, X, y, weights, penalty)
     root, d = np.sqrt(w), features.shape[1]
@@ -278,15 +256,8 @@ def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayL
 def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
     r"""Noise that makes released coefficients the minimisers, :math:`\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`.
 
-    Parameters
-    ----------
-    released, X, y, weights, penalty
-        As for :func:`ridge_noise`, but with rows of norm at most 1 and labels -1 or 1.
-
-    Returns
-    -------
-    array of shape (..., d)
-        With :math:`u_j=y_jx_j`. It is spherical, of rate :math:`\eta/2`, if all is as promised.
+    Here :math:`u_j=y_jx_j`, with rows of norm at most 1 and labels -1 or 1. It has shape (..., d), and is spherical, of
+    rate :math:`\eta/2`, if all is as promised.
     """
     w, features, labels, share, lam = _promised(released, X, y, weights, penalty)
     signed = labels[:, None] * features

@@ -198,9 +198,7 @@ def cheapest(c: np.ndarray) -> np.ndarray:
 
 
 def rest(s: Scene) -> audit_ridge.Rest:
-    features, w = unit("nd").good(s), simplex().good(s)
-    moment = (features.T * w) @ features + np.eye(features.shape[1])
-    return audit_ridge.Rest.of(features, BY_NAME["y"].good(s), w, moment)
+    return audit_ridge.Rest.of(unit("nd").good(s), BY_NAME["y"].good(s), simplex().good(s), 1.0)
 
 
 def same_joint(s: Scene) -> logistic_joint.JointObjective:
@@ -394,9 +392,7 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
         release=from_list(lambda rng, size: rng.random(size)), draws=Count(10, at=(10, 99))
     ),
     "audits.instances.gradient_ends": of(classes=Count(), features=Count()),
-    "audits.instances.logistic_ends": of(
-        epsilon=POSITIVE, ratio=POSITIVE, m=Count(2, at=(2, 5)), penalty=Number(at=(1e-7, 1e-3))
-    ),
+    "audits.instances.logistic_ends": of(epsilon=POSITIVE, ratio=POSITIVE, m=Count(2, at=(2, 5))),
     "audits.instances.ridge_ends": of(d=Count(), own=POSITIVE),
     "audits.logistic.search_pairs": of(
         epsilon=positive("k"), ratio=positive("k"), others=Count(at=(1, 3)), steps=Count(at=(1, 20))
@@ -405,16 +401,15 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
     "audits.laws.smallest_p": of(tests=Made(lambda s: laplace_law(real("ND").good(s), 1.0))),
     "audits.guesses.event": of(loss=POSITIVE, claim=POSITIVE),
     "audits.guesses.exponent": of(frequency=unit(batch="scalar")),
-    "audits.guesses.exposed_excess": of(claim=POSITIVE, power=SHARE, sellers=Count(), runs=Count(100, at=(300, 3000))),
+    "audits.guesses.exposed_excess": of(
+        claim=POSITIVE, power=SHARE, sellers=Count(), scores=Count(), runs=Count(100, at=(300, 3000))
+    ),
     "audits.guesses.power": of(claim=POSITIVE, true=POSITIVE, sellers=Count(), scores=Count()),
-    "audits.guesses.rate_resolution": of(
+    "audits.laws.rate_resolution": of(
         draws=Array("n", 1, np.inf, "[)", (1.0, 100.0), "scalar", True),
         dimension=Array("n", 1, np.inf, "[)", (1.0, 9.0), "scalar", True),
-        power=SHARE,
     ),
-    "audits.ridge.Rest.of": of(
-        features=unit("nd"), labels=BY_NAME["y"], w=simplex(), moment=Made(lambda s: 4.0 * np.eye(s.length("d")))
-    ),
+    "audits.ridge.Rest.of": of(X=real("nd"), y=real(at=(-1.0, 1.0))),
     "audits.ridge.Rest.solve": of(v=real("nd")),
     "audits.ridge.Rest.displacement": of(v=unit("nd"), label=BY_NAME["y"]),
     "audits.ridge.best_corners": of(
@@ -823,6 +818,7 @@ EXEMPT = {
 }
 ERRORS: dict[str, str] = {
     "markets.contracts_conic.conic_power": "the conic solver stopped with status",
+    "audits.guesses.exposed_excess": "expose no excess of claim",
     "audits.digits.laplace_attack": "scale is too small beside outputs",
     "learners.joint.JointObjective.best_eta": "the objective falls without bound",
     "learners.estimators.PrivateLogisticRegression.fit": "penalty = .* must exceed",
@@ -850,7 +846,7 @@ def by_reason(places: Mapping[str, str]) -> dict[str, str]:
 INNER = by_reason(  # not out of range
     {
         ENGINE: """
-            accounts.charge audits.laws.smallest_p audits.ridge.Rest.displacement audits.ridge.Rest.of
+            accounts.charge audits.laws.smallest_p audits.ridge.Rest.displacement
             audits.ridge.Rest.solve audits.ridge.Rest.take audits.ridge.best_corners audits.ridge.best_inside
             auctions.bids.unit_valuation auctions.lower_bound.dual_value auctions.menus.nothing_sold
             auctions.menus.public auctions.menus.record_sale auctions.posted_prices.best_sale

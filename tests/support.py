@@ -15,8 +15,7 @@ from scipy import special, stats
 from hdpm_lib.auctions.allin import Auction, gains
 from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
 from hdpm_lib.auctions.partition import draw_sizes
-from hdpm_lib.audits.guesses import LAW_TESTS
-from hdpm_lib.audits.laws import LawTest, spherical_law
+from hdpm_lib.audits.laws import LAW_TESTS, LawTest, spherical_law
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 

@@ -94,22 +94,7 @@ def run(mutant: Mutant, *, rng: Generator) -> Report:
 
 
 def audit_learner(learner: str, *, rng: Generator) -> Report:
-    """What the checks say of a learner as it is at present.
-
-    Parameters
-    ----------
-    learner : str
-        One of `hdpm_book.privacy.mutants.LEARNERS`.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    ValueError
-        For an unknown learner.
+    """What the checks say of a learner, one of `hdpm_book.privacy.mutants.LEARNERS`, as it is at present.
 
     Examples
     --------
@@ -133,13 +118,5 @@ def audit_learner(learner: str, *, rng: Generator) -> Report:
         if bits[runs] < FALSE_ALARM / len(bench.runs):
             break
     single = int(on_grid(bench.plain(DRAWS[0], rng), 0.0, np.float32).all(axis=1).sum())
-    return Report(
-        learner,
-        bench.budget(),
-        bench.meter(),
-        bench.centre(),
-        p_values,
-        bits,
-        repeats,
-        single,
-    )
+    exact = bench.budget(), bench.meter(), bench.centre()
+    return Report(learner, *exact, p_values, bits, repeats, single)

@@ -1,8 +1,4 @@
-r"""What the checks of :mod:`hdpm_book.privacy.battery` look at: ridge and logistic regression.
-
-Promises and centres are computed here by formulas typed anew, and never taken from the learner.
-
-What the checks of :mod:`hdpm_book.privacy.battery` look at: biased sums and the gradients of federated learning.
+r"""What the checks of :mod:`hdpm_book.privacy.battery` look at: the benches of the four learners.
 
 Promises and centres are computed here by formulas typed anew, and never taken from the learner.
 """
@@ -13,13 +9,14 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from hdpm_lib.audits.guesses import BitTest, bit_test, either, log_ratio
+from hdpm_lib.audits.guesses import BitTest, Score, bit_test, either, log_ratio
 from hdpm_lib.audits.instances import logistic_ends, ridge_ends, sum_ends
 from hdpm_lib.audits.laws import LawTest, laplace_law, logistic_noise, ridge_noise, spherical_law
 from hdpm_lib.audits.logistic import output_log_density
@@ -31,6 +28,7 @@ Array = NDArray[np.float64]
 Generator = np.random.Generator
 
 RUNS = (1000, 10_000, 100_000)
+Release = Callable[..., Array]  # of `rng` and `size`
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,13 @@ class Bench:
     centre : function
         Error of the part without noise, times the noise rate.
     noise, plain : function
-        From a number of draws and a generator to noise in rows: taken out of releases; of data without any signal.
+        From a number of draws to noise in rows: taken out of releases; of data without any signal.
     law : function
         Tests of the law of `noise`.
+    bits : function
+        Bit tests, from a number of runs.
     runs : tuple of int
         Of the bit tests, which are made with ever more of them until one objects.
-    bits : function
-        Bit tests, from a number of runs and a generator.
     """
 
     budget: Callable[[], float]
@@ -59,13 +57,21 @@ class Bench:
     noise: Callable[[int, Generator], Array]
     plain: Callable[[int, Generator], Array]
     law: Callable[[Array], Sequence[LawTest]]
-    runs: tuple[int, ...]
     bits: Callable[[int, Generator], list[BitTest]]
+    runs: tuple[int, ...] = RUNS
 
 
-def in_calls(release: Callable[..., Array], draws: int, rng: Generator) -> Array:
+def in_calls(release: Release, draws: int, rng: Generator) -> Array:
     """Draws from ten calls, so that noise shared by calls shows."""
     return np.concatenate([release(rng=rng, size=draws // 10) for _ in range(10)])
+
+
+def _between(
+    first: Release, second: Release, scores: Sequence[Score], claim: float, runs: int, rng: Generator
+) -> BitTest:
+    """The bit test between the releases of two data sets."""
+    samplers = (lambda rng, n: first(rng=rng, size=n), lambda rng, n: second(rng=rng, size=n))
+    return bit_test(either(*samplers), scores, claim, runs, rng=rng)
 
 
 # --- ridge ------------------------------------------------------------------------------------------------------------
@@ -140,8 +146,8 @@ def _ridge_bits(runs: int, rng: Generator) -> list[BitTest]:
         def first(outputs: Array, rate: float = rate) -> Array:
             return np.asarray(rate * outputs[:, 0])
 
-        release = either(*(lambda rng, n, m=m: m.release(rng=rng, size=n) for m in made))  # type: ignore[misc]
-        tests.append(bit_test(release, [log_ratio(tip, -tip, rate), first], float(ends.epsilon[0]), runs, rng=rng))
+        scores = [log_ratio(tip, -tip, rate), first]
+        tests.append(_between(made[0].release, made[1].release, scores, float(ends.epsilon[0]), runs, rng))
     return tests
 
 
@@ -177,9 +183,8 @@ def _logistic_budget() -> float:
             made = logistic.objective_perturbation(X, y, a, strength, penalty)
             lost = made.weights * made.eta + _slack(made.weights * made.eta, made.weights / made.penalty)
             promised = a * strength + _slack(a * strength, a / penalty)
-            worst = max(
-                worst, float((lost / np.minimum(promised, made.guarantee)).max() / (1 + 1e-6))
-            )  # the grid's error
+            share = float((lost / np.minimum(promised, made.guarantee)).max())
+            worst = max(worst, share / (1 + 1e-6))  # the grid's error
     return worst
 
 
@@ -227,8 +232,7 @@ def _logistic_bits(runs: int, rng: Generator) -> list[BitTest]:
         return np.asarray(np.log(own + others + 0.25) - 4 * np.abs(noise))
 
     scores = [lambda w: log_density(w[:, 0], -1.0) - log_density(w[:, 0], 1.0), lambda w: w[:, 0]]
-    release = either(*(lambda rng, n, m=m: m.release(rng=rng, size=n) for m in made))  # type: ignore[misc]
-    return [bit_test(release, scores, 1.0, runs, rng=rng)]
+    return [_between(made[0].release, made[1].release, scores, 1.0, runs, rng)]
 
 
 RIDGE_BENCH = Bench(
@@ -238,7 +242,6 @@ RIDGE_BENCH = Bench(
     _ridge_noise,
     _ridge_plain,
     lambda z: spherical_law(z, _RATE),
-    RUNS,
     _ridge_bits,
 )
 LOGISTIC_BENCH = Bench(
@@ -248,7 +251,6 @@ LOGISTIC_BENCH = Bench(
     _logistic_noise,
     _logistic_plain,
     lambda z: spherical_law(z, _ETA / 2),
-    RUNS,
     _logistic_bits,
 )
 
@@ -285,8 +287,7 @@ def _sum_meter() -> float:
 
 
 def _sum_noise(draws: int, rng: Generator) -> Array:
-    terms, made = _WEIGHTS[:, None] * _DATA, _sum(3)
-    return in_calls(lambda **more: made.release(terms, **more), draws, rng) - _answer(_DATA)
+    return in_calls(partial(_sum(3).release, _WEIGHTS[:, None] * _DATA), draws, rng) - _answer(_DATA)
 
 
 def _sum_centre() -> float:
@@ -312,8 +313,8 @@ def _sum_bits(runs: int, rng: Generator) -> list[BitTest]:
             return np.asarray((np.abs(z - zero) - np.abs(z - one)).sum(1) / _SCALE)
 
         scores = [ratio, lambda outputs: outputs.reshape(len(outputs), -1)[:, 0]]
-        release = either(*(lambda rng, n, t=t, made=made: made.release(t, rng=rng, size=n) for t in terms))  # type: ignore[misc]
-        tests.append(bit_test(release, scores, m * float(_LOSSES[0]), runs, rng=rng))
+        first, second = (partial(made.release, t) for t in terms)
+        tests.append(_between(first, second, scores, m * float(_LOSSES[0]), runs, rng))
     return tests
 
 
@@ -334,28 +335,21 @@ def _train(
     clip_norm: float = _CLIP,
 ) -> tuple[Array, Array, fedsgd.Training]:
     """Signals and noise, (rounds, runs, owners, coordinates), of owners with the same features and one record each."""
-    own, k = [[np.array([b]) for b in row] for row in np.reshape(labels, (runs, -1))], np.size(labels) // runs
+    own = [[np.array([b]) for b in row] for row in np.reshape(labels, (runs, -1))]
+    k = np.size(labels) // runs
     asked = np.broadcast_to(np.arange(k), (rounds, runs, k))
     alone = {str(j): (lambda eps, sizes, j=j: np.broadcast_to(np.eye(k)[j], eps.shape)) for j in range(k)}
     budget, start = np.full((runs, k), epsilon), np.zeros((2, len(record)))
+    data = np.array([record, record]), np.array([0, 1])
     trained = fedsgd.fedsgd(
-        np.array([record, record]),
-        np.array([0, 1]),
-        own,
-        budget,
-        asked,
-        alone,
-        start,
-        rng=rng,
-        learning_rate=_STEP,
-        clip_norm=clip_norm,
-        every=1,
+        *data, own, budget, asked, alone, start, rng=rng, learning_rate=_STEP, clip_norm=clip_norm, every=1
     )
-    paths = [
-        np.stack([-np.diff(path[j], axis=0) / _STEP for j in alone], axis=2) for path in (trained.signal, trained.noise)
-    ]
-    signal, noise = (path.reshape(*path.shape[:3], -1) for path in paths)
-    return signal, noise, trained
+
+    def steps(path: Any) -> Array:
+        found = np.stack([-np.diff(path[j], axis=0) / _STEP for j in alone], axis=2)
+        return found.reshape(*found.shape[:3], -1)
+
+    return steps(trained.signal), steps(trained.noise), trained
 
 
 def _gradient(record: Array, label: int, clip_norm: float = _CLIP) -> Array:
@@ -425,7 +419,6 @@ SUM_BENCH = Bench(
     _sum_noise,
     _sum_plain,
     lambda z: laplace_law(z, _SCALE),
-    RUNS,
     _sum_bits,
 )
 GRADIENTS_BENCH = Bench(
@@ -435,6 +428,6 @@ GRADIENTS_BENCH = Bench(
     _gradient_noise,
     _gradient_plain,
     lambda z: laplace_law(z, 2 * _CLIP),
-    RUNS[:2],
     _gradient_bits,
+    RUNS[:2],
 )

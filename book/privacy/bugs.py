@@ -1,11 +1,7 @@
-"""Noise with a bug in it, for :mod:`hdpm_book.privacy.mutants`: changes of what a right sampler has drawn.
-
-A *part* is a triple: a module or class of the library, the name of an attribute, and what stands in its place.
-
-Learners with a bug around the noise, for :mod:`hdpm_book.privacy.mutants`.
+"""The bugs of :mod:`hdpm_book.privacy.mutants`: in the noise, and around it.
 
 A *part* is a triple: a module or class of the library, the name of an attribute, and what stands in its place. Most
-replacements call the right part and spoil what it gets or what it gives.
+replacements call the right part and spoil what it gets or what it gives: of noise, what a right sampler has drawn.
 """
 
 from __future__ import annotations
@@ -26,7 +22,16 @@ Array = NDArray[np.float64]
 Part = tuple[Any, str, Any]
 Change = Callable[[Array, int, Any, np.random.Generator], Array]  # of noise, given its dimension, rate, a generator
 
-_draw, _answer, _fedsgd = noise.spherical_laplace, queries.BiasedLaplace.release, fedsgd.fedsgd
+_draw = noise.spherical_laplace
+_pdp_op, _release, _fit = ridge.pdp_op, ridge.OutputPerturbation.release, ridge.weighted_ridge
+_norm_bound, _records, _sampled = ridge.estimate_norm_bound, ridge.check_records, jorgensen.sampled_ridge
+_perturbation, _signed_records = logistic.objective_perturbation, logistic.check_signed_records
+_minimise = logistic.ObjectivePerturbation.minimise
+_answer, _mean, _linear = queries.BiasedLaplace.release, queries.BiasedLaplace.mean, queries.linear_query
+_fedsgd, _clipped, _gradients = fedsgd.fedsgd, fedsgd.clipped, fedsgd.local_gradients
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
 
 
 def directions(z: Array, axis: int = -1) -> Array:
@@ -132,14 +137,6 @@ def drawn_once(*given: Any, rng: Any, **more: Any) -> fedsgd.Training:
         return drawn[-1]
 
     return _fedsgd(*given, rng=Tampered(rng, replay), **more)
-
-
-_pdp_op, _release, _fit = ridge.pdp_op, ridge.OutputPerturbation.release, ridge.weighted_ridge
-_norm_bound, _records, _sampled = ridge.estimate_norm_bound, ridge.check_records, jorgensen.sampled_ridge
-_perturbation, _signed_records = logistic.objective_perturbation, logistic.check_signed_records
-_minimise = logistic.ObjectivePerturbation.minimise
-_answer, _mean, _linear = queries.BiasedLaplace.release, queries.BiasedLaplace.mean, queries.linear_query
-_fedsgd, _clipped, _gradients = fedsgd.fedsgd, fedsgd.clipped, fedsgd.local_gradients
 
 
 # --- ridge ------------------------------------------------------------------------------------------------------------

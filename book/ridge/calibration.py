@@ -34,10 +34,7 @@ from hdpm_lib.validation import check_choice, check_count, check_number
 
 Array = NDArray[np.float64]
 
-# Table 9 fits these shares and not the captioned ones (0.34, 0.43, 0.23).
-TABLE_9_GROUPS = PrivacyGroups(f_c=0.54, f_m=0.37)
-
-
+TABLE_9_GROUPS = PrivacyGroups(f_c=0.54, f_m=0.37)  # fit it, the captioned shares (0.34, 0.43, 0.23) do not
 NOISY = tuple(f"{kind}_{by}" for kind in ("reg", "unreg") for by in ("pdp_op", "nonpersonalized"))
 NOISY += tuple(f"{kind}_jorgensen_{by}" for kind in ("reg", "unreg") for by in ("max", "mean"))
 
@@ -45,25 +42,12 @@ NOISY += tuple(f"{kind}_jorgensen_{by}" for kind in ("reg", "unreg") for by in (
 def implied_total(row: Row, draw: Draw, printed: float, column: str = "reg_pdp_op") -> float:
     """Sum of privacy losses that a printed mean loss implies, the data and the weights being those of `draw`.
 
-    Parameters
-    ----------
-    row : Row
-    draw : Draw
-        Its `total` and `strictest` are not used.
-    printed : float
-        A printed mean loss, finite.
-    column : str
-        Column it stands in; for a non-personalised one the result is `n` times the smallest privacy loss.
-
-    Returns
-    -------
-    float
-        ``nan`` if the printed loss is below the noiseless one.
+    For a non-personalised column it is `n` times the smallest privacy loss; ``nan`` if the printed loss, a finite
+    number, is below the noiseless one. The `total` and `strictest` of the draw are not used.
     """
     check_number(printed, "printed")
     check_choice(column, "column", NOISY)
-    split, d = draw.split, draw.split.X_train.shape[1]
-    n = len(split.y_train)
+    split, (n, d) = draw.split, draw.split.X_train.shape
     weights = personalized_weights(draw.epsilon) if "pdp_op" in column else np.full(n, 1 / n)
     theta = weighted_ridge(split.X_train, split.y_train, weights, row.penalty)
     test_loss = QuadraticLoss.of(split.X_test, split.y_test)
@@ -85,10 +69,9 @@ def set_noise(spec: Table, draws: list[Draw]) -> list[Draw]:
     )
     if spec.sweep == "lambda":
         totals, minima = (np.full(len(rows), np.exp(np.log(x).mean())) for x in (totals, minima))
-    sizes = [len(d.split.y_train) for d in draws]
     return [
-        replace(d, total=float(t), strictest=float(m / n))
-        for d, t, m, n in zip(draws, totals, minima, sizes, strict=True)
+        replace(d, total=float(t), strictest=float(m / len(d.split.y_train)))
+        for d, t, m in zip(draws, totals, minima, strict=True)
     ]
 
 
@@ -97,7 +80,6 @@ def standardised_totals(spec: Table, draws: list[Draw], n: int, groups: PrivacyG
 
     Parameters
     ----------
-    spec : Table
     draws : list of Draw
         One for each row, with the sums that :func:`set_noise` recovered.
     n : int
@@ -223,20 +205,10 @@ class Pool:
 def calibrated_draws(
     medical: Split | None, *, rng: np.random.Generator, candidates: int = 20_000
 ) -> dict[int, list[Draw]]:
-    """One recovered draw for each row of Tables 1 to 14.
+    """One recovered draw for each row of Tables 1 to 14, by table number; :func:`used_cells` lists what went in.
 
-    Parameters
-    ----------
-    medical : Split or None
-        Medical records; None leaves the even-numbered tables out.
-    rng : numpy.random.Generator
-    candidates : int
-        Synthetic data sets to choose from.
-
-    Returns
-    -------
-    dict
-        Draws by table number. What they were recovered from is listed by :func:`used_cells`.
+    Without `medical`, the medical records, the even-numbered tables are left out; `candidates` are the synthetic data
+    sets to choose from.
     """
     pool = Pool.draw(candidates, rng)
     joint = pd.concat([published(3).printed, published(5).printed])
@@ -267,7 +239,6 @@ def calibrated_draws(
 
 def used_cells(number: int) -> pd.DataFrame:
     """Which cells of a table the calibration was fitted to (True); the others it predicts."""
-    number = check_count(number, "number", 1, 14)
     printed = published(number).printed
     used = pd.DataFrame(False, index=printed.index, columns=printed.columns)
     if number <= 10:
@@ -311,8 +282,6 @@ def agreement(number: int, ratios: list[pd.DataFrame], scores: list[Array], fals
 
     Parameters
     ----------
-    number : int
-        Of the table.
     ratios : list of DataFrame
         Our cells over the printed ones, one for each calibration.
     scores : list of array
@@ -320,13 +289,13 @@ def agreement(number: int, ratios: list[pd.DataFrame], scores: list[Array], fals
     false_alarm : float
         Probability with which the test of the sums fails by chance.
     """
-    number = check_count(number, "number", 1, 14)
+    used = used_cells(number)
     check_number(false_alarm, "false_alarm", 0, 1, ends="()")
     off, near = [np.abs(r - 1).to_numpy() for r in ratios], 0.10 if number > 12 else 0.05
     share, worst = min((o <= near).mean() for o in off), max(o.max() for o in off)
     largest = max(float(np.square(z).sum()) for z in scores)
     by_chance = largest < chi2.isf(false_alarm, len(scores[0]))
-    fit = int(used_cells(number)[ratios[0].columns].to_numpy().sum())
+    fit = int(used[ratios[0].columns].to_numpy().sum())
     text = f"{share:.0%} of {off[0].size} cells within {near:.0%}, worst {worst:.0%} off ({fit} used, "
     text += f"{off[0].size - fit} predicted); sums of eps: rms z {np.sqrt(largest / len(scores[0])):.1f}"
     return text, bool(share >= 0.9 and worst <= 0.2 and by_chance)

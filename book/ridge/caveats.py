@@ -20,16 +20,8 @@ Array = NDArray[np.float64]
 def norm_bound_losses(pairs: int, *, rng: np.random.Generator) -> tuple[float, float]:
     """Largest loss over epsilon under Theorem 2.3, in pairs of which one data set obeys its bound, and none.
 
-    Parameters
-    ----------
-    pairs : int
-        Random pairs of small data sets with a steep fit. `B` is the smaller of the two norms without penalty; then a
-        tenth of it, which neither obeys.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    tuple of float
+    The random pairs of small data sets have a steep fit. `B` is the smaller of the two norms without penalty; then a
+    tenth of it, which neither obeys.
     """
     covered, uncovered = 0.0, 0.0
     for _ in range(pairs):
@@ -50,20 +42,16 @@ def norm_bound_losses(pairs: int, *, rng: np.random.Generator) -> tuple[float, f
 def flip_loss(penalty: float, sure: int, epsilon: float, **options: Any) -> float:
     """Exact loss in the sampling baseline when the label of the one record that is not kept for sure turns.
 
+    It is the largest log ratio on the ray through the estimate with her, up to twice it: no output has a larger one.
+
     Parameters
     ----------
-    penalty : float
     sure : int
         Records with zero features that accept 1 and are always kept, at the threshold 1.
     epsilon : float
         Accepted by the other record: 30 ones, label 1 or -1.
     **options
         For :func:`hdpm_lib.learners.jorgensen.sampled_ridge`.
-
-    Returns
-    -------
-    float
-        The largest log ratio on the ray through the estimate with her, up to twice it: no output has a larger one.
     """
     eps, X = np.r_[np.ones(sure), epsilon], np.zeros((sure + 1, 30))
     X[-1] = 1
@@ -76,13 +64,7 @@ def flip_loss(penalty: float, sure: int, epsilon: float, **options: Any) -> floa
 
 
 def against_zero(penalties: Array, draws: int = 300) -> pd.DataFrame:
-    """PDP-OP against the predictor zero, on fresh synthetic data of the paper's size, in closed form.
-
-    Parameters
-    ----------
-    penalties : array of shape (m,)
-        Increasing.
-    draws : int, default 300
+    """PDP-OP at increasing penalties against the predictor zero, on fresh synthetic data, in closed form.
 
     Returns
     -------
@@ -107,10 +89,7 @@ def against_zero(penalties: Array, draws: int = 300) -> pd.DataFrame:
 def sampling_gap(seeds: int = 5) -> tuple[pd.DataFrame, float]:
     r"""Why the sampling baseline loses more than re-weighting: four parts of the gap, on the paper's synthetic data.
 
-    Parameters
-    ----------
-    seeds : int, default 5
-        Data sets; for each, the thresholds maximum and mean, and the penalties 1, 10, 100 and 500, with 1,000 sets.
+    For each data set, the thresholds maximum and mean, and the penalties 1, 10, 100 and 500, with 1,000 sets.
 
     Returns
     -------

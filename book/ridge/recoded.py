@@ -1,6 +1,9 @@
 r"""Beyond the ridge paper: medical records recoded by a public schema, public penalties, ranges from the data.
 
 A test loss is always the mean squared error on the true charges, in the paper's units: the range of all charges is 1.
+
+Throughout, `dataset` is that of :func:`hdpm_book.datasets.medical_cost`; `epsilon`, or `eps`, has shape (n,);
+`corners`, of shape (k, d), are those of a schema of the features; and `label_bound` is `a`.
 """
 
 from __future__ import annotations
@@ -72,15 +75,7 @@ class Coding:
 def codings(dataset: Dataset) -> dict[str, Coding]:
     """Five codings of the medical records, from the paper's to the declared schema, with the paper's split.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        From :func:`hdpm_book.datasets.medical_cost`.
-
-    Returns
-    -------
-    dict of Coding
-        All but the last take ranges from the data, as the paper does.
+    All but the last take ranges from the data, as the paper does.
     """
     X, y, _ = medical_design(dataset, ranges="data")
     width = float(np.ptp(dataset.labels))
@@ -216,20 +211,8 @@ def corner_shares(
 ) -> tuple[float, float]:
     """Largest share of epsilon that output perturbation spends: found at corners of the schema, and proved at most.
 
-    Parameters
-    ----------
-    coding : Coding
-    epsilon : array of shape (n,)
-    penalty : float
-    corners : array of shape (k, d)
-    units : float, default 1
-        Multiplies the labels and their bound `a`.
-    power : float, default 1
-        Noise in proportion to that power of `a`: a fault unless it is 1.
-
-    Returns
-    -------
-    tuple of float
+    Labels and their bound are multiplied by `units`. The noise grows with that `power` of the bound: a fault unless it
+    is 1.
     """
     y, a = units * coding.y, units * coding.label_bound
     m = pdp_op(coding.X, y, epsilon, penalty, bound="sharp", feature_norm=coding.feature_norm, label_bound=a)
@@ -242,33 +225,18 @@ def corner_shares(
 
 
 def public_losses(
-    schema: Schema, label_bound: float, epsilon: Array, penalties: tuple[float, ...], *, worlds: int = 40, seed: int = 0
+    schema: Schema, label_bound: float, epsilon: Array, penalties: tuple[float, ...], *, worlds: int = 40
 ) -> Array:
     r"""Mean excess loss of objective perturbation for each penalty, in made-up worlds that the schema allows.
 
     In a world features are independent and uniform on the schema; labels are :math:`x^\top\theta`, with `theta` in a
     random direction and as long as the label bound permits: the largest label at a corner is `a`. No record is looked
     at, so a penalty that is best here is a public number.
-
-    Parameters
-    ----------
-    schema : Schema
-        Of the features.
-    label_bound : float
-        `a`.
-    epsilon : array of shape (n,)
-    penalties : tuple of float
-    worlds : int, default 40
-    seed : int, default 0
-
-    Returns
-    -------
-    array of shape (number of penalties,)
     """
     corners, found = schema.corners(), np.zeros(len(penalties))
     bounds: dict[str, Any] = {"feature_norm": schema.feature_norm, "label_bound": label_bound}
     for world in range(worlds):
-        rng = np.random.default_rng([seed, world])
+        rng = np.random.default_rng([0, world])
         X, other = (schema.transform(_uniform_rows(schema, n, rng)) for n in (len(epsilon), 4000))
         theta = rng.standard_normal(X.shape[1])
         theta *= label_bound / np.abs(corners @ theta).max()
@@ -296,16 +264,7 @@ def _uniform_rows(schema: Schema, n: int, rng: Rng) -> pd.DataFrame:
 def range_attack(dataset: Dataset, epsilon: float = 0.01) -> pd.DataFrame:
     """Exact loss over `epsilon` of the person with the highest charge, who accepts that little, if her charge changes.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        From :func:`hdpm_book.datasets.medical_cost`.
-    epsilon : float, default 0.01
-
-    Returns
-    -------
-    DataFrame
-        A row for each constant and penalty; columns by the ranges and by her new charge, the smallest or twice hers.
+    A row for each constant and penalty; columns by the ranges and by her new charge, the smallest or twice hers.
     """
     charges = dataset.labels
     kept, _ = train_test_split(np.arange(len(charges)), test_size=0.2, random_state=SPLIT_SEED)
@@ -336,23 +295,14 @@ def objective_pair_losses(
 ) -> float:
     """Largest loss over epsilon of objective perturbation in random pairs of neighbours at corners of a schema.
 
-    Each pair is compared at 40 outputs inside the ball and 40 on its boundary.
+    Labels are plus or minus `label_bound`. Each pair is compared at 40 outputs inside the ball and 40 on its boundary.
 
     Parameters
     ----------
-    trials : int
-    schema : Schema
-        Of the features; labels are plus or minus `label_bound`.
-    label_bound : float
     power : float, default 1
         Calibrate as if the noise had to grow with that power of the label bound: a fault unless it is 1.
     faster : float, default 1
         Multiplies the noise rate: a fault if above 1.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    float
     """
     corners, R, worst = schema.corners(), schema.feature_norm, 0.0
     for _ in range(trials):
@@ -382,20 +332,8 @@ def objective_meter(
 ) -> float:
     """Largest loss over epsilon of objective perturbation on a data set, for its strictest, middle and freest records.
 
-    Parameters
-    ----------
-    coding : Coding
-    epsilon : array of shape (n,)
-    penalty : float
-    corners : array of shape (k, d)
-        Of the schema: a record is given the values of two of them, with labels at the bounds.
-    pairs : int, default 30
-        Pairs for each record, compared at 40 releases of the mechanism and 40 outputs spread over the ball.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    float
+    Each of these records is given the values of two corners, with labels at the bounds. So many `pairs` for each are
+    compared at 40 releases of the mechanism and 40 outputs spread over the ball.
     """
     worst = 0.0
     for i in np.argsort(epsilon)[[0, len(epsilon) // 2, -1]]:

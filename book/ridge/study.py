@@ -1,6 +1,4 @@
-"""The made-up people of the ridge paper: privacy requirements in three groups, and noiseless linear data.
-
-The experiments of the ridge paper: settings of its fourteen tables, and their cells in closed form.
+"""The experiments of the ridge paper: its made-up people, the fourteen tables, and their cells in closed form.
 
 Every cell is the mean or the standard deviation of a test loss over 10,000 noise draws for *one* hidden draw of privacy
 losses (and, for synthetic data, of the data). Given that draw no simulation is needed, except over the sampled sets of
@@ -17,12 +15,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hdpm_lib.learners.jorgensen import draw_masks, sampled_ridge
+from hdpm_lib.learners.jorgensen import SampledRidge, draw_masks, sampled_ridge
 from hdpm_lib.learners.ridge import personalized_weights, sensitivity_constant, weighted_ridge
 from hdpm_lib.noise import Moments, QuadraticLoss, spherical_laplace
 from hdpm_lib.validation import check_count, check_flag, check_generator, check_number
 
 Array = NDArray[np.float64]
+
+FOLDER = files("hdpm_book.data") / "published" / "pdp-ridge"
+SWEEPS = [name for name in ("lambda", "eps_c", "eps_m", "f_c", "n_fraction", "lambda", "lambda") for _ in (1, 2)]
+N_TRAIN, N_TEST, DIMENSION = 80, 20, 30  # "n = 100, d = 30" is 80 records to train on and 20 to test on
+SPLIT_SEED = 21  # the split of the medical records that gives all thirteen noiseless numbers of Table 12
+RUNS = 10_000
+
+# --- people and data --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,6 @@ class PrivacyGroups:
     eps_c, eps_m, eps_l : float, default 0.01, 0.2, 1.0
         Conservatives draw their privacy loss uniformly from [eps_c, eps_m], pragmatists from [eps_m, eps_l], liberals
         accept eps_l.
-
-    Raises
-    ------
-    ValueError
-        If shares or levels are out of order.
 
     Examples
     --------
@@ -57,7 +58,6 @@ class PrivacyGroups:
     eps_l: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse shares that are no shares and levels out of order."""
         for name in ("f_c", "f_m", "eps_c", "eps_m", "eps_l"):
             check_number(getattr(self, name), name)
         if not (self.f_c >= 0 and self.f_m >= 0 and self.f_c + self.f_m <= 1 + 1e-12):
@@ -101,6 +101,10 @@ class PrivacyGroups:
         return rng.permutation(np.concatenate([*parts, np.full(liberals, self.eps_l)]))
 
 
+DEFAULT = PrivacyGroups()
+MANY_CONSERVATIVES = PrivacyGroups(f_c=0.54, f_m=0.37, eps_m=0.5)
+
+
 @dataclass(frozen=True)
 class Split:
     """Records to train and to test on.
@@ -117,19 +121,16 @@ class Split:
     y_test: Array
 
 
+def take(split: Split, fraction: float) -> Split:
+    """The first share of the training records (Tables 9 and 10)."""
+    n = max(1, int(check_number(fraction, "fraction", 0, 1, ends="(]") * len(split.y_train)))
+    return replace(split, X_train=split.X_train[:n], y_train=split.y_train[:n])
+
+
 def linear_population(n_train: int, n_test: int, dimension: int, *, rng: np.random.Generator) -> Split:
     r"""Noiseless data :math:`y=x^\top\theta^*/\sqrt d`, `x` uniform on the cube, :math:`\theta^*` on the sphere.
 
-    Parameters
-    ----------
-    n_train, n_test, dimension : int
-        Sizes; the paper's "n = 100" is 80 records to train and 20 to test on.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Split
-        Labels lie in [-1, 1] by Cauchy-Schwarz.
+    Labels lie in [-1, 1] by Cauchy-Schwarz.
 
     Examples
     --------
@@ -138,19 +139,20 @@ def linear_population(n_train: int, n_test: int, dimension: int, *, rng: np.rand
     ((80, 30), True)
     """
     n_train, n_test = check_count(n_train, "n_train"), check_count(n_test, "n_test")
-    dimension, rng = check_count(dimension, "dimension"), check_generator(rng)
-    direction = rng.standard_normal(dimension)
+    dimension = check_count(dimension, "dimension")
+    direction = check_generator(rng).standard_normal(dimension)
     direction /= np.linalg.norm(direction)
     X = rng.random((n_train + n_test, dimension))
     y = X @ direction / np.sqrt(dimension)
     return Split(X[:n_train], y[:n_train], X[n_train:], y[n_train:])
 
 
-DEFAULT = PrivacyGroups()
-MANY_CONSERVATIVES = PrivacyGroups(f_c=0.54, f_m=0.37, eps_m=0.5)
-N_TRAIN, N_TEST, DIMENSION = 80, 20, 30  # "n = 100, d = 30" is 80 records to train on and 20 to test on
-SPLIT_SEED = 21  # the split of the medical records that gives all thirteen noiseless numbers of Table 12
-RUNS = 10_000
+def synthetic_split(rng: np.random.Generator) -> Split:
+    """One synthetic data set of the paper's size."""
+    return linear_population(N_TRAIN, N_TEST, DIMENSION, rng=rng)
+
+
+# --- the printed tables -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -191,38 +193,18 @@ class Table:
         """Settings row by row; `groups` replaces the captioned ones (Table 9 was run with others)."""
         base = groups or (MANY_CONSERVATIVES if 3 <= self.number <= 6 else DEFAULT)
         fixed = 100.0 if self.data == "synthetic" else 1.0
-        for value in self.printed.index:
-            v = float(value)
+        for v in map(float, self.printed.index):
             if self.sweep == "lambda":
                 yield Row(v, v, base)
-            elif self.sweep == "eps_c":
-                yield Row(v, fixed, replace(base, eps_c=v))
-            elif self.sweep == "eps_m":
-                yield Row(v, fixed, replace(base, eps_m=v))
-            elif self.sweep == "f_c":
-                yield Row(v, fixed, replace(base, f_c=v, f_m=0.37))
-            else:
+            elif self.sweep == "n_fraction":
                 yield Row(v, fixed, base, fraction=v)
+            else:
+                changed = {self.sweep: v} | ({"f_m": 0.37} if self.sweep == "f_c" else {})
+                yield Row(v, fixed, replace(base, **changed))
 
 
 def published(number: int, *, repaired: bool = True) -> Table:
-    """Printed table by number, from ``data/published/pdp-ridge``.
-
-    Parameters
-    ----------
-    number : int
-        1 to 14.
-    repaired : bool, default True
-        Replace the cells listed in ``repairs.csv``.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    ValueError
-        If there is no such table.
+    """Printed table 1 to 14, from ``data/published/pdp-ridge``, with the cells replaced that ``repairs.csv`` lists.
 
     Examples
     --------
@@ -231,21 +213,19 @@ def published(number: int, *, repaired: bool = True) -> Table:
     """
     number = check_count(number, "number", 1, 14)
     check_flag(repaired, "repaired")
-    folder = files("hdpm_book.data") / "published" / "pdp-ridge"
-    frame = pd.read_csv(str(folder / f"table{number:02d}.csv")).set_index(
-        {1: "lambda", 2: "lambda", 3: "eps_c", 4: "eps_c", 5: "eps_m", 6: "eps_m", 7: "f_c", 8: "f_c"}.get(
-            number, "n_fraction" if number in (9, 10) else "lambda"
-        )
-    )
+    frame = pd.read_csv(str(FOLDER / f"table{number:02d}.csv")).set_index(SWEEPS[number - 1])
     if repaired:
         for cell in repairs().query("table == @number").itertuples():
             frame.loc[cell.row, cell.column] = cell.repaired
-    return Table(number, "medical" if number % 2 == 0 else "synthetic", str(frame.index.name), frame)
+    return Table(number, "medical" if number % 2 == 0 else "synthetic", SWEEPS[number - 1], frame)
 
 
 def repairs() -> pd.DataFrame:
     """Cells that are damaged or slipped in the printed tables, each with the reason for its repair."""
-    return pd.read_csv(str(files("hdpm_book.data") / "published" / "pdp-ridge" / "repairs.csv"))
+    return pd.read_csv(str(FOLDER / "repairs.csv"))
+
+
+# --- what the paper drew ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -271,138 +251,6 @@ class Draw:
         return cls(split, epsilon, float(epsilon.sum()), float(epsilon.min()))
 
 
-def take(split: Split, fraction: float) -> Split:
-    """The first share of the training records (Tables 9 and 10)."""
-    n = max(1, int(check_number(fraction, "fraction", 0, 1, ends="(]") * len(split.y_train)))
-    return replace(split, X_train=split.X_train[:n], y_train=split.y_train[:n])
-
-
-def synthetic_split(rng: np.random.Generator) -> Split:
-    """One synthetic data set of the paper's size."""
-
-    return linear_population(N_TRAIN, N_TEST, DIMENSION, rng=rng)
-
-
-def cells(draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generator | None = None) -> dict[str, Moments]:
-    """Mean and variance of both losses for every method, in closed form.
-
-    Parameters
-    ----------
-    draw : Draw
-    penalty : float
-        Ridge penalty, positive.
-    masks : int, default 0
-        Sampled sets to average the Jorgensen baseline over; 0 leaves it out.
-    rng : numpy.random.Generator, optional
-        Needed for `masks`.
-
-    Returns
-    -------
-    dict of Moments
-        Keys such as ``"unreg_pdp_op"`` and ``"reg_jorgensen_max"``, as the columns of the printed tables.
-    """
-    masks, rng = check_count(masks, "masks", 0), None if rng is None else check_generator(rng)
-    split, d = draw.split, draw.split.X_train.shape[1]
-    n = len(split.y_train)
-    constant = sensitivity_constant(penalty, np.sqrt(d))
-    test_loss = QuadraticLoss.of(split.X_test, split.y_test)
-    uniform = np.full(n, 1 / n)
-    plain = weighted_ridge(split.X_train, split.y_train, uniform, penalty)
-    personal = weighted_ridge(split.X_train, split.y_train, personalized_weights(draw.epsilon), penalty)
-    sampled = {}
-    if masks:
-        if rng is None:
-            raise ValueError("rng is needed to sample sets for the Jorgensen baseline")
-        for name, threshold in (("max", draw.epsilon.max()), ("mean", draw.total / n)):
-            sets = draw_masks(draw.epsilon, threshold, masks, rng=rng)
-            sampled[name] = sampled_ridge(split.X_train, split.y_train, draw.epsilon, penalty, threshold, sets)
-    result = {}
-    for kind, lam in (("unreg", 0.0), ("reg", penalty)):
-        result[f"{kind}_pdp_op"] = test_loss.under_noise(personal, draw.total / constant, lam)
-        result[f"{kind}_nonpersonalized"] = test_loss.under_noise(plain, n * draw.strictest / constant, lam)
-        for name, estimate in sampled.items():
-            result[f"{kind}_jorgensen_{name}"] = estimate.loss(test_loss, lam)
-    still = np.zeros(())
-    result["reg_nonprivate"] = Moments(test_loss(plain, penalty), still)
-    if masks:  # least squares is the same for every penalty, as in the printed column
-        least_squares = weighted_ridge(split.X_train, split.y_train, uniform, 0.0)
-        errors = split.y_test - split.X_test @ least_squares  # directly: 1e-32 is below the round-off of test_loss
-        result["unreg_nonprivate"] = Moments((errors**2).mean(), still)
-    return result
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """Sample mean and standard deviation of a loss over independent runs, each with its standard error."""
-
-    mean: float
-    std: float
-    mean_error: float
-    std_error: float
-
-    @classmethod
-    def of(cls, losses: Array) -> Simulated:
-        """Summary of the losses of independent runs, shape (runs,)."""
-        deviation = losses - losses.mean()
-        variance, fourth = (deviation**2).mean(), (deviation**4).mean()
-        spread = max(fourth - variance**2, 0.0)  # rounding could make it negative
-        std_error = np.sqrt(spread / len(losses)) / (2 * np.sqrt(variance or 1.0))
-        root = np.sqrt(len(losses))
-        return cls(float(losses.mean()), float(np.sqrt(variance)), float(np.sqrt(variance) / root), float(std_error))
-
-
-def monte_carlo(
-    draw: Draw, penalty: float, *, rng: np.random.Generator, runs: int = RUNS, jorgensen: bool = False
-) -> dict[str, Simulated]:
-    """The cells as the paper computed them: fit once (Jorgensen: once for each sampled set), add noise, average.
-
-    Parameters
-    ----------
-    draw : Draw
-    penalty : float
-    rng : numpy.random.Generator
-    runs : int, default 10,000
-    jorgensen : bool, default False
-        Include both thresholds of the Jorgensen baseline, with a fresh sampled set in every run.
-
-    Returns
-    -------
-    dict of Simulated
-        Keys as in :func:`cells`.
-    """
-    runs = check_count(runs, "runs", 2)
-    check_generator(rng), check_flag(jorgensen, "jorgensen")
-    X, y, n = draw.split.X_train, draw.split.y_train, len(draw.split.y_train)
-    d = X.shape[1]
-    constant = sensitivity_constant(penalty, np.sqrt(d))
-    test_loss = QuadraticLoss.of(draw.split.X_test, draw.split.y_test)
-    releases = {}
-    for name, weights, total in (
-        ("pdp_op", personalized_weights(draw.epsilon), draw.total),
-        ("nonpersonalized", np.full(n, 1 / n), n * draw.strictest),
-    ):
-        noise = spherical_laplace(d, total / constant, rng=rng, size=runs)
-        releases[name] = weighted_ridge(X, y, weights, penalty) + noise
-    if jorgensen:
-        for name, threshold in (("jorgensen_max", draw.epsilon.max()), ("jorgensen_mean", draw.total / n)):
-            sets = draw_masks(draw.epsilon, threshold, runs, rng=rng)
-            releases[name] = sampled_ridge(X, y, draw.epsilon, penalty, threshold, sets).release(rng=rng)
-    return {
-        f"{kind}_{name}": Simulated.of(test_loss(theta, lam))
-        for kind, lam in (("unreg", 0.0), ("reg", penalty))
-        for name, theta in releases.items()
-    }
-
-
-def table(spec: Table, draws: list[Draw], *, masks: int = 0, rng: np.random.Generator | None = None) -> pd.DataFrame:
-    """A whole table in the layout of the printed one, from one hidden draw for each row."""
-    lines = []
-    for row, draw in zip(spec.rows(), draws, strict=True):
-        found = cells(draw, row.penalty, masks=masks, rng=rng)
-        lines.append([float(getattr(found[name], spec.statistic)) for name in spec.printed.columns])
-    return pd.DataFrame(lines, index=spec.printed.index, columns=spec.printed.columns)
-
-
 def fresh_draws(
     spec: Table, rng: np.random.Generator, medical: Split | None = None, groups: PrivacyGroups | None = None
 ) -> list[Draw]:
@@ -423,3 +271,115 @@ def fresh_draws(
         else:
             draws.append(Draw.of(part, row.groups.draw(len(part.y_train), rng=rng)))
     return draws
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+def cells(draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generator | None = None) -> dict[str, Moments]:
+    """Mean and variance of both losses for every method, in closed form.
+
+    Parameters
+    ----------
+    draw : Draw
+    penalty : float
+        Ridge penalty, positive.
+    masks : int, default 0
+        Sampled sets to average the Jorgensen baseline over, for which `rng` is needed; 0 leaves it out.
+
+    Returns
+    -------
+    dict of Moments
+        Keys such as ``"unreg_pdp_op"`` and ``"reg_jorgensen_max"``, as the columns of the printed tables.
+    """
+    masks, rng = check_count(masks, "masks", 0), None if rng is None else check_generator(rng)
+    if masks and rng is None:
+        raise ValueError("rng is needed to sample sets for the Jorgensen baseline")
+    split = draw.split
+    test_loss, estimates = QuadraticLoss.of(split.X_test, split.y_test), _estimates(draw, penalty)
+    sampled = dict(_sampled(draw, penalty, masks, rng)) if rng is not None and masks else {}
+    result = {}
+    for kind, lam in (("unreg", 0.0), ("reg", penalty)):
+        for name, (theta, rate) in estimates.items():
+            result[f"{kind}_{name}"] = test_loss.under_noise(theta, rate, lam)
+        for name, estimate in sampled.items():
+            result[f"{kind}_{name}"] = estimate.loss(test_loss, lam)
+    still = np.zeros(())
+    result["reg_nonprivate"] = Moments(test_loss(estimates["nonpersonalized"][0], penalty), still)
+    if masks:  # least squares is the same for every penalty, as in the printed column
+        n = len(split.y_train)
+        least_squares = weighted_ridge(split.X_train, split.y_train, np.full(n, 1 / n), 0.0)
+        errors = split.y_test - split.X_test @ least_squares  # directly: 1e-32 is below the round-off of test_loss
+        result["unreg_nonprivate"] = Moments((errors**2).mean(), still)
+    return result
+
+
+def _estimates(draw: Draw, penalty: float) -> dict[str, tuple[Array, float]]:
+    """Noiseless estimates of the two output perturbations, and the rates of their noise."""
+    X, y, n = draw.split.X_train, draw.split.y_train, len(draw.split.y_train)
+    constant = sensitivity_constant(penalty, np.sqrt(X.shape[1]))
+    personal = weighted_ridge(X, y, personalized_weights(draw.epsilon), penalty), draw.total / constant
+    plain = weighted_ridge(X, y, np.full(n, 1 / n), penalty), n * draw.strictest / constant
+    return {"pdp_op": personal, "nonpersonalized": plain}
+
+
+def _sampled(draw: Draw, penalty: float, masks: int, rng: np.random.Generator) -> Iterator[tuple[str, SampledRidge]]:
+    """The Jorgensen baseline with both thresholds, one after the other."""
+    X, y = draw.split.X_train, draw.split.y_train
+    for name, threshold in (("max", draw.epsilon.max()), ("mean", draw.total / len(y))):
+        sets = draw_masks(draw.epsilon, threshold, masks, rng=rng)
+        yield f"jorgensen_{name}", sampled_ridge(X, y, draw.epsilon, penalty, threshold, sets)
+
+
+def table(spec: Table, draws: list[Draw], *, masks: int = 0, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    """A whole table in the layout of the printed one, from one hidden draw for each row."""
+    lines = []
+    for row, draw in zip(spec.rows(), draws, strict=True):
+        found = cells(draw, row.penalty, masks=masks, rng=rng)
+        lines.append([float(getattr(found[name], spec.statistic)) for name in spec.printed.columns])
+    return pd.DataFrame(lines, index=spec.printed.index, columns=spec.printed.columns)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Sample mean and standard deviation of a loss over independent runs, each with its standard error."""
+
+    mean: float
+    std: float
+    mean_error: float
+    std_error: float
+
+    @classmethod
+    def of(cls, losses: Array) -> Simulated:
+        """Summary of the losses of independent runs, shape (runs,)."""
+        deviation = losses - losses.mean()
+        variance, fourth = (deviation**2).mean(), (deviation**4).mean()
+        spread = max(fourth - variance**2, 0.0)  # rounding could make it negative
+        std, root = np.sqrt(variance), np.sqrt(len(losses))
+        std_error = np.sqrt(spread / len(losses)) / (2 * np.sqrt(variance or 1.0))
+        return cls(float(losses.mean()), float(std), float(std / root), float(std_error))
+
+
+def monte_carlo(
+    draw: Draw, penalty: float, *, rng: np.random.Generator, runs: int = RUNS, jorgensen: bool = False
+) -> dict[str, Simulated]:
+    """The cells as the paper computed them: fit once, add noise, average.
+
+    With `jorgensen` both thresholds of that baseline are included, with a fresh sampled set in every run.
+    """
+    runs = check_count(runs, "runs", 2)
+    check_generator(rng)
+    check_flag(jorgensen, "jorgensen")
+    test_loss = QuadraticLoss.of(draw.split.X_test, draw.split.y_test)
+    releases = {
+        name: theta + spherical_laplace(len(theta), rate, rng=rng, size=runs)
+        for name, (theta, rate) in _estimates(draw, penalty).items()
+    }
+    if jorgensen:
+        for name, estimate in _sampled(draw, penalty, runs, rng):
+            releases[name] = estimate.release(rng=rng)
+    return {
+        f"{kind}_{name}": Simulated.of(test_loss(theta, lam))
+        for kind, lam in (("unreg", 0.0), ("reg", penalty))
+        for name, theta in releases.items()
+    }

@@ -4,6 +4,8 @@ A release is ``centre + noise`` in double precision. Not every double is such a 
 and an output in a hole proves that the centre was another. :func:`~hdpm_lib.audits.digits.on_grid` finds the holes of
 every sampler that adds a double to a double; :func:`~hdpm_lib.audits.digits.could_be` finds all holes of NumPy's
 Laplace sampler, from a model of it that must be seen to hold on the machine at hand.
+
+Throughout, `outputs` of any shape are finite, and `loc` and `scale` are centre and scale of the noise.
 """
 
 from __future__ import annotations
@@ -33,23 +35,7 @@ def _log(x: Array) -> Array:
 def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
     r"""What ``Generator.laplace`` makes of uniform numbers.
 
-    Parameters
-    ----------
-    uniform : array of shape (...)
-        Multiples of :math:`2^{-53}` in (0, 1), as ``Generator.random`` draws them.
-    loc : float
-        Centre.
-    scale : float
-        Scale of the noise, positive.
-
-    Returns
-    -------
-    array of shape (...)
-
-    Raises
-    ------
-    ValueError
-        For uniform numbers outside (0, 1), or bad values.
+    The numbers are multiples of :math:`2^{-53}` in (0, 1), as ``Generator.random`` draws them.
 
     Notes
     -----
@@ -62,53 +48,30 @@ def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
     >>> numpy_laplace([0.25, 0.5, 0.75], 10.0, 2.0).round(3).tolist()
     [8.614, 10.0, 11.386]
     """
-    u, centre = check_finite(uniform, "uniform", low=0, high=1, ends="()"), check_number(loc, "loc")
-    s = check_positive(scale, "scale")
+    u = check_finite(uniform, "uniform", low=0, high=1, ends="()")
+    centre, s = check_number(loc, "loc"), check_positive(scale, "scale")
     upper = u >= 0.5
     noise = s * _log(np.where(upper, (2.0 - u) - u, u + u))
     return np.where(upper, centre - noise, centre + noise)
 
 
-def model_holds(loc: float, scale: float, *, rng: np.random.Generator, draws: int = 20_000) -> bool:
-    """Whether fresh draws of ``rng.laplace`` equal :func:`~hdpm_lib.audits.digits.numpy_laplace` bit for bit.
+def model_holds(loc: float, scale: float, *, rng: np.random.Generator) -> bool:
+    """Whether 20,000 fresh draws of ``rng.laplace`` equal :func:`~hdpm_lib.audits.digits.numpy_laplace` bit for bit.
 
     They do with the C library's logarithm and without fused multiplication. Elsewhere the model says nothing.
-
-    Parameters
-    ----------
-    loc, scale : float
-        Centre and scale of the noise.
-    rng : numpy.random.Generator
-        Moves on by `draws` numbers.
-    draws : int
-
-    Returns
-    -------
-    bool
     """
-    count, rng = check_count(draws, "draws"), check_generator(rng)
-    expected = numpy_laplace(copy.deepcopy(rng).random(count), loc, scale)
-    return bool(np.array_equal(rng.laplace(loc, scale, count), expected))
+    check_generator(rng)
+    expected = numpy_laplace(copy.deepcopy(rng).random(20_000), loc, scale)
+    return bool(np.array_equal(rng.laplace(loc, scale, 20_000), expected))
 
 
 def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
     r"""Which numbers ``Generator.laplace(loc, scale)`` can return at all, if the model of it holds.
 
-    Parameters
-    ----------
-    outputs : array of shape (...)
-        Finite numbers.
-    loc, scale : float
-        Centre and scale of the noise.
-
-    Returns
-    -------
-    bool array of shape (...)
-
     Raises
     ------
     ValueError
-        For bad input, or if the scale is so small beside the outputs that they cannot be told apart.
+        Also if the scale is so small beside the outputs that they cannot be told apart.
 
     Notes
     -----
@@ -121,7 +84,8 @@ def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
     >>> outputs = np.random.default_rng(0).laplace(0.0, 10.0, 1000)
     >>> possible = could_be(outputs, 1.0, 10.0)  # only about a fifth are
     """
-    o, centre, s = check_finite(outputs, "outputs"), check_number(loc, "loc"), check_positive(scale, "scale")
+    o = check_finite(outputs, "outputs")
+    centre, s = check_number(loc, "loc"), check_positive(scale, "scale")
     flat = o.ravel()
     distance = np.abs(flat - centre) / s
     slack = np.spacing(np.abs(flat)) / s + distance * 2.0**-50 + 2.0**-50
@@ -157,16 +121,10 @@ def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64
 
     Parameters
     ----------
-    outputs : array of shape (...)
-        Finite doubles.
-    centre : array broadcasting with `outputs`
-        Answer before noise.
+    outputs, centre : array
+        Doubles, and answers before noise; broadcast.
     noise : dtype, default float64
         Type that the noise had; ``numpy.float32`` leaves far fewer possibilities.
-
-    Returns
-    -------
-    bool array of the broadcast shape
 
     Notes
     -----
@@ -223,15 +181,6 @@ def attack(possible: Any, scores: ArrayLike) -> Attack:
     scores : array of shape (2, n)
         Positive where the second answer makes the draw more likely; at 0 half a guess is right.
 
-    Returns
-    -------
-    Attack
-
-    Raises
-    ------
-    ValueError
-        For other shapes, no draws, or scores that are not numbers.
-
     Notes
     -----
     Under :math:`\varepsilon`-differential privacy no guess is right more often than
@@ -263,27 +212,14 @@ def attack(possible: Any, scores: ArrayLike) -> Attack:
 def laplace_attack(
     answers: tuple[float, float], epsilon: float, *, rng: np.random.Generator, draws: int = 20_000
 ) -> Attack:
-    r"""The attack on ``Generator.laplace``, by all of its holes.
+    r"""The attack on ``Generator.laplace``, by all of its holes, between two different answers of neighbours.
+
+    It is meaningful where :func:`~hdpm_lib.audits.digits.model_holds`; then `false_proofs` is 0.
 
     Parameters
     ----------
-    answers : tuple of two floats
-        Different answers of two neighbours.
     epsilon : float
-        Privacy loss that the noise would have in real arithmetic, positive: the scale is their distance over it.
-    rng : numpy.random.Generator
-    draws : int
-        Outputs for each answer.
-
-    Returns
-    -------
-    Attack
-        Meaningful where :func:`~hdpm_lib.audits.digits.model_holds`; then `false_proofs` is 0.
-
-    Raises
-    ------
-    ValueError
-        For equal answers, or bad values.
+        Privacy loss that the noise would have in real arithmetic, positive: the scale is the answers' distance over it.
     """
     ends = check_finite(answers, "answers")
     if ends.shape != (2,) or ends[0] == ends[1]:

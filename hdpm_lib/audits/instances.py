@@ -13,23 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdpm_lib.audits.logistic import NeighbourPairs, tight_pair
+from hdpm_lib.audits.logistic import tight_pair
 from hdpm_lib.validation import check_count, check_positive
 
 Array = NDArray[np.float64]
-
-__all__ = [
-    "GradientEnds",
-    "LogisticEnds",
-    "NeighbourPairs",
-    "RidgeEnds",
-    "SumEnds",
-    "gradient_ends",
-    "logistic_ends",
-    "ridge_ends",
-    "sum_ends",
-    "tight_pair",
-]
 
 
 @dataclass(frozen=True)
@@ -49,16 +36,7 @@ class SumEnds:
 
 
 def sum_ends(n: int) -> SumEnds:
-    """Ends of the interval of every datum, which a biased sum tells apart as well as it promises at most.
-
-    Parameters
-    ----------
-    n : int
-        Individuals, at least 1.
-
-    Returns
-    -------
-    SumEnds
+    """Ends of the interval of every datum of `n` people: a biased sum tells them apart as well as it promises at most.
 
     Examples
     --------
@@ -74,15 +52,15 @@ def sum_ends(n: int) -> SumEnds:
 
 @dataclass(frozen=True)
 class RidgeEnds:
-    """Two data sets for ridge regression that differ in the label of record 0.
+    """Two data sets of four records for ridge regression that differ in the label of record 0.
 
     Attributes
     ----------
-    X : array of shape (n, d)
+    X : array of shape (4, d)
         Ones in row 0, zeros elsewhere.
-    y, y_turned : array of shape (n,)
+    y, y_turned : array of shape (4,)
         0, but for record 0: 1 in the one data set, -1 in the other.
-    epsilon : array of shape (n,)
+    epsilon : array of shape (4,)
         Privacy losses that the records accept.
     penalty : float
         Large enough for the bound on the sensitivity to be attained but for a part of about a thousandth.
@@ -95,20 +73,14 @@ class RidgeEnds:
     penalty: float
 
 
-def ridge_ends(d: int, n: int = 4, *, own: float = 0.5) -> RidgeEnds:
-    r"""Data sets on which output perturbation spends at least .998 of what record 0 accepts.
+def ridge_ends(d: int, *, own: float = 0.5) -> RidgeEnds:
+    r"""Data sets of `d` features on which output perturbation spends at least .998 of what record 0 accepts.
 
     Parameters
     ----------
-    d, n : int
-        Features, and records, at least 1.
     own : float, default 0.5
         Privacy loss that record 0 accepts, positive; the others accept 1. Below 1, a learner that treats all alike
         breaks the promise to her; above 1, one that gives large weights too much.
-
-    Returns
-    -------
-    RidgeEnds
 
     Notes
     -----
@@ -126,12 +98,9 @@ def ridge_ends(d: int, n: int = 4, *, own: float = 0.5) -> RidgeEnds:
     >>> round(float(loss / ends.epsilon[0]), 4)
     0.9994
     """
-    width, count = check_count(d, "d"), check_count(n, "n")
-    X, y = np.zeros((count, width)), np.zeros(count)
-    X[0], y[0] = 1.0, 1.0
-    epsilon = np.ones(count)
-    epsilon[0] = check_positive(own, "own")
-    return RidgeEnds(X, y, -y, epsilon, 2000.0 * width)
+    width, epsilon = check_count(d, "d"), np.array([check_positive(own, "own"), 1.0, 1.0, 1.0])
+    first = np.eye(4)[0]
+    return RidgeEnds(np.outer(first, np.ones(width)), first, -first, epsilon, 2000.0 * width)
 
 
 @dataclass(frozen=True)
@@ -151,17 +120,8 @@ class GradientEnds:
 def gradient_ends(classes: int, features: int, clip_norm: float) -> GradientEnds:
     """Gradients that clipping leaves twice the clip norm apart, so that an owner loses all she accepts.
 
-    Parameters
-    ----------
-    classes, features : int
-        Shape of a gradient.
-    clip_norm : float
-        L1 norm of a clipped gradient, positive.
-
-    Returns
-    -------
-    GradientEnds
-        The first pair shows noise that is too small, the others also a clip in another norm or of each part by itself.
+    A clipped gradient has the L1 norm `clip_norm`, positive. The first pair shows noise that is too small, the others
+    also a clip in another norm or of each part by itself.
 
     Examples
     --------
@@ -172,7 +132,9 @@ def gradient_ends(classes: int, features: int, clip_norm: float) -> GradientEnds
     """
     shape = (check_count(classes, "classes"), check_count(features, "features"))
     kinds = np.zeros((3, *shape))
-    kinds[0, 0, 0], kinds[1, :, 0], kinds[2] = 1, 1, 1
+    kinds[0, 0, 0] = 1
+    kinds[1, :, 0] = 1
+    kinds[2] = 1
     gradients = 10 * check_positive(clip_norm, "clip_norm") * kinds / kinds.sum((-2, -1), keepdims=True)
     return GradientEnds(gradients, -gradients)
 
@@ -204,27 +166,16 @@ class LogisticEnds:
     coefficients: Array
 
 
-def logistic_ends(epsilon: float = 1.0, ratio: float = 0.4, m: int = 2, *, penalty: float = 1e-6) -> LogisticEnds:
-    """The pair of :func:`~hdpm_lib.audits.logistic.tight_pair` as data sets of any size.
+def logistic_ends(epsilon: float = 1.0, ratio: float = 0.4, m: int = 2) -> LogisticEnds:
+    """The pair of :func:`~hdpm_lib.audits.logistic.tight_pair` as data sets of any size, at the penalty 1e-6.
 
     Parameters
     ----------
     epsilon, ratio : float
-        Noise part of the promise to record 0, and her weight over the penalty, positive. There is no slack if `ratio`
-        is at most ``epsilon / 2``.
+        Noise part of the promise to record 0, and her weight over the penalty, positive and below a million. There is
+        no slack if `ratio` is at most ``epsilon / 2``.
     m : int, default 2
         Records, at least 2. All but the first are the same record and share its weight.
-    penalty : float, default 1e-6
-        Positive; `ratio` times the penalty must be below 1.
-
-    Returns
-    -------
-    LogisticEnds
-
-    Raises
-    ------
-    ValueError
-        For numbers out of range.
 
     Examples
     --------
@@ -237,7 +188,8 @@ def logistic_ends(epsilon: float = 1.0, ratio: float = 0.4, m: int = 2, *, penal
     >>> round(float(loss / one.guarantee[0]), 3)
     1.0
     """
-    count, pair = check_count(m, "m", 2), tight_pair(epsilon, ratio, penalty=penalty)
+    count = check_count(m, "m", 2)
+    pair = tight_pair(epsilon, ratio, penalty=1e-6)
     y = np.ones(count)
     y[0] = -1.0  # both labels must occur
     X = np.repeat(pair.others, count, axis=0)

@@ -5,6 +5,9 @@ without noise, computed apart from the learner, is subtracted. The tests here lo
 sampler, a wrong rate or a wrong centre would show. Each gives a p-value; together they are one test.
 
 A law of noise that passes says nothing about the sensitivity that its rate rests on: that is the task of a meter.
+
+Throughout, `noise` of shape (N, d) holds at least two draws, in the order in which they were made. `released`, of shape
+(..., d), was published of records `X`, `y` and `weights`, of shapes (n, d), (n,) and (n,), and a positive `penalty`.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.special import betainc, expit, gammaln
+from scipy.special import betainc, chdtrc, expit, gammaln, ndtr
 
-from hdpm_lib.validation import check_finite, check_lengths, check_positive
+from hdpm_lib.validation import FALSE_ALARM, check_finite, check_lengths, check_number, check_positive
 
 Array = NDArray[np.float64]
 
+LAW_TESTS = 16  # at least as many as one law makes
 COMMONEST = -40 * math.log(2)  # logarithm of what no single number may exceed in probability
 _BLOCK = 10_000  # draws whose directions are held at a time
 _ISOTROPY = 30  # largest dimension in which the whole matrix of second moments is tested
@@ -30,17 +34,7 @@ _ISOTROPY = 30  # largest dimension in which the whole matrix of second moments 
 
 @dataclass(frozen=True)
 class LawTest:
-    """One look at some draws.
-
-    Attributes
-    ----------
-    name : str
-    draws : int
-        How many there were.
-    statistic : float
-    p_value : float
-        Probability of a statistic as far out, if the law is right.
-    """
+    """One look at so many draws; the p-value is the probability of a statistic as far out, if the law is right."""
 
     name: str
     draws: int
@@ -66,23 +60,6 @@ def smallest_p(tests: Sequence[LawTest]) -> float:
 
 def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
     r"""Test that draws are independent, with the density proportional to :math:`\exp(-\text{rate}\,\lVert z\rVert_2)`.
-
-    Parameters
-    ----------
-    noise : array of shape (N, d)
-        Draws in the order in which they were made, N at least 2.
-    rate : float
-        Positive.
-
-    Returns
-    -------
-    tuple of LawTest
-        At most ``hdpm_lib.audits.guesses.LAW_TESTS`` of them.
-
-    Raises
-    ------
-    ValueError
-        For noise that is not a finite table of two rows or more, or a bad `rate`.
 
     Notes
     -----
@@ -112,20 +89,21 @@ def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
     level = stats.gamma.cdf(radius, d) - 0.5  # uniform on [-1/2, 1/2]
     oblique = np.sqrt(np.arange(1.0, d + 1))
     axes = np.stack([np.eye(d)[0], np.eye(d)[-1], np.full(d, d**-0.5), oblique / np.linalg.norm(oblique)])
-    mean, with_radius, second, follow, angles = np.zeros(d), np.zeros(d), np.zeros((d, d)), 0.0, []
-    last = np.empty((0, d))
+    mean, with_radius, second = np.zeros(d), np.zeros(d), np.zeros((d, d))
+    follow, last, angles = 0.0, np.empty((0, d)), []
     for k in range(0, n, _BLOCK):
         part = slice(k, k + _BLOCK)
         u = z[part] / np.maximum(radius[part, None] / r, np.finfo(float).tiny)
         mean, with_radius = mean + u.sum(0), with_radius + level[part] @ u
         joined = np.concatenate([last, u])
-        follow, last = follow + float((joined[1:] * joined[:-1]).sum()), u[-1:]
+        follow += float((joined[1:] * joined[:-1]).sum())
+        last = u[-1:]
         angles.append(u @ axes.T)
         if d <= _ISOTROPY:
             second = second + u.T @ u
     tests = [
-        _distance("radius", n, radius, stats.gamma(d).cdf),
-        _two_sided("sum of radii", n, float(radius.sum()), stats.gamma(n * d)),
+        _distance("radius", n, radius, stats.gamma, d),
+        _two_sided("sum of radii", n, float(radius.sum()), stats.gamma, n * d),
         _chi_square("mean direction", n, float(d * mean @ mean / n), d),
         _chi_square("radius with direction", n, float(d * with_radius @ with_radius / (level @ level)), d),
         _normal("consecutive radii", n, 12 * float(level[1:] @ level[:-1]) / math.sqrt(n - 1)),
@@ -133,41 +111,24 @@ def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
         _repeats(z[:, [0, -1]] if d > 1 else z),
     ]
     if d > 1:
-        t, marginal = np.concatenate(angles), stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+        t = np.concatenate(angles)
         far = betainc(0.5, (d - 1) / 2, np.minimum(t**2, 1)) - 0.5  # levels of the squared projections
         for j in range(4):
-            tests.append(_distance(f"projection {j}", n, t[:, j], marginal.cdf))
+            tests.append(_distance(f"projection {j}", n, t[:, j], stats.beta, (d - 1) / 2, (d - 1) / 2, -1, 2))
             both = 12 * float(level @ far[:, j]) / math.sqrt(n)
             tests.append(_normal(f"radius with squared projection {j}", n, both))
     if 1 < d <= _ISOTROPY:
         off = float(((second / n - np.eye(d) / d) ** 2).sum())
-        tests.append(_two_sided("isotropy", n, n * d * (d + 2) / 2 * off, stats.chi2((d - 1) * (d + 2) / 2)))
+        tests.append(_two_sided("isotropy", n, n * d * (d + 2) / 2 * off, stats.chi2, (d - 1) * (d + 2) / 2))
     return tuple(tests)
 
 
 def laplace_law(noise: ArrayLike, scale: float) -> tuple[LawTest, ...]:
     r"""Test that all numbers of all draws are independent Laplace variables of one scale.
 
-    Parameters
-    ----------
-    noise : array of shape (N, k)
-        Draws in the order in which they were made, N at least 2, with `k` coordinates each.
-    scale : float
-        Positive.
-
-    Returns
-    -------
-    tuple of LawTest
-        At most ``hdpm_lib.audits.guesses.LAW_TESTS`` of them.
-
-    Raises
-    ------
-    ValueError
-        For noise that is not a finite table of two rows or more, or a bad `scale`.
-
     Notes
     -----
-    Exact at every N: the total size is Gamma of shape :math:`Nk`, that of one coordinate Gamma of shape :math:`N`,
+    Exact at every N: the total size is Gamma of shape :math:`Nd`, that of one coordinate Gamma of shape :math:`N`,
     and numbers of signs, as well as of equal signs of neighbours, are binomial. Sizes of neighbours are compared by
     the products of their levels, which are normal for large N.
 
@@ -178,86 +139,54 @@ def laplace_law(noise: ArrayLike, scale: float) -> tuple[LawTest, ...]:
     (True, True)
     """
     z, b = _draws(noise), check_positive(scale, "scale")
-    n, k = z.shape
+    n, d = z.shape
     size, positive = np.abs(z) / b, z > 0
     level = -np.expm1(-size) - 0.5
     tests = [
-        _distance("values", n, z.ravel() / b, stats.laplace.cdf),
-        _two_sided("total size", n, float(size.sum()), stats.gamma(n * k)),
+        _distance("values", n, z.ravel() / b, stats.laplace),
+        _two_sided("total size", n, float(size.sum()), stats.gamma, n * d),
         _signs("signs", n, positive),
         _signs("signs of consecutive draws", n, positive[1:] == positive[:-1]),
-        _normal("sizes of consecutive draws", n, 12 * float((level[1:] * level[:-1]).sum()) / math.sqrt((n - 1) * k)),
-        _normal("size with sign", n, math.sqrt(12 / (n * k)) * float((level * np.where(positive, 1, -1)).sum())),
-        _repeats(z[:, [0, -1]] if k > 1 else z),
+        _normal("sizes of consecutive draws", n, 12 * float((level[1:] * level[:-1]).sum()) / math.sqrt((n - 1) * d)),
+        _normal("size with sign", n, math.sqrt(12 / (n * d)) * float((level * np.where(positive, 1, -1)).sum())),
+        _repeats(z[:, [0, -1]] if d > 1 else z),
     ]
-    if k > 1:
-        products = 12 * float((level[:, 1:] * level[:, :-1]).sum()) / math.sqrt(n * (k - 1))
+    if d > 1:
+        products = 12 * float((level[:, 1:] * level[:, :-1]).sum()) / math.sqrt(n * (d - 1))
         tests += [
-            _worst("size of a coordinate", n, size.sum(0), stats.gamma(n)),
-            _worst("signs of a coordinate", n, positive.sum(0), stats.binom(n, 0.5)),
+            _worst("size of a coordinate", n, size.sum(0), stats.gamma, n),
+            _worst("signs of a coordinate", n, positive.sum(0), stats.binom, n, 0.5),
             _signs("signs of neighbouring coordinates", n, positive[:, 1:] == positive[:, :-1]),
             _normal("sizes of neighbouring coordinates", n, products),
         ]
     return tuple(tests)
 
 
-# --- the noise that a learner used ------------------------------------------------------------------------------------
+def rate_resolution(draws: ArrayLike, dimension: ArrayLike, *, level: float = FALSE_ALARM) -> Array:
+    """Smallest relative excess of the rate (noise too small) that a law of noise exposes nine times in ten.
 
-
-def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Noise in released ridge estimates of shape (..., d).
-
-    Parameters
-    ----------
-    released : array of shape (..., d)
-    X, y, weights, penalty
-        As promised: records of shape (n, d) inside the bounds, labels and weights of shape (n,), a positive penalty.
-
-    Returns
-    -------
-    array of shape (..., d)
-
-    Notes
-    -----
-    The estimate is found as the least squares solution of the records and :math:`\sqrt\lambda I` stacked, by an
-    orthogonal factorisation, not by the normal equations that the learner solves.
-    """
-    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
-    root, d = np.sqrt(check_finite(weights, "weights", 1, 0)), features.shape[1]
-    check_lengths(X=features, y=labels, weights=root)
-    stacked = np.concatenate([root[:, None] * features, math.sqrt(check_positive(penalty, "penalty")) * np.eye(d)])
-    theta = np.linalg.lstsq(stacked, np.concatenate([root * labels, np.zeros(d)]), rcond=None)[0]
-    return np.asarray(_releases(released, d) - theta)
-
-
-def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Noise that makes released coefficients the minimisers, :math:`\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`.
+    It follows from the exact law of the sum of the radii (in :func:`laplace_law`: of the total size).
 
     Parameters
     ----------
-    released : array of shape (..., n)
-        Coefficients `w`.
-    X, y, weights, penalty
-        As promised: records of shape (m, n) and norm at most 1, labels -1 or 1, weights, a positive penalty.
+    draws, dimension : integer array
+        Numbers of draws and of coordinates, positive; broadcast.
+    level : float
+        Of all tests together, between 0 and 1.
 
-    Returns
-    -------
-    array of shape (..., n)
-        With :math:`u_j=y_jx_j`. It is spherical, of rate :math:`\eta/2`, if all is as promised.
+    Examples
+    --------
+    >>> rate_resolution([100, 10_000], 12).round(3)
+    array([0.218, 0.02 ])
     """
-    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
-    share, w = check_finite(weights, "weights", 1, 0), _releases(released, features.shape[1])
-    check_lengths(X=features, y=labels, weights=share)
-    signed = labels[:, None] * features
-    pull = (share * expit(-w @ signed.T)) @ signed
-    return np.asarray(pull - check_positive(penalty, "penalty") * w)
-
-
-def _releases(released: ArrayLike, d: int) -> Array:
-    values = check_finite(released, "released")
-    if values.shape[-1:] != (d,):
-        raise ValueError(f"released must have shape (..., {d}), got {values.shape}")
-    return values
+    shapes = check_finite(draws, "draws", low=1), check_finite(dimension, "dimension", low=1)
+    check_number(level, "level", 0, 1, ends="()")
+    try:
+        shape = np.multiply(*shapes)
+    except ValueError:
+        raise ValueError(f"draws and dimension must broadcast, got {shapes[0].shape} and {shapes[1].shape}") from None
+    limit = stats.gamma.ppf(level / LAW_TESTS / 2, shape)
+    return np.asarray(stats.gamma.ppf(0.9, shape) / limit - 1)
 
 
 def _draws(noise: ArrayLike) -> Array:
@@ -267,33 +196,35 @@ def _draws(noise: ArrayLike) -> Array:
     return z
 
 
-def _distance(name: str, n: int, values: Array, cdf: Any) -> LawTest:
+def _distance(name: str, n: int, values: Array, law: Any, *given: float) -> LawTest:
     """Kolmogorov-Smirnov, with Massart's bound, valid at every N."""
-    distance = float(stats.ks_1samp(values, cdf, method="asymp").statistic)
+    distance = float(stats.ks_1samp(values, law.cdf, given, method="asymp").statistic)
     return LawTest(name, n, distance, min(1.0, 2 * math.exp(-2 * len(values) * distance**2)))
 
 
-def _two_sided(name: str, n: int, statistic: float, law: Any) -> LawTest:
-    return LawTest(name, n, statistic, min(1.0, 2 * float(min(law.cdf(statistic), law.sf(statistic)))))
+def _two_sided(name: str, n: int, statistic: float, law: Any, *given: float) -> LawTest:
+    tail = float(min(law.cdf(statistic, *given), law.sf(statistic, *given)))
+    return LawTest(name, n, statistic, min(1.0, 2 * tail))
 
 
 def _chi_square(name: str, n: int, statistic: float, freedom: float) -> LawTest:
-    return LawTest(name, n, statistic, float(stats.chi2.sf(statistic, freedom)))
+    return LawTest(name, n, statistic, float(chdtrc(freedom, statistic)))
 
 
 def _normal(name: str, n: int, z: float) -> LawTest:
-    return LawTest(name, n, z, 2 * float(stats.norm.sf(abs(z))))
+    return LawTest(name, n, z, 2 * float(ndtr(-abs(z))))
 
 
 def _signs(name: str, n: int, positive: NDArray[np.bool_]) -> LawTest:
     """Number of successes among fair and independent ones."""
-    count, law = int(positive.sum()), stats.binom(positive.size, 0.5)
-    return LawTest(name, n, count, min(1.0, 2 * float(min(law.cdf(count), law.sf(count - 1)))))
+    count, tries = int(positive.sum()), positive.size
+    tail = float(min(stats.binom.cdf(count, tries, 0.5), stats.binom.sf(count - 1, tries, 0.5)))
+    return LawTest(name, n, count, min(1.0, 2 * tail))
 
 
-def _worst(name: str, n: int, statistics: Array, law: Any) -> LawTest:
+def _worst(name: str, n: int, statistics: Array, law: Any, *given: float) -> LawTest:
     """The coordinate that is furthest out, each by its exact law."""
-    tails = np.minimum(law.cdf(statistics), law.sf(statistics - (statistics.dtype.kind == "i")))
+    tails = np.minimum(law.cdf(statistics, *given), law.sf(statistics - (statistics.dtype.kind == "i"), *given))
     j = int(np.argmin(tails))
     return LawTest(name, n, float(statistics[j]), min(1.0, 2 * len(tails) * float(tails[j])))
 
@@ -303,3 +234,44 @@ def _repeats(numbers: Array) -> LawTest:
     size, repeated = numbers.size, numbers.size - len(np.unique(numbers))
     bound = repeated * (2 * math.log(size) - math.log(2) + COMMONEST) - gammaln(repeated + 1)
     return LawTest("repeats", len(numbers), repeated, math.exp(min(0.0, bound)))
+
+
+# --- the noise that a learner used ------------------------------------------------------------------------------------
+
+
+def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
+    r"""Noise in released ridge estimates, of shape (..., d).
+
+    Records lie inside the bounds, weights and penalty are as promised. The estimate is found as the least squares
+    solution of the records and :math:`\sqrt\lambda I` stacked, by an orthogonal factorisation, not by the normal
+    equations that the learner solves.
+    """
+    theta_and_noise, features, labels, w, lam = _promised(released, X, y, weights, penalty)
+    root, d = np.sqrt(w), features.shape[1]
+    stacked = np.concatenate([root[:, None] * features, math.sqrt(lam) * np.eye(d)])
+    theta = np.linalg.lstsq(stacked, np.concatenate([root * labels, np.zeros(d)]), rcond=None)[0]
+    return np.asarray(theta_and_noise - theta)
+
+
+def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
+    r"""Noise that makes released coefficients the minimisers, :math:`\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`.
+
+    Here :math:`u_j=y_jx_j`, with rows of norm at most 1 and labels -1 or 1. It has shape (..., d), and is spherical, of
+    rate :math:`\eta/2`, if all is as promised.
+    """
+    w, features, labels, share, lam = _promised(released, X, y, weights, penalty)
+    signed = labels[:, None] * features
+    pull = (share * expit(-w @ signed.T)) @ signed
+    return np.asarray(pull - lam * w)
+
+
+def _promised(
+    released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float
+) -> tuple[Array, Array, Array, Array, float]:
+    """The arguments, checked."""
+    features, labels, w = check_finite(X, "X", 2), check_finite(y, "y", 1), check_finite(weights, "weights", 1, 0)
+    check_lengths(X=features, y=labels, weights=w)
+    values = check_finite(released, "released")
+    if values.shape[-1:] != features.shape[1:]:
+        raise ValueError(f"released must have shape (..., {features.shape[1]}), got {values.shape}")
+    return values, features, labels, w, check_positive(penalty, "penalty")

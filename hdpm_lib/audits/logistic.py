@@ -7,6 +7,9 @@ coefficients have the density :math:`h(b(w))\det H(w)`, and the loss between two
 
 The part of one record is computed from what the others leave, without differences of nearly equal numbers. The worst
 record and the worst output are searched for, from below: that nothing above a guarantee is found does not prove it.
+
+Throughout, a `mechanism` has `m` sellers and records of `n` features, and `coefficients` are released ones, of shape
+(..., n).
 """
 
 from __future__ import annotations
@@ -29,22 +32,7 @@ TURNS, NORMS, ZOOMS = 61, 16, 20  # of the search for the worst record
 
 
 def output_log_density(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> Array:
-    """Logarithm of the density of released coefficients.
-
-    Parameters
-    ----------
-    mechanism : ObjectivePerturbation
-    coefficients : array of shape (..., n)
-        Outputs.
-
-    Returns
-    -------
-    array of shape (...)
-
-    Raises
-    ------
-    ValueError
-        For coefficients that are not finite, or of another dimension.
+    """Logarithm of the density of released coefficients, shape (...).
 
     Examples
     --------
@@ -105,20 +93,10 @@ class NeighbourPairs:
 def worst_losses(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> Array:
     r"""Search, at each output, the two records of each seller that it tells apart best, the others being as they are.
 
-    Parameters
-    ----------
-    mechanism : ObjectivePerturbation
-    coefficients : array of shape (..., n)
-
     Returns
     -------
     array of shape (..., m)
         Exact losses between the records found: lower ends of the worst losses.
-
-    Raises
-    ------
-    ValueError
-        For coefficients that are not finite, or of another dimension.
 
     Notes
     -----
@@ -138,6 +116,7 @@ def worst_losses(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> A
 
 
 def _worst_at(signed: Array, mechanism: ObjectivePerturbation, w: Array) -> Array:
+    """The worst losses at one output."""
     a, lam, size, n = mechanism.weights, mechanism.penalty, np.linalg.norm(w), len(w)
     z = signed @ w
     rest = _without_each((a * expit(-z))[:, None] * signed) - lam * w
@@ -191,22 +170,17 @@ def search_pairs(
         Noise part of the promise to her, and her weight over the penalty, positive; one search each.
     dimension, others, steps : int
         Dimension of the records, number of records besides hers, and length of a search.
-    rng : numpy.random.Generator
 
     Returns
     -------
     NeighbourPairs
         Of shape (s,). The weights sum to 1, and no other is more than a thousand times hers.
-
-    Raises
-    ------
-    ValueError
-        For values that are not positive, or lengths that differ.
     """
-    check_generator(rng), check_count(steps, "steps")
-    eps, rho = (check_finite(x, name, 1, 0, ends="()") for x, name in ((epsilon, "epsilon"), (ratio, "ratio")))
+    eps, rho = check_finite(epsilon, "epsilon", 1, 0, ends="()"), check_finite(ratio, "ratio", 1, 0, ends="()")
     check_lengths(epsilon=eps, ratio=rho)
     d, k, s = check_count(dimension, "dimension"), check_count(others, "others"), len(eps)
+    check_count(steps, "steps")
+    check_generator(rng)
 
     def build(point: Array) -> NeighbourPairs:
         size, heavy, margins, across = np.split(point, [1, k + 1, 2 * k + 3], axis=1)
@@ -242,17 +216,13 @@ def tight_pair(epsilon: float, ratio: float, *, penalty: float = 1e-7) -> Neighb
     epsilon, ratio : float
         Noise part of the promise to her, and her weight over the penalty, positive.
     penalty : float, default 1e-7
-        Positive. The rest vanishes with it, in proportion to it but for a logarithm.
+        Positive, and `ratio` times it, her weight, below 1. The rest vanishes with it, in proportion to it but for a
+        logarithm.
 
     Returns
     -------
     NeighbourPairs
         Of shape (), in two dimensions.
-
-    Raises
-    ------
-    ValueError
-        For numbers out of range, as a `ratio` that times the penalty is not below 1.
 
     Notes
     -----
@@ -266,7 +236,8 @@ def tight_pair(epsilon: float, ratio: float, *, penalty: float = 1e-7) -> Neighb
     (1.3454, 1.0)
     """
     half, rho = check_positive(epsilon, "epsilon") / 2, check_positive(ratio, "ratio")
-    if (a := rho * check_positive(penalty, "penalty")) >= 1:
+    a = rho * check_positive(penalty, "penalty")
+    if a >= 1:
         raise ValueError(f"ratio times penalty must be below 1, as it is her weight, got {a:g}")
     gap, low = max(1 - half / rho, 0.0), min(np.log(penalty), 0.0) - 30  # a margin beyond all curvature
     q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))

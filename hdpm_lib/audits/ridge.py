@@ -1,15 +1,12 @@
-r"""Meters of the privacy loss that each record really suffers.
+r"""Meters of the privacy loss that each record really suffers in ridge regression by output perturbation.
 
-For output perturbation with spherical Laplace noise the loss between two data sets is *exactly* the noise rate times
-the distance of the two noiseless estimates: the triangle inequality is attained on a ray. What is left is to find the
-worst pair of values for a record. A meter that stays below a guarantee shows no violation; it is not a proof.
+With spherical Laplace noise the loss between two data sets is *exactly* the noise rate times the distance of the two
+noiseless estimates: the triangle inequality is attained on a ray. What is left is to find the two values of a record
+that move the estimate furthest apart. That is done for all records at once, and nothing is fitted again. A meter that
+stays below a guarantee shows no violation; it is not a proof.
 
-For sums and gradients with Laplace noise nothing is left to search: the worst pair is known. On a finite domain of
-databases the meter looks at every pair.
-
-Search for the two values of a record that move a ridge estimate furthest apart, for all records at once.
-
-Nothing is fitted again: :func:`~hdpm_lib.audits.ridge.ridge_privacy_losses`, whose engine this is, has the formulas.
+Throughout, `X` of shape (n, d), `y` of shape (n,), `weights` of shape (n,), not negative, and `penalty`, positive, are
+what the learner was fitted to, and `noise_rate`, positive, is the rate of its noise.
 """
 
 from __future__ import annotations
@@ -24,6 +21,142 @@ from scipy.spatial.distance import pdist
 from hdpm_lib.validation import check_count, check_finite, check_flag, check_generator, check_penalty, check_positive
 
 Array = NDArray[np.float64]
+
+
+def ridge_pair_loss(theta: ArrayLike, theta_neighbour: ArrayLike, noise_rate: float) -> Array:
+    """Exact worst-case loss between releases around two noiseless estimates, of shape (..., d): rate times distance.
+
+    Examples
+    --------
+    >>> float(ridge_pair_loss([0.0, 0.0], [0.3, 0.4], 2.0))
+    1.0
+    """
+    one, other = check_finite(theta, "theta"), check_finite(theta_neighbour, "theta_neighbour")
+    if one.ndim == 0 or one.shape[-1:] != other.shape[-1:]:
+        raise ValueError(f"theta and theta_neighbour must have shape (..., d), got {one.shape} and {other.shape}")
+    return np.asarray(check_positive(noise_rate, "noise_rate") * np.linalg.norm(one - other, axis=-1))
+
+
+@dataclass(frozen=True)
+class RidgeLosses:
+    """Privacy loss of each record against its worst replacement, the other records being as they are.
+
+    Attributes
+    ----------
+    found : array of shape (n,)
+        Exact loss of the worst pair of values the search met: a lower end of the worst loss.
+    at_most : array of shape (n,)
+        A proved upper end for these other records; no pair of values inside the bounds loses more.
+    """
+
+    found: Array
+    at_most: Array
+
+
+def ridge_privacy_losses(
+    X: ArrayLike,
+    y: ArrayLike,
+    weights: ArrayLike,
+    penalty: float,
+    noise_rate: float,
+    *,
+    restarts: int = 4,
+    polish: bool = False,
+    rng: np.random.Generator,
+) -> RidgeLosses:
+    r"""Search, for every record at once, the two values of it that are easiest to tell apart.
+
+    Parameters
+    ----------
+    X, y
+        Features in [0, 1], labels in [-1, 1].
+    restarts : int, default 4
+        Random starts besides the one from all-ones.
+    polish : bool, default False
+        Search the inside of the box as well, from as many starts. It pays for a few records with a few features only.
+
+    Notes
+    -----
+    Let `A` be the weighted second moment plus :math:`\lambda I`. Taking record `i` out and putting :math:`(v, y')` in
+    are two rank-one updates: :math:`\theta=\theta_{-i}+w_i(y'-v^\top\theta_{-i})\,g/(1+w_iv^\top g)` with
+    :math:`g=A_{-i}^{-1}v`. Each end of the pair is improved one coordinate at a time over the corners of the box,
+    labels at :math:`\pm1` (the distance is convex in the label). Interior values can be worse for tiny data sets,
+    hence the upper end: :math:`|y'-v^\top\theta_{-i}|` is at most
+    :math:`r=1+\max(\sum\theta_{-i}^+,\sum\theta_{-i}^-)`, and :math:`A_{-i}` has no eigenvalue below
+    :math:`\mu=\max(\lambda,\lambda_{\min}(A)-w_i\lVert x_i\rVert^2)`. With :math:`t=v^\top g\le d/\mu` the norm of `g`
+    is at most :math:`\sqrt{t/\mu}`, so each end lies within :math:`w_ir\sqrt{t/\mu}/(1+w_it)` of :math:`\theta_{-i}`,
+    which is largest at :math:`t=\min(d/\mu,1/w_i)`.
+    """
+    check_finite(X, "X", 2, 0, 1)
+    check_finite(y, "y", 1, -1, 1)
+    rest = Rest.of(X, y, weights, penalty)
+    check_positive(noise_rate, "noise_rate")
+    check_flag(polish, "polish")
+    check_generator(rng)
+    restarts, (n, d) = check_count(restarts, "restarts", 0), rest.theta.shape
+
+    found, kept_ends, kept_signs = np.full(n, -1.0), np.ones((2, n, d)), np.ones((2, n))
+    for start in range(restarts + 1):
+        ends = np.ones((2, n, d)) if start == 0 else rng.integers(0, 2, (2, n, d)).astype(float)
+        signs = np.array([[1.0], [-1.0]]) * np.ones(n) if start == 0 else rng.choice([-1.0, 1.0], (2, n))
+        reached = best_corners(rest, ends, signs)
+        better = reached > found
+        found[better], kept_ends[:, better], kept_signs[:, better] = reached[better], ends[:, better], signs[:, better]
+    for start in range((restarts + 1) * polish):
+        begin = (kept_ends, kept_signs) if start == 0 else (rng.random((2, n, d)), rng.choice([-1.0, 1.0], (2, n)))
+        found = np.maximum(found, best_inside(rest, *begin))
+
+    residual = 1 + np.maximum(np.maximum(rest.theta, 0).sum(1), np.maximum(-rest.theta, 0).sum(1))
+    return RidgeLosses(noise_rate * found, noise_rate * _hull_bound(rest, residual, d))
+
+
+def ridge_corner_losses(
+    X: ArrayLike,
+    y: ArrayLike,
+    weights: ArrayLike,
+    penalty: float,
+    noise_rate: float,
+    corners: ArrayLike,
+    *,
+    label_bound: float = 1.0,
+) -> RidgeLosses:
+    r"""The worst pair of corners for every record: nothing is left out, nothing is drawn.
+
+    Parameters
+    ----------
+    corners : array of shape (k, d)
+        Feature vectors a record can take, such as :meth:`hdpm_lib.schema.Schema.corners`; with each of them the label
+        is :math:`\pm` `label_bound`. Time and memory for a record grow with :math:`k^2`.
+    label_bound : float, default 1
+        `a`, the public bound on the absolute value of a label.
+
+    Returns
+    -------
+    RidgeLosses
+        ``at_most`` covers the whole convex hull of the corners.
+
+    Notes
+    -----
+    The upper end is that of :func:`ridge_privacy_losses`, with :math:`r=a+\max_v|v^\top\theta_{-i}|` and the largest
+    squared norm of a corner in place of `d`: both are convex in `v`.
+    """
+    rest = Rest.of(X, y, weights, penalty)
+    check_positive(noise_rate, "noise_rate")
+    values, bound = check_finite(corners, "corners", 2), check_positive(label_bound, "label_bound")
+    v, signs = np.repeat(values, 2, axis=0)[:, None], np.tile([bound, -bound], len(values))[:, None]
+    found = np.array([pdist(rest.take(i).displacement(v, signs)[:, 0]).max() for i in range(len(rest.theta))])
+    residual, square = bound + np.abs(rest.theta @ values.T).max(1), float((values**2).sum(1).max())
+    return RidgeLosses(noise_rate * found, noise_rate * _hull_bound(rest, residual, square))
+
+
+def _hull_bound(rest: Rest, residual: Array, square: float) -> Array:
+    """How far a record can move the estimate at most, for features of that squared norm and such residuals."""
+    w = rest.weights
+    form = np.minimum(square / rest.floor, 1 / np.maximum(w, np.finfo(float).tiny))
+    return np.asarray(2 * w * residual * np.sqrt(form / rest.floor) / (1 + w * form))
+
+
+# --- the search -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -41,6 +174,8 @@ class Rest:
         `inverse` times each record.
     gap : array of shape (n,)
         One less the weighted leverage of each record.
+    floor : array of shape (n,)
+        No eigenvalue of the moment without the record is smaller.
     """
 
     theta: Array
@@ -48,20 +183,29 @@ class Rest:
     inverse: Array
     own: Array
     gap: Array
+    floor: Array
 
     @classmethod
-    def of(cls, features: Array, labels: Array, w: Array, moment: Array) -> Rest:
-        """Take each record out; `moment` is the weighted second moment of all, with the penalty."""
+    def of(cls, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Rest:
+        """Take each record out."""
+        features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+        w, lam = check_finite(weights, "weights", 1, 0), check_penalty(penalty)
+        n, d = features.shape
+        if not len(labels) == len(w) == n:
+            raise ValueError(f"X has {n} records, y has {len(labels)} and weights has {len(w)}")
+        moment = (features.T * w) @ features + lam * np.eye(d)
         inverse = np.asarray(np.linalg.inv(moment), dtype=float)
         theta = inverse @ ((w * labels) @ features)
         own = features @ inverse
         gap = 1 - w * (own * features).sum(1)
-        return cls(theta - (w * (labels - features @ theta) / gap)[:, None] * own, w, inverse, own, gap)
+        theta = theta - (w * (labels - features @ theta) / gap)[:, None] * own
+        floor = np.maximum(lam, np.linalg.eigvalsh(moment)[0] - w * (features**2).sum(1))
+        return cls(theta, w, inverse, own, gap, floor)
 
     def take(self, i: int) -> Rest:
         """Record `i` alone."""
         one = slice(i, i + 1)
-        return Rest(self.theta[one], self.weights[one], self.inverse, self.own[one], self.gap[one])
+        return Rest(self.theta[one], self.weights[one], self.inverse, self.own[one], self.gap[one], self.floor[one])
 
     def solve(self, v: Array) -> Array:
         """The inverse moment without record `i`, times row `i` of `v`, of shape (..., n, d)."""
@@ -74,19 +218,10 @@ class Rest:
 
 
 def best_corners(rest: Rest, ends: Array, signs: Array) -> Array:
-    """Distances that coordinate ascent over the corners of the box reaches.
+    """Distances, of shape (n,), that coordinate ascent over the corners of the box reaches.
 
-    Parameters
-    ----------
-    rest : Rest
-    ends : array of shape (2, n, d)
-        Features of both values of each record, where the ascent starts; changed in place.
-    signs : array of shape (2, n)
-        Labels, -1 or 1; changed in place.
-
-    Returns
-    -------
-    array of shape (n,)
+    It starts at the features `ends`, of shape (2, n, d), of both values of each record, and their labels `signs`, -1 or
+    1, of shape (2, n); both are changed in place.
     """
     best = np.linalg.norm(np.subtract(*rest.displacement(ends, signs)), axis=1)
     improved = True
@@ -131,185 +266,3 @@ def best_inside(rest: Rest, ends: Array, signs: Array) -> Array:
 
     found = optimize.minimize(negative, ends.ravel(), jac=True, bounds=[(0, 1)] * ends.size, method="L-BFGS-B")
     return np.asarray(np.sqrt(distances(found.x.reshape(ends.shape))[1]))
-
-
-@dataclass(frozen=True)
-class RidgeLosses:
-    """Privacy loss of each record against its worst replacement, the other records being as they are.
-
-    Attributes
-    ----------
-    found : array of shape (n,)
-        Exact loss of the worst pair of values the search met: a lower end of the worst loss.
-    at_most : array of shape (n,)
-        A proved upper end for these other records; no pair of values inside the bounds loses more.
-    """
-
-    found: Array
-    at_most: Array
-
-
-def ridge_pair_loss(theta: ArrayLike, theta_neighbour: ArrayLike, noise_rate: float) -> Array:
-    """Exact worst-case loss between releases around two estimates: rate times distance.
-
-    Parameters
-    ----------
-    theta, theta_neighbour : array of shape (..., d)
-        Noiseless estimates on the two data sets.
-    noise_rate : float
-        Rate of the spherical Laplace noise.
-
-    Returns
-    -------
-    array of shape (...)
-
-    Examples
-    --------
-    >>> float(ridge_pair_loss([0.0, 0.0], [0.3, 0.4], 2.0))
-    1.0
-    """
-    one, other = check_finite(theta, "theta"), check_finite(theta_neighbour, "theta_neighbour")
-    if one.ndim == 0 or one.shape[-1:] != other.shape[-1:]:
-        raise ValueError(f"theta and theta_neighbour must have shape (..., d), got {one.shape} and {other.shape}")
-    return np.asarray(check_positive(noise_rate, "noise_rate") * np.linalg.norm(one - other, axis=-1))
-
-
-def ridge_privacy_losses(
-    X: ArrayLike,
-    y: ArrayLike,
-    weights: ArrayLike,
-    penalty: float,
-    noise_rate: float,
-    *,
-    restarts: int = 4,
-    polish: bool = False,
-    rng: np.random.Generator,
-) -> RidgeLosses:
-    r"""Search, for every record at once, the two values of it that are easiest to tell apart.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Features in [0, 1].
-    y : array of shape (n,)
-        Labels in [-1, 1].
-    weights : array of shape (n,)
-        As the learner used them.
-    penalty : float
-        Ridge penalty, positive.
-    noise_rate : float
-        Rate of the noise as the learner used it.
-    restarts : int, default 4
-        Random starts besides the one from all-ones.
-    polish : bool, default False
-        Search the inside of the box as well, from as many starts. It pays for a few records with a few features only.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    RidgeLosses
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, or a value is not finite, or `penalty` or `noise_rate` is not positive.
-
-    Notes
-    -----
-    Let `A` be the weighted second moment plus :math:`\lambda I`. Taking record `i` out and putting :math:`(v, y')` in
-    are two rank-one updates: :math:`\theta=\theta_{-i}+w_i(y'-v^\top\theta_{-i})\,g/(1+w_iv^\top g)` with
-    :math:`g=A_{-i}^{-1}v`. Each end of the pair is improved one coordinate at a time over the corners of the box,
-    labels at :math:`\pm1` (the distance is convex in the label). Interior values can be worse for tiny data sets,
-    hence the upper end: :math:`|y'-v^\top\theta_{-i}|` is at most
-    :math:`r=1+\max(\sum\theta_{-i}^+,\sum\theta_{-i}^-)`, and :math:`A_{-i}` has no eigenvalue below
-    :math:`\mu=\max(\lambda,\lambda_{\min}(A)-w_i\lVert x_i\rVert^2)`. With :math:`t=v^\top g\le d/\mu` the norm of `g`
-    is at most :math:`\sqrt{t/\mu}`, so each end lies within :math:`w_ir\sqrt{t/\mu}/(1+w_it)` of :math:`\theta_{-i}`,
-    which is largest at :math:`t=\min(d/\mu,1/w_i)`.
-    """
-    check_finite(X, "X", 2, 0, 1), check_finite(y, "y", 1, -1, 1)
-    rest, moment, (features, _, w) = _without_each(X, y, weights, penalty)
-    check_positive(noise_rate, "noise_rate"), check_flag(polish, "polish"), check_generator(rng)
-    restarts, (n, d) = check_count(restarts, "restarts", 0), features.shape
-
-    found, kept = np.full(n, -1.0), (np.ones((2, n, d)), np.ones((2, n)))
-    for start in range(restarts + 1):
-        ends = np.ones((2, n, d)) if start == 0 else rng.integers(0, 2, (2, n, d)).astype(float)
-        signs = np.array([[1.0], [-1.0]]) * np.ones(n) if start == 0 else rng.choice([-1.0, 1.0], (2, n))
-        reached = best_corners(rest, ends, signs)
-        better = reached > found
-        found[better], kept[0][:, better], kept[1][:, better] = reached[better], ends[:, better], signs[:, better]
-    for start in range((restarts + 1) * polish):
-        begin = kept if start == 0 else (rng.random((2, n, d)), rng.choice([-1.0, 1.0], (2, n)))
-        found = np.maximum(found, best_inside(rest, *begin))
-
-    residual = 1 + np.maximum(np.maximum(rest.theta, 0).sum(1), np.maximum(-rest.theta, 0).sum(1))
-    return RidgeLosses(noise_rate * found, noise_rate * _hull_bound(features, w, moment, penalty, residual, d))
-
-
-def ridge_corner_losses(
-    X: ArrayLike,
-    y: ArrayLike,
-    weights: ArrayLike,
-    penalty: float,
-    noise_rate: float,
-    corners: ArrayLike,
-    *,
-    label_bound: float = 1.0,
-) -> RidgeLosses:
-    r"""The worst pair of corners for every record: nothing is left out, nothing is drawn.
-
-    Parameters
-    ----------
-    X, y, weights, penalty, noise_rate
-        As in :func:`ridge_privacy_losses`, but for features of any sign.
-    corners : array of shape (k, d)
-        Feature vectors a record can take, such as :meth:`hdpm_lib.schema.Schema.corners`; with each of them the label
-        is :math:`\pm` `label_bound`. Time and memory for a record grow with :math:`k^2`.
-    label_bound : float, default 1
-        `a`, the public bound on the absolute value of a label.
-
-    Returns
-    -------
-    RidgeLosses
-        ``at_most`` covers the whole convex hull of the corners.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, or a value is not finite, or a number is not positive.
-
-    Notes
-    -----
-    The upper end is that of :func:`ridge_privacy_losses`, with :math:`r=a+\max_v|v^\top\theta_{-i}|` and the largest
-    squared norm of a corner in place of `d`: both are convex in `v`.
-    """
-    rest, moment, (features, _, w) = _without_each(X, y, weights, penalty)
-    check_positive(noise_rate, "noise_rate")
-    values, bound = check_finite(corners, "corners", 2), check_positive(label_bound, "label_bound")
-    v, signs = np.repeat(values, 2, axis=0)[:, None], np.tile([bound, -bound], len(values))[:, None]
-    found = np.empty(len(w))
-    for i in range(len(w)):
-        ends = rest.take(i).displacement(v, signs)[:, 0]
-        found[i] = pdist(ends).max()
-    residual, square = bound + np.abs(rest.theta @ values.T).max(1), float((values**2).sum(1).max())
-    return RidgeLosses(noise_rate * found, noise_rate * _hull_bound(features, w, moment, penalty, residual, square))
-
-
-def _without_each(
-    X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float
-) -> tuple[Rest, Array, tuple[Array, Array, Array]]:
-    """Each record taken out, the penalised moment of all, and the checked data."""
-    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
-    w, lam = check_finite(weights, "weights", 1, 0), check_penalty(penalty)
-    n, d = features.shape
-    if not len(labels) == len(w) == n:
-        raise ValueError(f"X has {n} records, y has {len(labels)} and weights has {len(w)}")
-    moment = (features.T * w) @ features + lam * np.eye(d)
-    return Rest.of(features, labels, w, moment), moment, (features, labels, w)
-
-
-def _hull_bound(features: Array, w: Array, moment: Array, lam: float, residual: Array, square: float) -> Array:
-    """How far a record can move the estimate at most, for features of that squared norm and such residuals."""
-    floor = np.maximum(lam, np.linalg.eigvalsh(moment)[0] - w * (features**2).sum(1))
-    form = np.minimum(square / floor, 1 / np.maximum(w, np.finfo(float).tiny))
-    return np.asarray(2 * w * residual * np.sqrt(form / floor) / (1 + w * form))

@@ -18,22 +18,14 @@ Array = NDArray[np.float64]
 def sum_privacy_losses(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
     r"""Exact privacy loss of each individual in a linear query: her datum at 0 against 1, the others' as they are.
 
+    No datum loses more, as the mean is linear in it.
+
     Parameters
     ----------
     mechanism : BiasedLaplace
-        From :func:`~hdpm_lib.learners.queries.linear_query`.
+        From :func:`~hdpm_lib.learners.queries.linear_query`: no individual has a part in a term of others.
     terms : array of shape (n,)
         Weights times data. With several coordinates, of one of them: all have the same noise, and their losses add up.
-
-    Returns
-    -------
-    array of shape (n,)
-        No datum loses more, as the mean is linear in it: nothing is searched.
-
-    Raises
-    ------
-    ValueError
-        If an individual has a part in a term of others, or `terms` lie outside their intervals.
 
     Examples
     --------
@@ -59,6 +51,8 @@ def gradient_privacy_losses(
 ) -> Array:
     r"""Exact privacy losses of owners who send clipped gradients with Laplace noise.
 
+    They are the distances of the clipped gradients in the L1 norm, over the scale of the noise.
+
     Parameters
     ----------
     gradients : array of shape (..., classes, features)
@@ -69,11 +63,6 @@ def gradient_privacy_losses(
         `L`, positive.
     neighbours : array of shape (..., classes, features), optional
         The owners' gradients on other data. If not given, the worst: far out, on the other side of zero.
-
-    Returns
-    -------
-    array of shape (...)
-        Distance of the clipped gradients in the L1 norm, over the scale of the noise.
 
     Notes
     -----
@@ -116,11 +105,6 @@ def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = F
     -------
     array of shape (n,)
         The largest distance of two answers that differ along axis `j` only, over `scale`.
-
-    Raises
-    ------
-    ValueError
-        If `answers` has no axis for an individual or is not finite, or `scale` is not positive.
 
     Notes
     -----

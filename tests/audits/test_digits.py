@@ -48,13 +48,12 @@ def integers(k: np.ndarray) -> np.ndarray:
 def test_model_equals_the_generator(loc: float, scale: float) -> None:
     rng = generator(301)
     assert fp.model_holds(loc, scale, rng=rng)
-    assert fp.model_holds(loc, scale, rng=rng, draws=1)
 
 
 def test_model_moves_the_generator_on() -> None:
     rng, other = generator(302), generator(302)
-    fp.model_holds(0.0, 1.0, rng=rng, draws=5)
-    other.laplace(size=5)
+    fp.model_holds(0.0, 1.0, rng=rng)
+    other.laplace(size=20_000)
     assert rng.random() == other.random()
 
 
@@ -262,26 +261,14 @@ def test_attack_on_ideal_outputs() -> None:
     ("call", "message"),
     [
         (lambda: fp.numpy_laplace([0.5, 1.0], 0.0, 1.0), r"uniform must lie in \(0, 1\), got 1.0"),
-        (lambda: fp.numpy_laplace([0.0], 0.0, 1.0), r"uniform must lie in \(0, 1\), got 0.0"),
-        (lambda: fp.numpy_laplace([math.nan], 0.0, 1.0), r"uniform must lie in \(0, 1\), got nan"),
-        (lambda: fp.numpy_laplace([0.5], math.inf, 1.0), "loc must be finite, got inf"),
-        (lambda: fp.numpy_laplace([0.5], 0.0, -1.0), "scale must be positive and finite, got -1.0"),
-        (lambda: fp.model_holds(0.0, 1.0, rng=generator(), draws=0), "draws must be a positive integer, got 0"),
-        (lambda: fp.could_be([1.0, math.nan], 0.0, 1.0), "outputs must be finite, got nan"),
-        (lambda: fp.could_be([1.0], 0.0, 0.0), "scale must be positive and finite, got 0.0"),
         (
             lambda: fp.could_be([1.0, 1e9], 1e9, 1e-3),
             "scale is too small beside outputs such as 1000000000.0, got 0.001",
         ),
-        (lambda: fp.on_grid([math.inf], 0.0), "outputs must be finite, got inf"),
-        (lambda: fp.on_grid([1.0], math.nan), "centre must be finite, got nan"),
+        (lambda: fp.on_grid([1.0, 2.0], [0.0, 1.0, 2.0]), r"outputs and centre must broadcast, got shapes \(2,\)"),
         (lambda: fp.attack(np.ones((2, 3)), np.ones((2, 3))), r"possible must have shape \(2, 2, n\)"),
-        (lambda: fp.attack(np.ones((2, 2, 0)), np.ones((2, 0))), "scores is empty"),
         (lambda: fp.attack(np.ones((2, 2, 3)), np.ones(3)), r"scores must have shape \(2, 3\), got \(3,\)"),
-        (lambda: fp.attack(np.ones((2, 2, 1)), [[0.0], [math.nan]]), "scores must be finite, got nan"),
         (lambda: fp.laplace_attack((1.0, 1.0), 1.0, rng=generator()), "answers must be two different numbers"),
-        (lambda: fp.laplace_attack((0.0, 1.0), 0.0, rng=generator()), "epsilon must be positive and finite, got 0.0"),
-        (lambda: fp.laplace_attack((0.0, 1.0), 1.0, rng=generator(), draws=-1), "draws must be a positive integer"),
     ],
 )
 def test_bad_input(call: Any, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, stats
+from scipy import integrate, special, stats
 
 from hdpm_lib.audits.logistic import NeighbourPairs, output_log_density, search_pairs, tight_pair, worst_losses
 from hdpm_lib.learners import logistic
@@ -196,7 +197,8 @@ def shares(pairs: NeighbourPairs) -> np.ndarray:
     return np.abs(pairs.loss) / pairs.guarantee
 
 
-def found(dimension: int, others: int = 2, s: int = 200) -> NeighbourPairs:
+@functools.cache
+def found(dimension: int, others: int = 2, s: int = 100) -> NeighbourPairs:
     rng = generator(97, dimension, others)
     return search_pairs(
         10 ** rng.uniform(-1.5, 1.5, s), 10 ** rng.uniform(-2, 2, s), dimension=dimension, others=others, rng=rng
@@ -204,7 +206,7 @@ def found(dimension: int, others: int = 2, s: int = 200) -> NeighbourPairs:
 
 
 def test_search_never_exceeds_the_guarantee() -> None:
-    for dimension, others in itertools.product((1, 2, 3, 6), (1, 4)):
+    for dimension, others in ((1, 1), (1, 4), (2, 1), (3, 4), (6, 1)):
         pairs = found(dimension, others)
         share = shares(pairs)
         assert 0.9 < share.max() <= 1 + 1e-9
@@ -261,19 +263,29 @@ def test_slack_is_needed_and_cannot_be_smaller() -> None:
 
 
 def ends_by_search(model: ObjectivePerturbation, w: np.ndarray, i: int, rng: np.random.Generator) -> float:
-    """Difference of the largest and the smallest log density over the record of seller `i`, by a simplex search."""
+    """Difference of the largest and the smallest log density over the record of seller `i`, by ever smaller steps."""
+    n, a = len(w), model.weights
 
-    def value(free: np.ndarray, sign: int) -> float:
-        X, y = model.X.copy(), model.y.copy()
-        X[i], y[i] = free / max(1, np.linalg.norm(free)), 1
-        return -sign * float(output_log_density(replace(model, X=X, y=y), w))
+    def log_density(u: np.ndarray) -> np.ndarray:
+        rows = np.broadcast_to(model.y[:, None] * model.X, (*u.shape[:-1], len(a), n)).copy()
+        rows[..., i, :] = u
+        chance = special.expit(rows @ w)
+        noise = ((a * (1 - chance))[..., None] * rows).sum(-2) - model.penalty * w
+        curved = (a * chance * (1 - chance))[..., None] * rows
+        hessian = np.swapaxes(rows, -1, -2) @ curved + model.penalty * np.eye(n)
+        return np.linalg.slogdet(hessian)[1] - model.eta / 2 * np.linalg.norm(noise, axis=-1)
 
-    options = {"xatol": 1e-7, "fatol": 1e-10, "maxiter": 600}
-    starts = rng.standard_normal((6, len(w)))
-    return sum(
-        max(-optimize.minimize(value, s, args=(sign,), method="Nelder-Mead", options=options).fun for s in starts)
-        for sign in (1, -1)
-    )
+    ends = []
+    for sign in (1, -1):
+        points = rng.standard_normal((3000, n)) * 10 ** rng.uniform(-2, 0, (3000, 1))
+        points /= np.maximum(1, np.linalg.norm(points, axis=-1, keepdims=True))
+        best = points[np.argsort(-sign * log_density(points))[:20]]
+        for step in 0.5 ** np.arange(1, 25):
+            trials = best[:, None] + step * rng.standard_normal((20, 30, n)) * (np.arange(30) > 0)[:, None]
+            trials /= np.maximum(1, np.linalg.norm(trials, axis=-1, keepdims=True))
+            best = trials[np.arange(20), (sign * log_density(trials)).argmax(1)]
+        ends.append(float((sign * log_density(best)).max()))
+    return sum(ends)
 
 
 @pytest.mark.parametrize(("n", "least"), [(1, 0.999), (2, 0.99), (3, 0.8)])
@@ -299,11 +311,11 @@ def test_worst_losses_against_a_search(n: int, least: float) -> None:
 
 def test_worst_losses_stay_below_the_guarantee() -> None:
     rng = generator(102)
-    for n, penalty in itertools.product((1, 2, 5, 12), (1e-3, 0.03, 1.0)):
-        model = mechanism(30, n, rng, eta=20.0, penalty=penalty)
-        w = model.release(rng=rng, size=3)
+    for n, penalty in itertools.product((1, 2, 12), (1e-3, 0.03, 1.0)):
+        model = mechanism(20, n, rng, eta=20.0, penalty=penalty)
+        w = model.release(rng=rng, size=2)
         losses = worst_losses(model, np.concatenate([w, 30 * w, 0 * w[:1]]))
-        assert losses.shape == (7, 30) and (losses <= model.guarantee * (1 + 1e-9)).all() and losses.min() > 0
+        assert losses.shape == (5, 20) and (losses <= model.guarantee * (1 + 1e-9)).all() and losses.min() > 0
         np.testing.assert_allclose(losses[1], worst_losses(model, w[1]))
         broken = worst_losses(replace(model, eta=2 * model.eta), 30 * w)
         assert n == 1 or penalty == 1 or (broken / model.guarantee).max() > 1
@@ -328,40 +340,12 @@ def test_worst_losses_of_sellers_without_weight() -> None:
 
 @pytest.mark.parametrize("function", [output_log_density, worst_losses])
 def test_bad_outputs(function: Any) -> None:
-    model = mechanism(5, 2, generator(104))
     with pytest.raises(ValueError, match=r"coefficients must have shape \(..., 2\), got \(3,\)"):
-        function(model, np.zeros(3))
-    with pytest.raises(ValueError, match="coefficients must be finite"):
-        function(model, [0.0, math.nan])
+        function(mechanism(5, 2, generator(104)), np.zeros(3))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": [1.0, -1.0]}, "epsilon must be positive and finite, got -1.0"),
-        ({"epsilon": [1.0, math.nan]}, "epsilon must be positive and finite, got nan"),
-        ({"ratio": [0.0, 1.0]}, "ratio must be positive and finite, got 0.0"),
-        ({"ratio": [1.0]}, "epsilon and ratio must have the same length, got 2 and 1"),
-        ({"dimension": 0}, "dimension must be a positive integer, got 0"),
-        ({"others": 0}, "others must be a positive integer, got 0"),
-    ],
-)
-def test_bad_search(change: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {"epsilon": [1.0, 2.0], "ratio": [1.0, 1.0], "dimension": 2, "steps": 3}
-    assert search_pairs(**given, rng=generator()).loss.shape == (2,)
-    with pytest.raises(ValueError, match=message):
-        search_pairs(**{**given, **change}, rng=generator())
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"ratio": math.inf}, "ratio must be positive and finite, got inf"),
-        ({"penalty": -1.0}, "penalty must be positive and finite, got -1.0"),
-        ({"penalty": 0.5}, "ratio times penalty must be below 1, as it is her weight, got 1.5"),
-    ],
-)
-def test_bad_tight_pair(change: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        tight_pair(**{"epsilon": 1.0, "ratio": 3.0, **change})
+def test_bad_pairs() -> None:
+    with pytest.raises(ValueError, match="epsilon and ratio must have the same length, got 2 and 1"):
+        search_pairs([1.0, 2.0], [1.0], dimension=2, rng=generator())
+    with pytest.raises(ValueError, match="ratio times penalty must be below 1, as it is her weight, got 1"):
+        tight_pair(1.0, 3.0, penalty=0.5)

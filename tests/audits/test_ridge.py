@@ -14,16 +14,13 @@ from scipy import optimize
 from sklearn.linear_model import Ridge
 
 from hdpm_lib.audits import ridge as meter
-from hdpm_lib.audits import sums
 from hdpm_lib.audits.ridge import Rest, RidgeLosses, best_inside, ridge_pair_loss, ridge_privacy_losses
-from hdpm_lib.audits.sums import gradient_privacy_losses, laplace_privacy_losses, sum_privacy_losses
 from hdpm_lib.learners import ridge
-from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import OutputPerturbation, pdp_op, sensitivity_constant
 from hdpm_lib.schema import Category, Number, Schema
 from tests.support import generator
 
-BOUNDS = ("paper", "sharp")
+BOUNDS: tuple[Any, ...] = ("paper", "sharp")
 Data = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -60,23 +57,32 @@ def measure(mechanism: OutputPerturbation, data: Data, penalty: float, seed: int
 # --- what the meter finds ---------------------------------------------------------------------------------------------
 
 
-def exhaustive(X: np.ndarray, y: np.ndarray, weights: np.ndarray, penalty: float, rate: float, i: int) -> float:
+def exhaustive(data: Data, penalty: float, rate: float, i: int) -> float:
     """Worst loss of record `i` over every pair of corners with labels -1 and 1."""
-    d = X.shape[1]
+    X, y, epsilon = data
+    weights, d = epsilon / epsilon.sum(), X.shape[1]
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=d)))
     ends = [refit(*with_record(X, y, i, corners, np.full(2**d, s)), weights, penalty) for s in (-1.0, 1.0)]
     thetas = np.concatenate(ends)
     return rate * float(np.linalg.norm(thetas[:, None] - thetas[None], axis=-1).max())
 
 
+@functools.cache
+def worst_corners(sizes: tuple[int, ...]) -> list[tuple[Data, float, list[float]]]:
+    """Data sets with their penalties, and the worst losses of all their records."""
+    made = []
+    for d, n, kind, penalty in itertools.product((1, 2, 3), sizes, range(4), (0.02, 1.0, 30.0)):
+        data = case(n, d, generator(62, d, n, kind), kind)
+        made.append((data, penalty, [exhaustive(data, penalty, 7.0, i) for i in range(n)]))
+    return made
+
+
 def found_over_exhaustive(meter: Callable[..., RidgeLosses], sizes: tuple[int, ...] = (1, 2, 6)) -> np.ndarray:
     ratios = []
-    for d, n, kind, penalty in itertools.product((1, 2, 3), sizes, range(4), (0.02, 1.0, 30.0)):
-        X, y, epsilon = case(n, d, generator(62, d, n, kind), kind)
-        weights = epsilon / epsilon.sum()
-        found = meter(X, y, weights, penalty, 7.0, rng=generator(63)).found
-        ratios += [found[i] / exhaustive(X, y, weights, penalty, 7.0, i) for i in range(n)]
-    return np.array(ratios)
+    for (X, y, epsilon), penalty, worst in worst_corners(sizes):
+        found = meter(X, y, epsilon / epsilon.sum(), penalty, 7.0, rng=generator(63)).found
+        ratios.append(found / worst)
+    return np.concatenate(ratios)
 
 
 def test_found_against_every_pair_of_corners() -> None:
@@ -84,7 +90,7 @@ def test_found_against_every_pair_of_corners() -> None:
     ratios = found_over_exhaustive(ridge_privacy_losses)
     assert ratios.max() <= 1 + 1e-9
     assert (ratios > 1 - 1e-9).mean() > 0.85 and ratios.min() > 0.4  # a local search, after four random starts
-    assert found_over_exhaustive(functools.partial(ridge_privacy_losses, restarts=100), (4,)).min() > 1 - 1e-9
+    assert found_over_exhaustive(functools.partial(ridge_privacy_losses, restarts=50), (3,)).min() > 1 - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -106,16 +112,21 @@ def worst_by_search(data: Data, penalty: float, rate: float, i: int, rng: np.ran
     X, y, epsilon = data
     weights, d = epsilon / epsilon.sum(), X.shape[1]
 
-    def distance(free: np.ndarray) -> float:
-        ends = free.reshape(2, d + 1)
-        thetas = refit(*with_record(X, y, i, ends[:, :-1], 2 * ends[:, -1] - 1), weights, penalty)
-        return -float(np.linalg.norm(thetas[0] - thetas[1]))
+    def distances(ends: np.ndarray) -> np.ndarray:
+        flat = ends.reshape(-1, d + 1)
+        thetas = refit(*with_record(X, y, i, flat[:, :-1], 2 * flat[:, -1] - 1), weights, penalty).reshape(-1, 2, d)
+        return np.linalg.norm(thetas[:, 0] - thetas[:, 1], axis=-1)
 
-    ends = rng.random((2, 100, d + 1)) ** rng.choice([0.1, 1.0, 5.0], (2, 100, 1))
-    ends[..., -1] = np.where(rng.random((2, 100)) < 0.5, ends[..., -1], rng.integers(0, 2, (2, 100)))
-    both = [refit(*with_record(X, y, i, e[:, :-1], 2 * e[:, -1] - 1), weights, penalty) for e in ends]
-    start = ends[:, int(np.argmax(np.linalg.norm(both[0] - both[1], axis=1)))].ravel()
-    best = optimize.minimize(distance, start, bounds=[(0, 1)] * (2 * d + 2), method="L-BFGS-B", options={"maxiter": 30})
+    def negative(free: np.ndarray) -> tuple[float, np.ndarray]:
+        found = distances(free + 1e-8 * np.vstack([0 * free, np.eye(len(free))]))
+        return -found[0], (found[0] - found[1:]) / 1e-8
+
+    ends = rng.random((100, 2, d + 1)) ** rng.choice([0.1, 1.0, 5.0], (100, 2, 1))
+    ends[..., -1] = np.where(rng.random((100, 2)) < 0.5, ends[..., -1], rng.integers(0, 2, (100, 2)))
+    start = ends[int(np.argmax(distances(ends)))].ravel()
+    best = optimize.minimize(
+        negative, start, jac=True, bounds=[(0, 1)] * (2 * d + 2), method="L-BFGS-B", options={"maxiter": 30}
+    )
     return -rate * float(best.fun)
 
 
@@ -134,7 +145,7 @@ def test_upper_end_is_above_every_pair() -> None:
 def rest_of(data: Data, penalty: float) -> Rest:
     X, y, epsilon = data
     weights = epsilon / epsilon.sum()
-    return Rest.of(X, y, weights, (X.T * weights) @ X + penalty * np.eye(X.shape[1]))
+    return Rest.of(X, y, weights, penalty)
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 2), (5, 3), (40, 12)])
@@ -174,7 +185,7 @@ def test_inside_of_the_box() -> None:
         gains.append(inside.found / corners.found)
         ends.append(inside.found / inside.at_most)
         shares.append(inside.found[0] / max(worst_by_search(data, 0.02, 7.0, 0, generator(87, k, j)) for j in range(8)))
-        assert corners.found[0] == pytest.approx(exhaustive(*given, 0), rel=1e-9)
+        assert corners.found[0] == pytest.approx(exhaustive(data, 0.02, 7.0, 0), rel=1e-9)
     assert np.min(gains) >= 1 and np.max(gains) > 1.2
     assert min(shares) > 0.97 and np.max(ends) <= 1 + 1e-9
 
@@ -187,105 +198,24 @@ def test_pair_loss() -> None:
     assert ridge_pair_loss(a, a, 4.0).max() == 0
 
 
-# --- sums and gradients, where the worst pair is known ----------------------------------------------------------------
-
-
-def random_query(rng: np.random.Generator, n: int = 3, dimension: int = 1) -> tuple[BiasedLaplace, np.ndarray]:
-    weights = rng.choice([-1.0, 1.0], n) * 10 ** rng.uniform(-1, 1, n)
-    return linear_query(rng.random(n), 10 ** rng.uniform(-1, 1), weights=weights, dimension=dimension), weights
-
-
-def test_sums_against_every_pair_of_databases() -> None:
-    for k in range(20):
-        query, weights = random_query(generator(88, k))
-        data = np.indices((3, 3, 3)) / 2
-        terms = weights[:, None, None, None] * data
-        every = laplace_privacy_losses(query.mean(terms), query.scale)
-        np.testing.assert_allclose(sum_privacy_losses(query, weights * generator(89).random(3)), every, rtol=1e-9)
-        np.testing.assert_allclose(query.privacy_loss, every, rtol=1e-9)
-    query, weights = random_query(generator(90), 4, dimension=5)
-    np.testing.assert_allclose(sum_privacy_losses(query, 0.3 * weights), query.privacy_loss, rtol=1e-9)
-    assert sum_privacy_losses(linear_query([0.0, 0.0], 0.0), [0.2, 1.0]).tolist() == [0, 0]
-
-
-SUM_BUGS: dict[str, tuple[Any, str, Any]] = {
-    "whole values": (BiasedLaplace, "mean", lambda self, terms: np.asarray(np.sum(terms, axis=0))),
-    "shares 1 % large": (
-        BiasedLaplace,
-        "mean",
-        lambda self, terms: 1.01 * np.tensordot(self.shares, self._centred(terms), 1),
-    ),
-    "noise 1 % small": (BiasedLaplace, "privacy_loss", property(lambda self: self.shares @ self.sensitivity / 1.01)),
-}
-
-
-@pytest.mark.parametrize("name", SUM_BUGS)
-def test_wrong_sum_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    query = linear_query([0.2, 0.7], 1.0)
-    assert (sum_privacy_losses(query, [0.1, 0.6]) / query.privacy_loss).max() <= 1 + 1e-12
-    monkeypatch.setattr(*SUM_BUGS[name])
-    assert (sum_privacy_losses(query, [0.1, 0.6]) / query.privacy_loss).max() > 1 + 1e-3
-
-
-def test_gradients_against_random_neighbours() -> None:
-    rng = generator(91)
-    g, other = rng.standard_normal((2, 2000, 2, 5)) * 10 ** rng.uniform(-2, 2, (2, 2000, 1, 1))
-    epsilon, L = 10 ** rng.uniform(-1, 1, 2000), 0.7
-    worst = gradient_privacy_losses(g, epsilon, L)
-    norms = np.minimum(np.abs(g).sum((1, 2)), L)
-    np.testing.assert_allclose(worst, epsilon * (norms + L) / (2 * L), rtol=1e-12)
-    pair = gradient_privacy_losses(g, epsilon, L, neighbours=other)
-    assert (pair <= worst * (1 + 1e-12)).all() and (worst <= epsilon * (1 + 1e-12)).all()
-    kept = [v * np.minimum(1, L / np.abs(v).sum((1, 2)))[:, None, None] for v in (g, other)]
-    np.testing.assert_allclose(pair, np.abs(kept[0] - kept[1]).sum((1, 2)) * epsilon / (2 * L), rtol=1e-9)
-    zero = gradient_privacy_losses(np.zeros((2, 3)), 0.8, L)
-    assert zero == pytest.approx(0.4) and gradient_privacy_losses(g[0], 0.0, L) == 0
-
-
-def cut(axes: Any, order: int) -> Any:
-    def clip(gradients: np.ndarray, clip_norm: float) -> np.ndarray:
-        norms = (np.abs(gradients) ** order).sum(axis=axes, keepdims=True) ** (1 / order)
-        return gradients * (clip_norm / np.maximum(norms, clip_norm))
-
-    return clip
-
-
-GRADIENT_BUGS: dict[str, tuple[str, Any, float]] = {
-    "L2 norm": ("clipped", cut((-2, -1), 2), math.sqrt(10)),
-    "each class by itself": ("clipped", cut(-1, 1), 2),
-    "each number by itself": ("clipped", lambda g, bound: np.clip(g, -bound, bound), 10),
-    "1 % more": ("clipped", lambda g, bound: cut((-2, -1), 1)(g, 1.01 * bound), 1.01),
-    "scale L over epsilon": ("noise_scale", lambda epsilon, bound: bound / epsilon, 2),
-}
-
-
-@pytest.mark.parametrize("name", GRADIENT_BUGS)
-def test_wrong_gradient_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    attribute, bug, times = GRADIENT_BUGS[name]
-    monkeypatch.setattr(sums, attribute, bug)
-    assert gradient_privacy_losses(np.full((2, 5), 3.0), 0.5, 1.5) == pytest.approx(0.5 * times)
-
-
 # --- guarantees -------------------------------------------------------------------------------------------------------
 
 
-def worst_share(bound: Any, kinds: range = range(4)) -> tuple[float, int]:
-    """Largest loss found over the loss accepted, and the number of records looked at."""
-    worst, count = 0.0, 0
+def test_nobody_loses_more_than_she_accepts() -> None:
+    """One search for both constants, as they share the estimates: a loss is rate times distance."""
+    worst, count = dict.fromkeys(BOUNDS, 0.0), 0
     sizes = ((1, 1), (2, 2), (3, 6), (10, 3), (60, 4), (200, 2), (200, 12))
-    for (n, d), kind, penalty in itertools.product(sizes, kinds, (0.01, 1.0, 50.0, 1e4)):
-        data = case(n, d, generator(68, n, d, kind), kind)
-        mechanism = pdp_op(*data, penalty, bound=bound)
-        worst = max(worst, float((measure(mechanism, data, penalty).found / data[2]).max()))
+    for (n, d), kind, penalty in itertools.product(sizes, range(4), (0.01, 1.0, 50.0, 1e4)):
+        X, y, epsilon = case(n, d, generator(68, n, d, kind), kind)
+        made = {bound: pdp_op(X, y, epsilon, penalty, bound=bound) for bound in BOUNDS}
+        weights = made["paper"].weights
+        np.testing.assert_array_equal(weights, made["sharp"].weights)
+        distances = ridge_privacy_losses(X, y, weights, penalty, 1.0, rng=generator(61)).found
+        for bound, mechanism in made.items():
+            worst[bound] = max(worst[bound], float((mechanism.noise_rate * distances / epsilon).max()))
         count += n
-    return worst, count
-
-
-@pytest.mark.parametrize("bound", BOUNDS)
-def test_nobody_loses_more_than_she_accepts(bound: Any) -> None:
-    worst, count = worst_share(bound)
     assert count > 5000
-    assert 0.9 < worst <= 1 + 1e-9, f"{worst=} over {count} records"
+    assert all(0.9 < share <= 1 + 1e-9 for share in worst.values()), f"{worst=} over {count} records"
 
 
 # --- corners of a schema ----------------------------------------------------------------------------------------------
@@ -333,19 +263,6 @@ def test_recoded_ridge_keeps_its_promise_and_wrong_powers_of_the_label_bound_are
     assert max(share(1e4, a), share(1e4, 1 / a)) > 1.9  # c not scaled, or scaled by the square of a
     with pytest.raises(ValueError, match="rows of X must have a norm of at most feature_norm"):
         share(1e4, norm=0.9)
-
-
-def test_corner_losses_refuse_what_does_not_fit() -> None:
-    X, y, epsilon = coded(0.5)
-    for change, message in (
-        ({"weights": [1.0]}, "weights has 1"),
-        ({"corners": [1.0]}, "corners must have 2"),
-        ({"label_bound": 0.0}, "label_bound must be positive"),
-        ({"penalty": -1.0}, "penalty"),
-    ):
-        given = {"X": X, "y": y, "weights": epsilon, "penalty": 1.0, "noise_rate": 1.0, "corners": SCHEMA.corners()}
-        with pytest.raises(ValueError, match=message):
-            meter.ridge_corner_losses(**{**given, **change})
 
 
 # --- guarantees on a tight instance -----------------------------------------------------------------------------------
@@ -447,22 +364,13 @@ def test_missing_clip_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert black_box_share(3.0) > 1.01
 
 
-def test_bad_input() -> None:
-    X, y, epsilon = tight()[0]
-    with pytest.raises(ValueError, match="weights must have 1 dimension"):
-        ridge_privacy_losses(X, y, np.ones((40, 1)), 1.0, 1.0, rng=generator())
-    with pytest.raises(ValueError, match="penalty must be positive and finite, got 0"):
-        ridge_privacy_losses(X, y, epsilon, 0.0, 1.0, rng=generator())
-    with pytest.raises(ValueError, match=r"y must lie in \[-1, 1\], got nan"):
-        ridge_privacy_losses(X, np.full(40, math.nan), epsilon, 1.0, 1.0, rng=generator())
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"noise_rate": -1.0}, "noise_rate.*-1"),
-        ({"weights": np.ones(3)}, "weights has 3"),
+        ({"weights": np.ones(3)}, "X has 4 records, y has 4 and weights has 3"),
         ({"y": np.ones(5)}, "y has 5"),
+        ({"penalty": 0.0}, "penalty must be positive and finite, got 0"),
+        ({"y": np.full(4, math.nan)}, r"y must lie in \[-1, 1\], got nan"),
     ],
 )
 def test_meter_refuses_what_does_not_fit(change: dict, message: str) -> None:
@@ -470,25 +378,3 @@ def test_meter_refuses_what_does_not_fit(change: dict, message: str) -> None:
     assert ridge_privacy_losses(**given, rng=np.random.default_rng(0)).found.shape == (4,)
     with pytest.raises(ValueError, match=message):
         ridge_privacy_losses(**{**given, **change}, rng=np.random.default_rng(0))
-
-
-def test_bad_sums_and_gradients() -> None:
-    query, g = linear_query([0.2, 0.7], 1.0), np.ones((2, 3))
-    with pytest.raises(ValueError, match="terms has 3 entries for 2 shares"):
-        sum_privacy_losses(query, [0.1, 0.2, 0.3])
-    with pytest.raises(ValueError, match="terms must be finite, got nan"):
-        sum_privacy_losses(query, [0.1, math.nan])
-    with pytest.raises(ValueError, match="terms must lie in their intervals: scale by public bounds, or clip"):
-        sum_privacy_losses(query, [0.1, 1.5])
-    with pytest.raises(ValueError, match="must be a linear query"):
-        sum_privacy_losses(nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]]), [0.1, 0.2])
-    with pytest.raises(ValueError, match="gradients must be finite, got inf"):
-        gradient_privacy_losses(g * math.inf, 1.0, 1.0)
-    with pytest.raises(ValueError, match=r"gradients must have 2 dimension\(s\), got shape \(3,\)"):
-        gradient_privacy_losses(np.ones(3), 1.0, 1.0)
-    with pytest.raises(ValueError, match=r"epsilon must be finite and not negative, got -0\.1"):
-        gradient_privacy_losses(np.ones((2, 2, 3)), [1.0, -0.1], 1.0)
-    with pytest.raises(ValueError, match="clip_norm must be positive and finite, got 0"):
-        gradient_privacy_losses(g, 1.0, 0.0)
-    with pytest.raises(ValueError, match=r"neighbours has shape \(3, 2\) and gradients has \(2, 3\)"):
-        gradient_privacy_losses(g, 1.0, 1.0, neighbours=g.T)

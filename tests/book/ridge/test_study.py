@@ -1,22 +1,36 @@
-"""The fourteen tables of the ridge paper: what is stored, the closed-form cells, the calibration on a known draw."""
+"""The ridge paper: its made-up people, what its tables hold, the closed-form cells, the calibration on a known draw."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.linear_model import Ridge
 
 from hdpm_book.ridge import calibration, study
-from hdpm_book.ridge.study import Draw, Split, Table, cells, fresh_draws, published, repairs, synthetic_split, take
+from hdpm_book.ridge.study import (
+    Draw,
+    PrivacyGroups,
+    Split,
+    Table,
+    cells,
+    fresh_draws,
+    linear_population,
+    published,
+    repairs,
+    synthetic_split,
+    take,
+)
 from hdpm_lib.learners import jorgensen
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
-from tests.support import Check, generator, mean_z, objections, z_check
+from tests.support import Check, generator, ks_check, mean_z, objections, z_check, z_limit
 
 ROWS = {1: 15, 2: 12, 3: 7, 4: 7, 5: 10, 6: 10, 7: 6, 8: 6, 9: 10, 10: 10, 11: 15, 12: 12, 13: 15, 14: 12}
 COLUMNS = {**dict.fromkeys(range(1, 11), 4), 11: 8, 12: 8, 13: 6, 14: 6}
@@ -28,6 +42,110 @@ def medical(n: int = 1070, n_test: int = 268) -> Split:
     X = np.column_stack([rng.random((n + n_test, 11)), np.ones(n + n_test)])
     y = np.clip(X @ rng.uniform(0, 0.15, 12) + 0.05 * rng.standard_normal(n + n_test), 0, 1)
     return Split(X[:n], y[:n], X[n:], y[n:])
+
+
+# --- people and data --------------------------------------------------------------------------------------------------
+
+GROUPS = PrivacyGroups(f_c=0.54, f_m=0.37, eps_c=0.02, eps_m=0.5, eps_l=1.5)
+
+
+@pytest.mark.parametrize(
+    ("groups", "n", "counts"),
+    [
+        (PrivacyGroups(), 80, (27, 34, 19)),  # 27.2, 34.4
+        (PrivacyGroups(), 1070, (363, 460, 247)),
+        (GROUPS, 80, (43, 29, 8)),
+        (GROUPS, 1, (0, 0, 1)),
+        (PrivacyGroups(0.0, 1.0), 5, (0, 5, 0)),
+        (PrivacyGroups(0.0, 0.0), 5, (0, 0, 5)),
+    ],
+)
+def test_counts(groups: PrivacyGroups, n: int, counts: tuple[int, int, int]) -> None:
+    assert groups.counts(n) == counts and sum(counts) == n
+
+
+def test_draws_lie_in_the_ranges_of_their_groups() -> None:
+    epsilon = np.sort(GROUPS.draw(1000, rng=generator(81)))
+    conservative, pragmatic, liberal = np.split(epsilon, [540, 910])
+    assert conservative.min() >= 0.02 and conservative.max() <= 0.5
+    assert pragmatic.min() >= 0.5 and pragmatic.max() <= 1.5 and (liberal == 1.5).all()
+    uniform = [ks_check("c", conservative, stats.uniform(0.02, 0.48).cdf, 2)]
+    uniform.append(ks_check("m", pragmatic, stats.uniform(0.5, 1.0).cdf, 2))
+    assert objections(uniform) == []
+    assert objections([ks_check("wrong range", conservative, stats.uniform(0.02, 0.98).cdf, 2)]) != []
+
+
+def test_draws_come_in_random_order() -> None:
+    """The first hundred are a fair sample: the number of liberals among them is hypergeometric."""
+    epsilon = GROUPS.draw(1000, rng=generator(82))
+    law, first = stats.hypergeom(1000, 90, 500), int((epsilon[:500] == 1.5).sum())
+    tail = stats.norm.sf(z_limit())
+    assert law.ppf(tail) <= first <= law.isf(tail)
+    assert not law.ppf(tail) <= int((np.sort(epsilon)[:500] == 1.5).sum()) <= law.isf(tail)
+
+
+def test_moments_of_the_sum() -> None:
+    rng, n = generator(87), 4000
+    sums = np.array([GROUPS.draw(83, rng=rng).sum() for _ in range(n)])
+    mean, std = GROUPS.total(83)
+    checks = [z_check("mean", n, float(mean_z(sums, mean)), 2)]
+    checks.append(z_check("variance", n, float(mean_z((sums - mean) ** 2, std**2)), 2))
+    assert objections(checks) == []
+    assert objections([z_check("std", n, float(mean_z((sums - mean) ** 2, (1.2 * std) ** 2)), 2)]) != []
+
+
+def mean_check(mean: Callable[[PrivacyGroups], float]) -> Check:
+    rng, n = generator(83), 4000
+    groups = PrivacyGroups(f_c=0.5, f_m=0.3)  # whole numbers of 200 people: nothing is cut down
+    means = np.array([groups.draw(200, rng=rng).mean() for _ in range(n)])
+    return z_check("mean", n, float(mean_z(means, mean(groups))), 1)
+
+
+def test_mean() -> None:
+    assert objections([mean_check(PrivacyGroups.mean)]) == []
+    assert objections([mean_check(lambda g: g.f_c * g.eps_c + g.f_m * g.eps_m + (1 - g.f_c - g.f_m) * g.eps_l)]) != []
+    assert PrivacyGroups(1.0, 0.0, 0.2, 0.4).mean() == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"f_c": -0.1}, "f_c and f_m must be shares with a sum of at most 1, got -0.1 and 0.43"),
+        ({"f_c": 0.6, "f_m": 0.5}, "got 0.6 and 0.5"),
+        ({"f_m": math.nan}, "f_m must be finite, got nan"),
+        ({"eps_c": 0.0}, "need 0 < eps_c <= eps_m <= eps_l, got 0.0, 0.2, 1.0"),
+        ({"eps_m": 2.0}, "got 0.01, 2.0, 1.0"),
+        ({"eps_l": math.nan}, "eps_l must be finite, got nan"),
+    ],
+)
+def test_groups_out_of_order(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace(".", r"\.")):
+        PrivacyGroups(**options)
+
+
+@pytest.mark.parametrize("d", [1, 5, 30])
+def test_linear_data_are_noiseless_and_inside_the_bounds(d: int) -> None:
+    split = linear_population(60, 20, d, rng=generator(84, d))
+    X, y = np.vstack([split.X_train, split.X_test]), np.concatenate([split.y_train, split.y_test])
+    assert split.X_train.shape == (60, d) and split.y_test.shape == (20,)
+    assert X.min() >= 0 and X.max() <= 1 and np.abs(y).max() <= 1
+    direction = np.linalg.lstsq(X, y, rcond=None)[0] * math.sqrt(d)
+    np.testing.assert_allclose(X @ direction / math.sqrt(d), y, atol=1e-12)
+    assert np.linalg.norm(direction) == pytest.approx(1)
+
+
+def test_linear_data_follow_their_law() -> None:
+    """Features uniform; the hidden direction uniform on the sphere, and another one in every draw."""
+    rng, n, signs, features = generator(85), 3000, [], []
+    for _ in range(n):
+        split = linear_population(4, 1, 3, rng=rng)
+        signs.append(np.linalg.lstsq(split.X_train, split.y_train, rcond=None)[0] * math.sqrt(3))
+        features.append(split.X_test[0])
+    directions = np.array(signs)
+    checks = [ks_check(f"direction {j}", directions[:, j], stats.uniform(-1, 2).cdf, 6) for j in range(3)]  # Archimedes
+    checks += [ks_check(f"feature {j}", np.array(features)[:, j], stats.uniform(0, 1).cdf, 6) for j in range(3)]
+    assert objections(checks) == []
+    assert objections([ks_check("positive", np.abs(directions[:, 0]), stats.uniform(-1, 2).cdf, 6)]) != []
 
 
 # --- what is stored ---------------------------------------------------------------------------------------------------
@@ -178,7 +296,7 @@ def three_digits(frame: pd.DataFrame) -> pd.DataFrame:
 def simulated(number: int, draws: list[Draw], rng: np.random.Generator) -> Table:
     """A table as it would be printed, had the paper drawn `draws`."""
     spec = published(number)
-    return replace(spec, printed=three_digits(study.table(spec, draws, masks=500 if number > 10 else 0, rng=rng)))
+    return replace(spec, printed=three_digits(study.table(spec, draws, masks=200 if number > 10 else 0, rng=rng)))
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 6, 7, 10])
@@ -271,7 +389,7 @@ def test_whole_calibration_finds_the_hidden_data(monkeypatch: pytest.MonkeyPatch
     for k in (1, 3, 5, 7):
         ratio = study.table(paper[k], found[k]) / paper[k].printed
         assert np.abs(ratio - 1).max(axis=None) < 0.05, f"table {k}"
-    sampled = study.table(paper[13], found[13], masks=500, rng=rng) / paper[13].printed
+    sampled = study.table(paper[13], found[13], masks=200, rng=rng) / paper[13].printed
     assert (np.abs(sampled - 1) < 0.05).mean(axis=None) > 0.95
 
 

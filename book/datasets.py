@@ -27,9 +27,8 @@ from hdpm_book.retrieval import (
     noticed,
     sha256,
 )
-from hdpm_lib.optional import extra
 from hdpm_lib.schema import Category, Number, Schema
-from hdpm_lib.validation import check_choice
+from hdpm_lib.validation import check_choice, extra
 
 __all__ = [
     "MEDICAL_CHARGES",

@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 
 from hdpm_book.notebook import display
-from hdpm_lib.optional import extra
-from hdpm_lib.validation import FALSE_ALARM
+from hdpm_lib.validation import FALSE_ALARM, extra
 
 with extra("book"):
     import yaml

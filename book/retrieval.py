@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from hdpm_book.notebook import display, in_notebook
-from hdpm_lib.optional import extra
+from hdpm_lib.validation import extra
 
 with extra("book"):
     import requests

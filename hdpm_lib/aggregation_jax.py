@@ -10,7 +10,7 @@ and `shares` positive shares of the records with sum 1, constants for the deriva
 
 from __future__ import annotations
 
-from hdpm_lib.optional import extra
+from hdpm_lib.validation import extra
 
 with extra("learned"):
     import jax

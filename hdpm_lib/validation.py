@@ -6,11 +6,15 @@ No check changes a number. Errors about arrays say one value at most, and none o
 
 Throughout, `name` is the argument's name, `low` and `high` are its range, `ends` says which of the two belong to it, in
 the notation of intervals, and `why` gives the reason for the range in a few words.
+
+Here too are the false-alarm rate of all tests, and :func:`extra`, which says where a missing package comes from.
 """
 
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any
@@ -341,3 +345,27 @@ def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> t
     if not clip and (inside != features).any():
         raise ValueError("X has rows of norm above 1: scale by a public bound, or clip")
     return inside, labels
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Imports in this block come with one of the project's extras; if one fails, the error says which.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If a package is missing.
+
+    Examples
+    --------
+    >>> with extra("learned"):
+    ...     import nowhere
+    Traceback (most recent call last):
+    ModuleNotFoundError: nowhere is not installed; it comes with an extra: pip install "hdpm-lib[learned]"
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f'{error.name} is not installed; it comes with an extra: pip install "hdpm-lib[{name}]"', name=error.name
+        ) from error

@@ -882,7 +882,7 @@ LEFT_OUT = by_reason(  # not driven at all
         "files": """
             auctions.checkpoints auctions.networks.save book.datasets book.nsl_kdd_statistics
             book.ledger.read book.federated.study.collect""",
-        "imports and displays": "optional book.notebook.display",
+        "imports and displays": "validation.extra book.notebook.display",
         "a command line": "auctions.training.main auctions.menus_training.main book.federated.study.main",
         "reads an entry": "learners.fedsgd.Training.parameters",
         "trains a network": "book.federated.study.measure",

@@ -30,8 +30,7 @@ from hdpm_lib.auctions.meters import error_of_valid, metrics
 from hdpm_lib.auctions.networks import Network, Weights, run
 from hdpm_lib.auctions.partition import draw_sizes
 from hdpm_lib.auctions.training import FACTORS, Settings, train
-from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_choice, check_count, check_finite
+from hdpm_lib.validation import check_choice, check_count, check_finite, extra
 
 with extra("learned"):
     import jax

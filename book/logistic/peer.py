@@ -22,8 +22,7 @@ from scipy import optimize, sparse
 
 from hdpm_lib.learners.joint import water_filling
 from hdpm_lib.markets.procurement import check_constants
-from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive
+from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive, extra
 
 with extra("conic"):
     import clarabel

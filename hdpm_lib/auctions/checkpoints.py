@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hdpm_lib.optional import extra
+from hdpm_lib.validation import extra
 
 with extra("learned"):
     import jax

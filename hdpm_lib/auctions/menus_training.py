@@ -26,8 +26,7 @@ from hdpm_lib.auctions.bids import FAMILIES, PRIVACY_BUDGETS, RATES, unit_valuat
 from hdpm_lib.auctions.checkpoints import train_and_store
 from hdpm_lib.auctions.menus import KNOTS, SHAPES, TRAINED, WIDTHS, increments, nothing_sold, public, record_sale
 from hdpm_lib.auctions.partition import KINDS, draw_sizes
-from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_choice, check_count, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_positive, extra
 
 with extra("learned"):
     import jax

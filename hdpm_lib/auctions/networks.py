@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike
 from hdpm_lib.auctions.bids import Bids, check_budget, unit_valuation
 from hdpm_lib.auctions.checkpoints import DAMAGED
 from hdpm_lib.markets.payments import Outcome
-from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_choice, check_count, check_generator, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_generator, check_positive, extra
 
 with extra("learned"):
     import jax

@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.auctions.bids import FAMILIES, LARGEST_EXPONENT, Bids, check_budget, unit_valuation
 from hdpm_lib.auctions.networks import Network, Weights, allocation, forward, smooth_allocation, sub_bid_values
-from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_number, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_number, check_positive, extra
 
 with extra("learned"):
     import jax

@@ -44,8 +44,7 @@ from hdpm_lib.auctions.networks import (
 from hdpm_lib.auctions.partition import KINDS as PARTITIONS
 from hdpm_lib.auctions.partition import draw_sizes
 from hdpm_lib.auctions.reports import Reports, alone
-from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_choice, check_count, check_flag, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_flag, check_positive, extra
 
 with extra("learned"):
     import jax

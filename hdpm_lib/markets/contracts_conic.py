@@ -30,8 +30,7 @@ from scipy import sparse
 
 from hdpm_lib.markets.contracts import Allocation, check_power, check_valuations, least_cost_contract
 from hdpm_lib.markets.contracts_bounds import group_loss_bound
-from hdpm_lib.optional import extra
-from hdpm_lib.validation import check_count, check_finite, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_positive, extra
 
 with extra("conic"):
     import clarabel

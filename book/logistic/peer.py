@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse
 
 from hdpm_lib.learners.joint import water_filling
+from hdpm_lib.markets.contracts_conic import solve_cone
 from hdpm_lib.markets.procurement import check_constants
 from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive, extra
 
@@ -30,7 +31,7 @@ with extra("conic"):
 
 Array = NDArray[np.float64]
 
-TOLERANCES, LOOSEST = (1e-11, 1e-9), 1e-6  # of the conic solver, tried in turn; what may do where rounding ends it
+LOOSEST = 1e-6  # tolerance of the conic solver that may do where rounding ends it
 SETTLED, ITERATIONS = 1e-13, 10_000  # of the gradient: largest change of a weight; a limit
 
 
@@ -182,25 +183,20 @@ def conic_search(
 
 def _conic_program(psi: Array, mu: float, top: float) -> Callable[[float], Array]:
     """Maps a price to the weights in [0, top] that minimise `mu norm(a) + price a.psi`: a second-order cone program."""
-    m, settings = len(psi), clarabel.DefaultSettings()
-    settings.verbose = False
+    m = len(psi)
     weights = sparse.eye_array(m, m + 1, k=1)
     A = sparse.csc_matrix(sparse.vstack([weights.sum(axis=0)[None], -weights, weights, -sparse.eye_array(m + 1)]))
     right = np.repeat([1.0, 0.0, top, 0.0], [1, m, m, m + 1])
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * m), clarabel.SecondOrderConeT(m + 1)]
-    linear = sparse.csc_matrix((m + 1, m + 1))
 
     def minimiser(price: float) -> Array:
         cost = np.append(mu, price * psi)
-        for tolerance in TOLERANCES:
-            for name in ("feas", "gap_abs", "gap_rel"):
-                setattr(settings, f"tol_{name}", tolerance)
-                setattr(settings, f"reduced_tol_{name}", LOOSEST)
-            solution = clarabel.DefaultSolver(linear, cost / cost.max(), A, right, cones, settings).solve()
-            if str(solution.status) in ("Solved", "AlmostSolved"):
-                a = np.clip(solution.x[1:], 0, top)
-                return a / a.sum()
-        raise RuntimeError(f"the conic solver stopped with status {solution.status} at gamma * eta = {price}")
+        try:
+            found, _ = solve_cone(cost / cost.max(), A, right, cones, loosest=LOOSEST)
+        except RuntimeError as error:
+            raise RuntimeError(f"{error} at gamma * eta = {price}") from None
+        a = np.clip(found[1:], 0, top)
+        return a / a.sum()
 
     return minimiser
 

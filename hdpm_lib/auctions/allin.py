@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.auctions.bids import Bids, check_budget, utility
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.payments import Outcome, with_own_report
 from hdpm_lib.validation import check_finite, check_flag
 
 Array = NDArray[np.float64]
@@ -148,12 +147,6 @@ def single_minded(bids: Bids, budget: ArrayLike, rule: Rule = all_in_repaired) -
     return Outcome(np.where(sale.wins, bids.privacy_budget, 0.0), sale.payments)
 
 
-def _alone(truth: Any, lies: Any, rows: int) -> Any:
-    """Reports (..., rows, n): in row `i` owner `i` lies and the others tell the truth; in a row `n` nobody lies."""
-    liar = np.eye(rows, truth.shape[-1], dtype=bool)
-    return np.where(liar, lies[..., None, :], truth[..., None, :])
-
-
 def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
     """What each owner gains by her lie while the others tell the truth.
 
@@ -184,9 +177,11 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
     >>> gains(single_minded, truth, lies, 100.0)
     array([ 0., -9.])
     """
-    n = truth.rate.shape[-1]
-    parts = zip(vars(truth).values(), vars(lies).values(), strict=True)
-    reports = Bids(*(_alone(true, lie, n + 1) for true, lie in parts))
+    parts = [np.broadcast_arrays(*pair) for pair in zip(vars(truth).values(), vars(lies).values(), strict=True)]
+    nobody = [true[..., None, :] for true, _ in parts]  # lies in the last row
+    reports = Bids(
+        *(np.concatenate([with_own_report(*pair), row], -2) for pair, row in zip(parts, nobody, strict=True))
+    )
     money = check_budget(budget, truth)
     told = utility(truth[..., None, :], auction(reports, money[..., None]), reports.sizes)
     return np.diagonal(told, axis1=-2, axis2=-1) - told[..., -1, :]
@@ -218,8 +213,7 @@ def single_minded_gains(
     array([ 0., 98.])
     """
     v, x, money = _checked(valuations, amounts, budget)
-    pairs = zip((v, x), lies, strict=True)
-    value, amount = (_alone(true, np.asarray(lie, dtype=float), v.shape[-1]) for true, lie in pairs)
+    value, amount = (with_own_report(true, lie) for true, lie in zip((v, x), lies, strict=True))
     honest, sale = rule(v, x, money), rule(value, amount, np.broadcast_to(money[..., None], value.shape[:-1]))
     told = sale.payments - np.where(sale.wins, v[..., None, :], 0.0)
     excess = amount > x[..., None, :] * (1 + 1e-12)

@@ -374,7 +374,7 @@ def test_uci_agrees_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_uci_hangs_fails_or_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(datasets.DataUnavailableError, match=r"ucimlrepo is not installed.*hdpm-lib\[uci\]"):
+    with pytest.raises(datasets.DataUnavailableError, match=r"ucimlrepo is not installed.*hdpm-lib\[book\]"):
         datasets.breast_cancer(source="uci")
     retrieval._failures.clear()
     release, calls = threading.Event(), Counter[str]()

@@ -17,15 +17,11 @@ _open: list[Account] = []
 
 
 class Account:
-    r"""The total privacy loss of each record in all fits of a ``with`` block.
+    """The total privacy loss of each record in all fits of a ``with`` block, which may be entered again, to go on.
 
     In the block every fit of :class:`~hdpm_lib.learners.estimators.PersonalizedRidge` and
     :class:`~hdpm_lib.learners.estimators.PrivateLogisticRegression` must be told which records it sees, by `record`:
-    numbers from 0 that scikit-learn cuts for each fit as it cuts the rows. The block may be entered again, to go on.
-
-    Parameters
-    ----------
-    n_records : int
+    numbers from 0 to ``n_records - 1`` that scikit-learn cuts for each fit as it cuts the rows.
 
     Attributes
     ----------
@@ -49,13 +45,12 @@ class Account:
     --------
     >>> from sklearn.model_selection import GridSearchCV, KFold
     >>> from hdpm_lib.learners.estimators import PersonalizedRidge
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.random((300, 2)); y = X @ [0.5, 0.3]
+    >>> X = np.linspace(0, 1, 300)[:, None]
     >>> search = GridSearchCV(PersonalizedRidge(), {"penalty": [0.01, 0.1, 1.0]}, cv=KFold(3))
     >>> with Account(300) as account:
-    ...     _ = search.fit(X, y, epsilon=rng.choice([0.5, 1.0], 300), record=np.arange(300))
+    ...     _ = search.fit(X, X[:, 0], record=np.arange(300))
     >>> account.fits, np.unique(account.total.round(6))   # each record is in 2 of 3 folds, 3 times, and in the last fit
-    (10, array([3.5, 7. ]))
+    (10, array([7.]))
     """
 
     def __init__(self, n_records: int) -> None:

@@ -6,12 +6,11 @@ every coordinate of a gradient whose norm is at most :math:`L`. With weights :ma
 .. math:: \mathrm{ERR}(\lambda)=\sum_i\lambda_i^2\sigma_i+L^2\Bigl(\sum_i|\lambda_i-W_i|\Bigr)^2,\qquad
    \sigma_i=\frac{8cL^2}{\varepsilon_i^2},
 
-where the variance of :math:`c` coordinates is counted. The best weights depend on :math:`\varepsilon_i^2/c` and
-:math:`W` only, not on :math:`L`. Put :math:`q_i=\varepsilon_i^2`, :math:`\kappa=1/(2c)`, :math:`S_0` for the shares of
-owners who do not sell and, over the others, :math:`P(\alpha)=\sum(\alpha q_i-W_i)_+` and
+where the variance of :math:`c` coordinates is counted. Put :math:`q_i=\varepsilon_i^2`, :math:`\kappa=1/(2c)`,
+:math:`S_0` for the shares of owners who do not sell and, over the others, :math:`P(\alpha)=\sum(\alpha q_i-W_i)_+` and
 :math:`N(\beta)=\sum(W_i-\beta q_i)_+`. The best weights are :math:`\max(\alpha q_i,\min(W_i,\beta q_i))` with
-:math:`\beta=\alpha+\kappa P(\alpha)` and :math:`P(\alpha)-N(\beta)=S_0`: one increasing, piecewise linear equation.
-Sorting :math:`W_i/q_i`, cumulative sums and bisection find the piece, a closed form the root: :math:`O(n\log n)`.
+:math:`\beta=\alpha+\kappa P(\alpha)` and :math:`P(\alpha)-N(\beta)=S_0`, one increasing, piecewise linear equation that
+takes time :math:`O(n\log n)`: :doc:`/book/federated/aggregation`. None of this depends on :math:`L`.
 
 Throughout, all of shape (..., n) with owners last: `epsilon` holds privacy losses, finite, 0 for an owner who does not
 sell, and `sizes` positive numbers of records. `coordinates` is :math:`c`: the length of the gradient for the squared
@@ -33,7 +32,7 @@ NEGLIGIBLE = 1e-100  # squared loss in units of the largest; an owner below does
 
 
 def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
-    """Privacy losses and shares of one shape, or an error that names the argument and the value."""
+    """Privacy losses and shares of one shape."""
     eps = check_finite(epsilon, "epsilon", low=0)
     size = check_finite(sizes, "sizes", low=0, ends="()")
     if eps.ndim == 0 or eps.shape[-1:] != size.shape[-1:]:
@@ -62,14 +61,9 @@ def _among_sellers(eps: Array, shares: Array) -> Array:
 def error_bound(
     weights: ArrayLike, epsilon: ArrayLike, sizes: ArrayLike, clip_norm: float = 1.0, *, coordinates: int = 1
 ) -> Array:
-    """Largest mean squared error of the weighted gradient: the objective of Problem 1.
+    """Largest mean squared error of the gradient with finite `weights` (..., n): the objective of Problem 1.
 
     It is infinite where an owner with privacy loss 0 has weight, or one so small that floats do not hold the bound.
-
-    Parameters
-    ----------
-    weights : array of shape (..., n)
-        Finite, of the noisy gradients.
 
     Examples
     --------
@@ -149,11 +143,8 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
 def opt_aggr(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
     r"""Weights of least error bound: Problem 1 solved exactly, owners who do not sell included in the bias.
 
-    They sum to 1, and are positive for all who sell and 0 for the others.
-
-    Notes
-    -----
-    Replaces the solver of Algorithm 2. A loss below :math:`10^{-50}` times the largest counts as 0.
+    They sum to 1, and are positive for all who sell and 0 for the others; a loss below :math:`10^{-50}` times the
+    largest does not count. This replaces the solver of Algorithm 2.
 
     Examples
     --------
@@ -167,17 +158,8 @@ def opt_aggr(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> A
 def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool = False) -> Array:
     r"""Weights that solve Problem 3, which leaves owners who do not sell out of the bias.
 
-    They are those of :func:`opt_aggr` where everybody sells.
-
-    Parameters
-    ----------
-    renormalised : bool, default False
-        Take the shares among the owners who sell, as the authors' published code does, and not among all, as printed.
-
-    Notes
-    -----
-    Minimises :math:`\sum_{i\le k}\lambda_i^2\sigma_i+L^2(\sum_{i\le k}|\lambda_i-W_i|)^2` over weights of the first `k`
-    owners, those who sell, with sum 1. As printed, :math:`\beta=\alpha+\kappa(P(\alpha)-S_0/2)`.
+    They are those of :func:`opt_aggr` where everybody sells. With `renormalised` shares are among the owners who sell,
+    as in the authors' published code, and not among all, as printed.
 
     Examples
     --------
@@ -190,13 +172,10 @@ def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool
 
 
 def weights_jacobian(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
-    r"""Derivative of the weights of :func:`opt_aggr` with respect to the privacy losses.
+    r"""Derivative of weight `i` of :func:`opt_aggr` with respect to privacy loss `j`, shape (..., n, n).
 
-    Entry `i`, `j` is for weight `i` and loss `j`. All are 0 where nobody sells, although the weights jump there.
-
-    Notes
-    -----
-    By implicit differentiation. At kinks, where an owner begins or ceases to keep her share, of one adjacent piece.
+    At kinks, where an owner begins or ceases to keep her share, it is that of one adjacent piece. All entries are 0
+    where nobody sells, although the weights jump there.
 
     Examples
     --------
@@ -224,13 +203,10 @@ def weights_jacobian(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int =
 def least_error_gradient(
     epsilon: ArrayLike, sizes: ArrayLike, clip_norm: float = 1.0, *, coordinates: int = 1
 ) -> Array:
-    r"""Derivative of the least error bound with respect to the privacy losses.
+    r"""Derivative of the least error bound with respect to the privacy losses, not positive.
 
-    It is not positive; 0 for an owner whose loss is 0, and everywhere where nobody sells.
-
-    Notes
-    -----
-    By the envelope theorem it is :math:`-16cL^2\lambda_i^2/\varepsilon_i^3`: that the weights move does not count.
+    It is 0 for an owner whose loss is 0, and everywhere where nobody sells. By the envelope theorem it is
+    :math:`-16cL^2\lambda_i^2/\varepsilon_i^3`: that the weights move does not count.
 
     Examples
     --------

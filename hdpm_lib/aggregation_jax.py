@@ -1,9 +1,5 @@
 r"""The weights of :mod:`hdpm_lib.aggregation` in JAX, for training auctions through the error bound.
 
-The piece of the piecewise linear equation is found without gradients; the closed form on it carries them, so that the
-weights have their exact derivative with respect to the privacy losses. The bound itself needs less: by the envelope
-theorem its derivative is :math:`-16L^2\lambda_i^2/\varepsilon_i^3`, as if the weights were constants.
-
 Nothing is checked here: for bad input there are no errors, only numbers without meaning. `epsilon` holds privacy losses
 and `shares` positive shares of the records with sum 1, constants for the derivative; both are of shape (..., n).
 """
@@ -49,7 +45,7 @@ def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> 
 def opt_aggr(epsilon: Array, shares: Array) -> Array:
     """Weights of least error bound, as :func:`hdpm_lib.aggregation.opt_aggr`, differentiable in the privacy losses.
 
-    The derivative is that of :func:`hdpm_lib.aggregation.weights_jacobian`, and the type that of the input.
+    The derivative is exact, that of :func:`hdpm_lib.aggregation.weights_jacobian`, and the type that of the input.
 
     Examples
     --------
@@ -79,10 +75,9 @@ def opt_aggr(epsilon: Array, shares: Array) -> Array:
 
 @jax.custom_jvp
 def least_error(epsilon: Array, shares: Array, clip_norm: float = 1.0) -> Array:
-    """Least error bound, with the gradient of the envelope theorem.
+    """Least error bound, with the gradient of :func:`hdpm_lib.aggregation.least_error_gradient`.
 
-    Infinite where nobody sells; the derivative there is 0, and so it is for an owner whose loss is 0. To count the
-    variance of `c` coordinates, pass the privacy losses over the root of `c`.
+    Infinite where nobody sells. To count the variance of `c` coordinates, pass the privacy losses over the root of `c`.
 
     Examples
     --------

@@ -36,38 +36,21 @@ _WIDEST = 50  # dimension
 
 
 def root_above(square: Rational | int, denominator: int) -> Fraction:
-    """The least multiple of ``1 / denominator`` whose square is at least `square`.
-
-    Examples
-    --------
-    >>> root_above(Fraction(9, 4), 2), root_above(2, 10)
-    (Fraction(3, 2), Fraction(3, 2))
-    """
+    """The least multiple of ``1 / denominator`` whose square is at least `square`."""
     value = Fraction(square) * denominator**2
     least = -(-value.numerator // value.denominator)
     return Fraction(math.isqrt(least - 1) + 1 if least > 0 else 0, denominator)
 
 
 def discrete_laplace(scale: Rational | int, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Integers:
-    r"""Draw integers from the probabilities proportional to :math:`e^{-|k|/\text{scale}}`, exactly.
+    r"""Draw integers of shape `size` from the probabilities proportional to :math:`e^{-|k|/\text{scale}}`, exactly.
 
-    Parameters
-    ----------
-    scale : Fraction or int
-        Numerator and denominator at most :math:`2^{62}`.
-    rng : numpy.random.Generator
-    size : int or tuple of int
-
-    Returns
-    -------
-    int64 array of shape (\*size,)
+    Numerator and denominator of `scale` are at most :math:`2^{62}`.
 
     Notes
     -----
-    Canonne, Kamath and Steinke 2020, Algorithm 2. For the scale :math:`t/s`, draw `U` uniform below `t` and keep it
-    with probability :math:`e^{-U/t}`; let `V` count coins of probability :math:`e^{-1}` up to the first failure. Then
-    :math:`P(U+tV=x)` is proportional to :math:`e^{-x/t}`, and that of :math:`y=\lfloor(U+tV)/s\rfloor` to
-    :math:`e^{-ys/t}`. A random sign completes it; "minus 0" is drawn anew, or 0 would count twice.
+    Canonne, Kamath and Steinke 2020, Algorithm 2: a magnitude from a uniform and a geometric variable gets a random
+    sign. "Minus 0" is drawn anew, or 0 would count twice.
 
     Examples
     --------
@@ -120,12 +103,7 @@ def _exp_coins(u: Integers, t: int, rng: np.random.Generator) -> Booleans:
 
 
 def _coins(index: Integers, below: Callable[[Integers], Booleans], rng: np.random.Generator) -> Booleans:
-    r"""Coins of probability exp(-gamma), where `below` says for indices whether a new uniform number is below gamma.
-
-    Canonne, Kamath and Steinke 2020, Algorithm 1: draw :math:`A_1,A_2,\dots` with :math:`P(A_k=1)=\gamma/k` up to the
-    first 0. More than `k` ones in a row have the probability :math:`\gamma^{k+1}/(k+1)!`, so that their number is even
-    with probability :math:`1-\gamma+\gamma^2/2!-\dots=e^{-\gamma}`.
-    """
+    """Coins of probability exp(-gamma); `below` tosses those of gamma (Canonne and others 2020, Algorithm 1)."""
     even, running, k = np.ones(len(index), dtype=bool), np.arange(len(index)), 1
     while running.size:
         if k > 1:
@@ -141,33 +119,22 @@ def lattice_laplace(
 ) -> Integers:
     r"""Draw integer vectors from the probabilities proportional to :math:`e^{-\text{rate}\,\lVert k\rVert_2}`, exactly.
 
-    The spherical Laplace law of :func:`~hdpm_lib.noise.spherical_laplace` on the lattice :math:`\mathbb{Z}^d`.
+    The law of :func:`~hdpm_lib.noise.spherical_laplace` on the lattice :math:`\mathbb{Z}^d`; shape (\*size, dimension).
 
     Parameters
     ----------
-    dimension : int
-        `d`, from 1 to 50. One draw takes about 3, 19, 170 and 2,700 proposals for `d` = 5, 12, 20 and 30.
+    dimension : int, from 1 to 50
+        `d`. One draw takes about 3, 19, 170 and 2,700 proposals for `d` = 5, 12, 20 and 30.
     rate : Fraction or int
         :math:`\sqrt d/\text{rate}` must be below :math:`2^{50}` and above :math:`2^{-30}`.
-    rng : numpy.random.Generator
-    size : int or tuple of int
-
-    Returns
-    -------
-    int64 array of shape (\*size, dimension)
 
     Notes
     -----
     Proposals have independent :func:`discrete_laplace` coordinates of a rational rate :math:`r\le\text{rate}/\sqrt d`.
-    With :math:`x=\text{rate}\lVert k\rVert_2-r\lVert k\rVert_1`, which is not negative, each is accepted with
-    probability :math:`e^{-x}`, and what is accepted has the law wanted.
-
-    The coin :math:`e^{-x}` is `m` coins :math:`e^{-x/m}` that all succeed, for an integer :math:`m\ge x`. They need to
-    know whether a uniform :math:`W\in[0,1)` lies below :math:`x/m`. Its first 53 bits are compared with floats around
-    :math:`x/m`, as far away from it as the error of sums, products, quotients and square roots, correctly rounded each,
-    can be: :math:`(d+16)\,2^{-53}\,\text{rate}\lVert k\rVert_2/m` covers all of them. Where this does not decide,
-    integers do, with more bits of `W` as needed: :math:`W<x/m` is the same as
-    :math:`(mW+r\lVert k\rVert_1)^2<\text{rate}^2\lVert k\rVert_2^2`.
+    With :math:`x=\text{rate}\lVert k\rVert_2-r\lVert k\rVert_1\ge0`, each is accepted with probability :math:`e^{-x}`:
+    by `m` coins :math:`e^{-x/m}` that all succeed, for an integer :math:`m\ge x`. They ask whether uniform numbers lie
+    below :math:`x/m`. Floats answer only where the distance is above their error, at most
+    :math:`(d+16)\,2^{-53}\,\text{rate}\lVert k\rVert_2/m`; else integers do, with more random bits as needed.
 
     Examples
     --------
@@ -241,11 +208,6 @@ def acceptance(dimension: int) -> float:
     r"""Share of the proposals of :func:`lattice_laplace` that are accepted on a fine lattice.
 
     It is :math:`d!\,V_d/(2^dd^{d/2})`, :math:`V_d` being the volume of the unit ball.
-
-    Examples
-    --------
-    >>> [round(acceptance(d), 4) for d in (1, 2, 12)]
-    [1.0, 0.7854, 0.0523]
     """
     d = check_count(dimension, "dimension")
     return math.exp(math.lgamma(d + 1) - math.lgamma(d / 2 + 1) + d / 2 * math.log(math.pi / (4 * d)))
@@ -255,7 +217,7 @@ def lattice_law(dimension: int, rate: Rational | int, reach: int) -> tuple[Integ
     r"""Points with coordinates from `-reach` to `reach`, and their probabilities under :func:`lattice_laplace`.
 
     By enumeration, in floats; one row for each point. What lies outside counts as 0, so
-    :math:`e^{-\text{rate}\times\text{reach}}` must be negligible.
+    :math:`e^{-\text{rate}\times\text{reach}}` must be small.
 
     Examples
     --------

@@ -26,22 +26,9 @@ Array = NDArray[np.float64]
 def spherical_laplace(
     dimension: int, rate: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    r"""Independent draws: a Gamma radius times a uniform direction (Remark .1 of the ridge paper).
+    r"""Draws of shape (\*size, dimension): a Gamma radius times a uniform direction (Remark .1 of the ridge paper).
 
-    Floating-point numbers have gaps: :doc:`/book/privacy/limits`.
-
-    Parameters
-    ----------
-    dimension : int
-    rate : float or array
-        An array must broadcast to `size`.
-    rng : numpy.random.Generator
-    size : int or tuple of int
-        Shape of the batch; ``()`` gives one vector.
-
-    Returns
-    -------
-    array of shape (\*size, dimension)
+    An array of rates must broadcast to `size`. Floating-point numbers have gaps: :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -57,39 +44,19 @@ def spherical_laplace(
 
 
 def norm_law(dimension: int, rate: float) -> Any:
-    """Law of the norm, a frozen Gamma law of SciPy.
-
-    Examples
-    --------
-    >>> float(norm_law(12, 3.0).mean())
-    4.0
-    """
+    """Law of the norm, a frozen Gamma law of SciPy."""
     return stats.gamma(check_count(dimension, "dimension"), scale=1.0 / check_positive(rate, "rate"))
 
 
 def coordinate_variance(dimension: int, rate: ArrayLike) -> Array:
-    r"""Variance of one coordinate, of the shape of `rate`: the covariance is :math:`(d+1)/r^2` times the identity.
-
-    Examples
-    --------
-    >>> float(coordinate_variance(1, 2.0))
-    0.5
-    """
+    """Variance of one coordinate, of the shape of `rate`: the covariance is :math:`(d+1)/r^2` times the identity."""
     return np.asarray((check_count(dimension, "dimension") + 1) / check_finite(rate, "rate", low=0, ends="()") ** 2)
 
 
 def log_density(z: ArrayLike, rate: float) -> Array:
-    r"""Logarithm of the density, :math:`d\log r - \log(d!\,V_d) - r\lVert z\rVert` with the volume `V_d` of the ball.
+    r"""Logarithm of the density at points of shape (..., d).
 
-    Parameters
-    ----------
-    z : array of shape (..., d)
-        Points.
-    rate : float
-
-    Returns
-    -------
-    array of shape (...)
+    It is :math:`d\log r - \log(d!\,V_d) - r\lVert z\rVert`, :math:`V_d` being the volume of the unit ball.
 
     Examples
     --------
@@ -119,21 +86,13 @@ class Moments:
 def quadratic_form_moments(matrix: ArrayLike, linear: ArrayLike, rate: ArrayLike) -> Moments:
     r"""Exact mean and variance of :math:`z^\top A z + g^\top z`, arrays of the broadcast leading shape.
 
-    Parameters
-    ----------
-    matrix : array of shape (..., d, d)
-        Symmetric `A`.
-    linear : array of shape (..., d)
-        `g`.
-    rate : array of shape (...)
+    Here `matrix` is the symmetric `A`, shape (..., d, d), `linear` is `g`, shape (..., d), and `rate` has shape (...).
 
     Notes
     -----
-    Odd moments vanish by symmetry, and for a uniform direction `u`,
-    :math:`\mathbb{E}(u^\top A u)^2 = (\operatorname{tr}^2A + 2\operatorname{tr}A^2)/(d(d+2))`. With
-    :math:`\mathbb{E}\lVert z\rVert^4 = d(d+1)(d+2)(d+3)/r^4` this gives the mean :math:`(d+1)\operatorname{tr}A/r^2`
-    and the second moment
-    :math:`(\operatorname{tr}^2A+2\operatorname{tr}A^2)(d+1)(d+3)/r^4 + \lVert g\rVert^2(d+1)/r^2`.
+    The mean is :math:`(d+1)\operatorname{tr}A/r^2` and the second moment
+    :math:`(\operatorname{tr}^2A+2\operatorname{tr}A^2)(d+1)(d+3)/r^4 + \lVert g\rVert^2(d+1)/r^2`, as proved in
+    :doc:`/book/ridge/idea`.
 
     Examples
     --------
@@ -163,12 +122,9 @@ class QuadraticLoss:
 
     Attributes
     ----------
-    second : array of shape (d, d)
-        Mean of :math:`xx^\top`.
-    cross : array of shape (d,)
-        Mean of :math:`yx`.
-    label_square : float
-        Mean of :math:`y^2`, the loss of predicting zero.
+    second : array of shape (d, d), the mean of :math:`xx^\top`
+    cross : array of shape (d,), the mean of :math:`yx`
+    label_square : float, the mean of :math:`y^2`, which is the loss of predicting zero
     """
 
     second: Array
@@ -195,12 +151,7 @@ class QuadraticLoss:
 
         With :math:`A=\overline{xx^\top}+\lambda I` the mean is the loss of `theta` plus
         :math:`(d+1)\operatorname{tr}A/r^2`; the variance is that of a quadratic form (:func:`quadratic_form_moments`).
-
-        Parameters
-        ----------
-        theta : array of shape (..., d)
-        noise_rate, penalty : array of shape (...)
-            Penalty 0 gives the unregularised loss.
+        `theta` has shape (..., d), rate and penalty (...); penalty 0 gives the unregularised loss.
         """
         t, lam = check_finite(theta, "theta"), check_finite(penalty, "penalty", low=0)
         if t.shape[-1:] != self.cross.shape:

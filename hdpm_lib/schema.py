@@ -94,7 +94,10 @@ class Category:
 
 
 class Schema(TransformerMixin, BaseEstimator):
-    r"""Public columns of a table: codes its rows, and says how long a coded row can be.
+    """Public columns of a table: codes its rows, and says how long a coded row can be.
+
+    A transformer of scikit-learn whose ``fit`` learns nothing, so that it is safe before a private learner; a scaler
+    fitted on the data is not. Ranges that were read off the data are no public facts.
 
     Parameters
     ----------
@@ -104,20 +107,12 @@ class Schema(TransformerMixin, BaseEstimator):
     out_of_range : {"raise", "clip"}, default "raise"
         A value that is not as declared is an error that names the column, or is moved without a word.
 
-    Notes
-    -----
-    A transformer of scikit-learn whose ``fit`` learns nothing, so that it is safe before a private learner; a scaler
-    fitted on the data is not. Ranges that were read off the data are no public facts.
-
     Examples
     --------
     >>> people = Schema([Number("age", 18, 64), Category("smoker", ("no", "yes"))])
     >>> table = pd.DataFrame({"age": [18, 41], "smoker": ["yes", "no"]})
     >>> people.transform(table).tolist(), round(people.feature_norm**2, 12)
     ([[-0.5, 0.5, 1.0], [0.0, -0.5, 1.0]], 1.5)
-    >>> costs = Schema([Number("cost", 0, 1000)], intercept=False)
-    >>> costs.transform([[250.0]]).tolist(), costs.inverse_transform([[-0.25]]).tolist(), costs.feature_norm
-    ([[-0.25]], [[250.0]], 0.5)
     """
 
     def __init__(
@@ -133,10 +128,9 @@ class Schema(TransformerMixin, BaseEstimator):
 
     @property
     def feature_norm(self) -> float:
-        r"""Largest norm of a coded row, exactly: the bound that :func:`~hdpm_lib.learners.ridge.pdp_op` takes.
+        """Largest norm of a coded row, exactly: the bound that :func:`~hdpm_lib.learners.ridge.pdp_op` takes.
 
-        Numbers and two levels count 1/4 each in its square, `k` levels :math:`1-1/k`, the intercept 1. For a label (one
-        number, no intercept) it is the label bound, 1/2.
+        For a label (one number, no intercept) it is the label bound, 1/2.
         """
         return float(np.sqrt(sum(float((c.corners**2).sum(1).max()) for c in self.columns) + self.intercept))
 

@@ -3,11 +3,12 @@ r"""All-in, an auction for owners who sell everything or nothing: as printed, an
 A *single-minded* owner bears the same cost `V` for any sale. She offers the amount :math:`x=d\,\bar\varepsilon`,
 records times privacy budget, at the unit valuation :math:`V/x`. The printed rule takes owners in ascending order of it
 for as long as the budget, divided among all taken, covers them, and pays out the whole budget. It is not truthful: a
-loser who asks for less moves forward, pushes another out and shares the budget with fewer. The repaired rule pays each
-winner the highest unit valuation at which she would still win. That is one price for all.
+loser who asks for less moves forward. The repaired rule pays all winners one price per unit, the highest at which each
+would still win (:doc:`/book/federated/allin`).
 
-Throughout, `valuations` (not negative) and `amounts` (positive: records times privacy budget) are what `n` owners
-report, of shape (..., n), and `budget` is the buyer's money.
+Throughout, `valuations` (not negative) and `amounts` (positive) are what `n` owners report, of shape (..., n), `budget`
+is the buyer's money, and a `rule` makes a :class:`Sale` of these three. Owners of equal unit valuation are taken in the
+order of their places; the paper does not say.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ class Sale:
     Attributes
     ----------
     wins : boolean array of shape (..., n)
-    payments : array of shape (..., n)
-        0 for those who do not sell.
+    payments : array of shape (..., n), 0 for those who do not sell
     """
 
     wins: NDArray[np.bool_]
@@ -61,18 +61,12 @@ def _checked(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> tu
 
 
 def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop: bool = False) -> Sale:
-    """All-in as printed (Algorithm 4): not truthful.
-
-    Payments sum to the budget if anybody wins.
+    """All-in as printed (Algorithm 4): not truthful, with payments that sum to the budget if anybody wins.
 
     Parameters
     ----------
-    stop : bool, default False
+    stop : bool
         End at the first owner who is not covered, instead of passing over her.
-
-    Notes
-    -----
-    Owners with equal unit valuations are taken in the order of their places; the paper does not say.
 
     Examples
     --------
@@ -100,14 +94,14 @@ def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop
 def all_in_repaired(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> Sale:
     r"""All-in with payments that make truth the best report of single-minded owners.
 
-    Payments sum to at most the budget and cover the winners' valuations. Arguments and ties as for :func:`all_in`.
+    Payments sum to at most the budget and cover the winners' valuations.
 
     Notes
     -----
     Owners who ask for more than the whole budget are left out. The others stand in ascending order of
     :math:`u_i=V_i/x_i`, and the first :math:`k` win, where :math:`k` is the last with
-    :math:`u_k\le B/(x_1+\dots+x_k)`. All are paid :math:`\min\{B/(x_1+\dots+x_k),\,u_{k+1}\}` per unit. This is the
-    largest unit valuation at which any one of them still wins. Time :math:`O(n\log n)`.
+    :math:`u_k\le B/(x_1+\dots+x_k)`. All are paid :math:`\min\{B/(x_1+\dots+x_k),\,u_{k+1}\}` per unit. Time
+    :math:`O(n\log n)`.
 
     Examples
     --------
@@ -130,40 +124,16 @@ def all_in_repaired(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike
 
 
 def single_minded(bids: Bids, budget: ArrayLike, rule: Rule = all_in_repaired) -> Outcome:
-    """Sell to owners as if each had only her full valuation and her whole privacy budget to report.
-
-    Parameters
-    ----------
-    rule : callable, default `all_in_repaired`
-        From valuations, amounts and budget to a :class:`Sale`.
-
-    Examples
-    --------
-    >>> from hdpm_lib.auctions.bids import bids
-    >>> single_minded(bids("linear", [1.0, 1.4], 1.0, [10, 30]), 100.0).payments
-    array([28.,  0.])
-    """
+    """Sell to owners as if each had only her full valuation and her whole privacy budget to report."""
     sale = rule(bids.full_valuation, bids.sizes * bids.privacy_budget, check_budget(budget, bids))
     return Outcome(np.where(sale.wins, bids.privacy_budget, 0.0), sale.payments)
 
 
 def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
-    """What each owner gains by her lie while the others tell the truth.
+    """What each owner gains by her lie while the others tell the truth and the budget stays the same, shape (..., n).
 
-    Parameters
-    ----------
-    auction : callable
-        From bids and budget to an Outcome.
-    truth, lies : Bids
-        Of shapes that fit; the result has their common shape (..., n).
-    budget
-        The same whatever is reported.
-
-    Returns
-    -------
-    array of shape (..., n)
-        Utility of the lie minus utility of the truth; minus infinity for a lie that sells what she does not have or
-        accept. An owner who reports fewer records delivers, and bears the cost of, those alone.
+    It is minus infinity for a lie that sells what she does not have or accept. An owner who reports fewer records
+    delivers, and bears the cost of, those alone. The bids `truth` and `lies` are of shapes that fit.
 
     Notes
     -----
@@ -194,18 +164,13 @@ def single_minded_gains(
     lies: tuple[ArrayLike, ArrayLike],
     budget: ArrayLike,
 ) -> Array:
-    """What each single-minded owner gains by her lie while the others tell the truth.
+    """What each single-minded owner gains by her lie while the others tell the truth, `valuations` and `amounts`.
 
     It is minus infinity for an amount above the truth. The cost of a sale is the true valuation, whatever the amount.
 
     Parameters
     ----------
-    rule : callable
-        From valuations, amounts and budget to a :class:`Sale`.
-    valuations, amounts
-        The truth.
-    lies : tuple of arrays of shape (..., n)
-        Reported valuations and amounts.
+    lies : tuple of reported valuations and amounts
 
     Examples
     --------

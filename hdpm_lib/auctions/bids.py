@@ -34,18 +34,14 @@ PRIVACY_BUDGETS = (0.5, 2.0)  # and of the largest privacy loss that an owner ac
 
 @dataclass(frozen=True)
 class Bids:
-    """Bids of `n` owners in one or many auctions; made by :func:`bids` or :func:`draw_bids`.
+    """Bids of `n` owners in one or many auctions, arrays of shape (..., n); made by :func:`bids` or :func:`draw_bids`.
 
     Attributes
     ----------
-    family : integer array of shape (..., n)
-        Place of the base function in ``FAMILIES``.
-    rate : array of shape (..., n)
-        Money for one unit of the base function and one record.
-    privacy_budget : array of shape (..., n)
-        Largest privacy loss that the owner accepts.
-    sizes : array of shape (..., n)
-        Records.
+    family : integer array, places of the base functions in ``FAMILIES``
+    rate : array, money for one unit of the base function and one record
+    privacy_budget : array, largest privacy loss that the owner accepts
+    sizes : array, records
     """
 
     family: NDArray[np.int64]
@@ -74,18 +70,9 @@ class Bids:
 
 
 def unit_valuation(family: Any, rate: Any, epsilon: Any, xp: Any = np) -> Any:
-    """Cost of a privacy loss for one record; arguments are broadcast.
+    """Cost for one record of privacy losses, not negative, by `xp`, which is ``numpy`` or ``jax.numpy``.
 
-    Parameters
-    ----------
-    family : integer array
-        Place in ``FAMILIES``.
-    rate : array
-        Alpha.
-    epsilon : array
-        Privacy losses, not negative.
-    xp : module
-        ``numpy`` or ``jax.numpy``.
+    `family` and `rate` are as in :class:`Bids`; all are broadcast.
 
     Examples
     --------
@@ -105,12 +92,8 @@ def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budge
     ----------
     family : str, or array of str or int
         Names from ``FAMILIES``, or their places there.
-    rate : array
-        Positive.
-    privacy_budget : array
-        Positive; at most 500 for an exponential cost, beyond which floats end.
-    sizes : array
-        Positive numbers of records.
+    rate, privacy_budget, sizes : arrays, positive
+        For an exponential cost the privacy budget is at most 500, beyond which floats end.
 
     Examples
     --------
@@ -149,19 +132,10 @@ def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
 
 
 def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
-    """Bids from the paper's laws for owners with these sizes (Section VI-A, auction settings).
+    """Bids from the paper's laws (Section VI-A) for owners with sizes (..., n).
 
-    Families have equal chances; rates are uniform on [0.5, 1.5], privacy budgets on [0.5, 2].
-
-    Parameters
-    ----------
-    sizes : array of shape (..., n)
-        Records, as from :func:`~hdpm_lib.auctions.partition.draw_sizes`.
-
-    Examples
-    --------
-    >>> draw_bids([[12, 700, 31]], np.random.default_rng(0)).rate.shape
-    (1, 3)
+    Families have equal chances; rates are uniform on [0.5, 1.5], privacy budgets on [0.5, 2]. Sizes such as the paper's
+    come from :func:`~hdpm_lib.auctions.partition.draw_sizes`.
     """
     check_generator(rng)
     shape = check_finite(sizes, "sizes", low=0, ends="()").shape
@@ -183,30 +157,16 @@ def budget_of(truth: Bids, factor: ArrayLike) -> Array:
     r"""The paper's way to set the money of an experiment: :math:`B=\bar B\sum_i v_i(\bar\varepsilon_i,d_i)`.
 
     It takes *true* valuations. A buyer who computed it from reports would let every owner raise the money by lying.
-
-    Parameters
-    ----------
-    truth : Bids
-    factor : float or array of shape (...)
-        The budget factor, positive; the paper draws it from [0.1, 2].
+    The budget factor :math:`\bar B` is positive, a float or of shape (...); the paper draws it from [0.1, 2].
     """
     factors = check_finite(factor, "factor", low=0, ends="()")
     return factors * truth.full_valuation.sum(axis=-1)
 
 
 def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = None) -> Array:
-    """What owners gain: payment minus true cost of what they deliver, minus infinity beyond what they can deliver.
+    """What owners gain, in money: payment minus true cost of what they deliver (Section III-C of the paper).
 
-    It is in money (Section III-C of the paper).
-
-    Parameters
-    ----------
-    truth : Bids
-    outcome : Outcome
-        What the auction did with the reports.
-    delivered_sizes : array of shape (..., n), optional
-        Records sold, if not all.
-
+    It is minus infinity beyond what they can deliver. `delivered_sizes` are the records sold, if not all.
     """
     sizes = truth.sizes if delivered_sizes is None else check_finite(delivered_sizes, "delivered_sizes", low=0)
     cost = sizes * unit_valuation(truth.family, truth.rate, outcome.epsilon)

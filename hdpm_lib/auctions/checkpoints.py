@@ -50,12 +50,9 @@ def train_and_store(
         Before the first round: a tree of JAX arrays with ``state["weights"]``.
     train : callable
         From a state to an iterator over the rounds that are left: the state after each, and its log.
-    entry : callable
-        From the log of a round to what of it is recorded.
-    save : callable
-        Writes weights into a file.
-    rounds : int
-        Their number.
+    entry : callable, from the log of a round to what of it is recorded
+    save : callable, writes weights into a file
+    rounds : int, all rounds, those of the checkpoint among them
     """
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = folder / f"{name}.checkpoint"
@@ -90,10 +87,7 @@ def write_checkpoint(path: Path, state: Tree, about: Tree, record: Tree) -> None
 def read_checkpoint(path: Path, like: Tree, about: Tree) -> tuple[Tree, Tree]:
     """State, of the structure of `like`, and record that :func:`write_checkpoint` wrote.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or of other settings than `about`.
+    A file that is damaged, or of other settings than `about`, is refused with a ValueError.
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:

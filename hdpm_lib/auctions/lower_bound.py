@@ -5,10 +5,9 @@ Even a buyer who knows all valuations pays at least :math:`\sum_iv_i(\varepsilon
 
 .. math:: \sum_i\frac{8\lambda_i^2}{s_i}+\Bigl(\sum_i|\lambda_i-W_i|\Bigr)^2,\qquad 0\le s_i\le\bar\varepsilon_i^2.
 
-The objective is convex in :math:`(\lambda,s)`. The costs are not, so each is replaced by :math:`k_is_i`, the largest
-multiple of :math:`s` below it: the convex envelope for the linear, quadratic and square-root family, and for the
-exponential family up to a loss of 1.59. This relaxation has a dual with three multipliers and a closed form. *Every*
-choice of them gives a lower bound, whatever the search for the best ones does.
+The costs are replaced by :math:`k_is_i`, the largest multiple of :math:`s` below them, which makes the problem convex.
+This relaxation has a dual with three multipliers and a closed form. *Every* choice of them gives a lower bound,
+whatever the search for the best ones does. The proof is in :doc:`/book/federated/allin`.
 """
 
 from __future__ import annotations
@@ -26,43 +25,27 @@ _ROUNDS, _GAP = 400, 1e-9  # steps of the search; relative distance to the optim
 
 
 def relaxed_rates(bids: Bids) -> Array:
-    r"""In money, the largest :math:`k_i` such that :math:`v_i(\varepsilon)\ge k_i\varepsilon^2` on the privacy budget.
-
-    Examples
-    --------
-    >>> from hdpm_lib.auctions.bids import bids
-    >>> relaxed_rates(bids(["linear", "quadratic", "square root", "exponential"], 1.0, 2.0, 1)).round(4)
-    array([1.    , 1.    , 0.7071, 1.5441])
-    """
+    r"""In money, the largest :math:`k_i` with :math:`v_i(\varepsilon)\ge k_i\varepsilon^2` on the privacy budget."""
     at = np.where(bids.family == EXPONENTIAL, np.minimum(bids.privacy_budget, _TURN), bids.privacy_budget)
     return bids.valuation(at) / at**2
 
 
 def dual_value(multipliers: ArrayLike, shares: Array, largest: Array, costs: Array) -> tuple[Array, Array]:
-    r"""Value of the dual at any multipliers, a lower bound on the relaxed problem, and a supergradient there.
+    r"""Value (...) of the dual at any multipliers, a lower bound on the relaxed problem, and a supergradient (..., 3).
 
     Parameters
     ----------
     multipliers : array of shape (..., 3)
         Of the budget, :math:`\mu\ge0`; of the bias, :math:`t\ge0`; of the sum of the weights, :math:`\nu`.
-    shares : array of shape (..., n)
-        :math:`W`.
-    largest : array of shape (..., n)
-        :math:`S_i=\bar\varepsilon_i^2`.
-    costs : array of shape (..., n)
-        Rates :math:`k_i` over the budget.
-
-    Returns
-    -------
-    tuple of arrays of shapes (...) and (..., 3)
+    shares, largest, costs : arrays of shape (..., n)
+        :math:`W_i`; :math:`S_i=\bar\varepsilon_i^2`; rates :math:`k_i` over the budget.
 
     Notes
     -----
-    As :math:`x^2=\max_t(2tx-t^2)`, the value is
+    The value is
     :math:`\nu-t^2-\mu+\sum_i\min_{\lambda,s}\{8\lambda^2/s+\mu k_is/B+2t|\lambda-W_i|-\nu\lambda\}`. On either side of
-    :math:`W_i` the last two terms have one slope :math:`-g`, and :math:`\min_\lambda(8\lambda^2/s-g\lambda)=-g^2s/32`
-    at :math:`\lambda=gs/16`, so that :math:`s` is 0 or :math:`S_i`. At :math:`\lambda=W_i` the best is
-    :math:`s=W_i\sqrt{8B/(\mu k_i)}` or :math:`S_i`.
+    :math:`W_i` the last two terms have one slope :math:`-g`, so that :math:`\lambda=gs/16` is best, with :math:`s` 0 or
+    :math:`S_i`. At :math:`\lambda=W_i` the best is :math:`s=W_i\sqrt{8B/(\mu k_i)}` or :math:`S_i`.
     """
     mu, t, nu = np.moveaxis(np.asarray(multipliers, dtype=float)[..., None, :], -1, 0)
     price = mu * costs
@@ -84,15 +67,15 @@ def dual_value(multipliers: ArrayLike, shares: Array, largest: Array, costs: Arr
 
 
 def lower_bound(bids: Bids, budget: ArrayLike) -> Array:
-    r"""A number below the error bound of every purchase that costs at most `budget`, in each auction.
+    """A number below the error bound of every purchase that costs at most `budget`, in each auction.
 
     It is for a clip norm of 1 and the variance of one coordinate, as :func:`hdpm_lib.aggregation.error_bound`.
 
     Notes
     -----
     The larger of two bounds: the error bound of all privacy budgets, and the best value of :func:`dual_value` met by an
-    ellipsoid method with deep cuts. Each step puts around what is left of an ellipsoid a smaller one; the largest value
-    that the linear bound at the present point admits inside tells when to stop.
+    ellipsoid method with deep cuts. This stops when what is left of the ellipsoid holds no value larger by more than
+    one part in a billion.
 
     Examples
     --------

@@ -4,11 +4,12 @@ Owners are served one after the other, the largest first. Each is offered a *sch
 for every privacy loss, from :math:`p_i(0)=0` upwards and never above the money that is left. She gets the loss within
 her reported privacy budget that is best for her reported valuation, and is paid its price. A small network draws the
 schedule from what is fixed before she speaks: the sizes, the money left, and what her predecessors have sold. So a
-report only picks a point of the schedule, and the truth picks the best one. Money that she leaves goes to those after
-her.
+report only picks a point of the schedule, and the truth picks the best one (:doc:`/book/federated/menus`). Money that
+she leaves goes to those after her.
 
 The functions of the network take `xp`, ``numpy`` or ``jax.numpy``: what runs here is trained by
-:mod:`hdpm_lib.auctions.menus_training`. Throughout, `weights` is a dict of arrays as in ``SHAPES``.
+:mod:`hdpm_lib.auctions.menus_training`. Throughout, `weights` is a dict of arrays as in ``SHAPES``, such as
+:func:`trained_weights` and :func:`random_weights` give.
 """
 
 from __future__ import annotations
@@ -101,19 +102,10 @@ def record_sale(sold: Sold, share: Any, epsilon: Any) -> Sold:
 
 
 def increments(weights: Weights, turn: Public, money: Any, sold: Sold, xp: ModuleType) -> Any:
-    """What each piece of the schedule adds to the price.
+    """What each piece of the schedule adds to the price for the owner whose turn it is, shape (..., pieces).
 
-    Parameters
-    ----------
-    turn : Public
-        Of the owner whose turn it is.
-    money : array of shape (...)
-        Left, per record of the market.
-
-    Returns
-    -------
-    array of shape (..., pieces)
-        Not negative; their sum, the price of the last knot, is at most `money`, and all of it for the last owner.
+    The increments are not negative. Their sum, the price of the last knot, is at most `money`, what is left per record
+    of the market, and all of it for the last owner.
 
     Notes
     -----
@@ -149,16 +141,12 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
 
     Parameters
     ----------
-    prices : array of shape (..., knots)
-        Prices at ``KNOTS``, from 0 upwards.
-    bids : Bids
-        One owner for each schedule.
+    prices : array of shape (..., knots), at ``KNOTS`` and from 0 upwards, one schedule for each owner in `bids`
 
     Notes
     -----
-    On a piece of slope `s` the utility of linear and square-root owners is convex in the loss, so an end is best; for
-    the others it is concave, with the stationary point :math:`s/(2\alpha d)` or :math:`\log(s/(\alpha d))`. The left
-    end of a piece is the right end of the one before, or 0.
+    On a piece of slope `s` an end is best for linear and square-root owners, whose utility is convex in the loss; for
+    the others it is the stationary point :math:`s/(2\alpha d)` or :math:`\log(s/(\alpha d))`, cut at the ends.
 
     Examples
     --------
@@ -202,18 +190,9 @@ def _serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outc
 
 
 def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
-    """Serve the owners, the largest first (equal ones by index), each with a schedule of the network.
+    """Serve any number of owners, the largest first (equal ones by index), each with a schedule of the network.
 
     Payments sum to at most `budget` and cover every owner's reported valuation.
-
-    Parameters
-    ----------
-    bids : Bids
-        Reports of any number of owners. Sizes must be verified.
-    budget
-        In the unit of the rates; it must be set before the bids.
-    weights
-        As of :func:`trained_weights` or :func:`random_weights`.
 
     Notes
     -----
@@ -232,15 +211,7 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
 
 
 def schedules(bids: Bids, budget: ArrayLike, weights: Weights) -> Array:
-    """What :func:`menus` offers each owner: prices at ``KNOTS``, shape (..., n, knots).
-
-    Examples
-    --------
-    >>> from hdpm_lib.auctions.bids import bids
-    >>> market = bids("quadratic", [1.0, 0.7], [1.0, 2.0], [50, 30])
-    >>> schedules(market, 60.0, random_weights(np.random.default_rng(0)))[:, 0]
-    array([0., 0.])
-    """
+    """What :func:`menus` offers each owner: prices at ``KNOTS``, shape (..., n, knots)."""
     return _serve(bids, budget, weights)[0]
 
 

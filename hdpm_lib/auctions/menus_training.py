@@ -1,12 +1,10 @@
-r"""Training of the learned menus, on markets drawn afresh at every step.
+"""Training of the learned menus, on markets drawn afresh at every step.
 
 An owner's best point of a schedule jumps as the schedule changes, so that it has no useful gradient. In training she
-chooses softly: among the knots, the points half-way and her privacy budget, each with a weight proportional to
-:math:`\exp(u/(Tp(2)))`, with `u` the utility there and :math:`p(2)` the most that she is offered. The temperature `T`
-falls during the run. Nothing rests on this: :mod:`hdpm_lib.auctions.menus` lets her choose exactly.
+chooses softly, at a temperature that falls during the run (:doc:`/book/federated/menus`). Nothing rests on this:
+:mod:`hdpm_lib.auctions.menus` lets her choose exactly.
 
-``python -m hdpm_lib.auctions.menus_training`` repeats the recorded run. It can be interrupted; started again, it goes
-on.
+``python -m hdpm_lib.auctions.menus_training`` repeats the recorded run; interrupted and started again, it goes on.
 """
 
 from __future__ import annotations
@@ -48,22 +46,14 @@ class Settings:
 
     Attributes
     ----------
-    partition : {"IID", "Non-IID"}
-        Law of the sizes.
-    owners : int
-        Bidders of a market.
-    steps : int
-        Updates of the weights, a multiple of `log`.
-    batch : int
-        Markets of a step.
-    pool : int
-        Profiles of sizes, from which markets are drawn.
-    log : int
-        Steps between two entries of the log and two checkpoints.
-    rate : float
-        First learning rate of Adam; it falls to a fiftieth along a cosine.
-    hot, cold : float
-        First temperature, and that from four fifths of the run on.
+    partition : {"IID", "Non-IID"}, law of the sizes
+    owners : int, bidders of a market
+    steps : int, updates of the weights, a multiple of `log`
+    batch : int, markets of a step
+    pool : int, profiles of sizes, from which markets are drawn
+    log : int, steps between two entries of the log and two checkpoints
+    rate : float, first learning rate of Adam; it falls to a fiftieth along a cosine
+    hot, cold : float, first temperature, and that from four fifths of the run on
     """
 
     partition: str = "IID"
@@ -135,7 +125,11 @@ def valuation(market: Tree, epsilon: Any) -> Any:
 
 
 def soft_epsilon(weights: Tree, market: Tree, temperature: Any) -> Any:
-    """Privacy losses (..., n) sold when owners choose softly."""
+    r"""Privacy losses (..., n) sold when owners choose softly.
+
+    They choose among the knots, the points half-way and their privacy budget, with weights :math:`\exp(u/(Tp(2)))` for
+    the utility `u` there and :math:`p(2)`, the most that they are offered.
+    """
     limit = market["limit"][..., None]
     starts, widths, fixed, ramps = (x.astype(limit.dtype) for x in (KNOTS[:-1], WIDTHS, _LEVELS, _ON_LEVELS))
     levels = jnp.concatenate([jnp.broadcast_to(fixed, (*limit.shape[:-1], len(fixed))), limit], -1)
@@ -185,21 +179,12 @@ def run_steps(settings: Settings, state: Tree, shares: Any, seed: Any) -> tuple[
 
 
 def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[tuple[Tree, Any]]:
-    """Train from the start or from a state.
-
-    Parameters
-    ----------
-    seed : int
-        Of the sizes, the weights and the markets.
-    state : dict, optional
-        What was yielded earlier with the same settings and seed; training goes on there.
+    """Train from the start, or go on from a `state` that was yielded earlier with the same settings and seed.
 
     Yields
     ------
-    state : dict
-        With ``state["weights"]``.
-    losses : array of shape (log,)
-        Of the steps since the last.
+    state : dict, with ``state["weights"]``
+    losses : array of shape (log,), of the steps since the last
     """
     seed = check_count(seed, "seed", 0)
     shares = draw_shares(settings, seed)

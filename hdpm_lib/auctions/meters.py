@@ -1,4 +1,4 @@
-r"""How far a learned auction is from truthfulness, individual rationality and its budget: two ways to measure.
+"""How far a learned auction is from truthfulness, individual rationality and its budget: two ways to measure.
 
 *As printed* (Section V and Appendix A of the paper): the gain of a misreport over the cost of what is sold, from
 expected utilities; or, as in the published code, from outcomes of truth and misreport that are drawn independently.
@@ -7,7 +7,8 @@ expected utilities; or, as in the published code, from outcomes of truth and mis
 *Over the lottery*: exact expected utilities at the best misreport of :func:`~hdpm_lib.auctions.reports.search`.
 Every regret found is a **lower bound**.
 
-Every mean comes with its standard error over the profiles, of which there must be at least two.
+Every mean comes with its standard error over the `k` profiles, of which there must be at least two. Throughout,
+`market` holds the true bids, and `truth` and `lie` are what an auction does with them and with misreports.
 """
 
 from __future__ import annotations
@@ -46,16 +47,8 @@ def _counted(value: ArrayLike, name: str) -> Array:
 def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
     """Mean over profiles and owners, or ratio of two such means, with the standard error over profiles.
 
-    Parameters
-    ----------
-    top : array of shape (k, ...)
-    bottom : array of the same shape, optional
-        Not negative.
-
-    Returns
-    -------
-    Estimate
-        The error of a ratio is that of its first-order expansion. Not a number if `bottom` sums to 0.
+    The error of a ratio is that of its first-order expansion. Both arrays are of one shape (k, ...), and `bottom` is
+    not negative; if it sums to 0, the result is not a number.
 
     Examples
     --------
@@ -79,18 +72,10 @@ def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
 
 
 def printed_regret(truth: Played, lie: Played, rng: np.random.Generator | None = None) -> Array:
-    r"""The paper's empirical regret at given misreports, owner by owner.
+    r"""The paper's empirical regret at given misreports, :math:`\max(0,u_i(b')-u_i(b))/c_i`, shape (..., n).
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator, optional
-        Draw the outcomes of truth and misreport independently of each other, as the published code does. Without it,
-        utilities are expected ones.
-
-    Returns
-    -------
-    array of shape (..., n)
-        :math:`\max(0,u_i(b')-u_i(b))/c_i`; 0 where both are 0.
+    It is 0 where both are 0. Utilities are expected ones; with `rng` the outcomes of truth and misreport are drawn
+    independently of each other, as the published code does.
     """
     if rng is not None:
         check_generator(rng)
@@ -109,19 +94,8 @@ def _drawn(outcomes: Array, costs: Array, rng: np.random.Generator) -> Array:
 def noise_floor(outcomes: ArrayLike, costs: ArrayLike) -> Array:
     r"""Exact mean of the regret from independent draws when nobody misreports: the Gini coefficient of the cost.
 
-    Parameters
-    ----------
-    outcomes, costs : arrays of shape (..., M + 1)
-        Probabilities of the levels, and what each costs.
-
-    Returns
-    -------
-    array of shape (...)
-        :math:`\mathbb E\max(0,V-V')/\mathbb E V` for independent costs :math:`V,V'`; 0 if the cost is always 0.
-
-    Notes
-    -----
-    With one level, the probability of selling nothing. With more, between that and the one of selling less than all.
+    It is :math:`\mathbb E\max(0,V-V')/\mathbb E V` for independent costs :math:`V,V'` (:doc:`/book/federated/regret`),
+    or 0 if the cost is always 0. `outcomes` (..., M + 1) are the probabilities of the levels, `costs` what each costs.
 
     Examples
     --------
@@ -137,17 +111,9 @@ def noise_floor(outcomes: ArrayLike, costs: ArrayLike) -> Array:
 
 
 def ir_violation(truth: Played, *, ex_post: bool = False) -> Array:
-    r"""The paper's IR violation, owner by owner.
+    r"""The paper's IR violation, :math:`\max(0,-u_i(b))/c_i`, shape (..., n); 0 where both are 0.
 
-    Parameters
-    ----------
-    ex_post : bool, default False
-        Mean over the draws of the loss after the draw, instead of the loss in expectation.
-
-    Returns
-    -------
-    array of shape (..., n)
-        :math:`\max(0,-u_i(b))/c_i`; 0 where both are 0.
+    With `ex_post`, the mean over the draws of the loss after the draw, instead of the loss in expectation.
     """
     check_flag(ex_post, "ex_post")
     if not ex_post:
@@ -161,14 +127,12 @@ def ir_violation(truth: Played, *, ex_post: bool = False) -> Array:
 
 @dataclass(frozen=True)
 class Regret:
-    """Gains found, for profiles of shape (k, n); every figure is a lower bound.
+    """Gains found, arrays of shape (k, n); every figure is a lower bound.
 
     Attributes
     ----------
-    gain : array of shape (k, n)
-        Largest gain found, in money, at least 0.
-    cost, full, sizes : arrays of shape (k, n)
-        Mean cost of what is sold at truth, valuation of the whole privacy budget, records.
+    gain : largest gain found, in money, at least 0
+    cost, full, sizes : mean cost of what is sold at truth, valuation of the whole privacy budget, records
     """
 
     gain: Array
@@ -204,28 +168,19 @@ def regret(rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reac
 
 @dataclass(frozen=True)
 class Metrics:
-    """What :func:`metrics` measures.
+    """What :func:`metrics` measures, each an :class:`Estimate`.
 
     Attributes
     ----------
-    published : Estimate
-        Regret by the procedure of the published code.
-    no_misreport : Estimate
-        The exact mean of that procedure when nobody misreports.
-    regret, regret_over_full, regret_of_sums : Estimate
-        Of :class:`Regret`, over the lottery: lower bounds.
-    near, near_over_full : Estimate
-        The same with misreports within the reach of training, `REACH`.
-    ir_violation, ex_post_violation : Estimate
-        In expectation over the lottery, and after the draw.
-    underpaid : Estimate
-        Share of owners who are paid less than what they sell costs them on average.
-    overspent : Estimate
-        Share of profiles in which what is bought costs its owners more than the whole budget.
-    invalid : Estimate
-        Probability that nobody sells.
-    bought : Estimate
-        Mean share of the privacy budgets that is bought.
+    published : regret by the procedure of the published code
+    no_misreport : the exact mean of that procedure when nobody misreports
+    regret, regret_over_full, regret_of_sums : of :class:`Regret`, over the lottery: lower bounds
+    near, near_over_full : the same with misreports within the reach of training, `REACH`
+    ir_violation, ex_post_violation : in expectation over the lottery, and after the draw
+    underpaid : share of owners who are paid less than what they sell costs them on average
+    overspent : share of profiles in which what is bought costs its owners more than the whole budget
+    invalid : probability that nobody sells
+    bought : mean share of the privacy budgets that is bought
     """
 
     published: Estimate
@@ -253,30 +208,10 @@ def metrics(
     steps: int = 25,
     printed_steps: int = 100,
 ) -> Metrics:
-    """Measure a network as printed and over the lottery.
+    """Measure a network as printed, with draws of `rng`, and over the lottery.
 
-    Parameters
-    ----------
-    market : Bids
-        True bids (k, n).
-    rng : numpy.random.Generator
-        For the draws of the published procedure.
-    steps : int, default 25
-        Of :func:`~hdpm_lib.auctions.reports.search`.
-    printed_steps : int, default 100
-        `J` of :func:`~hdpm_lib.auctions.reports.printed_search`.
-
-    Examples
-    --------
-    >>> import jax
-    >>> from hdpm_lib.auctions.bids import budget_of, draw_bids
-    >>> from hdpm_lib.auctions.networks import init
-    >>> market = draw_bids([[20, 90], [40, 30]], np.random.default_rng(0))
-    >>> network = Network("RegretNet", owners=2, levels=1)
-    >>> found = metrics(network, init(network, jax.random.key(0)), market, budget_of(market, 1.0),
-    ...                 rng=np.random.default_rng(1), steps=2, printed_steps=2)
-    >>> 0 < found.no_misreport.value < 1
-    True
+    `printed_steps` are the `J` of :func:`~hdpm_lib.auctions.reports.printed_search`, and `steps` are those of
+    :func:`~hdpm_lib.auctions.reports.search`.
     """
     check_generator(rng)
     check_count(steps, "steps", 0)
@@ -315,17 +250,8 @@ def refuse(truth: Bids, outcome: Outcome) -> Outcome:
 def error_of_valid(epsilon: ArrayLike, sizes: ArrayLike, aggregation: str = "OptAggr") -> tuple[Estimate, Estimate]:
     """The error bound as in Figure 7, of the profiles in which somebody sells, and the share of the others.
 
-    Parameters
-    ----------
-    epsilon, sizes : arrays of shape (k, n)
-        Privacy losses sold and records.
-    aggregation : {"OptAggr", "ConvAggr"}
-
-    Returns
-    -------
-    error : Estimate
-        Not a number if nobody ever sells.
-    invalid : Estimate
+    The error is not a number if nobody ever sells. `epsilon` (privacy losses sold) and `sizes` are of shape (k, n);
+    `aggregation` is "OptAggr" or "ConvAggr".
     """
     check_choice(aggregation, "aggregation", tuple(AGGREGATIONS))
     eps = check_finite(epsilon, "epsilon", 2, 0)

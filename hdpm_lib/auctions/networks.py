@@ -1,15 +1,15 @@
 r"""RegretNet, M-RegretNet and DM-RegretNet: auctions of privacy that are neural networks.
 
-Each network is two: an allocation network and a payment network, with the same input and `tanh` layers. The first ends
-in a softmax over `M` + 1 outcomes of each owner, to sell nothing or to sell at the level :math:`m\bar\epsilon_i/M`; the
-second in a softmax over `n` + 1 fractions of the budget, the first of which stays with the buyer.
-
-- *RegretNet* has one level, *M-RegretNet* several; both draw the outcome.
-- *DM-RegretNet* takes the most probable outcome instead (Eq. 3), and in training a smooth stand-in for it (Alg. 3).
+Each is two networks with the same input and `tanh` layers. The allocation network ends in a softmax over `M` + 1
+outcomes of each owner, to sell nothing or to sell at the level :math:`m\bar\epsilon_i/M`; the payment network in a
+softmax over `n` + 1 fractions of the budget, the first of which stays with the buyer. *RegretNet* has one level,
+*M-RegretNet* several; both draw the outcome. *DM-RegretNet* takes the most probable one instead (Eq. 3), and in
+training a smooth stand-in for it (Alg. 3).
 
 Weights are a dict of arrays, apart from the :class:`Network`. The functions before :func:`run` work under ``jit``,
 ``vmap`` and ``grad`` and check nothing; it and what follows check their input. Throughout, privacy budgets and sizes
-are of shape (..., n), and probabilities of the outcomes, or `outcomes`, of shape (..., n, M + 1).
+are of shape (..., n), `values` (valuations of one record at the sub-bids, not negative) of shape (..., n, M), and
+probabilities of the outcomes, or `outcomes`, of shape (..., n, M + 1).
 """
 
 from __future__ import annotations
@@ -47,12 +47,9 @@ class Network:
     Attributes
     ----------
     kind : {"RegretNet", "M-RegretNet", "DM-RegretNet"}
-    owners, levels : int
-        Bidders `n` (a network serves no other number) and sub-bids `M` (1 for RegretNet).
-    hidden : tuple of int
-        Nodes of the hidden layers, in both networks.
-    temperature : float
-        Smoothing of the stand-in for the largest probability, positive. The paper gives none.
+    owners, levels : int, bidders `n` (a network serves no other number) and sub-bids `M` (1 for RegretNet)
+    hidden : tuple of int, nodes of the hidden layers, in both networks
+    temperature : float, positive, smoothing of the stand-in for the largest probability; the paper gives none
     """
 
     kind: str
@@ -87,30 +84,16 @@ class Network:
 
 @partial(jax.jit, static_argnums=0)
 def init(network: Network, key: Any) -> Weights:
-    """Weights before training by Glorot's uniform law, offsets 0; `key` is a JAX key such as ``jax.random.key(0)``.
-
-    Examples
-    --------
-    >>> sum(w.size for w in init(Network("DM-RegretNet"), jax.random.key(0)).values())
-    50801
-    """
+    """Weights before training by Glorot's uniform law, offsets 0; `key` is a JAX key such as ``jax.random.key(0)``."""
     glorot = jax.nn.initializers.glorot_uniform()
     keys = dict(zip(network.shapes, jax.random.split(key, len(network.shapes)), strict=True))
     return {name: glorot(keys[name], s) if len(s) == 2 else jnp.zeros(s) for name, s in network.shapes.items()}
 
 
 def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int) -> Any:
-    r"""Valuations of one record at the levels of the sub-bids.
+    r"""Valuations of one record at the sub-bids, :math:`v_i(m\bar\epsilon_i/M)/d_i` for `m` from 1 to `M` = `levels`.
 
-    Parameters
-    ----------
-    family, rate, privacy_budget : arrays of shape (..., n)
-        As in :class:`~hdpm_lib.auctions.bids.Bids`, of NumPy or of JAX.
-
-    Returns
-    -------
-    array of shape (..., n, M)
-        :math:`v_i(m\bar\epsilon_i/M)/d_i`, `m` from 1 to `M`; NumPy's if all arguments are.
+    Arguments as in :class:`~hdpm_lib.auctions.bids.Bids`; the result is NumPy's if all of them are, otherwise JAX's.
 
     Examples
     --------
@@ -138,21 +121,10 @@ def features(values: Any, privacy_budget: Any, sizes: Any, budget: Any) -> Any:
 def forward(
     network: Network, weights: Weights, values: Any, privacy_budget: Any, sizes: Any, budget: Any
 ) -> tuple[Any, Any]:
-    """Both networks.
+    """Probabilities of the outcomes, the first of selling nothing, and payments (..., n) for what is reported.
 
-    Parameters
-    ----------
-    values : array of shape (..., n, M)
-        Reported valuations of one record at the sub-bids, not negative: as from :func:`sub_bid_values`, or any others.
-    privacy_budget, sizes, budget
-        Reported, positive; and the money for all records.
-
-    Returns
-    -------
-    probabilities : array of shape (..., n, M + 1)
-        The first of each owner is that of selling nothing.
-    payments : array of shape (..., n)
-        Whatever is drawn. Their sum is below the budget: they are fractions of a softmax with one more entry.
+    Payments do not depend on what is drawn. Their sum is below the budget: they are fractions of a softmax with one
+    more entry. Privacy budgets, sizes and the budget are positive.
     """
     x = features(values, privacy_budget, sizes, budget)
     outputs = {}
@@ -168,7 +140,7 @@ def forward(
 
 
 def allocation(network: Network, probabilities: Any) -> Any:
-    """Outcome, (..., n, M + 1): one-hot at the first largest probability for DM-RegretNet (Eq. 3), else as given."""
+    """Outcomes: one-hot at the first largest probability for DM-RegretNet (Eq. 3), else as given."""
     if network.kind != "DM-RegretNet":
         return probabilities
     return jax.nn.one_hot(jnp.argmax(probabilities, -1), network.levels + 1, dtype=probabilities.dtype)
@@ -182,13 +154,13 @@ def smooth_allocation(network: Network, probabilities: Any) -> Any:
 
 
 def expected_epsilon(outcomes: Any, privacy_budget: Any) -> Any:
-    """Mean privacy losses (..., n) when outcomes (..., n, M + 1) are shares or probabilities of the levels."""
+    """Mean privacy losses (..., n) when outcomes are shares or probabilities of the levels."""
     levels = outcomes.shape[-1] - 1
     return (outcomes[..., 1:] * (jnp.arange(1, levels + 1) / levels)).sum(-1) * privacy_budget
 
 
 def expected_value(outcomes: Any, values: Any, sizes: Any) -> Any:
-    """Mean valuations (..., n) of what is sold, in money; `values` (..., n, M) as from :func:`sub_bid_values`."""
+    """Mean valuations (..., n) of what is sold, in money."""
     return (outcomes[..., 1:] * values).sum(-1) * sizes
 
 
@@ -200,10 +172,8 @@ def run(
 ) -> Outcome:
     """Hold the auction, in float64.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator, optional
-        Draws the outcomes of RegretNet and M-RegretNet. Without it `epsilon` is their mean. DM-RegretNet draws nothing.
+    The outcomes of RegretNet and M-RegretNet are drawn by `rng`; without it `epsilon` is their mean. DM-RegretNet draws
+    nothing.
 
     Examples
     --------
@@ -255,12 +225,7 @@ def save(path: Path, network: Network, weights: Weights) -> None:
 def load_trained(name: str, folder: Path = TRAINED) -> tuple[Network, Weights]:
     """A network that :func:`save` wrote, and its weights in float32; of those trained for this book by default.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file; the message names those that are there.
-    ValueError
-        If it is damaged, or is no file of weights.
+    A FileNotFoundError names the files that are there; a damaged one raises a ValueError.
     """
     path = folder / f"{name}.npz"
     if not path.is_file():

@@ -48,12 +48,7 @@ def _check_room(total: int, owners: int, least: int) -> tuple[int, int, int]:
 
 
 def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: float = 2.0, least: int = 10) -> Integers:
-    r"""Sizes of data sets with log-normal shares.
-
-    Parameters
-    ----------
-    sigma : float, default 2
-        Standard deviation of the logarithm of a share, positive.
+    """Sizes of data sets with log-normal shares; `sigma`, positive, is the standard deviation of their logarithms.
 
     Examples
     --------
@@ -73,14 +68,7 @@ def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: fl
 def power_law_sizes(
     total: int, owners: int, rng: np.random.Generator, exponent: float = 2.0, least: int = 10
 ) -> Integers:
-    """Sizes of data sets with shares from a power law (Pareto) whose density falls with that exponent.
-
-    Parameters
-    ----------
-    exponent : float, default 2
-        Of the density, above 1. The paper names none.
-
-    """
+    """Sizes with shares from a power law (Pareto) whose density falls with `exponent` > 1; the paper names none."""
     check_generator(rng)
     total, owners, least = _check_room(total, owners, least)
     if (tail := check_number(exponent, "exponent", 1, ends="()") - 1) < 0.1:
@@ -97,21 +85,15 @@ def dirichlet_counts(
     concentration: float = 0.5,
     extra: int = 10,
 ) -> Integers:
-    """Records of each class that each owner gets; the shares of every class follow a Dirichlet law over the owners.
+    """Records of each class that each owner gets, shape (owners, classes); each column sums to its class.
+
+    The shares of every class follow a Dirichlet law over the owners.
 
     Parameters
     ----------
-    class_counts : mapping or array of shape (classes,)
-        Records of each class to spread.
-    concentration : float, default 0.5
-        Of the symmetric Dirichlet law, positive: the smaller, the more uneven.
-    extra : int, default 10
-        Records of the largest class that everybody gets first.
-
-    Returns
-    -------
-    array of shape (owners, classes)
-        Each column sums to its class.
+    class_counts : mapping, or array of shape (classes,)
+    concentration : float, positive, of the symmetric Dirichlet law: the smaller, the more uneven
+    extra : int, records of the largest class that everybody gets first
 
     Examples
     --------
@@ -151,32 +133,15 @@ def _check_classes(class_counts: Mapping[str, int] | ArrayLike, owners: int, ext
 
 
 def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10, of: int = 1000) -> Integers:
-    """Sizes of the data sets of the bidders in many auctions, each with a random few owners of a market of its own.
+    """Sizes (count, owners) of the bidders' data sets in `count` auctions.
 
-    Parameters
-    ----------
-    kind : {"IID", "Non-IID"}
-        NSL-KDD spread by :func:`lognormal_sizes` or by :func:`dirichlet_counts`.
-    count : int
-        Auctions.
-    owners : int, default 10
-        Bidders of an auction.
-    of : int, default 1000
-        Owners of a market, at least `owners`.
-
-    Returns
-    -------
-    array of shape (count, owners)
+    In each auction `owners` bid, a random few of the `of` owners of a market of its own. NSL-KDD is spread over these
+    by :func:`lognormal_sizes` ("IID") or by :func:`dirichlet_counts` ("Non-IID").
 
     Notes
     -----
-    The owners of a market are exchangeable, so its first few are a random few. For Dirichlet shares the others need not
-    be drawn one by one: their gamma variables sum to one gamma variable.
-
-    Examples
-    --------
-    >>> draw_sizes("Non-IID", 3, np.random.default_rng(0)).shape
-    (3, 10)
+    The owners of a market are exchangeable, so its first few are a random few. For Dirichlet shares only the sum of the
+    others' gamma variables is drawn.
     """
     check_generator(rng)
     check_choice(kind, "kind", KINDS)

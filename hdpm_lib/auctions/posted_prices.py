@@ -1,12 +1,9 @@
-r"""Posted prices: a truthful way to buy privacy with a fixed amount of money.
+"""Posted prices: a truthful way to buy privacy with a fixed amount of money.
 
 Owners are served one after the other, the largest first. Each is shown a price for a unit of privacy loss and a cap on
 what she can earn, and she sells what is best for her. Price and cap depend on public sizes, on the buyer's money and on
 what was bought *before* her, never on her own report. So the truth is her best report, she does not lose, and the money
-lasts. Money that she leaves goes to those after her.
-
-With :math:`m` the money left per record not yet served, and :math:`r` her share of these records, an owner with `d`
-records can earn up to :math:`m\,d` at a price of :math:`(1.1+0.2\,r)\,m^{2/3}` per record and unit of privacy loss.
+lasts. Money that she leaves goes to those after her. The proof is in :doc:`/book/federated/allin`.
 """
 
 from __future__ import annotations
@@ -27,22 +24,13 @@ _KEPT = 1e-12  # share of the money that stays with the buyer, so that rounding 
 def best_sale(family: ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, price: ArrayLike, cap: ArrayLike) -> Array:
     r"""What an owner sells who is paid `price` for a unit of privacy loss, up to `cap`, all for one record.
 
-    Parameters
-    ----------
-    family : integer array
-        Place in ``hdpm_lib.auctions.bids.FAMILIES``; all arguments are broadcast, and nothing is checked.
-    rate, privacy_budget, price, cap : array
-        Positive; price and cap in money per record.
-
-    Returns
-    -------
-    array
-        The privacy loss in [0, privacy budget] with the largest payment minus valuation, exact; 0 if none gains.
+    It is the privacy loss in [0, privacy budget] with the largest payment minus valuation, exact; 0 if none gains.
+    Arguments are broadcast and not checked: `family` as in :class:`~hdpm_lib.auctions.bids.Bids`, the others positive.
 
     Notes
     -----
-    The utility of linear and square-root owners is convex in the loss, so an end point is best; for the others the
-    stationary point is :math:`q/(2\alpha)` or :math:`\log(q/\alpha)`, cut at the ends.
+    An end point is best for linear and square-root owners, whose utility is convex in the loss; for the others it is
+    the stationary point :math:`q/(2\alpha)` or :math:`\log(q/\alpha)`, for a price of `q`, cut at the ends.
 
     Examples
     --------
@@ -59,14 +47,8 @@ def best_sale(family: ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, pri
 def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     r"""Serve owners in the order of their sizes, each at a price and with a cap that she cannot influence.
 
-    Payments sum to at most `budget` and cover every owner's reported valuation.
-
-    Parameters
-    ----------
-    bids : Bids
-        Reports. Sizes must be verified.
-    budget
-        It must be set before the bids.
+    Payments sum to at most `budget` and cover every owner's reported valuation. Sizes must be verified, and the budget
+    set before the bids.
 
     Notes
     -----

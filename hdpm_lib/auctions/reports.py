@@ -1,12 +1,11 @@
-r"""What owners may report to a learned auction, what it then does, and which misreports pay.
+"""What owners may report to a learned auction, what it then does, and which misreports pay.
 
 A report is a valuation of one record at each sub-bid, a privacy budget and a size. The true cost of a misreport is that
 of what is really delivered: the reported number of records, at a level of the *reported* privacy budget. Whoever would
 have to deliver more than she has loses infinitely much, as in the paper. One owner misreports at a time.
 
-Two searches look for profitable misreports. :func:`printed_search` is the paper's: the last point of a gradient ascent
-(Appendix A). :func:`search` tries a list of structured misreports, climbs from the best one with valuations that rise
-from sub-bid to sub-bid, and keeps the best point. Either finds a lower bound: none sees all misreports.
+Two searches look for profitable misreports: :func:`printed_search`, the paper's (Appendix A), and :func:`search`, whose
+path keeps valuations rising from sub-bid to sub-bid. Either finds a lower bound: none sees all misreports.
 
 Throughout, `market` holds the true bids, of shape (..., n), `budget` is the buyer's money and `levels` the number of
 sub-bids `M`.
@@ -60,10 +59,8 @@ class Rule:
     outcome : callable
         `weights`, values, privacy budgets, sizes and money to probabilities of the outcomes (..., n, M + 1), of which
         the first is to sell nothing, and to payments (..., n); in JAX.
-    guide : callable
-        The same, made differentiable: what a search climbs along.
-    weights : optional
-        Passed on to both: what differs between rules of one form.
+    guide : callable, the same made differentiable: what a search climbs along
+    weights : passed on to both: what differs between rules of one form
     """
 
     levels: int
@@ -99,13 +96,10 @@ class Played:
 
     Attributes
     ----------
-    outcomes : array of shape (..., n, M + 1)
-        Probabilities of the levels from 0 upwards.
+    outcomes : array of shape (..., n, M + 1), probabilities of the levels from 0 upwards
     payments : array of shape (..., n)
-    costs : array of shape (..., n, M + 1)
-        True cost of each level in money; infinite for what the owner does not have.
-    smooth_cost : array of shape (..., n)
-        The paper's normaliser `c`: mean cost under the *smoothed* outcomes.
+    costs : array of shape (..., n, M + 1), true cost of each level in money; infinite for what the owner does not have
+    smooth_cost : array of shape (..., n), the paper's normaliser `c`: mean cost under the *smoothed* outcomes
     """
 
     outcomes: Array
@@ -149,14 +143,12 @@ def misreport(
 
     Parameters
     ----------
-    scale : float
-        Reported over true valuation, not negative.
+    scale : float, not negative, reported over true valuation
     family : str, optional
         Report this base function, with the same valuation of the whole reported privacy budget.
     step : int, optional
         Report 0 below this level, from 1 to `M`, and from it on the valuation of the whole reported privacy budget.
-    budget_share, size_share : float
-        Reported over true privacy budget and size, positive.
+    budget_share, size_share : float, positive, reported over true privacy budget and size
 
     Examples
     --------
@@ -188,12 +180,6 @@ def structured(market: Bids, levels: int) -> list[Reports]:
 
     Scaled valuations, other families, a step at each level (all rising reports below a bound are mixtures of steps),
     smaller and larger privacy budgets, fewer records.
-
-    Examples
-    --------
-    >>> from hdpm_lib.auctions.bids import bids
-    >>> len(structured(bids("linear", 1.0, [1.0], [50]), 8))
-    56
     """
     levels = check_count(levels, "levels")
     options: list[dict[str, Any]] = [{}, *({"scale": s} for s in SCALES)]
@@ -205,17 +191,9 @@ def structured(market: Bids, levels: int) -> list[Reports]:
 
 
 def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = None) -> Played:
-    """The auction with truthful reports; or for each owner the auction in which she alone makes her misreport.
+    """The auction with truthful reports; or, for each owner, the one in which she alone makes her misreport of `lies`.
 
-    Parameters
-    ----------
-    lies : Reports, optional
-        Such as of :func:`misreport`.
-
-    Raises
-    ------
-    ValueError
-        Also for an outcome that is not a number.
+    An outcome that is not a number raises a ValueError.
     """
     shape, money = (*market.sizes.shape, rule.levels), check_budget(budget, market)
     given = misreport(market, rule.levels) if lies is None else lies
@@ -245,15 +223,12 @@ def printed_search(
 
     Parameters
     ----------
-    steps : int, default 100
-        `J`; 0 gives the truth.
-    rate : float, default 0.1
-        Gamma, positive.
+    steps : int, the paper's `J`; 0 gives the truth
+    rate : float, positive, the paper's gamma
     clamp : {"none", "sub-bids", "owners"}
         Raise values so that they do not fall from sub-bid to sub-bid; or from owner to owner, as in the published code.
-    frozen : bool, default False
+    frozen : bool
         Take the outcomes as given and follow payments and delivered cost only, as in the published code's tests.
-
     """
     check_choice(clamp, "clamp", CLAMPS)
     check_count(steps, "steps", 0)
@@ -267,21 +242,18 @@ def printed_search(
 def search(
     rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reach: float = np.inf
 ) -> tuple[Array, Reports]:
-    """The best misreport found among structured ones and on a path that climbs from the best of them.
+    """Largest gain found, and its misreport, among structured ones and on a path that climbs from the best of them.
+
+    The gain (..., n) is the utility of the misreport minus that of truth, at least 0: a lower bound of the regret, in
+    money.
 
     Parameters
     ----------
-    steps : int, default 25
+    steps : int
         Length of the path; 0 for structured misreports only.
-    reach : float
-        Above 1. If finite, values, privacy budgets and sizes stay within this factor of the true ones, and no privacy
-        budget is exaggerated: misreports like those that networks are trained against.
-
-    Returns
-    -------
-    gain : array of shape (..., n)
-        Utility of the misreport minus that of truth, at least 0: a lower bound of the regret, in money.
-    reports : Reports
+    reach : float, above 1
+        If finite, values, privacy budgets and sizes stay within this factor of the true ones, and no privacy budget is
+        exaggerated: misreports like those that networks are trained against.
     """
     check_count(steps, "steps", 0)
     if not (isinstance(reach, float) and reach == np.inf):

@@ -1,12 +1,9 @@
-r"""Training of the auction networks: Problem 4 by the augmented Lagrangian of FL-Market's Appendix A, in JAX.
+"""Training of the auction networks: Problem 4 by the augmented Lagrangian of FL-Market's Appendix A, in JAX.
 
-One iteration takes a batch of `K` markets. Each owner searches her best misreport by `J` steps of gradient ascent, the
-others being truthful; then the weights take one step down the Lagrangian
-
-.. math:: n\,\mathrm{ERR}+\sum_x\Bigl(\sum_i\phi_{x,i}x_i+\tfrac{\rho_x}2\bigl(\sum_ix_i\bigr)^2\Bigr),
-
-where `x` runs over regret, violation of individual rationality and distance from a deterministic allocation. For
-RegretNet and M-RegretNet the negated privacy loss stands for ERR, and the third `x` is left out.
+In one iteration, on a batch of `K` markets, each owner searches her best misreport by `J` steps of gradient ascent, the
+others being truthful; then the weights take one step down the Lagrangian (:doc:`/book/federated/networks`). It punishes
+regret, violation of individual rationality and distance from a deterministic allocation. For RegretNet and M-RegretNet
+the negated privacy loss stands for the error bound, and the last of the three is left out.
 
 What the paper does not say is chosen here: Adam for the step; misreports as logarithms of multipliers of the values of
 the sub-bids (monotone along the sub-bids, from 1/20 to 20), of the privacy budget (from 1/20 to 1) and of the size
@@ -65,20 +62,13 @@ class Settings:
     Attributes
     ----------
     network : Network
-    partition : {"IID", "Non-IID"}
-        Law of the sizes.
-    aggregation : {"opt", "conv"}
-        Whose error DM-RegretNet minimises; the other kinds do not look at it.
-    epochs, batches, profiles : int
-        Passes through the data, `T` and `K`.
-    search : int
-        Steps `J` of the search for misreports.
-    every : int
-        Iterations `Q` between updates of the multipliers.
-    ascent, descent : float
-        Step lengths gamma and psi.
-    determinism : bool
-        Whether DM-RegretNet is penalised for dav; without, to see what that does.
+    partition : {"IID", "Non-IID"}, law of the sizes
+    aggregation : {"opt", "conv"}, whose error DM-RegretNet minimises; the other kinds do not look at it
+    epochs, batches, profiles : int, passes through the data, `T` and `K`
+    search : int, steps `J` of the search for misreports
+    every : int, iterations `Q` between updates of the multipliers
+    ascent, descent : float, step lengths gamma and psi
+    determinism : bool, whether DM-RegretNet is penalised for dav; without, to see what that does
     adam, normalised : bool
         Whether weights step by Adam, and misreports by steps of one length. Without: plain gradient steps, as printed.
     """
@@ -241,19 +231,11 @@ def run_epoch(settings: Settings, state: Tree, markets: Tree, rho: Tree) -> tupl
 
 
 def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[tuple[Tree, Tree]]:
-    """Train from the start or from a state, epoch by epoch.
-
-    Parameters
-    ----------
-    seed : int
-        Of the markets, the weights and the first misreports.
-    state : dict, optional
-        What an earlier epoch with the same settings and seed gave; training goes on there.
+    """Train epoch by epoch, or go on from a `state` that an earlier epoch with the same settings and seed gave.
 
     Yields
     ------
-    state : dict
-        With ``state["weights"]``.
+    state : dict, with ``state["weights"]``
     log : dict of arrays of shape (T,)
         By iteration: ``objective`` (error bound or negated privacy loss) and mean violations.
     """

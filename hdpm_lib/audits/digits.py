@@ -1,9 +1,9 @@
 r"""Which floating-point numbers an answer with noise can be, and what that tells about the data.
 
 A release is ``centre + noise`` in double precision. Not every double is such a sum: each centre has holes of its own,
-and an output in a hole proves that the centre was another. :func:`~hdpm_lib.audits.digits.on_grid` finds the holes of
-every sampler that adds a double to a double; :func:`~hdpm_lib.audits.digits.could_be` finds all holes of NumPy's
-Laplace sampler, from a model of it that must be seen to hold on the machine at hand.
+and an output in a hole proves that the centre was another (:doc:`/book/privacy/arithmetic`).
+:func:`~hdpm_lib.audits.digits.on_grid` finds the holes of every sampler that adds a double to a double;
+:func:`~hdpm_lib.audits.digits.could_be` finds all holes of NumPy's Laplace sampler, from a model of it.
 
 Throughout, `outputs` of any shape are finite, and `loc` and `scale` are centre and scale of the noise.
 """
@@ -33,15 +33,10 @@ def _log(x: Array) -> Array:
 
 
 def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
-    r"""What ``Generator.laplace`` makes of uniform numbers.
+    r"""What ``Generator.laplace`` makes of uniform numbers, multiples of :math:`2^{-53}` in (0, 1).
 
-    The numbers are multiples of :math:`2^{-53}` in (0, 1), as ``Generator.random`` draws them.
-
-    Notes
-    -----
-    With :math:`U=k2^{-53}` the generator takes the logarithm of :math:`j2^{-53}`. For :math:`U<\frac12` that is
-    :math:`j=2k`, always even. For :math:`U\ge\frac12` it computes ``(2 - U) - U``, and the first difference is rounded
-    to a multiple of :math:`2^{-52}`: only the residues 0, 1, 4 and 7 modulo 8 are left for `j`.
+    It takes the logarithm of :math:`j2^{-53}`. For a uniform number below 1/2, `j` is even. Above, it computes
+    ``(2 - U) - U``, and rounding leaves only the residues 0, 1, 4 and 7 modulo 8 for `j`.
 
     Examples
     --------
@@ -66,18 +61,10 @@ def model_holds(loc: float, scale: float, *, rng: np.random.Generator) -> bool:
 
 
 def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
-    r"""Which numbers ``Generator.laplace(loc, scale)`` can return at all, if the model of it holds.
+    r"""Which numbers ``Generator.laplace(loc, scale)`` can return at all, if :func:`model_holds`.
 
-    Raises
-    ------
-    ValueError
-        Also if the scale is so small beside the outputs that they cannot be told apart.
-
-    Notes
-    -----
-    An output at the distance `t` scales from the centre needs a logarithm of a number near :math:`e^{-t}`. All are
-    tried that rounding of the difference, the product and the logarithm can bring there, with some to spare: so "no" is
-    a proof, given the model.
+    All uniform numbers are tried that rounding can bring to an output, with some to spare: given the model, "no" is a
+    proof. It is an error if the scale is so small beside the outputs that they cannot be told apart.
 
     Examples
     --------
@@ -114,24 +101,11 @@ def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
 
 
 def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64) -> Flags:
-    r"""Which numbers are the centre plus some floating-point number, rounded once.
+    r"""Which doubles are the centre plus some floating-point number of the type `noise`, rounded once.
 
-    It needs no model of the sampler. For vectors it is asked coordinate by coordinate: one "no" anywhere is a proof
-    that the centre was another.
-
-    Parameters
-    ----------
-    outputs, centre : array
-        Doubles, and answers before noise; broadcast.
-    noise : dtype, default float64
-        Type that the noise had; ``numpy.float32`` leaves far fewer possibilities.
-
-    Notes
-    -----
-    Let the doubles at :math:`o-c` lie :math:`2^k` times as far apart as those at `o`. For :math:`k\ge1`, `c` reaches
-    one of :math:`2^k` consecutive doubles; for :math:`k<0` all; for :math:`k=0` all, or each second where every sum
-    lies halfway between doubles. What any number reaches, the one nearest to :math:`o-c` does or, where the reals that
-    are rounded to `o` are not centred at `o` (a power of two), a neighbour of that one.
+    It needs no model of the sampler. `outputs` and `centre` broadcast; for vectors one "no" in any coordinate is a
+    proof that the centre was another. Noise that was a ``numpy.float32`` leaves far fewer possibilities. Only the
+    number nearest to the difference and its two neighbours are tried: what any number reaches, one of these does.
 
     Examples
     --------
@@ -155,8 +129,7 @@ class Attack:
 
     Attributes
     ----------
-    draws : int
-        Outputs drawn for each of the two answers.
+    draws : int, for each of the two answers
     impossible : tuple of float
         Share of the first answer's outputs that the second cannot give, and the other way round.
     guess_rate : float
@@ -174,6 +147,9 @@ class Attack:
 def attack(possible: Any, scores: ArrayLike) -> Attack:
     r"""Guess which of two answers each output came from: the possible one or, if both are, the more likely one.
 
+    Under :math:`\varepsilon`-differential privacy no guess is right more often than
+    :math:`e^\varepsilon/(1+e^\varepsilon)`, and no output is impossible.
+
     Parameters
     ----------
     possible : bool array of shape (2, 2, n)
@@ -181,15 +157,9 @@ def attack(possible: Any, scores: ArrayLike) -> Attack:
     scores : array of shape (2, n)
         Positive where the second answer makes the draw more likely; at 0 half a guess is right.
 
-    Notes
-    -----
-    Under :math:`\varepsilon`-differential privacy no guess is right more often than
-    :math:`e^\varepsilon/(1+e^\varepsilon)`, and no output is impossible.
-
     Examples
     --------
-    >>> everything = np.ones((2, 2, 3), dtype=bool)
-    >>> attack(everything, [[-1.0, -1.0, 1.0], [1.0, 1.0, 0.0]])
+    >>> attack(np.ones((2, 2, 3), dtype=bool), [[-1.0, -1.0, 1.0], [1.0, 1.0, 0.0]])
     Attack(draws=3, impossible=(0.0, 0.0), guess_rate=0.75, false_proofs=0.0)
     """
     sets, score = np.asarray(possible, dtype=bool), check_finite(scores, "scores")
@@ -214,12 +184,8 @@ def laplace_attack(
 ) -> Attack:
     r"""The attack on ``Generator.laplace``, by all of its holes, between two different answers of neighbours.
 
-    It is meaningful where :func:`~hdpm_lib.audits.digits.model_holds`; then `false_proofs` is 0.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy loss that the noise would have in real arithmetic, positive: the scale is the answers' distance over it.
+    It is meaningful where :func:`~hdpm_lib.audits.digits.model_holds`. With the privacy loss `epsilon`, positive, that
+    the noise would have in real arithmetic, its scale is the distance of the answers over it.
     """
     ends = check_finite(answers, "answers")
     if ends.shape != (2,) or ends[0] == ends[1]:

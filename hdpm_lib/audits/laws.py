@@ -1,10 +1,9 @@
 r"""Tests of the law of noise: is the noise that a learner really used the noise that its guarantee is about?
 
 Whoever knows the data can take the noise back out of a release: the *implied noise* is what remains when the part
-without noise, computed apart from the learner, is subtracted. The tests here look at it in every way that a broken
-sampler, a wrong rate or a wrong centre would show. Each gives a p-value; together they are one test.
-
-A law of noise that passes says nothing about the sensitivity that its rate rests on: that is the task of a meter.
+without noise, computed apart from the learner, is subtracted. The tests look at it in every way that a broken sampler,
+a wrong rate or a wrong centre would show (:doc:`/book/privacy/audits`). Each gives a p-value; together they are one
+test. That it passes says nothing about the sensitivity that the rate rests on: that is the task of a meter.
 
 Throughout, `noise` of shape (N, d) holds at least two draws, in the order in which they were made. `released`, of shape
 (..., d), was published of records `X`, `y` and `weights`, of shapes (n, d), (n,) and (n,), and a positive `penalty`.
@@ -61,20 +60,11 @@ def smallest_p(tests: Sequence[LawTest]) -> float:
 def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
     r"""Test that draws are independent, with the density proportional to :math:`\exp(-\text{rate}\,\lVert z\rVert_2)`.
 
-    Notes
-    -----
-    With the rate one, radii :math:`r_t` and directions :math:`u_t`: the sum of the radii has the Gamma law of shape
-    :math:`Nd` exactly; the limits of the Kolmogorov-Smirnov tests are Massart's, and hold at every N. The others are
-    normal or chi-square for large N:
-
-    .. math:: \frac dN\Bigl\lVert\sum_tu_t\Bigr\rVert^2\sim\chi^2_d,\qquad
-       \frac{Nd(d+2)}2\Bigl\lVert\frac1N\sum_tu_tu_t^\top-\frac Id\Bigr\rVert_F^2\sim\chi^2_{(d-1)(d+2)/2},
-
-    the first also with each direction weighted by the level of its radius (then over the sum of the squared levels),
-    and products of successive levels, of successive directions, and of the levels of radii and squared projections.
-    These are approximations; products of levels, which are bounded, have thinner tails than the normal law. Repeated
-    numbers are counted exactly: if no number has a probability above :math:`2^{-40}`, then `k` of N numbers repeat an
-    earlier one with a probability of at most :math:`(N^22^{-41})^k/k!`.
+    The sum of the radii, times the rate, has the Gamma law of shape :math:`Nd` exactly; the limits of the
+    Kolmogorov-Smirnov tests are Massart's, and hold at every N. The others are normal or chi-square for large N, as
+    :doc:`/book/privacy/audits` lists; *levels* are values of a distribution function, less one half. Repeated numbers
+    are counted exactly: if no number has a probability above :math:`2^{-40}`, `k` of N numbers repeat an earlier one
+    with a probability of at most :math:`(N^22^{-41})^k/k!`.
 
     Examples
     --------
@@ -126,17 +116,15 @@ def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
 def laplace_law(noise: ArrayLike, scale: float) -> tuple[LawTest, ...]:
     r"""Test that all numbers of all draws are independent Laplace variables of one scale.
 
-    Notes
-    -----
-    Exact at every N: the total size is Gamma of shape :math:`Nd`, that of one coordinate Gamma of shape :math:`N`,
-    and numbers of signs, as well as of equal signs of neighbours, are binomial. Sizes of neighbours are compared by
-    the products of their levels, which are normal for large N.
+    Exact at every N: the total size is Gamma of shape :math:`Nd`, that of one coordinate Gamma of shape :math:`N`, and
+    numbers of signs, as well as of equal signs of neighbours, are binomial. Products of the levels of neighbours are
+    normal for large N.
 
     Examples
     --------
     >>> z = np.random.default_rng(0).laplace(scale=2.0, size=(500, 4))
-    >>> smallest_p(laplace_law(z, 2.0)) > 0.01, smallest_p(laplace_law(z[:, :1] * np.ones(4), 2.0)) < 1e-6
-    (True, True)
+    >>> smallest_p(laplace_law(z, 2.0)) > 0.01
+    True
     """
     z, b = _draws(noise), check_positive(scale, "scale")
     n, d = z.shape
@@ -165,14 +153,8 @@ def laplace_law(noise: ArrayLike, scale: float) -> tuple[LawTest, ...]:
 def rate_resolution(draws: ArrayLike, dimension: ArrayLike, *, level: float = FALSE_ALARM) -> Array:
     """Smallest relative excess of the rate (noise too small) that a law of noise exposes nine times in ten.
 
-    It follows from the exact law of the sum of the radii (in :func:`laplace_law`: of the total size).
-
-    Parameters
-    ----------
-    draws, dimension : integer array
-        Numbers of draws and of coordinates, positive; broadcast.
-    level : float
-        Of all tests together, between 0 and 1.
+    It follows from the exact law of the sum of the radii, or of the total size. `level`, between 0 and 1, is that of
+    all tests together; `draws` and `dimension`, positive integers, broadcast.
 
     Examples
     --------
@@ -240,11 +222,9 @@ def _repeats(numbers: Array) -> LawTest:
 
 
 def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Noise in released ridge estimates, of shape (..., d).
+    r"""Noise in released ridge estimates, of shape (..., d), for records inside the bounds.
 
-    Records lie inside the bounds, weights and penalty are as promised. The estimate is found as the least squares
-    solution of the records and :math:`\sqrt\lambda I` stacked, by an orthogonal factorisation, not by the normal
-    equations that the learner solves.
+    The estimate is found by an orthogonal factorisation, not by the normal equations that the learner solves.
     """
     theta_and_noise, features, labels, w, lam = _promised(released, X, y, weights, penalty)
     root, d = np.sqrt(w), features.shape[1]
@@ -254,10 +234,10 @@ def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayL
 
 
 def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Noise that makes released coefficients the minimisers, :math:`\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`.
+    r"""Noise, of shape (..., d), that makes released coefficients the minimisers.
 
-    Here :math:`u_j=y_jx_j`, with rows of norm at most 1 and labels -1 or 1. It has shape (..., d), and is spherical, of
-    rate :math:`\eta/2`, if all is as promised.
+    It is :math:`\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w` for :math:`u_j=y_jx_j`, with rows of norm at most 1 and
+    labels -1 or 1, and spherical, of rate :math:`\eta/2`, if all is as promised.
     """
     w, features, labels, share, lam = _promised(released, X, y, weights, penalty)
     signed = labels[:, None] * features

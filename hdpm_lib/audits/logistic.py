@@ -1,15 +1,16 @@
 r"""Exact meter of the privacy loss of logistic regression by objective perturbation.
 
 Write :math:`u_j=y_jx_j`; nothing else of a record enters. The noise that makes :math:`w` the minimiser is
-:math:`b(w)=\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`, a one-to-one map of the whole space, and the Hessian there is
+:math:`b(w)=\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`, and the Hessian there is
 :math:`H(w)=\sum_ja_js_ju_ju_j^\top+\Lambda I` with :math:`s_j=\sigma(w^\top u_j)\sigma(-w^\top u_j)`. So released
-coefficients have the density :math:`h(b(w))\det H(w)`, and the loss between two data sets at an output is a formula.
+coefficients have the density :math:`h(b(w))\det H(w)`, with the density :math:`h` of the noise, and the loss between
+two data sets at an output is a formula (:doc:`/book/privacy/meters`).
 
-The part of one record is computed from what the others leave, without differences of nearly equal numbers. The worst
-record and the worst output are searched for, from below: that nothing above a guarantee is found does not prove it.
+The worst record and the worst output are searched for, from below: that nothing above a guarantee is found does not
+prove it.
 
 Throughout, a `mechanism` has `m` sellers and records of `n` features, and `coefficients` are released ones, of shape
-(..., n).
+(..., n). `epsilon` is the noise part of the promise to a seller and `ratio` her weight over the penalty, both positive.
 """
 
 from __future__ import annotations
@@ -55,8 +56,7 @@ class NeighbourPairs:
         The record in the first data set and in the second, features times label, and the output.
     weight, eta, penalty : array of shape (...)
         The weight is that of the seller whose record is replaced.
-    others, other_weights : array of shape (..., k, n) and (..., k)
-        The records that both share.
+    others, other_weights : array of shape (..., k, n) and (..., k), the records that both share
     """
 
     record: Array
@@ -93,21 +93,9 @@ class NeighbourPairs:
 def worst_losses(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> Array:
     r"""Search, at each output, the two records of each seller that it tells apart best, the others being as they are.
 
-    Returns
-    -------
-    array of shape (..., m)
-        Exact losses between the records found: lower ends of the worst losses.
-
-    Notes
-    -----
-    With what the others leave, :math:`b_{-i}` and :math:`H_{-i}`, the log density is a constant plus
-
-    .. math:: \varphi_i(u)=-\tfrac\eta2\lVert b_{-i}+a_i\sigma(-w^\top u)u\rVert
-       +\ln\bigl(1+a_i\sigma(w^\top u)\sigma(-w^\top u)\,u^\top H_{-i}^{-1}u\bigr).
-
-    The worst loss is its maximum minus its minimum over the unit ball. The ends are searched one by one, all sellers at
-    once, in the plane of :math:`w` and :math:`b_{-i}` and in that of :math:`w` and a direction of little curvature. In
-    one and two dimensions that is the whole ball.
+    The exact losses between the records found, shape (..., m), are lower ends of the worst losses. The log density is a
+    constant plus a function of her record, so that the two are searched one by one, each in two planes. In one and two
+    dimensions these are the whole ball.
     """
     w = _check_outputs(mechanism, coefficients)
     signed = mechanism.y[:, None] * mechanism.X
@@ -164,17 +152,9 @@ def search_pairs(
 ) -> NeighbourPairs:
     """Search data, weights and outputs at which a seller loses as much of her guarantee as possible, by a random walk.
 
-    Parameters
-    ----------
-    epsilon, ratio : array of shape (s,)
-        Noise part of the promise to her, and her weight over the penalty, positive; one search each.
-    dimension, others, steps : int
-        Dimension of the records, number of records besides hers, and length of a search.
-
-    Returns
-    -------
-    NeighbourPairs
-        Of shape (s,). The weights sum to 1, and no other is more than a thousand times hers.
+    There is one search, of so many `steps`, for each `epsilon` and `ratio`, of shape (s,), with records of the
+    dimension `dimension` and so many `others` besides hers. The weights found sum to 1, and no other is more than a
+    thousand times hers.
     """
     eps, rho = check_finite(epsilon, "epsilon", 1, 0, ends="()"), check_finite(ratio, "ratio", 1, 0, ends="()")
     check_lengths(epsilon=eps, ratio=rho)
@@ -209,25 +189,11 @@ def search_pairs(
 
 
 def tight_pair(epsilon: float, ratio: float, *, penalty: float = 1e-7) -> NeighbourPairs:
-    """A pair of data sets of two sellers at which the first loses her guarantee, but for a ten-thousandth.
+    """A pair of data sets of two sellers, in two dimensions, at which the first loses her guarantee but for 1e-4 of it.
 
-    Parameters
-    ----------
-    epsilon, ratio : float
-        Noise part of the promise to her, and her weight over the penalty, positive.
-    penalty : float, default 1e-7
-        Positive, and `ratio` times it, her weight, below 1. The rest vanishes with it, in proportion to it but for a
-        logarithm.
-
-    Returns
-    -------
-    NeighbourPairs
-        Of shape (), in two dimensions.
-
-    Notes
-    -----
-    The other record and the replacement have margins so low that they pull with all their weight and have no curvature.
-    Her record points the other way, with the margin at which the slack is largest.
+    What is missing vanishes with the penalty, positive; `ratio` times it, her weight, is below 1. The other record and
+    the replacement have margins so low that they pull with all their weight and have no curvature. Her record points
+    the other way, with the margin at which the slack is largest: :doc:`/book/logistic/idea`.
 
     Examples
     --------

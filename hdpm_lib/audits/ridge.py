@@ -1,9 +1,9 @@
 r"""Meters of the privacy loss that each record really suffers in ridge regression by output perturbation.
 
 With spherical Laplace noise the loss between two data sets is *exactly* the noise rate times the distance of the two
-noiseless estimates: the triangle inequality is attained on a ray. What is left is to find the two values of a record
-that move the estimate furthest apart. That is done for all records at once, and nothing is fitted again. A meter that
-stays below a guarantee shows no violation; it is not a proof.
+noiseless estimates. What is left is to find the two values of a record that move the estimate furthest apart, which is
+done for all records at once (:doc:`/book/privacy/meters`). A meter that stays below a guarantee shows no violation; it
+is not a proof.
 
 Throughout, `X` of shape (n, d), `y` of shape (n,), `weights` of shape (n,), not negative, and `penalty`, positive, are
 what the learner was fitted to, and `noise_rate`, positive, is the rate of its noise.
@@ -39,13 +39,13 @@ def ridge_pair_loss(theta: ArrayLike, theta_neighbour: ArrayLike, noise_rate: fl
 
 @dataclass(frozen=True)
 class RidgeLosses:
-    """Privacy loss of each record against its worst replacement, the other records being as they are.
+    """Privacy loss of each record, shape (n,), against its worst replacement, the other records being as they are.
 
     Attributes
     ----------
-    found : array of shape (n,)
+    found : array
         Exact loss of the worst pair of values the search met: a lower end of the worst loss.
-    at_most : array of shape (n,)
+    at_most : array
         A proved upper end for these other records; no pair of values inside the bounds loses more.
     """
 
@@ -66,26 +66,16 @@ def ridge_privacy_losses(
 ) -> RidgeLosses:
     r"""Search, for every record at once, the two values of it that are easiest to tell apart.
 
+    Features lie in [0, 1] and labels in [-1, 1]. Each end of the pair is improved one coordinate at a time over the
+    corners of the box, labels at :math:`\pm1` (the distance is convex in the label). Interior values can be worse for
+    tiny data sets; ``at_most`` covers them.
+
     Parameters
     ----------
-    X, y
-        Features in [0, 1], labels in [-1, 1].
     restarts : int, default 4
         Random starts besides the one from all-ones.
     polish : bool, default False
         Search the inside of the box as well, from as many starts. It pays for a few records with a few features only.
-
-    Notes
-    -----
-    Let `A` be the weighted second moment plus :math:`\lambda I`. Taking record `i` out and putting :math:`(v, y')` in
-    are two rank-one updates: :math:`\theta=\theta_{-i}+w_i(y'-v^\top\theta_{-i})\,g/(1+w_iv^\top g)` with
-    :math:`g=A_{-i}^{-1}v`. Each end of the pair is improved one coordinate at a time over the corners of the box,
-    labels at :math:`\pm1` (the distance is convex in the label). Interior values can be worse for tiny data sets,
-    hence the upper end: :math:`|y'-v^\top\theta_{-i}|` is at most
-    :math:`r=1+\max(\sum\theta_{-i}^+,\sum\theta_{-i}^-)`, and :math:`A_{-i}` has no eigenvalue below
-    :math:`\mu=\max(\lambda,\lambda_{\min}(A)-w_i\lVert x_i\rVert^2)`. With :math:`t=v^\top g\le d/\mu` the norm of `g`
-    is at most :math:`\sqrt{t/\mu}`, so each end lies within :math:`w_ir\sqrt{t/\mu}/(1+w_it)` of :math:`\theta_{-i}`,
-    which is largest at :math:`t=\min(d/\mu,1/w_i)`.
     """
     check_finite(X, "X", 2, 0, 1)
     check_finite(y, "y", 1, -1, 1)
@@ -122,6 +112,8 @@ def ridge_corner_losses(
 ) -> RidgeLosses:
     r"""The worst pair of corners for every record: nothing is left out, nothing is drawn.
 
+    Here ``at_most`` covers the whole convex hull of the corners: the norm and the residual that it rests on are convex.
+
     Parameters
     ----------
     corners : array of shape (k, d)
@@ -129,16 +121,6 @@ def ridge_corner_losses(
         is :math:`\pm` `label_bound`. Time and memory for a record grow with :math:`k^2`.
     label_bound : float, default 1
         `a`, the public bound on the absolute value of a label.
-
-    Returns
-    -------
-    RidgeLosses
-        ``at_most`` covers the whole convex hull of the corners.
-
-    Notes
-    -----
-    The upper end is that of :func:`ridge_privacy_losses`, with :math:`r=a+\max_v|v^\top\theta_{-i}|` and the largest
-    squared norm of a corner in place of `d`: both are convex in `v`.
     """
     rest = Rest.of(X, y, weights, penalty)
     check_positive(noise_rate, "noise_rate")
@@ -165,17 +147,12 @@ class Rest:
 
     Attributes
     ----------
-    theta : array of shape (n, d)
-        Estimates.
+    theta : array of shape (n, d), estimates
     weights : array of shape (n,)
-    inverse : array of shape (d, d)
-        Of the moment of all records.
-    own : array of shape (n, d)
-        `inverse` times each record.
-    gap : array of shape (n,)
-        One less the weighted leverage of each record.
-    floor : array of shape (n,)
-        No eigenvalue of the moment without the record is smaller.
+    inverse : array of shape (d, d), of the moment of all records
+    own : array of shape (n, d), `inverse` times each record
+    gap : array of shape (n,), one less the weighted leverage of each record
+    floor : array of shape (n,), no eigenvalue of the moment without the record is smaller
     """
 
     theta: Array
@@ -220,8 +197,8 @@ class Rest:
 def best_corners(rest: Rest, ends: Array, signs: Array) -> Array:
     """Distances, of shape (n,), that coordinate ascent over the corners of the box reaches.
 
-    It starts at the features `ends`, of shape (2, n, d), of both values of each record, and their labels `signs`, -1 or
-    1, of shape (2, n); both are changed in place.
+    It starts at the features `ends`, of shape (2, n, d), of both values of each record, and their labels `signs`, of
+    shape (2, n); both are changed in place.
     """
     best = np.linalg.norm(np.subtract(*rest.displacement(ends, signs)), axis=1)
     improved = True

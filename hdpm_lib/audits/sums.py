@@ -1,6 +1,7 @@
-r"""Meters of the privacy loss that each individual really suffers in a noisy sum, or by sending a noisy gradient.
+r"""Exact meters of the privacy loss of each individual in a noisy sum, or by sending a noisy gradient.
 
-Nothing is left to search: the worst pair is known. On a finite domain of databases the meter looks at every pair.
+Nothing is left to search: the worst pair is known, or all pairs of a finite domain are looked at
+(:doc:`/book/privacy/meters`).
 """
 
 from __future__ import annotations
@@ -16,16 +17,10 @@ Array = NDArray[np.float64]
 
 
 def sum_privacy_losses(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
-    r"""Exact privacy loss of each individual in a linear query: her datum at 0 against 1, the others' as they are.
+    r"""Privacy loss of each individual in a linear query: her datum at 0 against 1, the others' as they are.
 
-    No datum loses more, as the mean is linear in it.
-
-    Parameters
-    ----------
-    mechanism : BiasedLaplace
-        From :func:`~hdpm_lib.learners.queries.linear_query`: no individual has a part in a term of others.
-    terms : array of shape (n,)
-        Weights times data. With several coordinates, of one of them: all have the same noise, and their losses add up.
+    No datum loses more, as the mean is linear in it. `terms`, of shape (n,), are weights times data; with several
+    coordinates, of one of them: all have the same noise, and their losses add up.
 
     Examples
     --------
@@ -49,25 +44,19 @@ def sum_privacy_losses(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
 def gradient_privacy_losses(
     gradients: NDArray, epsilon: ArrayLike, clip_norm: float, *, neighbours: NDArray | None = None
 ) -> Array:
-    r"""Exact privacy losses of owners who send clipped gradients with Laplace noise.
+    r"""Privacy losses of owners who send clipped gradients with Laplace noise.
 
-    They are the distances of the clipped gradients in the L1 norm, over the scale of the noise.
+    Against the worst neighbour a clipped gradient `g` loses :math:`\varepsilon(\lVert g\rVert_1+L)/(2L)`, where `L` is
+    `clip_norm`, positive: who was clipped loses all that she accepts.
 
     Parameters
     ----------
     gradients : array of shape (..., classes, features)
         Before clipping.
-    epsilon : array of shape (...)
-        Privacy losses that the owners accept, not negative.
-    clip_norm : float
-        `L`, positive.
+    epsilon : array of shape (...), not negative
+        Privacy losses that the owners accept.
     neighbours : array of shape (..., classes, features), optional
         The owners' gradients on other data. If not given, the worst: far out, on the other side of zero.
-
-    Notes
-    -----
-    Against the worst neighbour it is :math:`\varepsilon(\lVert g\rVert_1+L)/(2L)` for a clipped gradient `g`: nothing
-    in the ball is further away than that, and its antipode is. So who was clipped loses all that she accepts.
 
     Examples
     --------
@@ -89,28 +78,16 @@ def gradient_privacy_losses(
 
 
 def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = False) -> Array:
-    r"""Exact privacy loss of each individual on a finite domain of databases, for an answer plus Laplace noise.
+    r"""Privacy loss of each individual, shape (n,), on a finite domain of databases, for an answer plus Laplace noise.
+
+    It is the largest L1 distance of two answers that differ along her axis only, over `scale`, positive. A domain that
+    is part of a larger one gives a lower end for that.
 
     Parameters
     ----------
     answers : array of shape (g_1, ..., g_n), or (g_1, ..., g_n, m) with `vector`
         Noiseless answers (means) on every database of the domain: axis `j` runs over the values that the datum of
-        individual `j` can take.
-    scale : float
-        Scale of the noise, positive.
-    vector : bool, default False
-        Whether the last axis holds the `m` coordinates of an answer, each with independent noise of that scale.
-
-    Returns
-    -------
-    array of shape (n,)
-        The largest distance of two answers that differ along axis `j` only, over `scale`.
-
-    Notes
-    -----
-    The log ratio of the densities around :math:`x` and :math:`x'` is :math:`\sum_c(|o_c-x'_c|-|o_c-x_c|)/b` at the
-    output `o`, at most :math:`\lVert x-x'\rVert_1/b`, and equal to it where every :math:`o_c` lies beyond :math:`x_c`
-    as seen from :math:`x'_c`. A domain that is part of a larger one gives a lower end for that.
+        individual `j` can take. A last axis holds coordinates of an answer, each with independent noise of that scale.
 
     Examples
     --------

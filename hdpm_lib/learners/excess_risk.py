@@ -10,10 +10,10 @@ depend on the records. Theorem II.4 of the logistic paper prints constants :math
 gives others, and a shorter proof smaller ones. They are functions of the largest norm :math:`\beta` of the
 coefficients (`norm_bound`, positive), the number `n` of features (`dimension`), and the probabilities :math:`\delta`
 and :math:`\delta'` that are given away for the records and for the noise (`delta`, `delta_noise`, between 0 and 1).
-Below, :math:`L=\ln(1/\delta)`.
+Below, :math:`L=\ln(1/\delta)`. :doc:`/book/logistic/risk` has the proofs.
 
-Sellers who accept privacy losses :math:`\epsilon_i` leave a choice of weights and rate, :math:`a_i\eta\le\epsilon_i`,
-a convex set in :math:`(a,1/\eta)`. :func:`choose_weights` makes the choice of least excess risk, without the records.
+Sellers who accept noise parts :math:`\epsilon_i` of their privacy losses (`epsilon`, of shape (m,), positive) leave a
+choice of weights, of shape (m,), and rate with :math:`a_i\eta\le\epsilon_i`; both functions below return the pair.
 """
 
 from __future__ import annotations
@@ -31,34 +31,14 @@ Array = NDArray[np.float64]
 
 
 def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, float]:
-    r"""Weights and noise rate of least excess risk that keep within given privacy losses.
+    r"""Weights, all positive, and noise rate of least excess risk within given privacy losses, without the records.
 
-    Parameters
-    ----------
-    epsilon : array of shape (m,)
-        Largest noise part of each privacy loss, positive.
-    sigma_over_mu : float
-        How much noise counts against uneven weights, in units of `epsilon`: not negative. 0 gives equal weights,
-        infinity weights proportional to `epsilon`.
-
-    Returns
-    -------
-    weights : array of shape (m,)
-        Positive, with sum 1.
-    eta : float
-        Twice the rate of the noise; ``weights * eta`` is at most `epsilon`.
-
-    Notes
-    -----
-    :math:`a_i\eta=\min\{\epsilon_i,\tau\}`, with a :math:`\tau` that one sort and prefix sums find in time
-    :math:`O(m\log m)`: :doc:`/book/logistic/risk`. No upper bound on the weights.
+    `sigma_over_mu`, in units of `epsilon` and not negative, says how much noise counts against uneven weights: 0 gives
+    equal weights, infinity weights proportional to `epsilon`. In general :math:`a_i\eta=\min\{\epsilon_i,\tau\}`, with
+    a :math:`\tau` that one sort finds: :doc:`/book/logistic/risk`.
 
     Examples
     --------
-    >>> choose_weights([1.0, 3.0], 0.0)
-    (array([0.5, 0.5]), 2.0)
-    >>> choose_weights([1.0, 3.0], np.inf)
-    (array([0.25, 0.75]), 4.0)
     >>> weights, eta = choose_weights([1.0, 3.0], 0.4)
     >>> (weights * eta).round(4), round(eta, 4)
     (array([1.    , 1.8364]), 2.8364)
@@ -103,25 +83,15 @@ def weights_for_losses(epsilon: ArrayLike, losses: ArrayLike, mu: float, sigma: 
 
     Parameters
     ----------
-    epsilon : array of shape (m,)
-        Largest noise part of each privacy loss, positive.
     losses : array of shape (m,)
-        Loss of each record at the present coefficients, finite.
-    mu, sigma : float
-        Positive. For given noise, `sigma` is what is divided by eta in the objective, the noise term included.
-
-    Returns
-    -------
-    weights : array of shape (m,)
-        Not negative, with sum 1; 0 for records whose loss is too large.
-    eta : float
+        Of each record at the present coefficients. Where one is too large the weight is 0.
+    mu, sigma : float, positive
+        For given noise, `sigma` is what is divided by eta in the objective, the noise term included.
 
     Notes
     -----
-    In :math:`e_i=a_i\eta` the objective is the ratio
-    :math:`F(e)=(\sum_ie_i\ell_i+\mu\lVert e\rVert+\sigma)/\sum_ie_i`. Dinkelbach's method: minimise numerator minus
-    :math:`t` times denominator, which :math:`e_i=\min\{r(t-\ell_i)^+/\mu,\epsilon_i\}` with :math:`\lVert e\rVert=r`
-    does, found by one sort; put :math:`t=F(e)`; repeat until :math:`t` stops falling.
+    Dinkelbach's method for the ratio :math:`(\sum_ie_i\ell_i+\mu\lVert e\rVert+\sigma)/\sum_ie_i`, :math:`e_i=a_i\eta`:
+    minimise numerator minus :math:`t` times denominator by one sort, put :math:`t` to the ratio there, and repeat.
 
     Examples
     --------
@@ -158,11 +128,7 @@ def _inner(eps: Array, gain: Array) -> Array:
 class ExcessRisk:
     r"""Constants of a bound: error at most objective, logarithms to base 2, plus excess risk.
 
-    Attributes
-    ----------
-    mu, sigma : float
-    confidence : float
-        Probability with which the bound holds, at once for all coefficients within the norm bound.
+    It holds with probability `confidence`, at once for all coefficients within the norm bound.
     """
 
     mu: float
@@ -177,7 +143,7 @@ class ExcessRisk:
 def survival_inverse(probability: float, dimension: int) -> float:
     r"""The number :math:`v^{-1}(\delta')`: noise of rate :math:`\eta/2` is longer than it over eta that often.
 
-    It is the inverse of :math:`v(t)=e^{-t/2}\sum_{k<n}(t/2)^k/k!`, Eq. (27), at the `probability` :math:`\delta'`.
+    It is the inverse of :math:`v(t)=e^{-t/2}\sum_{k<n}(t/2)^k/k!`, Eq. (27).
 
     Examples
     --------
@@ -192,9 +158,7 @@ def printed_constants(
 ) -> ExcessRisk:
     r"""The constants of Theorem II.4 as printed, with `log_base` for the one logarithm that is printed without a base.
 
-    Notes
-    -----
-    :math:`\mu=\frac{3L}{\sqrt2}\log(1+e^\beta)+\frac\beta{\ln2}` and
+    They are :math:`\mu=\frac{3L}{\sqrt2}\log(1+e^\beta)+\frac\beta{\ln2}` and
     :math:`\sigma=\bigl(\frac{6L}{\sqrt2}+1\bigr)2\beta v^{-1}(\delta')`. The bound holds for base 2 and
     :math:`\delta\le0.466`, by :func:`shorter_constants`. For the natural logarithm it is false.
 
@@ -214,16 +178,9 @@ def printed_constants(
 def proof_constants(norm_bound: float, dimension: int, delta: float, delta_noise: float) -> ExcessRisk:
     r"""What the printed proof of Theorem II.4 gives, step by step.
 
-    Notes
-    -----
-    :math:`\mu=3\sqrt{L/2}\log_2(1+e^\beta)+\frac{2\beta}{\ln2}` and
+    They are :math:`\mu=3\sqrt{L/2}\log_2(1+e^\beta)+\frac{2\beta}{\ln2}` and
     :math:`\sigma=(3\sqrt{L/2}+1)2\beta v^{-1}(\delta')`. McDiarmid's inequality is used twice, so that :math:`2\delta`
     is given away.
-
-    Examples
-    --------
-    >>> round(proof_constants(1.0, 30, 0.05, 0.05).sigma)
-    739
     """
     beta, spread, L = _check_bound(norm_bound, dimension, delta, delta_noise)
     deviation = 3 * math.sqrt(L / 2)
@@ -234,17 +191,8 @@ def proof_constants(norm_bound: float, dimension: int, delta: float, delta_noise
 def shorter_constants(norm_bound: float, dimension: int, delta: float, delta_noise: float) -> ExcessRisk:
     r"""Smaller constants, from a shorter proof.
 
-    Notes
-    -----
-    :math:`\mu=\bigl(2+\sqrt{L/2}\bigr)\frac\beta{\ln2}` and :math:`\sigma=\beta v^{-1}(\delta')`; the proof is in
-    :doc:`/book/logistic/risk`. If the objective that is compared with has natural logarithms, divide it, and `sigma`,
-    by :math:`\ln2`.
-
-    Examples
-    --------
-    >>> constants = shorter_constants(1.0, 30, 0.05, 0.05)
-    >>> round(constants.mu, 2), round(constants.sigma), round(constants.confidence, 4)
-    (4.65, 79, 0.9025)
+    They are :math:`\mu=\bigl(2+\sqrt{L/2}\bigr)\frac\beta{\ln2}` and :math:`\sigma=\beta v^{-1}(\delta')`. If the
+    objective that is compared with has natural logarithms, divide it, and `sigma`, by :math:`\ln2`.
     """
     beta, spread, L = _check_bound(norm_bound, dimension, delta, delta_noise)
     return ExcessRisk((2 + math.sqrt(L / 2)) * beta / math.log(2), beta * spread, (1 - delta) * (1 - delta_noise))

@@ -26,12 +26,8 @@ _TOLERANCE = 1 + 1e-9  # by how much floating point may exceed a limit
 class Sale:
     """What the auctions of all rounds bought.
 
-    Attributes
-    ----------
-    epsilon, payments : arrays of shape (rounds, runs, bidders)
-        Privacy losses for that round, 0 for an owner who sells nothing, and what she is paid.
-    budget : array of shape (rounds, runs)
-        Money that each auction could spend.
+    The privacy losses for a round, 0 for an owner who sells nothing, and `payments` have shape (rounds, runs, bidders);
+    `budget`, of shape (rounds, runs), is the money that an auction could spend.
     """
 
     epsilon: Array
@@ -49,8 +45,7 @@ class Training:
 
     Attributes
     ----------
-    rounds : array of shape (checkpoints,)
-        After how many rounds the paths were noted.
+    rounds : array of shape (checkpoints,), after how many rounds the paths were noted
     start : array of shape (runs, classes, features)
     signal, noise : dict of arrays of shape (checkpoints, runs, classes, features)
         For each aggregation the sum of all steps so far, without and with nothing but the noise in them. For study: to
@@ -60,8 +55,8 @@ class Training:
         their noise, to be compared; to publish more than one, or one beside ``None``, costs more.
     paid, idle : arrays of shape (runs,)
         Money, and rounds in which nobody sold, so that the model stayed as it was.
-    received : dict of arrays of shape (checkpoints, runs, classes, features), optional
-        With a spacing, for each aggregation the sum of all steps so far, computed from what was sent and nothing else.
+    received : dict of arrays as in `signal`, optional
+        With a spacing, the sum of all steps so far, computed from what was sent and nothing else.
     """
 
     rounds: Integers
@@ -97,15 +92,17 @@ def fedsgd(
 ) -> Training:
     r"""Train models by FedSGD on releases of clipped gradients with Laplace noise: Algorithm 1 of the paper.
 
+    It is an error if nobody sells anything in any round, or if an auction breaks a limit: more privacy loss than an
+    owner accepts, or payments beyond the budget.
+
     Parameters
     ----------
     features, labels
         As for :mod:`hdpm_lib.learners.gradients`; gradients are computed in the type of `features`.
     owners : sequence of sequences of integer arrays
-        For each run the rows of each of its owners. Who has none sends noise around zero, and counts as one with a
-        single record.
-    privacy_budget : array of shape (runs, owners)
-        Largest privacy loss that an owner accepts in a round, positive.
+        For each run the rows of each of its owners. Who has none sends noise around zero, and counts as one record.
+    privacy_budget : array of shape (runs, owners), positive
+        Largest privacy loss that an owner accepts in a round.
     bidders : integer array of shape (rounds, runs, bidders)
         Who is asked when, as from :func:`hdpm_lib.learners.gradients.draw_bidders`.
     aggregations : dict
@@ -113,24 +110,16 @@ def fedsgd(
         gradients without noise, weighted by size.
     start : array of shape (classes, features) or (runs, classes, features)
     rng : numpy.random.Generator
-        Draws the same noise for the same numbers of runs, bidders and parameters, whatever the auction bought (but not
-        with `spacing`).
+        Without `spacing` the numbers drawn do not depend on what the auction bought.
     auction : function, optional
         From the bidders of all rounds to a `Sale`, each auction apart from the others; it does not see the models. By
         default everybody sells her privacy budget, without money.
-    learning_rate, clip_norm : float, default 0.01 and 1
-        Positive.
+    learning_rate, clip_norm : float, positive, default 0.01 and 1
     every : int, default 10
         Paths are noted at the start, after the first round, each multiple of `every` and the last round.
     spacing : float, optional
         A power of two. Clipped gradients are cut to multiples of it, and noise on the same grid is added, both in
         integers: :func:`~hdpm_lib.learners.integer_answers.integer_gradients`. By default both are floats.
-
-    Raises
-    ------
-    ValueError
-        Also if nobody sells anything in any round, or if an auction breaks a limit: more privacy loss than an owner
-        accepts, or payments beyond the budget.
 
     Notes
     -----
@@ -141,12 +130,10 @@ def fedsgd(
 
     Examples
     --------
-    >>> from hdpm_lib.learners.gradients import accuracy
-    >>> x, y = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1])
-    >>> asked, rows = np.zeros((3, 1, 1), int), [[np.array([0, 1])]]
-    >>> run = fedsgd(x, y, rows, [[2.0]], asked, {"no noise": None}, np.zeros((2, 2)), rng=np.random.default_rng(0))
-    >>> run.rounds, run.spent, accuracy(run.parameters("no noise")[-1], x, y)
-    (array([0, 1, 3]), array([[6.]]), array([1.]))
+    >>> x, y, asked = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1]), np.zeros((3, 1, 1), int)
+    >>> rows, rng = [[np.array([0, 1])]], np.random.default_rng(0)
+    >>> fedsgd(x, y, rows, [[2.0]], asked, {"no noise": None}, np.zeros((2, 2)), rng=rng).spent
+    array([[6.]])
     """
     w, limits, sizes = _check(features, labels, owners, privacy_budget, bidders, start)
     rate, step = check_positive(learning_rate, "learning_rate"), check_count(every, "every")
@@ -193,7 +180,7 @@ def fedsgd(
 def _check(
     features: NDArray, labels: NDArray, owners: Sequence, privacy_budget: ArrayLike, bidders: Integers, start: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """Starting points of all runs, privacy budgets and sizes, or an error that names the argument and the value."""
+    """Starting points of all runs, privacy budgets and sizes."""
     table = check_numeric(features, "features")
     if table.ndim != 2 or not table.size or table.dtype.kind != "f" or not np.isfinite(table).all():
         raise ValueError(f"features must be a finite table of floats, got {table.dtype} of shape {table.shape}")
@@ -233,7 +220,7 @@ def _weights(
 
 
 def _checked(sale: Sale, accepted: Array) -> Sale:
-    """The sale as arrays of floats, or an error that says in which round a limit is broken."""
+    """The sale as arrays of floats, within all limits."""
     epsilon, payments, budget = (np.asarray(part, dtype=float) for part in (sale.epsilon, sale.payments, sale.budget))
     if epsilon.shape != accepted.shape or payments.shape != accepted.shape or budget.shape != accepted.shape[:2]:
         raise ValueError(f"auction must sell for bidders of shape {accepted.shape}, got epsilon {epsilon.shape}")

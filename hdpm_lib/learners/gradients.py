@@ -25,24 +25,15 @@ _SCORES = 3_000_000  # numbers that `accuracy` holds at a time
 def local_gradients(
     parameters: ArrayLike, features: NDArray, labels: NDArray, owners: Sequence[NDArray[np.integer]]
 ) -> NDArray:
-    """Mean gradient of the logistic loss over the records of each owner, for several models at once.
+    """Mean gradient of the logistic loss over the records of each owner, shape (owners, models, classes, features).
 
-    Parameters
-    ----------
-    parameters : array of shape (models, classes, features)
-    features, labels
-    owners : sequence of n integer arrays
-        Rows of each owner.
-
-    Returns
-    -------
-    array of shape (n, models, classes, features)
-        Not clipped; computed in the type of `features`. Zero for an owner without records.
+    They are not clipped, are computed in the type of `features`, and are zero for an owner without records. There are
+    several models, `parameters` of shape (models, classes, features); `owners` holds the rows of each owner.
 
     Examples
     --------
     >>> x, y = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1])
-    >>> local_gradients(np.zeros((1, 2, 2)), x, y, [np.array([0]), np.array([0, 1])])[1, 0]
+    >>> local_gradients(np.zeros((1, 2, 2)), x, y, [np.array([0, 1])])[0, 0]
     array([[-0.25,  0.  ],
            [ 0.25,  0.  ]])
     """
@@ -74,10 +65,8 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
 
     Examples
     --------
-    >>> clipped(np.array([[[3.0, -1.0]], [[np.inf, 1.0]]]), 2.0)
-    array([[[ 1.5, -0.5]],
-    <BLANKLINE>
-           [[ 0. ,  0. ]]])
+    >>> clipped(np.array([[3.0, -1.0]]), 2.0)
+    array([[ 1.5, -0.5]])
     """
     bound, gradients = check_positive(clip_norm, "clip_norm"), check_numeric(gradients, "gradients")
     if gradients.ndim < 2 or not gradients.size:
@@ -91,12 +80,8 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
 def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
     r"""Scale :math:`2L/\varepsilon` of the Laplace noise on each coordinate of a clipped gradient.
 
-    The privacy losses `epsilon` of one release are not negative; for 0 the scale is infinite: nothing can be sent.
-
-    Notes
-    -----
-    Two clipped gradients are at most :math:`2L` apart in the L1 norm, whatever the two data sets are:
-    :doc:`/book/federated/learning`.
+    The privacy losses `epsilon` of one release are not negative; for 0 the scale is infinite: nothing can be sent. Two
+    clipped gradients are at most :math:`2L` apart in the L1 norm, whatever the data: :doc:`/book/federated/learning`.
 
     Examples
     --------
@@ -109,20 +94,10 @@ def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
 
 
 def draw_bidders(owners: int, bidders: int, rounds: int, runs: int, rng: np.random.Generator) -> Integers:
-    """Who is asked in each round: nobody a second time before everybody was asked once.
+    """Numbers of the owners who are asked, shape (rounds, runs, bidders), in each round of some independent markets.
 
-    Parameters
-    ----------
-    owners, bidders : int
-        Owners of a market, and how many of them are asked in a round.
-    rounds, runs : int
-        Rounds of each of some independent markets.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    array of shape (rounds, runs, bidders)
-        Numbers of owners. If `bidders` does not divide `owners`, a random few sit out in each pass.
+    Nobody is asked a second time before everybody was asked once. If `bidders` does not divide `owners`, a random few
+    sit out in each pass.
 
     Examples
     --------
@@ -167,7 +142,7 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
 
 
 def _models(parameters: ArrayLike, features: NDArray) -> NDArray:
-    """Models in the type of the features, or an error that names the argument whose shape or type is wrong."""
+    """Models in the type of the features, checked."""
     table = check_numeric(features, "features")
     if table.ndim != 2 or table.dtype.kind != "f" or not table.size:
         raise ValueError(f"features must be a table of floats, got {table.dtype} of shape {table.shape}")

@@ -13,13 +13,13 @@ version, and with the power :math:`r` as the privacy cost :math:`u(\epsilon)=\ep
 What it releases is **not** private: :math:`a` and :math:`\eta` depend on the data. Use
 :mod:`hdpm_lib.learners.logistic` with weights that do not.
 
-The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size: the journal's Algorithm 4 in
-the weights :math:`a` (:func:`descend_weights`), the TMLR version's algorithm in :math:`z=\ln a` (:func:`descend_logs`).
-:func:`alternate` replaces every gradient step by the exact minimiser over coefficients, weights or :math:`\eta`, the
-others fixed, and needs no step size.
+The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size, in :math:`a` or in
+:math:`z=\ln a`. :func:`alternate` replaces every gradient step by the exact minimiser over one block, the others fixed,
+and needs no step size: :doc:`/book/logistic/joint`.
 
 Throughout there are `m` sellers and `n` features; `eta`, `step` and `tolerance` are positive, and `start` is a pair of
-coefficients (n,) and weights (m,), by default zeros and equal weights.
+coefficients (n,) and weights (m,), by default zeros and equal weights. `cap` is the largest weight allowed, at least
+1/m; by default there is none.
 """
 
 from __future__ import annotations
@@ -53,16 +53,7 @@ ROUNDS = 2000  # of the alternation, at most
 
 @dataclass(frozen=True)
 class JointObjective:
-    """The objective on one data set and one noise vector; made by :func:`joint_objective`.
-
-    Attributes
-    ----------
-    X, y, unit_noise, virtual_costs : arrays of shape (m, n), (m,), (n,) and (m,)
-    penalty, mu, sigma, gamma, power : float
-    squared : bool
-    cap, radius : float
-        1 and None for no cap and no ball, as printed.
-    """
+    """The objective on one data set and one noise vector; made by :func:`joint_objective`."""
 
     X: Array
     y: Array
@@ -132,10 +123,9 @@ class JointObjective:
         return minimiser(brentq(lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14))
 
     def best_weights(self, losses: ArrayLike, eta: ArrayLike) -> Array:
-        r"""Minimiser over the weights for losses of shape (..., m), exactly, for power 1 and 2; descend for others.
+        r"""Minimiser over the weights for losses of shape (..., m), exactly, for power 1 and 2 only.
 
-        For the norm it uses that :math:`\lVert a\rVert` is the least :math:`\lVert a\rVert^2/(2s)+s/2` over `s`, so
-        that one root in `s` is left.
+        For the norm, :math:`\lVert a\rVert` is the least :math:`\lVert a\rVert^2/(2s)+s/2` over `s`: one root is left.
         """
         if self.power not in (1, 2):
             raise ValueError(f"weights are found exactly for power 1 and 2 only, got {self.power}")
@@ -197,22 +187,16 @@ def joint_objective(
 
     Parameters
     ----------
-    X, y : arrays of shape (m, n) and (m,)
-        Features, each row of norm at most 1, and labels, -1 or 1.
+    X, y : arrays of shape (m, n), rows of norm at most 1, and (m,), -1 or 1
     unit_noise : array of shape (n,)
         `b`, noise of rate one.
-    virtual_costs : array of shape (m,)
-        Not negative.
-    penalty, mu, sigma, gamma : float
-        The penalty :math:`\Lambda` positive, the others not negative.
+    virtual_costs : array of shape (m,), not negative
+    penalty, mu, sigma, gamma : float, not negative, `penalty` positive
     squared : bool, default False
         False for Eq. (10) of the TMLR version, True for Eq. (17) of the journal version.
-    power : float, default 1.0
-        `r`, at least 1.
-    cap : float, optional
-        Largest weight, at least 1/m.
-    radius : float, optional
-        Of a ball for the coefficients, positive.
+    power : float, at least 1, default 1.0
+    radius : float, positive, optional
+        Of a ball for the coefficients.
 
     Examples
     --------
@@ -235,22 +219,13 @@ def joint_objective(
 
 
 def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = None) -> Array:
-    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1, exactly.
+    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1, exactly, by one sort.
 
-    With the curvature 1 it is the projection of ``-levels``. The weight :math:`a_i` is :math:`(\tau-l_i)/d_i`, cut to
-    between 0 and the cap. The sum is piecewise linear in :math:`\tau`, so that sorting its breaks finds :math:`\tau`.
-
-    Parameters
-    ----------
-    levels, curvature : arrays of shape (..., m)
-        `l` and `d`; `d` is positive, and is broadcast against `l`.
-    cap : float, optional
-        At least 1/m.
+    The levels `l` and the curvature `d`, positive, broadcast to (..., m). With the curvature 1 it is the projection of
+    ``-levels``.
 
     Examples
     --------
-    >>> water_filling([0.0, 0.5, 3.0], 1.0)
-    array([0.75, 0.25, 0.  ])
     >>> water_filling([0.0, 0.5, 3.0], 1.0, cap=0.6)
     array([0.6, 0.4, 0. ])
     """
@@ -278,15 +253,9 @@ def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = N
 
 @dataclass(frozen=True)
 class JointSolution:
-    """Where a solver ended.
+    """Where a solver ended, and the objective from start to end (`values`).
 
-    Attributes
-    ----------
-    coefficients, weights, eta : array of shape (n,), array of shape (m,), float
-    values : array of shape (iterations + 1,)
-        The objective from start to end.
-    status : str
-        "converged", "diverged" or "out of iterations".
+    The status is "converged", "diverged" or "out of iterations".
     """
 
     coefficients: Array
@@ -315,25 +284,18 @@ def alternate(
 ) -> JointSolution:
     """Alternate the exact minimisers over coefficients, weights and, if it is free, eta.
 
-    Each block is optimal given the others. The objective is not convex: this need not be the global optimum.
+    Each block is optimal given the others. The objective, of power 1 or 2, is not convex: this need not be the global
+    optimum. There is a ValueError where it falls without bound as eta falls to 0, and a RuntimeError without
+    convergence.
 
     Parameters
     ----------
-    objective : JointObjective
-        Of power 1 or 2.
     eta : float, optional
         Where eta stays; chosen as well if not given, starting at 1 for each seller.
     start_weights : array of shape (m,), optional
         Equal ones if not given.
     tolerance : float, default 1e-10
         Converged when one round moves no weight, and no coefficient and eta relative to their size, by more.
-
-    Raises
-    ------
-    ValueError
-        Also where the objective falls without bound as eta falls to 0.
-    RuntimeError
-        If it does not converge.
 
     Examples
     --------
@@ -375,12 +337,11 @@ def descend_weights(
 
     Parameters
     ----------
-    objective, eta, step, start, iterations
     literal : bool, default False
         Project weights on the plane where they sum to 1, as the pseudo-code says, and not on those of Eq. (17), which
         are not negative and at most the cap. In both cases coefficients stay in the objective's ball, if it has one.
     tolerance : float, default 1e-9
-        Converged when a step moves nothing by more than this times `step`: at a stationary point, but for this.
+        Converged when a step moves nothing by more than this times `step`.
     """
     check_flag(literal, "literal")
 
@@ -408,13 +369,9 @@ def descend_logs(
 ) -> JointSolution:
     """The TMLR version's algorithm for one eta: projected gradient descent in coefficients and logarithms of weights.
 
-    Parameters
-    ----------
-    objective, eta, step, start, iterations, tolerance
-        As for :func:`descend_weights`, the status too, but starting weights positive.
-    renormalise : bool, default False
-        Divide the weights by their sum instead of going to the nearest point, :func:`project_log_simplex`. Both read
-        "Proj", which the paper leaves open: the set is not convex.
+    Tolerance and status are as for :func:`descend_weights`; starting weights are positive. The paper leaves "Proj"
+    open, as the set is not convex. It goes to the nearest point, :func:`project_log_simplex`, or, with `renormalise`,
+    divides the weights by their sum.
     """
     check_flag(renormalise, "renormalise")
     if start is not None and not (np.asarray(start[1]) > 0).all():
@@ -434,12 +391,9 @@ def descend_logs(
 def project_log_simplex(z: ArrayLike) -> Array:
     r"""Nearest point to `z` (m,) with :math:`\sum_ie^{p_i}=1`, in the Euclidean norm; entries lie from -700 to 700.
 
-    Notes
-    -----
     Stationarity is :math:`p_i+\kappa e^{p_i}=z_i` for one :math:`\kappa`. The largest entry of :math:`p` gives
-    :math:`\kappa`, and Lambert's function the others, :math:`p_i=z_i-W(\kappa e^{z_i})`; so one equation in that entry
-    is left. From inside, where the set is not convex, this covers both branches of :math:`W` for the largest entry;
-    a nearest point need not be unique there.
+    :math:`\kappa`, and Lambert's function the others, so that one equation in that entry is left. From inside, where
+    the set is not convex, a nearest point need not be unique.
 
     Examples
     --------

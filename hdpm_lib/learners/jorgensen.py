@@ -4,9 +4,9 @@ Keep record `i` with probability :math:`(e^{\varepsilon_i}-1)/(e^t-1)` (surely i
 a non-personalised `t`-private output perturbation on what was kept. How the size of the sample enters the noise decides
 whether the result is private; see :func:`sampled_ridge`.
 
-Throughout, `epsilon` of shape (n,) holds the accepted privacy losses, positive, and `threshold` is `t`, positive; the
-paper uses the largest and the mean of them. *Masks* are sampled sets, as rows of zeros and ones. The other arguments
-are those of :func:`hdpm_lib.learners.ridge.pdp_op`.
+Throughout, `threshold` is `t`, positive; the paper uses the largest and the mean of the :math:`\varepsilon_i`. *Masks*
+of shape (m, n) are sampled sets, as rows of zeros and ones (:func:`draw_masks`). The other arguments are those of
+:mod:`hdpm_lib.learners.ridge`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,7 @@ Array = NDArray[np.float64]
 
 
 def inclusion_probabilities(epsilon: ArrayLike, threshold: float) -> Array:
-    r"""Probability of keeping each record, :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`, shape (n,).
-
-    Examples
-    --------
-    >>> inclusion_probabilities([0.5, 1.0], 1.0).round(4).tolist()
-    [0.3775, 1.0]
-    """
+    r"""Probability of keeping each record, :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`, shape (n,)."""
     eps = check_epsilon(epsilon)
     t = check_positive(threshold, "threshold")
     capped = np.minimum(eps, t)
@@ -56,7 +50,7 @@ class SampledMoments(Moments):
 
     Attributes
     ----------
-    mean_error, std_error : array of shape ()
+    mean_error, std_error : arrays of shape ()
         Standard errors of ``mean`` and of ``std`` from the finite number of sets (the latter to first order).
     """
 
@@ -72,8 +66,7 @@ class SampledRidge:
     ----------
     theta : array of shape (m, d)
     noise_rate : array of shape (m,)
-    sample_size : array of shape (m,)
-        Records kept.
+    sample_size : array of shape (m,), the number of records kept
     """
 
     theta: Array
@@ -145,30 +138,16 @@ def sampled_ridge(
 ) -> SampledRidge:
     r"""Ridge estimates on sampled records with the noise rate of a `threshold`-private output perturbation.
 
+    Ideal arithmetic only: :doc:`/book/privacy/limits`.
+
     Parameters
     ----------
-    X, y, epsilon, penalty, threshold, bound, feature_norm, label_bound
-    masks : array of shape (m, n)
-        From :func:`draw_masks`.
     size_in_noise : {"realised", "fixed"}
-        ``"realised"``: weights :math:`1/n_s` and rate :math:`t\,n_s/c` with the number :math:`n_s` of records kept,
-        as the ridge paper's experiments do. The noise then tells how many were kept, and there are data on which this
-        is **not** :math:`\varepsilon_i`-private. ``"fixed"``: weights :math:`1/m` and one rate, with
+        ``"realised"``: weights :math:`1/n_s` and rate :math:`t\,n_s/c` with the number :math:`n_s` of records kept
+        (none is an error), as the ridge paper's experiments do. The noise then tells how many were kept, and there are
+        data on which this is **not** :math:`\varepsilon_i`-private. ``"fixed"``: weights :math:`1/m` and one rate, with
         :math:`m=\mathbb{E}\,n_s` known in advance, calibrated for total weights up to :math:`n/m`; this is
         :math:`\varepsilon_i`-private for every record, as :doc:`/book/ridge/limits` proves.
-
-    Returns
-    -------
-    SampledRidge
-
-    Raises
-    ------
-    ValueError
-        With ``"realised"`` also for a set that keeps no record.
-
-    Notes
-    -----
-    Ideal arithmetic only: :doc:`/book/privacy/limits`.
     """
     check_choice(size_in_noise, "size_in_noise", ("realised", "fixed"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)

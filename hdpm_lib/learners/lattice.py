@@ -1,10 +1,10 @@
-r"""Ridge regression with noise on a lattice: its guarantees hold for the program, not for reals only.
+"""Ridge regression with noise on a lattice: its guarantees hold for the program, not for reals only.
 
 Records are put on a public grid, the weighted regression is solved in integers, its solution is rounded to a lattice of
 a public spacing, and :func:`~hdpm_lib.discrete.lattice_laplace` adds noise on the same lattice. No step before the
 release rounds unawares, so no error of floating-point numbers has to be bounded. The guarantee is proved in
 :doc:`/book/privacy/arithmetic`; what is still assumed, such as uniform random integers, is in
-:doc:`/book/privacy/limits`. Arguments are those of :func:`~hdpm_lib.learners.ridge.pdp_op`.
+:doc:`/book/privacy/limits`. Arguments are those of :mod:`~hdpm_lib.learners.ridge`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,10 @@ class LatticeRidge:
         The estimate before noise, in steps of the lattice. It is private: never publish it.
     rate : Fraction
         Noise rate for one step: probabilities are proportional to :math:`e^{-\text{rate}\lVert k\rVert_2}`.
-    spacing : float
-        The step, a power of two.
+    spacing : float, the step, a power of two
     weights : array of shape (n,)
-    guarantee : array of shape (n,)
-        Privacy loss of each record by one release, rounded up; at most what she accepts.
-    radius : float
-        Public bound on the norm of the estimate.
+    guarantee : array of shape (n,), the privacy loss of each record by one release, rounded up
+    radius : float, a public bound on the norm of the estimate
     """
 
     point: Integers
@@ -85,47 +82,24 @@ def lattice_ridge(
 ) -> LatticeRidge:
     r"""Output perturbation as :func:`~hdpm_lib.learners.ridge.pdp_op`, in integers and with noise on a lattice.
 
-    Records are used in steps of :math:`2^{-20}`, cut towards zero.
-
-    Parameters
-    ----------
-    X, y, epsilon, penalty, bound, feature_norm, label_bound, clip
-    spacing : float, default :math:`2^{-20}`
-        `g`: step of the lattice, a power of two.
-
-    Returns
-    -------
-    LatticeRidge
-        With ``guarantee <= epsilon``, as exact comparisons of floats.
-
-    Raises
-    ------
-    ValueError
-        Also where `spacing` is too small for noise of that rate in floats.
+    Records are used in steps of :math:`2^{-20}`, cut towards zero. The lattice has the step `spacing`, `g`, a power of
+    two; it is an error if that is too small for noise of the rate needed in floats. The result has
+    ``guarantee <= epsilon``, as exact comparisons of floats.
 
     Notes
     -----
     With the weights :math:`w_i` and the constant `c` of :func:`~hdpm_lib.learners.ridge.pdp_op`, a release of the rate
-    `tau` for a step has the privacy losses
-
-    .. math:: \tau\,(c\,w_i/g+\sqrt d)\le\varepsilon_i
-        \quad\text{for}\quad \tau=\min_i\frac{\varepsilon_i}{c\,w_i/g+\sqrt d}.
-
-    In units of the estimate that is its rate divided by :math:`1+g\sqrt d\,S/(c\min_i\varepsilon_i)`.
-
-    Floats are fractions: with integers :math:`e_i` in proportion to :math:`\varepsilon_i`, records
-    :math:`(\xi_i,\upsilon_i)` in steps of `1/G` and :math:`\lambda=l/q` the estimate solves
-    :math:`(q\sum e_i\xi_i\xi_i^\top+l\,G^2\sum e_iI)\,\theta=q\sum e_i\upsilon_i\xi_i`, in integers. Halves are
-    rounded upwards. Square roots in `c` and :math:`\sqrt d` are rounded up, `tau` down. Assumed are uniform random
-    integers, and the rest of :doc:`/book/privacy/limits`.
+    :math:`\tau=\min_i\varepsilon_i/(c\,w_i/g+\sqrt d)` for a step has the privacy losses
+    :math:`\tau\,(c\,w_i/g+\sqrt d)\le\varepsilon_i`. In units of the estimate that is its rate divided by
+    :math:`1+g\sqrt d\,S/(c\min_i\varepsilon_i)`. Floats are fractions, so that the estimate solves a linear system of
+    integers; it is rounded to the nearest step, halves upwards. Square roots in `c` and :math:`\sqrt d` are rounded up,
+    :math:`\tau` down. Assumed are uniform random integers, and the rest of :doc:`/book/privacy/limits`.
 
     Examples
     --------
     >>> mechanism = lattice_ridge([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
     >>> mechanism.guarantee.round(4).tolist(), bool((mechanism.guarantee <= [0.1, 0.5]).all())
     ([0.1, 0.5], True)
-    >>> mechanism.release(rng=np.random.default_rng(0), size=3).shape
-    (3, 1)
     """
     check_choice(bound, "bound", ("paper", "sharp"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
@@ -198,11 +172,7 @@ def _grid_records(features: Array, labels: Array, square: Fraction) -> tuple[NDA
 
 
 def _exact_solve(matrix: Sequence[Sequence[int]], vector: Sequence[int]) -> tuple[list[int], int]:
-    """Solution of a positive definite system of integers: numerators, and the determinant as the denominator of all.
-
-    Bareiss' elimination: every division leaves no remainder, and the pivots are the leading principal minors, positive,
-    so that no rows are exchanged.
-    """
+    """Solution of a positive definite system of integers (Bareiss): numerators, and their common denominator."""
     rows = [[*map(int, row), int(b)] for row, b in zip(matrix, vector, strict=True)]
     n, before = len(rows), 1
     for k in range(n - 1):

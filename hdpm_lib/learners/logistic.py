@@ -5,15 +5,15 @@ Record :math:`i` has the weight :math:`a_i`. The released coefficients minimise
 .. math:: \sum_i a_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+b'^\top w+\frac\Lambda2\lVert w\rVert^2,
 
 where the noise :math:`b'` is spherical Laplace of rate :math:`\eta/2` (Algorithm 1 of the logistic paper). One record
-then loses at most :math:`a_i\eta` through the noise, and a slack through the curvature of the objective.
+then loses at most :math:`\epsilon_i=a_i\eta` through the noise, and a slack through the curvature of the objective.
 
 The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and penalty do not depend on
 the data: without any of these the guarantee does not hold. The whole vector :math:`x_i`, a constant feature included,
 has norm at most 1; nothing else is asked of the records, which may all be of one class. Guarantees hold for real
 arithmetic and ideal noise: :doc:`/book/privacy/limits`.
 
-Throughout there are `m` records and `n` features; `weights` are not negative, and `eta` and `penalty`,
-:math:`\Lambda`, are positive.
+Throughout there are `m` records and `n` features. `weights`, of shape (m,), are not negative and not all 0; `epsilon`
+holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`, :math:`\Lambda`, are positive.
 """
 
 from __future__ import annotations
@@ -37,14 +37,7 @@ CHUNK = 4_000_000  # entries of the largest temporary array
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Objective perturbation on one data set; made by :func:`objective_perturbation`.
-
-    Attributes
-    ----------
-    X, y, weights : arrays of shape (m, n), (m,) and (m,)
-    eta, penalty : float
-        `eta` is twice the rate of the noise.
-    """
+    """Objective perturbation on one data set; made by :func:`objective_perturbation`."""
 
     X: Array
     y: Array
@@ -114,10 +107,7 @@ def objective_perturbation(
     X, y : arrays of shape (m, n) and (m,)
         Features, each row of norm at most 1, and labels, -1 or 1: :func:`hdpm_lib.validation.check_signed_records`.
     weights : array of shape (m,)
-        Not all 0, chosen without the data. The paper's sum to 1; the guarantee does not need it.
-    eta : float
-        Record `i` loses ``weights[i] * eta`` through the noise.
-    penalty : float
+        Chosen without the data. The paper's sum to 1; the guarantee does not need it.
     clip : bool, default False
         Shorten vectors of norm above 1 instead of refusing them.
 
@@ -205,18 +195,8 @@ def printed_slack(weights: ArrayLike, penalty: float) -> Array:
 
 
 def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Smallest slack that depends on the noise part and on weight over penalty alone.
+    r"""Smallest slack that depends on the noise part and on weight over penalty alone; arrays broadcast.
 
-    Parameters
-    ----------
-    epsilon : array
-        Noise part :math:`\epsilon_i=a_i\eta` of the privacy losses, not negative.
-    weights : array
-        Broadcast against `epsilon`.
-    penalty : float
-
-    Notes
-    -----
     With :math:`\rho_i=a_i/\Lambda` it is
 
     .. math:: \Delta_i=\max_{0\le q\le1}\Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}2q\Bigr],
@@ -240,37 +220,15 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
 
 
 def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
-    r"""Largest :math:`\eta` for which no record loses more than it was promised, slack included.
+    r"""Largest :math:`\eta` for which no record loses more than it was promised, `epsilon`, slack included.
 
-    Parameters
-    ----------
-    epsilon : array of shape (m,)
-        Promised privacy losses, not negative; 0 asks for the weight 0.
-    weights : array of shape (m,)
-        Not all 0.
-    penalty : float
-
-    Returns
-    -------
-    float
-        At most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or more.
-
-    Raises
-    ------
-    ValueError
-        Also if the slack alone exceeds a promise whatever the noise, naming the penalty that is needed.
-
-    Notes
-    -----
-    The loss :math:`a_i\eta+\Delta_i(\eta)` rises with :math:`\eta`, from :math:`\ln(1+a_i/(4\Lambda))`.
+    It is at most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or more. If the slack
+    alone, :math:`\ln(1+a_i/(4\Lambda))`, exceeds a promise, the error names the penalty that is needed.
 
     Examples
     --------
     >>> eta_within([1.0, 3.0], [0.25, 0.75], 1.0)
     4.0
-    >>> eta = eta_within([1.0, 3.0], [0.25, 0.75], 0.3)
-    >>> np.round(eta * 0.25 + sharp_slack(eta * 0.25, 0.25, 0.3), 6), bool(eta < 4)
-    (np.float64(1.0), True)
     """
     eps, a = check_finite(epsilon, "epsilon", 1), _check_weights(weights)
     lam = check_positive(penalty, "penalty")

@@ -46,24 +46,18 @@ class BiasedLaplace:
 
     Attributes
     ----------
-    shares : array of shape (q,)
-        `a`: how much the true value of each term counts, in [0, 1].
+    shares : array of shape (q,), in [0, 1]
+        `a`: how much the true value of each term counts.
     scale : float
         `b`: scale of the Laplace noise, positive; 0 is allowed if all shares are 0.
-    sensitivity : array of shape (q, n)
-        :math:`\Delta_k^j`: bounds on how far individual `j` can move term `k`, not negative.
+    sensitivity : array of shape (q, n), not negative
+        :math:`\Delta_k^j`: bounds on how far individual `j` can move term `k`.
     ranges, lower : array of shape (q,)
         Lengths (positive) and lower ends of the terms' intervals.
-    dimension : int
+    dimension : int, default 1
         Number `m` of coordinates of a datum. Every coordinate is answered, with noise of its own.
     clip : bool, default False
-        Move terms outside their intervals onto the ends, and what is not a number to the middle, instead of refusing
-        them with an error.
-
-    Examples
-    --------
-    >>> BiasedLaplace([0.5], 1.0, [[2.0]], [2.0], [-1.0]).worst_case_mse   # one term, in [-1, 1]
-    2.25
+        Move terms outside their intervals onto the ends, and what is not a number to the middle: no error.
     """
 
     shares: Array
@@ -103,28 +97,18 @@ class BiasedLaplace:
     def worst_case_mse(self) -> float:
         r"""Mean squared error on the worst data, :math:`\bigl(\sum_k\tfrac12(1-a_k)q_k\bigr)^2+2b^2` for ranges `q`.
 
-        With `m` coordinates, their average (Definition 4). A linear query attains it at all-zeros and all-ones, zeros
-        and ones swapped where a weight is negative (Theorems 3, 12): all terms are then at the same end of their
-        intervals. The terms of a non-linear query may never all be there, and it is an upper bound (Theorem 10).
+        With `m` coordinates, their average (Definition 4). Exact for linear queries, where all terms can be at the same
+        end of their intervals (Theorems 3, 12); an upper bound for non-linear ones (Theorem 10).
         """
         return float(((1 - self.shares) @ self.ranges / 2) ** 2 + 2 * self.scale**2)
 
     def mean(self, terms: ArrayLike) -> Array:
-        """The answer before noise, shape (...), which is private; terms of shape (q, ...) lie inside their intervals.
-
-        Further axes are databases or coordinates.
-        """
+        """The answer before noise, shape (...), which is private, for terms (q, ...) inside their intervals."""
         middle = self.lower + self.ranges / 2
         return np.asarray(middle.sum() + np.tensordot(self.shares, self._centred(terms), 1))
 
     def bias(self, terms: ArrayLike) -> Array:
-        """Mean error of the answer, which is private as well; shapes as for :meth:`mean`.
-
-        Examples
-        --------
-        >>> float(linear_query([0.5, 1.0], 1.0).bias([1.0, 0.2]))   # half of 1, and a quarter in place of the rest
-        -0.25
-        """
+        """Mean error of the answer, which is private as well; shapes as for :meth:`mean`."""
         return np.asarray(np.tensordot(self.shares - 1, self._centred(terms), 1))
 
     def release(self, terms: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
@@ -168,8 +152,6 @@ def linear_query(
     >>> mechanism = linear_query([1.0, 0.25], 0.5, weights=[1.0, -2.0])
     >>> mechanism.privacy_loss, mechanism.worst_case_mse
     (array([2., 1.]), 1.0625)
-    >>> mechanism.release([0.3, -2.0], rng=np.random.default_rng(0), size=3).shape
-    (3,)
     """
     a = check_finite(shares, "shares", 1)
     q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
@@ -199,11 +181,6 @@ def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, poi
 
     Each of the `n` data takes a number of `points`, at least 2, equally spaced from 0 to 1. Each of the q functions is
     called with the data: ``d[j]`` is an array of the datum of individual `j` on all databases.
-
-    Examples
-    --------
-    >>> terms_on_grid([lambda d: d[0] * d[1]], n=2, points=3)[0, -1]
-    array([0. , 0.5, 1. ])
     """
     data = np.indices((check_count(points, "points", 2),) * check_count(n, "n")) / (points - 1)
     return np.stack([np.broadcast_to(np.asarray(f(data), dtype=float), data.shape[1:]) for f in functions])
@@ -212,7 +189,7 @@ def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, poi
 def sensitivity_on_grid(values: ArrayLike) -> Array:
     """Sensitivity of each term to each individual, shape (q, n), on a grid: a lower end of the true one.
 
-    `values` are as from :func:`terms_on_grid`. Privacy needs a bound on the true one, which a grid cannot prove.
+    Privacy needs a bound on the true one, which a grid cannot prove.
 
     Examples
     --------

@@ -10,14 +10,18 @@ Neighbours: one record replaced by any other inside the bounds. Guarantees hold 
 
 Throughout,
 
+- `X`, shape (n, d), and `y`, shape (n,): features and labels of the records;
 - `epsilon`, shape (n,): the :math:`\varepsilon_i`, positive;
 - `penalty`: the ridge penalty :math:`\lambda`, positive, and where floats add it to records, at least
   :math:`2^{-40}R^2`, or they would lose it;
-- `feature_norm`: public bound `R` on the norm of a feature vector. Where it may be left out, features then lie in
-  [0, 1], and :math:`R=\sqrt d`;
+- `feature_norm`: public bound `R` on the norm of a feature vector, of any sign; :class:`~hdpm_lib.schema.Schema`
+  computes it. Where it may be left out, features then lie in [0, 1], and :math:`R=\sqrt d`;
 - `label_bound`: public bound `a` on the absolute value of a label, 1 if left out;
+- `norm_bound`: a known bound on the norm of the estimate, the `B` of Assumption 2.2. With ``bound="paper"`` this is
+  Theorem 2.3: the guarantee then covers only data sets whose estimate obeys it;
 - `bound`: ``"paper"`` or ``"sharp"``, the sensitivity bound that sets the noise. Both are proved
-  (:doc:`/book/ridge/limits`), the sharp one adds less.
+  (:doc:`/book/ridge/limits`), the sharp one adds less;
+- `clip`: clip records to the bounds, without a word, instead of refusing them.
 """
 
 from __future__ import annotations
@@ -45,25 +49,13 @@ Bound = Literal["paper", "sharp"]
 
 
 def personalized_weights(epsilon: ArrayLike) -> Array:
-    r"""Weights :math:`w_i=\varepsilon_i/\sum_j\varepsilon_j` of Theorem 2.1; they sum to one.
-
-    Examples
-    --------
-    >>> personalized_weights([0.5, 1.5]).tolist()
-    [0.25, 0.75]
-    """
+    r"""Weights :math:`w_i=\varepsilon_i/\sum_j\varepsilon_j` of Theorem 2.1; they sum to one."""
     eps = check_epsilon(epsilon)
     return eps / eps.sum()
 
 
 def nonpersonalized(epsilon: ArrayLike) -> Array:
-    r"""The paper's baseline: everybody gets the strictest requirement, :math:`\min_i\varepsilon_i` (Section 3.1).
-
-    Examples
-    --------
-    >>> nonpersonalized([0.1, 0.5]).tolist()
-    [0.1, 0.1]
-    """
+    r"""The paper's baseline: everybody gets the strictest requirement, :math:`\min_i\varepsilon_i` (Section 3.1)."""
     eps = check_epsilon(epsilon)
     return np.full_like(eps, eps.min())
 
@@ -74,13 +66,8 @@ def estimate_norm_bound(
     r"""Bound on the norm of the weighted ridge estimate, whatever the data.
 
     ``"paper"``: :math:`a\min(1/\sqrt\lambda, R/\lambda)`, Lemmas C.1 and C.2. ``"sharp"``:
-    :math:`a\max_{0\le s\le R}s/(s^2+\lambda)`, which is attained, and for :math:`\lambda\le R^2` at most half of that.
-
-    Parameters
-    ----------
-    penalty, feature_norm, bound, label_bound
-    total_weight : float, default 1
-        Bound `W` on the sum of the weights; the formulas become those of :math:`R\sqrt W`, times :math:`\sqrt W`.
+    :math:`a\max_{0\le s\le R}s/(s^2+\lambda)`, which is attained. If weights sum to at most `total_weight` `W` instead
+    of 1, the formulas become those of :math:`R\sqrt W`, times :math:`\sqrt W`.
 
     Examples
     --------
@@ -107,15 +94,8 @@ def sensitivity_constant(
 ) -> float:
     r"""The `c` for which replacing record `i` moves the estimate by at most :math:`c\,w_i`.
 
-    ``"paper"``: :math:`\frac{2R}{\lambda}(a+RB)`, Theorem C.4. ``"sharp"``: :math:`\frac{2R}{\lambda}(a+\tfrac12RB')`,
-    because :math:`uu^\top-vv^\top` has norm at most :math:`R^2`, not :math:`2R^2`. Signs of features do not matter.
-
-    Parameters
-    ----------
-    penalty, feature_norm, bound, label_bound
-    norm_bound : float, optional
-        Known bound on the estimate's norm, in place of :func:`estimate_norm_bound`. With ``bound="paper"`` this is
-        Theorem 2.3: the guarantee then covers only data sets whose estimate obeys it.
+    ``"paper"``: :math:`\frac{2R}{\lambda}(a+RB)`, Theorem C.4. ``"sharp"``: :math:`\frac{2R}{\lambda}(a+\tfrac12RB)`.
+    `B` is `norm_bound`, or else the :func:`estimate_norm_bound` of the same kind.
 
     Examples
     --------
@@ -131,20 +111,10 @@ def sensitivity_constant(
 
 
 def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike) -> Array:
-    r"""Minimiser of :math:`\sum_i w_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2` (Eq. 1 of the paper).
+    r"""Minimisers of :math:`\sum_i w_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2`, shape (..., d) (Eq. 1).
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    y : array of shape (n,)
-    weights : array of shape (..., n)
-        Not negative; a batch solves one problem for each leading index.
-    penalty : float or array of shape (...)
-        A single 0 gives least squares of least norm; an array must be positive.
-
-    Returns
-    -------
-    array of shape (..., d)
+    The weights, shape (..., n), are not negative. A single penalty of 0 gives least squares of least norm; an array of
+    penalties, shape (...), must be positive.
 
     Examples
     --------
@@ -176,15 +146,11 @@ class OutputPerturbation:
 
     Attributes
     ----------
-    theta : array of shape (d,)
-        The estimate before noise. It is private: never publish it.
+    theta : array of shape (d,), the estimate before noise, which is private: never publish it
     weights : array of shape (n,)
-    noise_rate : float
-        Rate :math:`\eta` of the spherical Laplace noise.
-    constant : float
-        The `c` of :func:`sensitivity_constant`.
-    radius : float
-        Public bound on the norm of `theta`.
+    noise_rate : float, the rate :math:`\eta` of the spherical Laplace noise
+    constant : float, the `c` of :func:`sensitivity_constant`
+    radius : float, a public bound on the norm of `theta`
     """
 
     theta: Array
@@ -229,40 +195,22 @@ def pdp_op(
     norm_bound: float | None = None,
     clip: bool = False,
 ) -> OutputPerturbation:
-    r"""Personalised output perturbation (Algorithm 1) calibrated by Theorem 2.1.
+    r"""Personalised output perturbation (Algorithm 1) calibrated by Theorem 2.1, or by Theorem 2.3 with `norm_bound`.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Features: in [0, 1], or of any sign with `feature_norm`, which :class:`hdpm_lib.schema.Schema` computes.
-    y : array of shape (n,)
-        Labels in [-label_bound, label_bound]. The noise is in proportion to the bound.
-    epsilon : array of shape (n,)
-        Equal entries :math:`\min_i\varepsilon_i` give the paper's non-personalised baseline (:func:`nonpersonalized`).
-    penalty, bound, feature_norm, label_bound
-    norm_bound : float, optional
-        The `B` of Assumption 2.2, for Theorem 2.3. The guarantee is then conditional on data that obey it.
-    clip : bool, default False
-        Clip records to the bounds, without a word, instead of refusing them.
-
-    Returns
-    -------
-    OutputPerturbation
-        Call its ``release``; ``guarantee`` equals `epsilon`.
+    Call ``release`` of the result; its ``guarantee`` equals `epsilon`. Equal entries :math:`\min_i\varepsilon_i` of
+    `epsilon` give the paper's non-personalised baseline (:func:`nonpersonalized`).
 
     Notes
     -----
-    Weights :math:`\varepsilon_i/S` and rate :math:`\eta=S/c` with :math:`S=\sum_j\varepsilon_j`: Theorem 2.1 (and 2.3
-    with `norm_bound`). No other weights give less noise within the same bound: :math:`\eta\,c\,w_i\le\varepsilon_i`
-    summed over `i` is :math:`\eta\le S/c`. Ideal arithmetic only: :doc:`/book/privacy/limits`.
+    Weights are :math:`\varepsilon_i/S`, the rate is :math:`\eta=S/c`. No other weights give less noise within the same
+    bound: :math:`\eta\,c\,w_i\le\varepsilon_i` summed over `i` is :math:`\eta\le S/c`. Ideal arithmetic only:
+    :doc:`/book/privacy/limits`.
 
     Examples
     --------
     >>> mechanism = pdp_op([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
-    >>> mechanism.guarantee.round(12).tolist()
-    [0.1, 0.5]
-    >>> mechanism.release(rng=np.random.default_rng(0), size=3).shape
-    (3, 1)
+    >>> mechanism.guarantee.round(12).tolist(), mechanism.release(rng=np.random.default_rng(0), size=3).shape
+    ([0.1, 0.5], (3, 1))
     """
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)

@@ -1,9 +1,9 @@
 r"""Other ways to the same privacy losses: objective perturbation, perturbed statistics, and a private constant.
 
 All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the objective, to the
-moments or to a mean. Public facts, neighbours and arguments (X, y, `epsilon`, `penalty`, `feature_norm` `R`,
-`label_bound` `a`) are those of :func:`hdpm_lib.learners.ridge.pdp_op`, the proofs in :doc:`/book/ridge/limits`. The
-first two calibrate, private moments with a noise rate, and then release, in batches of shape `size`.
+moments or to a mean. Public facts, neighbours and arguments are those of :mod:`hdpm_lib.learners.ridge`, the proofs in
+:doc:`/book/ridge/limits`. The first two calibrate, private moments with a noise rate, and then release, in batches of
+shape `size`. Guarantees hold for real arithmetic and ideal noise: :doc:`/book/privacy/limits`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,10 @@ class WeightedMoments:
 
     Attributes
     ----------
-    second : array of shape (d, d)
-        Weighted sum of :math:`xx^\top`, without the penalty.
-    cross : array of shape (d,)
-        Weighted sum of :math:`yx`.
-    penalty, radius, noise_rate : float
-        Ridge penalty, norm bound :math:`\rho` of what is released, rate of the noise.
-    label_bound : float, default 1
+    second : array of shape (d, d), the weighted sum of :math:`xx^\top` without the penalty
+    cross : array of shape (d,), the weighted sum of :math:`yx`
+    radius : float, the norm bound :math:`\rho` of what is released
+    penalty, noise_rate, label_bound : float
     """
 
     second: Array
@@ -76,14 +73,9 @@ def calibrate_objective_perturbation(
     r"""Personalised objective perturbation of ridge regression on a ball.
 
     The release minimises :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
-    :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate
-    :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`, and
-    :math:`\rho` the sharp bound on the noiseless estimate, so that the ball itself costs nothing.
-
-    Raises
-    ------
-    ValueError
-        When :math:`S\le R^2/\lambda`: the Jacobian alone would spend more than is allowed.
+    :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`,
+    and :math:`\rho` the sharp bound on the noiseless estimate, so that the ball itself costs nothing.
+    :math:`S\le R^2/\lambda` is an error: the Jacobian alone would spend more than is allowed.
     """
     made, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
     total, spent = made.noise_rate, norm**2 / made.penalty
@@ -97,15 +89,8 @@ def release_objective_perturbation(
 ) -> Array:
     r"""Minimisers of the perturbed objective on the ball, shape (\*size, d) (:doc:`/book/privacy/limits`).
 
-    Raises
-    ------
-    RuntimeError
-        If the minimiser is not found to rounding: nothing is released then.
-
-    Notes
-    -----
-    In the eigenbasis of the Hessian the constrained minimiser is ``z / (values + nu)``; Newton's method on the inverse
-    norm finds ``nu``, rising to it without overshooting because that function is concave.
+    In the eigenbasis of the Hessian they are ``z / (values + nu)``; Newton's method on the inverse norm, which is
+    concave, finds ``nu``. If it does not settle to rounding, a RuntimeError is raised and nothing is released.
     """
     d = len(moments.cross)
     noise = spherical_laplace(d, moments.noise_rate, rng=rng, size=size)
@@ -129,35 +114,16 @@ def release_objective_perturbation(
 def objective_perturbation_log_density(
     moments: WeightedMoments, theta: ArrayLike, multiplier: ArrayLike | None = None
 ) -> Array:
-    r"""Log density of the release: inside the ball, or on its boundary together with the multiplier there.
+    r"""Log density of the release, shape (...): inside the ball, or on its boundary together with the multiplier.
 
-    It is with respect to volume inside, and to surface times :math:`d\nu` on the boundary.
+    It is with respect to volume inside, and to surface times :math:`d\nu` on the boundary; the Jacobians are derived in
+    :doc:`/book/ridge/limits`.
 
     Parameters
     ----------
-    moments : WeightedMoments
-    theta : array of shape (..., d)
-        Outputs inside the ball, or of norm :math:`\rho` if `multiplier` is given.
-    multiplier : array of shape (...), optional
-        The :math:`\nu\ge0` with which the boundary point minimises. It is not published: a bound on the loss of the
-        pair bounds that of the point.
-
-    Returns
-    -------
-    array of shape (...)
-
-    Notes
-    -----
-    With `A` the penalised second moment and `c` the cross moment, the release needs the noise
-    :math:`b=2c-2(A+\nu I)\theta`. Inside, the density of `b` is multiplied by :math:`\det2A`; on the boundary, where
-    :math:`\theta=\rho u`, by :math:`2^d\rho` times the determinant of :math:`A+\nu I` restricted to the tangent space,
-    which is :math:`\det(A+\nu I)\,u^\top(A+\nu I)^{-1}u`.
-
-    Examples
-    --------
-    >>> moments = WeightedMoments(np.array([[0.5]]), np.array([0.0]), 0.5, 1.0, 2.0)
-    >>> round(float(np.exp(objective_perturbation_log_density(moments, [0.0]))), 6)   # rate / 2 at b = 0, times 2 A
-    2.0
+    theta : array of shape (..., d), inside the ball, or of norm :math:`\rho` if `multiplier` is given
+    multiplier : array of shape (...), not negative, the :math:`\nu` with which the boundary point minimises
+        It is not published: a bound on the loss of the pair bounds that of the point.
     """
     t, d = check_finite(theta, "theta"), len(moments.cross)
     if t.shape[-1:] != (d,):
@@ -222,23 +188,10 @@ def private_constant(
     rng: np.random.Generator,
     size: int | tuple[int, ...] = (),
 ) -> Array:
-    r"""The weighted mean label with Laplace noise: the predictor that every private model must beat.
+    r"""The weighted mean label with Laplace noise, shape `size`: the predictor that every private model must beat.
 
-    Replacing a label moves the mean by at most :math:`w_i` times the width of `label_range`, and the noise has scale
-    width / `S`: :math:`\varepsilon_i`-private for every record (:doc:`/book/privacy/limits`).
-
-    Parameters
-    ----------
-    y : array of shape (n,)
-    epsilon : array of shape (n,)
-    label_range : tuple of float, default (-1, 1)
-        Public bounds on a label.
-    rng : numpy.random.Generator
-    size : int or tuple of int
-
-    Returns
-    -------
-    array of shape `size`
+    Labels lie in the public `label_range`. Replacing one moves the mean by at most :math:`w_i` times its width, and the
+    noise has scale width / `S`: :math:`\varepsilon_i`-private for every record (:doc:`/book/privacy/limits`).
 
     Examples
     --------

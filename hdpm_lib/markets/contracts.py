@@ -2,21 +2,22 @@ r"""Least-cost contracts for a biased answer: whose privacy a buyer uses, and ho
 
 A buyer wants the sum :math:`\sum_kq_kd_k` of the sellers' data with a mean squared error of at most :math:`K` on every
 database. The biased answer gives the shares :math:`a_k\in[0,1]` and the Laplace scale :math:`b`: seller :math:`k` loses
-:math:`\varepsilon_k=a_kq_k/b`, and the error is at most :math:`(T/2)^2+2b^2` with :math:`T=\sum_kq_k(1-a_k)`. Every
-seller has the cost :math:`v_k\varepsilon_k^r`.
+:math:`\varepsilon_k=a_kq_k/b` at the cost :math:`v_k\varepsilon_k^r`, and the error is at most :math:`(T/2)^2+2b^2`
+with :math:`T=\sum_kq_k(1-a_k)`.
 
 *Principle 1* asks for equal losses, and has a closed form. *Principle 2* asks for the least total cost, problem (10) of
-the paper, which has one unknown, a threshold :math:`\theta`. With :math:`u_k=v_kq_k^{r-1}` the optimal shares are
-:math:`a_k=\min(1,(\theta/u_k)^{1/(r-1)})`, and :math:`\theta` is the only root of
+the paper. With :math:`u_k=v_kq_k^{r-1}` its shares are :math:`a_k=\min(1,(\theta/u_k)^{1/(r-1)})`, where the threshold
+:math:`\theta` is the only root of
 
 .. math:: \sum_kq_k(1-a_k)=\frac{4K\theta}{\sum_kq_k\min(u_k,\theta)}.
 
-The left side falls and the right side rises. Sorting and prefix sums find the breakpoint below the root, and one
-equation in one unknown the rest: :math:`O(n\log n)`. :mod:`hdpm_lib.markets.contracts_conic` solves (10) for any convex
-cost, :mod:`hdpm_lib.markets.contracts_printed` holds the paper's own rules.
+Sorting and prefix sums find it in time :math:`O(n\log n)`; :doc:`/book/contracts/allocation` has the proof.
+:mod:`hdpm_lib.markets.contracts_conic` solves (10) for any convex cost, :mod:`hdpm_lib.markets.contracts_printed` holds
+the paper's own rules.
 
 Throughout, `valuations` of shape (..., n) are :math:`v`, finite and not negative, with a batch of markets on the
-leading axes; `max_mse` is :math:`K`, positive; `power` is :math:`r`, at least 1.
+leading axes; `ranges` of shape (n,), positive, are the weights :math:`q`, 1 each if not given; `max_mse` is :math:`K`,
+positive; `power` is :math:`r`, at least 1.
 """
 
 from __future__ import annotations
@@ -38,14 +39,10 @@ class Allocation:
 
     Attributes
     ----------
-    shares : array of shape (..., n)
-        `a`: how much each seller's data counts, in [0, 1].
-    scale : array of shape (...)
-        `b`: scale of the Laplace noise; 0 where no noise is needed, or where the least cost is a limit only.
-    epsilon : array of shape (..., n)
-        Privacy losses `a q / b`.
-    cost : array of shape (...)
-        Total privacy cost.
+    shares : array of shape (..., n), how much each seller's data counts, in [0, 1]
+    scale : array of shape (...), of the Laplace noise; 0 where none is needed, or where the least cost is a limit only
+    epsilon : array of shape (..., n), the privacy losses
+    cost : array of shape (...), the total privacy cost
     """
 
     shares: Array
@@ -78,20 +75,11 @@ def check_cost(cost: Array, max_mse: float, power: float) -> Array:
 
 
 def principle1(n: int, max_mse: float) -> Allocation:
-    r"""The same privacy loss for everybody, as small as the accuracy allows (Theorem 4).
+    r"""The same privacy loss for each of `n` sellers, as small as the accuracy allows (Theorem 4).
 
-    Parameters
-    ----------
-    n : int
-        Number of sellers.
-    max_mse : float
-
-    Returns
-    -------
-    Allocation
-        :math:`\hat a=1-4K/n^2`, :math:`\hat b=\sqrt{K\hat a/2}` and :math:`\hat\varepsilon=\frac1n\sqrt{2n^2/K-8}`,
-        as in (6) and (7); from :math:`K=n^2/4` on nobody's data are needed. Its `cost` is the total loss
-        :math:`n\hat\varepsilon`.
+    By (6) and (7) :math:`\hat a=1-4K/n^2`, :math:`\hat b=\sqrt{K\hat a/2}` and
+    :math:`\hat\varepsilon=\frac1n\sqrt{2n^2/K-8}`; from :math:`K=n^2/4` on nobody's data are needed. The `cost` is the
+    total loss :math:`n\hat\varepsilon`.
 
     Examples
     --------
@@ -109,13 +97,7 @@ def principle1(n: int, max_mse: float) -> Allocation:
 
 
 def unbiased(n: int, max_mse: float) -> Allocation:
-    """The same for the unbiased answer: shares 1 and loss `sqrt(2 / max_mse)` each, (13) of the paper.
-
-    Examples
-    --------
-    >>> unbiased(2, 0.25).epsilon.round(4)
-    array([2.8284, 2.8284])
-    """
+    """The same for the unbiased answer: shares 1 and loss `sqrt(2 / max_mse)` each, (13) of the paper."""
     n = check_count(n, "n")
     K = check_positive(max_mse, "max_mse")
     epsilon = np.full(n, np.sqrt(2 / K))
@@ -134,32 +116,16 @@ def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Al
 def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: ArrayLike | None = None) -> Allocation:
     r"""Least total cost :math:`\sum_kv_k\varepsilon_k^r` for the accuracy: problem (10), solved exactly.
 
-    Parameters
-    ----------
-    valuations, max_mse, power
-    ranges : array of shape (n,), optional
-        `q`, the positive weight of each seller's datum in the query; 1 each if not given.
-
-    Returns
-    -------
-    Allocation
-        Sellers with equal valuations and ranges get equal losses, also at power 1, where any split between them costs
-        the same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the cost is 0. It is 0 as well where the
-        sellers with positive valuation have a total range of at most :math:`2\sqrt K`: data that cost nothing are used
-        alone. At exactly :math:`2\sqrt K` this is a limit that no finite loss attains, and `scale` is 0.
-
-    Raises
-    ------
-    ValueError
-        Where the least cost is beyond the range of floats.
+    Sellers with equal valuations and ranges get equal losses, also at power 1, where any split between them costs the
+    same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the cost is 0. It is 0 as well where the sellers
+    with positive valuation have a total range of at most :math:`2\sqrt K`: data that cost nothing are used alone. At
+    exactly :math:`2\sqrt K` this is a limit that no finite loss attains, and `scale` is 0. A least cost beyond the
+    range of floats is an error.
 
     Notes
     -----
     Replaces Theorem 5 (:math:`r=1`) and Theorem 6 with Algorithm 1 (:math:`r>1`). The constraint of (10) is an
-    equality; for costs that are convex and do not fall, "at most :math:`K`" has the same optimum when
-    :math:`K<(\sum q/2)^2`. With :math:`C=\sum u_kq_ka_k^r` the stationarity conditions also give
-    :math:`b^2=KC/(2\sum q_k\min(u_k,\theta))`, which is free of cancellation, and for :math:`r=2` the least cost
-    :math:`(2/K)\sum q_k\min(u_k,\theta)`.
+    equality; "at most :math:`K`" has the same optimum when :math:`K<(\sum q/2)^2`.
 
     Examples
     --------
@@ -235,9 +201,10 @@ def ratio_power(ratio: Array, power: float) -> Array:
 
 
 def suffix_weights(u: Array, q: Array, power: float) -> Array:
-    r"""For sorted `u` and every `j` the sum of :math:`q_k(u_j/u_k)^{1/(r-1)}`, :math:`k\ge j`; at power 1 over ties.
+    r"""For sorted `u` and every `j` the sum of :math:`q_k(u_j/u_k)^{1/(r-1)}`, :math:`k\ge j`; it means nothing where
+    `u` is 0.
 
-    Of shapes (..., n); in logarithms where powers of heavy tails would overflow. Where `u` is 0 it means nothing.
+    At power 1 the sum over ties; in logarithms where powers of heavy tails would overflow.
     """
     if power == 1:
         n = u.shape[-1]
@@ -280,20 +247,12 @@ def scaled_root(
 def one_root(
     m: Array, s: Array, B: Array, max_mse: float, power: float, *, top: Array | float = 1.0
 ) -> tuple[Array, Array, Array]:
-    r"""Least cost once it is known who is at the cap, in units of the next breakpoint :math:`u`.
+    """Share of a seller at the next breakpoint :math:`u`, Laplace scale and least cost, once it is known who is at the
+    cap.
 
-    Parameters
-    ----------
-    m, s, B : arrays of one shape
-        Range of those below the cap, cost of those at it, and sum of :math:`q_k(u/u_k)^{1/(r-1)}` over the former.
-    max_mse, power
-    top : array, optional
-        The next breakpoint, if the unit is another one.
-
-    Returns
-    -------
-    tuple of arrays
-        Share of a seller at the unit, Laplace scale, and least cost over it; not a number where the free data suffice.
+    Money is in units of :math:`u`, or `top` is the next breakpoint in another unit. `m` is the range of those below the
+    cap, `s` the cost of those at it, and `B` the sum of :math:`q_k(u/u_k)^{1/(r-1)}` over the former. Not a number
+    where the free data suffice.
     """
     K, r = max_mse, power
     with np.errstate(all="ignore"):
@@ -340,21 +299,13 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) 
 
 
 def kkt_residual(allocation: Allocation, valuations: ArrayLike, max_mse: float, *, power: float) -> Array:
-    r"""How far an allocation is from the conditions that single out the optimum of (10), relative to their terms.
+    r"""How far an allocation is from the conditions that single out the optimum of (10), of shape (...); 0 means
+    optimal.
 
-    Parameters
-    ----------
-    allocation : Allocation
-        For the plain sum (ranges 1), with finite losses.
-    valuations, max_mse, power
-
-    Returns
-    -------
-    array of shape (...)
-        The largest of: error of the accuracy constraint over `K`; and, with :math:`C=\sum va^r`, the amount by which
-        :math:`v_ka_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where :math:`a_k` is 0 or
-        1, over the largest of their terms. The problem is convex, so 0 means optimal. Below
-        :math:`K\approx10^{-3}n^2/4`, where `T` is small, the rounding of the shares shows.
+    It is the largest of the error of the accuracy constraint over `K` and, with :math:`C=\sum va^r`, the amount by
+    which :math:`v_ka_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where :math:`a_k` is 0
+    or 1, over the largest of their terms. The allocation is one for the plain sum (ranges 1), with finite losses. Below
+    :math:`K\approx10^{-3}n^2/4`, where `T` is small, the rounding of the shares shows.
     """
     v = check_valuations(valuations)
     K = check_positive(max_mse, "max_mse")

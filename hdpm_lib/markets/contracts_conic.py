@@ -9,13 +9,13 @@ least total cost for a mean squared error :math:`K` is
    \Big\lVert\Big(\frac{\sum_kw_k(y-e_k)}{2\sqrt K},\,1\Big)\Big\rVert\le y,
 
 a convex program for convex costs: (10) of the paper if :math:`\Delta` is diagonal, with :math:`w` on it, and (22) to
-(24). Its one second-order cone says that the error is *at most* :math:`K`. The paper asks for equality, which costs the
-same when :math:`K<(\sum w/2)^2` and no cost falls: a smaller error leaves room for more noise.
+(24). Its second-order cone says that the error is *at most* :math:`K`, where the paper asks for equality: the same when
+:math:`K<(\sum w/2)^2` and no cost falls (:doc:`/book/contracts/allocation`).
 
-Throughout, `valuations` of shape (n,) are finite and not negative, `max_mse` is :math:`K`, positive, and `power` is
-:math:`r`, at least 1. `sensitivity` of shape (q, n), not negative, is :math:`\Delta`, or ``diag(ranges)``, the linear
-query, if not given; `ranges` of shape (q,), positive, is :math:`w`, or 1 each. A RuntimeError says that the solver gave
-up, with its status.
+Throughout, `n` is the number of individuals; `valuations` of shape (n,) are finite and not negative, `max_mse` is
+:math:`K`, positive, and `power` is :math:`r`, at least 1. `sensitivity` of shape (q, n), not negative, is
+:math:`\Delta`, or ``diag(ranges)``, the linear query, if not given; `ranges` of shape (q,), positive, is :math:`w`, or
+1 each. A RuntimeError says that the solver gave up, with its status.
 """
 
 from __future__ import annotations
@@ -123,30 +123,17 @@ def conic_power(
     sensitivity: ArrayLike | None = None,
     ranges: ArrayLike | None = None,
 ) -> Allocation:
-    r"""Least total cost :math:`\sum_jv_jx_j^r` for the accuracy, by a conic solver.
+    r"""Least total cost :math:`\sum_jv_jx_j^r` for the accuracy, by a conic solver: problems (10), (22) and (23).
 
-    Returns
-    -------
-    Allocation
-        A share for each term, a privacy loss for each individual; the error is exactly `K`. Where
-        :math:`K\ge(\sum w/2)^2` nobody's data are needed: shares and cost are 0. Where terms without data of anybody
-        with a positive valuation suffice, they have share 1 and the cost is 0. If they just suffice, this is a limit
-        that no finite loss attains, and `scale` is 0.
-
-    Notes
-    -----
-    Problems (10), (22) and (23). Powers 1 and 2 need the one second-order cone, any other a power cone for each
-    individual: :math:`t\ge x^r` where :math:`t^{1/r}1^{1-1/r}\ge x`. Costs are in units of the least found so far. For
-    linear queries :func:`hdpm_lib.markets.contracts.principle2`, which has no code in common with this, is more exact.
+    The result has a share for each term and a privacy loss for each individual; the error is exactly `K`. Where
+    :math:`K\ge(\sum w/2)^2` nobody's data are needed: shares and cost are 0. Where terms without data of anybody with a
+    positive valuation suffice, they have share 1 and the cost is 0. If they just suffice, this is a limit that no
+    finite loss attains, and `scale` is 0. For linear queries :func:`hdpm_lib.markets.contracts.principle2`, which has
+    no code in common with this, is more exact.
 
     Examples
     --------
-    >>> conic_power([1.0, 2.0], 0.25, power=1).shares.round(4)
-    array([1.    , 0.3333])
-
-    Example 1 of the paper: two nonlinear terms, both of which use the first individual's data.
-
-    >>> round(float(conic_power([1.0, 1.0], 0.2, power=1, sensitivity=[[1.0, 0.5], [0.5, 0.0]]).cost), 6)
+    >>> round(float(conic_power([1.0, 1.0], 0.2, power=1, sensitivity=[[1.0, 0.5], [0.5, 0.0]]).cost), 6)   # Example 1
     4.690416
     """
     v = check_finite(check_valuations(valuations), "valuations", 1)
@@ -192,19 +179,12 @@ def _least_power_cost(
 def least_cost_bound(valuations: ArrayLike, max_mse: float, *, power: float) -> float:
     r"""A bound below the total privacy cost of every `K`-accurate algorithm: least :math:`\sum_iv_i\varepsilon_i^r`.
 
-    It is known to a relative 1e-7 or so, the accuracy of the solver.
-
-    Notes
-    -----
-    The group inequalities do not distinguish sellers, so in the optimum the dearer one loses less, and of the groups of
-    `m` the one of the dearest binds. With losses that rise from the dearest seller to the cheapest these are `n`
-    inequalities for sums: a linear program for :math:`r=1`, a cone program above. Sellers at 0 may lose what they like.
+    The losses obey the inequalities for groups of :mod:`hdpm_lib.markets.contracts_bounds`, of which `n` suffice
+    (:doc:`/book/contracts/idea`). The bound is known to a relative 1e-7 or so, the accuracy of the solver.
 
     Examples
     --------
-    >>> round(least_cost_bound([1.0, 1.0, 1.0], 0.5, power=1), 4)   # equal valuations: the bound on the total loss
-    2.7687
-    >>> round(float(group_loss_bound(3, 0.5)), 4)
+    >>> round(least_cost_bound([1.0, 1.0, 1.0], 0.5, power=1), 4)   # equal valuations: group_loss_bound(3, 0.5)
     2.7687
     """
     v = check_finite(check_valuations(valuations), "valuations", 1)
@@ -275,10 +255,8 @@ def conic_convex(
     Parameters
     ----------
     cost, slope : callable
-        Privacy losses of shape (n,) to the cost of each individual, and its derivative, of shape (n,).
-    n : int
-        Number of individuals.
-    max_mse, sensitivity, ranges
+        Privacy losses of shape (n,) to the cost of each individual, and its derivative, of shape (n,). An error says
+        where the losses visited show that a cost is not finite, falls, is not convex, or has another slope.
 
     Returns
     -------
@@ -286,22 +264,15 @@ def conic_convex(
         The best one found, with an error of exactly `max_mse`.
     gap : float
         Its cost less a lower bound of every allocation's cost, which does not rest on the solver's accuracy; at most
-        1e-9 of what the best equal shares cost above no loss.
-
-    Raises
-    ------
-    ValueError
-        Where the losses visited show that a cost is not finite, falls, is not convex, or has another slope.
-    RuntimeError
-        Also if the gap does not close within 300 rounds, with the gap.
+        1e-9 of what the best equal shares cost above no loss. If it is not reached in 300 rounds, a RuntimeError has
+        the gap.
 
     Notes
     -----
-    Kelley's cutting planes: replace each cost by the largest of its tangents so far, solve, add the tangents there. Any
-    average of an individual's tangents lies below her cost, so that all cost at least :math:`h+g\cdot e` for some
-    :math:`h` and :math:`g\ge0`. For every :math:`\pi\ge0` with
-    :math:`\phi=\sum_k\min(g_k,\pi w_k/(2\sqrt K))\ge\pi` the constraints imply
-    :math:`g\cdot e\ge\sqrt{\phi^2-\pi^2}`. Averages and :math:`\pi` are the solver's multipliers.
+    Kelley's cutting planes. Averages of an individual's tangents lie below her cost, so that all cost at least
+    :math:`h+g\cdot e` for some :math:`h` and :math:`g\ge0`; and :math:`g\cdot e\ge\sqrt{\phi^2-\pi^2}` for every
+    :math:`\pi\ge0` with :math:`\phi=\sum_k\min(g_k,\pi w_k/(2\sqrt K))\ge\pi`. The solver's multipliers give the
+    averages and :math:`\pi`.
 
     Examples
     --------

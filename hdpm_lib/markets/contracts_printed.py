@@ -51,21 +51,15 @@ def _terms(v: Array, K: float) -> Array:
 
 
 def theorem5(valuations: ArrayLike, max_mse: float, *, bracket: str = "floor", scale: str = "printed") -> Allocation:
-    r"""The printed rule for the cost :math:`v\varepsilon`, (11).
+    r"""The printed rule for the cost :math:`v\varepsilon`, (11). Numbers that it leaves undefined are not-a-number.
 
     Parameters
     ----------
-    valuations, max_mse
     bracket : str
         The terms :math:`s_{i+1}` are used for :math:`i` from `"floor"` or `"ceiling"` of :math:`n-2\sqrt K` on. The
         words of the theorem say floor, its symbol reads as a ceiling in our text.
     scale : str
         `"printed"`: the formula for :math:`b^*` in (11). `"accuracy"`: the scale that meets the accuracy.
-
-    Returns
-    -------
-    Allocation
-        Numbers that the rule leaves undefined are not-a-number.
 
     Examples
     --------
@@ -106,27 +100,19 @@ def algorithm1(
     go_to: str = "line 6",
     bracket: str = "floor",
 ) -> Allocation:
-    r"""The printed search for the cost :math:`v\varepsilon^r`, line by line.
+    r"""The printed search for the cost :math:`v\varepsilon^r`, line by line: about :math:`n^2\sqrt K` steps of
+    :math:`O(n)`.
+
+    The valuations are positive, as the listing divides by them, and `power` is above 1. The defaults of the other
+    arguments are the reading that serves the algorithm best; `bracket`, in line 5, is as for :func:`theorem5`.
 
     Parameters
     ----------
-    valuations : array of shape (n,)
-        Positive: the listing divides by them.
-    max_mse
-    power : float
-        `r`, above 1.
     exponent : str
         Of the ratios of valuations in lines 14 and 17: `"root"`, :math:`1/(r-1)` as in (40) to (43), or `"as read"`,
         :math:`r-1` as line 14 reads in our text.
     go_to : str
-        Where line 19 goes: `"line 5"` as printed, so that the next :math:`i` is tried, or `"line 6"`, the next
-        :math:`j`.
-    bracket : str
-        As for :func:`theorem5`, in line 5.
-
-    Notes
-    -----
-    The defaults are the reading that serves the algorithm best. About :math:`n^2\sqrt K` steps of :math:`O(n)`.
+        Where line 19 goes: `"line 5"` as printed, to the next :math:`i`, or `"line 6"`, to the next :math:`j`.
 
     Examples
     --------

@@ -5,13 +5,12 @@ cost the buyer on average as much as if every seller asked her *virtual valuatio
 
 .. math:: \varphi(v)=v+\frac{F(v)}{f(v)}
 
-(Myerson 1981, for procurement). A law is *regular* if :math:`\varphi` does not fall. If it does, the contract that is
-best for :math:`\varphi` would let a seller gain by asking more, and :math:`\varphi` has to be *ironed*. As a function
-of the quantile :math:`s=F(v)` it is the derivative of :math:`H(s)=sF^{-1}(s)`; the ironed one is the derivative of the
-greatest convex function below :math:`H`.
+(Myerson 1981, for procurement). A law is *regular* if :math:`\varphi` does not fall. Otherwise the contract that is
+best for :math:`\varphi` would let a seller gain by asking more, and :math:`\varphi` has to be *ironed*: levelled out
+where it falls (:doc:`/book/contracts/beyond`).
 
 Throughout, `law` is a continuous one of ``scipy.stats`` with its parameters, of bounded support in [0, infinity), such
-as ``stats.uniform(0, 10)``; `v` are valuations in its support, in an array of any shape.
+as ``stats.uniform(0, 10)``; `v` are valuations in its support, in an array of any shape, which the result has too.
 """
 
 from __future__ import annotations
@@ -55,11 +54,6 @@ def check_regular(law: Any) -> None:
 
     Of 4096 cells of equal probability none must have a smaller mean than the one before, but for 1e-9 of the largest
     valuation; what happens inside a cell is not seen.
-
-    Examples
-    --------
-    >>> from scipy import stats
-    >>> check_regular(stats.beta(2, 2))
     """
     _, high = check_law(law)
     if (falls := np.diff(_cell_means(law)) < -TOLERANCE * high).any():
@@ -69,23 +63,9 @@ def check_regular(law: Any) -> None:
 
 
 def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
-    r"""Virtual valuations :math:`v+F(v)/f(v)` of a regular law.
+    """Virtual valuations :math:`v+F(v)/f(v)` of a regular law; infinite where the density is 0 above the lower end.
 
-    Parameters
-    ----------
-    law, v
-    check : bool, default True
-        Check that the law is regular; once is enough for many calls with one law.
-
-    Returns
-    -------
-    array of the shape of `v`
-        At the lower end of the support the valuation itself; infinite where the density is 0 further up.
-
-    Raises
-    ------
-    ValueError
-        For an irregular law, as :func:`check_regular` finds it.
+    With `check` an irregular law is an error, see :func:`check_regular`; once is enough for many calls with one law.
 
     Examples
     --------
@@ -102,18 +82,10 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
 
 
 def ironed_virtual_valuation(law: Any, v: ArrayLike) -> Array:
-    r"""Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would fall.
+    """Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would fall.
 
-    Returns
-    -------
-    array of the shape of `v`
-        Constant in each of 4096 cells of equal probability; where nothing is levelled out, the mean over the cell.
-
-    Notes
-    -----
-    The slopes of the greatest convex function below a polygon with cells of equal length are the isotonic regression of
-    its slopes. Levelling keeps the mean over each interval that it levels, and so the mean over all, the largest
-    valuation.
+    They are the slopes of the greatest convex function below :math:`H(s)=sF^{-1}(s)`, by isotonic regression: constant
+    in each of 4096 cells of equal probability and, where nothing is levelled out, the mean over the cell.
 
     Examples
     --------

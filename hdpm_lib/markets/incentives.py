@@ -21,20 +21,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Incentives:
-    """What a search over misreports found, seller by seller.
+    """What a search over misreports found, seller by seller, in arrays of shape (n,).
 
     Attributes
     ----------
-    gain : array of shape (n,)
-        Largest utility of a misreport minus the utility of truth; negative if every misreport tried does worse.
-    report : array of shape (n,)
-        The misreport that reaches it.
-    utility : array of shape (n,)
-        Utility of truth: individual rationality asks that it is not negative.
-    payment : array of shape (n,)
-        Payment at truth, the scale to read `gain` against.
-    tried : int
-        Number of misreports.
+    gain : array, largest utility of a misreport less that of truth; negative if every misreport tried does worse
+    report : array, the misreport that reaches it
+    utility : array, that of truth: individual rationality asks that it is not negative
+    payment : array, at truth: the scale to read the gain against
+    tried : int, number of misreports
     """
 
     gain: Array
@@ -52,26 +47,17 @@ class Incentives:
 def reports_to_try(
     types: ArrayLike, ceiling: float, *, grid: int = 101, special: Sequence[ArrayLike] = ()
 ) -> list[Array]:
-    """Misreports for each seller: a grid with both ends, and special points with a point on either side of each.
+    """Misreports for each seller, sorted and without the truth: a grid, and special points with a point on either side.
 
     Special are the others' reports and what the caller adds: points where the allocation changes its form, so that a
     gain which lives on a short interval begins there, or the best misreport where theory names one.
 
     Parameters
     ----------
-    types : array of shape (n,)
-        True costs in [0, ceiling].
-    ceiling : float
-        Positive.
-    grid : int
-        Points of the grid over [0, ceiling], at least 2.
-    special : sequence of n arrays, optional
-        More special points for each seller.
-
-    Returns
-    -------
-    list of n arrays
-        Sorted, without the truth.
+    types : array of shape (n,), true costs in [0, ceiling]
+    ceiling : float, positive
+    grid : int, points over [0, ceiling] with both ends, at least 2
+    special : sequence of n arrays, more special points for each seller
     """
     c, top = check_reports(types, ceiling, "types")
     points = check_count(grid, "grid", 2)
@@ -99,18 +85,11 @@ def search_misreports(
     Parameters
     ----------
     mechanism : callable
-        Reports of shape (k, n) to amounts and payments, each of shape (k, n).
-    types : array of shape (n,)
-        True costs of a unit: what the sellers would truthfully report.
-    candidates : sequence of n arrays
-        Misreports to try, such as :func:`reports_to_try`. Add the best misreport here where theory names one.
+        Reports of shape (k, n) to amounts and payments, each of shape (k, n), with utilities that are numbers.
+    types : array of shape (n,), true costs of a unit
+    candidates : sequence of n arrays, misreports to try, such as :func:`reports_to_try`
     refine : bool, default True
         Follow the best misreport to a local maximum between its neighbours.
-
-    Raises
-    ------
-    ValueError
-        If there is not one non-empty set of candidates for each seller, or a utility is not a number.
 
     Examples
     --------

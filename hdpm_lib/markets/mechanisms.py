@@ -9,7 +9,7 @@ Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\vare
 
 Throughout, `valuations` of shape (..., n) are the reports in [0, `ceiling`], with a batch of markets on the leading
 axes; `ceiling` is :math:`\bar v`, positive; `max_mse` and `power` are :math:`K` and :math:`r` as in
-:mod:`hdpm_lib.markets.contracts`.
+:mod:`hdpm_lib.markets.contracts`. Proofs: :doc:`/book/contracts/mechanisms`.
 """
 
 from __future__ import annotations
@@ -54,30 +54,17 @@ def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
 
 
 def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
-    r"""The unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9).
-
-    Examples
-    --------
-    >>> m3([1.0, 7.0], 0.25, 10.0, power=2).payments
-    array([80., 80.])
-    """
+    r"""The unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9)."""
     return _same_for_all(unbiased, valuations, max_mse, ceiling, power)
 
 
 def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
     r"""Least reported cost, envelope payments (Theorem 8).
 
-    Returns
-    -------
-    Outcome
-        :math:`\tau_i=W(\bar v,v_{-i})-W(v)+v_i\varepsilon_i^r`, with :math:`W` the least cost: :math:`O(n\log n)` for
-        all sellers together. The difference loses digits as the market grows: the relative rounding of a payment is
-        about :math:`10^{-15}n`.
-
-    Raises
-    ------
-    ValueError
-        Where sellers at valuation 0 just reach the accuracy alone, as no finite loss attains the least cost.
+    The payments :math:`\tau_i=W(\bar v,v_{-i})-W(v)+v_i\varepsilon_i^r`, with :math:`W` the least cost, take
+    :math:`O(n\log n)` for all sellers together. The difference loses digits as the market grows: the relative rounding
+    of a payment is about :math:`10^{-15}n`. It is an error if sellers at valuation 0 just reach the accuracy alone: no
+    finite loss then attains the least cost.
 
     Examples
     --------
@@ -117,15 +104,8 @@ def _powers(valuation: Array | float, epsilon: Array, power: float) -> Array:
 def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
     r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`, shape (..., n).
 
-    Notes
-    -----
-    Removing a seller shifts the prefix sums of :func:`hdpm_lib.markets.contracts.principle2` by her own term and the
-    ceiling adds one at the end, so each of the `n` problems is a binary search over breakpoints and one root.
-
-    Examples
-    --------
-    >>> pivot_costs([1.0, 2.0], 0.25, 10.0, power=1).round(4)
-    array([18.7617, 12.9615])
+    Each is a binary search over breakpoints and one root, as removing a seller only shifts the prefix sums of
+    :func:`hdpm_lib.markets.contracts.principle2`.
     """
     return _pivot_costs(*_checked(valuations, max_mse, ceiling, power))
 
@@ -167,23 +147,11 @@ def _pivot_costs(v: Array, K: float, top: float, r: float) -> Array:
 
 
 def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> list[Array]:
-    r"""For each seller the reports at which M2's allocation changes its form: somebody reaches the cap or leaves it.
+    """For each seller the reports at which M2's allocation changes its form: somebody reaches the cap or leaves it.
 
-    Parameters
-    ----------
-    valuations : array of shape (n,)
-        A seller's own entry does not matter to her list.
-    max_mse, ceiling, power
-
-    Returns
-    -------
-    list of n arrays
-        Sorted. At power 1 the allocation jumps there; above, her loss has a kink.
-
-    Notes
-    -----
-    With the threshold at another seller's valuation, the equation of :mod:`hdpm_lib.markets.contracts` is one for her
-    own report, in closed form on either side of the threshold; with the threshold at her own report it has one root.
+    The lists are sorted; a seller's own entry in `valuations`, of shape (n,), does not matter to hers. At power 1 the
+    allocation jumps at these reports; above, her loss has a kink. Each solves the equation of
+    :mod:`hdpm_lib.markets.contracts` with the threshold at another seller's valuation, in closed form, or at her own.
 
     Examples
     --------
@@ -220,35 +188,18 @@ def _break_points(others: Array, K: float, top: float, r: float) -> Array:
 
 
 def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False) -> Outcome:
-    r"""Least expected payment when the law of the valuations is known (Myerson).
+    """Least expected payment when the law of the valuations is known (Myerson; :doc:`/book/contracts/beyond`).
+
+    The losses minimise the total virtual cost: problem (10) at the virtual valuations of :mod:`hdpm_lib.markets.costs`.
+    They are paid by their envelope payments, by quadrature, or for an ironed law, whose virtual valuation is a step
+    function, by a sum.
 
     Parameters
     ----------
-    valuations : array of shape (n,)
-        Reports in the support of the law.
-    max_mse : float
-    law : scipy frozen distribution
-        Continuous law of each valuation, independent, with bounded support.
-    power : float
+    valuations : array of shape (n,), in the support of the law
+    law : scipy.stats law, as in :mod:`hdpm_lib.markets.costs`, of each valuation, independent
     ironed : bool, default False
-        Iron the virtual valuation first; needed where it falls somewhere.
-
-    Returns
-    -------
-    Outcome
-        Losses that minimise the total virtual cost, and their envelope payments: by quadrature, or for an ironed law,
-        whose virtual valuation is a step function, by a sum.
-
-    Raises
-    ------
-    ValueError
-        For an irregular law that is not ironed, or where its density is 0 at a report above the lower end.
-
-    Notes
-    -----
-    Every mechanism with these losses that is incentive compatible and pays a seller at the top of the support just her
-    cost has the expected payment :math:`\mathbb E\sum_i\varphi(v_i)\varepsilon_i^r` with
-    :math:`\varphi(v)=v+F(v)/f(v)`. Minimising it pointwise is problem (10) at the valuations :math:`\varphi(v_i)`.
+        Iron the virtual valuation first. Otherwise it is an error if it falls somewhere, or is infinite at a report.
 
     Examples
     --------

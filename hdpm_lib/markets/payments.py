@@ -1,15 +1,15 @@
 r"""Payments that make the truth the best report.
 
-A procurement rule maps the reported costs :math:`\hat c` of the sellers to the amounts :math:`x_i(\hat c)` they sell.
-A seller of type :math:`c_i` who is paid :math:`t_i` has the utility :math:`t_i-c_ix_i`. If :math:`x_i` never rises in
-her own report, the *envelope payment*
+A procurement rule maps the reported costs :math:`\hat c` of the sellers to the amounts :math:`x_i(\hat c)` they sell. A
+seller of type :math:`c_i` who is paid :math:`t_i` has the utility :math:`t_i-c_ix_i`. If :math:`x_i` never rises in her
+own report, the *envelope payment*
 
 .. math:: t_i=\hat c_ix_i(\hat c)+\int_{\hat c_i}^{\bar c}x_i(s,\hat c_{-i})\,ds
 
 makes truth a best report whatever the others do (incentive compatibility), pays nobody less than her cost (individual
 rationality), and is the least such payment when reports reach up to :math:`\bar c`. If the rule minimises
-:math:`\sum_ic_ix_i`, with least value :math:`W`, it equals the *VCG payment*
-:math:`W(\bar c,\hat c_{-i})-\sum_{j\ne i}\hat c_jx_j`: no integral.
+:math:`\sum_ic_ix_i`, with least value :math:`W`, it never rises, and the envelope payment equals the *VCG payment*
+:math:`W(\bar c,\hat c_{-i})-\sum_{j\ne i}\hat c_jx_j`: no integral. Proofs: :doc:`/book/contracts/mechanisms`.
 
 Throughout, `reports` of shape (n,) lie in [0, `ceiling`], `ceiling` is the largest possible report, and `rule` maps
 reports of shape (k, n) to amounts of shape (k, n). Payments have the shape (n,). Infinite amounts are an error.
@@ -37,10 +37,8 @@ class Outcome:
 
     Attributes
     ----------
-    epsilon : array of shape (..., n)
-        Privacy losses.
-    payments : array of shape (..., n)
-        Payments to the sellers, in the unit of the valuations.
+    epsilon : array of shape (..., n), the privacy losses
+    payments : array of shape (..., n), to the sellers, in the unit of the valuations
     """
 
     epsilon: Array
@@ -63,15 +61,8 @@ def _amounts(rule: Rule, reports: Array) -> Array:
 def with_own_report(reports: ArrayLike, own: ArrayLike) -> NDArray[Any]:
     """One seller lies: profiles in which seller `i` reports ``own[i]`` and the others as before.
 
-    Parameters
-    ----------
-    reports : array of shape (..., n)
-    own : array of that shape, or number
-
-    Returns
-    -------
-    array of shape (..., n, n)
-        Of the profiles, on the axis before the last, the one at `i` is hers.
+    For `reports` of shape (..., n), and `own` of that shape or a number, the profiles have shape (..., n, n). On the
+    axis before the last, the one at `i` is hers.
 
     Examples
     --------
@@ -84,19 +75,9 @@ def with_own_report(reports: ArrayLike, own: ArrayLike) -> NDArray[Any]:
 
 
 def vcg_payments(reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Callable[[Array], Array]) -> Array:
-    r"""VCG payments with pivot `ceiling`, for a rule that minimises the total reported cost.
+    """VCG payments with pivot `ceiling`, for a rule that minimises the total reported cost.
 
-    Parameters
-    ----------
-    reports, ceiling, rule
-    least_cost : callable
-        Reports of shape (k, n) to the least total cost, shape (k,).
-
-    Notes
-    -----
-    :math:`t_i=W(\bar c,\hat c_{-i})-\sum_{j\ne i}\hat c_jx_j`. As a minimum of functions linear in the reports,
-    :math:`W` is concave with :math:`\partial W/\partial c_i=x_i`; so :math:`x_i` never rises in :math:`c_i`, and this
-    is the envelope payment.
+    The callable `least_cost` maps reports of shape (k, n) to the least total cost, shape (k,).
 
     Examples
     --------
@@ -114,17 +95,8 @@ def vcg_payments(reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Cal
 def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, tolerance: float = 1e-9) -> Array:
     """Envelope payments of any rule by adaptive quadrature.
 
-    Parameters
-    ----------
-    reports, ceiling, rule
-    tolerance : float
-        Of the quadrature, relative to the largest integral. A step narrower than some thousandth of the range can be
-        missed without notice.
-
-    Raises
-    ------
-    RuntimeError
-        If the quadrature does not reach the tolerance.
+    The `tolerance`, positive, is relative to the largest integral; a RuntimeError says that it is not reached. A step
+    narrower than some thousandth of the range can be missed without notice.
 
     Examples
     --------
@@ -150,13 +122,8 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
 def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
     """Envelope payments of a rule that is constant in each seller's report between the edges: an exact sum.
 
-    Parameters
-    ----------
-    reports : array of shape (n,)
-        In [edges[0], edges[-1]].
-    edges : array of shape (m + 1,)
-        They do not fall; the last one is the largest possible report.
-    rule : callable
+    The `edges`, of shape (m + 1,), do not fall; reports lie between the first and the last, the largest possible
+    report.
 
     Examples
     --------

@@ -5,16 +5,15 @@ Seller :math:`i` has the virtual cost :math:`\psi_i`. The buyer chooses weights 
 
 .. math:: \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
 
-perhaps under a cap on the weights. For given :math:`a` the best :math:`\eta` is a closed form. What is left has all its
-local minima on a path with one parameter, :math:`a_i=\min\{s(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff*
-:math:`\theta` makes the sum 1. As :math:`s` grows from 0, where all weights are equal, sellers reach the cap in the
-order of their virtual costs and leave in the opposite order. Between two such events lies a *piece* of the path, on
-which stationarity is a cubic in :math:`s` of which only the smallest positive root can be a minimum. Looking at every
-piece finds all of them.
+perhaps under a cap on the weights. With the best :math:`\eta` all local minima lie on a path with one parameter,
+:math:`a_i=\min\{s(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff* :math:`\theta` makes the sum 1. As :math:`s` grows
+from 0, where all weights are equal, sellers reach the cap in the order of their virtual costs and leave in the opposite
+order. Between two such events lies a *piece* of the path, on which stationarity is a cubic in :math:`s` of which only
+the smallest positive root can be a minimum (:doc:`/book/logistic/market`). Looking at every piece finds all of them.
 
 Throughout, `virtual_costs` of shape (m,) are :math:`\psi`, positive; `mu`, `sigma` and `gamma`, positive, are the
-weights of the norm, of the noise and of the payments; `cap` is the largest admissible weight, the paper's k/m, in
-[1/m, 1], or None for no cap.
+weights of the norm, of the noise and of the payments; `cap` is the largest admissible weight, the paper's k/m, in [1/m,
+1], or None for no cap.
 """
 
 from __future__ import annotations
@@ -40,16 +39,11 @@ class Procurement:
 
     Attributes
     ----------
-    weights : array of shape (m,)
-        Sum 1.
-    eta : float
-        Sum of the privacy losses.
-    loss : float
-        The proxy loss.
-    cutoff : float
-        Virtual cost from which on nothing is bought; at most one unit in the last place off.
-    minima : int
-        Number of local minima among which this one is the least; 0 where they were not counted.
+    weights : array of shape (m,), with sum 1
+    eta : float, the sum of the privacy losses
+    loss : float, the proxy loss
+    cutoff : float, virtual cost from which on nothing is bought; at most one unit in the last place off
+    minima : int, number of local minima among which this one is the least; 0 where they were not counted
     """
 
     weights: Array
@@ -74,18 +68,7 @@ def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float
 def proxy_loss(
     weights: ArrayLike, eta: ArrayLike, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
 ) -> Array:
-    """Proxy loss of any weights and rates, Eq. (11) with privacy losses ``weights * eta``; nothing is checked.
-
-    Parameters
-    ----------
-    weights, virtual_costs : arrays of shape (..., m)
-    eta : float or array of shape (...)
-    mu, sigma, gamma
-
-    Returns
-    -------
-    array of shape (...)
-    """
+    """Proxy loss, Eq. (11), of shape (...), for weights and costs (..., m) and rates (...). Nothing is checked."""
     a, psi = np.asarray(weights, dtype=float), np.asarray(virtual_costs, dtype=float)
     rate = np.asarray(eta, dtype=float)
     return np.asarray(mu * np.linalg.norm(a, axis=-1) + sigma / rate + gamma * rate * (a * psi).sum(-1))
@@ -94,21 +77,16 @@ def proxy_loss(
 def procure(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None
 ) -> Procurement:
-    r"""The global minimum of the proxy loss, by a scan of all pieces of the path.
+    r"""The global minimum of the proxy loss, by a scan of all pieces of the path in time :math:`O(m\log m)`.
 
-    Raises
-    ------
-    RuntimeError
-        If no local minimum is found, which rounding alone could cause.
+    If no local minimum is found, which rounding alone could cause, that is a RuntimeError.
 
     Notes
     -----
     Without a cap the minima solve Eqs. (13) and (14). The latter can have several roots: then the least value counts.
-    With :math:`p` capped sellers and :math:`n` between, of mean virtual cost :math:`\bar\psi` and sum of squared
-    deviations :math:`V`, put :math:`\kappa=\sigma\gamma/\mu^2`, :math:`R=1-p\,\text{cap}`,
-    :math:`B=p\,\text{cap}^2+R^2/n` and :math:`C=\text{cap}\sum\psi_{\text{capped}}+R\bar\psi`. Then
-    :math:`\lVert a\rVert^2=B+s^2V` and :math:`\sum a_i\psi_i=C-sV`, and stationarity reads
-    :math:`Vs^3-(C-\kappa V)s^2+\kappa B=0`. Time :math:`O(m\log m)`.
+    On a piece :math:`\lVert a\rVert^2=B+s^2V` and :math:`\sum a_i\psi_i=C-sV`, where :math:`V` is the sum of squared
+    deviations of the costs of those bought below the cap. Stationarity reads :math:`Vs^3-(C-\kappa V)s^2+\kappa B=0`
+    with :math:`\kappa=\sigma\gamma/\mu^2`.
 
     Examples
     --------
@@ -160,17 +138,11 @@ def procure(
 
 
 def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Procurement:
-    r"""A local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one where there is only one.
+    """A local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one where there is only one.
 
-    Returns
-    -------
-    Procurement
-        With ``minima = 0``: they were not counted. :func:`procure` is certain, and sorts.
-
-    Notes
-    -----
-    Newton's method on Eq. (14) with the cubic of the present piece in place of its tangent, inside a bracket; sellers
-    above the bracket are dropped as it shrinks.
+    The minima are not counted (``minima = 0``); :func:`procure` is certain, and sorts. This is Newton's method on Eq.
+    (14) with the cubic of the present piece in place of its tangent, inside a bracket; sellers above it are dropped as
+    it shrinks.
     """
     psi, kappa = _check(virtual_costs, mu, sigma, gamma)
     least = psi.min()
@@ -202,14 +174,7 @@ def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
 def residuals(
     found: Procurement, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
 ) -> tuple[float, float]:
-    """How far Eqs. (13) and (14) are from holding, each relative to its largest term.
-
-    Parameters
-    ----------
-    found : Procurement
-        Without a cap.
-    virtual_costs, mu, sigma, gamma
-    """
+    """How far Eqs. (13) and (14) are from holding without a cap, each relative to its largest term."""
     multiplier = gamma * found.cutoff
     u = np.maximum(multiplier - gamma * np.asarray(virtual_costs, dtype=float), 0)
     square, total = u @ u, u.sum()
@@ -291,10 +256,7 @@ def count_while(holds: Callable[[Indices], NDArray[np.bool_]], limit: Indices) -
 
 
 def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array, Array, Array]:
-    """On every piece `fixed`, `price`, `spread` and what may be rounding in `spread`, from prefix sums.
-
-    The squared norm of the weights is ``fixed + s^2 spread``, their cost ``price - s spread``.
-    """
+    """Squared norm `fixed + s^2 spread` and cost `price - s spread` on every piece, and the rounding in `spread`."""
     apart = psi - psi[0]
     first = np.append(0, np.cumsum(apart))
     second = np.append(0, np.cumsum(apart**2))
@@ -310,10 +272,7 @@ def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array,
 
 
 def _root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
-    """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or NaN.
-
-    It is 1/u for the largest root of the depressed cubic ``kappa fixed u^3 - (price - kappa spread) u + spread``.
-    """
+    """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or NaN."""
     slope = price - kappa * spread
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine = -1.5 * spread / slope * np.sqrt(3 * kappa * fixed / slope)

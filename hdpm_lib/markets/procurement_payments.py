@@ -1,15 +1,15 @@
 r"""Truthful payments for bought privacy, of all sellers at once.
 
-By the envelope theorem a seller of cost :math:`c_i` is paid
-:math:`t_i=c_i\epsilon_i+\int_{c_i}^{\bar c}\epsilon_i(z)\,dz`, where :math:`\epsilon_i(z)` is what the optimal
-procurement buys from her if she reports :math:`z`, and :math:`\bar c` is the largest cost the law allows.
+A seller of cost :math:`c_i` is paid :math:`t_i=c_i\epsilon_i+\int_{c_i}^{\bar c}\epsilon_i(z)\,dz`, where
+:math:`\epsilon_i(z)` is what the optimal procurement buys from her if she reports :math:`z`, and :math:`\bar c` is the
+largest cost the law allows: a seller who is still bought there is bought less at no admissible report.
 
-The least proxy loss is a concave function :math:`V` of one's own virtual cost, with the slope
-:math:`\gamma\epsilon_i`. If the virtual cost is affine in the cost, as under a uniform law, then
+The least proxy loss is a concave function :math:`V` of one's own virtual cost, with the slope :math:`\gamma\epsilon_i`.
+If the virtual cost is affine in the cost, as under a uniform law, then
 
 .. math:: t_i=c_i\epsilon_i+\frac{V(\psi(\bar c))-V(\psi(c_i))}{\gamma\psi'},
 
-without an integral, and true even where the optimal purchase jumps.
+without an integral, and true even where the optimal purchase jumps (:doc:`/book/logistic/market`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ class Purchase:
     Attributes
     ----------
     procurement : Procurement
-    payments : array of shape (m,)
-        0 for sellers of whom nothing is bought.
+    payments : array of shape (m,), 0 for sellers of whom nothing is bought
     """
 
     procurement: Procurement
@@ -57,28 +56,19 @@ class Purchase:
 def procurement_payments(
     costs: ArrayLike, law: Any, mu: float, sigma: float, gamma: float, *, cap: float | None = None
 ) -> Purchase:
-    r"""The optimal purchase (Algorithm 2, step 1) and its truthful payments (step 2, Eq. 8).
+    """The optimal purchase (Algorithm 2, step 1) and its truthful payments (step 2, Eq. 8).
+
+    The other arguments are those of :mod:`hdpm_lib.markets.procurement`. Under an affine virtual cost payments are
+    exact. Otherwise they are integrated to 1e-8 of the largest, and a RuntimeError says that a quadrature does not
+    settle; with a cap, or where another local minimum may become the global one, that takes one optimum for every point
+    and seller.
 
     Parameters
     ----------
-    costs : array of shape (m,)
-        Reported costs of a unit of privacy loss, in the support of `law`; no virtual cost may be 0.
+    costs : array of shape (m,), in the support of `law`
+        Reported costs of a unit of privacy loss; no virtual cost may be 0.
     law : scipy.stats law
         Of the costs, as in :mod:`hdpm_lib.markets.costs`; regular.
-    mu, sigma, gamma, cap
-        As in :mod:`hdpm_lib.markets.procurement`.
-
-    Raises
-    ------
-    RuntimeError
-        If a quadrature does not settle.
-
-    Notes
-    -----
-    The upper end of the integral is the largest cost of the law: a seller who is still bought there is bought less at
-    no admissible report. Under an affine virtual cost payments are exact. Otherwise they are integrated to 1e-8 of the
-    largest; with a cap, or where another local minimum may become the global one, that takes one optimum for every
-    point and seller.
 
     Examples
     --------
@@ -191,11 +181,11 @@ class _Branch:
 
     @classmethod
     def of(cls, virtual_costs: Array, truth: Procurement, scale: tuple[float, float, float]) -> _Branch:
-        """The branch through `truth`.
+        """The branch through `truth`, for any higher virtual cost of one seller.
 
-        Let one seller's virtual cost be anything above her true one. No optimum then has a loss above `most`, the least
-        one without the cheapest seller. That leaves some stretch of the path. If on it the ratio of mean virtual cost
-        and sum of squares certainly falls, Eq. (14) has one root there, the only minimum.
+        No optimum then has a loss above `most`, the least one without the cheapest seller. That leaves some stretch of
+        the path; if the ratio of mean virtual cost and sum of squares certainly falls on it, Eq. (14) has one root
+        there.
         """
         mu, sigma, gamma = scale
         psi = np.sort(virtual_costs)

@@ -106,7 +106,7 @@ def medical_cost() -> Dataset:
     Notes
     -----
     B. Lantz, *Machine Learning with R* (Packt, 2013); the licence is not stated for certain. The file is itself
-    simulated (see `hdpm_book.standins.medical_base_charge`), so it says nothing about actual patients. The rows of the
+    simulated (see :func:`~hdpm_book.standins.medical_base_charge`), so it says nothing about actual patients. The rows of the
     stand-in follow the same law.
 
     Examples
@@ -202,7 +202,7 @@ def nsl_kdd(part: Literal["train", "test"] = "train") -> Dataset:
     -----
     M. Tavallaee, E. Bagheri, W. Lu, A. Ghorbani, "A Detailed Analysis of the KDD CUP 99 Data Set", IEEE CISDA 2009; no
     licence was found. Attack names and difficulty levels (which are not features) are in `nsl_kdd_table`. Both parts
-    are real or both are stand-ins. The stand-in is described in `hdpm_book.standins.nsl_kdd`.
+    are real or both are stand-ins. The stand-in is described in :func:`~hdpm_book.standins.nsl_kdd`.
 
     Examples
     --------

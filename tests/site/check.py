@@ -252,6 +252,7 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
         if not opened:
             break
         file, page, heard = opened.popleft()
+        page.bring_to_front()  # a page behind another draws no frames, and waits for them
         page.wait_for_load_state("load")
         page.evaluate("async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }")
         name = "/".join(file.parts[-2:])

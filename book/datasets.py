@@ -103,9 +103,11 @@ def medical_cost() -> Dataset:
     DataUnavailableError
         If ``HDPM_DATA=real`` and the file cannot be had.
 
-    Notes ----- B. Lantz, *Machine Learning with R* (Packt, 2013); the licence is not stated for certain. The file is
-    itself simulated (see :func:`~hdpm_book.standins.medical_base_charge`), so it says nothing about actual patients.
-    The rows of the stand-in follow the same law.
+    Notes
+    -----
+    B. Lantz, *Machine Learning with R* (Packt, 2013); the licence is not stated for certain. The file is itself
+    simulated (see :func:`~hdpm_book.standins.medical_base_charge`), so it says nothing about actual patients. The rows
+    of the stand-in follow the same law.
 
     Examples
     --------

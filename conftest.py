@@ -56,8 +56,9 @@ class Chapter(IPyNbFile):
     """A chapter: its code cells, and at the end one item that rejects references of cells that are gone."""
 
     def collect(self) -> Any:
-        self.nb, options = execution.read(self.path), self.config.option
-        self.stored = execution.stored(self.path, ROOT) if options.reuse and not options.update_refs else None
+        self.nb = execution.read(self.path)
+        reuse = self.config.option.reuse and not self.config.option.update_refs
+        self.stored = execution.stored(self.path, ROOT) if reuse else None
         self.reference_path = reference_path(self.path)
         self.references: dict[str, Any] = {}
         if self.reference_path.exists():
@@ -136,14 +137,15 @@ class ChapterCell(IPyNbCell):
 
     def compare_stored(self) -> None:
         """Hold what was printed in an earlier run against the reference."""
-        if self.options["check"]:
-            code = [cell for cell in self.parent.stored.cells if cell.cell_type == "code"]
-            printed, reference = (
-                [_as_text(o) for o in code[self.cell_num].outputs],
-                self.parent.references.get(_key(self.cell)),
-            )
-            if reference is None or printed != reference["output"]:
-                self.raise_cell_error("Cell outputs differ from the reference", f"{printed}\n{reference}")
+        if not self.options["check"]:
+            return
+        reference = self.parent.references.get(_key(self.cell))
+        if reference is None:
+            self.raise_cell_error(f"No reference in {self.parent.reference_path}: run pytest --update-refs")
+        code = [cell for cell in self.parent.stored.cells if cell.cell_type == "code"]
+        printed = [_as_text(output) for output in code[self.cell_num].outputs]
+        if printed != reference["output"]:
+            self.raise_cell_error("Cell outputs differ from the reference", f"{printed}\n{reference['output']}")
 
     def compare_outputs(self, test: Any, ref: Any, skip_compare: Any = None) -> bool:
         """Compare what a reference keeps, and so neither figures nor HTML; nbval would want every format there is."""

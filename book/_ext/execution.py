@@ -178,7 +178,7 @@ def store(path: Path, nb: nbformat.NotebookNode, root: Path = ROOT) -> None:
     part = file.with_suffix(".part")
     nbformat.write(nb, part)
     part.replace(file)
-    others = file.parent.glob(f"{file.name.split('.' + file.suffixes[-2][1:])[0]}.*.ipynb")
+    others = file.parent.glob(f"{file.stem.rpartition('.')[0]}.*.ipynb")
     for old in sorted(others, key=lambda other: other.stat().st_mtime)[:-KEPT]:
         old.unlink(missing_ok=True)
 

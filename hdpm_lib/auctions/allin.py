@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,6 +130,12 @@ def single_minded(bids: Bids, budget: ArrayLike, rule: Rule = all_in_repaired) -
     return Outcome(np.where(sale.wins, bids.privacy_budget, 0.0), sale.payments)
 
 
+def _one_lies_or_nobody(truth: Any, lies: Any) -> Any:
+    """Reports in rows: in row `i` owner `i` lies, in the last row nobody does."""
+    truth, lies = np.broadcast_arrays(truth, lies)
+    return np.concatenate([with_own_report(truth, lies), truth[..., None, :]], -2)
+
+
 def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
     """What each owner gains by her lie while the others tell the truth and the budget stays the same, shape (..., n).
 
@@ -147,11 +154,8 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
     >>> gains(single_minded, truth, lies, 100.0)
     array([ 0., -9.])
     """
-    parts = [np.broadcast_arrays(*pair) for pair in zip(vars(truth).values(), vars(lies).values(), strict=True)]
-    nobody = [true[..., None, :] for true, _ in parts]  # lies in the last row
-    reports = Bids(
-        *(np.concatenate([with_own_report(*pair), row], -2) for pair, row in zip(parts, nobody, strict=True))
-    )
+    parts = zip(vars(truth).values(), vars(lies).values(), strict=True)
+    reports = Bids(*(_one_lies_or_nobody(*pair) for pair in parts))
     money = check_budget(budget, truth)
     told = utility(truth[..., None, :], auction(reports, money[..., None]), reports.sizes)
     return np.diagonal(told, axis1=-2, axis2=-1) - told[..., -1, :]

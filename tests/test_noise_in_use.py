@@ -229,7 +229,7 @@ def test_every_release_of_a_batch_differs() -> None:
 # --- the other learners -----------------------------------------------------------------------------------------------
 
 
-def fits(random_state: Callable[[], Any], n_runs: int = 800, **options: Any) -> list[Check]:
+def fits(random_state: Callable[[], Any], n_runs: int = 2000, **options: Any) -> list[Check]:
     setting = Setting(20, 2, 1.0, 3.0, **{"bound": "sharp"} | options)
     (X, y, epsilon), (theta, rate) = setting.data(), setting.expected()
     model = PersonalizedRidge(penalty=1.0, project=False, **options)
@@ -283,7 +283,7 @@ def classifier_checks(penalty: float, n_runs: int) -> list[Check]:
 
 @pytest.mark.parametrize("penalty", [0.1, 0.04])  # with either the slack is 0, and eta the sum of epsilon
 def test_noise_of_the_classifier(penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert objections(classifier_checks(penalty, 800)) == []
+    assert objections(classifier_checks(penalty, 1500)) == []
     monkeypatch.setattr(logistic, "spherical_laplace", times(0.5))  # the rate eta in place of eta / 2
     assert objections(classifier_checks(penalty, 200)) != []
 

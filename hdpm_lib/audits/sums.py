@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 def sum_privacy_losses(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
     r"""Privacy loss of each individual in a linear query: her datum at 0 against 1, the others' as they are.
 
-    No datum loses more, as the mean is linear in it. `terms`, of shape (n,), are weights times data; with several
-    coordinates, of one of them: all have the same noise, and their losses add up.
+    No datum loses more, as the mean is linear in it. `terms`, of shape (n,) as the result, are weights times data; with
+    several coordinates, of one of them: all have the same noise, and their losses add up.
 
     Examples
     --------

@@ -225,7 +225,7 @@ def test_false_alarms() -> None:
     assert objections(alarm_checks(release, scores, 0.7, 500, 1000)) == []
     release, scores, loss = ridge_audit(2, 0.5)
     assert objections(alarm_checks(release, scores, loss, 200, 1000)) == []
-    assert objections(alarm_checks(release, scores, 0.5 * loss, 100, 4000)) != []  # the claim is too small
+    assert objections(alarm_checks(release, scores, 0.7 * loss, 300, 10_000)) != []  # the claim is too small
 
 
 def test_runs_must_be_independent() -> None:

@@ -48,6 +48,7 @@ __all__ = [
     "get",
     "judge",
     "load",
+    "markup",
     "verdict",
 ]
 
@@ -60,6 +61,13 @@ PAPERS = {
     "khalili": "Contracts and a biased DP algorithm",
     "anjarlekar-journal": "Mechanism design for logistic regression (journal)",
     "anjarlekar-tmlr": "Mechanism design for logistic regression (TMLR)",
+    "fl-market": "FL-Market",
+}
+AUTHORS = {  # how a place in the paper is written
+    "pdp-ridge": "Ridge paper",
+    "khalili": "Khalili et al.",
+    "anjarlekar-journal": "J (journal)",
+    "anjarlekar-tmlr": "T (TMLR)",
     "fl-market": "FL-Market",
 }
 
@@ -82,6 +90,11 @@ class Claim:
     correction: str | None = None
     data: tuple[str, ...] = ()
     needs: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The paper, and where in it the claim is printed."""
+        return f"{AUTHORS[self.paper]}, {self.where}"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -194,11 +207,23 @@ class Decision:
         return (
             f'<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
             f'<p class="hdpm-verdict-line">{badge("pending" if self.undecided else self.verdict, self.outcome)} '
-            f'<strong>{text(claim.where)}</strong> <a href="{ledger}#{claim.id}" '
+            f'<strong>{text(claim.place)}</strong> <a href="{ledger}#{claim.id}" '
             f'aria-label="{claim.id} in the ledger">{claim.id}</a></p>'
-            f'<p class="hdpm-statement">{text(claim.statement)}</p>'
+            f'<p class="hdpm-statement">{markup(claim.statement)}</p>'
             f'<p class="hdpm-evidence"><span class="hdpm-label">This run:</span> {text(self.evidence)}</p></div>'
         )
+
+
+def markup(words: str) -> str:
+    """HTML of a text of the ledger, which may hold formulas and code.
+
+    Examples
+    --------
+    >>> markup("$a<b$ & `c`")
+    '<span class="math notranslate nohighlight">\\\\(a&lt;b\\\\)</span> &amp; <code>c</code>'
+    """
+    found = re.sub(r"\$([^$]+)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', html.escape(words))
+    return re.sub("`([^`]+)`", r"<code>\1</code>", found)
 
 
 def badge(verdict: str, label: str | None = None) -> str:

@@ -574,6 +574,7 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
     "learners.lattice.lattice_ridge": of(spacing=from_list(2.0**-20, 2.0**-10)),
     "book.ledger.badge": of(verdict=Choice(("reproduced", "refuted")), label=from_list("word")),
     "book.ledger.get": of(claim_id=from_list("pdp-table01")),
+    "book.ledger.markup": of(words=from_list("let $a<b$")),
     "book.ledger.load": of(paper=from_list("pdp-ridge", None)),
     "book.ledger.verdict": dict.fromkeys(("printed", "corrected", "reading"), from_list(None, True, False)),
     "learners.logistic.printed_slack": of(weights=not_negative(batch="scalar")),
@@ -864,13 +865,13 @@ INNER = by_reason(  # not out of range
             schema.Category.encode schema.Number.encode""",
         TRACED: "aggregation_jax.opt_aggr aggregation_jax.least_error",
         NAMED: """
-            book.ledger.badge book.ledger.get book.ledger.load book.ledger.verdict auctions.networks.load_trained""",
+            book.ledger.badge book.ledger.get book.ledger.load book.ledger.markup book.ledger.verdict
+            auctions.networks.load_trained""",
     }
 )
 LEFT_OUT = by_reason(  # not driven at all
     {
         "broken on purpose": "book.privacy.bugs",
-        "installs what is broken on purpose": "book.privacy.mutants",
         "the checks themselves: every test out of range is one of theirs": "validation",
         "a check itself: tests out of range run through it": """
             auctions.bids.check_budget auctions.menus.check_weights auctions.networks.check_weights

@@ -18,6 +18,7 @@ import re
 import signal
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,18 @@ LOOK = settings(
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:
-    """Functions, methods and checking constructors, as ``module.name`` or ``book.module.name``."""
+    """Functions, methods and checking constructors, as ``module.name`` or ``book.module.name``.
+
+    Not those of a module with the name of a page beside it: these are the page's experiments, and the page runs them.
+    """
     found: dict[str, Callable[..., Any]] = {}
     for info in itertools.chain(
         pkgutil.walk_packages(hdpm_lib.__path__, "hdpm_lib."), pkgutil.walk_packages(hdpm_book.__path__, "hdpm_book.")
     ):
         if info.name.split(".")[1] in ("_ext", "data", "trained"):
+            continue
+        book, *path = info.name.split(".")
+        if book == "hdpm_book" and len(path) > 1 and BOOK.joinpath(*path).with_suffix(".md").exists():
             continue
         module = importlib.import_module(info.name)
         short = info.name.removeprefix("hdpm_lib.").replace("hdpm_book.", "book.")
@@ -78,6 +85,7 @@ def unknown(name: str) -> set[str]:
     return named - flags - made - set(table.BY_NAME) - set(table.SPECIAL.get(name, {}))
 
 
+BOOK = Path(hdpm_book.__file__).parent
 FUNCTIONS = public_functions()
 
 

@@ -6,6 +6,9 @@ entries. A claim that is decided twice, on another page than the ledger says, no
 another verdict than the ledger's is a warning, which ends a build under ``-W``.
 
 ``decided_claims`` and ``problems`` do the same bookkeeping on the text of the pages, without running them.
+
+Claims that cannot be tested are decided by no cell: the directive ``{untested}`` lists those that the ledger gives to
+its page.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from docutils.parsers.rst import Directive
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
 from hdpm_book import ledger
 
@@ -40,6 +44,16 @@ class Shown(NamedTuple):
 
 
 # --- who decides what ---
+
+
+def untested(page: str) -> list[ledger.Claim]:
+    """Claims of a page, like ``ridge/idea``, that nothing can test."""
+    return [claim for claim in ledger.load() if claim.page == page and claim.verdict == "not testable"]
+
+
+def listed_claims(source_text: str, page: str) -> list[str]:
+    """Names of the claims that a page lists by ``{untested}``."""
+    return [claim.id for claim in untested(page)] if re.search(r"(?m)^(`{3,}|:{3,})\{untested\}", source_text) else []
 
 
 def decided_claims(source_text: str) -> list[str]:
@@ -138,9 +152,9 @@ def problems(decided: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
             found.append((page, f"{claim_id} is decided on {page}, but the ledger {owner}"))
     for claim in claims.values():
         if claim.page and claim.id not in pages:
-            found.append(
-                (claim.page, f"{claim.id} is {claim.verdict} in the ledger, but {claim.page} does not decide it")
-            )
+            does = "list" if claim.verdict == "not testable" else "decide"
+            message = f"{claim.id} is {claim.verdict} in the ledger, but {claim.page} does not {does} it"
+            found.append((claim.page, message))
     return found
 
 
@@ -180,7 +194,8 @@ def ledger_pages(env: Any) -> set[str]:
 
 def collect(app: Any, doctree: nodes.document) -> None:
     docname = app.env.docname
-    if shown := list(printed_decisions(doctree, docname)):
+    listed = [node["shown"] for node in doctree.findall(nodes.list_item) if "shown" in node]
+    if shown := [*printed_decisions(doctree, docname), *listed]:
         decisions(app.env)[docname] = shown
 
 
@@ -236,6 +251,28 @@ class LedgerDirective(Directive):
         return [table(kind="ledger")]
 
 
+class UntestedDirective(SphinxDirective):
+    """``{untested}``: what the papers print and the ledger gives to this page, but nothing can test, and why."""
+
+    def run(self) -> list[nodes.Node]:
+        claims = untested(page_of(self.env.docname))
+        if not claims:
+            raise self.error(f"untested: the ledger has no such claim for {page_of(self.env.docname)}")
+        for path in sorted(ledger.CLAIMS.glob("*.yaml")):
+            self.env.note_dependency(str(path))
+        items = nodes.bullet_list("", *map(self.item, claims), classes=["hdpm-untested"])
+        return [nodes.paragraph(text="Printed, but nothing that a run could test:"), items]
+
+    def item(self, claim: ledger.Claim) -> nodes.list_item:
+        url = "../" * page_of(self.env.docname).count("/") + f"ledger.html#{claim.id}"
+        link = nodes.reference("", claim.id, refuri=url, internal=True)
+        text = f"{claim.statement} *Not tested:* {claim.note}"
+        place, words = nodes.strong(text=claim.place), self.state.inline_text(text, self.lineno)[0]
+        shown = Shown(claim.id, claim.verdict, str(claim.note), self.env.docname)
+        body = nodes.paragraph("", "", place, nodes.Text(" ("), link, nodes.Text("). "), *words)
+        return nodes.list_item("", body, ids=[f"claim-{claim.id}"], shown=shown)
+
+
 class ErrataDirective(LedgerDirective):
     """``{errata}``: what is wrong in each paper, a section for each."""
 
@@ -262,7 +299,8 @@ def wanting(link: Any) -> str:
     claims = [c for c in ledger.load() if c.verdict in ("partial", "not testable")]
     waiting = [c for c in claims if c.needs]
     items = "".join(
-        f'<li><a href="#{c.id}">{c.id}</a> ({c.verdict}; {link(c, "in")}): {escape(c.needs)}</li>' for c in waiting
+        f'<li><a href="#{c.id}">{c.id}</a> ({c.verdict}; {link(c, "in")}): {ledger.markup(c.needs)}</li>'
+        for c in waiting
     )
     return (
         f"<p>Of {len(claims)} claims that are partial or not testable {len(claims) - len(waiting)} are so for reasons "
@@ -315,7 +353,7 @@ def standin(shown: Mapping[str, Shown]) -> str:
 
 
 def text_or_dash(words: str | None) -> str:
-    return escape(words) if words else '<span class="hdpm-none">none</span>'
+    return ledger.markup(words) if words else '<span class="hdpm-none">none</span>'
 
 
 def summary() -> str:
@@ -364,6 +402,9 @@ def damage(claim: ledger.Claim) -> str:
     return '<p class="hdpm-damage">Possibly damaged in our copy of the paper; not held against its authors.</p>'
 
 
+CORRECTION = '<p><span class="hdpm-label">Correction:</span>'
+
+
 def rows(shown: Mapping[str, Shown], link: Any) -> str:
     """The table of all claims."""
     body = ""
@@ -373,14 +414,16 @@ def rows(shown: Mapping[str, Shown], link: Any) -> str:
         evidence = f'<p class="hdpm-evidence">{escape(run.evidence)}</p>' if run else ""
         if run and run.outcome.startswith(ledger.STANDIN):
             evidence = f'<p class="hdpm-undecided">{escape(run.outcome)}</p>{evidence}'
-        note = f'<p class="hdpm-note">{escape(c.note)}</p>' if c.note else ""
-        right = f'<p><span class="hdpm-label">Correction:</span> {escape(c.correction)}</p>' if c.correction else ""
+        note = f'<p class="hdpm-note">{ledger.markup(c.note)}</p>' if c.note else ""
+        right = (
+            f'<p><span class="hdpm-label">Correction:</span> {ledger.markup(c.correction)}</p>' if c.correction else ""
+        )
         reasons = evidence + right + note + damage(c)
         body += (
             f'<tr id="{c.id}" data-paper="{c.paper}" data-kind="{c.kind}" data-verdict="{c.verdict}">'
             f'<th scope="row"><a class="hdpm-id" href="#{c.id}">{c.id}</a><span class="hdpm-paper">{c.paper}</span>'
             f'<span class="hdpm-kind">{c.kind}</span><span class="hdpm-where">{escape(c.where)}</span></th>'
-            f'<td data-label="Statement">{escape(c.statement)}</td>'
+            f'<td data-label="Statement">{ledger.markup(c.statement)}</td>'
             f'<td data-label="Verdict">{verdict}<p>{link(c, "in")}</p></td>'
             f'<td data-label="Evidence and note">{reasons}</td></tr>'
         )
@@ -400,14 +443,15 @@ def erratum(claim: ledger.Claim, shown: Mapping[str, Shown], link: Any) -> str:
     items = [
         (
             "Printed",
-            escape(claim.statement) + (f' <span class="hdpm-values">({escape(values)})</span>' if values else ""),
+            ledger.markup(claim.statement)
+            + (f' <span class="hdpm-values">({escape(values)})</span>' if values else ""),
         ),
-        ("Right", escape(claim.correction) if claim.correction else none),
+        ("Right", ledger.markup(claim.correction) if claim.correction else none),
         ("This build", escape(undecided + run.evidence) if run else text_or_dash(None)),
         ("Note", text_or_dash(claim.note) + damage(claim)),
     ]
     entries = "".join(f"<dt>{name}</dt><dd>{body}</dd>" for name, body in items)
-    head = f"{ledger.badge(claim.verdict)} <strong>{escape(claim.where)}</strong>"
+    head = f"{ledger.badge(claim.verdict)} <strong>{escape(claim.place)}</strong>"
     return (
         f'<article class="hdpm-erratum" id="erratum-{claim.id}">'
         f'<p class="hdpm-verdict-line">{head} <a href="ledger.html#{claim.id}">{claim.id}</a></p>'
@@ -433,6 +477,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_directive("ledger", LedgerDirective)
     app.add_directive("errata", ErrataDirective)
     app.add_directive("needs", NeedsDirective)
+    app.add_directive("untested", UntestedDirective)
     app.add_css_file("ledger.css", priority=900)
     app.connect("config-inited", use_folder)
     app.connect("doctree-read", collect)

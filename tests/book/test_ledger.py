@@ -337,11 +337,10 @@ def test_decisions_are_read_off_a_page() -> None:
 
 
 def decided_in(book: Path) -> dict[str, list[str]]:
-    """Claims that each page under a folder decides."""
+    """Claims that each page under a folder decides or lists."""
     pages = not_ignored(book.rglob("*.md"))
-    return {
-        str(p.relative_to(book).with_suffix("")): claims.decided_claims(p.read_text(encoding="utf8")) for p in pages
-    }
+    texts = {str(p.relative_to(book).with_suffix("")): p.read_text(encoding="utf8") for p in pages}
+    return {page: claims.decided_claims(text) + claims.listed_claims(text, page) for page, text in texts.items()}
 
 
 def test_every_claim_with_a_verdict_is_decided_on_its_page_and_there_only() -> None:
@@ -357,14 +356,19 @@ def test_finished_papers_have_no_pending_claim() -> None:
 def test_what_is_missing_or_misplaced_is_found(edited: Path, tmp_path: Path) -> None:
     book = tmp_path / "book"
     (book / "ridge").mkdir(parents=True)
-    calls = [f"decide('{name}', 'x', printed=True)" for name in EDITS]
+    calls = [f"decide('{name}', 'x', printed=True)" for name in EDITS if name != "pdp-def11"]
+    untested = "\n```{untested}\n```\n"
 
     def found(**pages: list[str]) -> list[str]:
         for name, cells in pages.items():
-            (book / "ridge" / f"{name}.md").write_text(chapter(*cells), encoding="utf8")
+            text = chapter(*cells) + untested * (name == "reproduction")
+            (book / "ridge" / f"{name}.md").write_text(text, encoding="utf8")
         return [message for _, message in claims.problems(decided_in(book))]
 
     assert found(reproduction=calls, idea=[]) == []
+    untested, listing = "", untested
+    assert found(reproduction=calls) == [f"pdp-def11 is not testable in the ledger, but {PAGE} does not list it"]
+    untested = listing
     assert found(reproduction=calls[1:]) == [f"pdp-table01 is reproduced in the ledger, but {PAGE} does not decide it"]
     assert found(reproduction=[*calls, calls[0]]) == [f"pdp-table01 is decided 2 times, on {PAGE}, {PAGE}"]
     assert found(reproduction=calls, idea=calls[:1]) == [
@@ -409,12 +413,34 @@ CALLS = {
     "pdp-lemmaC3": 'decide("pdp-lemmaC3", "ratio 2.1", printed=False, corrected=True)',
     "pdp-thm25": 'decide("pdp-thm25", "loss 4.2 above 3.9", printed=False)',
     "pdp-thm21": 'decide("pdp-thm21", "slack 0.2", printed=False, reading=True)',
-    "pdp-def11": 'decide("pdp-def11", "a definition: hdpm_lib.audits.ridge")',
     "khalili-thm1": 'decide("khalili-thm1", "holds for 9 of 10", reading=True)',
 }
 
 
-def build(folder: Path, pages: dict[str, list[str]]) -> apart.Running:
+PARTS = """
+```{untested}
+```
+
+```{code-of} hdpm_lib.learners.ridge.pdp_op
+```
+
+```{notation}
+```
+
+$$
+\\lambda_i > 0
+$$ (eq-small)
+
+See {eq}`eq-small`.
+"""
+SYMBOLS = r"""
+symbols:
+- {symbol: '\lambda', code: penalty, means: 'weight of $w$ & more', page: reproduction}
+- {symbol: '\mu', means: on another page}
+"""
+
+
+def build(folder: Path, pages: dict[str, list[str]], parts: str = "") -> apart.Running:
     """Start to build a book with the real ledger and errata pages and these chapters, warnings as errors."""
     book = folder / "book"
     book.mkdir(parents=True)
@@ -422,24 +448,28 @@ def build(folder: Path, pages: dict[str, list[str]]) -> apart.Running:
     for name, cells in pages.items():
         (book / name).parent.mkdir(exist_ok=True)
         (book / f"{name}.md").write_text(
-            chapter(f"{setup}\nfrom hdpm_book.ledger import decide", *cells), encoding="utf8"
+            chapter(f"{setup}\nfrom hdpm_book.ledger import decide", *cells) + parts, encoding="utf8"
         )
+    (book / "ridge" / "notation.yaml").write_text(SYMBOLS, encoding="utf8")
     (book / "index.md").write_text("# A small book\n\nWords.\n", encoding="utf8")
     for name in ("ledger.md", "errata.md"):
         shutil.copy(ROOT / "book" / name, book / name)
     files = [{"file": f"book/{name}"} for name in (*pages, "ledger", "errata")]
-    toc = {"format": "jb-book", "root": "book/index", "chapters": files}
+    toc = {"format": "jb-book", "root": "book/index", "parts": [{"chapters": files}]}
     config = {
         "title": "A small book",
         "only_build_toc_files": True,
         "execute": {"execute_notebooks": "force", "stderr_output": "error"},
         "sphinx": {
-            "local_extensions": {"claims": str(ROOT / "book" / "_ext")},
+            "local_extensions": dict.fromkeys(
+                ("claims", "code_of", "notation", "numbering"), str(ROOT / "book" / "_ext")
+            ),
             "config": {
                 "html_static_path": [str(ROOT / "book" / "_static")],
                 "html_css_files": ["book.css"],
                 "claims_folder": str(write_ledger(folder / "claims", EDITS)),
                 "language": "en",
+                "nitpick_ignore_regex": [["py:func", r"hdpm_lib\..*"]],  # the reference is not part of this book
             },
         },
     }
@@ -453,12 +483,12 @@ def build(folder: Path, pages: dict[str, list[str]]) -> apart.Running:
 def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, apart.Running, apart.Running]:
     """Where a book is built whose pages and ledger agree; that build; and the build of one where they do not."""
     folder, (first, *others) = tmp_path_factory.mktemp("site"), CALLS.values()
-    calls = [call for name, call in CALLS.items() if name not in ("pdp-def11", "pdp-thm21", "khalili-thm1")]
+    calls = [call for name, call in CALLS.items() if name not in ("pdp-thm21", "khalili-thm1")]
     old = "from dataclasses import replace\nfrom hdpm_book.ledger import Decision, get"
     old += '\ndisplay(Decision(replace(get("pdp-thm21"), verdict="refuted"), "refuted", "an old run"))'
     old += '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too few draws to decide"))'
     wrong = {PAGE: [*calls, old], "ridge/idea": [CALLS["pdp-table01"]]}
-    good = build(folder, {PAGE: [first, "\n".join(others)]})
+    good = build(folder, {PAGE: [first, "\n".join(others)]}, PARTS)
     return folder, good, build(tmp_path_factory.mktemp("wrong"), wrong)
 
 
@@ -489,11 +519,27 @@ def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Pat
     assert "pending" in rows["pdp-table03"].text and not rows["pdp-table03"].select("td a")
     assert "Built on stand-in data" in page.text and "1 claim was therefore not decided" in page.text
     chapter_page = soup(site / f"{PAGE}.html")
-    for name in CALLS:  # there and back
+    for name in EDITS:  # there and back
         path, anchor = rows[name].select_one("td a")["href"].split("#")
         assert (site / path).resolve() == (site / f"{PAGE}.html").resolve()
         box = chapter_page.select(f"#{anchor}")
         assert len(box) == 1 and box[0].select_one("a")["href"] == f"../ledger.html#{name}"
+
+
+def test_what_cannot_be_tested_is_listed_with_its_reason(site: Path) -> None:
+    (item,) = soup(site / f"{PAGE}.html").select(".hdpm-untested li")
+    claim = get("pdp-def11")
+    assert item["id"] == "claim-pdp-def11" and item.text.startswith(f"Ridge paper, {claim.where} (pdp-def11). ")
+    assert item.text.endswith("Not tested: Compared row by row.")
+
+
+def test_a_page_shows_code_symbols_and_the_chapter_s_numbers(site: Path) -> None:
+    page = soup(site / f"{PAGE}.html")
+    code = page.select_one(".hdpm-code pre").text
+    assert code.startswith("def pdp_op(") and '"""' not in code and "return" in code and ": np" not in code
+    (row,) = page.select(".hdpm-notation tbody tr")
+    assert [cell.text.strip() for cell in row.select("td")] == ["\\(\\lambda\\)", "penalty", "weight of \\(w\\) & more"]
+    assert page.select_one(".eqno").text.startswith("(1.1)") and "See (1.1)." in page.text
 
 
 def test_the_ledger_page_says_what_waits_for_work(site: Path) -> None:

@@ -1,0 +1,93 @@
+"""The directive ``{code-of}``: a function of the library as it stands in the source of this build.
+
+A page writes the algorithm of a paper in a box and lets the code that does it follow::
+
+    ```{code-of} hdpm_lib.learners.ridge.pdp_op
+    ```
+
+Shown is the function without docstring and annotations, under a line that links to its reference.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import textwrap
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+LINE = 100
+
+
+def named(path: str) -> Any:
+    """The function or method with a dotted name.
+
+    Examples
+    --------
+    >>> named("hdpm_lib.learners.ridge.pdp_op").__name__
+    'pdp_op'
+    >>> named("hdpm_lib.learners.ridge.pdp_po")
+    Traceback (most recent call last):
+    LookupError: hdpm_lib.learners.ridge has no pdp_po
+    """
+    parts = path.split(".")
+    for k in range(len(parts) - 1, 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:k]))
+        except ModuleNotFoundError:
+            continue
+        for end, name in enumerate(parts[k:], k):
+            if not hasattr(found, name):
+                raise LookupError(f"{'.'.join(parts[:end])} has no {name}")
+            found = getattr(found, name)
+        return found
+    raise LookupError(f"no module for {path}")
+
+
+def code_of(function: Any) -> str:
+    """Source of a function: its name and arguments, then its body as written, without the docstring.
+
+    Examples
+    --------
+    >>> print(code_of(code_of).splitlines()[0])
+    def code_of(function):
+    """
+    source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
+    (tree,) = ast.parse(source).body
+    if not isinstance(tree, ast.FunctionDef):
+        raise LookupError(f"{function!r} is no function")
+    arguments = tree.args
+    for argument in ast.walk(arguments):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    start = tree.body[0].lineno - 1 if ast.get_docstring(tree) is None else tree.body[0].end_lineno
+    body = textwrap.dedent("\n".join(source.splitlines()[start:])).strip("\n")
+    head = f"def {tree.name}({ast.unparse(arguments)}):"
+    return "\n".join(textwrap.wrap(head, LINE, subsequent_indent=" " * 8)) + "\n" + textwrap.indent(body, " " * 4)
+
+
+class CodeOf(SphinxDirective):
+    """Show the function whose dotted name is the argument."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        path = self.arguments[0]
+        try:
+            function = named(path)
+            code = code_of(function)
+        except LookupError as error:
+            raise self.error(f"code-of: {error}") from None
+        self.env.note_dependency(inspect.getsourcefile(inspect.unwrap(function)))
+        block = nodes.literal_block(code, code, language="python", classes=["hdpm-code-of"])
+        words, messages = self.state.inline_text(f"{{func}}`{path}`", self.lineno)
+        return [nodes.container("", nodes.paragraph("", "", *words), block, classes=["hdpm-code"]), *messages]
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_directive("code-of", CodeOf)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

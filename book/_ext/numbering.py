@@ -1,0 +1,49 @@
+"""Theorems, figures, tables, equations and exercises are numbered by chapter: Theorem 3.4 is the fourth of part 3.
+
+A chapter is a part of the table of contents; its pages continue one another's numbers. So a number of the book, with
+its dot, does not look like a paper's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def chapters(contents: dict[str, Any]) -> dict[str, int]:
+    """Number of the chapter of each page in a table of contents.
+
+    Examples
+    --------
+    >>> chapters({"parts": [{"chapters": [{"file": "a", "sections": [{"file": "b"}]}]}, {"chapters": [{"file": "c"}]}]})
+    {'a': 1, 'b': 1, 'c': 2}
+    """
+
+    def files(part: dict[str, Any]) -> list[str]:
+        below = [*part.get("chapters", ()), *part.get("sections", ())]
+        own = [part["file"]] if "file" in part else []
+        return own + [name for entry in below for name in files(entry)]
+
+    return {name: number for number, part in enumerate(contents.get("parts", ()), 1) for name in files(part)}
+
+
+def renumber(app: Any, env: Any) -> list[str]:
+    """Give what Sphinx numbered through the whole book its number in the chapter; all pages have to be written."""
+    contents = yaml.safe_load((Path(app.srcdir) / "_toc.yml").read_text(encoding="utf8"))
+    chapter, count = chapters(contents), Counter[tuple[int, str]]()
+    for docname, kinds in env.toc_fignumbers.items():  # in the order of the contents
+        for kind, numbers in kinds.items():
+            for name in numbers:
+                key = chapter.get(docname, 0), kind
+                count[key] += 1
+                numbers[name] = (key[0], count[key]) if key[0] else (count[key],)
+    return sorted(env.toc_fignumbers)
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register with Sphinx, after its own numbering."""
+    app.connect("env-get-updated", renumber, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

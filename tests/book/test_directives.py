@@ -1,0 +1,104 @@
+"""What pages show by a directive: the code of a function, the symbols of a chapter, numbers by chapter."""
+
+from __future__ import annotations
+
+import doctest
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import code_of  # noqa: E402
+import notation  # noqa: E402
+import numbering  # noqa: E402
+
+
+@pytest.mark.parametrize("module", [code_of, notation, numbering], ids=lambda module: module.__name__)
+def test_examples(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0 < doctest.testmod(module).attempted
+
+
+def sample(first: int, *, second: str = "a") -> str:
+    """This is not shown.
+
+    Nor this.
+    """
+    # but this is
+    if first:
+        return """
+            as it stands"""
+    return second
+
+
+def test_code_is_shown_as_it_stands() -> None:
+    lines = code_of.code_of(sample).splitlines()
+    assert lines[:3] == ["def sample(first, *, second='a'):", "    # but this is", "    if first:"]
+    assert lines[-1] == "    return second"
+
+
+@pytest.mark.parametrize("path", ["nothing.here", "hdpm_lib.noise.nothing", "hdpm_lib.noise.Nothing.fit"])
+def test_what_is_not_there_is_named(path: str) -> None:
+    with pytest.raises(LookupError, match="no"):
+        code_of.named(path)
+    with pytest.raises(LookupError, match="is no function"):
+        code_of.code_of(Path)
+
+
+# --- symbols ---
+
+
+def complaints(folder: Path) -> list[str]:
+    """Letters in a chapter's formulas that its file does not have, and those it has and no formula uses."""
+    rows, local = notation.read(folder / "notation.yaml")
+    declared = set().union(local, *(notation.letters(row["symbol"]) for row in rows))
+    pages = {path.stem: notation.used(path.read_text(encoding="utf8")) for path in sorted(folder.glob("*.md"))}
+    found = [f"{page}: {' '.join(sorted(there - declared))}" for page, there in pages.items() if there - declared]
+    found += [f"not used: {letter}" for letter in sorted(declared - set().union(*pages.values()))]
+    return found + [f"no page {row['page']}" for row in rows if row.get("page", "idea") not in pages]
+
+
+CHAPTERS = sorted(path.parent for path in (ROOT / "book").glob("*/notation.yaml"))
+
+
+@pytest.mark.parametrize("folder", CHAPTERS, ids=lambda folder: folder.name)
+def test_every_symbol_of_a_chapter_is_in_its_table(folder: Path) -> None:
+    assert complaints(folder) == []
+
+
+def test_a_missing_symbol_is_found(tmp_path: Path) -> None:
+    content = {"symbols": [{"symbol": r"\lambda_i", "means": "x"}, {"symbol": "b", "means": "y"}], "local": "i"}
+    (tmp_path / "notation.yaml").write_text(yaml.safe_dump(content), encoding="utf8")
+    (tmp_path / "idea.md").write_text("$\\lambda_i b$", encoding="utf8")
+    assert complaints(tmp_path) == []
+    (tmp_path / "idea.md").write_text("$\\lambda_i + \\mu^2$", encoding="utf8")
+    assert complaints(tmp_path) == ["idea: \\mu", "not used: b"]
+    for rows in ([{"symbol": "b"}], [{"symbol": "b", "means": "y", "unit": "z"}], [content["symbols"][1]] * 2):
+        (tmp_path / "notation.yaml").write_text(yaml.safe_dump({"symbols": rows}), encoding="utf8")
+        with pytest.raises(ValueError, match=r"notation\.yaml"):
+            notation.read(tmp_path / "notation.yaml")
+
+
+# --- numbers ---
+
+
+def test_pages_of_a_chapter_continue_its_numbers(tmp_path: Path) -> None:
+    contents = {"root": "index", "parts": [{"chapters": [{"file": "a"}, {"file": "b"}]}, {"chapters": [{"file": "c"}]}]}
+    (tmp_path / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf8")
+    through = {
+        "index": {"figure": {"x": (1,)}},
+        "a": {"figure": {"y": (2,), "z": (3,)}, "theorem": {"t": (1,)}},
+        "b": {"figure": {"u": (4,)}},
+        "c": {"figure": {"v": (5,)}, "theorem": {"s": (2,)}},
+    }
+    env = SimpleNamespace(toc_fignumbers=through)
+    assert numbering.renumber(SimpleNamespace(srcdir=str(tmp_path)), env) == ["a", "b", "c", "index"]
+    assert through == {
+        "index": {"figure": {"x": (1,)}},
+        "a": {"figure": {"y": (1, 1), "z": (1, 2)}, "theorem": {"t": (1, 1)}},
+        "b": {"figure": {"u": (1, 3)}},
+        "c": {"figure": {"v": (2, 1)}, "theorem": {"s": (2, 1)}},
+    }

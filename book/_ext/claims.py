@@ -1,9 +1,9 @@
 """The ledger and the errata, made from what the chapters printed in this build.
 
 A chapter shows decisions with ``hdpm_book.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
-that these decisions printed; the directives ``{ledger}``, ``{errata}`` and ``{needs}`` put them beside the ledger's
-entries. A claim that is decided twice, on another page than the ledger says, nowhere, by too few draws, or with
-another verdict than the ledger's is a warning, which ends a build under ``-W``.
+that these decisions printed; the directives ``{ledger}``, ``{errata}``, ``{needs}`` and ``{findings}`` put them beside
+the ledger's entries. A claim that is decided twice, on another page than the ledger says, nowhere, by too few draws, or
+with another verdict than the ledger's is a warning, which ends a build under ``-W``.
 
 ``decided_claims`` and ``problems`` do the same bookkeeping on the text of the pages, without running them.
 
@@ -287,6 +287,25 @@ class ErrataDirective(LedgerDirective):
         return [first, *found] if found else [first, nodes.paragraph(text="No claim has been found wrong so far.")]
 
 
+class FindingsDirective(LedgerDirective):
+    """``{findings}``: claims, a line each with what was found in one sentence, beside the evidence of this build."""
+
+    has_content = True
+
+    def parts(self) -> list[nodes.Node]:
+        entries = [line.partition(": ")[::2] for line in self.content if line.strip()]
+        if unknown := {claim_id for claim_id, _ in entries} - {claim.id for claim in ledger.load()}:
+            raise self.error(f"findings: not in the ledger: {sorted(unknown)}")
+        return [table(kind="findings", entries=entries)]
+
+
+class VerdictsDirective(LedgerDirective):
+    """``{verdicts}``: how many claims of each paper have which verdict, with links into the ledger."""
+
+    def parts(self) -> list[nodes.Node]:
+        return [table(kind="verdicts")]
+
+
 class NeedsDirective(LedgerDirective):
     """``{needs}``: claims that more compute or work could decide further."""
 
@@ -334,6 +353,10 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
             body = standin(shown) + summary() + FILTERS + rows(shown, link)
         elif node["kind"] == "errata":
             body = "".join(erratum(claim, shown, link) for claim in errata_of(node["paper"]))
+        elif node["kind"] == "verdicts":
+            body = summary(app.builder.get_relative_uri(docname, "book/ledger"))
+        elif node["kind"] == "findings":
+            body = "".join(finding(ledger.get(name), words, shown, link) for name, words in node["entries"])
         else:
             body = standin(shown)
         node.replace_self(nodes.raw("", f'<div class="hdpm-ledger mathjax_ignore">{body}</div>', format="html"))
@@ -356,14 +379,14 @@ def text_or_dash(words: str | None) -> str:
     return ledger.markup(words) if words else '<span class="hdpm-none">none</span>'
 
 
-def summary() -> str:
-    """How many claims have which verdict; every number is a link that filters the table."""
+def summary(page: str = "") -> str:
+    """How many claims have which verdict; every number is a link that filters the table of the ledger's `page`."""
     verdicts = (*ledger.VERDICTS, "pending")
     head = "".join(f'<th scope="col">{ledger.badge(v)}</th>' for v in verdicts)
     body = ""
     for paper, title in (*ledger.PAPERS.items(), ("", "All papers")):
         claims = ledger.load(paper or None)
-        query = f"?paper={paper}" if paper else "?"
+        query = f"{page}?paper={paper}" if paper else f"{page}?"
         cells = f'<th scope="row"><a href="{query}">{escape(title)}</a></th>'
         for v in verdicts:
             n = sum(c.verdict == v for c in claims)
@@ -459,6 +482,18 @@ def erratum(claim: ledger.Claim, shown: Mapping[str, Shown], link: Any) -> str:
     )
 
 
+def finding(claim: ledger.Claim, words: str, shown: Mapping[str, Shown], link: Any) -> str:
+    """A claim on the front page: what was found, where it was printed, what this build measured."""
+    run = shown.get(claim.id)
+    evidence = escape(run.evidence) if run else text_or_dash(None)
+    return (
+        f'<article class="hdpm-erratum"><p><strong>{ledger.markup(words)}</strong></p>'
+        f'<p class="hdpm-verdict-line">{ledger.badge(claim.verdict)} {escape(claim.place)}</p>'
+        f'<p class="hdpm-evidence"><span class="hdpm-label">This build:</span> {evidence}</p>'
+        f"<p>{link(claim, 'Shown in')}</p></article>"
+    )
+
+
 def add_script(app: Any, pagename: str, *_: Any) -> None:
     """The filters' script, only where there are filters."""
     if pagename in ledger_pages(app.env):
@@ -476,6 +511,8 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_config_value("claims_folder", "", "env")
     app.add_directive("ledger", LedgerDirective)
     app.add_directive("errata", ErrataDirective)
+    app.add_directive("verdicts", VerdictsDirective)
+    app.add_directive("findings", FindingsDirective)
     app.add_directive("needs", NeedsDirective)
     app.add_directive("untested", UntestedDirective)
     app.add_css_file("ledger.css", priority=900)

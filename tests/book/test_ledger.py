@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import claims  # noqa: E402
 
-COUNTS = Counter(claim.paper for claim in load())  # tests/refs/index.json holds them, so that no claim is lost
+COUNTS = Counter(claim.paper for claim in load())
 ALL = sum(COUNTS.values())
 # papers whose chapters are written: no claim of theirs may be pending
 FINISHED = {"pdp-ridge", "khalili", "anjarlekar-journal", "anjarlekar-tmlr", "fl-market"}

@@ -381,7 +381,9 @@ def text_or_dash(words: str | None) -> str:
 
 def summary(page: str = "") -> str:
     """How many claims have which verdict; every number is a link that filters the table of the ledger's `page`."""
-    verdicts = (*ledger.VERDICTS, "pending")
+    verdicts = [
+        v for v in (*ledger.VERDICTS, "pending") if v != "pending" or any(c.verdict == v for c in ledger.load())
+    ]
     head = "".join(f'<th scope="col">{ledger.badge(v)}</th>' for v in verdicts)
     body = ""
     for paper, title in (*ledger.PAPERS.items(), ("", "All papers")):
@@ -444,8 +446,8 @@ def rows(shown: Mapping[str, Shown], link: Any) -> str:
         reasons = evidence + right + note + damage(c)
         body += (
             f'<tr id="{c.id}" data-paper="{c.paper}" data-kind="{c.kind}" data-verdict="{c.verdict}">'
-            f'<th scope="row"><a class="hdpm-id" href="#{c.id}">{c.id}</a><span class="hdpm-paper">{c.paper}</span>'
-            f'<span class="hdpm-kind">{c.kind}</span><span class="hdpm-where">{escape(c.where)}</span></th>'
+            f'<th scope="row"><a class="hdpm-id" href="#{c.id}">{c.id}</a>'
+            f'<span class="hdpm-where">{escape(c.place)}</span><span class="hdpm-kind">{c.kind}</span></th>'
             f'<td data-label="Statement">{ledger.markup(c.statement)}</td>'
             f'<td data-label="Verdict">{verdict}<p>{link(c, "in")}</p></td>'
             f'<td data-label="Evidence and note">{reasons}</td></tr>'

@@ -2,7 +2,7 @@
 
 A schema is declared, never fitted: ranges and levels are facts that everybody may know before seeing the data. Centred
 features are short, and the noise of :mod:`hdpm_lib.learners.ridge` is set by the bounds on lengths alone. So the same
-records, coded anew, get less noise for the same privacy losses: :doc:`/book/ridge/limits`.
+records, coded anew, get less noise for the same privacy losses: :doc:`/book/ridge/beyond`.
 
 Both kinds of column have ``names`` of their coded features, ``corners``, the codes of ends or levels, and ``encode``:
 codes of values, one row for each, and which values are as declared. The others get the code of the nearer end (missing:

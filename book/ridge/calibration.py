@@ -289,13 +289,11 @@ def agreement(number: int, ratios: list[pd.DataFrame], scores: list[Array], fals
     false_alarm : float
         Probability with which the test of the sums fails by chance.
     """
-    used = used_cells(number)
+    check_count(number, "number", 1, 14)
     check_number(false_alarm, "false_alarm", 0, 1, ends="()")
     off, near = [np.abs(r - 1).to_numpy() for r in ratios], 0.10 if number > 12 else 0.05
     share, worst = min((o <= near).mean() for o in off), max(o.max() for o in off)
     largest = max(float(np.square(z).sum()) for z in scores)
     by_chance = largest < chi2.isf(false_alarm, len(scores[0]))
-    fit = int(used[ratios[0].columns].to_numpy().sum())
-    text = f"{share:.0%} of {off[0].size} cells within {near:.0%}, worst {worst:.0%} off ({fit} used, "
-    text += f"{off[0].size - fit} predicted); sums of eps: rms z {np.sqrt(largest / len(scores[0])):.1f}"
+    text = f"{share:.0%} of {off[0].size} cells within {near:.0%}, worst {worst:.0%} off"
     return text, bool(share >= 0.9 and worst <= 0.2 and by_chance)

@@ -20,7 +20,7 @@ Throughout,
 - `norm_bound`: a known bound on the norm of the estimate, the `B` of Assumption 2.2. With ``bound="paper"`` this is
   Theorem 2.3: the guarantee then covers only data sets whose estimate obeys it;
 - `bound`: ``"paper"`` or ``"sharp"``, the sensitivity bound that sets the noise. Both are proved
-  (:doc:`/book/ridge/limits`), the sharp one adds less;
+  (:doc:`/book/ridge/beyond`), the sharp one adds less;
 - `clip`: clip records to the bounds, without a word, instead of refusing them.
 """
 

@@ -2,7 +2,7 @@ r"""Other ways to the same privacy losses: objective perturbation, perturbed sta
 
 All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the objective, to the
 moments or to a mean. Public facts, neighbours and arguments are those of :mod:`hdpm_lib.learners.ridge`, the proofs in
-:doc:`/book/ridge/limits`. The first two calibrate, private moments with a noise rate, and then release, in batches of
+:doc:`/book/ridge/beyond`. The first two calibrate, private moments with a noise rate, and then release, in batches of
 shape `size`. Guarantees hold for real arithmetic and ideal noise: :doc:`/book/privacy/limits`.
 """
 
@@ -117,7 +117,7 @@ def objective_perturbation_log_density(
     r"""Log density of the release, shape (...): inside the ball, or on its boundary together with the multiplier.
 
     It is with respect to volume inside, and to surface times :math:`d\nu` on the boundary; the Jacobians are derived in
-    :doc:`/book/ridge/limits`.
+    :doc:`/book/ridge/beyond`.
 
     Parameters
     ----------

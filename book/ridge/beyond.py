@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 from sklearn.model_selection import train_test_split
 
 from hdpm_book.datasets import MEDICAL_CHARGES, MEDICAL_FEATURES, Dataset, medical_design
 from hdpm_book.ridge.study import DEFAULT, SPLIT_SEED
 from hdpm_lib.audits.ridge import ridge_corner_losses, ridge_pair_loss
 from hdpm_lib.learners.jorgensen import draw_masks, sampled_ridge
-from hdpm_lib.learners.ridge import nonpersonalized, pdp_op
+from hdpm_lib.learners.ridge import nonpersonalized, pdp_op, sensitivity_constant
 from hdpm_lib.learners.ridge_variants import (
     calibrate_objective_perturbation,
     calibrate_sufficient_statistics,
@@ -249,6 +250,12 @@ def public_losses(
     return found
 
 
+def public_penalty(epsilon: Array) -> float:
+    """The penalty that is best in made-up worlds inside the declared schema of the medical records."""
+    losses = public_losses(MEDICAL_FEATURES, MEDICAL_CHARGES.feature_norm, epsilon, PENALTIES)
+    return PENALTIES[int(np.argmin(losses))]
+
+
 def _uniform_rows(schema: Schema, n: int, rng: Rng) -> pd.DataFrame:
     """Rows with independent columns, uniform on what was declared."""
     columns = {
@@ -256,6 +263,195 @@ def _uniform_rows(schema: Schema, n: int, rng: Rng) -> pd.DataFrame:
         for c in schema.columns
     }
     return pd.DataFrame(columns)
+
+
+# --- the comparison ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every method in every coding at every penalty, for 20 draws of privacy losses.
+
+    Attributes
+    ----------
+    coded : dict of Coding
+    epsilons : list of arrays
+    losses : dict, by method and coding, of arrays (number of `PENALTIES`, number of draws)
+    constants : array, losses of the private constant in the declared ranges
+    ends : tuple, draws with the least and the largest sum of privacy losses
+    public : list of arrays, for these two the losses in made-up worlds, by penalty
+    """
+
+    coded: dict[str, Coding]
+    epsilons: list[Array]
+    losses: dict[tuple[str, str], Array]
+    constants: Array
+    ends: tuple[int, int]
+    public: list[Array]
+
+    @property
+    def penalties(self) -> list[float]:
+        """The penalties that are best in public, at the least and the largest sum of privacy losses."""
+        return [PENALTIES[int(np.argmin(values))] for values in self.public]
+
+    @property
+    def penalty(self) -> float:
+        """The penalty chosen in public."""
+        return self.penalties[0]
+
+    def at(self, method: str, coding: str, penalty: float) -> Array:
+        """Losses of a method at one penalty, by draw."""
+        return self.losses[method, coding][PENALTIES.index(penalty)]
+
+    def curves(self) -> dict[str, Array]:
+        """Mean losses against the penalty, as printed and with noise in the objective, for the page's figure."""
+        found = {"PDP-OP, as printed": self.losses["PDP-OP, as printed", "paper"].mean(1)}
+        for label in ("centred label", "centred features", "declared ranges"):
+            found[f"objective noise, {label}"] = self.losses["objective", label].mean(1)
+        return found
+
+    def best(self) -> pd.DataFrame:
+        """Least loss over the penalties and the penalty that has it, by method and coding."""
+        table = {}
+        for name in METHODS:
+            cells = [self.losses[name, label].mean(1) for label in self.coded]
+            table[name] = [f"{c.min():.3g} ({PENALTIES[c.argmin()]:g})" for c in cells]
+        means = [mean_losses(constant_loss, c, self.epsilons, 1.0).mean() for c in self.coded.values()]
+        table["private constant"] = [f"{mean:.3g}" for mean in means]
+        return pd.DataFrame(table, index=["paper", "one-hot", "label", "features", "declared"]).T
+
+    def public_choice(self) -> pd.DataFrame:
+        """Loss over the least one by penalty, in made-up worlds and on the true charges."""
+        near = slice(PENALTIES.index(0.1), PENALTIES.index(0.8) + 1)
+        rows = {
+            f"made-up worlds, sum of ε {self.epsilons[index].sum():.0f}": values / values.min()
+            for values, index in zip(self.public, self.ends, strict=True)
+        }
+        true = self.losses["objective", "declared ranges"].mean(1)
+        rows["true charges"] = true / true.min()
+        table = pd.DataFrame({name: row[near] for name, row in rows.items()}, index=PENALTIES[near]).T
+        return table.map("{:.2f}".format)
+
+
+def comparison(dataset: Dataset, count: int = 20) -> Comparison:
+    """Run every method in every coding, and choose a penalty in public."""
+    coded = codings(dataset)
+    epsilons = draws(len(coded["paper"].y), count)
+    losses = all_losses(coded, epsilons)
+    constants = mean_losses(constant_loss, coded["declared ranges"], epsilons, 1.0)
+    low, high = np.argsort([e.sum() for e in epsilons])[[0, -1]]
+    bound = MEDICAL_CHARGES.feature_norm
+    public = [public_losses(MEDICAL_FEATURES, bound, epsilons[k], PENALTIES) for k in (low, high)]
+    return Comparison(coded, epsilons, losses, constants, (int(low), int(high)), public)
+
+
+@dataclass(frozen=True)
+class BetterMechanisms:
+    """Whether better mechanisms help beside re-weighting.
+
+    Attributes
+    ----------
+    printed, sharper, moments, objective : float, losses at penalty 1 in the paper's coding
+    recoded, constant : float, losses of noise in the objective, records recoded, and of a private constant
+    ahead, needed : float, smallest of three paired gaps in standard errors, and what chance would give
+    """
+
+    printed: float
+    sharper: float
+    moments: float
+    objective: float
+    recoded: float
+    constant: float
+    ahead: float
+    needed: float
+
+    @property
+    def helps(self) -> bool:
+        """Whether every gap is beyond chance."""
+        return bool(self.ahead > self.needed)
+
+
+def better_mechanisms(run: Comparison, false_alarm: float) -> BetterMechanisms:
+    """Noise in the objective and in the moments against output noise, and recoded against a private constant."""
+    recoded = run.at("objective", "declared ranges", run.penalty)
+    pairs = {"objective": "PDP-OP, sharper, projected", "moments": "PDP-OP, as printed"}
+    gaps = [run.at(worse, "paper", 1.0) - run.at(better, "paper", 1.0) for better, worse in pairs.items()]
+    gaps.append(run.constants - recoded)
+    ahead = min(v.mean() / v.std(ddof=1) * np.sqrt(len(v)) for v in gaps)
+    needed = stats.t.isf(false_alarm / len(gaps), len(run.epsilons) - 1)
+    names = ("PDP-OP, as printed", "PDP-OP, sharper, projected", "moments", "objective")
+    one = [float(run.at(name, "paper", 1.0).mean()) for name in names]
+    return BetterMechanisms(*one, recoded.mean(), run.constants.mean(), ahead, needed)
+
+
+def several_models(run: Comparison, count: int) -> tuple[float, float]:
+    """Loss at penalty 0.3 if that many models are wanted: noise in each estimate, and once in the moments."""
+    coding, rng, each = run.coded["declared ranges"], np.random.default_rng(9), run.epsilons[0] / count
+    separate = output_loss(coding, each, 0.3, rng, 500)
+    return separate, moments_loss(coding, run.epsilons[0], 0.3, rng, 500)
+
+
+def advantage_over_strictest(run: Comparison) -> tuple[float, float]:
+    """Median loss of the non-personalised baseline over that of PDP-OP, penalty 1: as printed, and both projected."""
+    ratios = []
+    for project in (False, True):
+        options: dict[str, Any] = {"project": project, "bound": "paper"}
+        personal, strict = (
+            np.median([output_loss(run.coded["paper"], e, 1.0, np.random.default_rng(8), 500, **options) for e in many])
+            for many in (run.epsilons, [nonpersonalized(e) for e in run.epsilons])
+        )
+        ratios.append(float(strict / personal))
+    return ratios[0], ratios[1]
+
+
+def sensitivities() -> pd.DataFrame:
+    """The sharper sensitivity constant as the two bounds fall, at three penalties."""
+    rows = {
+        f"R² = {square}, a = {bound:g}": [
+            sensitivity_constant(v, square**0.5, "sharp", label_bound=bound) for v in (0.2, 1, 5)
+        ]
+        for square, bound in ((12, 1), (7, 1), (7, 0.5), (3, 0.5))
+    }
+    return pd.DataFrame(rows, index=["λ = 0.2", "λ = 1", "λ = 5"]).T.map("{:.3g}".format)
+
+
+def corner_meter(coding: Coding, epsilon: Array) -> pd.DataFrame:
+    """Largest loss over epsilon of output perturbation on the recoded records: found, and proved at most."""
+    corners, rows = MEDICAL_FEATURES.corners(), {}
+    for penalty in (0.2, 1.0, 1000.0):
+        found, at_most = corner_shares(coding, epsilon, penalty, corners)
+        rows[f"λ = {penalty:g}"] = [found, at_most]
+    return pd.DataFrame(rows, index=["found", "at most"]).T.round(3)
+
+
+def corner_faults(coding: Coding, epsilon: Array) -> pd.DataFrame:
+    """The same found at penalty 1000, if the noise grows with a wrong power of the label bound."""
+    corners, a, rows = MEDICAL_FEATURES.corners(), MEDICAL_CHARGES.feature_norm, {}
+    for units in (1, 8):
+        rows[f"a = {units * a:g}"] = [
+            corner_shares(coding, epsilon, 1000.0, corners, units=units, power=power)[0] for power in (0, 1, 2)
+        ]
+    return pd.DataFrame(rows, index=["forgotten", "right", "squared"]).T.round(2)
+
+
+def objective_meters(coding: Coding, epsilon: Array, penalty: float) -> pd.Series:
+    """Largest loss over epsilon of noise in the objective, in random pairs, on the records, and with three faults."""
+
+    def pairs(**change: Any) -> float:
+        options = {"schema": MEDICAL_FEATURES, "label_bound": 0.5, **change}
+        return objective_pair_losses(300, **options, rng=np.random.default_rng(6))
+
+    corners, rng = MEDICAL_FEATURES.corners(), np.random.default_rng(7)
+    return pd.Series(
+        {
+            "random pairs": pairs(),
+            "the same, labels in other units": pairs(label_bound=4.0),
+            "the medical records": objective_meter(coding, epsilon, penalty, corners, rng=rng),
+            "fault: half the noise": pairs(faster=2.0),
+            "fault: a squared": pairs(power=2),
+            "fault: a forgotten": pairs(label_bound=4.0, power=0),
+        }
+    )
 
 
 # --- what goes wrong: ranges from the data ----------------------------------------------------------------------------

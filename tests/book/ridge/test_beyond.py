@@ -1,4 +1,4 @@
-"""Codings of the medical records, penalties from public facts, the attack on ranges; and the experiments on caveats."""
+"""Codings of the medical records, penalties from public facts, the attack on ranges; and the experiments on limits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from hdpm_book import datasets
-from hdpm_book.ridge import caveats, recoded
-from hdpm_book.ridge.recoded import Coding
+from hdpm_book.ridge import beyond, limits
+from hdpm_book.ridge.beyond import Coding
 from hdpm_book.ridge.study import SPLIT_SEED
 from hdpm_lib.learners.ridge import weighted_ridge
 from hdpm_lib.schema import Category, Number, Schema
@@ -27,7 +27,7 @@ def medical() -> datasets.Dataset:
 
 @functools.cache
 def coded() -> dict[str, Coding]:
-    return recoded.codings(medical())
+    return beyond.codings(medical())
 
 
 def test_codings_keep_their_bounds() -> None:
@@ -40,7 +40,7 @@ def test_codings_keep_their_bounds() -> None:
         assert np.abs(c.y).max() <= c.label_bound and c.label_bound == (
             1 if squares[name] == 12 or "hot" in name else 0.5
         )
-        recoded.output_loss(c, np.ones(1070), 1.0, np.random.default_rng(0), 1)  # nothing is refused
+        beyond.output_loss(c, np.ones(1070), 1.0, np.random.default_rng(0), 1)  # nothing is refused
 
 
 def test_test_losses_are_squared_errors_in_dollars_over_the_range_of_charges() -> None:
@@ -64,26 +64,26 @@ def test_private_constant_against_its_draws() -> None:
     rng = np.random.default_rng(1)
     for c in (coded()["paper"], coded()["declared ranges"]):
         eps = np.full(1070, 0.01)
-        found = recoded.constant_loss(c, eps, 1.0, rng, 200_000)
+        found = beyond.constant_loss(c, eps, 1.0, rng, 200_000)
         theta = np.zeros(c.X.shape[1])
         theta[-1] = c.y.mean()
         exact = c.loss(theta) + c.unit * 2 / eps.sum() ** 2  # Laplace noise on a label of width 1
         assert found == pytest.approx(exact, rel=0.02)
 
 
-@pytest.mark.parametrize("name", [name for name in recoded.METHODS if "capped" not in name])
+@pytest.mark.parametrize("name", [name for name in beyond.METHODS if "capped" not in name])
 def test_without_noise_every_method_is_ridge_regression(name: str) -> None:
     for c in coded().values():
         eps = np.full(1070, 1e6)
-        found = recoded.METHODS[name](c, eps, 0.3, np.random.default_rng(2), 20)
+        found = beyond.METHODS[name](c, eps, 0.3, np.random.default_rng(2), 20)
         assert found == pytest.approx(c.loss(weighted_ridge(c.X, c.y, eps / eps.sum(), 0.3)), rel=1e-3)
 
 
 def test_capped_weights_are_those_of_capped_privacy_losses() -> None:
     c, eps = coded()["declared ranges"], np.linspace(0.1, 1.0, 1070)
-    capped = recoded.capped_loss(c, eps, 0.3, np.random.default_rng(5), 30)
+    capped = beyond.capped_loss(c, eps, 0.3, np.random.default_rng(5), 30)
     direct, uncapped = (
-        recoded.output_loss(c, e, 0.3, np.random.default_rng(5), 30) for e in (np.minimum(eps, 0.6), eps)
+        beyond.output_loss(c, e, 0.3, np.random.default_rng(5), 30) for e in (np.minimum(eps, 0.6), eps)
     )
     assert capped == direct != uncapped
 
@@ -94,47 +94,47 @@ SMALL = Schema([Number("age", 18, 64), Category("sex", ("f", "m")), Category("re
 def test_public_losses_trade_noise_against_the_pull_of_the_penalty() -> None:
     penalties = (0.05, 0.2, 0.8, 3.0)
     exact, usual, coarse = (
-        recoded.public_losses(SMALL, 0.5, np.full(300, eps), penalties, worlds=8) for eps in (1e4, 1.0, 0.2)
+        beyond.public_losses(SMALL, 0.5, np.full(300, eps), penalties, worlds=8) for eps in (1e4, 1.0, 0.2)
     )
     assert (np.diff(exact) > 0).all() and [usual.argmin(), coarse.argmin()] == [1, 2]
     assert (usual > exact).all() and (coarse > usual).all()
-    other = recoded.public_losses(SMALL, 5.0, np.full(300, 1.0), penalties, worlds=8)
+    other = beyond.public_losses(SMALL, 5.0, np.full(300, 1.0), penalties, worlds=8)
     np.testing.assert_allclose(other, 100 * usual, rtol=1e-6)  # other units, no other penalty
 
 
 def test_rows_of_a_world_are_inside_the_schema() -> None:
-    rows = recoded._uniform_rows(SMALL, 2000, np.random.default_rng(3))
+    rows = beyond._uniform_rows(SMALL, 2000, np.random.default_rng(3))
     assert SMALL.transform(rows).shape == (2000, 6)  # refused otherwise
     assert rows["age"].between(18, 20).any() and set(rows["region"]) == {"n", "s", "w"}
 
 
 def test_ranges_from_the_data_break_the_promise_and_declared_ones_keep_it() -> None:
-    found = recoded.range_attack(medical())
+    found = beyond.range_attack(medical())
     assert found["data"].min().min() > 1 and found["declared"].max().max() < 1
     assert found.shape == (6, 4)
 
 
 def test_wrong_noise_is_seen_at_the_corners() -> None:
     rng = np.random.default_rng(4)
-    right = [recoded.objective_pair_losses(60, schema=SMALL, label_bound=a, rng=rng) for a in (0.5, 4.0)]
+    right = [beyond.objective_pair_losses(60, schema=SMALL, label_bound=a, rng=rng) for a in (0.5, 4.0)]
     assert 0.8 < max(right) <= 1
     for options in (
         {"label_bound": 0.5, "power": 2},
         {"label_bound": 4.0, "power": 0},
         {"label_bound": 1, "faster": 2},
     ):
-        assert recoded.objective_pair_losses(60, schema=SMALL, rng=rng, **options) > 1.5  # type: ignore[arg-type]
+        assert beyond.objective_pair_losses(60, schema=SMALL, rng=rng, **options) > 1.5  # type: ignore[arg-type]
     c, corners = coded()["declared ranges"], datasets.MEDICAL_FEATURES.corners()[::16]
     few = Coding(c.X[:40], c.y[:40], c.test_loss, c.unit, c.label_bound, c.feature_norm)
     eps = np.linspace(0.5, 2, 40)
-    low, high = recoded.corner_shares(few, eps, 1000.0, corners)
-    assert 0.9 < low <= high <= 1 < recoded.corner_shares(few, eps, 1000.0, corners, power=2)[0]
-    assert 0.05 < recoded.objective_meter(few, eps, 1.0, corners, pairs=5, rng=rng) <= 1
+    low, high = beyond.corner_shares(few, eps, 1000.0, corners)
+    assert 0.9 < low <= high <= 1 < beyond.corner_shares(few, eps, 1000.0, corners, power=2)[0]
+    assert 0.05 < beyond.objective_meter(few, eps, 1.0, corners, pairs=5, rng=rng) <= 1
 
 
 def test_paired_differences() -> None:
     rows = {"a": np.array([1.0, 3.0]), "b": np.array([1.0, 2.0])}
-    table = recoded.paired(rows, "b")
+    table = beyond.paired(rows, "b")
     assert table["test loss"].tolist() == ["2.0000 ± 1.0000", "1.5000 ± 0.5000"]
     assert table["less b"].tolist() == ["0.5000 ± 0.5000", ""]
 
@@ -143,13 +143,13 @@ def test_paired_differences() -> None:
 
 
 def test_caveats() -> None:
-    covered, uncovered = caveats.norm_bound_losses(800, rng=np.random.default_rng(1))
+    covered, uncovered = limits.norm_bound_losses(800, rng=np.random.default_rng(1))
     assert covered <= 1 + 1e-9 < uncovered
-    described = [caveats.flip_loss(lam, 1, 0.1) for lam in (1.0, 100.0, 1e4)]
+    described = [limits.flip_loss(lam, 1, 0.1) for lam in (1.0, 100.0, 1e4)]
     np.testing.assert_allclose(described, [0.00965, 0.6689, 0.9955], rtol=1e-3)
-    assert caveats.flip_loss(1e4, 1, 0.1, size_in_noise="fixed") < 0.1
-    gap, variance = caveats.sampling_gap(seeds=1)
+    assert limits.flip_loss(1e4, 1, 0.1, size_in_noise="fixed") < 0.1
+    gap, variance = limits.sampling_gap(seeds=1)
     assert isinstance(gap, pd.DataFrame) and variance < 1e-4
     np.testing.assert_allclose(gap.sum(axis=1), 1)
-    zero = caveats.against_zero(np.array([1.0, 100.0, 500.0]), draws=20)
+    zero = limits.against_zero(np.array([1.0, 100.0, 500.0]), draws=20)
     assert len(zero) == 20 and 0.5 < zero["ratio"].median() < 2

@@ -124,9 +124,7 @@ def bit_test(
     return BitTest(runs, guesses, correct, float(claim))
 
 
-def _check_test(
-    scores: Sequence[Score], claim: float, runs: int, digits: int | None, rng: np.random.Generator
-) -> int:
+def _check_test(scores: Sequence[Score], claim: float, runs: int, digits: int | None, rng: np.random.Generator) -> int:
     """The number of training runs, or an error about an argument of :func:`bit_test`."""
     check_number(claim, "claim", 0)
     check_generator(rng)

@@ -204,9 +204,9 @@ class Rest:
 
     def displacement(self, v: Array, label: Array) -> Array:
         """How far record `i` moves its estimate if it has the features `v[..., i, :]` and the label `label[..., i]`."""
-        g = self.solve(v)
-        kappa = self.weights * (label - (v * self.theta).sum(-1)) / (1 + self.weights * (v * g).sum(-1))
-        return kappa[..., None] * g
+        nu = self.solve(v)
+        kappa = self.weights * (label - (v * self.theta).sum(-1)) / (1 + self.weights * (v * nu).sum(-1))
+        return kappa[..., None] * nu
 
 
 def best_corners(rest: Rest, ends: Array, signs: Array) -> Array:

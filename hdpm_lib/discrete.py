@@ -75,10 +75,10 @@ def _uncut(t: int, s: int, count: int, rng: np.random.Generator) -> NDArray:
     missing = np.arange(drawn.size)
     while missing.size:
         u = rng.integers(t, size=missing.size, dtype=np.int64)
-        kept = _exp_coins(u, t, rng)
+        kept = _exp_coins(u, t, rng)  # of probability exp(-u/t); the others begin anew
         size = _magnitudes(u[kept], t, s, rng)
         sign = 1 - 2 * rng.integers(2, size=size.size, dtype=np.int64)
-        new = (size > 0) | (sign > 0)
+        new = (size > 0) | (sign > 0)  # no "minus 0"
         drawn = drawn.astype(np.promote_types(drawn.dtype, size.dtype), copy=False)
         drawn[missing[kept][new]] = (sign * size)[new]
         missing = np.concatenate([missing[~kept], missing[kept][~new]])

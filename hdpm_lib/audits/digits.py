@@ -112,15 +112,21 @@ def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64
     >>> on_grid([1 - 0.9, 0.1], 1.0).tolist()   # 0.1 has digits that no sum with 1 leaves
     [True, False]
     """
+    o, c = _check_broadcast(outputs, centre)
+    with np.errstate(over="ignore"):  # beyond the largest number of the type lies infinity, which is no answer
+        nearest = (o - c).astype(noise)
+        up, down = (np.nextafter(nearest, np.asarray(end, dtype=noise)) for end in (np.inf, -np.inf))
+    return np.asarray((c + nearest == o) | (c + up == o) | (c + down == o))
+
+
+def _check_broadcast(outputs: ArrayLike, centre: ArrayLike) -> tuple[Array, Array]:
+    """The two as arrays, or an error if they do not broadcast."""
     o, c = check_finite(outputs, "outputs"), check_finite(centre, "centre")
     try:
         np.broadcast_shapes(o.shape, c.shape)
     except ValueError:
         raise ValueError(f"outputs and centre must broadcast, got shapes {o.shape} and {c.shape}") from None
-    with np.errstate(over="ignore"):  # beyond the largest number of the type lies infinity, which is no answer
-        nearest = (o - c).astype(noise)
-        up, down = (np.nextafter(nearest, np.asarray(end, dtype=noise)) for end in (np.inf, -np.inf))
-    return np.asarray((c + nearest == o) | (c + up == o) | (c + down == o))
+    return o, c
 
 
 @dataclass(frozen=True)

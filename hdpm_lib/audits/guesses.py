@@ -110,17 +110,42 @@ def bit_test(
     >>> test.p_value < 1e-6, 1.5 < test.epsilon_lower() < 2
     (True, True)
     """
+    first = _check_test(scores, claim, runs, digits, rng)
+    bits = rng.integers(0, 2, runs).astype(bool)  # fair coins
+    outputs = _outputs(release, bits, rng)  # of the first or the second data set
+    counts = []
+    for values in _values(scores, outputs, first, digits):
+        low, high, bit_low, bit_high = _thresholds(values[:first], bits[:first], claim)
+        rest, truth = values[first:], bits[first:]
+        above, below = rest >= high, rest <= low
+        right = np.count_nonzero(truth[above] == bit_high) + np.count_nonzero(truth[below] == bit_low)
+        counts.append((np.count_nonzero(above) + np.count_nonzero(below), right))
+    guesses, correct = np.array(counts).T
+    return BitTest(runs, guesses, correct, float(claim))
+
+
+def _check_test(scores: Sequence[Score], claim: float, runs: int, digits: int | None, rng: np.random.Generator) -> int:
+    """The number of training runs, or an error about an argument of :func:`bit_test`."""
     check_number(claim, "claim", 0)
     check_generator(rng)
-    digits = None if digits is None else check_count(digits, "digits", 0)
+    if digits is not None:
+        check_count(digits, "digits", 0)
     if not scores:
         raise ValueError("scores is empty: there is nothing to guess from")
-    first = training_runs(runs)
-    bits = rng.integers(0, 2, runs).astype(bool)
+    return training_runs(runs)
+
+
+def _outputs(release: Release, bits: Bits, rng: np.random.Generator) -> Array:
+    """One output for each bit."""
     outputs = np.asarray(release(bits, rng))
-    if len(outputs) != runs:
-        raise ValueError(f"release gave {len(outputs)} outputs for {runs} bits")
-    counts, varied = [], False
+    if len(outputs) != len(bits):
+        raise ValueError(f"release gave {len(outputs)} outputs for {len(bits)} bits")
+    return outputs
+
+
+def _values(scores: Sequence[Score], outputs: Array, first: int, digits: int | None) -> list[Array]:
+    """The scores of all outputs, rounded beside the largest of the training part."""
+    found, runs = [], len(outputs)
     for number, score in enumerate(scores):
         values = np.asarray(score(outputs), dtype=float)
         if values.shape != (runs,) or not np.isfinite(values).all():
@@ -128,17 +153,11 @@ def bit_test(
         if digits is not None:
             with np.errstate(over="ignore"):
                 values = np.round(values / (np.abs(values[:first]).max() or 1.0), digits)
-        varied |= bool((values != values[0]).any())
-        low, high, bit_low, bit_high = _thresholds(values[:first], bits[:first], claim)
-        rest, truth = values[first:], bits[first:]
-        above, below = rest >= high, rest <= low
-        right = np.count_nonzero(truth[above] == bit_high) + np.count_nonzero(truth[below] == bit_low)
-        counts.append((np.count_nonzero(above) + np.count_nonzero(below), right))
-    if not varied:
+        found.append(values)
+    if not any((values != values[0]).any() for values in found):
         to = "" if digits is None else f", to {digits} digits"
         raise ValueError(f"scores are the same in all runs{to}: there is nothing to guess from")
-    guesses, correct = np.array(counts).T
-    return BitTest(runs, guesses, correct, float(claim))
+    return found
 
 
 def exponent(frequency: ArrayLike, claim: float) -> Array:

@@ -42,8 +42,9 @@ def output_log_density(mechanism: ObjectivePerturbation, coefficients: ArrayLike
     array([-1.9559, -2.8744])
     """
     w = _check_outputs(mechanism, coefficients)
-    pull, hessian = _others(mechanism.y[:, None] * mechanism.X, mechanism.weights, np.asarray(mechanism.penalty), w)
-    return log_density(pull, mechanism.eta / 2) + np.linalg.slogdet(hessian)[1]
+    signed, penalty = mechanism.y[:, None] * mechanism.X, np.asarray(mechanism.penalty)
+    noise, hessian = _noise_and_hessian(signed, mechanism.weights, penalty, w)
+    return log_density(noise, mechanism.eta / 2) + np.linalg.slogdet(hessian)[1]
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class NeighbourPairs:
     def loss(self) -> Array:
         """Exact log ratio of the output's densities, first data set over second, shape (...)."""
         w, a = self.coefficients, self.weight
-        rest, hessian = _others(self.others, self.other_weights, self.penalty, w)
+        rest, hessian = _noise_and_hessian(self.others, self.other_weights, self.penalty, w)
         pulls, log_ratio = [], 0.0
         for sign, u in ((1, self.record), (-1, self.replacement)):
             z = (w * u).sum(-1)
@@ -214,7 +215,7 @@ def tight_pair(epsilon: float, ratio: float, *, penalty: float = 1e-7) -> Neighb
     return NeighbourPairs(up, down, down[None], weight, 1 - weight[None], eta, lam, np.array([size, 0.0]))
 
 
-def _others(records: Array, weights: Array, penalty: Array, coefficients: Array) -> tuple[Array, Array]:
+def _noise_and_hessian(records: Array, weights: Array, penalty: Array, coefficients: Array) -> tuple[Array, Array]:
     """Needed noise and Hessian of the objective of records (..., k, n) at coefficients (..., n)."""
     z = (records @ coefficients[..., None])[..., 0]
     noise = ((weights * expit(-z))[..., None] * records).sum(-2) - penalty[..., None] * coefficients

@@ -77,14 +77,8 @@ def ridge_privacy_losses(
     polish : bool, default False
         Search the inside of the box as well, from as many starts. It pays for a few records with a few features only.
     """
-    check_finite(X, "X", 2, 0, 1)
-    check_finite(y, "y", 1, -1, 1)
-    rest = Rest.of(X, y, weights, penalty)
-    check_positive(noise_rate, "noise_rate")
-    check_flag(polish, "polish")
-    check_generator(rng)
-    restarts, (n, d) = check_count(restarts, "restarts", 0), rest.theta.shape
-
+    rest, restarts = _check_search(X, y, weights, penalty, noise_rate, restarts, polish, rng)
+    n, d = rest.theta.shape
     found, kept_ends, kept_signs = np.full(n, -1.0), np.ones((2, n, d)), np.ones((2, n))
     for start in range(restarts + 1):
         ends = np.ones((2, n, d)) if start == 0 else rng.integers(0, 2, (2, n, d)).astype(float)
@@ -98,6 +92,26 @@ def ridge_privacy_losses(
 
     residual = 1 + np.maximum(np.maximum(rest.theta, 0).sum(1), np.maximum(-rest.theta, 0).sum(1))
     return RidgeLosses(noise_rate * found, noise_rate * _hull_bound(rest, residual, d))
+
+
+def _check_search(
+    X: ArrayLike,
+    y: ArrayLike,
+    weights: ArrayLike,
+    penalty: float,
+    noise_rate: float,
+    restarts: int,
+    polish: bool,
+    rng: np.random.Generator,
+) -> tuple[Rest, int]:
+    """What is left without each record, and the number of restarts; or an error."""
+    check_finite(X, "X", 2, 0, 1)
+    check_finite(y, "y", 1, -1, 1)
+    rest = Rest.of(X, y, weights, penalty)
+    check_positive(noise_rate, "noise_rate")
+    check_flag(polish, "polish")
+    check_generator(rng)
+    return rest, check_count(restarts, "restarts", 0)
 
 
 def ridge_corner_losses(
@@ -190,8 +204,9 @@ class Rest:
 
     def displacement(self, v: Array, label: Array) -> Array:
         """How far record `i` moves its estimate if it has the features `v[..., i, :]` and the label `label[..., i]`."""
-        g = self.solve(v)
-        return (self.weights * (label - (v * self.theta).sum(-1)) / (1 + self.weights * (v * g).sum(-1)))[..., None] * g
+        nu = self.solve(v)
+        kappa = self.weights * (label - (v * self.theta).sum(-1)) / (1 + self.weights * (v * nu).sum(-1))
+        return kappa[..., None] * nu
 
 
 def best_corners(rest: Rest, ends: Array, signs: Array) -> Array:

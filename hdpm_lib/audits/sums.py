@@ -28,17 +28,23 @@ def sum_privacy_losses(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
     >>> sum_privacy_losses(linear_query([1.0, 0.25], 0.5, weights=[1.0, -2.0]), [0.3, -2.0])
     array([2., 1.])
     """
-    t = check_finite(terms, "terms", 1)
-    if len(t) != len(mechanism.shares):
-        raise ValueError(f"terms has {len(t)} entries for {len(mechanism.shares)} shares")
-    if not np.array_equal(mechanism.sensitivity, np.diag(np.diag(mechanism.sensitivity))):
-        raise ValueError("mechanism must be a linear query: an individual has a part in several terms")
-    turned = np.eye(len(mechanism.shares)) > 0  # column by column, the one term that goes from end to end
+    t = _check_linear(mechanism, terms)
+    turned = np.eye(len(t)) > 0  # column by column, the one term that goes from end to end
     low, high = (
         np.where(turned, end[:, None], t[:, None]) for end in (mechanism.lower, mechanism.lower + mechanism.ranges)
     )
     apart = mechanism.dimension * np.abs(mechanism.mean(high) - mechanism.mean(low))
     return apart / mechanism.scale if mechanism.scale > 0 else apart
+
+
+def _check_linear(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
+    """The terms, one for each individual of a linear query; or an error."""
+    t = check_finite(terms, "terms", 1)
+    if len(t) != len(mechanism.shares):
+        raise ValueError(f"terms has {len(t)} entries for {len(mechanism.shares)} shares")
+    if not np.array_equal(mechanism.sensitivity, np.diag(np.diag(mechanism.sensitivity))):
+        raise ValueError("mechanism must be a linear query: an individual has a part in several terms")
+    return t
 
 
 def gradient_privacy_losses(
@@ -63,18 +69,28 @@ def gradient_privacy_losses(
     >>> gradient_privacy_losses(np.array([[[0.5, 0.0]], [[3.0, -1.0]]]), [0.8, 0.8], 1.0)
     array([0.6, 0.8])
     """
+    g, eps, bound = _check_gradients(gradients, epsilon, clip_norm)
+    other = _antipodes(g, bound) if neighbours is None else check_finite(neighbours, "neighbours", g.ndim)
+    if other.shape != g.shape:
+        raise ValueError(f"neighbours has shape {other.shape} and gradients has {g.shape}")
+    apart = np.abs(clipped(g, bound) - clipped(other, bound)).sum((-2, -1))
+    return np.asarray(apart / noise_scale(eps, bound))
+
+
+def _check_gradients(gradients: NDArray, epsilon: ArrayLike, clip_norm: float) -> tuple[Array, Array, float]:
+    """The arguments, checked."""
     bound = check_positive(clip_norm, "clip_norm")
     g = check_finite(gradients, "gradients", max(np.ndim(gradients), 2))
     eps = check_finite(epsilon, "epsilon", low=0)
     if eps.shape not in ((), g.shape[:-2]):
         raise ValueError(f"epsilon must have shape {g.shape[:-2]}, got {eps.shape}")
-    if neighbours is None:
-        direction = np.where(g.any((-2, -1), keepdims=True), g, 1.0)
-        neighbours = -10 * bound * direction / np.abs(direction).sum((-2, -1), keepdims=True)
-    other = check_finite(neighbours, "neighbours", g.ndim)
-    if other.shape != g.shape:
-        raise ValueError(f"neighbours has shape {other.shape} and gradients has {g.shape}")
-    return np.asarray(np.abs(clipped(g, bound) - clipped(other, bound)).sum((-2, -1)) / noise_scale(eps, bound))
+    return g, eps, bound
+
+
+def _antipodes(gradients: Array, bound: float) -> Array:
+    """The worst neighbours: on the other side of zero, ten times as long as the clip allows."""
+    direction = np.where(gradients.any((-2, -1), keepdims=True), gradients, 1.0)
+    return np.asarray(-10 * bound * direction / np.abs(direction).sum((-2, -1), keepdims=True))
 
 
 def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = False) -> Array:

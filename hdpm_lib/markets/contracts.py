@@ -146,21 +146,15 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
 
 def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = None) -> Allocation:
     """:func:`principle2` for arguments that are checked."""
-    if weights is None:
-        weights = np.ones(v.shape[-1])
-    if weights.sum() ** 2 <= 4 * K:
-        return _zero_loss(v.shape, K, weights.sum())
+    q = np.ones(v.shape[-1]) if weights is None else weights
+    if q.sum() ** 2 <= 4 * K:
+        return _zero_loss(v.shape, K, q.sum())
 
-    # Sort; sums over those at their cap (before) and below it (from) each breakpoint
-    with np.errstate(over="ignore", under="ignore"):
-        u = v * weights ** (r - 1)
-    if (bad := ~(u <= largest_valuation(weights.sum())) | ((u == 0) & (v > 0))).any():
-        raise ValueError(f"valuations times ranges ** (power - 1) leave the range of floats at valuation {v[bad][0]}")
+    # Sort; the cost of those at their cap (before) and the range of the others (mass), with each seller the next
+    u = _priced(v, q, r)
     order = np.argsort(u, axis=-1)
-    u, q = np.take_along_axis(u, order, -1), weights[order]
-    before = np.zeros_like(u)
-    np.cumsum((q * u)[..., :-1], axis=-1, out=before[..., 1:])
-    mass = np.cumsum(q[..., ::-1], axis=-1)[..., ::-1]
+    u, q = np.take_along_axis(u, order, -1), q[order]
+    before, mass = _prefix_sums(u, q)
 
     # Breakpoints below the root: there the left side still exceeds the right side
     left = mass - suffix_weights(u, q, r)
@@ -168,14 +162,7 @@ def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = No
     j = np.minimum(capped.sum(-1, keepdims=True), u.shape[-1] - 1)
 
     # The root beyond the last of them
-    at_cap = np.arange(u.shape[-1]) < j
-    point = np.take_along_axis(u, j, -1)
-    unit = np.where(point > 0, point, 1.0)
-    s, m = np.take_along_axis(before, j, -1), np.take_along_axis(mass, j, -1)
-    below = np.where(at_cap, 0.0, ratio_power(unit / np.where(at_cap | (u == 0), unit, u), r))
-    B = (q * below).sum(-1, keepdims=True)
-    share, scale, cost = scaled_root(m, s, unit, B, K, r)
-    shares = np.where(at_cap, 1.0, np.minimum(1.0, below * share))
+    shares, scale, cost = _beyond(j, u, q, before, mass, K, r)
 
     # Sellers who ask nothing, where they suffice
     rest = (q * (u > 0)).sum(-1, keepdims=True)
@@ -183,11 +170,40 @@ def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = No
     shares = np.where(free, u == 0, shares)
     scale = np.where(free, np.sqrt(np.maximum(K - (rest / 2) ** 2, 0) / 2), scale)
     cost = check_cost(np.where(free, 0.0, cost), K, r)
-    result = np.empty_like(u)
-    np.put_along_axis(result, order, shares, -1)
+
+    # Back to the order of the input
+    a = np.take_along_axis(shares, np.argsort(order, axis=-1), -1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        epsilon = np.where(result > 0, weights * result / scale, 0.0)
-    return Allocation(result, scale[..., 0], epsilon, cost[..., 0])
+        epsilon = np.where(a > 0, (1.0 if weights is None else weights) * a / scale, 0.0)
+    return Allocation(a, scale[..., 0], epsilon, cost[..., 0])
+
+
+def _priced(v: Array, q: Array, r: float) -> Array:
+    """Valuations :math:`u_k=v_kq_k^{r-1}` of a unit of the range, or an error where floats do not hold them."""
+    with np.errstate(over="ignore", under="ignore"):
+        u: Array = v * q ** (r - 1)
+    if (bad := ~(u <= largest_valuation(q.sum())) | ((u == 0) & (v > 0))).any():
+        raise ValueError(f"valuations times ranges ** (power - 1) leave the range of floats at valuation {v[bad][0]}")
+    return u
+
+
+def _prefix_sums(u: Array, q: Array) -> tuple[Array, Array]:
+    """For each place in sorted order: the sum of :math:`qu` before it, and that of :math:`q` from it on."""
+    before = np.zeros_like(u)
+    np.cumsum((q * u)[..., :-1], axis=-1, out=before[..., 1:])
+    return before, np.cumsum(q[..., ::-1], axis=-1)[..., ::-1]
+
+
+def _beyond(j: Array, u: Array, q: Array, before: Array, mass: Array, K: float, r: float) -> tuple[Array, Array, Array]:
+    """Shares, scale and cost at the root if the first `j` of the sorted sellers are at the cap, and no others."""
+    at_cap = np.arange(u.shape[-1]) < j
+    point = np.take_along_axis(u, j, -1)
+    unit = np.where(point > 0, point, 1.0)
+    s, m = np.take_along_axis(before, j, -1), np.take_along_axis(mass, j, -1)
+    below = np.where(at_cap, 0.0, ratio_power(unit / np.where(at_cap | (u == 0), unit, u), r))
+    B = (q * below).sum(-1, keepdims=True)
+    share, scale, cost = scaled_root(m, s, unit, B, K, r)
+    return np.where(at_cap, 1.0, np.minimum(1.0, below * share)), scale, cost
 
 
 def largest_valuation(total_range: float) -> float:

@@ -70,17 +70,21 @@ def theorem5(valuations: ArrayLike, max_mse: float, *, bracket: str = "floor", s
     check_choice(bracket, "bracket", ("floor", "ceiling"))
     check_choice(scale, "scale", ("printed", "accuracy"))
     v, K = _sellers(valuations, max_mse)
-    n, order = len(v), np.argsort(v)
+    n, order, first = len(v), np.argsort(v), len(v) - 2 * math.sqrt(K)
     ascending = v[order]
-    first = n - 2 * math.sqrt(K)
+
+    # The terms s_1, ..., s_n, and the first of them that is not positive
     s = _terms(ascending, K)
     s[: math.floor(first) if bracket == "floor" else math.ceil(first)] = np.nan
-
     below = np.flatnonzero(s <= 0)
     m = int(below[0]) if below.size else n  # counted from 1
+
+    # Shares: 1 before seller m, nothing after her
     shares = np.zeros(n)
     shares[: m - 1] = 1
     shares[m - 1] = np.minimum(s[m - 1], 1)
+
+    # The noise
     if scale == "printed":
         total = (n - m + 1) * ascending[m - 1] + ascending[: m - 1].sum()
         variance = K - (2 * K * ascending[m - 1] / total) ** 2 if total > 0 else np.nan
@@ -121,26 +125,17 @@ def algorithm1(
     """
     check_choice(exponent, "exponent", ("root", "as read"))
     check_choice(go_to, "go_to", ("line 5", "line 6"))
-    check_choice(bracket, "bracket", ("floor", "ceiling"))
-    v, K = _sellers(valuations, max_mse)
-    if (r := check_power(power)) == 1 or not (v > 0).all():
-        raise ValueError(f"algorithm1 needs power > 1 and positive valuations, got power {r} and {v.min()}")
-    n, order = len(v), np.argsort(v)
-    ascending = v[order]
-    p = 1 / (r - 1) if exponent == "root" else r - 1
-    rounded = math.floor if bracket == "floor" else math.ceil
+    v, order, K, r, first = _listing(valuations, max_mse, power, bracket)
+    n, p = len(v), 1 / (r - 1) if exponent == "root" else r - 1
 
     best, best_scale = np.ones(n), math.sqrt(K / 2)  # line 2
-    with np.errstate(over="ignore"):
-        least = float(ascending.sum() * np.float64(math.sqrt(2 / K)) ** r)  # line 3
-    if not math.isfinite(least):
-        raise ValueError(f"power and max_mse give costs beyond floats, got {r} and {K}")
-    for i in range(max(rounded(n - 2 * math.sqrt(K)) + 1, 1), n + 1):  # line 5
+    least = _unbiased_cost(v, K, r)  # line 3
+    for i in range(first, n + 1):  # line 5
         for j in range(i + 1):  # line 6
             shares = np.zeros(n)
             shares[:j] = 1  # line 8
             if j < i:  # line 13
-                ratios = (ascending[j] / ascending[j:i]) ** p
+                ratios = (v[j] / v[j:i]) ** p
                 a = ((n - j) ** 2 - 4 * K) / (ratios.sum() * (n - j))  # lines 14 and 15
                 if not 0 <= a <= 1:
                     if go_to == "line 5":
@@ -152,8 +147,30 @@ def algorithm1(
                 continue
             b = math.sqrt(variance / 2)  # line 22
             with np.errstate(all="ignore"):  # what leaves the floats is not the least
-                cost = float((ascending @ shares**r) / np.float64(b) ** r)  # line 23
+                cost = float((v @ shares**r) / np.float64(b) ** r)  # line 23
             if cost < least:
                 best, best_scale, least = shares, b, cost
     back = best[np.argsort(order)]
     return Allocation(back, np.asarray(best_scale), back / best_scale, np.asarray(least))
+
+
+def _listing(
+    valuations: ArrayLike, max_mse: float, power: float, bracket: str
+) -> tuple[Array, NDArray[np.intp], float, float, int]:
+    """Sorted positive valuations, their places, accuracy and power above 1, and where line 5 starts."""
+    check_choice(bracket, "bracket", ("floor", "ceiling"))
+    v, K = _sellers(valuations, max_mse)
+    if (r := check_power(power)) == 1 or not (v > 0).all():
+        raise ValueError(f"algorithm1 needs power > 1 and positive valuations, got power {r} and {v.min()}")
+    rounded = math.floor if bracket == "floor" else math.ceil
+    order = np.argsort(v)
+    return v[order], order, K, r, max(rounded(len(v) - 2 * math.sqrt(K)) + 1, 1)
+
+
+def _unbiased_cost(v: Array, K: float, r: float) -> float:
+    """Total cost of the unbiased answer, or an error beyond floats."""
+    with np.errstate(over="ignore"):
+        cost = float(v.sum() * np.float64(math.sqrt(2 / K)) ** r)
+    if not math.isfinite(cost):
+        raise ValueError(f"power and max_mse give costs beyond floats, got {r} and {K}")
+    return cost

@@ -306,16 +306,18 @@ def alternate(
     check_positive(tolerance, "tolerance")
     m, n = objective.X.shape
     now = float(m) if eta is None else check_positive(eta, "eta")
-    w, a = np.zeros(n), np.full(m, 1 / m) if start_weights is None else _weights(start_weights, m, "start_weights")
+    w, a = np.zeros(n), np.full(m, 1 / m)
+    if start_weights is not None:
+        a = _weights(start_weights, m, "start_weights")
     values = [float(objective.value(w, a, now))]
     for _ in range(ROUNDS):
-        old_w, old_a, old = w, a, now
+        before = w, a, now
         w = objective.best_coefficients(a, now, w)
         a = objective.best_weights(objective.losses(w), now)
         if eta is None:
             now = objective.best_eta(w, a)
         values.append(float(objective.value(w, a, now)))
-        moved = max(np.abs(w - old_w).max() / max(1, np.abs(w).max()), np.abs(a - old_a).max(), abs(now / old - 1))
+        moved = _moved(before, (w, a, now))
         if moved <= tolerance:
             return JointSolution(w, a, now, np.array(values), "converged")
     raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: the last one moved {moved:.3g}")
@@ -345,14 +347,13 @@ def descend_weights(
     """
     check_flag(literal, "literal")
 
-    def project(weights: Array) -> Array:
-        return weights + (1 - weights.sum()) / len(weights) if literal else water_filling(-weights, 1.0, objective.cap)
-
     def move(w: Array, a: Array) -> tuple[Array, Array]:
         in_w, in_a, _ = objective.gradient(w, a, eta)
-        w = w - step * in_w
-        outside = 1.0 if objective.radius is None else max(1.0, float(np.linalg.norm(w)) / objective.radius)
-        return w / outside, project(a - step * in_a)
+        w = _into_ball(w - step * in_w, objective.radius)
+        a = a - step * in_a
+        if literal:
+            return w, a + (1 - a.sum()) / len(a)
+        return w, water_filling(-a, 1.0, objective.cap)
 
     return _descend(objective, eta, step, start, move, iterations, tolerance)
 
@@ -374,8 +375,7 @@ def descend_logs(
     divides the weights by their sum.
     """
     check_flag(renormalise, "renormalise")
-    if start is not None and not (np.asarray(start[1]) > 0).all():
-        raise ValueError(f"start needs positive weights, got {np.min(start[1])}")
+    _check_logs(start)
 
     def move(w: Array, a: Array) -> tuple[Array, Array] | None:
         in_w, in_a, _ = objective.gradient(w, a, eta)
@@ -453,6 +453,22 @@ def _descend(
             status = "converged"
             break
     return JointSolution(w, a, eta, np.array(values), status)
+
+
+def _check_logs(start: tuple[ArrayLike, ArrayLike] | None) -> None:
+    if start is not None and not (np.asarray(start[1]) > 0).all():
+        raise ValueError(f"start needs positive weights, got {np.min(start[1])}")
+
+
+def _moved(before: tuple[Array, Array, float], after: tuple[Array, Array, float]) -> float:
+    """Largest move of a weight, and of coefficients and eta relative to their size."""
+    (old_w, old_a, old), (w, a, now) = before, after
+    return float(max(np.abs(w - old_w).max() / max(1, np.abs(w).max()), np.abs(a - old_a).max(), abs(now / old - 1)))
+
+
+def _into_ball(coefficients: Array, radius: float | None) -> Array:
+    """Nearest point of the ball, if there is one."""
+    return coefficients / (1.0 if radius is None else max(1.0, float(np.linalg.norm(coefficients)) / radius))
 
 
 def _weights(weights: ArrayLike, m: int, name: str) -> Array:

@@ -164,6 +164,17 @@ def read(folder: Path) -> dict[str, Claim]:
 
 
 SYMBOLS = dict(zip((*VERDICTS, "pending"), "✓✎✗◐–…", strict=True))
+# In a notebook of one's own the style sheet of the site is missing; these colours are legible on light and dark ground.
+BOX = """<style>
+.hdpm-decision { margin: .6em 0; padding: .4em .8em; border: 1px solid #8888; border-left-width: 4px; border-radius: 4px }
+.hdpm-decision p { margin: .2em 0 }
+.hdpm-verdict { padding: 0 .5em; border-radius: .7em; font-weight: 600; color: #353c48; background: #e7e9ed }
+.hdpm-verdict.hdpm-reproduced { color: #12492a; background: #dcf3e3 }
+.hdpm-verdict.hdpm-corrected { color: #1b3a86; background: #dfe9fd }
+.hdpm-verdict.hdpm-refuted { color: #7c1a17; background: #fde1df }
+.hdpm-verdict.hdpm-partial { color: #5a3705; background: #fbeec6 }
+.hdpm-label { font-weight: 600; opacity: .8 }
+</style>"""
 STANDIN, TOO_FEW = "not decided here: stand-in data", "too few draws to decide"
 MODE = "HDPM_MODE"
 CLAIMS = Path(str(resources.files("hdpm_book.data") / "claims"))
@@ -203,15 +214,25 @@ class Decision:
 
     def _repr_html_(self) -> str:
         claim, text = self.claim, html.escape
-        ledger = "../" * (claim.page or "").count("/") + "ledger.html"
+        name, ledger = claim.id, _ledger_from(claim.page or "")
+        if ledger:
+            name = f'<a href="{ledger}#{claim.id}" aria-label="{claim.id} in the ledger">{claim.id}</a>'
         return (
-            f'<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
+            f'{BOX if _exploring() else ""}<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
             f'<p class="hdpm-verdict-line">{badge("pending" if self.undecided else self.verdict, self.outcome)} '
-            f'<strong>{text(claim.place)}</strong> <a href="{ledger}#{claim.id}" '
-            f'aria-label="{claim.id} in the ledger">{claim.id}</a></p>'
+            f"<strong>{text(claim.place)}</strong> {name}</p>"
             f'<p class="hdpm-statement">{markup(claim.statement)}</p>'
             f'<p class="hdpm-evidence"><span class="hdpm-label">This run:</span> {text(self.evidence)}</p></div>'
         )
+
+
+def _ledger_from(page: str) -> str:
+    """Where the ledger is: on the site, seen from a page; for a notebook of one's own on a site built near it, if any."""
+    if not _exploring():
+        return "../" * page.count("/") + "ledger.html"
+    here = Path.cwd()
+    sites = (folder / "html" / "book" / "ledger.html" for folder in here.parents)
+    return next((Path(os.path.relpath(site, here)).as_posix() for site in sites if site.exists()), "")
 
 
 def markup(words: str) -> str:

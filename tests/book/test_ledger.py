@@ -302,6 +302,24 @@ def test_the_box_is_escaped_and_links_to_the_ledger(edited: Path) -> None:
     assert "x < 1 & <i>" in soup.select_one(".hdpm-evidence").text
     assert soup.select_one(".hdpm-verdict").text == "✓ reproduced"
     assert 'href="ledger.html#pdp-def12"' in Decision(get("pdp-def12"), "reproduced", "x")._repr_html_()
+    assert not soup.find("style")  # the site has its own
+
+
+def test_the_box_in_a_notebook_of_ones_own(edited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "_build" / "notebooks" / "book" / "ridge"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HDPM_MODE", "explore")
+
+    def box() -> BeautifulSoup:
+        return BeautifulSoup(judge("pdp-table01", "3 rows", printed=False)._repr_html_(), "html.parser")
+
+    assert box().style and not box().a  # legible without the site's style; no site, no link
+    site = tmp_path / "_build" / "html" / "book" / "ledger.html"
+    site.parent.mkdir(parents=True)
+    site.touch()
+    target, _, claim = box().a["href"].partition("#")
+    assert (folder / target).resolve() == site and claim == "pdp-table01"
 
 
 # --- who decides what ---

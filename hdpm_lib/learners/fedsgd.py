@@ -7,7 +7,7 @@ summed. This module knows neither of the two: both are functions that the caller
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,45 +136,78 @@ def fedsgd(
     array([[6.]])
     """
     w, limits, sizes = _check(features, labels, owners, privacy_budget, bidders, start)
-    rate, step = check_positive(learning_rate, "learning_rate"), check_count(every, "every")
-    rounds, runs, k = bidders.shape
-    noted = sorted({1, rounds}.union(range(0, rounds + 1, step)))
+    rate, noted = check_positive(learning_rate, "learning_rate"), _noted(len(bidders), every)
     accepted = np.take_along_axis(limits[None], bidders, axis=2)
-    everything = Sale(accepted, np.zeros(bidders.shape), np.zeros((rounds, runs)))
-    sale = everything if auction is None else _checked(auction(bidders), accepted)
-    sends = sale.epsilon > 0
-    # with a spacing, noise comes in units of the gradients
-    scale = np.where(sends, noise_scale(sale.epsilon, clip_norm) if spacing is None else 1.0, 0.0)
+    # lines 3 to 5: bids, and the auction with its money, for all rounds
+    sale = _everything(accepted) if auction is None else _checked(auction(bidders), accepted)
+    spent = _spent(sale, bidders, limits.shape)
+    # line 7: the weights follow from what was bought
+    scale = _noise_scale(sale, clip_norm, spacing)
     weights, scales = _weights(aggregations, sale.epsilon, np.take_along_axis(sizes[None], bidders, axis=2), scale)
-    spent = np.zeros(sizes.shape)
-    np.add.at(spent, (np.arange(runs)[:, None], bidders), sale.epsilon)
-    if not spent.any():
-        raise ValueError("epsilon is 0 for every bidder in every round: nobody sells anything")
     moved = np.zeros((3, len(aggregations), *w.shape))  # sums of the steps: signal, noise, and what was sent, in one
     path = [moved.copy()]
     for r, asked in enumerate(bidders):
         models = w + (moved[:2].sum(axis=0) if spacing is None else moved[2])
         for s, own in enumerate(asked):
-            share = weights[:, r, s]
+            # line 6: the model goes out, clipped and perturbed local gradients come back
             gradients = local_gradients(models[:, s], features, labels, [owners[s][i] for i in own])
-            if spacing is None:
-                sent: NDArray = clipped(gradients, clip_norm)
-                noise: NDArray = rng.laplace(size=(k, *w.shape[1:]))
-            else:
-                steps = grid_gradients(gradients, clip_norm, spacing)
-                drawn = gradient_noise(sale.epsilon[r, s], w.shape[1:], clip_norm, spacing, rng=rng)
-                added = scales[:, r, s].T.astype(np.int64)[..., None, None] * drawn[:, None]
-                noisy = spacing * cut(steps + added).astype(float)
-                moved[2, :, s] -= rate * np.einsum("an,na...->a...", share, noisy)
-                sent, noise = spacing * steps, spacing * drawn
-            moved[0, :, s] -= rate * np.einsum("an,na...->a...", share, sent)
-            moved[1, :, s] -= rate * np.tensordot(share * scales[:, r, s], noise, axes=1)
+            released = _release(gradients, sale.epsilon[r, s], scales[:, r, s], clip_norm, spacing, rng)
+            # line 8: their weighted sum is delivered, and the buyer takes a step
+            for part, total in enumerate(_aggregated(weights[:, r, s], scales[:, r, s], *released)):
+                moved[part, :, s] -= rate * total
         if r + 1 in noted:
             path.append(moved.copy())
+    signal, noise, received = _by_rule(aggregations, path)
+    paid, idle = sale.payments.sum(axis=(0, 2)), (sale.epsilon == 0).all(axis=2).sum(axis=0)
+    return Training(np.array(noted), w, signal, noise, spent, paid, idle, None if spacing is None else received)
+
+
+def _noted(rounds: int, every: int) -> list[int]:
+    """After how many rounds the paths are noted."""
+    return sorted({1, rounds}.union(range(0, rounds + 1, check_count(every, "every"))))
+
+
+def _everything(accepted: Array) -> Sale:
+    """Everybody sells her privacy budget, without money."""
+    return Sale(accepted, np.zeros(accepted.shape), np.zeros(accepted.shape[:2]))
+
+
+def _spent(sale: Sale, bidders: Integers, shape: tuple[int, ...]) -> Array:
+    """Sums of the losses that owners have sold, of shape (runs, owners); an error if there are none."""
+    spent = np.zeros(shape)
+    np.add.at(spent, (np.arange(shape[0])[:, None], bidders), sale.epsilon)
+    if not spent.any():
+        raise ValueError("epsilon is 0 for every bidder in every round: nobody sells anything")
+    return spent
+
+
+def _noise_scale(sale: Sale, clip_norm: float, spacing: float | None) -> Array:
+    """Scale of the noise, 0 for who sends nothing; with a spacing, noise comes in units of the gradients."""
+    return np.where(sale.epsilon > 0, noise_scale(sale.epsilon, clip_norm) if spacing is None else 1.0, 0.0)
+
+
+def _release(
+    gradients: NDArray, epsilon: Array, scales: Array, clip_norm: float, spacing: float | None, rng: np.random.Generator
+) -> tuple[NDArray, ...]:
+    """Clipped gradients and noise of scale 1, of shapes (owners, ...); with a spacing also what each rule receives."""
+    if spacing is None:
+        return clipped(gradients, clip_norm), rng.laplace(size=(len(gradients), *gradients.shape[2:]))
+    steps = grid_gradients(gradients, clip_norm, spacing)
+    drawn = gradient_noise(epsilon, gradients.shape[2:], clip_norm, spacing, rng=rng)
+    added = scales.T.astype(np.int64)[..., None, None] * drawn[:, None]
+    return spacing * steps, spacing * drawn, spacing * cut(steps + added).astype(float)
+
+
+def _aggregated(weights: Array, scales: Array, sent: NDArray, noise: NDArray, noisy: NDArray | None = None) -> list:
+    """Weighted sums over the owners for each rule: of gradients, of noise, and of both as they were received."""
+    sums = [np.einsum("an,na...->a...", weights, sent), np.tensordot(weights * scales, noise, axes=1)]
+    return sums if noisy is None else [*sums, np.einsum("an,na...->a...", weights, noisy)]
+
+
+def _by_rule(rules: Mapping[str, Aggregation | None], path: list[Array]) -> Iterator[dict[str, Array]]:
+    """Signal, noise and what was received, each a dict of arrays of shape (checkpoints, runs, classes, features)."""
     parts = np.moveaxis(np.array(path), 0, 2)  # part, aggregation, checkpoint, run, classes, features
-    signal, noises, received = (dict(zip(aggregations, part, strict=True)) for part in parts)
-    paid, idle = sale.payments.sum(axis=(0, 2)), (~sends).all(axis=2).sum(axis=0)
-    return Training(np.array(noted), w, signal, noises, spent, paid, idle, None if spacing is None else received)
+    return (dict(zip(rules, part, strict=True)) for part in parts)
 
 
 def _check(

@@ -96,45 +96,15 @@ def procure(
     """
     psi, kappa = _check(virtual_costs, mu, sigma, gamma, cap)
     order = np.argsort(psi, kind="stable")
-    ordered = psi[order]
-    p, q, low, high, top = _pieces(ordered, cap)
-    fixed, price, spread, noise = _sums(ordered, p, q, top)
-    slope = price - kappa * spread
-
-    def falling(s: Array) -> tuple[Array, Array]:
-        """Minus the slope of the loss along `s`, up to a positive factor, and how much of it may be rounding."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            terms = np.stack([spread * s**3, -slope * s**2, kappa * fixed])
-            rounding = 1e-11 * np.abs(terms).sum(0) + noise * (s**3 + kappa * s**2)
-            return np.where(np.isinf(s), -np.inf, terms.sum(0)), rounding
-
-    root = _root(fixed, price, spread, kappa)
-    at_low, slack_low = falling(low)
-    at_high, slack_high = falling(high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        turn = np.where(spread > 0, 2 * slope / (3 * spread), np.inf)
-    inside = np.isfinite(root) & (low <= turn) & (at_low >= -slack_low) & ((high >= turn) | (at_high <= slack_high))
-    found = np.flatnonzero(inside)
-    if not len(found):
+    pieces = _pieces(psi[order], cap)
+    minima = _local_minima(psi[order], pieces, kappa)
+    if not len(minima.piece):
         raise RuntimeError("no local minimum found among the pieces of the path: are virtual_costs of like size?")
-    s = np.clip(root[found], low[found], high[found])
-    loss = np.sqrt(fixed[found] + s**2 * spread[found]) + 2 * np.sqrt(kappa * (price[found] - s * spread[found]))
-    minima = 1 + int((np.diff(np.sort(s)) > 1e-9 * np.sort(s)[1:]).sum())
-    best = found[np.argmin(loss)]
-    at = (int(p[best]), int(q[best]))
-    for _ in range(50):  # the prefix sums may have chosen a neighbour of the right piece
-        i, j = at
-        weights, at_s, cutoff = _settle(ordered, np.arange(i), np.arange(i, j), top, kappa)
-        if not np.isfinite(at_s):
-            break
-        i = int(np.searchsorted(ordered, cutoff - top / at_s, "right")) if top else 0
-        j = int(np.searchsorted(ordered, cutoff))
-        if (i, j) == at:
-            break
-        at = (i, j)
+    best = minima.piece[np.argmin(minima.loss)]
+    weights, cutoff = _polished(psi[order], pieces, best, kappa)
     unsorted = np.empty_like(weights)
     unsorted[order] = weights
-    return _procurement(psi, unsorted, cutoff, (mu, sigma, gamma), minima)
+    return _procurement(psi, unsorted, cutoff, (mu, sigma, gamma), minima.count)
 
 
 def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Procurement:
@@ -200,8 +170,74 @@ def _check(
     return psi, float(np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest))
 
 
-def _pieces(psi: Array, cap: float | None) -> tuple[Indices, Indices, Array, Array, float]:
-    """For sorted costs the pieces: numbers of capped and of bought sellers, start and end of `s`; and the cap."""
+@dataclass(frozen=True)
+class _Pieces:
+    """The pieces of the path: numbers of capped and of bought sellers, start and end of `s`; and the cap, or 0."""
+
+    capped: Indices
+    bought: Indices
+    low: Array
+    high: Array
+    cap: float
+
+
+@dataclass(frozen=True)
+class _Minima:
+    """Local minima along the path: the piece each was found on, its `s` and its loss over mu."""
+
+    piece: Indices
+    s: Array
+    loss: Array
+
+    @property
+    def count(self) -> int:
+        """How many there are: one on the border of two pieces is found twice."""
+        return 1 + int((np.diff(np.sort(self.s)) > 1e-9 * np.sort(self.s)[1:]).sum())
+
+
+def _local_minima(psi: Array, pieces: _Pieces, kappa: float) -> _Minima:
+    """The stationary points of all pieces, for sorted costs, that are minima and lie on their piece."""
+    low, high = pieces.low, pieces.high
+    fixed, price, spread, noise = _sums(psi, pieces.capped, pieces.bought, pieces.cap)
+    slope = price - kappa * spread
+
+    def falling(s: Array) -> tuple[Array, Array]:
+        """Minus the slope of the loss along `s`, up to a positive factor, and how much of it may be rounding."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            terms = np.stack([spread * s**3, -slope * s**2, kappa * fixed])
+            rounding = 1e-11 * np.abs(terms).sum(0) + noise * (s**3 + kappa * s**2)
+            return np.where(np.isinf(s), -np.inf, terms.sum(0)), rounding
+
+    root = _root(fixed, price, spread, kappa)
+    at_low, slack_low = falling(low)
+    at_high, slack_high = falling(high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turn = np.where(spread > 0, 2 * slope / (3 * spread), np.inf)
+    inside = np.isfinite(root) & (low <= turn) & (at_low >= -slack_low) & ((high >= turn) | (at_high <= slack_high))
+    found = np.flatnonzero(inside)
+    s = np.clip(root[found], low[found], high[found])
+    loss = np.sqrt(fixed[found] + s**2 * spread[found]) + 2 * np.sqrt(kappa * (price[found] - s * spread[found]))
+    return _Minima(found, s, loss)
+
+
+def _polished(psi: Array, pieces: _Pieces, best: np.intp, kappa: float) -> tuple[Array, float]:
+    """Weights and cutoff of the minimum on a piece, from direct sums: prefix sums may have chosen a neighbour of it."""
+    at = (int(pieces.capped[best]), int(pieces.bought[best]))
+    for _ in range(50):
+        i, j = at
+        weights, at_s, cutoff = _settle(psi, np.arange(i), np.arange(i, j), pieces.cap, kappa)
+        if not np.isfinite(at_s):
+            break
+        i = int(np.searchsorted(psi, cutoff - pieces.cap / at_s, "right")) if pieces.cap else 0
+        j = int(np.searchsorted(psi, cutoff))
+        if (i, j) == at:
+            break
+        at = (i, j)
+    return weights, cutoff
+
+
+def _pieces(psi: Array, cap: float | None) -> _Pieces:
+    """The pieces of the path for sorted costs."""
     m = len(psi)
     apart = psi - psi[0]
     total = np.append(0, np.cumsum(apart))
@@ -210,10 +246,10 @@ def _pieces(psi: Array, cap: float | None) -> tuple[Indices, Indices, Array, Arr
         with np.errstate(divide="ignore"):
             high = 1 / (q * apart - total[1:])
             low = np.append(1 / (q[:-1] * apart[1:] - total[1:-1]), 0.0)
-        return np.zeros(m, dtype=np.intp), q, low, high, 0.0
+        return _Pieces(np.zeros(m, dtype=np.intp), q, low, high, 0.0)
     top = check_cap(cap, m)
     if m * top <= 1 + TIE:
-        return np.array([m]), np.array([m]), np.array([0.0]), np.array([np.inf]), top
+        return _Pieces(np.array([m]), np.array([m]), np.array([0.0]), np.array([np.inf]), top)
     index = np.arange(m)
     below, upto = np.searchsorted(psi, psi, "left"), np.searchsorted(psi, psi, "right")
 
@@ -242,7 +278,7 @@ def _pieces(psi: Array, cap: float | None) -> tuple[Indices, Indices, Array, Arr
     events = np.sort(np.concatenate([[0.0], s_leave, s_reach]))
     p = np.searchsorted(np.sort(s_reach), events, "right")
     q = m - np.searchsorted(np.sort(s_leave), events, "right")
-    return p, np.maximum(q, p), events, np.append(events[1:], np.inf), top
+    return _Pieces(p, np.maximum(q, p), events, np.append(events[1:], np.inf), top)
 
 
 def count_while(holds: Callable[[Indices], NDArray[np.bool_]], limit: Indices) -> Indices:

@@ -27,6 +27,7 @@ from hdpm_lib.markets.procurement import Procurement, procure
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 AFFINE = 1e-12  # largest bend of the virtual cost, relative, that counts as none
 ACCURACY = 1e-8  # of the quadrature, relative to the largest payment
@@ -79,16 +80,35 @@ def procurement_payments(
     """
     c = check_finite(costs, "costs", 1, *check_law(law))
     psi = virtual_valuation(law, c)
-    payments = np.zeros_like(c)
-    if not (sells := np.isfinite(psi)).all():  # at a report of density 0 nothing is bought
-        rest = procurement_payments(c[sells], law, mu, sigma, gamma, cap=cap)
-        weights = np.zeros_like(c)
-        weights[sells], payments[sells] = rest.procurement.weights, rest.payments
-        return Purchase(replace(rest.procurement, weights=weights), payments)
-    scale = (mu, sigma, gamma)
-    truth = procure(psi, *scale, cap=cap)
-    bought = np.flatnonzero(truth.weights > 0)
-    own_cost = c[bought] * truth.epsilon[bought]
+    if not np.isfinite(psi).all():
+        return _where_finite(c, psi, law, (mu, sigma, gamma), cap)
+    truth = procure(psi, mu, sigma, gamma, cap=cap)  # step 1: what is bought at the reported costs
+    sold = np.flatnonzero(truth.weights > 0)
+    payments = np.zeros_like(c)  # step 2: each seller's cost, and the integral over all higher reports
+    own_cost = c[sold] * truth.epsilon[sold]
+    payments[sold] = own_cost + _integrals(c, psi, sold, law, truth, (mu, sigma, gamma), cap)
+    return Purchase(truth, payments)
+
+
+def _where_finite(c: Array, psi: Array, law: Any, scale: tuple[float, float, float], cap: float | None) -> Purchase:
+    """The purchase where some reports have the density 0: nothing is bought there."""
+    sells = np.isfinite(psi)
+    rest = procurement_payments(c[sells], law, *scale, cap=cap)
+    weights, payments = np.zeros_like(c), np.zeros_like(c)
+    weights[sells], payments[sells] = rest.procurement.weights, rest.payments
+    return Purchase(replace(rest.procurement, weights=weights), payments)
+
+
+def _integrals(
+    c: Array,
+    psi: Array,
+    sold: Indices,
+    law: Any,
+    truth: Procurement,
+    scale: tuple[float, float, float],
+    cap: float | None,
+) -> Array:
+    """For each seller who sold: what is bought from her, integrated over all reports above her own."""
     rivals, branch = psi, None
     if cap is None and len(c) > 1:
         branch = _Branch.of(psi, truth, scale)
@@ -99,20 +119,18 @@ def procurement_payments(
         """The optimum with one virtual cost replaced; the new one stands last."""
         return procure(np.append(np.delete(rivals, np.argmax(rivals == old)), new), *scale, cap=cap)
 
-    if slope := _slope(law):
+    if slope := _slope(law):  # by values, without an integral
         top = float(virtual_valuation(law, law.support()[1], check=False))
         if certain is not None:
-            gain = certain.value(psi[bought], np.full(len(bought), top)) - certain.value(psi[:1], psi[:1])
+            gain = certain.value(psi[sold], np.full(len(sold), top)) - certain.value(psi[:1], psi[:1])
         else:
-            gain = np.array([changed(psi[i], top).loss for i in bought]) - truth.loss
-        rent = gain / (gamma * slope)
-    elif certain is not None:
-        rent = _integral(law, c[bought], psi[bought], certain)
-    else:
-        amounts = [lambda own, old=psi[i]: float(changed(old, own).epsilon[-1]) for i in bought]
-        rent = np.array([_adaptive(law, *one) for one in zip(c[bought], amounts, own_cost, strict=True)])
-    payments[bought] = own_cost + rent
-    return Purchase(truth, payments)
+            gain = np.array([changed(psi[i], top).loss for i in sold]) - truth.loss
+        return np.asarray(gain / (scale[2] * slope))
+    if certain is not None:
+        return _integral(law, c[sold], psi[sold], certain)
+    own_cost = c[sold] * truth.epsilon[sold]
+    amounts = [lambda own, old=psi[i]: float(changed(old, own).epsilon[-1]) for i in sold]
+    return np.array([_adaptive(law, *one) for one in zip(c[sold], amounts, own_cost, strict=True)])
 
 
 def _adaptive(law: Any, low: float, amount: Callable[[float], float], own_cost: float) -> float:

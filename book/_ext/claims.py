@@ -167,15 +167,28 @@ def page_of(docname: str) -> str:
 
 
 def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
-    """The decisions among the outputs of a page, before myst-nb picks one of their formats."""
+    """The decisions among the outputs of a page, before myst-nb picks one of their formats.
+
+    Their boxes are drawn anew: the words of the ledger may have changed since the page was executed.
+    """
     for bundle in doctree.findall(lambda n: isinstance(n, nodes.container) and n.get("nb_element") == "mime_bundle"):
-        text = {part.get("mime_type"): part.astext() for part in bundle.children}
-        if 'class="hdpm-decision' in text.get("text/html", ""):
-            match = LINE.fullmatch(text.get("text/plain", "").strip())
-            if match is None:
-                LOGGER.warning("a decision cannot be read: %r", text.get("text/plain"), location=docname)
+        part = {part.get("mime_type"): part for part in bundle.children}
+        if "text/html" in part and 'class="hdpm-decision' in part["text/html"].astext():
+            line = part["text/plain"].astext().strip() if "text/plain" in part else ""
+            if (match := LINE.fullmatch(line)) is None:
+                LOGGER.warning("a decision cannot be read: %r", line, location=docname)
             else:
-                yield Shown(*match.groups(), docname)
+                shown = Shown(*match.groups(), docname)
+                next(part["text/html"].findall(nodes.raw)).children = [nodes.Text(box(shown))]
+                yield shown
+
+
+def box(shown: Shown) -> str:
+    """The box of a decision, with what the ledger says of the claim now."""
+    claim = ledger.get(shown.claim_id)
+    outcome = shown.outcome.removesuffix(f" (ledger: {claim.verdict})").removeprefix("this run finds ")
+    verdict, undecided = (outcome, "") if outcome in ledger.VERDICTS else (claim.verdict, outcome)
+    return ledger.Decision(claim, verdict, shown.evidence, undecided)._repr_html_()
 
 
 def decisions(env: Any) -> dict[str, list[Shown]]:

@@ -157,10 +157,17 @@ def fingerprint(path: Path, root: Path = ROOT) -> str:
         if place.name != "cache" and any(place.name in word for word in words):
             for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
                 if file.is_file() and "__pycache__" not in file.parts and not file.name.startswith("."):
-                    digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
+                    content = _verdicts(file) if place.name == "claims" else file.read_bytes()
+                    digest.update(f"{file.relative_to(root)}\0".encode() + content)
     if (lock := root / "requirements.txt").exists():
         digest.update(lock.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _verdicts(file: Path) -> bytes:
+    """What an execution takes from a file of the ledger; its words are put into boxes when the book is built."""
+    claims = yaml.load(file.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or ()
+    return repr([[claim[key] for key in ("id", "verdict", "data") if key in claim] for claim in claims]).encode()
 
 
 # --- what has been executed -------------------------------------------------------------------------------------------

@@ -606,6 +606,16 @@ def test_the_book_fails_when_pages_and_ledger_disagree(builds: tuple[Path, apart
     assert "pdp-def11 is shown as 'too few draws to decide (ledger: not testable)', but the ledger says" in output
 
 
+def test_a_box_has_the_words_that_the_ledger_has_now(edited: Path) -> None:
+    for decision in (
+        judge("pdp-table01", "15 < 16", printed=True),
+        judge("pdp-table02", "3 of 12 rows", printed=False, source="stand-in"),
+        Decision(get("pdp-thm21"), "refuted", "an old run"),
+    ):
+        line = claims.LINE.fullmatch(repr(decision))
+        assert line and claims.box(claims.Shown(*line.groups(), "book/a")) == decision._repr_html_()
+
+
 def test_decisions_follow_their_page_through_rebuilds_and_parallel_reading() -> None:
     here, there = SimpleNamespace(), SimpleNamespace()
     line = claims.Shown("pdp-table01", "reproduced", "15 of 15 rows", "book/a")

@@ -461,8 +461,20 @@ def test_fingerprint_covers_what_outputs_depend_on(tmp_path: Path, name: str, ma
         book.chapter("number", ("%matplotlib inline\nfrom hdpm_lib import public\nx = 2", ""))
     else:
         kept = (book.root / name).read_text(encoding="utf8") if (book.root / name).exists() else ""
-        book.write(name, kept + "\n# changed\n")
+        book.write(name, kept + ("- {id: a, verdict: refuted}\n" if "claims" in name else "\n# changed\n"))
     assert (execution.fingerprint(chapter, book.root) != before) is matters
+
+
+def test_words_of_the_ledger_do_not_matter_to_an_execution(tmp_path: Path) -> None:
+    book = Book.new(tmp_path / "tiny")
+    book.chapter("number", ("from hdpm_book import beside", ""))
+    book.write("book/beside.py", "FOLDER = 'claims'")
+    book.toc(["number"])
+    digests = []
+    for words in ("verdict: refuted, note: once", "verdict: refuted, note: twice", "verdict: partial, note: once"):
+        book.write("data/claims/a.yaml", f"- {{id: a, {words}}}\n")
+        digests.append(execution.fingerprint(book.root / "book" / "number.md", book.root))
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_fingerprint_covers_the_source_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,21 +4,24 @@ Owner :math:`i` has the share :math:`W_i` of all records and adds Laplace noise 
 every coordinate of a gradient whose norm is at most :math:`L`. With weights :math:`\lambda` on the simplex the bound is
 
 .. math:: \mathrm{ERR}(\lambda)=\sum_i\lambda_i^2\sigma_i+L^2\Bigl(\sum_i|\lambda_i-W_i|\Bigr)^2,\qquad
-   \sigma_i=\frac{8cL^2}{\varepsilon_i^2},
+   \sigma_i=\frac{8DL^2}{\varepsilon_i^2},
 
-where the variance of :math:`c` coordinates is counted. Put :math:`q_i=\varepsilon_i^2`, :math:`\kappa=1/(2c)`,
+where the variance of :math:`D` coordinates is counted. Put :math:`q_i=\varepsilon_i^2`, :math:`\kappa=1/(2D)`,
 :math:`S_0` for the shares of owners who do not sell and, over the others, :math:`P(\alpha)=\sum(\alpha q_i-W_i)_+` and
 :math:`N(\beta)=\sum(W_i-\beta q_i)_+`. The best weights are :math:`\max(\alpha q_i,\min(W_i,\beta q_i))` with
 :math:`\beta=\alpha+\kappa P(\alpha)` and :math:`P(\alpha)-N(\beta)=S_0`, one increasing, piecewise linear equation that
 takes time :math:`O(n\log n)`: :doc:`/book/federated/aggregation`. None of this depends on :math:`L`.
 
 Throughout, all of shape (..., n) with owners last: `epsilon` holds privacy losses, finite, 0 for an owner who does not
-sell, and `sizes` positive numbers of records. `coordinates` is :math:`c`: the length of the gradient for the squared
+sell, and `sizes` positive numbers of records. `coordinates` is :math:`D`: the length of the gradient for the squared
 error of the whole vector, 1 for the bound that the authors' published code computes. `clip_norm`, positive, is
 :math:`L`. Where nobody sells every bound is infinite, and the weights are the shares of the records.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,18 +92,23 @@ def _sum(mask: Mask, values: Array) -> Array:
     return np.asarray(np.where(mask, values, 0.0).sum(-1, keepdims=True))
 
 
-def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -> Array:
-    """The best weights; in Problem 3 as printed half the share of those who do not sell is taken off P."""
-    n, unit = eps.shape[-1], eps.max(-1, keepdims=True)
-    q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
-    sells = q > NEGLIGIBLE
-    # beyond 1e125 the noise is too small to count, and its square too large for a float
-    kappa = np.minimum(unit, 1e125) ** 2 / (2 * coordinates)
-    idle = _sum(~sells, shares)
-    less = idle / 2 if printed else np.zeros_like(idle)
-    theta = np.where(sells, shares / np.where(sells, q, 1.0), np.inf)
+class _Breakpoints(NamedTuple):
+    """The `theta` in order, with `P` and `N` there, sums of positive terms, and the mass of `q` from each on."""
 
-    # Breakpoints in order, with P and N there as sums of positive terms; those who do not sell come last, without mass
+    theta: Array
+    P: Array
+    N: Array
+    mass: Array
+
+    def deficit(self, beta: Array) -> Array:
+        """`N` at any `beta`."""
+        k = (self.theta < beta).sum(-1, keepdims=True)
+        beyond = _take(self.N, k) + _take(self.mass, k) * (_take(self.theta, k) - beta)
+        return np.where(k < self.theta.shape[-1], beyond, 0.0)
+
+
+def _breakpoints(theta: Array, q: Array, sells: Mask) -> _Breakpoints:
+    """Sort; those who do not sell come last, without mass."""
     order = np.argsort(theta, axis=-1)
     mass = np.take_along_axis(np.where(sells, q, 0.0), order, -1)
     ranked = np.minimum(np.take_along_axis(theta, order, -1), np.where(sells, theta, 0.0).max(-1, keepdims=True))
@@ -109,28 +117,50 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     above, below = np.zeros_like(q), np.zeros_like(q)
     np.cumsum(np.cumsum(mass, axis=-1)[..., :-1] * gaps, axis=-1, out=above[..., 1:])
     below[..., :-1] = np.cumsum((after[..., 1:] * gaps)[..., ::-1], axis=-1)[..., ::-1]
+    return _Breakpoints(ranked, above, below, after)
 
-    def alpha_beyond(j: Index) -> Mask:
-        surplus = _take(above, j)
-        beta = _take(ranked, j) + kappa * np.maximum(surplus - less, 0)
-        k = (ranked < beta).sum(-1, keepdims=True)
-        deficit = np.where(k < n, _take(below, k) + _take(after, k) * (_take(ranked, k) - beta), 0.0)
-        return np.asarray(surplus - idle < deficit)
 
-    j, end = np.zeros(idle.shape, dtype=np.intp), np.full(idle.shape, n)
+def _bisect(holds: Callable[[Index], Mask], shape: tuple[int, ...], n: int) -> Index:
+    """Number of the first places, of `n`, at which a condition holds that holds up to some place."""
+    j, end = np.zeros(shape, dtype=np.intp), np.full(shape, n)
     for _ in range(n.bit_length()):
         middle = (j + end) // 2
-        beyond = (middle < end) & alpha_beyond(middle)
-        j, end = np.where(beyond, middle + 1, j), np.where(beyond, end, middle)
-    up = sells & ((theta < _take(ranked, j)) | (j == n))
+        more = (middle < end) & holds(middle)
+        j, end = np.where(more, middle + 1, j), np.where(more, end, middle)
+    return j
+
+
+def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -> Array:
+    """The best weights; in Problem 3 as printed half the share of those who do not sell is taken off P."""
+    # 1. Who sells; q in units of the largest, so that kappa stands for the 1/2 of the theorem
+    n, unit = eps.shape[-1], eps.max(-1, keepdims=True)
+    q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
+    sells = q > NEGLIGIBLE
+    kappa = np.minimum(unit, 1e125) ** 2 / (2 * coordinates)  # beyond, the noise is too small to count
+    idle = _sum(~sells, shares)
+    less = idle / 2 if printed else np.zeros_like(idle)
+
+    # 2. Sort the owners; cumulative sums give P and N
+    theta = np.where(sells, shares / np.where(sells, q, 1.0), np.inf)
+    at = _breakpoints(theta, q, sells)
+
+    # 3. Bisect for the last theta with h < 0: up to there owners are raised
+    def negative(j: Index) -> Mask:
+        surplus = _take(at.P, j)
+        beta = _take(at.theta, j) + kappa * np.maximum(surplus - less, 0)
+        return np.asarray(surplus - idle < at.deficit(beta))
+
+    j = _bisect(negative, idle.shape, n)
+    up = sells & ((theta < _take(at.theta, j)) | (j == n))
     r_up, w_up = _sum(up, q), _sum(up, shares)
 
-    alpha = (ranked + kappa * (w_up + less)) / (1 + kappa * r_up)
-    k = (alpha * r_up - w_up - idle <= below).sum(-1, keepdims=True)
-    down = sells & (theta >= _take(ranked, k)) & (k < n) & ~up
+    # 4. Given them, the first theta that beta does not reach: from there owners are lowered
+    alpha = (at.theta + kappa * (w_up + less)) / (1 + kappa * r_up)
+    k = (alpha * r_up - w_up - idle <= at.N).sum(-1, keepdims=True)
+    down = sells & (theta >= _take(at.theta, k)) & (k < n) & ~up
     r_down, w_down = _sum(down, q), _sum(down, shares)
 
-    # The root, and beta there, without cancellation
+    # 5. The root, and beta there, without cancellation
     total = r_up + r_down + kappa * r_up * r_down
     total = np.where(total > 0, total, 1.0)
     moving = w_up + w_down + idle
@@ -206,7 +236,7 @@ def least_error_gradient(
     r"""Derivative of the least error bound with respect to the privacy losses, not positive.
 
     It is 0 for an owner whose loss is 0, and everywhere where nobody sells. By the envelope theorem it is
-    :math:`-16cL^2\lambda_i^2/\varepsilon_i^3`: that the weights move does not count.
+    :math:`-16DL^2\lambda_i^2/\varepsilon_i^3`: that the weights move does not count.
 
     Examples
     --------

@@ -151,21 +151,29 @@ def sampled_ridge(
     """
     check_choice(size_in_noise, "size_in_noise", ("realised", "fixed"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
-    n = len(labels)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    sets = _check_masks(masks, len(labels), empty=size_in_noise == "fixed")
+    # weights: one over the realised or over the expected size
+    kept = sets.sum(1)
+    expected = inclusion_probabilities(check_epsilon(epsilon, len(labels)), threshold).sum()
+    size = kept if size_in_noise == "realised" else np.full_like(kept, expected)
+    total_weight = 1.0 if size_in_noise == "realised" else len(labels) / expected
+    # the estimates, and the noise of a threshold-private output perturbation
+    lam = check_penalty(penalty, norm * math.sqrt(total_weight))
+    theta = weighted_ridge(features, labels, sets / size[:, None], lam)
+    radius = estimate_norm_bound(lam, norm, bound, total_weight, label_bound)
+    constant = sensitivity_constant(lam, norm, bound, radius, label_bound)
+    return SampledRidge(theta, threshold * size / constant, kept)
+
+
+def _check_masks(masks: ArrayLike, n: int, empty: bool) -> Array:
+    """Sampled sets of `n` records as an array; an empty set is refused unless it is allowed."""
     sets = check_finite(masks, "masks", 2)
     if sets.shape[1] != n:
         raise ValueError(f"masks must have shape (m, {n}), got {sets.shape}")
     if (odd := (sets != 0) & (sets != 1)).any():
         raise ValueError(f"masks must hold 0 and 1, got {sets[odd][0]}")
-    kept, realised = sets.sum(1), size_in_noise == "realised"
-    if realised and not kept.all():
+    kept = sets.sum(1)
+    if not (empty or kept.all()):
         raise ValueError(f"masks[{int(np.argmin(kept))}] keeps no record: the realised size cannot set the noise")
-    expected = inclusion_probabilities(check_epsilon(epsilon, n), threshold).sum()
-    most = 1.0 if realised else n / expected  # sum of the weights
-    lam = check_penalty(penalty, norm * math.sqrt(most))
-    radius = estimate_norm_bound(lam, norm, bound, most, label_bound)
-    constant = sensitivity_constant(lam, norm, bound, radius, label_bound)
-    size = kept if realised else np.full_like(kept, expected)
-    theta = weighted_ridge(features, labels, sets / size[:, None], lam)
-    return SampledRidge(theta, threshold * size / constant, kept)
+    return sets

@@ -121,23 +121,34 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     >>> weighted_ridge([[1.0]], [1.0], [1.0], 1.0).tolist()
     [0.5]
     """
+    features, labels, w, lam = _check_problem(X, y, weights, penalty)
+    if lam.ndim == 0 and lam == 0:
+        root = np.sqrt(w)[..., None]
+        return np.asarray((np.linalg.pinv(root * features) @ (root * labels[:, None]))[..., 0])
+    second, cross = _second_moments(features, w), (w * labels) @ features
+    return np.asarray(
+        np.linalg.solve(second + lam[..., None, None] * np.eye(len(features.T)), cross[..., None])[..., 0]
+    )
+
+
+def _check_problem(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike) -> tuple[Array, ...]:
+    """Records, weights and penalties of weighted ridge problems as arrays of matching shapes."""
     features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
     w, lam = np.atleast_1d(check_finite(weights, "weights", low=0)), check_finite(penalty, "penalty", low=0)
-    d = features.shape[1]
     if not len(features) == len(labels) == w.shape[-1]:
         raise ValueError(f"X has {len(features)} records, y has {len(labels)} and weights has {w.shape[-1]}")
     if lam.ndim:
         check_finite(lam, "penalty", low=0, ends="()", why="only a single one can be 0")
-    if w.ndim == 1:
-        second = (features.T * w) @ features
-    else:
-        products = (features[:, :, None] * features[:, None, :]).reshape(len(features), d * d)
-        second = (w @ products).reshape(*w.shape[:-1], d, d)
-    cross = (w * labels) @ features
-    if lam.ndim == 0 and lam == 0:
-        root = np.sqrt(w)[..., None]
-        return np.asarray((np.linalg.pinv(root * features) @ (root * labels[:, None]))[..., 0])
-    return np.asarray(np.linalg.solve(second + lam[..., None, None] * np.eye(d), cross[..., None])[..., 0])
+    return features, labels, w, lam
+
+
+def _second_moments(features: Array, weights: Array) -> Array:
+    """Weighted sums of the squares of records, shape (..., d, d)."""
+    if weights.ndim == 1:
+        return np.asarray((features.T * weights) @ features)
+    n, d = features.shape
+    products = (features[:, :, None] * features[:, None, :]).reshape(n, d * d)
+    return np.asarray((weights @ products).reshape(*weights.shape[:-1], d, d))
 
 
 @dataclass(frozen=True)
@@ -216,8 +227,11 @@ def pdp_op(
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
     eps = check_epsilon(epsilon, len(labels))
     lam = check_penalty(penalty, norm)
-    constant = sensitivity_constant(lam, norm, bound, norm_bound, label_bound)
-    radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
+    # weights and noise rate of Theorem 2.1
     weights = personalized_weights(eps)
+    constant = sensitivity_constant(lam, norm, bound, norm_bound, label_bound)
+    noise_rate = float(eps.sum() / constant)
+    # step 1, the estimate; steps 2 and 3 are its release
     theta = weighted_ridge(features, labels, weights, lam)
-    return OutputPerturbation(theta, weights, float(eps.sum() / constant), constant, float(radius))
+    radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
+    return OutputPerturbation(theta, weights, noise_rate, constant, float(radius))

@@ -5,7 +5,8 @@ A page writes the algorithm of a paper in a box and lets the code that does it f
     ```{code-of} hdpm_lib.learners.ridge.pdp_op
     ```
 
-Shown is the function without docstring and annotations, under a line that links to its reference.
+Shown is the function without docstring and annotations, under a line that links to its reference. A page with a module
+of its name beside it ends with a link to that module, where its experiments are.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import ast
 import importlib
 import inspect
 import textwrap
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.addnodes import pending_xref
 from sphinx.util.docutils import SphinxDirective
 
 LINE = 100
@@ -87,7 +90,28 @@ class CodeOf(SphinxDirective):
         return [nodes.container("", nodes.paragraph("", "", *words), block, classes=["hdpm-code"]), *messages]
 
 
+def link_experiments(app: Any, doctree: nodes.document) -> None:
+    """End a page with a link to the module beside it, if there is one."""
+    page = Path(app.env.doc2path(app.env.docname))
+    chapter = page.parent.name
+    if chapter == "book" or not page.with_suffix(".py").exists():
+        return
+    module = f"hdpm_book.{chapter}.{page.stem}"
+    link = pending_xref(
+        "",
+        nodes.literal(text=module),
+        refdomain="py",
+        reftype="mod",
+        reftarget=module,
+        refdoc=app.env.docname,
+        refwarn=True,
+    )
+    words = nodes.Text("What this page runs, in code: ")
+    next(doctree.findall(nodes.section)).append(nodes.paragraph("", "", words, link, classes=["hdpm-experiments"]))
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("code-of", CodeOf)
+    app.connect("doctree-read", link_experiments)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

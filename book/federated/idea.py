@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdpm_book import plots
 from hdpm_lib.aggregation import opt_aggr
-from hdpm_lib.auctions.bids import PRIVACY_BUDGETS, RATES, Bids, bids, budget_of, utility
+from hdpm_lib.auctions.bids import FAMILIES, PRIVACY_BUDGETS, RATES, Bids, bids, budget_of, utility
 from hdpm_lib.auctions.networks import Network, load_trained, run
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.payments import Outcome
@@ -49,8 +49,13 @@ def diagram() -> Figure:
 
 def first_auction(truth: Bids) -> pd.DataFrame:
     """The bids of the first auction."""
-    parts = {name: getattr(truth, name)[0].round(2) for name in ("family", "rate", "privacy_budget", "sizes")}
-    return pd.DataFrame(parts).rename_axis("owner").T
+    parts = {
+        "family": [FAMILIES[place] for place in truth.family[0]],
+        "rate": truth.rate[0].round(2),
+        "privacy budget": truth.privacy_budget[0].round(2),
+        "size": truth.sizes[0],
+    }
+    return pd.DataFrame(parts, index=pd.RangeIndex(1, len(truth.rate[0]) + 1, name="owner"))
 
 
 def within_laws(truth: Bids) -> bool:

@@ -7,10 +7,11 @@ every coordinate of a gradient whose norm is at most :math:`L`. With weights :ma
    \sigma_i=\frac{8DL^2}{\varepsilon_i^2},
 
 where the variance of :math:`D` coordinates is counted. Put :math:`q_i=\varepsilon_i^2`, :math:`\kappa=1/(2D)`,
-:math:`S_0` for the shares of owners who do not sell and, over the others, :math:`P(\alpha)=\sum(\alpha q_i-W_i)_+` and
-:math:`N(\beta)=\sum(W_i-\beta q_i)_+`. The best weights are :math:`\max(\alpha q_i,\min(W_i,\beta q_i))` with
-:math:`\beta=\alpha+\kappa P(\alpha)` and :math:`P(\alpha)-N(\beta)=S_0`, one increasing, piecewise linear equation that
-takes time :math:`O(n\log n)`: :doc:`/book/federated/aggregation`. None of this depends on :math:`L`.
+:math:`S_0` for the shares of owners who do not sell and, over the others,
+:math:`P_+(\alpha)=\sum\max(0,\alpha q_i-W_i)` and :math:`P_-(\beta)=\sum\max(0,W_i-\beta q_i)`. The best weights are
+:math:`\max(\alpha q_i,\min(W_i,\beta q_i))` with :math:`\beta=\alpha+\kappa P_+(\alpha)` and
+:math:`P_+(\alpha)-P_-(\beta)=S_0`, one increasing, piecewise linear equation that takes time :math:`O(n\log n)`:
+:doc:`/book/federated/aggregation`. None of this depends on :math:`L`.
 
 Throughout, all of shape (..., n) with owners last: `epsilon` holds privacy losses, finite, 0 for an owner who does not
 sell, and `sizes` positive numbers of records. `coordinates` is :math:`D`: the length of the gradient for the squared
@@ -93,17 +94,17 @@ def _sum(mask: Mask, values: Array) -> Array:
 
 
 class _Breakpoints(NamedTuple):
-    """The `theta` in order, with `P` and `N` there, sums of positive terms, and the mass of `q` from each on."""
+    """The `theta` in order, with `P_+` and `P_-` there, sums of positive terms, and the mass of `q` from each on."""
 
     theta: Array
-    P: Array
-    N: Array
+    plus: Array
+    minus: Array
     mass: Array
 
     def deficit(self, beta: Array) -> Array:
-        """`N` at any `beta`."""
+        """`P_-` at any `beta`."""
         k = (self.theta < beta).sum(-1, keepdims=True)
-        beyond = _take(self.N, k) + _take(self.mass, k) * (_take(self.theta, k) - beta)
+        beyond = _take(self.minus, k) + _take(self.mass, k) * (_take(self.theta, k) - beta)
         return np.where(k < self.theta.shape[-1], beyond, 0.0)
 
 
@@ -131,7 +132,7 @@ def _bisect(holds: Callable[[Index], Mask], shape: tuple[int, ...], n: int) -> I
 
 
 def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -> Array:
-    """The best weights; in Problem 3 as printed half the share of those who do not sell is taken off P."""
+    """The best weights; in Problem 3 as printed half the share of those who do not sell is taken off `P_+`."""
     # 1. Who sells; q in units of the largest, so that kappa stands for the 1/2 of the theorem
     n, unit = eps.shape[-1], eps.max(-1, keepdims=True)
     q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
@@ -140,13 +141,13 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     idle = _sum(~sells, shares)
     less = idle / 2 if printed else np.zeros_like(idle)
 
-    # 2. Sort the owners; cumulative sums give P and N
+    # 2. Sort the owners; cumulative sums give P_+ (plus) and P_- (minus)
     theta = np.where(sells, shares / np.where(sells, q, 1.0), np.inf)
     at = _breakpoints(theta, q, sells)
 
     # 3. Bisect for the last theta with h < 0: up to there owners are raised
     def negative(j: Index) -> Mask:
-        surplus = _take(at.P, j)
+        surplus = _take(at.plus, j)
         beta = _take(at.theta, j) + kappa * np.maximum(surplus - less, 0)
         return np.asarray(surplus - idle < at.deficit(beta))
 
@@ -156,7 +157,7 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
 
     # 4. Given them, the first theta that beta does not reach: from there owners are lowered
     alpha = (at.theta + kappa * (w_up + less)) / (1 + kappa * r_up)
-    k = (alpha * r_up - w_up - idle <= at.N).sum(-1, keepdims=True)
+    k = (alpha * r_up - w_up - idle <= at.minus).sum(-1, keepdims=True)
     down = sells & (theta >= _take(at.theta, k)) & (k < n) & ~up
     r_down, w_down = _sum(down, q), _sum(down, shares)
 

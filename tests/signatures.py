@@ -367,7 +367,7 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
     """learners.joint.JointObjective.gradient learners.joint.JointObjective.hessian
     learners.joint.JointObjective.value""": JOINT,
     "markets.mechanisms.m1 markets.mechanisms.m2 markets.mechanisms.m3 markets.mechanisms.pivot_costs": VALUES,
-    "auctions.menus.menus auctions.menus.schedules": of(weights=Made(menu_weights)),
+    "auctions.menus.menus auctions.menus.schedules auctions.menus.serve": of(weights=Made(menu_weights)),
     "auctions.networks.run auctions.reports.learned": of(weights=Made(weights_of)),
     """book.ridge.study.PrivacyGroups.counts book.ridge.study.PrivacyGroups.draw
     book.ridge.study.PrivacyGroups.total""": of(n=Count(0, at=(0, 9))),

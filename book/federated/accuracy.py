@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from hdpm_book import datasets
 from hdpm_book.federated import RECORDED
+from hdpm_book.federated.learning import people
 from hdpm_book.federated.study import Row, collect
 from hdpm_lib.aggregation import conv_aggr, opt_aggr
-from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
+from hdpm_lib.auctions.bids import budget_of
 from hdpm_lib.auctions.networks import Network, Weights, load_trained, run
-from hdpm_lib.auctions.partition import KINDS, deal, dirichlet_counts, lognormal_sizes
+from hdpm_lib.auctions.partition import KINDS
 from hdpm_lib.auctions.training import FACTORS
 from hdpm_lib.learners.fedsgd import Sale, fedsgd
 from hdpm_lib.learners.gradients import accuracy, draw_bidders
@@ -52,23 +53,16 @@ def accuracies(
     """
     X, y, X_test, y_test = data
     rng = np.random.default_rng([seed, KINDS.index(partition)])
-    if partition == "IID":
-        counts = lognormal_sizes(len(y), owners, rng, least=10)
-    else:
-        counts = dirichlet_counts(np.bincount(y), owners, rng, extra=10)
-    rows = [deal(y, counts, rng)]
-    market = draw_bids([[len(own) for own in rows[0]]], rng)
+    market = people(y, partition, 1, rng, owners)
     asked = draw_bidders(owners, 10, 100, 1, rng)
-    bidding = Bids(
-        *(np.take_along_axis(getattr(market, part)[None], asked, axis=2) for part in Bids.__dataclass_fields__)
-    )
+    bidding = market.bids_of(asked)
     money = budget_of(bidding, rng.uniform(*FACTORS, asked.shape[:2]))
     start = rng.uniform(-1, 1, (y.max() + 1, X.shape[1])) / np.sqrt(X.shape[1] - 1)
-    found = {}
+    limits, found = market.bids.privacy_budget, {}
     for name, network in networks.items():
         sold = run(*network, bidding, money, np.random.default_rng([seed, 2]))
         auction, noise = partial(_sale, Sale(sold.epsilon, sold.payments, money)), np.random.default_rng([seed, 3])
-        ended = fedsgd(X, y, rows, market.privacy_budget, asked, RULES, start, rng=noise, every=100, auction=auction)
+        ended = fedsgd(X, y, market.rows, limits, asked, RULES, start, rng=noise, every=100, auction=auction)
         for rule in RULES:
             found[f"{name}, {rule}"] = round(float(accuracy(ended.parameters(rule)[-1], X_test, y_test)[0]), 5)
     return found

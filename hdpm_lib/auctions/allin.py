@@ -78,8 +78,10 @@ def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop
     """
     check_flag(stop, "stop")
     v, x, money = _checked(valuations, amounts, budget)
+    # lines 1 and 2: ascending unit valuations
     order = np.argsort(v / x, axis=-1, kind="stable")
     value, amount = np.take_along_axis(v, order, -1), np.take_along_axis(x, order, -1)
+    # lines 3 to 5: an owner wins if the budget, shared by the amounts of all winners and her, covers her
     taken, going = np.zeros(money.shape), np.ones(money.shape, dtype=bool)
     accepted = np.zeros(v.shape, dtype=bool)
     for i in range(v.shape[-1]):
@@ -87,6 +89,7 @@ def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop
         going &= covered | (not stop)
         accepted[..., i] = covered & going
         taken = taken + np.where(accepted[..., i], amount[..., i], 0.0)
+    # lines 6 and 7: what winners sell, and the price of a unit
     wins = np.take_along_axis(accepted, np.argsort(order, axis=-1), -1)
     price = money / np.where(taken > 0, taken, np.inf)
     return Sale(wins, np.where(wins, x * price[..., None], 0.0))
@@ -110,13 +113,16 @@ def all_in_repaired(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike
     Sale(wins=array([False,  True]), payments=array([0., 1.]))
     """
     v, x, money = _checked(valuations, amounts, budget)
+    # who asks for more than the budget is left out; the others in ascending order of what they ask per unit
     invited = v <= money[..., None]
     unit = np.where(invited, v / x, np.inf)
     order = np.argsort(unit, axis=-1, kind="stable")
     value, amount, unit = (np.take_along_axis(part, order, -1) for part in (v, x, unit))
+    # the first k win, up to the first who is not covered
     total = np.cumsum(amount, axis=-1)
     covered = (value * total <= money[..., None] * amount) & np.isfinite(unit)
     winners = np.minimum.accumulate(covered, axis=-1).sum(-1, keepdims=True)
+    # the price of a unit: the budget over what is sold, at most what the first loser asks
     sold = np.take_along_axis(total, np.maximum(winners - 1, 0), -1)
     following = np.concatenate([unit, np.full((*money.shape, 1), np.inf)], axis=-1)
     price = np.minimum(money[..., None] / sold, np.take_along_axis(following, winners, -1))

@@ -167,19 +167,21 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     return Outcome(*(np.where(sells, np.take_along_axis(x, best, -1), 0.0)[..., 0] for x in (epsilon, paid)))
 
 
-def _serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outcome]:
-    """Schedules (..., n, knots) and what the owners choose from them."""
+def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outcome]:
+    """What owners are offered, of shape (..., n, knots), and what they choose: :func:`schedules` and :func:`menus`."""
     check_weights(weights)
     money = check_budget(budget, bids)
     order = np.argsort(-bids.sizes, axis=-1, kind="stable")
     queue = Bids(*(np.take_along_axis(part, order, -1) for part in vars(bids).values()))
-    records = bids.sizes.sum(-1)
-    turns, left = public(weights, queue.shares, np), money * (1 - _KEPT)
-    sold, served = nothing_sold(left, np), []
+    records, turns = bids.sizes.sum(-1), public(weights, queue.shares, np)
+    left, served = money * (1 - _KEPT), []
+    sold = nothing_sold(left, np)
     for i in range(order.shape[-1]):
+        # her schedule, from what is fixed before she speaks: sizes, the money left, what was sold
         turn = Public._make(part[..., i] for part in turns)
         steps = increments(weights, turn, left / records, sold, np) * records[..., None]
         prices = np.concatenate([np.zeros_like(steps[..., :1]), np.cumsum(steps, -1)], -1)
+        # she gets the point that is best for her, and the rest of the money goes on
         outcome = choose(prices, queue[..., i])
         left = np.maximum(left - outcome.payments, 0)
         sold = record_sale(sold, turn.share, outcome.epsilon)
@@ -207,12 +209,12 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
     >>> bool(bought.payments.sum() <= 60), bool((bought.payments >= market.valuation(bought.epsilon)).all())
     (True, True)
     """
-    return _serve(bids, budget, weights)[1]
+    return serve(bids, budget, weights)[1]
 
 
 def schedules(bids: Bids, budget: ArrayLike, weights: Weights) -> Array:
     """What :func:`menus` offers each owner: prices at ``KNOTS``, shape (..., n, knots)."""
-    return _serve(bids, budget, weights)[0]
+    return serve(bids, budget, weights)[0]
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

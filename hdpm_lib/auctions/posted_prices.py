@@ -69,8 +69,10 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     waiting = np.cumsum(sizes[..., ::-1], axis=-1)[..., ::-1]
     epsilon, payments = np.zeros(sizes.shape), np.zeros(sizes.shape)
     for i in range(sizes.shape[-1]):
+        # price and cap, from public sizes and the money left
         cap = money / waiting[..., i]
         price = (SCALE + EXTRA * sizes[..., i] / waiting[..., i]) * cap**POWER
+        # she sells what is best for her, and the rest of the money goes on
         epsilon[..., i] = best_sale(family[..., i], rate[..., i], limit[..., i], price, cap)
         payments[..., i] = sizes[..., i] * price * epsilon[..., i]
         money = money - payments[..., i]

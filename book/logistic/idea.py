@@ -250,7 +250,7 @@ def searched() -> Searched:
     for n in (1, 2, 3):
         rng, each = np.random.default_rng([5, n]), {name: [0.0] for name in MUTANTS}
         for others in (1, 2, 4):
-            eps, rho = 10 ** rng.uniform([[-1.5], [-2]], [[1.5], [2]], (2, 200))
+            eps, rho = 10 ** rng.uniform(np.array([[-1.5], [-2]]), np.array([[1.5], [2]]), (2, 200))
             pairs = search_pairs(eps, rho, dimension=n, others=others, rng=rng)
             for name, change in MUTANTS.items():
                 each[name].append(float((np.abs(change(pairs).loss) / pairs.guarantee).max()))

@@ -204,7 +204,7 @@ def _released(
         model = objective_perturbation(X, y, a / LOG2, eta, 0.01)  # base 2
         b = spherical_laplace(n, eta / 2, rng=rng)
         w = model.minimise(b)
-        w *= min(1, beta / np.linalg.norm(w))
+        w *= np.minimum(1, beta / np.linalg.norm(w))
         gap[k] = exact_error(w, truth) - model.objective(w, b)
     printed, shorter = (float(c(beta, n, 0.05, 0.05)(a, eta)) for c in (printed_constants, shorter_constants))
     return gap, printed, shorter
@@ -485,7 +485,7 @@ class MuTrends:
 
 def mu_runs(runs: int = 36, m: int = 200, n: int = 5) -> MuRuns:
     """Train on new data, requirements and noise in each run, for six values of mu."""
-    mus = 10.0 ** np.arange(-1, 5)
+    mus = np.asarray(10.0 ** np.arange(-1, 5), dtype=float)
     seen, sigma = np.zeros((2, runs, len(mus), 4)), 5 * survival_inverse(1e-6, n)
     for s in range(runs):
         rng = np.random.default_rng([9, s])

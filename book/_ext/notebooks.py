@@ -40,7 +40,8 @@ LOGGER = logging.getLogger(__name__)
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 EXPLORE = """import os
 
-os.environ.setdefault("HDPM_MODE", "explore")  # change any number: a verdict may differ, and nothing stops"""
+# Change any number you like: a verdict may then differ from the ledger's, and nothing stops.
+os.environ.setdefault("HDPM_MODE", "explore");"""
 
 
 # --- TeX --------------------------------------------------------------------------------------------------------------
@@ -345,8 +346,7 @@ def introduction(root: Path) -> str:
         wheel = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
         how = f'`pip install ".[book]"` in a clone of the book, or `pip install "{wheel}[book]"`'
     return quoted(
-        f"*To run this page:* {how}, unless `make notebooks` has brought you here. Then change what you like: verdicts "
-        "that differ from the ledger's are shown, and nothing stops."
+        f"To run this page elsewhere than in the JupyterLab of `make notebooks`, install what it calls: {how}."
     )
 
 
@@ -372,7 +372,9 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
             cells.append(new_code_cell(EXPLORE))
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
-    return new_notebook(cells=cells, metadata={"kernelspec": page.metadata.kernelspec})
+    return new_notebook(
+        cells=cells, metadata={"kernelspec": page.metadata.kernelspec, "language_info": {"name": "python"}}
+    )
 
 
 def code_cell(cell: nbformat.NotebookNode, within_solution: bool) -> nbformat.NotebookNode:

@@ -40,8 +40,10 @@ book: $(READY)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
 	$(BIN)/python -m pytest tests/site
 
+# The pages as notebooks, built without running them; then JupyterLab, where a changed number stops nothing.
 notebooks: $(READY)
-	HDPM_MODE=$${HDPM_MODE-explore} $(BIN)/jupyter lab book
+	$(BIN)/python book/_ext/notebooks.py
+	HDPM_MODE=$${HDPM_MODE-explore} $(BIN)/jupyter lab --notebook-dir _build _build/notebooks/book/index.ipynb
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -137,7 +137,8 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     n, unit = eps.shape[-1], eps.max(-1, keepdims=True)
     q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
     sells = q > NEGLIGIBLE
-    kappa = np.minimum(unit, 1e125) ** 2 / (2 * coordinates)  # beyond, the noise is too small to count
+    most = 1e125  # a loss beyond which the noise is too small to count
+    kappa = np.minimum(unit, most) ** 2 / (2 * coordinates)
     idle = _sum(~sells, shares)
     less = idle / 2 if printed else np.zeros_like(idle)
 

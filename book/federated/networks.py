@@ -342,19 +342,30 @@ def log_of(name: str) -> Log:
     return Log(epochs[0], epochs[-1])
 
 
-def trading() -> pd.DataFrame:
-    """Range over ten seeds of what M-RegretNets of two short schedules buy."""
-    rows = {}
+def _trades() -> dict[str, dict[str, list[float]]]:
+    """What ten M-RegretNets of each of two short schedules buy."""
+    found = {}
     study = json.loads((RECORDED / "trading.json").read_text("utf8"))
     for which, label in enumerate(("50 x 8 iterations", "8 x 100 iterations")):
         some = [row for row in study["rows"] if row["setting"] == which]
-        found = {
+        found[label] = {
             "rounds that buy": [1 - row["metrics"]["invalid"][0] for row in some],
             "budget bought": [row["metrics"]["bought"][0] for row in some],
             "error if valid": [row["error"][0] for row in some],
         }
-        rows[label] = {key: _spread(values) for key, values in found.items()}
+    return found
+
+
+def trading() -> pd.DataFrame:
+    """Range over ten seeds of what M-RegretNets of two short schedules buy."""
+    rows = {label: {key: _spread(x) for key, x in found.items()} for label, found in _trades().items()}
     return pd.DataFrame(rows).T
+
+
+def trading_by_seed() -> pd.DataFrame:
+    """The same for every seed."""
+    rows = {(label, key): [f"{y:.3g}" for y in x] for label, found in _trades().items() for key, x in found.items()}
+    return pd.DataFrame(rows).T.rename_axis(columns="seed")
 
 
 def _spread(values: Iterable[float]) -> str:

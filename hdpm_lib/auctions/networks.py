@@ -126,17 +126,25 @@ def forward(
     Payments do not depend on what is drawn. Their sum is below the budget: they are fractions of a softmax with one
     more entry. Privacy budgets, sizes and the budget are positive.
     """
+    # 1. Values of the sub-bids, privacy budgets, sizes, and the money
     x = features(values, privacy_budget, sizes, budget)
-    outputs = {}
-    for part in ("allocation", "payment"):
-        y = x
-        for layer in range(len(network.hidden) + 1):
-            y = jnp.tanh(y) if layer else y
-            y = y @ weights[f"{part}.{layer}.slope"] + weights[f"{part}.{layer}.offset"]
-        outputs[part] = y
-    shape = (*x.shape[:-1], network.owners, network.levels + 1)
-    fractions = jax.nn.softmax(outputs["payment"], -1)
-    return jax.nn.softmax(outputs["allocation"].reshape(shape), -1), fractions[..., 1:] * budget[..., None]
+
+    # 2. Allocation network: the chances of each owner's outcomes
+    scores = _layers(network, weights, "allocation", x)
+    scores = scores.reshape((*x.shape[:-1], network.owners, network.levels + 1))
+    chances = jax.nn.softmax(scores, -1)
+
+    # 3. Payment network: fractions of the money, the first for the buyer
+    fractions = jax.nn.softmax(_layers(network, weights, "payment", x), -1)
+    return chances, fractions[..., 1:] * budget[..., None]
+
+
+def _layers(network: Network, weights: Weights, part: str, x: Any) -> Any:
+    """Output of one of the two networks before its softmax."""
+    for layer in range(len(network.hidden) + 1):
+        x = jnp.tanh(x) if layer else x
+        x = x @ weights[f"{part}.{layer}.slope"] + weights[f"{part}.{layer}.offset"]
+    return x
 
 
 def allocation(network: Network, probabilities: Any) -> Any:

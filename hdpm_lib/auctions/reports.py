@@ -349,15 +349,22 @@ def _printed(
     guide: Function, weights: Any, market: Parts, start: Reports, budget: Any, steps: int, rate: float, clamp: int,
     frozen: bool,
 ) -> Reports:  # fmt: skip
-    slopes = jax.grad(lambda lies: _smooth_utility(guide, frozen, weights, market, lies, budget))
+    def utilities(lies: Reports) -> Any:
+        return _smooth_utility(guide, frozen, weights, market, lies, budget)
+
+    slopes = jax.grad(utilities)
 
     def step(_: int, lies: Reports) -> Reports:
-        moved = Reports(*(x + rate * slope for x, slope in zip(lies, slopes(lies), strict=True)))
-        values = jnp.maximum(moved.values, 0)
-        rising = [values, lax.cummax(values, axis=values.ndim - 1), lax.cummax(values, axis=values.ndim - 2)]
-        ceiling = jnp.clip(moved.privacy_budget, LOW * market[2], market[2])
-        return Reports(lax.select_n(clamp, *rising), ceiling, jnp.clip(moved.sizes, 1.0, market[3]))
+        # 2. Up the gradient, and back to what can be reported
+        slope = slopes(lies)
+        values, ceiling, sizes = (x + rate * dx for x, dx in zip(lies, slope, strict=True))
+        values = jnp.maximum(values, 0)
+        by_bid, by_owner = (lax.cummax(values, axis=values.ndim - k) for k in (1, 2))
+        values = lax.select_n(clamp, values, by_bid, by_owner)
+        ceiling = jnp.clip(ceiling, LOW * market[2], market[2])
+        return Reports(values, ceiling, jnp.clip(sizes, 1.0, market[3]))
 
+    # 1., 3. From the truth J times; the last point
     return lax.fori_loop(0, steps, step, start)
 
 

@@ -167,11 +167,13 @@ def search(settings: Settings, weights: Tree, market: Tree, misreports: Any) -> 
     """
 
     def total(lies: Any) -> Any:
-        return (lying_utilities(settings.network, weights, market, lies) / market["sizes"]).sum()
+        gains = lying_utilities(settings.network, weights, market, lies)
+        return (gains / market["sizes"]).sum()
 
     def step(lies: Any, _: None) -> tuple[Any, None]:
         slope = jax.grad(total)(lies)
-        length = jnp.sqrt((slope**2).mean(-1, keepdims=True)) + 1e-12 if settings.normalised else 1.0
+        norm = jnp.sqrt((slope**2).mean(-1, keepdims=True)) + 1e-12
+        length = norm if settings.normalised else 1.0
         return allowed(lies + settings.ascent * slope / length, market["sizes"]), None
 
     return jax.lax.scan(step, allowed(misreports, market["sizes"]), length=settings.search)[0]
@@ -198,36 +200,49 @@ def violations(settings: Settings, weights: Tree, market: Tree, misreports: Any)
     return objective, {name: x.mean(0) for name, x in found.items()}
 
 
+def _lagrangian(
+    settings: Settings, rho: Tree, weights: Tree, multipliers: Tree, market: Tree, lies: Any
+) -> tuple[Any, tuple[Any, Tree]]:
+    """The augmented Lagrangian; and its objective and violations."""
+    objective, found = violations(settings, weights, market, lies)
+    value = settings.network.owners * objective
+    for name, x in found.items():
+        if name != "dav" or settings.determinism:
+            value += multipliers[name] @ x + rho[name] / 2 * x.sum() ** 2
+    return value, (objective, found)
+
+
 @partial(jax.jit, static_argnums=0)
 def run_epoch(settings: Settings, state: Tree, markets: Tree, rho: Tree) -> tuple[Tree, Tree]:
     """All batches once: the new state, and for each iteration the objective and the mean violations over the owners."""
     rule = descent_of(settings)
+    down = jax.grad(partial(_lagrangian, settings, rho), has_aux=True)
 
-    def lagrangian(weights: Tree, multipliers: Tree, market: Tree, lies: Any) -> tuple[Any, tuple[Any, Tree]]:
-        objective, found = violations(settings, weights, market, lies)
-        value = settings.network.owners * objective
-        for name, x in found.items():
-            if name == "dav" and not settings.determinism:
-                continue
-            value += multipliers[name] @ x + rho[name] / 2 * x.sum() ** 2
-        return value, (objective, found)
+    def iteration(now: Tree, batch: tuple[Tree, Any]) -> tuple[Tree, tuple[Any, Tree]]:
+        market, lies = batch
 
-    def iteration(carry: tuple[Any, ...], batch: tuple[Tree, Any]) -> tuple[tuple[Any, ...], tuple[Any, Tree]]:
-        weights, optimiser, multipliers, count = carry
-        lies = search(settings, weights, batch[0], batch[1])
-        slopes, (objective, found) = jax.grad(lagrangian, has_aux=True)(weights, multipliers, batch[0], lies)
-        updates, optimiser = rule.update(slopes, optimiser)
-        count += 1
+        # 1. Every owner's best misreport, the others being truthful
+        lies = search(settings, now["weights"], market, lies)
+
+        # 2. One step down the augmented Lagrangian
+        slopes, (objective, found) = down(now["weights"], now["multipliers"], market, lies)
+        updates, optimiser = rule.update(slopes, now["optimiser"])
+        weights = optax.apply_updates(now["weights"], updates)
+
+        # 3. Every Q iterations the multipliers grow by the violations
+        count = now["iteration"] + 1
         due = count % settings.every == 0
-        raised = {name: multipliers[name] + jnp.where(due, rho[name], 0) * x for name, x in found.items()}
-        log = {"objective": objective} | {name: x.mean() for name, x in found.items()}
-        return (optax.apply_updates(weights, updates), optimiser, multipliers | raised, count), (lies, log)
+        multipliers = dict(now["multipliers"])
+        for name, x in found.items():
+            multipliers[name] = multipliers[name] + jnp.where(due, rho[name], 0) * x
 
-    carry = state["weights"], state["optimiser"], state["multipliers"], state["iteration"]
-    carry, (lies, log) = jax.lax.scan(iteration, carry, (markets, state["misreports"]))
-    weights, optimiser, multipliers, count = carry
-    parts = {"weights": weights, "optimiser": optimiser, "multipliers": multipliers, "iteration": count}
-    return parts | {"misreports": lies}, log
+        log = {"objective": objective} | {name: x.mean() for name, x in found.items()}
+        parts = {"weights": weights, "optimiser": optimiser, "multipliers": multipliers}
+        return parts | {"iteration": count}, (lies, log)
+
+    now = {name: part for name, part in state.items() if name != "misreports"}
+    now, (lies, log) = jax.lax.scan(iteration, now, (markets, state["misreports"]))
+    return now | {"misreports": lies}, log
 
 
 def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[tuple[Tree, Tree]]:

@@ -62,12 +62,17 @@ class ObjectivePerturbation:
 
     def objective(self, coefficients: ArrayLike, noise: ArrayLike) -> Array:
         """Value of the perturbed objective, Eq. (2), at coefficients and noise of shape (..., n)."""
+        w, b = self._check_point(coefficients, noise)
+        losses = np.logaddexp(0, -self.y * (w @ self.X.T)) @ self.weights
+        return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
+
+    def _check_point(self, coefficients: ArrayLike, noise: ArrayLike) -> tuple[Array, Array]:
+        """Coefficients and noise as arrays that fit the records."""
         w, b = check_finite(coefficients, "coefficients"), check_finite(noise, "noise")
         for array, name in ((w, "coefficients"), (b, "noise")):
             if array.shape[-1:] != self.X.shape[1:]:
                 raise ValueError(f"{name} must have shape (..., {self.X.shape[1]}), got {array.shape}")
-        losses = np.logaddexp(0, -self.y * (w @ self.X.T)) @ self.weights
-        return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
+        return w, b
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Exact minimisers of the perturbed objective for noise of shape (..., n).

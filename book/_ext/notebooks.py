@@ -328,12 +328,8 @@ class Markdown:
 @cache
 def with_code(root: Path) -> frozenset[str]:
     """Pages that become notebooks."""
-    chapters = [path for path in execution.pages(root) if execution.is_chapter(path)]
-    return frozenset(
-        path.relative_to(root).with_suffix("").as_posix()
-        for path in chapters
-        if any(cell.cell_type == "code" for cell in execution.read(path).cells)
-    )
+    pages = [path for path in execution.pages(root) if "{code-cell}" in path.read_text(encoding="utf8")]
+    return frozenset(path.relative_to(root).with_suffix("").as_posix() for path in pages if execution.is_chapter(path))
 
 
 def introduction(root: Path) -> str:
@@ -453,7 +449,9 @@ def unrun(text: str) -> nbformat.NotebookNode:
 def main() -> int:
     """Build the notebooks without running a cell."""
     build = execution.ROOT / "_build"
-    unexecuted = {
+    settings = {
+        "latex_individualpages": False,
+        "autosummary_generate": False,
         "nb_execution_mode": "off",
         "nb_custom_formats": {".md": "notebooks.unrun"},
         "nb_mime_priority_overrides": [("notebooks", "text/plain", 0)],
@@ -464,7 +462,7 @@ def main() -> int:
         use_external_toc=True,
         noconfig=True,
         path_config=execution.ROOT / "_config.yml",
-        confoverrides={"latex_individualpages": False, **unexecuted},
+        confoverrides=settings,
         builder="notebooks",
         doctreedir=build / ".notebooks" / "doctrees",
         quiet=True,

@@ -280,7 +280,7 @@ class Markdown:
 
     def visit_literal_block(self, node: nodes.Element) -> str:
         language = node.get("language", "")
-        return f"```{language if language not in ('default', 'none') else ''}\n{node.astext()}\n```"
+        return f"```{language if language not in ('default', 'none') else ''}\n{node.astext().rstrip()}\n```"
 
     def visit_reference(self, node: nodes.Element) -> str:
         address = f"#{node['refid']}" if "refid" in node else self.address(node["refuri"])

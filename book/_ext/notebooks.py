@@ -122,7 +122,7 @@ class Markdown:
     docname : str
         The page.
     site : str
-        Where the site is, seen from the folder of the notebooks.
+        Where the site is, seen from the notebook.
     """
 
     def __init__(self, app: Any, docname: str, site: str) -> None:
@@ -163,8 +163,8 @@ class Markdown:
         if (page := path.removesuffix(".html")) in with_code(self.source):
             path = posixpath.relpath(f"{page}.ipynb", folder or ".")
         else:
-            path = "../" * self.docname.count("/") + self.site + path
-        return parts._replace(path=path).geturl()
+            path = self.site + path
+        return path + uri.removeprefix(parts.path)
 
     # pages, and boxes that hold cells
 
@@ -423,8 +423,9 @@ class NotebookBuilder(StandaloneHTMLBuilder):
 
 def write(app: Any, doctree: nodes.document, docname: str) -> None:
     """Write the notebook of a page."""
-    folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
     if docname in with_code(Path(app.srcdir)):
+        folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
+        site = app.config.html_baseurl or "../" * docname.count("/") + site
         save(notebook(app, doctree, docname, site), Path(app.outdir) / folder / f"{docname}.ipynb")
 
 

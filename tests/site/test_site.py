@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import notebooks
 import pytest
 from nbclient import NotebookClient
 
@@ -58,6 +59,8 @@ def test_site(site: Path, looks_for: Any) -> None:
 def test_notebooks(site: Path) -> None:
     found = check.broken_notebooks(site / "_sources", ROOT)
     assert not found, complaints(found)
+    for page in notebooks.with_code(ROOT):
+        assert f"_sources/{page}.ipynb" in (site / f"{page}.html").read_text(encoding="utf8")  # its download button
 
 
 def test_a_notebook_runs_anywhere(site: Path, tmp_path: Path) -> None:

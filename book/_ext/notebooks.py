@@ -122,7 +122,7 @@ class Markdown:
     docname : str
         The page.
     site : str
-        Where the site is, seen from the folder of the notebooks.
+        Where the site is, seen from the notebook.
     """
 
     def __init__(self, app: Any, docname: str, site: str) -> None:
@@ -163,8 +163,8 @@ class Markdown:
         if (page := path.removesuffix(".html")) in with_code(self.source):
             path = posixpath.relpath(f"{page}.ipynb", folder or ".")
         else:
-            path = "../" * self.docname.count("/") + self.site + path
-        return parts._replace(path=path).geturl()
+            path = self.site + path
+        return path + uri.removeprefix(parts.path)
 
     # pages, and boxes that hold cells
 
@@ -280,7 +280,7 @@ class Markdown:
 
     def visit_literal_block(self, node: nodes.Element) -> str:
         language = node.get("language", "")
-        return f"```{language if language not in ('default', 'none') else ''}\n{node.astext()}\n```"
+        return f"```{language if language not in ('default', 'none') else ''}\n{node.astext().rstrip()}\n```"
 
     def visit_reference(self, node: nodes.Element) -> str:
         address = f"#{node['refid']}" if "refid" in node else self.address(node["refuri"])
@@ -328,12 +328,8 @@ class Markdown:
 @cache
 def with_code(root: Path) -> frozenset[str]:
     """Pages that become notebooks."""
-    chapters = [path for path in execution.pages(root) if execution.is_chapter(path)]
-    return frozenset(
-        path.relative_to(root).with_suffix("").as_posix()
-        for path in chapters
-        if any(cell.cell_type == "code" for cell in execution.read(path).cells)
-    )
+    pages = [path for path in execution.pages(root) if "{code-cell}" in path.read_text(encoding="utf8")]
+    return frozenset(path.relative_to(root).with_suffix("").as_posix() for path in pages if execution.is_chapter(path))
 
 
 def introduction(root: Path) -> str:
@@ -427,8 +423,9 @@ class NotebookBuilder(StandaloneHTMLBuilder):
 
 def write(app: Any, doctree: nodes.document, docname: str) -> None:
     """Write the notebook of a page."""
-    folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
     if docname in with_code(Path(app.srcdir)):
+        folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
+        site = app.config.html_baseurl or "../" * docname.count("/") + site
         save(notebook(app, doctree, docname, site), Path(app.outdir) / folder / f"{docname}.ipynb")
 
 
@@ -453,7 +450,9 @@ def unrun(text: str) -> nbformat.NotebookNode:
 def main() -> int:
     """Build the notebooks without running a cell."""
     build = execution.ROOT / "_build"
-    unexecuted = {
+    settings = {
+        "latex_individualpages": False,
+        "autosummary_generate": False,
         "nb_execution_mode": "off",
         "nb_custom_formats": {".md": "notebooks.unrun"},
         "nb_mime_priority_overrides": [("notebooks", "text/plain", 0)],
@@ -464,7 +463,7 @@ def main() -> int:
         use_external_toc=True,
         noconfig=True,
         path_config=execution.ROOT / "_config.yml",
-        confoverrides={"latex_individualpages": False, **unexecuted},
+        confoverrides=settings,
         builder="notebooks",
         doctreedir=build / ".notebooks" / "doctrees",
         quiet=True,

@@ -166,7 +166,7 @@ def read(folder: Path) -> dict[str, Claim]:
 SYMBOLS = dict(zip((*VERDICTS, "pending"), "✓✎✗◐–…", strict=True))
 # In a notebook of one's own the style sheet of the site is missing; these colours are legible on light and dark ground.
 BOX = """<style>
-.hdpm-decision { margin: .6em 0; padding: .4em .8em; border: 1px solid #8888; border-left-width: 4px; border-radius: 4px }
+.hdpm-decision { margin: .6em 0; padding: .4em .8em; border: 1px solid #8888; border-left-width: 4px }
 .hdpm-decision p { margin: .2em 0 }
 .hdpm-verdict { padding: 0 .5em; border-radius: .7em; font-weight: 600; color: #353c48; background: #e7e9ed }
 .hdpm-verdict.hdpm-reproduced { color: #12492a; background: #dcf3e3 }
@@ -227,7 +227,7 @@ class Decision:
 
 
 def _ledger_from(page: str) -> str:
-    """Where the ledger is: on the site, seen from a page; for a notebook of one's own on a site built near it, if any."""
+    """Where the ledger is: on the site, seen from a page; beside a notebook of one's own, on a site near it, if any."""
     if not _exploring():
         return "../" * page.count("/") + "ledger.html"
     here = Path.cwd()

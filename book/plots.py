@@ -165,7 +165,8 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px sans-serif", svg)
     label = html.escape(alt, quote=True)
-    svg = svg.replace("<svg", f'<svg class="hdpm-figure" role="img" aria-label="{label}"', 1)
+    head = f'<svg class="hdpm-figure" style="max-width: 36rem" role="img" aria-label="{label}"'
+    svg = svg.replace("<svg", head, 1)
     return SvgFigure(svg.replace(_INK, "currentColor"), alt)
 
 

@@ -92,7 +92,7 @@ def quadratic_form_moments(matrix: ArrayLike, linear: ArrayLike, rate: ArrayLike
     -----
     The mean is :math:`(d+1)\operatorname{tr}A/r^2` and the second moment
     :math:`(\operatorname{tr}^2A+2\operatorname{tr}A^2)(d+1)(d+3)/r^4 + \lVert g\rVert^2(d+1)/r^2`, as proved in
-    :doc:`/book/ridge/idea`.
+    :doc:`/book/ridge/accuracy`.
 
     Examples
     --------

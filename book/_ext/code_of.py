@@ -86,7 +86,9 @@ class CodeOf(SphinxDirective):
             raise self.error(f"code-of: {error}") from None
         self.env.note_dependency(inspect.getsourcefile(inspect.unwrap(function)))
         block = nodes.literal_block(code, code, language="python", classes=["hdpm-code-of"])
-        words, messages = self.state.inline_text(f"{{func}}`{path}`", self.lineno)
+        module, name = path.split(f".{function.__qualname__}")[0], function.__qualname__
+        private = f"`{name}` of {{mod}}`{module}`"  # which has no entry in the reference
+        words, messages = self.state.inline_text(private if "_" in name[:1] else f"{{func}}`{path}`", self.lineno)
         return [nodes.container("", nodes.paragraph("", "", *words), block, classes=["hdpm-code"]), *messages]
 
 

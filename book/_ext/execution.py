@@ -198,6 +198,8 @@ def stored(path: Path, root: Path = ROOT) -> nbformat.NotebookNode | None:
 
 def _fill_cache(app: Any, config: Any) -> None:
     """Give the book a jupyter-cache that holds what is stored; what is missing is executed, and kept there."""
+    if config.nb_execution_mode == "off":
+        return
     from jupyter_cache import get_cache  # brings a database, which no test needs
     from jupyter_cache.base import CacheBundleIn
 
@@ -218,7 +220,7 @@ def _fill_cache(app: Any, config: Any) -> None:
 
 def _copy_mathjax(app: Any) -> None:
     """One file of the locked package: whole MathJax would triple the size of the site."""
-    if app.builder.format != "html":
+    if app.builder.name != "html":
         return
     name = "mathjax/tex-svg-full.js"
     source = next(f for f in files("sphinx-mathjax-offline") or () if str(f).endswith(f"static/{name}"))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hdpm_book.contracts.study import largest_ratio, order_threshold
 from hdpm_lib.markets.contracts import principle2
 from hdpm_lib.markets.contracts_printed import algorithm1
 
@@ -70,3 +71,17 @@ def timings() -> pd.DataFrame:
         spent = f"{1000 * (time.perf_counter() - start):.1f} ms" if n <= 300 else "not run"
         rows[f"{n:,}"] = {"exact solver": f"{1000 * np.median(seconds):.2f} ms", "Algorithm 1": spent}
     return pd.DataFrame(rows).T.rename_axis("sellers")
+
+
+def other_powers(rng: np.random.Generator) -> pd.DataFrame:
+    """Largest M2 / M1 found just below and just above the accuracy at which two sellers at 0 break the order."""
+    rows = {}
+    for r in (1, 1.2, 1.5, 2, 3):
+        row = {}
+        for n in (3, 10):
+            root = order_threshold(n, r)
+            row[f"n = {n}: root"] = f"{root:.4g}"
+            for name, part in (("below", 0.99), ("above", 1.001)):
+                row[f"n = {n}: {name}"] = f"{largest_ratio(n, part * root, r, rng):.4f}"
+        rows[f"r = {r}"] = row
+    return pd.DataFrame(rows).T

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,11 @@ def loss_curves(n: int, max_mse: Sequence[float] | Array) -> dict[str, Array]:
     }
 
 
+def data_on_grid(n: int, points: int) -> Array:
+    """All databases of `n` data with these numbers of equally spaced values, one row a datum."""
+    return queries.terms_on_grid([itemgetter(k) for k in range(n)], n, points)
+
+
 # --- definitions ------------------------------------------------------------------------------------------------------
 
 
@@ -56,14 +62,13 @@ def group_check(algorithms: int = 500) -> GroupCheck:
         return [np.abs(np.flip(log_table, g) - log_table).max() for g in groups]
 
     rng, excess, gaps = np.random.default_rng(1), [], []
-    bits = [lambda d, k=k: d[k] for k in range(3)]
     for _ in range(algorithms):
         table = rng.normal(size=(2, 2, 2, 4)) * rng.uniform(0.1, 3)
         table -= np.log(np.exp(table).sum(-1, keepdims=True))  # logs of probabilities
         losses = losses_of(table)
         excess += [losses[k] - sum(losses[i] for i in groups[k]) for k in range(7)]
         answer = queries.linear_query(rng.random(3), rng.uniform(0.1, 5))
-        losses = losses_of(answer.mean(queries.terms_on_grid(bits, 3, 2)) / answer.scale)
+        losses = losses_of(answer.mean(data_on_grid(3, 2)) / answer.scale)
         gaps += [losses[k] - answer.privacy_loss[list(groups[k])].sum() for k in range(7)]
     return GroupCheck(algorithms, bool(np.max(excess) < 1e-12), bool(np.abs(gaps).max() < 1e-12))
 
@@ -119,7 +124,7 @@ def answer_check(problems: int = 300) -> AnswerCheck:
     for seed in range(problems):
         rng = np.random.default_rng([3, seed])
         n, b = int(rng.integers(1, 7)), 10 ** rng.uniform(-1, 1)
-        terms = queries.terms_on_grid([lambda d, k=k: d[k] for k in range(n)], n, 3)
+        terms = data_on_grid(n, 3)
         sums = terms.sum(0)
         for name, a in (("unbiased", np.ones(n)), ("biased", rng.random(n))):
             answers = queries.linear_query(a, b).mean(terms)
@@ -478,7 +483,7 @@ def weighted_queries(problems: int = 200) -> Weights:
         rng = np.random.default_rng([10, seed])
         n, b = int(rng.integers(1, 6)), 10 ** rng.uniform(-1, 1)
         a, q = rng.random(n), rng.choice([-1, 1], n) * 10 ** rng.uniform(-1, 1, n)
-        terms = queries.terms_on_grid([lambda d, k=k, q=q: q[k] * d[k] for k in range(n)], n, 3)
+        terms = q.reshape(-1, *[1] * n) * data_on_grid(n, 3)
         answers = queries.linear_query(a, b, weights=q).mean(terms)
         losses, _, mse = _measured(answers, terms.sum(0), b)
         promised = ((1 - a) @ np.abs(q) / 2) ** 2 + 2 * b**2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -144,7 +145,7 @@ def with_algorithm1(markets: int = 20) -> pd.DataFrame:
         rng, up, lies = np.random.default_rng(7), 0, []
         for _ in range(markets):
             K, others = 6.25 * rng.uniform(0.05, 0.9), rng.random(4)
-            own, x, outcome = _one_seller(lambda v, K=K, f=rule: f(v, K), others)
+            own, x, outcome = _one_seller(partial(rule, K=K), others)
             gains = [incentives.search_misreports(outcome, [s], [own[own != s]], refine=False).gain for s in own[::8]]
             up += rises(x)
             lies.append(float(np.max(gains) / outcome(own)[1].max()))

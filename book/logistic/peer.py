@@ -143,10 +143,10 @@ def conic_search(
 
     Notes
     -----
-    Write :math:`p=\sum_ia_i\psi_i` for the mean virtual cost bought. At the best weights for a rate the derivative
-    along the rate is :math:`\gamma p-\sigma/\eta^2`. As `p` lies between that of the cheapest weights that the cap
-    allows and that of equal weights, it is negative below all rates and positive above all rates of
-    :math:`\sqrt{\sigma/(\gamma p)}`. Starts are spread evenly in the logarithm, and between any two where the sign
+    Write :math:`\pi=\sum_ia_i\psi_i` for the mean virtual cost bought. At the best weights for a rate the derivative
+    along the rate is :math:`\gamma\pi-\sigma/\eta^2`. As :math:`\pi` lies between that of the cheapest weights that the
+    cap allows and that of equal weights, it is negative below all rates and positive above all rates of
+    :math:`\sqrt{\sigma/(\gamma\pi)}`. Starts are spread evenly in the logarithm, and between any two where the sign
     changes from negative to positive the root is found by Brent's method.
 
     Examples

@@ -122,7 +122,7 @@ def _ball(rng: Generator, *shape: int) -> Array:
 def logistic_pairs(rng: Generator, n: int) -> Array:
     """Shares of 2,000 random pairs with three other records, in `n` dimensions."""
     a = rng.dirichlet(np.ones(4), 2000)
-    eta, penalty = 10 ** rng.uniform([[0], [-2]], [[1.5], [0.5]], (2, 2000))
+    eta, penalty = 10 ** rng.uniform([[0.0], [-2.0]], [[1.5], [0.5]], (2, 2000))
     w = rng.normal(size=(2000, n)) * 10 ** rng.uniform(-1, 1, (2000, 1))
     records = _ball(rng, 2000, n), _ball(rng, 2000, n), _ball(rng, 2000, 3, n)
     pairs = NeighbourPairs(*records, a[:, 0], a[:, 1:], eta, penalty, w)
@@ -131,7 +131,7 @@ def logistic_pairs(rng: Generator, n: int) -> Array:
 
 def logistic_walks(rng: Generator, n: int) -> Array:
     """Shares at the ends of 200 random walks that make them as large as they can, in `n` dimensions."""
-    eps, ratio = 10 ** rng.uniform([[-1.5], [-2]], [[1.5], [2]], (2, 200))
+    eps, ratio = 10 ** rng.uniform([[-1.5], [-2.0]], [[1.5], [2.0]], (2, 200))
     pairs = search_pairs(eps, ratio, dimension=n, rng=rng)
     return np.asarray(np.abs(pairs.loss) / pairs.guarantee)
 
@@ -144,9 +144,9 @@ def near_tight(rng: Generator) -> Array:
         records = (_moved(u, size, rng) for u in (pair.record, pair.replacement, pair.others[0]))
         first, second, other = records
         numbers = (pair.weight, pair.other_weights, pair.eta, pair.penalty)
-        batch = [np.broadcast_to(v, (500, *v.shape)) for v in numbers]
+        own, others, eta, lam = (np.broadcast_to(v, (500, *v.shape)) for v in numbers)
         w = pair.coefficients * (1 + size * rng.normal(size=(500, 1)))
-        pairs = NeighbourPairs(first, second, other[:, None], *batch, w)
+        pairs = NeighbourPairs(first, second, other[:, None], own, others, eta, lam, w)
         shares.append(np.abs(pairs.loss) / pairs.guarantee)
     return np.concatenate(shares)
 

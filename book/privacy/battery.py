@@ -16,13 +16,28 @@ A check never sees which bug is there. The levels of noise law and bit test come
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from hdpm_book.privacy.benches import GRADIENTS_BENCH, LOGISTIC_BENCH, RIDGE_BENCH, SUM_BENCH
-from hdpm_book.privacy.mutants import BITS, BUDGET, CENTRE, CHECKS, GRID, LAW, LEARNERS, METER, REPEATS, Mutant
+from hdpm_book.privacy.mutants import (
+    BITS,
+    BUDGET,
+    CENTRE,
+    CHECKS,
+    GRID,
+    LAW,
+    LEARNERS,
+    METER,
+    MUTANTS,
+    PRIVACY,
+    REPEATS,
+    Mutant,
+)
 from hdpm_lib.audits.digits import on_grid
 from hdpm_lib.audits.laws import smallest_p
 from hdpm_lib.validation import FALSE_ALARM, check_choice
@@ -117,6 +132,90 @@ def audit_learner(learner: str, *, rng: Generator) -> Report:
         bits[runs] = min(1.0, len(tests) * min(test.p_value for test in tests))
         if bits[runs] < FALSE_ALARM / len(bench.runs):
             break
-    single = int(on_grid(bench.plain(DRAWS[0], rng), 0.0, np.float32).all(axis=1).sum())
+    plain = bench.plain(DRAWS[0], rng)
+    single = int(on_grid(plain, 0.0, np.float32).all(axis=1).sum())
     exact = bench.budget(), bench.meter(), bench.centre()
     return Report(learner, *exact, p_values, bits, repeats, single)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the checks found in all mutants: for each the checks that object, with the draws they needed."""
+
+    needed: tuple[Mapping[str, int], ...]
+
+    @property
+    def seen(self) -> list[tuple[Mutant, Mapping[str, int]]]:
+        """Harmful mutants that have to be caught."""
+        return [(m, found) for m, found in zip(MUTANTS, self.needed, strict=True) if m.caught_by]
+
+    @property
+    def harmless(self) -> list[tuple[Mutant, Mapping[str, int]]]:
+        """Mutants that do no harm."""
+        return [(m, found) for m, found in zip(MUTANTS, self.needed, strict=True) if not m.harm]
+
+    @property
+    def unseen(self) -> list[tuple[Mutant, Mapping[str, int]]]:
+        """Harmful mutants that nothing is expected to catch."""
+        return [(m, found) for m, found in zip(MUTANTS, self.needed, strict=True) if m.harm and not m.caught_by]
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Of each kind of mutant: those for which the checks say what the catalogue says, and all."""
+        right = {
+            "harmful, caught by every check that had to": [set(m.caught_by) <= set(found) for m, found in self.seen],
+            "harmless, no check of privacy objects": [not set(found) & set(PRIVACY) for _, found in self.harmless],
+            "harmful, passed as expected": [not found for _, found in self.unseen],
+        }
+        return {kind: (sum(values), len(values)) for kind, values in right.items()}
+
+    def table(self, learner: str) -> pd.DataFrame:
+        """All mutants of a learner, the checks that have to object, with the draws they needed, and the others."""
+        rows = {
+            m.name: {
+                "caught by": _words(found, m.caught_by) or "nothing" * m.harm,
+                "harm": "yes" if m.harm else "no",
+                "also object": _words(found, [c for c in found if c not in m.caught_by]),
+            }
+            for m, found in zip(MUTANTS, self.needed, strict=True)
+            if m.learner == learner
+        }
+        return pd.DataFrame(rows).T.sort_values("harm", ascending=False, kind="stable")
+
+    def groups(self) -> pd.Series:
+        """Sets of checks that object together to a harmful mutant, and for how many they do."""
+        sets = pd.Series([tuple(found) for _, found in self.seen]).value_counts()
+        return sets.loc[sorted(sets.index, key=lambda group: (len(group), [CHECKS.index(c) for c in group]))]
+
+    def by_check(self) -> pd.DataFrame:
+        """Of the harmful mutants: caught, missed, and caught by no other check."""
+        rows = {}
+        for check in CHECKS:
+            caught = [found for _, found in self.seen if check in found]
+            alone = sum(len(found) == 1 for found in caught)
+            rows[check] = {"catches": len(caught), "misses": len(self.seen) - len(caught), "alone": alone}
+        return pd.DataFrame(rows).T
+
+    def best_sets(self) -> pd.DataFrame:
+        """The set of checks of each size that catches most, and how many."""
+        rows = {}
+        for size in range(1, len(CHECKS) + 1):
+            best = max(itertools.combinations(CHECKS, size), key=self._caught)
+            rows[size] = {"catches": self._caught(best), "checks": ", ".join(best)}
+        return pd.DataFrame(rows).T.rename_axis("size")
+
+    def _caught(self, group: tuple[str, ...]) -> int:
+        return sum(bool(set(group) & set(found)) for _, found in self.seen)
+
+
+def survey() -> Survey:
+    """Run all checks on every mutant."""
+    return Survey(tuple(run(mutant, rng=np.random.default_rng([2, k])).needed for k, mutant in enumerate(MUTANTS)))
+
+
+SHORT = dict(zip(CHECKS, "budget meter law bits centre repeats grid".split(), strict=True))
+
+
+def _words(found: Mapping[str, int], checks: Iterable[str]) -> str:
+    """Checks in a word each, those that draw with the number that they needed."""
+    count = {0: "", 1000: " 10³", 10_000: " 10⁴", 100_000: " 10⁵"}
+    return ", ".join(SHORT[c] + count.get(found[c], f" {found[c]}") for c in checks)

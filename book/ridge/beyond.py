@@ -380,8 +380,9 @@ def better_mechanisms(run: Comparison, false_alarm: float) -> BetterMechanisms:
     ahead = min(v.mean() / v.std(ddof=1) * np.sqrt(len(v)) for v in gaps)
     needed = stats.t.isf(false_alarm / len(gaps), len(run.epsilons) - 1)
     names = ("PDP-OP, as printed", "PDP-OP, sharper, projected", "moments", "objective")
-    one = [float(run.at(name, "paper", 1.0).mean()) for name in names]
-    return BetterMechanisms(*one, recoded.mean(), run.constants.mean(), ahead, needed)
+    printed, sharper, moments, objective = (float(run.at(name, "paper", 1.0).mean()) for name in names)
+    means = float(recoded.mean()), float(run.constants.mean())
+    return BetterMechanisms(printed, sharper, moments, objective, *means, float(ahead), float(needed))
 
 
 def several_models(run: Comparison, count: int) -> tuple[float, float]:

@@ -414,16 +414,18 @@ def order_counts(sweeps: Sweeps) -> pd.DataFrame:
     return table
 
 
-def threshold_order(sweeps: Sweeps) -> pd.DataFrame:
-    """As conservatives become bolder: how often the max threshold is the better one, and the budgets of both."""
-    values = np.concatenate([sweeps.main[3].values, sweeps.main[4].values])
+def threshold_order(sweeps: list[Sweep]) -> pd.DataFrame:
+    """As conservatives become bolder (Tables 3 and 4): how often the max threshold is better, and both budgets."""
+    values = np.concatenate([sweep.values for sweep in sweeps])
     share = (values[..., 1] < values[..., 2]).mean((0, 2))
     rows = {}
     for eps_c, s in zip(published(3).printed.index, share, strict=True):
         group = replace(MANY_CONSERVATIVES, eps_c=eps_c)
         rng = np.random.default_rng(5)
         drawn = [group.draw(N_TRAIN, rng=rng) for _ in range(200)]
-        budget = [np.mean([effective_sample_budget(e, t(e)) / e.sum() for e in drawn]) for t in (np.max, np.mean)]
+        budget = [
+            np.mean([effective_sample_budget(e, float(t(e))) / e.sum() for e in drawn]) for t in (np.max, np.mean)
+        ]
         rows[f"ε_c = {eps_c:.2f}"] = [f"{s:.0%}", *(f"{b:.3f}" for b in budget)]
     return pd.DataFrame(rows, index=["max < mean", "budget, max", "budget, mean"]).T
 

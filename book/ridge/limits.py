@@ -339,7 +339,7 @@ def effective_size(draws: int = 500) -> EffectiveSize:
         rows[name] = [*np.quantile(power, [0.01, 0.99]), seen]
     ratios = pd.DataFrame(rows, index=["1 %", "99 %", "Table 11"]).T
     larger = int((sizes[:, 0] > sizes[:, 1]).sum())
-    return EffectiveSize(*map(float, sizes.mean(0)), larger, draws, ratios)
+    return EffectiveSize(float(sizes[:, 0].mean()), float(sizes[:, 1].mean()), larger, draws, ratios)
 
 
 # --- the accepted losses are public -----------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from hdpm_lib.noise import QuadraticLoss
 from hdpm_lib.validation import FALSE_ALARM
 
 Array = NDArray[np.float64]
+Chosen = NDArray[np.bool_]
 
 SEEDS = (11, 12, 13)
 HEADINGS = {
@@ -247,12 +248,12 @@ class Calibrated:
         return [np.abs(r - 1).to_numpy() for r in self.ratios[k]]
 
     @staticmethod
-    def used(k: int) -> Array:
+    def used(k: int) -> Chosen:
         """Which cells of a table were used to calibrate."""
         return results(calibration.used_cells(k)).to_numpy()
 
     @staticmethod
-    def follow(k: int) -> Array:
+    def follow(k: int) -> Chosen:
         """Which predicted cells follow whatever the noise is."""
         return results(calibration.cells_that_follow(k)).to_numpy()
 

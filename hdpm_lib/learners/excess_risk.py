@@ -46,7 +46,8 @@ def choose_weights(epsilon: ArrayLike, sigma_over_mu: float) -> tuple[Array, flo
     infinite = isinstance(sigma_over_mu, float) and sigma_over_mu == math.inf
     ratio = sigma_over_mu if infinite else check_number(sigma_over_mu, "sigma_over_mu", 0)
     eps, unit = _scaled(check_epsilon(epsilon))
-    kept = np.minimum(eps, _level(np.sort(eps), ratio / unit))
+    tau = _level(np.sort(eps), ratio / unit)  # where g(tau) is the ratio
+    kept = np.minimum(eps, tau)
     return kept / kept.sum(), float(kept.sum() * unit)
 
 

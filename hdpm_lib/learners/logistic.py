@@ -62,12 +62,17 @@ class ObjectivePerturbation:
 
     def objective(self, coefficients: ArrayLike, noise: ArrayLike) -> Array:
         """Value of the perturbed objective, Eq. (2), at coefficients and noise of shape (..., n)."""
+        w, b = self._check_point(coefficients, noise)
+        losses = np.logaddexp(0, -self.y * (w @ self.X.T)) @ self.weights
+        return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
+
+    def _check_point(self, coefficients: ArrayLike, noise: ArrayLike) -> tuple[Array, Array]:
+        """Coefficients and noise as arrays that fit the records."""
         w, b = check_finite(coefficients, "coefficients"), check_finite(noise, "noise")
         for array, name in ((w, "coefficients"), (b, "noise")):
             if array.shape[-1:] != self.X.shape[1:]:
                 raise ValueError(f"{name} must have shape (..., {self.X.shape[1]}), got {array.shape}")
-        losses = np.logaddexp(0, -self.y * (w @ self.X.T)) @ self.weights
-        return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
+        return w, b
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Exact minimisers of the perturbed objective for noise of shape (..., n).
@@ -76,25 +81,31 @@ class ObjectivePerturbation:
         to the shape of the noise, and ends where the gradient has a norm of at most 1e-10, relative to the noise if
         that is above 1, or what rounding of the minimiser leaves. No error depends on the records.
         """
-        b, n = np.asarray(check_numeric(noise, "noise"), dtype=float), self.X.shape[1]
-        if b.shape[-1:] != (n,) or not np.isfinite(b).all():
-            raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
-        if (np.abs(b) > np.finfo(float).max * min(self.penalty, 1)).any():
-            raise ValueError(f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}")
+        b, begin = self._check_noise(noise, start)
         used = self.weights > 0
         signed, a = (self.y[:, None] * self.X)[used], self.weights[used]
-        begin = check_finite(start, "start")
-        if begin.ndim and begin.shape[-1:] != (n,):
-            raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
-        rows, first = b.reshape(-1, n), np.broadcast_to(begin, b.shape).reshape(-1, n)
+        rows, first = b.reshape(-1, b.shape[-1]), begin.reshape(-1, b.shape[-1])
         size = max(1, CHUNK // max(signed.size, 1))
         cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
         parts = [_newton(signed, a, rows[cut], self.penalty, first[cut]) for cut in cuts]
         return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
 
+    def _check_noise(self, noise: ArrayLike, start: ArrayLike) -> tuple[Array, Array]:
+        """Noise, and where to start for each row of it."""
+        b, n = np.asarray(check_numeric(noise, "noise"), dtype=float), self.X.shape[1]
+        if b.shape[-1:] != (n,) or not np.isfinite(b).all():
+            raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
+        if (np.abs(b) > np.finfo(float).max * min(self.penalty, 1)).any():
+            raise ValueError(f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}")
+        begin = check_finite(start, "start")
+        if begin.ndim and begin.shape[-1:] != (n,):
+            raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
+        return b, np.broadcast_to(begin, b.shape)
+
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
         r"""Released coefficients, shape (\*size, n); each one spends every loss again (:doc:`/book/privacy/limits`)."""
-        return self.minimise(spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size))
+        noise = spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
+        return self.minimise(noise)  # step 3
 
 
 def objective_perturbation(
@@ -230,6 +241,22 @@ def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
     >>> eta_within([1.0, 3.0], [0.25, 0.75], 1.0)
     4.0
     """
+    eps, a, lam = _check_promises(epsilon, weights, penalty)
+
+    def kept(eta: float) -> bool:
+        return bool((a * eta + sharp_slack(a * eta, a, lam) <= eps * (1 + 1e-15)).all())
+
+    top = float((eps / a).min())
+    if kept(top):
+        return top
+    low, high = 0.0, top
+    while low < (middle := (low + high) / 2) < high:  # down to neighbouring floats; `low` keeps every promise
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    return low
+
+
+def _check_promises(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[Array, Array, float]:
+    """Promises and weights of the records that count, and the penalty; an error if no noise keeps every promise."""
     eps, a = check_finite(epsilon, "epsilon", 1), _check_weights(weights)
     lam = check_positive(penalty, "penalty")
     if len(eps) != len(a):
@@ -238,18 +265,8 @@ def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
         i = int(np.argmax(broken))
         raise ValueError(f"epsilon[{i}] = {eps[i]} allows no positive weight, got weights[{i}] = {a[i]}")
     eps, a = eps[a > 0], a[a > 0]
-    top = float((eps / a).min())
     with np.errstate(over="ignore"):
         needed = float((a / (4 * np.expm1(eps))).max())
     if lam <= needed:
         raise ValueError(f"penalty = {lam:g} gives some record a slack above its epsilon: it must exceed {needed:.6g}")
-
-    def kept(eta: float) -> bool:
-        return bool((a * eta + sharp_slack(a * eta, a, lam) <= eps * (1 + 1e-15)).all())
-
-    if kept(top):
-        return top
-    low, high = 0.0, top
-    while low < (middle := (low + high) / 2) < high:  # down to neighbouring floats; `low` keeps every promise
-        low, high = (middle, high) if kept(middle) else (low, middle)
-    return low
+    return eps, a, lam

@@ -194,7 +194,9 @@ def _prefix_sums(u: Array, q: Array) -> tuple[Array, Array]:
     return before, np.cumsum(q[..., ::-1], axis=-1)[..., ::-1]
 
 
-def _beyond(j: Array, u: Array, q: Array, before: Array, mass: Array, K: float, r: float) -> tuple[Array, Array, Array]:
+def _beyond(
+    j: NDArray[np.intp], u: Array, q: Array, before: Array, mass: Array, K: float, r: float
+) -> tuple[Array, Array, Array]:
     """Shares, scale and cost at the root if the first `j` of the sorted sellers are at the cap, and no others."""
     at_cap = np.arange(u.shape[-1]) < j
     point = np.take_along_axis(u, j, -1)

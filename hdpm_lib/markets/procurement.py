@@ -6,10 +6,11 @@ Seller :math:`i` has the virtual cost :math:`\psi_i`. The buyer chooses weights 
 .. math:: \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
 
 perhaps under a cap on the weights. With the best :math:`\eta` all local minima lie on a path with one parameter,
-:math:`a_i=\min\{s(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff* :math:`\theta` makes the sum 1. As :math:`s` grows
-from 0, where all weights are equal, sellers reach the cap in the order of their virtual costs and leave in the opposite
-order. Between two such events lies a *piece* of the path, on which stationarity is a cubic in :math:`s` of which only
-the smallest positive root can be a minimum (:doc:`/book/logistic/market`). Looking at every piece finds all of them.
+:math:`a_i=\min\{\alpha(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff* :math:`\theta` makes the sum 1. As
+:math:`\alpha`, in the code `s`, grows from 0, where all weights are equal, sellers reach the cap in the order of their
+virtual costs and leave in the opposite order. Between two such events lies a *piece* of the path, on which stationarity
+is a cubic in :math:`\alpha` of which only the smallest positive root can be a minimum (:doc:`/book/logistic/market`).
+Looking at every piece finds all of them.
 
 Throughout, `virtual_costs` of shape (m,) are :math:`\psi`, positive; `mu`, `sigma` and `gamma`, positive, are the
 weights of the norm, of the noise and of the payments; `cap` is the largest admissible weight, the paper's k/m, in [1/m,
@@ -84,9 +85,9 @@ def procure(
     Notes
     -----
     Without a cap the minima solve Eqs. (13) and (14). The latter can have several roots: then the least value counts.
-    On a piece :math:`\lVert a\rVert^2=B+s^2V` and :math:`\sum a_i\psi_i=C-sV`, where :math:`V` is the sum of squared
-    deviations of the costs of those bought below the cap. Stationarity reads :math:`Vs^3-(C-\kappa V)s^2+\kappa B=0`
-    with :math:`\kappa=\sigma\gamma/\mu^2`.
+    On a piece :math:`\lVert a\rVert^2=B+\alpha^2Q` and :math:`\sum a_i\psi_i=C-\alpha Q`, where :math:`Q` is the sum of
+    squared deviations of the costs of those bought below the cap. Stationarity reads
+    :math:`Q\alpha^3-(C-\kappa Q)\alpha^2+\kappa B=0` with :math:`\kappa=\sigma\gamma/\mu^2`.
 
     Examples
     --------
@@ -96,11 +97,11 @@ def procure(
     """
     psi, kappa = _check(virtual_costs, mu, sigma, gamma, cap)
     order = np.argsort(psi, kind="stable")
-    pieces = _pieces(psi[order], cap)
-    minima = _local_minima(psi[order], pieces, kappa)
+    pieces = _pieces(psi[order], cap)  # one for each set of sellers on the path
+    minima = _local_minima(psi[order], pieces, kappa)  # one cubic for each piece
     if not len(minima.piece):
         raise RuntimeError("no local minimum found among the pieces of the path: are virtual_costs of like size?")
-    best = minima.piece[np.argmin(minima.loss)]
+    best = minima.piece[np.argmin(minima.loss)]  # the least of them
     weights, cutoff = _polished(psi[order], pieces, best, kappa)
     unsorted = np.empty_like(weights)
     unsorted[order] = weights

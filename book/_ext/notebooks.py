@@ -1,0 +1,483 @@
+"""Every page with code as a notebook of its own cells and plain Markdown, for JupyterLab, VS Code or Colab as they are.
+
+The Markdown is made from the resolved page: boxes, numbers, citations and links are those of the site. It needs no
+extension: a theorem is a quotation with a bold title, a solution is folded, macros of the site are written out. Cells
+come without outputs. A notebook explores (``HDPM_MODE``, see ``hdpm_book.ledger``) unless told otherwise.
+
+The build of the site writes the notebooks for its download buttons. ``make notebooks`` runs this file, which builds
+nothing else and executes nothing, into ``_build/notebooks``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import mimetypes
+import posixpath
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import execution
+import nbformat
+from docutils import nodes
+from jupyter_book.sphinx import build_sphinx
+from myst_nb.core.read import read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.locale import admonitionlabels
+from sphinx.util import logging
+from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
+
+LOGGER = logging.getLogger(__name__)
+HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
+EXPLORE = """import os
+
+# Change any number you like: a verdict may then differ from the ledger's, and nothing stops.
+os.environ.setdefault("HDPM_MODE", "explore");"""
+
+
+# --- TeX --------------------------------------------------------------------------------------------------------------
+
+
+def expand(tex: str, macros: Mapping[str, Any]) -> str:
+    r"""Write macros out, which are given as to MathJax: by name the text, or the text and its number of arguments.
+
+    Examples
+    --------
+    >>> expand(r"\norm{x_\eps}^2 \le \epsilon", {"eps": r"\varepsilon", "norm": [r"\lVert #1 \rVert", 1]})
+    '\\lVert x_{\\varepsilon} \\rVert^2 \\le \\epsilon'
+    """
+    name = re.compile(rf"\\({'|'.join(macros) or '$'})(?![A-Za-z])")
+    while found := name.search(tex):
+        text, end = macros[found[1]], found.end()
+        if not isinstance(text, str):
+            text, count = text
+            for number in range(1, count + 1):
+                argument, end = _argument(tex, end)
+                text = text.replace(f"#{number}", argument)
+        before = tex[: found.start()]
+        tex = before + (f"{{{text}}}" if before.endswith(("_", "^")) else text) + tex[end:]
+    return tex
+
+
+def _argument(tex: str, start: int) -> tuple[str, int]:
+    """The argument of a macro, without its braces, and where it ends."""
+    token = re.compile(r"\s*(\\[A-Za-z]+|\\?.)").match(tex, start)
+    if token is None:
+        raise ValueError(f"a macro without its argument: {tex}")
+    if token[1] != "{":
+        return token[1], token.end()
+    depth = 1
+    for brace in re.compile(r"(?<!\\)[{}]").finditer(tex, token.end()):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return tex[token.end() : brace.start()], brace.end()
+    raise ValueError(f"a brace is not closed: {tex}")
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def joined(blocks: Iterable[str]) -> str:
+    """One block of several."""
+    return "\n\n".join(block for block in blocks if block)
+
+
+def quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def listed(mark: str, text: str) -> str:
+    return mark + re.sub(r"\n(?!\n)", "\n" + " " * len(mark), text)
+
+
+def folded(title: str, text: str) -> str:
+    return f"<details>\n<summary>{title}</summary>\n\n{text}\n\n</details>"
+
+
+def anchors(names: Iterable[str]) -> str:
+    """Places that links lead to."""
+    return "".join(f'<a id="{name}"></a>' for name in names)
+
+
+def is_cell(node: nodes.Node) -> bool:
+    """Whether this is a code cell of the page, with its outputs."""
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+class Markdown:
+    """What the nodes of a page are in Markdown; a method for each type of node, named after it or a class above it.
+
+    Parameters
+    ----------
+    app : Sphinx
+    docname : str
+        The page.
+    site : str
+        Where the site is, seen from the notebook.
+    """
+
+    def __init__(self, app: Any, docname: str, site: str) -> None:
+        self.docname, self.site, self.source = docname, site, Path(app.srcdir)
+        self.numbers = app.env.toc_fignumbers.get(docname, {})
+        self.numbered = app.config.numfig_format
+        self.macros = (app.config.mathjax3_config or {}).get("tex", {}).get("macros", {})
+        self.attachments: dict[str, dict[str, str]] = {}
+
+    def __call__(self, node: nodes.Node) -> str:
+        for kind in type(node).__mro__:
+            if visit := getattr(self, f"visit_{kind.__name__}", None):
+                return str(visit(node))
+        LOGGER.warning("notebooks: no Markdown for <%s>", node.tagname, location=node)
+        return self.blocks(node)
+
+    def inline(self, node: nodes.Element) -> str:
+        return "".join(map(self, node.children))
+
+    def blocks(self, node: nodes.Element) -> str:
+        return joined(map(self, node.children))
+
+    def nothing(self, node: nodes.Node) -> str:
+        return ""
+
+    def number(self, kind: str, node: nodes.Element) -> str:
+        """The number that Sphinx gave to a box, figure, table or formula, or nothing."""
+        numbers = self.numbers.get(kind, {})
+        return next((".".join(map(str, numbers[name])) for name in node["ids"] if name in numbers), "")
+
+    def address(self, uri: str) -> str:
+        """Where a link of the site leads from the notebook: to a notebook if it can, else to the site."""
+        parts = urlsplit(uri)
+        if parts.scheme or parts.netloc or not parts.path:
+            return uri
+        folder = posixpath.dirname(self.docname)
+        path = posixpath.normpath(posixpath.join(folder, parts.path))
+        if (page := path.removesuffix(".html")) in with_code(self.source):
+            path = posixpath.relpath(f"{page}.ipynb", folder or ".")
+        else:
+            path = self.site + path
+        return path + uri.removeprefix(parts.path)
+
+    # pages, and boxes that hold cells
+
+    def pieces(self, node: nodes.Element, level: int = 0) -> Iterator[str | nodes.container]:
+        """Blocks of Markdown and code cells, in order."""
+        for child in node.children:
+            if is_cell(child):
+                yield child
+                yield from map(self, child.findall(nodes.figure))
+            elif isinstance(child, nodes.section):
+                yield from self.pieces(child, level + 1)
+            elif isinstance(child, nodes.title):
+                yield f"{'#' * level} {self.inline(child)}{anchors(node['ids'][1:])}"
+            elif any(child.findall(is_cell)):
+                yield from self.opened(child)
+            elif text := self(child):
+                yield text
+
+    def opened(self, box: nodes.Element) -> Iterator[str | nodes.container]:
+        """A box with code cells, which Markdown cannot hold: they stand between its parts."""
+        titles = itertools.chain([self.title(box)], itertools.repeat("…"))
+        for is_text, parts in itertools.groupby(self.pieces(box[-1]), lambda part: isinstance(part, str)):
+            if is_text:
+                yield self.box(box, next(titles), joined(parts))
+            else:
+                yield from parts
+
+    def title(self, box: nodes.Element) -> str:
+        """Kind, number and name of a box."""
+        name = self.inline(box[0]).strip() if isinstance(box[0], nodes.title) else admonitionlabels[box.tagname]
+        if "realtype" in box:
+            return f"**{box['realtype'].title()} {self.number(box['countertype'], box)}** {name}".strip()
+        if isinstance(box, exercise_enumerable_node):
+            return f"**{self.numbered['exercise'] % self.number('exercise', box)}** {name}".strip()
+        return name if isinstance(box, solution_node) else f"**{name}**"
+
+    def box(self, box: nodes.Element, title: str, text: str) -> str:
+        if isinstance(box, solution_node):
+            return folded(title, text)
+        return quoted(joined([anchors(box["ids"]) + title, text]))
+
+    # boxes
+
+    def visit_Admonition(self, node: nodes.Element) -> str:
+        content = node.children[isinstance(node[0], nodes.title) :]
+        return self.box(node, self.title(node), joined(map(self, content)))
+
+    def visit_proof_node(self, node: nodes.Element) -> str:
+        return quoted(self.blocks(node[0]).replace("Proof.", "*Proof.*", 1))
+
+    def visit_dropdown_main(self, node: nodes.Element) -> str:
+        title, *content = node.children
+        words = next(part for part in title.findall(nodes.inline) if "sd-summary-text" in part["classes"])
+        return folded(self.inline(words), joined(map(self, content)))
+
+    def visit_block_quote(self, node: nodes.Element) -> str:
+        return quoted(self.blocks(node))
+
+    # formulas, figures, tables
+
+    def visit_math(self, node: nodes.Element) -> str:
+        return f"${self.tex(node)}$"
+
+    def visit_math_block(self, node: nodes.Element) -> str:
+        tex, number = self.tex(node), self.number("displaymath", node)
+        if r"\\" in re.sub(r"\\begin\{(\w+\*?)\}.*?\\end\{\1\}", "", tex):
+            tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
+        tag = rf" \tag{{{number}}}" if number else ""
+        return f"{anchors(node['ids'])}$${tex}{tag}$$"
+
+    def tex(self, node: nodes.Element) -> str:
+        """A formula in one line: in a quotation, a second would begin with ``>``."""
+        return " ".join(expand(node.astext(), self.macros).split())
+
+    def visit_figure(self, node: nodes.Element) -> str:
+        shown = [child for child in node.children if isinstance(child, nodes.image | nodes.caption | nodes.legend)]
+        return anchors(node["ids"]) + joined(map(self, shown))
+
+    def visit_image(self, node: nodes.Element) -> str:
+        path = self.source / node["uri"]
+        kind, _ = mimetypes.guess_type(path)
+        self.attachments[path.name] = {str(kind): base64.b64encode(path.read_bytes()).decode()}
+        return f"![{node.get('alt', '')}](attachment:{path.name})"
+
+    def visit_caption(self, node: nodes.Element) -> str:
+        number = self.number("figure", node.parent)
+        return (f"**{self.numbered['figure'] % number}** " if number else "") + self.inline(node)
+
+    def visit_table(self, node: nodes.Element) -> str:
+        rows = [[self.entry(entry) for entry in row.children] for row in node.findall(nodes.row)]
+        if not any(node.findall(nodes.thead)):
+            rows.insert(0, [""] * len(rows[0]))
+        rows.insert(1, ["---"] * len(rows[0]))
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+    def entry(self, node: nodes.Element) -> str:
+        text = self.blocks(node).replace("\n\n", "<br>").replace("\n", " ")
+        bars = {r"\|": r"\Vert ", "|": r"\vert "}
+        text = re.sub(r"\$[^$]+\$", lambda tex: re.sub(r"\\?\|", lambda bar: bars[bar[0]], tex[0]), text)
+        return text.replace("|", r"\|")
+
+    # text
+
+    def visit_Text(self, node: nodes.Text) -> str:
+        return re.sub(r"[\\`*$~]|(?<!\w)_|_(?!\w)|<(?=[\w/!])", r"\\\g<0>", node.astext())
+
+    def visit_paragraph(self, node: nodes.Element) -> str:
+        return re.sub(r"(?m)^(\d*)((?<!\d)[-+#>]|(?<=\d)[.)](?=\s))", r"\1\\\2", self.inline(node))
+
+    def visit_literal(self, node: nodes.Element) -> str:
+        fence = "``" if "`" in node.astext() else "`"
+        return f"{fence}{node.astext()}{fence}"
+
+    def visit_literal_block(self, node: nodes.Element) -> str:
+        language = node.get("language", "")
+        return f"```{language if language not in ('default', 'none') else ''}\n{node.astext().rstrip()}\n```"
+
+    def visit_reference(self, node: nodes.Element) -> str:
+        address = f"#{node['refid']}" if "refid" in node else self.address(node["refuri"])
+        return f"[{self.inline(node)}]({address})"
+
+    def visit_emphasis(self, node: nodes.Element) -> str:
+        return f"*{self.inline(node)}*"
+
+    def visit_strong(self, node: nodes.Element) -> str:
+        return f"**{self.inline(node)}**"
+
+    def visit_raw(self, node: nodes.Element) -> str:
+        link = re.compile(r'(?<= href=")[^"]+')
+        return link.sub(lambda found: self.address(found[0]), node.astext()) if "html" in node["format"] else ""
+
+    def visit_bullet_list(self, node: nodes.Element) -> str:
+        return self.items(node, itertools.repeat("- "))
+
+    def visit_enumerated_list(self, node: nodes.Element) -> str:
+        return self.items(node, (f"{number}. " for number in itertools.count(node.get("start", 1))))
+
+    def items(self, node: nodes.Element, marks: Iterable[str]) -> str:
+        texts = [anchors(item["ids"]) + self.blocks(item) for item in node.children]
+        space = "\n\n" if any("\n\n" in text for text in texts) else "\n"
+        return space.join(listed(mark, text) for mark, text in zip(marks, texts, strict=False))
+
+    def visit_definition_list(self, node: nodes.Element) -> str:
+        return "\n".join(
+            listed("- ", f"**{self.inline(term)}**: {self.blocks(words)}") for term, words in node.children
+        )
+
+    def visit_container(self, node: nodes.Element) -> str:
+        text = self.blocks(node)
+        return f"**{text}**" if node.get("design_component") == "card-title" else text
+
+    visit_document = visit_section = visit_compound = blocks
+    visit_inline = visit_PassthroughTextElement = inline
+    visit_rubric = visit_sd_tab_label = visit_strong
+    visit_Invisible = visit_toctree = visit_sd_tab_input = visit_system_message = nothing
+
+
+# --- notebooks --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def with_code(root: Path) -> frozenset[str]:
+    """Pages that become notebooks."""
+    pages = [path for path in execution.pages(root) if "{code-cell}" in path.read_text(encoding="utf8")]
+    return frozenset(path.relative_to(root).with_suffix("").as_posix() for path in pages if execution.is_chapter(path))
+
+
+def introduction(root: Path) -> str:
+    """What a notebook needs, said under its title."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    name, version = project["name"], project["version"]
+    if url := project.get("urls", {}).get("Repository"):
+        how = f'`pip install "{name}[book] @ git+{url}"`'
+    else:
+        wheel = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+        how = f'`pip install ".[book]"` in a clone of the book, or `pip install "{wheel}[book]"`'
+    return quoted(
+        f"To run this page elsewhere than in the JupyterLab of `make notebooks`, install what it calls: {how}."
+    )
+
+
+def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbformat.NotebookNode:
+    """A page as a notebook."""
+    page = execution.read(Path(app.env.doc2path(docname)))
+    ahead = [index for index, cell in enumerate(page.cells) if cell.cell_type == "code"]
+    markdown, cells = Markdown(app, docname, site), []
+    for piece in itertools.chain(markdown.pieces(doctree), [None]):
+        if not isinstance(piece, str):  # a cell; before it, and at the end, those that the site does not show
+            last = piece["cell_index"] if piece else len(page.cells)
+            within = piece.parent.parent if piece else None
+            while ahead and ahead[0] <= last:
+                cells.append(code_cell(page.cells[ahead.pop(0)], isinstance(within, solution_node)))
+        elif piece.startswith("#") or cells[-1].cell_type == "code":
+            cells.append(new_markdown_cell(piece))
+        else:
+            cells[-1].source += f"\n\n{piece}"
+        if markdown.attachments:
+            cells[-1].attachments, markdown.attachments = markdown.attachments, {}
+        if len(cells) == 1:
+            cells[0].source += f"\n\n{introduction(Path(app.srcdir))}"
+            cells.append(new_code_cell(EXPLORE))
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"
+    return new_notebook(
+        cells=cells, metadata={"kernelspec": page.metadata.kernelspec, "language_info": {"name": "python"}}
+    )
+
+
+def code_cell(cell: nbformat.NotebookNode, within_solution: bool) -> nbformat.NotebookNode:
+    """A cell of the page, folded where the site hides it."""
+    tags = cell.metadata.get("tags", [])
+    folds = {"source_hidden": within_solution or bool(HIDDEN & {*tags}), "outputs_hidden": within_solution}
+    metadata = {"tags": tags} if tags else {}
+    if any(folds.values()):
+        metadata["jupyter"] = {name: True for name, folds_it in folds.items() if folds_it}
+    return new_code_cell(cell.source, metadata=metadata)
+
+
+def digest(nb: nbformat.NotebookNode) -> str:
+    """A mark of the cells of a notebook, whatever they have printed."""
+    return hashlib.sha256("".join(f"{cell.cell_type}\0{cell.source}\0" for cell in nb.cells).encode()).hexdigest()[:16]
+
+
+def save(nb: nbformat.NotebookNode, path: Path) -> None:
+    """Write a notebook unless it is there already; one that its reader has changed is kept beside a newer one."""
+    nb.metadata["hdpm"] = {"page": digest(nb)}
+    if path.exists():
+        old = nbformat.read(path, as_version=4)
+        written = old.metadata.get("hdpm", {}).get("page")
+        if written == nb.metadata["hdpm"]["page"]:
+            return
+        if written != digest(old):
+            path.replace(path.with_stem(f"{path.stem}-changed"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nb, path)
+
+
+# --- builds -----------------------------------------------------------------------------------------------------------
+
+
+class NotebookBuilder(StandaloneHTMLBuilder):
+    """Resolves the pages as for the site, and writes nothing but notebooks."""
+
+    name = "notebooks"
+
+    def get_outdated_docs(self) -> list[str]:
+        return sorted(with_code(Path(self.srcdir)))
+
+    def write(self, *_: Any) -> None:
+        for docname in self.get_outdated_docs():
+            self.env.get_and_resolve_doctree(docname, self)
+
+    def finish(self) -> None:
+        (Path(self.outdir) / "_static").mkdir(exist_ok=True)  # extensions put something there
+
+
+def write(app: Any, doctree: nodes.document, docname: str) -> None:
+    """Write the notebook of a page."""
+    if docname in with_code(Path(app.srcdir)):
+        folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
+        site = app.config.html_baseurl or "../" * docname.count("/") + site
+        save(notebook(app, doctree, docname, site), Path(app.outdir) / folder / f"{docname}.ipynb")
+
+
+def offer(app: Any, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Let the download button of a page offer its notebook."""
+    if pagename in with_code(Path(app.srcdir)):
+        context["ipynb_source"] = f"{pagename}.ipynb"
+
+
+def unrun(text: str) -> nbformat.NotebookNode:
+    """Read a page and put a word in the place of each figure, which is then numbered though nothing has drawn it."""
+    page = read_myst_markdown_notebook(text, config=MdParserConfig(), add_source_map=True)
+    code = [cell for cell in page.cells if cell.cell_type == "code"]
+    for cell in code:
+        if "figure" in cell.metadata.get("mystnb", {}):
+            cell.outputs = [new_output("display_data", {"text/plain": "figure"})]
+    for key in re.findall(r"\{glue:figure\} *(\S+)", text):
+        code[0].outputs.append(new_output("display_data", {"text/plain": key}, metadata={"scrapbook": {"name": key}}))
+    return page
+
+
+def main() -> int:
+    """Build the notebooks without running a cell."""
+    build = execution.ROOT / "_build"
+    settings = {
+        "latex_individualpages": False,
+        "autosummary_generate": False,
+        "nb_execution_mode": "off",
+        "nb_custom_formats": {".md": "notebooks.unrun"},
+        "nb_mime_priority_overrides": [("notebooks", "text/plain", 0)],
+    }
+    result = build_sphinx(
+        execution.ROOT,
+        build / ".notebooks",
+        use_external_toc=True,
+        noconfig=True,
+        path_config=execution.ROOT / "_config.yml",
+        confoverrides=settings,
+        builder="notebooks",
+        doctreedir=build / ".notebooks" / "doctrees",
+        quiet=True,
+    )
+    return int(result) if isinstance(result, int) else 1
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.add_builder(NotebookBuilder)
+    app.connect("doctree-resolved", write, priority=900)
+    app.connect("html-page-context", offer)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

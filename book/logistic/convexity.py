@@ -21,8 +21,8 @@ def squared_objective(signed: ArrayLike, penalty: float, mu: float) -> JointObje
     """J's objective for records with their signs, without noise and payments."""
     s = np.asarray(signed, dtype=float)
     size, n = s.shape
-    rest = {"sigma": 0.0, "gamma": 0.0, "squared": True}
-    return joint_objective(s, np.ones(size), np.zeros(n), np.zeros(size), penalty=penalty, mu=mu, **rest)
+    noise, costs = np.zeros(n), np.zeros(size)
+    return joint_objective(s, np.ones(size), noise, costs, penalty=penalty, mu=mu, sigma=0, gamma=0, squared=True)
 
 
 # J's Theorem VIII.1
@@ -38,7 +38,7 @@ class LeastEigenvalue:
 
 def worst_data(factor: float, q: float = 1e-3, size: int = 20) -> LeastEigenvalue:
     """Least eigenvalue for the two-sided data of the proof at 2 penalty mu = factor m."""
-    side, mu = np.repeat([1.0, -1.0], size // 2), np.sqrt(factor * size / 4)
+    side, mu = np.repeat([1.0, -1.0], size // 2), float(np.sqrt(factor * size / 4))
     f = squared_objective(np.c_[side * np.sqrt(1 - q**2), np.full(size, -q)], 2 * mu, mu)
     H = f.hessian(np.array([0.0, 40 / q]), np.full(size, 1 / size), 1.0)
     keep = np.linalg.svd(np.r_[0, 0, np.ones(size)][None])[2][1:]
@@ -53,7 +53,7 @@ def random_data(runs: int = 200) -> Array:
         R = rng.normal(size=(size, n))
         R /= np.linalg.norm(R, axis=1, keepdims=True)
         mu = 10 ** rng.uniform(-1, 1)
-        f = squared_objective(R, 1.0001 * np.linalg.norm(R, 2) ** 2 / (2 * mu), mu)
+        f = squared_objective(R, float(1.0001 * np.linalg.norm(R, 2) ** 2 / (2 * mu)), mu)
         w = rng.normal(size=n) * 10 ** rng.uniform(-1, 3)
         least.append(np.linalg.eigvalsh(f.hessian(w, rng.dirichlet(np.ones(size)), 1.0))[0])
     return np.array(least)

@@ -273,13 +273,14 @@ def weights_and_costs(market: Market) -> WeightsAndCosts:
     optimum = alternate(f)
     bought = optimum.weights > 0
     level = f.gamma * optimum.eta * psi + f.losses(optimum.coefficients)
-    ranks = [float(stats.spearmanr(optimum.weights[bought], v[bought])[0]) for v in (level, psi)]
+    with_level, with_cost = (float(stats.spearmanr(optimum.weights[bought], v[bought])[0]) for v in (level, psi))
     falls = []
     for i in np.flatnonzero(bought)[:10]:
         path = [psi * np.where(np.arange(market.size) == i, k, 1.0) for k in (0.5, 1.0, 1.5)]
         falls.append([alternate(replace(f, virtual_costs=p)).epsilon[i] for p in path])
     return WeightsAndCosts(
-        *ranks,
+        with_level,
+        with_cost,
         int((~bought).sum()),
         float(psi[bought].mean()),
         float(psi[~bought].mean()),
@@ -337,11 +338,11 @@ def rate_and_price(market: Market) -> RateAndPrice:
 
 
 def plane_threshold(market: Market) -> float:
-    """Largest V found: below it, as 2 penalty mu, Algorithm 4 read literally has no least value."""
+    """Largest Q found: below it, as 2 penalty mu, Algorithm 4 read literally has no least value."""
     signed, found = market.y[:, None] * market.X, 0.0
     for k in range(20):
         d = np.random.default_rng([6, k]).normal(size=30)
-        for _ in range(60):  # V is homogeneous of degree 2: follow its gradient
+        for _ in range(60):  # Q is homogeneous of degree 2: follow its gradient
             c = np.maximum(0, -signed @ d)
             d = -((c - c.mean()) * (c > 0)) @ signed
             d /= np.linalg.norm(d)

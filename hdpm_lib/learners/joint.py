@@ -78,7 +78,8 @@ class JointObjective:
         size = np.linalg.norm(a, axis=-1)
         fit = (a * self.losses(w)).sum(-1) + self.penalty / 2 * (w * w).sum(-1)
         paid = e**self.power * ((np.abs(a) ** self.power * np.sign(a)) @ self.virtual_costs)
-        return np.asarray(fit + self.mu * size ** (1 + self.squared) + self.over_eta(w) / e + self.gamma * paid)
+        uneven = self.mu * size ** (1 + self.squared)
+        return np.asarray(fit + uneven + self.over_eta(w) / e + self.gamma * paid)
 
     def over_eta(self, coefficients: ArrayLike) -> Array:
         """What is divided by eta: `sigma + 2 b.w`; where it is negative the objective falls to -infinity with eta."""
@@ -320,7 +321,8 @@ def alternate(
         moved = _moved(before, (w, a, now))
         if moved <= tolerance:
             return JointSolution(w, a, now, np.array(values), "converged")
-    raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: the last one moved {moved:.3g}")
+    last = f"the last one moved {moved:.3g}"
+    raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: {last}")
 
 
 def descend_weights(

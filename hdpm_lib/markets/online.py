@@ -121,12 +121,15 @@ def printed_rule(m: int, density_at_zero: float, mu: float, sigma: float, gamma:
     0.028284
     """
     mu, sigma, gamma = check_constants(mu, sigma, gamma)
-    n = check_count(m, "m")
-    why = "Algorithm 3 divides by the density of the virtual costs at 0; where it vanishes use expected_rule"
-    density = check_number(density_at_zero, "density_at_zero", 0, ends="()", why=why)
-    multiplier = np.sqrt(mu**2 * gamma / (sigma * n * density))
-    slope = 2 * np.sqrt(3) * gamma**2.5 * mu / ((density * n) ** 1.5 * multiplier**3.5)
+    m, f = check_count(m, "m"), _check_density(density_at_zero)
+    multiplier = np.sqrt(mu**2 * gamma / (sigma * m * f))
+    slope = 2 * np.sqrt(3) * gamma**2.5 * mu / ((f * m) ** 1.5 * multiplier**3.5)
     return OnlineRule(float(multiplier / gamma), float(slope))
+
+
+def _check_density(density_at_zero: float) -> float:
+    why = "Algorithm 3 divides by the density of the virtual costs at 0; where it vanishes use expected_rule"
+    return check_number(density_at_zero, "density_at_zero", 0, ends="()", why=why)
 
 
 def expected_rule(law: Any, m: int, mu: float, sigma: float, gamma: float) -> OnlineRule:

@@ -20,6 +20,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -130,7 +131,6 @@ class Markdown:
         self.numbers = app.env.toc_fignumbers.get(docname, {})
         self.numbered = app.config.numfig_format
         self.macros = (app.config.mathjax3_config or {}).get("tex", {}).get("macros", {})
-        self.attachments: dict[str, dict[str, str]] = {}
 
     def __call__(self, node: nodes.Node) -> str:
         for kind in type(node).__mro__:
@@ -244,10 +244,9 @@ class Markdown:
         return anchors(node["ids"]) + joined(map(self, shown))
 
     def visit_image(self, node: nodes.Element) -> str:
-        path = self.source / node["uri"]
-        kind, _ = mimetypes.guess_type(path)
-        self.attachments[path.name] = {str(kind): base64.b64encode(path.read_bytes()).decode()}
-        return f"![{node.get('alt', '')}](attachment:{path.name})"
+        kind, _ = mimetypes.guess_type(node["uri"])
+        content = base64.b64encode((self.source / node["uri"]).read_bytes()).decode()
+        return f'<img alt="{escape(node.get("alt", ""))}" src="data:{kind};base64,{content}">'
 
     def visit_caption(self, node: nodes.Element) -> str:
         number = self.number("figure", node.parent)
@@ -361,8 +360,6 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
             cells.append(new_markdown_cell(piece))
         else:
             cells[-1].source += f"\n\n{piece}"
-        if markdown.attachments:
-            cells[-1].attachments, markdown.attachments = markdown.attachments, {}
         if len(cells) == 1:
             cells[0].source += f"\n\n{introduction(Path(app.srcdir))}"
             cells.append(new_code_cell(EXPLORE))

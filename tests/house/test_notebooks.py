@@ -185,7 +185,7 @@ def test_examples() -> None:
         "Who [[2020](../../html/book/index.html#",
         "[the web](https://example.org)",
         "It costs 5\\$, \\* is a star.",
-        '<a id="fig-a"></a>![A dot](attachment:dot.svg)\n\n**Fig. 1.1** One dot.',
+        '<a id="fig-a"></a><img alt="A dot" src="data:image/svg+xml;base64,PHN2Zy8+">\n\n**Fig. 1.1** One dot.',
         '> <a id="thm-a"></a>**Theorem 1.1** (Nobody loses)\n>\n> For $|x|$ in $\\mathbb{R}$:',
         r"$$\begin{aligned}a &= \lVert x_{\varepsilon}\rVert \\ &= 1\end{aligned} \tag{1.1}$$",
         "> 1. first\n> 2. second",

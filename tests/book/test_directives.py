@@ -36,7 +36,7 @@ def sample(first: int, *, second: str = "a") -> str:
 
 def test_code_is_shown_as_it_stands() -> None:
     lines = code_of.code_of(sample).splitlines()
-    assert lines[:3] == ["def sample(first, *, second='a'):", "    # but this is", "    if first:"]
+    assert lines[:3] == ['def sample(first, *, second="a"):', "    # but this is", "    if first:"]
     assert lines[-1] == "    return second"
 
 

@@ -77,7 +77,7 @@ def opt_aggr(epsilon: Array, shares: Array) -> Array:
 def least_error(epsilon: Array, shares: Array, clip_norm: float = 1.0) -> Array:
     """Least error bound, with the gradient of :func:`hdpm_lib.aggregation.least_error_gradient`.
 
-    Infinite where nobody sells. To count the variance of `c` coordinates, pass the privacy losses over the root of `c`.
+    Infinite where nobody sells. To count the variance of `D` coordinates, pass the privacy losses over the root of `D`.
 
     Examples
     --------

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 from hdpm_book.federated import aggregation, idea, networks, regret
@@ -83,14 +85,14 @@ def test_least_dav_is_that_of_a_corner() -> None:
 def test_levels_are_whole_numbers() -> None:
     net = Network("DM-RegretNet", owners=10, levels=4)
     market = profiles(94)["IID"]
-    levels = networks.levels_sold(net, init(net, networks.jax.random.key(1)), market, market.full_valuation.sum(-1))
+    levels = networks.levels_sold(net, init(net, jax.random.key(1)), market, market.full_valuation.sum(-1))
     assert np.abs(levels - np.rint(levels)).max() < 1e-9
     assert levels.max() <= 4
 
 
 def test_positions_that_never_sell() -> None:
     sold = np.array([[0, 8, 1], [0, 8, 2], [0, 8, 3]])
-    found = networks.Listening(networks.pd.DataFrame(), {"x": sold})
+    found = networks.Listening(pd.DataFrame(), {"x": sold})
     assert (found.fixed("x"), found.never("x")) == (2, 1)
 
 

@@ -41,8 +41,12 @@ book: $(READY)
 	$(BIN)/python -m pytest tests/site
 
 # The pages as notebooks, built without running them; then JupyterLab, where a changed number stops nothing.
-notebooks: $(READY)
+NOTEBOOKS := _build/notebooks/.ready
+$(NOTEBOOKS): $(READY) _config.yml _toc.yml $(shell find book hdpm_lib data/claims -name '*.md' -o -name '*.py' -o -name '*.yaml')
 	$(BIN)/python book/_ext/notebooks.py
+	touch $@
+
+notebooks: $(NOTEBOOKS)
 	HDPM_MODE=$${HDPM_MODE-explore} $(BIN)/jupyter lab --notebook-dir _build _build/notebooks/book/index.ipynb
 
 lint: $(READY)

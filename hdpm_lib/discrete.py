@@ -29,6 +29,8 @@ from hdpm_lib.validation import check_count, check_generator, check_rational, ch
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+Generator = np.random.Generator
+Coins = Callable[[Integers], Booleans]
 LARGEST = 2**62  # numerator and denominator of a scale, and what a draw is cut at
 _BITS = 53  # of a uniform number that are drawn at a time; more only if these do not decide
 _COORDINATES = 2**17  # proposed at a time
@@ -69,19 +71,20 @@ def _cut(drawn: NDArray) -> Integers:
     return np.clip(drawn, -LARGEST, LARGEST).astype(np.int64)
 
 
-def _uncut(t: int, s: int, count: int, rng: np.random.Generator) -> NDArray:
-    """Draws of the scale t/s: of 64 bits, or Python integers if one of them needs more."""
+def _uncut(t: int, s: int, count: int, rng: Generator) -> NDArray:
+    """Draws of the scale t/s: of 64 bits, or Python integers if needed."""
     drawn: NDArray = np.zeros(count, dtype=np.int64)
     missing = np.arange(drawn.size)
     while missing.size:
         u = rng.integers(t, size=missing.size, dtype=np.int64)
-        kept = _exp_coins(u, t, rng)  # of probability exp(-u/t); the others begin anew
+        kept = _exp_coins(u, t, rng)  # of probability exp(-u/t)
         size = _magnitudes(u[kept], t, s, rng)
         sign = 1 - 2 * rng.integers(2, size=size.size, dtype=np.int64)
         new = (size > 0) | (sign > 0)  # no "minus 0"
-        drawn = drawn.astype(np.promote_types(drawn.dtype, size.dtype), copy=False)
+        wide = np.promote_types(drawn.dtype, size.dtype)
+        drawn = drawn.astype(wide, copy=False)
         drawn[missing[kept][new]] = (sign * size)[new]
-        missing = np.concatenate([missing[~kept], missing[kept][~new]])
+        missing = np.concatenate([missing[~kept], missing[kept][~new]])  # anew
     return drawn
 
 
@@ -102,12 +105,16 @@ def _exp_coins(u: Integers, t: int, rng: np.random.Generator) -> Booleans:
     return _coins(np.arange(u.size), lambda i: rng.integers(t, size=i.size, dtype=np.int64) < u[i], rng)
 
 
-def _coins(index: Integers, below: Callable[[Integers], Booleans], rng: np.random.Generator) -> Booleans:
-    """Coins of probability exp(-gamma); `below` tosses those of gamma (Canonne and others 2020, Algorithm 1)."""
+def _coins(index: Integers, below: Coins, rng: Generator) -> Booleans:
+    """Coins of probability exp(-gamma); `below` tosses those of gamma.
+
+    Canonne, Kamath and Steinke 2020, Algorithm 1.
+    """
     even, running, k = np.ones(len(index), dtype=bool), np.arange(len(index)), 1
     while running.size:
         if k > 1:
-            running = running[rng.integers(k, size=running.size, dtype=np.int64) == 0]
+            drawn = rng.integers(k, size=running.size, dtype=np.int64)
+            running = running[drawn == 0]
         running = running[below(index[running])]
         even[running] ^= True
         k += 1
@@ -146,8 +153,10 @@ def lattice_laplace(
     check_generator(rng)
     drawn, done = np.empty((math.prod(shape), d), dtype=np.int64), 0
     while done < len(drawn):
-        batch = min(math.ceil((len(drawn) - done + 1) / acceptance(d)), max(1, _COORDINATES // d))
-        k = _uncut(scale.numerator, scale.denominator, batch * d, rng).reshape(batch, d)
+        enough = math.ceil((len(drawn) - done + 1) / acceptance(d))
+        batch = min(enough, max(1, _COORDINATES // d))
+        k = _uncut(scale.numerator, scale.denominator, batch * d, rng)
+        k = k.reshape(batch, d)  # proposals
         k = k[_accepted(k, exact, 1 / scale, rng)][: len(drawn) - done]
         drawn[done : done + len(k)] = _cut(k)
         done += len(k)

@@ -20,6 +20,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -122,7 +123,7 @@ class Markdown:
     docname : str
         The page.
     site : str
-        Where the site is, seen from the folder of the notebooks.
+        Where the site is, seen from the notebook.
     """
 
     def __init__(self, app: Any, docname: str, site: str) -> None:
@@ -130,7 +131,6 @@ class Markdown:
         self.numbers = app.env.toc_fignumbers.get(docname, {})
         self.numbered = app.config.numfig_format
         self.macros = (app.config.mathjax3_config or {}).get("tex", {}).get("macros", {})
-        self.attachments: dict[str, dict[str, str]] = {}
 
     def __call__(self, node: nodes.Node) -> str:
         for kind in type(node).__mro__:
@@ -163,8 +163,8 @@ class Markdown:
         if (page := path.removesuffix(".html")) in with_code(self.source):
             path = posixpath.relpath(f"{page}.ipynb", folder or ".")
         else:
-            path = "../" * self.docname.count("/") + self.site + path
-        return parts._replace(path=path).geturl()
+            path = self.site + path
+        return path + uri.removeprefix(parts.path)
 
     # pages, and boxes that hold cells
 
@@ -244,10 +244,9 @@ class Markdown:
         return anchors(node["ids"]) + joined(map(self, shown))
 
     def visit_image(self, node: nodes.Element) -> str:
-        path = self.source / node["uri"]
-        kind, _ = mimetypes.guess_type(path)
-        self.attachments[path.name] = {str(kind): base64.b64encode(path.read_bytes()).decode()}
-        return f"![{node.get('alt', '')}](attachment:{path.name})"
+        kind, _ = mimetypes.guess_type(node["uri"])
+        content = base64.b64encode((self.source / node["uri"]).read_bytes()).decode()
+        return f'<img alt="{escape(node.get("alt", ""))}" src="data:{kind};base64,{content}">'
 
     def visit_caption(self, node: nodes.Element) -> str:
         number = self.number("figure", node.parent)
@@ -280,7 +279,7 @@ class Markdown:
 
     def visit_literal_block(self, node: nodes.Element) -> str:
         language = node.get("language", "")
-        return f"```{language if language not in ('default', 'none') else ''}\n{node.astext()}\n```"
+        return f"```{language if language not in ('default', 'none') else ''}\n{node.astext().rstrip()}\n```"
 
     def visit_reference(self, node: nodes.Element) -> str:
         address = f"#{node['refid']}" if "refid" in node else self.address(node["refuri"])
@@ -328,12 +327,8 @@ class Markdown:
 @cache
 def with_code(root: Path) -> frozenset[str]:
     """Pages that become notebooks."""
-    chapters = [path for path in execution.pages(root) if execution.is_chapter(path)]
-    return frozenset(
-        path.relative_to(root).with_suffix("").as_posix()
-        for path in chapters
-        if any(cell.cell_type == "code" for cell in execution.read(path).cells)
-    )
+    pages = [path for path in execution.pages(root) if "{code-cell}" in path.read_text(encoding="utf8")]
+    return frozenset(path.relative_to(root).with_suffix("").as_posix() for path in pages if execution.is_chapter(path))
 
 
 def introduction(root: Path) -> str:
@@ -365,8 +360,6 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
             cells.append(new_markdown_cell(piece))
         else:
             cells[-1].source += f"\n\n{piece}"
-        if markdown.attachments:
-            cells[-1].attachments, markdown.attachments = markdown.attachments, {}
         if len(cells) == 1:
             cells[0].source += f"\n\n{introduction(Path(app.srcdir))}"
             cells.append(new_code_cell(EXPLORE))
@@ -427,8 +420,9 @@ class NotebookBuilder(StandaloneHTMLBuilder):
 
 def write(app: Any, doctree: nodes.document, docname: str) -> None:
     """Write the notebook of a page."""
-    folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
     if docname in with_code(Path(app.srcdir)):
+        folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
+        site = app.config.html_baseurl or "../" * docname.count("/") + site
         save(notebook(app, doctree, docname, site), Path(app.outdir) / folder / f"{docname}.ipynb")
 
 
@@ -453,7 +447,9 @@ def unrun(text: str) -> nbformat.NotebookNode:
 def main() -> int:
     """Build the notebooks without running a cell."""
     build = execution.ROOT / "_build"
-    unexecuted = {
+    settings = {
+        "latex_individualpages": False,
+        "autosummary_generate": False,
         "nb_execution_mode": "off",
         "nb_custom_formats": {".md": "notebooks.unrun"},
         "nb_mime_priority_overrides": [("notebooks", "text/plain", 0)],
@@ -464,7 +460,7 @@ def main() -> int:
         use_external_toc=True,
         noconfig=True,
         path_config=execution.ROOT / "_config.yml",
-        confoverrides={"latex_individualpages": False, **unexecuted},
+        confoverrides=settings,
         builder="notebooks",
         doctreedir=build / ".notebooks" / "doctrees",
         quiet=True,

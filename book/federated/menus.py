@@ -327,11 +327,10 @@ def elsewhere(seed: int = 3) -> pd.DataFrame:
     rules: dict[str, Auction] = {"menus": auction, "posted": posted_prices}
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for (name, truth), factor in product(others.items(), (0.1, 0.5, 2.0)):
-        row, budget = {}, budget_of(truth, factor)
+        budget, row = budget_of(truth, factor), rows.setdefault((name, f"{factor:g}"), {})
         for title, rule in rules.items():
             e = error_of(rule(truth, budget), truth)
             row |= {title: f"{np.median(e):.2f}", f"{title} > 50": f"{(e > 50).mean():.2%}"}
-        rows[name, f"{factor:g}"] = row
     return pd.DataFrame(rows).T
 
 

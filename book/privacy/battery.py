@@ -132,7 +132,8 @@ def audit_learner(learner: str, *, rng: Generator) -> Report:
         bits[runs] = min(1.0, len(tests) * min(test.p_value for test in tests))
         if bits[runs] < FALSE_ALARM / len(bench.runs):
             break
-    single = int(on_grid(bench.plain(DRAWS[0], rng), 0.0, np.float32).all(axis=1).sum())
+    plain = bench.plain(DRAWS[0], rng)
+    single = int(on_grid(plain, 0.0, np.float32).all(axis=1).sum())
     exact = bench.budget(), bench.meter(), bench.centre()
     return Report(learner, *exact, p_values, bits, repeats, single)
 

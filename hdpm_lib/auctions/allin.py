@@ -81,7 +81,7 @@ def all_in(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop
     # lines 1 and 2: ascending unit valuations
     order = np.argsort(v / x, axis=-1, kind="stable")
     value, amount = np.take_along_axis(v, order, -1), np.take_along_axis(x, order, -1)
-    # lines 3 to 5: an owner wins if the budget, shared by the amounts of all winners and her, covers her
+    # lines 3 to 5: who is covered by the budget, shared among all taken and her, is taken
     taken, going = np.zeros(money.shape), np.ones(money.shape, dtype=bool)
     accepted = np.zeros(v.shape, dtype=bool)
     for i in range(v.shape[-1]):
@@ -113,7 +113,7 @@ def all_in_repaired(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike
     Sale(wins=array([False,  True]), payments=array([0., 1.]))
     """
     v, x, money = _checked(valuations, amounts, budget)
-    # who asks for more than the budget is left out; the others in ascending order of what they ask per unit
+    # who asks for more than the budget is left out; the others ascend by what they ask per unit
     invited = v <= money[..., None]
     unit = np.where(invited, v / x, np.inf)
     order = np.argsort(unit, axis=-1, kind="stable")

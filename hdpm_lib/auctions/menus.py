@@ -156,15 +156,17 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     """
     price = np.asarray(prices, dtype=float)
     slope, start = np.diff(price) / WIDTHS, KNOTS[:-1]
-    family, rate, limit, size = (part[..., None] for part in (bids.family, bids.rate, bids.privacy_budget, bids.sizes))
+    family, rate, limit, size = (part[..., None] for part in vars(bids).values())
     end, margin = np.minimum(KNOTS[1:], limit), slope / (rate * size)
-    stationary = np.where(family == 1, margin / 2, np.log(np.maximum(margin, 1e-300)))  # quadratic, exponential
+    # quadratic and exponential costs have a stationary point, the others the end of the piece
+    stationary = np.where(family == 1, margin / 2, np.log(np.maximum(margin, 1e-300)))
     epsilon = np.where((family == 1) | (family == 3), np.clip(stationary, start, end), end)
     paid = np.minimum(price[..., :-1] + slope * (epsilon - start), price[..., 1:])
     gain = np.where(start < limit, paid - size * unit_valuation(family, rate, epsilon), -np.inf)
     best = gain.argmax(-1)[..., None]
     sells = np.take_along_axis(gain, best, -1) > 0
-    return Outcome(*(np.where(sells, np.take_along_axis(x, best, -1), 0.0)[..., 0] for x in (epsilon, paid)))
+    sold = (np.where(sells, np.take_along_axis(x, best, -1), 0.0) for x in (epsilon, paid))
+    return Outcome(*(x[..., 0] for x in sold))
 
 
 def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outcome]:
@@ -185,7 +187,8 @@ def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outco
         outcome = choose(prices, queue[..., i])
         left = np.maximum(left - outcome.payments, 0)
         sold = record_sale(sold, turn.share, outcome.epsilon)
-        served.append(np.concatenate([prices, outcome.epsilon[..., None], outcome.payments[..., None]], -1))
+        bought = np.stack([outcome.epsilon, outcome.payments], -1)
+        served.append(np.concatenate([prices, bought], -1))
     back = np.argsort(order, axis=-1)[..., None]
     done = np.take_along_axis(np.stack(served, -2), back, -2)
     return done[..., :-2], Outcome(done[..., -2], done[..., -1])

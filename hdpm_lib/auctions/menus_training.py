@@ -131,20 +131,24 @@ def soft_epsilon(weights: Tree, market: Tree, temperature: Any) -> Any:
     the utility `u` there and :math:`p(2)`, the most that they are offered.
     """
     limit = market["limit"][..., None]
-    starts, widths, fixed, ramps = (x.astype(limit.dtype) for x in (KNOTS[:-1], WIDTHS, _LEVELS, _ON_LEVELS))
-    levels = jnp.concatenate([jnp.broadcast_to(fixed, (*limit.shape[:-1], len(fixed))), limit], -1)
+    knots = (KNOTS[:-1], WIDTHS, _LEVELS, _ON_LEVELS)
+    starts, widths, fixed, ramps = (x.astype(limit.dtype) for x in knots)
+    levels = jnp.broadcast_to(fixed, (*limit.shape[:-1], len(fixed)))
+    levels = jnp.concatenate([levels, limit], -1)
     wide = {name: market[name][..., None] for name in ("share", "rate", "family")}
     cost = jnp.where(levels <= limit, valuation(wide, levels), 1e6)
     on_limit = jnp.clip((limit - starts) / widths, 0, 1)
     turns = public(weights, market["share"], jnp)
-    rows = jax.tree.map(lambda x: jnp.moveaxis(x, market["share"].ndim - 1, 0), (turns, levels, cost, on_limit))
+    owner = market["share"].ndim - 1
+    rows = jax.tree.map(lambda x: jnp.moveaxis(x, owner, 0), (turns, levels, cost, on_limit))
 
     def turn(state: tuple[Any, Any], row: Any) -> tuple[tuple[Any, Any], Any]:
         (money, sold), (own, levels, cost, on_limit) = state, row
         steps = increments(weights, own, money, sold, jnp)
         price = jnp.concatenate([steps @ ramps, (steps * on_limit).sum(-1, keepdims=True)], -1)
         heat = temperature * steps.sum(-1, keepdims=True) + 1e-12
-        chances = jax.nn.softmax(jnp.concatenate([jnp.zeros_like(heat), (price - cost) / heat], -1), -1)[..., 1:]
+        utility = jnp.concatenate([jnp.zeros_like(heat), (price - cost) / heat], -1)
+        chances = jax.nn.softmax(utility, -1)[..., 1:]
         epsilon, paid = (chances * levels).sum(-1), (chances * price).sum(-1)
         return (money - paid, record_sale(sold, own.share, epsilon)), epsilon
 

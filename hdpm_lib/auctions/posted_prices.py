@@ -37,10 +37,10 @@ def best_sale(family: ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, pri
     >>> best_sale([0, 1, 2, 3], 1.0, 1.5, 2.5, 3.0).round(4)
     array([1.2   , 1.2   , 1.2   , 0.9163])
     """
-    kind, alpha, q = np.asarray(family), np.asarray(rate, dtype=float), np.asarray(price, dtype=float)
+    kind, (alpha, q) = np.asarray(family), (np.asarray(x, dtype=float) for x in (rate, price))
     top = np.minimum(privacy_budget, np.asarray(cap, dtype=float) / q)
-    stationary = [top, np.minimum(top, q / (2 * alpha)), top, np.clip(np.log(q / alpha), 0, top)]
-    epsilon = np.choose(kind, stationary)
+    quadratic, exponential = np.minimum(top, q / (2 * alpha)), np.clip(np.log(q / alpha), 0, top)
+    epsilon = np.choose(kind, [top, quadratic, top, exponential])
     return np.where(q * epsilon >= unit_valuation(kind, alpha, epsilon), epsilon, 0.0)
 
 
@@ -65,7 +65,8 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     """
     money = check_budget(budget, bids) * (1 - _KEPT)
     order = np.argsort(-bids.sizes, axis=-1, kind="stable")
-    family, rate, limit, sizes = (np.take_along_axis(part, order, -1) for part in vars(bids).values())
+    parts = (np.take_along_axis(part, order, -1) for part in vars(bids).values())
+    family, rate, limit, sizes = parts
     waiting = np.cumsum(sizes[..., ::-1], axis=-1)[..., ::-1]
     epsilon, payments = np.zeros(sizes.shape), np.zeros(sizes.shape)
     for i in range(sizes.shape[-1]):

@@ -113,9 +113,10 @@ def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64
     [True, False]
     """
     o, c = _check_broadcast(outputs, centre)
-    with np.errstate(over="ignore"):  # beyond the largest number of the type lies infinity, which is no answer
+    ends = (np.asarray(end, dtype=noise) for end in (np.inf, -np.inf))
+    with np.errstate(over="ignore"):  # beyond the largest number lies no answer
         nearest = (o - c).astype(noise)
-        up, down = (np.nextafter(nearest, np.asarray(end, dtype=noise)) for end in (np.inf, -np.inf))
+        up, down = (np.nextafter(nearest, end) for end in ends)
     return np.asarray((c + nearest == o) | (c + up == o) | (c + down == o))
 
 
@@ -168,12 +169,8 @@ def attack(possible: Any, scores: ArrayLike) -> Attack:
     >>> attack(np.ones((2, 2, 3), dtype=bool), [[-1.0, -1.0, 1.0], [1.0, 1.0, 0.0]])
     Attack(draws=3, impossible=(0.0, 0.0), guess_rate=0.75, false_proofs=0.0)
     """
-    sets, score = np.asarray(possible, dtype=bool), check_finite(scores, "scores")
-    if sets.ndim != 3 or sets.shape[:2] != (2, 2) or not sets.size:
-        raise ValueError(f"possible must have shape (2, 2, n) with n at least 1, got {sets.shape}")
-    if score.shape != sets.shape[1:]:
-        raise ValueError(f"scores must have shape {sets.shape[1:]}, got {score.shape}")
-    only = sets[1].astype(int) - sets[0]  # 1: only the second answer is possible
+    sets, score = _check_sets(possible, scores)
+    only = sets[1].astype(int) - sets[0]  # 1: only the second is possible
     second = np.where(only != 0, only, np.sign(score))
     right = (1 + second * np.array([[-1], [1]])) / 2
     lost = 1 - sets.mean(-1)
@@ -183,6 +180,16 @@ def attack(possible: Any, scores: ArrayLike) -> Attack:
         float(right.mean()),
         float((lost[0, 0] + lost[1, 1]) / 2),
     )
+
+
+def _check_sets(possible: Any, scores: ArrayLike) -> tuple[Flags, Array]:
+    """The arguments of :func:`attack`, or an error about them."""
+    sets, score = np.asarray(possible, dtype=bool), check_finite(scores, "scores")
+    if sets.ndim != 3 or sets.shape[:2] != (2, 2) or not sets.size:
+        raise ValueError(f"possible must have shape (2, 2, n) with n at least 1, got {sets.shape}")
+    if score.shape != sets.shape[1:]:
+        raise ValueError(f"scores must have shape {sets.shape[1:]}, got {score.shape}")
+    return sets, score
 
 
 def laplace_attack(

@@ -112,14 +112,17 @@ def bit_test(
     """
     first = _check_test(scores, claim, runs, digits, rng)
     bits = rng.integers(0, 2, runs).astype(bool)  # fair coins
-    outputs = _outputs(release, bits, rng)  # of the first or the second data set
+    outputs = _outputs(release, bits, rng)  # of either data set
     counts = []
     for values in _values(scores, outputs, first, digits):
-        low, high, bit_low, bit_high = _thresholds(values[:first], bits[:first], claim)
+        chosen = _thresholds(values[:first], bits[:first], claim)
+        low, high, bit_low, bit_high = chosen
         rest, truth = values[first:], bits[first:]
         above, below = rest >= high, rest <= low
-        right = np.count_nonzero(truth[above] == bit_high) + np.count_nonzero(truth[below] == bit_low)
-        counts.append((np.count_nonzero(above) + np.count_nonzero(below), right))
+        right = np.count_nonzero(truth[above] == bit_high)
+        right += np.count_nonzero(truth[below] == bit_low)
+        made = np.count_nonzero(above) + np.count_nonzero(below)
+        counts.append((made, right))
     guesses, correct = np.array(counts).T
     return BitTest(runs, guesses, correct, float(claim))
 

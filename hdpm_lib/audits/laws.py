@@ -226,10 +226,13 @@ def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayL
 
     The estimate is found by an orthogonal factorisation, not by the normal equations that the learner solves.
     """
-    theta_and_noise, features, labels, w, lam = _promised(released, X, y, weights, penalty)
+    given = _promised(released, X, y, weights, penalty)
+    theta_and_noise, features, labels, w, lam = given
     root, d = np.sqrt(w), features.shape[1]
-    stacked = np.concatenate([root[:, None] * features, math.sqrt(lam) * np.eye(d)])
-    theta = np.linalg.lstsq(stacked, np.concatenate([root * labels, np.zeros(d)]), rcond=None)[0]
+    ridge = math.sqrt(lam) * np.eye(d)
+    stacked = np.concatenate([root[:, None] * features, ridge])
+    right = np.concatenate([root * labels, np.zeros(d)])
+    theta = np.linalg.lstsq(stacked, right, rcond=None)[0]
     return np.asarray(theta_and_noise - theta)
 
 
@@ -239,7 +242,8 @@ def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: Arr
     It is :math:`\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w` for :math:`u_j=y_jx_j`, with rows of norm at most 1 and
     labels -1 or 1, and spherical, of rate :math:`\eta/2`, if all is as promised.
     """
-    w, features, labels, share, lam = _promised(released, X, y, weights, penalty)
+    given = _promised(released, X, y, weights, penalty)
+    w, features, labels, share, lam = given
     signed = labels[:, None] * features
     pull = (share * expit(-w @ signed.T)) @ signed
     return np.asarray(pull - lam * w)

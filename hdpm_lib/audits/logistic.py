@@ -42,7 +42,8 @@ def output_log_density(mechanism: ObjectivePerturbation, coefficients: ArrayLike
     array([-1.9559, -2.8744])
     """
     w = _check_outputs(mechanism, coefficients)
-    signed, penalty = mechanism.y[:, None] * mechanism.X, np.asarray(mechanism.penalty)
+    signed = mechanism.y[:, None] * mechanism.X
+    penalty = np.asarray(mechanism.penalty)
     noise, hessian = _noise_and_hessian(signed, mechanism.weights, penalty, w)
     return log_density(noise, mechanism.eta / 2) + np.linalg.slogdet(hessian)[1]
 

@@ -204,8 +204,9 @@ class Rest:
 
     def displacement(self, v: Array, label: Array) -> Array:
         """How far record `i` moves its estimate if it has the features `v[..., i, :]` and the label `label[..., i]`."""
-        nu = self.solve(v)
-        kappa = self.weights * (label - (v * self.theta).sum(-1)) / (1 + self.weights * (v * nu).sum(-1))
+        nu, a = self.solve(v), self.weights
+        residual = label - (v * self.theta).sum(-1)
+        kappa = a * residual / (1 + a * (v * nu).sum(-1))
         return kappa[..., None] * nu
 
 
@@ -227,9 +228,11 @@ def best_corners(rest: Rest, ends: Array, signs: Array) -> Array:
                     s = -s
                 else:
                     v[:, j] = 1 - v[:, j]
-                distance = np.linalg.norm(rest.displacement(v, s) - other, axis=1)
+                apart = rest.displacement(v, s) - other
+                distance = np.linalg.norm(apart, axis=1)
                 better = distance > best * (1 + 1e-12)
-                ends[side, better], signs[side, better], best[better] = v[better], s[better], distance[better]
+                ends[side, better], signs[side, better] = v[better], s[better]
+                best[better] = distance[better]
                 improved |= bool(better.any())
     return best
 

@@ -29,11 +29,11 @@ def sum_privacy_losses(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
     array([2., 1.])
     """
     t = _check_linear(mechanism, terms)
-    turned = np.eye(len(t)) > 0  # column by column, the one term that goes from end to end
-    low, high = (
-        np.where(turned, end[:, None], t[:, None]) for end in (mechanism.lower, mechanism.lower + mechanism.ranges)
-    )
-    apart = mechanism.dimension * np.abs(mechanism.mean(high) - mechanism.mean(low))
+    turned = np.eye(len(t)) > 0  # column by column, who goes end to end
+    ends = mechanism.lower, mechanism.lower + mechanism.ranges
+    low, high = (np.where(turned, end[:, None], t[:, None]) for end in ends)
+    apart = np.abs(mechanism.mean(high) - mechanism.mean(low))
+    apart = mechanism.dimension * apart
     return apart / mechanism.scale if mechanism.scale > 0 else apart
 
 
@@ -70,9 +70,7 @@ def gradient_privacy_losses(
     array([0.6, 0.8])
     """
     g, eps, bound = _check_gradients(gradients, epsilon, clip_norm)
-    other = _antipodes(g, bound) if neighbours is None else check_finite(neighbours, "neighbours", g.ndim)
-    if other.shape != g.shape:
-        raise ValueError(f"neighbours has shape {other.shape} and gradients has {g.shape}")
+    other = _antipodes(g, bound) if neighbours is None else _like(g, neighbours)
     apart = np.abs(clipped(g, bound) - clipped(other, bound)).sum((-2, -1))
     return np.asarray(apart / noise_scale(eps, bound))
 
@@ -85,6 +83,14 @@ def _check_gradients(gradients: NDArray, epsilon: ArrayLike, clip_norm: float) -
     if eps.shape not in ((), g.shape[:-2]):
         raise ValueError(f"epsilon must have shape {g.shape[:-2]}, got {eps.shape}")
     return g, eps, bound
+
+
+def _like(gradients: Array, neighbours: NDArray) -> Array:
+    """The neighbours, one for each gradient."""
+    other = check_finite(neighbours, "neighbours", gradients.ndim)
+    if other.shape != gradients.shape:
+        raise ValueError(f"neighbours has shape {other.shape} and gradients has {gradients.shape}")
+    return other
 
 
 def _antipodes(gradients: Array, bound: float) -> Array:

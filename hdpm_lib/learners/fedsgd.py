@@ -7,7 +7,7 @@ summed. This module knows neither of the two: both are functions that the caller
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,23 +143,26 @@ def fedsgd(
     spent = _spent(sale, bidders, limits.shape)
     # line 7: the weights follow from what was bought
     scale = _noise_scale(sale, clip_norm, spacing)
-    weights, scales = _weights(aggregations, sale.epsilon, np.take_along_axis(sizes[None], bidders, axis=2), scale)
-    moved = np.zeros((3, len(aggregations), *w.shape))  # sums of the steps: signal, noise, and what was sent, in one
+    records = np.take_along_axis(sizes[None], bidders, axis=2)
+    weights, scales = _weights(aggregations, sale.epsilon, records, scale)
+    # sums of the steps: signal, noise, and what was sent, in one
+    moved = np.zeros((3, len(aggregations), *w.shape))
     path = [moved.copy()]
     for r, asked in enumerate(bidders):
         models = w + (moved[:2].sum(axis=0) if spacing is None else moved[2])
         for s, own in enumerate(asked):
             # line 6: the model goes out, clipped and perturbed local gradients come back
             gradients = local_gradients(models[:, s], features, labels, [owners[s][i] for i in own])
-            released = _release(gradients, sale.epsilon[r, s], scales[:, r, s], clip_norm, spacing, rng)
+            share, scale = weights[:, r, s], scales[:, r, s]
+            released = _release(gradients, sale.epsilon[r, s], scale, clip_norm, spacing, rng)
             # line 8: their weighted sum is delivered, and the buyer takes a step
-            for part, total in enumerate(_aggregated(weights[:, r, s], scales[:, r, s], *released)):
+            for part, total in enumerate(_aggregated(share, scale, *released)):
                 moved[part, :, s] -= rate * total
         if r + 1 in noted:
             path.append(moved.copy())
-    signal, noise, received = _by_rule(aggregations, path)
+    signal, noise, received = _by_rule(aggregations, path, spacing is not None)
     paid, idle = sale.payments.sum(axis=(0, 2)), (sale.epsilon == 0).all(axis=2).sum(axis=0)
-    return Training(np.array(noted), w, signal, noise, spent, paid, idle, None if spacing is None else received)
+    return Training(np.array(noted), w, signal, noise, spent, paid, idle, received)
 
 
 def _noted(rounds: int, every: int) -> list[int]:
@@ -204,10 +207,13 @@ def _aggregated(weights: Array, scales: Array, sent: NDArray, noise: NDArray, no
     return sums if noisy is None else [*sums, np.einsum("an,na...->a...", weights, noisy)]
 
 
-def _by_rule(rules: Mapping[str, Aggregation | None], path: list[Array]) -> Iterator[dict[str, Array]]:
-    """Signal, noise and what was received, each a dict of arrays of shape (checkpoints, runs, classes, features)."""
+def _by_rule(
+    rules: Mapping[str, Aggregation | None], path: list[Array], kept: bool
+) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array] | None]:
+    """Signal, noise and, if `kept`, what was received: dicts of arrays (checkpoints, runs, classes, features)."""
     parts = np.moveaxis(np.array(path), 0, 2)  # part, aggregation, checkpoint, run, classes, features
-    return (dict(zip(rules, part, strict=True)) for part in parts)
+    signal, noise, received = (dict(zip(rules, part, strict=True)) for part in parts)
+    return signal, noise, received if kept else None
 
 
 def _check(

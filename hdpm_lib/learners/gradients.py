@@ -68,9 +68,7 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     >>> clipped(np.array([[3.0, -1.0]]), 2.0)
     array([[ 1.5, -0.5]])
     """
-    bound, gradients = check_positive(clip_norm, "clip_norm"), check_numeric(gradients, "gradients")
-    if gradients.ndim < 2 or not gradients.size:
-        raise ValueError(f"gradients must have shape (..., classes, features), got {gradients.shape}")
+    bound, gradients = check_positive(clip_norm, "clip_norm"), _tables(gradients)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
     finite = np.isfinite(norms)
@@ -139,6 +137,14 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
             np.maximum(best, score, out=best)
         found[i : i + chunk] = (named == labels).mean(axis=1)
     return found.reshape(shape)
+
+
+def _tables(gradients: NDArray) -> NDArray:
+    """Gradients, checked for their shape."""
+    gradients = check_numeric(gradients, "gradients")
+    if gradients.ndim < 2 or not gradients.size:
+        raise ValueError(f"gradients must have shape (..., classes, features), got {gradients.shape}")
+    return gradients
 
 
 def _models(parameters: ArrayLike, features: NDArray) -> NDArray:

@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import execution
+import nbformat
+import notebooks
+import yaml
 from bs4 import BeautifulSoup, Tag
 
 LIMIT_MB = 40
@@ -172,6 +176,28 @@ def too_large(site: Path, limit_mb: float = LIMIT_MB) -> list[str]:
     """The size of the site if it is above the limit."""
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     return [f"the site has {size:.0f} MB, more than {limit_mb:g}"] if size > limit_mb else []
+
+
+RAW = re.compile(r":::|```\{|\{(?:prf|cite|doc|eq|numref|ref|func|mod|class|meth|glue)(?::\w+)?\}`")
+
+
+def broken_notebooks(folder: Path, root: Path) -> list[str]:
+    """Pages with code that have no notebook, or one with other code, with MyST, or with a macro of the site."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))["sphinx"]["config"]
+    macros = config.get("mathjax3_config", {}).get("tex", {}).get("macros", {})
+    macro, found = re.compile(rf"\\(?:{'|'.join(macros) or '$'})(?![A-Za-z])"), []
+    for page in sorted(notebooks.with_code(root)):
+        if not (path := folder / f"{page}.ipynb").exists():
+            found.append(f"{page}: no notebook")
+            continue
+        first, *cells = nbformat.read(path, as_version=4).cells
+        code = [cell.source for cell in cells if cell.cell_type == "code"][1:]  # the first chooses the mode
+        if code != [cell.source for cell in execution.read(root / f"{page}.md").cells if cell.cell_type == "code"]:
+            found.append(f"{page}: other code than its page")
+        text = "\n\n".join(cell.source for cell in (first, *cells) if cell.cell_type == "markdown")
+        found += [f"{page}: MyST: {words}" for words in dict.fromkeys(RAW.findall(text))]
+        found += [f"{page}: macro: {words}" for words in dict.fromkeys(macro.findall(text))]
+    return found
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------

@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
+import notebooks
 import pytest
+from nbclient import NotebookClient
 
 from tests.site import check
 
 HERE = Path(__file__).resolve().parent
-SITE = HERE.parents[1] / "_build" / "html"
+ROOT = HERE.parents[1]
+SITE = ROOT / "_build" / "html"
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +54,18 @@ def complaints(found: list[str]) -> str:
 def test_site(site: Path, looks_for: Any) -> None:
     found = looks_for(site)
     assert not found, complaints(found)
+
+
+def test_notebooks(site: Path) -> None:
+    found = check.broken_notebooks(site / "_sources", ROOT)
+    assert not found, complaints(found)
+    for page in notebooks.with_code(ROOT):
+        assert f"_sources/{page}.ipynb" in (site / f"{page}.html").read_text(encoding="utf8")  # its download button
+
+
+def test_a_notebook_runs_anywhere(site: Path, tmp_path: Path) -> None:
+    nb = nbformat.read(site / "_sources" / "book" / "index.ipynb", as_version=4)
+    NotebookClient(nb, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
 
 
 def test_pages_in_a_browser(site: Path, browser: Any) -> None:

@@ -1,0 +1,86 @@
+"""What the pages on auctions and learning run, on cases small enough to know the answer."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdpm_book.federated import allin, learning, menus
+from hdpm_lib.auctions.allin import all_in, all_in_repaired
+from hdpm_lib.auctions.bids import draw_bids
+from hdpm_lib.auctions.posted_prices import posted_prices
+from tests.learners.test_fedsgd import records
+from tests.support import generator
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_all_in_by_hand(stop: bool) -> None:
+    assert allin.exact_all_in([1, 4, Fraction(21, 5)], [1, 1, 1], 9, stop=stop) == [Fraction(9, 2), Fraction(9, 2), 0]
+    assert allin.exact_all_in([9, 1, 8], [3, 1, 1], 10, stop=stop) == [0, 10, 0]
+
+
+def test_readings_of_the_box_differ_behind_who_is_not_covered() -> None:
+    v, x = [1, 10, 4], [10, 20, 5]  # unit valuations .1, .5, .8 at a budget of 12
+    assert [allin.exact_all_in(v, x, 12, stop=stop) for stop in (False, True)] == [[8, 0, 4], [12, 0, 0]]
+
+
+def test_meter_of_lies_objects_to_the_printed_rule_alone() -> None:
+    found = {rule: allin.broken(rule, 300, generator(80)) for rule in (all_in, all_in_repaired)}
+    assert found[all_in]["somebody gains"] > 0 == found[all_in_repaired]["somebody gains"]
+
+
+def test_prices_that_leak_are_gamed() -> None:
+    search = allin.random_lies(draw_bids(generator(81).integers(5, 50, (200, 10)), generator(82)))
+    assert (search.gains(posted_prices) > 1e-12).sum() == 0
+    assert (search.gains(allin.PRICES["price from own report"]) > 1e-12).sum() > 0
+
+
+def test_menus_in_another_order_are_gamed() -> None:
+    market = draw_bids(generator(83).integers(5, 50, (70, 10)), generator(84))
+    case = menus.trial({"one": market})
+    gaining = [(menus.gains_of_lies(case, rule, [0]) > 1e-9).any() for rule in (menus.auction, menus.cheapest_first)]
+    assert gaining == [False, True]
+
+
+def small() -> learning.Records:
+    x, y = records(generator(85), 400)
+    x_test, y_test = records(generator(86), 100)
+    return learning.Records(x, y, x_test, y_test, ("none", "none"))
+
+
+@pytest.mark.parametrize("kind", learning.KINDS)
+def test_people_share_all_records(kind: str) -> None:
+    data, rng = small(), generator(87)
+    market = learning.people(data.labels, kind, 2, rng, owners=12, least=1)
+    for rows, sizes in zip(market.rows, market.bids.sizes, strict=True):
+        assert [len(own) for own in rows] == sizes.tolist()
+        assert len(np.unique(np.concatenate(rows))) == len(np.concatenate(rows))
+    asked = np.array([[[3, 5], [0, 1]]])
+    expected = np.stack([market.bids.rate[0, [3, 5]], market.bids.rate[1, [0, 1]]])
+    assert (market.bids_of(asked).rate == expected[None]).all()
+    assert len(market[:1].rows) == len(market[:1].bids.rate) == 1
+
+
+def test_noise_is_as_long_as_predicted() -> None:
+    data = small()
+    market = learning.people(data.labels, "IID", 30, generator(88), owners=20, least=5)
+    learned = learning.learn(data, market, generator(89), np.zeros((5, 4)), asked=4, rounds=20, rules=learning.NOISY)
+    for name, rule in learning.NOISY.items():
+        assert rule is not None
+        length = learning.predicted_noise(data, market, learned.asked, rule)
+        assert learning.distance(learned.training.noise[name]) == pytest.approx(length, rel=0.1)
+        assert learned.noise_over_signal(name) > 1
+
+
+def test_an_auction_is_held_once_and_its_limits_count() -> None:
+    data = small()
+    market = learning.people(data.labels, "Non-IID", 2, generator(90), owners=12, least=1)
+    start, options = np.zeros((5, 4)), {"asked": 3, "rounds": 4, "rules": learning.NOISY}
+    bought = learning.learn(data, market, generator(91), start, auction=posted_prices, money=generator(92), **options)
+    assert bought.sale is not None and bought.sale.epsilon.shape == (4, 2, 3) == bought.sizes.shape
+    assert (bought.sale.payments.sum(-1) <= bought.sale.budget).all()
+    everything = learning.learn(data, market, generator(91), start, **options)
+    assert (bought.asked == everything.asked).all()
+    assert (bought.training.spent <= everything.training.spent).all()

@@ -1,0 +1,262 @@
+"""Pages as notebooks (``book/_ext/notebooks.py``): built from a small book with one of everything, read, and run."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import notebooks
+import pytest
+import yaml
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from tests.site import check
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAD = """---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+"""
+PAGE = r"""
+(top)=
+# Costs *and* $\E$
+
+See {doc}`other`, {doc}`prose`, {prf:ref}`thm-a`, {eq}`eq-a`, {numref}`fig-a`, {numref}`fig-b`, {cite:t}`who` and
+[the web](https://example.org). It costs 5$, * is a star.
+
+```{figure} dot.svg
+:alt: A dot
+:name: fig-a
+
+One dot.
+```
+
+:::{prf:theorem} Nobody loses
+:label: thm-a
+
+For $|x|$ in $\R$:
+
+$$
+a &= \norm{x_\eps} \\
+  &= 1
+$$ (eq-a)
+
+1. first
+2. second
+:::
+
+```{prf:proof}
+Clear.
+```
+
+| symbol | meaning |
+|---|---|
+| $\|x\|$ | `a\|b` |
+
+```{code-cell} python3
+:tags: [hide-input]
+from hdpm_book.ledger import decide
+```
+
+````{exercise-start} Try
+:label: ex-a
+````
+How much?
+````{exercise-end}
+````
+````{solution-start} ex-a
+````
+So much:
+
+```{code-cell} python3
+decide("pdp-table01", "nothing", printed=False)
+```
+
+and no more.
+````{solution-end}
+````
+
+## Below
+
+```{code-cell} python3
+---
+mystnb:
+  figure: {caption: A line., name: fig-b}
+---
+"a figure"
+```
+
+````{dropdown} More
+```python
+x = 1
+```
+````
+
+```{note}
+Take note.
+```
+
+```{eval-rst}
+| a line
+```
+"""
+
+
+@dataclass(frozen=True)
+class Built:
+    """The notebooks of the small book, and what its build said."""
+
+    root: Path
+    said: str
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "_build" / "notebooks"
+
+    def read(self, name: str = "page") -> nbformat.NotebookNode:
+        return nbformat.read(self.folder / "book" / f"{name}.ipynb", as_version=4)
+
+    def text(self) -> str:
+        return "\n\n".join(cell.source for cell in self.read().cells if cell.cell_type == "markdown")
+
+
+def build(root: Path) -> str:
+    command = [sys.executable, str(root / "book" / "_ext" / "notebooks.py")]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    root = tmp_path_factory.mktemp("notebooks")
+    (root / "book" / "_ext").mkdir(parents=True)
+    for name in ("execution.py", "notebooks.py", "numbering.py"):
+        shutil.copy(ROOT / "book" / "_ext" / name, root / "book" / "_ext")
+    shutil.copy(ROOT / "pyproject.toml", root)
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
+    extensions = dict.fromkeys(("execution", "notebooks", "numbering"), "book/_ext")
+    tex = {"macros": {"R": r"\mathbb{R}", "E": r"\mathbb{E}", "eps": r"\varepsilon", "norm": [r"\lVert #1\rVert", 1]}}
+    config["sphinx"]["local_extensions"] = extensions
+    styles = {"bibtex_reference_style": "author_year", "exercise_style": "solution_follow_exercise"}
+    config["sphinx"]["config"] = {"mathjax3_config": {"tex": tex}, **styles}
+    config["sphinx"]["extra_extensions"] = ["sphinx_proof", "sphinx_exercise", "numpydoc"]
+    contents = {"format": "jb-book", "root": "book/index", "parts": [{"caption": "One", "chapters": []}]}
+    contents["parts"][0]["chapters"] = [{"file": f"book/{name}"} for name in ("page", "other", "prose")]
+    texts = {
+        "_config.yml": yaml.safe_dump(config),
+        "_toc.yml": yaml.safe_dump(contents),
+        "book/index.md": "# Tiny\n\n```{bibliography}\n```\n",
+        "book/page.md": HEAD + PAGE,
+        "book/other.md": HEAD + "# Other\n\n```{code-cell} python3\n1\n```\n",
+        "book/prose.md": "# Prose\n",
+        "book/dot.svg": "<svg/>",
+        "book/references.bib": "@book{who, author={Ann Who}, title={It}, year={2020}, publisher={X}}",
+    }
+    for name, text in texts.items():
+        (root / name).write_text(text, encoding="utf8")
+    return Built(root, build(root))
+
+
+def test_examples() -> None:
+    assert doctest.testmod(notebooks).failed == 0 < doctest.testmod(notebooks).attempted
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "# Costs *and* $\\mathbb{E}$",
+        "[Other](other.ipynb)",
+        "[Prose](../../html/book/prose.html)",
+        "[Theorem 1.1](#thm-a)",
+        "[(1.1)](#equation-eq-a)",
+        "[Fig. 1.1](#fig-a)",
+        "[Fig. 1.2](#fig-b)",
+        "Who [[2020](../../html/book/index.html#",
+        "[the web](https://example.org)",
+        "It costs 5\\$, \\* is a star.",
+        '<a id="fig-a"></a><img alt="A dot" src="data:image/svg+xml;base64,PHN2Zy8+">\n\n**Fig. 1.1** One dot.',
+        '> <a id="thm-a"></a>**Theorem 1.1** (Nobody loses)\n>\n> For $|x|$ in $\\mathbb{R}$:',
+        r"$$\begin{aligned}a &= \lVert x_{\varepsilon}\rVert \\ &= 1\end{aligned} \tag{1.1}$$",
+        "> 1. first\n> 2. second",
+        "> *Proof.* Clear.",
+        "| symbol | meaning |\n| --- | --- |\n| $\\vert x\\vert $ | `a\\|b` |",
+        '> <a id="ex-a"></a>**Exercise 1.1** (Try)\n>\n> How much?',
+        "<details>\n<summary>Solution</summary>\n\nSo much:\n\n</details>",
+        "<details>\n<summary>…</summary>\n\nand no more.\n\n</details>",
+        '<a id="fig-b"></a>**Fig. 1.2** A line.',
+        "<details>\n<summary>More</summary>\n\n```python\nx = 1\n```\n\n</details>",
+        "> **Note**\n>\n> Take note.",
+    ],
+)
+def test_every_kind_of_text_is_plain_markdown(built: Built, markdown: str) -> None:
+    assert markdown in built.text()
+
+
+def test_notebooks_are_whole_and_what_is_broken_is_found(built: Built, tmp_path: Path) -> None:
+    assert check.broken_notebooks(built.folder, built.root) == []
+    other = tmp_path / "book" / "other.ipynb"
+    complaints = {
+        "no notebook": None,
+        "other code than its page": new_code_cell("2"),
+        "MyST: {doc}`": new_markdown_cell("See {doc}`page`"),
+        "MyST: :::": new_markdown_cell(":::{note}\n:::"),
+        "MyST: ```{": new_markdown_cell("```{note}\n```"),
+        r"macro: \eps": new_markdown_cell(r"$\eps_i$"),
+    }
+    for complaint, cell in complaints.items():
+        shutil.copytree(built.folder / "book", tmp_path / "book", dirs_exist_ok=True)
+        nb = built.read("other")
+        if cell is None:
+            other.unlink()
+        else:
+            nb.cells.append(cell)
+            nbformat.write(nb, other)
+        assert check.broken_notebooks(tmp_path, built.root) == [f"book/other: {complaint}"]
+
+
+def test_cells_are_folded_as_on_the_site(built: Built) -> None:
+    first, hidden, solution, shown = [cell for cell in built.read().cells if cell.cell_type == "code"]
+    assert first.source == notebooks.EXPLORE
+    assert hidden.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
+    assert solution.metadata == {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
+    assert shown.metadata == {} and not shown.outputs
+
+
+def test_what_has_no_markdown_is_a_warning(built: Built) -> None:
+    assert "page.md" in built.said and "no Markdown for <line_block>" in built.said
+    assert "a line" in built.text()  # its words stay
+
+
+def test_an_exported_notebook_runs_anywhere_and_explores(built: Built, tmp_path: Path) -> None:
+    nb = built.read()
+    NotebookClient(nb, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    printed = json.dumps([cell.get("outputs") for cell in nb.cells])
+    assert "this run finds refuted (ledger: reproduced)" in printed
+
+
+def test_a_reader_keeps_what_she_changed(built: Built) -> None:
+    path = built.folder / "book" / "other.ipynb"
+
+    def cells(name: str = "other") -> list[str]:
+        return [cell.source for cell in built.read(name).cells]
+
+    mine = built.read("other")
+    mine.cells[-1].source = "2"
+    nbformat.write(mine, path)
+    build(built.root)  # the page is as it was
+    assert cells()[-1] == "2"
+    page = built.root / "book" / "other.md"
+    page.write_text(page.read_text(encoding="utf8").replace("\n1\n", "\n3\n"), encoding="utf8")
+    build(built.root)
+    assert cells()[-1] == "3" and cells("other-changed")[-1] == "2"

@@ -41,7 +41,7 @@ LOGGER = logging.getLogger(__name__)
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 EXPLORE = """import os
 
-# Change any number you like: a verdict may then differ from the ledger's, and nothing stops.
+# Change any number: verdicts may change with it, and nothing stops.
 os.environ.setdefault("HDPM_MODE", "explore");"""
 
 
@@ -385,15 +385,19 @@ def digest(nb: nbformat.NotebookNode) -> str:
     return hashlib.sha256("".join(f"{cell.cell_type}\0{cell.source}\0" for cell in nb.cells).encode()).hexdigest()[:16]
 
 
+def is_changed(nb: nbformat.NotebookNode) -> bool:
+    """Whether its reader has changed a notebook."""
+    return nb.metadata.get("hdpm") != {"page": digest(nb)}
+
+
 def save(nb: nbformat.NotebookNode, path: Path) -> None:
     """Write a notebook unless it is there already; one that its reader has changed is kept beside a newer one."""
     nb.metadata["hdpm"] = {"page": digest(nb)}
     if path.exists():
         old = nbformat.read(path, as_version=4)
-        written = old.metadata.get("hdpm", {}).get("page")
-        if written == nb.metadata["hdpm"]["page"]:
+        if old.metadata.get("hdpm") == nb.metadata["hdpm"]:
             return
-        if written != digest(old):
+        if is_changed(old):
             path.replace(path.with_stem(f"{path.stem}-changed"))
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(nb, path)
@@ -415,6 +419,11 @@ class NotebookBuilder(StandaloneHTMLBuilder):
             self.env.get_and_resolve_doctree(docname, self)
 
     def finish(self) -> None:
+        folder = Path(self.outdir).parent / "notebooks"
+        there = {folder / f"{docname}.ipynb" for docname in self.get_outdated_docs()}
+        for path in {*folder.rglob("*.ipynb")} - there:  # of pages that are gone
+            if not is_changed(nbformat.read(path, as_version=4)):
+                path.unlink()
         (Path(self.outdir) / "_static").mkdir(exist_ok=True)  # extensions put something there
 
 

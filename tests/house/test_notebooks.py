@@ -256,7 +256,9 @@ def test_a_reader_keeps_what_she_changed(built: Built) -> None:
     nbformat.write(mine, path)
     build(built.root)  # the page is as it was
     assert cells()[-1] == "2"
+    shutil.copy(built.folder / "book" / "page.ipynb", built.folder / "book" / "gone.ipynb")
     page = built.root / "book" / "other.md"
     page.write_text(page.read_text(encoding="utf8").replace("\n1\n", "\n3\n"), encoding="utf8")
     build(built.root)
     assert cells()[-1] == "3" and cells("other-changed")[-1] == "2"
+    assert not (built.folder / "book" / "gone.ipynb").exists()

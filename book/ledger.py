@@ -241,9 +241,10 @@ def markup(words: str) -> str:
     Examples
     --------
     >>> markup("$a<b$ & `c`")
-    '<span class="math notranslate nohighlight">\\\\(a&lt;b\\\\)</span> &amp; <code>c</code>'
+    '<span class="math notranslate nohighlight mathjax_process">\\\\(a&lt;b\\\\)</span> &amp; <code>c</code>'
     """
-    found = re.sub(r"\$([^$]+)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', html.escape(words))
+    formula = r'<span class="math notranslate nohighlight mathjax_process">\\(\1\\)</span>'
+    found = re.sub(r"\$([^$]+)\$", formula, html.escape(words))
     return re.sub("`([^`]+)`", r"<code>\1</code>", found)
 
 

@@ -894,9 +894,7 @@ LEFT_OUT = by_reason(  # not driven at all
             book.ridge.calibration.matching_epsilon""",
         "experiments of one page, which runs them": """
             book.contracts.study book.federated.accuracy book.logistic.study.joint_choice
-            book.logistic.study.joint_ends book.ridge.accuracy book.ridge.beyond book.ridge.figures
-            book.ridge.idea
-            book.ridge.limits book.ridge.tables""",
+            book.logistic.study.joint_ends""",
         ENGINE: """
             markets.contracts.least_cost_contract markets.contracts_conic.solve_cone markets.procurement.count_while""",
         NAMED: "book.ledger.decide book.ledger.judge",

@@ -502,12 +502,12 @@ def erratum(claim: ledger.Claim, shown: Mapping[str, Shown], link: Any) -> str:
 def finding(claim: ledger.Claim, words: str, shown: Mapping[str, Shown], link: Any) -> str:
     """A claim on the front page: what was found, where it was printed, what this build measured."""
     run = shown.get(claim.id)
-    evidence = escape(run.evidence) if run else text_or_dash(None)
+    label = '<span class="hdpm-label">This build:</span>'
+    evidence = f'<p class="hdpm-evidence">{label} {escape(run.evidence)}</p>' if run else ""
     return (
         f'<article class="hdpm-erratum"><p><strong>{ledger.markup(words)}</strong></p>'
         f'<p class="hdpm-verdict-line">{ledger.badge(claim.verdict)} {escape(claim.place)}</p>'
-        f'<p class="hdpm-evidence"><span class="hdpm-label">This build:</span> {evidence}</p>'
-        f"<p>{link(claim, 'Shown in')}</p></article>"
+        f"{evidence}<p>{link(claim, 'Shown in')}</p></article>"
     )
 
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.util.docutils import SphinxDirective
 
-LINE = 100
+LINE = 80  # what a page is wide enough for
 
 
 def named(path: str) -> Any:
@@ -51,7 +53,7 @@ def named(path: str) -> Any:
 
 
 def code_of(function: Any) -> str:
-    """Source of a function: its name and arguments, then its body as written, without the docstring.
+    """Source of a function: its name and arguments, then its body without the docstring, in lines that fit a page.
 
     Examples
     --------
@@ -68,8 +70,9 @@ def code_of(function: Any) -> str:
             argument.annotation = None
     start = tree.body[0].lineno - 1 if ast.get_docstring(tree) is None else tree.body[0].end_lineno
     body = textwrap.dedent("\n".join(source.splitlines()[start:])).strip("\n")
-    head = f"def {tree.name}({ast.unparse(arguments)}):"
-    return "\n".join(textwrap.wrap(head, LINE, subsequent_indent=" " * 8)) + "\n" + textwrap.indent(body, " " * 4)
+    shown = f"def {tree.name}({ast.unparse(arguments)}):\n{textwrap.indent(body, ' ' * 4)}\n"
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(LINE), "-"]
+    return subprocess.run(command, input=shown, capture_output=True, text=True, check=True).stdout.rstrip("\n")
 
 
 class CodeOf(SphinxDirective):

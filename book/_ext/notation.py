@@ -27,6 +27,7 @@ GREEK = set(
     "sigma varsigma tau upsilon phi varphi chi psi omega ell Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi "
     "Omega".split()
 )
+STANDARD = {r"\mathbb E", r"\mathbb R"}  # need no row
 FACES = "mathcal mathbb mathbf boldsymbol"
 WORDS = (
     r"\\(?:text|textit|textbf|textrm|mathrm|mathsf|mathtt|operatorname\*?|label|tag|begin|end|quad|href)\s*\{[^{}]*\}"

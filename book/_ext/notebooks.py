@@ -20,6 +20,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,7 +41,7 @@ LOGGER = logging.getLogger(__name__)
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 EXPLORE = """import os
 
-# Change any number you like: a verdict may then differ from the ledger's, and nothing stops.
+# Change any number: verdicts may change with it, and nothing stops.
 os.environ.setdefault("HDPM_MODE", "explore");"""
 
 
@@ -130,7 +131,6 @@ class Markdown:
         self.numbers = app.env.toc_fignumbers.get(docname, {})
         self.numbered = app.config.numfig_format
         self.macros = (app.config.mathjax3_config or {}).get("tex", {}).get("macros", {})
-        self.attachments: dict[str, dict[str, str]] = {}
 
     def __call__(self, node: nodes.Node) -> str:
         for kind in type(node).__mro__:
@@ -244,10 +244,9 @@ class Markdown:
         return anchors(node["ids"]) + joined(map(self, shown))
 
     def visit_image(self, node: nodes.Element) -> str:
-        path = self.source / node["uri"]
-        kind, _ = mimetypes.guess_type(path)
-        self.attachments[path.name] = {str(kind): base64.b64encode(path.read_bytes()).decode()}
-        return f"![{node.get('alt', '')}](attachment:{path.name})"
+        kind, _ = mimetypes.guess_type(node["uri"])
+        content = base64.b64encode((self.source / node["uri"]).read_bytes()).decode()
+        return f'<img alt="{escape(node.get("alt", ""))}" src="data:{kind};base64,{content}">'
 
     def visit_caption(self, node: nodes.Element) -> str:
         number = self.number("figure", node.parent)
@@ -361,8 +360,6 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
             cells.append(new_markdown_cell(piece))
         else:
             cells[-1].source += f"\n\n{piece}"
-        if markdown.attachments:
-            cells[-1].attachments, markdown.attachments = markdown.attachments, {}
         if len(cells) == 1:
             cells[0].source += f"\n\n{introduction(Path(app.srcdir))}"
             cells.append(new_code_cell(EXPLORE))
@@ -388,15 +385,19 @@ def digest(nb: nbformat.NotebookNode) -> str:
     return hashlib.sha256("".join(f"{cell.cell_type}\0{cell.source}\0" for cell in nb.cells).encode()).hexdigest()[:16]
 
 
+def is_changed(nb: nbformat.NotebookNode) -> bool:
+    """Whether its reader has changed a notebook."""
+    return nb.metadata.get("hdpm") != {"page": digest(nb)}
+
+
 def save(nb: nbformat.NotebookNode, path: Path) -> None:
     """Write a notebook unless it is there already; one that its reader has changed is kept beside a newer one."""
     nb.metadata["hdpm"] = {"page": digest(nb)}
     if path.exists():
         old = nbformat.read(path, as_version=4)
-        written = old.metadata.get("hdpm", {}).get("page")
-        if written == nb.metadata["hdpm"]["page"]:
+        if old.metadata.get("hdpm") == nb.metadata["hdpm"]:
             return
-        if written != digest(old):
+        if is_changed(old):
             path.replace(path.with_stem(f"{path.stem}-changed"))
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(nb, path)
@@ -418,6 +419,11 @@ class NotebookBuilder(StandaloneHTMLBuilder):
             self.env.get_and_resolve_doctree(docname, self)
 
     def finish(self) -> None:
+        folder = Path(self.outdir).parent / "notebooks"
+        there = {folder / f"{docname}.ipynb" for docname in self.get_outdated_docs()}
+        for path in {*folder.rglob("*.ipynb")} - there:  # of pages that are gone
+            if not is_changed(nbformat.read(path, as_version=4)):
+                path.unlink()
         (Path(self.outdir) / "_static").mkdir(exist_ok=True)  # extensions put something there
 
 

@@ -317,8 +317,8 @@ def path(scale: Scale = (1.0, 1.0, 0.01)) -> Path:
     turns = thetas[:-1][np.diff(np.sign(found[:, 3])) != 0]
     roots = [optimize.brentq(lambda t: at(t)[3], t, 1.01 * t) for t in turns]
     rows = [(t, int((t > CROWD).sum()), at(t)[0], at(t)[2]) for t in roots]
-    names = ["cutoff", "bought from", "rate", "loss"]
-    return Path(found[:, 0], found[:, 1], pd.DataFrame(rows, columns=names))
+    table = pd.DataFrame(rows, columns=["cutoff", "bought from", "rate", "loss"])
+    return Path(found[:, 0], found[:, 1], table)
 
 
 def rival_counts() -> pd.DataFrame:

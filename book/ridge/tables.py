@@ -273,6 +273,11 @@ class Calibrated:
             rows[name] = [str(which.sum()), *(f"{share:.1%}" for share in shares)]
         return pd.DataFrame(rows, index=["cells", "within 5 %", "within 20 %"]).T
 
+    def sums(self) -> tuple[float, bool]:
+        """Largest rms z of the recovered sums of privacy losses, and whether every table's scatter by chance."""
+        found = [Scatter(z) for scores in self.scores.values() for z in scores]
+        return max(s.rms for s in found), all(s.by_chance for s in found)
+
     def by_table(self) -> pd.DataFrame:
         """The same by table, with the worst cell and the scatter of the sums of privacy losses."""
         lines = {}

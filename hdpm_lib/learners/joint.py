@@ -15,7 +15,7 @@ What it releases is **not** private: :math:`a` and :math:`\eta` depend on the da
 
 The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size, in :math:`a` or in
 :math:`z=\ln a`. :func:`alternate` replaces every gradient step by the exact minimiser over one block, the others fixed,
-and needs no step size: :doc:`/book/logistic/joint`.
+and needs no step size: :doc:`/book/logistic/joint`. When the objective is convex: :doc:`/book/logistic/convexity`.
 
 Throughout there are `m` sellers and `n` features; `eta`, `step` and `tolerance` are positive, and `start` is a pair of
 coefficients (n,) and weights (m,), by default zeros and equal weights. `cap` is the largest weight allowed, at least

@@ -120,8 +120,9 @@ class BiasedLaplace:
         shape = (len(self.shares), self.dimension)[: 1 + (self.dimension > 1)]
         if np.shape(terms) != shape:
             raise ValueError(f"terms must have shape {shape}, got {np.shape(terms)}")
-        mean = self.mean(terms)
-        return np.asarray(mean + check_generator(rng).laplace(scale=self.scale, size=check_size(size) + mean.shape))
+        mean, rng = self.mean(terms), check_generator(rng)
+        noise = rng.laplace(scale=self.scale, size=check_size(size) + mean.shape)
+        return np.asarray(mean + noise)
 
     def _centred(self, terms: ArrayLike) -> Array:
         """Terms less the middles of their intervals, inside which they lie or are moved."""

@@ -123,12 +123,16 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     """
     features, labels, w, lam = _check_problem(X, y, weights, penalty)
     if lam.ndim == 0 and lam == 0:
-        root = np.sqrt(w)[..., None]
-        return np.asarray((np.linalg.pinv(root * features) @ (root * labels[:, None]))[..., 0])
+        return _least_squares(features, labels, w)
     second, cross = _second_moments(features, w), (w * labels) @ features
-    return np.asarray(
-        np.linalg.solve(second + lam[..., None, None] * np.eye(len(features.T)), cross[..., None])[..., 0]
-    )
+    system = second + lam[..., None, None] * np.eye(features.shape[1])
+    return np.asarray(np.linalg.solve(system, cross[..., None])[..., 0])
+
+
+def _least_squares(features: Array, labels: Array, weights: Array) -> Array:
+    """Weighted least squares of least norm."""
+    root = np.sqrt(weights)[..., None]
+    return np.asarray((np.linalg.pinv(root * features) @ (root * labels[:, None]))[..., 0])
 
 
 def _check_problem(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike) -> tuple[Array, ...]:

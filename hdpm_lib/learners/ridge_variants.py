@@ -94,8 +94,10 @@ def release_objective_perturbation(
     """
     d = len(moments.cross)
     noise = spherical_laplace(d, moments.noise_rate, rng=rng, size=size)
+    # without the ball the minimiser solves (second + penalty) theta = cross - noise / 2
     values, vectors = np.linalg.eigh(moments.second + moments.penalty * np.eye(d))
     z = (moments.cross - noise / 2) @ vectors
+    # outside the ball: raise the penalty by nu until the norm is the radius
     nu = np.zeros(z.shape[:-1])
     for _ in range(100):
         shifted = values + nu[..., None]
@@ -169,11 +171,13 @@ def release_sufficient_statistics(
     """
     d = len(moments.cross)
     rows, columns = np.triu_indices(d)
+    # one noise vector for both moments
     noise = spherical_laplace(len(rows) + d, moments.noise_rate, rng=rng, size=size)
     symmetric = np.zeros((*noise.shape[:-1], d, d))
     # Off the diagonal an entry stands twice in the Frobenius norm, so its noise is smaller by sqrt(2).
     symmetric[..., rows, columns] = noise[..., d:] / np.where(rows == columns, 1.0, np.sqrt(2))
     symmetric[..., columns, rows] = symmetric[..., rows, columns]
+    # what follows is post-processing: cut negative eigenvalues, solve, project
     values, vectors = np.linalg.eigh(moments.second + symmetric)
     rotated = np.einsum("...ji,...j->...i", vectors, moments.cross + moments.label_bound * noise[..., :d])
     theta = np.einsum("...ij,...j->...i", vectors, rotated / (np.maximum(values, 0.0) + moments.penalty))

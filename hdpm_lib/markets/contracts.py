@@ -146,17 +146,17 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
 
 def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = None) -> Allocation:
     """:func:`principle2` for arguments that are checked."""
-    q = np.ones(v.shape[-1]) if weights is None else weights
-    if q.sum() ** 2 <= 4 * K:
-        return _zero_loss(v.shape, K, q.sum())
+    ranges = np.ones(v.shape[-1]) if weights is None else weights
+    if ranges.sum() ** 2 <= 4 * K:
+        return _zero_loss(v.shape, K, ranges.sum())
 
-    # Sort; the cost of those at their cap (before) and the range of the others (mass), with each seller the next
-    u = _priced(v, q, r)
+    # Sort; for each place the cost of those before it and the range from it on
+    u = _priced(v, ranges, r)
     order = np.argsort(u, axis=-1)
-    u, q = np.take_along_axis(u, order, -1), q[order]
+    u, q = np.take_along_axis(u, order, -1), ranges[order]
     before, mass = _prefix_sums(u, q)
 
-    # Breakpoints below the root: there the left side still exceeds the right side
+    # Breakpoints below the root: there the left side exceeds the right side
     left = mass - suffix_weights(u, q, r)
     capped = (u == 0) | (left * (before + mass * u) > 4 * K * u)
     j = np.minimum(capped.sum(-1, keepdims=True), u.shape[-1] - 1)
@@ -172,9 +172,10 @@ def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = No
     cost = check_cost(np.where(free, 0.0, cost), K, r)
 
     # Back to the order of the input
-    a = np.take_along_axis(shares, np.argsort(order, axis=-1), -1)
+    a = np.empty_like(u)
+    np.put_along_axis(a, order, shares, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        epsilon = np.where(a > 0, (1.0 if weights is None else weights) * a / scale, 0.0)
+        epsilon = np.where(a > 0, ranges * a / scale, 0.0)
     return Allocation(a, scale[..., 0], epsilon, cost[..., 0])
 
 

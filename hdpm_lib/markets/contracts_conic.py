@@ -193,15 +193,17 @@ def least_cost_bound(valuations: ArrayLike, max_mse: float, *, power: float) -> 
     v = np.sort(v[v > 0])[::-1]
     if not len(v) or not (bounds := group_loss_bound(np.arange(1, len(v) + 1), K)).any():
         return 0.0
-    # In steps of the losses, in units of the bound for equal ones; the cost in units of the least-cost contract's
+    # In steps of the losses, in units of the bound for equal ones;
+    # the cost in units of the least-cost contract's
     unit = (bounds / np.arange(1, len(v) + 1)).max()
     scale = float(least_cost_contract(v, K, r).cost) / unit**r
     losses = np.tri(len(v))
     A = sparse.csr_array(np.vstack([-np.eye(len(v)), -(losses @ losses)]))
     right = np.concatenate([np.zeros(len(v)), -bounds / unit])
     cones = [clarabel.NonnegativeConeT(2 * len(v))]
-    steps = _least_power_cost(v / scale, sparse.csr_array(losses), A, right, cones, power=r)[: len(v)]
-    return float(v @ (unit * np.cumsum(np.maximum(steps, 0))) ** r)
+    z = _least_power_cost(v / scale, sparse.csr_array(losses), A, right, cones, power=r)
+    steps = np.maximum(z[: len(v)], 0)
+    return float(v @ (unit * np.cumsum(steps)) ** r)
 
 
 class _Cuts:

@@ -153,52 +153,74 @@ def expected_rule(law: Any, m: int, mu: float, sigma: float, gamma: float) -> On
     """
     check_regular(law)
     mu, sigma, gamma = check_constants(mu, sigma, gamma)
-    n = check_count(m, "m")
-    kappa = sigma * gamma / mu**2
-    low, high = (float(end) for end in law.support())
-    span = high - low
+    m, kappa = check_count(m, "m"), sigma * gamma / mu**2
+    moments, rules = _Moments(law), []
+    for last, depth in _solutions(moments, m, kappa):
+        first, second, mean = map(float, moments.sums(last, depth))
+        loss = mu * np.sqrt(second / m) / first + 2 * np.sqrt(sigma * gamma * mean)
+        slope = mu / (gamma * np.sqrt(m * second) * m * first)
+        rules.append((loss, moments.low + depth, slope))
+    if not rules:
+        close = f"too close to the least cost {moments.low} to compute it"
+        raise ValueError(f"m = {m} puts the cutoff {close}")
+    _, cutoff, slope = min(rules)
+    return OnlineRule(cutoff, float(slope))
 
-    def square(x: Array) -> Array:
+
+@dataclass(frozen=True)
+class _Moments:
+    """Expectations over the law: the last report bought is low + x, the cutoff low + depth."""
+
+    law: Any
+
+    @property
+    def low(self) -> float:
+        return float(self.law.support()[0])
+
+    @property
+    def span(self) -> float:
+        return float(self.law.support()[1]) - self.low
+
+    def depth(self, x: ArrayLike) -> Array:
+        """Of the cutoff that makes low + x the last report bought."""
+        return virtual_valuation(self.law, self.low + np.asarray(x), check=False) - self.low
+
+    def square(self, x: Array) -> Array:
         """Expectation of (psi - low)^2 over the reports up to low + x."""
-        z = low + x[..., None] * (1 + NODES) / 2
-        density = law.pdf(z)
-        return x / 2 * (((z - low + law.cdf(z) / density) ** 2 * density) @ WEIGHTS)
+        z = self.low + x[..., None] * (1 + NODES) / 2
+        density = self.law.pdf(z)
+        return np.asarray(x / 2 * (((z - self.low + self.law.cdf(z) / density) ** 2 * density) @ WEIGHTS))
 
-    def sums(x: Array, depth: Array) -> tuple[Array, Array, Array]:
-        """Both sums over m, and the mean virtual cost bought: last report low + x, cutoff low + depth."""
-        below = law.cdf(low + x)
-        first, second = below * (depth - x), below * depth * (depth - 2 * x) + square(x)
-        return first, second, low + depth - second / first
+    def sums(self, last: ArrayLike, above: ArrayLike) -> tuple[Array, Array, Array]:
+        """Both sums over m, and the mean virtual cost bought, at x = last and depth = above."""
+        x, depth = np.asarray(last), np.asarray(above)
+        below = self.law.cdf(self.low + x)
+        first, second = below * (depth - x), below * depth * (depth - 2 * x) + self.square(x)
+        return first, second, self.low + depth - second / first
 
-    def depth_at(x: ArrayLike) -> Array:
-        return virtual_valuation(law, low + np.asarray(x), check=False) - low
+
+def _solutions(moments: _Moments, m: int, kappa: float) -> list[tuple[float, float]]:
+    """Solutions of the expected Eq. (14): the last report bought and the cutoff, counted from the least cost."""
+    low, span = moments.low, moments.span
 
     def excess(x: ArrayLike) -> Array:
         """Eq. (14) at the cutoff that makes low + x the last report bought; it rises through a minimum."""
-        _, second, mean = sums(np.asarray(x), depth_at(x))
-        return np.asarray(kappa * n * second - mean)
+        _, second, mean = moments.sums(x, moments.depth(x))
+        return np.asarray(kappa * m * second - mean)
 
     x = span * GRID
-    x = x[(x > 1e-10 * low) & np.isfinite(depth_at(x))]  # closer to `low` costs are rounded too much
+    x = x[(x > 1e-10 * low) & np.isfinite(moments.depth(x))]  # closer to `low` costs are rounded too much
     sign = excess(x) > 0
     rises = np.flatnonzero(~sign[:-1] & sign[1:])
     roots = [float(optimize.brentq(lambda t: float(excess(t)), x[i], x[i + 1], xtol=1e-300)) for i in rises]
-    found = [(root, float(depth_at(root))) for root in roots]
-    if x[-1] == span:  # cutoffs above all virtual costs: in the distance from their mean, `high`, a cubic
-        spread = float(square(np.array(span))) - span**2
-        distance = np.roots([kappa * n, 0.0, kappa * n * spread - high, spread])
+    found = [(root, float(moments.depth(root))) for root in roots]
+    if x[-1] == span:  # cutoffs above all virtual costs: in the distance from their mean, the largest cost, a cubic
+        spread = float(moments.square(np.array(span))) - span**2
+        distance = np.roots([kappa * m, 0.0, kappa * m * spread - float(moments.law.support()[1]), spread])
         largest = max(distance[distance.imag == 0].real, default=0.0)
-        if span + largest >= depth_at(span):
+        if span + largest >= moments.depth(span):
             found.append((span, float(span + largest)))
-    rules = []
-    for last, above in found:
-        first, second, mean = (float(value) for value in sums(np.array(last), np.array(above)))
-        loss = mu * np.sqrt(second / n) / first + 2 * np.sqrt(sigma * gamma * mean)
-        rules.append((loss, low + above, mu / (gamma * np.sqrt(n * second) * n * first)))
-    if not rules:
-        raise ValueError(f"m = {n} puts the cutoff too close to the least cost {low} to compute it")
-    _, cutoff, slope = min(rules)
-    return OnlineRule(cutoff, float(slope))
+    return found
 
 
 def realised_loss(rule: OnlineRule, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Array:

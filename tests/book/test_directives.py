@@ -36,7 +36,7 @@ def sample(first: int, *, second: str = "a") -> str:
 
 def test_code_is_shown_as_it_stands() -> None:
     lines = code_of.code_of(sample).splitlines()
-    assert lines[:3] == ["def sample(first, *, second='a'):", "    # but this is", "    if first:"]
+    assert lines[:3] == ['def sample(first, *, second="a"):', "    # but this is", "    if first:"]
     assert lines[-1] == "    return second"
 
 
@@ -56,7 +56,8 @@ def complaints(folder: Path) -> list[str]:
     rows, local = notation.read(folder / "notation.yaml")
     declared = set().union(local, *(notation.letters(row["symbol"]) for row in rows))
     pages = {path.stem: notation.used(path.read_text(encoding="utf8")) for path in sorted(folder.glob("*.md"))}
-    found = [f"{page}: {' '.join(sorted(there - declared))}" for page, there in pages.items() if there - declared]
+    missing = {page: sorted(there - declared - notation.STANDARD) for page, there in pages.items()}
+    found = [f"{page}: {' '.join(letters)}" for page, letters in missing.items() if letters]
     found += [f"not used: {letter}" for letter in sorted(declared - set().union(*pages.values()))]
     return found + [f"no page {row['page']}" for row in rows if row.get("page", "idea") not in pages]
 

@@ -185,7 +185,7 @@ def test_examples() -> None:
         "Who [[2020](../../html/book/index.html#",
         "[the web](https://example.org)",
         "It costs 5\\$, \\* is a star.",
-        '<a id="fig-a"></a>![A dot](attachment:dot.svg)\n\n**Fig. 1.1** One dot.',
+        '<a id="fig-a"></a><img alt="A dot" src="data:image/svg+xml;base64,PHN2Zy8+">\n\n**Fig. 1.1** One dot.',
         '> <a id="thm-a"></a>**Theorem 1.1** (Nobody loses)\n>\n> For $|x|$ in $\\mathbb{R}$:',
         r"$$\begin{aligned}a &= \lVert x_{\varepsilon}\rVert \\ &= 1\end{aligned} \tag{1.1}$$",
         "> 1. first\n> 2. second",
@@ -256,7 +256,9 @@ def test_a_reader_keeps_what_she_changed(built: Built) -> None:
     nbformat.write(mine, path)
     build(built.root)  # the page is as it was
     assert cells()[-1] == "2"
+    shutil.copy(built.folder / "book" / "page.ipynb", built.folder / "book" / "gone.ipynb")
     page = built.root / "book" / "other.md"
     page.write_text(page.read_text(encoding="utf8").replace("\n1\n", "\n3\n"), encoding="utf8")
     build(built.root)
     assert cells()[-1] == "3" and cells("other-changed")[-1] == "2"
+    assert not (built.folder / "book" / "gone.ipynb").exists()

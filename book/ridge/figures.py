@@ -5,7 +5,7 @@ Throughout, `medical` is the split of the medical records that the paper used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -308,6 +308,14 @@ class Sweeps:
             counts = [sweep.lowest(kinds) for sweep in tested]
         return sum(a for a, _ in counts), sum(b for _, b in counts)
 
+    def ratios(self, number: int) -> Iterator[tuple[str, bool, Array]]:
+        """For one of the paper's figures: sampling over PDP-OP, medians; by variant, and whether regularised."""
+        table, stat = FIGURES[number]
+        for j in (0, 1):
+            v = self.main[table].values[:, :, 2 * (stat == "std") + j]
+            for m in (1, 2):
+                yield list(METHODS.values())[m], bool(j), np.median(v[..., m] / v[..., 0], axis=0)
+
     def count(self, stats: slice = slice(None)) -> tuple[int, int]:
         """Comparisons with a sampling variant in which PDP-OP is lower, and all of them."""
         flat = np.concatenate([run.values[:, :, stats].reshape(-1, 4) for run in self.runs])
@@ -458,7 +466,7 @@ def gains(sweeps: Sweeps) -> pd.DataFrame:
                 ]
                 row = [*(f"{b:.1%}" for b in below), *(f"{v:.2f}" for v in times)]
                 rows[f"Table {number}, {stat}, {kind}ularised"] = row
-    columns = ["below max, printed", "ours", "mean / PDP-OP, printed", "ours "]
+    columns = ["below max: printed", "below max: ours", "mean / PDP-OP: printed", "mean / PDP-OP: ours"]
     return pd.DataFrame(rows, index=columns).T
 
 

@@ -338,6 +338,43 @@ def worst_of_searches(sets: int = 150) -> float:
     return worst
 
 
+@dataclass(frozen=True)
+class Guarantee:
+    """Losses over epsilon on correct code, and what the meter reads with planted bugs.
+
+    Attributes
+    ----------
+    pairs, searched, turned : largest in :func:`pair_search`, in 150 searches, and of a label turned
+    bugs : DataFrame of :func:`planted_bugs`
+    """
+
+    pairs: float
+    searched: float
+    turned: float
+    bugs: pd.DataFrame
+
+    @property
+    def worst(self) -> float:
+        """The largest loss over epsilon on correct code."""
+        return max(self.pairs, self.searched, self.turned)
+
+    @property
+    def least_bug(self) -> float:
+        """The least reading of a planted bug at the penalty 10,000."""
+        return float(self.bugs["λ = 10000"].drop("correct").min())
+
+    @property
+    def kept(self) -> bool:
+        """Whether no loss exceeds the promise and every bug is seen."""
+        return self.worst <= EXACT < self.least_bug
+
+
+def guarantee(pairs: pd.DataFrame) -> Guarantee:
+    """Search for losses beyond the promise, and plant bugs; `pairs` is from :func:`pair_search`."""
+    shares = [turned_share(penalty) for penalty in (1, 10, 100, 1e4)]
+    return Guarantee(float(pairs["loss"].max()), worst_of_searches(), max(shares), planted_bugs())
+
+
 # --- what personal privacy saves --------------------------------------------------------------------------------------
 
 
@@ -347,7 +384,7 @@ class NoiseSaved:
 
     Attributes
     ----------
-    z, limit : score of the difference of mean |Z|^2 S^2, with both meanings of S, and what chance allows
+    z, limit : score of the difference between both mean squared noises times S squared, and what chance allows
     low, middle, high : factor by which the noise power falls, 5, 50 and 95 % quantile
     always : whether it falls in every draw
     """

@@ -315,8 +315,6 @@ def verdict(*, printed: bool | None = None, corrected: bool | None = None, readi
     --------
     >>> verdict(printed=True), verdict(printed=False), verdict(printed=False, corrected=True), verdict(reading=True)
     ('reproduced', 'refuted', 'corrected', 'partial')
-    >>> verdict()
-    'not testable'
     """
     given = {"printed": printed, "corrected": corrected, "reading": reading}
     for name, value in given.items():
@@ -324,7 +322,7 @@ def verdict(*, printed: bool | None = None, corrected: bool | None = None, readi
             raise TypeError(f"{name} must be True, False or None, got {value!r}")
     true = [name for name, value in given.items() if value is not None and value]
     if not any(value is not None for value in given.values()):
-        return "not testable"
+        raise ValueError("nothing was found; a page lists what cannot be tested by {untested}")
     if len(true) > 1:
         raise ValueError(f"{' and '.join(true)} contradict each other: at most one can be True")
     if corrected is not None and printed is None:

@@ -183,7 +183,7 @@ T, F, N = True, False, None
         (F, F, T, "partial"),
         (F, N, N, "refuted"),
         (F, F, F, "refuted"),
-        (N, N, N, "not testable"),
+        (N, N, N, ValueError),
         (T, T, N, ValueError),
         (T, N, T, ValueError),
         (F, T, T, ValueError),
@@ -209,7 +209,6 @@ def test_the_verdict_is_computed(printed: Any, corrected: Any, reading: Any, exp
 def test_a_decision_agrees_with_the_ledger_or_raises(edited: Path) -> None:
     assert repr(judge("pdp-table01", " 15 of 15 rows ", printed=True)) == "pdp-table01  reproduced  15 of 15 rows"
     assert judge("pdp-lemmaC3", "ratio 2.1", printed=False, corrected=True).verdict == "corrected"
-    assert judge("pdp-def11", "a definition").verdict == "not testable"
     with pytest.raises(LedgerMismatch, match=r"pdp-table01: this run finds 'refuted', .* 'reproduced'.*: 3 of 15"):
         judge("pdp-table01", "3 of 15 rows", printed=False)
     with pytest.raises(LedgerMismatch, match=r"table03: .* 'refuted', .*'pending'; write it .*claims/pdp-ridge"):
@@ -402,14 +401,13 @@ def test_what_is_missing_or_misplaced_is_found(edited: Path, tmp_path: Path) -> 
     ]
 
 
-@pytest.mark.parametrize("claim_id", ["pdp-table01", "pdp-lemmaC3", "pdp-thm25", "pdp-thm21", "pdp-def11"])
+@pytest.mark.parametrize("claim_id", ["pdp-table01", "pdp-lemmaC3", "pdp-thm25", "pdp-thm21"])
 def test_a_flipped_verdict_is_caught(claim_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finds = {
         "reproduced": {"printed": True},
         "corrected": {"printed": False, "corrected": True},
         "refuted": {"printed": False, "corrected": False},
         "partial": {"printed": False, "reading": True},
-        "not testable": {},
     }
     entry = EDITS[claim_id]
     for k, other in enumerate(ledger.VERDICTS):

@@ -1,11 +1,12 @@
-"""Theorems, figures, tables, equations and exercises are numbered by chapter: Theorem 3.4 is the fourth of part 3.
+"""Theorems, figures, tables, equations and exercises are numbered by chapter: Theorem 3.4 is the fourth of chapter 3.
 
-A chapter is a part of the table of contents; its pages continue one another's numbers. So a number of the book, with
-its dot, does not look like a paper's.
+A chapter is a part of the table of contents whose caption begins with its number; its pages continue one another's
+numbers. So a number of the book, with its dot, does not look like a paper's.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ def chapters(contents: dict[str, Any]) -> dict[str, int]:
 
     Examples
     --------
-    >>> chapters({"parts": [{"chapters": [{"file": "a", "sections": [{"file": "b"}]}]}, {"chapters": [{"file": "c"}]}]})
-    {'a': 1, 'b': 1, 'c': 2}
+    >>> pages = [{"file": "a", "sections": [{"file": "b"}]}]
+    >>> chapters({"parts": [{"caption": "3. Contracts", "chapters": pages}, {"caption": "Library", "chapters": []}]})
+    {'a': 3, 'b': 3}
     """
 
     def files(part: dict[str, Any]) -> list[str]:
@@ -27,7 +29,8 @@ def chapters(contents: dict[str, Any]) -> dict[str, int]:
         own = [part["file"]] if "file" in part else []
         return own + [name for entry in below for name in files(entry)]
 
-    return {name: number for number, part in enumerate(contents.get("parts", ()), 1) for name in files(part)}
+    numbered = [(re.match(r"\d+", part.get("caption", "")), part) for part in contents.get("parts", ())]
+    return {name: int(number[0]) for number, part in numbered if number for name in files(part)}
 
 
 def renumber(app: Any, env: Any) -> list[str]:

@@ -471,7 +471,7 @@ def build(folder: Path, pages: dict[str, list[str]], parts: str = "") -> apart.R
     for name in ("ledger.md", "errata.md"):
         shutil.copy(ROOT / "book" / name, book / name)
     files = [{"file": f"book/{name}"} for name in (*pages, "ledger", "errata")]
-    toc = {"format": "jb-book", "root": "book/index", "parts": [{"chapters": files}]}
+    toc = {"format": "jb-book", "root": "book/index", "parts": [{"caption": "1. Ridge", "chapters": files}]}
     config = {
         "title": "A small book",
         "only_build_toc_files": True,

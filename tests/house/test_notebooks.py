@@ -151,7 +151,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     styles = {"bibtex_reference_style": "author_year", "exercise_style": "solution_follow_exercise"}
     config["sphinx"]["config"] = {"mathjax3_config": {"tex": tex}, **styles}
     config["sphinx"]["extra_extensions"] = ["sphinx_proof", "sphinx_exercise", "numpydoc"]
-    contents = {"format": "jb-book", "root": "book/index", "parts": [{"caption": "One", "chapters": []}]}
+    contents = {"format": "jb-book", "root": "book/index", "parts": [{"caption": "1. One", "chapters": []}]}
     contents["parts"][0]["chapters"] = [{"file": f"book/{name}"} for name in ("page", "other", "prose")]
     texts = {
         "_config.yml": yaml.safe_dump(config),

@@ -1,8 +1,8 @@
 """Every page with code as a notebook of its own cells and plain Markdown, for JupyterLab, VS Code or Colab as they are.
 
 The Markdown is made from the resolved page: boxes, numbers, citations and links are those of the site. It needs no
-extension: a theorem is a quotation with a bold title, a solution is folded, macros of the site are written out. Cells
-come without outputs. A notebook explores (``HDPM_MODE``, see ``hdpm_book.ledger``) unless told otherwise.
+extension: a theorem is a quotation with a bold title, a solution is folded. Cells come without outputs. A notebook
+explores (``HDPM_MODE``, see ``hdpm_book.ledger``) unless told otherwise.
 
 The build of the site writes the notebooks for its download buttons. ``make notebooks`` runs this file, which builds
 nothing else and executes nothing, into ``_build/notebooks``.
@@ -18,7 +18,7 @@ import posixpath
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -43,45 +43,6 @@ EXPLORE = """import os
 
 # Change any number: verdicts may change with it, and nothing stops.
 os.environ.setdefault("HDPM_MODE", "explore");"""
-
-
-# --- TeX --------------------------------------------------------------------------------------------------------------
-
-
-def expand(tex: str, macros: Mapping[str, Any]) -> str:
-    r"""Write macros out, which are given as to MathJax: by name the text, or the text and its number of arguments.
-
-    Examples
-    --------
-    >>> expand(r"\norm{x_\eps}^2 \le \epsilon", {"eps": r"\varepsilon", "norm": [r"\lVert #1 \rVert", 1]})
-    '\\lVert x_{\\varepsilon} \\rVert^2 \\le \\epsilon'
-    """
-    name = re.compile(rf"\\({'|'.join(macros) or '$'})(?![A-Za-z])")
-    while found := name.search(tex):
-        text, end = macros[found[1]], found.end()
-        if not isinstance(text, str):
-            text, count = text
-            for number in range(1, count + 1):
-                argument, end = _argument(tex, end)
-                text = text.replace(f"#{number}", argument)
-        before = tex[: found.start()]
-        tex = before + (f"{{{text}}}" if before.endswith(("_", "^")) else text) + tex[end:]
-    return tex
-
-
-def _argument(tex: str, start: int) -> tuple[str, int]:
-    """The argument of a macro, without its braces, and where it ends."""
-    token = re.compile(r"\s*(\\[A-Za-z]+|\\?.)").match(tex, start)
-    if token is None:
-        raise ValueError(f"a macro without its argument: {tex}")
-    if token[1] != "{":
-        return token[1], token.end()
-    depth = 1
-    for brace in re.compile(r"(?<!\\)[{}]").finditer(tex, token.end()):
-        depth += 1 if brace[0] == "{" else -1
-        if not depth:
-            return tex[token.end() : brace.start()], brace.end()
-    raise ValueError(f"a brace is not closed: {tex}")
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
@@ -130,7 +91,6 @@ class Markdown:
         self.docname, self.site, self.source = docname, site, Path(app.srcdir)
         self.numbers = app.env.toc_fignumbers.get(docname, {})
         self.numbered = app.config.numfig_format
-        self.macros = (app.config.mathjax3_config or {}).get("tex", {}).get("macros", {})
 
     def __call__(self, node: nodes.Node) -> str:
         for kind in type(node).__mro__:
@@ -237,7 +197,7 @@ class Markdown:
 
     def tex(self, node: nodes.Element) -> str:
         """A formula in one line: in a quotation, a second would begin with ``>``."""
-        return " ".join(expand(node.astext(), self.macros).split())
+        return " ".join(node.astext().split())
 
     def visit_figure(self, node: nodes.Element) -> str:
         shown = [child for child in node.children if isinstance(child, nodes.image | nodes.caption | nodes.legend)]

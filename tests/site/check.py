@@ -18,7 +18,6 @@ from urllib.parse import unquote, urlsplit
 import execution
 import nbformat
 import notebooks
-import yaml
 from bs4 import BeautifulSoup, Tag
 
 LIMIT_MB = 40
@@ -182,10 +181,8 @@ RAW = re.compile(r":::|```\{|\{(?:prf|cite|doc|eq|numref|ref|func|mod|class|meth
 
 
 def broken_notebooks(folder: Path, root: Path) -> list[str]:
-    """Pages with code that have no notebook, or one with other code, with MyST, or with a macro of the site."""
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))["sphinx"]["config"]
-    macros = config.get("mathjax3_config", {}).get("tex", {}).get("macros", {})
-    macro, found = re.compile(rf"\\(?:{'|'.join(macros) or '$'})(?![A-Za-z])"), []
+    """Pages with code that have no notebook, with other code, or with MyST."""
+    found = []
     for page in sorted(notebooks.with_code(root)):
         if not (path := folder / f"{page}.ipynb").exists():
             found.append(f"{page}: no notebook")
@@ -196,7 +193,6 @@ def broken_notebooks(folder: Path, root: Path) -> list[str]:
             found.append(f"{page}: other code than its page")
         text = "\n\n".join(cell.source for cell in (first, *cells) if cell.cell_type == "markdown")
         found += [f"{page}: MyST: {words}" for words in dict.fromkeys(RAW.findall(text))]
-        found += [f"{page}: macro: {words}" for words in dict.fromkeys(macro.findall(text))]
     return found
 
 

@@ -119,7 +119,7 @@ def worst_cases(bids: Bids, instances: int = 24) -> Worst:
 
 
 def mean_absolute(bias: Array, s: Array, t: Array) -> Array:
-    """E|bias + Laplace noise of scale s + of scale t|: a difference of two Laplace laws."""
+    """Mean size of a bias plus Laplace noise of scales s and t: a difference of two Laplace laws."""
     one, two = (abs(bias) + x * np.exp(-abs(bias) / x) for x in (s, t))
     return np.asarray((s**2 * one - t**2 * two) / (s**2 - t**2))
 

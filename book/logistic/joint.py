@@ -103,7 +103,7 @@ class LeastValues:
 
     @property
     def follows_the_proof(self) -> bool:
-        """Whether at the two smallest eta the least value as printed is -2|b|^2/(penalty eta^2), up to one percent."""
+        """Whether at the two smallest eta the least value as printed is the proof's, up to one percent."""
         last = self.table.iloc[-2:].to_numpy()
         return bool((abs(last[:, 0] / last[:, 1] - 1) < 0.01).all())
 

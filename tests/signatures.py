@@ -798,8 +798,8 @@ ALWAYS = set(
 )
 ALIASES: dict[str, tuple[str, ...]] = {"X": ("features", "records"), "y": ("labels", "records"), "v": ("valuations",)}
 INFINITE = set(
-    """auctions.allin.gains auctions.bids.utility auctions.allin.single_minded_gains aggregation.error_bound
-    learners.gradients.noise_scale auctions.reports.play""".split()
+    """auctions.allin.gains auctions.bids.Bids.valuation auctions.bids.utility auctions.allin.single_minded_gains
+    aggregation.error_bound learners.gradients.noise_scale auctions.reports.play""".split()
 )
 NAN = set(
     """markets.contracts_printed.theorem5 markets.contracts_printed.algorithm1 book.ridge.calibration.implied_total

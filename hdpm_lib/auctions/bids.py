@@ -55,7 +55,7 @@ class Bids:
         return self.sizes / self.sizes.sum(axis=-1, keepdims=True)
 
     def valuation(self, epsilon: ArrayLike) -> Array:
-        """Cost of privacy losses (..., n) in money; 0 for a loss of 0."""
+        """Cost of privacy losses (..., n) in money; 0 for a loss of 0, infinite for exponentials beyond all numbers."""
         return self.sizes * unit_valuation(self.family, self.rate, check_finite(epsilon, "epsilon", low=0))
 
     @property

@@ -83,7 +83,8 @@ def spherical_law(noise: ArrayLike, rate: float) -> tuple[LawTest, ...]:
     follow, last, angles = 0.0, np.empty((0, d)), []
     for k in range(0, n, _BLOCK):
         part = slice(k, k + _BLOCK)
-        u = z[part] / np.maximum(radius[part, None] / r, np.finfo(float).tiny)
+        length = radius[part, None] / r  # 0 also where squares underflow
+        u = z[part] / np.where(length > 0, length, np.inf)
         mean, with_radius = mean + u.sum(0), with_radius + level[part] @ u
         joined = np.concatenate([last, u])
         follow += float((joined[1:] * joined[:-1]).sum())

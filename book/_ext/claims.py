@@ -210,6 +210,8 @@ def collect(app: Any, doctree: nodes.document) -> None:
     listed = [node["shown"] for node in doctree.findall(nodes.list_item) if "shown" in node]
     if shown := [*printed_decisions(doctree, docname), *listed]:
         decisions(app.env)[docname] = shown
+    if shown or docname in ledger_pages(app.env):  # formulas of the ledger are no nodes, and want MathJax all the same
+        app.env.get_domain("math").data["has_equations"][docname] = True
 
 
 def purge(app: Any, env: Any, docname: str) -> None:
@@ -283,7 +285,7 @@ class UntestedDirective(SphinxDirective):
         link = nodes.reference("", claim.id, refuri=url, internal=True)
         text = f"{claim.statement} *Not tested:* {claim.note}"
         place, words = nodes.strong(text=claim.place), self.state.inline_text(text, self.lineno)[0]
-        shown = Shown(claim.id, claim.verdict, str(claim.note), self.env.docname)
+        shown = Shown(claim.id, claim.verdict, "", self.env.docname)
         body = nodes.paragraph("", "", place, nodes.Text(" ("), link, nodes.Text("). "), *words)
         return nodes.list_item("", body, ids=[f"claim-{claim.id}"], shown=shown)
 
@@ -451,7 +453,7 @@ def rows(shown: Mapping[str, Shown], link: Any) -> str:
     for c in ledger.load():
         run = shown.get(c.id)
         verdict = ledger.badge(c.verdict)
-        evidence = f'<p class="hdpm-evidence">{escape(run.evidence)}</p>' if run else ""
+        evidence = f'<p class="hdpm-evidence">{escape(run.evidence)}</p>' if run and run.evidence else ""
         if run and run.outcome.startswith(ledger.STANDIN):
             evidence = f'<p class="hdpm-undecided">{escape(run.outcome)}</p>{evidence}'
         note = f'<p class="hdpm-note">{ledger.markup(c.note)}</p>' if c.note else ""

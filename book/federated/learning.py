@@ -266,8 +266,7 @@ def random_starts(data: Records, runs: int = 40, seed: int = 6) -> dict[str, Arr
     return {kind: rng.uniform(-1, 1, (runs, 5, width)) / np.sqrt(width - 1) for kind in KINDS}
 
 
-Trainings = dict[tuple[str, str], Learned]
-"""By the law of the sizes, and how privacy is bought."""
+Trainings = dict[tuple[str, str], Learned]  # by the law of the sizes, and how privacy is bought
 
 
 def at_printed_settings(data: Records, markets: Mapping[str, Market]) -> Trainings:

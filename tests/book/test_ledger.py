@@ -531,6 +531,7 @@ def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Pat
     assert "a < b & <b>bold</b>" in row.text and "Table 1" in row.text and "Compared row by row." in row.text
     assert "At most 2 sqrt(d)" in rows["pdp-lemmaC3"].text
     assert "not decided here: stand-in data (ledger: reproduced)" in rows["pdp-table02"].text
+    assert rows["pdp-def11"].text.count("Compared row by row.") == 1
     assert "Possibly damaged in our copy" in rows["pdp-thm25"].text and "Possibly" not in row.text
     assert "pending" in rows["pdp-table03"].text and not rows["pdp-table03"].select("td a")
     assert "Built on stand-in data" in page.text and "1 claim was therefore not decided" in page.text

@@ -26,7 +26,7 @@ LAWS: dict[str, Any] = {
     "Beta(2, 2)": stats.beta(2, 2),
     "Beta(5, 2)": stats.beta(5, 2),
     "Beta(1, 3)": stats.beta(1, 3),
-    "power law, k = 1": stats.uniform(0, 1),
+    "uniform (power law, k = 1)": stats.uniform(0, 1),
     "power law, k = 3": stats.beta(3, 1),
 }
 ACCURACIES = (0.5, 2, 5, 10, 20)  # of ten sellers, whose limit is 25
@@ -84,7 +84,7 @@ def dearest() -> pd.DataFrame:
         rows[f"{n}"] = {
             "in one draw": f"{bound:.3f}",
             "on average": f"{ratios.max():.4f}",
-            "at K": f"{K[k]:g}",
+            "at accuracy K": f"{K[k]:g}",
             "chance of the ceiling": f"{top[j]:.3f}",
         }
     return pd.DataFrame(rows).T.rename_axis("sellers")
@@ -179,7 +179,7 @@ def price_curves(max_mse: Array, draws: int = 5000) -> dict[str, Array]:
 
 def wrong_law(draws: int = 10_000) -> pd.DataFrame:
     """Mean payment over M2's for pairs of a true and a believed law (rows, columns), K = 5."""
-    names = ["power law, k = 1", "exponential, cut", "Beta(2, 2)"]
+    names = ["uniform (power law, k = 1)", "exponential, cut", "Beta(2, 2)"]
     rows = {}
     for name in names:
         v = LAWS[name].rvs((draws, 10), random_state=np.random.default_rng(14))

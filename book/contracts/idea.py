@@ -29,9 +29,9 @@ def loss_curves(n: int, max_mse: Sequence[float] | Array) -> dict[str, Array]:
     """Total privacy loss of `n` sellers for each accuracy: three answers and two bounds, from above to below."""
     K = np.asarray(max_mse, dtype=float)
     return {
-        "Laplace": np.array([unbiased(n, k).cost for k in K]),
-        "bias, Laplace": np.array([principle1(n, k).cost for k in K]),
-        "bias, staircase": n * staircase_loss(n, K),
+        "unbiased": np.array([unbiased(n, k).cost for k in K]),
+        "biased": np.array([principle1(n, k).cost for k in K]),
+        "biased, staircase": n * staircase_loss(n, K),
         "no algorithm below": least_total_loss(n, K),
         "Khalili's Theorem 1": total_loss_bound(n, K),
     }
@@ -338,7 +338,7 @@ def near_limit(n: int = 10) -> NearLimit:
     """Difference and ratio to the two bounds."""
     part = np.array([0.5, 0.9, 0.99, 0.9999, 0.999999])
     curves = loss_curves(n, part * n**2 / 4)
-    total, groups, theorem1 = (curves[k] for k in ("bias, Laplace", "no algorithm below", "Khalili's Theorem 1"))
+    total, groups, theorem1 = (curves[k] for k in ("biased", "no algorithm below", "Khalili's Theorem 1"))
     gap = total - theorem1
     return NearLimit(
         float(part[-1]),
@@ -362,7 +362,7 @@ class CurveOrder:
 def curve_order(n: int = 10, points: int = 2000) -> CurveOrder:
     """Bounds and answers at accuracies between 0 and n^2/4."""
     curves = loss_curves(n, np.linspace(0.001, 24.999, points))
-    rising = [curves[k] for k in ("Khalili's Theorem 1", "no algorithm below", "bias, Laplace", "Laplace")]
+    rising = [curves[k] for k in ("Khalili's Theorem 1", "no algorithm below", "biased", "unbiased")]
     small, large = (float(1 - principle1(n, k).cost / unbiased(n, k).cost) for k in (0.5, 12.5))
     return CurveOrder(points, bool((np.diff(rising, axis=0) > 0).all()), small, large)
 

@@ -435,7 +435,7 @@ def threshold_order(sweeps: list[Sweep]) -> pd.DataFrame:
             np.mean([effective_sample_budget(e, float(t(e))) / e.sum() for e in drawn]) for t in (np.max, np.mean)
         ]
         rows[f"ε_c = {eps_c:.2f}"] = [f"{s:.0%}", *(f"{b:.3f}" for b in budget)]
-    return pd.DataFrame(rows, index=["max < mean", "budget, max", "budget, mean"]).T
+    return pd.DataFrame(rows, index=["max threshold lower", "budget, max", "budget, mean"]).T
 
 
 def in_order(numbers: Iterable[int]) -> tuple[int, int]:
@@ -465,8 +465,13 @@ def gains(sweeps: Sweeps) -> pd.DataFrame:
                     np.median(v[..., 2] / v[..., 0]),
                 ]
                 row = [*(f"{b:.1%}" for b in below), *(f"{v:.2f}" for v in times)]
-                rows[f"Table {number}, {stat}, {kind}ularised"] = row
-    columns = ["below max: printed", "below max: ours", "mean / PDP-OP: printed", "mean / PDP-OP: ours"]
+                rows[f"Table {number}, {stat} of {kind}ularised loss"] = row
+    columns = [
+        "below max: printed",
+        "below max: ours",
+        "mean threshold / PDP-OP: printed",
+        "mean threshold / PDP-OP: ours",
+    ]
     return pd.DataFrame(rows, index=columns).T
 
 

@@ -234,7 +234,9 @@ def largest_by_penalty(pairs: pd.DataFrame) -> pd.DataFrame:
     names = ["up to 0.1", "0.1 to 1", "1 to 10", "10 to 100", "above 100"]
     bands = pd.cut(pairs["penalty"], [0, 0.1, 1, 10, 100, 1e4], labels=names)
     largest = pairs.groupby(bands, observed=True)[["paper", "sharper", "loss"]].max().rename_axis("λ")
-    return largest.rename(columns={"paper": "over c w", "sharper": "over the sharper", "loss": "loss / ε"}).round(4)
+    return largest.rename(
+        columns={"paper": "distance / paper's bound", "sharper": "distance / sharper bound", "loss": "loss / ε"}
+    ).round(4)
 
 
 def two_minimisers(pairs: int = 2000) -> float:

@@ -294,7 +294,7 @@ class Calibrated:
                 f"{max(o.max() for o in off):.0%}",
                 f"{sums:.1f}",
             ]
-        columns = ["cells", "used", "predicted", "of these, follow", "within 5 %", "predicted within 5 %"]
+        columns = ["cells", "used", "predicted", "predicted whatever the noise", "within 5 %", "predicted within 5 %"]
         columns += ["worst cell", "S: rms z"]
         return pd.DataFrame(lines, index=columns).T.rename_axis("table")
 

@@ -18,11 +18,9 @@ from hdpm_lib.markets.payments import Outcome
 def test_staircase_stays_in_the_band() -> None:
     K = np.r_[np.geomspace(1e-4, 20, 60), np.linspace(20.2, 24.99, 20)]
     curves = idea.loss_curves(10, K)
-    near = {
-        name: curves[f"bias, {name}"] < idea.NEAR * curves["no algorithm below"] for name in ("Laplace", "staircase")
-    }
-    assert near["staircase"].all()
-    assert near["Laplace"][K > 0.2].all() and not near["Laplace"][K < 0.05].any()
+    near = {name: curves[name] < idea.NEAR * curves["no algorithm below"] for name in ("biased", "biased, staircase")}
+    assert near["biased, staircase"].all()
+    assert near["biased"][K > 0.2].all() and not near["biased"][K < 0.05].any()
 
 
 def test_answers_are_as_promised() -> None:

@@ -196,7 +196,7 @@ class Experiment:
             alike = each["price to all"]
             errors.append(alike.test[np.arange(len(TOTALS)), alike.public.argmin(1)])
         columns = {"error": np.mean(errors, 0), "s.e.": error_of_mean(errors)}
-        return pd.DataFrame(columns, index=pd.Index(TOTALS / 341, name="loss of each"))
+        return pd.DataFrame(columns, index=pd.Index([f"{e:.3g}" for e in TOTALS / 341], name="loss of each"))
 
     def naive_by_floor(self) -> pd.DataFrame:
         """Overall error of the model without mu and sigma, by the floor on eta / m: all is bought from one seller."""

@@ -222,7 +222,8 @@ def typical_shares() -> pd.DataFrame:
         w = model.release(rng=rng, size=5)
         share = [worst_losses(model, v).max() / model.guarantee[0] for v in (w, 30 * w)]
         rows[f"Λ = {lam:g}"] = [f"{model.guarantee[0]:.3f}", *(f"{s:.2f}" for s in share)]
-    return pd.DataFrame(rows, index=["guarantee", "share lost", "at outputs 30 times as long"]).T
+    columns = ["guarantee", "share lost, released outputs", "share lost, outputs 30 times as long"]
+    return pd.DataFrame(rows, index=columns).T
 
 
 @dataclass(frozen=True)

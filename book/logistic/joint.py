@@ -167,13 +167,15 @@ def grid_floors(market: Market) -> GridFloors:
     def error(solutions: list[JointSolution]) -> float:
         return float(np.mean([market.test_error(s.coefficients) for s in solutions]))
 
-    rows: dict[str, dict[str, str]] = {name: {} for name in KINDS}
+    choices: dict[str, dict[str, str]] = {name: {} for name in KINDS}
+    errors: dict[str, dict[str, str]] = {name: {} for name in KINDS}
     for floor in (0, 2, 4, 6):
         for name in KINDS:
-            chosen = ", ".join(f"{s.eta / m:.3g}" for s in best(name, floor))
-            rows[name][f"{grid[floor]:.3g}"] = f"{chosen} ({error(best(name, floor)):.2f})"
+            choices[name][f"{grid[floor]:.3g}"] = ", ".join(f"{s.eta / m:.3g}" for s in best(name, floor))
+            errors[name][f"{grid[floor]:.3g}"] = f"{error(best(name, floor)):.2f}"
+    groups = {"chosen η/m": pd.DataFrame(choices).T, "mean test error": pd.DataFrame(errors).T}
     return GridFloors(
-        pd.DataFrame(rows).T.rename_axis("floor of η/m"),
+        pd.concat(groups, axis=1, names=[None, "floor of η/m"]),
         {name: np.array([s.eta / m for s in best(name)]) for name in KINDS},
         {name: error(best(name)) for name in KINDS},
         float(grid[0]),

@@ -97,7 +97,7 @@ def payment_rules() -> Rules:
         edge[i] = procure(np.append(rest, 2 * top - LOW), *scale).epsilon[-1]
         beyond[i] = procure(rest, *scale).loss - deal.procurement.loss
     rules = {
-        "(8), up to the largest cost": deal.payments,
+        "J's (8), up to the largest cost": deal.payments,
         "without the jump there": deal.payments - top * edge,
         "virtual costs carried on beyond": plain + beyond / (2 * scale[2]),  # the value formula, up to infinity
         "virtual cost times epsilon": psi * deal.epsilon,

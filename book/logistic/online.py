@@ -445,7 +445,7 @@ def watched() -> dict[tuple[str, int], Releases]:
 
 
 def watched_table(seen: dict[tuple[str, int], Releases]) -> pd.DataFrame:
-    """Medians of the releases."""
+    """Medians of the releases, and the share of them above the bound by 0.1 or more."""
     rows = {}
     for (name, m), run in seen.items():
         rows[f"{name}, m = 1e{round(np.log10(m))}"] = {
@@ -454,7 +454,7 @@ def watched_table(seen: dict[tuple[str, int], Releases]) -> pd.DataFrame:
             "objective": run.objective,
             "norm": np.median(run.norm),
             "bound": np.median(run.bound),
-            "above": run.above,
+            "share above bound + 0.1": run.above,
         }
     return pd.DataFrame(rows).T.round(2)
 

@@ -186,5 +186,5 @@ def inside_gain() -> InsideGain:
             )
             gain.append(float((inside.found / corners.found).max()))
             holds &= bool((inside.found <= inside.at_most * (1 + 1e-9)).all())
-        gains[f"{count} of {n} records, {d} features"] = max(gain)
+        gains[f"{count} data sets of {n} records, {d} features"] = max(gain)
     return InsideGain(gains, holds)

@@ -350,7 +350,7 @@ def lattice_prices() -> Prices:
                     "spacing": f"2^{power}",
                     "noise, factor": f"{factor:.3f}" if factor > 1.0005 else f"1 + {factor - 1:.0e}",
                     "largest loss over ε": f"{(m.guarantee / losses).max():.3f}",
-                    "smallest": f"{(m.guarantee / losses).min():.3f}",
+                    "smallest loss over ε": f"{(m.guarantee / losses).min():.3f}",
                 }
             )
     limit = stats.norm.isf(FALSE_ALARM / 2 / len(z))

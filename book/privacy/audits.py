@@ -198,7 +198,7 @@ def measured_power(runs: int, audits: int = 250) -> pd.DataFrame:
         score = log_ratio(0.0, 1.0, claim)
         tests = [bit_test(release, [score], claim, runs, rng=rng) for _ in range(audits)]
         rows[claim] = {
-            "excess": true / claim - 1,
+            "excess, %": 100 * (true / claim - 1),
             "exact binomial": power(claim, true, runs),
             "measured": float(np.mean([test.p_value <= FALSE_ALARM for test in tests])),
         }

@@ -460,7 +460,7 @@ def listening() -> Listening:
 def seeds() -> pd.DataFrame:
     """Ranges over ten seeds, with the penalty for dav and without."""
     study, rows = json.loads((RECORDED / "seeds.json").read_text("utf8")), {}
-    for label, penalised in (("as above", True), ("no penalty for dav", False)):
+    for label, penalised in (("with the penalty for dav", True), ("no penalty for dav", False)):
         some = [row for row in study["rows"] if row["determinism"] == penalised]
         found = {"changes with her valuation": "heard", "most common level": "common_share"}
         rows[label] = {what: _spread(row[key] for row in some) for what, key in found.items()}

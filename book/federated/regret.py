@@ -44,7 +44,7 @@ MEASURES = {
     "no_misreport": "the same, nobody misreports",
     "near": "regret over the lottery",
     "regret": "the same, any misreport",
-    "regret_over_full": "the same, over the full valuation",
+    "regret_over_full": "any misreport, over the full valuation",
     "ex_post_violation": "IR violation after the draw",
     "ir_violation": "IR violation in expectation",
     "bought": "bought",

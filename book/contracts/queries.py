@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +15,13 @@ from hdpm_book.ledger import FALSE_ALARM
 from hdpm_lib.audits.sums import laplace_privacy_losses
 from hdpm_lib.learners import queries
 from hdpm_lib.markets import incentives, payments
-from hdpm_lib.markets.contracts import principle2
+from hdpm_lib.markets.contracts import Allocation, principle2
 from hdpm_lib.markets.contracts_conic import conic_convex, conic_power
 from hdpm_lib.markets.contracts_printed import theorem5
 from hdpm_lib.markets.mechanisms import m2
 
 Array = NDArray[np.float64]
+Rule = Callable[[Array], Array]
 
 
 # --- sums of functions ------------------------------------------------------------------------------------------------
@@ -233,22 +235,28 @@ def vector_check(cases: int = 20, releases: int = 100_000) -> VectorCheck:
     return VectorCheck(3 * cases, *exact, len(z), float(np.abs(z).max()), limit)
 
 
+def _least_cost(max_mse: float, power: float, sensitivity: Array) -> tuple[Rule, Rule]:
+    """What rows of reports, shape (m, n), sell at the least cost, shape (m, n), and that cost, shape (m,)."""
+
+    def solve(reports: Array) -> list[Allocation]:
+        return [conic_power(row, max_mse, power=power, sensitivity=sensitivity) for row in reports]
+
+    def amounts(reports: Array) -> Array:
+        return np.array([found.epsilon**power for found in solve(reports)])
+
+    def least(reports: Array) -> Array:
+        return np.array([found.cost for found in solve(reports)])
+
+    return amounts, least
+
+
 def vector_payments() -> float:
     """Payments for vectors over m^r times those for numbers: largest distance from 1, in nine settings."""
     v, K, ceiling = np.array([1.0, 4.0, 10.0]), 0.5, 12.0
     ratios: list[float] = []
     for m in (1, 2, 5):
         for power in (1.5, 2, 3):
-
-            def amounts(reports: Array, r: float = power, m: int = m) -> Array:
-                rows = [conic_power(row, K, power=r, sensitivity=m * np.eye(3)) for row in reports]
-                return np.array([row.epsilon**r for row in rows])
-
-            def least(reports: Array, r: float = power, m: int = m) -> Array:
-                rows = [conic_power(row, K, power=r, sensitivity=m * np.eye(3)) for row in reports]
-                return np.array([row.cost for row in rows])
-
-            paid = payments.vcg_payments(v, ceiling, amounts, least)
+            paid = payments.vcg_payments(v, ceiling, *_least_cost(K, power, m * np.eye(3)))
             ratios.extend(paid / m2(v, K, ceiling, power=power).payments / m**power)
     return float(np.abs(np.array(ratios) - 1).max())
 
@@ -298,15 +306,10 @@ def truthful(example: Array) -> Truthful:
     """Example 1's matrix of sensitivities and two random ones, quadratic cost."""
     rng, gains, utilities, tried = np.random.default_rng(6), [], [], 0
     for matrix in (example, rng.random((3, 3)), rng.random((4, 2))):
-        K = 0.07 * matrix.shape[0] ** 2
+        amounts, least = _least_cost(0.07 * matrix.shape[0] ** 2, 2, matrix)
 
-        def solve(reports: Array, matrix: Array = matrix, K: float = K) -> tuple[Array, Array]:
-            rows = [conic_power(row, K, power=2, sensitivity=matrix) for row in reports]
-            return np.array([r.epsilon**2 for r in rows]), np.array([r.cost for r in rows])
-
-        def vcg(reports: Array) -> tuple[Array, Array]:
-            paid = [payments.vcg_payments(row, 1.0, lambda c: solve(c)[0], lambda c: solve(c)[1]) for row in reports]
-            return solve(reports)[0], np.array(paid)
+        def vcg(reports: Array, amounts: Rule = amounts, least: Rule = least) -> tuple[Array, Array]:
+            return amounts(reports), np.array([payments.vcg_payments(row, 1.0, amounts, least) for row in reports])
 
         types = rng.uniform(0.1, 1, matrix.shape[1])
         candidates = incentives.reports_to_try(types, 1.0, grid=9)

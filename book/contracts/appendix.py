@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hdpm_book.contracts.study import largest_ratio, order_threshold
+from hdpm_book.contracts.study import POWERS, largest_ratio, order_threshold
 from hdpm_lib.markets.contracts import principle2
 from hdpm_lib.markets.contracts_printed import algorithm1
 
@@ -29,7 +29,7 @@ def grid_check(markets: int = 60) -> GridCheck:
     """Two or three sellers, every combination of shares."""
     rng, over = np.random.default_rng(2), []
     for trial in range(markets):
-        n, power = 2 + trial % 2, (1, 1.5, 2, 3)[trial % 4]
+        n, power = 2 + trial % 2, POWERS[trial % 4]
         v, K = rng.random(n), n**2 / 4 * rng.uniform(0.05, 0.95)
         shares = np.stack(np.meshgrid(*[np.linspace(0, 1, 201 if n == 2 else 41)] * n), -1)
         spare = K - ((1 - shares).sum(-1) / 2) ** 2

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import integrate, optimize, stats
 
+from hdpm_book.contracts.study import POWERS
 from hdpm_book.ledger import FALSE_ALARM
 from hdpm_lib.audits.sums import laplace_privacy_losses
 from hdpm_lib.learners import queries
@@ -186,7 +187,6 @@ class BoundsCheck:
     staircase: float  # the same with staircase noise, for any K
     contracts: int  # least-cost contracts in which sellers without a loss are counted
     idle_within: bool  # never more than floor(2 sqrt K) of them
-    idle_equal: float  # how often as many
 
 
 def bounds_check(problems: int = 1000) -> BoundsCheck:
@@ -204,16 +204,13 @@ def bounds_check(problems: int = 1000) -> BoundsCheck:
         if n <= 30:
             best = principle2(10 ** rng.uniform(-3, 3, n), K, power=1)
             spare.append(np.floor(2 * np.sqrt(K)) - (best.epsilon == 0).sum())
-    idle_equal = float(np.mean(np.equal(spare, 0)))
-    return BoundsCheck(problems, all(ordered), max(near), max(stairs), len(spare), min(spare) >= 0, idle_equal)
+    return BoundsCheck(problems, all(ordered), max(near), max(stairs), len(spare), min(spare) >= 0)
 
 
 @dataclass(frozen=True)
 class Growth:
     """How fast losses grow with ln(1/K), each seller: of every algorithm, and with staircase noise."""
 
-    largest_mse: float
-    least_mse: float
     every: float
     staircase: float
     laplace_power: float  # the biased Laplace answer grows like this power of 1/K
@@ -240,7 +237,7 @@ def growth(n: int = 10) -> Growth:
     logs = np.log(1 / mse)
     every, staircase = (float(np.polyfit(logs, total, 1)[0]) / n for total in (least, stairs))
     power = float(np.polyfit(logs, np.log(biased), 1)[0])
-    return Growth(float(mse[0]), float(mse[-1]), every, staircase, power)
+    return Growth(every, staircase, power)
 
 
 def cost_over_bound(markets: int = 20) -> pd.DataFrame:
@@ -310,7 +307,7 @@ def equal_losses(problems: int = 300) -> EqualLosses:
             }
         )
     table = pd.DataFrame(rows).astype(float)
-    off = table.abs().max()
+    off = table.abs().max(skipna=False)
     return EqualLosses(
         problems,
         bool(off["closed form"] < 1e-12),
@@ -318,7 +315,7 @@ def equal_losses(problems: int = 300) -> EqualLosses:
         bool(off["least cost"] < 1e-9),
         bool(off["error"] < 1e-12),
         tries,
-        bool(table["unequal"].min() > -1e-12),
+        bool(table["unequal"].min(skipna=False) > -1e-12),
         bool(off["saving"] < 1e-12),
     )
 
@@ -397,13 +394,13 @@ def less_noise(problems: int = 300) -> LessNoise:
             }
         )
     table = pd.DataFrame(rows).astype(float)
-    largest = table.max()
+    largest = table.max(skipna=False)
     return LessNoise(
         problems,
         bool(largest["loss"] < 1e-9),
         float(largest["noise"]),
         float(largest["error"]),
-        bool(table["tried"].min() > -1e-12),
+        bool(table["tried"].min(skipna=False) > -1e-12),
     )
 
 
@@ -422,7 +419,7 @@ def contract_check(markets: int = 300) -> ContractCheck:
     equal, plain, cheaper = [], [], []
     for seed in range(markets):
         rng = np.random.default_rng([9, seed])
-        n, r, factor = int(rng.integers(1, 21)), rng.choice([1, 1.5, 2, 3]), rng.uniform(0.9, 0.9999)
+        n, r, factor = int(rng.integers(1, 21)), rng.choice(POWERS), rng.uniform(0.9, 0.9999)
         K, v = n**2 / 4 * rng.uniform(0.01, 0.99), rng.uniform(0, 10, n)
         one, usual = principle1(n, K), unbiased(n, K)
         eps = factor * one.epsilon[0]  # an equal loss a little smaller: what error at best?
@@ -474,6 +471,7 @@ class Weights:
     plain_cost: float
     plain_used: Array
     plain_error: float  # of the contract for weights 1, on the weighted query
+    max_mse: float  # what it has to be
 
 
 def weighted_queries(problems: int = 200) -> Weights:
@@ -492,7 +490,7 @@ def weighted_queries(problems: int = 200) -> Weights:
     weighted, plain = (principle2(v, K, power=1, ranges=w) for w in (q, np.ones(2)))
     error = queries.linear_query(plain.shares, float(plain.scale), weights=q).worst_case_mse
     used = q * weighted.shares
-    return Weights(problems, worst < 1e-9, float(weighted.cost), used, float(plain.cost), plain.shares, error)
+    return Weights(problems, worst < 1e-9, float(weighted.cost), used, float(plain.cost), plain.shares, error, K)
 
 
 def copies_gap(markets: int = 100) -> float:
@@ -501,7 +499,7 @@ def copies_gap(markets: int = 100) -> float:
     for seed in range(markets):
         rng = np.random.default_rng([11, seed])
         q, v = rng.integers(1, 5, 4), rng.uniform(0.1, 10, 4)
-        r, K = rng.choice([1, 1.5, 2, 3]), q.sum() ** 2 / 4 * rng.uniform(0.01, 0.99)
+        r, K = rng.choice(POWERS), q.sum() ** 2 / 4 * rng.uniform(0.01, 0.99)
         one = principle2(v, K, power=r, ranges=q)
         many = principle2(np.repeat(v * q ** (r - 1), q), K, power=r)
         gap = max(gap, abs(float(many.cost / one.cost) - 1))

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdpm_book.contracts.study import POWERS, m1_total
 from hdpm_book.ledger import FALSE_ALARM
 from hdpm_lib.markets import incentives, payments
 from hdpm_lib.markets.contracts import principle2
@@ -20,7 +21,6 @@ from hdpm_lib.markets.mechanisms import break_points, m1, m2, m3
 Array = NDArray[np.float64]
 Mechanism = Callable[..., payments.Outcome]
 
-POWERS = (1, 1.5, 2, 3)
 MECHANISMS: dict[str, Mechanism] = {"M1": m1, "M2": m2, "M3": m3}
 NO_GAIN = 1e-9  # relative to the payment; rounding stays below it
 
@@ -202,7 +202,8 @@ class PaymentGap:
     below: int  # sellers below the ceiling
     at_top: int
     larger: bool  # for all of the former
-    equal: bool  # for all of the latter
+    larger_at_top: bool  # for all of the latter
+    equal: bool
     markets: int
     cheaper: bool  # than M3, in all
 
@@ -220,7 +221,8 @@ def payment_gap(markets: int = 50) -> PaymentGap:
             below += list(gap[v < 1])
             cheaper.append(bool((plain.payments > equal.payments).all()))
     zero = max(at_top) == 0 == min(at_top)
-    return PaymentGap(len(below), len(at_top), min(below) > 0, zero, len(cheaper), all(cheaper))
+    larger = min(below) > 0, min(at_top) > 0
+    return PaymentGap(len(below), len(at_top), *larger, zero, len(cheaper), all(cheaper))
 
 
 def payment_routes(markets: int = 3) -> pd.DataFrame:
@@ -301,7 +303,7 @@ class Experiment:
 def experiment(draws: int = 100_000) -> Experiment:
     """Ten sellers, cost v eps^2, valuations uniform on [0, 10]; the same draws for every accuracy."""
     v = np.random.default_rng(8).uniform(0, 10, (draws, 10))
-    exact = 200 / ACCURACIES - 8, 200 / ACCURACIES
+    exact = [np.array([rule(np.ones(10), K, 10.0, power=2).payments.sum() for K in ACCURACIES]) for rule in (m1, m3)]
     rows, means, z_identity, z_order, scale_error = {}, [], [], [], 0.0
     for K, one, three in zip(ACCURACIES, *exact, strict=True):
         outcome = m2(v, K, 10.0, power=2)
@@ -361,13 +363,13 @@ def spread(draws: int = 20_000) -> Spread:
     for law, values in laws.items():
         row = {}
         for K in ks:
-            outcome = m2(values, K, 1.0, power=2)
-            ratio = outcome.payments.sum(1) / m1(values[0], K, 1.0, power=2).payments.sum()
+            outcome, one = m2(values, K, 1.0, power=2), m1_total(10, K)
+            ratio = outcome.payments.sum(1) / one
             error = ratio.std() / np.sqrt(len(ratio))
             row[f"K = {K:g}"] = f"{ratio.mean():.5f}" + (f" ± {error:.1g}" if error else " (exact)")
             if law == "uniform on [0.9, 1]":
                 saving.append((1 - ratio.mean()) / error)
-                excess = ratio * (20 / K - 0.8) - 2 * (values * outcome.epsilon**2).sum(1)
+                excess = ratio * one - 2 * (values * outcome.epsilon**2).sum(1)
                 twice.append(excess.mean() / excess.std() * np.sqrt(draws))
         rows[law] = row
     needed = float(stats.norm.isf(FALSE_ALARM / len(ks)))
@@ -377,7 +379,7 @@ def spread(draws: int = 20_000) -> Spread:
 def equal_valuations() -> tuple[int, float]:
     """M2 over M1 where all valuations are equal: number of cases, and the largest ratio."""
     ratios = [
-        m2(np.full(10, c), K, 1.0, power=2).payments.sum() / (20 / K - 0.8)
+        m2(np.full(10, c), K, 1.0, power=2).payments.sum() / m1_total(10, K)
         for c in (0.1, 0.5, 0.9, 0.99)
         for K in ACCURACIES
     ]

@@ -21,6 +21,7 @@ from hdpm_lib.validation import check_count, check_finite, check_generator, chec
 
 Array = NDArray[np.float64]
 
+POWERS = (1, 1.5, 2, 3)  # of the privacy loss in the cost, which the pages try
 SLACK = 1e-9  # relative; rounding stays below it
 
 

@@ -11,7 +11,7 @@ import pytest
 from hdpm_book.contracts import allocation, appendix, beyond, idea, mechanisms, queries
 from hdpm_lib.learners.queries import BiasedLaplace
 from hdpm_lib.markets.contracts import Allocation, principle1, principle2
-from hdpm_lib.markets.mechanisms import m2, m3
+from hdpm_lib.markets.mechanisms import m1, m2, m3
 from hdpm_lib.markets.payments import Outcome
 
 
@@ -58,12 +58,13 @@ def test_wrong_closed_form_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not idea.equal_losses(problems=20).closed_form
 
 
-def test_dearer_contract_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("factor", [1.01, np.nan])
+def test_dearer_contract_is_caught(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
     assert allocation.oracle_check(markets=16).holds
 
     def dearer(v: Any, K: float, *, power: float) -> Allocation:
         best = principle2(v, K, power=power)
-        return replace(best, cost=1.01 * best.cost)
+        return replace(best, cost=factor * best.cost)
 
     monkeypatch.setattr(allocation, "principle2", dearer)
     check = allocation.oracle_check(markets=16)
@@ -104,6 +105,19 @@ def test_no_lie_gains_where_the_loss_never_rises() -> None:
     table = mechanisms.with_algorithm1(markets=4)
     assert (table.loc["exact"] == 0).all()
     assert (table["a lie gains in"] <= table["loss rises in"]).all()
+
+
+def test_payment_gap_needs_sellers_at_the_ceiling_with_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    gaps = mechanisms.payment_gap(markets=2)
+    assert gaps.larger and gaps.equal and not gaps.larger_at_top
+
+    def generous(v: Any, K: float, ceiling: float, *, power: float) -> Outcome:
+        fair = m1(v, K, ceiling, power=power)
+        return Outcome(fair.epsilon, 1.01 * fair.payments)
+
+    monkeypatch.setattr(mechanisms, "m1", generous)
+    gaps = mechanisms.payment_gap(markets=2)
+    assert gaps.larger and gaps.larger_at_top and not gaps.equal
 
 
 def test_experiment_at_a_small_scale() -> None:

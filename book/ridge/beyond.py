@@ -290,14 +290,9 @@ class Comparison:
     public: list[Array]
 
     @property
-    def penalties(self) -> list[float]:
-        """The penalties that are best in public, at the least and the largest sum of privacy losses."""
-        return [PENALTIES[int(np.argmin(values))] for values in self.public]
-
-    @property
     def penalty(self) -> float:
-        """The penalty chosen in public."""
-        return self.penalties[0]
+        """The penalty chosen in public, at the least sum of privacy losses."""
+        return PENALTIES[int(np.argmin(self.public[0]))]
 
     def at(self, method: str, coding: str, penalty: float) -> Array:
         """Losses of a method at one penalty, by draw."""

@@ -151,7 +151,7 @@ def records(rng: np.random.Generator) -> tuple[Array, Array, Array, float]:
 
 
 def longest_estimates(penalties: Array, d: int) -> list[float]:
-    """The longest of 40 estimates at each penalty."""
+    """The longest of 40 estimates at each penalty, shape (m,), from three records with `d` features."""
     rng, longest = np.random.default_rng(5), []
     for penalty in penalties:
         found = []
@@ -256,10 +256,16 @@ def two_minimisers(pairs: int = 2000) -> float:
 # --- the guarantee ----------------------------------------------------------------------------------------------------
 
 
-def turned(penalty: float) -> tuple[OutputPerturbation, OutputPerturbation]:
-    """Four people, three of them all zero; the fourth accepts 0.1, has features 1, and her label 1 turns to -1."""
+def four_people() -> tuple[Array, Array, Array]:
+    """Features (4, 12), labels and privacy losses: three all zero; one accepts 0.1 and has features and label 1."""
     X, y, epsilon = np.zeros((4, 12)), np.zeros(4), np.array([0.1, 1, 1, 1])
     X[0] = y[0] = 1.0
+    return X, y, epsilon
+
+
+def turned(penalty: float) -> tuple[OutputPerturbation, OutputPerturbation]:
+    """The mechanism on :func:`four_people`, and after the one label that is not 0 has turned to -1."""
+    X, y, epsilon = four_people()
     return pdp_op(X, y, epsilon, penalty), pdp_op(X, -y, epsilon, penalty)
 
 
@@ -308,17 +314,15 @@ def density_ratio() -> DensityRatio:
 
 
 def meter(X: Array, y: Array, epsilon: Array, penalty: float, weights: Array, rate: float) -> float:
-    """Worst loss over epsilon that the search finds."""
+    """Worst loss over epsilon that the search finds, for weights (n,) and a noise rate that may be wrong."""
     rng = np.random.default_rng(10)
     losses = ridge_privacy_losses(X, y, weights, penalty, rate, restarts=1, rng=rng)
     return float((losses.found / epsilon).max())
 
 
 def planted_bugs() -> pd.DataFrame:
-    """What the meter reads on the data of :func:`turned`: correct, and with three faults."""
-    X, y, epsilon = np.zeros((4, 12)), np.zeros(4), np.array([0.1, 1, 1, 1])
-    X[0] = y[0] = 1.0
-    readings = {}
+    """What the meter reads on :func:`four_people`: correct, and with three faults."""
+    (X, y, epsilon), readings = four_people(), {}
     for lam in (1, 10_000):
         m = pdp_op(X, y, epsilon, lam)
         readings[f"λ = {lam}"] = {

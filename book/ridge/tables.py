@@ -283,7 +283,7 @@ class Calibrated:
         lines = {}
         for k in range(1, 15):
             off, fit = self._off(k), self.used(k)
-            sums = max(float(np.sqrt(np.square(z).mean())) for z in self.scores[k])
+            sums = max(Scatter(z).rms for z in self.scores[k])
             lines[k] = [
                 str(off[0].size),
                 str(int(fit.sum())),
@@ -353,7 +353,7 @@ class PrintedGain:
     Attributes
     ----------
     table : DataFrame, least and largest ratio by table and loss
-    first : range in Table 1, unregularised
+    first, second : least and largest in Tables 1 and 2, unregularised
     least : of all ratios
     """
 

@@ -187,7 +187,7 @@ def grid_floors(market: Market) -> GridFloors:
 
 
 def residual(f: JointObjective, s: JointSolution) -> float:
-    """Largest deviation from the two equations of Theorem 3.3."""
+    """Largest deviation from the two equations of T's Theorem 3.3."""
     price = f.gamma * s.eta * f.virtual_costs * f.power * s.epsilon ** (f.power - 1)
     levels, size = price + f.losses(s.coefficients), np.linalg.norm(s.weights)
     tau = (levels + f.mu * s.weights / size)[s.weights > 0].mean()
@@ -198,7 +198,7 @@ def residual(f: JointObjective, s: JointSolution) -> float:
 
 @dataclass(frozen=True)
 class Stationarity:
-    """Theorem 3.3 at random instances of 20 sellers with linear and quadratic privacy cost, and on all records."""
+    """T's Theorem 3.3 on random sets of 20 sellers with linear and quadratic privacy cost, and on all records."""
 
     runs: int
     residuals: dict[float, list[float]]  # by the power of the privacy cost
@@ -373,7 +373,7 @@ class Endings:
 
 
 def algorithm_4_endings(market: Market) -> Endings:
-    """Algorithm 4 read literally, and with the constraints of Eq. (17), for three values of 2 penalty mu."""
+    """Algorithm 4 read literally, and with the constraints of J's Eq. (17), for three values of 2 penalty mu."""
     m, rng, eta = market.size, np.random.default_rng([6, 20]), 10.0 * market.size
     literal, mended = {}, {}
     for lam, mu in ((0.01, 1.0), (0.1, 10.0), (10.0, 10.0)):

@@ -78,7 +78,7 @@ class Rules:
     """Sum of the sellers' costs."""
     losers_without_jump: int
     times_extended: float
-    """What the buyer pays with virtual costs carried on, over what she pays by (8)."""
+    """What the buyer pays with virtual costs carried on, over what she pays by J's Eq. (8)."""
 
     @property
     def shortcuts_fail(self) -> bool:
@@ -87,7 +87,7 @@ class Rules:
 
 
 def payment_rules() -> Rules:
-    """Payment (8), its two shortcuts and virtual costs: totals, sellers who lose by taking part, who gain by a lie."""
+    """J's Eq. (8), its two shortcuts and virtual costs: totals, sellers who lose by taking part, who gain by a lie."""
     scale, top, c = (10.0, 100.0, 0.01), 5 * LOW, _draw(20, 9)
     deal = procurement_payments(c, PAPER_LAW, *scale)
     plain, psi = c * deal.epsilon, 2 * c - LOW
@@ -145,7 +145,7 @@ class Understated:
 
 
 def understated() -> Understated:
-    """What sellers bear who report the lowest cost, under payment (8)."""
+    """What sellers bear who report the lowest cost, under J's Eq. (8)."""
     c, scale = _draw(100, 8), (1, 1, 1)
     borne = np.empty(100)
     for i in range(100):
@@ -202,7 +202,7 @@ def _virtual_utilities(c: Array, i: int, reports: Array) -> Array:
 
 @dataclass(frozen=True)
 class SmallMarket:
-    """Two sellers with three equally likely costs each: least expected objective, found freely and by (10)."""
+    """Two sellers with three equally likely costs each: least expected objective, found freely and by J's Eq. (10)."""
 
     free: float
     theory: float
@@ -214,16 +214,16 @@ class SmallMarket:
 
 
 def small_market(mu: float = 1.0, sigma: float = 1.0, gamma: float = 0.5) -> SmallMarket:
-    """All purchases and payments chosen by a general solver under Eqs. (6) and (7) at the truth, and nothing else."""
+    """A general solver chooses all purchases and payments under J's Eqs. (6) and (7) at the truth, nothing else."""
 
     def buyer(z: Array) -> float:
-        """Eq. (5); z holds eps and t by [seller, own cost, the other's cost]."""
+        """J's Eq. (5); z holds eps and t by [seller, own cost, the other's cost]."""
         (first, second), t = z.reshape(2, 2, 3, 3)
         eta, norm = first + second.T, np.hypot(first, second.T)
         return float(((mu * norm + sigma) / eta).mean() + gamma * t.sum() / 9)
 
     def slack(z: Array) -> Array:
-        """Not negative if Eqs. (6) and (7) hold: [seller, cost, report, the other's cost]."""
+        """Not negative if J's Eqs. (6) and (7) hold: [seller, cost, report, the other's cost]."""
         eps, t = z.reshape(2, 2, 3, 3)
         utility = t[:, None] - TYPES[:, None, None] * eps[:, None]
         truth = utility[:, range(3), range(3)]
@@ -260,7 +260,7 @@ class Solved:
     fast: int
     """Instances on which the fast solver ends at the global minimum."""
     equations: float
-    """Largest residual of Eqs. (13) and (14), relative to their largest term."""
+    """Largest residual of J's Eqs. (13) and (14), relative to their largest term."""
     conditions: float
     """Largest residual of J's two first-order conditions."""
     conic: float
@@ -291,19 +291,19 @@ def _first_order(eps: Array, eta: float, multiplier: float, psi: Array, scale: S
 
 @dataclass(frozen=True)
 class Path:
-    """Stationary points of Eq. (11) along the cutoff, for one seller nearly free and two hundred equal ones."""
+    """Stationary points of J's Eq. (11) along the cutoff, for one seller nearly free and two hundred equal ones."""
 
     rate: Array
     loss: Array
     roots: pd.DataFrame
-    """Cutoff, sellers bought, rate and loss at each root of Eq. (14)."""
+    """Cutoff, sellers bought, rate and loss at each root of J's Eq. (14)."""
 
 
 def path(scale: Scale = (1.0, 1.0, 0.01)) -> Path:
-    """The path of all cutoffs, with the rate at which each is best, and the roots of Eq. (14)."""
+    """The path of all cutoffs, with the rate at which each is best, and the roots of J's Eq. (14)."""
 
     def at(theta: float) -> tuple[float, float, float, float]:
-        """Rate, loss at this rate, loss at the best rate, and what Eq. (14) puts to 0."""
+        """Rate, loss at this rate, loss at the best rate, and what J's Eq. (14) puts to 0."""
         mu, sigma, gamma = scale
         d = np.maximum(theta - CROWD, 0)
         a, price = d / d.sum(), float(d @ CROWD / d.sum())
@@ -322,7 +322,7 @@ def path(scale: Scale = (1.0, 1.0, 0.01)) -> Path:
 
 
 def rival_counts() -> pd.DataFrame:
-    """How often Eq. (11) has several local minima, by law of the costs and size of the market."""
+    """How often J's Eq. (11) has several local minima, by law of the costs and size of the market."""
     table: dict[str, dict[str, str]] = {}
     for k, (name, law) in enumerate({**LAWS, "uniform on [1, 5]": stats.uniform(1, 4)}.items()):
         rng, table[name] = np.random.default_rng([3, k]), {}
@@ -414,7 +414,7 @@ def jump(own: float = 0.005, scale: Scale = (1.0, 1.0, 0.3)) -> Jump:
 
 @dataclass(frozen=True)
 class Misreports:
-    """What a search over misreports found under payment (8), relative to the largest payment."""
+    """What a search over misreports found under J's Eq. (8), relative to the largest payment."""
 
     tried: int
     gain: float
@@ -473,7 +473,7 @@ def _rises(law: Any, scale: Scale, c: Array, i: int) -> bool:
 
 @dataclass(frozen=True)
 class Identity:
-    """Mean payments against mean virtual costs, Eq. (9)."""
+    """Mean payments against mean virtual costs, J's Eq. (9)."""
 
     table: pd.DataFrame
     worst: float

@@ -61,7 +61,7 @@ def cheap_sellers_table() -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class DensityAtZero:
-    """Lemma IX.1: largest relative error of f_C(0)/2 for smooth laws, and gaps in psi for a density with drops."""
+    """J's Lemma IX.1: largest relative error of f_C(0)/2 for smooth laws, and gaps in psi for a density with drops."""
 
     largest_error: float
     gaps: Array  # at 2^-(j+1), as parts of it
@@ -308,7 +308,7 @@ class Algorithm3:
 
     @property
     def solves(self) -> bool:
-        """Whether it solves the expected Eqs. (13) and (14) within 1e-9."""
+        """Whether it solves J's Eqs. (13) and (14) in expectation within 1e-9."""
         return self.largest_difference < 1e-9
 
     @property
@@ -383,7 +383,7 @@ def fewer_come() -> pd.DataFrame:
     return pd.DataFrame({"ratio": seen, "formula": ratio_if_fewer_come(parts)}, index=pd.Index(parts, name="ξ"))
 
 
-# What Theorems IV.5 and V.1 say
+# What J's Theorems IV.5 and V.1 say
 
 
 def records(count: int, rng: np.random.Generator, margin: float = 0.1) -> tuple[Array, Array]:
@@ -526,7 +526,7 @@ def payments_for_a_risk(sizes: Sequence[int] = (100, 1000, 10_000)) -> pd.DataFr
 
 
 def payments_online() -> pd.DataFrame:
-    """Median payments by Eq. (8) of the online buyer, all constants 1, from 100 to a million sellers."""
+    """Median payments by J's Eq. (8) of the online buyer, all constants 1, from 100 to a million sellers."""
     rows = {}
     for name in (FROM_ZERO, FROM_ONE):
         law, paid, rng = LAWS[name], [], np.random.default_rng(12)
@@ -547,7 +547,7 @@ class OlderTheorem:
     """T's Theorem 3.4 in an example: its bound, what the surrogate comes to, and what it cannot reach."""
 
     bound: float
-    half: float  # without the factor 2, as in (29)
+    half: float  # without the factor 2, as in T's Eq. (29)
     choice: Array  # surrogate at the proof's choice, m = 1e3, 1e6, 1e9
     best: Array  # at the best weights and eta
     crowd: Array  # m times the weights of the proof

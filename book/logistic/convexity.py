@@ -11,6 +11,7 @@ from scipy import optimize
 from scipy.special import expit
 
 from hdpm_book.logistic.joint import Market, rich_market, step_size
+from hdpm_book.logistic.study import misclassified
 from hdpm_lib.learners.joint import JointObjective, alternate, descend_weights, joint_objective
 from hdpm_lib.learners.logistic import objective_perturbation
 
@@ -193,7 +194,7 @@ def heavy_penalties(market: Market, heavy: float) -> pd.DataFrame:
         for penalty in (1e-3, 1e-2, 1e-1, heavy):
             model = objective_perturbation(market.X, market.y, np.full(m, 1 / m), average * m, penalty)
             released = model.release(rng=rng, size=60)
-            error = (np.sign(released @ market.X_test.T) != market.y_test).mean(1)
+            error = misclassified(released, market.X_test, market.y_test)
             rows.append([average, penalty, error.mean(), error.std() / np.sqrt(60)])
     return pd.DataFrame(rows, columns=["η/m", "Λ", "error", "s.e."])
 

@@ -13,6 +13,7 @@ from scipy import stats
 
 from hdpm_book.datasets import breast_cancer
 from hdpm_book.ledger import FALSE_ALARM
+from hdpm_book.logistic.study import misclassified
 from hdpm_lib import noise
 from hdpm_lib.learners.joint import (
     JointObjective,
@@ -69,7 +70,7 @@ class Market:
 
     def test_error(self, coefficients: Array) -> float:
         """Share of test records on the wrong side."""
-        return float((np.sign(self.X_test @ coefficients) != self.y_test).mean())
+        return float(misclassified(coefficients, self.X_test, self.y_test))
 
 
 def breast_cancer_market() -> Market:
@@ -186,13 +187,23 @@ def grid_floors(market: Market) -> GridFloors:
 # The optimum
 
 
+def prices(f: JointObjective, s: JointSolution) -> Array:
+    """What a unit of weight adds to the payments, of shape (m,)."""
+    return np.asarray(f.gamma * s.eta * f.virtual_costs * f.power * s.epsilon ** (f.power - 1))
+
+
+def levels_and_tau(f: JointObjective, s: JointSolution) -> tuple[Array, float]:
+    """Price plus loss of each seller, of shape (m,), and the multiplier of the sum of the weights, for the norm."""
+    levels = prices(f, s) + f.losses(s.coefficients)
+    slopes = levels + f.mu * s.weights / np.linalg.norm(s.weights)
+    return levels, float(slopes[s.weights > 0].mean())
+
+
 def residual(f: JointObjective, s: JointSolution) -> float:
     """Largest deviation from the two equations of T's Theorem 3.3."""
-    price = f.gamma * s.eta * f.virtual_costs * f.power * s.epsilon ** (f.power - 1)
-    levels, size = price + f.losses(s.coefficients), np.linalg.norm(s.weights)
-    tau = (levels + f.mu * s.weights / size)[s.weights > 0].mean()
-    weights = size / f.mu * np.maximum(tau - levels, 0)
-    eta = np.sqrt(f.over_eta(s.coefficients) / (price @ s.weights / s.eta))
+    levels, tau = levels_and_tau(f, s)
+    weights = np.linalg.norm(s.weights) / f.mu * np.maximum(tau - levels, 0)
+    eta = np.sqrt(f.over_eta(s.coefficients) / (prices(f, s) @ s.weights / s.eta))
     return float(max(np.abs(weights - s.weights).max(), abs(eta / s.eta - 1)))
 
 
@@ -274,7 +285,7 @@ def weights_and_costs(market: Market) -> WeightsAndCosts:
     f, psi = rich_market(market), market.virtual_costs
     optimum = alternate(f)
     bought = optimum.weights > 0
-    level = f.gamma * optimum.eta * psi + f.losses(optimum.coefficients)
+    level, _ = levels_and_tau(f, optimum)
     with_level, with_cost = (float(stats.spearmanr(optimum.weights[bought], v[bought])[0]) for v in (level, psi))
     falls = []
     for i in np.flatnonzero(bought)[:10]:
@@ -296,8 +307,7 @@ def spread_with_mu(market: Market) -> pd.DataFrame:
     for mu in (0.1, 1.0, 10.0, 100.0, 1000.0):
         f = rich_market(market, mu=mu)
         s = alternate(f, 10.0 * m)
-        price = f.gamma * s.eta * f.virtual_costs + f.losses(s.coefficients)
-        tau = (price + mu * s.weights / np.linalg.norm(s.weights))[s.weights > 0].mean()
+        _, tau = levels_and_tau(f, s)
         rows[mu] = {"τ": tau, "variance of m a": m**2 * s.weights.var(), "largest m a": m * s.weights.max()}
     return pd.DataFrame(rows).T.rename_axis("μ")
 
@@ -582,6 +592,11 @@ class Landings:
     z: float  # of the first against the exact probability
     epsilon: float  # needed, from these draws alone, but for one false alarm
 
+    @property
+    def agree(self) -> bool:
+        """Whether the draws are as frequent as the exact law says, with BEFORE, and none lands there with AFTER."""
+        return self.hits[1] == 0 and abs(self.z) < float(stats.norm.isf(FALSE_ALARM / 2))
+
 
 def landings(exact: float, draws: int = 4000) -> Landings:
     """Draw noise; for each of 201 weights of seller 3 find w by Newton's method, and keep the best."""
@@ -594,7 +609,7 @@ def landings(exact: float, draws: int = 4000) -> Landings:
             a = np.array([(1 - share) / 2, (1 - share) / 2, share])
             model = objective_perturbation(f.X, f.y, a, RATE, PENALTY)
             w = model.minimise(tilt)
-            value = model.objective(w, tilt) + 0.3 * np.linalg.norm(a)
+            value = model.objective(w, tilt) + f.mu * np.linalg.norm(a)
             at, best = np.where(value < best, w[:, 0], at), np.minimum(value, best)
         hits.append(int(((at > LOW) & (at < HIGH)).sum()))
     z = (hits[0] / draws - exact) / np.sqrt(exact * (1 - exact) / draws)

@@ -63,12 +63,11 @@ def test_cheap_sellers_have_the_law_of_the_market() -> None:
     """Their number and largest virtual cost are those of a market drawn in full."""
     law, m = online.LAWS[online.FROM_ZERO], 10_000
     rule, rng = online.printed(m), np.random.default_rng(0)
-    reach = 20 * rule.cutoff / 8  # share of the sellers that is drawn, psi = 2 c uniform on [0, 8]
     counts = []
     for _ in range(200):
         psi, everybody = online.cheap_sellers(law, m, rule, rng)
         assert not everybody and psi.max() <= 2 * 20 * rule.cutoff
         counts.append(len(psi))
-    share = min(1.0, 2 * reach)  # costs up to 20 cutoffs, of 4
+    share = min(1.0, 20 * rule.cutoff / 4)  # costs up to 20 cutoffs, of 4
     spread = np.sqrt(m * share * (1 - share) / 200)
     assert abs(np.mean(counts) - m * share) < 5 * spread

@@ -13,6 +13,7 @@ from scipy import optimize, stats
 
 from hdpm_book.datasets import breast_cancer
 from hdpm_book.ledger import FALSE_ALARM
+from hdpm_book.logistic.study import COSTS, misclassified
 from hdpm_lib.learners.logistic import objective_perturbation, printed_slack, sharp_slack
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.incentives import reports_to_try, search_misreports
@@ -26,7 +27,7 @@ FROM_ZERO, FROM_ONE = "U[0, 4]", "U[1, 5]"
 LAWS = {
     FROM_ZERO: stats.uniform(0, 4),
     FROM_ONE: stats.uniform(1, 4),
-    "U[e^-4, 5e^-4]": stats.uniform(np.exp(-4), 4 * np.exp(-4)),
+    "U[e^-4, 5e^-4]": COSTS,
 }
 SIZES = 10 ** np.arange(2, 7)
 
@@ -164,7 +165,7 @@ def markets(law: Any, m: int, rule: OnlineRule, draws: int, seed: int, came: flo
         psi, everybody = cheap_sellers(law, round(came * m), rule, rng, came)
         best = procure(psi, 1, 1, 1)
         if not (everybody or best.cutoff < psi.max()):
-            raise RuntimeError("the cutoff is beyond the sellers drawn")
+            raise RuntimeError(f"the cutoff, {best.cutoff:.3g}, is beyond the sellers drawn, up to {psi.max():.3g}")
         online = realised_loss(rule, psi, 1, 1, 1)
         a = best.weights
         rows.append((best.loss, online, best.eta, best.cutoff, (a > 0).sum(), a.max()))
@@ -358,8 +359,8 @@ def competition(found: Growth) -> Competition:
     ratio = found.runs[-1].ratio
     upper = ratio.mean() + stats.norm.isf(FALSE_ALARM) * ratio.std() / np.sqrt(len(ratio))
     nobody = np.isinf(found.runs[0].online).mean()
-    never = (1 - printed(100).cutoff / 8) ** 100
-    return Competition(float(np.median(ratio)), float(ratio.mean()), float(upper), float(nobody), float(never))
+    never = float(np.exp(silence(100)))
+    return Competition(float(np.median(ratio)), float(ratio.mean()), float(upper), float(nobody), never)
 
 
 def cheap_ones_suffice() -> bool:
@@ -429,8 +430,7 @@ def releases(law: Any, m: int, draws: int, seed: int, online: bool) -> Releases:
         X, y = records(int((eps > 0).sum()), rng)
         eta = eps.sum()
         w = objective_perturbation(X, y, eps[eps > 0] / eta, eta, 0.01).release(rng=rng, size=5)
-        error = (np.sign(X_test @ w.T) != y_test[:, None]).mean(0)
-        rows.append(np.array([error, np.full(5, eps @ psi), np.linalg.norm(w, axis=1)]))
+        rows.append(np.array([misclassified(w, X_test, y_test), np.full(5, eps @ psi), np.linalg.norm(w, axis=1)]))
     return Releases(*np.concatenate(rows, axis=1))
 
 
@@ -473,27 +473,22 @@ class ProofChoices:
     """From how many sellers on the proof's own choices say something; sizes are exponents of 10."""
 
     table: pd.DataFrame
-    empty_up_to: float  # at beta = 1, nu = 0.1
-    at_a_million: tuple[float, float]  # delta and delta' at beta = 5, nu = 0.1
     payments_above: float  # from where on expected payments exceed 1 + nu with the cap 10/m, beta = 1
 
 
 def proof_choices() -> ProofChoices:
     """Sizes from a hundred to 10^20."""
-    grid, rows, first = np.arange(2, 20, 0.01), {}, {}
+    grid, rows = np.arange(2, 20, 0.01), {}
     for beta, nu in ((1.0, 0.1), (5.0, 0.1), (5.0, 0.5)):
         delta, noise, _, decay = chosen(grid, beta, nu)
-        first[beta, nu] = float(grid[np.argmax(delta + 2 * noise < 1)])
         rows[f"β = {beta:g}, ν = {nu}"] = {
-            "δ + 2δ′ < 1 from m =": f"10^{first[beta, nu]:.1f}",
+            "δ + 2δ′ < 1 from m =": f"10^{grid[np.argmax(delta + 2 * noise < 1)]:.1f}",
             "δ ≤ 0.466 from m =": f"10^{grid[np.argmax(delta <= 0.466)]:.1f}",
             "exponent of δ": f"{decay[0]:.3f}",
             "claimed": f"{1 / (2 * beta):g}",
         }
-    delta, noise, *_ = chosen(6.0, 5.0, 0.1)
     over = chosen(grid, 1.0, 0.1)[2] * np.sqrt(0.4) > 1 + 0.1  # the mean virtual cost is 4/10 with the cap 10/m
-    above = float(grid[np.argmax(over)])
-    return ProofChoices(pd.DataFrame(rows).T, first[1.0, 0.1], (float(delta), float(noise)), above)
+    return ProofChoices(pd.DataFrame(rows).T, float(grid[np.argmax(over)]))
 
 
 # A bounded budget

@@ -19,6 +19,7 @@ from scipy import integrate, optimize, stats
 from hdpm_book import plots
 from hdpm_book.ledger import FALSE_ALARM
 from hdpm_book.logistic.peer import conic_search, gradient_and_grid
+from hdpm_book.logistic.study import COSTS
 from hdpm_lib.learners.joint import alternate, joint_objective
 from hdpm_lib.markets import incentives
 from hdpm_lib.markets.costs import virtual_valuation
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 Scale = tuple[float, float, float]
 
 LOW = float(np.exp(-4))
-PAPER_LAW = stats.uniform(LOW, 4 * LOW)  # on [e^-4, 5e^-4]
+PAPER_LAW = COSTS  # on [e^-4, 5e^-4]
 UNIT = stats.uniform(0, 1)
 LAWS = {
     "uniform on [e^-4, 5e^-4], the paper's": PAPER_LAW,
@@ -43,7 +44,7 @@ CROWD = np.append(0.001, np.ones(200))  # one seller nearly free, two hundred eq
 
 def _draw(m: int, *seed: int) -> Array:
     """Costs from the paper's law."""
-    return np.asarray(PAPER_LAW.rvs(m, random_state=np.random.default_rng(list(seed) if seed[1:] else seed[0])))
+    return np.asarray(PAPER_LAW.rvs(m, random_state=np.random.default_rng(seed)))
 
 
 def diagram() -> Figure:
@@ -264,7 +265,7 @@ class Solved:
     conditions: float
     """Largest residual of J's two first-order conditions."""
     conic: float
-    """Largest relative difference to the conic search, which is never better by more than rounding."""
+    """Largest relative difference to the conic search."""
 
 
 def solved(count: int = 320) -> Solved:
@@ -272,12 +273,12 @@ def solved(count: int = 320) -> Solved:
     several, fast, equations, conditions, conic = 0, 0, [], [], []
     for psi, scale in instances(2, count):
         best = procure(psi, *scale)
-        equations.append(max(residuals(best, psi, *scale)))
+        equations.append(residuals(best, psi, *scale))
         conditions.append(_first_order(best.epsilon, best.eta, scale[2] * best.cutoff, psi, scale))
         conic.append(conic_search(psi, *scale, starts=8).loss / best.loss - 1)
         several += best.minima > 1
         fast += procure_fast(psi, *scale).loss / best.loss - 1 < 1e-12
-    return Solved(count, several, fast, float(max(equations)), float(max(conditions)), float(np.abs(conic).max()))
+    return Solved(count, several, fast, *(float(np.abs(part).max()) for part in (equations, conditions, conic)))
 
 
 def _first_order(eps: Array, eta: float, multiplier: float, psi: Array, scale: Scale) -> float:
@@ -286,7 +287,7 @@ def _first_order(eps: Array, eta: float, multiplier: float, psi: Array, scale: S
     norm = np.linalg.norm(eps)
     first = np.maximum(multiplier - gamma * psi, 0) * norm * eta / mu
     second = (sigma + mu * norm) / eta**2
-    return float(max(np.abs(first - eps).max() / eps.max(), abs(second / multiplier - 1)))
+    return float(np.max([np.abs(first - eps).max() / eps.max(), abs(second / multiplier - 1)]))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hdpm_book.logistic import market
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.procurement import Procurement, procure
 from hdpm_lib.markets.procurement_payments import Purchase, procurement_payments
+
+LAWS = market.LAWS
 
 
 def paid_virtual_costs(costs: Any, law: Any, *scale: float) -> Purchase:
@@ -38,6 +41,17 @@ def one_law(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(market, "LAWS", {"uniform": market.PAPER_LAW})
 
 
+def test_virtual_costs_rise_under_the_laws_of_the_page() -> None:
+    """And not under the law that the page names."""
+
+    def rises(law: Any) -> bool:
+        c = np.linspace(*law.support(), 1002)[:-1]
+        return bool((np.diff(virtual_valuation(law, c, check=False)) > 0).all())
+
+    assert len(LAWS) == 4 and all(map(rises, LAWS.values()))
+    assert not rises(stats.beta(0.3, 0.3))
+
+
 def test_truthful_payments_pass() -> None:
     assert market.misreports().truthful
     found = market.identity()
@@ -54,6 +68,13 @@ def test_payments_of_another_mean_are_found(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(market, "procurement_payments", paid_too_little)
     found = market.identity()
     assert found.worst > found.limit
+
+
+def test_payment_across_a_jump() -> None:
+    """By values and by integrals on either side; the purchase does fall there."""
+    found = market.jump()
+    assert found.after < found.before / 2
+    assert found.by_values == pytest.approx(found.by_integral, rel=1e-6)
 
 
 def test_wrong_purchases_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

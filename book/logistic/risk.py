@@ -162,7 +162,6 @@ class Coverage:
     table: pd.DataFrame
     covered: bool
     """Violations are certainly rarer than promised, and the printed bound is never violated."""
-    samples: int
 
 
 def coverage() -> Coverage:
@@ -177,7 +176,7 @@ def coverage() -> Coverage:
         parts = [f"{count} of {len(gap)}", f"{at_most:.3f}", f"{gap.max():.2f}"]
         rows[law] = [*parts, f"{shorter:.2f}", f"{printed:.2f}"]
     columns = ["violations", "so at most", "largest gap", "excess risk, shorter", "printed"]
-    return Coverage(pd.DataFrame(rows, index=columns), covered, sum(len(gap) for gap, *_ in gaps))
+    return Coverage(pd.DataFrame(rows, index=columns), covered)
 
 
 def _two_points(rng: np.random.Generator, draws: int, beta: float, eta: float, m: int) -> tuple[Array, float, float]:

@@ -262,7 +262,8 @@ def tuned(
     seen, found = (check_finite(x, name, 2, 0, 1) for x, name in ((public, "public"), (test, "test")))
     if not seen.shape == found.shape == (len(candidates.eta), len(ratio)):
         shape = f"({len(candidates.eta)}, {len(ratio)})"
-        raise ValueError(f"public and test must have the shape {shape} of candidates and ratios")
+        got = f"{seen.shape} and {found.shape}"
+        raise ValueError(f"public and test must have the shape {shape} of candidates and ratios, got {got}")
     for gamma in _grid(gammas, "gammas"):
         row, column = np.unravel_index(np.argmin(seen + gamma * candidates.payments[:, None]), seen.shape)
         a, eta, paid = candidates.weights[row], candidates.eta[row], candidates.payments[row]

@@ -86,7 +86,7 @@ def draw_markets() -> list[Draw]:
     for _ in range(JOINT_RUNS):
         parts = study.public_scale_split(X, y, rng=rng)
         costs = LAW.rvs(len(parts.y_train), random_state=rng)
-        drawn.append(Draw(parts, costs, spherical_laplace(30, 1.0, rng=rng, size=15)))
+        drawn.append(Draw(parts, costs, spherical_laplace(X.shape[1], 1.0, rng=rng, size=15)))
     return drawn
 
 
@@ -147,6 +147,11 @@ class Experiment:
     tried: list[dict[str, Tried]]
     baseline: Array
 
+    @property
+    def sellers(self) -> int:
+        """Number of sellers in each market."""
+        return len(self.draws[0].costs)
+
     def column(self, name: str, key: str) -> Array:
         """One column of the tuned results: a row for each run, a column for each gamma."""
         return np.array([each[name].tuned[key] for each in self.tried])
@@ -196,14 +201,14 @@ class Experiment:
             alike = each["price to all"]
             errors.append(alike.test[np.arange(len(TOTALS)), alike.public.argmin(1)])
         columns = {"error": np.mean(errors, 0), "s.e.": error_of_mean(errors)}
-        return pd.DataFrame(columns, index=pd.Index([f"{e:.3g}" for e in TOTALS / 341], name="loss of each"))
+        return pd.DataFrame(columns, index=pd.Index([f"{e:.3g}" for e in TOTALS / self.sellers], name="loss of each"))
 
     def naive_by_floor(self) -> pd.DataFrame:
         """Overall error of the model without mu and sigma, by the floor on eta / m: all is bought from one seller."""
         rows = {}
         for i in range(0, len(TOTALS), 2):
             pairs = [(each["one seller"].test[i, each["one seller"].public[i].argmin()], each) for each in self.tried]
-            rows[f"{TOTALS[i] / 341:.3g}"] = [
+            rows[f"{TOTALS[i] / self.sellers:.3g}"] = [
                 f"{np.mean([error + g * each['one seller'].offer.payments[i] for error, each in pairs]):.3g}"
                 for g in GAMMAS[[2, 6, 8]]
             ]
@@ -230,7 +235,7 @@ def unpaid_error(draw: Draw) -> float:
     """Test error without privacy and payments: equal weights, a validated penalty."""
     parts, uniform = draw.parts, np.full(len(draw.costs), 1 / len(draw.costs))
     plain = [
-        objective_perturbation(parts.X_train, parts.y_train, uniform, 1, p).minimise(np.zeros(30))
+        objective_perturbation(parts.X_train, parts.y_train, uniform, 1, p).minimise(np.zeros(parts.X_train.shape[1]))
         for p in np.geomspace(1e-6, 1e-2, 9)
     ]
     best = study.misclassified(plain, parts.X_public, parts.y_public).argmin()
@@ -305,7 +310,7 @@ def joint_rule(draws: list[Draw]) -> JointRule:
     """J's Eq. (17) on each draw with two vectors of noise, for grids of eta that start at four floors."""
     chosen = []
     for draw in draws:
-        psi, totals = virtual_valuation(LAW, draw.costs), 341 * FLOORS
+        psi, totals = virtual_valuation(LAW, draw.costs), len(draw.costs) * FLOORS
         ends = study.joint_ends(
             draw.parts, psi, draw.noise[:2], penalties=[0.1, 1.0], mus=MUS, totals=totals, gammas=GAMMAS
         )
@@ -528,7 +533,7 @@ def original_set() -> pd.DataFrame | None:
     for _ in range(4):
         parts = study.public_scale_split(rows, signs, rng=rng)
         offer = study.optimal_candidates(LAW.rvs(len(parts.y_train), random_state=rng), LAW, KAPPAS, SCALES)
-        errors = study.candidate_errors(parts, offer, RATIOS, spherical_laplace(9, 1.0, rng=rng, size=15))
+        errors = study.candidate_errors(parts, offer, RATIOS, spherical_laplace(rows.shape[1], 1.0, rng=rng, size=15))
         tables.append(study.tuned(offer, RATIOS, *errors, GAMMAS))
     return sum(tables)[["error", "payments", "overall", "epsilon"]].iloc[SHOWN] / len(tables)
 

@@ -29,8 +29,6 @@ from hdpm_lib.validation import check_count, check_generator, check_rational, ch
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
-Generator = np.random.Generator
-Coins = Callable[[Integers], Booleans]
 LARGEST = 2**62  # numerator and denominator of a scale, and what a draw is cut at
 _BITS = 53  # of a uniform number that are drawn at a time; more only if these do not decide
 _COORDINATES = 2**17  # proposed at a time
@@ -71,7 +69,7 @@ def _cut(drawn: NDArray) -> Integers:
     return np.clip(drawn, -LARGEST, LARGEST).astype(np.int64)
 
 
-def _uncut(t: int, s: int, count: int, rng: Generator) -> NDArray:
+def _uncut(t: int, s: int, count: int, rng: np.random.Generator) -> NDArray:
     """Draws of the scale t/s: of 64 bits, or Python integers if needed."""
     drawn: NDArray = np.zeros(count, dtype=np.int64)
     missing = np.arange(drawn.size)
@@ -105,7 +103,7 @@ def _exp_coins(u: Integers, t: int, rng: np.random.Generator) -> Booleans:
     return _coins(np.arange(u.size), lambda i: rng.integers(t, size=i.size, dtype=np.int64) < u[i], rng)
 
 
-def _coins(index: Integers, below: Coins, rng: Generator) -> Booleans:
+def _coins(index: Integers, below: Callable[[Integers], Booleans], rng: np.random.Generator) -> Booleans:
     """Coins of probability exp(-gamma); `below` tosses those of gamma.
 
     Canonne, Kamath and Steinke 2020, Algorithm 1.

@@ -170,7 +170,16 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
 
 
 def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outcome]:
-    """What owners are offered, of shape (..., n, knots), and what they choose: :func:`schedules` and :func:`menus`."""
+    """What :func:`menus` offers, prices at ``KNOTS`` of shape (..., n, knots), and what the owners choose from that.
+
+    Examples
+    --------
+    >>> from hdpm_lib.auctions.bids import bids
+    >>> market = bids("quadratic", [1.0, 0.7, 1.2], [1.0, 2.0, 1.5], [50, 30, 20])
+    >>> offered, bought = serve(market, 60.0, random_weights(np.random.default_rng(0)))
+    >>> offered.shape == (3, len(KNOTS)), bool((bought.payments <= offered[:, -1]).all())
+    (True, True)
+    """
     check_weights(weights)
     money = check_budget(budget, bids)
     order = np.argsort(-bids.sizes, axis=-1, kind="stable")
@@ -216,7 +225,7 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
 
 
 def schedules(bids: Bids, budget: ArrayLike, weights: Weights) -> Array:
-    """What :func:`menus` offers each owner: prices at ``KNOTS``, shape (..., n, knots)."""
+    """What :func:`menus` offers each owner: the first part of :func:`serve`."""
     return serve(bids, budget, weights)[0]
 
 

@@ -444,9 +444,6 @@ def damage(claim: ledger.Claim) -> str:
     return '<p class="hdpm-damage">Possibly damaged in our copy of the paper; not held against its authors.</p>'
 
 
-CORRECTION = '<p><span class="hdpm-label">Correction:</span>'
-
-
 def rows(shown: Mapping[str, Shown], link: Any) -> str:
     """The table of all claims."""
     body = ""

@@ -40,11 +40,21 @@ def test_code_is_shown_as_it_stands() -> None:
     assert lines[-1] == "    return second"
 
 
-@pytest.mark.parametrize("path", ["nothing.here", "hdpm_lib.noise.nothing", "hdpm_lib.noise.Nothing.fit"])
-def test_what_is_not_there_is_named(path: str) -> None:
-    with pytest.raises(LookupError, match="no"):
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nothing.here", "^no module for nothing.here$"),
+        ("hdpm_lib.noise.nothing", "^hdpm_lib.noise has no nothing$"),
+        ("hdpm_lib.noise.Nothing.fit", "^hdpm_lib.noise has no Nothing$"),
+    ],
+)
+def test_what_is_not_there_is_named(path: str, message: str) -> None:
+    with pytest.raises(LookupError, match=message):
         code_of.named(path)
-    with pytest.raises(LookupError, match="is no function"):
+
+
+def test_only_functions_have_code() -> None:
+    with pytest.raises(LookupError, match="Path'> is no function"):
         code_of.code_of(Path)
 
 

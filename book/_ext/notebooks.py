@@ -350,6 +350,12 @@ def is_changed(nb: nbformat.NotebookNode) -> bool:
     return nb.metadata.get("hdpm") != {"page": digest(nb)}
 
 
+def kept(path: Path) -> Path:
+    """A free name for a notebook that its reader has changed: ``page-changed``, then ``page-changed-2``, and so on."""
+    ends = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    return next(name for end in ends if not (name := path.with_stem(f"{path.stem}-changed{end}")).exists())
+
+
 def save(nb: nbformat.NotebookNode, path: Path) -> None:
     """Write a notebook unless it is there already; one that its reader has changed is kept beside a newer one."""
     nb.metadata["hdpm"] = {"page": digest(nb)}
@@ -358,7 +364,7 @@ def save(nb: nbformat.NotebookNode, path: Path) -> None:
         if old.metadata.get("hdpm") == nb.metadata["hdpm"]:
             return
         if is_changed(old):
-            path.replace(path.with_stem(f"{path.stem}-changed"))
+            path.replace(kept(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(nb, path)
 

@@ -254,4 +254,9 @@ def test_a_reader_keeps_what_she_changed(built: Built) -> None:
     page.write_text(page.read_text(encoding="utf8").replace("\n1\n", "\n3\n"), encoding="utf8")
     build(built.root)
     assert cells()[-1] == "3" and cells("other-changed")[-1] == "2"
+    mine.cells[-1].source = "4"
+    nbformat.write(mine, path)
+    page.write_text(page.read_text(encoding="utf8").replace("\n3\n", "\n5\n"), encoding="utf8")
+    build(built.root)
+    assert [cells(name)[-1] for name in ("other", "other-changed", "other-changed-2")] == ["5", "2", "4"]
     assert not (built.folder / "book" / "gone.ipynb").exists()

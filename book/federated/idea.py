@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdpm_book import plots
 from hdpm_lib.aggregation import opt_aggr
-from hdpm_lib.auctions.bids import FAMILIES, PRIVACY_BUDGETS, RATES, Bids, bids, budget_of, utility
+from hdpm_lib.auctions.bids import FAMILIES, Bids, bids, budget_of, utility
 from hdpm_lib.auctions.networks import Network, load_trained, run
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.payments import Outcome
@@ -59,12 +59,12 @@ def first_auction(truth: Bids) -> pd.DataFrame:
 
 
 def within_laws(truth: Bids) -> bool:
-    """Rates and privacy budgets lie in the printed intervals, and ten owners bid."""
+    """Rates and privacy budgets lie in the intervals as printed, [0.5, 1.5] and [0.5, 2], and ten owners bid."""
     return bool(
-        truth.rate.min() >= RATES[0]
-        and truth.rate.max() <= RATES[1]
-        and truth.privacy_budget.min() >= PRIVACY_BUDGETS[0]
-        and truth.privacy_budget.max() <= PRIVACY_BUDGETS[1]
+        truth.rate.min() >= 0.5
+        and truth.rate.max() <= 1.5
+        and truth.privacy_budget.min() >= 0.5
+        and truth.privacy_budget.max() <= 2
         and truth.sizes.shape[1] == 10
     )
 

@@ -26,24 +26,14 @@ from hdpm_lib.auctions.allin import (
     single_minded,
     single_minded_gains,
 )
-from hdpm_lib.auctions.bids import Bids, bids, budget_of, draw_bids, utility
+from hdpm_lib.auctions.bids import Bids, bids, budget_of, utility
 from hdpm_lib.auctions.lower_bound import lower_bound
-from hdpm_lib.auctions.partition import draw_sizes
 from hdpm_lib.auctions.posted_prices import best_sale, posted_prices
 from hdpm_lib.markets.payments import Outcome
 
 Array = NDArray[np.float64]
 FACTORS = (0.1, 0.3, 0.5, 0.7, 1.0, 2.0)
 READINGS: dict[str, Rule] = {"passing over": all_in, "stop": partial(all_in, stop=True)}
-
-
-def markets(count: int = 2000) -> dict[str, Bids]:
-    """The test markets of the chapter, by the law of the sizes."""
-    found = {}
-    for kind, seed in (("IID", 20230), ("Non-IID", 20231)):
-        rng = np.random.default_rng(seed)
-        found[kind] = draw_bids(draw_sizes(kind, count, rng), rng)
-    return found
 
 
 # --- All-in as printed ------------------------------------------------------------------------------------------------
@@ -145,13 +135,13 @@ class Lie:
 
     @property
     def before(self) -> Fraction:
-        """Her utility if she tells the truth."""
-        return Fraction(self.table["her utility"].iloc[0])
+        """Her utility if she tells the truth, the larger one of both readings."""
+        return Fraction(self.table["her utility"].iloc[::2].max())
 
     @property
     def after(self) -> Fraction:
-        """Her utility if she lies."""
-        return Fraction(self.table["her utility"].iloc[1])
+        """Her utility if she lies, the smaller one of both readings."""
+        return Fraction(self.table["her utility"].iloc[1::2].min())
 
 
 def lie_of_two() -> Lie:
@@ -354,9 +344,14 @@ def error_of(outcome: Outcome, truth: Bids) -> Array:
     return aggregation.error_bound(weights, outcome.epsilon, truth.sizes)
 
 
-def shown(errors: Array) -> str:
+def error_of_mean(values: Array) -> float:
+    """Standard error of a mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def shown(values: Array, digits: int = 2) -> str:
     """A mean and its standard error."""
-    return f"{errors.mean():.2f} ({errors.std(ddof=1) / np.sqrt(len(errors)):.2f})"
+    return f"{values.mean():.{digits}f} ({error_of_mean(values):.{digits}f})"
 
 
 AUCTIONS: dict[str, Auction] = {

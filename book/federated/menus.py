@@ -1,6 +1,6 @@
 """Learned sequential menus: the experiments of the page on menus.
 
-Markets and budget factors are those of :mod:`hdpm_book.federated.allin`.
+Budget factors are those of :mod:`hdpm_book.federated.allin`, markets come from :mod:`hdpm_book.federated.aggregation`.
 """
 
 from __future__ import annotations

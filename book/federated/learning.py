@@ -6,7 +6,6 @@ Owners of several independent runs are drawn at once; accuracies have the shape 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from hdpm_book import datasets
-from hdpm_book.federated import RECORDED
+from hdpm_book.federated.allin import error_of_mean, shown
+from hdpm_book.federated.networks import recorded_study
 from hdpm_book.ledger import FALSE_ALARM
 from hdpm_lib.aggregation import conv_aggr, error_bound, opt_aggr
 from hdpm_lib.auctions import networks
 from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
-from hdpm_lib.auctions.partition import deal, dirichlet_counts, lognormal_sizes
+from hdpm_lib.auctions.partition import KINDS, deal, dirichlet_counts, lognormal_sizes
 from hdpm_lib.auctions.posted_prices import posted_prices
+from hdpm_lib.auctions.training import FACTORS
 from hdpm_lib.audits.sums import laplace_privacy_losses
 from hdpm_lib.learners.fedsgd import Aggregation, Sale, Training, fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, draw_bidders, local_gradients, noise_scale
@@ -32,12 +33,10 @@ from hdpm_lib.markets.payments import Outcome
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-KINDS = ("IID", "Non-IID")
 NOISY: dict[str, Aggregation | None] = {"OptAggr": opt_aggr, "ConvAggr": conv_aggr}
 RULES: dict[str, Aggregation | None] = {"no noise": None, **NOISY}
 AUCTIONS = ("posted prices", "DM-RegretNet")
 SEEDS = {"IID": 7, "Non-IID": 8}  # of the trainings at the printed settings
-BUDGET_FACTORS = (0.1, 2)
 STEP = 0.01  # the paper's learning rate
 
 
@@ -132,7 +131,7 @@ def gap_to_pooled_step(data: Records, market: Market) -> float:
     """Largest difference between a step of all owners and one on the pooled data, over the largest coordinate."""
     X, y = data.features, data.labels
     start = np.random.default_rng(2).normal(size=(5, X.shape[1]))
-    everybody = np.arange(1000)[None, None]
+    everybody = np.arange(len(market.rows[0]))[None, None]
     limits = market.bids.privacy_budget[:1]
     setting: Any = X, y, market.rows[:1], limits, everybody, {"all": None}, start
     step = fedsgd(*setting, rng=np.random.default_rng(3), learning_rate=1.0, clip_norm=1e6)
@@ -242,7 +241,7 @@ def learn(
     bidders = draw_bidders(owners, asked, rounds, runs, rng)
     bids, sale = market.bids_of(bidders), None
     if auction is not None:
-        budget = budget_of(bids, (money or rng).uniform(*BUDGET_FACTORS, bidders.shape[:2]))
+        budget = budget_of(bids, (money or rng).uniform(*FACTORS, bidders.shape[:2]))
         outcome = auction(bids, budget)
         sale = Sale(outcome.epsilon, outcome.payments, budget)
     setting: Any = data.features, data.labels, market.rows, market.bids.privacy_budget, bidders, rules, start
@@ -260,10 +259,12 @@ def auctions(kind: str) -> dict[str, Callable[[Bids, Array], Outcome]]:
     return {"posted prices": posted_prices, "DM-RegretNet": partial(networks.run, *net)}
 
 
-def random_starts(data: Records, runs: int = 40, seed: int = 6) -> dict[str, Array]:
-    """Where linear layers of the usual libraries start."""
+def random_starts(data: Records, markets: Mapping[str, Market], seed: int = 6) -> dict[str, Array]:
+    """Where linear layers of the usual libraries start, for each run of each market."""
     rng, width = np.random.default_rng(seed), data.features.shape[1]
-    return {kind: rng.uniform(-1, 1, (runs, 5, width)) / np.sqrt(width - 1) for kind in KINDS}
+    return {
+        kind: rng.uniform(-1, 1, (len(market.rows), 5, width)) / np.sqrt(width - 1) for kind, market in markets.items()
+    }
 
 
 Trainings = dict[tuple[str, str], Learned]  # by the law of the sizes, and how privacy is bought
@@ -271,7 +272,7 @@ Trainings = dict[tuple[str, str], Learned]  # by the law of the sizes, and how p
 
 def at_printed_settings(data: Records, markets: Mapping[str, Market]) -> Trainings:
     """Trainings with the paper's numbers, by law of the sizes and auction: two auctions, and everything sold."""
-    starts, found = random_starts(data), {}
+    starts, found = random_starts(data, markets), {}
     for kind, market in markets.items():
         rng = np.random.default_rng(SEEDS[kind])
         found[kind, "everything sold"] = learn(data, market, rng, starts[kind])
@@ -309,22 +310,13 @@ def with_more_gradients(data: Records, seed: int = 12) -> Trainings:
 # --- what they show ---------------------------------------------------------------------------------------------------
 
 
-def error_of_mean(values: Array) -> float:
-    """Standard error of a mean."""
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def _shown(values: Array) -> str:
-    return f"{values.mean():.3f} ({error_of_mean(values):.3f})"
-
-
 def last_accuracies(trainings: Trainings) -> pd.DataFrame:
     """Accuracy after the last round, with standard errors, and the paired difference of the two rules."""
     rows = {}
     for (kind, how), learned in trainings.items():
         free = trainings[kind, "everything sold"].accuracy["no noise"][-1]
         last = {"no noise": free} | {name: learned.accuracy[name][-1] for name in NOISY}
-        rows[f"{kind}, {how}"] = {n: _shown(v) for n, v in (last | {"difference": learned.gap}).items()}
+        rows[f"{kind}, {how}"] = {n: shown(v, 3) for n, v in (last | {"difference": learned.gap}).items()}
     order = sorted(rows, key=lambda name: (not name.startswith("IID"), "everything" not in name))
     return pd.DataFrame(rows).T.loc[order]
 
@@ -356,7 +348,7 @@ def spending(data: Records, market: Market, trainings: Trainings) -> Spending:
         return Sale(np.full(bidders.shape, 0.5), np.ones(bidders.shape), np.ones(bidders.shape[:2]))
 
     zero = np.zeros((5, data.features.shape[1]))
-    bidders = draw_bidders(1000, 10, 1, len(market.rows), np.random.default_rng(10))
+    bidders = draw_bidders(len(market.rows[0]), 10, 1, len(market.rows), np.random.default_rng(10))
     setting: Any = data.features, data.labels, market.rows, market.bids.privacy_budget, bidders, NOISY, zero
     try:
         fedsgd(*setting, rng=np.random.default_rng(0), auction=spendthrift)
@@ -412,7 +404,7 @@ def long_runs(trainings: Trainings) -> pd.DataFrame:
         last = {name: curve[-1] for name, curve in learned.accuracy.items()}
         last["OptAggr - ConvAggr"] = learned.gap
         last["all D - OptAggr"] = last["OptAggr, all D"] - last["OptAggr"]
-        cells = {name: _shown(values) for name, values in last.items()}
+        cells = {name: shown(values, 3) for name, values in last.items()}
         noisy = [name for name in learned.accuracy if name != "no noise"]
         cells |= {f"ratio, {name}": f"{learned.noise_over_signal(name):.3g}" for name in noisy}
         columns[f"{kind}, {how}"] = cells
@@ -447,7 +439,6 @@ class Comparison:
     Attributes
     ----------
     scores : list of float, of the paired differences of each group
-    ahead : int, groups in which OptAggr has the higher mean
     together, limit : float, the joint score, and what it may reach by chance
     baseline_leads : float, the least score of always normal against models of bought gradients
     auctions : int
@@ -455,12 +446,16 @@ class Comparison:
     """
 
     scores: list[float]
-    ahead: int
     together: float
     limit: float
     baseline_leads: float
     auctions: int
     bound_is_lower: bool
+
+    @property
+    def holds(self) -> bool:
+        """OptAggr has the lower bound and, beyond chance, the higher accuracy; but always normal leads as printed."""
+        return self.bound_is_lower and min(self.together, self.baseline_leads) > self.limit
 
 
 def compare_rules(printed: Trainings, longer: Trainings, baseline: float) -> Comparison:
@@ -475,7 +470,6 @@ def compare_rules(printed: Trainings, longer: Trainings, baseline: float) -> Com
     bounds = [_bounds(t) for t in [*printed.values(), *longer.values()] if t.sale is not None]
     return Comparison(
         scores,
-        sum(bool(group.mean() > 0) for group in groups),
         float(np.sum(scores) / np.sqrt(len(scores))),
         float(stats.norm.isf(FALSE_ALARM)),
         min(score(baseline - values) for values in ends),
@@ -511,8 +505,7 @@ def recorded(
     rivals: Sequence[str] = ("DM-RegretNet, ConvAggr", "RegretNet, OptAggr", "M-RegretNet, OptAggr"),
 ) -> Recorded:
     """What :mod:`hdpm_book.federated.accuracy` found."""
-    stored = json.loads((RECORDED / "accuracy.json").read_text("utf8"))
-    runs = pd.DataFrame(stored["rows"]).drop(columns="seed")
+    runs = pd.DataFrame(recorded_study("accuracy")["rows"]).drop(columns="seed")
     means = runs.groupby("sizes").mean().T
     leads = {name: (runs["DM-RegretNet, OptAggr"] - runs[name]).to_numpy() for name in rivals}
     limit = stats.norm.isf(FALSE_ALARM / len(rivals))

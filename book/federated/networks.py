@@ -308,6 +308,12 @@ def record(name: str) -> dict[str, Any]:
     return found
 
 
+def recorded_study(name: str) -> dict[str, Any]:
+    """What a study that is not run again for the book has found: its ``rows``, and how they came about."""
+    found: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text("utf8"))
+    return found
+
+
 def trainings() -> pd.DataFrame:
     """Scale of the stored trainings, and objective and violations in the first and the last epoch."""
     rows = {}
@@ -344,8 +350,7 @@ def log_of(name: str) -> Log:
 
 def _trades() -> dict[str, dict[str, list[float]]]:
     """What ten M-RegretNets of each of two short schedules buy."""
-    found = {}
-    study = json.loads((RECORDED / "trading.json").read_text("utf8"))
+    found, study = {}, recorded_study("trading")
     for which, label in enumerate(("50 x 8 iterations", "8 x 100 iterations")):
         some = [row for row in study["rows"] if row["setting"] == which]
         found[label] = {
@@ -375,8 +380,7 @@ def _spread(values: Iterable[float]) -> str:
 
 def plain_steps() -> pd.DataFrame:
     """Violations at the end of the recorded trainings by plain steps."""
-    study = json.loads((RECORDED / "plain.json").read_text("utf8"))
-    return pd.DataFrame([row["log"] for row in study["rows"]])
+    return pd.DataFrame([row["log"] for row in recorded_study("plain")["rows"]])
 
 
 # --- DM-RegretNet forgets the bids ------------------------------------------------------------------------------------
@@ -459,7 +463,7 @@ def listening() -> Listening:
 
 def seeds() -> pd.DataFrame:
     """Ranges over ten seeds, with the penalty for dav and without."""
-    study, rows = json.loads((RECORDED / "seeds.json").read_text("utf8")), {}
+    study, rows = recorded_study("seeds"), {}
     for label, penalised in (("with the penalty for dav", True), ("no penalty for dav", False)):
         some = [row for row in study["rows"] if row["determinism"] == penalised]
         found = {"changes with her valuation": "heard", "most common level": "common_share"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +25,14 @@ def test_all_in_by_hand(stop: bool) -> None:
 def test_readings_of_the_box_differ_behind_who_is_not_covered() -> None:
     v, x = [1, 10, 4], [10, 20, 5]  # unit valuations .1, .5, .8 at a budget of 12
     assert [allin.exact_all_in(v, x, 12, stop=stop) for stop in (False, True)] == [[8, 0, 4], [12, 0, 0]]
+
+
+def test_a_lie_has_to_pay_by_both_readings() -> None:
+    found = allin.lie_of_two()
+    assert (found.before, found.after) == (0, 98)
+    one = found.table.copy()
+    one.loc[one.index[-1], "her utility"] = Fraction(0)
+    assert (allin.Lie(one).before, allin.Lie(one).after) == (0, 0)
 
 
 def test_meter_of_lies_objects_to_the_printed_rule_alone() -> None:
@@ -72,6 +81,13 @@ def test_noise_is_as_long_as_predicted() -> None:
         length = learning.predicted_noise(data, market, learned.asked, rule)
         assert learning.distance(learned.training.noise[name]) == pytest.approx(length, rel=0.1)
         assert learned.noise_over_signal(name) > 1
+
+
+def test_a_lead_has_to_be_beyond_chance() -> None:
+    found = learning.Comparison([1.0], 5.0, 4.8, 9.0, 1, True)
+    assert found.holds
+    for change in ({"together": 4.7}, {"baseline_leads": 4.7}, {"bound_is_lower": False}):
+        assert not replace(found, **change).holds
 
 
 def test_an_auction_is_held_once_and_its_limits_count() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdpm_book.federated import RECORDED
+from hdpm_book.federated.allin import error_of
+from hdpm_book.federated.networks import record, recorded_study
 from hdpm_book.federated.study import study_markets
-from hdpm_lib.aggregation import error_bound, opt_aggr
 from hdpm_lib.auctions import meters
 from hdpm_lib.auctions.bids import Bids, budget_of
 from hdpm_lib.auctions.lower_bound import lower_bound
 from hdpm_lib.auctions.meters import Estimate, Metrics, estimate, noise_floor, printed_regret
-from hdpm_lib.auctions.networks import TRAINED, Network, Weights, load_trained, run
+from hdpm_lib.auctions.networks import Network, Weights, load_trained, run
 from hdpm_lib.auctions.partition import KINDS
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.auctions.reports import Rule, learned, misreport, play, printed_search
@@ -95,15 +95,15 @@ def provenance() -> pd.DataFrame:
     """How the networks were trained."""
     about = {}
     for label, name in NAMES.items():
-        record = json.loads((TRAINED / f"{name}.json").read_text("utf8"))
-        chosen = record["settings"]
+        found = record(name)
+        chosen = found["settings"]
         about[label] = {
             "trained for": chosen["partition"],
             "iterations": chosen["epochs"] * chosen["batches"],
             "profiles in each": chosen["profiles"],
             "J": chosen["search"],
-            "seed": record["seed"],
-            "commit": record["commit"],
+            "seed": found["seed"],
+            "commit": found["commit"],
         }
     return pd.DataFrame(about).T
 
@@ -157,8 +157,8 @@ def measured(at: Setting) -> dict[tuple[str, str], Metrics]:
         ("IID", name): meters.metrics(*at.nets[name], at.few, at.cash, rng=np.random.default_rng(5), steps=0)
         for name in RANDOM + FIXED
     }
-    study = json.loads((RECORDED / "non-iid.json").read_text("utf8"))
-    for name, row in zip((RANDOM[0], FIXED[0]), study["rows"][::2], strict=True):
+    rows = recorded_study("non-iid")["rows"][::2]
+    for name, row in zip((RANDOM[0], FIXED[0]), rows, strict=True):
         ours["Non-IID", name] = Metrics(**{key: Estimate(*value) for key, value in row["metrics"].items()})
     other = at.markets["Non-IID"][:100], at.budgets["Non-IID"][:100]
     for name in (RANDOM[1], FIXED[1]):
@@ -299,11 +299,10 @@ def by_factor(at: Setting) -> pd.DataFrame:
 
 def networks_of(name: str) -> pd.DataFrame:
     """Measures of a recorded study: one row for each network."""
-    record = json.loads((RECORDED / f"{name}.json").read_text("utf8"))
     rows = [
         {"M": row["levels"], "same level": row.get("common_share")}
         | {key: value for key, (value, _) in row["metrics"].items()}
-        for row in record["rows"]
+        for row in recorded_study(name)["rows"]
         if row.get("determinism", True)
     ]
     return pd.DataFrame(rows)
@@ -458,7 +457,7 @@ def above_one(at: Setting) -> AboveOne:
     """What money beyond the whole valuation buys."""
     bidders = at.markets["IID"][:500]
     sold = [run(*at.nets[FIXED[1]], bidders, budget_of(bidders, factor)) for factor in (1, 2)]
-    a, b = (error_bound(opt_aggr(x.epsilon, bidders.sizes), x.epsilon, bidders.sizes) for x in sold)
+    a, b = (error_of(x, bidders) for x in sold)
     paid = min(x.payments.sum() / bidders.valuation(x.epsilon).sum() for x in sold)
     return AboveOne((float(a.mean()), float(b.mean())), estimate(a - b), float(paid))
 
@@ -479,8 +478,7 @@ class Lead:
 
 def accuracy_lead() -> Lead:
     """The recorded runs of :mod:`hdpm_book.federated.accuracy`."""
-    record = json.loads((RECORDED / "accuracy.json").read_text("utf8"))
-    runs, level = pd.DataFrame(record["rows"]), stats.norm.isf(FALSE_ALARM / 2)
+    runs, level = pd.DataFrame(recorded_study("accuracy")["rows"]), stats.norm.isf(FALSE_ALARM / 2)
     lead = {name: estimate(runs["DM-RegretNet, OptAggr"] - runs[f"{name}, OptAggr"]) for name in RANDOM}
     spread = max(x.error for x in lead.values()) * np.sqrt(len(runs))
     needed = ((level + stats.norm.isf(0.1)) * spread / 0.05) ** 2
@@ -514,6 +512,11 @@ class Trend:
         """Do all of them fall with `M`, beyond doubt?"""
         return all(self.tau[key] < 0 and self.p[key] < FALSE_ALARM for key in measures)
 
+    @property
+    def only_full_falls(self) -> bool:
+        """Of all measures of regret and losses only regret over the full valuation falls, as does what is bought."""
+        return {key for key in MEASURES if self.falls(key)} == {"regret_over_full", "bought"}
+
     def band(self, key: str) -> Array:
         """Ends of a band of two standard errors."""
         return np.array([self.means.loc[key] + 2 * s * self.errors.loc[key] for s in (-1, 1)])
@@ -535,7 +538,7 @@ def trend() -> Trend:
     found = {key: stats.kendalltau(sweep["M"], sweep[key]) for key in MEASURES}
     return Trend(
         groups.mean().T,
-        groups.std().T / np.sqrt(10),
+        groups.std().T / np.sqrt(groups.size()),
         {key: float(x.statistic) for key, x in found.items()},
         {key: float(x.pvalue) for key, x in found.items()},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import jax
 import numpy as np
@@ -41,6 +41,13 @@ def test_first_price_spends_at_most_the_money() -> None:
 def test_false_reports_end_in_losses() -> None:
     found = idea.false_reports()
     assert (found.fair, found.hurt, found.barred) == (True, True, True)
+
+
+def test_bids_beyond_what_is_printed_are_found() -> None:
+    market = profiles(95)["IID"]
+    assert idea.within_laws(market)
+    for part, shift in (("rate", 0.6), ("rate", -0.6), ("privacy_budget", 1), ("privacy_budget", -0.4)):
+        assert not idea.within_laws(replace(market, **{part: getattr(market, part) + shift}))
 
 
 # --- aggregation ------------------------------------------------------------------------------------------------------
@@ -118,6 +125,14 @@ def test_trend_needs_more_than_a_sign() -> None:
     assert not weak.rises("near")
     assert weak.falls("bought")
     assert not weak.falls("near", "bought")
+
+
+def test_only_one_measure_may_fall() -> None:
+    found = regret.trend()
+    assert found.only_full_falls
+    for key in ("near", "ir_violation"):
+        assert not replace(found, tau=found.tau | {key: -0.9}, p=found.p | {key: 1e-9}).only_full_falls
+    assert not replace(found, tau=found.tau | {"bought": 0.9}).only_full_falls
 
 
 def test_printed_table_has_the_rows_of_the_page() -> None:

@@ -110,7 +110,7 @@ def bit_test(
     >>> test.p_value < 1e-6, 1.5 < test.epsilon_lower() < 2
     (True, True)
     """
-    first = _check_test(scores, claim, runs, digits, rng)
+    first, digits = _check_test(scores, claim, runs, digits, rng)
     bits = rng.integers(0, 2, runs).astype(bool)  # fair coins
     outputs = _outputs(release, bits, rng)  # of either data set
     counts = []
@@ -127,15 +127,15 @@ def bit_test(
     return BitTest(runs, guesses, correct, float(claim))
 
 
-def _check_test(scores: Sequence[Score], claim: float, runs: int, digits: int | None, rng: np.random.Generator) -> int:
-    """The number of training runs, or an error about an argument of :func:`bit_test`."""
+def _check_test(
+    scores: Sequence[Score], claim: float, runs: int, digits: int | None, rng: np.random.Generator
+) -> tuple[int, int | None]:
+    """The number of training runs, and that of decimals, or an error about an argument of :func:`bit_test`."""
     check_number(claim, "claim", 0)
     check_generator(rng)
-    if digits is not None:
-        check_count(digits, "digits", 0)
     if not scores:
         raise ValueError("scores is empty: there is nothing to guess from")
-    return training_runs(runs)
+    return training_runs(runs), None if digits is None else check_count(digits, "digits", 0)
 
 
 def _outputs(release: Release, bits: Bits, rng: np.random.Generator) -> Array:
@@ -184,20 +184,42 @@ def training_runs(runs: int) -> int:
     return round(TRAIN * check_count(runs, "runs", 100))
 
 
-def _thresholds(values: Array, bits: Bits, claim: float) -> tuple[float, float, bool, bool]:
-    """The two thresholds, or one, with the most evidence against `claim`, and what to guess beyond each of them."""
+@dataclass(frozen=True)
+class Tails:
+    """Thresholds that may be set to scores: numbers of runs beyond each, and of those the bits that are set.
+
+    The last threshold on each side is infinite: no run is beyond it.
+    """
+
+    lows: Array
+    highs: Array
+    below: NDArray[np.int64]
+    above: NDArray[np.int64]
+    ones_below: NDArray[np.int64]
+    ones_above: NDArray[np.int64]
+
+
+def tails(values: Array, bits: Bits) -> Tails:
+    """Thresholds for finite scores of shape (runs,), at ever more runs from either end."""
     order, n = np.argsort(values), len(values)
     ranked, ones = values[order], np.concatenate([[0], np.cumsum(bits[order])])
-    tails = np.geomspace(min(_FEWEST, n), n, _TAILS).astype(int)
-    lows, highs = np.append(ranked[tails - 1], -np.inf), np.append(ranked[n - tails], np.inf)  # the last guess nothing
+    counts = np.geomspace(min(_FEWEST, n), n, _TAILS).astype(int)
+    lows, highs = np.append(ranked[counts - 1], -np.inf), np.append(ranked[n - counts], np.inf)
     below, above = np.searchsorted(ranked, lows, "right"), n - np.searchsorted(ranked, highs, "left")
-    ones_below, ones_above = ones[below], ones[n] - ones[n - above]
-    right = np.maximum(ones_below, below - ones_below)[:, None] + np.maximum(ones_above, above - ones_above)
-    made = below[:, None] + above
-    evidence = made * exponent(right / np.maximum(made, 1), claim) + _EVEN * np.eye(len(lows))
-    evidence = np.where(lows[:, None] < highs, evidence + 1e-9 * made, -1.0)  # without any, guess often
+    return Tails(lows, highs, below, above, ones[below], ones[n] - ones[n - above])
+
+
+def _thresholds(values: Array, bits: Bits, claim: float) -> tuple[float, float, bool, bool]:
+    """The two thresholds, or one, with the most evidence against `claim`, and what to guess beyond each of them."""
+    t = tails(values, bits)
+    right = np.maximum(t.ones_below, t.below - t.ones_below)[:, None]
+    right = right + np.maximum(t.ones_above, t.above - t.ones_above)
+    made = t.below[:, None] + t.above
+    evidence = made * exponent(right / np.maximum(made, 1), claim) + _EVEN * np.eye(len(t.lows))
+    evidence = np.where(t.lows[:, None] < t.highs, evidence + 1e-9 * made, -1.0)  # without any, guess often
     i, j = np.unravel_index(int(np.argmax(evidence)), evidence.shape)
-    return float(lows[i]), float(highs[j]), bool(2 * ones_below[i] > below[i]), bool(2 * ones_above[j] >= above[j])
+    ends = float(t.lows[i]), float(t.highs[j])
+    return *ends, bool(2 * t.ones_below[i] > t.below[i]), bool(2 * t.ones_above[j] >= t.above[j])
 
 
 def either(first: Sampler, second: Sampler) -> Release:

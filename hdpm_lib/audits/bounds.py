@@ -1,0 +1,141 @@
+r"""What right guesses of a random bit prove about a pair of data sets, exactly, also for approximate privacy.
+
+Fair coins choose one of two data sets in each of `runs` independent runs; a fixed rule looks at the release and guesses
+the coin, or abstains. With :math:`p=e^\varepsilon/(1+e^\varepsilon)` and a guess made with probability `G`, an
+:math:`(\varepsilon,\delta)`-private release lets a guess be right with a probability of at most
+
+.. math:: p+(1-p)\frac{\delta s}{2G},
+
+where `s` is 1 if the rule only ever guesses one of the coin's sides and 2 if both: :doc:`/book/privacy/benchmark` has
+the proof. Given the number of guesses, right ones are binomial; `G` is bounded from below at a tenth of the level.
+
+Throughout, `made` and `right` are numbers of guesses made and of right ones, arrays of one shape, `epsilon` is not
+negative, `delta` in [0, 1), and `level` in (0, 1) is the probability of a false alarm or of a wrong bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, stats
+from scipy.special import expit, logit
+
+from hdpm_lib.validation import check_count, check_finite, check_number
+
+Array = NDArray[np.float64]
+
+_SHARE = 0.1  # of the level, for the bound on the probability of a guess, where delta is positive
+
+
+def _least_made(made: ArrayLike, runs: float, level: float) -> Array:
+    """Lower bound on the probability of a guess (Clopper and Pearson)."""
+    k = np.asarray(made, dtype=float)
+    return np.where(k > 0, stats.beta.ppf(level, np.maximum(k, 1e-300), runs - k + 1), 0.0)
+
+
+def most_right(guessed: ArrayLike, epsilon: float, delta: float = 0.0, sides: int = 2) -> Array:
+    """Largest probability that a guess is right, of rules that guess in a share `guessed`, in (0, 1], of the runs.
+
+    Examples
+    --------
+    >>> most_right(0.5, 0.0), most_right(0.5, 0.0, delta=0.1)
+    (array(0.5), array(0.6))
+    """
+    p = expit(check_number(epsilon, "epsilon", 0))
+    free = check_number(delta, "delta", 0, 1, ends="[)") * check_count(sides, "sides", 1, 2) / 2
+    share = check_finite(guessed, "guessed", low=0, high=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.minimum(1.0, p + (1 - p) * (free / share if free else 0.0)))
+
+
+def guess_p_value(right: int, made: int, runs: int, epsilon: float, delta: float = 0.0, sides: int = 2) -> float:
+    """Smallest level at which the guesses reject that the two data sets are as close as claimed.
+
+    Examples
+    --------
+    >>> round(guess_p_value(60, 80, 100, 0.0), 9), round(guess_p_value(60, 80, 100, 0.0, delta=0.2), 3)
+    (4.272e-06, 0.124)
+    """
+    if made == 0:
+        return 1.0
+
+    def tail(level: float) -> float:
+        least = 1.0 if delta == 0 else float(_least_made(made, runs, _SHARE * level))
+        return float(stats.binom.sf(right - 1, made, most_right(least, epsilon, delta, sides)))
+
+    if delta == 0:
+        return tail(1.0)
+    if tail(1.0) > 1 - _SHARE:
+        return 1.0
+    low = -690.0  # the smallest normal doubles are at e^-708
+    above = lambda x: np.log(max(tail(np.exp(x)), 1e-300) / (1 - _SHARE)) - x  # noqa: E731
+    return float(np.exp(low if above(low) < 0 else optimize.brentq(above, low, 0.0, xtol=1e-9)))
+
+
+def guess_epsilon(
+    right: ArrayLike, made: ArrayLike, runs: float, level: float, delta: float = 0.0, sides: int = 2
+) -> Array:
+    """Lower end of the smallest `epsilon` that holds for the pair at this `delta`, too high with probability `level`.
+
+    It is negative where the guesses are no better than those of a coin, and minus infinity where none was made. Numbers
+    of guesses may be expected ones, and need not be whole.
+
+    Examples
+    --------
+    >>> guess_epsilon(60, 80, 100, 0.05).round(3), guess_epsilon(60, 80, 100, 0.05, delta=0.1).round(3)
+    (array(0.664), array(0.271))
+    """
+    check_number(level, "level", 0, 1, ends="()")
+    free = check_number(delta, "delta", 0, 1, ends="[)") * check_count(sides, "sides", 1, 2) / 2
+    k, c = np.broadcast_arrays(np.asarray(made, dtype=float), np.asarray(right, dtype=float))
+    share = (1 - _SHARE) * level if free else level
+    rate = np.where(c > 0, stats.beta.ppf(share, np.maximum(c, 1e-300), k - c + 1), 0.0)
+    if free:
+        with np.errstate(divide="ignore"):
+            given = np.minimum(free / _least_made(k, runs, _SHARE * level), 1.0)
+        rate = np.where(rate > given, (rate - given) / np.maximum(1 - given, 1e-300), 0.0)
+    return np.asarray(logit(rate))
+
+
+def power_of_guesses(
+    true: float, guessed: float, runs: int, epsilon: float, level: float, delta: float = 0.0, sides: int = 2
+) -> float:
+    """Probability that the guesses reject a claim, if they are as often right as loss `true` allows.
+
+    The number of guesses is taken to be the expected one of a rule that guesses in a share `guessed` of the runs.
+
+    Examples
+    --------
+    >>> round(power_of_guesses(1.1, 0.7, 100_000, 1.0, 1e-6), 2)
+    0.99
+    """
+    made = round(check_number(guessed, "guessed", 0, 1) * check_count(runs, "runs"))
+    if made == 0:
+        return 0.0
+    least = guessed if delta == 0 else float(_least_made(made, runs, _SHARE * level))
+    kept = level if delta == 0 else (1 - _SHARE) * level
+    critical = stats.binom.isf(kept, made, most_right(least, epsilon, delta, sides))
+    return float(stats.binom.sf(critical, made, most_right(guessed, true, delta, sides)))
+
+
+def detectable(
+    guessed: float, runs: int, epsilon: float, level: float, delta: float = 0.0, sides: int = 2, power: float = 0.9
+) -> float:
+    """Smallest loss that is exposed with probability `power` by a rule that guesses this often; infinity if none is.
+
+    Examples
+    --------
+    >>> round(detectable(0.7, 100_000, 1.0, 1e-6), 3)
+    1.052
+    """
+    check_number(power, "power", 0, 1, ends="()")
+
+    def short(excess: float) -> float:
+        return power_of_guesses(epsilon + excess, guessed, runs, epsilon, level, delta, sides) - power
+
+    top = 1e-3
+    while short(top) < 0:
+        top *= 2
+        if epsilon + top > 700:
+            return np.inf
+    return epsilon + float(optimize.brentq(short, 0.0, top, xtol=1e-4))

@@ -1,0 +1,317 @@
+"""What to guess from: scores of releases, learned from training runs, and the thresholds beyond which to guess.
+
+A *score* ranks releases by how much they speak for the second of two data sets. Four kinds are tried: a column's number
+itself; how often a cell came from either data set; a logistic regression on the cells of all columns and of differences
+of neighbouring ones; and boosted trees. One half of the training runs teaches the scores, the other one proposes
+thresholds for frequent and for rare guesses: those with the largest lower bound to be expected from the final test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from hdpm_lib.audits.bounds import guess_epsilon
+from hdpm_lib.audits.guesses import tails
+from hdpm_lib.audits.outcomes import Array, Codes, Column, Outcomes, cells, learn_columns
+
+Bits = NDArray[np.bool_]
+
+_BINS, _COARSE = 64, 12  # intervals of a column: alone, and beside others
+_MOST_CELLS = 20_000  # of all columns together, to be counted
+_SINGLE = 64  # columns that are scores by themselves
+_LEARNERS, _QUICK = 100_000, 10_000  # most runs that teach a classifier
+_ENOUGH = 50  # runs a cell, so that counts tell all
+_BANDS = np.array([0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4])  # of the share of guesses: a rule of each is proposed
+_CAUTION = 0.05  # a share of right guesses is taken to be the lower end at this level of what was seen
+
+
+class Score(Protocol):
+    """A ranking of releases."""
+
+    def values(self, seen: Outcomes) -> Array:
+        """Of shape (runs,), NaN for releases unlike any in training."""
+
+    def words(self, low: float, high: float) -> tuple[str, str]:
+        """What it means that a value is at most `low`, and at least `high`."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """The number in a column."""
+
+    column: int
+    name: str
+
+    def values(self, seen: Outcomes) -> Array:
+        """See :class:`Score`."""
+        numbers = seen.numbers[:, self.column]
+        if seen.labels is None:
+            return numbers
+        return np.where(seen.labels[:, self.column] == None, numbers, np.nan)  # noqa: E711
+
+    def words(self, low: float, high: float) -> tuple[str, str]:
+        """See :class:`Score`."""
+        return f"{self.name} is at most {low:.6g}", f"{self.name} is at least {high:.6g}"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Log ratio of how often the cell of a release came from either data set."""
+
+    columns: Sequence[Column]
+    names: Sequence[str]
+    keys: Codes
+    ratios: Array
+
+    def values(self, seen: Outcomes) -> Array:
+        """See :class:`Score`."""
+        keys = _keys(self.columns, cells(self.columns, seen))
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[place] == keys, self.ratios[place], np.nan)
+
+    def words(self, low: float, high: float) -> tuple[str, str]:
+        """See :class:`Score`."""
+        return self._cells(self.ratios <= low), self._cells(self.ratios >= high)
+
+    def _cells(self, which: Bits) -> str:
+        """Some cells in words, those that tell most first."""
+        order = np.argsort(-np.abs(self.ratios[which]), kind="stable")
+        found = [self._cell(key) for key in self.keys[which][order[:3]]]
+        return "; or ".join(found) + (f"; or {which.sum() - 3} cells more" if which.sum() > 3 else "")
+
+    def _cell(self, key: int) -> str:
+        """A cell in words."""
+        parts = []
+        for column, name in zip(self.columns[::-1], self.names[::-1], strict=True):
+            key, code = divmod(int(key), column.count)
+            parts.append(column.words(code, name))
+        return " and ".join(parts[::-1])
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Log odds of the second data set by a classifier, of features that `table` makes of releases."""
+
+    name: str
+    table: Any
+    classifier: Any
+
+    def values(self, seen: Outcomes) -> Array:
+        """See :class:`Score`."""
+        odds = self.classifier.decision_function(self.table(seen))
+        return np.asarray(odds, dtype=float)
+
+    def words(self, low: float, high: float) -> tuple[str, str]:
+        """See :class:`Score`."""
+        ends = f"at most {np.exp(low):.4g}", f"at least {np.exp(high):.4g}"
+        return f"{self.name} gives odds of {ends[0]}", f"{self.name} gives odds of {ends[1]}"
+
+
+def _keys(columns: Sequence[Column], codes: Codes) -> Codes:
+    """One number for the cells of all columns together."""
+    keys = np.zeros(len(codes), dtype=np.int64)
+    for column, code in zip(columns, codes.T, strict=True):
+        keys = keys * column.count + code
+    return keys
+
+
+def _with_differences(seen: Outcomes) -> Outcomes:
+    """All columns, and after them the differences of neighbouring ones."""
+    numbers = np.hstack([seen.numbers, np.diff(seen.numbers, axis=1)])
+    if seen.labels is None:
+        return Outcomes(numbers)
+    odd = seen.labels != None  # noqa: E711
+    between = np.where(odd[:, 1:] | odd[:, :-1], "label", None)
+    return Outcomes(numbers, np.hstack([seen.labels, between]))
+
+
+def learn_scores(seen: Outcomes, bits: Bits, quick: bool = False) -> Iterator[Score]:
+    """Scores from training runs and their bits, the simplest first; `quick` ones only, if asked.
+
+    Nothing is left to learn where releases are of few kinds, or of one column.
+    """
+    names = _names(seen.numbers.shape[1])
+    yield from _values(seen, names)
+    counted = _counts(seen, bits, names)
+    if counted is not None:
+        yield counted
+        few = len(counted.keys) * _ENOUGH <= len(seen) and not any(len(column.edges) for column in counted.columns)
+        if few:
+            return
+    if len(names) > 1 and len(seen) >= 200:
+        most = _QUICK if quick else _LEARNERS
+        yield _additive(_first(seen, most), bits[:most])
+        if not quick:
+            yield _boosted(_first(seen, most), bits[:most])
+
+
+def _names(columns: int) -> list[str]:
+    return ["the output"] if columns == 1 else [f"output[{j}]" for j in range(columns)]
+
+
+def _first(seen: Outcomes, runs: int) -> Outcomes:
+    return Outcomes(seen.numbers[:runs], None if seen.labels is None else seen.labels[:runs])
+
+
+def _values(seen: Outcomes, names: list[str]) -> Iterator[Value]:
+    for j, name in enumerate(names[:_SINGLE]):
+        numbers = seen.numbers[:, j]
+        if (numbers != numbers[0]).any():
+            yield Value(j, name)
+
+
+def _counts(seen: Outcomes, bits: Bits, names: list[str]) -> Counts | None:
+    """Counts in the finest of three grids whose cells are not too many for the runs."""
+    for bins in (_BINS, _COARSE, 2):
+        columns = learn_columns(seen, bins)
+        if sum(np.log2(column.count) for column in columns) > 62:
+            continue
+        keys, place = np.unique(_keys(columns, cells(columns, seen)), return_inverse=True)
+        if len(keys) <= min(_MOST_CELLS, len(seen) / 4):
+            one, zero = (np.bincount(place, which, len(keys)) for which in (bits, ~bits))
+            return Counts(columns, names, keys, np.log((one + 0.5) / (zero + 0.5)))
+    return None
+
+
+def _additive(seen: Outcomes, bits: Bits) -> Learned:
+    columns = learn_columns(_with_differences(seen), _COARSE)
+    table = lambda runs: cells(columns, _with_differences(runs))  # noqa: E731
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(C=1.0, tol=1e-3, max_iter=200))
+    return Learned("a logistic regression on cells", table, model.fit(table(seen), bits))
+
+
+def _boosted(seen: Outcomes, bits: Bits) -> Learned:
+    columns = None if seen.labels is None else learn_columns(seen, 1)
+
+    def table(runs: Outcomes) -> Array:
+        numbers = _with_differences(runs).numbers
+        return numbers if columns is None else np.hstack([numbers, cells(columns, runs)])
+
+    model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0)
+    return Learned("boosted trees", table, model.fit(table(seen), bits))
+
+
+class Goal(NamedTuple):
+    """The final test for which a rule is chosen: its runs, its level, and the delta of the claim."""
+
+    runs: int
+    level: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to guess what.
+
+    Attributes
+    ----------
+    score : Score
+    columns : int
+        Of the releases that it was learned from.
+    low, high : float
+        A guess is made where the score is at most `low` or at least `high`; infinite if there is none on that side.
+    low_bit, high_bit : bool
+        The guesses: whether the release is of the second data set.
+    guessed : float
+        Share of the training runs in which a guess was made.
+    promise : float
+        Lower bound on the privacy loss that is expected from the final test.
+    """
+
+    score: Score
+    columns: int
+    low: float
+    high: float
+    low_bit: bool
+    high_bit: bool
+    guessed: float
+    promise: float
+
+    @property
+    def sides(self) -> int:
+        """Whether the rule ever guesses both data sets."""
+        used = [bit for bit, end in ((self.low_bit, self.low), (self.high_bit, self.high)) if np.isfinite(end)]
+        return max(1, len(set(used)))
+
+    def count(self, values: Array, bits: Bits) -> tuple[int, int]:
+        """Guesses made, and right ones, from the scores of releases."""
+        below, above = values <= self.low, values >= self.high
+        right = np.count_nonzero(bits[below] == self.low_bit) + np.count_nonzero(bits[above] == self.high_bit)
+        return int(np.count_nonzero(below) + np.count_nonzero(above)), int(right)
+
+    @property
+    def words(self) -> str:
+        """The rule in words."""
+        low, high = self.score.words(self.low, self.high)
+        parts = [
+            f"{('first', 'second')[bit]} data set if {text}"
+            for text, bit, end in ((low, self.low_bit, self.low), (high, self.high_bit, self.high))
+            if np.isfinite(end)
+        ]
+        return ", ".join(parts)
+
+
+def count_guesses(rules: Sequence[Rule], seen: Outcomes, bits: Bits) -> NDArray[np.int64]:
+    """Guesses made and right ones of rules learned from the same releases, shape (rules, 2)."""
+    wide, scores = seen.with_columns(rules[0].columns), {id(rule.score): rule.score for rule in rules}
+    values = {key: score.values(wide) for key, score in scores.items()}
+    return np.array([rule.count(values[id(rule.score)], bits) for rule in rules])
+
+
+def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Array:
+    """Lower bound to be expected of the final test, from guesses made and right ones in `seen` runs."""
+    with np.errstate(invalid="ignore"):
+        cautious = stats.beta.ppf(_CAUTION, np.maximum(right, 1e-9), made - right + 1)  # right ones, less luck
+    expected = made / seen * goal.runs
+    one, two = (guess_epsilon(cautious * expected, expected, goal.runs, goal.level, goal.delta, s) for s in (1, 2))
+    return np.where(np.equal(sides, 1), one, two)
+
+
+def best_rules(score: Score, seen: Outcomes, bits: Bits, goal: Goal) -> list[Rule]:
+    """The thresholds that promise most, for each band of how often a guess is made; none if all scores are the same."""
+    values = score.values(seen)
+    known = np.isfinite(values)
+    if known.sum() < 2 or (values[known] == values[known][0]).all():
+        return []
+    found = tails(values[known], bits[known])
+    right = np.maximum(found.ones_below, found.below - found.ones_below)[:, None]
+    right = right + np.maximum(found.ones_above, found.above - found.ones_above)
+    made = (found.below[:, None] + found.above).astype(float)
+    low_bit, high_bit = 2 * found.ones_below > found.below, 2 * found.ones_above >= found.above
+    one_sided = (low_bit[:, None] == high_bit) | (found.below == 0)[:, None] | (found.above == 0)
+    promise = promised(made, right, len(seen), np.where(one_sided, 1, 2), goal)
+    promise = np.where((found.lows[:, None] < found.highs) & (made > 0), promise, -np.inf)
+    band = np.searchsorted(-_BANDS, -made / len(seen))
+    rules = []
+    for number in range(len(_BANDS) + 1):
+        inside = np.where(band == number, promise, -np.inf)
+        i, j = np.unravel_index(int(np.argmax(inside)), inside.shape)
+        if np.isfinite(inside[i, j]):
+            ends = float(found.lows[i]), float(found.highs[j]), bool(low_bit[i]), bool(high_bit[j])
+            share = float(made[i, j] / len(seen))
+            rules.append(Rule(score, seen.numbers.shape[1], *ends, share, float(inside[i, j])))
+    return rules
+
+
+def propose(seen: Outcomes, bits: Bits, goal: Goal, *, quick: bool = False) -> list[Rule]:
+    """Rules of all scores, those of the simplest first; `quick` tries fewer scores.
+
+    There is none if all releases are the same.
+    """
+    half, labels = len(seen) // 2, seen.labels
+    parts = [Outcomes(seen.numbers[s], None if labels is None else labels[s]) for s in (slice(half), slice(half, None))]
+    return [
+        rule
+        for score in learn_scores(parts[0], bits[:half], quick)
+        for rule in best_rules(score, parts[1], bits[half:], goal)
+    ]

@@ -47,8 +47,8 @@ LOOKS = ((1 / 16, 1 / 8), (1 / 4, 1 / 8), (1.0, 3 / 4))
 """When the test looks at its runs, as a share of all, and the share of the level that it spends there."""
 
 _BLOCK, _BLOCKS = 65_536, 16  # runs handed over at once, at most, and into how many parts a task is cut at least
-_TRAINING, _LEAST_TRAINING, _LEAST = 400_000, 400, 200  # most and fewest training runs, fewest of the test
-_CHOICE, _RULES = 2, 12  # most runs that choose among rules, in units of those of the test, and rules
+_TRAINING, _LEAST_TRAINING, _LEAST = 1_000_000, 400, 200  # most and fewest training runs, fewest of the test
+_CHOICE, _RULES = 1, 12  # most runs that choose among rules, in units of those of the test, and rules
 _SEARCH, _FINALISTS, _CANDIDATES = 200_000, 2, 24  # training runs of a pair; pairs with full training; pairs
 _FOR_SEARCH, _FOR_TRAINING, _FOR_CHOICE, _FOR_TEST = 0.1, 0.1, 0.2, 0.35  # of the time; classifiers need the rest
 _SIMPLER = 0.02  # what a rule may promise less, relatively, and be taken as its score is simpler
@@ -244,7 +244,8 @@ def audit(
         Where to search: what a record may be (:func:`~hdpm_lib.audits.pairs.replacements`), or pairs. Data that are one
         vector of answers have the patterns of :func:`~hdpm_lib.audits.pairs.patterns` if nothing is given.
     runs : int, default 1,000,000
-        Most runs of the final test, at least 200; of training there are as many, but no more than 400,000.
+        Most runs of the final test, at least 200; training has up to twice as many for
+        each pair that is looked at closely.
     level : float, default 1e-6
         Probability of a false alarm, of all records together.
     early : bool, default True

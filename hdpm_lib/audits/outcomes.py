@@ -154,14 +154,18 @@ class Column:
                 found = np.where(labels == value, code, found)
         return found
 
+    def exact(self, code: int) -> str | None:
+        """The one value of a cell, or None for an interval."""
+        if code < len(self.labels):
+            return self.labels[code]
+        code -= len(self.labels)
+        return f"{self.atoms[code]:.6g}" if code < len(self.atoms) else None
+
     def words(self, code: int, name: str) -> str:
         """What it means that the column `name` is in a cell."""
-        if code < len(self.labels):
-            return f"{name} is {self.labels[code]}"
-        code -= len(self.labels)
-        if code < len(self.atoms):
-            return f"{name} is {self.atoms[code]:.6g}"
-        code -= len(self.atoms)
+        if (value := self.exact(code)) is not None:
+            return f"{name} is {value}"
+        code -= len(self.labels) + len(self.atoms)
         if code > len(self.edges):
             return f"{name} is a new label"
         low, high = np.concatenate([[-np.inf], self.edges, [np.inf]])[code : code + 2]

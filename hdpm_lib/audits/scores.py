@@ -30,7 +30,7 @@ _BINS, _COARSE = 64, 12  # intervals of a column: alone, and beside others
 _MOST_CELLS = 20_000  # of all columns together, to be counted
 _SINGLE = 64  # columns that are scores by themselves
 _LEARNERS, _QUICK = 100_000, 10_000  # most runs that teach a classifier
-_ENOUGH = 50  # runs a cell, so that counts tell all
+_FEW = 64  # kinds of releases, of which counts tell all
 _BANDS = np.array([0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4])  # of the share of guesses: a rule of each is proposed
 _CAUTION = 0.05  # a share of right guesses is taken to be the lower end at this level of what was seen
 
@@ -86,16 +86,20 @@ class Counts:
     def _cells(self, which: Bits) -> str:
         """Some cells in words, those that tell most first."""
         order = np.argsort(-np.abs(self.ratios[which]), kind="stable")
-        found = [self._cell(key) for key in self.keys[which][order[:3]]]
-        return "; or ".join(found) + (f"; or {which.sum() - 3} cells more" if which.sum() > 3 else "")
+        found = [self._cell(int(key)) for key in self.keys[which][order[:2]]]
+        return "; or ".join(found) + (f"; or {which.sum() - 2} cells more" if which.sum() > 2 else "")
 
     def _cell(self, key: int) -> str:
         """A cell in words."""
-        parts = []
-        for column, name in zip(self.columns[::-1], self.names[::-1], strict=True):
-            key, code = divmod(int(key), column.count)
-            parts.append(column.words(code, name))
-        return " and ".join(parts[::-1])
+        codes = []
+        for column in self.columns[::-1]:
+            key, code = divmod(key, column.count)
+            codes.append(code)
+        parts = [(column, code) for column, code in zip(self.columns, codes[::-1], strict=True)]
+        exact = [column.exact(code) for column, code in parts]
+        if len(parts) > 1 and None not in exact:
+            return f"the output is ({', '.join(map(str, exact))})"
+        return " and ".join(column.words(code, name) for (column, code), name in zip(parts, self.names, strict=True))
 
 
 @dataclass(frozen=True)
@@ -145,8 +149,7 @@ def learn_scores(seen: Outcomes, bits: Bits, quick: bool = False) -> Iterator[Sc
     counted = _counts(seen, bits, names)
     if counted is not None:
         yield counted
-        few = len(counted.keys) * _ENOUGH <= len(seen) and not any(len(column.edges) for column in counted.columns)
-        if few:
+        if len(counted.keys) <= _FEW and not any(len(column.edges) for column in counted.columns):
             return
     if len(names) > 1 and len(seen) >= 200:
         most = _QUICK if quick else _LEARNERS

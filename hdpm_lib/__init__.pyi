@@ -17,6 +17,7 @@ from .auctions.bids import Bids as Bids
 from .auctions.bids import draw_bids as draw_bids
 from .auctions.lower_bound import lower_bound as lower_bound
 from .auctions.posted_prices import posted_prices as posted_prices
+from .audits.black_box import audit as audit
 from .audits.digits import laplace_attack as laplace_attack
 from .audits.guesses import bit_test as bit_test
 from .audits.laws import laplace_law as laplace_law

@@ -24,11 +24,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import optimize, stats
 
 from hdpm_lib.audits.black_box import Audit, audit
-from hdpm_lib.audits.bounds import guess_epsilon
+from hdpm_lib.audits.bounds import guess_epsilon, guess_p_value, power_of_guesses
+from hdpm_lib.audits.guesses import event
 from hdpm_lib.audits.pairs import Pair, patterns
+from hdpm_lib.validation import FALSE_ALARM
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator
@@ -262,11 +264,13 @@ RARE = ("noisy maximum 3", "SVT 3", "SVT 4", "SVT 6")
 
 
 def main() -> None:
-    """Audit every mechanism of the benchmark, some with twice the runs as well, and store what comes."""
+    """Audit every mechanism of the benchmark, then measure false alarms and power; store what comes."""
     from hdpm_book.federated.study import collect  # loads JAX
 
     jobs = [(entry.name, RUNS) for entry in BENCHMARK] + [(name, MORE) for name in RARE]
     collect(STORED / "studies", STUDY, jobs, measure, {"confidence": CONFIDENCE})
+    collect(STORED / "studies", ALARMS, [(name, block) for name in CORRECT for block in range(20)], alarms, {})
+    collect(STORED / "studies", POWER, [(claim, block) for claim in CLAIMS for block in range(4)], measured_power, {})
 
 
 @cache
@@ -300,6 +304,139 @@ def compared() -> pd.DataFrame:
             "DP-Sniper, s": other["dp_sniper_seconds"],
             "StatDP, s": other["statdp_seconds"],
         }
+    return pd.DataFrame(rows).T
+
+
+def decisions() -> dict[str, tuple[int, int]]:
+    """How many mechanisms the stored runs reject at the level of the book, of correct and of broken ones."""
+    found = recorded().xs(RUNS, level="runs")
+    rejected = {
+        e.name: guess_p_value(int(r.right), int(r.made), RUNS, e.claim, sides=int(r.sides)) <= FALSE_ALARM
+        for e in BENCHMARK
+        for r in [found.loc[e.name]]
+    }
+    kinds = {"correct": [e for e in BENCHMARK if not e.broken], "broken": [e for e in BENCHMARK if e.broken]}
+    return {kind: (sum(rejected[e.name] for e in some), len(some)) for kind, some in kinds.items()}
+
+
+# --- false alarms and power -------------------------------------------------------------------------------------------
+
+ALARMS, POWER = "audit-alarms", "audit-power"
+LEVELS, CLAIMS, COUNTED = (0.05, 0.01, 0.001), (0.1, 0.5, 1.0, 3.0), 100_000
+
+
+def two_answers(answers: Array, *, rng: Generator, size: int) -> list[str]:
+    """Randomised response at the loss 1."""
+    return np.where((rng.random(size) < 1 / (1 + math.e)) == (answers[0] < 1), "yes", "no").tolist()
+
+
+def gauss(answers: Array, *, rng: Generator, size: int, sigma: float) -> Array:
+    """An answer with normal noise."""
+    return answers[0] + sigma * rng.standard_normal(size)
+
+
+def gauss_delta(sigma: float, epsilon: float) -> float:
+    """Smallest delta of normal noise for answers one apart (Balle and Wang, 2018)."""
+    ends = stats.norm.cdf(np.array([0.5, -0.5]) / sigma - epsilon * sigma)
+    return float(ends[0] - math.exp(epsilon) * ends[1])
+
+
+CORRECT: dict[str, tuple[Callable[..., Any], float, float]] = {
+    "Laplace, loss 1": (partial(laplace, scale=1.0), 1.0, 0.0),
+    "randomised response, loss 1": (two_answers, 1.0, 0.0),
+    "normal noise, loss 0.5 and its delta": (partial(gauss, sigma=1.0), 0.5, gauss_delta(1.0, 0.5)),
+    "histogram of three, loss 1": (partial(laplace, scale=1.0), 1.0, 0.0),
+}
+"""Mechanisms that lose exactly what is claimed, with loss and delta."""
+
+
+def alarms(name: str, block: int) -> dict[str, Any]:
+    """How often audits of a correct mechanism object, at three levels; 2,000 runs each, the classifiers included."""
+    mechanism, epsilon, delta = CORRECT[name]
+    base, audits = (np.zeros(3), 10) if "three" in name else (np.zeros(1), 100)  # classifiers take their time
+    options: dict[str, Any] = {"runs": 2000, "level": LEVELS[0], "early": False, "time_limit": None}
+    seeds = range(audits * block, audits * (block + 1))
+    first, second = base, base + np.eye(len(base))[0]
+    found = np.array([audit(mechanism, first, second, epsilon, delta, seed=seed, **options).p_value for seed in seeds])
+    return {"mechanism": name, "audits": audits, "counts": [int((found <= level).sum()) for level in LEVELS]}
+
+
+def measured_power(claim: float, block: int, audits: int = 25) -> dict[str, Any]:
+    """How often a loss is found that exact binomials say is found with probability 0.9, by 100,000 runs."""
+    excess = _exposed(claim)
+    mechanism = partial(laplace, scale=1 / (claim * (1 + excess)))
+    seeds = range(audits * block, audits * (block + 1))
+    options: dict[str, Any] = {"runs": COUNTED, "early": False, "time_limit": None}
+    found = [audit(mechanism, np.zeros(1), np.ones(1), claim, seed=seed, **options).found for seed in seeds]
+    return {"claim": claim, "excess": excess, "audits": audits, "found": int(np.sum(found))}
+
+
+def _exposed(claim: float) -> float:
+    """Relative excess of Laplace noise that the best event exposes with probability 0.9 in 100,000 runs."""
+
+    def short(excess: float) -> float:
+        made, right = event(claim * (1 + excess), claim)
+        true = float(np.log(right / (1 - right)))
+        return power_of_guesses(true, made, COUNTED, claim, FALSE_ALARM) - 0.9
+
+    return float(optimize.brentq(short, 1e-3, 2.0, xtol=1e-4))
+
+
+def false_alarms() -> pd.DataFrame:
+    """Share of p-values up to each level in the stored audits of correct mechanisms."""
+    rows = pd.DataFrame(json.loads((STORED / "studies" / f"{ALARMS}.json").read_text("utf8"))["rows"])
+    total = rows.groupby("mechanism", sort=False)["audits"].sum()
+    counts = rows.groupby("mechanism", sort=False)["counts"].apply(lambda some: np.sum(some.tolist(), axis=0))
+    found = {name: [f"{count / total[name]:.4f}" for count in counts[name]] for name in total.index}
+    frame = pd.DataFrame(found, index=[f"p ≤ {level:g}" for level in LEVELS]).T
+    return frame.assign(audits=total)
+
+
+def power() -> pd.DataFrame:
+    """Share of the stored audits that found what exact binomials say is found with probability 0.9."""
+    rows = pd.DataFrame(json.loads((STORED / "studies" / f"{POWER}.json").read_text("utf8"))["rows"])
+    total = rows.groupby("claim").agg({"excess": "first", "audits": "sum", "found": "sum"})
+    return pd.DataFrame(
+        {"excess, %": 100 * total["excess"], "binomial": 0.9, "found": total["found"] / total["audits"]}
+    )
+
+
+# --- approximate privacy ----------------------------------------------------------------------------------------------
+
+
+def _sampled(answers: Array, *, rng: Generator, size: int, random: bool) -> Array:
+    """A sum of half of the records, drawn at random or always the first ones, with Laplace noise of scale 1."""
+    kept = rng.random((size, len(answers))) < 0.5 if random else np.arange(len(answers)) < len(answers) / 2
+    return (answers * kept).sum(-1) + rng.laplace(0, 1, size)
+
+
+def _sigma(epsilon: float, delta: float) -> float:
+    """The smallest sigma of normal noise for the claim."""
+    return float(optimize.brentq(lambda sigma: gauss_delta(sigma, epsilon) - delta, 0.01, 100))
+
+
+def approximate() -> pd.DataFrame:
+    """Claims with a delta, right and wrong ones, and what the audit says of them."""
+    amplified = math.log1p(0.5 * math.expm1(1.0))
+    classical = lambda epsilon, delta: math.sqrt(2 * math.log(1.25 / delta)) / epsilon  # noqa: E731
+    cases: dict[str, tuple[Callable[..., Any], float, float]] = {
+        "normal noise, exact sigma": (partial(gauss, sigma=_sigma(1, 0.05)), 1, 0.05),
+        "sigma 5 % too small": (partial(gauss, sigma=0.95 * _sigma(1, 0.05)), 1, 0.05),
+        "sigma 10 % too small": (partial(gauss, sigma=0.9 * _sigma(1, 0.05)), 1, 0.05),
+        "classical sigma": (partial(gauss, sigma=classical(0.5, 0.05)), 0.5, 0.05),
+        "classical sigma, loss above 1": (partial(gauss, sigma=classical(8, 0.05)), 8, 0.05),
+        "random half, amplified claim": (partial(_sampled, random=True), amplified, 0),
+        "first half, amplified claim": (partial(_sampled, random=False), amplified, 0),
+    }
+    rows = {}
+    for name, (mechanism, epsilon, delta) in cases.items():
+        runs = 5 * RUNS if epsilon > 1 else RUNS  # at a large loss the wrong guesses are rare
+        found = audit(mechanism, np.zeros(2), np.eye(2)[0], epsilon, delta, runs=runs, seed=0, time_limit=None)
+        true = gauss_delta(mechanism.keywords["sigma"], epsilon) if delta else math.nan
+        rows[name] = {
+            "loss": epsilon, "delta": delta, "true delta": true, "p": found.p_value, "violation": found.found,
+            "loss above, at 0.9": found.epsilon_lower(0.9),
+        }  # fmt: skip
     return pd.DataFrame(rows).T
 
 
@@ -358,6 +495,18 @@ def _law_of_flags(answers: Array, share: float, scale: float, stops: bool) -> Ar
     return np.append((before[:-1] * (1 - below)) @ mass, before[-1] @ mass)
 
 
+def _law_of_values(answers: Array) -> Array:
+    """Probabilities of which answer is the first above the noisy threshold 1, and of fine cells for its noisy value."""
+    bar = 1 + _FINE
+    before = stats.laplace.pdf(_FINE, scale=20.0) * (_FINE[1] - _FINE[0])
+    parts, none = [], before
+    for a in answers:
+        cell = np.diff(stats.laplace.cdf(bar, loc=a, scale=20.0))
+        parts.append(((np.cumsum(none)[:-1]) * cell).reshape(-1, 50).sum(1))
+        none = none * stats.laplace.cdf(bar, loc=a, scale=20.0)
+    return np.append(np.concatenate(parts), none.sum())
+
+
 def _law_of_sums(answers: Array) -> Array:
     """Probabilities of ten noisy answers, all 1 or all 2, grouped by their log ratio in fine steps."""
     points = np.concatenate([[-np.inf], np.linspace(1, 2, 201), [np.inf]])
@@ -368,6 +517,7 @@ def _law_of_sums(answers: Array) -> Array:
 _LAWS: dict[str, Callable[[Array], Array]] = {
     "noisy maximum 3": partial(_law_of_maximum, noise=stats.laplace),
     "noisy maximum 4": partial(_law_of_maximum, noise=stats.expon),
+    "SVT 3": _law_of_values,
     "SVT 4": partial(_law_of_flags, share=0.25, scale=1 / 0.075, stops=True),
     "prefix sums": _law_of_sums,
     "SVT 6": partial(_law_of_flags, share=0.5, scale=20.0, stops=False),

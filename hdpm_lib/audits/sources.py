@@ -55,9 +55,9 @@ class Source:
         return [made, *(call() for _ in range(size - 1))]
 
     def _batch(self, found: Any, size: int) -> Any:
-        if np.ndim(found) == 0 or len(found) != size:
-            shape = np.shape(found) if isinstance(found, np.ndarray) else f"{len(found)} of them" * (np.ndim(found) > 0)
-            raise ValueError(f"mechanism must give {size} releases along the first axis for size={size}, got {shape}")
+        got = len(found) if hasattr(found, "__len__") and np.shape(getattr(found, "shape", 0)) != (0,) else 1
+        if got != size:
+            raise ValueError(f"mechanism must give {size} releases along the first axis for size={size}, got {got}")
         return found
 
     def outcomes(self, pair: tuple[Any, Any], bits: NDArray[np.bool_], rng: np.random.Generator) -> Outcomes:

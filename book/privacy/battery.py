@@ -1,6 +1,6 @@
 r"""All checks of one learner at once, and what they say of a mutant of :mod:`hdpm_book.privacy.mutants`.
 
-Seven checks look at the learner in different ways.
+Seven checks look at each setting of the learner (:mod:`hdpm_book.privacy.benches`) in different ways.
 
 - *budget*: the promise, from the learner's own numbers by formulas typed anew.
 - *meter*: the exact loss between neighbours, most of them tight instances, at the rate or scale it states.
@@ -10,20 +10,31 @@ Seven checks look at the learner in different ways.
 - *repeats*: noise that comes back, with either sign.
 - *grid*: noise that has fewer digits than a double.
 
-A check never sees which bug is there. The levels of noise law and bit test come from `FALSE_ALARM` in
-:mod:`hdpm_book.ledger`; the other checks draw hardly anything at random and are exact but for rounding.
+A check never sees which bug is there. The levels of noise law, bit test and grid come from `FALSE_ALARM` in
+:mod:`hdpm_lib.validation`, shared by all settings of a learner; the other checks draw hardly anything at random and are
+exact but for rounding. An error of the learner is an objection as well, as every setting is within its bounds.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hdpm_book.privacy.benches import GRADIENTS_BENCH, LOGISTIC_BENCH, RIDGE_BENCH, SUM_BENCH
+from hdpm_book.privacy import (
+    benches_estimators,
+    benches_gradients,
+    benches_logistic,
+    benches_ridge,
+    benches_sums,
+    benches_variants,
+)
+from hdpm_book.privacy.benches import LOOKS, Setting, missing_digits
 from hdpm_book.privacy.mutants import (
     BITS,
     BUDGET,
@@ -38,16 +49,35 @@ from hdpm_book.privacy.mutants import (
     REPEATS,
     Mutant,
 )
-from hdpm_lib.audits.digits import on_grid
 from hdpm_lib.audits.laws import smallest_p
 from hdpm_lib.validation import FALSE_ALARM, check_choice
 
 Generator = np.random.Generator
 
-BENCHES = dict(zip(LEARNERS, (RIDGE_BENCH, LOGISTIC_BENCH, SUM_BENCH, GRADIENTS_BENCH), strict=True))
-DRAWS = (100, 1000, 10_000)  # of the noise law, one after the other, until it objects
+DRAWS = LOOKS  # of the noise law, one after the other, until it objects
+LEVEL = FALSE_ALARM / 4  # of one look of the noise law or the bit test: no learner has more
 ROUNDING = 1e-9  # by how much a ratio may exceed 1
 CENTRE_LIMIT = 1e-6  # of the error of the part without noise, in units of the noise
+EXACT = {BUDGET: 1 + ROUNDING, METER: 1 + ROUNDING, CENTRE: CENTRE_LIMIT}
+
+_SETTINGS: dict[str, Sequence[Callable[[], list[Setting]]]] = {
+    "ridge": (benches_ridge.output_settings,),
+    "sampling": (benches_ridge.sampled_settings,),
+    "variants": (benches_variants.moment_settings, benches_variants.constant_settings),
+    "lattice": (benches_variants.lattice_settings,),
+    "logistic": (benches_logistic.settings,),
+    "sum": (benches_sums.settings,),
+    "gradients": (benches_gradients.settings,),
+    "integers": (benches_sums.whole_settings, benches_gradients.whole_settings),
+    "estimators": (benches_estimators.settings,),
+}
+
+
+@cache
+def settings(learner: str) -> tuple[Setting, ...]:
+    """All settings of a learner, one of `hdpm_book.privacy.mutants.LEARNERS`."""
+    check_choice(learner, "learner", LEARNERS)
+    return tuple(setting for made in _SETTINGS[learner] for setting in made())
 
 
 @dataclass(frozen=True)
@@ -57,16 +87,18 @@ class Report:
     Attributes
     ----------
     learner : str
-    budget, meter : float
-        Largest ratio of a loss to its promise: what the numbers imply, and what the meter found.
-    centre : float
-        Error of the part without noise, times the noise rate.
-    p_values : dict
-        Of the noise law, by numbers of draws.
-    bits : dict
-        P-values of the bit tests, by numbers of runs.
-    repeats, single : int
-        Of a hundred draws, those that came back, and those in single precision.
+    budget, meter, centre : float
+        Largest of all settings: ratios of a loss to its promise, as the numbers imply it and as the meter found it; and
+        errors of the part without noise, times the noise rate.
+    p_values, bits : dict
+        Of the noise law, by numbers of draws, and of the bit test, by numbers of runs: the smallest p-value times the
+        number of settings.
+    repeats : int
+        Draws of the first look that came back.
+    digits : float
+        Smallest p-value of the digits that noise lacks, times the number of settings.
+    where : dict
+        For each check the setting in which it found most.
     """
 
     learner: str
@@ -76,21 +108,22 @@ class Report:
     p_values: Mapping[int, float]
     bits: Mapping[int, float]
     repeats: int
-    single: int
+    digits: float
+    where: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def needed(self) -> dict[str, int]:
         """Checks that object, with the number of draws or runs that it took; 0 for those that need none."""
-        drawn = [n for n, p in self.p_values.items() if p < FALSE_ALARM / len(DRAWS)]
-        guessed = [n for n, p in self.bits.items() if p < FALSE_ALARM / len(BENCHES[self.learner].runs)]
+        drawn = [n for n, p in self.p_values.items() if p < LEVEL]
+        guessed = [n for n, p in self.bits.items() if p < LEVEL]
         found = {
-            BUDGET: 0 if self.budget > 1 + ROUNDING else None,
-            METER: 0 if self.meter > 1 + ROUNDING else None,
+            BUDGET: 0 if self.budget > EXACT[BUDGET] else None,
+            METER: 0 if self.meter > EXACT[METER] else None,
             LAW: drawn[0] if drawn else None,
             BITS: guessed[0] if guessed else None,
-            CENTRE: 0 if self.centre > CENTRE_LIMIT else None,
+            CENTRE: 0 if self.centre > EXACT[CENTRE] else None,
             REPEATS: DRAWS[0] if self.repeats else None,
-            GRID: DRAWS[0] if self.single else None,
+            GRID: DRAWS[0] if self.digits < FALSE_ALARM else None,
         }
         return {check: draws for check in CHECKS if (draws := found[check]) is not None}
 
@@ -108,34 +141,121 @@ def run(mutant: Mutant, *, rng: Generator) -> Report:
         return audit_learner(mutant.learner, rng=rng)
 
 
-def audit_learner(learner: str, *, rng: Generator) -> Report:
+def audit_learner(learner: str, *, rng: Generator, stop: bool = True) -> Report:
     """What the checks say of a learner, one of `hdpm_book.privacy.mutants.LEARNERS`, as it is at present.
+
+    With `stop` a check that has objected looks at no further setting.
 
     Examples
     --------
     >>> audit_learner("sum", rng=np.random.default_rng(0)).needed
     {}
     """
-    check_choice(learner, "learner", tuple(BENCHES))
-    bench, p_values = BENCHES[learner], {}
-    for draws in DRAWS:
-        noise = bench.noise(draws, rng)
-        p_values[draws] = smallest_p(bench.law(noise))
-        if draws == DRAWS[0]:
-            sizes = np.abs(noise) / np.abs(noise).mean()
-            repeats = draws - len(np.unique(np.round(sizes, 9), axis=0))
-        if p_values[draws] < FALSE_ALARM / len(DRAWS):
+    each, where = settings(learner), dict[str, str]()
+    exact = {check: _largest(each, check, where, stop) for check in EXACT}
+    p_values, repeats = _laws(each, rng, where, stop)
+    bits = _bits(each, rng, where, stop)
+    digits = _digits(each, rng, where, stop)
+    return Report(learner, exact[BUDGET], exact[METER], exact[CENTRE], p_values, bits, repeats, digits, where)
+
+
+def objection(learner: str, *, rng: Generator) -> tuple[str, str] | None:
+    """The first check of a learner that objects, and in which setting; None if none does."""
+    found = audit_learner(learner, rng=rng)
+    return next(((check, found.where.get(check, "")) for check in found.needed), None)
+
+
+def _largest(each: Sequence[Setting], check: str, where: dict[str, str], stop: bool) -> float:
+    """The largest number that an exact check finds in any setting; infinite for an error, or what is no number."""
+    largest = 0.0
+    for setting in each:
+        if (look := getattr(setting, check)) is None:
+            continue
+        value = _tried(look, np.inf)
+        if not value <= largest:
+            largest, where[check] = (np.inf if np.isnan(value) else value), setting.name
+        if stop and largest > EXACT[check]:
             break
-    bits = {}
-    for runs in bench.runs:
-        tests = bench.bits(runs, rng)
-        bits[runs] = min(1.0, len(tests) * min(test.p_value for test in tests))
-        if bits[runs] < FALSE_ALARM / len(bench.runs):
+    return float(largest)
+
+
+def _tried(look: Callable[..., Any], otherwise: float, *given: Any) -> Any:
+    """What a look gives, or for an error the number that objects; warnings do not count."""
+    try:
+        with np.errstate(all="ignore"):
+            return look(*given)
+    except Exception:
+        return otherwise
+
+
+def _laws(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop: bool) -> tuple[dict[int, float], int]:
+    """P-values of the noise law by numbers of draws, and draws of each setting's first look that came back."""
+    counts = sorted({draws for setting in each if setting.noise is not None for draws in setting.draws})
+    found, repeats = dict.fromkeys(counts, 1.0), 0
+    for draws in counts:
+        looking = [setting for setting in each if setting.noise is not None and draws in setting.draws]
+        for setting in looking:
+
+            def look(setting: Setting = setting, draws: int = draws) -> tuple[float, int]:
+                assert setting.noise is not None and setting.law is not None
+                noise = setting.noise(draws, rng)
+                again = _again(noise) if setting.repeats and draws == setting.draws[0] else 0
+                return smallest_p(setting.law(noise)), again
+
+            result = _tried(look, np.nan)
+            p, again = result if isinstance(result, tuple) else (0.0, 0)
+            if again and not repeats:
+                where[REPEATS] = setting.name
+            repeats += again
+            if p * len(looking) < found[draws]:
+                found[draws] = p * len(looking)
+                where[LAW] = setting.name
+            if stop and found[draws] < LEVEL:
+                break
+        if found[draws] < LEVEL:
+            return {n: found[n] for n in counts if n <= draws}, repeats
+    return found, repeats
+
+
+def _again(noise: Any) -> int:
+    """How many rows of noise stood before, with either sign."""
+    sizes = np.abs(noise) / np.abs(noise).mean()
+    return len(sizes) - len(np.unique(np.round(sizes, 9), axis=0))
+
+
+def _bits(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop: bool) -> dict[int, float]:
+    """P-values of the bit test by numbers of runs."""
+    counts = sorted({runs for setting in each if setting.bits is not None for runs in setting.runs})
+    found = dict.fromkeys(counts, 1.0)
+    for runs in counts:
+        looking = [setting for setting in each if setting.bits is not None and runs in setting.runs]
+        for setting in looking:
+            tests = _tried(setting.bits, np.nan, runs, rng)  # type: ignore[arg-type]
+            p = len(tests) * min(test.p_value for test in tests) if isinstance(tests, list) else 0.0
+            if p * len(looking) < found[runs]:
+                found[runs] = p * len(looking)
+                where[BITS] = setting.name
+            if stop and found[runs] < LEVEL:
+                break
+        if found[runs] < LEVEL:
+            return {n: found[n] for n in counts if n <= runs}
+    return found
+
+
+def _digits(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop: bool) -> float:
+    """The p-value of missing digits."""
+    looking, found = [setting for setting in each if setting.plain is not None], 1.0
+    for setting in looking:
+
+        def look(setting: Setting = setting) -> float:
+            assert setting.plain is not None
+            return missing_digits(setting.plain(DRAWS[0], rng))
+
+        if (p := len(looking) * _tried(look, 0.0)) < found:
+            found, where[GRID] = p, setting.name
+        if stop and found < FALSE_ALARM:
             break
-    plain = bench.plain(DRAWS[0], rng)
-    single = int(on_grid(plain, 0.0, np.float32).all(axis=1).sum())
-    exact = bench.budget(), bench.meter(), bench.centre()
-    return Report(learner, *exact, p_values, bits, repeats, single)
+    return found
 
 
 @dataclass(frozen=True)

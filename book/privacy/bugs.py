@@ -6,7 +6,8 @@ replacements call the right part and spoil what it gets or what it gives: of noi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +30,20 @@ _perturbation, _signed_records = logistic.objective_perturbation, logistic.check
 _minimise = logistic.ObjectivePerturbation.minimise
 _answer, _mean, _linear = queries.BiasedLaplace.release, queries.BiasedLaplace.mean, queries.linear_query
 _fedsgd, _clipped, _gradients = fedsgd.fedsgd, fedsgd.clipped, fedsgd.local_gradients
+
+
+def only_if(condition: Callable[[Mapping[str, Any]], bool], part: Part) -> Part:
+    """The part with the bug where a condition on its arguments holds, and the right one elsewhere."""
+    place, name, wrong = part
+    right = getattr(place, name)
+    signature = inspect.signature(right)
+
+    def chosen(*given: Any, **more: Any) -> Any:
+        found = signature.bind(*given, **more)
+        found.apply_defaults()
+        return (wrong if condition(found.arguments) else right)(*given, **more)
+
+    return place, name, chosen
 
 
 # --- noise ------------------------------------------------------------------------------------------------------------
@@ -71,7 +86,12 @@ def mirrored_half(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Arra
 
 
 def recycled_noise(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
-    """The second half of a batch is the first: radii from the other tail, directions turned by a right angle."""
+    """The second half of a batch is the first: radii from the other tail, directions turned by a right angle.
+
+    In one dimension and in two there is no room for that disguise, and it is not tried.
+    """
+    if d < 3:
+        return z
     first, law = z[: len(z) // 2], stats.gamma(d, scale=1 / rate)
     turned = -first
     turned[:, : d - 1 : 2], turned[:, 1::2] = -first[:, 1::2], first[:, : d - 1 : 2]
@@ -84,9 +104,23 @@ def single_precision(z: Array, d: int, rate: Any, rng: np.random.Generator) -> A
     return z.astype(np.float32).astype(float)
 
 
+def short_mantissas(bits: int) -> Change:
+    """Noise whose mantissas have so many bits."""
+
+    def change(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+        mantissa, exponent = np.frexp(z)
+        return np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits)
+
+    return change
+
+
 def spherical_noise(place: Any, change: Change) -> Part:
     """The sampler of spherical noise in a learner's module, with a change of what it has drawn."""
-    changed = lambda d, rate, *, rng, size=(): change(_draw(d, rate, rng=rng, size=size), d, rate, rng)  # noqa: E731
+
+    def changed(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> Array:
+        drawn = _draw(d, rate, rng=rng, size=size)
+        return change(drawn.reshape(-1, d), d, rate, rng).reshape(drawn.shape)
+
     return place, "spherical_laplace", changed
 
 
@@ -106,6 +140,8 @@ class Tampered(np.random.Generator):
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """As ``numpy.random.Generator.laplace``."""
         z = self.rng.laplace(loc, scale, size)
+        if scale == 0:
+            return z
         return self.change(z, int(np.prod(size[1:])), 1 / scale, self.rng)
 
 
@@ -125,6 +161,12 @@ def gradient_noise(change: Change) -> Part:
         return _fedsgd(*given, rng=Tampered(rng, change), **more)
 
     return fedsgd, "fedsgd", train
+
+
+def noise_like_features(*given: Any, rng: Any, **more: Any) -> fedsgd.Training:
+    """Training with noise in the type of the features."""
+    short = given[0].dtype == np.float32
+    return _fedsgd(*given, rng=Tampered(rng, single_precision) if short else rng, **more)
 
 
 def drawn_once(*given: Any, rng: Any, **more: Any) -> fedsgd.Training:
@@ -270,6 +312,16 @@ def noise_over_records(self: Any, *, rng: np.random.Generator, size: Any = ()) -
     return _minimise(
         self, logistic.spherical_laplace(self.X.shape[1], self.eta / 2 * len(self.weights), rng=rng, size=size)
     )
+
+
+def release_at_rate(factor: float) -> Part:
+    """Releases of objective perturbation with the noise rate times a factor."""
+
+    def release(self: Any, *, rng: np.random.Generator, size: Any = ()) -> Array:
+        rate = factor * self.eta / 2
+        return _minimise(self, logistic.spherical_laplace(self.X.shape[1], rate, rng=rng, size=size))
+
+    return logistic.ObjectivePerturbation, "release", release
 
 
 def shortened_release(self: Any, *, rng: np.random.Generator, size: Any = ()) -> Array:

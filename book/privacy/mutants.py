@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 from hdpm_book.privacy import bugs
-from hdpm_book.privacy.bugs import Part
+from hdpm_book.privacy.bugs import Part, only_if
 from hdpm_lib.learners import fedsgd, jorgensen, logistic, queries, ridge
 
 BUDGET, METER, LAW, BITS = "budget", "meter", "noise law", "bit test"
@@ -25,7 +25,17 @@ CHECKS = (BUDGET, METER, LAW, BITS, CENTRE, REPEATS, GRID)
 PRIVACY = (BUDGET, METER, BITS)
 """Checks that object only to a loss above the promise; the others object to whatever is not as specified."""
 
-RIDGE, LOGISTIC, SUM, GRADIENTS = LEARNERS = ("ridge", "logistic", "sum", "gradients")
+LEARNERS = (
+    "ridge",
+    "sampling",
+    "variants",
+    "lattice",
+    "logistic",
+    "sum",
+    "gradients",
+    "integers",
+    "estimators",
+)
 
 
 @dataclass(frozen=True)
@@ -126,16 +136,26 @@ _RIDGE: tuple[Row, ...] = (
      (ridge, "pdp_op", bugs.own_bound)),
     ("penalty tuned on labels", (METER,), "the size of the noise tells of the data",
      (ridge, "pdp_op", bugs.tuned_penalty)),
-    ("sample size in noise", (METER,), "the size of the noise tells how many were sampled",
-     (jorgensen, "sampled_ridge", bugs.realised_size)),
+    ("Gamma shape d − 1 for d > 30", (LAW,), "near the estimate the ratio is unbounded",
+     only_if(lambda g: g["dimension"] > 30, _noise(bugs.of_shape(-1)))),
+    ("float32 noise one by one", (GRID,), "low digits betray the estimate",
+     only_if(lambda g: g["size"] == (), _noise(bugs.single_precision))),
+    ("noise of 30 bits", (GRID,), "low digits betray the estimate", _noise(bugs.short_mantissas(30))),
     ("release rounded", HARMLESS, "post-processing", (ridge.OutputPerturbation, "release", bugs.rounded_release)),
     ("debug switch left in", UNSEEN, "acts if the first label is 0.123: never tried",
      (ridge, "pdp_op", bugs.debug_switch)),
 )
 
+_SAMPLING: tuple[Row, ...] = (
+    ("sample size in noise", (METER,), "the size of the noise tells how many were sampled",
+     (jorgensen, "sampled_ridge", bugs.realised_size)),
+)
+
 _noise, _other = partial(bugs.spherical_noise, logistic), bugs.other_perturbation
 _LOGISTIC: tuple[Row, ...] = (
     ("rate η, not η/2", (LAW,), "the noise part of the loss doubles", _noise(lambda z, *_: z / 2)),
+    ("rate η if Λ < 0.05", (LAW,), "the noise part of the loss doubles",
+     only_if(lambda g: g["self"].penalty < 0.05, bugs.release_at_rate(2))),
     ("2/η taken for rate", (LAW,), "too little noise wherever η is below 2",
      _noise(lambda z, d, r, rng: r * r * z)),
     ("noise divided by m", (LAW,), "the noise of a mean, where there is none",
@@ -227,6 +247,8 @@ _GRADIENTS: tuple[Row, ...] = (
     ("same noise every round", (REPEATS,), "differences of rounds have no noise",
      (fedsgd, "fedsgd", bugs.drawn_once)),
     ("float32 noise", (GRID,), "low digits betray the gradient", _upload(bugs.single_precision)),
+    ("noise like float32 features", (GRID,), "low digits betray the gradient",
+     (fedsgd, "fedsgd", bugs.noise_like_features)),
     ("rounds counted once", (BUDGET,), "she is told the loss of one round",
      (fedsgd, "fedsgd", bugs.counted_once)),
     ("overflow guard", UNSEEN, "acts on norms above a million: never tried",
@@ -234,10 +256,17 @@ _GRADIENTS: tuple[Row, ...] = (
 )
 # fmt: on
 
+_ROWS = {
+    "ridge": _RIDGE,
+    "sampling": _SAMPLING,
+    "logistic": _LOGISTIC,
+    "sum": _SUM,
+    "gradients": _GRADIENTS,
+}
 MUTANTS = tuple(
     Mutant(learner, name, caught is not HARMLESS, caught or (), why, part)
-    for learner, rows in zip(LEARNERS, (_RIDGE, _LOGISTIC, _SUM, _GRADIENTS), strict=True)
-    for name, caught, why, part in rows
+    for learner in LEARNERS
+    for name, caught, why, part in _ROWS.get(learner, ())
 )
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import clone
 
-from hdpm_book.privacy.benches import LOOKS, Array, Generator, Setting, alternatives, opened, together, told
+from hdpm_book.privacy.benches import LOOKS, Array, Generator, Setting, opened, together, told
 from hdpm_book.privacy.benches_logistic import slack
 from hdpm_book.privacy.benches_ridge import BOUNDS, Use, constant
-from hdpm_lib.accounts import Account
+from hdpm_lib import accounts
 from hdpm_lib.audits.laws import logistic_noise, ridge_noise, spherical_law
-from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
+from hdpm_lib.learners import estimators
 
 QUIET = 1e15  # times the privacy losses: so little noise that fits show their centre
 FITS = (30,)  # of most settings: one fit takes milliseconds
@@ -30,7 +30,7 @@ def states(source: str, rng: Generator) -> Callable[[], Any]:
         seeds = itertools.count(int(rng.integers(2**31)))
         return lambda: next(seeds)
     if source == "a random state":
-        state = np.random.RandomState(int(rng.integers(2**32)))  # noqa: NPY002 - scikit-learn takes it
+        state = np.random.RandomState(int(rng.integers(2**32)))
         return lambda: state
     return (lambda: None) if source == "nothing" else (lambda: rng)
 
@@ -82,9 +82,9 @@ class Ridge:
         return Use(self.d, self.n, self.penalty, shared, dtype=self.dtype)
 
     @property
-    def model(self) -> PersonalizedRidge:
+    def model(self) -> estimators.PersonalizedRidge:
         """An estimator with these options."""
-        return PersonalizedRidge(**self.options)
+        return estimators.PersonalizedRidge(**self.options)
 
     def losses(self, epsilon: Array) -> tuple[Array, dict[str, Any]]:
         """What each record loses, and how it is told to ``fit``."""
@@ -97,7 +97,7 @@ class Ridge:
             epsilon, told_ = np.full(len(epsilon), float(self.options.get("epsilon", 1.0))), {}
         return epsilon, told_
 
-    def fit(self, X: Any, y: Any, epsilon: Array) -> PersonalizedRidge:
+    def fit(self, X: Any, y: Any, epsilon: Array) -> estimators.PersonalizedRidge:
         """One fit, with a fixed seed."""
         return self.model.set_params(random_state=3).fit(X, y, epsilon=epsilon)
 
@@ -117,7 +117,7 @@ class Ridge:
         for penalty in (0.1, self.penalty, 100.0):
             worst = max(worst, replace(self, options={**self.options, "penalty": penalty}).proved(epsilon))
         if self.account:
-            with Account(4) as account:
+            with accounts.Account(4) as account:
                 model, record = self.model, np.arange(4)
                 given = np.zeros((4, self.d)), np.zeros(4)
                 spent = sum(model.fit(*given, epsilon=epsilon, record=record).guarantee_ for _ in range(2))
@@ -129,7 +129,7 @@ class Ridge:
         return np.asarray(self.fit(X, y, QUIET * epsilon).coef_)
 
     def meter(self) -> float:
-        """Largest share of a promise lost between tight ends: the rate of the fit times a distance almost without noise."""
+        """Largest share of a promise lost between tight ends: the rate times a distance almost without noise."""
         worst = 0.0
         if "spacing" in self.options:
             return worst  # a lattice cannot be almost without noise; that learner has a meter of its own
@@ -150,8 +150,10 @@ class Ridge:
         """Error of coefficients almost without noise, times the rate."""
         X, y, epsilon = self.use.records()
         rate = epsilon.sum() / self.use.c
-        if "spacing" in self.options:
-            return 0.0
+        if "spacing" in self.options:  # what is known of it is that it lies on the lattice
+            steps = replace(self, options={**self.options, "project": False}).fit(X, y, epsilon).coef_
+            steps = steps / self.options["spacing"]
+            return 0.0 if np.array_equal(steps, np.round(steps)) else math.inf
         known = *self.use.known(), epsilon / epsilon.sum()
         off = np.linalg.norm(ridge_noise(self.centres(X, y, epsilon), *known, self.penalty))
         predicted = np.abs(self.fit(X, y, epsilon).predict(X) - X @ self.fit(X, y, epsilon).coef_).max()
@@ -166,7 +168,7 @@ class Ridge:
         epsilon, losses = self.losses(epsilon)
         if self.account:
             losses = {**losses, "record": np.arange(self.n)}
-            with Account(self.n):
+            with accounts.Account(self.n):
                 released = fits(self.model, X, y, losses, draws, rng, self.source)
         else:
             released = fits(self.model, X, y, losses, draws, rng, self.source)
@@ -253,9 +255,11 @@ class Logistic:
 
         return float(brentq(over, 1e-9, total))
 
-    def fit(self, X: Any, y: Any, epsilon: Array) -> PrivateLogisticRegression:
+    def fit(self, X: Any, y: Any, epsilon: Array) -> estimators.PrivateLogisticRegression:
         """One fit, with a fixed seed."""
-        return PrivateLogisticRegression(**self.options).set_params(random_state=3).fit(X, y, epsilon=epsilon)
+        return (
+            estimators.PrivateLogisticRegression(**self.options).set_params(random_state=3).fit(X, y, epsilon=epsilon)
+        )
 
     def budget(self) -> float:
         """Largest share of a promise that weights, eta and penalty imply, and what an open account is charged."""
@@ -267,15 +271,17 @@ class Logistic:
             lost = lost + slack(lost, made.weights_ / penalty)
             worst = max(worst, float((lost / np.minimum(scale * epsilon, made.guarantee_)).max()) / (1 + 1e-6))
         if self.account:
-            with Account(self.m) as account:
+            with accounts.Account(self.m) as account:
                 spent = [
-                    PrivateLogisticRegression(**self.options).fit(X, y, epsilon=epsilon, record=np.arange(self.m))
+                    estimators.PrivateLogisticRegression(**self.options).fit(
+                        X, y, epsilon=epsilon, record=np.arange(self.m)
+                    )
                     for _ in range(2)
                 ]
             worst = max(worst, float((sum(one.guarantee_ for one in spent) / account.total).max()))
         return worst
 
-    def fit_at(self, penalty: float, X: Any, y: Any, epsilon: Array) -> PrivateLogisticRegression:
+    def fit_at(self, penalty: float, X: Any, y: Any, epsilon: Array) -> estimators.PrivateLogisticRegression:
         """One fit at another penalty."""
         return replace(self, options={**self.options, "penalty": penalty}).fit(X, y, epsilon)
 
@@ -299,9 +305,9 @@ class Logistic:
         """Noise of rate one."""
         X, signs, epsilon = self.records()
         losses = {"each": {"epsilon": epsilon}, "one": {"epsilon": float(epsilon[0])}, "none": {}}[self.given]
-        model, y = PrivateLogisticRegression(**self.options), self.labels(signs)
+        model, y = estimators.PrivateLogisticRegression(**self.options), self.labels(signs)
         if self.account:
-            with Account(self.m):
+            with accounts.Account(self.m):
                 given = {**losses, "record": np.arange(self.m)}
                 released = fits(model, X, y, given, draws, rng, self.source)
         else:
@@ -312,7 +318,7 @@ class Logistic:
     def plain(self, draws: int, rng: Generator) -> Array:
         """Noise as it is released without features, at the penalty 1."""
         _, signs, _ = self.records()
-        model = PrivateLogisticRegression(**{**self.options, "penalty": 1.0})
+        model = estimators.PrivateLogisticRegression(**{**self.options, "penalty": 1.0})
         losses = {} if self.given == "none" else {"epsilon": 2.0}
         zero = np.zeros((self.m, self.d), self.dtype)
         return fits(model, zero, self.labels(signs), losses, min(draws, DIGITS), rng, self.source)
@@ -353,10 +359,8 @@ def settings() -> list[Setting]:
     """Both estimators: every option, source of noise and way to say what may be lost, several at once."""
     limits = {name: BOUNDS[name] for name in ("feature_norm", "label_bound")}
     values = {**limits, "penalty": (0.1, 30.0)}
-    every, more = together(PersonalizedRidge, values, apart=("epsilon", "spacing", "random_state"))
-    lattice = alternatives(
-        PersonalizedRidge, {"spacing": (2.0**-20,)}, apart=PersonalizedRidge().get_params().keys() - {"spacing"}
-    )[1]
+    every, more = together(estimators.PersonalizedRidge, values, apart=("epsilon", "spacing", "random_state"))
+    lattice = {"spacing": 2.0**-20}
     ridge = [
         Ridge(every, source="a seed"),
         Ridge({**more, "epsilon": 0.4}, given="none", source="a random state", d=31),
@@ -367,7 +371,7 @@ def settings() -> list[Setting]:
         Ridge({**every, **lattice}, d=2),
     ]
     values = {"penalty": (0.05, 3.0), "classes": (("no", "yes"),)}
-    every, more = together(PrivateLogisticRegression, values, apart=("epsilon", "random_state"))
+    every, more = together(estimators.PrivateLogisticRegression, values, apart=("epsilon", "random_state"))
     logistic = [
         Logistic(),
         Logistic(every, source="a seed", d=12),

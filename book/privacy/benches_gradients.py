@@ -121,7 +121,7 @@ class Use:
         return max(*ratios, 3 * self.sold / float(trained.spent[0, 0]))
 
     def meter(self) -> float:
-        """Largest share of a promise: the distance of two owners' gradients over the scale, for records of all sizes."""
+        """Largest share of a promise: distance of two owners' gradients over the scale, for records of all sizes."""
         rng, worst = np.random.default_rng(0), 0.0
         for record in (self.record, (1.0,), (20.0, 20.0, 20.0), (1e-3, 1.0), tuple(1e3 * RECORD)):
             use = Use(self.options, record, self.classes, self.epsilon, self.dtype)
@@ -157,10 +157,7 @@ class Use:
 
     def plain(self, draws: int, rng: Generator) -> Array:
         """Noise as it is released, of a clip norm that makes its scale a power of two."""
-        if self.step != REST:
-            options = {**self.options, "learning_rate": REST}
-        else:
-            options = dict(self.options)
+        options = {name: value for name, value in self.options.items() if name != "learning_rate"}
         options["clip_norm"] = self.sold / 2 * 2.0 ** round(math.log2(self.scale))
         use = Use(options, self.record, self.classes, self.epsilon, self.dtype, self.alike, self.rows)
         labels = np.zeros((draws // 10, 10), dtype=int)
@@ -198,7 +195,7 @@ class Use:
             self.noise,
             lambda z: laplace_law(z, 1.0),
             plain=None if whole else self.plain,
-            **{"bits": self.bits, "runs": RUNS[:1], **more},
+            **{"bits": self.bits if parts.keys() <= {"dtype"} else None, "runs": RUNS[:1], **more},
         )
 
 
@@ -242,7 +239,12 @@ def settings() -> list[Setting]:
     uses += [Use(record=(2.0,)), Use(record=tuple(np.linspace(0.1, 1, 12)))]
     wide = [Use(record=tuple(np.linspace(0.1, 1, n))) for n in (31, 60)]
     uses += [Use(classes=3), Use(epsilon=0.2), Use(epsilon=8.0), Use(dtype=np.float32), Use(alike=False), Use(rows=3)]
-    uses += [Use({"auction": half, "clip_norm": 2.0}, dtype=np.float32), Use({"every": 10})]
+    uses += [
+        Use({"auction": half, "clip_norm": 2.0}, dtype=np.float32),
+        Use({"every": 10}),
+        Use({"learning_rate": 0.01}),
+        Use(record=(2.0, 1.0)),
+    ]
     return [
         Use().setting(draws=LOOKS, runs=RUNS[:2]),
         *(use.setting() for use in uses),

@@ -33,7 +33,7 @@ from hdpm_lib.audits.ridge import ridge_pair_loss
 from hdpm_lib.learners import jorgensen, ridge
 
 DIMENSIONS = (1, 2, 12, 31, 60)
-BOUNDS: dict[str, tuple[float, ...]] = {"feature_norm": (2.5,), "label_bound": (0.5,), "norm_bound": (0.3,)}
+BOUNDS: dict[str, tuple[float, ...]] = {"feature_norm": (2.5,), "label_bound": (0.5, 2.0), "norm_bound": (0.3,)}
 
 
 # --- formulas ---------------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ BOUNDS: dict[str, tuple[float, ...]] = {"feature_norm": (2.5,), "label_bound": (
 def constant(
     penalty: float, R: float, a: float = 1.0, bound: str = "paper", B: float | None = None, total: float = 1.0
 ) -> float:
-    """What one unit of weight moves the estimate at most, weights summing to at most `total`: as printed, or sharper."""
+    """What a unit of weight moves the estimate at most, for weights of that sum at most: as printed, or sharper."""
     root = math.sqrt(total)
     if bound == "paper":
         B = a * root * min(1 / math.sqrt(penalty), R * root / penalty) if B is None else B
@@ -331,7 +331,11 @@ class Sampled:
         apart = made.theta - estimates(X, y, masks / size[:, None], self.penalty)
         kept, probability = jorgensen.all_masks(epsilon, 1.0)
         off = np.abs(probability @ kept - np.minimum(1, (np.exp(epsilon) - 1) / (math.e - 1))).max()
-        return max(float((rate * np.linalg.norm(apart, axis=1)).max()), float(off))
+        drawn = [jorgensen.draw_masks(epsilon, 1.0, shape, rng=np.random.default_rng(3)) for shape in ((), (2, 500))]
+        shares = np.concatenate([drawn[0][None], drawn[1].reshape(-1, len(epsilon))]).mean(0)
+        known = np.minimum(1, (np.exp(epsilon) - 1) / (math.e - 1))
+        far = np.abs(shares - known) > 6 * np.sqrt(known * (1 - known) / 1000) + 1e-12
+        return math.inf if far.any() else max(float((rate * np.linalg.norm(apart, axis=1)).max()), float(off))
 
     def meter(self) -> float:
         """Loss of a record that accepts 0.1 and is sampled, beside one that is kept for sure, over 0.1.
@@ -395,5 +399,7 @@ def sampled_settings() -> list[Setting]:
     each = alternatives(jorgensen.sampled_ridge, {name: BOUNDS[name] for name in ("feature_norm", "label_bound")})
     both = [{**fixed, "bound": "sharp", "label_bound": 0.5}, {**fixed, "bound": "sharp", "feature_norm": 2.5}]
     uses = [Sampled(given) for given in each + both]
-    uses += [Sampled(fixed, penalty=penalty) for penalty in (0.05, 50.0)] + [Sampled(fixed, d=d) for d in (1, 30)]
+    uses += [Sampled(fixed, penalty=penalty) for penalty in (0.05, 50.0)] + [
+        Sampled(fixed, d=d) for d in (1, 12, 31, 60)
+    ]
     return [use.setting() for use in [*uses, Sampled(d=2, dtype=np.float32)]]

@@ -1,7 +1,8 @@
-"""Settings of the other ways to the losses of ridge regression: perturbed objectives and moments, a constant, a lattice."""
+"""Settings of other ways to the losses of ridge regression: perturbed objectives and moments, a constant, a lattice."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from hdpm_lib.audits.laws import LawTest, laplace_law, spherical_law
 from hdpm_lib.discrete import lattice_law
 from hdpm_lib.learners import lattice, ridge_variants
 
+FEW = (30,)  # draws where one takes long
 LIMITS = {name: BOUNDS[name] for name in ("feature_norm", "label_bound")}
 
 
@@ -67,7 +69,7 @@ class Moments:
 
     @property
     def moved(self) -> float:
-        """How far a record of weight 1 moves what gets the noise: a gradient, or moments with labels in units of `a`."""
+        """How far a record of weight 1 moves what gets the noise: a gradient, or moments, labels in units of `a`."""
         R, a = self.use.R, self.use.a
         if self.kind == "objective":
             return 2 * R * R * self.use.radius + 4 * R * a
@@ -109,7 +111,7 @@ class Moments:
         """Estimates from moments with noise in rows, of the cross moments first; negative eigenvalues are cut."""
         d = self.d
         second, cross = np.tile((X.T * w) @ X, (len(noise), 1, 1)), (w * y) @ X + self.use.a * noise[:, :d]
-        for k, (i, j) in enumerate((i, j) for i in range(d) for j in range(i, d)):
+        for k, (i, j) in enumerate(itertools.combinations_with_replacement(range(d), 2)):
             second[:, i, j] += noise[:, d + k] / (1 if i == j else math.sqrt(2))
             second[:, j, i] = second[:, i, j]
         values, vectors = np.linalg.eigh(second)
@@ -119,11 +121,11 @@ class Moments:
 
     def budget(self) -> float:
         """Share of the promise that the rate and the proved sensitivity imply."""
-        made, _, _, w, rate = self.make()
+        made, _, _, _, rate = self.make()
         return (made.noise_rate * self.moved + self.spent) / (rate * self.moved + self.spent)
 
     def meter(self) -> float:
-        """Share of the promise lost: moments that one record moves far, or log densities of releases inside the ball."""
+        """Share of the promise lost: moments that one record moves, or log densities of releases inside the ball."""
         worst, epsilon = 0.0, self.losses(np.array([0.5, 1.0, 1.0, 1.0]))
         pairs = []
         for size in (1.0, 3.0):
@@ -133,7 +135,7 @@ class Moments:
             other[0, : self.d // 2] *= -1 if self.use.feature_norm else 0
             pairs += [(X, up, X, down), (X, up, empty, 0 * up), (X, up, empty, down), (X, up, other, down)]
         at = np.concatenate([np.eye(self.d), -np.eye(self.d), np.ones((1, self.d)) / math.sqrt(self.d)])
-        at = np.concatenate([share * self.use.radius * at for share in (0.1, 0.5, 0.999)])
+        at = self.use.radius * np.concatenate([share * at for share in (0.1, 0.5, 0.999)])
         for X, y, other, label in pairs:
             try:
                 one, two = self.calibrate(X, y, epsilon), self.calibrate(other, label, epsilon)
@@ -181,11 +183,7 @@ class Moments:
 
     def plain(self, draws: int, rng: Generator) -> Array:
         """Noise as it is released without data, where no step but one by a power of two comes after."""
-        one = replace(self, d=1 if self.kind == "moments" else self.d)
-        if self.kind == "moments":
-            one = replace(one, penalty=2.0**60)
-        else:
-            one = replace(one, penalty=1.0)
+        one = replace(self, penalty=1.0) if self.kind == "objective" else replace(self, d=1, penalty=2.0**60)
         made = one.calibrate(np.zeros((2, one.d), self.dtype), np.zeros(2, self.dtype), np.full(2, 1e8 * one.use.R**2))
         return asked(partial(one.release, made), draws, rng, self.ask)
 
@@ -206,7 +204,7 @@ class Moments:
         asks = {} if self.ask == "batches" else {"asked for": self.ask}
         law, noise, draws = (lambda z: spherical_law(z, 1.0)), self.noise, LOOKS[:2]
         if self.kind == "moments":
-            law, noise, draws = two_samples, self.releases, LOOKS[:2]
+            law, noise, draws = two_samples, self.releases, LOOKS[:2] if self.d < 12 else FEW
         return Setting(
             f"perturbed {self.kind}, " + told({**self.options, **parts, **asks}),
             self.budget,
@@ -252,11 +250,11 @@ def moment_settings() -> list[Setting]:
         ("objective", ridge_variants.calibrate_objective_perturbation),
         ("moments", ridge_variants.calibrate_sufficient_statistics),
     ):
-        each = alternatives(function, LIMITS) + [{"feature_norm": 2.5, "label_bound": 0.5}]
+        each = [*alternatives(function, LIMITS), {"feature_norm": 2.5, "label_bound": 0.5}]
         uses += [Moments(kind, given) for given in each]
         uses += [Moments(kind, ask="one by one"), Moments(kind, ask="a table"), Moments(kind, dtype=np.float32)]
         uses += [Moments(kind, d=d) for d in (1, 2)] + [Moments(kind, penalty=penalty) for penalty in (0.1, 30.0)]
-    uses += [Moments(d=12), Moments(d=31)]
+    uses += [Moments(d=d) for d in (12, 31, 60)] + [Moments("moments", d=d) for d in (12, 31, 60)]
     return [use.setting() for use in uses]
 
 
@@ -431,6 +429,9 @@ class Lattice:
         theta = estimates(features, labels, (epsilon / epsilon.sum())[None], self.penalty)[0]
         over = np.abs(made.point - theta / self.step).max() - 0.5
         off = self.rate(epsilon) * max(0.0, float(over) - 1e-4)
+        if self.d <= 12:
+            steps = made.release(rng=np.random.default_rng(1), size=5) / self.step
+            off = off if np.array_equal(steps, np.round(steps)) else math.inf
         if self.project:
             free, kept = (made.release(rng=np.random.default_rng(1), size=20, project=p) for p in (False, True))
             norm = np.linalg.norm(free, axis=1, keepdims=True)
@@ -489,11 +490,11 @@ class Lattice:
             self.budget,
             self.meter,
             self.centre,
-            self.coarse if coarse else self.noise,
+            None if self.d > 12 else self.coarse if coarse else self.noise,
             self.cells if coarse else lambda z: spherical_law(z, 1.0),
             draws=LOOKS[:1] if self.d > 5 or self.ask == "one by one" else LOOKS[:2],
             repeats=not coarse and self.d > 1,
-            bits=None if self.ask == "one by one" else self.bits,
+            bits=None if self.ask == "one by one" or self.d > 12 else self.bits,
             runs=(1000,),
         )
 
@@ -503,7 +504,7 @@ def lattice_settings() -> list[Setting]:
     each = alternatives(lattice.lattice_ridge, {**LIMITS, "spacing": (2.0**-12,)})
     both = [{"bound": bound, "feature_norm": 2.5, "label_bound": 0.5, "clip": True} for bound in ("paper", "sharp")]
     uses = [Lattice(given) for given in each + both]
-    uses += [Lattice(d=d) for d in (1, 2, 12)] + [Lattice(ask="one by one"), Lattice(ask="a table")]
+    uses += [Lattice(d=d) for d in (1, 2, 12, 31)] + [Lattice(ask="one by one"), Lattice(ask="a table")]
     uses += [Lattice(penalty=30.0, options={"bound": "sharp"}), Lattice(penalty=0.1), Lattice(n=1)]
     uses += [
         Lattice(project=True),

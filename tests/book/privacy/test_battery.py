@@ -133,7 +133,7 @@ def test_thresholds(change: dict[str, Any], needed: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_level_is_that_of_all_looks(learner: str) -> None:
-    """No learner has more looks than share the level, so that each of the two checks fails without cause at its rate."""
+    """No learner has more looks than share the level, so each check fails without cause at its rate."""
     for attribute, numbers in (("noise", "draws"), ("bits", "runs")):
         each = {n for s in settings(learner) if getattr(s, attribute) is not None for n in getattr(s, numbers)}
         assert len(each) * LEVEL <= FALSE_ALARM
@@ -150,7 +150,7 @@ def test_errors_object(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unknown_learner() -> None:
-    with pytest.raises(ValueError, match="learner must be 'ridge' or .* got 'svm'"):
+    with pytest.raises(ValueError, match=r"learner must be 'ridge' or .* got 'svm'"):
         audit_learner("svm", rng=generator())
 
 

@@ -15,9 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit
+from sklearn.base import BaseEstimator
 
-from hdpm_lib import noise
-from hdpm_lib.learners import fedsgd, jorgensen, logistic, queries, ridge
+from hdpm_lib import discrete, noise
+from hdpm_lib.learners import (
+    estimators,
+    fedsgd,
+    jorgensen,
+    lattice,
+    logistic,
+    queries,
+    ridge,
+    ridge_variants,
+)
 
 Array = NDArray[np.float64]
 Part = tuple[Any, str, Any]
@@ -29,6 +39,8 @@ _norm_bound, _records, _sampled = ridge.estimate_norm_bound, ridge.check_records
 _perturbation, _signed_records = logistic.objective_perturbation, logistic.check_signed_records
 _minimise = logistic.ObjectivePerturbation.minimise
 _answer, _mean, _linear = queries.BiasedLaplace.release, queries.BiasedLaplace.mean, queries.linear_query
+_lattice, _above, _generator = lattice.lattice_laplace, lattice._constant_above, estimators._generator
+_losses, _charge = estimators._Private._losses, estimators.charge
 _fedsgd, _clipped, _gradients = fedsgd.fedsgd, fedsgd.clipped, fedsgd.local_gradients
 
 
@@ -410,3 +422,300 @@ def counted_once(*given: Any, rng: Any, **more: Any) -> fedsgd.Training:
     """Training that states the privacy loss of one round for all."""
     made = _fedsgd(*given, rng=rng, **more)
     return replace(made, spent=made.spent / given[4].shape[0])
+
+
+# --- in options that are rarely run -----------------------------------------------------------------------------------
+
+
+def given(name: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether an option has a value, or is set."""
+    return lambda found: found[name] is not None and found[name] is not False
+
+
+def changed_call(place: Any, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Part:
+    """A function that is called with other arguments than it was given."""
+    right = getattr(place, name)
+    signature = inspect.signature(right)
+
+    def call(*values: Any, **more: Any) -> Any:
+        found = signature.bind(*values, **more)
+        found.apply_defaults()
+        arguments = dict(found.arguments)
+        return right(**{**arguments, **change(arguments)})
+
+    return place, name, call
+
+
+def changed_result(place: Any, name: str, change: Callable[[Any, Mapping[str, Any]], Any]) -> Part:
+    """A function whose result is changed, by its arguments if need be."""
+    right = getattr(place, name)
+    signature = inspect.signature(right)
+
+    def call(*values: Any, **more: Any) -> Any:
+        found = signature.bind(*values, **more)
+        found.apply_defaults()
+        return change(right(*values, **more), found.arguments)
+
+    return place, name, call
+
+
+def other_rate(place: Any, name: str, factor: float, rate: str = "noise_rate") -> Part:
+    """A calibration with its noise rate times a factor."""
+    return changed_result(place, name, lambda made, _: replace(made, **{rate: getattr(made, rate) * factor}))
+
+
+def redrawn_inside(self: Any, *, rng: np.random.Generator, size: Any = (), project: bool = False) -> Array:
+    """Releases drawn again until they lie in the ball, in place of pulled back to it."""
+    if not project:
+        return _release(self, rng=rng, size=size)
+    found = np.asarray(_release(self, rng=rng, size=size))
+    rows = found.reshape(-1, found.shape[-1])
+    while (far := np.linalg.norm(rows, axis=1) > self.radius).any():
+        rows[far] = _release(self, rng=rng, size=int(far.sum()))
+    return found
+
+
+def own_ball(self: Any, *, rng: np.random.Generator, size: Any = (), project: bool = False) -> Array:
+    """Releases pulled back to a ball as large as the private estimate."""
+    found = _release(self, rng=rng, size=size)
+    return ridge.project_on_ball(found, max(float(np.linalg.norm(self.theta)), 1e-9)) if project else found
+
+
+def ball_around_estimate(self: Any, *, rng: np.random.Generator, size: Any = (), project: bool = False) -> Array:
+    """Noise pulled back to the ball, and then the estimate added."""
+    found = _release(self, rng=rng, size=size)
+    return self.theta + ridge.project_on_ball(found - self.theta, self.radius) if project else found
+
+
+def quiet_ball() -> Part:
+    """Half of the noise where releases are pulled back to a ball."""
+
+    def release(self: Any, *, rng: np.random.Generator, size: Any = (), project: bool = False) -> Array:
+        made = replace(self, noise_rate=2 * self.noise_rate) if project else self
+        return _release(made, rng=rng, size=size, project=project)
+
+    return ridge.OutputPerturbation, "release", release
+
+
+def large_penalties(penalty: float, norm: float, bound: Any = "paper", total: float = 1.0, label: float = 1.0) -> float:
+    """The sharp norm bound of penalties above the squared feature norm, for all."""
+    radius = norm * np.sqrt(total)
+    return float(label * np.sqrt(total) * radius / (radius**2 + penalty))
+
+
+def kept_draw() -> Part:
+    """A sampler that keeps the draw of one release and gives it again to the next."""
+    kept: dict[tuple[int, float], Array] = {}
+
+    def draw(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> Array:
+        if size != ():
+            return _draw(d, rate, rng=rng, size=size)
+        if (d, float(rate)) not in kept:
+            kept[d, float(rate)] = _draw(d, rate, rng=rng)
+        return kept[d, float(rate)]
+
+    return ridge, "spherical_laplace", draw
+
+
+def shared_rows(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> Array:
+    """A table of draws whose rows are the same."""
+    if not (isinstance(size, tuple) and len(size) == 2):
+        return _draw(d, rate, rng=rng, size=size)
+    return np.broadcast_to(_draw(d, rate, rng=rng, size=size[1]), (*size, d)).copy()
+
+
+def labels_not_clipped(X: Any, y: Any, **more: Any) -> tuple[Array, Array]:
+    """Features clipped, labels as they are."""
+    if not more.get("clip"):
+        return _records(X, y, **more)
+    return _records(X, y, **more)[0], np.asarray(y, dtype=float)
+
+
+def clipped_by_coordinate(X: Any, y: Any, **more: Any) -> tuple[Array, Array]:
+    """With a norm bound every coordinate clipped to it, not the vector."""
+    R = more.get("feature_norm")
+    if R is None or not more.get("clip"):
+        return _records(X, y, **more)
+    _, labels = _records(X, y, **more)
+    return np.clip(np.asarray(X, dtype=float), -R, R), labels
+
+
+def largest_feature(X: Any, y: Any, **more: Any) -> tuple[Array, Array]:
+    """Vectors of logistic regression shortened by the largest coordinate, not by their norm."""
+    if not more.get("clip"):
+        return _signed_records(X, y, **more)
+    features = np.asarray(X, dtype=float)
+    size = np.maximum(1, np.abs(features).max(axis=1, keepdims=True))
+    return features / size, np.asarray(y, dtype=float)
+
+
+def many_features(bound: int) -> Part:
+    """The constant of ridge regression with the norm of features that are no more than so many."""
+    return changed_call(
+        ridge, "sensitivity_constant", lambda g: {"feature_norm": min(g["feature_norm"], float(np.sqrt(bound)))}
+    )
+
+
+def in_proportion(epsilon: Any, threshold: float) -> Array:
+    """Records kept with probabilities in proportion to what they accept."""
+    return np.minimum(1.0, np.asarray(epsilon, dtype=float) / threshold)
+
+
+def shared_sets(self: Any, *, rng: np.random.Generator) -> Array:
+    """One noise vector for the estimates of all sampled sets."""
+    return np.asarray(self.theta + _draw(self.theta.shape[1], self.noise_rate[0], rng=rng))
+
+
+def rate_of_kept(made: jorgensen.SampledRidge, arguments: Mapping[str, Any]) -> jorgensen.SampledRidge:
+    """The rate of the realised size beside weights of the expected one."""
+    if arguments["size_in_noise"] != "fixed":
+        return made
+    return replace(made, noise_rate=made.noise_rate * made.sample_size / made.sample_size.mean())
+
+
+def whole_promise(made: ridge_variants.WeightedMoments, arguments: Mapping[str, Any]) -> ridge_variants.WeightedMoments:
+    """The whole of each promise spent on noise, nothing left for the curvature."""
+    R = arguments["feature_norm"] or np.sqrt(len(made.cross))
+    total = float(np.sum(arguments["epsilon"]))
+    return replace(made, noise_rate=made.noise_rate * total / (total - R * R / made.penalty))
+
+
+def second_power(made: ridge_variants.WeightedMoments, arguments: Mapping[str, Any]) -> ridge_variants.WeightedMoments:
+    """With a norm bound its square in the sensitivity of moments where its fourth power belongs."""
+    R = arguments["feature_norm"]
+    return replace(made, noise_rate=made.noise_rate * float(np.sqrt((2 * R**4 + 2 * R**2 + 0.5) / (4 * R**2 + 0.5))))
+
+
+def bare_second_moments(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+    """No noise on second moments, if a vector of that length has the noise of moments."""
+    features = next((k for k in range(1, 61) if k + k * (k + 1) // 2 == d), d)
+    z[:, features:] = 0.0
+    return z
+
+
+def constant_noise(change: Change) -> Part:
+    """The private constant with a change of its noise."""
+    right = ridge_variants.private_constant
+
+    def constant(*values: Any, rng: Any, **more: Any) -> Array:
+        low, high = more.get("label_range", (-1.0, 1.0))
+
+        def scaled(z: Any, d: int, rate: Any, own: Any) -> Any:
+            return change(np.asarray(z), d, high - low, own)
+
+        return right(*values, rng=Tampered(rng, scaled), **more)
+
+    return ridge_variants, "private_constant", constant
+
+
+def lattice_noise(change: Callable[[Any, int, Any, Any, np.random.Generator], Any]) -> Part:
+    """Noise on the lattice, changed, given dimension, rate, size and generator."""
+
+    def draw(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> Any:
+        return change(_lattice(d, rate, rng=rng, size=size), d, rate, size, rng)
+
+    return lattice, "lattice_laplace", draw
+
+
+def by_coordinate(z: Any, d: int, rate: Any, size: Any, rng: np.random.Generator) -> Any:
+    """Independent coordinates of that rate."""
+    shape = size if isinstance(size, tuple) else (size,)
+    return discrete.discrete_laplace(1 / rate, rng=rng, size=(*shape, d))
+
+
+def first_bare(z: Any, d: int, rate: Any, size: Any, rng: np.random.Generator) -> Any:
+    """No noise on the first coordinate of several."""
+    if d > 1:
+        z[..., 0] = 0
+    return z
+
+
+def one_branch(penalty: Any, square: Any, bound: Any, label_bound: Any) -> Any:
+    """The constant of the lattice with the norm bound of large penalties for all."""
+    if bound == "paper":
+        return _above(penalty, square, bound, label_bound)
+    norm = discrete.root_above(square, 2**64)
+    return 2 * label_bound / penalty * (norm + square * (norm / (square + penalty)) / 2)
+
+
+def float_mechanism(*values: Any, spacing: float, **more: Any) -> ridge.OutputPerturbation:
+    """Noise in floats where a lattice is asked for."""
+    return _pdp_op(*values, **more)
+
+
+def twice_zero(scale: Any, *, rng: np.random.Generator, size: Any = ()) -> Any:
+    """Discrete Laplace noise that does not draw "minus 0" anew, so that 0 counts twice."""
+    size_of = np.floor(rng.exponential(float(scale), size)).astype(np.int64)
+    return size_of * rng.choice([-1, 1], size)
+
+
+def rounded_gradients(gradients: Any, clip_norm: float, spacing: float) -> Any:
+    """Clipped gradients rounded to the grid, not cut towards zero, and not checked after that."""
+    return np.rint(_clipped(np.asarray(gradients, dtype=float), clip_norm) / spacing).astype(np.int64)
+
+
+def far_halved(w: Array, arguments: Mapping[str, Any]) -> Array:
+    """Half of the minimiser where noise is so large that nothing else counts."""
+    return np.where(np.abs(arguments["noise"]).max(axis=1, keepdims=True) > 1e100, w / 2, w)
+
+
+def by_rows(*values: Any, rng: Any, **more: Any) -> fedsgd.Training:
+    """Training with noise divided by the number of an owner's records."""
+    rows = max(len(own) for run in values[2] for own in run)
+    return _fedsgd(*values, rng=Tampered(rng, lambda z, *_: z / rows), **more)
+
+
+def seeded_training(*values: Any, rng: Any, **more: Any) -> fedsgd.Training:
+    """Training with the same noise in all runs and rounds."""
+    same = Tampered(rng, lambda z, d, rate, _: np.random.default_rng(0).laplace(0, 1 / rate, z.shape))
+    return _fedsgd(*values, rng=same, **more)
+
+
+def clipped_by_class(gradients: Array, clip_norm: float) -> Array:
+    """With more than two classes each class clipped by itself."""
+    if gradients.shape[-2] <= 2:
+        return _clipped(gradients, clip_norm)
+    norm = np.abs(gradients).sum(-1, keepdims=True)
+    return np.asarray(gradients * (clip_norm / np.maximum(norm, clip_norm)))
+
+
+# --- estimators -------------------------------------------------------------------------------------------------------
+
+
+def global_state(random_state: Any) -> np.random.Generator:
+    """Without a seed, noise from NumPy's global state."""
+    if random_state is None:
+        return np.random.default_rng(np.random.randint(2**31))  # noqa: NPY002
+    return _generator(random_state)
+
+
+def few_seeds(random_state: Any) -> np.random.Generator:
+    """Seeds cut to four bits."""
+    return _generator(int(random_state) % 16 if isinstance(random_state, int | np.integer) else random_state)
+
+
+def copied(self: Any) -> Any:
+    """A clone with a copy of the generator, which draws what the original will draw."""
+    return BaseEstimator.__sklearn_clone__(self)
+
+
+def parameter_first(self: Any, epsilon: Any, n_records: int) -> Any:
+    """The estimator's own privacy loss, whatever is given for each record."""
+    return np.full(n_records, float(self.epsilon))
+
+
+def doubled_number(self: Any, epsilon: Any, n_records: int) -> Any:
+    """One number for all records taken for that of a pair."""
+    found = _losses(self, epsilon, n_records)
+    return 2 * found if epsilon is not None and np.ndim(epsilon) == 0 else found
+
+
+def half_charged(record: Any, losses: Array, random_state: Any) -> None:
+    """An account that is charged half."""
+    _charge(record, losses / 2, random_state)
+
+
+def scaled_by_longest(found: dict[str, Any]) -> dict[str, Any]:
+    """Where records are clipped: all divided by the length of the longest."""
+    X = np.asarray(found["X"], dtype=float)
+    return {"X": X / max(1.0, float(np.linalg.norm(X, axis=1).max()))} if found["clip"] else {}

@@ -7,9 +7,11 @@ them. Of a few no check sees anything.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from unittest import mock
 
@@ -17,7 +19,17 @@ import numpy as np
 
 from hdpm_book.privacy import bugs
 from hdpm_book.privacy.bugs import Part, only_if
-from hdpm_lib.learners import fedsgd, jorgensen, logistic, queries, ridge
+from hdpm_lib.learners import (
+    estimators,
+    fedsgd,
+    integer_answers,
+    jorgensen,
+    lattice,
+    logistic,
+    queries,
+    ridge,
+    ridge_variants,
+)
 
 BUDGET, METER, LAW, BITS = "budget", "meter", "noise law", "bit test"
 CENTRE, REPEATS, GRID = "centre", "repeats", "grid"
@@ -141,6 +153,31 @@ _RIDGE: tuple[Row, ...] = (
     ("float32 noise one by one", (GRID,), "low digits betray the estimate",
      only_if(lambda g: g["size"] == (), _noise(bugs.single_precision))),
     ("noise of 30 bits", (GRID,), "low digits betray the estimate", _noise(bugs.short_mantissas(30))),
+    ("factor 2 lost, sharp bound", (BUDGET, METER), "everybody loses twice as much",
+     only_if(lambda g: g["bound"] == "sharp", _constant(lambda p, r, B: r / p * (1 + r * B)))),
+    ("B of large penalties for all", (BUDGET,), "harms where the penalty is below R²",
+     only_if(lambda g: g["bound"] == "sharp", (ridge, "estimate_norm_bound", bugs.large_penalties))),
+    ("given norm bound halved", (BUDGET,), "the estimate may be twice as long",
+     bugs.changed_call(ridge, "sensitivity_constant",
+                       lambda g: {"norm_bound": g["norm_bound"] and g["norm_bound"] / 2})),
+    ("label bound above 1 forgotten", (BUDGET, METER), "larger labels move the estimate more",
+     bugs.changed_call(ridge, "sensitivity_constant", lambda g: {"label_bound": min(1.0, g["label_bound"])})),
+    ("features counted up to 30", (BUDGET, METER), "harms where there are more",
+     bugs.many_features(30)),
+    ("labels not clipped", (METER,), "a label outside the bounds moves more",
+     (ridge, "check_records", bugs.labels_not_clipped)),
+    ("clipped by coordinate", (METER,), "the norm may be √d times as large",
+     (ridge, "check_records", bugs.clipped_by_coordinate)),
+    ("ball: drawn until inside", (CENTRE, LAW), "how often one has to draw depends on the data",
+     (ridge.OutputPerturbation, "release", bugs.redrawn_inside)),
+    ("ball of the estimate's size", (CENTRE, LAW), "its radius tells of the data",
+     (ridge.OutputPerturbation, "release", bugs.own_ball)),
+    ("ball around the estimate", (CENTRE,), "its middle is the estimate",
+     (ridge.OutputPerturbation, "release", bugs.ball_around_estimate)),
+    ("ball: half the noise", (LAW,), "everybody loses twice as much", bugs.quiet_ball()),
+    ("one by one: draw kept", (REPEATS,), "the difference of two releases has no noise", bugs.kept_draw()),
+    ("table: rows share noise", (REPEATS,), "two releases have the same noise",
+     (ridge, "spherical_laplace", bugs.shared_rows)),
     ("release rounded", HARMLESS, "post-processing", (ridge.OutputPerturbation, "release", bugs.rounded_release)),
     ("debug switch left in", UNSEEN, "acts if the first label is 0.123: never tried",
      (ridge, "pdp_op", bugs.debug_switch)),
@@ -149,6 +186,60 @@ _RIDGE: tuple[Row, ...] = (
 _SAMPLING: tuple[Row, ...] = (
     ("sample size in noise", (METER,), "the size of the noise tells how many were sampled",
      (jorgensen, "sampled_ridge", bugs.realised_size)),
+    ("rate of the kept records", (METER, LAW), "the size of the noise tells how many were sampled",
+     bugs.changed_result(jorgensen, "sampled_ridge", bugs.rate_of_kept)),
+    ("weights said to sum to 1", (BUDGET, LAW), "they sum to as much as n/m",
+     bugs.changed_call(jorgensen, "estimate_norm_bound", lambda g: {"total_weight": 1.0})),
+    ("kept in proportion to ε", (CENTRE,), "small ε are kept too often",
+     (jorgensen, "inclusion_probabilities", bugs.in_proportion)),
+    ("sets share noise", (REPEATS, LAW), "the difference of two releases has no noise",
+     (jorgensen.SampledRidge, "release", bugs.shared_sets)),
+    ("noise 10 % too small", (LAW,), "everybody loses 1/9 more",
+     bugs.spherical_noise(jorgensen, lambda z, *_: 0.9 * z)),
+)
+
+_VARIANTS: tuple[Row, ...] = (
+    ("curvature forgotten", (BUDGET, LAW), "the Jacobian costs R²/λ",
+     bugs.changed_result(ridge_variants, "calibrate_objective_perturbation", bugs.whole_promise)),
+    ("ball twice as large", (CENTRE,), "gradients are longer than the noise is for",
+     bugs.changed_result(ridge_variants, "_moments", lambda made, _: (replace(made[0], radius=2 * made[0].radius), made[1]))),
+    ("R² for R⁴ in moments", (BUDGET,), "with a norm bound above 1 records move more",
+     only_if(bugs.given("feature_norm"),
+             bugs.changed_result(ridge_variants, "calibrate_sufficient_statistics", bugs.second_power))),
+    ("second moments bare", (LAW,), "they tell of the features",
+     bugs.spherical_noise(ridge_variants, bugs.bare_second_moments)),
+    ("large labels, small noise", (CENTRE,), "the noise is for labels up to 1",
+     bugs.changed_result(ridge_variants, "calibrate_sufficient_statistics",
+                         lambda made, _: replace(made, label_bound=min(1.0, made.label_bound)))),
+    ("objective: noise halved", (LAW,), "the noise part of the loss doubles",
+     only_if(lambda g: g["dimension"] in (3, 12), bugs.spherical_noise(ridge_variants, lambda z, *_: z / 2))),
+    ("range taken for 1", (LAW, BITS), "wider labels move the mean more",
+     bugs.constant_noise(lambda z, d, width, rng: z / width)),
+    ("float32 constant one by one", (GRID,), "low digits betray the mean",
+     only_if(lambda g: g["size"] == (), bugs.constant_noise(bugs.single_precision))),
+    ("labels not checked", (METER,), "a label outside the range moves more",
+     (ridge_variants, "check_inside", lambda value, *_, **__: np.asarray(value, dtype=float))),
+    ("noise of other sign", HARMLESS, "the law is symmetric",
+     bugs.spherical_noise(ridge_variants, lambda z, *_: -z)),
+)
+
+_LATTICE: tuple[Row, ...] = (
+    ("rounding not counted", (BUDGET, LAW), "the estimate moves up to √d steps more",
+     only_if(lambda g: isinstance(g["square"], int), (lattice, "root_above", lambda square, _: Fraction(0)))),
+    ("even steps", (LAW,), "odd distances rule a data set out", bugs.lattice_noise(lambda z, *_: 2 * z)),
+    ("rate doubled", (LAW,), "everybody loses twice as much",
+     bugs.changed_call(lattice, "lattice_laplace", lambda g: {"rate": 2 * g["rate"]})),
+    ("coordinates on their own", (LAW,), "costs up to √d times as much", bugs.lattice_noise(bugs.by_coordinate)),
+    ("first coordinate bare", (LAW,), "it tells of the data", bugs.lattice_noise(bugs.first_bare)),
+    ("B of large penalties for all", (BUDGET, LAW), "harms where the penalty is below R²",
+     (lattice, "_constant_above", bugs.one_branch)),
+    ("label bound above 1 forgotten", (BUDGET, METER), "larger labels move the estimate more",
+     bugs.changed_call(lattice, "_constant_above", lambda g: {"label_bound": min(Fraction(1), g["label_bound"])})),
+    ("labels not clipped", (METER,), "a label outside the bounds moves more",
+     (lattice, "check_records", bugs.labels_not_clipped)),
+    ("noise in floats beside it", (CENTRE,), "off the lattice digits betray the estimate",
+     bugs.changed_result(lattice.LatticeRidge, "release", lambda released, _: released * (1 + 2.0**-50))),
+    ("noise of other sign", HARMLESS, "the law is symmetric", bugs.lattice_noise(lambda z, *_: -z)),
 )
 
 _noise, _other = partial(bugs.spherical_noise, logistic), bugs.other_perturbation
@@ -156,6 +247,22 @@ _LOGISTIC: tuple[Row, ...] = (
     ("rate η, not η/2", (LAW,), "the noise part of the loss doubles", _noise(lambda z, *_: z / 2)),
     ("rate η if Λ < 0.05", (LAW,), "the noise part of the loss doubles",
      only_if(lambda g: g["self"].penalty < 0.05, bugs.release_at_rate(2))),
+    ("rate η one by one", (LAW,), "the noise part of the loss doubles",
+     only_if(lambda g: g["size"] == (), bugs.release_at_rate(2))),
+    ("rate 0.75 η if Λ > 10", (LAW,), "the noise part grows by half",
+     only_if(lambda g: g["self"].penalty > 10, bugs.release_at_rate(1.5))),
+    ("one class: rate η", (LAW,), "which data there are shows in the noise",
+     only_if(lambda g: abs(g["self"].y.sum()) == len(g["self"].y), bugs.release_at_rate(2))),
+    ("Gamma shape d − 1 for d > 30", (LAW,), "near the noiseless output the ratio is unbounded",
+     only_if(lambda g: g["dimension"] > 30, _noise(bugs.of_shape(-1)))),
+    ("largest noise halved", (LAW,), "where noise is all that counts",
+     bugs.changed_result(logistic, "_newton", bugs.far_halved)),
+    ("clipped by largest feature", (METER,), "norms up to √d stay",
+     (logistic, "check_signed_records", bugs.largest_feature)),
+    ("η of the mean promise", (BUDGET,), "who accepts less loses more than that",
+     (logistic, "eta_within", lambda eps, a, p: float(np.sum(eps) / np.sum(a)))),
+    ("2 Newton steps for d > 30", (CENTRE,), "the proof needs the minimiser",
+     only_if(lambda g: g["noise"].shape[1] > 30, bugs.newton_steps(2))),
     ("2/η taken for rate", (LAW,), "too little noise wherever η is below 2",
      _noise(lambda z, d, r, rng: r * r * z)),
     ("noise divided by m", (LAW,), "the noise of a mean, where there is none",
@@ -206,6 +313,16 @@ _SUM: tuple[Row, ...] = (
     ("every draw used twice", (REPEATS, LAW), "the difference of two releases has no noise",
      _answer(bugs.in_pairs(1))),
     ("float32 noise", (GRID,), "low digits betray the answer", _answer(bugs.single_precision)),
+    ("one noise for all coordinates", (LAW,), "their differences have no noise",
+     _answer(lambda z, d, *_: z[..., :1] + 0 * z if d > 1 else z)),
+    ("noise cut at 50", (LAW,), "outputs beyond rule an answer out", _answer(lambda z, *_: np.clip(z, -50, 50))),
+    ("float32 noise one by one", (GRID,), "low digits betray the answer",
+     only_if(lambda g: g["size"] == (), _answer(bugs.single_precision))),
+    ("coordinates not clipped", (CENTRE,), "a datum outside its interval moves more",
+     only_if(lambda g: g["clip"] and np.ndim(g["value"]) > 1,
+             (queries, "check_inside", lambda value, *_, **__: np.nan_to_num(value)))),
+    ("a person's other terms", (BUDGET,), "she is told what one of her terms costs",
+     bugs.changed_call(queries, "nonlinear_query", lambda g: {"sensitivity": np.diag(np.diag(g["sensitivity"]))})),
     ("noise off centre", HARMLESS, "a shift that everybody knows", _answer(lambda z, d, r, rng: z + 0.5 / r)),
     ("noise scaled by spread", (LAW, BITS), "the size of the noise tells of the data",
      (queries.BiasedLaplace, "release", bugs.scale_of_data)),
@@ -249,24 +366,88 @@ _GRADIENTS: tuple[Row, ...] = (
     ("float32 noise", (GRID,), "low digits betray the gradient", _upload(bugs.single_precision)),
     ("noise like float32 features", (GRID,), "low digits betray the gradient",
      (fedsgd, "fedsgd", bugs.noise_like_features)),
+    ("clip norm taken for 1", (BUDGET, LAW), "harms where it is larger",
+     (fedsgd, "noise_scale", lambda eps, L: 2 / np.asarray(eps))),
+    ("auction: half the noise", (LAW,), "noise for what was accepted, not for what was sold",
+     only_if(bugs.given("auction"), _upload(lambda z, *_: z / 2))),
+    ("many classes: clipped by class", (METER,), "the norm may be as many times as large",
+     (fedsgd, "clipped", bugs.clipped_by_class)),
+    ("noise over the records", (LAW,), "each divides it by the number of her records",
+     (fedsgd, "fedsgd", bugs.by_rows)),
+    ("own starts: noise returns", (REPEATS,), "differences of runs have no noise",
+     only_if(lambda g: np.ndim(g["start"]) == 3, (fedsgd, "fedsgd", bugs.seeded_training))),
     ("rounds counted once", (BUDGET,), "she is told the loss of one round",
      (fedsgd, "fedsgd", bugs.counted_once)),
     ("overflow guard", UNSEEN, "acts on norms above a million: never tried",
      (fedsgd, "clipped", bugs.overflow_guard)),
+)
+_losses = bugs.changed_call
+_INTEGERS: tuple[Row, ...] = (
+    ("scale cut to whole steps", (LAW,), "less noise than promised",
+     (integer_answers, "_scale_above", lambda value: Fraction(max(1, math.floor(value))))),
+    ("0 counts twice", (LAW,), "the right answer comes too often",
+     (integer_answers, "discrete_laplace", bugs.twice_zero)),
+    ("noise on one side", (LAW,), "outputs below the answer rule it out",
+     bugs.changed_result(integer_answers, "discrete_laplace", lambda z, _: np.abs(z))),
+    ("even steps", (LAW,), "odd distances rule an answer out",
+     bugs.changed_result(integer_answers, "discrete_laplace", lambda z, _: 2 * z)),
+    ("levels not counted", (BUDGET,), "she is told the loss of one step",
+     (integer_answers.IntegerSum, "privacy_loss",
+      property(lambda self: tuple(abs(a) / self.scale for a in self.weights.tolist())))),
+    ("data not clipped", (METER,), "a datum outside its interval moves more",
+     only_if(lambda g: g["clip"], (integer_answers, "check_inside", lambda value, *_, **__: np.asarray(value)))),
+    ("gradients rounded, not cut", (BUDGET,), "the norm may exceed the clip norm",
+     (integer_answers, "grid_gradients", bugs.rounded_gradients)),
+    ("noise of the first owner", (LAW,), "others accept less",
+     _losses(integer_answers, "_noise", lambda g: {"losses": [max(g["losses"])] * len(g["losses"])})),
+    ("scale M/ε", (LAW,), "everybody loses twice as much",
+     _losses(integer_answers, "_noise", lambda g: {"losses": [2 * loss for loss in g["losses"]]})),
+    ("one number for all", (LAW,), "differences of coordinates have no noise",
+     bugs.changed_result(integer_answers, "_noise", lambda z, _: z[..., :1, :1] + 0 * z)),
+    ("weights lose their sign", HARMLESS, "another query, at the same cost",
+     _losses(integer_answers, "integer_sum",
+             lambda g: {"weights": None if g["weights"] is None else np.abs(g["weights"])})),
+)
+
+_ESTIMATORS: tuple[Row, ...] = (
+    ("noise from the global state", (REPEATS,), "whoever sets it knows the noise",
+     (estimators, "_generator", bugs.global_state)),
+    ("seeds of 4 bits", (REPEATS,), "one seed in sixteen gives the same noise",
+     (estimators, "_generator", bugs.few_seeds)),
+    ("clone with the same noise", (REPEATS,), "the difference of two fits has no noise",
+     (estimators._Private, "__sklearn_clone__", bugs.copied)),
+    ("own ε for each ignored", (BUDGET,), "who accepts less than the parameter loses more",
+     (estimators._Private, "_losses", bugs.parameter_first)),
+    ("one ε for all doubled", (LAW,), "everybody loses twice as much",
+     (estimators._Private, "_losses", bugs.doubled_number)),
+    ("account charged half", (BUDGET,), "the total says less than was spent",
+     (estimators, "charge", bugs.half_charged)),
+    ("spacing: noise in floats", (CENTRE,), "off the lattice digits betray the estimate",
+     (estimators, "lattice_ridge", bugs.float_mechanism)),
+    ("clip: divided by the longest", (CENTRE,), "one record rescales all others",
+     bugs.changed_call(estimators, "objective_perturbation", bugs.scaled_by_longest)),
+    ("slack forgotten", (BUDGET,), "promises are exceeded by the slack",
+     (estimators, "eta_within", lambda eps, a, p: float(np.min(np.divide(eps, a))))),
+    ("printed bound for all", HARMLESS, "the noise only grows",
+     bugs.changed_call(estimators, "pdp_op", lambda g: {"bound": "paper"})),
 )
 # fmt: on
 
 _ROWS = {
     "ridge": _RIDGE,
     "sampling": _SAMPLING,
+    "variants": _VARIANTS,
+    "lattice": _LATTICE,
     "logistic": _LOGISTIC,
     "sum": _SUM,
     "gradients": _GRADIENTS,
+    "integers": _INTEGERS,
+    "estimators": _ESTIMATORS,
 }
 MUTANTS = tuple(
     Mutant(learner, name, caught is not HARMLESS, caught or (), why, part)
     for learner in LEARNERS
-    for name, caught, why, part in _ROWS.get(learner, ())
+    for name, caught, why, part in _ROWS[learner]
 )
 
 

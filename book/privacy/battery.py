@@ -18,7 +18,7 @@ exact but for rounding. An error of the learner is an objection as well, as ever
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -128,8 +128,8 @@ class Report:
         return {check: draws for check in CHECKS if (draws := found[check]) is not None}
 
 
-def run(mutant: Mutant, *, rng: Generator) -> Report:
-    """What the checks say of a mutant.
+def run(mutant: Mutant, *, rng: Generator, checks: Collection[str] = CHECKS) -> Report:
+    """What the checks, all or some, say of a mutant.
 
     Examples
     --------
@@ -138,13 +138,13 @@ def run(mutant: Mutant, *, rng: Generator) -> Report:
     {'noise law': 100, 'bit test': 1000}
     """
     with mutant.apply():
-        return audit_learner(mutant.learner, rng=rng)
+        return audit_learner(mutant.learner, rng=rng, checks=checks)
 
 
-def audit_learner(learner: str, *, rng: Generator, stop: bool = True) -> Report:
+def audit_learner(learner: str, *, rng: Generator, checks: Collection[str] = CHECKS) -> Report:
     """What the checks say of a learner, one of `hdpm_book.privacy.mutants.LEARNERS`, as it is at present.
 
-    With `stop` a check that has objected looks at no further setting.
+    A check that has objected looks at no further setting; one that is not asked for finds nothing.
 
     Examples
     --------
@@ -152,10 +152,10 @@ def audit_learner(learner: str, *, rng: Generator, stop: bool = True) -> Report:
     {}
     """
     each, where = settings(learner), dict[str, str]()
-    exact = {check: _largest(each, check, where, stop) for check in EXACT}
-    p_values, repeats = _laws(each, rng, where, stop)
-    bits = _bits(each, rng, where, stop)
-    digits = _digits(each, rng, where, stop)
+    exact = {check: _largest(each if check in checks else (), check, where) for check in EXACT}
+    p_values, repeats = _laws(each if {LAW, REPEATS} & set(checks) else (), rng, where)
+    bits = _bits(each if BITS in checks else (), rng, where)
+    digits = _digits(each if GRID in checks else (), rng, where)
     return Report(learner, exact[BUDGET], exact[METER], exact[CENTRE], p_values, bits, repeats, digits, where)
 
 
@@ -165,7 +165,7 @@ def objection(learner: str, *, rng: Generator) -> tuple[str, str] | None:
     return next(((check, found.where.get(check, "")) for check in found.needed), None)
 
 
-def _largest(each: Sequence[Setting], check: str, where: dict[str, str], stop: bool) -> float:
+def _largest(each: Sequence[Setting], check: str, where: dict[str, str]) -> float:
     """The largest number that an exact check finds in any setting; infinite for an error, or what is no number."""
     largest = 0.0
     for setting in each:
@@ -174,7 +174,7 @@ def _largest(each: Sequence[Setting], check: str, where: dict[str, str], stop: b
         value = _tried(look, np.inf)
         if not value <= largest:
             largest, where[check] = (np.inf if np.isnan(value) else value), setting.name
-        if stop and largest > EXACT[check]:
+        if largest > EXACT[check]:
             break
     return float(largest)
 
@@ -188,7 +188,7 @@ def _tried(look: Callable[..., Any], otherwise: float, *given: Any) -> Any:
         return otherwise
 
 
-def _laws(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop: bool) -> tuple[dict[int, float], int]:
+def _laws(each: Sequence[Setting], rng: Generator, where: dict[str, str]) -> tuple[dict[int, float], int]:
     """P-values of the noise law by numbers of draws, and draws of each setting's first look that came back."""
     counts = sorted({draws for setting in each if setting.noise is not None for draws in setting.draws})
     found, repeats = dict.fromkeys(counts, 1.0), 0
@@ -210,7 +210,7 @@ def _laws(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop: 
             if p * len(looking) < found[draws]:
                 found[draws] = p * len(looking)
                 where[LAW] = setting.name
-            if stop and found[draws] < LEVEL:
+            if found[draws] < LEVEL:
                 break
         if found[draws] < LEVEL:
             return {n: found[n] for n in counts if n <= draws}, repeats
@@ -223,7 +223,7 @@ def _again(noise: Any) -> int:
     return len(sizes) - len(np.unique(np.round(sizes, 9), axis=0))
 
 
-def _bits(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop: bool) -> dict[int, float]:
+def _bits(each: Sequence[Setting], rng: Generator, where: dict[str, str]) -> dict[int, float]:
     """P-values of the bit test by numbers of runs."""
     counts = sorted({runs for setting in each if setting.bits is not None for runs in setting.runs})
     found = dict.fromkeys(counts, 1.0)
@@ -235,14 +235,14 @@ def _bits(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop: 
             if p * len(looking) < found[runs]:
                 found[runs] = p * len(looking)
                 where[BITS] = setting.name
-            if stop and found[runs] < LEVEL:
+            if found[runs] < LEVEL:
                 break
         if found[runs] < LEVEL:
             return {n: found[n] for n in counts if n <= runs}
     return found
 
 
-def _digits(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop: bool) -> float:
+def _digits(each: Sequence[Setting], rng: Generator, where: dict[str, str]) -> float:
     """The p-value of missing digits."""
     looking, found = [setting for setting in each if setting.plain is not None], 1.0
     for setting in looking:
@@ -253,7 +253,7 @@ def _digits(each: Sequence[Setting], rng: Generator, where: dict[str, str], stop
 
         if (p := len(looking) * _tried(look, 0.0)) < found:
             found, where[GRID] = p, setting.name
-        if stop and found < FALSE_ALARM:
+        if found < FALSE_ALARM:
             break
     return found
 

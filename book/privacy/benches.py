@@ -1,7 +1,7 @@
 r"""What the checks of :mod:`hdpm_book.privacy.battery` look at: settings, each one way to use a learner.
 
 Settings follow from the signatures of the public functions (:func:`alternatives`): every option is tried at each kind
-of value that its type names, and the options that meet in one formula are tried together. Besides, the number of features
+of value that its type names, and those that meet in one formula are tried together. Besides, the number of features
 varies, the type of the data, how many releases are asked for at once, and penalties on both sides of every branch.
 
 Promises, rates and centres are computed by formulas typed anew, and never taken from the learner.

@@ -126,7 +126,8 @@ class Use:
         for record in (self.record, (1.0,), (20.0, 20.0, 20.0), (1e-3, 1.0), tuple(1e3 * RECORD)):
             use = Use(self.options, record, self.classes, self.epsilon, self.dtype)
             signal = use.train([0, 1], 1, 1, rng).signal[0, 0]
-            worst = max(worst, float(np.abs(signal[0] - signal[1]).sum()) / self.scale / self.sold)
+            scale = float(fedsgd.noise_scale(self.sold, self.clip_norm))
+            worst = max(worst, float(np.abs(signal[0] - signal[1]).sum()) / scale / self.sold)
         return worst if self.dtype is float else worst / (1 + 1e-6)  # the digits of the type
 
     def centre(self) -> float:
@@ -374,7 +375,7 @@ def whole_settings() -> list[Setting]:
     uses = [Whole(), Whole(clip_norm=3.0), Whole(spacing=2.0**-8), Whole(dtype=np.float32)]
     uses += [Whole(shape=(1, 1)), Whole(shape=(1, 2)), Whole(shape=(3, 20)), Whole(clip_norm=0.3, spacing=2.0**-10)]
     coarse = [Whole(spacing=0.25, shape=(1, 2)), Whole(clip_norm=3.0, spacing=1.0)]
-    options = [option for option in fedsgd_options({"spacing": GRID}) if "learning_rate" not in option]
+    options = [option for option in fedsgd_options({"spacing": GRID})[:-1] if "learning_rate" not in option]
     trained = [Use(option) for option in options] + [Use({"spacing": GRID}, dtype=np.float32, classes=3)]
     trained += [Use({"spacing": 2.0**-6}, epsilon=0.2), Use({"spacing": GRID}, alike=False, rows=3)]
     return [

@@ -153,7 +153,7 @@ def linear_settings() -> list[Setting]:
     """Each option, and those that meet; sizes, types, scales, and ways to ask."""
     each = alternatives(queries.linear_query, {"weights": (WEIGHTS,), "dimension": (2, 12)})
     both = [{"weights": WEIGHTS, "dimension": 3}, {"weights": WEIGHTS, "dimension": 3, "clip": True}]
-    uses = [Linear(given) for given in each[1:]] + [Linear(both[1])]
+    uses = [Linear(given) for given in each[1:] if "weights" not in given] + [Linear(both[1])]
     uses += [Linear(n=1), Linear(n=40), Linear(scale=0.25), Linear(scale=40.0), Linear(both[0], dtype=np.float32)]
     asks: tuple[Ask, ...] = ("one by one", "a table")
     uses += [Linear(both[0], ask=ask) for ask in asks] + [Linear(ask=ask) for ask in asks]
@@ -311,11 +311,12 @@ class Whole:
         return np.array([math.trunc(value / (self.levels * Fraction(self.step))) for value in exact])
 
     def budget(self) -> float:
-        """Largest ratio of a loss to what people are told, or to what a real share of a real datum would cost."""
+        """Largest ratio of a loss to what people are told, to a real share of a real datum, and of scales."""
         made, most = self.make(), self.shares * np.abs(self.q) / self.scale
         lost = np.abs(self.whole) * self.levels * self.step / self.scale
         told_ = np.array([float(loss) for loss in made.privacy_loss])
-        return float(max((lost / np.maximum(told_, 1e-300)).max(), (told_ / most).max()))
+        less = self.scale / self.step / float(made.scale)  # noise than stated
+        return float(max((lost / np.maximum(told_, 1e-300)).max(), (told_ / most).max(), less))
 
     def meter(self) -> float:
         """Distance of the sums at both ends of each datum over the scale of the noise, over the promise."""
@@ -382,6 +383,7 @@ class Whole:
         noise, law = (self.steps, self.cells) if coarse else (self.noise, lambda z: laplace_law(z, 1.0))
         checks = (self.budget, self.meter, self.centre, noise, law)
         more = {"runs": RUNS[:1], "bits": None if self.ask == "one by one" else self.bits, **more}
+        more |= {"draws": LOOKS} if coarse else {}
         return Setting("whole sum, " + told(parts), *checks, repeats=False, **more)
 
 

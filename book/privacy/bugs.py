@@ -580,6 +580,11 @@ def whole_promise(made: ridge_variants.WeightedMoments, arguments: Mapping[str, 
     return replace(made, noise_rate=made.noise_rate * total / (total - R * R / made.penalty))
 
 
+def larger_ball(made: Any, _: Mapping[str, Any]) -> Any:
+    """Moments with a ball of twice the radius."""
+    return replace(made[0], radius=2 * made[0].radius), made[1]
+
+
 def second_power(made: ridge_variants.WeightedMoments, arguments: Mapping[str, Any]) -> ridge_variants.WeightedMoments:
     """With a norm bound its square in the sensitivity of moments where its fourth power belongs."""
     R = arguments["feature_norm"]

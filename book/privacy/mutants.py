@@ -199,10 +199,10 @@ _SAMPLING: tuple[Row, ...] = (
 )
 
 _VARIANTS: tuple[Row, ...] = (
-    ("curvature forgotten", (BUDGET, LAW), "the Jacobian costs R²/λ",
+    ("curvature forgotten", (BUDGET,), "the Jacobian costs R²/λ",
      bugs.changed_result(ridge_variants, "calibrate_objective_perturbation", bugs.whole_promise)),
     ("ball twice as large", (CENTRE,), "gradients are longer than the noise is for",
-     bugs.changed_result(ridge_variants, "_moments", lambda made, _: (replace(made[0], radius=2 * made[0].radius), made[1]))),
+     bugs.changed_result(ridge_variants, "_moments", bugs.larger_ball)),
     ("R² for R⁴ in moments", (BUDGET,), "with a norm bound above 1 records move more",
      only_if(bugs.given("feature_norm"),
              bugs.changed_result(ridge_variants, "calibrate_sufficient_statistics", bugs.second_power))),
@@ -257,7 +257,7 @@ _LOGISTIC: tuple[Row, ...] = (
      only_if(lambda g: g["dimension"] > 30, _noise(bugs.of_shape(-1)))),
     ("largest noise halved", (LAW,), "where noise is all that counts",
      bugs.changed_result(logistic, "_newton", bugs.far_halved)),
-    ("clipped by largest feature", (METER,), "norms up to √d stay",
+    ("clipped by largest feature", (CENTRE,), "norms up to √d stay",
      (logistic, "check_signed_records", bugs.largest_feature)),
     ("η of the mean promise", (BUDGET,), "who accepts less loses more than that",
      (logistic, "eta_within", lambda eps, a, p: float(np.sum(eps) / np.sum(a)))),
@@ -383,7 +383,7 @@ _GRADIENTS: tuple[Row, ...] = (
 )
 _losses = bugs.changed_call
 _INTEGERS: tuple[Row, ...] = (
-    ("scale cut to whole steps", (LAW,), "less noise than promised",
+    ("scale cut to whole steps", (BUDGET,), "less noise than promised",
      (integer_answers, "_scale_above", lambda value: Fraction(max(1, math.floor(value))))),
     ("0 counts twice", (LAW,), "the right answer comes too often",
      (integer_answers, "discrete_laplace", bugs.twice_zero)),
@@ -414,7 +414,7 @@ _ESTIMATORS: tuple[Row, ...] = (
      (estimators, "_generator", bugs.global_state)),
     ("seeds of 4 bits", (REPEATS,), "one seed in sixteen gives the same noise",
      (estimators, "_generator", bugs.few_seeds)),
-    ("clone with the same noise", (REPEATS,), "the difference of two fits has no noise",
+    ("clone with the same noise", (LAW,), "the difference of two fits has no noise",
      (estimators._Private, "__sklearn_clone__", bugs.copied)),
     ("own ε for each ignored", (BUDGET,), "who accepts less than the parameter loses more",
      (estimators._Private, "_losses", bugs.parameter_first)),

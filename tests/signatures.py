@@ -16,7 +16,7 @@ from hdpm_lib import noise, schema
 from hdpm_lib.aggregation import opt_aggr
 from hdpm_lib.auctions import allin, bids, menus, menus_training, networks, training
 from hdpm_lib.auctions import reports as auction_reports
-from hdpm_lib.audits import guesses
+from hdpm_lib.audits import guesses, listed
 from hdpm_lib.audits import ridge as audit_ridge
 from hdpm_lib.audits.guesses import BitTest
 from hdpm_lib.audits.laws import laplace_law
@@ -175,6 +175,10 @@ def sampled(s: Scene) -> jorgensen.SampledRidge:
 
 def lattice_model(s: Scene) -> lattice.LatticeRidge:
     return lattice.lattice_ridge(unit("nd").good(s), unit().good(s), positive().good(s), 1.0)
+
+
+def coins(s: Scene) -> listed.ExactLaw:
+    return listed.exact_law(lambda rng: int((rng.integers(2, size=3) > 0).sum()))
 
 
 def plain_model(s: Scene) -> ridge.OutputPerturbation:
@@ -388,9 +392,6 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
     "audits.ridge.ridge_corner_losses": of(X=real("nd"), y=real(at=(-1.0, 1.0)), corners=real("kd")),
     "audits.ridge.Rest.take": of(i=from_list(0)),
     "audits.sums.sum_privacy_losses": of(mechanism=Made(linear)),
-    "book.privacy.benches.in_calls": of(
-        release=from_list(lambda rng, size: rng.random(size)), draws=Count(10, at=(10, 99))
-    ),
     "audits.instances.gradient_ends": of(classes=Count(), features=Count()),
     "audits.instances.logistic_ends": of(epsilon=POSITIVE, ratio=POSITIVE, m=Count(2, at=(2, 5))),
     "audits.instances.ridge_ends": of(d=Count(), own=POSITIVE),
@@ -521,6 +522,12 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
         learning_rate=POSITIVE,
         every=Count(),
     ),
+    "audits.listed.exact_law": of(
+        release=from_list(lambda rng: rng.integers(3), lambda rng: rng.integers(1, 3, size=2)),
+        least=Made(lambda s: Fraction(1, 50), (("a float", 0.1), ("one", Fraction(1)), ("negative", Fraction(-1, 9)))),
+    ),
+    "audits.listed.proved_loss": of(first=Made(coins), second=Made(coins)),
+    "audits.listed.farthest_moves": of(learn=from_list(lambda d: (sum(d), 1)), domains=from_list([[0, 1]] * 2)),
     "audits.digits.attack": of(possible=Made(lambda s: np.ones((2, 2, s.length("n")), bool)), scores=real("2n")),
     "audits.digits.could_be": of(outputs=real(batch="scalar"), loc=REAL, scale=Number(at=(0.5, 3.0))),
     "audits.digits.laplace_attack": of(answers=from_list((0.0, 1.0)), epsilon=POSITIVE, draws=Count(at=(10, 50))),
@@ -851,7 +858,7 @@ INNER = by_reason(  # not out of range
             audits.ridge.Rest.solve audits.ridge.Rest.take audits.ridge.best_corners audits.ridge.best_inside
             auctions.bids.unit_valuation auctions.lower_bound.dual_value auctions.menus.nothing_sold
             auctions.menus.public auctions.menus.record_sale auctions.posted_prices.best_sale
-            book.privacy.benches.in_calls book.ridge.calibration.effective_sample_budget book.ridge.study.Draw.of
+            book.ridge.calibration.effective_sample_budget book.ridge.study.Draw.of
             book.ridge.study.Simulated.of discrete.proposal_scale discrete.root_above learners.integer_answers.cut
             learners.integer_answers.power_of_two learners.joint.JointObjective.best_coefficients
             learners.joint.JointObjective.best_eta learners.joint.JointObjective.best_weights
@@ -889,7 +896,10 @@ LEFT_OUT = by_reason(  # not driven at all
         "trains a network": "book.federated.study.measure",
         "draws 22,544 rows": "book.standins",
         "minutes": """
-            book.privacy.battery book.ridge.calibration.Pool.draw book.ridge.calibration.Pool.match_cells
+            book.privacy.battery book.privacy.benches book.privacy.benches_estimators book.privacy.benches_gradients
+            book.privacy.benches_logistic book.privacy.benches_ridge book.privacy.benches_sums
+            book.privacy.benches_variants book.privacy.coverage book.privacy.pairs book.ridge.calibration.Pool.draw
+            book.ridge.calibration.Pool.match_cells
             book.ridge.calibration.Pool.match_path book.ridge.calibration.calibrated_draws
             book.ridge.calibration.matching_epsilon""",
         "experiments of one page, which runs them": """

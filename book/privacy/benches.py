@@ -24,7 +24,7 @@ from hdpm_lib.audits.laws import LawTest
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator
-Release = Callable[..., Array]  # of `rng` and `size`
+Release = Callable[..., Any]  # of `rng` and `size`
 Ask = Literal["batches", "one by one", "a table", "at once"]
 
 LOOKS = (100, 1000, 10_000)  # draws of the noise law, one after the other, until it objects
@@ -62,8 +62,8 @@ class Setting:
     budget: Callable[[], float] | None = None
     meter: Callable[[], float] | None = None
     centre: Callable[[], float] | None = None
-    noise: Callable[[int, Generator], Array] | None = None
-    law: Callable[[Array], Sequence[LawTest]] | None = None
+    noise: Callable[[int, Generator], Any] | None = None
+    law: Callable[[Any], Sequence[LawTest]] | None = None
     draws: tuple[int, ...] = LOOKS[:2]
     repeats: bool = True
     plain: Callable[[int, Generator], Array] | None = None
@@ -198,7 +198,7 @@ def opened(noise: Array, radius: float, rng: Generator) -> Array:
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 
-def listed_law(draws: NDArray[np.int64], points: NDArray[np.int64], probabilities: Array) -> tuple[LawTest, ...]:
+def listed_law(draws: NDArray[Any], points: NDArray[np.int64], probabilities: Array) -> tuple[LawTest, ...]:
     """Test draws of integers, in rows, against a list of all points with their probabilities.
 
     Cumulative counts in the order of the list are compared with cumulative probabilities; Massart's bound holds for

@@ -89,7 +89,7 @@ class Ridge:
     def losses(self, epsilon: Array) -> tuple[Array, dict[str, Any]]:
         """What each record loses, and how it is told to ``fit``."""
         if self.given == "each":
-            told_ = {"epsilon": epsilon}
+            told_: dict[str, Any] = {"epsilon": epsilon}
         elif self.given == "one":
             epsilon = np.full(len(epsilon), float(epsilon.mean()))
             told_ = {"epsilon": float(epsilon[0])}
@@ -304,7 +304,8 @@ class Logistic:
     def noise(self, draws: int, rng: Generator) -> Array:
         """Noise of rate one."""
         X, signs, epsilon = self.records()
-        losses = {"each": {"epsilon": epsilon}, "one": {"epsilon": float(epsilon[0])}, "none": {}}[self.given]
+        losses: dict[str, Any] = {} if self.given == "none" else {"epsilon": epsilon}
+        losses |= {"epsilon": float(epsilon[0])} if self.given == "one" else {}
         model, y = estimators.PrivateLogisticRegression(**self.options), self.labels(signs)
         if self.account:
             with accounts.Account(self.m):
@@ -358,7 +359,7 @@ class Logistic:
 def settings() -> list[Setting]:
     """Both estimators: every option, source of noise and way to say what may be lost, several at once."""
     limits = {name: BOUNDS[name] for name in ("feature_norm", "label_bound")}
-    values = {**limits, "penalty": (0.1, 30.0)}
+    values: dict[str, tuple[Any, ...]] = {**limits, "penalty": (0.1, 30.0)}
     every, more = together(estimators.PersonalizedRidge, values, apart=("epsilon", "spacing", "random_state"))
     lattice = {"spacing": 2.0**-20}
     ridge = [

@@ -365,7 +365,7 @@ class Whole:
         noise, law = (self.cells, self.law) if coarse else (self.noise, lambda z: laplace_law(z, 1.0))
         checks = (self.budget, self.meter, self.centre, noise, law)
         name = "whole gradients, " + told(parts)
-        more = {"bits": self.bits, "runs": (200,)} if parts.keys() <= {"clip_norm"} else {}
+        more: dict[str, Any] = {"bits": self.bits, "runs": (200,)} if parts.keys() <= {"clip_norm"} else {}
         draws = LOOKS[:2] if math.prod(self.shape) <= 2 else LOOKS[:1]
         return Setting(name, *checks, draws=draws, repeats=not coarse and self.shape != (1, 1), **more)
 

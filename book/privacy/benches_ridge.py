@@ -198,7 +198,7 @@ class Use:
         """Noise around 0, so small that the ball does not matter."""
         X, y, epsilon = self.records()
         made = self.make(X, 0 * y, 1e6 * epsilon if self.project else epsilon)
-        return asked(partial(made.release, **({"project": True} if self.project else {})), draws, rng, self.ask)
+        return asked(partial(made.release, project=True) if self.project else made.release, draws, rng, self.ask)
 
     def bits(self, runs: int, rng: Generator) -> list[BitTest]:
         """Guesses between the tight ends, in one dimension and in two."""
@@ -215,7 +215,7 @@ class Use:
 
             scores, claim = [log_ratio(tip, -tip, rate), first], float(epsilon[0])
             releases = [partial(m.release, project=self.project) if self.project else m.release for m in made]
-            tests.append(between(*releases, scores, claim, runs, rng, self.ask))
+            tests.append(between(releases[0], releases[1], scores, claim, runs, rng, self.ask))
         return tests
 
     def setting(self, **more: Any) -> Setting:
@@ -303,16 +303,16 @@ class Sampled:
         total, use = len(epsilon) / keep.sum() if self.fixed else 1.0, self.use
         return size, size / constant(self.penalty, use.R, use.a, self.options.get("bound", "paper"), None, total)
 
-    def _learn(self, draws: int, rng: Generator) -> tuple[Any, Array, Array, Array, Array, Array]:
+    def _learn(self, draws: int, rng: Generator) -> tuple[Any, Array, Array, Array, Array]:
         X, y, epsilon = self.use.records()
         epsilon[0] = 1.0  # kept for sure
         masks = jorgensen.draw_masks(epsilon, 1.0, draws, rng=rng)
         made = jorgensen.sampled_ridge(X, y, epsilon, self.penalty, 1.0, masks, **self.options)
-        return made, X.astype(float), y.astype(float), epsilon, masks, self.use.R
+        return made, X.astype(float), y.astype(float), epsilon, masks
 
     def noise(self, draws: int, rng: Generator) -> Array:
         """Noise of rate one."""
-        made, X, y, epsilon, masks, _ = self._learn(draws, rng)
+        made, X, y, epsilon, masks = self._learn(draws, rng)
         size, rate = self.expected(masks, epsilon)
         return np.asarray(
             rate[:, None] * (made.release(rng=rng) - estimates(X, y, masks / size[:, None], self.penalty))
@@ -326,13 +326,12 @@ class Sampled:
 
     def centre(self) -> float:
         """Error of the estimates, times the rate, and of the shares of masks in which each record is kept."""
-        made, X, y, epsilon, masks, _ = self._learn(50, np.random.default_rng(2))
+        made, X, y, epsilon, masks = self._learn(50, np.random.default_rng(2))
         size, rate = self.expected(masks, epsilon)
         apart = made.theta - estimates(X, y, masks / size[:, None], self.penalty)
         kept, probability = jorgensen.all_masks(epsilon, 1.0)
         off = np.abs(probability @ kept - np.minimum(1, (np.exp(epsilon) - 1) / (math.e - 1))).max()
-        drawn = [jorgensen.draw_masks(epsilon, 1.0, shape, rng=np.random.default_rng(3)) for shape in ((), (2, 500))]
-        shares = np.concatenate([drawn[0][None], drawn[1].reshape(-1, len(epsilon))]).mean(0)
+        shares = jorgensen.draw_masks(epsilon, 1.0, 1000, rng=np.random.default_rng(3)).mean(0)
         known = np.minimum(1, (np.exp(epsilon) - 1) / (math.e - 1))
         far = np.abs(shares - known) > 6 * np.sqrt(known * (1 - known) / 1000) + 1e-12
         return math.inf if far.any() else max(float((rate * np.linalg.norm(apart, axis=1)).max()), float(off))

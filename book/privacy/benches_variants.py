@@ -55,11 +55,11 @@ class Moments:
         """The same records and bounds for output perturbation."""
         return Use(d=self.d, n=self.n, penalty=self.penalty, options=self.options, dtype=self.dtype)
 
-    def calibrate(self, *given: Any) -> ridge_variants.WeightedMoments:
+    def calibrate(self, X: Any, y: Any, epsilon: Any) -> ridge_variants.WeightedMoments:
         """The mechanism."""
         if self.kind == "objective":
-            return ridge_variants.calibrate_objective_perturbation(*given, self.penalty, **self.options)
-        return ridge_variants.calibrate_sufficient_statistics(*given, self.penalty, **self.options)
+            return ridge_variants.calibrate_objective_perturbation(X, y, epsilon, self.penalty, **self.options)
+        return ridge_variants.calibrate_sufficient_statistics(X, y, epsilon, self.penalty, **self.options)
 
     def release(self, made: ridge_variants.WeightedMoments, **more: Any) -> Array:
         """What is published."""
@@ -202,17 +202,15 @@ class Moments:
         usual = {"d": 3, "n": 6, "penalty": 1.0, "dtype": "float64"}
         parts = {name: value for name, value in own.items() if value != usual[name]}
         asks = {} if self.ask == "batches" else {"asked for": self.ask}
-        law, noise, draws = (lambda z: spherical_law(z, 1.0)), self.noise, LOOKS[:2]
-        if self.kind == "moments":
-            law, noise, draws = two_samples, self.releases, LOOKS[:2] if self.d < 12 else FEW
+        sampled = self.kind == "moments"
         return Setting(
             f"perturbed {self.kind}, " + told({**self.options, **parts, **asks}),
             self.budget,
             self.meter,
             self.centre,
-            noise,
-            law,
-            draws,
+            self.releases if sampled else self.noise,
+            two_samples if sampled else lambda z: spherical_law(z, 1.0),
+            FEW if sampled and self.d >= 12 else LOOKS[:2],
             plain=self.plain,
             bits=self.bits,
             runs=(1000,) if self.ask == "one by one" else (1000, 10_000),

@@ -712,7 +712,7 @@ def parameter_first(self: Any, epsilon: Any, n_records: int) -> Any:
 def doubled_number(self: Any, epsilon: Any, n_records: int) -> Any:
     """One number for all records taken for that of a pair."""
     found = _losses(self, epsilon, n_records)
-    return 2 * found if epsilon is not None and np.ndim(epsilon) == 0 else found
+    return 2 * np.asarray(found) if epsilon is not None and np.ndim(epsilon) == 0 else found
 
 
 def half_charged(record: Any, losses: Array, random_state: Any) -> None:

@@ -66,7 +66,7 @@ def functions() -> dict[str, Function]:
                 held.add(value)
             found |= drawing
             if "random_state" in inspect.signature(value).parameters:
-                found |= {name: value.__init__, f"{name}.fit": value.fit}
+                found |= {name: value.__init__, f"{name}.fit": methods["fit"]}
         elif "rng" in inspect.signature(value).parameters:
             found[name] = value
             held |= {kind for kind in get_type_hints(value).values() if dataclasses.is_dataclass(kind)}
@@ -91,7 +91,7 @@ def _told(function: Function, name: str) -> tuple[tuple[Any, ...], Any]:
 def wanted(function: Function, name: str) -> set[str]:
     """The kinds of value that an option has."""
     if name == "size":
-        return {"one", "a batch", "a table"}
+        return {"a batch"} if get_type_hints(function)[name] is int else {"one", "a batch", "a table"}
     listed, default = _told(function, name)
     if listed:
         return {str(kind) for kind in listed}

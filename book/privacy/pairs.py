@@ -42,17 +42,22 @@ def sums() -> Iterator[Pairs]:
     """Weighted sums of three data, with options; clipped data lie outside their interval too, or are no numbers."""
     shares = [1.0, 0.5, 0.25]
     inside, outside = [0.0, 0.3, 0.5, 1.0], [-2.0, 0.0, 0.3, 1.0, 7.0, math.nan]
-    for name, options in {
+    ways: dict[str, dict[str, Any]] = {
         "sum": {},
         "sum, weights": {"weights": (1.0, -2.0, 0.3)},
         "sum, one level": {"levels": 1},
         "sum, coarse": {"levels": 3, "spacing": 2.0**-5},
         "sum, clip": {"weights": (1.0, -2.0, 0.3), "levels": 7, "clip": True},
-    }.items():
+    }
+    for name, options in ways.items():
         made = integer_answers.integer_sum(shares, 0.3, **options)
         values = outside if "clip" in options else inside
-        moves = farthest_moves(lambda d, made=made: (made.sum(np.array(d)), made.scale), [values] * 3)
-        exact = [Fraction(abs(q)) for q in options.get("weights", (1.0,) * 3)]  # type: ignore[attr-defined]
+
+        def total(data: tuple[Any, ...], made: integer_answers.IntegerSum = made) -> tuple[int, Fraction]:
+            return made.sum(np.array(data)), made.scale
+
+        moves = farthest_moves(total, [values] * 3)
+        exact = [Fraction(abs(q)) for q in options.get("weights", (1.0,) * 3)]
         real = [Fraction(a) * q / Fraction(0.3) for a, q in zip(shares, exact, strict=True)]
         most = [min(told, real_) for told, real_ in zip(made.privacy_loss, real, strict=True)]
         lost = [Fraction(far) / made.scale for far in moves.farthest]
@@ -77,7 +82,7 @@ def gradients() -> Iterator[Pairs]:
 def lattices() -> Iterator[Pairs]:
     """Ridge regressions of two or three records in one dimension and two."""
     epsilon = [0.5, 2.0, 1.0]
-    for name, n, d, penalty, options in (
+    ways: tuple[tuple[str, int, int, float, dict[str, Any]], ...] = (
         ("lattice", 3, 1, 2000.0, {}),
         ("lattice, penalty 1", 2, 2, 1.0, {}),
         ("lattice, sharp bound", 2, 2, 50.0, {"bound": "sharp"}),
@@ -85,12 +90,13 @@ def lattices() -> Iterator[Pairs]:
         ("lattice, bounds", 2, 2, 500.0, {"feature_norm": 1.5, "label_bound": 2.0}),
         ("lattice, clip", 2, 1, 500.0, {"clip": True}),
         ("lattice, coarse", 2, 1, 1.0, {"spacing": 0.125}),
-    ):
-        size = float(options.get("feature_norm", 1.0))  # type: ignore[arg-type]
+    )
+    for name, n, d, penalty, options in ways:
+        size = float(options.get("feature_norm", 1.0))
         ends = (
             [0.0, size / 2, size] if d == 1 else [-size / 1.5, size / 1.5] if "feature_norm" in options else [0.0, 1.0]
         )
-        a = float(options.get("label_bound", 1.0))  # type: ignore[arg-type]
+        a = float(options.get("label_bound", 1.0))
         labels = [-3.0, -a, 0.0, a] if options.get("clip") else [-a, 0.0, a]
         values = list(itertools.product(itertools.product(ends, repeat=d), labels))
 
@@ -102,9 +108,9 @@ def lattices() -> Iterator[Pairs]:
             return made.point, (made.rate, *made.guarantee.tolist())
 
         moves = farthest_moves(point, [values] * n, euclidean=True)
-        rate, *told = next(iter(moves.noises))  # type: ignore[misc]
-        most = [min(x, y) for x, y in zip(told, epsilon, strict=False)]
-        lost = [float(rate) * math.sqrt(far) for far in moves.farthest]
+        noise: Any = next(iter(moves.noises))
+        most = [min(x, y) for x, y in zip(noise[1:], epsilon, strict=False)]
+        lost = [float(noise[0]) * math.sqrt(far) for far in moves.farthest]
         yield _pairs(name, moves, Fraction(max(x / y for x, y in zip(lost, most, strict=True))))
 
 

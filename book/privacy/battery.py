@@ -18,13 +18,23 @@ exact but for rounding. An error of the learner is an objection as well, as ever
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import platform
+import subprocess
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
+from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from hdpm_book.privacy import (
     benches_estimators,
@@ -56,6 +66,7 @@ Generator = np.random.Generator
 
 DRAWS = LOOKS  # of the noise law, one after the other, until it objects
 LEVEL = FALSE_ALARM / 4  # of one look of the noise law or the bit test: no learner has more
+STUDY = Path(str(resources.files("hdpm_book.data") / "studies" / "mutants.json"))
 ROUNDING = 1e-9  # by how much a ratio may exceed 1
 CENTRE_LIMIT = 1e-6  # of the error of the part without noise, in units of the noise
 EXACT = {BUDGET: 1 + ROUNDING, METER: 1 + ROUNDING, CENTRE: CENTRE_LIMIT}
@@ -160,9 +171,13 @@ def audit_learner(learner: str, *, rng: Generator, checks: Collection[str] = CHE
 
 
 def objection(learner: str, *, rng: Generator) -> tuple[str, str] | None:
-    """The first check of a learner that objects, and in which setting; None if none does."""
-    found = audit_learner(learner, rng=rng)
-    return next(((check, found.where.get(check, "")) for check in found.needed), None)
+    """The first check of a learner that objects, the quick ones before the others, and in which setting; or None."""
+    for checks in ((BUDGET,), (CENTRE,), (METER,), (GRID,), (LAW, REPEATS), (BITS,)):
+        found = audit_learner(learner, rng=rng, checks=checks)
+        if found.needed:
+            check = next(iter(found.needed))
+            return check, found.where.get(check, "")
+    return None
 
 
 def _largest(each: Sequence[Setting], check: str, where: dict[str, str]) -> float:
@@ -327,9 +342,43 @@ class Survey:
         return sum(bool(set(group) & set(found)) for _, found in self.seen)
 
 
-def survey() -> Survey:
-    """Run all checks on every mutant."""
-    return Survey(tuple(run(mutant, rng=np.random.default_rng([2, k])).needed for k, mutant in enumerate(MUTANTS)))
+def survey(*, every: bool = False) -> Survey:
+    """Run the checks on every mutant: those that must object, or must not, or with `every` all, which takes minutes."""
+    found = []
+    for k, mutant in enumerate(tqdm(MUTANTS, disable=not every)):
+        checks = CHECKS if every else mutant.caught_by or (CHECKS if mutant.harm else PRIVACY)
+        found.append(run(mutant, rng=np.random.default_rng([2, k]), checks=checks).needed)
+    return Survey(tuple(found))
+
+
+def recorded() -> Survey:
+    """What all checks said of every mutant when ``python -m hdpm_book.privacy.battery`` was last run."""
+    found = json.loads(STUDY.read_text("utf8"))["needed"]
+    if list(found) != [_title(mutant) for mutant in MUTANTS]:
+        raise LookupError(f"{STUDY.name} is about other mutants: run python -m hdpm_book.privacy.battery")
+    return Survey(tuple(found.values()))
+
+
+def _title(mutant: Mutant) -> str:
+    return f"{mutant.learner}: {mutant.name}"
+
+
+def main() -> None:
+    """Command line: run all checks on every mutant, and store what they say."""
+    began = time.process_time()
+    needed = dict(zip(map(_title, MUTANTS), survey(every=True).needed, strict=True))
+    command = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    record = {
+        "command": "python -m hdpm_book.privacy.battery",
+        "commit": commit.stdout.strip(),
+        "date": date.today().isoformat(),
+        "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scipy")},
+        "cpu_seconds": round(time.process_time() - began),
+        "needed": needed,
+    }
+    STUDY.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
 
 SHORT = dict(zip(CHECKS, "budget meter law bits centre repeats grid".split(), strict=True))
@@ -339,3 +388,7 @@ def _words(found: Mapping[str, int], checks: Iterable[str]) -> str:
     """Checks in a word each, those that draw with the number that they needed."""
     count = {0: "", 1000: " 10³", 10_000: " 10⁴", 100_000: " 10⁵"}
     return ", ".join(SHORT[c] + count.get(found[c], f" {found[c]}") for c in checks)
+
+
+if __name__ == "__main__":
+    main()

@@ -251,12 +251,30 @@ class Coverage:
         }
 
     def table(self) -> pd.DataFrame:
-        """For each option and check how many of its kinds were run."""
-        known = functions()
-        rows = {}
+        """For each option of several kinds and each check: how many of the kinds were run, or why none was."""
+        known, rows = functions(), {}
         for name, argument in self.rows():
             kinds = wanted(known[name], argument)
-            rows[name, argument] = {
-                check: f"{len(kinds & self.seen[check].get((name, argument), set()))}/{len(kinds)}" for check in CHECKS
-            }
-        return pd.DataFrame(rows).T
+            if len(kinds) > 1:
+                seen = {check: len(kinds & self.seen[check].get((name, argument), set())) for check in CHECKS}
+                cells = {check: f"{n} of {len(kinds)}" if n < len(kinds) else "all" for check, n in seen.items()}
+                empty = {check: reason(name, argument, check) or "?" for check, n in seen.items() if n == 0}
+                rows[name.partition(".")[2], argument] = cells | empty
+        return pd.DataFrame(rows).T.rename_axis(["function", "option"])
+
+    def counts(self) -> dict[str, int]:
+        """Options, kinds of value of all of them, kinds that nothing ran, and empty cells without a reason."""
+        known = functions()
+        kinds = sum(len(wanted(known[name], argument)) for name, argument in self.rows())
+        return {
+            "functions": len(known),
+            "options": len(self.rows()),
+            "kinds of value": kinds,
+            "kinds that no check ran": len(self.missed),
+            "empty cells without a reason": len(self.unexplained),
+        }
+
+
+def reasons() -> pd.Series:
+    """Letters in the table, and what they stand for."""
+    return pd.Series({letter: text for letter, (text, _) in REASONS.items()})

@@ -365,10 +365,9 @@ def _title(mutant: Mutant) -> str:
 
 def main() -> None:
     """Command line: run all checks on every mutant, and store what they say."""
-    began = time.process_time()
-    needed = dict(zip(map(_title, MUTANTS), survey(every=True).needed, strict=True))
-    command = ["git", "describe", "--always", "--dirty"]
+    command, began = ["git", "describe", "--always", "--dirty"], time.process_time()
     commit = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    needed = dict(zip(map(_title, MUTANTS), survey(every=True).needed, strict=True))
     record = {
         "command": "python -m hdpm_book.privacy.battery",
         "commit": commit.stdout.strip(),

@@ -6,7 +6,7 @@ Seven checks look at each setting of the learner (:mod:`hdpm_book.privacy.benche
 - *meter*: the exact loss between neighbours, most of them tight instances, at the rate or scale it states.
 - *noise law*: the law of the noise in a release, once an estimate computed apart is taken out.
 - *bit test*: right guesses of a random bit, from releases alone.
-- *centre*: the part without noise, against another computation.
+- *centre*: the part without noise, and the rate and the promises that are told, against another computation.
 - *repeats*: noise that comes back, with either sign.
 - *grid*: noise that has fewer digits than a double.
 
@@ -68,8 +68,7 @@ DRAWS = LOOKS  # of the noise law, one after the other, until it objects
 LEVEL = FALSE_ALARM / 4  # of one look of the noise law or the bit test: no learner has more
 STUDY = Path(str(resources.files("hdpm_book.data") / "studies" / "mutants.json"))
 ROUNDING = 1e-9  # by how much a ratio may exceed 1
-CENTRE_LIMIT = 1e-6  # of the error of the part without noise, in units of the noise
-EXACT = {BUDGET: 1 + ROUNDING, METER: 1 + ROUNDING, CENTRE: CENTRE_LIMIT}
+EXACT = {BUDGET: 1 + ROUNDING, METER: 1 + ROUNDING, CENTRE: 1.0}
 
 _SETTINGS: dict[str, Sequence[Callable[[], list[Setting]]]] = {
     "ridge": (benches_ridge.output_settings,),
@@ -100,12 +99,12 @@ class Report:
     learner : str
     budget, meter, centre : float
         Largest of all settings: ratios of a loss to its promise, as the numbers imply it and as the meter found it; and
-        errors of the part without noise, times the noise rate.
+        errors of what is not noise, in units of what is allowed.
     p_values, bits : dict
         Of the noise law, by numbers of draws, and of the bit test, by numbers of runs: the smallest p-value times the
         number of settings.
     repeats : int
-        Draws of the first look that came back.
+        Draws that came back.
     digits : float
         Smallest p-value of the digits that noise lacks, times the number of settings.
     where : dict
@@ -186,7 +185,7 @@ def _largest(each: Sequence[Setting], check: str, where: dict[str, str]) -> floa
     for setting in each:
         if (look := getattr(setting, check)) is None:
             continue
-        value = _tried(look, np.inf)
+        value = _tried(look, np.inf) / (setting.tolerance if check == CENTRE else 1.0)
         if not value <= largest:
             largest, where[check] = (np.inf if np.isnan(value) else value), setting.name
         if largest > EXACT[check]:
@@ -214,8 +213,7 @@ def _laws(each: Sequence[Setting], rng: Generator, where: dict[str, str]) -> tup
             def look(setting: Setting = setting, draws: int = draws) -> tuple[float, int]:
                 assert setting.noise is not None and setting.law is not None
                 noise = setting.noise(draws, rng)
-                again = _again(noise) if setting.repeats and draws == setting.draws[0] else 0
-                return smallest_p(setting.law(noise)), again
+                return smallest_p(setting.law(noise)), _again(noise, setting.digits) if setting.repeats else 0
 
             result = _tried(look, np.nan)
             p, again = result if isinstance(result, tuple) else (0.0, 0)
@@ -232,10 +230,13 @@ def _laws(each: Sequence[Setting], rng: Generator, where: dict[str, str]) -> tup
     return found, repeats
 
 
-def _again(noise: Any) -> int:
-    """How many rows of noise stood before, with either sign."""
+def _again(noise: Any, digits: int) -> int:
+    """How many rows of noise stood before, with either sign; single numbers may if there are many."""
+    draws, d = noise.shape
+    if draws > 1000 or (d == 1 and draws > DRAWS[0]):
+        return 0
     sizes = np.abs(noise) / np.abs(noise).mean()
-    return len(sizes) - len(np.unique(np.round(sizes, 9), axis=0))
+    return draws - len(np.unique(np.round(sizes, digits if d > 1 else 12), axis=0))
 
 
 def _bits(each: Sequence[Setting], rng: Generator, where: dict[str, str]) -> dict[int, float]:

@@ -50,6 +50,10 @@ class Setting:
         Of the noise law.
     repeats : bool
         Whether two draws of `noise` can be expected to differ.
+    digits : int
+        In how many of its digits noise has to come back to be taken for the same.
+    tolerance : float
+        Largest error of the part without noise.
     plain : function, optional
         Noise as it is released for data without any signal.
     bits : function, optional
@@ -66,6 +70,8 @@ class Setting:
     law: Callable[[Any], Sequence[LawTest]] | None = None
     draws: tuple[int, ...] = LOOKS[:2]
     repeats: bool = True
+    digits: int = 9
+    tolerance: float = 1e-9
     plain: Callable[[int, Generator], Array] | None = None
     bits: Callable[[int, Generator], list[BitTest]] | None = None
     runs: tuple[int, ...] = RUNS[:2]

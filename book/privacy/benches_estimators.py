@@ -150,6 +150,9 @@ class Ridge:
         """Error of coefficients almost without noise, times the rate."""
         X, y, epsilon = self.use.records()
         rate = epsilon.sum() / self.use.c
+        made = self.fit(X, y, epsilon)
+        if (np.abs(made.weights_ * epsilon.sum() - epsilon) > 1e-12).any():
+            return math.inf
         if "spacing" in self.options:  # what is known of it is that it lies on the lattice
             steps = replace(self, options={**self.options, "project": False}).fit(X, y, epsilon).coef_
             steps = steps / self.options["spacing"]
@@ -157,7 +160,8 @@ class Ridge:
         known = *self.use.known(), epsilon / epsilon.sum()
         off = np.linalg.norm(ridge_noise(self.centres(X, y, epsilon), *known, self.penalty))
         predicted = np.abs(self.fit(X, y, epsilon).predict(X) - X @ self.fit(X, y, epsilon).coef_).max()
-        return rate * max(float(off) - 100 * self.d / (QUIET * rate), float(predicted))
+        stated = max(abs(made.noise_rate_ / rate - 1), float(np.abs(made.guarantee_ / epsilon - 1).max()))
+        return max(stated, rate * max(float(off) - 100 * self.d / (QUIET * rate), float(predicted)))
 
     def noise(self, draws: int, rng: Generator) -> Array:
         """Noise of rate one; where coefficients are pulled back, of records without labels."""
@@ -203,6 +207,7 @@ class Ridge:
             self.noise,
             lambda z: spherical_law(z, 1.0),
             draws=more.get("draws", FITS),
+            repeats="spacing" not in self.options,
             plain=None if "spacing" in self.options else self.plain,
         )
 
@@ -352,6 +357,7 @@ class Logistic:
             self.noise,
             lambda z: spherical_law(z, 1.0),
             draws=more.get("draws", FITS),
+            tolerance=1e-6,
             plain=self.plain,
         )
 

@@ -56,6 +56,7 @@ class Use:
     dtype: Any = float
     alike: bool = True  # all runs start from one model
     rows: int = 1  # of an owner, all the same
+    alone: bool = False  # one owner in a run
 
     @property
     def clip_norm(self) -> float:
@@ -147,6 +148,7 @@ class Use:
     def noise(self, draws: int, rng: Generator) -> Array:
         """Noise of scale one, of two rounds if the model rests; with a spacing each number spread over its step."""
         k, rounds = 10 if draws < 1000 else 100, 2 if self.step == REST else 1
+        k = 1 if self.alone else k
         labels = np.resize(np.arange(self.classes), (draws // (rounds * k), k))
         made = self.train(labels, len(labels), rounds, rng)
         spacing = self.options.get("spacing")
@@ -182,7 +184,11 @@ class Use:
     def setting(self, **more: Any) -> Setting:
         """All checks of this use."""
         usual = Use()
-        parts = {n: getattr(self, n) for n in ("classes", "epsilon", "rows") if getattr(self, n) != getattr(usual, n)}
+        parts = {
+            n: getattr(self, n)
+            for n in ("classes", "epsilon", "rows", "alone")
+            if getattr(self, n) != getattr(usual, n)
+        }
         parts |= {} if self.record == usual.record else {"features": len(self.record)}
         parts |= {} if self.dtype is float else {"dtype": "float32"}
         parts |= {} if self.alike else {"start": "of each run"}
@@ -196,6 +202,7 @@ class Use:
             self.noise,
             lambda z: laplace_law(z, 1.0),
             plain=None if whole else self.plain,
+            digits=5 if whole else 9,  # of whole numbers each is spread over its step
             **{"bits": self.bits if parts.keys() <= {"dtype"} else None, "runs": RUNS[:1], **more},
         )
 
@@ -221,7 +228,7 @@ def idle() -> float:
         return fedsgd.Sale(sold, 2 * sold, np.full(bidders.shape[:2], 10.0))
 
     def equal(eps: Array, sizes: Array) -> Array:
-        return np.full(eps.shape, 1 / k)
+        return eps / 2 * sizes
 
     rules = {"equal": equal, "no noise": None}
     given = x, y, own, np.full((2, k), 0.9), asked, rules, np.zeros((2, 2))
@@ -230,7 +237,7 @@ def idle() -> float:
     paid = np.abs(made.paid - 3 * 2 * 1.4).max()
     quiet = np.abs(made.noise["no noise"]).max() / REST
     signal = -made.signal["equal"][1] / REST  # after the first round
-    known = np.zeros((2, 2)) + sum(gradient(x[j % 2], y[j % 2], 2, 1.0).reshape(2, 2) / k for j in (0, 2))
+    known = np.zeros((2, 2)) + sum(gradient(x[j % 2], y[j % 2], 2, 1.0).reshape(2, 2) * 0.35 for j in (0, 2))
     return float(max(spent, paid, quiet, np.abs(signal - known).max(), abs(int(made.idle.sum()))))
 
 
@@ -249,7 +256,7 @@ def settings() -> list[Setting]:
     return [
         Use().setting(draws=LOOKS, runs=RUNS[:2]),
         *(use.setting() for use in uses),
-        *(use.setting(draws=LOOKS[:1]) for use in wide),
+        *(use.setting(draws=LOOKS[:1]) for use in [*wide, Use(alone=True)]),
         Setting("training, some sell nothing", centre=idle),
     ]
 
@@ -290,6 +297,8 @@ class Whole:
 
     def release(self, g: Array, rng: Generator, times: int = 1) -> Array:
         """What is sent, `times` rows for each owner."""
+        if self.owners == 1 and times > 1:
+            return np.concatenate([self.release(g, rng) for _ in range(times)])
         epsilon = np.tile(self.epsilon, times)
         many = np.tile(g, (times, 1, 1))
         found = integer_answers.integer_gradients(many, epsilon, self.clip_norm, spacing=self.spacing, rng=rng)
@@ -359,7 +368,9 @@ class Whole:
         """All checks of this use; a grid is what it promises."""
         usual = Whole()
         parts = {
-            n: getattr(self, n) for n in ("clip_norm", "spacing", "shape") if getattr(self, n) != getattr(usual, n)
+            n: getattr(self, n)
+            for n in ("clip_norm", "spacing", "shape", "owners")
+            if getattr(self, n) != getattr(usual, n)
         }
         parts |= {} if self.dtype is float else {"dtype": "float32"}
         noise, law = (self.cells, self.law) if coarse else (self.noise, lambda z: laplace_law(z, 1.0))
@@ -367,17 +378,27 @@ class Whole:
         name = "whole gradients, " + told(parts)
         more: dict[str, Any] = {"bits": self.bits, "runs": (200,)} if parts.keys() <= {"clip_norm"} else {}
         draws = LOOKS[:2] if math.prod(self.shape) <= 2 else LOOKS[:1]
-        return Setting(name, *checks, draws=draws, repeats=not coarse and self.shape != (1, 1), **more)
+        return Setting(name, *checks, draws=draws, repeats=not coarse and math.prod(self.shape) > 2, digits=5, **more)
 
 
 def whole_settings() -> list[Setting]:
     """Gradients in whole numbers, and training with a spacing: each option."""
     uses = [Whole(), Whole(clip_norm=3.0), Whole(spacing=2.0**-8), Whole(dtype=np.float32)]
-    uses += [Whole(shape=(1, 1)), Whole(shape=(1, 2)), Whole(shape=(3, 20)), Whole(clip_norm=0.3, spacing=2.0**-10)]
+    uses += [
+        Whole(shape=(1, 1)),
+        Whole(shape=(1, 2)),
+        Whole(shape=(3, 20)),
+        Whole(owners=1),
+        Whole(clip_norm=0.3, spacing=2.0**-10),
+    ]
     coarse = [Whole(spacing=0.25, shape=(1, 2)), Whole(clip_norm=3.0, spacing=1.0)]
     options = [option for option in fedsgd_options({"spacing": GRID})[:-1] if "learning_rate" not in option]
     trained = [Use(option) for option in options] + [Use({"spacing": GRID}, dtype=np.float32, classes=3)]
-    trained += [Use({"spacing": 2.0**-6}, epsilon=0.2), Use({"spacing": GRID}, alike=False, rows=3)]
+    trained += [
+        Use({"spacing": 2.0**-6}, epsilon=0.2),
+        Use({"spacing": GRID}, alike=False, rows=3),
+        Use({"spacing": GRID}, alone=True),
+    ]
     return [
         *(use.setting() for use in uses),
         *(use.setting(coarse=True) for use in coarse),

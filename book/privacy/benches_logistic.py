@@ -78,7 +78,9 @@ class Use:
             left = logistic_noise(made.minimise(b, start), *self.known(), self.penalty) - b
             size = np.maximum(1, np.linalg.norm(b, axis=1))  # the promised accuracy is relative to the noise
             worst = max(worst, min(self.eta, 1e3) / 2 * float((np.linalg.norm(left, axis=1) / size).max()))
-        return worst
+        _, _, a = self.records()
+        stated = [made.epsilon - a * self.eta, made.guarantee - made.epsilon - made.slack, made.weights - a]
+        return max(worst, 1e4 * max(float(np.abs(part).max()) for part in stated))
 
     def budget(self) -> float:
         """Share of what follows from weights, eta and penalty, in the numbers that the mechanism has."""
@@ -143,7 +145,7 @@ class Use:
         if parts.keys() <= {"dtype", "asked for"}:  # these have instances of their own
             checks |= {"meter": self.meter, "bits": self.bits}
             checks |= {"runs": RUNS[:2] if self.ask != "one by one" else (200,)}
-        return Setting(told({**self.options, **parts}), **{**checks, **more})
+        return Setting(told({**self.options, **parts}), **{"tolerance": 1e-6, **checks, **more})
 
 
 def promises() -> float:

@@ -169,16 +169,17 @@ class Use:
         return float(ridge_pair_loss(one.theta, two.theta, one.noise_rate)) / epsilon[0]
 
     def centre(self) -> float:
-        """Error of the estimate, and of what is pulled back to the ball, times the rate."""
+        """Error of the estimate, and of what is pulled back to the ball, times the rate; of rate and guarantee."""
         X, y, epsilon = self.records()
         made, rate = self.make(X, y, epsilon), epsilon.sum() / self.c
+        stated = max(abs(made.noise_rate / rate - 1), float(np.abs(made.guarantee / epsilon - 1).max()))
         known = *self.known(), epsilon / epsilon.sum()
         apart = float(np.linalg.norm(ridge_noise(made.theta, *known, self.penalty)))
         if self.project:
             free, kept = (made.release(rng=np.random.default_rng(1), size=20, project=p) for p in (False, True))
             norm = np.linalg.norm(free, axis=1, keepdims=True)
             apart = max(apart, float(np.abs(free * np.minimum(1, self.radius / norm) - kept).max()))
-        return rate * apart
+        return max(rate * apart, stated)
 
     def noise(self, draws: int, rng: Generator) -> Array:
         """Noise of rate one; where it is pulled back to a ball, around the estimate 0 and opened again."""
@@ -284,6 +285,7 @@ class Sampled:
     penalty: float = 1.0
     d: int = 5
     dtype: Any = float
+    ask: Ask = "batches"
 
     @property
     def use(self) -> Use:
@@ -312,6 +314,8 @@ class Sampled:
 
     def noise(self, draws: int, rng: Generator) -> Array:
         """Noise of rate one."""
+        if self.ask == "one by one":
+            return np.concatenate([replace(self, ask="batches").noise(1, rng) for _ in range(draws)])
         made, X, y, epsilon, masks = self._learn(draws, rng)
         size, rate = self.expected(masks, epsilon)
         return np.asarray(
@@ -334,7 +338,8 @@ class Sampled:
         shares = jorgensen.draw_masks(epsilon, 1.0, 1000, rng=np.random.default_rng(3)).mean(0)
         known = np.minimum(1, (np.exp(epsilon) - 1) / (math.e - 1))
         far = np.abs(shares - known) > 6 * np.sqrt(known * (1 - known) / 1000) + 1e-12
-        return math.inf if far.any() else max(float((rate * np.linalg.norm(apart, axis=1)).max()), float(off))
+        stated = float(np.abs(made.noise_rate / rate - 1).max())
+        return math.inf if far.any() else max(stated, float((rate * np.linalg.norm(apart, axis=1)).max()), float(off))
 
     def meter(self) -> float:
         """Loss of a record that accepts 0.1 and is sampled, beside one that is kept for sure, over 0.1.
@@ -372,6 +377,7 @@ class Sampled:
         own = {"d": self.d, "penalty": self.penalty, "dtype": np.dtype(self.dtype)}
         usual = {"d": 5, "penalty": 1.0, "dtype": np.dtype(float)}
         parts = {name: value for name, value in own.items() if value != usual[name]}
+        parts |= {} if self.ask == "batches" else {"asked for": self.ask}
         name = "sampled records, " + told({**self.options, **parts})
         meter = self.meter if self.fixed else None
         return Setting(
@@ -401,4 +407,4 @@ def sampled_settings() -> list[Setting]:
     uses += [Sampled(fixed, penalty=penalty) for penalty in (0.05, 50.0)] + [
         Sampled(fixed, d=d) for d in (1, 12, 31, 60)
     ]
-    return [use.setting() for use in [*uses, Sampled(d=2, dtype=np.float32)]]
+    return [use.setting() for use in [*uses, Sampled(d=2, dtype=np.float32), Sampled(fixed, ask="one by one")]]

@@ -146,7 +146,7 @@ class Linear:
         parts |= {} if self.ask == "batches" else {"asked for": self.ask}
         checks = (self.budget, self.meter, self.centre, self.noise, lambda z: laplace_law(z, 1.0))
         more = {"runs": RUNS[:1] if self.ask == "one by one" else RUNS[:2], **more}
-        return Setting(told(parts), *checks, repeats=self.m > 1, plain=self.plain, bits=self.bits, **more)
+        return Setting(told(parts), *checks, plain=self.plain, bits=self.bits, **more)
 
 
 def linear_settings() -> list[Setting]:
@@ -154,7 +154,14 @@ def linear_settings() -> list[Setting]:
     each = alternatives(queries.linear_query, {"weights": (WEIGHTS,), "dimension": (2, 12)})
     both = [{"weights": WEIGHTS, "dimension": 3}, {"weights": WEIGHTS, "dimension": 3, "clip": True}]
     uses = [Linear(given) for given in each[1:] if "weights" not in given] + [Linear(both[1])]
-    uses += [Linear(n=1), Linear(n=40), Linear(scale=0.25), Linear(scale=40.0), Linear(both[0], dtype=np.float32)]
+    uses += [
+        Linear({"weights": (0.3, -2.7, 1.1)}),
+        Linear(n=1),
+        Linear(n=40),
+        Linear(scale=0.25),
+        Linear(scale=40.0),
+        Linear(both[0], dtype=np.float32),
+    ]
     asks: tuple[Ask, ...] = ("one by one", "a table")
     uses += [Linear(both[0], ask=ask) for ask in asks] + [Linear(ask=ask) for ask in asks]
     return [
@@ -242,7 +249,7 @@ class Nonlinear:
         asks = {} if self.ask == "batches" else {"asked for": self.ask}
         checks = (self.budget, self.meter, self.centre, self.noise, lambda z: laplace_law(z, 1.0))
         name = "not linear, " + told({**self.options, **asks})
-        return Setting(name, *checks, repeats=False, plain=self.plain, bits=self.bits, runs=RUNS[:1])
+        return Setting(name, *checks, plain=self.plain, bits=self.bits, runs=RUNS[:1])
 
 
 def silent() -> float:
@@ -384,7 +391,7 @@ class Whole:
         checks = (self.budget, self.meter, self.centre, noise, law)
         more = {"runs": RUNS[:1], "bits": None if self.ask == "one by one" else self.bits, **more}
         more |= {"draws": LOOKS} if coarse else {}
-        return Setting("whole sum, " + told(parts), *checks, repeats=False, **more)
+        return Setting("whole sum, " + told(parts), *checks, **{"repeats": False, **more})
 
 
 def whole_settings() -> list[Setting]:
@@ -395,5 +402,6 @@ def whole_settings() -> list[Setting]:
     uses += [Whole(scale=0.3), Whole(scale=40.0), Whole(dtype=np.float32), Whole(ask="a table")]
     coarse = [replace(use, options={"levels": 3, "spacing": 0.25}) for use in (Whole(), Whole(scale=0.3))]
     coarse += [Whole({"levels": 2, "spacing": 0.5, "weights": (3.0, -6.0, 3.0)}, scale=3.0)]
-    single = Whole(ask="one by one").setting(draws=LOOKS[:1])
+    fine = Whole({"levels": 2, "spacing": 2.0**-45}, ask="one by one")  # so fine that no number should come twice
+    single = fine.setting(draws=LOOKS[:1], repeats=True)
     return [*(use.setting() for use in uses), *(use.setting(coarse=True) for use in coarse), single]

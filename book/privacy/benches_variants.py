@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -156,7 +157,7 @@ class Moments:
         """Error of moments and radius, and of what is made of given noise, with much noise and little."""
         made, X, y, w, rate = self.make()
         parts = [made.second - (X.T * w) @ X, made.cross - (w * y) @ X, np.array(made.radius - self.use.radius)]
-        off = rate * max(float(np.abs(part).max()) for part in parts)
+        off = max(rate * max(float(np.abs(part).max()) for part in parts), abs(made.noise_rate / rate - 1))
         for r in (made.noise_rate, made.noise_rate / 50):
             noisy, seeds = replace(made, noise_rate=r), (np.random.default_rng(4) for _ in range(2))
             released, entries = self.release(noisy, rng=next(seeds), size=20), self.d
@@ -339,7 +340,6 @@ class Constant:
             self.centre,
             self.noise,
             lambda z: laplace_law(z, 1.0),
-            repeats=False,
             plain=self.plain,
             bits=self.bits,
             runs=(1000,) if self.ask == "one by one" else (1000, 10_000),
@@ -426,7 +426,9 @@ class Lattice:
         features, labels = np.trunc(features * 2**20) / 2**20, np.trunc(labels * 2**20) / 2**20
         theta = estimates(features, labels, (epsilon / epsilon.sum())[None], self.penalty)[0]
         over = np.abs(made.point - theta / self.step).max() - 0.5
-        off = self.rate(epsilon) * max(0.0, float(over) - 1e-4)
+        off = max(self.rate(epsilon) * max(0.0, float(over) - 1e-4), abs(float(made.rate) / self.rate(epsilon) - 1))
+        if self.d <= 3 and not np.array_equal(made.point, self.nearest(features, labels, epsilon)):
+            off = math.inf
         if self.d <= 12:
             steps = made.release(rng=np.random.default_rng(1), size=5) / self.step
             off = off if np.array_equal(steps, np.round(steps)) else math.inf
@@ -435,6 +437,21 @@ class Lattice:
             norm = np.linalg.norm(free, axis=1, keepdims=True)
             off = max(off, float(np.abs(free * np.minimum(1, self.use.radius / norm) - kept).max()) / self.use.radius)
         return off
+
+    def nearest(self, X: Array, y: Array, epsilon: Array) -> list[int]:
+        """The steps nearest to the estimate, halves upwards, by fractions."""
+        rows = [[Fraction(value) for value in row] for row in np.column_stack([X, y]).tolist()]
+        w, d = [Fraction(e) for e in epsilon.tolist()], self.d
+        total, lam = sum(w), Fraction(self.penalty)
+        system = [[sum(a * r[i] * r[j] for a, r in zip(w, rows, strict=True)) for j in range(d + 1)] for i in range(d)]
+        for i in range(d):
+            system[i][i] += lam * total
+        for i in range(d):  # Gauss and Jordan; the system is positive definite
+            system[i] = [value / system[i][i] for value in system[i]]
+            for k in range(d):
+                if k != i:
+                    system[k] = [u - system[k][i] * v for u, v in zip(system[k], system[i], strict=True)]
+        return [math.floor(row[-1] / Fraction(self.step) + Fraction(1, 2)) for row in system]
 
     def noise(self, draws: int, rng: Generator) -> Array:
         """Noise of rate one, each number spread evenly over its step."""
@@ -491,7 +508,8 @@ class Lattice:
             None if self.d > 12 else self.coarse if coarse else self.noise,
             self.cells if coarse else lambda z: spherical_law(z, 1.0),
             draws=LOOKS[:1] if self.d > 5 or self.ask == "one by one" else LOOKS[:2],
-            repeats=not coarse and self.d > 1,
+            repeats=not coarse and self.d > 2,
+            digits=5,  # each number is spread over its step
             bits=None if self.ask == "one by one" or self.d > 12 else self.bits,
             runs=(1000,),
         )

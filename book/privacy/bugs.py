@@ -142,6 +142,21 @@ def seeded_noise(place: Any, seed: Callable[[np.random.Generator], Any]) -> Part
     return place, "spherical_laplace", own
 
 
+def short_seed(rng: np.random.Generator) -> Any:
+    """A seed of eight bits."""
+    return rng.integers(2**8)
+
+
+def seeded(found: dict[str, Any]) -> dict[str, Any]:
+    """A generator from a seed of eight bits, in every call."""
+    return {"rng": np.random.default_rng(short_seed(found["rng"]))}
+
+
+def reseeded(z: Array, d: int, rate: Any, rng: np.random.Generator) -> Array:
+    """Laplace noise from a seed of eight bits, in every call."""
+    return np.random.default_rng(short_seed(rng)).laplace(0, 1 / rate, np.shape(z))
+
+
 class Tampered(np.random.Generator):
     """A generator with a change of the Laplace variables that it has drawn; the dimension is that of one draw."""
 

@@ -443,7 +443,9 @@ class Lattice:
         rows = [[Fraction(value) for value in row] for row in np.column_stack([X, y]).tolist()]
         w, d = [Fraction(e) for e in epsilon.tolist()], self.d
         total, lam = sum(w), Fraction(self.penalty)
-        system = [[sum(a * r[i] * r[j] for a, r in zip(w, rows, strict=True)) for j in range(d + 1)] for i in range(d)]
+        system: list[list[Any]] = [
+            [sum(a * r[i] * r[j] for a, r in zip(w, rows, strict=True)) for j in range(d + 1)] for i in range(d)
+        ]
         for i in range(d):
             system[i][i] += lam * total
         for i in range(d):  # Gauss and Jordan; the system is positive definite

@@ -238,7 +238,7 @@ _LATTICE: tuple[Row, ...] = (
      bugs.changed_call(lattice, "lattice_laplace", lambda g: {"rate": 2 * g["rate"]})),
     ("coordinates on their own", (LAW,), "costs up to √d times as much", bugs.lattice_noise(bugs.by_coordinate)),
     ("first coordinate bare", (LAW,), "it tells of the data", bugs.lattice_noise(bugs.first_bare)),
-    ("B of large penalties for all", (BUDGET, LAW), "harms where the penalty is below R²",
+    ("B of large penalties for all", (BUDGET,), "harms where the penalty is below R²",
      (lattice, "_constant_above", bugs.one_branch)),
     ("label bound above 1 forgotten", (BUDGET, METER), "larger labels move the estimate more",
      bugs.changed_call(lattice, "_constant_above", lambda g: {"label_bound": min(Fraction(1), g["label_bound"])})),

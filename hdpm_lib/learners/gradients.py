@@ -49,7 +49,7 @@ def local_gradients(
         np.exp(residual, out=residual)
         residual /= residual.sum(axis=1, keepdims=True)  # probabilities
         residual[:, labels[rows], columns] -= 1
-        residual = residual.reshape(-1, len(rows))
+        residual = residual.reshape(w.shape[0] * w.shape[1], len(rows))  # there may be no rows
         for gradient, own in zip(gradients, owners, strict=True):
             start, end = end, end + len(own)
             np.matmul(residual[:, start:end], x[start:end], out=gradient.reshape(-1, w.shape[-1]))

@@ -494,6 +494,17 @@ def test_owner_without_records_counts_as_one_with_a_gradient_of_zero() -> None:
     assert (run.noise["a"][-1] != 0).all()
 
 
+@pytest.mark.parametrize("models", [1, 3])
+def test_nobody_who_is_asked_has_records(models: int) -> None:
+    x, y = records(generator(16))
+    nothing = [np.array([], dtype=int)] * 2
+    found = local_gradients(np.ones((models, CLASSES, WIDTH)), x, y, nothing)
+    assert found.shape == (2, models, CLASSES, WIDTH) and not found.any()
+    asked, start = np.array([[[0, 1]]]), np.zeros((CLASSES, WIDTH))
+    trained = fedsgd(x, y, [nothing], [[1.0, 2.0]], asked, {"conv": conv_aggr}, start, rng=generator(17))
+    assert trained.noise["conv"][-1].any() and not trained.signal["conv"].any()
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

@@ -2,8 +2,9 @@ r"""Who notices random faults in the learners: releases at fixed seeds, the unit
 
 ``python -m hdpm_book.privacy.faults`` plants the faults of :mod:`~hdpm_book.privacy.mutation`, one in a process, and
 stores in ``data/studies`` what came. First the releases are compared with those of the library as it is
-(:mod:`~hdpm_book.privacy.releases`); where they differ, unit tests and battery run. An interrupted study goes on after
-its last fault. What was found by reading the source of the faults that nobody notices stands in ``data/faults.yaml``.
+(:mod:`~hdpm_book.privacy.releases`). Where they differ, the unit tests of the module and the battery run, and where
+neither notices, the tests that run through all learners. An interrupted study goes on after its last fault. What was
+found by reading the faults that nobody notices stands in ``data/faults.yaml``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import platform
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from functools import cache
 from importlib import metadata, resources
@@ -30,20 +32,16 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from hdpm_book.privacy.mutation import EACH, KINDS, MODULES, Fault, drawn, plant
+from hdpm_book.privacy.mutation import EACH, MODULES, Fault, drawn, plant
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = Path(str(resources.files("hdpm_book.data")))
 STUDY = STORED / "studies" / "faults.json"
-SECONDS = {"releases": 15, "tests": 90, "battery": 120}  # of the processor that a check may take
+SECONDS = {"releases": 15, "tests": 90, "battery": 60, "wider": 120}  # of the processor that a check may take
 MEMORY = 8 * 2**30
 
-TESTS = {  # besides those of the module itself
-    "learners.gradients": ("learners/test_fedsgd.py",),
-    "learners.ridge": ("test_noise_in_use.py",),
-    "learners.estimators": ("test_accounts.py",),
-    "noise": ("learners/test_ridge.py",),
-}
+TESTS = {"learners.gradients": ("learners/test_fedsgd.py",)}  # of a module; elsewhere those named after it
+WIDER = ("test_promises.py", "test_noise_in_use.py", "test_accounts.py")  # tests of all learners
 USERS = {  # scenes of releases that run through a module, if they are more than its own
     "learners.ridge": ("ridge", "jorgensen", "ridge_variants", "lattice", "estimators"),
     "learners.logistic": ("logistic", "estimators"),
@@ -52,6 +50,20 @@ USERS = {  # scenes of releases that run through a module, if they are more than
     "learners.lattice": ("lattice", "estimators"),
     "noise": ("noise", "ridge", "logistic", "jorgensen", "ridge_variants"),
     "discrete": ("noise", "integer_answers", "lattice", "gradients"),
+}
+LEARNERS = {  # of the battery, that run through a module
+    "learners.ridge": ("ridge", "sampling", "variants", "lattice", "estimators"),
+    "learners.logistic": ("logistic", "estimators"),
+    "learners.queries": ("sum",),
+    "learners.gradients": ("gradients", "integers"),
+    "learners.fedsgd": ("gradients",),
+    "learners.jorgensen": ("sampling",),
+    "learners.ridge_variants": ("variants",),
+    "learners.integer_answers": ("integers", "gradients", "lattice"),
+    "learners.lattice": ("lattice", "estimators"),
+    "learners.estimators": ("estimators",),
+    "noise": ("ridge", "sampling", "variants", "logistic", "estimators"),
+    "discrete": ("integers", "lattice", "gradients"),
 }
 CHANGES = ("release", "refusal", "promise", "bounds")  # of what the library does with data, or says of it
 
@@ -117,23 +129,31 @@ def _loaded_tests() -> None:
 
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
+    files = sorted({*WIDER, *(file for module in MODULES for file in _tests_of(module))})
     with contextlib.redirect_stdout(io.StringIO()):
-        pytest.main(["--collect-only", "-q", "-p", "no:xdist", *sorted({f for m in MODULES for f in _tests_of(m)})])
+        pytest.main(["--collect-only", "-q", "-p", "no:xdist", *(f"tests/{file}" for file in files)])
 
 
-def _tests_of(module: str) -> list[str]:
+def _tests_of(module: str) -> tuple[str, ...]:
     """Files with the tests of a module."""
     own = f"learners/test_{module.partition('.')[2]}.py" if "." in module else f"test_{module}.py"
-    files = [own, *TESTS.get(module, ()), "test_promises.py"]
-    return [str(ROOT / "tests" / file) for file in files if (ROOT / "tests" / file).is_file()]
+    return TESTS.get(module, (own,))
 
 
 def tests_check(fault: Fault) -> str:
-    """The first unit test that fails, or nothing: the module's examples, then its tests."""
+    """The first of the module's examples and unit tests that fails, or nothing."""
+    return _failing(fault, _tests_of(fault.module))
+
+
+def wider_check(fault: Fault) -> str:
+    """The first that fails of the tests that run through all learners, or nothing."""
+    return _failing(fault, WIDER)
+
+
+def _failing(fault: Fault, files: Sequence[str]) -> str:
     import pytest
 
     _loaded_tests()
-    files = _tests_of(fault.module)
 
     class Watch:
         failed = ""
@@ -154,26 +174,34 @@ def tests_check(fault: Fault) -> str:
         quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
         watch = Watch()
         with contextlib.redirect_stdout(io.StringIO()):
-            pytest.main(["-x", "-q", "--no-header", "--no-summary", "-p", "no:xdist", *files, *quiet], plugins=[watch])
+            pytest.main(
+                [
+                    "-x",
+                    "-q",
+                    "--no-header",
+                    "--no-summary",
+                    "-p",
+                    "no:xdist",
+                    *(f"tests/{file}" for file in files),
+                    *quiet,
+                ],
+                plugins=[watch],
+            )
         return watch.failed
 
     return str(in_fork(task, SECONDS["tests"]))
 
 
 def battery_check(fault: Fault) -> str:
-    """The first check of the battery that objects, or nothing."""
+    """The first check of the battery that objects, with the learner and the setting, or nothing."""
     import hdpm_book.privacy.battery  # noqa: F401  # with all that it needs, loaded once for all forks
 
     def task() -> str:
         plant(fault)
         from hdpm_book.privacy import battery
 
-        for number, learner in enumerate(battery.BENCHES):
-            try:
-                found = battery.audit_learner(learner, rng=np.random.default_rng([4, number])).needed
-            except Exception as error:
-                return f"{learner}: {type(error).__name__}"
-            if found:
+        for number, learner in enumerate(LEARNERS[fault.module]):
+            if (found := battery.objection(learner, rng=np.random.default_rng([4, number]))) is not None:
                 return f"{learner}: {', '.join(found)}"
         return ""
 
@@ -184,6 +212,7 @@ CHECKS: dict[str, Callable[[Fault], str]] = {
     "releases": releases_check,
     "tests": tests_check,
     "battery": battery_check,
+    "wider": wider_check,
 }
 
 
@@ -209,42 +238,105 @@ def _stored(part: Path) -> dict[str, str]:
     return dict(json.loads(line) for line in part.read_text("utf8").splitlines()) if part.is_file() else {}
 
 
-def collect(faults: Sequence[Fault], check: str, folder: Path) -> dict[str, str]:
-    """What a check says of each fault; it goes on after the last one that the file of this check holds."""
+def _due(faults: Sequence[Fault], check: str, found: Mapping[str, Mapping[str, str]]) -> list[Fault]:
+    """Those that a check has to see.
+
+    Unit tests and battery see those that change something, as releases or a reader say; the wider tests see those that
+    neither notices.
+    """
+    if check == "releases":
+        return list(faults)
+    harm = {name for name, (law, _) in readings().items() if law == "changes"}
+    changing = [f for f in faults if found["releases"].get(f.name) in CHANGES or f.name in harm]
+    if check != "wider":
+        return changing
+    return [f for f in changing if found["tests"].get(f.name) == found["battery"].get(f.name) == ""]
+
+
+def collect(faults: Sequence[Fault], check: str, folder: Path) -> None:
+    """Store what a check says of each fault; it goes on after the last one that the file of this check holds."""
     from tqdm import tqdm
 
-    part = folder / f"faults-{check}.part"
-    found = _stored(part)
-    if check != "releases":
-        seen = _stored(folder / "faults-releases.part")
-        faults = [fault for fault in faults if seen.get(fault.name) in CHANGES]
-    for fault in tqdm([fault for fault in faults if fault.name not in found], desc=check, unit="fault"):
-        found[fault.name] = CHECKS[check](fault)
-        with part.open("a", encoding="utf8") as file:
-            file.write(json.dumps([fault.name, found[fault.name]]) + "\n")
-    return {fault.name: found[fault.name] for fault in faults}
+    found = {name: _stored(folder / f"faults-{name}.part") for name in CHECKS}
+    due = [fault for fault in _due(faults, check, found) if fault.name not in found[check]]
+    for fault in tqdm(due, desc=check, unit="fault"):
+        line = json.dumps([fault.name, CHECKS[check](fault)]) + "\n"
+        with (folder / f"faults-{check}.part").open("a", encoding="utf8") as file:
+            file.write(line)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Command line: plant all faults, run the checks, store what they found when all of them are done."""
+    """Command line: plant all faults, run the checks, and store what they found when all of them are done."""
     parser = argparse.ArgumentParser(prog="python -m hdpm_book.privacy.faults", description=main.__doc__)
     parser.add_argument("checks", nargs="*", default=list(CHECKS), help="default: all")
     parser.add_argument("--each", type=int, default=EACH, help="faults in a module; default: %(default)s")
     parser.add_argument("--folder", type=Path, default=STUDY.parent)
+    parser.add_argument("--again", action="store_true", help="print what the checks say of the faults named on stdin")
     given = parser.parse_args(arguments)
     faults = drawn(given.each)
+    if given.again:
+        names = json.load(sys.stdin)
+        asked = {fault.name: fault for fault in faults if fault.name in names}
+        print(json.dumps({name: {check: CHECKS[check](asked[name]) for check in given.checks} for name in names}))
+        return
     for check in given.checks:
         collect(faults, check, given.folder)
     parts = {check: given.folder / f"faults-{check}.part" for check in CHECKS}
     found = {check: _stored(part) for check, part in parts.items()}
-    changing = [fault for fault in faults if found["releases"].get(fault.name) in CHANGES]
-    if all(f.name in found["releases"] for f in faults) and all(f.name in found[c] for c in CHECKS for f in changing):
-        rows = [vars(fault) | {check: found[check].get(fault.name) for check in CHECKS} for fault in faults]
+    if all(fault.name in found[check] for check in CHECKS for fault in _due(faults, check, found)):
+        rows = [asdict(fault) | {check: found[check].get(fault.name, "") for check in CHECKS} for fault in faults]
         record = provenance() | {"command": "python -m hdpm_book.privacy.faults", "each": given.each, "faults": rows}
         text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
         (given.folder / STUDY.name).write_text(text, encoding="utf8")
         for part in parts.values():
             part.unlink()
+
+
+# --- what was found ---------------------------------------------------------------------------------------------------
+
+
+def recorded() -> pd.DataFrame:
+    """The stored faults by name, with what the checks said of each and what reading it says.
+
+    Columns are those of :class:`~hdpm_book.privacy.mutation.Fault` and of `CHECKS`; `law`, whether the fault changes
+    the law of a release inside the bounds or what is promised with it; `caught`; and `why`, the reason that was read.
+    """
+    faults = json.loads(STUDY.read_text("utf8"))["faults"]
+    frame = pd.DataFrame(faults)
+    frame.index = pd.Index([Fault(*fault).name for fault in frame[list(Fault.__dataclass_fields__)].to_numpy()])
+    read = readings()
+    frame["law"] = [
+        read[name][0] == "changes" if name in read else row.releases in CHANGES for name, row in frame.iterrows()
+    ]
+    frame["why"] = [read[name][1] if name in read else "" for name in frame.index]
+    frame["tests"] = frame["tests"].where(frame["tests"] != "", frame["wider"])
+    frame["caught"] = (frame["tests"] != "") | (frame["battery"] != "")
+    return frame
+
+
+def readings() -> dict[str, tuple[str, str]]:
+    """What was read of faults that no check notices: "same" or "changes", and why."""
+    found = yaml.safe_load((STORED / "faults.yaml").read_text("utf8"))
+    return {name: (law, why) for law, faults in found.items() for why, names in faults.items() for name in names}
+
+
+def shares(frame: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
+    """Of the faults that change the law: how many, and who notices them, by the values of a column, and of all."""
+    frame = frame[frame["law"]]
+    groups = [] if column is None else list(frame.groupby(column, sort=False))
+    rows = {}
+    for name, part in [*groups, ("all", frame)]:
+        tests, battery = part["tests"] != "", part["battery"] != ""
+        numbers = {"unit tests": tests.sum(), "battery": battery.sum(), "either": (tests | battery).sum()}
+        rows[name] = {"change the law": len(part)} | numbers | {"share": f"{(tests | battery).mean():.1%}"}
+    return pd.DataFrame(rows).T
+
+
+def again(names: Sequence[str], checks: Sequence[str] = ("releases", "battery")) -> dict[str, dict[str, str]]:
+    """What the checks say now of these faults, planted anew in processes of their own."""
+    command = [sys.executable, "-m", "hdpm_book.privacy.faults", *checks, "--again"]
+    ran = subprocess.run(command, input=json.dumps(list(names)), capture_output=True, text=True, check=True)
+    return dict(json.loads(ran.stdout))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from hdpm_lib.accounts import Account
 from hdpm_lib.aggregation import conv_aggr, opt_aggr
@@ -72,8 +73,12 @@ def _ridge(rng: Generator, inside: bool) -> Outcome:
     made = ridge.pdp_op(X, y, epsilon, float(_pick(rng, PENALTIES)), clip=rng.random() < 0.5, **options)
     source, project = _noise(rng), rng.random() < 0.5
     out = [made.release(rng=source, size=size, project=project) for size in SIZES]
-    floor = ridge.pdp_op(X, y, ridge.nonpersonalized(epsilon), 1.0, bound=bound, clip=True)
-    return [*out, floor.release(rng=source)], [made.guarantee, made.noise_rate, made.radius, made.weights, made.theta]
+    if not inside and rng.random() < 0.3:
+        ridge.pdp_op(np.zeros((1, 1)), [0.0], [1.0], 1.0, bound=_pick(rng, ("Paper", "none")))
+    floor = ridge.pdp_op(np.clip(X, 0, 1), np.clip(y, -1, 1), ridge.nonpersonalized(epsilon), 1.0)
+    told = [made.guarantee, made.noise_rate, made.radius, made.weights, made.theta]
+    told += [ridge.estimate_norm_bound(0.5, 2.0), ridge.sensitivity_constant(0.5, 2.0, bound)]
+    return [*out, floor.release(rng=source)], told
 
 
 def _logistic(rng: Generator, inside: bool) -> Outcome:
@@ -106,6 +111,7 @@ def _sum(rng: Generator, inside: bool) -> Outcome:
     clip, source = bool(rng.random() < 0.5), _noise(rng)
     data = rng.random((n, m)[: 1 + (m > 1)])
     if not inside:
+        shares[0] = _pick(rng, (shares[0], shares[0], 1.5, -0.1))
         data[0] = _pick(rng, (1.5, -0.2, np.nan))
     scale, terms = float(_pick(rng, (0.3, 1.0, 20.0))), (data.T * (1.0 if weights is None else weights)).T
     made = queries.linear_query(shares, scale, weights=weights, dimension=m, clip=clip)
@@ -125,7 +131,9 @@ def _gradients(rng: Generator, inside: bool) -> Outcome:
     bound, epsilon = float(_pick(rng, (0.5, 1.0, 3.0))), rng.uniform(0.1, 4.0, 4)
     X = np.append(rng.random((6, width - 1)), np.ones((6, 1)), axis=1).astype(kind)
     owners = [np.array([0, 1, 2]), np.array([], dtype=int), np.array([4]), np.array([1, 5])]
-    labels = rng.integers(0, classes, 6) + (0 if inside else classes)
+    labels = rng.integers(0, classes, 6)
+    if not inside:
+        labels[0] = _pick(rng, (classes, -1))
     models = rng.standard_normal((2, classes, width))
     spacing = 2.0 ** -int(_pick(rng, (4, 10, 20)))
     sent = integer_gradients(given, epsilon.tolist(), bound, spacing=spacing, rng=_noise(rng))
@@ -157,6 +165,9 @@ def _training(rng: Generator, inside: bool) -> Outcome:
         "spacing": _pick(rng, (None, None, 2.0**-10, 2.0**-20)),
     }
     start = rng.standard_normal((runs, classes, width)[int(rng.integers(2)) :])
+    if not inside and rng.random() < 0.5:
+        share = np.minimum(share, 1.0)
+        X[0, 0], y[0] = [(np.nan, 0), (np.inf, 0), (0.5, -1), (0.5, classes)][int(rng.integers(4))]
     made = fedsgd(X, y, rows, budget, asked, rules, start, rng=_noise(rng), **options)
     out = [made.parameters(name) for name in rules] + [made.noise[name] for name in rules]
     return out, [made.spent, made.paid, made.idle, made.rounds]
@@ -171,7 +182,7 @@ def _sampled(rng: Generator, inside: bool) -> Outcome:
     told: list[Any] = [keep]
     if len(epsilon) < 8:
         told += jorgensen.all_masks(epsilon, threshold)
-    size = _pick(rng, ("realised", "fixed"))
+    size = _pick(rng, ("realised", "fixed") if inside else ("realised", "fixed", "Fixed"))
     if size == "realised":
         masks = np.vstack([masks[masks.sum(1) > 0], np.ones(len(epsilon))])
     penalty = float(_pick(rng, PENALTIES[2:]))
@@ -207,7 +218,9 @@ def _integers(rng: Generator, inside: bool) -> Outcome:
     data = rng.random(n)
     if not inside:
         data[0] = _pick(rng, (1.5, -0.2, np.nan))
-    options = {"levels": int(_pick(rng, (1, 2**10))), "spacing": 2.0 ** -int(_pick(rng, (12, 30)))}
+    options = {"levels": int(_pick(rng, (1, 2**10, 2**34))), "spacing": 2.0 ** -int(_pick(rng, (12, 30, 44)))}
+    if rng.random() < 0.3:
+        options = {}
     scale = float(_pick(rng, (0.3, 1.0, 20.0)))
     made = integer_sum(shares, scale, weights=_pick(rng, (None, q)), clip=bool(rng.random() < 0.5), **options)
     source = _noise(rng)
@@ -218,11 +231,12 @@ def _integers(rng: Generator, inside: bool) -> Outcome:
 def _lattice(rng: Generator, inside: bool) -> Outcome:
     X, y, epsilon, options = _records(rng, inside)
     X, y, epsilon = np.asarray(X)[:7, :5], np.asarray(y)[:7], epsilon[:7]
-    options |= {"bound": _pick(rng, ("paper", "sharp")), "spacing": 2.0 ** -int(_pick(rng, (10, 20)))}
+    options |= {"bound": _pick(rng, ("paper", "sharp")), "spacing": 2.0 ** -int(_pick(rng, (10, 20, 35)))}
     made = lattice_ridge(X, y, epsilon, float(_pick(rng, PENALTIES[1:])), clip=bool(rng.random() < 0.5), **options)
     source, project = _noise(rng), bool(rng.random() < 0.5)
     out = [made.release(rng=source, size=size, project=project) for size in SIZES]
-    return out, [made.guarantee, made.noise_rate, made.radius, made.weights, made.point]
+    plain = lattice_ridge(np.clip(X, 0, 1), np.clip(y, -1, 1), epsilon, 1.0)
+    return [*out, plain.release(rng=source)], [made.guarantee, made.noise_rate, made.radius, made.weights, made.point]
 
 
 def _estimated(rng: Generator, inside: bool) -> Outcome:
@@ -235,10 +249,13 @@ def _estimated(rng: Generator, inside: bool) -> Outcome:
     source = _pick(rng, (seed, np.random.default_rng(seed), np.random.RandomState(seed)))
     model = estimators.PersonalizedRidge(float(_pick(rng, PENALTIES[2:])), random_state=source, **options)
     fits = [model.fit(X, y, epsilon).coef_, model.fit(X, y, epsilon).coef_]
+    fits += [one.fit(X, y, epsilon).coef_ for one in (clone(model), clone(model))]
     out, told = [*fits, model.predict(X)], [model.guarantee_, model.noise_rate_, model.weights_]
     with Account(2 * len(y)) as account:
         open_model = estimators.PersonalizedRidge(epsilon=own, project=False, out_of_range="clip")
         free = [open_model.fit(X, y, record=np.arange(len(y))).coef_ for _ in range(2)]
+        closed = estimators.PrivateLogisticRegression(5.0, classes=(0, 1))
+        closed.fit(np.zeros((len(y), 1)), np.zeros(len(y), dtype=int), record=np.arange(len(y)) + len(y))
     told += [account.total, account.fits, bool((free[0] == free[1]).any())]
     labels = np.where(np.arange(len(y)) % 2 == 0, "no", "yes")
     vectors = X / np.maximum(1, 1.001 * np.linalg.norm(X, axis=1, keepdims=True)) * (1.0 if inside else 3.0)
@@ -246,6 +263,10 @@ def _estimated(rng: Generator, inside: bool) -> Outcome:
     classifier = estimators.PrivateLogisticRegression(
         float(_pick(rng, (0.6, 5.0))), epsilon=own, classes=classes, out_of_range=out_of_range, random_state=source
     )
+    if inside and len(y) > 1 and rng.random() < 0.3:
+        classifier.classes = None
+    elif not inside:
+        labels[0] = _pick(rng, ("no", "neither"))
     classifier.fit(vectors, labels, epsilon)
     out += [classifier.coef_, classifier.predict(vectors), classifier.decision_function(vectors)]
     return out, [*told, classifier.guarantee_, classifier.eta_, classifier.weights_]

@@ -41,7 +41,7 @@ SECONDS = {"releases": 15, "tests": 90, "battery": 60, "wider": 120}  # of the p
 MEMORY = 8 * 2**30
 
 TESTS = {"learners.gradients": ("learners/test_fedsgd.py",)}  # of a module; elsewhere those named after it
-WIDER = ("test_promises.py", "test_noise_in_use.py", "test_accounts.py")  # tests of all learners
+WIDER = ("test_promises.py", "test_noise_in_use.py", "test_accounts.py", "test_fresh_draws.py")  # tests of all learners
 USERS = {  # scenes of releases that run through a module, if they are more than its own
     "learners.ridge": ("ridge", "jorgensen", "ridge_variants", "lattice", "estimators"),
     "learners.logistic": ("logistic", "estimators"),

@@ -66,6 +66,23 @@ def mask_checks(draw: Callable[..., np.ndarray], size: int = 20_000) -> list[Che
     return checks
 
 
+class Fixed(np.random.Generator):
+    """A generator whose uniform numbers all have the same value."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.value = value
+
+    def random(self, size: Any = None, **_: Any) -> Any:
+        return np.full(size, self.value)
+
+
+def test_a_record_is_kept_below_its_probability_to_the_last_digit() -> None:
+    share = float(inclusion_probabilities([0.3], 1.0)[0])
+    assert draw_masks([0.3], 1.0, 2, rng=Fixed(math.nextafter(share, 0))).tolist() == [[1.0], [1.0]]
+    assert draw_masks([0.3], 1.0, 2, rng=Fixed(share)).tolist() == [[0.0], [0.0]]
+
+
 def test_masks_have_the_right_frequencies() -> None:
     assert objections(mask_checks(draw_masks)) == []
 

@@ -378,6 +378,7 @@ def test_projected_release() -> None:
     np.testing.assert_array_equal(safe, project_on_ball(raw, mechanism.radius))
     assert (np.linalg.norm(safe, axis=1) <= mechanism.radius * (1 + 1e-12)).all() and (raw != safe).any()
     assert mechanism.release(rng=generator(32)).shape == (3,)
+    assert mechanism.release(rng=generator(32), size=0, project=True).shape == (0, 3)
     assert pdp_op(X, y, epsilon, 0.1, norm_bound=0.7).radius == 0.7
 
 

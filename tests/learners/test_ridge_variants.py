@@ -248,6 +248,12 @@ def test_sufficient_statistics_move_by_no_more_than_the_constant():
     assert 0.97 < worst["norm"] <= 1
 
 
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_sufficient_statistics_constant_of_the_box(d):
+    made = variants.calibrate_sufficient_statistics(np.ones((2, d)), [1.0, -1.0], [0.5, 1.0], 1.0)
+    assert made.noise_rate == pytest.approx(1.5 / np.sqrt(d**2 + d + 9 / 4), rel=1e-12)
+
+
 def test_sufficient_statistics_constant_is_attained():
     # two records of squared norm 7 whose product is 1/2, labels of opposite sign
     u, v = np.zeros(16), np.zeros(16)

@@ -332,9 +332,14 @@ def shares(frame: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
-def again(names: Sequence[str], checks: Sequence[str] = ("releases", "battery")) -> dict[str, dict[str, str]]:
-    """What the checks say now of these faults, planted anew in processes of their own."""
-    command = [sys.executable, "-m", "hdpm_book.privacy.faults", *checks, "--again"]
+def again(
+    names: Sequence[str], checks: Sequence[str] = ("releases", "battery"), each: int = EACH
+) -> dict[str, dict[str, str]]:
+    """What the checks say now of these faults, planted anew in processes of their own.
+
+    They are among those that :func:`~hdpm_book.privacy.mutation.drawn` gives for `each`.
+    """
+    command = [sys.executable, "-m", "hdpm_book.privacy.faults", *checks, "--again", "--each", str(each)]
     ran = subprocess.run(command, input=json.dumps(list(names)), capture_output=True, text=True, check=True)
     return dict(json.loads(ran.stdout))
 

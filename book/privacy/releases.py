@@ -37,7 +37,7 @@ PENALTIES = (1e-3, 0.04, 0.3, 1.0, 5.0, 40.0, 1e4)
 
 
 def _pick(rng: Generator, values: Sequence[Any]) -> Any:
-    return values[rng.integers(len(values))]
+    return values[int(rng.integers(len(values)))]
 
 
 def _noise(rng: Generator) -> Generator:
@@ -218,7 +218,10 @@ def _integers(rng: Generator, inside: bool) -> Outcome:
     data = rng.random(n)
     if not inside:
         data[0] = _pick(rng, (1.5, -0.2, np.nan))
-    options = {"levels": int(_pick(rng, (1, 2**10, 2**34))), "spacing": 2.0 ** -int(_pick(rng, (12, 30, 44)))}
+    options: dict[str, Any] = {
+        "levels": int(_pick(rng, (1, 2**10, 2**34))),
+        "spacing": 2.0 ** -int(_pick(rng, (12, 30, 44))),
+    }
     if rng.random() < 0.3:
         options = {}
     scale = float(_pick(rng, (0.3, 1.0, 20.0)))

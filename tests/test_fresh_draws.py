@@ -108,6 +108,16 @@ def test_no_release_comes_back(name: str) -> None:
     assert (first != second).all()
 
 
+WHOLE = [name for name in RELEASES if any(word in name for word in ("integer", "lattice", "masks", "gradients"))]
+
+
+@pytest.mark.parametrize("name", [name for name in RELEASES if name not in WHOLE])
+def test_no_release_has_the_digits_of_single_precision(name: str) -> None:
+    """One number of 53 bits in 2**29 has no more than 24."""
+    drawn = np.stack([RELEASES[name](generator(604, k)) for k in range(200)])
+    assert not (drawn == drawn.astype(np.float32)).any()
+
+
 @pytest.mark.parametrize("bits", [0, 8])
 def test_few_seeds_are_caught(bits: int) -> None:
     def draw(rng: np.random.Generator) -> np.ndarray:

@@ -141,6 +141,14 @@ def test_shapes_and_seeds() -> None:
     assert (spherical_laplace(7, 2.0, rng=rng) != draw[0]).all()
 
 
+@pytest.mark.parametrize("d", [2, 30])
+def test_every_digit_that_is_drawn_is_used(d: int) -> None:
+    """Directions with fewer digits would have the right law to any test of it, and betray the estimate by the rest."""
+    direction = (rng := generator(5)).standard_normal((100, d))
+    expected = rng.gamma(d, 1 / 0.3, 100)[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    np.testing.assert_allclose(spherical_laplace(d, 0.3, rng=generator(5), size=100), expected, rtol=1e-14)
+
+
 # --- moments ----------------------------------------------------------------------------------------------------------
 
 

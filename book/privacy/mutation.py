@@ -151,8 +151,8 @@ def _replacements(node: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(node, ast.IfExp):
         yield from (("branch", part) for part in (node.body, node.orelse))
     elif isinstance(node, ast.BoolOp):
-        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield "branch", ast.BoolOp(other, node.values)
+        joined = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield "branch", ast.BoolOp(joined, node.values)
         yield "branch", node.values[0]
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield "branch", ast.Pass()

@@ -157,6 +157,13 @@ def test_every_data_set_in_bounds_is_released(case: str) -> None:
             assert np.isfinite(model.guarantee).all()
 
 
+def test_noise_part_to_the_last_digit() -> None:
+    weights = np.array([0.2, 0.3, 0.5])
+    model = objective_perturbation(X3, [1, -1, 1], weights, 0.7, 3.0)
+    assert model.epsilon.dtype == model.guarantee.dtype == np.float64
+    assert (model.epsilon == weights * 0.7).all() and (model.guarantee == model.epsilon).all()  # no slack here
+
+
 def noise_in_use(model: ObjectivePerturbation, *, n: int, key: int) -> list[Any]:
     """What the law tests object to in the noise of releases, taken back out of them."""
     rng = generator(65, key, model.X.shape[1])

@@ -212,6 +212,14 @@ def test_noise_is_double_also_for_single_features(monkeypatch: pytest.MonkeyPatc
     assert noise_error(x.astype(np.float32), y, [parts[0], parts[0]], limits) > 1e-9
 
 
+def test_models_are_double_also_for_single_features() -> None:
+    x, y, parts, limits = market(generator(16))
+    asked, w = draw_bidders(6, 3, 4, 2, generator(17)), 0.1 * np.ones((CLASSES, WIDTH))
+    run = fedsgd(x.astype(np.float32), y, parts, limits, asked, {"conv": conv_aggr}, w, rng=generator(18))
+    assert run.parameters("conv").dtype == np.float64
+    assert (run.parameters("conv") == w + (run.signal["conv"] + run.noise["conv"])).all()
+
+
 def test_losses_of_an_owner_who_is_asked_often() -> None:
     x, y, parts, limits = market(generator(8))
     bidders = draw_bidders(6, 2, 30, 2, generator(8))
@@ -362,6 +370,15 @@ def test_training_in_integers() -> None:
         assert p_value(drawn, *law_of(scale, math.ceil(60 * scale))) > FALSE_ALARM
         assert p_value(drawn, *law_of(scale / 2, math.ceil(60 * scale))) < FALSE_ALARM
     np.testing.assert_allclose(run.spent, 20 * np.tile(levels, (15, 1)))
+
+
+def test_all_digits_of_a_fine_grid_are_sent() -> None:
+    """Numbers of 45 bits: what was received is the sum of gradients and noise, and the models are made of it."""
+    run = train_on_grid(np.array([2.0, 4.0, 16.0, 4.0]), 2.0**-40)
+    for name in ALONE:
+        received = run.received[name]
+        assert (received == run.signal[name] + run.noise[name]).all()
+        assert (received[1:] % 2.0**-24 != 0).mean() > 0.9 and (run.parameters(name) == run.start + received).all()
 
 
 def test_training_on_a_fine_grid_is_training() -> None:

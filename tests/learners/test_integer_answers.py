@@ -175,6 +175,14 @@ def test_losses_of_gradients(clip_norm: float, spacing: float, epsilon: Any, mon
         assert loss == Fraction(epsilon)
 
 
+def test_losses_of_any_type() -> None:
+    """Fractions, integers, and floats of any width, in any container, are the numbers that they are."""
+    gradients, exact = np.ones((4, 1, 2)), [Fraction(1, 2), Fraction(1), Fraction(3, 4), Fraction(2)]
+    for given in (exact, [0.5, 1, 0.75, 2], [np.float32(0.5), np.float64(1), np.float16(0.75), np.int64(2)]):
+        sent = integer_gradients(gradients, given, 1.0, spacing=2.0**-20, rng=generator(48))
+        assert (sent == integer_gradients(gradients, exact, 1.0, spacing=2.0**-20, rng=generator(48))).all()
+
+
 def test_scale_is_never_rounded_down() -> None:
     rng = generator(47)
     for numerator, power in zip(rng.integers(1, 2**53, 300).tolist(), range(300), strict=True):

@@ -125,6 +125,7 @@ def test_vector_that_floats_let_pass_is_shortened() -> None:
     norm = 0.5 * (1 - 5e-13)  # below 1/2, but within the tolerance of the check in floats
     xs, _ = lattice._grid_records(np.array([[0.5, 0.0], [0.25, 0.0]]), np.zeros(2), Fraction(norm) ** 2)
     assert xs.tolist() == [[2**19 - 1, 0], [2**18, 0]] or xs.tolist()[0][0] in (2**19 - 2, 2**19 - 1)
+    assert all(isinstance(k, int) for k in xs.ravel().tolist())  # and no floats, which would round the sums
     lattice_ridge([[0.5, 0.0], [0.25, 0.0]], [0.0, 1.0], [1.0, 1.0], 1.0, feature_norm=norm)
 
 

@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from hdpm_book.privacy.mutation import EACH, MODULES, Fault, drawn, plant
+from hdpm_book.privacy.mutation import EACH, FIRST, MODULES, Fault, drawn, plant
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = Path(str(resources.files("hdpm_book.data")))
@@ -41,7 +41,7 @@ SECONDS = {"releases": 15, "tests": 90, "battery": 60, "wider": 120}  # of the p
 MEMORY = 8 * 2**30
 
 TESTS = {"learners.gradients": ("learners/test_fedsgd.py",)}  # of a module; elsewhere those named after it
-WIDER = ("test_promises.py", "test_noise_in_use.py", "test_accounts.py", "test_fresh_draws.py")  # tests of all learners
+WIDER = ("test_fresh_draws.py", "test_accounts.py", "test_promises.py", "test_noise_in_use.py")  # of all learners
 USERS = {  # scenes of releases that run through a module, if they are more than its own
     "learners.ridge": ("ridge", "jorgensen", "ridge_variants", "lattice", "estimators"),
     "learners.logistic": ("logistic", "estimators"),
@@ -298,37 +298,40 @@ def main(arguments: list[str] | None = None) -> None:
 def recorded() -> pd.DataFrame:
     """The stored faults by name, with what the checks said of each and what reading it says.
 
-    Columns are those of :class:`~hdpm_book.privacy.mutation.Fault` and of `CHECKS`; `law`, whether the fault changes
-    the law of a release inside the bounds or what is promised with it; `caught`; and `why`, the reason that was read.
+    Columns are those of :class:`~hdpm_book.privacy.mutation.Fault` and of `CHECKS`, the wider tests under `tests`;
+    `sample`, "first" or "second"; `law`, whether the fault changes the law of a release inside the bounds or what is
+    promised with it; `caught`; `gap`, whether all checks missed it when they first saw it; and `why`, what was read.
     """
-    faults = json.loads(STUDY.read_text("utf8"))["faults"]
-    frame = pd.DataFrame(faults)
+    frame = pd.DataFrame(json.loads(STUDY.read_text("utf8"))["faults"])
     frame.index = pd.Index([Fault(*fault).name for fault in frame[list(Fault.__dataclass_fields__)].to_numpy()])
-    read = readings()
-    frame["law"] = [
-        read[name][0] == "changes" if name in read else row.releases in CHANGES for name, row in frame.iterrows()
-    ]
+    read, changes = readings(), frame["releases"].isin(CHANGES)
+    frame["sample"] = np.where(frame.groupby("module").cumcount() < FIRST, "first", "second")
+    frame["law"] = [read[name][0] == "changes" if name in read else changes[name] for name in frame.index]
     frame["why"] = [read[name][1] if name in read else "" for name in frame.index]
-    frame["tests"] = frame["tests"].where(frame["tests"] != "", frame["wider"])
+    frame["tests"] = frame["tests"].where(frame["tests"] != "", frame.pop("wider"))
     frame["caught"] = (frame["tests"] != "") | (frame["battery"] != "")
+    frame["gap"] = frame.index.isin(_read()["missed at first"])
     return frame
 
 
+def _read() -> dict[str, Any]:
+    return dict(yaml.safe_load((STORED / "faults.yaml").read_text("utf8")))
+
+
 def readings() -> dict[str, tuple[str, str]]:
-    """What was read of faults that no check notices: "same" or "changes", and why."""
-    found = yaml.safe_load((STORED / "faults.yaml").read_text("utf8"))
-    return {name: (law, why) for law, faults in found.items() for why, names in faults.items() for name in names}
+    """What was read, by the names of faults: "same" or "changes", and why."""
+    found = _read()
+    return {name: (law, why) for law in ("same", "changes") for why, names in found[law].items() for name in names}
 
 
-def shares(frame: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
+def shares(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     """Of the faults that change the law: how many, and who notices them, by the values of a column, and of all."""
     frame = frame[frame["law"]]
-    groups = [] if column is None else list(frame.groupby(column, sort=False))
     rows = {}
-    for name, part in [*groups, ("all", frame)]:
-        tests, battery = part["tests"] != "", part["battery"] != ""
-        numbers = {"unit tests": tests.sum(), "battery": battery.sum(), "either": (tests | battery).sum()}
-        rows[name] = {"change the law": len(part)} | numbers | {"share": f"{(tests | battery).mean():.1%}"}
+    for name, part in [*frame.groupby(column, sort=False), ("all", frame)]:
+        seen = {"unit tests": part["tests"] != "", "battery": part["battery"] != "", "either": part["caught"]}
+        counts = {who: noticed.sum() for who, noticed in seen.items()}
+        rows[name] = {"faults": len(part)} | counts | {"share": f"{part['caught'].mean():.1%}"}
     return pd.DataFrame(rows).T
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-EACH = 26  # faults in a module
+EACH, FIRST = 36, 26  # faults in a module; of these, those that were drawn before gaps in the checks were closed
 LIBRARY = ("hdpm_lib", "hdpm_book", "tests", "conftest", "execution")  # what is imported anew, with a fault
 
 MODULES: dict[str, tuple[str, ...]] = {  # and the functions that stay as they are, as no release runs through them

@@ -196,6 +196,9 @@ def test_record_is_of_these_learners() -> None:
 def test_most_faults_are_caught_and_all_others_read() -> None:
     frame, read = faults.recorded(), faults.readings()
     changing = frame[frame["law"]]
-    assert changing["caught"].mean() >= 0.95
-    assert set(frame.index[~frame["caught"]]) == set(read)
-    assert all(law in ("same", "changes") and why for law, why in read.values())
+    for _, part in changing.groupby("sample"):
+        assert part["caught"].mean() >= 0.95
+    assert set(frame.index[~frame["caught"]]) <= set(read) <= set(frame.index)
+    assert all(why for name, (_, why) in read.items() if not frame["caught"][name])
+    assert not any(frame["caught"][name] for name, (law, _) in read.items() if law == "same")
+    assert set(faults._read()["missed at first"]) <= set(changing.index)

@@ -366,6 +366,13 @@ def test_large_scales_neither_overflow_nor_bend() -> None:
     assert np.abs(far).max() > 2**48
 
 
+def test_large_draws_have_their_last_digits() -> None:
+    """Floats would have rounded them: of wide integers half are odd."""
+    drawn = discrete_laplace(2**60, rng=generator(36), size=4000)
+    odd = int((drawn % 2).sum())
+    assert stats.binom(4000, 0.5).ppf(FALSE_ALARM / 2) <= odd <= stats.binom(4000, 0.5).isf(FALSE_ALARM / 2)
+
+
 @pytest.mark.parametrize("d", [1, 3, 50])
 def test_brackets_of_points_beyond_64_bits(d: int) -> None:
     """In fractions: low and high enclose x over parts, and parts are at least x."""

@@ -246,7 +246,7 @@ def _variants(module: str, tree: ast.Module) -> Iterator[tuple[Fault, tuple[ast.
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 continue  # a docstring
             for kind, new in _replacements(node):
-                before, after = (_words(ast.unparse(ast.fix_missing_locations(copy.deepcopy(n)))) for n in (node, new))
+                before, after = (_words(ast.unparse(n)) for n in (node, new))
                 if before == after:
                     continue
                 one = Fault(module, function.name, kind, before, after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
 import warnings
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -24,6 +26,7 @@ from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegre
 from hdpm_lib.learners.lattice import lattice_ridge
 from hdpm_lib.learners.ridge import estimate_norm_bound, pdp_op, sensitivity_constant
 from hdpm_lib.schema import Number, Schema
+from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
 
 
@@ -142,6 +145,18 @@ def test_default_noise_cannot_be_predicted(how: str) -> None:
         return model.fit(X, labels[k], epsilon=epsilon).coef_
 
     assert (noiseless_difference(fit) < 1e-12) == (how in ("seed", "copied generator"))
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+def test_clones_are_seeded_with_256_bits(source: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds, fresh = [], np.random.default_rng
+    original = PersonalizedRidge(random_state=source(3))
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: seeds.append(seed) or fresh(seed))
+    for _ in range(100):
+        clone(original)
+    assert np.shape(seeds) == (100, 8) and len(np.unique(seeds)) > 790
+    bits = (np.array(seeds, dtype=np.uint32)[..., None] >> np.arange(32, dtype=np.uint32)) & 1
+    assert np.abs(bits.mean((0, 1)) - 0.5).max() < stats.norm.isf(FALSE_ALARM / 64) / math.sqrt(4 * 800)
 
 
 @pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])

@@ -378,7 +378,8 @@ def test_all_digits_of_a_fine_grid_are_sent() -> None:
     for name in ALONE:
         received = run.received[name]
         assert (received == run.signal[name] + run.noise[name]).all()
-        assert (received[1:] % 2.0**-24 != 0).mean() > 0.9 and (run.parameters(name) == run.start + received).all()
+        assert all((path[1:] % 2.0**-36 != 0).mean() > 0.8 for path in (received, run.noise[name]))
+        assert (run.parameters(name) == run.start + received).all()
 
 
 def test_training_on_a_fine_grid_is_training() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hdpm_lib.learners import integer_answers
 from hdpm_lib.learners.gradients import clipped
@@ -181,6 +182,14 @@ def test_losses_of_any_type() -> None:
     for given in (exact, [0.5, 1, 0.75, 2], [np.float32(0.5), np.float64(1), np.float16(0.75), np.int64(2)]):
         sent = integer_gradients(gradients, given, 1.0, spacing=2.0**-20, rng=generator(48))
         assert (sent == integer_gradients(gradients, exact, 1.0, spacing=2.0**-20, rng=generator(48))).all()
+
+
+def test_wide_noise_of_gradients() -> None:
+    """Numbers of 64 bits: the law by its cumulative probabilities, as large and as small ones."""
+    drawn = gradient_noise([1.0], (40, 50), 1.0, 2.0**-40, rng=generator(49))
+    assert drawn.dtype == np.int64 and np.abs(drawn).max() > 2**41
+    distance = stats.ks_1samp(drawn.ravel() / 2.0**41, stats.laplace.cdf, method="asymp").statistic
+    assert distance < np.sqrt(np.log(2 / FALSE_ALARM) / 2 / 2000)
 
 
 def test_scale_is_never_rounded_down() -> None:

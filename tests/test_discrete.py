@@ -379,9 +379,10 @@ def test_brackets_of_points_beyond_64_bits(d: int) -> None:
     rng, rate = generator(35, d), Fraction(1, 3 * 2**70)
     slow = 1 / discrete.proposal_scale(d, rate * 2**40) / 2**40
     sizes = [[int(v) * 2 ** int(e) for v, e in zip(rng.integers(2**50, size=d), rng.integers(30, size=d), strict=True)]]
-    sizes += [[2**75] * d, [2**80] + [0] * (d - 1)]
+    sizes += [[2**75] * d, [2**80] + [0] * (d - 1), [2**62] * d]  # the last fits, its sum does not
     for k in sizes:
-        parts, low, high = (values[0] for values in discrete._bracket(np.array([k], dtype=object), rate, slow))
+        kind = object if max(k) > 2**62 else np.int64
+        parts, low, high = (values[0] for values in discrete._bracket(np.array([k], dtype=kind), rate, slow))
         start, square = slow * sum(k), rate**2 * sum(j * j for j in k)
         assert (
             (start + Fraction(float(low)) * int(parts)) ** 2

@@ -327,13 +327,16 @@ def readings() -> dict[str, tuple[str, str]]:
 
 
 def shares(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Of the faults that change the law: how many, and who notices them, by the values of a column, and of all."""
+    """Of the faults that change the law: how many, who notices them, and what share somebody noticed at first.
+
+    By the values of a column, and of all.
+    """
     frame = frame[frame["law"]]
     rows = {}
     for name, part in [*frame.groupby(column, sort=False), ("all", frame)]:
         seen = {"unit tests": part["tests"] != "", "battery": part["battery"] != "", "either": part["caught"]}
         counts = {who: noticed.sum() for who, noticed in seen.items()}
-        rows[name] = {"faults": len(part)} | counts | {"share": f"{part['caught'].mean():.1%}"}
+        rows[name] = {"faults": len(part)} | counts | {"at first": f"{1 - part['gap'].mean():.0%}"}
     return pd.DataFrame(rows).T
 
 

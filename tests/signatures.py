@@ -64,6 +64,7 @@ POSITIVE, NOT_NEGATIVE, REAL = Number(), Number(ends="[)"), Number(-np.inf, np.i
 SHARE = Number(0, 1, "()", at=(0.1, 0.9))
 SEED, RNG, SIZE, FLAG = Count(0, at=(0, 3)), Generator(), Size(), Flag()
 LEVEL = Number(0, 1, "()", at=(1e-6, 0.1))
+CLAIM = {"epsilon": NOT_NEGATIVE, "delta": Number(0, 1, "[)", at=(0.0, 0.3)), "sides": Count(1, 2, at=(1, 2))}
 
 # --- objects ----------------------------------------------------------------------------------------------------------
 
@@ -400,6 +401,18 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
     ),
     "audits.logistic.tight_pair": of(epsilon=POSITIVE, ratio=POSITIVE, penalty=Number(at=(1e-7, 1e-3))),
     "audits.laws.smallest_p": of(tests=Made(lambda s: laplace_law(real("ND").good(s), 1.0))),
+    "audits.bounds.most_right": of(**CLAIM, guessed=unit(batch="scalar")),
+    "audits.bounds.guess_p_value": of(
+        **CLAIM, right=Count(0, at=(0, 10)), made=Count(0, at=(10, 50)), runs=Count(1, at=(100, 300))
+    ),
+    "audits.bounds.guess_epsilon": of(
+        **CLAIM,
+        right=not_negative(at=(0, 10), batch="scalar"),
+        made=not_negative(at=(10, 50), batch="scalar"),
+        runs=Number(at=(100.0, 300.0)),
+    ),
+    "audits.bounds.power_of_guesses": of(**CLAIM, true=NOT_NEGATIVE, guessed=Number(0, 1, "[]"), runs=Count()),
+    "audits.bounds.detectable": of(**CLAIM, power=SHARE, guessed=Number(0, 1, "[]"), runs=Count()),
     "audits.guesses.event": of(loss=POSITIVE, claim=POSITIVE),
     "audits.guesses.exponent": of(frequency=unit(batch="scalar")),
     "audits.guesses.exposed_excess": of(
@@ -895,6 +908,9 @@ LEFT_OUT = by_reason(  # not driven at all
         "reads an entry": "learners.fedsgd.Training.parameters",
         "trains a network": "book.federated.study.measure",
         "draws 22,544 rows": "book.standins",
+        "parts of the audit of any mechanism, which checks what it is given": """
+            audits.outcomes audits.scores audits.sources audits.pairs.same""",
+        "any mechanism and any data: its own tests drive it": "audits.black_box audits.pairs.replacements",
         "minutes": """
             book.privacy.battery book.privacy.benches book.privacy.benches_estimators book.privacy.benches_gradients
             book.privacy.benches_logistic book.privacy.benches_ridge book.privacy.benches_sums

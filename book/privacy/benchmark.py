@@ -445,7 +445,7 @@ def approximate() -> pd.DataFrame:
 
 def best_bound(first: Array, second: Array, runs: int) -> float:
     """Bound at confidence 0.9 of the best event, at the expected counts, from the probabilities of all outcomes."""
-    first, second = (law[first + second > 0] for law in (first, second))
+    first, second = (law[first + second > 0] / law.sum() for law in (first, second))
     with np.errstate(divide="ignore"):
         order = np.argsort(np.log(second) - np.log(first), kind="stable")
     if len(order) > 600:  # outcomes of like ratio count as one
@@ -456,7 +456,8 @@ def best_bound(first: Array, second: Array, runs: int) -> float:
     right = (below[0][:, None] + 1 - below[1]) / 2  # guess the first data set below, the second one above
     wrong = (below[1][:, None] + 1 - below[0]) / 2
     allowed = np.tri(len(below[0]), dtype=bool).T & (right > 0)
-    found = guess_epsilon(right[allowed] * runs, (right + wrong)[allowed] * runs, runs, 1 - CONFIDENCE)
+    made = np.clip((right + wrong)[allowed], 0, 1) * runs  # rounding
+    found = guess_epsilon(np.clip(right[allowed] * runs, 0, made), made, runs, 1 - CONFIDENCE)
     return float(found.max())
 
 

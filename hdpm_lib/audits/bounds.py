@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 from scipy.special import expit, logit
 
-from hdpm_lib.validation import check_count, check_finite, check_number
+from hdpm_lib.validation import check_count, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
 
@@ -56,12 +56,16 @@ def guess_p_value(right: int, made: int, runs: int, epsilon: float, delta: float
     >>> round(guess_p_value(60, 80, 100, 0.0), 9), round(guess_p_value(60, 80, 100, 0.0, delta=0.1), 3)
     (4.29e-06, 0.001)
     """
-    if made == 0:
+    n = check_count(runs, "runs")
+    k = check_count(made, "made", 0, n)
+    c = check_count(right, "right", 0, k)
+    most_right(1.0, epsilon, delta, sides)  # checks the claim
+    if k == 0:
         return 1.0
 
     def tail(level: float) -> float:
-        least = 1.0 if delta == 0 else float(_least_made(made, runs, _SHARE * level))
-        return float(stats.binom.sf(right - 1, made, most_right(least, epsilon, delta, sides)))
+        least = 1.0 if delta == 0 else float(_least_made(k, n, _SHARE * level))
+        return float(stats.binom.sf(c - 1, k, most_right(least, epsilon, delta, sides)))
 
     if delta == 0:
         return tail(1.0)
@@ -87,12 +91,16 @@ def guess_epsilon(
     """
     check_number(level, "level", 0, 1, ends="()")
     free = check_number(delta, "delta", 0, 1, ends="[)") * check_count(sides, "sides", 1, 2) / 2
-    k, c = np.broadcast_arrays(np.asarray(made, dtype=float), np.asarray(right, dtype=float))
+    n = check_positive(runs, "runs")
+    k = check_finite(made, "made", low=0, high=n)
+    k, c = np.broadcast_arrays(k, check_finite(right, "right", low=0))
+    if (c > k).any():
+        raise ValueError(f"right must not exceed made, got {c[c > k][0]:g} right guesses")
     share = (1 - _SHARE) * level if free else level
     rate = np.where(c > 0, stats.beta.ppf(share, np.maximum(c, 1e-300), k - c + 1), 0.0)
     if free:
         with np.errstate(divide="ignore"):
-            given = np.minimum(free / _least_made(k, runs, _SHARE * level), 1.0)
+            given = np.minimum(free / _least_made(k, n, _SHARE * level), 1.0)
         rate = np.where(rate > given, (rate - given) / np.maximum(1 - given, 1e-300), 0.0)
     return np.asarray(logit(rate))
 
@@ -109,6 +117,7 @@ def power_of_guesses(
     >>> round(power_of_guesses(1.05, 0.7, 100_000, 1.0, 1e-6), 2)
     0.86
     """
+    check_number(level, "level", 0, 1, ends="()")
     made = round(check_number(guessed, "guessed", 0, 1) * check_count(runs, "runs"))
     if made == 0:
         return 0.0
@@ -129,6 +138,7 @@ def detectable(
     1.052
     """
     check_number(power, "power", 0, 1, ends="()")
+    power_of_guesses(epsilon, guessed, runs, epsilon, level, delta, sides)  # checks the other arguments
 
     def short(excess: float) -> float:
         return power_of_guesses(epsilon + excess, guessed, runs, epsilon, level, delta, sides) - power

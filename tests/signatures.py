@@ -914,8 +914,8 @@ LEFT_OUT = by_reason(  # not driven at all
         "minutes": """
             book.privacy.battery book.privacy.benches book.privacy.benches_estimators book.privacy.benches_gradients
             book.privacy.benches_logistic book.privacy.benches_ridge book.privacy.benches_sums
-            book.privacy.benches_variants book.privacy.coverage book.privacy.pairs book.ridge.calibration.Pool.draw
-            book.ridge.calibration.Pool.match_cells
+            book.privacy.benches_variants book.privacy.coverage book.privacy.mutation book.privacy.pairs
+            book.privacy.releases book.ridge.calibration.Pool.draw book.ridge.calibration.Pool.match_cells
             book.ridge.calibration.Pool.match_path book.ridge.calibration.calibrated_draws
             book.ridge.calibration.matching_epsilon""",
         "experiments of one page, which runs them": """

@@ -125,7 +125,7 @@ def numerical_svt(answers: Array, *, rng: Generator, size: int, stop: int = 2) -
     bar = 1.0 + rng.laplace(0, 1 / third, (size, 1))
     above = answers + rng.laplace(0, 2 * stop / third, (size, k)) >= bar
     given = np.where(above, answers + rng.laplace(0, stop / third, (size, k)), 0.0)
-    before = np.cumsum(above, axis=1) - above
+    before: Array = np.cumsum(above, axis=1) - above
     return np.where(before >= stop, -1000.0, given)
 
 
@@ -419,7 +419,7 @@ def approximate() -> pd.DataFrame:
     """Claims with a delta, right and wrong ones, and what the audit says of them."""
     amplified = math.log1p(0.5 * math.expm1(1.0))
     classical = lambda epsilon, delta: math.sqrt(2 * math.log(1.25 / delta)) / epsilon  # noqa: E731
-    cases: dict[str, tuple[Callable[..., Any], float, float]] = {
+    cases: dict[str, tuple[partial[Any], float, float]] = {
         "normal noise, exact sigma": (partial(gauss, sigma=_sigma(1, 0.05)), 1, 0.05),
         "sigma 5 % too small": (partial(gauss, sigma=0.95 * _sigma(1, 0.05)), 1, 0.05),
         "sigma 10 % too small": (partial(gauss, sigma=0.9 * _sigma(1, 0.05)), 1, 0.05),

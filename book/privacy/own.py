@@ -48,9 +48,9 @@ def tight_records() -> tuple[Array, Array, Array]:
 class LeakyRidge(PersonalizedRidge):
     """A private ridge regression that remembers the mean of the labels."""
 
-    def fit(self, X: Any, y: Any, **options: Any) -> LeakyRidge:
+    def fit(self, X: Any, y: Any, epsilon: Any = None, record: Any = None) -> LeakyRidge:
         """As its parent, and one number more."""
-        super().fit(X, y, **options)
+        super().fit(X, y, epsilon, record)
         self.mean_ = float(np.mean(y))
         return self
 

@@ -93,12 +93,12 @@ def _records(part: Any, allowed: Any) -> Sequence[Any]:
     """What a record of one part of the data may be."""
     if isinstance(allowed, Schema):
         ends = [c.levels if isinstance(c, Category) else (c.low, c.high) for c in allowed.columns]
-        rows = list(itertools.product(*ends))
-        return rows if np.ndim(part) > 1 else [row[0] for row in rows]
+        found = list(itertools.product(*ends))
+        return found if np.ndim(part) > 1 else [row[0] for row in found]
     rows = np.asarray(allowed)
     if rows.ndim != np.ndim(part) or not len(rows) or rows.shape[1:] != np.shape(part)[1:]:
         raise ValueError(f"among must be records of shape {np.shape(part)[1:]}, got an array of shape {rows.shape}")
-    return rows
+    return list(rows)
 
 
 def _replaced(part: Any, i: int, row: Any) -> Any:

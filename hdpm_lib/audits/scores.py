@@ -135,7 +135,8 @@ def _with_differences(seen: Outcomes) -> Outcomes:
     if seen.labels is None:
         return Outcomes(numbers)
     odd = seen.labels != None  # noqa: E711
-    between = np.where(odd[:, 1:] | odd[:, :-1], "label", None)
+    between = np.full((len(odd), odd.shape[1] - 1), None, dtype=object)
+    between[odd[:, 1:] | odd[:, :-1]] = "label"
     return Outcomes(numbers, np.hstack([seen.labels, between]))
 
 
@@ -273,8 +274,9 @@ def count_guesses(rules: Sequence[Rule], seen: Outcomes, bits: Bits) -> NDArray[
 
 def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Array:
     """Lower bound to be expected of the final test, from guesses made and right ones in `seen` runs."""
-    with np.errstate(invalid="ignore"):
-        cautious = stats.beta.ppf(_CAUTION, np.maximum(right, 1e-9), made - right + 1)  # right ones, less luck
+    made = np.minimum(made, seen)  # thresholds that cross count some runs twice, and are not used
+    wrong = np.maximum(made - right, 0)
+    cautious = np.where(made > 0, stats.beta.ppf(_CAUTION, np.maximum(right, 1e-9), wrong + 1), 0.0)  # less luck
     expected = made / seen * goal.runs
     one, two = (guess_epsilon(cautious * expected, expected, goal.runs, goal.level, goal.delta, s) for s in (1, 2))
     return np.where(np.equal(sides, 1), one, two)

@@ -406,13 +406,17 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
         **CLAIM, right=Count(0, at=(0, 10)), made=Count(0, at=(10, 50)), runs=Count(1, at=(100, 300))
     ),
     "audits.bounds.guess_epsilon": of(
-        **CLAIM,
+        delta=CLAIM["delta"],
+        sides=CLAIM["sides"],
         right=not_negative(at=(0, 10), batch="scalar"),
         made=not_negative(at=(10, 50), batch="scalar"),
         runs=Number(at=(100.0, 300.0)),
     ),
-    "audits.bounds.power_of_guesses": of(**CLAIM, true=NOT_NEGATIVE, guessed=Number(0, 1, "[]"), runs=Count()),
-    "audits.bounds.detectable": of(**CLAIM, power=SHARE, guessed=Number(0, 1, "[]"), runs=Count()),
+    "audits.bounds.power_of_guesses": of(
+        **CLAIM, true=NOT_NEGATIVE, guessed=Number(0, 1, "[]", at=(0.1, 0.9)), runs=Count()
+    ),
+    "audits.bounds.detectable": of(**CLAIM, power=SHARE, guessed=Number(0, 1, "[]", at=(0.1, 0.9)), runs=Count()),
+    "audits.pairs.patterns": of(answers=real("n"), alone=FLAG),
     "audits.guesses.event": of(loss=POSITIVE, claim=POSITIVE),
     "audits.guesses.exponent": of(frequency=unit(batch="scalar")),
     "audits.guesses.exposed_excess": of(
@@ -819,7 +823,8 @@ ALWAYS = set(
 ALIASES: dict[str, tuple[str, ...]] = {"X": ("features", "records"), "y": ("labels", "records"), "v": ("valuations",)}
 INFINITE = set(
     """auctions.allin.gains auctions.bids.Bids.valuation auctions.bids.utility auctions.allin.single_minded_gains
-    aggregation.error_bound learners.gradients.noise_scale auctions.reports.play""".split()
+    aggregation.error_bound learners.gradients.noise_scale auctions.reports.play audits.bounds.guess_epsilon
+    audits.bounds.detectable""".split()
 )
 NAN = set(
     """markets.contracts_printed.theorem5 markets.contracts_printed.algorithm1 book.ridge.calibration.implied_total
@@ -909,7 +914,7 @@ LEFT_OUT = by_reason(  # not driven at all
         "trains a network": "book.federated.study.measure",
         "draws 22,544 rows": "book.standins",
         "parts of the audit of any mechanism, which checks what it is given": """
-            audits.outcomes audits.scores audits.sources audits.pairs.same""",
+            audits.outcomes audits.scores audits.sources audits.pairs.same audits.guesses.tails""",
         "any mechanism and any data: its own tests drive it": "audits.black_box audits.pairs.replacements",
         "minutes": """
             book.privacy.battery book.privacy.benches book.privacy.benches_estimators book.privacy.benches_gradients

@@ -93,7 +93,10 @@ def guess_epsilon(
     free = check_number(delta, "delta", 0, 1, ends="[)") * check_count(sides, "sides", 1, 2) / 2
     n = check_positive(runs, "runs")
     k = check_finite(made, "made", low=0, high=n)
-    k, c = np.broadcast_arrays(k, check_finite(right, "right", low=0))
+    c = check_finite(right, "right", low=0)
+    if c.ndim and k.ndim and c.shape != k.shape:
+        raise ValueError(f"right must have the shape of made, {k.shape}, or none, got {c.shape}")
+    k, c = np.broadcast_arrays(k, c)
     if (c > k).any():
         raise ValueError(f"right must not exceed made, got {c[c > k][0]:g} right guesses")
     share = (1 - _SHARE) * level if free else level
@@ -118,6 +121,8 @@ def power_of_guesses(
     0.86
     """
     check_number(level, "level", 0, 1, ends="()")
+    most_right(1.0, epsilon, delta, sides)  # checks the claim
+    check_number(true, "true", 0)
     made = round(check_number(guessed, "guessed", 0, 1) * check_count(runs, "runs"))
     if made == 0:
         return 0.0
@@ -143,9 +148,9 @@ def detectable(
     def short(excess: float) -> float:
         return power_of_guesses(epsilon + excess, guessed, runs, epsilon, level, delta, sides) - power
 
+    if epsilon > 690 or short(700.0 - epsilon) < 0:
+        return np.inf
     top = 1e-3
     while short(top) < 0:
-        top *= 2
-        if epsilon + top > 700:
-            return np.inf
+        top *= 4
     return epsilon + float(optimize.brentq(short, 0.0, top, xtol=1e-4))

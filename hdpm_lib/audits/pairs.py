@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from hdpm_lib.schema import Category, Schema
-from hdpm_lib.validation import check_finite
+from hdpm_lib.validation import check_finite, check_flag
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,10 @@ def patterns(answers: ArrayLike, *, alone: bool = False) -> list[Pair]:
     >>> [pair.second.tolist() for pair in patterns([1.0, 1.0, 1.0], alone=True)]
     [[0.0, 1.0, 1.0], [2.0, 1.0, 1.0]]
     """
-    base = check_finite(answers, "data", 1)
+    base = check_finite(answers, "answers", 1)
+    check_flag(alone, "alone")
+    if not len(base):
+        raise ValueError("answers is empty: there is nothing to move")
     k, one = len(base), np.eye(len(base))[0]
     half = (np.arange(k) < k // 2).astype(float)
     shifts = {"first answer down": (0 * one, -one), "first answer up": (0 * one, one)}

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
@@ -86,7 +86,7 @@ class Audit:
     seed : int
         With the same pair, seed and number of runs, and without time limit, the audit comes out the same again.
     replayable : bool
-        Whether the mechanism draws all its randomness from the generator it is given.
+        Whether the mechanism draws all its randomness from the generator it is given: the same seed gave the same.
     seconds : float
     """
 
@@ -341,7 +341,7 @@ def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float, n_jobs:
     trying, searching, training, testing = np.random.SeedSequence(plan.seed).spawn(4)
     source = find_source(plan.mechanism, (pairs[0].first, pairs[0].second), trying, plan.nan)
     workers = Parallel(n_jobs, return_as="generator")
-    pace = _pace(source, pairs[0], trying, plan.time_limit) * (n_jobs or 1 if (n_jobs or 1) > 0 else 1)
+    pace = _pace(source, pairs[0], trying, plan.time_limit) * effective_n_jobs(n_jobs)
 
     def affordable(share: float, least: int, most: int) -> int:
         return int(np.clip(share * pace, least, most))
@@ -385,7 +385,7 @@ def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float, n_jobs:
         first=pair.first,
         second=pair.second,
         seed=plan.seed,
-        replayable=source.rng,
+        replayable=source.replays,
         seconds=time.monotonic() - start,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,12 +34,15 @@ class Source:
     rng, size : bool
         Whether it takes a generator, and a number of releases.
     nan : {"refuse", "value"}
+    replays : bool
+        Whether the same seed gives the same releases.
     """
 
     mechanism: Any
     rng: bool
     size: bool
     nan: NanRule
+    replays: bool = True
 
     def releases(self, data: Any, rng: np.random.Generator, size: int) -> Any:
         """So many independent releases of one data set, one along the first axis for each."""
@@ -55,7 +58,8 @@ class Source:
         return [made, *(call() for _ in range(size - 1))]
 
     def _batch(self, found: Any, size: int) -> Any:
-        got = len(found) if hasattr(found, "__len__") and np.shape(getattr(found, "shape", 0)) != (0,) else 1
+        many = hasattr(found, "__len__") and not (isinstance(found, np.ndarray) and found.ndim == 0)
+        got = len(found) if many else 1
         if got != size:
             raise ValueError(f"mechanism must give {size} releases along the first axis for size={size}, got {got}")
         return found
@@ -67,13 +71,16 @@ class Source:
             if count := int(which.sum()):
                 found.append((outcomes(self.releases(data, rng, count), self.nan), which))
         columns = max(part.numbers.shape[1] for part, _ in found)
-        numbers, labels = np.zeros((len(bits), columns)), np.full((len(bits), columns), None, dtype=object)
-        for part, which in found:
-            wide = part.with_columns(columns)
-            numbers[which] = wide.numbers
-            if wide.labels is not None:
-                labels[which] = wide.labels
-        return Outcomes(numbers, labels if (labels != None).any() else None)  # noqa: E711
+        wide = [(part.with_columns(columns), which) for part, which in found]
+        numbers = np.empty((len(bits), columns))
+        labels: NDArray[np.object_] | None = None
+        if any(part.labels is not None for part, _ in wide):
+            labels = np.full((len(bits), columns), None, dtype=object)
+        for part, which in wide:
+            numbers[which] = part.numbers
+            if labels is not None and part.labels is not None:
+                labels[which] = part.labels
+        return Outcomes(numbers, labels)
 
     def block(
         self, pair: tuple[Any, Any], seed: np.random.SeedSequence, runs: int
@@ -110,13 +117,14 @@ def find_source(mechanism: Any, pair: tuple[Any, Any], seed: np.random.SeedSeque
     first, again, other = (_few(source, pair[0], s) for s in (seeds[0], seeds[0], seeds[1]))
     if joblib.hash(pair[0]) != before:
         raise ValueError("mechanism changed its data: it must leave them as they are")
-    if source.rng and first != again:
+    source = replace(source, replays=first == again)
+    if source.rng and not source.replays:
         raise ValueError(
             "mechanism ignores its generator: the same seed gave different outputs. Draw everything from `rng`, or "
             "take no `rng` if the noise comes from elsewhere: the audit can then not be replayed"
         )
-    if source.size and len(set(first)) == len(set(other)) == 1 and first != other:
-        raise ValueError("mechanism shares one draw in a batch: each of the `size` releases must be drawn afresh")
+    if len(set(first)) == len(set(other)) == 1 and first != other:
+        raise ValueError("mechanism shares one draw in a batch: each release must be drawn afresh")
     return source
 
 

@@ -178,7 +178,8 @@ TURNED = np.array([-1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 def test_learners_and_estimators_as_they_are() -> None:
     learner = partial(pdp_op, epsilon=np.full(6, 0.5), penalty=1e4)
-    assert not few(learner, (X, y), (X, TURNED), 0.5).found
+    kept = few(learner, (X, y), (X, TURNED), 0.5)
+    assert not kept.found and kept.replayable and kept.mechanism == "pdp_op"
     assert few(learner, (X, y), (X, TURNED), 0.3, runs=200_000).found
     ridge = PersonalizedRidge(epsilon=0.5, penalty=1e4)
     kept = audit(ridge, (X, y), (X, TURNED), 0.5, runs=400, time_limit=None, seed=SEED)

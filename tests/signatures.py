@@ -843,6 +843,7 @@ EXEMPT = {
     )
 }
 ERRORS: dict[str, str] = {
+    "markets.contracts_conic.conic_convex": "the conic solver stopped with status",
     "markets.contracts_conic.conic_power": "the conic solver stopped with status",
     "audits.guesses.exposed_excess": "expose no excess of claim",
     "audits.digits.laplace_attack": "scale is too small beside outputs",

@@ -20,6 +20,9 @@ from hdpm_book.privacy.mutation import KINDS, MODULES, Fault, drawn, plant, poss
 from hdpm_book.privacy.releases import EFFECTS, SCENES, Seen, difference, observe
 from hdpm_lib.learners import ridge
 
+# JAX warns of forks in the process that has loaded it for other tests; the children do not use it
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+
 HALF = Fault("learners.ridge", "pdp_op", "operator", "eps.sum() / constant", "eps.sum() * constant")
 
 

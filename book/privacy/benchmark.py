@@ -440,6 +440,13 @@ def approximate() -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
+def allowed_wrong(runs: int, epsilon: float = 8.0, delta: float = 0.05) -> float:
+    """Wrong guesses that the claim allows where all outputs above the best threshold are guessed, classical sigma."""
+    sigma = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+    right = stats.norm.cdf(0.5 / sigma - epsilon * sigma) / 2  # in a run
+    return runs * (right - delta / 2) * math.exp(-epsilon)
+
+
 # --- the most that so many runs can give ------------------------------------------------------------------------------
 
 

@@ -46,9 +46,9 @@ class Source:
 
     def releases(self, data: Any, rng: np.random.Generator, size: int) -> Any:
         """So many independent releases of one data set, one along the first axis for each."""
-        if isinstance(self.mechanism, BaseEstimator):
-            return [_fitted(self.mechanism, data, rng) for _ in range(size)]
         arguments = data if isinstance(data, tuple) else (data,)
+        if isinstance(self.mechanism, BaseEstimator):
+            return [_fitted(self.mechanism, arguments, rng) for _ in range(size)]
         call = partial(self.mechanism, *arguments, **({"rng": rng} if self.rng else {}))
         if self.size:
             return self._batch(call(size=size), size)
@@ -91,12 +91,15 @@ class Source:
         return self.outcomes(pair, bits, rng), bits
 
 
-def _fitted(estimator: Any, data: Any, rng: np.random.Generator) -> NDArray[np.float64]:
+def _fitted(estimator: Any, arguments: tuple[Any, ...], rng: np.random.Generator) -> NDArray[np.float64]:
     """What a fresh copy of an estimator learns from the data."""
     seeds = {name: int(rng.integers(2**31)) for name in estimator.get_params() if name.endswith("random_state")}
-    learned = vars(clone(estimator).set_params(**seeds).fit(*data))
+    learned = vars(clone(estimator).set_params(**seeds).fit(*arguments))
     arrays = [np.asarray(value) for name, value in sorted(learned.items()) if name.endswith("_") and name[0] != "_"]
-    return np.concatenate([a.astype(float).ravel() for a in arrays if a.dtype.kind in "biuf"])
+    numbers = [a.astype(float).ravel() for a in arrays if a.dtype.kind in "biuf"]
+    if not numbers:
+        raise ValueError(f"mechanism {type(estimator).__name__} learns no numbers: audit a function of its predictions")
+    return np.concatenate(numbers)
 
 
 def find_source(mechanism: Any, pair: tuple[Any, Any], seed: np.random.SeedSequence, nan: NanRule) -> Source:

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LinearRegression
+from sklearn.preprocessing import StandardScaler
 
 from hdpm_lib import Category, Number, PersonalizedRidge, Schema, audit, integer_sum, pdp_op
 from hdpm_lib.audits import black_box
@@ -176,6 +178,11 @@ X, y = np.full((6, 1), 1.0), np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 TURNED = np.array([-1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
+class Silent(BaseEstimator):
+    def fit(self, X: Any) -> Silent:
+        return self
+
+
 def test_learners_and_estimators_as_they_are() -> None:
     learner = partial(pdp_op, epsilon=np.full(6, 0.5), penalty=1e4)
     kept = few(learner, (X, y), (X, TURNED), 0.5)
@@ -186,6 +193,9 @@ def test_learners_and_estimators_as_they_are() -> None:
     assert not kept.found and kept.mechanism == "PersonalizedRidge" and kept.replayable
     features = X + np.arange(6)[:, None]
     assert audit(LinearRegression(), (features, y), (features, TURNED), 2.0, runs=400, time_limit=None).found
+    assert audit(StandardScaler(), features, features + 1.0, 2.0, runs=400, time_limit=None).found  # data are no tuple
+    with pytest.raises(ValueError, match="mechanism Silent learns no numbers"):
+        few(Silent(), [[1.0]], [[2.0]], 1.0)
     exact = integer_sum(np.ones(2), 2.0)
     assert not few(
         lambda data, rng, size: exact.release(data, rng=rng, size=size), np.zeros(2), np.array([1.0, 0]), 0.5

@@ -906,6 +906,7 @@ LEFT_OUT = by_reason(  # not driven at all
             markets.payments.check_reports""",
         "draws; the pages look at it": "book.plots",
         "files and the network": "book.retrieval",
+        "the machine": "book.records",
         "files": """
             auctions.checkpoints auctions.networks.save book.datasets book.nsl_kdd_statistics
             book.ledger.read book.federated.study.collect""",

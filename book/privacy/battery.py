@@ -19,16 +19,11 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cache
 from importlib import resources
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +54,7 @@ from hdpm_book.privacy.mutants import (
     REPEATS,
     Mutant,
 )
+from hdpm_book.records import provenance
 from hdpm_lib.audits.laws import smallest_p
 from hdpm_lib.validation import FALSE_ALARM, check_choice
 
@@ -366,15 +362,10 @@ def _title(mutant: Mutant) -> str:
 
 def main() -> None:
     """Command line: run all checks on every mutant, and store what they say."""
-    command, began = ["git", "describe", "--always", "--dirty"], time.process_time()
-    commit = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    began = time.process_time()
     needed = dict(zip(map(_title, MUTANTS), survey(every=True).needed, strict=True))
-    record = {
+    record = provenance("numpy", "scipy") | {
         "command": "python -m hdpm_book.privacy.battery",
-        "commit": commit.stdout.strip(),
-        "date": date.today().isoformat(),
-        "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scipy")},
         "cpu_seconds": round(time.process_time() - began),
         "needed": needed,
     }

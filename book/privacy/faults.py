@@ -16,15 +16,13 @@ import io
 import json
 import os
 import pickle
-import platform
 import resource
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import date
 from functools import cache
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,7 @@ import pandas as pd
 import yaml
 
 from hdpm_book.privacy.mutation import EACH, FIRST, MODULES, Fault, drawn, plant
+from hdpm_book.records import provenance
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = Path(str(resources.files("hdpm_book.data")))
@@ -219,20 +218,6 @@ CHECKS: dict[str, Callable[[Fault], str]] = {
 # --- the study --------------------------------------------------------------------------------------------------------
 
 
-def provenance() -> dict[str, Any]:
-    """Machine, commit and versions."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return {
-        "commit": commit.stdout.strip(),
-        "date": date.today().isoformat(),
-        "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "pytest")}
-        | {"python": platform.python_version()},
-    }
-
-
 def _stored(part: Path) -> dict[str, str]:
     """What one check has found so far, by the names of faults."""
     return dict(json.loads(line) for line in part.read_text("utf8").splitlines()) if part.is_file() else {}
@@ -287,7 +272,11 @@ def main(arguments: list[str] | None = None) -> None:
     found = {check: _stored(part) for check, part in parts.items()}
     if all(fault.name in found[check] for check in CHECKS for fault in _due(faults, check, found)):
         rows = [asdict(fault) | {check: found[check].get(fault.name, "") for check in CHECKS} for fault in faults]
-        record = provenance() | {"command": "python -m hdpm_book.privacy.faults", "each": given.each, "faults": rows}
+        record = provenance("numpy", "scipy", "scikit-learn", "pytest") | {
+            "command": "python -m hdpm_book.privacy.faults",
+            "each": given.each,
+            "faults": rows,
+        }
         text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
         (given.folder / STUDY.name).write_text(text, encoding="utf8")
         for part in parts.values():

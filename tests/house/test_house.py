@@ -19,9 +19,15 @@ import yaml
 from tests.format_chapters import not_ignored
 
 ROOT = Path(__file__).resolve().parents[2]
-WINGS = ("learners", "markets", "auctions", "audits")
+WINGS = ("learners", "markets", "auctions", "audits", "designs")
 # What the folders of the library may import besides the ground floor and themselves.
-MAY = {"learners": (), "markets": (), "auctions": ("markets",), "audits": ("learners",)}
+MAY = {
+    "learners": (),
+    "markets": (),
+    "auctions": ("markets",),
+    "audits": ("learners",),
+    "designs": ("learners", "markets", "auctions"),  # a whole market: purchase, payments and learner
+}
 TAGS = set(
     """nbval-check-output raises-exception hide-input hide-output hide-cell remove-input remove-output remove-cell
     full-width margin output_scroll""".split()

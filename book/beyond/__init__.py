@@ -1,0 +1,1 @@
+"""Experiments of the chapter on one market for all papers."""

@@ -299,6 +299,30 @@ def _shortened(vectors: Array, norm: float) -> Array:
     return np.where(over, scaled * (norm / np.where(over, length, 1)), vectors)
 
 
+def check_ball(records: ArrayLike, name: str, centre: Array, radius: float, *, clip: bool = False) -> Array:
+    """Private records of shape (n, d), less the centre of the public ball they lie in.
+
+    An error tells neither a value nor its place. With `clip` records outside are moved onto the ball, what is not a
+    number to the centre's coordinate, in silence.
+
+    Examples
+    --------
+    >>> check_ball([[3.0, 4.0], [np.nan, 0.5]], "records", np.zeros(2), 1.0, clip=True)
+    array([[0.6, 0.8],
+           [0. , 0.5]])
+    """
+    array = _numbers(records, name)
+    if array.ndim != 2 or not array.size or array.shape[1] != len(centre):
+        raise ValueError(f"{name} must have shape (n, {len(centre)}), got {array.shape}")
+    with np.errstate(over="ignore"):
+        apart = array - centre
+    finite = np.nan_to_num(apart)
+    inside = _shortened(finite, radius)
+    if not clip and not (inside == apart).all():
+        raise ValueError(f"{name} must lie in the ball of radius {radius}: scale by public bounds, or clip")
+    return inside
+
+
 def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:
     """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1, of one class if need be.
 

@@ -1,0 +1,164 @@
+"""All designs at the same expected money, under two yardsticks: which market for these sellers?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task
+from hdpm_lib.learners.weighted_mean import (
+    best_shrink,
+    best_worst_shrink,
+    population_error,
+    sampling_error,
+    worst_error,
+)
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator, extra
+
+Array = NDArray[np.float64]
+
+
+def errors(deal: Deal, task: Task, truth: Task) -> tuple[Array, Array]:
+    """Population and worst error of each draw, as mean squares; factors by the `task`, errors by the `truth`."""
+    guess = sampling_error(deal.weights, deal.noise, task.variance)
+    shrink = best_shrink(guess, task.distance) if deal.shrink is None else deal.shrink
+    population = population_error(sampling_error(deal.weights, deal.noise, truth.variance), truth.distance, shrink)
+    radius = truth.sensitivity / 2
+    cautious = best_worst_shrink(deal.weights, deal.noise, radius) if deal.shrink is None else deal.shrink
+    return population, worst_error(deal.weights, deal.noise, radius, cautious)
+
+
+def law_of(costs: ArrayLike) -> Any:
+    """A law for costs that were observed, shape (n,): as many are in each of about the root of n intervals.
+
+    Examples
+    --------
+    >>> law_of([1.0, 2.0, 4.0, 8.0]).support()
+    (1.0, 8.0)
+    """
+    c = check_finite(costs, "costs", 1, 0)
+    edges = np.unique(np.quantile(c, np.linspace(0, 1, 1 + max(1, round(np.sqrt(len(c)))))))
+    if len(edges) < 2:
+        raise ValueError(
+            f"costs must differ, got {len(c)} times {c[0]}: if all costs are equal there is no secret to buy"
+        )
+    counts, _ = np.histogram(c, edges)
+    return stats.rv_histogram((counts / np.diff(edges), edges), density=True)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The table of :func:`compare_markets`.
+
+    Attributes
+    ----------
+    table : DataFrame, a row for each design and one for buying nothing, with the columns
+
+        ``error``, ``error_se``: root mean squared population error and its standard error over the draws of costs;
+        ``worst``, ``worst_se``: the same of the worst error;
+        ``money``, ``rents``: mean sum of payments, and what is left of it when the sellers' costs are covered;
+        ``sellers``: mean number of those who sell;
+        ``mean_epsilon``, ``largest_epsilon``: mean privacy loss of all sellers, and mean of the largest one.
+    law : scipy.stats law of the costs
+    budget : float
+    """
+
+    table: pd.DataFrame
+    law: Any
+    budget: float
+
+    def plot(self) -> Any:
+        """A Matplotlib figure: both errors of each design, on a logarithmic axis."""
+        with extra("book"):
+            from matplotlib.figure import Figure
+
+        rows = self.table.iloc[::-1]
+        figure = Figure(figsize=(6.4, 0.32 * len(rows) + 1.4), layout="constrained")
+        axes = figure.subplots()
+        places = np.arange(len(rows))
+        for name, label, marker, shift in (("error", "population", "o", 0.12), ("worst", "worst data", "s", -0.12)):
+            axes.errorbar(
+                rows[name], places + shift, xerr=2 * rows[f"{name}_se"], fmt=marker, markersize=5, label=label
+            )
+        axes.set_yticks(places, rows.index)
+        axes.set_xscale("log")
+        axes.set_xlabel("root mean squared error, with two standard errors")
+        axes.grid(axis="x", which="both", alpha=0.3)
+        figure.legend(loc="outside upper right", ncols=2)
+        return figure
+
+
+def compare_markets(
+    costs: Any,
+    task: Task,
+    budget: float,
+    *,
+    sellers: int | None = None,
+    truth: Task | None = None,
+    designs: Sequence[str] = tuple(DESIGNS),
+    draws: int = 40,
+    rng: np.random.Generator | None = None,
+) -> Comparison:
+    """What each design of :mod:`hdpm_lib.designs.rules` makes of the same expected money.
+
+    Costs are drawn from their law, each design is tuned to the budget and buys, and both errors follow in closed form:
+    no data are needed. Costs are independent of the data; where they are not, :doc:`/book/beyond/data`.
+
+    Parameters
+    ----------
+    costs : array of shape (n,) or scipy.stats law
+        What a unit of privacy loss costs each seller, as far as the buyer knows from a survey or earlier markets: the
+        market then has n sellers with costs of the law :func:`law_of`. Or the law itself.
+    task : Task
+    budget : float, positive, in the unit of the costs
+    sellers : int
+        Number of sellers, needed with a law only.
+    truth : Task, optional
+        Variance and distance as they are, for the errors, if the buyer's guesses in `task` are wrong.
+    designs : sequence of names in :data:`hdpm_lib.designs.rules.DESIGNS`, default all
+    draws : int, default 40, at least 2: of the costs of all sellers
+    rng : Generator, optional, default with the seed 0, so that the table is the same each time
+
+    Examples
+    --------
+    >>> costs = [1.0, 1.5, 2.0, 3.0, 5.0] * 20
+    >>> compare_markets(costs, Task(), 20.0, designs=["one posted price"]).table[["error", "worst"]].round(2)
+    """
+    if hasattr(costs, "ppf"):
+        law, n = costs, check_count(sellers, "sellers")
+    else:
+        law, n = law_of(costs), np.size(costs)
+        if sellers is not None:
+            raise ValueError(f"sellers must not be given with an array of costs, got {sellers}")
+    market = Market(task, law, budget)
+    rng = np.random.default_rng(0) if rng is None else check_generator(rng)
+    drawn = np.asarray(law.ppf(rng.random((check_count(draws, "draws", 2), n))))
+    rows = {}
+    for name in designs:
+        check_choice(name, "designs", tuple(DESIGNS))
+        rows[name] = _row(DESIGNS[name](market, drawn), drawn, task, task if truth is None else truth)
+    nothing = Deal(np.zeros_like(drawn), np.zeros_like(drawn), np.full(draws, np.inf), np.zeros(draws))
+    rows["nothing is bought"] = _row(nothing, drawn, task, task if truth is None else truth)
+    return Comparison(pd.DataFrame(rows).T, law, market.budget)
+
+
+def _row(deal: Deal, costs: Array, task: Task, truth: Task) -> dict[str, float]:
+    """One row of the table."""
+    row = {}
+    for name, squares in zip(("error", "worst"), errors(deal, task, truth), strict=True):
+        row[name] = np.sqrt(squares.mean())
+        row[f"{name}_se"] = squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * row[name])  # by the delta method
+    bought = deal.epsilon > 0
+    return row | {
+        "money": deal.money.mean(),
+        "rents": (deal.money - (costs * deal.epsilon).sum(-1)).mean(),
+        "sellers": bought.sum(-1).mean(),
+        "mean_epsilon": deal.epsilon.mean(),
+        "largest_epsilon": deal.epsilon.max(-1).mean(),
+    }

@@ -1,0 +1,179 @@
+r"""A weighted mean of records with noise: the learner to which every market with a trusted buyer comes down.
+
+Records :math:`x_1,\dots,x_n` lie in a ball of a known centre and radius. The release is
+
+.. math:: \text{centre}+W\Bigl(\sum_iw_i(x_i-\text{centre})+Z\Bigr),
+
+with weights :math:`w_i\ge0` that sum to 1, spherical Laplace noise :math:`Z` of rate :math:`\eta`, and a factor
+:math:`W\in[0,1]` that *shrinks* the mean towards the centre. Two records are at most :math:`s`, twice the radius,
+apart; seller :math:`i` loses exactly :math:`\varepsilon_i=sw_i\eta` (for :math:`W>0`, in real arithmetic:
+:doc:`/book/privacy/limits`). To shrink costs nothing: it happens to a release (:doc:`/book/beyond/market`).
+
+Two yardsticks measure the mean squared error. The *population error* is that to the mean of the law the records are
+drawn from. The *worst error* is that to the sellers' own plain mean, on the worst records in the ball.
+
+Throughout, `weights` of shape (..., n) are :math:`w`; `noise` of shape (...), not negative, is the mean square
+:math:`E\lVert Z\rVert^2`, for this release :math:`d(d+1)/\eta^2`; `shrink` of shape (...) is :math:`W`. Sellers of whom
+nothing is bought have weight 0; if that is everybody, the noise is infinite and the best factor 0. Public: weights,
+rate, factor, ball. Neighbours: one record replaced by any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.noise import coordinate_variance, spherical_laplace
+from hdpm_lib.validation import (
+    check_ball,
+    check_finite,
+    check_flag,
+    check_generator,
+    check_number,
+    check_positive,
+)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WeightedMean:
+    """A release and what it promises.
+
+    Attributes
+    ----------
+    weights : array of shape (n,), not negative, with sum 1
+    rate : float, positive: of the noise
+    centre : array of shape (d,), of the ball of records
+    radius : float, positive
+    shrink : float in [0, 1], default 1
+    clip : bool, default False
+        Move records outside the ball onto it, and what is not a number to the centre: no error.
+
+    Examples
+    --------
+    >>> mean = WeightedMean([0.75, 0.25], 8.0, [0.5], 0.5)
+    >>> mean.privacy_loss, mean.noise
+    (array([6., 2.]), 0.03125)
+    """
+
+    weights: Array
+    rate: float
+    centre: Array
+    radius: float
+    shrink: float = 1.0
+    clip: bool = False
+
+    def __post_init__(self) -> None:
+        weights = check_finite(self.weights, "weights", 1, 0, 1)
+        if abs(weights.sum() - 1) > 1e-9:
+            raise ValueError(f"weights must sum to 1, got {weights.sum()}")
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "centre", check_finite(self.centre, "centre", 1))
+        check_positive(self.rate, "rate")
+        check_positive(self.radius, "radius")
+        check_number(self.shrink, "shrink", 0, 1)
+        check_flag(self.clip, "clip")
+
+    @property
+    def privacy_loss(self) -> Array:
+        r"""Privacy loss of each seller, :math:`2\,\text{radius}\cdot w_i\eta`, shape (n,)."""
+        return 2 * self.radius * self.rate * self.weights
+
+    @property
+    def noise(self) -> float:
+        """Mean square of the noise before it is shrunk."""
+        return float(noise_square(self.rate, len(self.centre)))
+
+    def release(self, records: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
+        r"""Noisy means of shape (\*size, d), for records (n, d); each one spends the whole loss."""
+        apart = check_ball(records, "records", self.centre, self.radius, clip=self.clip)
+        if len(apart) != len(self.weights):
+            raise ValueError(f"records must have {len(self.weights)} rows, one for each weight, got {len(apart)}")
+        noise = spherical_laplace(len(self.centre), self.rate, rng=check_generator(rng), size=size)
+        return self.centre + self.shrink * (self.weights @ apart + noise)
+
+
+def noise_square(rate: ArrayLike, dimension: int) -> Array:
+    """Mean square of spherical Laplace noise, d(d + 1) over the square of the rate, of its shape."""
+    return dimension * coordinate_variance(dimension, rate)
+
+
+# --- the two yardsticks -----------------------------------------------------------------------------------------------
+
+
+def sampling_error(weights: ArrayLike, noise: ArrayLike, variance: float) -> Array:
+    r"""Mean squared error before shrinking, :math:`\tau^2\sum w_i^2+E\lVert Z\rVert^2`, for records of a `variance`.
+
+    Its inverse, times the variance, is the *effective number* of records; where nothing is bought it is infinite.
+    """
+    w = check_finite(weights, "weights")
+    return np.asarray(check_number(variance, "variance", 0) * (w * w).sum(-1) + np.asarray(noise, dtype=float))
+
+
+def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Array:
+    r"""Population error :math:`(1-W)^2B^2+W^2X` for a sampling error `X` and a squared distance of mean and centre.
+
+    Examples
+    --------
+    >>> error = sampling_error([0.5, 0.5], 0.02, 1 / 12)
+    >>> population_error(error, 1 / 12, best_shrink(error, 1 / 12)).round(4)
+    array(0.0354)
+    """
+    W = np.asarray(shrink, dtype=float)
+    kept = np.multiply(W**2, error, out=np.zeros(np.broadcast_shapes(W.shape, np.shape(error))), where=W > 0)
+    return np.asarray((1 - W) ** 2 * check_number(distance, "distance", 0) + kept)
+
+
+def best_shrink(error: ArrayLike, distance: float) -> Array:
+    """The factor of the least population error, from a guess of the squared distance: distance / (distance + error)."""
+    guess = check_number(distance, "distance", 0, ends="()")
+    return np.asarray(guess / (guess + np.asarray(error, dtype=float)))
+
+
+def worst_error(weights: ArrayLike, noise: ArrayLike, radius: float, shrink: ArrayLike) -> Array:
+    r"""Worst error :math:`(r\sum_i|Ww_i-1/n|)^2+W^2E\lVert Z\rVert^2` for records in a ball of radius `r`.
+
+    It is attained: all records lie at the two ends of one diameter, on the side of the sign of :math:`Ww_i-1/n`.
+
+    Examples
+    --------
+    >>> float(worst_error([1.0, 0.0], 0.0, 0.5, 1.0))   # all weight on one of two sellers
+    0.25
+    """
+    w, W = check_finite(weights, "weights"), np.asarray(shrink, dtype=float)
+    bias = check_positive(radius, "radius") * np.abs(W[..., None] * w - 1 / w.shape[-1]).sum(-1)
+    noise = np.asarray(noise, dtype=float)
+    kept = np.multiply(W**2, noise, out=np.zeros(np.broadcast_shapes(W.shape, noise.shape)), where=W > 0)
+    return np.asarray(bias**2 + kept)
+
+
+def best_worst_shrink(weights: ArrayLike, noise: ArrayLike, radius: float) -> Array:
+    r"""The factor of the least worst error, exact in time :math:`O(n\log n)`.
+
+    Notes
+    -----
+    The worst error is convex in :math:`W`, and between two of the points :math:`1/(nw_i)` a parabola
+    :math:`(r(pW+q))^2+W^2E\lVert Z\rVert^2`. On the first piece with a minimum before its end it has the least value.
+
+    Examples
+    --------
+    >>> best_worst_shrink([0.5, 0.5], 0.5, 0.5)
+    array(0.33333333)
+    """
+    w, noise = check_finite(weights, "weights"), np.asarray(noise, dtype=float)
+    r = check_positive(radius, "radius")
+    n = w.shape[-1]
+    falling = -np.sort(-w, axis=-1)  # who turns from below to above 1/n first
+    with np.errstate(divide="ignore"):
+        ends = np.append(np.minimum(1 / (n * falling), 1.0), np.ones((*w.shape[:-1], 1)), axis=-1)
+    above = np.append(np.zeros((*w.shape[:-1], 1)), np.cumsum(falling, axis=-1), axis=-1)
+    p, q = 2 * above - 1, 1 - 2 * np.arange(n + 1) / n  # slope and height of the sum of absolute values
+    curve = (r * p) ** 2 + noise[..., None]
+    lowest = np.divide(-(r**2) * p * q, curve, out=np.full(curve.shape, np.inf), where=curve > 0)
+    first = np.argmax((lowest <= ends) | (ends >= 1), axis=-1)[..., None]
+    starts = np.append(np.zeros((*w.shape[:-1], 1)), ends[..., :-1], axis=-1)
+    piece = [np.take_along_axis(part, first, -1)[..., 0] for part in (lowest, starts, ends)]
+    return np.asarray(np.clip(*piece))

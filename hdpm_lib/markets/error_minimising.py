@@ -1,0 +1,128 @@
+r"""The error-minimising purchase: the least sum of mean squared error and expected payments, exactly.
+
+A weighted mean of records of variance :math:`\tau^2` with noise has the error :math:`\tau^2\sum_ia_i^2+\nu/\eta^2`,
+where seller :math:`i` loses :math:`\epsilon_i=a_i\eta` and :math:`\nu` is the noise at a total privacy loss of 1. The
+buyer, who counts the virtual cost :math:`\psi_i` of each seller, minimises
+
+.. math:: \tau^2\sum_ia_i^2+\frac\nu{\eta^2}+\gamma\eta\sum_ia_i\psi_i
+
+over weights :math:`a_i\ge0` with sum 1 and the total :math:`\eta`. It is the central mechanism of Fallah, Makhdoumi,
+Malekian and Ozdaglar (2022), and the fixed point of :func:`hdpm_lib.markets.procurement.procure` with
+:math:`\mu=2\tau^2\lVert a\rVert` and :math:`\sigma=2\nu/\eta` (:doc:`/book/beyond/market`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import elementwise
+
+from hdpm_lib.validation import check_finite, check_number
+
+Array = NDArray[np.float64]
+RANGE = (1e-50, 1e50)  # of costs and constants: their products stay within floats
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """What is bought in each of a batch of markets.
+
+    Attributes
+    ----------
+    weights : array of shape (..., n), with sum 1
+    eta : array of shape (...), the total privacy loss
+    loss : array of shape (...), what is minimised
+    """
+
+    weights: Array
+    eta: Array
+    loss: Array
+
+    @property
+    def epsilon(self) -> Array:
+        """Privacy losses, weights times eta, shape (..., n)."""
+        return self.weights * self.eta[..., None]
+
+
+def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, gamma: float) -> Purchase:
+    r"""The global minimum, by a scan of all pieces of the path of local minima, in time :math:`O(n\log n)`.
+
+    Parameters
+    ----------
+    virtual_costs : array of shape (..., n), positive, a batch of markets on the leading axes
+    variance, noise, gamma : float, positive
+        :math:`\tau^2`, :math:`\nu` and :math:`\gamma`. For records in a ball of diameter `s` in `d` dimensions
+        :math:`\nu=d(d+1)s^2`.
+
+    Notes
+    -----
+    The best total for given weights has :math:`\eta^3=2\nu/(\gamma\sum a_i\psi_i)`. All local minima then have
+    :math:`a_i=\alpha(\theta-\psi_i)^+`. While the :math:`k` cheapest are bought, with mean virtual cost `m` and sum of
+    squared deviations `D`, :math:`\sum a_i\psi_i=m-\alpha D`, and stationarity is the quartic
+    :math:`\alpha^3(m-\alpha D)=\nu\gamma^2/(4\tau^6)`, of which only the root up to :math:`3m/(4D)` can be a minimum.
+
+    Examples
+    --------
+    >>> best = error_minimising([1.0, 3.0], 1.0, 1.0, 0.1)
+    >>> best.weights.round(4), best.eta.round(4)
+    (array([0.5986, 0.4014]), array(2.2309))
+    """
+    psi = check_finite(virtual_costs, "virtual_costs", None, *RANGE)
+    if psi.ndim == 0:
+        raise ValueError(f"virtual_costs must hold at least one seller, got shape {psi.shape}")
+    named = ((variance, "variance"), (noise, "noise"), (gamma, "gamma"))
+    tau2, nu, g = (check_number(value, name, *RANGE) for value, name in named)
+    level = nu * g**2 / (4 * tau2**3)
+
+    # the pieces of the path: while the k cheapest are bought, alpha lies between low and high
+    order = np.argsort(psi, axis=-1, kind="stable")
+    u = np.take_along_axis(psi, order, -1)
+    k, apart = np.arange(1, u.shape[-1] + 1), u - u[..., :1]
+    first, second = np.cumsum(apart, axis=-1), np.cumsum(apart**2, axis=-1)
+    mean, spread = u[..., :1] + first / k, np.maximum(second - first**2 / k, 0)
+    with np.errstate(divide="ignore"):
+        high = 1 / np.maximum(k * apart - first, 0)
+    low = np.append(high[..., 1:], np.zeros((*u.shape[:-1], 1)), axis=-1)
+    top = np.minimum(high, _largest(mean, spread, level))
+
+    # on each the root, if it is there; the least loss of all
+    slack = 1e-10 * level  # two pieces round their common end in different ways
+    on = (low <= top) & (_side(low, mean, spread) <= level + slack) & (_side(top, mean, spread) >= level - slack)
+    m, D = mean[on], spread[on]
+    alpha = _root(low[on], top[on], m, D, level)
+    loss = np.full(u.shape, np.inf)
+    loss[on] = tau2 * (1 / np.broadcast_to(k, u.shape)[on] + alpha**2 * D) + 3 * np.cbrt(
+        nu * (g * (m - alpha * D) / 2) ** 2
+    )
+    bought = k <= 1 + np.argmin(loss, axis=-1, keepdims=True)
+
+    # there again with direct sums
+    count = bought.sum(-1, keepdims=True)
+    m = u[..., :1] + (apart * bought).sum(-1, keepdims=True) / count
+    off = (u - m) * bought
+    D = (off * off).sum(-1, keepdims=True)
+    alpha = _root(np.zeros_like(m), _largest(m, D, level), m, D, level)
+    sorted_weights = np.maximum(bought / count - alpha * off, 0)
+    weights = np.take_along_axis(sorted_weights, np.argsort(order, axis=-1), -1)
+    cost = (weights * psi).sum(-1)
+    eta = np.cbrt(2 * nu / (g * cost))
+    return Purchase(weights, eta, tau2 * (weights * weights).sum(-1) + nu / eta**2 + g * eta * cost)
+
+
+def _side(alpha: Array, mean: Array, spread: Array) -> Array:
+    """Left side of the quartic."""
+    return np.asarray(alpha**3 * (mean - alpha * spread))
+
+
+def _largest(mean: Array, spread: Array, level: float) -> Array:
+    """No larger alpha can be a minimum: from 3m/(4D) on the left side falls; up to there it is at least alpha^3 m/4."""
+    with np.errstate(divide="ignore"):
+        return np.minimum(np.cbrt(4 * level / mean), 0.75 * mean / spread)
+
+
+def _root(low: Array, high: Array, mean: Array, spread: Array, level: float) -> Array:
+    """Where the left side reaches the level between two ends, or the end that is nearer to it."""
+    found = elementwise.find_root(lambda a, m, D: _side(a, m, D) - level, (low, high), args=(mean, spread)).x
+    return np.where(_side(low, mean, spread) >= level, low, np.where(_side(high, mean, spread) <= level, high, found))

@@ -1,0 +1,48 @@
+r"""FairQuery, the first market for private data: a fixed amount of money, and no law of the costs (Ghosh, Roth 2011).
+
+Sellers hold numbers in :math:`[0,1]` and bear the cost :math:`c_i\varepsilon_i`. The `k` cheapest sell the loss
+:math:`1/(n-k)` each. The answer to the sum takes their numbers, one half for everybody else, and Laplace noise of scale
+:math:`n-k`: it is :func:`hdpm_lib.learners.queries.linear_query` with shares 1 and 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdpm_lib.markets.contracts import check_valuations
+from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.validation import check_positive
+
+
+def fair_query(costs: ArrayLike, budget: float) -> Outcome:
+    r"""Losses and payments of truthful sellers: payments cover the costs and sum to at most the budget.
+
+    Parameters
+    ----------
+    costs : array of shape (..., n), not negative, a batch of markets on the leading axes
+    budget : float, positive
+
+    Notes
+    -----
+    With costs in ascending order `k` is the largest number below `n` with :math:`c_k/(n-k)\le B/k`, and each of the
+    cheapest `k` is paid :math:`\min\{B/k,\,c_{k+1}/(n-k)\}`. Sellers of equal cost are taken in the order of their
+    places.
+
+    Examples
+    --------
+    >>> sale = fair_query([1.0, 2.0, 9.0], 4.0)
+    >>> sale.epsilon, sale.payments
+    (array([1., 1., 0.]), array([2., 2., 0.]))
+    """
+    c, money = check_valuations(costs), check_positive(budget, "budget")
+    order = np.argsort(c, axis=-1, kind="stable")
+    ordered, n = np.take_along_axis(c, order, -1), c.shape[-1]
+    k = np.arange(1, n)
+    affordable = ordered[..., :-1] / (n - k) <= money / k
+    sold = np.where(affordable, k, 0).max(-1, keepdims=True, initial=0)
+    loss = 1 / (n - sold)
+    following = np.take_along_axis(ordered, sold, -1)
+    price = np.minimum(money / np.maximum(sold, 1), following * loss)
+    sells = np.argsort(order, axis=-1) < sold
+    return Outcome(np.where(sells, loss, 0.0), np.where(sells, price, 0.0))

@@ -2,6 +2,7 @@ from . import accounts as accounts
 from . import aggregation as aggregation
 from . import auctions as auctions
 from . import audits as audits
+from . import designs as designs
 from . import discrete as discrete
 from . import learners as learners
 from . import markets as markets
@@ -26,6 +27,8 @@ from .audits.ridge import ridge_privacy_losses as ridge_privacy_losses
 from .audits.sums import gradient_privacy_losses as gradient_privacy_losses
 from .audits.sums import laplace_privacy_losses as laplace_privacy_losses
 from .audits.sums import sum_privacy_losses as sum_privacy_losses
+from .designs.comparison import compare_markets as compare_markets
+from .designs.rules import Task as Task
 from .discrete import discrete_laplace as discrete_laplace
 from .discrete import lattice_laplace as lattice_laplace
 from .learners.estimators import PersonalizedRidge as PersonalizedRidge
@@ -41,9 +44,13 @@ from .learners.queries import BiasedLaplace as BiasedLaplace
 from .learners.queries import linear_query as linear_query
 from .learners.queries import nonlinear_query as nonlinear_query
 from .learners.ridge import pdp_op as pdp_op
+from .learners.weighted_mean import WeightedMean as WeightedMean
 from .markets.contracts import principle1 as principle1
 from .markets.contracts import principle2 as principle2
+from .markets.error_minimising import error_minimising as error_minimising
+from .markets.fair_query import fair_query as fair_query
 from .markets.incentives import search_misreports as search_misreports
+from .markets.local_menu import local_menu as local_menu
 from .markets.mechanisms import m1 as m1
 from .markets.mechanisms import m2 as m2
 from .markets.mechanisms import m3 as m3

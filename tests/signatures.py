@@ -29,6 +29,7 @@ from hdpm_lib.learners import (
     queries,
     ridge,
     ridge_variants,
+    weighted_mean,
 )
 from hdpm_lib.learners import joint as logistic_joint
 from hdpm_lib.markets import contracts, procurement
@@ -92,6 +93,10 @@ LAW = Made(
 
 def linear(s: Scene) -> queries.BiasedLaplace:
     return queries.linear_query(unit().good(s), POSITIVE.good(s))
+
+
+def weighted(s: Scene) -> weighted_mean.WeightedMean:
+    return weighted_mean.WeightedMean(simplex().good(s), POSITIVE.good(s), np.zeros(s.length("d")), 10.0)
 
 
 def whole_sum(s: Scene) -> integer_answers.IntegerSum:
@@ -333,12 +338,16 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
     "book.ridge.study.PrivacyGroups": lambda s: ridge_study.PrivacyGroups(),
     "markets.online.OnlineRule": lambda s: OnlineRule(1.0, 2.0),
     "learners.queries.BiasedLaplace": linear,
+    "learners.weighted_mean.WeightedMean": weighted,
     "auctions.reports.Played": played,
     "learners.ridge.OutputPerturbation": plain_model,
     "book.ridge.study.Table": lambda s: ridge_study.published(1),
 }
 VALUES = {"valuations": not_negative(at=(0.1, 3.9), batch=True), "ceiling": Number(at=(4.0, 10.0))}
 ONE = {"valuations": not_negative(at=(0.5, 2.0)), "max_mse": Number(at=(0.01, 0.2))}
+SQUARE = Array("", 0, at=(0.1, 2.0), batch="scalar", infinite=True)
+FACTOR = Array("", 0, 1, at=(0.1, 0.9), batch="scalar")
+SHARED = not_negative(at=(0.1, 0.9), batch=True)
 UNDER_LAW = {"v": Array("n", 0, 10, "[]", (0.1, 3.9), batch="scalar")}
 SIGNED = {"X": short(), "y": signs()}
 BATCH = {"epsilon": not_negative(at=(0.1, 2.0), batch=True), "weights": real(at=(0.1, 1.0), batch=True)}
@@ -383,6 +392,24 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
     "auctions.allin.single_minded": of(rule=from_list(allin.all_in_repaired)),
     "auctions.allin.single_minded_gains": of(
         rule=from_list(allin.all_in), lies=Made(lambda s: (positive().good(s), positive().good(s)))
+    ),
+    "markets.fair_query.fair_query": of(costs=not_negative(at=(0.1, 3.9), batch=True), budget=POSITIVE),
+    "markets.error_minimising.error_minimising": of(
+        virtual_costs=positive(batch=True), noise=POSITIVE, variance=POSITIVE
+    ),
+    "markets.local_menu.local_menu": of(
+        virtual_costs=positive(batch="scalar"), noise=POSITIVE, variance=POSITIVE, worth=POSITIVE
+    ),
+    "markets.local_menu.information": of(epsilon=not_negative(batch="scalar"), noise=POSITIVE, variance=POSITIVE),
+    "designs.comparison.law_of": of(costs=Array("n", 0, np.inf, "[)", (0.1, 3.9))),
+    "learners.weighted_mean.WeightedMean.release": of(records=real("nd")),
+    "learners.weighted_mean.best_shrink": of(error=SQUARE, distance=POSITIVE),
+    "learners.weighted_mean.best_worst_shrink": of(weights=SHARED, noise=SQUARE, radius=POSITIVE),
+    "learners.weighted_mean.population_error": of(error=SQUARE, distance=NOT_NEGATIVE, shrink=FACTOR),
+    "learners.weighted_mean.sampling_error": of(weights=SHARED, noise=SQUARE, variance=NOT_NEGATIVE),
+    "learners.weighted_mean.worst_error": of(weights=SHARED, noise=SQUARE, radius=POSITIVE, shrink=FACTOR),
+    "learners.weighted_mean.WeightedMean": of(
+        weights=simplex(), centre=real("d"), radius=POSITIVE, shrink=Number(0, 1, "[]", at=(0.1, 0.9))
     ),
     "audits.sums.gradient_privacy_losses": of(
         gradients=real("ncd", batch=True), epsilon=not_negative(batch=True), neighbours=real("ncd", batch=True)
@@ -843,6 +870,7 @@ EXEMPT = {
     )
 }
 ERRORS: dict[str, str] = {
+    "designs.comparison.law_of": "costs must differ",
     "markets.contracts_conic.conic_convex": "the conic solver stopped with status",
     "markets.contracts_conic.conic_power": "the conic solver stopped with status",
     "audits.guesses.exposed_excess": "expose no excess of claim",
@@ -917,6 +945,8 @@ LEFT_OUT = by_reason(  # not driven at all
         "draws 22,544 rows": "book.standins",
         "parts of the audit of any mechanism, which checks what it is given": """
             audits.outcomes audits.scores audits.sources audits.pairs.same audits.guesses.tails""",
+        "a whole market: their own tests drive them": """
+            designs.rules designs.comparison.compare_markets designs.comparison.errors designs.comparison.Comparison""",
         "any mechanism and any data: its own tests drive it": "audits.black_box audits.pairs.replacements",
         "minutes": """
             book.privacy.battery book.privacy.benches book.privacy.benches_estimators book.privacy.benches_gradients
@@ -926,6 +956,7 @@ LEFT_OUT = by_reason(  # not driven at all
             book.ridge.calibration.Pool.match_path book.ridge.calibration.calibrated_draws
             book.ridge.calibration.matching_epsilon""",
         "experiments of one page, which runs them": """
+            book.beyond
             book.contracts.study book.federated.accuracy book.logistic.study.joint_choice
             book.logistic.study.joint_ends""",
         ENGINE: """

@@ -39,8 +39,8 @@ def law_of(costs: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> law_of([1.0, 2.0, 4.0, 8.0]).support()
-    (1.0, 8.0)
+    >>> float(law_of([1.0, 2.0, 4.0, 8.0]).cdf(3.0)), float(law_of([1.0, 2.0, 4.0, 8.0]).ppf(0.25))
+    (0.5, 2.0)
     """
     c = check_finite(costs, "costs", 1, 0)
     edges = np.unique(np.quantile(c, np.linspace(0, 1, 1 + max(1, round(np.sqrt(len(c)))))))
@@ -129,6 +129,9 @@ def compare_markets(
     --------
     >>> costs = [1.0, 1.5, 2.0, 3.0, 5.0] * 20
     >>> compare_markets(costs, Task(), 20.0, designs=["one posted price"]).table[["error", "worst"]].round(2)
+                       error  worst
+    one posted price    0.11   0.41
+    nothing is bought   0.29   0.50
     """
     if hasattr(costs, "ppf"):
         law, n = costs, check_count(sellers, "sellers")

@@ -32,6 +32,7 @@ from hdpm_lib.validation import (
     check_flag,
     check_generator,
     check_number,
+    check_numeric,
     check_positive,
 )
 
@@ -85,7 +86,7 @@ class WeightedMean:
     @property
     def noise(self) -> float:
         """Mean square of the noise before it is shrunk."""
-        return float(noise_square(self.rate, len(self.centre)))
+        return float(len(self.centre) * coordinate_variance(len(self.centre), self.rate))
 
     def release(self, records: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
         r"""Noisy means of shape (\*size, d), for records (n, d); each one spends the whole loss."""
@@ -96,12 +97,29 @@ class WeightedMean:
         return self.centre + self.shrink * (self.weights @ apart + noise)
 
 
-def noise_square(rate: ArrayLike, dimension: int) -> Array:
-    """Mean square of spherical Laplace noise, d(d + 1) over the square of the rate, of its shape."""
-    return dimension * coordinate_variance(dimension, rate)
-
-
 # --- the two yardsticks -----------------------------------------------------------------------------------------------
+
+
+def _square(value: ArrayLike, name: str) -> Array:
+    """A mean square, which may be infinite."""
+    array = np.asarray(check_numeric(value, name), dtype=float)
+    if not (array >= 0).all():
+        raise ValueError(f"{name} must not be negative, got {array[~(array >= 0)].flat[0]}")
+    return array
+
+
+def _weights(weights: ArrayLike) -> Array:
+    w = check_finite(weights, "weights", low=0)
+    if w.ndim == 0:
+        raise ValueError(f"weights must hold at least one seller, got shape {w.shape}")
+    return w
+
+
+def _shrunk(factor: Array, square: Array) -> Array:
+    """The factor's square times a mean square; 0 where the factor is 0, whatever the other is."""
+    return np.multiply(
+        factor**2, square, out=np.zeros(np.broadcast_shapes(factor.shape, square.shape)), where=factor > 0
+    )
 
 
 def sampling_error(weights: ArrayLike, noise: ArrayLike, variance: float) -> Array:
@@ -109,8 +127,8 @@ def sampling_error(weights: ArrayLike, noise: ArrayLike, variance: float) -> Arr
 
     Its inverse, times the variance, is the *effective number* of records; where nothing is bought it is infinite.
     """
-    w = check_finite(weights, "weights")
-    return np.asarray(check_number(variance, "variance", 0) * (w * w).sum(-1) + np.asarray(noise, dtype=float))
+    w, tau2 = _weights(weights), check_number(variance, "variance", 0)
+    return np.asarray(tau2 * (w * w).sum(-1) + _square(noise, "noise"))
 
 
 def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Array:
@@ -120,17 +138,16 @@ def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Ar
     --------
     >>> error = sampling_error([0.5, 0.5], 0.02, 1 / 12)
     >>> population_error(error, 1 / 12, best_shrink(error, 1 / 12)).round(4)
-    array(0.0354)
+    np.float64(0.0354)
     """
-    W = np.asarray(shrink, dtype=float)
-    kept = np.multiply(W**2, error, out=np.zeros(np.broadcast_shapes(W.shape, np.shape(error))), where=W > 0)
-    return np.asarray((1 - W) ** 2 * check_number(distance, "distance", 0) + kept)
+    W = check_finite(shrink, "shrink", None, 0, 1)
+    return np.asarray((1 - W) ** 2 * check_number(distance, "distance", 0) + _shrunk(W, _square(error, "error")))
 
 
 def best_shrink(error: ArrayLike, distance: float) -> Array:
     """The factor of the least population error, from a guess of the squared distance: distance / (distance + error)."""
-    guess = check_number(distance, "distance", 0, ends="()")
-    return np.asarray(guess / (guess + np.asarray(error, dtype=float)))
+    guess = check_positive(distance, "distance")
+    return np.asarray(guess / (guess + _square(error, "error")))
 
 
 def worst_error(weights: ArrayLike, noise: ArrayLike, radius: float, shrink: ArrayLike) -> Array:
@@ -143,11 +160,9 @@ def worst_error(weights: ArrayLike, noise: ArrayLike, radius: float, shrink: Arr
     >>> float(worst_error([1.0, 0.0], 0.0, 0.5, 1.0))   # all weight on one of two sellers
     0.25
     """
-    w, W = check_finite(weights, "weights"), np.asarray(shrink, dtype=float)
+    w, W = _weights(weights), check_finite(shrink, "shrink", None, 0, 1)
     bias = check_positive(radius, "radius") * np.abs(W[..., None] * w - 1 / w.shape[-1]).sum(-1)
-    noise = np.asarray(noise, dtype=float)
-    kept = np.multiply(W**2, noise, out=np.zeros(np.broadcast_shapes(W.shape, noise.shape)), where=W > 0)
-    return np.asarray(bias**2 + kept)
+    return np.asarray(bias**2 + _shrunk(W, _square(noise, "noise")))
 
 
 def best_worst_shrink(weights: ArrayLike, noise: ArrayLike, radius: float) -> Array:
@@ -160,20 +175,19 @@ def best_worst_shrink(weights: ArrayLike, noise: ArrayLike, radius: float) -> Ar
 
     Examples
     --------
-    >>> best_worst_shrink([0.5, 0.5], 0.5, 0.5)
-    array(0.33333333)
+    >>> best_worst_shrink([0.5, 0.5], 0.5, 0.5).round(4)
+    np.float64(0.3333)
     """
-    w, noise = check_finite(weights, "weights"), np.asarray(noise, dtype=float)
-    r = check_positive(radius, "radius")
+    w, square, r = _weights(weights), _square(noise, "noise"), check_positive(radius, "radius")
     n = w.shape[-1]
     falling = -np.sort(-w, axis=-1)  # who turns from below to above 1/n first
     with np.errstate(divide="ignore"):
         ends = np.append(np.minimum(1 / (n * falling), 1.0), np.ones((*w.shape[:-1], 1)), axis=-1)
     above = np.append(np.zeros((*w.shape[:-1], 1)), np.cumsum(falling, axis=-1), axis=-1)
-    p, q = 2 * above - 1, 1 - 2 * np.arange(n + 1) / n  # slope and height of the sum of absolute values
-    curve = (r * p) ** 2 + noise[..., None]
+    p, q = 2 * above - w.sum(-1, keepdims=True), 1 - 2 * np.arange(n + 1) / n  # slope and height of the sum
+    curve = (r * p) ** 2 + square[..., None]
     lowest = np.divide(-(r**2) * p * q, curve, out=np.full(curve.shape, np.inf), where=curve > 0)
     first = np.argmax((lowest <= ends) | (ends >= 1), axis=-1)[..., None]
     starts = np.append(np.zeros((*w.shape[:-1], 1)), ends[..., :-1], axis=-1)
-    piece = [np.take_along_axis(part, first, -1)[..., 0] for part in (lowest, starts, ends)]
-    return np.asarray(np.clip(*piece))
+    lowest, start, end = (np.take_along_axis(part, first, -1)[..., 0] for part in (lowest, starts, ends))
+    return np.clip(lowest, start, end)

@@ -67,7 +67,7 @@ def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, ga
     --------
     >>> best = error_minimising([1.0, 3.0], 1.0, 1.0, 0.1)
     >>> best.weights.round(4), best.eta.round(4)
-    (array([0.5986, 0.4014]), array(2.2309))
+    (array([0.6121, 0.3879]), np.float64(2.2415))
     """
     psi = check_finite(virtual_costs, "virtual_costs", None, *RANGE)
     if psi.ndim == 0:
@@ -89,7 +89,8 @@ def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, ga
 
     # on each the root, if it is there; the least loss of all
     slack = 1e-10 * level  # two pieces round their common end in different ways
-    on = (low <= top) & (_side(low, mean, spread) <= level + slack) & (_side(top, mean, spread) >= level - slack)
+    there, low = low <= top, np.minimum(low, top)
+    on = there & (_side(low, mean, spread) <= level + slack) & (_side(top, mean, spread) >= level - slack)
     m, D = mean[on], spread[on]
     alpha = _root(low[on], top[on], m, D, level)
     loss = np.full(u.shape, np.inf)
@@ -108,7 +109,8 @@ def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, ga
     weights = np.take_along_axis(sorted_weights, np.argsort(order, axis=-1), -1)
     cost = (weights * psi).sum(-1)
     eta = np.cbrt(2 * nu / (g * cost))
-    return Purchase(weights, eta, tau2 * (weights * weights).sum(-1) + nu / eta**2 + g * eta * cost)
+    loss = tau2 * (weights * weights).sum(-1) + nu / eta**2 + g * eta * cost
+    return Purchase(weights, np.asarray(eta), np.asarray(loss))
 
 
 def _side(alpha: Array, mean: Array, spread: Array) -> Array:

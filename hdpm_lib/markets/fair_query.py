@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdpm_lib.markets.contracts import check_valuations
 from hdpm_lib.markets.payments import Outcome
-from hdpm_lib.validation import check_positive
+from hdpm_lib.validation import check_finite, check_positive
 
 
 def fair_query(costs: ArrayLike, budget: float) -> Outcome:
@@ -35,7 +34,9 @@ def fair_query(costs: ArrayLike, budget: float) -> Outcome:
     >>> sale.epsilon, sale.payments
     (array([1., 1., 0.]), array([2., 2., 0.]))
     """
-    c, money = check_valuations(costs), check_positive(budget, "budget")
+    c, money = check_finite(costs, "costs", None, 0), check_positive(budget, "budget")
+    if c.ndim == 0:
+        raise ValueError(f"costs must hold at least one seller, got shape {c.shape}")
     order = np.argsort(c, axis=-1, kind="stable")
     ordered, n = np.take_along_axis(c, order, -1), c.shape[-1]
     k = np.arange(1, n)

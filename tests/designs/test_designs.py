@@ -1,0 +1,158 @@
+"""Designs at the same money against what is known of them, and the comparison as strangers call it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hdpm_lib.designs.comparison import compare_markets, errors, law_of
+from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task
+from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.learners.weighted_mean import population_error, sampling_error
+from hdpm_lib.markets.contracts import principle2
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator
+
+LAW = stats.uniform(1, 4)
+HARD = {"hard budget, All-in repaired", "FairQuery as released", "local, All-in repaired"}
+RELEASED = {name for name in DESIGNS if "as released" in name}
+
+
+def drawn(draws: int, n: int, seed: int, law: object = LAW) -> np.ndarray:
+    return np.asarray(law.ppf(generator(1750, seed).random((draws, n))))  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def deals() -> tuple[Market, np.ndarray, dict[str, Deal]]:
+    market, costs = Market(Task(), LAW, 20.0), drawn(30, 200, 0)
+    return market, costs, {name: rule(market, costs) for name, rule in DESIGNS.items()}
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_each_design_spends_the_budget(name: str, deals: tuple[Market, np.ndarray, dict[str, Deal]]) -> None:
+    market, costs, found = deals
+    deal = found[name]
+    assert deal.epsilon.shape == deal.weights.shape == costs.shape
+    np.testing.assert_allclose(deal.weights.sum(-1), (deal.epsilon.sum(-1) > 0), atol=1e-12)
+    if name in HARD:
+        assert (deal.money <= market.budget * (1 + 1e-12)).all()
+        assert deal.money.mean() > 0.9 * market.budget
+    elif name == "local menu":  # sellers sell at once or not at all, so that the mean over the draws has steps
+        assert deal.money.mean() == pytest.approx(market.budget, rel=0.05)
+    else:
+        assert deal.money.mean() == pytest.approx(market.budget, rel=1e-6)
+
+
+def test_nothing_beats_a_buyer_who_knows_the_costs(deals: tuple[Market, np.ndarray, dict[str, Deal]]) -> None:
+    """Nor, of those who do not, the error-minimising auction, before shrinking; all with a trusted buyer."""
+    market, _, found = deals
+    sampling = {
+        name: float(sampling_error(deal.weights, deal.noise, market.task.variance).mean())
+        for name, deal in found.items()
+    }
+    ranked = [name for name in sampling if "local" not in name]
+    assert min(ranked, key=sampling.__getitem__) == "costs known"
+    ranked.remove("costs known")
+    assert min(set(ranked) - HARD, key=sampling.__getitem__) == "error-minimising auction"
+
+
+def test_the_contract_released_is_the_contract(deals: tuple[Market, np.ndarray, dict[str, Deal]]) -> None:
+    """Worst errors of M1 and M2 are those of the biased answer itself, in every draw."""
+    market, costs, found = deals
+    n, task = costs.shape[-1], market.task
+    for name in ("contracts, M1 as released", "contracts, M2 as released"):
+        deal = found[name]
+        assert deal.shrink is not None
+        _, worst = errors(deal, task, task)
+        for i in (0, 7):
+            shares = deal.weights[i] * deal.shrink[i] * n
+            mechanism = linear_query(np.minimum(shares, 1), float(shares.sum() / deal.epsilon[i].sum()))
+            np.testing.assert_allclose(mechanism.privacy_loss, deal.epsilon[i], rtol=1e-9)
+            assert worst[i] == pytest.approx(mechanism.worst_case_mse / n**2, rel=1e-9)
+    level = errors(found["contracts, M2 as released"], task, task)[1] * n**2
+    np.testing.assert_allclose(level, level[0], rtol=1e-9)  # one accuracy for all draws
+    np.testing.assert_allclose(
+        principle2(costs, float(level[0]), power=1).epsilon, found["contracts, M2 as released"].epsilon, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", ["contracts, M2 as released", "everyone at the highest cost, shrunk"])
+def test_units_and_dimensions_only_scale(name: str) -> None:
+    """Errors in a ball of diameter 2 are four times those at the same noise constant in a ball of diameter 1."""
+    costs = drawn(5, 50, 1)
+    small, large = Task(0.1, 0.05, 1.0, 2), Task(0.4, 0.2, 2.0, 2)
+    one, two = (errors(DESIGNS[name](Market(task, LAW, 10.0), costs), task, task) for task in (small, large))
+    np.testing.assert_allclose(two, 4 * np.array(one), rtol=1e-9)
+
+
+def test_errors_are_those_of_drawn_data() -> None:
+    """A z test of 20,000 markets at the false-alarm rate, with records drawn from a beta law."""
+    market, costs, rng = Market(Task(), LAW, 5.0), drawn(1, 40, 2), generator(1751)
+    law = stats.beta(2, 6)
+    truth = Task(law.var(), (law.mean() - 0.5) ** 2)
+    deal = DESIGNS["Algorithm 2"](market, costs)
+    population, _ = errors(deal, market.task, truth)
+    sampling = sampling_error(deal.weights, deal.noise, market.task.variance)
+    shrink = float(market.task.distance / (market.task.distance + sampling[0]))
+    records = law.rvs((20_000, 40), random_state=rng) - 0.5
+    noise = rng.laplace(scale=np.sqrt(deal.noise[0] / 2), size=20_000)
+    squares = (shrink * (records @ deal.weights[0] + noise) - (law.mean() - 0.5)) ** 2
+    z = (squares.mean() - population[0]) / (squares.std() / np.sqrt(len(squares)))
+    assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
+    plain = population_error(sampling, market.task.distance, shrink)  # by the guesses: wrong, and found
+    assert abs(squares.mean() - plain[0]) / (squares.std() / np.sqrt(len(squares))) > 10
+
+
+# --- the comparison ---------------------------------------------------------------------------------------------------
+
+
+def test_a_stranger_gets_a_table() -> None:
+    costs = generator(1752).lognormal(0, 1, 60)
+    found = compare_markets(costs, Task(), 10.0, draws=6)
+    assert list(found.table.index) == [*DESIGNS, "nothing is bought"]
+    assert np.isfinite(found.table).all(axis=None)
+    assert (found.table["rents"] >= -1e-9).all()
+    assert found.table.loc["nothing is bought", ["error", "worst"]].to_numpy() == pytest.approx([np.sqrt(1 / 12), 0.5])
+    again = compare_markets(costs, Task(), 10.0, draws=6, designs=["Algorithm 2"])
+    assert (again.table.loc["Algorithm 2"] == found.table.loc["Algorithm 2"]).all()
+    figure = found.plot()
+    assert len(figure.axes[0].get_yticks()) == len(found.table)
+
+
+def test_law_of_observed_costs() -> None:
+    """The observed costs are spread as the law says: Kolmogorov's distance is at most one interval."""
+    costs = generator(1753).exponential(2, 400)
+    law = law_of(costs)
+    assert law.support() == pytest.approx((costs.min(), costs.max()))
+    assert stats.kstest(costs, law.cdf).statistic < 2 / 20
+    assert stats.kstest(costs, stats.uniform(costs.min(), np.ptp(costs)).cdf).statistic > 2 / 20
+
+
+@pytest.mark.parametrize(
+    ("costs", "more", "message"),
+    [
+        ([2.0, 2.0], {}, "costs must differ"),
+        ([-1.0, 2.0], {}, "costs"),
+        ([], {}, "costs is empty"),
+        ([1.0, np.nan], {}, "costs"),
+        ([1.0, 2.0], {"sellers": 3}, "sellers must not be given"),
+        (LAW, {}, "sellers"),
+        (LAW, {"sellers": 0}, "sellers"),
+        (stats.norm(), {"sellers": 5}, "law"),
+        ([1.0, 2.0], {"designs": ["Algorithm 3"]}, "designs"),
+        ([1.0, 2.0], {"draws": 1}, "draws"),
+    ],
+)
+def test_bad_arguments_are_named(costs: object, more: dict[str, object], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        compare_markets(costs, Task(), 5.0, **more)  # type: ignore[arg-type]
+
+
+def test_bad_tasks_are_named() -> None:
+    with pytest.raises(ValueError, match="variance"):
+        Task(variance=0.0)
+    with pytest.raises((ValueError, TypeError), match="dimension"):
+        Task(dimension=0)
+    with pytest.raises(ValueError, match="budget"):
+        compare_markets([1.0, 2.0], Task(), -1.0)

@@ -1,0 +1,131 @@
+"""The error-minimising purchase against searches in one and in all dimensions, and against `procure`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from hdpm_lib.markets.error_minimising import Purchase, error_minimising
+from hdpm_lib.markets.procurement import procure
+from tests.support import generator
+
+Array = np.ndarray
+Rule = Callable[[Array, float, float, float], Purchase]
+
+
+def markets(number: int, seed: int) -> list[tuple[Array, float, float, float]]:
+    """Virtual costs of 1 to 11 sellers, with ties and over decades, and constants over decades."""
+    rng, found = generator(seed), []
+    for _ in range(number):
+        n = int(rng.integers(1, 12))
+        psi = np.exp(rng.normal(0, rng.choice([0.01, 1, 2]), n))
+        if rng.random() < 0.3:
+            psi = np.ceil(3 * psi)
+        found.append((psi, *(float(x) for x in np.exp(rng.normal(0, 2, 3)))))
+    return found
+
+
+def objective(weights: Array, eta: float, psi: Array, variance: float, noise: float, gamma: float) -> float:
+    """What is minimised."""
+    return float(variance * weights @ weights + noise / eta**2 + gamma * eta * weights @ psi)
+
+
+def by_threshold(psi: Array, variance: float, noise: float, gamma: float) -> float:
+    """Least loss over 2,000 thresholds, then a bounded search between the best one's neighbours."""
+
+    def loss(log: float) -> float:
+        a = np.maximum(psi.min() + np.exp(log) - psi, 0)
+        a = a / a.sum()
+        return objective(a, np.cbrt(2 * noise / (gamma * a @ psi)), psi, variance, noise, gamma)
+
+    grid = np.log(np.geomspace(1e-9, 1e9, 2000) * psi.max())
+    values = [loss(x) for x in grid]
+    j = int(np.argmin(values))
+    ends = grid[max(j - 1, 0)], grid[min(j + 1, len(grid) - 1)]
+    found = optimize.minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-12})
+    return float(min(found.fun, values[j]))
+
+
+def complaints(rule: Rule) -> int:
+    """Markets of 40 in which the losses are not consistent, or the search over thresholds does better."""
+    found = 0
+    for psi, variance, noise, gamma in markets(40, 1720):
+        best = rule(psi, variance, noise, gamma)
+        stated = objective(best.weights, float(best.eta), psi, variance, noise, gamma)
+        agrees = abs(stated / best.loss - 1) < 1e-12 and abs(best.weights.sum() - 1) < 1e-12
+        found += not (agrees and best.loss <= by_threshold(psi, variance, noise, gamma) * (1 + 1e-9))
+    return found
+
+
+def test_no_threshold_does_better() -> None:
+    assert complaints(error_minimising) == 0
+    assert (
+        complaints(lambda psi, v, noise, g: error_minimising(psi, v * 1.1, noise, g)) > 20
+    )  # wrong constants are found
+    assert complaints(lambda psi, v, noise, g: error_minimising(psi + 0.1, v, noise, g)) > 20
+
+
+def test_no_descent_from_eight_starts_does_better() -> None:
+    """BFGS over logarithms of the losses, a problem without the path's form."""
+    rng = generator(1705)
+    for psi, variance, noise, gamma in markets(12, 1721):
+        best = error_minimising(psi, variance, noise, gamma)
+
+        def loss(
+            logs: Array, psi: Array = psi, constants: tuple[float, float, float] = (variance, noise, gamma)
+        ) -> float:
+            eps = np.exp(np.clip(logs, -300, 300))
+            return objective(eps / eps.sum(), eps.sum(), psi, *constants)
+
+        starts = [np.log(best.eta / len(psi)) + rng.normal(0, 2, len(psi)) for _ in range(8)]
+        least = min(optimize.minimize(loss, start, method="BFGS").fun for start in starts)
+        assert best.loss <= least * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("n", [3, 300])
+def test_it_is_the_fixed_point_of_procure(n: int) -> None:
+    rng = generator(1706, n)
+    psi, variance, noise, gamma = rng.uniform(1, 9, n), 1 / 12, 2.0, 0.3 / n**2
+    weights, eta = np.full(n, 1 / n), float(n)
+    for _ in range(200):
+        step = procure(psi, 2 * variance * float(np.linalg.norm(weights)), 2 * noise / eta, gamma)
+        weights, eta = step.weights, step.eta
+    best = error_minimising(psi, variance, noise, gamma)
+    np.testing.assert_allclose(best.weights, weights, atol=1e-9)
+    assert best.eta == pytest.approx(eta, rel=1e-9)
+
+
+def test_a_batch_is_its_markets() -> None:
+    psi = generator(1707).uniform(0.1, 5, (2, 3, 6))
+    batch = error_minimising(psi, 0.3, 1.5, 0.01)
+    for i, j in np.ndindex(2, 3):
+        one = error_minimising(psi[i, j], 0.3, 1.5, 0.01)
+        np.testing.assert_allclose(batch.epsilon[i, j], one.epsilon, rtol=1e-12, atol=1e-15)
+
+
+def test_losses_never_rise_in_the_own_cost() -> None:
+    """What truthful payments need: 60 reports of each of four sellers."""
+    psi = np.array([1.0, 1.5, 2.0, 4.0])
+    for i in range(4):
+        profiles = np.tile(psi, (60, 1))
+        profiles[:, i] = np.geomspace(0.05, 40, 60)
+        assert (np.diff(error_minimising(profiles, 0.1, 2.0, 0.02).epsilon[:, i]) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-10, 1e10, 1e40])
+def test_it_is_free_of_units(scale: float) -> None:
+    psi = np.array([1.0, 1.2, 3.0])
+    plain, scaled = error_minimising(psi, 0.2, 3.0, 0.1), error_minimising(psi * scale, 0.2, 3.0, 0.1 / scale)
+    np.testing.assert_allclose(plain.epsilon, scaled.epsilon, rtol=1e-9)
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="virtual_costs must lie"):
+        error_minimising([0.0, 1.0], 1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="at least one seller"):
+        error_minimising(1.0, 1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="gamma"):
+        error_minimising([1.0], 1.0, 1.0, -1.0)

@@ -26,7 +26,7 @@ RANGE = (1e-50, 1e50)  # of costs and constants: their products stay within floa
 
 
 @dataclass(frozen=True)
-class Purchase:
+class LeastError:
     """What is bought in each of a batch of markets.
 
     Attributes
@@ -46,7 +46,7 @@ class Purchase:
         return self.weights * self.eta[..., None]
 
 
-def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, gamma: float) -> Purchase:
+def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, gamma: float) -> LeastError:
     r"""The global minimum, by a scan of all pieces of the path of local minima, in time :math:`O(n\log n)`.
 
     Parameters
@@ -110,7 +110,7 @@ def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, ga
     cost = (weights * psi).sum(-1)
     eta = np.cbrt(2 * nu / (g * cost))
     loss = tau2 * (weights * weights).sum(-1) + nu / eta**2 + g * eta * cost
-    return Purchase(weights, np.asarray(eta), np.asarray(loss))
+    return LeastError(weights, np.asarray(eta), np.asarray(loss))
 
 
 def _side(alpha: Array, mean: Array, spread: Array) -> Array:

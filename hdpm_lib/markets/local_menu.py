@@ -52,12 +52,13 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
     tau2, nu = _constants(variance, noise)
     level = psi * np.sqrt(tau2 * nu) / (2 * check_number(worth, "worth", *RANGE))
     sells = level <= 0.25
-    asked = np.where(sells, level, 0.25)
+    asked = level[sells]
     found = elementwise.find_root(
         lambda u, asked: u / (1 + u * u) ** 2 - asked, (np.ones_like(asked), 2 * np.cbrt(1 / asked)), args=(asked,)
     )
-    u = np.where(asked >= 0.25, 1.0, found.x)
-    return np.where(sells, u * np.sqrt(nu / tau2), 0.0)
+    epsilon = np.zeros(psi.shape)
+    epsilon[sells] = np.sqrt(nu / tau2) * np.where(asked >= 0.25, 1.0, found.x)
+    return epsilon
 
 
 def _constants(variance: float, noise: float) -> tuple[float, float]:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from hdpm_lib.markets.error_minimising import Purchase, error_minimising
+from hdpm_lib.markets.error_minimising import LeastError, error_minimising
 from hdpm_lib.markets.procurement import procure
 from tests.support import generator
 
 Array = np.ndarray
-Rule = Callable[[Array, float, float, float], Purchase]
+Rule = Callable[[Array, float, float, float], LeastError]
 
 
 def markets(number: int, seed: int) -> list[tuple[Array, float, float, float]]:

@@ -1,0 +1,203 @@
+"""What the page :doc:`/book/beyond/market` runs: the identity of the learners, the purchases, the designs compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy import stats
+
+from hdpm_book import plots
+from hdpm_book.datasets import medical_cost
+from hdpm_lib.aggregation import opt_aggr
+from hdpm_lib.designs.comparison import Comparison, compare_markets
+from hdpm_lib.designs.rules import DESIGNS, Task
+from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.learners.ridge import pdp_op
+from hdpm_lib.learners.weighted_mean import WeightedMean
+from hdpm_lib.markets.contracts import principle2
+from hdpm_lib.markets.error_minimising import error_minimising
+from hdpm_lib.markets.procurement import procure
+
+Array = NDArray[np.float64]
+
+TOP = 5.0
+LAW = stats.uniform(1, TOP - 1)
+SELLERS = 1000
+TASK = Task()  # the centre 1/2 and both guesses 1/12: what is known of numbers in [0, 1] before the market
+BUDGETS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+DRAWS = 30
+RANGE = 64_000.0  # dollars
+
+
+# --- one learner ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A contract's answer against the shrunk weighted mean, on the same draw of the noise."""
+
+    instances: int
+    difference: float  # largest, per seller, of the answers
+    losses: float  # largest relative difference of the promised losses
+
+
+def identity(instances: int = 300) -> Identity:
+    """Random shares, scales and data; the same generator draws the noise of both."""
+    rng, found = np.random.default_rng(1), []
+    for _ in range(instances):
+        n = int(rng.integers(2, 200))
+        shares, scale, data = rng.random(n), float(np.exp(rng.normal(0, 2))), rng.random(n)
+        contract, total = linear_query(shares, scale), shares.sum()
+        noise = rng.laplace(scale=scale)
+        answer = float(contract.mean(data)) + noise
+        mean = WeightedMean(shares / total, total / scale, np.array([0.5]), 0.5, total / n)
+        same = n * (0.5 + mean.shrink * (mean.weights @ (data - 0.5) + noise / total))
+        off = np.abs(mean.privacy_loss / contract.privacy_loss - 1).max()
+        found.append((abs(answer - same) / n, off))
+    difference, losses = np.max(found, axis=0)
+    return Identity(instances, float(difference), float(losses))
+
+
+# --- one optimality condition -----------------------------------------------------------------------------------------
+
+
+def _off(slope: Array, weights: Array, top: float = np.inf, multiplier: float | None = None) -> float:
+    """How far slopes are from one multiplier: below it only at the upper bound, above it only at 0."""
+    inside = (weights > 1e-12) & (weights < top * (1 - 1e-9))
+    nu = float(slope[inside].mean()) if multiplier is None else multiplier
+    wrong = np.where(inside, np.abs(slope - nu), np.where(weights > 1e-12, slope - nu, nu - slope))
+    return float(max(wrong.max(), 0))
+
+
+def _of_procure(psi: Array, rng: np.random.Generator) -> float:
+    mu, sigma, gamma = np.exp(rng.normal(0, 1, 3))
+    found = procure(psi, mu, sigma, gamma)
+    price = gamma * found.eta * psi
+    risk = mu * found.weights / np.linalg.norm(found.weights)
+    return _off((risk + price) / price.max(), found.weights)
+
+
+def _of_error_minimising(psi: Array, rng: np.random.Generator) -> float:
+    variance, noise, gamma = np.exp(rng.normal(0, 1, 3))
+    found = error_minimising(psi, variance, noise, gamma)
+    price = gamma * float(found.eta) * psi
+    return _off((2 * variance * found.weights + price) / price.max(), found.weights)
+
+
+def _of_contract(costs: Array, rng: np.random.Generator, power: int) -> float:
+    n = len(costs)
+    found = principle2(costs, n**2 / 4 * rng.uniform(0.02, 0.5), power=power)
+    w, eta = found.shares / n, n / float(found.scale)
+    price = costs * power * eta**power * w ** (power - 1)  # slope of the cost in a weight
+    gamma = 4 / eta**3 / (power * float(found.cost) / eta)  # the best rate
+    return _off(2 * gamma * price / (1 - w.sum()) - 1, w, 1 / n, multiplier=0.0)
+
+
+def _of_ridge(psi: Array, rng: np.random.Generator) -> float:
+    """The noise rate of PDP-OP depends on the sum of the losses only."""
+    X, y, eps = rng.random((len(psi), 2)), rng.random(len(psi)), rng.uniform(0.1, 2, len(psi))
+    rates = [pdp_op(X, y, e, 1.0).noise_rate for e in (eps, rng.permutation(eps), np.full(len(psi), eps.mean()))]
+    return float(np.ptp(rates) / rates[0])
+
+
+def _of_opt_aggr(psi: Array, rng: np.random.Generator) -> float:
+    """Slopes of the bias may lie anywhere between both signs where a weight is the owner's share."""
+    n = len(psi)
+    sizes, eps = rng.uniform(1, 9, n), rng.uniform(0.2, 4, n)
+    share, w = sizes / sizes.sum(), opt_aggr(eps, sizes)
+    bias, at = np.abs(w - share).sum(), np.isclose(w, share, rtol=1e-9)
+    slope = 16 * w / eps**2 + 2 * bias * np.sign(w - share) * ~at
+    nu = float(slope[~at].mean())
+    wrong = np.where(at, np.maximum(np.abs(slope - nu) - 2 * bias, 0), np.abs(slope - nu))
+    return float(wrong.max() / np.abs(slope).max())
+
+
+def purchases(instances: int = 50) -> pd.DataFrame:
+    """Each paper's objective and purchase; how far the library's own function is from the condition, at most."""
+    rows: list[tuple[str, str, str, str, Callable[[Array, np.random.Generator], float]]] = [
+        ("logistic, Algorithm 2", "μ |w|", "σ/η", "(θ − ψ)⁺", _of_procure),
+        ("error-minimising", "τ² Σ w²", "κs²/η²", "(θ − ψ)⁺, other θ and η", _of_error_minimising),
+        ("contracts, cost v ε", "((1 − Σw)/2)²", "2/η²", "cheapest k get 1/n", lambda c, r: _of_contract(c, r, 1)),
+        ("contracts, cost v ε²", "((1 − Σw)/2)²", "2/η²", "min(1/n, θ/v)", lambda c, r: _of_contract(c, r, 2)),
+        ("ridge, PDP-OP", "0", "c/η²", "ε is given; else all to the cheapest", _of_ridge),
+        ("FL-Market, OptAggr (local)", "L² (Σ|w − W|)²", "Σ 8L² w²/ε²", "max(a ε², min(W, b ε²))", _of_opt_aggr),
+    ]
+    rng, table = np.random.default_rng(2), {}
+    for name, risk, noise, bought, off in rows:
+        worst = max(off(rng.uniform(1, 9, 12), rng) for _ in range(instances))
+        table[name] = {"F(w)": risk, "V(η)": noise, "what is bought": bought, "holds to": f"{max(worst, 1e-16):.0e}"}
+    return pd.DataFrame(table).T
+
+
+# --- one market -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def truth() -> Task:
+    """Variance of the medical charges over 64,000 dollars, and the squared distance of their mean from the centre."""
+    x = medical_cost().labels / RANGE
+    return Task(variance=float(x.var()), distance=float((x.mean() - 0.5) ** 2))
+
+
+@cache
+def compared(budget: float, seed: int = 0, designs: Sequence[str] = tuple(DESIGNS)) -> Comparison:
+    """All designs at one expected payment; every seed draws other costs."""
+    rng = np.random.default_rng([7, seed])
+    return compare_markets(LAW, TASK, budget, sellers=SELLERS, truth=truth(), designs=designs, draws=DRAWS, rng=rng)
+
+
+def ladder(column: str) -> pd.DataFrame:
+    """One of the errors for each budget."""
+    return pd.DataFrame({f"{budget:g}": compared(budget).table[column] for budget in BUDGETS})
+
+
+SHOWN = {
+    "error-minimising auction": "error-minimising auction",
+    "contracts, M2 as released": "contracts, M2",
+    "everyone at the highest cost, shrunk": "everyone at the highest cost",
+    "local menu": "local menu",
+}
+
+
+def figure() -> Figure:
+    """Both yardsticks against the money."""
+    drawn, panels = plots.subplots(2, 1, sharex=True)
+    titles = {"error": "to the mean of the law", "worst": "to the sellers' mean, worst data"}
+    for axes, (column, title) in zip(panels, titles.items(), strict=True):
+        errors = ladder(column)
+        plots.lines(axes, BUDGETS, {label: errors.loc[name] for name, label in SHOWN.items()}, log="xy")
+        axes.set_ylabel(f"error {title}")
+        axes.axhline(float(errors.loc["nothing is bought"].iloc[0]), color="gray", linewidth=1)
+    panels[1].get_legend().remove()
+    panels[1].set_xlabel("expected payment")
+    return drawn
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """Errors of the auction and of M2 under both yardsticks, a row for each seed."""
+
+    population: Array
+    worst: Array
+    shrunk: Array  # population error of what M2 buys, shrunk by the reader
+
+    @property
+    def always(self) -> bool:
+        """Whether every seed ranks them in both ways, by a factor of two."""
+        auction, contract = 2 * self.population[:, 0] < self.population[:, 1], self.worst[:, 0] > 2 * self.worst[:, 1]
+        return bool((auction & contract).all())
+
+
+def reversal(budget: float = 30.0, seeds: Sequence[int] = (0, 1, 2)) -> Reversal:
+    """The ranking by one yardstick and by the other."""
+    names = ["error-minimising auction", "contracts, M2 as released"]
+    more = "contracts, M2 shrunk by the reader"
+    tables = [compared(budget, seed, (*names, more)).table for seed in seeds]
+    population, worst = (np.array([table.loc[names, c] for table in tables]) for c in ("error", "worst"))
+    return Reversal(population, worst, np.array([table.loc[more, "error"] for table in tables]))

@@ -27,6 +27,7 @@ from hdpm_lib.learners import (
     queries,
     ridge,
     ridge_variants,
+    weighted_mean,
 )
 
 Array = NDArray[np.float64]
@@ -38,6 +39,7 @@ _pdp_op, _release, _fit = ridge.pdp_op, ridge.OutputPerturbation.release, ridge.
 _norm_bound, _records, _sampled = ridge.estimate_norm_bound, ridge.check_records, jorgensen.sampled_ridge
 _perturbation, _signed_records = logistic.objective_perturbation, logistic.check_signed_records
 _minimise = logistic.ObjectivePerturbation.minimise
+_average = weighted_mean.WeightedMean.release
 _answer, _mean, _linear = queries.BiasedLaplace.release, queries.BiasedLaplace.mean, queries.linear_query
 _lattice, _above, _generator = lattice.lattice_laplace, lattice._constant_above, estimators._generator
 _losses, _charge = estimators._Private._losses, estimators.charge
@@ -404,6 +406,11 @@ def noise_of_mean(self: Any, terms: Any, *, rng: Any, size: Any = ()) -> Array:
 def clamped_answers(self: Any, terms: Any, *, rng: Any, size: Any = ()) -> Array:
     """Answers pulled into the interval in which the true one lies."""
     return np.clip(_answer(self, terms, rng=rng, size=size), self.lower.sum(), (self.lower + self.ranges).sum())
+
+
+def without_centre(self: Any, records: Any, *, rng: Any, size: Any = ()) -> Array:
+    """A weighted mean of deviations from the centre, which is not added again."""
+    return np.asarray(_average(self, records, rng=rng, size=size) - self.centre)
 
 
 def clip_by(norm: Callable[[Array], Array]) -> Part:

@@ -175,7 +175,7 @@ NO_RELEASE = "needs no release: it looks at the numbers of the mechanism and at 
 REASONS: dict[str, tuple[str, Mapping[str, str]]] = {  # letter: reason, and for each check the rows that it is for
     "a": (
         NO_RELEASE,
-        dict.fromkeys((BUDGET, METER, CENTRE), r"release\w* (size|project|terms|data|moments)|draw_masks"),
+        dict.fromkeys((BUDGET, METER, CENTRE), r"release\w* (size|project|terms|data|records|moments)|draw_masks"),
     ),
     "b": (
         "whole numbers lie on a grid, and that is what is promised; {doc}`arithmetic`",

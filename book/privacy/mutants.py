@@ -29,6 +29,7 @@ from hdpm_lib.learners import (
     queries,
     ridge,
     ridge_variants,
+    weighted_mean,
 )
 
 BUDGET, METER, LAW, BITS = "budget", "meter", "noise law", "bit test"
@@ -44,6 +45,7 @@ LEARNERS = (
     "lattice",
     "logistic",
     "sum",
+    "mean",
     "gradients",
     "integers",
     "estimators",
@@ -347,6 +349,31 @@ _SUM: tuple[Row, ...] = (
     ("answer clamped", HARMLESS, "post-processing", (queries.BiasedLaplace, "release", bugs.clamped_answers)),
 )
 
+_MEANS: tuple[Row, ...] = (
+    ("noise 10 % too small", (LAW,), "everybody loses 1/9 more",
+     bugs.spherical_noise(weighted_mean, lambda z, *_: 0.9 * z)),
+    ("noise from a cube", (LAW,), "differences along a diagonal cost more",
+     bugs.spherical_noise(weighted_mean, bugs.from_cube)),
+    ("every draw used twice", (REPEATS, LAW), "the difference of two releases has no noise",
+     bugs.spherical_noise(weighted_mean, bugs.in_pairs(1))),
+    ("float32 noise", (GRID,), "low digits betray the answer",
+     bugs.spherical_noise(weighted_mean, bugs.single_precision)),
+    ("seeds of 8 bits", (REPEATS,), "one seed in 256 gives the same noise",
+     bugs.seeded_noise(weighted_mean, bugs.short_seed)),
+    ("radius for diameter", (BUDGET,), "everybody is told half of what she loses",
+     (weighted_mean.WeightedMean, "privacy_loss", property(lambda self: self.radius * self.rate * self.weights))),
+    ("shrunk loss", (BUDGET,), "shrinking is post-processing and saves nobody anything",
+     (weighted_mean.WeightedMean, "privacy_loss",
+      property(lambda self: 2 * self.shrink * self.radius * self.rate * self.weights))),
+    ("records not checked", (METER,), "a record outside the ball moves more",
+     (weighted_mean, "check_ball", lambda records, name, centre, radius, *, clip: np.nan_to_num(records - centre))),
+    ("clipped by coordinates", (METER, CENTRE), "a cube is wider than its ball",
+     (weighted_mean, "check_ball",
+      lambda records, name, centre, radius, *, clip: np.clip(np.nan_to_num(records - centre), -radius, radius))),
+    ("centre forgotten", HARMLESS, "a shift that everybody knows",
+     (weighted_mean.WeightedMean, "release", bugs.without_centre)),
+)
+
 _upload, _clip = bugs.gradient_noise, bugs.clip_by
 _GRADIENTS: tuple[Row, ...] = (
     ("clipped in L2", (METER, BITS), "costs up to √D times as much",
@@ -451,6 +478,7 @@ _ROWS = {
     "lattice": _LATTICE,
     "logistic": _LOGISTIC,
     "sum": _SUM,
+    "mean": _MEANS,
     "gradients": _GRADIENTS,
     "integers": _INTEGERS,
     "estimators": _ESTIMATORS,

@@ -51,6 +51,7 @@ from .markets.error_minimising import error_minimising as error_minimising
 from .markets.fair_query import fair_query as fair_query
 from .markets.incentives import search_misreports as search_misreports
 from .markets.local_menu import local_menu as local_menu
+from .markets.master_curves import cheapest_records as cheapest_records
 from .markets.mechanisms import m1 as m1
 from .markets.mechanisms import m2 as m2
 from .markets.mechanisms import m3 as m3

@@ -728,6 +728,13 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
         price=positive(),
         cap=positive(),
     ),
+    """markets.master_curves.auction_curve markets.master_curves.posted_curve
+    markets.master_curves.local_curve""": of(
+        wanted=Array("n", 0, 1, "()", (0.01, 0.99), "scalar"), h=Number(1, ends="[)", at=(1.0, 9.0))
+    ),
+    "markets.master_curves.cheapest_records": of(
+        virtual_costs=positive(batch=True), records=Number(1, at=(1.0, 1.9), ends="[)")
+    ),
     "markets.procurement.proxy_loss": of(weights=simplex()),
     "markets.procurement.residuals": of(
         found=Made(lambda s: procurement.procure([0.2, 1.2], 1.0, 1.0, 0.1)), virtual_costs=from_list([0.2, 1.2])

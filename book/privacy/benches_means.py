@@ -143,9 +143,9 @@ class Mean:
 def settings() -> list[Setting]:
     """Each option; dimensions, sizes, types, and ways to ask."""
     each = [Mean(given) for given in alternatives(WeightedMean, {"shrink": (0.4,)})[1:]]
-    uses = [*each, Mean({"shrink": 0.4, "clip": True}, d=12), Mean(d=1), Mean(n=1), Mean(n=40), Mean(dtype=np.float32)]
+    uses = [*each, Mean({"shrink": 0.4, "clip": True}), Mean(d=1), Mean(n=1), Mean(n=40), Mean(dtype=np.float32)]
     asks: tuple[Ask, ...] = ("one by one", "a table")
     return [
-        Mean().setting(draws=LOOKS, runs=RUNS),
+        Mean(d=12).setting(draws=LOOKS, runs=RUNS),
         *(use.setting() for use in [*uses, *(Mean(ask=ask) for ask in asks)]),
     ]

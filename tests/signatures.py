@@ -957,7 +957,8 @@ LEFT_OUT = by_reason(  # not driven at all
         "any mechanism and any data: its own tests drive it": "audits.black_box audits.pairs.replacements",
         "minutes": """
             book.privacy.battery book.privacy.benches book.privacy.benches_estimators book.privacy.benches_gradients
-            book.privacy.benches_logistic book.privacy.benches_means book.privacy.benches_ridge book.privacy.benches_sums
+            book.privacy.benches_logistic book.privacy.benches_means book.privacy.benches_ridge
+            book.privacy.benches_sums
             book.privacy.benches_variants book.privacy.coverage book.privacy.mutation book.privacy.pairs
             book.privacy.releases book.ridge.calibration.Pool.draw book.ridge.calibration.Pool.match_cells
             book.ridge.calibration.Pool.match_path book.ridge.calibration.calibrated_draws

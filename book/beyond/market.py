@@ -187,6 +187,12 @@ class Reversal:
     worst: Array
     shrunk: Array  # population error of what M2 buys, shrunk by the reader
 
+    def table(self) -> pd.DataFrame:
+        """A row for each seed."""
+        names = ("auction", "M2", "M2, shrunk again", "auction, worst", "M2, worst")
+        columns = np.c_[self.population, self.shrunk, self.worst]
+        return pd.DataFrame(columns, columns=list(names), index=[f"seed {k}" for k in range(len(columns))])
+
     @property
     def always(self) -> bool:
         """Whether every seed ranks them in both ways, by a factor of two."""

@@ -10,6 +10,7 @@ import hashlib
 import html
 import io
 import re
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,12 @@ _RC: Any = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
 }
+
+
+def style() -> AbstractContextManager[None]:
+    """The book's style, for a figure that something else draws: ``with style(): figure = comparison.plot()``."""
+    context: AbstractContextManager[None] = plt.rc_context(_RC)
+    return context
 
 
 def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:

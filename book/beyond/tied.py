@@ -47,7 +47,7 @@ def record_given_cost(quantile: Quantile, correlation: float, ranks: ArrayLike) 
 def _on_grid(quantile: Quantile, correlation: float) -> tuple[Array, Array, Array]:
     """Scores of costs, and mean and variance of a record at each; in between one interpolates."""
     middle = stats.norm.ppf((np.arange(CELLS) + 0.5) / CELLS)
-    grid = stats.norm.ppf((np.arange(2 * CELLS) + 0.5) / (2 * CELLS))
+    grid = np.linspace(-6.1, 6.1, 2 * CELLS + 1)  # beyond all ranks, and as fine among the few who sell
     x = quantile(stats.norm.cdf(correlation * grid[:, None] + np.sqrt(1 - correlation**2) * middle))
     return grid, x.mean(-1), x.var(-1)
 

@@ -77,6 +77,7 @@ class Comparison:
         """A Matplotlib figure: both errors of each design, on a logarithmic axis."""
         with extra("book"):
             from matplotlib.figure import Figure
+            from matplotlib.ticker import LogLocator, NullFormatter
 
         rows = self.table.iloc[::-1]
         figure = Figure(figsize=(6.4, 0.32 * len(rows) + 1.4), layout="constrained")
@@ -88,7 +89,10 @@ class Comparison:
             )
         axes.set_yticks(places, rows.index)
         axes.set_xscale("log")
-        axes.set_xlabel("root mean squared error, with two standard errors")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel("error, ± two standard errors")
         axes.grid(axis="x", which="both", alpha=0.3)
         figure.legend(loc="outside upper right", ncols=2)
         return figure

@@ -209,7 +209,7 @@ def posted_price(market: Market, costs: Array) -> Deal:
     share = float(optimize.minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
     price = float(market.law.ppf(share))
     sells = costs <= price
-    epsilon = np.where(sells, market.budget / (price * max(sells.sum(-1).mean(), 1.0)), 0.0)
+    epsilon = np.where(sells, market.budget / (price * max(sells.sum(-1).mean(), 1 / len(costs))), 0.0)
     return central(market, epsilon, price * epsilon.sum(-1))
 
 

@@ -8,6 +8,7 @@ from . import learners as learners
 from . import markets as markets
 from . import noise as noise
 from . import schema as schema
+from . import spread as spread
 from . import validation as validation
 from .accounts import Account as Account
 from .aggregation import conv_aggr as conv_aggr

@@ -939,6 +939,7 @@ LEFT_OUT = by_reason(  # not driven at all
             learners.gradients.check_labels markets.contracts.check_cost markets.contracts.check_power
             markets.contracts.check_valuations markets.costs.check_law markets.costs.check_regular
             markets.payments.check_reports""",
+        "starts processes; its own tests drive it": "spread",
         "draws; the pages look at it": "book.plots",
         "files and the network": "book.retrieval",
         "the machine": "book.records",

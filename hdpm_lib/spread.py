@@ -1,0 +1,230 @@
+r"""Many independent tasks, here, on all cores, or on a cluster, with the same results to the last bit.
+
+A study is a number of tasks that differ in their random numbers only. Task `k` gets the child `k` of one seed, whoever
+runs it and when, so that its result depends on nothing but the seed and its number. Results come back in the order of
+the tasks: sums of floats over them are the same, too. One thread computes in every process, for with two of them linear
+algebra may round in another way.
+
+Tasks go out in *blocks*, which should take a tenth of a second or more. With a folder each block that is done is stored
+there, and a study that was killed goes on where it was.
+
+Where the blocks run is a matter of the reader, not of the study: :func:`use` says it once for all studies.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from threadpoolctl import threadpool_info, threadpool_limits
+from tqdm import tqdm
+
+from hdpm_lib.validation import check_count, extra
+
+Task = Callable[..., Any]  # of a generator, and of what all tasks share
+Block = tuple[int, list[Any]]
+DEATHS = 3  # of workers, one after the other and without a block between them, until a study gives up
+
+_place: int | str | Any = 1
+
+
+def use(place: int | str | Any = 1) -> None:
+    """Say where blocks run from now on: number of processes on this machine, or the address of a Dask scheduler.
+
+    Parameters
+    ----------
+    place : int, str or distributed.Client, default 1
+        1 is a plain loop in this process; -1 takes all cores; ``"tcp://..."`` is a scheduler that runs already, whose
+        workers have the same packages and, for studies on data, the same ``HDPM_DATA_DIR``.
+    """
+    global _place
+    if isinstance(place, str):
+        with extra("cluster"):
+            from distributed import Client
+
+        place = Client(place)
+    elif isinstance(place, int) and (isinstance(place, bool) or place == 0):
+        raise ValueError(f"place must be a number of processes, an address or a client, got {place}")
+    _place = place
+
+
+def place() -> int | Any:
+    """Where blocks run: a number of processes, or the client of a cluster."""
+    return _place
+
+
+def spread(
+    task: Task,
+    seed: int,
+    tasks: int,
+    *,
+    shared: tuple[Any, ...] = (),
+    block: int = 1,
+    combine: Callable[[list[Any]], Any] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    title: str = "",
+) -> list[Any]:
+    """Results of the tasks, in their order, or of the blocks of them.
+
+    Parameters
+    ----------
+    task : callable, of a numpy.random.Generator and of what is `shared`
+        It stands in a module that workers can import.
+    seed, tasks : int
+        The results depend on the seed and on the number of a task, on nothing else.
+    shared : tuple, further arguments, the same for all tasks
+    block : int, tasks that go out together
+    combine : callable, optional
+        From the results of a block to what is kept of it, so that memory and traffic stay small.
+    folder : path, optional
+        Where blocks are stored when they are done. One that holds blocks of another study is refused.
+    title : str, of the progress bar, which is shown on a terminal only
+
+    Examples
+    --------
+    >>> [int(x) for x in spread(np.random.Generator.integers, 0, 4, shared=(10,), block=2)]
+    [8, 6, 6, 8]
+    """
+    count, size = check_count(tasks, "tasks"), check_count(block, "block")
+    run = partial(_run, task, check_count(seed, "seed", 0), count, size, shared, combine)
+    blocks = range(-(-count // size))
+    store = (
+        None if folder is None else _Store(Path(folder), _name(task, seed, count, size, shared, combine), len(blocks))
+    )
+    done = {} if store is None else store.read()
+    with tqdm(total=len(blocks), initial=len(done), desc=title or None, unit="block", disable=None) as bar:
+        for number, results in _finished(run, [k for k in blocks if k not in done]):
+            done[number] = results
+            if store is not None:
+                store.write(number, results)
+            bar.update()
+    return [result for number in blocks for result in done[number]]
+
+
+def _run(task: Task, seed: int, tasks: int, size: int, shared: tuple[Any, ...], combine: Any, number: int) -> Block:
+    """One block, on one thread."""
+    with threadpool_limits(1):
+        if busy := [pool for pool in threadpool_info() if pool["num_threads"] != 1]:
+            raise RuntimeError(
+                f"threads of {busy[0]['filepath']} cannot be set to one: results would differ in last bits"
+            )
+        results = []
+        for k in range(number * size, min((number + 1) * size, tasks)):
+            rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
+            try:
+                results.append(task(rng, *shared))
+            except Exception as error:
+                raise TaskError(f"task {k} of {tasks} (seed {seed}) failed: {type(error).__name__}: {error}") from error
+    return number, results if combine is None else [combine(results)]
+
+
+class TaskError(RuntimeError):
+    """A task failed. The message has its number, with which ``SeedSequence(seed, spawn_key=(number,))`` repeats it."""
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+def _finished(run: Callable[[int], Block], blocks: list[int]) -> Iterator[Block]:
+    """Blocks with their results, as they come."""
+    if _place == 1:
+        yield from map(run, blocks)
+    elif isinstance(_place, int):
+        yield from _on_processes(run, blocks, _place)
+    else:
+        yield from _on_cluster(run, blocks, _place)
+
+
+def _on_processes(run: Callable[[int], Block], blocks: list[int], processes: int) -> Iterator[Block]:
+    """On this machine, by joblib and loky. If a worker is killed, what is left is asked for again."""
+    left, deaths = dict.fromkeys(blocks), 0
+    while left:
+        workers = joblib.Parallel(processes, backend="loky", return_as="generator_unordered", batch_size=1)
+        try:
+            for number, results in workers(joblib.delayed(run)(k) for k in list(left)):
+                del left[number]
+                deaths = 0
+                yield number, results
+        except TerminatedWorkerError as error:
+            deaths += 1
+            if deaths >= DEATHS:
+                raise RuntimeError(
+                    f"workers died {deaths} times without finishing a block; not done are blocks {_some(left)}: does a "
+                    "task need more memory than there is?"
+                ) from error
+
+
+def _on_cluster(run: Callable[[int], Block], blocks: list[int], client: Any) -> Iterator[Block]:
+    """On the workers of a Dask cluster, which repeats the blocks of those that die."""
+    with extra("cluster"):
+        from distributed import KilledWorker, as_completed
+
+    futures = [client.submit(run, k, pure=False) for k in blocks]
+    left = dict(zip((future.key for future in futures), blocks, strict=True))
+    try:
+        for future in as_completed(futures):
+            try:
+                number, results = future.result()
+            except KilledWorker as error:
+                raise RuntimeError(f"block {left[future.key]} killed every worker that took it: {error}") from error
+            del left[future.key]
+            yield number, results
+    finally:
+        client.cancel(futures)
+
+
+def _some(blocks: Any) -> str:
+    numbers = [str(k) for k in blocks]
+    return ", ".join(numbers[:5]) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
+
+
+# --- blocks that are done ---------------------------------------------------------------------------------------------
+
+
+def _name(*parts: Any) -> str:
+    """What a study is: its task, seed, sizes and shared arguments, not where it runs."""
+    task, *rest = parts
+    return f"{task.__module__}.{getattr(task, '__qualname__', task)} {joblib.hash(rest)}"
+
+
+class _Store:
+    """A folder with a file for each block that is done, written at once or not at all."""
+
+    def __init__(self, folder: Path, study: str, blocks: int) -> None:
+        self.folder, self.blocks = folder, blocks
+        folder.mkdir(parents=True, exist_ok=True)
+        label = folder / "study.txt"
+        if label.is_file() and label.read_text("utf8") != study:
+            raise ValueError(f"folder {folder} holds blocks of another study: {label.read_text('utf8')}")
+        _write(label, study.encode())
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"block-{number:06d}.pickle"
+
+    def read(self) -> dict[int, list[Any]]:
+        """The blocks that are there."""
+        found = {}
+        for number in range(self.blocks):
+            if self._file(number).is_file():
+                found[number] = pickle.loads(self._file(number).read_bytes())
+        return found
+
+    def write(self, number: int, results: list[Any]) -> None:
+        _write(self._file(number), pickle.dumps(results))
+
+
+def _write(file: Path, content: bytes) -> None:
+    """In one step, so that a reader, or whoever comes after a crash, finds all of it or nothing."""
+    part = file.with_suffix(".part")
+    with part.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(file)

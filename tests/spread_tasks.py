@@ -1,0 +1,50 @@
+"""Tasks that other processes import: one that computes, and some that misbehave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def moments(rng: np.random.Generator, rows: int) -> tuple[Array, int]:
+    """Linear algebra large enough for threads, and the process that did it."""
+    x = rng.standard_normal((rows, rows))
+    return np.linalg.solve(x @ x.T + np.eye(rows), x[0]), os.getpid()
+
+
+def slow(rng: np.random.Generator, seconds: float) -> float:
+    """A task that takes its time."""
+    time.sleep(seconds)
+    return float(rng.random())
+
+
+def dies_once(rng: np.random.Generator, marks: str, doomed: int) -> float:
+    """The doomed draws kill their process the first time."""
+    drawn = float(rng.random())
+    mark = Path(marks) / f"{drawn!r}"
+    if int(1e6 * drawn) % doomed == 0 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return drawn
+
+
+def dies_always(rng: np.random.Generator, marks: str) -> float:
+    """One draw of four kills its process whenever it comes."""
+    drawn = float(rng.random())
+    if drawn < 0.25:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return drawn
+
+
+def fails(rng: np.random.Generator, above: float) -> float:
+    """Draws above some number are an error."""
+    drawn = float(rng.random())
+    if drawn > above:
+        raise ValueError(f"drew {drawn:.3f}")
+    return drawn

@@ -1,4 +1,4 @@
-# make test | make book | make notebooks | make lint | make format | make lock | make bench | make refs
+# make test | make book | make notebooks | make lint | make format | make lock | make bench | make cluster | make refs
 # Every target makes the environment it needs, from requirements.txt (hashed), in .venv.
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all test book notebooks lint format lock bench refs clean
+.PHONY: all test book notebooks lint format lock cluster bench refs clean
 all: test book
 
 # One make at a time builds the environment: the next one waits for the lock and then finds it built.
@@ -67,6 +67,17 @@ format: $(READY)
 lock:
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header --no-annotate requirements.in -o requirements.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --no-annotate -c requirements.txt requirements-cluster.in -o requirements-cluster.txt
+
+# Studies on a Dask cluster: the extra goes into the environment, and its tests start a scheduler and workers on loopback.
+cluster: $(READY)
+	if command -v uv >/dev/null 2>&1; then \
+	  uv pip install -q --python $(BIN)/python --require-hashes -r requirements-cluster.txt ; \
+	else \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-cluster.txt ; \
+	fi
+	$(BIN)/python -m pytest tests/test_cluster.py
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench

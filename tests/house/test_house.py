@@ -62,8 +62,20 @@ def _canonical(name: str) -> str:
 
 
 def test_lock_is_hashed_and_complete() -> None:
-    read = {name: (ROOT / name).read_text(encoding="utf8") for name in ("requirements.txt", "requirements.in")}
-    assert lock_complaints(read["requirements.txt"], read["requirements.in"]) == []
+    for name in ("requirements", "requirements-cluster"):
+        lock, chosen = ((ROOT / f"{name}.{end}").read_text(encoding="utf8") for end in ("txt", "in"))
+        assert lock_complaints(lock, chosen) == []
+
+
+def test_locks_agree() -> None:
+    """What two locks name they pin to one version."""
+    pins = []
+    for name in ("requirements.txt", "requirements-cluster.txt"):
+        found = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(encoding="utf8"), flags=re.M)
+        pins.append({_canonical(package): version for package, version in found})
+    shared = pins[0].keys() & pins[1].keys()
+    assert len(shared) > 5
+    assert {package: pins[0][package] for package in shared} == {package: pins[1][package] for package in shared}
 
 
 HASH = "--hash=sha256:" + "0" * 64

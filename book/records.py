@@ -1,14 +1,24 @@
-"""Where a stored study comes from."""
+"""Studies that are stored: rows collected job by job, on as many machines as there are, and where they come from."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import shutil
 import subprocess
+import time
+from collections.abc import Callable, Sequence
 from datetime import date
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from hdpm_lib.spread import spread
+
+Row = dict[str, Any]
 
 
 def provenance(*packages: str) -> dict[str, Any]:
@@ -21,3 +31,26 @@ def provenance(*packages: str) -> dict[str, Any]:
         "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": {name: metadata.version(name) for name in packages} | {"python": platform.python_version()},
     }
+
+
+def collect(
+    folder: Path, name: str, jobs: Sequence[tuple[Any, ...]], row: Callable[..., Row], about: Row, *packages: str
+) -> None:
+    """Store a row for every job in ``NAME.json``, with where it comes from.
+
+    Jobs run where :func:`hdpm_lib.spread.use` says. Rows are kept in ``NAME.parts`` until all are done: a study
+    that was interrupted goes on. The callable `row` makes one from the parts of a job.
+    """
+    parts = folder / f"{name}.parts"
+    told = json.dumps(about, default=str)
+    done = spread(_timed, 0, list(jobs), shared=(row, told), folder=parts, title=name)
+    rows, seconds = zip(*done, strict=True)
+    record = provenance(*packages) | about | {"cpu_seconds": round(sum(seconds), 3), "rows": list(rows)}
+    (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
+    shutil.rmtree(parts)
+
+
+def _timed(_: np.random.Generator, job: tuple[Any, ...], row: Callable[..., Row], about: str) -> tuple[Row, float]:
+    """A row, which has seeds of its own, and the seconds of the processor."""
+    began = time.process_time()
+    return row(*job), time.process_time() - began

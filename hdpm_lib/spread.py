@@ -1,9 +1,9 @@
 r"""Many independent tasks, here, on all cores, or on a cluster, with the same results to the last bit.
 
-A study is a number of tasks that differ in their random numbers only. Task `k` gets the child `k` of one seed, whoever
-runs it and when, so that its result depends on nothing but the seed and its number. Results come back in the order of
-the tasks: sums of floats over them are the same, too. One thread computes in every process, for with two of them linear
-algebra may round in another way.
+A study is a number of tasks that differ in their random numbers, or in an item of a list as well. Task `k` gets the
+child `k` of one seed, whoever runs it and when, so that its result depends on nothing but the seed and its number.
+Results come back in the order of the tasks: sums of floats over them are the same, too. One thread computes in every
+process, for with two of them linear algebra may round in another way.
 
 Tasks go out in *blocks*, which should take a tenth of a second or more. With a folder each block that is done is stored
 there, and a study that was killed goes on where it was.
@@ -13,9 +13,11 @@ Where the blocks run is a matter of the reader, not of the study: :func:`use` sa
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,9 @@ from tqdm import tqdm
 from hdpm_lib.validation import check_count, extra
 
 Task = Callable[..., Any]  # of a generator, and of what all tasks share
-Block = tuple[int, list[Any]]
+Block = tuple[int, list[Any]]  # number and results
+Items = dict[int, list[tuple[Any, ...]]]  # of the tasks of each block
+Run = Callable[[int, list[tuple[Any, ...]]], Block]
 DEATHS = 3  # of workers, one after the other and without a block between them, until a study gives up
 
 _place: int | str | Any = 1
@@ -63,7 +67,7 @@ def place() -> int | Any:
 def spread(
     task: Task,
     seed: int,
-    tasks: int,
+    tasks: int | Sequence[Any],
     *,
     shared: tuple[Any, ...] = (),
     block: int = 1,
@@ -75,10 +79,10 @@ def spread(
 
     Parameters
     ----------
-    task : callable, of a numpy.random.Generator and of what is `shared`
+    task : callable, of a numpy.random.Generator, of its item if there are items, and of what is `shared`
         It stands in a module that workers can import.
-    seed, tasks : int
-        The results depend on the seed and on the number of a task, on nothing else.
+    seed : int
+    tasks : int, or a sequence of an item for each task
     shared : tuple, further arguments, the same for all tasks
     block : int, tasks that go out together
     combine : callable, optional
@@ -92,15 +96,16 @@ def spread(
     >>> [int(x) for x in spread(np.random.Generator.integers, 0, 4, shared=(10,), block=2)]
     [8, 6, 6, 8]
     """
-    count, size = check_count(tasks, "tasks"), check_count(block, "block")
-    run = partial(_run, task, check_count(seed, "seed", 0), count, size, shared, combine)
-    blocks = range(-(-count // size))
-    store = (
-        None if folder is None else _Store(Path(folder), _name(task, seed, count, size, shared, combine), len(blocks))
-    )
+    items = [()] * check_count(tasks, "tasks") if isinstance(tasks, int) else [(item,) for item in tasks]
+    size = check_count(block, "block")
+    blocks = range(-(-len(items) // size))
+    parts = {k: items[k * size : (k + 1) * size] for k in blocks}
+    run = partial(_run, task, check_count(seed, "seed", 0), len(items), size, shared, combine)
+    study = _name(task, shared, seed, items, size, combine is None)
+    store = None if folder is None else _Store(Path(folder), study, len(blocks))
     done = {} if store is None else store.read()
     with tqdm(total=len(blocks), initial=len(done), desc=title or None, unit="block", disable=None) as bar:
-        for number, results in _finished(run, [k for k in blocks if k not in done]):
+        for number, results in _finished(run, {k: parts[k] for k in blocks if k not in done}):
             done[number] = results
             if store is not None:
                 store.write(number, results)
@@ -108,7 +113,16 @@ def spread(
     return [result for number in blocks for result in done[number]]
 
 
-def _run(task: Task, seed: int, tasks: int, size: int, shared: tuple[Any, ...], combine: Any, number: int) -> Block:
+def _run(
+    task: Task,
+    seed: int,
+    tasks: int,
+    size: int,
+    shared: tuple[Any, ...],
+    combine: Callable[[list[Any]], Any] | None,
+    number: int,
+    items: list[tuple[Any, ...]],
+) -> Block:
     """One block, on one thread."""
     with threadpool_limits(1):
         if busy := [pool for pool in threadpool_info() if pool["num_threads"] != 1]:
@@ -116,10 +130,10 @@ def _run(task: Task, seed: int, tasks: int, size: int, shared: tuple[Any, ...], 
                 f"threads of {busy[0]['filepath']} cannot be set to one: results would differ in last bits"
             )
         results = []
-        for k in range(number * size, min((number + 1) * size, tasks)):
+        for k, item in enumerate(items, number * size):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
             try:
-                results.append(task(rng, *shared))
+                results.append(task(rng, *item, *shared))
             except Exception as error:
                 raise TaskError(f"task {k} of {tasks} (seed {seed}) failed: {type(error).__name__}: {error}") from error
     return number, results if combine is None else [combine(results)]
@@ -132,23 +146,23 @@ class TaskError(RuntimeError):
 # --- places -----------------------------------------------------------------------------------------------------------
 
 
-def _finished(run: Callable[[int], Block], blocks: list[int]) -> Iterator[Block]:
+def _finished(run: Run, blocks: Items) -> Iterator[Block]:
     """Blocks with their results, as they come."""
     if _place == 1:
-        yield from map(run, blocks)
+        yield from itertools.starmap(run, blocks.items())
     elif isinstance(_place, int):
         yield from _on_processes(run, blocks, _place)
     else:
         yield from _on_cluster(run, blocks, _place)
 
 
-def _on_processes(run: Callable[[int], Block], blocks: list[int], processes: int) -> Iterator[Block]:
+def _on_processes(run: Run, blocks: Items, processes: int) -> Iterator[Block]:
     """On this machine, by joblib and loky. If a worker is killed, what is left is asked for again."""
-    left, deaths = dict.fromkeys(blocks), 0
+    left, deaths = dict(blocks), 0
     while left:
         workers = joblib.Parallel(processes, backend="loky", return_as="generator_unordered", batch_size=1)
         try:
-            for number, results in workers(joblib.delayed(run)(k) for k in list(left)):
+            for number, results in workers(joblib.delayed(run)(*one) for one in list(left.items())):
                 del left[number]
                 deaths = 0
                 yield number, results
@@ -161,12 +175,12 @@ def _on_processes(run: Callable[[int], Block], blocks: list[int], processes: int
                 ) from error
 
 
-def _on_cluster(run: Callable[[int], Block], blocks: list[int], client: Any) -> Iterator[Block]:
+def _on_cluster(run: Run, blocks: Items, client: Any) -> Iterator[Block]:
     """On the workers of a Dask cluster, which repeats the blocks of those that die."""
     with extra("cluster"):
         from distributed import KilledWorker, as_completed
 
-    futures = [client.submit(run, k, pure=False) for k in blocks]
+    futures = [client.submit(run, *one, pure=False) for one in blocks.items()]
     left = dict(zip((future.key for future in futures), blocks, strict=True))
     try:
         for future in as_completed(futures):
@@ -188,10 +202,11 @@ def _some(blocks: Any) -> str:
 # --- blocks that are done ---------------------------------------------------------------------------------------------
 
 
-def _name(*parts: Any) -> str:
-    """What a study is: its task, seed, sizes and shared arguments, not where it runs."""
-    task, *rest = parts
-    return f"{task.__module__}.{getattr(task, '__qualname__', task)} {joblib.hash(rest)}"
+def _name(task: Task, shared: tuple[Any, ...], *numbers: Any) -> str:
+    """What a study is: the names of its functions, and what they are given; not where it runs."""
+    parts = [part for part in shared if not callable(part)]
+    names = [f"{part.__module__}.{part.__qualname__}" for part in (task, *shared) if inspect.isroutine(part)]
+    return f"{' '.join(names)} {joblib.hash((parts, numbers))}"
 
 
 class _Store:

@@ -18,6 +18,11 @@ def moments(rng: np.random.Generator, rows: int) -> tuple[Array, int]:
     return np.linalg.solve(x @ x.T + np.eye(rows), x[0]), os.getpid()
 
 
+def scaled(rng: np.random.Generator, item: float, factor: float) -> float:
+    """A draw times an item and what is shared."""
+    return factor * item * float(rng.random())
+
+
 def slow(rng: np.random.Generator, seconds: float) -> float:
     """A task that takes its time."""
     time.sleep(seconds)

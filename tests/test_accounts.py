@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from joblib import parallel_config
-from joblib.externals.loky import get_reusable_executor
+from joblib import Parallel, delayed, parallel_config
 from sklearn import config_context
 from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import (
@@ -124,9 +123,8 @@ def test_fits_in_other_processes_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     X, y, epsilon, record = data()
     refused = "no account is open in this process"
     with Account(N) as account:
-        fresh = get_reusable_executor(max_workers=1).submit(PersonalizedRidge().fit, X, y, epsilon, record)
         with pytest.raises(ValueError, match=refused):
-            fresh.result()
+            Parallel(2)(delayed(PersonalizedRidge().fit)(X, y, epsilon, record) for _ in range(2))
         monkeypatch.setattr(accounts.os, "getpid", lambda: -1)  # a forked process has a copy of the account
         with pytest.raises(ValueError, match=refused):
             PersonalizedRidge().fit(X, y, epsilon=epsilon, record=record)

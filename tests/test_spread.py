@@ -51,6 +51,15 @@ def test_tasks_have_streams_of_their_own() -> None:
     assert drawn[:10] == spread.spread(np.random.Generator.random, 3, 10)
 
 
+def test_tasks_may_have_items() -> None:
+    """An item does not change the stream of a task."""
+    for processes in (1, 2):
+        spread.use(processes)
+        found = spread.spread(spread_tasks.scaled, 3, [1.0, 10.0, 100.0], shared=(2.0,), block=2)
+        plain = spread.spread(np.random.Generator.random, 3, 3)
+        assert found == [2.0 * scale * x for scale, x in zip((1.0, 10.0, 100.0), plain, strict=True)]
+
+
 def test_blocks_are_combined() -> None:
     plain = spread.spread(np.random.Generator.random, 3, 10)
     sums = spread.spread(np.random.Generator.random, 3, 10, block=4, combine=sum)

@@ -24,7 +24,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, stats
-from tqdm import tqdm
 
 from hdpm_book import plots
 from hdpm_book.beyond.tied import mean_record, tied_error
@@ -33,6 +32,7 @@ from hdpm_book.records import provenance
 from hdpm_lib.designs.comparison import errors
 from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task
 from hdpm_lib.learners.weighted_mean import sampling_error
+from hdpm_lib.spread import spread as spread_out
 from hdpm_lib.validation import extra
 
 with extra("book"):
@@ -117,11 +117,15 @@ def frame(sellers: int, spread: float, budget: float) -> dict[str, list[float]]:
     return {name: _row(deal, costs, law) for name, deal in deals(Market(TASK, law, budget), costs).items()}
 
 
+def _stored(_: np.random.Generator, market: tuple[int, float, float]) -> list[list[float]]:
+    """The numbers of one market, which has a seed of its own."""
+    return list(frame(*market).values())
+
+
 def main() -> None:
     """Store all frames."""
-    began, frames = time.process_time(), []
-    for market in tqdm(list(product(DRAWS, SPREADS, BUDGETS)), unit="market"):
-        frames.append(list(frame(*market).values()))
+    began = time.process_time()
+    frames = spread_out(_stored, 0, list(product(DRAWS, SPREADS, BUDGETS)), title="markets")
     about = {
         "draws": list(DRAWS.values()),
         "sellers": list(DRAWS),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hdpm_book import datasets
 from hdpm_book.federated import RECORDED
 from hdpm_book.federated.learning import people
-from hdpm_book.federated.study import Row, collect
+from hdpm_book.records import Row, collect
 from hdpm_lib.aggregation import conv_aggr, opt_aggr
 from hdpm_lib.auctions.bids import budget_of
 from hdpm_lib.auctions.networks import Network, Weights, load_trained, run
@@ -87,7 +87,8 @@ def main(arguments: list[str] | None = None) -> None:
         return {"sizes": kind, "seed": seed} | accuracies(data, kind, loaded[kind], seed)
 
     jobs = [(kind, seed) for seed in range(given.runs) for kind in NETWORKS]
-    collect(given.folder, "accuracy", jobs, row, {"networks": NETWORKS, "data": train.source, "runs": given.runs})
+    about = {"networks": NETWORKS, "data": train.source, "runs": given.runs}
+    collect(given.folder, "accuracy", jobs, row, about, "jax", "numpy")
 
 
 if __name__ == "__main__":

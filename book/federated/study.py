@@ -10,22 +10,18 @@ network.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from tqdm import tqdm
 
 from hdpm_book.federated import RECORDED
+from hdpm_book.records import Row, collect
 from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
-from hdpm_lib.auctions.checkpoints import provenance
 from hdpm_lib.auctions.meters import error_of_valid, metrics
 from hdpm_lib.auctions.networks import Network, Weights, run
 from hdpm_lib.auctions.partition import draw_sizes
@@ -35,7 +31,7 @@ from hdpm_lib.validation import check_choice, check_count, check_finite, extra
 with extra("learned"):
     import jax
 
-Row = dict[str, Any]
+PACKAGES = ("jax", "jaxlib", "optax", "numpy")
 SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((8, 128), (50, 256)))
 PRINTED = partial(Settings, profiles=128, search=5)  # the printed schedule of 100 batches, or its first epochs
 PLAIN = partial(PRINTED, Network("DM-RegretNet"), profiles=64, adam=False)
@@ -137,21 +133,6 @@ def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> R
     return row
 
 
-def collect(folder: Path, name: str, jobs: Sequence[tuple], row: Callable[..., Row], about: Row) -> None:
-    """Store a row for every job in ``NAME.json``; a study that was interrupted goes on after its last row."""
-    path, part = (folder / f"{name}.{end}" for end in ("json", "json.part"))
-    record: Row = json.loads(part.read_text("utf8")) if part.is_file() else {"cpu_seconds": 0.0, "rows": []}
-    began = time.process_time()
-    for job in tqdm(jobs[len(record["rows"]) :], desc=name, unit="row"):
-        record["rows"].append(row(*job))
-        record["cpu_seconds"] = round(record["cpu_seconds"] + time.process_time() - began, 3)
-        began = time.process_time()
-        part.with_suffix(".new").write_text(json.dumps(record), encoding="utf8")
-        os.replace(part.with_suffix(".new"), part)
-    path.write_text(json.dumps(provenance() | about | record, indent=1) + "\n", encoding="utf8")
-    part.unlink()
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Command line: run a study and store what it finds."""
     parser = argparse.ArgumentParser(prog="python -m hdpm_book.federated.study", description=main.__doc__)
@@ -167,7 +148,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     jobs = [(which, seed) for which in range(len(settings)) for seed in range(seeds)]
     about = {"settings": [asdict(one) for one in settings], "test_markets": len(markets[settings[0].partition][1])}
-    collect(given.folder, given.study, jobs, row, about)
+    collect(given.folder, given.study, jobs, row, about, *PACKAGES)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from hdpm_book.privacy import (
     benches_estimators,
@@ -57,6 +56,7 @@ from hdpm_book.privacy.mutants import (
 )
 from hdpm_book.records import provenance
 from hdpm_lib.audits.laws import smallest_p
+from hdpm_lib.spread import spread
 from hdpm_lib.validation import FALSE_ALARM, check_choice
 
 Generator = np.random.Generator
@@ -343,11 +343,14 @@ class Survey:
 
 def survey(*, every: bool = False) -> Survey:
     """Run the checks on every mutant: those that must object, or must not, or with `every` all, which takes minutes."""
-    found = []
-    for k, mutant in enumerate(tqdm(MUTANTS, disable=not every)):
-        checks = CHECKS if every else mutant.caught_by or (CHECKS if mutant.harm else PRIVACY)
-        found.append(run(mutant, rng=np.random.default_rng([2, k]), checks=checks).needed)
-    return Survey(tuple(found))
+    return Survey(tuple(spread(_needed, 0, range(len(MUTANTS)), shared=(every,), title="mutants")))
+
+
+def _needed(_: Generator, k: int, every: bool) -> dict[str, int]:
+    """What a mutant needs to be caught; it has a seed of its own."""
+    mutant = MUTANTS[k]
+    checks = CHECKS if every else mutant.caught_by or (CHECKS if mutant.harm else PRIVACY)
+    return run(mutant, rng=np.random.default_rng([2, k]), checks=checks).needed
 
 
 def recorded() -> Survey:

@@ -26,6 +26,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from hdpm_book.records import collect
 from hdpm_lib.audits.black_box import Audit, audit
 from hdpm_lib.audits.bounds import guess_epsilon, guess_p_value, power_of_guesses
 from hdpm_lib.audits.guesses import event
@@ -265,12 +266,11 @@ RARE = ("noisy maximum 3", "SVT 3", "SVT 4", "SVT 6")
 
 def main() -> None:
     """Audit every mechanism of the benchmark, then measure false alarms and power; store what comes."""
-    from hdpm_book.federated.study import collect  # loads JAX
-
     jobs = [(entry.name, RUNS) for entry in BENCHMARK] + [(name, MORE) for name in RARE]
-    collect(STORED / "studies", STUDY, jobs, measure, {"confidence": CONFIDENCE})
-    collect(STORED / "studies", ALARMS, [(name, block) for name in CORRECT for block in range(20)], alarms, {})
-    collect(STORED / "studies", POWER, [(claim, block) for claim in CLAIMS for block in range(4)], measured_power, {})
+    folder, packages = STORED / "studies", ("numpy", "scipy", "scikit-learn")
+    collect(folder, STUDY, jobs, measure, {"confidence": CONFIDENCE}, *packages)
+    collect(folder, ALARMS, [(name, block) for name in CORRECT for block in range(20)], alarms, {}, *packages)
+    collect(folder, POWER, [(claim, block) for claim in CLAIMS for block in range(4)], measured_power, {}, *packages)
 
 
 @cache

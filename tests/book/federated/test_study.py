@@ -129,10 +129,9 @@ def test_interrupted_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         return {"levels": settings.network.levels, "seed": seed}  # and main says which setting
 
     monkeypatch.setattr(study, "measure", quick)
-    monkeypatch.setattr(study, "tqdm", lambda jobs, **_: jobs)
     with pytest.raises(KeyboardInterrupt):
         main(["levels", "--folder", str(tmp_path)])
-    assert [path.name for path in tmp_path.iterdir()] == ["levels.json.part"]
+    assert [path.name for path in tmp_path.iterdir()] == ["levels.parts"]
     main(["levels", "--folder", str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == ["levels.json"]
     found = json.loads((tmp_path / "levels.json").read_text("utf8"))

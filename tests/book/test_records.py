@@ -1,0 +1,51 @@
+"""Studies that are stored: the same rows here and in other processes, and a folder that goes when all is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdpm_book.records import collect, provenance
+from hdpm_lib import spread
+from hdpm_lib.audits.bounds import guess_epsilon
+
+
+def row(made: int, right: int) -> dict[str, Any]:
+    return {"made": made, "bound": round(float(guess_epsilon(right, made, 1000, 0.05)), 6)}
+
+
+JOBS = [(20, right) for right in range(8, 20, 2)]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_rows_are_stored_in_their_order(tmp_path: Path, processes: int) -> None:
+    spread.use(processes)
+    try:
+        collect(tmp_path, "bounds", JOBS, row, {"runs": 1000}, "numpy")
+    finally:
+        spread.use(1)
+    assert [path.name for path in tmp_path.iterdir()] == ["bounds.json"]
+    found = json.loads((tmp_path / "bounds.json").read_text("utf8"))
+    assert found["rows"] == [row(*job) for job in JOBS]
+    assert found["runs"] == 1000 and found["cpu_seconds"] >= 0
+    assert set(found["versions"]) == {"numpy", "python"} and found["commit"] and found["date"]
+
+
+def test_rows_of_other_settings_are_refused(tmp_path: Path) -> None:
+    def stops(made: int, right: int) -> dict[str, Any]:
+        if right > 12:
+            raise ValueError("enough")
+        return row(made, right)
+
+    with pytest.raises(spread.TaskError, match="task 3 of 6"):
+        collect(tmp_path, "bounds", JOBS, stops, {"runs": 1000})
+    with pytest.raises(ValueError, match="blocks of another study"):
+        collect(tmp_path, "bounds", JOBS, stops, {"runs": 2000})
+    assert len(list((tmp_path / "bounds.parts").glob("block-*"))) == 3
+
+
+def test_provenance_names_what_is_asked() -> None:
+    assert set(provenance("numpy", "scipy")["versions"]) == {"numpy", "scipy", "python"}

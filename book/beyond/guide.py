@@ -405,7 +405,7 @@ def evidence() -> Evidence:
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """How good the choice by level and |r| alpha is between the auction and paying all alike."""
+    """How good the choice by level and alpha times the correlation is between the auction and paying all alike."""
 
     markets: int
     near: float  # share in which the error of the chosen one is at most 5 % above that of the other

@@ -2,7 +2,7 @@
 
 ``python -m hdpm_book.beyond.guide`` buys by every design in 176 markets and stores errors, money and privacy losses in
 ``data/studies``, to three digits; the page shows them. Costs are uniform on [1, `spread`]. Records are numbers in
-[0, 1], skewed like medical charges, of the law :data:`RECORDS`; the buyer guesses :class:`hdpm_lib.designs.rules.Task`.
+[0, 1], skewed like medical charges, of the law ``RECORDS``; the buyer guesses :class:`hdpm_lib.designs.rules.Task`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ HINTS = {
 
 
 def skewed(u: Array) -> Array:
-    """Quantiles of :data:`RECORDS`, from a table."""
+    """Quantiles of ``RECORDS``, from a table."""
     return np.interp(u, _GRID, _TABLE)
 
 
@@ -76,7 +76,7 @@ def quantiles(sellers: int) -> Array:
 
 
 def population(deal: Deal, costs: Array, law: Any, correlation: float) -> Array:
-    """Population error of each draw, as a mean square, for :data:`RECORDS` that are tied to the costs."""
+    """Population error of each draw, as a mean square, for ``RECORDS`` that are tied to the costs."""
     if correlation == 0:
         return errors(deal, TASK, TRUTH)[0]
     return tied_error(deal, costs, law, skewed, 0.5, correlation, TASK)

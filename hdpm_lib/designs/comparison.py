@@ -125,7 +125,7 @@ def compare_markets(
         Number of sellers, needed with a law only.
     truth : Task, optional
         Variance and distance as they are, for the errors, if the buyer's guesses in `task` are wrong.
-    designs : sequence of names in :data:`hdpm_lib.designs.rules.DESIGNS`, default all
+    designs : sequence of names in ``DESIGNS`` of :mod:`hdpm_lib.designs.rules`, default all
     draws : int, default 40, at least 2: of the costs of all sellers
     rng : Generator, optional, default with the seed 0, so that the table is the same each time
 

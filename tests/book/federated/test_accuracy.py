@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from hdpm_book.federated import RECORDED, accuracy, study
+from hdpm_book.federated import RECORDED, accuracy
 from hdpm_book.federated.accuracy import NETWORKS, accuracies, main
 from hdpm_lib.auctions.networks import TRAINED, Network, init, load_trained
 from tests.learners.test_fedsgd import records
@@ -55,13 +55,12 @@ def test_interrupted_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         return dict.fromkeys(networks, 0.5)
 
     monkeypatch.setattr(accuracy, "accuracies", quick)
-    monkeypatch.setattr(study, "tqdm", lambda jobs, **_: jobs)
     monkeypatch.setattr(accuracy.datasets, "nsl_kdd", lambda part: SimpleNamespace(source="local", part=part))
     monkeypatch.setattr(accuracy.datasets, "nsl_kdd_design", lambda *_: ())
     options = ["--runs", "3", "--folder", str(tmp_path)]
     with pytest.raises(KeyboardInterrupt):
         main(options)
-    assert [path.name for path in tmp_path.iterdir()] == ["accuracy.json.part"]
+    assert [path.name for path in tmp_path.iterdir()] == ["accuracy.parts"]
     main(options)
     assert [path.name for path in tmp_path.iterdir()] == ["accuracy.json"]
     record = json.loads((tmp_path / "accuracy.json").read_text("utf8"))

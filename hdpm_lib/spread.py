@@ -101,7 +101,7 @@ def spread(
     blocks = range(-(-len(items) // size))
     parts = {k: items[k * size : (k + 1) * size] for k in blocks}
     run = partial(_run, task, check_count(seed, "seed", 0), len(items), size, shared, combine)
-    study = _name(task, shared, seed, items, size, combine is None)
+    study = _name(task, (combine, *shared), seed, items, size)
     store = None if folder is None else _Store(Path(folder), study, len(blocks))
     done = {} if store is None else store.read()
     with tqdm(total=len(blocks), initial=len(done), desc=title or None, unit="block", disable=None) as bar:
@@ -228,7 +228,10 @@ class _Store:
         found = {}
         for number in range(self.blocks):
             if self._file(number).is_file():
-                found[number] = pickle.loads(self._file(number).read_bytes())
+                try:
+                    found[number] = pickle.loads(self._file(number).read_bytes())
+                except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError) as error:
+                    raise ValueError(f"{self._file(number)} is damaged: delete it, and its tasks run again") from error
         return found
 
     def write(self, number: int, results: list[Any]) -> None:

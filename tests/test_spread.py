@@ -108,6 +108,15 @@ def test_a_folder_is_for_one_study(tmp_path: Path) -> None:
     assert spread.spread(np.random.Generator.random, 5, 8, block=2, folder=tmp_path)[:2] == [0.0, 0.0]
 
 
+def test_a_damaged_block_is_named(tmp_path: Path) -> None:
+    spread.spread(np.random.Generator.random, 5, 3, folder=tmp_path)
+    (tmp_path / "block-000001.pickle").write_bytes(b"no pickle")
+    with pytest.raises(ValueError, match=r"block-000001\.pickle is damaged: delete it"):
+        spread.spread(np.random.Generator.random, 5, 3, folder=tmp_path)
+    with pytest.raises(ValueError, match="holds blocks of another study"):
+        spread.spread(np.random.Generator.random, 5, 3, folder=tmp_path, combine=sum)
+
+
 STUDY = """
 import sys
 from hdpm_lib import spread

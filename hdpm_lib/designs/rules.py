@@ -35,6 +35,7 @@ from hdpm_lib.markets.procurement import procure
 from hdpm_lib.validation import check_count, check_positive
 
 Array = NDArray[np.float64]
+LEAP = 0.05  # how much more than the budget a tuned design may cost, as a part of it
 
 
 @dataclass(frozen=True)
@@ -152,14 +153,21 @@ def local(market: Market, epsilon: Array, money: Array) -> Deal:
 def at_budget(buy: Callable[[float], Deal], budget: float, falling: bool = False) -> Deal:
     """The deal whose mean payment is the budget, `buy` being a deal for each positive number, with more money for more.
 
-    With `falling` there is less for more.
+    With `falling` there is less for more. Where the payment leaps over the budget, by more than a twentieth of it, the
+    deal before the leap is taken. A budget so far from the costs that no number is found is an error.
     """
 
     def excess(log: float) -> float:
         spent = buy(float(np.exp(-log if falling else log))).money.mean()
         return float(np.log(np.maximum(spent, 1e-300) / budget))
 
+    if not excess(-60) < 0 < excess(60):
+        raise ValueError(
+            f"budget = {budget:g} is out of reach for these costs and this task: is its unit that of the costs?"
+        )
     log = optimize.brentq(excess, -60, 60, xtol=1e-10, rtol=1e-12)
+    if excess(log) > np.log(1 + LEAP):
+        log -= 1e-8
     return buy(float(np.exp(-log if falling else log)))
 
 

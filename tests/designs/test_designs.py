@@ -44,6 +44,14 @@ def test_each_design_spends_the_budget(name: str, deals: tuple[Market, np.ndarra
         assert deal.money.mean() == pytest.approx(market.budget, rel=1e-6)
 
 
+def test_money_that_leaps_stays_within_the_budget() -> None:
+    """Where one local report costs more than all the money, nothing is sold; a budget out of all reach is an error."""
+    dear = Market(Task(1e-6, 1e-6, 2.0, 30), LAW, 5.0)
+    assert DESIGNS["local menu"](dear, drawn(5, 50, 3)).money.mean() <= 5.0
+    with pytest.raises(ValueError, match="budget = 1e-60 is out of reach"):
+        DESIGNS["costs known"](Market(Task(), LAW, 1e-60), drawn(5, 50, 3))
+
+
 def test_nothing_beats_a_buyer_who_knows_the_costs(deals: tuple[Market, np.ndarray, dict[str, Deal]]) -> None:
     """Nor, of those who do not, the error-minimising auction, before shrinking; all with a trusted buyer."""
     market, _, found = deals

@@ -945,7 +945,7 @@ LEFT_OUT = by_reason(  # not driven at all
         "the machine": "book.records",
         "files": """
             auctions.checkpoints auctions.networks.save book.datasets book.nsl_kdd_statistics
-            book.ledger.read book.federated.study.collect""",
+            book.ledger.read""",
         "imports and displays": "validation.extra book.notebook.display",
         "a command line": "auctions.training.main auctions.menus_training.main book.federated.study.main",
         "reads an entry": "learners.fedsgd.Training.parameters",

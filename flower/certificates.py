@@ -1,0 +1,87 @@
+"""Certificates and keys for a market on loopback: ``python flower/certificates.py FOLDER [OWNER ...]``.
+
+The folder gets a certificate authority that exists for this market only, a certificate of the server for 127.0.0.1 and
+localhost, and a pair of keys for each owner. A real market takes its certificate from its own authority, and an owner
+makes her keys herself and hands in the public one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import ipaddress
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+DAYS = 30
+
+
+def make(folder: Path, owners: Iterable[str] = ()) -> None:
+    """Write ``ca.crt``, ``server.crt``, ``server.key`` and for each owner ``NAME.key`` and ``NAME.pub``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ca_key, server_key = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
+    here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    authority, server = _name("market on loopback: authority"), _name("market on loopback")
+    uses = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
+    ca = (
+        _certificate(authority, authority, ca_key)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(uses, critical=True)
+        .add_extension(identifier, critical=False)
+    )
+    own = (
+        _certificate(server, authority, server_key)
+        .add_extension(x509.SubjectAlternativeName(here), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+    )
+    for name, builder in {"ca.crt": ca, "server.crt": own}.items():
+        signed = builder.sign(ca_key, hashes.SHA384())
+        (folder / name).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    _private(folder / "server.key", server_key)
+    for owner in owners:
+        key = ec.generate_private_key(ec.SECP384R1())
+        _private(folder / f"{owner}.key", key)
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        (folder / f"{owner}.pub").write_bytes(key.public_key().public_bytes(serialization.Encoding.PEM, form))
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(days=DAYS))
+    )
+
+
+def _private(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    """A key that nobody else can read, from its first byte on."""
+    form = serialization.PrivateFormat.PKCS8
+    text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(text)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("owners", nargs="*")
+    given = parser.parse_args()
+    make(given.folder, given.owners)

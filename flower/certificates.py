@@ -45,12 +45,12 @@ def make(folder: Path, owners: Iterable[str] = ()) -> None:
     for name, builder in {"ca.crt": ca, "server.crt": own}.items():
         signed = builder.sign(ca_key, hashes.SHA384())
         (folder / name).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    _private(folder / "server.key", server_key)
+    _private(folder / "server.key", server_key, serialization.PrivateFormat.PKCS8)
     for owner in owners:
         key = ec.generate_private_key(ec.SECP384R1())
-        _private(folder / f"{owner}.key", key)
-        form = serialization.PublicFormat.SubjectPublicKeyInfo
-        (folder / f"{owner}.pub").write_bytes(key.public_key().public_bytes(serialization.Encoding.PEM, form))
+        _private(folder / f"{owner}.key", key, serialization.PrivateFormat.OpenSSH)
+        form = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+        (folder / f"{owner}.pub").write_bytes(key.public_key().public_bytes(*form))
 
 
 def _name(common: str) -> x509.Name:
@@ -70,9 +70,8 @@ def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePri
     )
 
 
-def _private(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
+def _private(file: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> None:
     """A key that nobody else can read, from its first byte on."""
-    form = serialization.PrivateFormat.PKCS8
     text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:

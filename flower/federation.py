@@ -67,6 +67,8 @@ class Federation:
     owners : sequence of paths, folders of :func:`prepare`
     secure : bool
         TLS, and only SuperNodes whose keys are registered.
+    simulated : bool
+        Flower's simulation in place of SuperNodes: quicker rounds, but nodes that are nobody's.
     trusted : path, optional
         What SuperNodes are given as ``--trusted-entities``.
     app : path, of the Flower app that is run
@@ -78,10 +80,12 @@ class Federation:
         owners: Sequence[Path],
         *,
         secure: bool = False,
+        simulated: bool = False,
         trusted: Path | None = None,
         app: Path = APP,
     ) -> None:
-        self.folder, self.owners, self.secure, self.trusted, self.app = folder, owners, secure, trusted, app
+        self.folder, self.owners, self.app = folder, owners, app
+        self.secure, self.simulated, self.trusted = secure, simulated, trusted
         self.port = _free_port()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._certificates = folder / "certificates"
@@ -98,7 +102,8 @@ class Federation:
             self._start_superlink()
             for own in self.owners:
                 self.start_owner(own)
-                self.start_supernode(own)
+                if not self.simulated:
+                    self.start_supernode(own)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -133,7 +138,7 @@ class Federation:
 
     def _start_superlink(self) -> None:
         command: list[object] = [BIN / "flower-superlink", "--host", "127.0.0.1", "--port", self.port]
-        command += ["--disable-runtime-dependency-installation"]
+        command += ["--disable-runtime-dependency-installation", *(["--simulation"] if self.simulated else [])]
         if self.secure:
             certificates.make(self._certificates, [own.name for own in self.owners])
             for name in ("ca.crt", "server.crt", "server.key"):
@@ -207,9 +212,11 @@ class Federation:
         """Start a market; the file in which its result will be."""
         out = self.folder / f"found-{len(list(self.folder.glob('run-*')))}.json"
         out.with_name(out.stem.replace("found", "run")).touch()
-        given = {"owners": len(self.owners)} | config | {"out": str(out), "test": str(test)}
+        doors = ",".join(str(self.door(own)) for own in self.owners)
+        given = {"owners": len(self.owners), "doors": doors} | config | {"out": str(out), "test": str(test)}
         text = " ".join(f"{name.replace('_', '-')}={json.dumps(value)}" for name, value in given.items())
-        self.flwr("run", self.app, "market", "--run-config", text)
+        nodes = ["--federation-config", f"num-supernodes={len(self.owners)}"] if self.simulated else []
+        self.flwr("run", self.app, "market", "--run-config", text, *nodes)
         return out
 
     def result(self, out: Path, seconds: float = 600.0) -> dict[str, Any]:

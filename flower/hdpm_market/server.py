@@ -65,12 +65,12 @@ class Market(Strategy):
     # --- lines 3 to 5 of Algorithm 1: bids, and the auction -----------------------------------------------------------
 
     def open(self, grid: Grid) -> None:
-        """Ask for bids, hold the auction of all rounds, and agree on sales."""
+        """Ask for bids, hold the auction of all rounds, and agree on sales. If nobody bids, nobody sells."""
         letters = {node: {"ask": "bid", "rounds": self.rounds} for node in self.nodes}
         told = {node: bid for node, bid in self._ask(grid, "query", letters).items() if self._sound(node, bid)}
         self.sellers = sorted((Seller(node, bid) for node, bid in told.items()), key=lambda one: one.bid["name"])
         if not self.sellers:
-            raise RuntimeError(f"no owner bids: {self.refused}")
+            return
         market = bids(*([one.bid[name] for one in self.sellers] for name in COLUMNS))
         sold = self.auction(market, self.budget)
         offers = {}
@@ -89,8 +89,6 @@ class Market(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
         """The model, to all who sold something in this round."""
-        if not self.sellers:
-            self.open(grid)
         self._model, self._began, letters = arrays["w"].numpy(), time.monotonic(), []
         for one in self.sellers:
             if (loss := one.losses[server_round - 1]) > 0:
@@ -200,9 +198,11 @@ def main(grid: Grid, context: Context) -> None:
         return MetricRecord({"accuracy": float(accuracy(arrays["w"].numpy(), features, labels))})
 
     start = _record(np.zeros((int(labels.max()) + 1, features.shape[1])))
-    result = market.start(grid, start, market.rounds, timeout=market.wait, evaluate_fn=judge)
+    market.open(grid)
+    rounds = market.rounds if market.sellers else 0
+    result = market.start(grid, start, rounds, timeout=market.wait, evaluate_fn=judge)
     found = {
-        "accuracy": [float(result.evaluate_metrics_serverapp[r]["accuracy"]) for r in range(market.rounds + 1)],
+        "accuracy": [float(result.evaluate_metrics_serverapp[r]["accuracy"]) for r in range(rounds + 1)],
         "names": [one.bid["name"] for one in market.sellers],
         "records": [one.bid["records"] for one in market.sellers],
         "rounds": market.rounds_held,

@@ -56,6 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
         for entry in ledger.entries:
             print(entry)
         print(f"spent: {float(ledger.spent):g}")
+        ledger.close()
         return
     serve(Owner(given.folder), given.door or given.folder / "door")
 

@@ -50,6 +50,7 @@ class Ledger:
     ...     ledger = Ledger(Path(folder) / "ledger.jsonl")
     ...     ledger.write(Release("a", 1, 0.5))
     ...     print(ledger.spent)
+    ...     ledger.close()
     1/2
     """
 
@@ -57,10 +58,14 @@ class Ledger:
         self._stream = open(file, "a+b")  # noqa: SIM115  held open, and locked, as long as the process lives
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _sync_folder(file.parent)
+            self.entries = self._read(file)
         except BlockingIOError:
+            self.close()
             raise RuntimeError(f"another process holds the ledger {file}") from None
-        _sync_folder(file.parent)
-        self.entries = self._read(file)
+        except BaseException:
+            self.close()
+            raise
 
     def _read(self, file: Path) -> list[Entry]:
         self._stream.seek(0)
@@ -82,6 +87,10 @@ class Ledger:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self.entries.append(entry)
+
+    def close(self) -> None:
+        """Let another process have the file."""
+        self._stream.close()
 
     @property
     def spent(self) -> Fraction:

@@ -1,4 +1,5 @@
-# make test | make book | make notebooks | make lint | make format | make lock | make bench | make cluster | make refs
+# make test | make book | make notebooks | make lint | make format | make lock | make bench | make extras |
+# make federation | make refs
 # Every target makes the environment it needs, from requirements.txt (hashed), in .venv.
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +8,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all test book notebooks lint format lock cluster bench refs clean
+.PHONY: all test book notebooks lint format lock extras federation bench refs clean
 all: test book
 
 # One make at a time builds the environment: the next one waits for the lock and then finds it built.
@@ -64,20 +65,34 @@ format: $(READY)
 	$(BIN)/python -m tests.format_chapters --write
 
 # Writes requirements.txt anew from requirements.in for every supported Python. Needs uv (pip install uv).
+COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-header --no-annotate
 lock:
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header --no-annotate requirements.in -o requirements.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header --no-annotate -c requirements.txt requirements-cluster.in -o requirements-cluster.txt
+	$(COMPILE) requirements.in -o requirements.txt
+	$(COMPILE) -c requirements.txt requirements-cluster.in -o requirements-cluster.txt
+	$(COMPILE) -c requirements.txt requirements-flower.in -o requirements-flower.txt
+	$(COMPILE) -c requirements.txt -c requirements-flower.txt requirements-simulation.in -o requirements-simulation.txt
 
-# Studies on a Dask cluster: the extra goes into the environment, and its tests start a scheduler and workers on loopback.
-cluster: $(READY)
+# A cluster, and a federation, on this machine: what they need goes on top of the environment, with locks of its own.
+INSTALLED := $(VENV)/.extras
+$(INSTALLED): $(READY) requirements-cluster.txt requirements-flower.txt requirements-simulation.txt
 	if command -v uv >/dev/null 2>&1; then \
-	  uv pip install -q --python $(BIN)/python --require-hashes -r requirements-cluster.txt ; \
+	  for extra in cluster flower simulation; do \
+	    uv pip install -q --python $(BIN)/python --require-hashes -r requirements-$$extra.txt || exit 1 ; done ; \
 	else \
-	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-cluster.txt ; \
+	  for extra in cluster flower simulation; do \
+	    $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-$$extra.txt || exit 1 ; \
+	  done ; \
 	fi
-	$(BIN)/python -m pytest tests/test_cluster.py
+	touch $@
+
+# Tests of the real engines, which start them on loopback.
+extras: $(INSTALLED)
+	$(BIN)/python -m pytest tests/test_cluster.py tests/federation
+
+# FL-Market with three owners, each a process with her own data and ledger: flower/README.md.
+federation: $(INSTALLED)
+	$(BIN)/python flower/federation.py $(ARGS)
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench

@@ -37,6 +37,7 @@ APP = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 OWNERS = 20_001  # number of the user to whom the owners' folders belong
 POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
+BUDGET = 400_000.0  # of the demonstration, for each round
 STARTED = 60.0  # seconds until a server has to answer
 
 
@@ -309,15 +310,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rule", default="posted prices", help="posted prices, all-in or menus; default: %(default)s")
-    parser.add_argument("--budget", type=float, default=400_000.0, help="money for each round; default: %(default)s")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="money for each round; default: %(default)s")
     parser.add_argument("--secure", action="store_true", help="TLS, and SuperNodes with registered keys")
-    parser.add_argument("--folder", type=Path, help="where all files stay; default: a folder that is deleted at the end")
+    parser.add_argument(
+        "--folder", type=Path, help="where all files stay; default: a folder that is deleted at the end"
+    )
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the processes end with this one
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
         if not apart():
-            print("SuperNodes run as the user to whom the data belong: what is shipped could read them. On a real machine,")
+            print(
+                "SuperNodes run as the user to whom the data belong: what is shipped could read them. On a real machine,"
+            )
             print("give an owner a user of her own, as this program does when root starts it.")
         owners, test = shards(folder / "owners")
         with Federation(folder / "market", owners, secure=given.secure) as federation:

@@ -25,7 +25,7 @@ from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_note
 from myst_parser.config.main import MdParserConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_book": "book"}
+PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_owner": "flower/hdpm_owner", "hdpm_book": "book"}
 KEPT = 4  # executions of one chapter
 
 # Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on the cores.

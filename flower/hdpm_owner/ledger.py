@@ -77,7 +77,9 @@ class Ledger:
             try:
                 entries.append(_entry(json.loads(line)))
             except (ValueError, TypeError, KeyError) as error:
-                raise ValueError(f"line {number} of the ledger {file} is damaged: nothing is sent before it is mended") from error
+                raise ValueError(
+                    f"line {number} of the ledger {file} is damaged: nothing is sent before it is mended"
+                ) from error
         return entries
 
     def write(self, entry: Entry) -> None:

@@ -6,8 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +16,15 @@ import pytest
 pytest.importorskip("flwr", reason="the extra flower is not installed: no markets of real processes")
 
 import federation
+from hdpm_book.beyond.federations import gap, small, wait_for
 from hdpm_market import server
-from hdpm_owner.owner import Terms
-from tests.federation.in_process import gap
-
-SIZES = (60, 40)
-
-
-def people(folder: Path) -> tuple[list[Path], Path]:
-    """Two owners with seeds, and test data of the market."""
-    rng, owners = np.random.default_rng(5), []
-    for i, (name, n) in enumerate(zip(("ann", "bea"), SIZES, strict=True)):
-        terms = Terms(name, ("linear", "quadratic")[i], 1.0, 2.0, 20.0, classes=2, features=3, seed=10 + i)
-        owners.append(federation.prepare(folder, terms, rng.random((n, 3)), rng.integers(2, size=n)))
-    np.savez(folder / "test.npz", features=rng.random((50, 3)), labels=rng.integers(2, size=50))
-    return owners, folder / "test.npz"
 
 
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[federation.Federation, Path]]:
     """A federation that all tests of this module share."""
     folder = tmp_path_factory.mktemp("federation")
-    owners, test = people(folder / "owners")
+    owners, test = small(federation, folder / "owners")
     with federation.Federation(folder / "market", owners) as running:
         yield running, test
 
@@ -47,17 +33,10 @@ def lines_of(own: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (own / "ledger.jsonl").read_text().splitlines()]
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def test_rounds_of_processes_are_those_of_fedsgd(market: tuple[federation.Federation, Path]) -> None:
     running, test = market
     found = running.run(test, rounds=2, budget=300.0)
-    assert found["refused"] == [] and found["records"] == list(SIZES)
+    assert found["refused"] == [] and found["records"] == [60, 40]
     assert all(min(held["loss"]) > 0 and sum(held["paid"]) <= 300 for held in found["rounds"])
     assert gap(found, running.owners, sale=1) <= 1e-12
     for i, own in enumerate(running.owners):
@@ -79,7 +58,9 @@ def test_an_owner_who_is_killed_goes_on_with_her_ledger(market: tuple[federation
     found = running.result(out)
     losses = np.array([held["loss"] for held in found["rounds"]])
     assert losses[0, 0] == 0 and losses[2, 0] > 0 and losses[:, 1].min() > 0
-    assert all((np.array(held["paid"]) > 0).tolist() == (np.array(held["loss"]) > 0).tolist() for held in found["rounds"])
+    assert all(
+        (np.array(held["paid"]) > 0).tolist() == (np.array(held["loss"]) > 0).tolist() for held in found["rounds"]
+    )
     assert gap(found, running.owners, sale=2) <= 1e-12
     counted = {line["round"] for line in lines_of(ann)[before[0] + 1 :]}
     assert counted >= set(np.flatnonzero(losses[:, 0]) + 1)
@@ -111,7 +92,7 @@ def test_what_the_market_ships_cannot_read_her_data(market: tuple[federation.Fed
 
 def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
     """The same market, encrypted; a node whose key nobody registered is not let in."""
-    owners, test = people(tmp_path / "owners")
+    owners, test = small(federation, tmp_path / "owners")
     with federation.Federation(tmp_path / "market", owners, secure=True) as running:
         found = running.run(test, rounds=1, budget=300.0)
         assert gap(found, owners, sale=1) <= 1e-12 and found["refused"] == []
@@ -128,7 +109,7 @@ def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
 
 def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
     """``--trusted-entities``: signatures come from Flower's hub only, so that a market of one's own is refused."""
-    owners, test = people(tmp_path / "owners")
+    owners, test = small(federation, tmp_path / "owners")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
     trusted = tmp_path / "trusted.yaml"
     trusted.write_text(f"fpk_someone: '{(tmp_path / 'key.pub').read_text().strip()}'\n")
@@ -142,7 +123,7 @@ def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
 def test_in_simulation(tmp_path: Path) -> None:
     """Flower's own processes, by Ray: the same models."""
     pytest.importorskip("ray", reason="the extra simulation is not installed: no simulated markets")
-    owners, test = people(tmp_path / "owners")
+    owners, test = small(federation, tmp_path / "owners")
     with federation.Federation(tmp_path / "market", owners, simulated=True) as running:
         found = running.run(test, rounds=2, budget=300.0)
     assert found["refused"] == [] and gap(found, owners, sale=1) <= 1e-12

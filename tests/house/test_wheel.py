@@ -71,7 +71,7 @@ sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, unpacked."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
-    for name in ("hdpm_lib", "book", "data"):
+    for name in ("hdpm_lib", "flower", "book", "data"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "cache", ".*"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -124,16 +124,18 @@ def refused(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
     there = {str(path.relative_to(wheel)) for path in wheel.rglob("*") if path.is_file()}
-    listed = subprocess.run(["git", "ls-files", "data", "hdpm_lib", "book"], cwd=ROOT, capture_output=True, text=True)
+    folders = ["data", "hdpm_lib", "flower/hdpm_owner", "book"]
+    listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True)
     wanted = set()
     for name in filter(lambda name: (ROOT / name).exists(), listed.stdout.split()):
         page = name.startswith("book/") and not name.endswith((".py", "py.typed"))
         if page or name.startswith("book/_ext"):
             continue
         place = name.replace("data/trained/", "hdpm_lib/trained/") if "trained" in name else name
+        place = place.removeprefix("flower/")
         wanted.add(re.sub("^data/", "hdpm_book/data/", re.sub("^book/", "hdpm_book/", place)))
     assert {"hdpm_lib/py.typed", "hdpm_lib/__init__.pyi", "hdpm_book/data/claims/khalili.yaml"} <= wanted
-    assert {name for name in there if name.startswith(("hdpm_lib/", "hdpm_book/"))} == wanted
+    assert {name for name in there if name.startswith(("hdpm_lib/", "hdpm_owner/", "hdpm_book/"))} == wanted
 
 
 def test_the_library_imports_with_what_it_declares(refused: dict[str, dict[str, str]]) -> None:

@@ -9,6 +9,7 @@ listens on loopback, and ends with this process.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -117,10 +118,8 @@ class Federation:
     def kill(self, name: str) -> None:
         """SIGKILL to a process and all that it has started."""
         process = self.processes.pop(name)
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
 
     def _start(self, name: str, command: Sequence[object]) -> None:
@@ -266,15 +265,16 @@ def _answers(door: Path) -> bool:
 # --- the demonstration ------------------------------------------------------------------------------------------------
 
 COLUMNS = ("logged_in", "serror_rate", "dst_host_srv_count")  # of NSL-KDD; few, for noise falls on every parameter
+SHAPE: dict[str, Any] = {"classes": 2, "features": len(COLUMNS) + 1}
 SELLERS = (
-    {"name": "ann", "family": "linear", "rate": 0.6, "limit": 4.0, "total": 30.0},
-    {"name": "bea", "family": "quadratic", "rate": 0.9, "limit": 3.0, "total": 12.0},
-    {"name": "cem", "family": "square root", "rate": 1.2, "limit": 2.0, "total": 12.0},
+    Terms("ann", "linear", rate=0.6, limit=4.0, total=30.0, **SHAPE),
+    Terms("bea", "quadratic", rate=0.9, limit=3.0, total=12.0, **SHAPE),
+    Terms("cem", "square root", rate=1.2, limit=2.0, total=12.0, **SHAPE),
 )
 
 
 def shards(folder: Path, sizes: Sequence[int] = (50_000, 45_000, 30_000), seed: int = 0) -> tuple[list[Path], Path]:
-    """Folders of three owners who share the records of NSL-KDD, and a file with test data: is a connection an attack?"""
+    """Folders of three owners who share NSL-KDD, and a file with test data. The question: is a connection an attack?"""
     from hdpm_book import datasets, standins
 
     train, test = datasets.nsl_kdd(), datasets.nsl_kdd("test")
@@ -283,8 +283,7 @@ def shards(folder: Path, sizes: Sequence[int] = (50_000, 45_000, 30_000), seed: 
     columns = [*map(numbers.index, COLUMNS), X.shape[1] - 1]
     rows = np.random.default_rng(seed).permutation(len(y))
     owners = []
-    for person, part in zip(SELLERS, np.split(rows, np.cumsum(sizes))[: len(sizes)], strict=True):
-        terms = Terms(**person, classes=2, features=len(columns))
+    for terms, part in zip(SELLERS, np.split(rows, np.cumsum(sizes))[: len(sizes)], strict=True):
         owners.append(prepare(folder, terms, X[part][:, columns], (y[part] > 0).astype(int)))
     np.savez(folder / "test.npz", features=X_test[:, columns].astype(float), labels=(y_test > 0).astype(int))
     return owners, folder / "test.npz"
@@ -320,10 +319,8 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
         if not apart():
-            print(
-                "SuperNodes run as the user to whom the data belong: what is shipped could read them. On a real machine,"
-            )
-            print("give an owner a user of her own, as this program does when root starts it.")
+            print("SuperNodes run as the user to whom the data belong: what is shipped could read them. On a real")
+            print("machine, give an owner a user of her own, as this program does when root starts it.")
         owners, test = shards(folder / "owners")
         with Federation(folder / "market", owners, secure=given.secure) as federation:
             print(f"{len(owners)} owners, a SuperLink on port {federation.port}; logs in {folder / 'market' / 'logs'}")

@@ -15,6 +15,7 @@ import time
 import tomllib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -120,6 +121,10 @@ def compared(federation: Any, folder: Path) -> list[Row]:
     return rows
 
 
+def _all_sent(owners: Sequence[Path]) -> bool:
+    return all(map(releases, owners))
+
+
 def _seconds(found: Row) -> Row:
     return {"seconds a round": round(float(np.mean([held["seconds"] for held in found["rounds"]])), 1)}
 
@@ -131,7 +136,7 @@ def killed(federation: Any, folder: Path) -> list[Row]:
         owners, test = small(federation, folder / f"owners-{number}")
         with federation.Federation(folder / f"market-{number}", owners) as running:
             out = running.start_run(test, rounds=4, budget=300.0, wait=20.0)
-            wait_for(lambda own=owners: all(map(releases, own)))
+            wait_for(partial(_all_sent, owners))
             kill(running, owners)
             found = running.result(out)
         arrived = np.array([held["loss"] for held in found["rounds"]])
@@ -204,14 +209,9 @@ def main() -> None:
         lost = [sum((Fraction(line["loss"]) for line in releases(own)), Fraction(0)) for own in owners]
         terms = [tomllib.loads((own / "terms.toml").read_text("utf8")) for own in owners]
         ledgers = [
-            {
-                "owner": one["name"],
-                "records": n,
-                "rounds": len(releases(own)),
-                "lost": float(sum_),
-                "total": one["total"],
-            }
-            for own, one, n, sum_ in zip(owners, terms, trained["records"], lost, strict=True)
+            {"owner": one["name"], "records": n, "rounds": len(releases(own)), "lost": float(loss)}
+            | {"limit": one["limit"], "total": one["total"]}
+            for own, one, n, loss in zip(owners, terms, trained["records"], lost, strict=True)
         ]
         found = {"training": trained, "ledgers": ledgers}
         found |= {"runs": compared(federation, folder / "runs"), "kills": killed(federation, folder / "kills")}

@@ -146,7 +146,7 @@ def deaths(place: Path) -> Deaths:
 
 
 def _round_in_a_child(folder: Path, ticket: str, step: int) -> tuple[bool, int]:
-    """Ask for a round in a forked child that is killed at its `step`-th line: whether the answer was out, and its lines."""
+    """Ask in a forked child that is killed at its `step`-th line: whether the answer was out, and lines run."""
     here, there = Pipe(duplex=False)
     if child := os.fork():
         there.close()

@@ -1,1 +1,1 @@
-"""The market's side, sent to SuperLink and SuperNodes by ``flwr run``: a server, and a client that only carries letters."""
+"""What ``flwr run`` sends to SuperLink and SuperNodes: the market's server, and a client that only carries letters."""

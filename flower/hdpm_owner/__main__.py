@@ -1,4 +1,4 @@
-"""``python -m hdpm_owner FOLDER --door FILE``: an owner who answers at a Unix socket; ``--ledger`` prints her ledger."""
+"""``python -m hdpm_owner FOLDER --door FILE``: an owner answers at a Unix socket. ``--ledger``: print her ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE = 10.0  # seconds that a caller may take before she speaks
 
 
 def serve(owner: Owner, door: Path) -> None:
-    """Answer one caller after the other, for ever. Whoever may write to the door may ask: its folder says who that is."""
+    """Answer one caller after the other, for ever. Who may write to the door may ask: its folder says who that is."""
     door.unlink(missing_ok=True)  # of a process that was killed; the ledger's lock says that it lives no more
     with Listener(str(door), family="AF_UNIX") as listener:
         os.chmod(door, 0o666)

@@ -159,8 +159,8 @@ class Owner:
     def _noisy_gradient(self, model: np.ndarray, loss: float, number: int) -> np.ndarray:
         rows = [np.arange(self.records)]
         gradient = local_gradients(model[None], self._features, self._labels, rows)[:, 0]
-        noise = {"spacing": self.terms.spacing, "rng": self._generator(number)}
-        return integer_gradients(gradient, [loss], self.terms.clip_norm, **noise)[0]
+        rng, grid = self._generator(number), self.terms.spacing
+        return integer_gradients(gradient, [loss], self.terms.clip_norm, spacing=grid, rng=rng)[0]
 
     def _generator(self, number: int) -> np.random.Generator:
         """Fresh for each release; with a seed, for tests, one for each sale and round."""

@@ -58,12 +58,22 @@ def test_an_owner_who_is_killed_goes_on_with_her_ledger(market: tuple[federation
     found = running.result(out)
     losses = np.array([held["loss"] for held in found["rounds"]])
     assert losses[0, 0] == 0 and losses[2, 0] > 0 and losses[:, 1].min() > 0
-    assert all(
-        (np.array(held["paid"]) > 0).tolist() == (np.array(held["loss"]) > 0).tolist() for held in found["rounds"]
-    )
+    paid = np.array([held["paid"] for held in found["rounds"]])
+    assert ((paid > 0) == (losses > 0)).all()
     assert gap(found, running.owners, sale=2) <= 1e-12
     counted = {line["round"] for line in lines_of(ann)[before[0] + 1 :]}
     assert counted >= set(np.flatnonzero(losses[:, 0]) + 1)
+
+
+THEFT = """
+    tried = []
+    for file in {targets!r}:
+        try:
+            tried.append(len(open(file, "rb").read()))
+        except OSError as error:
+            tried.append(type(error).__name__)
+    return {{"refused": f"stolen: {{tried}}"}}
+"""
 
 
 def test_what_the_market_ships_cannot_read_her_data(market: tuple[federation.Federation, Path], tmp_path: Path) -> None:
@@ -74,12 +84,7 @@ def test_what_the_market_ships_cannot_read_her_data(market: tuple[federation.Fed
     app = shutil.copytree(federation.APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__"))
     thief = app / "hdpm_market" / "client.py"
     targets = [str(own / name) for own in running.owners for name in ("data.npz", "ledger.jsonl", "terms.toml")]
-    text = thief.read_text().replace(
-        "    with Client(door",
-        f"    tried = []\n    for file in {targets!r}:\n        try:\n            tried.append(len(open(file, 'rb').read()))\n"
-        "        except OSError as error:\n            tried.append(type(error).__name__)\n"
-        "    return {'refused': f'stolen: {tried}'}\n    with Client(door",
-    )
+    text = thief.read_text().replace("    with Client(door", THEFT.format(targets=targets) + "    with Client(door")
     thief.write_text(text)
     running.app, own_app = app, running.app
     try:

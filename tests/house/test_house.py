@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable
+from itertools import combinations
 from pathlib import Path
 
 import execution
@@ -61,8 +62,11 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+EXTRAS = ("cluster", "flower", "simulation")
+
+
 def test_lock_is_hashed_and_complete() -> None:
-    for name in ("requirements", "requirements-cluster"):
+    for name in ("requirements", *(f"requirements-{extra}" for extra in EXTRAS)):
         lock, chosen = ((ROOT / f"{name}.{end}").read_text(encoding="utf8") for end in ("txt", "in"))
         assert lock_complaints(lock, chosen) == []
 
@@ -70,12 +74,13 @@ def test_lock_is_hashed_and_complete() -> None:
 def test_locks_agree() -> None:
     """What two locks name they pin to one version."""
     pins = []
-    for name in ("requirements.txt", "requirements-cluster.txt"):
+    for name in ("requirements.txt", *(f"requirements-{extra}.txt" for extra in EXTRAS)):
         found = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(encoding="utf8"), flags=re.M)
         pins.append({_canonical(package): version for package, version in found})
-    shared = pins[0].keys() & pins[1].keys()
-    assert len(shared) > 5
-    assert {package: pins[0][package] for package in shared} == {package: pins[1][package] for package in shared}
+    for one, other in combinations(pins, 2):
+        shared = one.keys() & other.keys()
+        assert len(shared) > 5
+        assert {package: one[package] for package in shared} == {package: other[package] for package in shared}
 
 
 HASH = "--hash=sha256:" + "0" * 64

@@ -145,11 +145,14 @@ class Market(Strategy):
     def _sound(self, node: int, bid: dict[str, Any]) -> bool:
         """Whether a bid is one: an owner who answers nonsense stops nobody but herself."""
         try:
-            bids(*([bid[name]] for name in COLUMNS))
-            return all(isinstance(bid[name], str) for name in ("name", "ticket"))
+            if bids(*([bid[name]] for name in COLUMNS)).rate.shape != (1,):
+                raise ValueError("one number for each part")
+            if not all(isinstance(bid[name], str) for name in ("name", "ticket")):
+                raise ValueError("name and ticket are words")
         except (KeyError, TypeError, ValueError) as error:
             self.refused.append(f"node {node}: a bid that is none: {error!r}")
             return False
+        return True
 
     def _gradient(self, node: int, reply: Message) -> np.ndarray | None:
         """The gradient that an owner sent, if it is one."""

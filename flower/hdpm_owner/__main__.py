@@ -8,7 +8,7 @@ import os
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 
-from hdpm_owner.ledger import Ledger
+from hdpm_owner.ledger import Entry, Ledger, Sale
 from hdpm_owner.owner import Owner
 
 LONGEST = 2**24  # bytes of a request
@@ -44,6 +44,13 @@ def _reply(owner: Owner, caller: Connection) -> None:
         return
 
 
+def _line(entry: Entry) -> str:
+    if isinstance(entry, Sale):
+        told = f"{len(entry.losses)} rounds, losses of {sum(entry.losses):g} for {sum(entry.payments):g}"
+        return f"{entry.ticket[:8]}  sold: {told}"
+    return f"{entry.ticket[:8]}  round {entry.round}: {entry.loss:g}"
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m hdpm_owner", description=__doc__)
@@ -53,9 +60,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.ledger:
         ledger = Ledger(given.folder / "ledger.jsonl")
-        for entry in ledger.entries:
-            print(entry)
-        print(f"spent: {float(ledger.spent):g}")
+        print("\n".join(map(_line, ledger.entries)))
+        print(f"lost in all: {float(ledger.spent):g}")
         ledger.close()
         return
     serve(Owner(given.folder), given.door or given.folder / "door")

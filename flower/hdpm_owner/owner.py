@@ -92,9 +92,9 @@ class Owner:
     def answer(self, request: object) -> dict[str, Any]:
         """The answer to a request, or a refusal; the numbers in a request may be anything that JSON can say."""
         known: Mapping[str, Callable[..., dict[str, Any]]] = {
-            "bid": self._bid,
-            "sale": self._sell,
-            "release": self._release,
+            "bid": self.bid,
+            "sale": self.sell,
+            "release": self.release,
         }
         try:
             if not isinstance(request, dict) or request.get("ask") not in known:
@@ -108,8 +108,8 @@ class Owner:
         """What she may still lose."""
         return Fraction(self.terms.total) - self.ledger.spent
 
-    def _bid(self, rounds: int) -> dict[str, Any]:
-        """Her cost, and the loss that she would sell in each of these rounds."""
+    def bid(self, rounds: int) -> dict[str, Any]:
+        """Her cost, the loss that she would sell in each of these rounds, and a ticket: what a market asks first."""
         count = check_count(rounds, "rounds", most=ROUNDS)
         if (offered := min(self.terms.limit, _share(self.left, count))) <= 0:
             raise Refusal(f"nothing is left of a total of {self.terms.total}")
@@ -118,8 +118,8 @@ class Owner:
         told = {"name": self.terms.name, "family": self.terms.family, "rate": self.terms.rate}
         return told | {"ticket": self._offer[0], "limit": offered, "records": self.records}
 
-    def _sell(self, ticket: str, records: int, losses: list[float], payments: list[float]) -> dict[str, Any]:
-        """Agree to a sale for all rounds, if it is what she bid."""
+    def sell(self, ticket: str, records: int, losses: list[float], payments: list[float]) -> dict[str, Any]:
+        """Agree to losses and payments for all rounds, if they are what she bid; her records are not private."""
         if self._offer is None or ticket != self._offer[0]:
             raise Refusal("that is not the ticket of the last bid")
         _, rounds, offer = self._offer
@@ -138,8 +138,8 @@ class Owner:
         self._offer = None
         return {"sold": ticket}
 
-    def _release(self, ticket: str, round: int, loss: float, model: list[list[float]]) -> dict[str, Any]:
-        """A noisy gradient at a model, for a round that is sold and not yet spent."""
+    def release(self, ticket: str, round: int, loss: float, model: list[list[float]]) -> dict[str, Any]:
+        """A noisy gradient at a model of shape (classes, features), for a round that is sold and not yet spent."""
         sale, number = self.ledger.sale, check_count(round, "round", most=ROUNDS)
         if sale is None or ticket != sale.ticket or number > len(sale.losses):
             raise Refusal("that round is not sold")

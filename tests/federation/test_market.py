@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,12 @@ import pytest
 
 pytest.importorskip("flwr", reason="the extra flower is not installed: no markets of real processes")
 
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+
 import federation
 from hdpm_book.beyond.federations import gap, small, wait_for
+from hdpm_book.beyond.owners import ask, owner_of, sell
 from hdpm_market import server
 
 
@@ -135,6 +139,87 @@ def test_in_simulation(tmp_path: Path) -> None:
 
 
 # --- the market's side, without processes -----------------------------------------------------------------------------
+
+
+class Post:
+    """A grid whose nodes are functions from letters to answers."""
+
+    def __init__(self, nodes: dict[int, Callable[[dict[str, Any]], dict[str, Any]]]) -> None:
+        self.nodes = nodes
+
+    def send_and_receive(self, messages: Iterable[Message], **_: Any) -> list[Message]:
+        """Carry letters as the client does, but in this process."""
+        replies = []
+        for message in messages:
+            message.metadata.__dict__["_message_id"] = "letter"
+            request = json.loads(message.content["ask"]["text"])
+            if "model" in message.content:
+                request["model"] = message.content["model"]["w"].numpy().tolist()
+            answer, content = self.nodes[message.metadata.dst_node_id](request), RecordDict()
+            if "gradient" in answer:
+                content["gradient"] = ArrayRecord({"g": Array(np.array(answer.pop("gradient"), dtype=float))})
+            content["answer"] = ConfigRecord({"text": json.dumps(answer)})
+            replies.append(Message(content, reply_to=message))
+        return replies
+
+
+def trained(nodes: dict[int, Any], rounds: int = 2) -> server.Market:
+    """A market that was held with these nodes."""
+    market = server.Market(list(nodes), rounds, "posted prices", 300.0, learning_rate=2.0, wait=5.0)
+    grid, model = Post(nodes), ArrayRecord({"w": Array(np.zeros((2, 3)))})
+    market.open(grid)
+    for number in range(1, rounds + 1):
+        replies = grid.send_and_receive(market.configure_train(number, model, ConfigRecord(), grid))
+        model, _ = market.aggregate_train(number, replies)
+    return market
+
+
+NONSENSE = {
+    "no bid": {"bid": {"hello": "world"}},
+    "a negative rate": {"bid": {"rate": -1.0}},
+    "a rate in words": {"bid": {"rate": "dear"}},
+    "a name that is none": {"bid": {"name": 7}},
+    "a list for a bid": {"bid": {"limit": [1.0, 2.0]}},
+    "a gradient of another shape": {"release": {"gradient": [[1.0]]}},
+    "a gradient that is no number": {"release": {"gradient": [[float("nan")] * 3] * 2}},
+    "no gradient": {"release": {"thanks": True}},
+}
+
+
+@pytest.fixture
+def post_office(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Letters are written in a run, and there is none here."""
+    for name in ("_run_id", "_task_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+@pytest.mark.usefixtures("post_office")
+@pytest.mark.parametrize("what", NONSENSE)
+def test_an_owner_who_answers_nonsense_stops_nobody_else(tmp_path: Path, what: str) -> None:
+    own = [owner_of(tmp_path / name, name=name, total=20.0) for name in ("ann", "bea")]
+
+    def spoiled(request: dict[str, Any]) -> dict[str, Any]:
+        answer, wrong = own[1].answer(request), NONSENSE[what].get(request["ask"])
+        return answer if wrong is None else wrong if request["ask"] == "release" or "hello" in wrong else answer | wrong
+
+    market = trained({1: own[0].answer, 2: spoiled})
+    assert market.refused
+    for held in market.rounds_held:
+        assert np.isfinite(held["model"]).all() and held["loss"][0] > 0 and sum(held["loss"][1:]) == 0
+        assert sum(held["paid"][1:]) == 0
+    for one in own:
+        one.ledger.close()
+
+
+@pytest.mark.usefixtures("post_office")
+def test_an_owner_with_nothing_left_declines_and_the_others_sell(tmp_path: Path) -> None:
+    own = [owner_of(tmp_path / name, name=name, total=total) for name, total in (("ann", 20.0), ("bea", 1.0))]
+    ask(own[1], sell(own[1], [1.0]), 1)
+    market = trained({1: own[0].answer, 2: own[1].answer})
+    assert [one.bid["name"] for one in market.sellers] == ["ann"]
+    assert market.refused == ["node 2: nothing is left of a total of 1.0"]
+    for one in own:
+        one.ledger.close()
 
 
 def test_an_unknown_rule_is_named() -> None:

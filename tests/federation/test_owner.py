@@ -237,7 +237,9 @@ def test_the_ledger_is_printed(owner: Owner, tmp_path: Path, capsys: pytest.Capt
     ask(owner, sell(owner, [0.5]), 1, 0.5)
     owner.ledger.close()
     door.main([str(tmp_path / "ann"), "--ledger"])
-    assert "round=1, loss=0.5" in (out := capsys.readouterr().out) and "spent: 0.5" in out
+    sale, release, total = capsys.readouterr().out.splitlines()
+    assert "sold: 1 rounds, losses of 0.5 for 1e+06" in sale
+    assert "round 1: 0.5" in release and total == "lost in all: 0.5"
 
 
 def test_her_cost_is_that_of_the_library(owner: Owner) -> None:

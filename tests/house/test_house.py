@@ -79,7 +79,7 @@ def test_locks_agree() -> None:
         pins.append({_canonical(package): version for package, version in found})
     for one, other in combinations(pins, 2):
         shared = one.keys() & other.keys()
-        assert len(shared) > 5
+        assert len(shared) > 3
         assert {package: one[package] for package in shared} == {package: other[package] for package in shared}
 
 

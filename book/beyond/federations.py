@@ -1,11 +1,12 @@
 """Federations of real processes: compared with the same market in one process, and killed part by part.
 
 ``python -m hdpm_book.beyond.federations``, in a checkout and with the extras ``flower`` and ``simulation``, stores what
-happened in ``data/studies`` for the page :doc:`/book/beyond/owners`; about ten minutes.
+happened in ``data/studies`` for the page :doc:`/book/beyond/owners`; about ten minutes, or less for some parts.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -164,8 +165,9 @@ def _kill_owner(running: Any, owners: Sequence[Path]) -> None:
 
 
 def _kill_messenger(running: Any, owners: Sequence[Path]) -> None:
-    """The process in which what the market ships is run, as soon as there is one."""
+    """The process in which what the market ships is run, as soon as the next one is there."""
     group = running.processes[f"node-{owners[0].name}"].pid
+    wait_for(lambda: not _messengers(group))
     wait_for(lambda: bool(_messengers(group)))
     for process in _messengers(group):
         os.kill(process, signal.SIGKILL)
@@ -195,28 +197,37 @@ KILLS: dict[str, Callable[[Any, Sequence[Path]], None]] = {
 }
 
 
-def main() -> None:
-    """Run, and store."""
+def trained(federation: Any, folder: Path) -> Row:
+    """The demonstration: three owners, ten rounds, and what their own ledgers say."""
+    owners, test = federation.shards(folder / "owners")
+    with federation.Federation(folder / "market", owners) as running:
+        found = running.run(test, rounds=10, budget=federation.BUDGET)
+    ledgers = []
+    for own, records in zip(owners, found["records"], strict=True):
+        terms, lines = tomllib.loads((own / "terms.toml").read_text("utf8")), releases(own)
+        told = {"owner": own.name, "records": records, "rounds": len(lines)}
+        told |= {"lost": float(sum(Fraction(line["loss"]) for line in lines))}
+        ledgers.append(told | {name: terms[name] for name in ("limit", "total")})
+    return found | {"ledgers": ledgers}
+
+
+PARTS: dict[str, Callable[[Any, Path], Any]] = {"training": trained, "runs": compared, "kills": killed}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line: make the record anew, or some parts of it."""
+    parser = argparse.ArgumentParser(prog="python -m hdpm_book.beyond.federations", description=main.__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=f"of {', '.join(PARTS)}; default: all")
+    parts = parser.parse_args(arguments).parts or list(PARTS)
     sys.path.insert(0, str(FLOWER))
     import federation
 
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        owners, test = federation.shards(folder / "owners")
-        with federation.Federation(folder / "market", owners) as running:
-            trained = running.run(test, rounds=10, budget=federation.BUDGET)
-        lost = [sum((Fraction(line["loss"]) for line in releases(own)), Fraction(0)) for own in owners]
-        terms = [tomllib.loads((own / "terms.toml").read_text("utf8")) for own in owners]
-        ledgers = [
-            {"owner": one["name"], "records": n, "rounds": len(releases(own)), "lost": float(loss)}
-            | {"limit": one["limit"], "total": one["total"]}
-            for own, one, n, loss in zip(owners, terms, trained["records"], lost, strict=True)
-        ]
-        found = {"training": trained, "ledgers": ledgers}
-        found |= {"runs": compared(federation, folder / "runs"), "kills": killed(federation, folder / "kills")}
-    about = provenance("flwr", "numpy") | {"seconds": round(time.monotonic() - began)}
-    STUDY.write_text(json.dumps(about | found, indent=1) + "\n", encoding="utf8")
+    found = json.loads(STUDY.read_text("utf8")) if STUDY.exists() else {}
+    for name in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            found[name] = PARTS[name](federation, Path(folder))
+        found |= provenance("flwr", "numpy")
+        STUDY.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -219,4 +219,4 @@ def training() -> pd.DataFrame:
 
 def ledgers() -> pd.DataFrame:
     """What each owner's own ledger says at the end of the demonstration."""
-    return pd.DataFrame(record()["ledgers"]).set_index("owner")
+    return pd.DataFrame(record()["training"]["ledgers"]).set_index("owner")

@@ -182,6 +182,9 @@ def show(figure: Figure, alt: str) -> None:
     display(inline(figure, alt))
 
 
+WORDY = 40  # letters of a cell from which on a table breaks its lines
+
+
 class HtmlTable:
     """A table: scrolls inside its own frame on a narrow screen."""
 
@@ -193,7 +196,10 @@ class HtmlTable:
         return f"{self.caption}\n{self.frame.to_string()}"
 
     def _repr_html_(self) -> str:
-        body = self.frame.to_html(border=0, classes="hdpm-table", justify="right")
+        longest = max((len(cell) for cell in self.frame.to_numpy().ravel() if isinstance(cell, str)), default=0)
+        classes = "hdpm-table hdpm-words" if longest > WORDY else "hdpm-table"
+        with pd.option_context("display.max_colwidth", None):
+            body = self.frame.to_html(border=0, classes=classes, justify="right")
         caption = html.escape(self.caption)
         body = body.replace("<thead>", f"<caption>{caption}</caption><thead>", 1)
         return f'<div class="hdpm-scroll" role="region" aria-label="{caption}" tabindex="0">{body}</div>'

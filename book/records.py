@@ -14,9 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hdpm_lib.spread import spread
+from hdpm_lib.spread import each
 
 Row = dict[str, Any]
 
@@ -43,14 +41,14 @@ def collect(
     """
     parts = folder / f"{name}.parts"
     told = json.dumps(about, default=str)
-    done = spread(_timed, 0, list(jobs), shared=(row, told), folder=parts, title=name)
+    done = each(_timed, jobs, row, told, folder=parts, title=name)
     rows, seconds = zip(*done, strict=True)
     record = provenance(*packages) | about | {"cpu_seconds": round(sum(seconds), 3), "rows": list(rows)}
     (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
     shutil.rmtree(parts)
 
 
-def _timed(_: np.random.Generator, job: tuple[Any, ...], row: Callable[..., Row], about: str) -> tuple[Row, float]:
+def _timed(job: tuple[Any, ...], row: Callable[..., Row], about: str) -> tuple[Row, float]:
     """A row, which has seeds of its own, and the seconds of the processor."""
     began = time.process_time()
     return row(*job), time.process_time() - began

@@ -17,15 +17,17 @@ import inspect
 import itertools
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
 from joblib.externals.loky.process_executor import TerminatedWorkerError
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
 from hdpm_lib.validation import check_count, extra
@@ -34,6 +36,7 @@ Task = Callable[..., Any]  # of a generator, and of what all tasks share
 Block = tuple[int, list[Any]]  # number and results
 Items = dict[int, list[tuple[Any, ...]]]  # of the tasks of each block
 Run = Callable[[int, list[tuple[Any, ...]]], Block]
+AHEAD = 4  # blocks that a cluster holds for each worker: what is shared goes with each of them
 DEATHS = 3  # of workers, one after the other and without a block between them, until a study gives up
 
 _place: int | str | Any = 1
@@ -62,6 +65,12 @@ def use(place: int | str | Any = 1) -> None:
 def place() -> int | Any:
     """Where blocks run: a number of processes, or the client of a cluster."""
     return _place
+
+
+def width() -> int:
+    """How many blocks run at a time."""
+    here = place()
+    return int(joblib.effective_n_jobs(here)) if isinstance(here, int) else sum(here.nthreads().values())
 
 
 def spread(
@@ -101,8 +110,9 @@ def spread(
     blocks = range(-(-len(items) // size))
     parts = {k: items[k * size : (k + 1) * size] for k in blocks}
     run = partial(_run, task, check_count(seed, "seed", 0), len(items), size, shared, combine)
-    study = _name(task, (combine, *shared), seed, items, size)
-    store = None if folder is None else _Store(Path(folder), study, len(blocks))
+    store = None
+    if folder is not None:
+        store = _Store(Path(folder), _name(task, (combine, *shared), seed, items, size), len(blocks))
     done = {} if store is None else store.read()
     with tqdm(total=len(blocks), initial=len(done), desc=title or None, unit="block", disable=None) as bar:
         for number, results in _finished(run, {k: parts[k] for k in blocks if k not in done}):
@@ -111,6 +121,27 @@ def spread(
                 store.write(number, results)
             bar.update()
     return [result for number in blocks for result in done[number]]
+
+
+def each(
+    function: Callable[..., Any],
+    items: Iterable[Any],
+    *shared: Any,
+    folder: str | os.PathLike[str] | None = None,
+    title: str = "",
+) -> list[Any]:
+    """The function of each item, and of what is shared: :func:`spread` for what draws nothing, or has its own seeds.
+
+    Examples
+    --------
+    >>> each(pow, [2, 3, 4], 2)
+    [4, 9, 16]
+    """
+    return spread(_without_stream, 0, list(items), shared=(function, *shared), folder=folder, title=title)
+
+
+def _without_stream(_: np.random.Generator, item: Any, function: Callable[..., Any], *shared: Any) -> Any:
+    return function(item, *shared)
 
 
 def _run(
@@ -124,23 +155,35 @@ def _run(
     items: list[tuple[Any, ...]],
 ) -> Block:
     """One block, on one thread."""
-    with threadpool_limits(1):
-        if busy := [pool for pool in threadpool_info() if pool["num_threads"] != 1]:
-            raise RuntimeError(
-                f"threads of {busy[0]['filepath']} cannot be set to one: results would differ in last bits"
-            )
+    with (pools := _pools(len(sys.modules))).limit(limits=1):
+        if busy := [pool for pool in pools.lib_controllers if pool.num_threads != 1]:
+            raise RuntimeError(f"threads of {busy[0].filepath} cannot be set to one: results would differ in last bits")
         results = []
         for k, item in enumerate(items, number * size):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
             try:
                 results.append(task(rng, *item, *shared))
             except Exception as error:
-                raise TaskError(f"task {k} of {tasks} (seed {seed}) failed: {type(error).__name__}: {error}") from error
+                failed = BadTask if isinstance(error, ValueError) else TaskError
+                raise failed(f"task {k} of {tasks} (seed {seed}) failed: {type(error).__name__}: {error}") from error
+        alone = all(pool.num_threads == 1 for pool in _pools(len(sys.modules)).lib_controllers)
+    if not alone:  # a task imported a library with threads: once more, with all that there is on one thread
+        return _run(task, seed, tasks, size, shared, combine, number, items)
     return number, results if combine is None else [combine(results)]
+
+
+@lru_cache(1)
+def _pools(_: int) -> ThreadpoolController:
+    """Libraries with threads. To find them takes milliseconds: it is done again when there are more modules."""
+    return ThreadpoolController()
 
 
 class TaskError(RuntimeError):
     """A task failed. The message has its number, with which ``SeedSequence(seed, spawn_key=(number,))`` repeats it."""
+
+
+class BadTask(TaskError, ValueError):
+    """A task failed with a `ValueError`, and this is one, too."""
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -180,18 +223,27 @@ def _on_cluster(run: Run, blocks: Items, client: Any) -> Iterator[Block]:
     with extra("cluster"):
         from distributed import KilledWorker, as_completed
 
-    futures = [client.submit(run, *one, pure=False) for one in blocks.items()]
-    left = dict(zip((future.key for future in futures), blocks, strict=True))
+    waiting, coming, sent = iter(blocks.items()), as_completed(), dict[Any, int]()
+    most = AHEAD * max(1, width())
     try:
-        for future in as_completed(futures):
+        while True:
+            for number, items in itertools.islice(waiting, most - len(sent)):
+                future = client.submit(run, number, items, pure=False)
+                sent[future] = number
+                coming.add(future)
+            if not sent:
+                return
+            future = next(coming)
             try:
                 number, results = future.result()
             except KilledWorker as error:
-                raise RuntimeError(f"block {left[future.key]} killed every worker that took it: {error}") from error
-            del left[future.key]
+                raise RuntimeError(f"block {sent[future]} killed every worker that took it: {error}") from error
+            except CancelledError as error:
+                raise RuntimeError(f"the scheduler was lost, with block {sent[future]} and others: {error}") from error
+            del sent[future]
             yield number, results
     finally:
-        client.cancel(futures)
+        client.cancel(list(sent))
 
 
 def _some(blocks: Any) -> str:

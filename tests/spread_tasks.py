@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 Array = np.ndarray
 
@@ -53,3 +54,10 @@ def fails(rng: np.random.Generator, above: float) -> float:
     if drawn > above:
         raise ValueError(f"drew {drawn:.3f}")
     return drawn
+
+
+def threads_of_scipy(rng: np.random.Generator) -> list[int]:
+    """Numbers of threads of all libraries, those of SciPy among them, which may come only now."""
+    import scipy.linalg  # noqa: F401
+
+    return [pool["num_threads"] for pool in threadpool_info()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import pickle
@@ -10,7 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -67,10 +70,23 @@ def test_blocks_are_combined() -> None:
 
 
 def test_more_than_one_thread_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    stuck = [{"num_threads": 2, "filepath": "libslow.so"}]
-    monkeypatch.setattr(spread, "threadpool_info", lambda: stuck)
+    stuck = SimpleNamespace(num_threads=2, filepath="libslow.so")
+    pools = SimpleNamespace(limit=lambda limits: nullcontext(), lib_controllers=[stuck])
+    monkeypatch.setattr(spread, "_pools", lambda modules: pools)
     with pytest.raises(RuntimeError, match=r"threads of libslow\.so cannot be set to one"):
         spread.spread(np.random.Generator.random, 0, 2)
+
+
+def test_libraries_that_come_later_are_set_to_one_thread() -> None:
+    """A task that imports what has threads is done again, on one."""
+    code = "from hdpm_lib import spread; from tests import spread_tasks as t; import sys; "
+    code += "assert 'scipy.linalg' not in sys.modules; print(spread.spread(t.threads_of_scipy, 0, 2))"
+    environment = (
+        os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2") | {"PYTHONPATH": str(ROOT)}
+    )
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    first, second = ast.literal_eval(ran.stdout)
+    assert first == second == [1] * len(first) and first
 
 
 def test_a_failing_task_is_named() -> None:

@@ -32,7 +32,7 @@ from hdpm_book.records import provenance
 from hdpm_lib.designs.comparison import errors
 from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task
 from hdpm_lib.learners.weighted_mean import sampling_error
-from hdpm_lib.spread import spread as spread_out
+from hdpm_lib.spread import each
 from hdpm_lib.validation import extra
 
 with extra("book"):
@@ -117,15 +117,15 @@ def frame(sellers: int, spread: float, budget: float) -> dict[str, list[float]]:
     return {name: _row(deal, costs, law) for name, deal in deals(Market(TASK, law, budget), costs).items()}
 
 
-def _stored(_: np.random.Generator, market: tuple[int, float, float]) -> list[list[float]]:
-    """The numbers of one market, which has a seed of its own."""
+def _stored(market: tuple[int, float, float]) -> list[list[float]]:
+    """The numbers of one market."""
     return list(frame(*market).values())
 
 
 def main() -> None:
     """Store all frames."""
     began = time.process_time()
-    frames = spread_out(_stored, 0, list(product(DRAWS, SPREADS, BUDGETS)), title="markets")
+    frames = each(_stored, product(DRAWS, SPREADS, BUDGETS), title="markets")
     about = {
         "draws": list(DRAWS.values()),
         "sellers": list(DRAWS),

@@ -20,6 +20,7 @@ from hdpm_lib.markets.incentives import reports_to_try, search_misreports
 from hdpm_lib.markets.online import OnlineRule, expected_rule, printed_rule, realised_loss
 from hdpm_lib.markets.procurement import procure, procure_fast
 from hdpm_lib.noise import norm_law
+from hdpm_lib.spread import each
 
 Array = NDArray[np.float64]
 
@@ -205,11 +206,16 @@ def printed(m: int) -> OnlineRule:
 
 def growth() -> dict[str, Growth]:
     """The printed rule for costs from 0, the expected one for costs from 1."""
-    zero, one = [], []
-    for m in SIZES:
-        zero.append(markets(LAWS[FROM_ZERO], int(m), printed(int(m)), 200, 1))
-        one.append(markets(LAWS[FROM_ONE], int(m), expected_rule(LAWS[FROM_ONE], int(m), 1, 1, 1), 200, 2))
-    return {FROM_ZERO: Growth(SIZES, zero), FROM_ONE: Growth(SIZES, one)}
+    runs = each(_markets_of_size, [(name, int(m)) for name in (FROM_ZERO, FROM_ONE) for m in SIZES], title="markets")
+    return {FROM_ZERO: Growth(SIZES, runs[: len(SIZES)]), FROM_ONE: Growth(SIZES, runs[len(SIZES) :])}
+
+
+def _markets_of_size(job: tuple[str, int]) -> Markets:
+    """200 markets for one law and number of sellers."""
+    name, m = job
+    if name == FROM_ZERO:
+        return markets(LAWS[name], m, printed(m), 200, 1)
+    return markets(LAWS[name], m, expected_rule(LAWS[name], m, 1, 1, 1), 200, 2)
 
 
 @dataclass(frozen=True)

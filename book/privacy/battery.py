@@ -56,7 +56,7 @@ from hdpm_book.privacy.mutants import (
 )
 from hdpm_book.records import provenance
 from hdpm_lib.audits.laws import smallest_p
-from hdpm_lib.spread import spread
+from hdpm_lib.spread import each
 from hdpm_lib.validation import FALSE_ALARM, check_choice
 
 Generator = np.random.Generator
@@ -343,10 +343,10 @@ class Survey:
 
 def survey(*, every: bool = False) -> Survey:
     """Run the checks on every mutant: those that must object, or must not, or with `every` all, which takes minutes."""
-    return Survey(tuple(spread(_needed, 0, range(len(MUTANTS)), shared=(every,), title="mutants")))
+    return Survey(tuple(each(_needed, range(len(MUTANTS)), every, title="mutants")))
 
 
-def _needed(_: Generator, k: int, every: bool) -> dict[str, int]:
+def _needed(k: int, every: bool) -> dict[str, int]:
     """What a mutant needs to be caught; it has a seed of its own."""
     mutant = MUTANTS[k]
     checks = CHECKS if every else mutant.caught_by or (CHECKS if mutant.harm else PRIVACY)

@@ -17,6 +17,7 @@ import json
 import os
 import pickle
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,7 @@ import yaml
 
 from hdpm_book.privacy.mutation import EACH, FIRST, MODULES, Fault, drawn, plant
 from hdpm_book.records import provenance
+from hdpm_lib.spread import each
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = Path(str(resources.files("hdpm_book.data")))
@@ -241,15 +243,22 @@ def _due(faults: Sequence[Fault], check: str, found: Mapping[str, Mapping[str, s
 
 
 def collect(faults: Sequence[Fault], check: str, folder: Path) -> None:
-    """Store what a check says of each fault; it goes on after the last one that the file of this check holds."""
-    from tqdm import tqdm
+    """Add to the file of a check what it says of the faults that the file does not hold.
 
+    Until all are done answers lie in a folder beside it, and a study that was killed goes on after the last one.
+    """
     found = {name: _stored(folder / f"faults-{name}.part") for name in CHECKS}
     due = [fault for fault in _due(faults, check, found) if fault.name not in found[check]]
-    for fault in tqdm(due, desc=check, unit="fault"):
-        line = json.dumps([fault.name, CHECKS[check](fault)]) + "\n"
+    if due:
+        answers = each(_checked, due, check, folder=folder / f"faults-{check}.parts", title=check)
         with (folder / f"faults-{check}.part").open("a", encoding="utf8") as file:
-            file.write(line)
+            for fault, answer in zip(due, answers, strict=True):
+                file.write(json.dumps([fault.name, answer]) + "\n")
+    shutil.rmtree(folder / f"faults-{check}.parts", ignore_errors=True)
+
+
+def _checked(fault: Fault, check: str) -> str:
+    return CHECKS[check](fault)
 
 
 def main(arguments: list[str] | None = None) -> None:

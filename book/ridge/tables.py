@@ -32,6 +32,7 @@ from hdpm_book.ridge.study import (
 )
 from hdpm_lib.learners.ridge import weighted_ridge
 from hdpm_lib.noise import QuadraticLoss
+from hdpm_lib.spread import each
 from hdpm_lib.validation import FALSE_ALARM
 
 Array = NDArray[np.float64]
@@ -175,20 +176,27 @@ class Runs:
 
 def ten_thousand_runs(draws: dict[int, list[Draw]]) -> Runs:
     """Draw the noise as the paper did, with sampled sets drawn afresh in every run."""
-    z, relative = [], {}
-    for k in range(1, 13):
-        rng, spec = np.random.default_rng([4, k]), published(k)
-        for row, draw in zip(spec.rows(), draws[k], strict=True):
-            exact = cells(draw, row.penalty, masks=1000 if k > 10 else 0, rng=rng)
-            runs = monte_carlo(draw, row.penalty, rng=rng, jorgensen=k > 10)
-            for name, run in runs.items():
-                cell = exact[name]  # the sampled sets leave an error on our side too
-                sets = getattr(cell, "mean_error", 0.0), getattr(cell, "std_error", 0.0)
-                z.append(float((run.mean - cell.mean) / np.hypot(run.mean_error, sets[0])))
-                z.append(float((run.std - cell.std) / np.hypot(run.std_error, sets[1])))
-                relative[k, row.value, name, "mean"] = run.mean_error / run.mean
-                relative[k, row.value, name, "std"] = run.std_error / run.std
-    return Runs(np.array(z), float(norm.isf(FALSE_ALARM / 2 / len(z))), relative)
+    found = each(_runs_of_table, [(k, draws[k]) for k in range(1, 13)], title="tables")
+    z = np.concatenate([scores for scores, _ in found])
+    relative = {cell: error for _, errors in found for cell, error in errors.items()}
+    return Runs(z, float(norm.isf(FALSE_ALARM / 2 / len(z))), relative)
+
+
+def _runs_of_table(job: tuple[int, list[Draw]]) -> tuple[list[float], dict[tuple[int, float, str, str], float]]:
+    """Scores and relative errors of one table."""
+    k, drawn = job
+    rng, spec, z, relative = np.random.default_rng([4, k]), published(k), list[float](), {}
+    for row, draw in zip(spec.rows(), drawn, strict=True):
+        exact = cells(draw, row.penalty, masks=1000 if k > 10 else 0, rng=rng)
+        runs = monte_carlo(draw, row.penalty, rng=rng, jorgensen=k > 10)
+        for name, run in runs.items():
+            cell = exact[name]  # the sampled sets leave an error on our side too
+            sets = getattr(cell, "mean_error", 0.0), getattr(cell, "std_error", 0.0)
+            z.append(float((run.mean - cell.mean) / np.hypot(run.mean_error, sets[0])))
+            z.append(float((run.std - cell.std) / np.hypot(run.std_error, sets[1])))
+            relative[k, row.value, name, "mean"] = run.mean_error / run.mean
+            relative[k, row.value, name, "std"] = run.std_error / run.std
+    return z, relative
 
 
 # --- blind and calibrated ---------------------------------------------------------------------------------------------
@@ -196,30 +204,33 @@ def ten_thousand_runs(draws: dict[int, list[Draw]]) -> Runs:
 
 def blind_reproduction(medical: Split, count: int = 60) -> pd.DataFrame:
     """Where the printed cells lie among those of fresh draws, by table."""
-    blind: dict[int, list[pd.DataFrame]] = {k: [] for k in range(1, 15)}
-    for i in range(count):
-        rng = np.random.default_rng([5, i])
-        for k in range(1, 11):
-            spec = published(k)
-            groups = calibration.TABLE_9_GROUPS if k == 9 else None
-            blind[k].append(table(spec, fresh_draws(spec, rng, medical, groups)))
-        for k in (11, 12):
-            spec, spread = published(k), published(k + 2)
-            drawn = fresh_draws(spec, rng, medical)
-            moments = [cells(d, r.penalty, masks=30, rng=rng) for r, d in zip(spec.rows(), drawn, strict=True)]
-            for t, kind in ((spec, "mean"), (spread, "std")):
-                values = [[float(getattr(m[c], kind)) for c in t.printed] for m in moments]
-                blind[t.number].append(pd.DataFrame(values, t.printed.index, t.printed.columns))
-    lines = {}
+    blind, lines = each(_blind_tables, range(count), medical, title="draws"), {}
     for k in range(1, 15):
         printed = results(published(k).printed)
-        low, middle, high = np.quantile([results(t) for t in blind[k]], [0.05, 0.5, 0.95], axis=0)
+        low, middle, high = np.quantile([results(tables[k]) for tables in blind], [0.05, 0.5, 0.95], axis=0)
         off = np.abs(middle / printed - 1).to_numpy()
         inside = ((printed >= low * 0.99) & (printed <= high * 1.01)).to_numpy()
         shares = (off < 0.05).mean(), (off < 0.2).mean(), inside.mean()
         lines[k] = [printed.size, *(f"{v:.0%}" for v in shares)]
     columns = ["cells", "median within 5 %", "within 20 %", "printed in 5-95 % band"]
     return pd.DataFrame(lines, index=columns).T.rename_axis("table")
+
+
+def _blind_tables(seed: int, medical: Split) -> dict[int, pd.DataFrame]:
+    """All tables from one fresh draw."""
+    rng, found = np.random.default_rng([5, seed]), {}
+    for k in range(1, 11):
+        spec = published(k)
+        groups = calibration.TABLE_9_GROUPS if k == 9 else None
+        found[k] = table(spec, fresh_draws(spec, rng, medical, groups))
+    for k in (11, 12):
+        spec, spread = published(k), published(k + 2)
+        drawn = fresh_draws(spec, rng, medical)
+        moments = [cells(d, r.penalty, masks=30, rng=rng) for r, d in zip(spec.rows(), drawn, strict=True)]
+        for t, kind in ((spec, "mean"), (spread, "std")):
+            values = [[float(getattr(m[c], kind)) for c in t.printed] for m in moments]
+            found[t.number] = pd.DataFrame(values, t.printed.index, t.printed.columns)
+    return found
 
 
 def smaller_strictest(medical: Split, strictest: float) -> float:
@@ -314,20 +325,22 @@ class Calibrated:
 
 def calibrated(medical: Split) -> Calibrated:
     """Recover the hidden draws with three seeds and recompute every table."""
-    ratios: dict[int, list[pd.DataFrame]] = {k: [] for k in range(1, 15)}
-    scores: dict[int, list[Array]] = {k: [] for k in range(1, 15)}
-    ours = {}
-    for seed in SEEDS:
-        rng = np.random.default_rng(seed)
-        drawn = calibration.calibrated_draws(medical, rng=rng)
-        for k in range(1, 15):
-            spec = published(k)
-            ours[k] = table(spec, drawn[k], masks=500 if k > 10 else 0, rng=rng)
-            ratios[k].append(results(ours[k]) / results(spec.printed))
-            n = len(medical.y_train) if k % 2 == 0 else N_TRAIN
-            groups = calibration.TABLE_9_GROUPS if k == 9 else None
-            scores[k].append(calibration.standardised_totals(spec, drawn[k], n, groups))
-    return Calibrated(ratios, scores, ours)
+    found = each(_calibrated_tables, SEEDS, medical, title="calibrations")
+    ratios = {k: [results(ours[k]) / results(published(k).printed) for ours, _ in found] for k in range(1, 15)}
+    return Calibrated(ratios, {k: [scores[k] for _, scores in found] for k in range(1, 15)}, found[-1][0])
+
+
+def _calibrated_tables(seed: int, medical: Split) -> tuple[dict[int, pd.DataFrame], dict[int, Array]]:
+    """Every table from one recovery of the hidden draws, and standardised sums of privacy losses."""
+    rng, ours, scores = np.random.default_rng(seed), {}, {}
+    drawn = calibration.calibrated_draws(medical, rng=rng)
+    for k in range(1, 15):
+        spec = published(k)
+        ours[k] = table(spec, drawn[k], masks=500 if k > 10 else 0, rng=rng)
+        n = len(medical.y_train) if k % 2 == 0 else N_TRAIN
+        groups = calibration.TABLE_9_GROUPS if k == 9 else None
+        scores[k] = calibration.standardised_totals(spec, drawn[k], n, groups)
+    return ours, scores
 
 
 def layout(k: int, run: Calibrated, runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame, str, dict[str, str], pd.DataFrame]:

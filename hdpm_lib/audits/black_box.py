@@ -7,7 +7,7 @@ keeps its promise is called broken with a probability of at most the level. Noth
 
 That no violation is found proves nothing about other data sets, rarer events or what the scores cannot see: an audit
 never says that a mechanism is private. :doc:`/book/privacy/own` shows how to use it, and :doc:`/book/privacy/benchmark`
-what it finds.
+what it finds. Runs are made in blocks where :func:`hdpm_lib.spread.use` says; their results do not depend on it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
 from hdpm_lib.audits.bounds import detectable, guess_epsilon, guess_p_value
 from hdpm_lib.audits.guesses import holm
@@ -30,6 +28,7 @@ from hdpm_lib.audits.outcomes import NanRule, Outcomes
 from hdpm_lib.audits.pairs import Pair, patterns, replacements, same
 from hdpm_lib.audits.scores import Goal, Rule, count_guesses, promised, propose
 from hdpm_lib.audits.sources import Source, find_source
+from hdpm_lib.spread import each, width
 from hdpm_lib.validation import (
     FALSE_ALARM,
     check_choice,
@@ -41,6 +40,7 @@ from hdpm_lib.validation import (
 )
 
 Bits = NDArray[np.bool_]
+Block = tuple[np.random.SeedSequence, int]  # and number of runs
 
 LOOKS = ((1 / 16, 1 / 8), (1 / 4, 1 / 8), (1.0, 3 / 4))
 """When the test looks at its runs, as a share of all, and the share of the level that it spends there."""
@@ -212,7 +212,6 @@ def audit(
     nan: NanRule = "refuse",
     seed: int | None = None,
     time_limit: float | None = 60.0,
-    n_jobs: int | None = None,
 ) -> Any:  # an Audit, or Audits for an array of claims
     r"""Audit the promise that a mechanism's release tells neighbouring data sets apart by at most `epsilon`.
 
@@ -250,8 +249,6 @@ def audit(
     time_limit : float or None, default 60
         Seconds for which runs are planned (of each record), from the speed of the first ones; some hundred are always
         made. None makes all runs.
-    n_jobs : int or None
-        Processes, as in joblib. The result does not depend on it.
 
     Returns
     -------
@@ -283,14 +280,19 @@ def audit(
     plan = _Plan(mechanism, float(delta), int(runs), early, nan, own, time_limit)
     if np.ndim(epsilon) == 0:
         pairs = _pairs(data, neighbour, among, np.random.default_rng([plan.seed, 0]))
-        return _audit(plan, pairs, check_number(epsilon, "epsilon", 0), level, n_jobs)
+        return _audit(plan, pairs, check_number(epsilon, "epsilon", 0), level)
     claims = check_finite(epsilon, "epsilon", 1, 0)
     if not len(claims):
         raise ValueError("epsilon is empty: there is no promise to audit")
     asked = [_pairs_of(i, len(claims), data, neighbour, among, plan.seed) for i in range(len(claims))]
-    share = level / len(claims)
-    jobs = (delayed(_audit)(plan, pairs, claim, share, None) for pairs, claim in zip(asked, claims, strict=True))
-    return Audits(tuple(Parallel(n_jobs)(jobs)), float(level))
+    jobs = list(zip(asked, claims, strict=True))
+    return Audits(tuple(each(_audit_record, jobs, plan, level / len(claims), title="records")), float(level))
+
+
+def _audit_record(job: tuple[list[Pair], float], plan: _Plan, level: float) -> Audit:
+    """The audit of one record's promise."""
+    pairs, claim = job
+    return _audit(plan, pairs, claim, level)
 
 
 def _pairs(data: Any, neighbour: Any, among: Any, rng: np.random.Generator, record: int | None = None) -> list[Pair]:
@@ -335,13 +337,12 @@ class _Plan:
     time_limit: float | None
 
 
-def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float, n_jobs: int | None) -> Audit:
+def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float) -> Audit:
     """Learn on some runs which rule tells most about which pair, and test it on others."""
     start = time.monotonic()
     trying, searching, training, testing = np.random.SeedSequence(plan.seed).spawn(4)
     source = find_source(plan.mechanism, (pairs[0].first, pairs[0].second), trying, plan.nan)
-    workers = Parallel(n_jobs, return_as="generator")
-    pace = _pace(source, pairs[0], trying, plan.time_limit) * effective_n_jobs(n_jobs)
+    pace = _pace(source, pairs[0], trying, plan.time_limit) * width()
 
     def affordable(share: float, least: int, most: int) -> int:
         return int(np.clip(share * pace, least, most))
@@ -353,23 +354,23 @@ def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float, n_jobs:
         runs = affordable(_FOR_SEARCH / len(pairs), _LEAST_TRAINING, min(_SEARCH, plan.runs))
         promises = []
         for pair, seed in zip(pairs, searching.spawn(len(pairs)), strict=True):
-            rules = propose(*_runs(workers, source, pair, seed, runs), goal, quick=True)
+            rules = propose(*_runs(source, pair, seed, runs), goal, quick=True)
             promises.append(max((rule.promise for rule in rules), default=-np.inf))
             seen += runs
         pairs = [pairs[k] for k in np.argsort(-np.array(promises), kind="stable")[:_FINALISTS]]
     chosen: list[tuple[Rule, Pair]] = []
     for pair, seed in zip(pairs, training.spawn(len(pairs)), strict=True):
         runs = affordable(_FOR_TRAINING / len(pairs), _LEAST_TRAINING, min(_TRAINING, plan.runs))
-        rules = propose(*_runs(workers, source, pair, seed.spawn(1)[0], runs), goal)
+        rules = propose(*_runs(source, pair, seed.spawn(1)[0], runs), goal)
         seen += runs
         if rules:
             runs = affordable(_FOR_CHOICE / len(pairs), _LEAST_TRAINING, _CHOICE * plan.runs)
-            chosen.append((_chosen(workers, source, pair, rules, seed.spawn(1)[0], runs, goal), pair))
+            chosen.append((_chosen(source, pair, rules, seed.spawn(1)[0], runs, goal), pair))
             seen += runs
     if not chosen:
         raise ValueError(f"mechanism gave the same output in all {seen} training runs: there is nothing to judge")
     rule, pair = max(chosen, key=lambda one: one[0].promise)
-    looks = _test(workers, source, pair, rule, testing, tested, plan, epsilon, level)
+    looks = _test(source, pair, rule, testing, tested, plan, epsilon, level)
     return Audit(
         mechanism=_name(plan.mechanism),
         pair=pair.words,
@@ -409,19 +410,16 @@ def _pace(source: Source, pair: Pair, seed: np.random.SeedSequence, limit: float
     return limit * runs / seconds
 
 
-def _blocks(seed: np.random.SeedSequence, runs: int) -> list[tuple[np.random.SeedSequence, int]]:
+def _blocks(seed: np.random.SeedSequence, runs: int) -> list[Block]:
     """Parts of a task, each with a seed: they depend on the number of runs only."""
     size = min(_BLOCK, -(-runs // _BLOCKS))
     sizes = [size] * (runs // size) + [runs % size] * (runs % size > 0)
     return list(zip(seed.spawn(len(sizes)), sizes, strict=True))
 
 
-def _runs(
-    workers: Parallel, source: Source, pair: Pair, seed: np.random.SeedSequence, runs: int
-) -> tuple[Outcomes, Bits]:
+def _runs(source: Source, pair: Pair, seed: np.random.SeedSequence, runs: int) -> tuple[Outcomes, Bits]:
     """Outcomes and bits of training runs."""
-    data = pair.first, pair.second
-    parts = list(workers(delayed(source.block)(data, own, size) for own, size in _blocks(seed, runs)))
+    parts = each(_looked_at, _blocks(seed, runs), source, pair, title="training")
     columns = max(outcomes.numbers.shape[1] for outcomes, _ in parts)
     wide = [outcomes.with_columns(columns) for outcomes, _ in parts]
     labels = None
@@ -433,16 +431,17 @@ def _runs(
     )
 
 
-def _counted(
-    source: Source, pair: Pair, rules: list[Rule], seed: np.random.SeedSequence, runs: int
-) -> NDArray[np.int64]:
+def _looked_at(block: Block, source: Source, pair: Pair) -> tuple[Outcomes, Bits]:
+    """Outcomes and bits of a block of runs."""
+    return source.block((pair.first, pair.second), *block)
+
+
+def _counted(block: Block, source: Source, pair: Pair, rules: list[Rule]) -> NDArray[np.int64]:
     """Guesses made and right ones of each rule in a block of runs, shape (rules, 2)."""
-    outcomes, bits = source.block((pair.first, pair.second), seed, runs)
-    return count_guesses(rules, outcomes, bits)
+    return count_guesses(rules, *_looked_at(block, source, pair))
 
 
 def _chosen(
-    workers: Parallel,
     source: Source,
     pair: Pair,
     rules: list[Rule],
@@ -453,7 +452,7 @@ def _chosen(
     """Of the most promising rules the one that promises most on fresh runs, or a simpler one that promises as much."""
     order = np.sort(np.argsort([-rule.promise for rule in rules], kind="stable")[:_RULES])
     best = [rules[k] for k in order]
-    counts = sum(workers(delayed(_counted)(source, pair, best, own, size) for own, size in _blocks(seed, runs)))
+    counts = sum(each(_counted, _blocks(seed, runs), source, pair, best, title="choice"))
     made, right = np.maximum(counts, 1e-9).T
     promises = promised(made, right, runs, [rule.sides for rule in best], goal)
     most = float(promises.max())
@@ -462,24 +461,21 @@ def _chosen(
 
 
 def _test(
-    workers: Parallel, source: Source, pair: Pair, rule: Rule, seed: np.random.SeedSequence, runs: int, plan: _Plan,
+    source: Source, pair: Pair, rule: Rule, seed: np.random.SeedSequence, runs: int, plan: _Plan,
     epsilon: float, level: float,
 ) -> tuple[Look, ...]:  # fmt: skip
     """Fresh runs, looked at a few times, until a violation is certain."""
     looks: list[Look] = []
     counts = np.zeros(3, dtype=int)  # runs, guesses, right ones
-    with tqdm(total=runs, desc="audit", unit="run", disable=None, leave=False) as bar:
-        for (until, share), own in zip(LOOKS, seed.spawn(len(LOOKS)), strict=True):
-            if not plan.early:
-                until, share = 1.0, 1.0
-            blocks = _blocks(own, round(until * runs) - int(counts[0]))
-            jobs = (delayed(_counted)(source, pair, [rule], one, size) for one, size in blocks)
-            for part, (_, size) in zip(workers(jobs), blocks, strict=True):
-                counts += [size, *part[0]]
-                bar.update(size)
-            n, made, right = map(int, counts)
-            looks.append(Look(n, made, right, share))
-            p = guess_p_value(right, made, n, epsilon, plan.delta, rule.sides)
-            if n == runs or p <= share * level:
-                break
+    for (until, share), own in zip(LOOKS, seed.spawn(len(LOOKS)), strict=True):
+        if not plan.early:
+            until, share = 1.0, 1.0
+        blocks = _blocks(own, round(until * runs) - int(counts[0]))
+        for part, (_, size) in zip(each(_counted, blocks, source, pair, [rule], title="audit"), blocks, strict=True):
+            counts += [size, *part[0]]
+        n, made, right = map(int, counts)
+        looks.append(Look(n, made, right, share))
+        p = guess_p_value(right, made, n, epsilon, plan.delta, rule.sides)
+        if n == runs or p <= share * level:
+            break
     return tuple(looks)

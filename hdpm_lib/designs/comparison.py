@@ -19,6 +19,7 @@ from hdpm_lib.learners.weighted_mean import (
     sampling_error,
     worst_error,
 )
+from hdpm_lib.spread import each
 from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator, extra
 
 Array = NDArray[np.float64]
@@ -146,13 +147,18 @@ def compare_markets(
     market = Market(task, law, budget)
     rng = np.random.default_rng(0) if rng is None else check_generator(rng)
     drawn = np.asarray(law.ppf(rng.random((check_count(draws, "draws", 2), n))))
-    rows = {}
     for name in designs:
         check_choice(name, "designs", tuple(DESIGNS))
-        rows[name] = _row(DESIGNS[name](market, drawn), drawn, task, task if truth is None else truth)
+    given = market, drawn, task, task if truth is None else truth
+    rows = dict(zip(designs, each(_bought, designs, *given, title="designs"), strict=True))
     nothing = Deal(np.zeros_like(drawn), np.zeros_like(drawn), np.full(draws, np.inf), np.zeros(draws))
-    rows["nothing is bought"] = _row(nothing, drawn, task, task if truth is None else truth)
+    rows["nothing is bought"] = _row(nothing, *given[1:])
     return Comparison(pd.DataFrame(rows).T, law, market.budget)
+
+
+def _bought(design: str, market: Market, costs: Array, task: Task, truth: Task) -> dict[str, float]:
+    """The row of one design."""
+    return _row(DESIGNS[design](market, costs), costs, task, truth)
 
 
 def _row(deal: Deal, costs: Array, task: Task, truth: Task) -> dict[str, float]:

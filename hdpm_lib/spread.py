@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import joblib
 import numpy as np
@@ -36,7 +36,7 @@ Task = Callable[..., Any]  # of a generator, and of what all tasks share
 Block = tuple[int, list[Any]]  # number and results
 Items = dict[int, list[tuple[Any, ...]]]  # of the tasks of each block
 Run = Callable[[int, list[tuple[Any, ...]]], Block]
-AHEAD = 4  # blocks that a cluster holds for each worker: what is shared goes with each of them
+AHEAD = 2  # blocks that a cluster holds for each worker, the one in work included: what is shared goes with each
 DEATHS = 3  # of workers, one after the other and without a block between them, until a study gives up
 
 _place: int | str | Any = 1
@@ -221,10 +221,10 @@ def _on_processes(run: Run, blocks: Items, processes: int) -> Iterator[Block]:
 def _on_cluster(run: Run, blocks: Items, client: Any) -> Iterator[Block]:
     """On the workers of a Dask cluster, which repeats the blocks of those that die."""
     with extra("cluster"):
-        from distributed import KilledWorker, as_completed
+        from distributed import as_completed
 
-    waiting, coming, sent = iter(blocks.items()), as_completed(), dict[Any, int]()
-    most = AHEAD * max(1, width())
+    waiting, sent, most = iter(blocks.items()), dict[Any, int](), AHEAD * max(1, width())
+    coming = as_completed(with_results=True, raise_errors=False)
     try:
         while True:
             for number, items in itertools.islice(waiting, most - len(sent)):
@@ -233,17 +233,27 @@ def _on_cluster(run: Run, blocks: Items, client: Any) -> Iterator[Block]:
                 coming.add(future)
             if not sent:
                 return
-            future = next(coming)
-            try:
-                number, results = future.result()
-            except KilledWorker as error:
-                raise RuntimeError(f"block {sent[future]} killed every worker that took it: {error}") from error
-            except CancelledError as error:
-                raise RuntimeError(f"the scheduler was lost, with block {sent[future]} and others: {error}") from error
+            future, found = next(coming)
+            if future.status != "finished":
+                _raise(future, sent[future])
             del sent[future]
-            yield number, results
+            yield found
     finally:
         client.cancel(list(sent))
+
+
+def _raise(future: Any, number: int) -> NoReturn:
+    """The error of a block that a cluster did not finish."""
+    with extra("cluster"):
+        from distributed import KilledWorker
+    try:
+        future.result()
+    except KilledWorker as error:
+        what = f"block {number} was lost with every worker that took it: it, or a block beside it, kills them"
+        raise RuntimeError(f"{what}: {error}") from error
+    except CancelledError as error:
+        raise RuntimeError(f"the scheduler was lost, with block {number} and others: {error}") from error
+    raise RuntimeError(f"block {number} is {future.status}")
 
 
 def _some(blocks: Any) -> str:
@@ -257,8 +267,14 @@ def _some(blocks: Any) -> str:
 def _name(task: Task, shared: tuple[Any, ...], *numbers: Any) -> str:
     """What a study is: the names of its functions, and what they are given; not where it runs."""
     parts = [part for part in shared if not callable(part)]
-    names = [f"{part.__module__}.{part.__qualname__}" for part in (task, *shared) if inspect.isroutine(part)]
+    names = [f"{_module(part)}.{part.__qualname__}" for part in (task, *shared) if inspect.isroutine(part)]
     return f"{' '.join(names)} {joblib.hash((parts, numbers))}"
+
+
+def _module(function: Any) -> str:
+    """Where a function is defined, also if that module is the one that Python was started with (``python -m``)."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None) if function.__module__ == "__main__" else None
+    return spec.name if spec else str(function.__module__)
 
 
 class _Store:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,54 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hdpm_book.beyond import machines
 from hdpm_lib import spread
 from tests import spread_tasks
-from tests.test_spread import ROOT, digest
+from tests.test_spread import digest
 
 distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed: no tests on Dask")
 
 
-def free_port() -> int:
-    """A port of this machine that nobody uses at the moment."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address() -> Iterator[str]:
     """A scheduler and two workers of one thread each, as processes of their own."""
-    folder, port = tmp_path_factory.mktemp("dask"), free_port()
-    place = f"tcp://127.0.0.1:{port}"
-    common = ["--host", "127.0.0.1", "--no-dashboard"]
-    dask = [sys.executable, "-m", "dask"]
-    worker = [*dask, "worker", place, *common, "--nthreads", "1", "--memory-limit", "1GiB"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    commands = [[*dask, "scheduler", *common, "--port", str(port)]]
-    commands += [[*worker, "--local-directory", str(folder / str(k)), "--name", f"worker-{k}"] for k in range(2)]
-    log = (folder / "log").open("wb")
-    started = [
-        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
-        for command in commands
-    ]
-    try:
-        with distributed.Client(place, timeout=60) as client:
-            client.wait_for_workers(2, timeout=60)
+    with machines.two_workers() as place:
         yield place
-    finally:
-        for process in started:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        log.close()
 
 
 @pytest.fixture
 def on_cluster(address: str) -> Iterator[Any]:
     """Blocks run there."""
-    spread.use(address)
-    yield spread.place()
-    spread.place().close()
-    spread.use(1)
+    with machines.on_cluster(address) as client:
+        yield client
 
 
 def test_the_same_bits_on_a_cluster(on_cluster: Any) -> None:
@@ -92,12 +61,13 @@ def _plain(seed: int, tasks: int) -> list[float]:
 
 
 def test_a_task_that_kills_every_worker_is_an_error_on_a_cluster(on_cluster: Any, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"block \d+ killed every worker that took it"):
+    with pytest.raises(RuntimeError, match=r"block \d+ was lost with every worker that took it"):
         spread.spread(spread_tasks.dies_always, 2, 12, shared=("",), folder=tmp_path)
 
 
 def test_a_nanny_is_killed(on_cluster: Any) -> None:
     """The other worker does the rest."""
+    on_cluster.wait_for_workers(2, timeout=60)  # they may be starting again
     nanny = on_cluster.run(os.getppid)
     victim = next(iter(nanny.values()))
     before = time.monotonic()
@@ -105,3 +75,22 @@ def test_a_nanny_is_killed(on_cluster: Any) -> None:
     found = spread.spread(spread_tasks.slow, 1, 10, shared=(0.1,))
     assert found == _plain(1, 10)
     assert time.monotonic() - before < 60
+
+
+def test_the_same_bits_on_the_cluster_of_one_process() -> None:
+    with machines.local_cluster() as place, machines.on_cluster(place):
+        found = [machines.digest(machines.run(name, 20, 3)) for name in machines.STUDIES]
+    assert found == [machines.digest(machines.run(name, 20, 3)) for name in machines.STUDIES]
+
+
+def test_a_study_whose_client_is_killed_goes_on(address: str) -> None:
+    found = machines.resumed(tasks=30, blocks=3, place=address)
+    assert found.same and 3 <= found.kept < 30
+
+
+def test_a_scheduler_is_killed(tmp_path: Path) -> None:
+    """An error, and the blocks that were done are kept."""
+    with machines.two_workers() as place, machines.on_cluster(place) as client:
+        scheduler = int(client.run_on_scheduler(os.getpid))
+        found = machines.attempt("the scheduler", 40, watch=lambda folder: machines.kill(scheduler, folder))
+    assert "the scheduler" in found.happened and found.same and 5 <= found.kept < 40

@@ -133,6 +133,21 @@ def test_a_damaged_block_is_named(tmp_path: Path) -> None:
         spread.spread(np.random.Generator.random, 5, 3, folder=tmp_path, combine=sum)
 
 
+def test_a_study_begun_by_a_command_goes_on_elsewhere(tmp_path: Path) -> None:
+    """Where its task's module was ``__main__``."""
+    lines = ["from hdpm_lib import spread", "def task(rng): return rng.random()"]
+    lines += ["def main(): print(spread.spread(task, 1, 4, folder='blocks'))", "if __name__ == '__main__': main()"]
+    (tmp_path / "begun.py").write_text("\n".join(lines))
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    said = set()
+    for command in (["-m", "begun"], ["-c", "import begun; begun.main()"]):
+        ran = subprocess.run(
+            [sys.executable, *command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        said.add(ran.stdout)
+    assert said == {f"{spread.spread(np.random.Generator.random, 1, 4)}\n"}
+
+
 STUDY = """
 import sys
 from hdpm_lib import spread

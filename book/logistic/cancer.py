@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.procurement_payments import Purchase, procurement_payments
 from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.spread import each
 
 Array = NDArray[np.float64]
 
@@ -154,7 +156,7 @@ class Experiment:
 
     def column(self, name: str, key: str) -> Array:
         """One column of the tuned results: a row for each run, a column for each gamma."""
-        return np.array([each[name].tuned[key] for each in self.tried])
+        return np.array([one[name].tuned[key] for one in self.tried])
 
     def summary(self, name: str) -> pd.DataFrame:
         """Means over the runs, with standard errors of the two errors."""
@@ -197,8 +199,8 @@ class Experiment:
     def equal_losses(self) -> pd.DataFrame:
         """Error if all sellers lose alike, by that loss; the penalty validated."""
         errors = []
-        for each in self.tried:
-            alike = each["price to all"]
+        for one in self.tried:
+            alike = one["price to all"]
             errors.append(alike.test[np.arange(len(TOTALS)), alike.public.argmin(1)])
         columns = {"error": np.mean(errors, 0), "s.e.": error_of_mean(errors)}
         return pd.DataFrame(columns, index=pd.Index([f"{e:.3g}" for e in TOTALS / self.sellers], name="loss of each"))
@@ -207,9 +209,9 @@ class Experiment:
         """Overall error of the model without mu and sigma, by the floor on eta / m: all is bought from one seller."""
         rows = {}
         for i in range(0, len(TOTALS), 2):
-            pairs = [(each["one seller"].test[i, each["one seller"].public[i].argmin()], each) for each in self.tried]
+            pairs = [(one["one seller"].test[i, one["one seller"].public[i].argmin()], one) for one in self.tried]
             rows[f"{TOTALS[i] / self.sellers:.3g}"] = [
-                f"{np.mean([error + g * each['one seller'].offer.payments[i] for error, each in pairs]):.3g}"
+                f"{np.mean([error + g * one['one seller'].offer.payments[i] for error, one in pairs]):.3g}"
                 for g in GAMMAS[[2, 6, 8]]
             ]
         return pd.DataFrame(rows, index=[f"γ = {g:.0e}" for g in GAMMAS[[2, 6, 8]]]).T.rename_axis("floor on η/m")
@@ -220,15 +222,17 @@ RIVALS = ("one seller", "cheapest k", "price", "price to all")
 
 def run_experiment(draws: list[Draw]) -> Experiment:
     """Run and tune every market on each draw."""
-    tried, baseline = [], []
-    for draw in draws:
-        results = {}
-        for name, offer in offers(draw.costs).items():
-            public, test = study.candidate_errors(draw.parts, offer, RATIOS, draw.noise)
-            results[name] = Tried(offer, public, test, study.tuned(offer, RATIOS, public, test, GAMMAS))
-        tried.append(results)
-        baseline.append(unpaid_error(draw))
-    return Experiment(draws, tried, np.array(baseline))
+    found = each(_tried, draws, title="markets")
+    return Experiment(draws, [results for results, _ in found], np.array([unpaid for _, unpaid in found]))
+
+
+def _tried(draw: Draw) -> tuple[dict[str, Tried], float]:
+    """Every market on one draw, and the error of the model without privacy and payments."""
+    results = {}
+    for name, offer in offers(draw.costs).items():
+        public, test = study.candidate_errors(draw.parts, offer, RATIOS, draw.noise)
+        results[name] = Tried(offer, public, test, study.tuned(offer, RATIOS, public, test, GAMMAS))
+    return results, unpaid_error(draw)
 
 
 def unpaid_error(draw: Draw) -> float:
@@ -269,7 +273,7 @@ class JointRule:
     @property
     def error_rises(self) -> list[bool]:
         """For each floor, whether the error rises beyond the false-alarm rate."""
-        return [each.t > each.limit for each in self.trends]
+        return [one.t > one.limit for one in self.trends]
 
     @property
     def rises_on_low_grids(self) -> bool:
@@ -308,18 +312,21 @@ class JointRule:
 
 def joint_rule(draws: list[Draw]) -> JointRule:
     """J's Eq. (17) on each draw with two vectors of noise, for grids of eta that start at four floors."""
-    chosen = []
-    for draw in draws:
-        psi, totals = virtual_valuation(LAW, draw.costs), len(draw.costs) * FLOORS
-        ends = study.joint_ends(
-            draw.parts, psi, draw.noise[:2], penalties=[0.1, 1.0], mus=MUS, totals=totals, gammas=GAMMAS
-        )
-        for k in range(4):
-            grid = {"totals": totals[k:], "gammas": GAMMAS}
-            chosen.append(study.joint_choice(ends[:, :, :, 1:, k:], sigmas=SIGMAS, **grid))
-            chosen.append(study.joint_choice(ends[:, :, :, :1, k:], sigmas=[0.0], **grid))
-    found = np.reshape(chosen, (len(draws), 4, 2, 2, len(GAMMAS)))
+    found = np.reshape(each(_joint_choices, draws, title="joint rule"), (len(draws), 4, 2, 2, len(GAMMAS)))
     return JointRule(found[:, :, 0, 0], found[:, :, 0, 1], found[..., 0, :] + GAMMAS * found[..., 1, :])
+
+
+def _joint_choices(draw: Draw) -> list[Any]:
+    """What is chosen on one draw, for each floor with the rule and with the naive model."""
+    psi, totals, chosen = virtual_valuation(LAW, draw.costs), len(draw.costs) * FLOORS, list[Any]()
+    ends = study.joint_ends(
+        draw.parts, psi, draw.noise[:2], penalties=[0.1, 1.0], mus=MUS, totals=totals, gammas=GAMMAS
+    )
+    for k in range(4):
+        grid = {"totals": totals[k:], "gammas": GAMMAS}
+        chosen.append(study.joint_choice(ends[:, :, :, 1:, k:], sigmas=SIGMAS, **grid))
+        chosen.append(study.joint_choice(ends[:, :, :, :1, k:], sigmas=[0.0], **grid))
+    return chosen
 
 
 # Costs that follow the data
@@ -346,8 +353,8 @@ class Correlated:
             for label, gaps in (("kept", self.kept), ("tuned again", self.again)):
                 gap = gaps.mean(0)[:, i]
                 cells[label] = f"{gap.mean():+.3f} ± {half_width(gap):.3f}"
-            each = zip(FEATURES.values(), self.again[:, :, i].mean(1), strict=True)
-            lines[f"{GAMMAS[i]:.0e}"] = cells | {name: f"{value:+.3f}" for name, value in each}
+            changes = zip(FEATURES.values(), self.again[:, :, i].mean(1), strict=True)
+            lines[f"{GAMMAS[i]:.0e}"] = cells | {name: f"{value:+.3f}" for name, value in changes}
         return pd.DataFrame(lines).T.rename_axis("γ")
 
     def largest_rise(self, gaps: Array) -> float:

@@ -28,6 +28,7 @@ from hdpm_book.ridge.study import (
 from hdpm_lib.learners.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
 from hdpm_lib.learners.ridge import pdp_op
 from hdpm_lib.noise import QuadraticLoss
+from hdpm_lib.spread import each
 from hdpm_lib.validation import FALSE_ALARM
 
 Array = NDArray[np.float64]
@@ -242,15 +243,16 @@ def point(draw: Draw, penalty: float, rng: np.random.Generator) -> tuple[Array, 
 
 def redrawn(medical: Split, number: int, penalty: float | None = None, draws: int = DRAWS) -> Sweep:
     """The sweep on a table's grid, with everything drawn afresh."""
-    spec, values, gaps = published(number), [], []
-    for seed in range(draws):
-        rng = np.random.default_rng([number, seed])
-        fresh = fresh_draws(spec, rng, medical)
-        drawn = zip(spec.rows(), fresh, strict=True)
-        found = [point(d, penalty or row.penalty, rng) for row, d in drawn]
-        values.append([value for value, _ in found])
-        gaps.append([gap for _, gap in found])
+    found = each(_points, range(draws), medical, number, penalty, title=f"Table {number}")
+    values, gaps = ([[point[k] for point in points] for points in found] for k in (0, 1))
     return Sweep(np.array(values), float(np.min(gaps)))
+
+
+def _points(seed: int, medical: Split, number: int, penalty: float | None) -> list[tuple[Array, float]]:
+    """All points of one draw."""
+    spec, rng = published(number), np.random.default_rng([number, seed])
+    drawn = zip(spec.rows(), fresh_draws(spec, rng, medical), strict=True)
+    return [point(d, penalty or row.penalty, rng) for row, d in drawn]
 
 
 def _other_pragmatists(medical: Split) -> Sweep:
@@ -624,11 +626,11 @@ class OverStandard:
 
 def over_standard(sweeps: Sweeps, numbers: tuple[int, int]) -> OverStandard:
     """Least ratios and their swing, of two tables."""
-    each = [sweeps.main[k].values[:, :, :2, 3] / sweeps.main[k].values[:, :, :2, 0] for k in numbers]
+    over = [sweeps.main[k].values[:, :, :2, 3] / sweeps.main[k].values[:, :, :2, 0] for k in numbers]
     middle = [sweeps.main[k].medians()[0][:, 0] for k in numbers]
     printed = min(float(r.min()) for r in _printed_ratios(numbers))
     swing = max(float(m.max() / m.min()) for m in middle)
-    return OverStandard(printed, min(float(e.min()) for e in each), swing)
+    return OverStandard(printed, min(float(e.min()) for e in over), swing)
 
 
 @dataclass(frozen=True)

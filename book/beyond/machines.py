@@ -12,6 +12,7 @@ the two likelihoods differ by the factor :math:`e^\varepsilon` exactly, so there
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import math
@@ -423,13 +424,35 @@ def _block_times(place: str) -> list[dict[str, Any]]:
 
 
 def _overhead() -> list[dict[str, Any]]:
-    """In a loop, in this process, and on one worker of a Dask cluster with two settings of its memory."""
+    """In a loop, in this process, and on one worker of a Dask cluster."""
     found = [{"place": LOOP, "runs": size, "seconds": _seconds(_loop, size) * size / ALL} for size in SIZES]
     found += _block_times("in process")
-    for place, memory in (("Dask worker", KEEP_MEMORY), ("Dask worker as it comes", {})):
-        with local_cluster(1, memory) as address, on_cluster(address):
-            found += _block_times(place)
-    return found
+    with local_cluster(1) as address, on_cluster(address):
+        return found + _block_times("Dask worker")
+
+
+def least_seconds(tries: int = 10) -> float:
+    """Seconds of the processor for 100,000 runs, the least of some tries."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(tries):
+        began = time.process_time()
+        right_guesses(rng, 100_000)
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+def _memory() -> dict[str, float]:
+    """What :func:`least_seconds` finds in processes with different settings of their memory."""
+    with extra("cluster"):
+        import dask
+        import distributed  # noqa: F401  # with its configuration
+    dasks = {name: str(value) for name, value in dask.config.get("distributed.nanny.pre-spawn-environ").items()}
+    command = [sys.executable, "-c", "from hdpm_book.beyond import machines as m; print(m.least_seconds())"]
+    rows = {}
+    for name, settings in {"as usual": {}, "as Dask sets it": dasks, "kept": dasks | KEEP_MEMORY}.items():
+        ran = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=True)
+        rows[name] = round(float(ran.stdout), 3)
+    return rows
 
 
 # --- a long audit -----------------------------------------------------------------------------------------------------
@@ -591,37 +614,52 @@ def _bits() -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
-    """Run everything, and store what came of it."""
-    minutes = 2.0
-    record = provenance("numpy", "scipy", "joblib", "dask", "distributed") | {
-        "command": "python -m hdpm_book.beyond.machines",
-        "bits": _bits(),
-        "threads": by_threads(),
-        "kills": [asdict(one) for one in _kill_all()],
-        "overhead": _overhead(),
-        "audit": {"minutes": minutes, "blocks": _some_minutes(60 * minutes)},
-    }
-    record["cpu_seconds"] = round(sum(os.times()[:4]))  # of this process and of those that it started
+MINUTES = 2.0  # that the long audit runs
+PARTS: dict[str, Callable[[], Any]] = {
+    "bits": _bits,
+    "threads": by_threads,
+    "kills": lambda: [asdict(one) for one in _kill_all()],
+    "overhead": _overhead,
+    "memory": _memory,
+    "audit": lambda: _some_minutes(60 * MINUTES),
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line: run everything, or some parts anew, and store what came of it."""
+    parser = argparse.ArgumentParser(prog="python -m hdpm_book.beyond.machines", description=main.__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
+    parts = parser.parse_args(arguments).parts or list(PARTS)
+    record = json.loads(STUDY.read_text("utf8")) if STUDY.is_file() else {}
+    for part in parts:
+        began = sum(os.times()[:4])  # of this process and of those that it started
+        found = PARTS[part]()
+        made = {"cpu_seconds": round(sum(os.times()[:4]) - began), "found": found}
+        record[part] = provenance("numpy", "scipy", "joblib", "dask", "distributed") | made
     STUDY.write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
 
 
 @cache
-def recorded() -> dict[str, Any]:
-    """What :func:`main` stored."""
+def record() -> dict[str, Any]:
+    """What :func:`main` stored: for each part what was `found`, and where and when."""
     found: dict[str, Any] = json.loads(STUDY.read_text("utf8"))
     return found
 
 
+def recorded(part: str) -> Any:
+    """What was found."""
+    return record()[part]["found"]
+
+
 def recorded_audit() -> Audit:
     """The blocks of the long audit that were run."""
-    made, right, seconds = zip(*recorded()["audit"]["blocks"], strict=True)
+    made, right, seconds = zip(*recorded("audit"), strict=True)
     return Audit(np.array(made), np.array(right), np.array(seconds))
 
 
 def bits() -> pd.DataFrame:
     """Seconds of the stored studies in four places, and the first digits of the digest if it is the same in all."""
-    found = pd.DataFrame(recorded()["bits"])
+    found = pd.DataFrame(recorded("bits"))
     table = found.pivot(index="study", columns="place", values="seconds")
     table = table.loc[found["study"].unique(), found["place"].unique()].map("{:.1f} s".format)
     digests = found.groupby("study")["digest"].agg(lambda some: some.iloc[0][:8] if some.nunique() == 1 else "differ")
@@ -630,7 +668,7 @@ def bits() -> pd.DataFrame:
 
 def kills() -> pd.DataFrame:
     """What was killed in the stored run, and what happened."""
-    rows = pd.DataFrame(recorded()["kills"]).set_index("what")
+    rows = pd.DataFrame(recorded("kills")).set_index("what")
     return pd.DataFrame(
         {
             "what happened": rows["happened"].str.slice(0, 140),
@@ -643,7 +681,7 @@ def kills() -> pd.DataFrame:
 
 def overhead() -> pd.DataFrame:
     """Stored milliseconds of a block, by its runs and by place."""
-    rows = pd.DataFrame(recorded()["overhead"])
+    rows = pd.DataFrame(recorded("overhead"))
     table = (1000 * rows.pivot(index="runs", columns="place", values="seconds")).loc[:, rows["place"].unique()]
     table.index = pd.Index([f"{runs:,}" if runs else "does nothing" for runs in table.index], name="runs a block")
     return table.map(lambda x: "" if np.isnan(x) else f"{x:.3g}").rename_axis(None, axis=1)
@@ -651,7 +689,7 @@ def overhead() -> pd.DataFrame:
 
 def per_block(place: str) -> float:
     """Stored seconds of a block that does nothing."""
-    rows = pd.DataFrame(recorded()["overhead"])
+    rows = pd.DataFrame(recorded("overhead"))
     return float(rows[(rows["place"] == place) & (rows["runs"] == 0)]["seconds"].iloc[0])
 
 

@@ -36,6 +36,7 @@ from hdpm_lib.auctions.networks import (
     sub_bid_values,
 )
 from hdpm_lib.auctions.training import Settings, draw_markets, start, train, violations
+from hdpm_lib.spread import each
 from hdpm_lib.validation import FALSE_ALARM, extra
 
 with extra("learned"):
@@ -407,18 +408,20 @@ class Short:
 
 def short_trainings(market: Bids, budget: Array, seeds: int = 5, epochs: int = 10) -> Short:
     """Trainings of DM-RegretNet of eight iterations an epoch."""
+    found = each(_short_training, range(seeds), market, budget, epochs, title="trainings")
+    curves = {f"seed {seed}": curve for seed, (curve, _, _) in enumerate(found)}
+    return Short(curves, [level for _, level, _ in found], [end for _, _, end in found])
+
+
+def _short_training(seed: int, market: Bids, budget: Array, epochs: int) -> tuple[list[float], float, float]:
+    """Common shares epoch by epoch; mean level sold, and mean distance from a deterministic allocation, at the end."""
     short = Settings(DM, batches=8, profiles=64, search=5)
-    curves, level, ends = {}, [], []
-    for seed in range(seeds):
-        sold = levels_sold(DM, start(short, seed)["weights"], market, budget)
-        curve = [common_share(sold)]
-        for state, log in islice(train(short, seed), epochs):  # noqa: B007
-            sold = levels_sold(DM, state["weights"], market, budget)
-            curve.append(common_share(sold))
-        curves[f"seed {seed}"] = curve
-        level.append(float(sold.mean()))
-        ends.append(float(log["dav"].mean()))
-    return Short(curves, level, ends)
+    sold = levels_sold(DM, start(short, seed)["weights"], market, budget)
+    curve = [common_share(sold)]
+    for state, log in islice(train(short, seed), epochs):  # noqa: B007
+        sold = levels_sold(DM, state["weights"], market, budget)
+        curve.append(common_share(sold))
+    return curve, float(sold.mean()), float(log["dav"].mean())
 
 
 @dataclass(frozen=True)

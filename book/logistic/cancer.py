@@ -369,23 +369,34 @@ class Correlated:
 
 def correlated(found: Experiment) -> Correlated:
     """Hand out the same costs in the order of a feature; payments and losses stay, and only who gets them changes."""
-    shape = (len(FEATURES), len(found.draws))
-    kept, again = np.empty((2, *shape, len(GAMMAS)))
-    shift, effect = [], np.empty((len(found.draws), len(FEATURES), len(KAPPAS)))
-    for run, (draw, tried) in enumerate(zip(found.draws, found.tried, strict=True)):
-        offer, test, plain = tried[PROPOSED].offer, tried[PROPOSED].test, tried[PROPOSED].tuned
-        for j, feature in enumerate(FEATURES):
-            moved = handed_out(offer, draw.costs, np.argsort(draw.parts.X_train[:, feature]))
-            errors = study.candidate_errors(draw.parts, moved, RATIOS, draw.noise)
-            table = study.tuned(moved, RATIOS, *errors, GAMMAS)
-            same = errors[1][plain.row, plain.column] + GAMMAS * plain.payments
-            kept[j, run] = same - plain.overall
-            again[j, run] = table.overall - plain.overall
-            shift.append(np.log10(table.kappa / plain.kappa).to_numpy())
-            by_kappa = (errors[1] - test).reshape(len(KAPPAS), len(SCALES), -1)
-            effect[run, j] = by_kappa[:, 4, 2]  # eta about 1000
+    jobs = [(draw, tried[PROPOSED]) for draw, tried in zip(found.draws, found.tried, strict=True)]
+    changes = each(_correlated_draw, jobs, title="costs in order")
+    kept, again = (np.array([[row[k] for row in rows] for rows in changes]).transpose(1, 0, 2) for k in (0, 1))
+    shift = [row[2] for rows in changes for row in rows]
+    effect = np.array([[row[3] for row in rows] for rows in changes])
     base = found.column(PROPOSED, "overall").mean(0)
     return Correlated(base, kept, again, np.mean(shift, 0), effect.mean(1))
+
+
+def _correlated_draw(job: tuple[Draw, Tried]) -> list[tuple[Array, Array, Array, Array]]:
+    """Changes of one draw, for each feature: settings kept, tuned again; and the changes of kappa and of errors."""
+    draw, plan = job
+    offer, test, plain, rows = plan.offer, plan.test, plan.tuned, []
+    for feature in FEATURES:
+        moved = handed_out(offer, draw.costs, np.argsort(draw.parts.X_train[:, feature]))
+        errors = study.candidate_errors(draw.parts, moved, RATIOS, draw.noise)
+        table = study.tuned(moved, RATIOS, *errors, GAMMAS)
+        same = errors[1][plain.row, plain.column] + GAMMAS * plain.payments
+        by_kappa = (errors[1] - test).reshape(len(KAPPAS), len(SCALES), -1)
+        rows.append(
+            (
+                np.asarray(same - plain.overall),
+                np.asarray(table.overall - plain.overall),
+                np.log10(table.kappa / plain.kappa).to_numpy(),
+                by_kappa[:, 4, 2],  # eta about 1000
+            )
+        )
+    return rows
 
 
 def handed_out(offer: study.Candidates, costs: Array, order: NDArray[np.intp]) -> study.Candidates:
@@ -494,15 +505,21 @@ class Budgets:
 
 def budgets(draws: list[Draw]) -> Budgets:
     """Three budgets in each of some markets, mu = 0.1 and sigma = 100."""
-    misses, falls, ends = [], True, (-9.0, 3.0)
-    for draw in draws:
-        grid = np.exp(np.linspace(*ends, 40))
-        path = [procurement_payments(draw.costs, LAW, 0.1, 100.0, g).payments.sum() for g in grid]
-        falls &= bool((np.diff(path) < 0).all())
-        for budget in (1.0, 10.0, 100.0):
-            spent = within_budget(budget, draw.costs, 0.1, 100.0, ends).payments.sum()
-            misses.append(float(abs(spent / budget - 1)))
-    return Budgets((float(path[-1]), float(path[0])), falls, misses)
+    found = each(_budgets_of_draw, draws, title="budgets")
+    path = found[-1][0]
+    falls = all((np.diff(path) < 0).all() for path, _ in found)
+    return Budgets((float(path[-1]), float(path[0])), falls, [miss for _, misses in found for miss in misses])
+
+
+def _budgets_of_draw(draw: Draw) -> tuple[Array, list[float]]:
+    """Payments along gamma, and by how much each budget is missed."""
+    ends = (-9.0, 3.0)
+    grid, misses = np.exp(np.linspace(*ends, 40)), []
+    path = np.array([procurement_payments(draw.costs, LAW, 0.1, 100.0, g).payments.sum() for g in grid])
+    for budget in (1.0, 10.0, 100.0):
+        spent = within_budget(budget, draw.costs, 0.1, 100.0, ends).payments.sum()
+        misses.append(float(abs(spent / budget - 1)))
+    return path, misses
 
 
 def gains_by_lying() -> dict[int, float]:

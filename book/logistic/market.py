@@ -25,6 +25,7 @@ from hdpm_lib.markets import incentives
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.procurement import procure, procure_fast, residuals
 from hdpm_lib.markets.procurement_payments import procurement_payments
+from hdpm_lib.spread import each
 
 Array = NDArray[np.float64]
 Scale = tuple[float, float, float]
@@ -437,20 +438,28 @@ def misreports() -> Misreports:
     Under the last law mu is large, so that everybody is bought even at the largest cost, and the virtual cost is not
     affine, so that payments are integrated numerically.
     """
-    runs, scans, rises = [], 0, 0
-    for number, law in enumerate(LAWS.values()):
-        rng, affine, (bottom, top) = np.random.default_rng([6, number]), number < 3, law.support()
-        for m in (3, 4) if affine else (3,):
-            c = law.rvs(m, random_state=rng)
-            scale = (1.0, 1.0, float(10 ** rng.uniform(-2, 0))) if affine else (10.0, 1.0, 0.1)
-            grids = incentives.reports_to_try(c, top, grid=21 if affine else 9)
-            tries = [grid[(grid >= bottom) & (grid > 1e-6 * top)] for grid in grids]
-            runs.append(_searched(law, scale, c, tries))
-            rises += sum(_rises(law, scale, c, i) for i in range(m))
-            scans += m
+    found = each(_misreports_of_law, range(len(LAWS)), title="laws")
+    runs = [run for of_law, _, _ in found for run in of_law]
     gain = max(run.relative_gain for run in runs)
     least = min(float((run.utility / run.payment.max()).min()) for run in runs)
+    scans, rises = (sum(one[k] for one in found) for k in (1, 2))
     return Misreports(sum(run.tried for run in runs), gain, least, scans, rises)
+
+
+def _misreports_of_law(number: int) -> tuple[list[incentives.Incentives], int, int]:
+    """Searches under one law, sellers whose purchase was followed along their reports, and how often it rose."""
+    law = list(LAWS.values())[number]
+    runs, scans, rises = [], 0, 0
+    rng, affine, (bottom, top) = np.random.default_rng([6, number]), number < 3, law.support()
+    for m in (3, 4) if affine else (3,):
+        c = law.rvs(m, random_state=rng)
+        scale = (1.0, 1.0, float(10 ** rng.uniform(-2, 0))) if affine else (10.0, 1.0, 0.1)
+        grids = incentives.reports_to_try(c, top, grid=21 if affine else 9)
+        tries = [grid[(grid >= bottom) & (grid > 1e-6 * top)] for grid in grids]
+        runs.append(_searched(law, scale, c, tries))
+        rises += sum(_rises(law, scale, c, i) for i in range(m))
+        scans += m
+    return runs, scans, rises
 
 
 def _searched(law: Any, scale: Scale, c: Array, tries: list[Array]) -> incentives.Incentives:
@@ -485,14 +494,7 @@ class Identity:
 def identity() -> Identity:
     """Draw markets from each law, buy and pay."""
     rows, scores = {}, []
-    for number, (name, law) in enumerate(LAWS.items()):
-        rng, draws = np.random.default_rng([7, number]), []
-        m, count, mu = (12, 120, 1.0) if number < 3 else (3, 60, 10.0)
-        for _ in range(count):
-            c = law.rvs(m, random_state=rng)
-            deal = procurement_payments(c, law, mu, 1.0, 0.1)
-            virtual = virtual_valuation(law, c, check=False) @ deal.epsilon
-            draws.append([deal.payments.sum(), virtual, c @ deal.epsilon])
+    for name, draws in zip(LAWS, each(_deals_of_law, range(len(LAWS)), title="laws"), strict=True):
         paid, virtual, plain = np.transpose(draws)
         gap = paid - virtual
         scores.append(float(gap.mean() / gap.std() * np.sqrt(len(gap))))
@@ -504,6 +506,18 @@ def identity() -> Identity:
         }
     limit = float(stats.t.isf(FALSE_ALARM / 2 / len(scores), 59))
     return Identity(pd.DataFrame(rows).T, max(map(abs, scores)), limit)
+
+
+def _deals_of_law(number: int) -> list[list[float]]:
+    """Payments, virtual costs and costs of what is bought, in markets of one law."""
+    law, rng, draws = list(LAWS.values())[number], np.random.default_rng([7, number]), []
+    m, count, mu = (12, 120, 1.0) if number < 3 else (3, 60, 10.0)
+    for _ in range(count):
+        c = law.rvs(m, random_state=rng)
+        deal = procurement_payments(c, law, mu, 1.0, 0.1)
+        virtual = virtual_valuation(law, c, check=False) @ deal.epsilon
+        draws.append([deal.payments.sum(), virtual, c @ deal.epsilon])
+    return draws
 
 
 def other_losses() -> dict[str, float]:

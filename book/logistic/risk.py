@@ -27,6 +27,7 @@ from hdpm_lib.learners.joint import JointObjective, joint_objective
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.markets.procurement import procure
 from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.spread import each
 
 Array = NDArray[np.float64]
 Constants = Callable[[float, int, float, float], ExcessRisk]
@@ -485,19 +486,23 @@ class MuTrends:
 def mu_runs(runs: int = 36, m: int = 200, n: int = 5) -> MuRuns:
     """Train on new data, requirements and noise in each run, for six values of mu."""
     mus = np.asarray(10.0 ** np.arange(-1, 5), dtype=float)
-    seen, sigma = np.zeros((2, runs, len(mus), 4)), 5 * survival_inverse(1e-6, n)
-    for s in range(runs):
-        rng = np.random.default_rng([9, s])
-        X, y, truth = separable(m, n, rng)
-        eps, b = 3 * rng.lognormal(0, 1, m), spherical_laplace(n, 1.0, rng=rng)
-        for j, mu in enumerate(mus):
-            f = joint_objective(X, y, b, np.zeros(m), mu=mu, penalty=0.01, sigma=sigma, gamma=0.0, radius=5.0)
-            apart = choose_weights(eps, sigma / mu)
-            fits = _in_turn(f, eps), (f.best_coefficients(*apart), *apart)
-            for k, (w, a, eta) in enumerate(fits):
-                train = (np.sign(X @ w) != y).mean()
-                seen[k, s, j] = exact_error(w, truth), train, a @ f.losses(w), eta / m
-    return MuRuns(mus, seen)
+    seen = each(_mu_run, range(runs), mus, m, n, title="runs")
+    return MuRuns(mus, np.moveaxis(np.array(seen), 1, 0))
+
+
+def _mu_run(seed: int, mus: Array, m: int, n: int) -> Array:
+    """One run, of shape (2, values of mu, 4)."""
+    seen, sigma, rng = np.zeros((2, len(mus), 4)), 5 * survival_inverse(1e-6, n), np.random.default_rng([9, seed])
+    X, y, truth = separable(m, n, rng)
+    eps, b = 3 * rng.lognormal(0, 1, m), spherical_laplace(n, 1.0, rng=rng)
+    for j, mu in enumerate(mus):
+        f = joint_objective(X, y, b, np.zeros(m), mu=mu, penalty=0.01, sigma=sigma, gamma=0.0, radius=5.0)
+        apart = choose_weights(eps, sigma / mu)
+        fits = _in_turn(f, eps), (f.best_coefficients(*apart), *apart)
+        for k, (w, a, eta) in enumerate(fits):
+            train = (np.sign(X @ w) != y).mean()
+            seen[k, j] = exact_error(w, truth), train, a @ f.losses(w), eta / m
+    return seen
 
 
 def _in_turn(f: JointObjective, eps: Array) -> tuple[Array, Array, float]:

@@ -43,7 +43,7 @@ from hdpm_book.records import provenance
 from hdpm_book.ridge.study import DEFAULT, N_TRAIN, Draw, monte_carlo, synthetic_split
 from hdpm_lib import spread
 from hdpm_lib.aggregation import opt_aggr
-from hdpm_lib.audits.bounds import detectable, guess_epsilon, guess_p_value, power_of_guesses
+from hdpm_lib.audits.bounds import guess_epsilon, guess_p_value, power_of_guesses
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import draw_bidders
 from hdpm_lib.learners.integer_answers import cut, gradient_noise, grid_gradients
@@ -548,20 +548,22 @@ def expected_bound(runs: float) -> float:
     return bound_of(share * right * runs, share * runs, runs)
 
 
+def _power(loss: float, runs: float, steps: int = STEPS) -> float:
+    """Probability that so many runs reject the claim, for noise drawn for a loss."""
+    share, _ = guessed_share(loss, steps)
+    return power_of_guesses(loss, share, round(runs), LOSS, FALSE_ALARM)
+
+
 def exposed(runs: int) -> float:
     """Smallest loss that so many runs expose with probability 0.9."""
-    return detectable(guessed_share()[0], runs, LOSS, FALSE_ALARM)
+    return float(optimize.brentq(lambda loss: _power(loss, runs) - 0.9, LOSS, 2 * LOSS, xtol=1e-9))
 
 
 def runs_needed(steps: int, power: float = 0.9) -> int:
     """Runs that expose, with this probability, a scale of ``2 steps - 1`` grid steps where it should be ``2 steps``."""
     loss = LOSS * 2 * steps / (2 * steps - 1)
-    share, _ = guessed_share(loss, steps)
-
-    def short(log_runs: float) -> float:
-        return power_of_guesses(loss, share, round(math.exp(log_runs)), LOSS, FALSE_ALARM) - power
-
-    return round(math.exp(optimize.brentq(short, math.log(100), math.log(1e13), xtol=1e-3)))
+    ends = math.log(100), math.log(1e13)
+    return round(math.exp(optimize.brentq(lambda x: _power(loss, math.exp(x), steps) - power, *ends, xtol=1e-4)))
 
 
 def figure(audit: Audit) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,6 @@ def test_what_is_audited_is_what_an_owner_sends() -> None:
     for seed in range(20):
         one, other = generator(1810, seed), generator(1810, seed)
         bit = int(one.integers(0, 2, 1)[0])
-        other.integers(0, 2, 1)
         gradient = np.zeros((1, 5, 4))
         gradient[0, 0, 0] = 2 * bit - 1
         sent = integer_gradients(gradient, [1.0], 1.0, spacing=1 / STEPS, rng=one)[0, 0, 0]
@@ -45,7 +43,8 @@ def test_what_is_audited_is_what_an_owner_sends() -> None:
 @pytest.mark.parametrize(("loss", "steps"), [(1.0, STEPS), (1.0, 2), (0.1, 8), (2.0, 3)])
 def test_share_of_guesses(loss: float, steps: int) -> None:
     """Against sums over the law of the noise, written anew."""
-    k = np.arange(-200 * steps, 200 * steps + 1)
+    reach = round(80 * steps / loss)
+    k = np.arange(-reach, reach + 1)
     law = np.exp(-np.abs(k) * loss / (2 * steps))
     law /= law.sum()
     high, low = law[k >= 0].sum(), law[k <= -2 * steps].sum()  # from the centre at the upper end
@@ -126,7 +125,7 @@ def test_recorded_kills() -> None:
 
 def test_recorded_audit() -> None:
     audit = machines.recorded_audit()
-    assert len(audit.made) > 20 and (audit.right < audit.made).all() and (audit.seconds > 0).all()
+    assert len(audit.made) >= 20 and (audit.right < audit.made).all() and (audit.seconds > 0).all()
     share, right = guessed_share()
     assert stats.binomtest(int(audit.made.sum()), int(audit.runs[-1]), share).pvalue > FALSE_ALARM
     assert stats.binomtest(int(audit.right.sum()), int(audit.made.sum()), right).pvalue > FALSE_ALARM
@@ -189,7 +188,11 @@ def test_studies_have_the_same_bits_on_two_processes(study: Callable[[], Any]) -
     found = study()
     with on_processes(2):
         again = study()
-    assert pickle.dumps([np.asarray(x) for x in found]) == pickle.dumps([np.asarray(x) for x in again])
+    assert len(found) == len(again) and bits(found) == bits(again)
+
+
+def bits(found: Any) -> list[bytes]:
+    return [np.ascontiguousarray(x, dtype=float).tobytes() for x in found]
 
 
 def test_faults_are_planted_in_other_processes(tmp_path: Path) -> None:

@@ -858,7 +858,7 @@ ALIASES: dict[str, tuple[str, ...]] = {"X": ("features", "records"), "y": ("labe
 INFINITE = set(
     """auctions.allin.gains auctions.bids.Bids.valuation auctions.bids.utility auctions.allin.single_minded_gains
     aggregation.error_bound learners.gradients.noise_scale auctions.reports.play audits.bounds.guess_epsilon
-    audits.bounds.detectable""".split()
+    audits.bounds.detectable markets.online.realised_loss""".split()
 )
 NAN = set(
     """markets.contracts_printed.theorem5 markets.contracts_printed.algorithm1 book.ridge.calibration.implied_total

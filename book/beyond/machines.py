@@ -665,7 +665,8 @@ def bits() -> pd.DataFrame:
     table = found.pivot(index="study", columns="place", values="seconds")
     table = table.loc[found["study"].unique(), found["place"].unique()].map("{:.1f} s".format)
     digests = found.groupby("study")["digest"].agg(lambda some: some.iloc[0][:8] if some.nunique() == 1 else "differ")
-    return table.assign(**{"digest in all four": digests}).rename_axis(None, axis=1)
+    short = {"loky, 2 processes": "loky, 2", "Dask LocalCluster": "LocalCluster", "scheduler, 2 workers": "scheduler"}
+    return table.rename(columns=short).assign(digest=digests).rename_axis(None, axis=1)
 
 
 def kills() -> pd.DataFrame:

@@ -203,8 +203,10 @@ def runs() -> pd.DataFrame:
 
 
 def kills() -> pd.DataFrame:
-    """What was killed, and what happened."""
-    return pd.DataFrame(record()["kills"]).set_index("killed")
+    """What was killed, and what happened: rounds without her, rounds in her ledger, the longest round, and the gap."""
+    found = pd.DataFrame(record()["kills"]).set_index("killed")
+    names = {"her ledger, rounds": "in her ledger", "longest round, s": "longest, s"}
+    return found.rename(columns=names)[["without her", "in her ledger", "longest, s", "gap"]]
 
 
 def training() -> pd.DataFrame:

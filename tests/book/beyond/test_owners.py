@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from hdpm_book.beyond import federations, owners
 
 
 def test_the_record_is_complete_and_says_what_the_page_says() -> None:
-    runs, kills = owners.runs(), owners.kills()
+    runs, kills = owners.runs(), pd.DataFrame(owners.record()["kills"]).set_index("killed")
     assert len(runs) == 5 and (runs["rounds"] == 3).all() and (runs["gap"] <= 1e-12).all()
     assert list(kills.index) == list(federations.KILLS) and (kills["rounds held"] == 4).all()
     assert kills["never too little"].all() and (kills["gap"] <= 1e-12).all()
     lost = kills["without her"]
     assert lost["nothing"] == 0 and lost["her SuperNode, for good"] >= 2 and (lost >= 0).all()
     assert (kills["her ledger, rounds"] >= kills["rounds held"] - lost).all()
+    assert (owners.kills()["without her"] == lost).all() and len(owners.kills().columns) == 4
 
 
 def test_ledgers_and_the_market_agree() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
@@ -55,12 +56,16 @@ def test_without_a_seed_no_two_owners_have_one_noise(tmp_path: Path) -> None:
 # --- a market that lies -----------------------------------------------------------------------------------------------
 
 
-def test_a_market_that_lies_gets_nothing() -> None:
-    """What a lie got that came after an honest round is that round alone."""
-    found = owners.lies()
-    assert len(found) >= 20 and (found.answer != "an answer").all() and found.answer.str.len().min() > 10
-    assert set(found.lost) == {0.0, 1.0}
-    assert set(found.index[found.lost == 1.0]) == {"asks twice, at another model", "sends a letter again"}
+@pytest.fixture(scope="module")
+def lies() -> pd.DataFrame:
+    return owners.lies()
+
+
+@pytest.mark.parametrize("lie", owners.LIES)
+def test_a_market_that_lies_gets_nothing(lies: pd.DataFrame, lie: str) -> None:
+    """What an owner has lost after a lie is the honest round that came before it, if there was one."""
+    assert lies.answer[lie] != "an answer" and len(lies.answer[lie]) > 10
+    assert lies.lost[lie] == (lie in ("asks twice, at another model", "sends a letter again"))
 
 
 def test_an_owner_who_believes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
-import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from multiprocessing.connection import Client
@@ -196,15 +197,20 @@ def test_killed_at_every_line_of_a_round_she_counts_what_left_her() -> None:
     assert 0 < found.lost < found.lines  # rounds that she counts though nobody has them: never too little
 
 
-def test_an_owner_who_sends_before_she_writes_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same search on a ledger that says that it has written a release, and has not."""
-    real = Ledger.write
-    monkeypatch.setattr(
-        Ledger, "write", lambda self, one: self.entries.append(one) if isinstance(one, Release) else real(self, one)
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks where there are threads: nothing is locked here
-        assert owners.deaths(tmp_path).twice
+LATE = """
+import pathlib, sys
+from hdpm_book.beyond.owners import deaths
+from hdpm_owner.ledger import Ledger, Release
+real = Ledger.write
+Ledger.write = lambda self, one: self.entries.append(one) if isinstance(one, Release) else real(self, one)
+print(deaths(pathlib.Path(sys.argv[1])).twice)
+"""
+
+
+def test_an_owner_who_sends_before_she_writes_is_caught(tmp_path: Path) -> None:
+    """The same search on a ledger that says that it has written a release, and has not; in a process that may fork."""
+    command = [sys.executable, "-c", LATE, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout == "True\n"
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------

@@ -144,7 +144,9 @@ class Owner:
         if sale is None or ticket != sale.ticket or number > len(sale.losses):
             raise Refusal("that round is not sold")
         sold = sale.losses[number - 1]
-        if check_number(loss, "loss", 0) != sold or sold == 0:
+        if sold == 0:
+            raise Refusal(f"nothing was sold in round {number}")
+        if check_number(loss, "loss", 0) != sold:
             raise Refusal(f"a loss of {sold} was sold in round {number}, not {loss}")
         if number in self.ledger.released(ticket):
             raise Refusal(f"round {number} is released already")

@@ -15,6 +15,8 @@ import pytest
 
 pytest.importorskip("flwr", reason="the extra flower is not installed: no markets of real processes")
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
@@ -119,9 +121,8 @@ def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
 def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
     """``--trusted-entities``: signatures come from Flower's hub only, so that a market of one's own is refused."""
     owners, test = small(federation, tmp_path / "owners")
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
-    trusted = tmp_path / "trusted.yaml"
-    trusted.write_text(f"fpk_someone: '{(tmp_path / 'key.pub').read_text().strip()}'\n")
+    key = Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    (trusted := tmp_path / "trusted.yaml").write_text(f"fpk_someone: '{key}'\n")
     with federation.Federation(tmp_path / "market", owners, trusted=trusted) as running:
         found = running.run(test, rounds=1)
         assert found["rounds"] == [] and len(found["refused"]) == 2

@@ -34,7 +34,6 @@ from hdpm_owner.owner import Terms, stream
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 FLOWER = Path(__file__).resolve().parents[2] / "flower"
-SPACING = 2.0**-20
 
 # --- the same market in one process -----------------------------------------------------------------------------------
 
@@ -70,7 +69,7 @@ def gap(found: Row, owners: Sequence[Path], sale: int, learning_rate: float = 2.
             auction=lambda _: fedsgd_module.Sale(losses, paid, paid.sum(axis=2)),
             learning_rate=learning_rate,
             every=1,
-            spacing=SPACING,
+            spacing=Terms.spacing,
         )
     models = np.array([held["model"] for held in found["rounds"]])
     return float(np.abs(trained.parameters("OptAggr")[1:, 0] - models).max())

@@ -64,6 +64,8 @@ class Network:
             for count in counts:
                 check_count(count, name)
         check_positive(self.temperature, "temperature")
+        if not self.hidden:
+            raise ValueError("hidden must name at least one layer, got ()")
         if self.kind == "RegretNet" and self.levels != 1:
             raise ValueError(f"levels must be 1 for RegretNet, got {self.levels}: more levels are M-RegretNet")
 
@@ -112,10 +114,13 @@ def features(values: Any, privacy_budget: Any, sizes: Any, budget: Any) -> Any:
     owner by owner, the budget last. The paper names the inputs, but not their scale.
     """
     total = sizes.sum(-1)
-    share = jnp.log(sizes * sizes.shape[-1] / total[..., None])
-    parts = [jnp.log(values + LEAST), jnp.log(privacy_budget)[..., None], share[..., None]]
-    flat = jnp.concatenate(parts, -1).reshape(*values.shape[:-2], -1)
+    flat = _bids(values, privacy_budget, sizes * sizes.shape[-1] / total[..., None]).reshape(*values.shape[:-2], -1)
     return jnp.concatenate([flat, jnp.log(budget / total)[..., None]], -1)
+
+
+def _bids(values: Any, privacy_budget: Any, sizes: Any) -> Any:
+    """Logarithms of the bids, (..., n, M + 2)."""
+    return jnp.concatenate([jnp.log(values + LEAST), jnp.log(jnp.stack([privacy_budget, sizes], -1))], -1)
 
 
 def forward(
@@ -129,22 +134,58 @@ def forward(
     # 1. Values of the sub-bids, privacy budgets, sizes, and the money
     x = features(values, privacy_budget, sizes, budget)
 
+    def outputs(part: str) -> Any:
+        nodes = _hidden(network, weights, part, _layer(weights, part, 0, x))
+        return _layer(weights, part, len(network.hidden), nodes)
+
     # 2. Allocation network: the chances of each owner's outcomes
-    scores = _layers(network, weights, "allocation", x)
-    scores = scores.reshape((*x.shape[:-1], network.owners, network.levels + 1))
+    scores = outputs("allocation").reshape((*x.shape[:-1], network.owners, network.levels + 1))
     chances = jax.nn.softmax(scores, -1)
 
     # 3. Payment network: fractions of the money, the first for the buyer
-    fractions = jax.nn.softmax(_layers(network, weights, "payment", x), -1)
+    fractions = jax.nn.softmax(outputs("payment"), -1)
     return chances, fractions[..., 1:] * budget[..., None]
 
 
-def _layers(network: Network, weights: Weights, part: str, x: Any) -> Any:
-    """Output of one of the two networks before its softmax."""
-    for layer in range(len(network.hidden) + 1):
-        x = jnp.tanh(x) if layer else x
-        x = x @ weights[f"{part}.{layer}.slope"] + weights[f"{part}.{layer}.offset"]
-    return x
+def _layer(weights: Weights, part: str, layer: int, x: Any) -> Any:
+    return x @ weights[f"{part}.{layer}.slope"] + weights[f"{part}.{layer}.offset"]
+
+
+def _hidden(network: Network, weights: Weights, part: str, x: Any) -> Any:
+    """The last hidden nodes of one of the two networks, from what enters the first."""
+    for layer in range(1, len(network.hidden)):
+        x = _layer(weights, part, layer, jnp.tanh(x))
+    return jnp.tanh(x)
+
+
+def forward_alone(
+    network: Network, weights: Weights, truth: tuple[Any, Any, Any], lies: tuple[Any, Any, Any], budget: Any
+) -> tuple[Any, Any]:
+    """:func:`forward` for each owner in the auction in which she alone makes her report of `lies`, the others `truth`.
+
+    Both are values, privacy budgets and sizes; probabilities (..., n, M + 1) and payments (..., n) are her own. What
+    enters the first nodes of these `n` auctions differs by her own bid and by the mean size only.
+    """
+    n, classes, last = network.owners, network.levels + 1, len(network.hidden)
+
+    # 1. What the truth says, by how much her bid differs from it, and the mean size
+    x, own = features(*truth, budget), _bids(*lies) - _bids(*truth)
+    larger = jnp.log1p((lies[2] - truth[2]) / truth[2].sum(-1, keepdims=True))[..., None]
+
+    def hidden(part: str) -> Any:
+        by_bid = weights[f"{part}.0.slope"][:-1].reshape(n, classes + 1, -1)
+        by_mean = by_bid[:, -1].sum(0) + weights[f"{part}.0.slope"][-1]
+        entering = _layer(weights, part, 0, x)[..., None, :] + jnp.einsum("...im,imh->...ih", own, by_bid)
+        return _hidden(network, weights, part, entering - larger * by_mean)
+
+    # 2. Allocation network: the chances of her outcomes
+    slope = weights[f"allocation.{last}.slope"].reshape(-1, n, classes)
+    scores = jnp.einsum("...ih,him->...im", hidden("allocation"), slope)
+    chances = jax.nn.softmax(scores + weights[f"allocation.{last}.offset"].reshape(n, classes), -1)
+
+    # 3. Payment network: her fraction of the money
+    fractions = jax.nn.softmax(_layer(weights, "payment", last, hidden("payment")), -1)
+    return chances, jnp.einsum("...ii->...i", fractions[..., 1:]) * budget[..., None]
 
 
 def allocation(network: Network, probabilities: Any) -> Any:

@@ -33,6 +33,7 @@ from hdpm_lib.auctions.networks import (
     expected_epsilon,
     expected_value,
     forward,
+    forward_alone,
     init,
     save,
     smooth_allocation,
@@ -40,7 +41,7 @@ from hdpm_lib.auctions.networks import (
 )
 from hdpm_lib.auctions.partition import KINDS as PARTITIONS
 from hdpm_lib.auctions.partition import draw_sizes
-from hdpm_lib.auctions.reports import Reports, alone
+from hdpm_lib.auctions.reports import Reports
 from hdpm_lib.validation import check_choice, check_count, check_flag, check_positive, extra
 
 with extra("learned"):
@@ -51,6 +52,7 @@ with extra("learned"):
 
 FACTORS = (0.1, 2.0)  # the paper's range of the budget factor
 REACH = float(np.log(20))  # of a misreport
+CHUNK = 64  # markets whose misreports are searched together on a processor: what its cache holds
 VIOLATIONS = ("rgt", "irv", "dav")  # regret, loss by taking part, distance from a deterministic allocation
 Tree = dict[str, Any]
 
@@ -147,36 +149,37 @@ def allowed(misreports: Any, sizes: Any) -> Any:
 
 def lying_utilities(network: Network, weights: Tree, market: Tree, misreports: Any) -> Any:
     """Utility (..., n) of each owner who alone misreports, with the allocation of training; truth for zeros."""
-    family, rate = market["family"], market["rate"]
-    lies = reports(sub_bid_values(family, rate, market["limit"], network.levels), market, misreports)
-
-    def outcome(weights: Tree, *told: Any) -> tuple[Any, Any]:
-        probabilities, payments = forward(network, weights, *told)
-        return smooth_allocation(network, probabilities), payments
-
-    truth = family, rate, market["limit"], market["sizes"]
-    outcomes, payments = alone(outcome, weights, truth, lies, market["budget"])
+    family, rate, limit, sizes = (market[name] for name in ("family", "rate", "limit", "sizes"))
+    truth = Reports(sub_bid_values(family, rate, limit, network.levels), limit, sizes)
+    lies = reports(truth.values, market, misreports)
+    probabilities, payments = forward_alone(network, weights, truth, lies, market["budget"])
     values = sub_bid_values(family, rate, lies.privacy_budget, network.levels)
-    return payments - expected_value(outcomes, values, lies.sizes)
+    return payments - expected_value(smooth_allocation(network, probabilities), values, lies.sizes)
 
 
 def search(settings: Settings, weights: Tree, market: Tree, misreports: Any) -> Any:
-    """Misreports after `J` steps of ascent in the utility of a record.
+    """Misreports after `J` steps of ascent in the utility of a record, in `K` markets.
 
     Normalised, all steps are of one length: `ascent` in the root mean square of the coordinates.
     """
 
-    def total(lies: Any) -> Any:
-        gains = lying_utilities(settings.network, weights, market, lies)
-        return (gains / market["sizes"]).sum()
+    def climb(alone: tuple[Tree, Any]) -> Any:
+        market, lies = alone
 
-    def step(lies: Any, _: None) -> tuple[Any, None]:
-        slope = jax.grad(total)(lies)
-        norm = jnp.sqrt((slope**2).mean(-1, keepdims=True)) + 1e-12
-        length = norm if settings.normalised else 1.0
-        return allowed(lies + settings.ascent * slope / length, market["sizes"]), None
+        def total(lies: Any) -> Any:
+            gains = lying_utilities(settings.network, weights, market, lies)
+            return (gains / market["sizes"]).sum()
 
-    return jax.lax.scan(step, allowed(misreports, market["sizes"]), length=settings.search)[0]
+        def step(lies: Any, _: None) -> tuple[Any, None]:
+            slope = jax.grad(total)(lies)
+            norm = jnp.sqrt((slope**2).mean(-1, keepdims=True)) + 1e-12
+            length = norm if settings.normalised else 1.0
+            return allowed(lies + settings.ascent * slope / length, market["sizes"]), None
+
+        return jax.lax.scan(step, allowed(lies, market["sizes"]), length=settings.search)[0]
+
+    together = CHUNK if jax.default_backend() == "cpu" else settings.profiles
+    return jax.lax.map(climb, (market, misreports), batch_size=min(together, settings.profiles))
 
 
 def violations(settings: Settings, weights: Tree, market: Tree, misreports: Any) -> tuple[Any, Tree]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from hdpm_lib.auctions.networks import (
     expected_value,
     features,
     forward,
+    forward_alone,
     init,
     load_trained,
     run,
@@ -31,6 +33,7 @@ from hdpm_lib.auctions.networks import (
     smooth_allocation,
     sub_bid_values,
 )
+from hdpm_lib.auctions.reports import Reports, alone, parts
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import by_hand, generator, some_weights, z_limit
 
@@ -70,6 +73,31 @@ def test_forward_is_the_two_networks(kind: str) -> None:
         np.testing.assert_allclose(outcome.epsilon, (probabilities @ grid) * truth.privacy_budget, rtol=1e-12)
     single = run(network, weights, truth[3], budget[3])
     np.testing.assert_allclose(single.epsilon, outcome.epsilon[3], rtol=1e-12)
+
+
+def alone_error(network: Network, forward_of: Callable[..., Any]) -> float:
+    """Largest difference from one whole auction for each owner who lies, over the largest payment."""
+    rng = generator(914)
+    truth, budget = some_markets(network, rng, 20)
+    weights = some_weights(network, rng)
+    with jax.enable_x64(True):
+        true = sub_bid_values(truth.family, truth.rate, truth.privacy_budget, network.levels)
+        told = Reports(true, truth.privacy_budget, 1.0 * truth.sizes)
+        shape = truth.sizes.shape
+        lies = Reports(*(x * rng.uniform(0.2, 3, (*shape, 1) if x.ndim == 3 else shape) for x in told))
+        doubles = {name: jnp.asarray(w, float) for name, w in weights.items()}
+        expected = alone(partial(forward, network), doubles, parts(truth), lies, jnp.asarray(budget))
+        found = forward_of(network, doubles, told, lies, budget)
+        return max(float(jnp.abs(a - b).max() / b.max()) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_one_liar_is_one_auction_each(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = SMALL[kind]
+    assert alone_error(network, forward_alone) < 1e-12
+    with monkeypatch.context() as patch:  # the mean size as if nobody lied
+        patch.setattr(jnp, "log1p", lambda x: 0 * x)
+        assert alone_error(network, forward_alone) > 1e-3
 
 
 def test_scale_of_money_and_records() -> None:
@@ -294,6 +322,7 @@ def test_trained_networks() -> None:
     [
         ({"kind": "RegretNet"}, "levels must be 1 for RegretNet, got 8"),
         ({"hidden": (100, 0)}, "hidden must be a positive integer, got 0"),
+        ({"hidden": ()}, r"hidden must name at least one layer, got \(\)"),
     ],
 )
 def test_bad_network(options: dict[str, Any], message: str) -> None:

@@ -282,6 +282,16 @@ def test_chapter_in_order_passes_and_is_stored(runs: Runs, chapter: str) -> None
     assert runs.good.status == 0
 
 
+def test_seconds_of_cells_are_noted(runs: Runs) -> None:
+    files = list((runs.book.root / "_build" / "executed").glob("numbers.*.ipynb"))
+    assert files
+    for file in files:
+        page = json.loads(file.read_text(encoding="utf8"))
+        code = [cell for cell in page["cells"] if cell["cell_type"] == "code"]
+        assert len(page["metadata"]["seconds"]) == len(code)
+        assert all(0 < seconds < 300 for seconds in page["metadata"]["seconds"])
+
+
 def test_update_writes_references(runs: Runs) -> None:
     assert runs.updated.status == 0, runs.updated.printed
     said = ["number 2", "constant 41", None, "first", "second"]

@@ -1,0 +1,167 @@
+"""What is measured: a function of the library on input of any size, and what a user would call instead."""
+
+from __future__ import annotations
+
+import resource
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
+REPEATS = 5
+LONGEST = 0.4  # seconds of a call; a size at which it would take longer is left out
+PATIENCE = 0.5  # seconds of a peer, beyond which it is called once
+SHORTEST = 0.002  # what takes less is called several times at once
+
+Arguments = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What a user would call instead.
+
+    Attributes
+    ----------
+    name : str, in words
+    call : callable
+        With the arguments of the case. Where it returns None, for want of a package, it is left out.
+    n : int, one of the sizes of the case, at which it is timed
+    off : callable, optional
+        From the arguments, what the library returned and what the peer returned to a number: how far off the peer is.
+    measure : str, what that number is, in words
+    """
+
+    name: str
+    call: Callable[..., Any]
+    n: int
+    off: Callable[[Arguments, Any, Any], float] | None = None
+    measure: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of the library as it is called.
+
+    Attributes
+    ----------
+    function : callable
+    make : callable, from a size and a generator to the arguments
+    call : callable, optional, what is timed with them: by default the function itself
+    variant : str, which one of several uses of the function
+    counts : str, what the size counts
+    sizes : tuple of int
+    peers : tuple of Peer
+    jax : bool, whether arrays are JAX's, which `tracemalloc` does not see
+    """
+
+    function: Callable[..., Any]
+    make: Callable[[int, np.random.Generator], Arguments]
+    call: Callable[..., Any] | None = None
+    variant: str = ""
+    counts: str = "sellers"
+    sizes: tuple[int, ...] = SIZES
+    peers: tuple[Peer, ...] = ()
+    jax: bool = False
+
+    @property
+    def where(self) -> str:
+        """The place of the function in its package."""
+        return f"{self.function.__module__.partition('.')[2]}.{self.function.__name__}"
+
+    @property
+    def name(self) -> str:
+        """The place, and the variant."""
+        return f"{self.where}, {self.variant}" if self.variant else self.where
+
+    def arguments(self, n: int) -> Arguments:
+        """The input of this size, the same each time."""
+        return self.make(n, np.random.default_rng([0, n]))
+
+    def run(self, arguments: Arguments) -> Any:
+        """One call."""
+        return (self.call or self.function)(*arguments)
+
+
+def spent(function: Callable[[], Any], number: int = 1) -> float:
+    """Mean seconds of the processor of so many calls."""
+    began = time.process_time()
+    for _ in range(number):
+        function()
+    return (time.process_time() - began) / number
+
+
+def repeated(*functions: Callable[[], Any], once: float = np.inf) -> list[list[float]]:
+    """Least and median seconds of each function after a call that warms up; they take turns.
+
+    Nothing is repeated if the first function takes longer than `once`.
+    """
+    first = [spent(function) for function in functions]
+    if first[0] > once:
+        return [least_and_median([seconds]) for seconds in first]
+    numbers = [max(1, int(SHORTEST / max(seconds, 1e-7))) for seconds in first]
+    rounds = [[spent(*pair) for pair in zip(functions, numbers, strict=True)] for _ in range(REPEATS)]
+    return [least_and_median(seconds) for seconds in zip(*rounds, strict=True)]
+
+
+def least_and_median(seconds: tuple[float, ...] | list[float]) -> list[float]:
+    """Both to four digits."""
+    return [float(f"{value:.4g}") for value in (min(seconds), median(seconds))]
+
+
+def growth(case: Case) -> Iterator[dict[str, Any]]:
+    """Seconds at each size, beside one sort of as many random floats, up to where a call would take too long."""
+    last = 0.0
+    case.run(case.arguments(case.sizes[0]))  # what is loaded and compiled once
+    for n in case.sizes:
+        arguments, floats = case.arguments(n), np.random.default_rng(n).random(n)
+        own, sort = repeated(partial(case.run, arguments), partial(np.argsort, floats), once=LONGEST)
+        yield {"n": n, "seconds": own, "argsort": sort}
+        rise = own[1] / last if last else 10.0
+        if max(rise, 1.0) * own[1] > LONGEST:
+            return
+        last = own[1]
+
+
+def memory(case: Case, n: int) -> dict[str, Any]:
+    """Bytes that a call takes at its peak beyond its arguments, its result among them."""
+    arguments = case.arguments(n)
+    if case.jax:
+        pages = int(Path("/proc/self/statm").read_text("utf8").split()[1])
+        case.run(arguments)
+        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {"by": "resident", "bytes": max(0, peak - pages * resource.getpagesize())}
+    tracemalloc.start()
+    case.run(arguments)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return {"by": "tracemalloc", "bytes": peak}
+
+
+def beside(case: Case, peer: Peer) -> dict[str, Any] | None:
+    """Seconds of a peer and of the library on the same input; None if the peer needs what is not installed."""
+    arguments = case.arguments(peer.n)
+    ours, own = case.run(arguments), repeated(partial(case.run, arguments))[0]
+    began = time.process_time()
+    if (theirs := peer.call(*arguments)) is None:
+        return None
+    seconds = least_and_median([time.process_time() - began])
+    if again := seconds[0] <= PATIENCE:
+        seconds = repeated(partial(peer.call, *arguments))[0]
+    row = {"name": peer.name, "n": peer.n, "repeats": REPEATS if again else 1, "seconds": seconds, "library": own}
+    if peer.off:
+        row |= {"off": float(f"{peer.off(arguments, ours, theirs):.3g}"), "measure": peer.measure}
+    return row
+
+
+def measure(case: Case) -> dict[str, Any]:
+    """All of a case; in a process of its own, for its memory."""
+    rows = list(growth(case))
+    row = {"name": case.name, "counts": case.counts, "sizes": rows, "memory": memory(case, rows[-1]["n"])}
+    return row | {"peers": [found for peer in case.peers if (found := beside(case, peer))]}

@@ -1,0 +1,245 @@
+"""Learners: what a fit and a release cost, by the number of records."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.metrics import mean_squared_error
+
+from hdpm_book.ridge import study
+from hdpm_lib.learners.fedsgd import fedsgd
+from hdpm_lib.learners.gradients import draw_bidders
+from hdpm_lib.learners.integer_answers import integer_gradients, integer_sum
+from hdpm_lib.learners.jorgensen import draw_masks, sampled_ridge
+from hdpm_lib.learners.lattice import lattice_ridge
+from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.queries import linear_query, nonlinear_query
+from hdpm_lib.learners.ridge import pdp_op
+from hdpm_lib.learners.weighted_mean import WeightedMean
+from hdpm_lib.noise import QuadraticLoss
+from tests.bench.case import SIZES, Arguments, Case, Peer
+
+D = 10  # features
+PENALTY = 1.0
+Array = np.ndarray
+Generator = np.random.Generator
+
+# --- ridge regression -------------------------------------------------------------------------------------------------
+
+
+def records(n: int, rng: Generator) -> Arguments:
+    X = rng.random((n, D))
+    return X, np.clip(X @ np.linspace(-0.2, 0.2, D) + rng.normal(0, 0.1, n), -1, 1), rng.uniform(0.1, 1, n), rng
+
+
+def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
+    """The same estimate by scikit-learn, and noise of some rate."""
+    model = Ridge(alpha=PENALTY, fit_intercept=False).fit(X, y, sample_weight=epsilon / epsilon.sum())
+    direction = rng.standard_normal(D)
+    return np.asarray(model.coef_ + rng.gamma(D, 0.1) * direction / np.linalg.norm(direction))
+
+
+def cell(runs: int, rng: Generator) -> Arguments:
+    """One cell of the ridge paper's tables on made-up records: PDP-OP at penalty 1, so many noise draws."""
+    split = study.synthetic_split(rng)
+    return split, study.DEFAULT.draw(len(split.y_train), rng=rng), runs, rng
+
+
+def batched_losses(split: study.Split, epsilon: Array, runs: int, rng: Generator) -> float:
+    """Mean test loss: one fit, all noise vectors at once."""
+    mechanism = pdp_op(split.X_train, split.y_train, epsilon, PENALTY)
+    return float(QuadraticLoss.of(split.X_test, split.y_test)(mechanism.release(rng=rng, size=runs)).mean())
+
+
+def closed_form(split: study.Split, epsilon: Array, *_: object) -> float:
+    """One fit and no noise at all."""
+    mechanism = pdp_op(split.X_train, split.y_train, epsilon, PENALTY)
+    loss = QuadraticLoss.of(split.X_test, split.y_test)
+    return float(loss.under_noise(mechanism.theta, mechanism.noise_rate).mean)
+
+
+def plain_losses(split: study.Split, epsilon: Array, runs: int, rng: Generator) -> float:
+    """One fit, one noise vector, one loss at a time."""
+    rate = pdp_op(split.X_train, split.y_train, epsilon, PENALTY).noise_rate
+    d, losses = split.X_train.shape[1], []
+    for _ in range(runs):
+        model = Ridge(alpha=PENALTY, fit_intercept=False)
+        model.fit(split.X_train, split.y_train, sample_weight=epsilon / epsilon.sum())
+        direction = rng.standard_normal(d)
+        theta = model.coef_ + rng.gamma(d, 1 / rate) * direction / np.linalg.norm(direction)
+        losses.append(mean_squared_error(split.y_test, split.X_test @ theta))
+    return float(np.mean(losses))
+
+
+def relative(_: Arguments, ours: float, theirs: float) -> float:
+    return abs(theirs / ours - 1)
+
+
+def sampled(n: int, rng: Generator) -> Arguments:
+    X, y, epsilon, _ = records(n, rng)
+    return X, y, epsilon, draw_masks(epsilon, 0.5, 10, rng=rng), rng
+
+
+def fits_of_samples(X: Array, y: Array, _: Array, masks: Array, rng: Generator) -> list[Array]:
+    return [plain_fit(X[kept], y[kept], np.ones(kept.sum()), rng) for kept in masks.astype(bool)]
+
+
+# --- other learners ---------------------------------------------------------------------------------------------------
+
+
+def signed(n: int, rng: Generator) -> Arguments:
+    X = rng.uniform(-1, 1, (n, D)) / np.sqrt(D)
+    y = np.where(X @ np.linspace(-1, 2, D) + rng.normal(0, 0.1, n) > 0, 1.0, -1.0)
+    weights = rng.uniform(0.5, 1.5, n)
+    return X, y, weights / weights.sum(), rng
+
+
+def plain_logistic(X: Array, y: Array, weights: Array, _: Generator) -> Array:
+    """The same objective without noise."""
+    return np.asarray(LogisticRegression(C=100.0, fit_intercept=False).fit(X, y, sample_weight=weights).coef_)
+
+
+def balls(n: int, rng: Generator) -> Arguments:
+    weights = rng.uniform(0.5, 1.5, n)
+    return rng.uniform(-0.25, 0.25, (n, D)), weights / weights.sum(), rng
+
+
+def shares(n: int, rng: Generator) -> Arguments:
+    return rng.random(n), rng.random(n), rng
+
+
+def pairs(n: int, rng: Generator) -> Arguments:
+    return rng.random(n), rng.random((n, n)), rng.random(n), rng
+
+
+def gradients(n: int, rng: Generator) -> Arguments:
+    return rng.normal(0, 0.01, (n, 5, 20)), rng.uniform(0.5, 2, n), rng
+
+
+def noisy_gradients(table: Array, epsilon: Array, rng: Generator) -> Array:
+    """The same with floats: clipped to an L1 norm of 1, and Laplace noise."""
+    norms = np.abs(table).sum((1, 2), keepdims=True)
+    return np.asarray(table / np.maximum(norms, 1) + rng.laplace(0, (2 / epsilon)[:, None, None], table.shape))
+
+
+def federation(n: int, rng: Generator) -> Arguments:
+    """Ten owners, ten rounds of all."""
+    X, labels = rng.standard_normal((n, 20)), rng.integers(5, size=n)
+    return X, labels, [np.array_split(rng.permutation(n), 10)], draw_bidders(10, 10, 10, 1, rng), rng
+
+
+def ten_rounds(X: Array, labels: Array, owners: list[list[Array]], asked: Array, rng: Generator) -> object:
+    return fedsgd(X, labels, owners, np.full((1, 10), 5.0), asked, {"equal": by_size}, np.zeros((5, 20)), rng=rng)
+
+
+def by_size(epsilon: Array, sizes: Array) -> Array:
+    """Weights by size, whatever the noise."""
+    return np.asarray(np.broadcast_to(sizes / sizes.sum(-1, keepdims=True), epsilon.shape))
+
+
+def plain_rounds(X: Array, labels: Array, owners: list[list[Array]], asked: Array, _: Generator) -> object:
+    """Ten times partial fits, without privacy."""
+    model = SGDClassifier(loss="log_loss")
+    for round_ in asked:
+        for owner in round_[0]:
+            rows = owners[0][owner]
+            model.partial_fit(X[rows], labels[rows], classes=np.arange(5))
+    return model
+
+
+RECORDS = "records"
+CASES = (
+    Case(
+        pdp_op,
+        records,
+        lambda X, y, e, rng: pdp_op(X, y, e, PENALTY).release(rng=rng),
+        counts=RECORDS,
+        peers=(Peer("scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000),),
+    ),
+    Case(
+        pdp_op,
+        cell,
+        batched_losses,
+        variant="one cell of Table 2",
+        counts="noise draws",
+        sizes=(100, 1_000, 10_000, 100_000),
+        peers=(
+            Peer("a loop of scikit-learn fits", plain_losses, 1_000, relative, "relative difference of the mean"),
+            Peer("the closed form of the library", closed_form, 10_000, relative, "relative difference of the mean"),
+        ),
+    ),
+    Case(
+        sampled_ridge,
+        sampled,
+        lambda X, y, e, masks, rng: sampled_ridge(X, y, e, PENALTY, 0.5, masks).release(rng=rng),
+        variant="ten samples",
+        counts=RECORDS,
+        peers=(Peer("a loop of scikit-learn fits, no guarantee", fits_of_samples, 10_000),),
+    ),
+    Case(
+        lattice_ridge,
+        lambda n, rng: (*(part[..., :2] if part.ndim == 2 else part for part in records(n, rng)[:3]), rng),
+        lambda X, y, e, rng: lattice_ridge(X, y, e, PENALTY).release(rng=rng),
+        variant="two features, in integers",
+        counts=RECORDS,
+        peers=(
+            Peer("the same in floats, pdp_op", lambda X, y, e, rng: pdp_op(X, y, e, PENALTY).release(rng=rng), 10_000),
+        ),
+    ),
+    Case(
+        objective_perturbation,
+        signed,
+        lambda X, y, a, rng: objective_perturbation(X, y, a, 10.0, 0.01).release(rng=rng),
+        counts=RECORDS,
+        peers=(Peer("scikit-learn's LogisticRegression, not private", plain_logistic, 100_000),),
+    ),
+    Case(
+        WeightedMean,
+        balls,
+        lambda X, w, rng: WeightedMean(w, 10.0, np.zeros(D), 1.0).release(X, rng=rng),
+        counts=RECORDS,
+        peers=(Peer("NumPy's average, not private", lambda X, w, rng: np.average(X, axis=0, weights=w), 1_000_000),),
+    ),
+    Case(
+        linear_query,
+        shares,
+        lambda s, x, rng: linear_query(s, 10.0).release(x, rng=rng),
+        counts=RECORDS,
+        sizes=(100, 300, 1_000, 3_000),
+        peers=(Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 1_000),),
+    ),
+    Case(
+        nonlinear_query,
+        pairs,
+        lambda s, table, x, rng: nonlinear_query(s, 10.0, table).privacy_loss,
+        counts="records, as many terms",
+        sizes=(100, 300, 1_000, 3_000),
+        peers=(Peer("NumPy's product", lambda s, table, x, rng: s @ table / 10.0, 1_000),),
+    ),
+    Case(
+        integer_sum,
+        shares,
+        lambda s, x, rng: integer_sum(s, 10.0).release(x, rng=rng),
+        variant="in integers",
+        counts=RECORDS,
+        sizes=SIZES[:-1],
+        peers=(Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 10_000),),
+    ),
+    Case(
+        integer_gradients,
+        gradients,
+        lambda table, e, rng: integer_gradients(table, e, 1.0, spacing=2.0**-10, rng=rng),
+        variant="100 coordinates, in integers",
+        counts="owners",
+        sizes=(10, 100, 1_000, 10_000),
+        peers=(Peer("the same in floats with NumPy", noisy_gradients, 100),),
+    ),
+    Case(
+        fedsgd,
+        federation,
+        ten_rounds,
+        variant="ten owners, ten rounds",
+        counts=RECORDS,
+        peers=(Peer("scikit-learn's partial fits, not private", plain_rounds, 10_000),),
+    ),
+)

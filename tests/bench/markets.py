@@ -1,0 +1,315 @@
+"""Markets: contracts, procurement and their payments, by the number of sellers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import integrate, optimize, stats
+
+from hdpm_book.logistic.peer import conic_search, gradient_and_grid
+from hdpm_lib.markets.contracts import principle1, principle2
+from hdpm_lib.markets.contracts_conic import conic_power
+from hdpm_lib.markets.contracts_printed import algorithm1
+from hdpm_lib.markets.costs import virtual_valuation
+from hdpm_lib.markets.error_minimising import error_minimising
+from hdpm_lib.markets.fair_query import fair_query
+from hdpm_lib.markets.incentives import reports_to_try, search_misreports
+from hdpm_lib.markets.local_menu import local_menu
+from hdpm_lib.markets.master_curves import cheapest_records
+from hdpm_lib.markets.mechanisms import m1, m2, virtual_pricing
+from hdpm_lib.markets.online import expected_rule
+from hdpm_lib.markets.payments import envelope_payments, vcg_payments
+from hdpm_lib.markets.procurement import procure, procure_fast
+from hdpm_lib.markets.procurement_payments import procurement_payments
+from tests.bench.case import SIZES, Arguments, Case, Peer
+
+Array = np.ndarray
+Generator = np.random.Generator
+
+# --- contracts: cost v eps^2, K = n^2 / 16 ----------------------------------------------------------------------------
+
+POWER = 2.0
+COST = "relative excess of the cost"
+
+
+def contract(n: int, rng: Generator) -> Arguments:
+    return rng.random(n), n**2 / 16
+
+
+def dearer(_: Arguments, ours: Any, theirs: Any) -> float:
+    return float(theirs.cost / ours.cost - 1)
+
+
+def one_by_one(v: Array, K: float) -> Array:
+    """M2's payments by their definition: the contract solved again without each seller, who reports the ceiling."""
+    bought = principle2(v, K, power=POWER)
+    own = v * bought.epsilon**POWER
+    without = [float(principle2(np.where(np.arange(len(v)) == i, 1.0, v), K, power=POWER).cost) for i in range(len(v))]
+    return np.array(without) - (own.sum() - own)
+
+
+def largest_difference(_: Arguments, ours: Any, payments: Array) -> float:
+    paid = getattr(ours, "payments", ours)
+    return float(np.abs(payments - paid).max() / paid.max())
+
+
+DIFFERENCE = "largest relative difference of a payment"
+
+
+def cheapest_half(reports: Array) -> Array:
+    """One unit from each of the cheaper half."""
+    return (reports < np.median(reports, axis=-1, keepdims=True)) * 1.0
+
+
+def smooth(reports: Array) -> Array:
+    return np.asarray(np.exp(-reports))
+
+
+def integrated(reports: Array) -> Array:
+    """Envelope payments seller by seller."""
+    own = [c * np.exp(-c) + integrate.quad(lambda s: np.exp(-s), c, 1.0)[0] for c in reports]
+    return np.array(own)
+
+
+# --- procurement: costs uniform on [1, 5], mu = sigma = 1, gamma = 0.01 -----------------------------------------------
+
+LAW, SCALE = stats.uniform(1, 4), (1.0, 1.0, 0.01)
+GENERAL = stats.truncexpon(4, loc=1, scale=1)
+LOSS = "relative excess of the loss"
+
+
+def virtual(n: int, rng: Generator) -> Arguments:
+    return (virtual_valuation(LAW, LAW.rvs(n, random_state=rng), check=False),)
+
+
+def worse(_: Arguments, ours: Any, theirs: Any) -> float:
+    return float(theirs.loss / ours.loss - 1)
+
+
+def grid(points: int) -> Any:
+    """The paper's search, with the grid that suits it: the best rate lies midway between two rates."""
+    return lambda psi: gradient_and_grid(psi, *SCALE, largest_eta=2 * procure_fast(psi, *SCALE).eta, points=points)
+
+
+def by_definition(costs: Array) -> Array:
+    """Envelope payments by adaptive quadrature over a whole procurement at each node."""
+    epsilon, paid = procure_fast(virtual_valuation(LAW, costs, check=False), *SCALE).epsilon, []
+    for i, own in enumerate(costs):
+
+        def amount(report: float, i: int = i) -> float:
+            reports = np.where(np.arange(len(costs)) == i, report, costs)
+            return float(procure_fast(virtual_valuation(LAW, reports, check=False), *SCALE).epsilon[i])
+
+        paid.append(own * epsilon[i] + integrate.quad(amount, own, 5.0, limit=200)[0])
+    return np.array(paid)
+
+
+def online_by_search(m: int) -> Any:
+    """The rule of least loss on a sample of the costs, by Nelder and Mead's search."""
+    psi = virtual_valuation(LAW, LAW.rvs(10_000, random_state=np.random.default_rng(1)), check=False)
+
+    def loss(logs: Array) -> float:
+        cutoff, slope = 2 * np.exp(logs)
+        epsilon = slope / m * np.maximum(cutoff - psi, 0)
+        total = m * epsilon.mean()
+        return float(np.sqrt(m * (epsilon**2).mean()) / total + 1 / total + 0.01 * m * (psi * epsilon).mean())
+
+    return optimize.minimize(loss, [0.0, 0.0], method="Nelder-Mead")
+
+
+# --- other purchases --------------------------------------------------------------------------------------------------
+
+TASK = 1 / 12, 2.0  # variance, and noise at loss 1
+
+
+def prices(n: int, rng: Generator) -> Arguments:
+    return (rng.uniform(1, 9, n),)
+
+
+def by_slsqp(psi: Array) -> float:
+    """The least loss by SciPy's solver from equal weights, over weights and the total."""
+    n = len(psi)
+
+    def loss(x: Array) -> float:
+        return float(TASK[0] * (x[:n] ** 2).sum() + TASK[1] / x[n] ** 2 + 0.01 * x[n] * (x[:n] @ psi))
+
+    start = np.append(np.full(n, 1 / n), 1.0)
+    sums = {"type": "eq", "fun": lambda x: x[:n].sum() - 1}
+    options = {"maxiter": 1000, "ftol": 1e-12}
+    found = optimize.minimize(
+        loss, start, method="SLSQP", bounds=[(0, 1)] * n + [(1e-6, None)], constraints=[sums], options=options
+    )
+    return float(found.fun)
+
+
+def each_alone(psi: Array) -> Array:
+    """The best loss of each seller by SciPy's bounded search."""
+    variance, noise = TASK
+
+    def best(price: float) -> float:
+        def gain(e: float) -> float:
+            return float(price * e - 100 * e * e / (variance * e * e + noise))
+
+        found = optimize.minimize_scalar(gain, bounds=(0, 100), method="bounded")
+        return float(found.x) if found.fun < 0 else 0.0
+
+    return np.array([best(price) for price in psi])
+
+
+def by_loop(costs: Array, budget: float) -> Array:
+    """FairQuery as printed, in a loop over the sellers."""
+    ordered, n, sold = np.sort(costs), len(costs), 0
+    for k in range(1, n):
+        if ordered[k - 1] / (n - k) <= budget / k:
+            sold = k
+    return (costs < ordered[sold]) / (n - sold)
+
+
+def cutoff_by_search(psi: Array) -> float:
+    """The cutoff at which half as many effective records are bought as there are sellers, by a root search."""
+    wanted = len(psi) / 2
+
+    def records(cutoff: float) -> float:
+        above = np.maximum(cutoff - psi, 0)
+        return float(above.sum() ** 2 / (above**2).sum() - wanted)
+
+    return float(optimize.brentq(records, 2.0, 1e4, xtol=1e-12))
+
+
+def first_price(reports: Array) -> tuple[Array, Array]:
+    return np.ones_like(reports), reports
+
+
+CASES = (
+    Case(principle1, lambda n, rng: (n, n**2 / 16)),
+    Case(
+        principle2,
+        contract,
+        lambda v, K: principle2(v, K, power=POWER),
+        peers=(
+            Peer("the search that the paper prints", lambda v, K: algorithm1(v, K, power=POWER), 1_000, dearer, COST),
+            Peer("Clarabel", lambda v, K: conic_power(v, K, power=POWER), 1_000, dearer, COST),
+        ),
+    ),
+    Case(m1, contract, lambda v, K: m1(v, K, 1.0, power=POWER)),
+    Case(
+        m2,
+        contract,
+        lambda v, K: m2(v, K, 1.0, power=POWER),
+        variant="all payments",
+        peers=(Peer("a contract solved for each seller", one_by_one, 1_000, largest_difference, DIFFERENCE),),
+    ),
+    Case(
+        virtual_pricing,
+        contract,
+        lambda v, K: virtual_pricing(v, K, stats.uniform(0, 1), power=POWER),
+        variant="with payments",
+        sizes=(2, 5, 10, 30),
+    ),
+    Case(
+        vcg_payments,
+        lambda n, rng: (rng.random(n),),
+        lambda c: vcg_payments(c, 1.0, cheapest_half, lambda r: (r * cheapest_half(r)).sum(-1)),
+        variant="any rule",
+        sizes=(100, 300, 1_000, 3_000),
+    ),
+    Case(
+        envelope_payments,
+        lambda n, rng: (rng.random(n),),
+        lambda c: envelope_payments(c, 1.0, smooth),
+        variant="any rule",
+        sizes=(100, 300, 1_000),
+        peers=(Peer("SciPy's quad for each seller", integrated, 300, largest_difference, DIFFERENCE),),
+    ),
+    Case(
+        procure_fast,
+        virtual,
+        lambda psi: procure_fast(psi, *SCALE),
+        peers=(
+            Peer("gradient, 101 rates", grid(101), 1_000, worse, LOSS),
+            Peer("gradient, 1,001 rates", grid(1001), 1_000, worse, LOSS),
+            Peer("Clarabel, and a search for the rate", lambda psi: conic_search(psi, *SCALE), 1_000, worse, LOSS),
+        ),
+    ),
+    Case(procure, virtual, lambda psi: procure(psi, *SCALE)),
+    Case(
+        procure,
+        virtual,
+        lambda psi: procure(psi, *SCALE, cap=3 / len(psi)),
+        variant="with a cap",
+        peers=(
+            Peer(
+                "Clarabel, and a search from 4 rates",
+                lambda psi: conic_search(psi, *SCALE, cap=3 / len(psi), starts=4),
+                1_000,
+                worse,
+                LOSS,
+            ),
+        ),
+    ),
+    Case(
+        procurement_payments,
+        lambda n, rng: (LAW.rvs(n, random_state=rng),),
+        lambda costs: procurement_payments(costs, LAW, *SCALE),
+        variant="uniform costs",
+        sizes=(10, *SIZES),
+        peers=(Peer("SciPy's quad over procure_fast", by_definition, 10, largest_difference, DIFFERENCE),),
+    ),
+    Case(
+        procurement_payments,
+        lambda n, rng: (GENERAL.rvs(n, random_state=rng),),
+        lambda costs: procurement_payments(costs, GENERAL, *SCALE),
+        variant="exponential costs",
+    ),
+    Case(
+        expected_rule,
+        lambda n, rng: (n,),
+        lambda n: expected_rule(LAW, n, *SCALE),
+        peers=(Peer("a search on a sample, without a proof", online_by_search, 100_000),),
+    ),
+    Case(
+        error_minimising,
+        prices,
+        lambda psi: error_minimising(psi, *TASK, 0.01),
+        peers=(Peer("SciPy's SLSQP", by_slsqp, 100, lambda _, ours, least: float(least / ours.loss - 1), LOSS),),
+    ),
+    Case(
+        fair_query,
+        lambda n, rng: (rng.uniform(1, 9, n), 2.0),
+        peers=(Peer("a loop, as printed", by_loop, 100_000),),
+    ),
+    Case(
+        local_menu,
+        prices,
+        lambda psi: local_menu(psi, *TASK, 100.0),
+        peers=(
+            Peer(
+                "SciPy's bounded search for each seller",
+                each_alone,
+                1_000,
+                lambda _, ours, found: float(np.abs(found - ours).max()),
+                "largest difference of a loss",
+            ),
+        ),
+    ),
+    Case(
+        cheapest_records,
+        prices,
+        lambda psi: cheapest_records(psi, len(psi) / 2),
+        peers=(
+            Peer(
+                "SciPy's root search, records at the cutoff",
+                cutoff_by_search,
+                100_000,
+            ),
+        ),
+    ),
+    Case(
+        search_misreports,
+        lambda n, rng: (rng.random(n),),
+        lambda c: search_misreports(first_price, c, reports_to_try(c, 1.0)),
+        variant="of a first price",
+        sizes=(10, 30, 100, 300),
+    ),
+)

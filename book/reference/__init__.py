@@ -1,0 +1,1 @@
+"""What the pages of the reference show beside the documentation of the functions."""

@@ -1,0 +1,173 @@
+"""What the page :doc:`/book/reference/costs` shows: the stored record of what the library and the book cost.
+
+``make bench`` measures and stores it (``tests/bench``); nothing is timed while the page is built. Times are seconds of
+the processor, on one thread, the least and the median of five.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hdpm_book import plots
+from hdpm_lib.validation import extra
+
+with extra("book"):
+    from matplotlib.figure import Figure
+
+STUDY = "costs.json"
+CURVES = len(plots.STYLES)  # of a panel
+Row = dict[str, Any]
+
+
+@cache
+def record() -> dict[str, Any]:
+    """For each part what was `found`, and where and when."""
+    text = (resources.files("hdpm_book.data") / "studies" / STUDY).read_text("utf8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def where(part: str) -> str:
+    """Machine, date, versions and commit of a part of the record."""
+    made = record()[part]
+    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    return f"{made['hardware']}; {made['date']}; commit {made['commit']}; {versions}"
+
+
+def rows(wing: str) -> list[Row]:
+    """What was measured of a wing, or of the ground floor."""
+    return [row for row in record()["cases"]["found"] if row["wing"] == wing]
+
+
+def short(name: str) -> str:
+    """A function without its module, with what it is used for."""
+    place, comma, variant = name.partition(",")
+    return place.rpartition(".")[2] + comma + variant
+
+
+def growth(sizes: list[Row]) -> float:
+    """Exponent of the time in n, fitted to the sizes from a hundredth of the largest on.
+
+    Examples
+    --------
+    >>> growth([{"n": n, "seconds": [0.0, 1e-6 * n**2]} for n in (10, 100, 1000)])
+    2.0
+    """
+    upper = [row for row in sizes if 100 * row["n"] >= sizes[-1]["n"]]
+    if len(upper) < 2:
+        return float("nan")
+    n, seconds = np.log([[row["n"], row["seconds"][1]] for row in upper]).T
+    return round(float(np.polyfit(n, seconds, 1)[0]), 2)
+
+
+def duration(seconds: float) -> str:
+    """Two digits and a unit.
+
+    Examples
+    --------
+    >>> duration(0.0123), duration(2e-6), duration(34.2)
+    ('12 ms', '2 µs', '34 s')
+    """
+    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+    unit, name = next(((unit, name) for unit, name in units if seconds >= unit), units[-1])
+    value = seconds / unit
+    return f"{value:.0f} {name}" if value >= 10 else f"{value:.2g} {name}"
+
+
+def times(ratio: float) -> str:
+    """A ratio to two digits, with separators.
+
+    Examples
+    --------
+    >>> times(12345.0), times(0.0123)
+    ('12,000', '0.012')
+    """
+    value = float(f"{ratio:.2g}")
+    return f"{value:,.0f}" if value >= 10 else f"{value:g}"
+
+
+def instead(peer: Row) -> str:
+    """A peer, its time, and how many times that of the library on the same input."""
+    ratio = times(peer["seconds"][1] / peer["library"][1])
+    return f"{peer['name']}: {duration(peer['seconds'][1])} at {peer['n']:,}, {ratio} times ours"
+
+
+def table(wing: str) -> pd.DataFrame:
+    """A row for each function of a wing: its growth, what the largest size takes, and what else one would call."""
+    found = {}
+    for row in rows(wing):
+        last, bytes_ = row["sizes"][-1], row["memory"]["bytes"]
+        exponent = growth(row["sizes"])
+        found[short(row["name"])] = {
+            "largest n": f"{last['n']:,} {row['counts']}",
+            "time": duration(last["seconds"][1]),
+            "growth": "" if np.isnan(exponent) else f"{exponent:.2f}",
+            "argsorts": times(last["seconds"][1] / last["argsort"][1]),
+            "memory": f"{bytes_ / 1e6:.3g} MB" + ("*" if row["memory"]["by"] == "resident" else ""),
+            "instead": "; ".join(map(instead, row["peers"])),
+        }
+    return pd.DataFrame(found).T.rename_axis("function")
+
+
+def accuracy() -> pd.DataFrame:
+    """How far off the peers are whose answer can be compared."""
+    found = [
+        {"function": short(row["name"]), "instead": peer["name"], "what": peer["measure"]}
+        | {"n": f"{peer['n']:,}", "off": f"{peer['off']:.2g}"}
+        for row in record()["cases"]["found"]
+        for peer in row["peers"]
+        if "off" in peer
+    ]
+    return pd.DataFrame(found).set_index("function")
+
+
+def figure(wing: str) -> Figure:
+    """Time over n of the functions of a wing, a few a panel, and of one sort of as many floats."""
+    there = rows(wing)
+    panels = [there[k : k + CURVES] for k in range(0, len(there), CURVES)]
+    drawn, axes = plots.subplots(len(panels), sharex=True, sharey=True, squeeze=False)
+    for panel, some in zip(axes[:, 0], panels, strict=True):
+        for style, row in zip(plots.STYLES, some, strict=False):
+            n, seconds = np.array([[size["n"], size["seconds"][1]] for size in row["sizes"]]).T
+            panel.plot(n, seconds, label=short(row["name"]), **style)
+        sorts = {size["n"]: size["argsort"][1] for row in some for size in row["sizes"]}
+        n, seconds = np.array(sorted(sorts.items())).T
+        panel.plot(n, seconds, label="one argsort", color="#808080", linestyle="--", linewidth=1.2)
+        panel.set(xscale="log", yscale="log", ylabel="seconds")
+        panel.legend(fontsize=8)
+    axes[-1, 0].set_xlabel("n")
+    return drawn
+
+
+def goals() -> pd.DataFrame:
+    """What was set as a goal, and what it takes: least and median of five processes; before, if that was measured."""
+    found = {}
+    for row in record()["goals"]["found"]:
+        values = {name: row[name] for name in ("before", "now") if name in row}
+        told = {name: f"{least:.3g}, {middle:.3g}" for name, (least, middle) in values.items()}
+        found[row["work"]] = told | {"goal": f"{row['goal']:g}", "unit": row["unit"]}
+    return pd.DataFrame(found).T.rename_axis("least, median")
+
+
+def pages() -> pd.Series:
+    """Seconds of the pages, the longest first."""
+    return pd.Series(record()["pages"]["found"]["pages"], name="seconds").sort_values(ascending=False)
+
+
+def slowest_pages(count: int = 10) -> pd.DataFrame:
+    """The slowest pages, all others together, and the whole book."""
+    seconds = pages()
+    parts = seconds.head(count).to_dict() | {f"the other {len(seconds) - count}": seconds.iloc[count:].sum()}
+    return pd.DataFrame({"seconds": pd.Series(parts | {"all": seconds.sum()}).map("{:.0f}".format)}).rename_axis("page")
+
+
+def slowest_cells() -> pd.DataFrame:
+    """The slowest cells by their first lines."""
+    cells = pd.DataFrame(record()["pages"]["found"]["cells"])
+    return cells.assign(seconds=cells["seconds"].map("{:.0f}".format)).set_index("page")[["seconds", "cell"]]

@@ -39,7 +39,7 @@ test: $(READY)
 
 book: $(READY)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
-	$(BIN)/python -m pytest tests/site
+	$(BIN)/python -m pytest -n auto --dist loadgroup tests/site
 
 # The pages as notebooks, built without running them; then JupyterLab, where a changed number stops nothing.
 NOTEBOOKS := _build/notebooks/.ready

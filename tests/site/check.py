@@ -10,7 +10,7 @@ import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -21,8 +21,9 @@ import notebooks
 from bs4 import BeautifulSoup, Tag
 
 LIMIT_MB = 40
-OPEN = 3  # pages at a time
+OPEN = 2  # pages at a time: one is looked at while the next one loads
 SCREENS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
+VIEWS = (("desktop", "light"), ("desktop", "dark"), ("phone", "dark"), ("phone", "light"))  # one change at a time
 CHROMIUM_OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -33,6 +34,7 @@ CHROMIUM_OPTIONS = [
 ]
 
 NOT_LOADED = {"alternate", "author", "canonical", "help", "index", "license", "next", "prev", "search"}  # of <link rel>
+REFRESH = re.compile(r"""<meta[^>]+http-equiv=["']?refresh""", re.IGNORECASE)
 BOXES = re.compile(r"[a-z]+-content|proof")  # ids that sphinx-proof and sphinx-exercise give to every box of a kind
 LOADING = ("src", "srcset", "poster", "data", "background", "xlink:href")
 CSS_ADDRESS = re.compile(r"""url\(\s*["']?([^"')]+)["']?\s*\)|@import\s+["']([^"']+)["']""")
@@ -56,7 +58,7 @@ def pages(site: Path) -> list[Path]:
 
 def is_redirect(page: Path) -> bool:
     """Whether a page only leads to another one, as the front page of a jupyter-book does."""
-    return read(page).find("meta", attrs={"http-equiv": re.compile("refresh", re.IGNORECASE)}) is not None
+    return REFRESH.search(page.read_text(encoding="utf8")) is not None
 
 
 def loads_from_outside(site: Path) -> list[str]:
@@ -239,8 +241,15 @@ LOOK = """() => {
   }
   return found;
 }"""
+# A script of the theme follows a change of the scheme a little later. This waits for it, ten seconds at most.
+THEME_FOLLOWS = """scheme => new Promise(done => {
+  const root = document.documentElement, follows = () => (root.dataset.theme || scheme) === scheme;
+  if (follows()) return done();
+  const watch = new MutationObserver(() => { if (follows()) { watch.disconnect(); done(); } });
+  watch.observe(root, {attributes: true, attributeFilter: ['data-theme']});
+  setTimeout(done, 10_000);
+})"""
 # Lightness of what lies behind the text and of the text, 0 to 1.
-THEME_FOLLOWS = "scheme => (document.documentElement.dataset.theme || scheme) === scheme"
 LIGHTNESS = """() => {
   const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number); return (0.3 * r + 0.6 * g + 0.1 * b) / 255; };
   const clear = c => c === 'transparent' || /, 0\\)$/.test(c);
@@ -252,7 +261,7 @@ LIGHTNESS = """() => {
 
 
 def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) -> list[str]:
-    """Open pages from disk, look at each on all screens, in light and then dark, and complain about what is seen.
+    """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen.
 
     A few are open at a time: while one is looked at, the others load and set their formulas.
 
@@ -278,10 +287,10 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
         page.wait_for_load_state("load")
         page.evaluate("async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }")
         name = "/".join(file.parts[-2:])
-        for screen, scheme in product(SCREENS, ("light", "dark")):
+        for screen, scheme in VIEWS:
             page.set_viewport_size(SCREENS[screen])
             page.emulate_media(color_scheme=scheme)
-            page.wait_for_function(THEME_FOLLOWS, arg=scheme)  # a script of the theme follows the change a little later
+            page.evaluate(THEME_FOLLOWS, scheme)
             behind, text = page.evaluate(LIGHTNESS)
             seen = page.evaluate(LOOK)
             if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):

@@ -19,10 +19,14 @@ from tests.site import check
 ROOT = Path(__file__).resolve().parents[2]
 
 
+PARTS = 12  # of the pages, which are looked at side by side
+
+
 def complaints(found: list[str]) -> str:
     return "\n".join([f"{len(found)} complaints", *found[:40]])
 
 
+@pytest.mark.xdist_group("files")  # they share what they have parsed
 @pytest.mark.parametrize(
     "looks_for",
     [check.loads_from_outside, check.dead_links, check.images_without_words, check.misshapen_pages, check.too_large],
@@ -44,11 +48,18 @@ def test_a_notebook_runs_anywhere(site: Path, tmp_path: Path) -> None:
     NotebookClient(nb, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
 
 
-def test_pages_in_a_browser(site: Path, browser: Any) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_pages_in_a_browser(site: Path, browser: Any, part: int) -> None:
     folder = os.environ.get("SITE_SCREENSHOTS")
-    files = [page for page in check.pages(site) if not check.is_redirect(page)]
-    found = check.browse(browser, files, Path(folder) if folder else None)
+    found = check.browse(browser, shares(site, PARTS)[part], Path(folder) if folder else None)
     assert not found, complaints(found)
+
+
+def shares(site: Path, parts: int) -> list[list[Path]]:
+    """The pages in so many parts, of which each has long and short ones."""
+    files = [page for page in check.pages(site) if not check.is_redirect(page)]
+    files.sort(key=lambda page: -page.stat().st_size)
+    return [files[part::parts] for part in range(parts)]
 
 
 # --- the checks can fail ----------------------------------------------------------------------------------------------
@@ -113,6 +124,15 @@ def test_good_page_passes(tmp_path: Path) -> None:
 def test_bad_page_is_found(tmp_path: Path, added: str, looks_for: Any) -> None:
     site = make_site(tmp_path / "site", added)
     assert [found.__name__ for found in STATIC if found(site)] == [looks_for.__name__]
+
+
+def test_parts_have_every_page_once(tmp_path: Path) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        make_site(tmp_path / name)
+    (tmp_path / "index.html").write_text('<meta http-equiv="Refresh" content="0; url=a/good.html">', encoding="utf8")
+    parts = shares(tmp_path, 3)
+    assert sorted(map(len, parts)) == [1, 2, 2]
+    assert sorted(page for part in parts for page in part) == sorted(tmp_path.glob("*/good.html"))
 
 
 def test_bad_site_is_found(tmp_path: Path) -> None:

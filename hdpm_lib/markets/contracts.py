@@ -11,7 +11,7 @@ the paper. With :math:`u_k=v_kq_k^{r-1}` its shares are :math:`a_k=\min(1,(\thet
 
 .. math:: \sum_kq_k(1-a_k)=\frac{4K\theta}{\sum_kq_k\min(u_k,\theta)}.
 
-Sorting and prefix sums find it in time :math:`O(n\log n)`; :doc:`/book/contracts/allocation` has the proof.
+Selection finds it in time :math:`O(n)`; :doc:`/book/contracts/allocation` has the proof.
 :mod:`hdpm_lib.markets.contracts_conic` solves (10) for any convex cost, :mod:`hdpm_lib.markets.contracts_printed` holds
 the paper's own rules.
 
@@ -31,6 +31,7 @@ from scipy.optimize import elementwise
 from hdpm_lib.validation import check_count, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
+FEW = 1000  # sellers whom a sort takes no longer than a search
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the cost is 0. It is 0 as well where the sellers
     with positive valuation have a total range of at most :math:`2\sqrt K`: data that cost nothing are used alone. At
     exactly :math:`2\sqrt K` this is a limit that no finite loss attains, and `scale` is 0. A least cost beyond the
-    range of floats is an error.
+    range of floats is an error. The time is :math:`O(n)` on average.
 
     Notes
     -----
@@ -150,33 +151,25 @@ def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = No
     if ranges.sum() ** 2 <= 4 * K:
         return _zero_loss(v.shape, K, ranges.sum())
 
-    # Sort; for each place the cost of those before it and the range from it on
+    # The first valuation that the threshold does not exceed; who is below it is at the cap
     u = _priced(v, ranges, r)
-    order = np.argsort(u, axis=-1)
-    u, q = np.take_along_axis(u, order, -1), ranges[order]
-    before, mass = _prefix_sums(u, q)
+    point, before, mass, B = _next_breakpoint(u, ranges, K, r)
 
-    # Breakpoints below the root: there the left side exceeds the right side
-    left = mass - suffix_weights(u, q, r)
-    capped = (u == 0) | (left * (before + mass * u) > 4 * K * u)
-    j = np.minimum(capped.sum(-1, keepdims=True), u.shape[-1] - 1)
-
-    # The root beyond the last of them
-    shares, scale, cost = _beyond(j, u, q, before, mass, K, r)
+    # The root of the equation between those two
+    share, scale, cost = scaled_root(mass, before, point, B, K, r)
+    unit = np.where(point > 0, point, 1.0)
+    shares = np.where(u < point, 1.0, np.minimum(1.0, ratio_power(unit / np.maximum(u, unit), r) * share))
 
     # Sellers who ask nothing, where they suffice
-    rest = (q * (u > 0)).sum(-1, keepdims=True)
+    rest = (ranges * (u > 0)).sum(-1, keepdims=True)
     free = rest**2 <= 4 * K
     shares = np.where(free, u == 0, shares)
     scale = np.where(free, np.sqrt(np.maximum(K - (rest / 2) ** 2, 0) / 2), scale)
     cost = check_cost(np.where(free, 0.0, cost), K, r)
 
-    # Back to the order of the input
-    a = np.empty_like(u)
-    np.put_along_axis(a, order, shares, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        epsilon = np.where(a > 0, ranges * a / scale, 0.0)
-    return Allocation(a, scale[..., 0], epsilon, cost[..., 0])
+        epsilon = np.where(shares > 0, ranges * shares / scale, 0.0)
+    return Allocation(shares, scale[..., 0], epsilon, cost[..., 0])
 
 
 def _priced(v: Array, q: Array, r: float) -> Array:
@@ -188,25 +181,56 @@ def _priced(v: Array, q: Array, r: float) -> Array:
     return u
 
 
-def _prefix_sums(u: Array, q: Array) -> tuple[Array, Array]:
-    """For each place in sorted order: the sum of :math:`qu` before it, and that of :math:`q` from it on."""
+def _next_breakpoint(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
+    """The least valuation from the root on; the cost of those below it, the range of the others, and `B` of
+    :func:`one_root`; each of shape (..., 1)."""
+    if u.shape[-1] <= FEW:
+        return _scan(u, q, K, r)
+    found = np.apply_along_axis(lambda row: np.concatenate(_scan(*_condensed(row, q, K, r), K, r)), -1, u)
+    return tuple(found[..., i : i + 1] for i in range(4))
+
+
+def _scan(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
+    """:func:`_next_breakpoint` by a sort, and the equation at each valuation."""
+    order = np.argsort(u, axis=-1)
+    u, q = np.take_along_axis(u, order, -1), q[order]
     before = np.zeros_like(u)
     np.cumsum((q * u)[..., :-1], axis=-1, out=before[..., 1:])
-    return before, np.cumsum(q[..., ::-1], axis=-1)[..., ::-1]
+    mass = np.cumsum(q[..., ::-1], axis=-1)[..., ::-1]
 
+    # Breakpoints below the root: there the left side exceeds the right side
+    left = mass - suffix_weights(u, q, r)
+    capped = (u == 0) | (left * (before + mass * u) > 4 * K * u)
+    j = np.minimum(capped.sum(-1, keepdims=True), u.shape[-1] - 1)
 
-def _beyond(
-    j: NDArray[np.intp], u: Array, q: Array, before: Array, mass: Array, K: float, r: float
-) -> tuple[Array, Array, Array]:
-    """Shares, scale and cost at the root if the first `j` of the sorted sellers are at the cap, and no others."""
-    at_cap = np.arange(u.shape[-1]) < j
-    point = np.take_along_axis(u, j, -1)
+    point, before, mass = (np.take_along_axis(array, j, -1) for array in (u, before, mass))
     unit = np.where(point > 0, point, 1.0)
-    s, m = np.take_along_axis(before, j, -1), np.take_along_axis(mass, j, -1)
-    below = np.where(at_cap, 0.0, ratio_power(unit / np.where(at_cap | (u == 0), unit, u), r))
-    B = (q * below).sum(-1, keepdims=True)
-    share, scale, cost = scaled_root(m, s, unit, B, K, r)
-    return np.where(at_cap, 1.0, np.minimum(1.0, below * share)), scale, cost
+    weights = np.where(np.arange(u.shape[-1]) < j, 0.0, ratio_power(unit / np.maximum(u, unit), r))
+    return point, before, mass, (q * weights).sum(-1, keepdims=True)
+
+
+def _condensed(u: Array, q: Array, K: float, r: float) -> tuple[Array, Array]:
+    """A market of at most `FEW` sellers whose equation has the same root, in expected time :math:`O(n)`.
+
+    The two sides at the median of a sample tell on which side of it the root lies. Those on the other side are at the
+    cap, or below it, for certain: one seller of their total range stands for them, and one for all at the median.
+    """
+    while len(u) > FEW:
+        sample = np.sort(u[:: len(u) // 100 + 1])
+        pivot = sample[len(sample) // 2]
+        (low, q_low), (high, q_high) = ((np.compress(side, u), np.compress(side, q)) for side in (u < pivot, u > pivot))
+        spent, at, above = (q_low * low).sum(), q[u == pivot].sum(), q_high.sum()
+        B = (q_high * ratio_power(pivot / high, r)).sum()
+        if pivot == 0 or (above - B) * (spent + (at + above) * pivot) > 4 * K * pivot:
+            capped = q_low.sum() + at
+            u, q = np.append(high, (spent + at * pivot) / capped), np.append(q_high, capped)
+        else:
+            u, q = np.append(low, pivot), np.append(q_low, at)
+            if len(high):
+                with np.errstate(divide="ignore", over="ignore"):  # the weights may be too small for a float
+                    same = np.clip(pivot * (above / B) ** (r - 1), high.min(), high.max())
+                u, q = np.append(u, same), np.append(q, above)
+    return u, q
 
 
 def largest_valuation(total_range: float) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from hdpm_lib.markets import contracts
 from hdpm_lib.markets.contracts import Allocation, kkt_residual, principle1, principle2, unbiased
 from hdpm_lib.markets.contracts_conic import conic_power
 from hdpm_lib.markets.contracts_printed import algorithm1, theorem5, theorem5_terms
@@ -175,6 +176,72 @@ def test_grid_is_never_better(n: int, points: int) -> None:
             best = float(principle2(v, K, power=r).cost)
             assert best <= grid * (1 + 1e-12)
             assert grid <= best * 1.4 + 1e-12  # not so coarse that it could say nothing
+
+
+# --- many sellers -----------------------------------------------------------------------------------------------------
+
+
+def large_complaints() -> int:
+    """In how many of 32 large markets the conditions of the optimum, or a sort and a scan of all sellers, object."""
+    rng, found = generator(52), 0
+    for i, (kind, r) in enumerate((kind, r) for kind in KINDS for r in (*POWERS, 1.01, 7.0, 1.0, 2.0)):
+        n = int(10 ** rng.uniform(3.1, 5))
+        v, q = valuations(kind, n, rng), rng.lognormal(0, 1, n) if i % 2 else np.ones(n)
+        K = 10 ** rng.uniform(-2, math.log10(0.99)) * q.sum() ** 2 / 4
+        best = principle2(v, K, power=r, ranges=q)
+        u = v * q ** (r - 1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(contracts, "FEW", n)
+            plain = principle2(v, K, power=r, ranges=q)
+        objects = kkt_residual(best, v, K, power=r) > 1e-12 if not i % 2 else worst_mse(best, q) > K * (1 + 1e-12)
+        objects |= any(
+            not np.allclose(getattr(best, name), getattr(plain, name), rtol=1e-10, atol=1e-14 * n) for name in FIELDS
+        )
+        threshold = (u * best.shares ** (r - 1))[best.shares < 1]  # the same for all below the cap
+        if r in (1.5, 2.0, 3.0) and len(threshold) and threshold.min() > 0:
+            objects |= bool(threshold.max() > threshold.min() * (1 + 1e-10))
+        found += bool(objects)
+    return found
+
+
+def test_many_sellers() -> None:
+    """Most of them are counted together before anybody is sorted."""
+    assert large_complaints() == 0
+
+
+@pytest.mark.parametrize("few", [4, 7])
+def test_few_sellers_as_if_many(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contracts, "FEW", few)
+    assert complaints(principle2) == {}
+    for power in (1.0, 1.01, 1.1, 2.0, 3.0):
+        test_heavy_tails_do_not_overflow(power, 7.3)
+    for power in POWERS:
+        test_ranges_against_the_oracle(power)
+        test_sellers_who_ask_nothing(power)
+
+
+def without_those_above(u: np.ndarray, q: np.ndarray, K: float, r: float) -> tuple[np.ndarray, np.ndarray]:
+    return np.append(u[u < 0.5], 0.5), np.append(q[u < 0.5], q[u >= 0.5].sum())
+
+
+def without_those_at_the_cap(u: np.ndarray, q: np.ndarray, K: float, r: float) -> tuple[np.ndarray, np.ndarray]:
+    return u[u > 0.01], q[u > 0.01]
+
+
+@pytest.mark.parametrize("broken", [without_those_above, without_those_at_the_cap])
+def test_wrong_stand_ins_are_caught(broken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contracts, "_condensed", broken)
+    assert large_complaints() > 8
+
+
+def test_large_markets_in_a_batch() -> None:
+    v = generator(53).random((2, 3, 1500))
+    for power in POWERS:
+        batch = principle2(v, 1500**2 / 16, power=power)
+        for i in np.ndindex(2, 3):
+            one = principle2(v[i], 1500**2 / 16, power=power)
+            for field in FIELDS:
+                np.testing.assert_allclose(getattr(batch, field)[i], getattr(one, field), rtol=1e-13)
 
 
 # --- its symmetries ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ where the variance of :math:`D` coordinates is counted. Put :math:`q_i=\varepsil
 :math:`S_0` for the shares of owners who do not sell and, over the others,
 :math:`P_+(\alpha)=\sum\max(0,\alpha q_i-W_i)` and :math:`P_-(\beta)=\sum\max(0,W_i-\beta q_i)`. The best weights are
 :math:`\max(\alpha q_i,\min(W_i,\beta q_i))` with :math:`\beta=\alpha+\kappa P_+(\alpha)` and
-:math:`P_+(\alpha)-P_-(\beta)=S_0`, one increasing, piecewise linear equation that takes time :math:`O(n\log n)`:
+:math:`P_+(\alpha)-P_-(\beta)=S_0`, one increasing, piecewise linear equation that takes time :math:`O(n)` on average:
 :doc:`/book/federated/aggregation`. None of this depends on :math:`L`.
 
 Throughout, all of shape (..., n) with owners last: `epsilon` holds privacy losses, finite, 0 for an owner who does not
@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 NEGLIGIBLE = 1e-100  # squared loss in units of the largest; an owner below does not sell
+FEW = 1000  # owners whom a sort takes no longer than a search
 
 
 def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
@@ -90,7 +91,7 @@ def _take(array: Array, index: Index) -> Array:
 
 
 def _sum(mask: Mask, values: Array) -> Array:
-    return np.asarray(np.where(mask, values, 0.0).sum(-1, keepdims=True))
+    return np.asarray((mask * values).sum(-1, keepdims=True))
 
 
 class _Breakpoints(NamedTuple):
@@ -108,17 +109,44 @@ class _Breakpoints(NamedTuple):
         return np.where(k < self.theta.shape[-1], beyond, 0.0)
 
 
-def _breakpoints(theta: Array, q: Array, sells: Mask) -> _Breakpoints:
-    """Sort; those who do not sell come last, without mass."""
+def _breakpoints(theta: Array, q: Array) -> _Breakpoints:
     order = np.argsort(theta, axis=-1)
-    mass = np.take_along_axis(np.where(sells, q, 0.0), order, -1)
-    ranked = np.minimum(np.take_along_axis(theta, order, -1), np.where(sells, theta, 0.0).max(-1, keepdims=True))
+    ranked, mass = np.take_along_axis(theta, order, -1), np.take_along_axis(q, order, -1)
     gaps = np.diff(ranked, axis=-1)
     after = np.cumsum(mass[..., ::-1], axis=-1)[..., ::-1]
-    above, below = np.zeros_like(q), np.zeros_like(q)
+    above, below = np.zeros_like(mass), np.zeros_like(mass)
     np.cumsum(np.cumsum(mass, axis=-1)[..., :-1] * gaps, axis=-1, out=above[..., 1:])
     below[..., :-1] = np.cumsum((after[..., 1:] * gaps)[..., ::-1], axis=-1)[..., ::-1]
     return _Breakpoints(ranked, above, below, after)
+
+
+def _condensed(theta: Array, q: Array, kappa: Array, idle: Array, less: Array) -> tuple[Array, Array, float, float]:
+    """At most `FEW` owners with the same equation, in expected time :math:`O(n)`; and up to which `theta` the others
+    are raised for certain, and from which on lowered.
+
+    The equation at the median of a sample tells whether an owner there is raised, is lowered, or keeps her share. One
+    owner with their total `q` and their mean `theta` stands for all with the same fate.
+    """
+    raised, lowered, kept = -np.inf, np.inf, (np.inf, -np.inf)
+    while len(theta) > FEW:
+        sample = np.sort(theta[:: len(theta) // 100 + 1])
+        below, beyond = sample[sample < kept[0]], sample[sample > kept[1]]
+        side = below if len(below) >= len(beyond) else beyond
+        pivot = float(side[len(side) // 2])
+        moment = q * (theta - pivot)
+        plus, minus = -np.minimum(moment, 0).sum(), np.maximum(moment, 0).sum()
+        alpha, beta = pivot - kappa * (minus + idle - less), pivot + kappa * np.maximum(plus - less, 0)
+        if plus - idle < (q * np.maximum(theta - beta, 0)).sum():
+            raised, others, apart = pivot, theta > pivot, -plus
+        elif minus + idle <= (q * np.maximum(alpha - theta, 0)).sum():
+            lowered, others, apart = pivot, theta < pivot, minus
+        else:
+            kept = min(kept[0], pivot), max(kept[1], pivot)
+            others, apart = (theta < kept[0]) | (kept[1] < theta), 0.0
+        mass = (q * ~others).sum()
+        mean = pivot + apart / max(mass, np.finfo(float).tiny)
+        theta, q = np.append(np.compress(others, theta), mean), np.append(np.compress(others, q), mass)
+    return theta, q, raised, lowered
 
 
 def _bisect(holds: Callable[[Index], Mask], shape: tuple[int, ...], n: int) -> Index:
@@ -142,9 +170,17 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     idle = _sum(~sells, shares)
     less = idle / 2 if printed else np.zeros_like(idle)
 
-    # 2. Sort the owners; cumulative sums give P_+ (plus) and P_- (minus)
-    theta = np.where(sells, shares / np.where(sells, q, 1.0), np.inf)
-    at = _breakpoints(theta, q, sells)
+    # 2. Sort the owners; cumulative sums give P_+ (plus) and P_- (minus). Of many those are left whose fate is open
+    theta, mass = shares / np.where(sells, q, 1.0), q * sells
+    raised, lowered = -np.inf, np.inf
+    if n <= FEW:
+        at = _breakpoints(theta, mass)
+    elif eps.ndim == 1:
+        few, of_few, raised, lowered = _condensed(theta, mass, kappa, idle, less)
+        at = _breakpoints(few, of_few)
+    else:
+        rows = zip(eps.reshape(-1, n), shares.reshape(-1, n), strict=True)
+        return np.reshape([_solve(e, w, coordinates, printed) for e, w in rows], eps.shape)
 
     # 3. Bisect for the last theta with h < 0: up to there owners are raised
     def negative(j: Index) -> Mask:
@@ -152,14 +188,15 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
         beta = _take(at.theta, j) + kappa * np.maximum(surplus - less, 0)
         return np.asarray(surplus - idle < at.deficit(beta))
 
+    n = at.theta.shape[-1]
     j = _bisect(negative, idle.shape, n)
-    up = sells & ((theta < _take(at.theta, j)) | (j == n))
+    up = sells & (theta <= np.maximum(raised, np.where(j > 0, _take(at.theta, j - 1), -np.inf)))
     r_up, w_up = _sum(up, q), _sum(up, shares)
 
     # 4. Given them, the first theta that beta does not reach: from there owners are lowered
     alpha = (at.theta + kappa * (w_up + less)) / (1 + kappa * r_up)
     k = (alpha * r_up - w_up - idle <= at.minus).sum(-1, keepdims=True)
-    down = sells & (theta >= _take(at.theta, k)) & (k < n) & ~up
+    down = sells & (theta >= np.minimum(lowered, np.where(k < n, _take(at.theta, k), np.inf))) & ~up
     r_down, w_down = _sum(down, q), _sum(down, shares)
 
     # 5. The root, and beta there, without cancellation

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hdpm_lib import aggregation_jax
+from hdpm_lib import aggregation, aggregation_jax
 from hdpm_lib.aggregation import (
     conv_aggr,
     error_bound,
@@ -107,6 +107,58 @@ def test_certified_up_to_a_hundred_thousand_owners() -> None:
         weights = opt_aggr(epsilon, sizes)
         assert certified_excess(weights, epsilon, sizes) < 1e-9, n
         assert certified_excess(conv_aggr(epsilon, sizes), epsilon, sizes) > 1e-3
+
+
+# --- many owners ------------------------------------------------------------------------------------------------------
+
+
+def large_differences(count: int = 24) -> int:
+    """In how many large markets the weights are not certified, or not those of a sort of all owners."""
+    rng, found = generator(17), 0
+    for i in range(count):
+        epsilon, sizes = market(int(10 ** rng.uniform(3.1, 4.7)), rng, idle=(0.0, 0.3, 0.99)[i % 3])
+        coordinates = (1, WIDTH, 10**7)[i // 3 % 3]
+        weights = opt_aggr(epsilon, sizes, coordinates=coordinates)
+        printed = opt_aggr_printed(epsilon, sizes)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(aggregation, "FEW", len(epsilon))
+            same = np.allclose(weights, opt_aggr(epsilon, sizes, coordinates=coordinates), rtol=1e-10, atol=0)
+            same &= np.allclose(printed, opt_aggr_printed(epsilon, sizes), rtol=1e-10, atol=0)
+        found += not same or certified_excess(weights, epsilon * coordinates**-0.5, sizes) > 1e-9
+    return found
+
+
+def test_many_owners() -> None:
+    """Most of them are counted together before anybody is sorted."""
+    assert large_differences() == 0
+    assert (opt_aggr(np.zeros(2000), np.ones(2000)) == 1 / 2000).all()
+    np.testing.assert_allclose(opt_aggr(np.ones(2000), np.ones(2000)), 1 / 2000, rtol=1e-14)
+    rng = generator(18)
+    epsilon, sizes = rng.uniform(0.2, 2, (2, 2, 1500)), rng.lognormal(0, 1, 1500)
+    batch = opt_aggr(epsilon, sizes)
+    for i in np.ndindex(2, 2):
+        np.testing.assert_allclose(batch[i], opt_aggr(epsilon[i], sizes), rtol=1e-13)
+
+
+@pytest.mark.parametrize("few", [4, 7])
+def test_few_owners_as_if_many(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregation, "FEW", few)
+    assert beaten(opt_aggr, 40) == []
+    test_printed_problem_against_a_conic_solver(False)
+
+
+@pytest.mark.parametrize("lost", [0, -1])
+def test_a_lost_stand_in_is_noticed(lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one for those who are raised, and the one for those who are lowered."""
+    condensed = aggregation._condensed
+
+    def broken(*problem: Any) -> Any:
+        theta, q, *ends = condensed(*problem)
+        kept = np.arange(len(theta)) != np.argsort(theta)[lost]
+        return theta[kept], q[kept], *ends
+
+    monkeypatch.setattr(aggregation, "_condensed", broken)
+    assert large_differences() > 8
 
 
 def test_grid() -> None:

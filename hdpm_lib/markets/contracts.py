@@ -328,9 +328,20 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) 
             x, share = z ** powers[0], z ** powers[1]
             return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - share * B
 
-        far = np.broadcast_to((2.0 * top) ** (1 / powers[0]), s.shape)[inner]
-        with np.errstate(over="ignore"):  # at the far end of the bracket, for powers just above 1
-            z = elementwise.find_root(gap, (np.zeros_like(far), far), args=(m[inner], s[inner], B[inner])).x
+        def slope(z: Array, m: Array, s: Array, B: Array) -> Array:  # of minus the gap in the logarithm of z
+            x, share = z ** powers[0], z ** powers[1]
+            return powers[0] * 4 * K * s * x / (s + m * x) ** 2 + powers[1] * share * B
+
+        given = m[inner], s[inner], B[inner]
+        z = np.broadcast_to(np.asarray(top) ** (1 / powers[0]), s.shape)[inner]
+        for _ in range(8):  # Newton's method from the breakpoint, near the root where sellers are many
+            step = gap(z, *given) / slope(z, *given)
+            z = z + step * z
+            if (near := (np.abs(step) < 1e-12) & (z > 0)).all():
+                break
+        if not near.all():
+            far = np.broadcast_to((2.0 * top) ** (1 / powers[0]), s.shape)[inner][~near]
+            z[~near] = elementwise.find_root(gap, (np.zeros_like(far), far), args=tuple(x[~near] for x in given)).x
         share[inner] = z ** powers[1]
         x = share ** (r - 1)
         x[inner] = z ** powers[0]

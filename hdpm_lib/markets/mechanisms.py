@@ -40,6 +40,7 @@ from hdpm_lib.markets.procurement import count_while
 from hdpm_lib.validation import check_finite, check_flag, check_positive
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 
 def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
@@ -104,8 +105,8 @@ def _powers(valuation: Array | float, epsilon: Array, power: float) -> Array:
 def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
     r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`, shape (..., n).
 
-    Each is a binary search over breakpoints and one root, as removing a seller only shifts the prefix sums of
-    :func:`hdpm_lib.markets.contracts.principle2`.
+    One sort for all. Each is a binary search and one root, as replacing a seller only shifts the prefix sums. Where
+    sellers are many the search is short, for all roots lie close together.
     """
     return _pivot_costs(*_checked(valuations, max_mse, ceiling, power))
 
@@ -122,28 +123,39 @@ def _pivot_costs(v: Array, K: float, top: float, r: float) -> Array:
     points = np.concatenate([u, column + top], axis=-1)
     spent = np.concatenate([column, np.cumsum(u, axis=-1)], axis=-1)
     weight = np.concatenate([suffix_weights(u, np.ones_like(u), r), column], axis=-1)
-    place = np.arange(n)  # of the seller whose valuation is replaced
 
-    def state(t: NDArray[np.intp]) -> tuple[Array, Array, Array, Array]:
-        """With `t` others at the cap: the next breakpoint; and `m`, the cost at the cap, and `B` of `one_root`."""
+    def state(t: Index, place: Index) -> tuple[Array, Array, Array, Array]:
+        """With the valuation at `place` replaced and `t` others at the cap: the next breakpoint; and `m`, the cost at
+        the cap, and `B` of `one_root`."""
         j = t + (t >= place)
-        point = np.take_along_axis(points, j, -1)
-        ratio = np.divide(np.minimum(point, u), u, out=np.zeros_like(u), where=u > 0)
+        own, point = u[..., place], np.take_along_axis(points, j, -1)
+        ratio = np.divide(np.minimum(point, own), own, out=np.zeros_like(own), where=own > 0)
         B = np.take_along_axis(weight, j, -1) - np.where(place > j, ratio_power(ratio, r), 0.0)
         # her own term left out of the sum, so that a large one does not drown the others
         cost = np.take_along_axis(spent, np.minimum(j, place), -1)
-        cost = cost + np.where(place < j, np.take_along_axis(spent, j, -1) - spent[..., 1:], 0.0)
+        cost = cost + np.where(place < j, np.take_along_axis(spent, j, -1) - spent[..., place + 1], 0.0)
         return point, (n - t).astype(float), cost, np.maximum(B, 0) + ratio_power(point / top, r)
 
-    def capped(t: NDArray[np.intp]) -> NDArray[np.bool_]:
-        point, m, cost, B = state(t)
-        return (point == 0) | ((m - B) * (cost + m * point) > 4 * K * point)
+    def others_at_cap(place: Index, least: Index, most: Index) -> Index:
+        """How many they are at the root, which is from `least` to `most`."""
 
-    point, m, cost, B = state(count_while(capped, np.full(u.shape, n - 1)))
-    _, _, least = scaled_root(m, cost, point, B, K, r)
+        def capped(more: Index) -> NDArray[np.bool_]:
+            point, m, cost, B = state(least + more, place)
+            return (point == 0) | ((m - B) * (cost + m * point) > 4 * K * point)
+
+        return least + count_while(capped, most - least)
+
+    # The less she asked, the more the threshold rises: all roots are between those for the dearest and the cheapest
+    none, everybody = np.zeros((*u.shape[:-1], 2), dtype=np.intp), np.arange(n)
+    ends = others_at_cap(np.array([n - 1, 0]), none, none + n - 1)
+    ends = np.clip(ends + np.array([-1, 1]), 0, n - 1)
+    least, most = (np.repeat(end, n, axis=-1) for end in np.split(ends, 2, axis=-1))
+    point, m, spending, B = state(others_at_cap(everybody, least, most), everybody)
+    _, _, cost = scaled_root(m, spending, point, B, K, r)
     asking = (u > 0).sum(-1, keepdims=True) - (u > 0) + 1
-    least = check_cost(np.where(asking**2 <= 4 * K, 0.0, least), K, r)
-    return np.take_along_axis(least, np.argsort(order, axis=-1), -1)
+    pivots = np.empty_like(u)
+    np.put_along_axis(pivots, order, check_cost(np.where(asking**2 <= 4 * K, 0.0, cost), K, r), -1)
+    return pivots
 
 
 def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> list[Array]:

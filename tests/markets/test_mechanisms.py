@@ -81,6 +81,34 @@ def test_pivot_costs_are_those_of_replaced_profiles(power: float, n: int) -> Non
             np.testing.assert_allclose(pivots, expected, rtol=1e-9, atol=1e-13 * expected.max())
 
 
+def wrong_pivots(count: int) -> int:
+    """In how many large markets some pivots are not the least costs of the profiles replaced one by one."""
+    rng, wrong = generator(77), 0
+    for i in range(count):
+        n, power = int(10 ** rng.uniform(3, 4.5)), (*POWERS, 1.01, 7.0)[i % 6]
+        v = profile(KINDS[i % 4], n, rng)
+        K = 10 ** rng.uniform(-2, math.log10(0.99)) * n**2 / 4
+        found, order = pivot_costs(v, K, 1.0, power=power), np.argsort(v)
+        for k in (*order[[0, 1, n // 4, n // 2, -2, -1]], *rng.integers(n, size=6)):
+            changed = v.copy()
+            changed[k] = 1.0
+            right = float(principle2(changed, K, power=power).cost)
+            wrong += not math.isclose(right, found[k], rel_tol=1e-14 * n)  # far less than what one seller changes
+    return wrong
+
+
+def test_pivots_of_many_sellers() -> None:
+    assert wrong_pivots(24) == 0
+
+
+def test_wrong_pivots_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = mechanisms.count_while
+    for by in (-1, 1):
+        shifted = lambda holds, limit, by=by: np.clip(search(holds, limit) + 5 * by, 0, limit)  # noqa: E731
+        monkeypatch.setattr(mechanisms, "count_while", shifted)
+        assert wrong_pivots(6) > 10
+
+
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
 @pytest.mark.parametrize("K", [0.9, 1.0, 1.5])
 def test_pivots_of_valuations_far_apart(power: float, K: float) -> None:

@@ -120,33 +120,36 @@ def _breakpoints(theta: Array, q: Array) -> _Breakpoints:
     return _Breakpoints(ranked, above, below, after)
 
 
-def _condensed(theta: Array, q: Array, kappa: Array, idle: Array, less: Array) -> tuple[Array, Array, float, float]:
+def _condensed(theta: Array, q: Array, kappa: Array, idle: Array, less: Array) -> tuple[Array, Array, list[float]]:
     """At most `FEW` owners with the same equation, in expected time :math:`O(n)`; and up to which `theta` the others
-    are raised for certain, and from which on lowered.
+    are raised for certain, from which on lowered, and from where to where they keep their shares.
 
     The equation at the median of a sample tells whether an owner there is raised, is lowered, or keeps her share. One
     owner with their total `q` and their mean `theta` stands for all with the same fate.
     """
-    raised, lowered, kept = -np.inf, np.inf, (np.inf, -np.inf)
+    raised, lowered, kept_from, kept_to = ends = [-np.inf, np.inf, np.inf, -np.inf]
+    if len(theta) >= 100 * FEW:  # those of a hundredth of the owners are near
+        ends = _condensed(theta[::100], 100 * q[::100], kappa, idle, less)[2]
+    guesses = [end for end in reversed(ends) if np.isfinite(end)]
     while len(theta) > FEW:
         sample = np.sort(theta[:: len(theta) // 100 + 1])
-        below, beyond = sample[sample < kept[0]], sample[sample > kept[1]]
+        below, beyond = sample[sample < kept_from], sample[sample > kept_to]
         side = below if len(below) >= len(beyond) else beyond
-        pivot = float(side[len(side) // 2])
+        pivot = guesses.pop() if guesses else float(side[len(side) // 2])
         moment = q * (theta - pivot)
         plus, minus = -np.minimum(moment, 0).sum(), np.maximum(moment, 0).sum()
         alpha, beta = pivot - kappa * (minus + idle - less), pivot + kappa * np.maximum(plus - less, 0)
         if plus - idle < (q * np.maximum(theta - beta, 0)).sum():
-            raised, others, apart = pivot, theta > pivot, -plus
+            raised, others, apart = max(raised, pivot), theta > pivot, -plus
         elif minus + idle <= (q * np.maximum(alpha - theta, 0)).sum():
-            lowered, others, apart = pivot, theta < pivot, minus
+            lowered, others, apart = min(lowered, pivot), theta < pivot, minus
         else:
-            kept = min(kept[0], pivot), max(kept[1], pivot)
-            others, apart = (theta < kept[0]) | (kept[1] < theta), 0.0
+            kept_from, kept_to = min(kept_from, pivot), max(kept_to, pivot)
+            others, apart = (theta < kept_from) | (kept_to < theta), 0.0
         mass = (q * ~others).sum()
         mean = pivot + apart / max(mass, np.finfo(float).tiny)
         theta, q = np.append(np.compress(others, theta), mean), np.append(np.compress(others, q), mass)
-    return theta, q, raised, lowered
+    return theta, q, [raised, lowered, kept_from, kept_to]
 
 
 def _bisect(holds: Callable[[Index], Mask], shape: tuple[int, ...], n: int) -> Index:
@@ -171,12 +174,12 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     less = idle / 2 if printed else np.zeros_like(idle)
 
     # 2. Sort the owners; cumulative sums give P_+ (plus) and P_- (minus). Of many those are left whose fate is open
-    theta, mass = shares / np.where(sells, q, 1.0), q * sells
+    theta, mass = shares / (q + ~sells), q * sells
     raised, lowered = -np.inf, np.inf
     if n <= FEW:
         at = _breakpoints(theta, mass)
     elif eps.ndim == 1:
-        few, of_few, raised, lowered = _condensed(theta, mass, kappa, idle, less)
+        few, of_few, (raised, lowered, *_) = _condensed(theta, mass, kappa, idle, less)
         at = _breakpoints(few, of_few)
     else:
         rows = zip(eps.reshape(-1, n), shares.reshape(-1, n), strict=True)
@@ -205,7 +208,7 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     moving = w_up + w_down + idle
     alpha = (moving + kappa * r_down * (w_up + less)) / total
     beta = (moving + kappa * r_up * (w_down + idle - less)) / total
-    kept = np.where(sells | (unit == 0), shares, 0.0)
+    kept = shares * (sells | (unit == 0))
     return np.where(up, alpha * q, np.where(down, beta * q, kept))
 
 

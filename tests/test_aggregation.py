@@ -128,8 +128,10 @@ def large_differences(count: int = 24) -> int:
     return found
 
 
-def test_many_owners() -> None:
-    """Most of them are counted together before anybody is sorted."""
+@pytest.mark.parametrize("few", [1000, 50])
+def test_many_owners(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of them are counted together before anybody is sorted; from a hundred times `few`, after a sample."""
+    monkeypatch.setattr(aggregation, "FEW", few)
     assert large_differences() == 0
     assert (opt_aggr(np.zeros(2000), np.ones(2000)) == 1 / 2000).all()
     np.testing.assert_allclose(opt_aggr(np.ones(2000), np.ones(2000)), 1 / 2000, rtol=1e-14)
@@ -153,9 +155,9 @@ def test_a_lost_stand_in_is_noticed(lost: int, monkeypatch: pytest.MonkeyPatch) 
     condensed = aggregation._condensed
 
     def broken(*problem: Any) -> Any:
-        theta, q, *ends = condensed(*problem)
+        theta, q, ends = condensed(*problem)
         kept = np.arange(len(theta)) != np.argsort(theta)[lost]
-        return theta[kept], q[kept], *ends
+        return theta[kept], q[kept], ends
 
     monkeypatch.setattr(aggregation, "_condensed", broken)
     assert large_differences() > 8

@@ -975,9 +975,9 @@ LEFT_OUT = by_reason(  # not driven at all
             auctions.menus.increments auctions.menus_training.draw_markets auctions.menus_training.loss
             auctions.menus_training.run_steps auctions.menus_training.soft_epsilon auctions.menus_training.valuation
             auctions.networks.allocation auctions.networks.expected_epsilon auctions.networks.expected_value
-            auctions.networks.features auctions.networks.forward auctions.networks.forward_alone
-            auctions.networks.init auctions.networks.smooth_allocation auctions.networks.sub_bid_values
-            auctions.reports.alone auctions.reports.mean_cost auctions.reports.parts auctions.reports.true_costs auctions.training.allowed
+            auctions.networks.features auctions.networks.forward auctions.networks.forward_alone auctions.networks.init
+            auctions.networks.smooth_allocation auctions.networks.sub_bid_values auctions.reports.alone
+            auctions.reports.mean_cost auctions.reports.parts auctions.reports.true_costs auctions.training.allowed
             auctions.training.lying_utilities auctions.training.reports auctions.training.run_epoch
             auctions.training.search auctions.training.violations""",
     }

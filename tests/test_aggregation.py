@@ -142,6 +142,14 @@ def test_many_owners(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(batch[i], opt_aggr(epsilon[i], sizes), rtol=1e-13)
 
 
+def test_many_owners_against_a_conic_solver() -> None:
+    rng = generator(19)
+    for _ in range(6):
+        epsilon, sizes = market(2000, rng)
+        oracle = error_bound(conic_weights(epsilon, shares_of(sizes), 1), epsilon, sizes)
+        assert error_bound(opt_aggr(epsilon, sizes), epsilon, sizes) <= oracle * (1 + 1e-10)
+
+
 @pytest.mark.parametrize("few", [4, 7])
 def test_few_owners_as_if_many(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregation, "FEW", few)

@@ -209,6 +209,15 @@ def test_many_sellers() -> None:
     assert large_complaints() == 0
 
 
+@pytest.mark.parametrize("power", POWERS)
+def test_many_sellers_against_the_oracle(power: float) -> None:
+    for kind in KINDS:
+        v, K = valuations(kind, 1500, generator(54)), 0.2 * 1500**2 / 4
+        cost = principle2(v, K, power=power).cost
+        assert cost == pytest.approx(oracle_cost(v, K, power=power), rel=1e-6)
+        assert cost != pytest.approx(oracle_cost(v, 1.01 * K, power=power), rel=1e-4)
+
+
 @pytest.mark.parametrize("few", [4, 7])
 def test_few_sellers_as_if_many(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contracts, "FEW", few)

@@ -128,10 +128,10 @@ def _condensed(theta: Array, q: Array, kappa: Array, idle: Array, less: Array) -
     owner with their total `q` and their mean `theta` stands for all with the same fate.
     """
     raised, lowered, kept_from, kept_to = ends = [-np.inf, np.inf, np.inf, -np.inf]
-    if len(theta) >= 100 * FEW:  # those of a hundredth of the owners are near
+    if theta.shape[-1] >= 100 * FEW:  # those of a hundredth of the owners are near
         ends = _condensed(theta[::100], 100 * q[::100], kappa, idle, less)[2]
     guesses = [end for end in reversed(ends) if np.isfinite(end)]
-    while len(theta) > FEW:
+    while theta.shape[-1] > FEW:
         sample = np.sort(theta[:: len(theta) // 100 + 1])
         below, beyond = sample[sample < kept_from], sample[sample > kept_to]
         side = below if len(below) >= len(beyond) else beyond
@@ -166,6 +166,9 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     """The best weights; in Problem 3 as printed half the share of those who do not sell is taken off `P_+`."""
     # 1. Who sells; q in units of the largest, so that kappa stands for the 1/2 of the theorem
     n, unit = eps.shape[-1], eps.max(-1, keepdims=True)
+    if n > FEW and eps.ndim > 1:
+        rows = zip(eps.reshape(-1, n), shares.reshape(-1, n), strict=True)
+        return np.reshape([_solve(e, w, coordinates, printed) for e, w in rows], eps.shape)
     q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
     sells = q > NEGLIGIBLE
     most = 1e125  # a loss beyond which the noise is too small to count
@@ -173,17 +176,10 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     idle = _sum(~sells, shares)
     less = idle / 2 if printed else np.zeros_like(idle)
 
-    # 2. Sort the owners; cumulative sums give P_+ (plus) and P_- (minus). Of many those are left whose fate is open
-    theta, mass = shares / (q + ~sells), q * sells
-    raised, lowered = -np.inf, np.inf
-    if n <= FEW:
-        at = _breakpoints(theta, mass)
-    elif eps.ndim == 1:
-        few, of_few, (raised, lowered, *_) = _condensed(theta, mass, kappa, idle, less)
-        at = _breakpoints(few, of_few)
-    else:
-        rows = zip(eps.reshape(-1, n), shares.reshape(-1, n), strict=True)
-        return np.reshape([_solve(e, w, coordinates, printed) for e, w in rows], eps.shape)
+    # 2. Sort the owners, of many those whose fate is open; cumulative sums give P_+ (plus) and P_- (minus)
+    theta = shares / (q + ~sells)
+    *few, (raised, lowered, *_) = _condensed(theta, q * sells, kappa, idle, less)
+    at = _breakpoints(*few)
 
     # 3. Bisect for the last theta with h < 0: up to there owners are raised
     def negative(j: Index) -> Mask:

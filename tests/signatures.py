@@ -969,7 +969,8 @@ LEFT_OUT = by_reason(  # not driven at all
             book.contracts.study book.federated.accuracy book.logistic.study.joint_choice
             book.logistic.study.joint_ends""",
         ENGINE: """
-            markets.contracts.least_cost_contract markets.contracts_conic.solve_cone markets.procurement.count_while""",
+            markets.contracts.least_cost_contract markets.contracts_conic.solve_cone markets.procurement.count_while
+            markets.procurement.smallest_root""",
         NAMED: "book.ledger.decide book.ledger.judge",
         TRACED: """
             auctions.menus.increments auctions.menus_training.draw_markets auctions.menus_training.loss

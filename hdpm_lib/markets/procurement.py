@@ -130,7 +130,7 @@ def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
             low = t
         else:
             high, near = t, bought
-        s = float(_root(np.array(1 / n), np.array(least + mean), np.array(spread), kappa))
+        s = float(smallest_root(np.array(1 / n), np.array(least + mean), np.array(spread), kappa))
         guess = mean + 1 / (n * s)  # not a number if the piece has no stationary point
         if bought.max() < guess and int((near < guess).sum()) == n:
             break
@@ -209,7 +209,7 @@ def _local_minima(psi: Array, pieces: _Pieces, kappa: float) -> _Minima:
             rounding = 1e-11 * np.abs(terms).sum(0) + noise * (s**3 + kappa * s**2)
             return np.where(np.isinf(s), -np.inf, terms.sum(0)), rounding
 
-    root = _root(fixed, price, spread, kappa)
+    root = smallest_root(fixed, price, spread, kappa)
     at_low, slack_low = falling(low)
     at_high, slack_high = falling(high)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -308,7 +308,7 @@ def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array,
     return np.asarray(fixed), np.asarray(price), np.asarray(spread), np.asarray(noise)
 
 
-def _root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
+def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
     """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or NaN."""
     slope = price - kappa * spread
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -330,7 +330,7 @@ def _settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: floa
     fixed = len(capped) * cap**2 + rest**2 / n
     price = cap * psi[capped].sum() + rest * (least + mean)
     spread = (apart * apart).sum()
-    s = float(_root(np.array(fixed), np.array(price), np.array(spread), kappa))
+    s = float(smallest_root(np.array(fixed), np.array(price), np.array(spread), kappa))
     weights[inner] = rest / n - s * apart
     return weights, s, float(least + mean + rest / (n * s))
 

@@ -16,23 +16,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import integrate
 
 from hdpm_lib.markets.costs import check_law, virtual_valuation
-from hdpm_lib.markets.procurement import Procurement, procure
+from hdpm_lib.markets.procurement import RANGE, Procurement, procure, smallest_root
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 AFFINE = 1e-12  # largest bend of the virtual cost, relative, that counts as none
-ACCURACY = 1e-8  # of the quadrature, relative to the largest payment
-NODES, PANELS = 8, 256  # Gauss points on a panel, and the largest number of panels
+ACCURACY = 1e-8  # of the quadrature, relative to the payment
+NODES, HALVINGS = 8, 60  # of a panel, and how often it is halved at most
+PANELS = 10_000  # a seller, on average, at most
+BISECTIONS = 30  # towards the report at which a seller leaves: what is left of it is a panel's
+CELLS = 1 << 16  # of sellers in markets that are solved together
 REFINEMENTS, PARTS = 6, 10_000  # of the stretch on which the optimum must have no rival
+
+
+class _Changed(NamedTuple):
+    """The optima after some changes of one virtual cost each; arrays of one shape."""
+
+    cutoff: Array
+    loss: Array
+    epsilon: Array  # what is bought from the seller whose virtual cost is changed
+
+
+Change: TypeAlias = Callable[[Array, Array], _Changed]  # of virtual costs, and of what replaces each, alone
 
 
 @dataclass(frozen=True)
@@ -60,9 +74,8 @@ def procurement_payments(
     """The optimal purchase (Algorithm 2, step 1) and its truthful payments (step 2, Eq. 8).
 
     The other arguments are those of :mod:`hdpm_lib.markets.procurement`. Under an affine virtual cost payments are
-    exact. Otherwise they are integrated to 1e-8 of the largest, and a RuntimeError says that a quadrature does not
-    settle; with a cap, or where another local minimum may become the global one, that takes one optimum for every point
-    and seller.
+    exact. Otherwise each is integrated to 1e-8 of it, also across jumps, and a RuntimeError says that a quadrature does
+    not settle; with a cap that takes one optimum for every point and seller.
 
     Parameters
     ----------
@@ -109,47 +122,26 @@ def _integrals(
     cap: float | None,
 ) -> Array:
     """For each seller who sold: what is bought from her, integrated over all reports above her own."""
-    rivals, branch = psi, None
-    if cap is None and len(c) > 1:
-        branch = _Branch.of(psi, truth, scale)
-        rivals = psi[psi < branch.ends[1]]  # nothing is bought from others, whatever one reports
-    certain = branch if branch is not None and branch.certain else None
-
-    def changed(old: float, new: float) -> Procurement:
-        """The optimum with one virtual cost replaced; the new one stands last."""
-        return procure(np.append(np.delete(rivals, np.argmax(rivals == old)), new), *scale, cap=cap)
-
+    change = _change(psi, truth, scale, cap)
     if slope := _slope(law):  # by values, without an integral
-        top = float(virtual_valuation(law, law.support()[1], check=False))
-        if certain is not None:
-            gain = certain.value(psi[sold], np.full(len(sold), top)) - certain.value(psi[:1], psi[:1])
-        else:
-            gain = np.array([changed(psi[i], top).loss for i in sold]) - truth.loss
+        top = np.full(len(sold), virtual_valuation(law, law.support()[1], check=False))
+        gain = change(psi[sold], top).loss - change(psi[sold[:1]], psi[sold[:1]]).loss
         return np.asarray(gain / (scale[2] * slope))
-    if certain is not None:
-        return _integral(law, c[sold], psi[sold], certain)
-    own_cost = c[sold] * truth.epsilon[sold]
-    amounts = [lambda own, old=psi[i]: float(changed(old, own).epsilon[-1]) for i in sold]
-    return np.array([_adaptive(law, *one) for one in zip(c[sold], amounts, own_cost, strict=True)])
+    return _integral(law, c[sold], psi[sold], c[sold] * truth.epsilon[sold], change)
 
 
-def _adaptive(law: Any, low: float, amount: Callable[[float], float], own_cost: float) -> float:
-    """Integral of one seller's amount over her reports above `low`, by adaptive quadrature up to where it vanishes."""
+def _change(psi: Array, truth: Procurement, scale: tuple[float, float, float], cap: float | None) -> Change:
+    """What finds the optima after changes of one virtual cost each."""
+    if cap is None and len(psi) > 1:
+        branch = _Branch.of(psi, truth, scale)
+        return branch.follow if branch.certain else branch.scan
 
-    def bought(z: float) -> float:
-        own = float(virtual_valuation(law, z, check=False))
-        return amount(own) if np.isfinite(own) else 0.0
+    def anew(old: Array, own: Array) -> _Changed:
+        rows = [np.append(np.delete(psi, np.argmax(psi == one)), new) for one, new in zip(old, own, strict=True)]
+        found = [procure(np.minimum(row, RANGE[1]), *scale, cap=cap) for row in rows]
+        return _Changed(*np.array([(one.cutoff, one.loss, one.epsilon[-1]) for one in found]).T)
 
-    inside, high = low, float(law.support()[1])
-    if bought(high) == 0:
-        for _ in range(50):
-            middle = (inside + high) / 2
-            inside, high = (middle, high) if bought(middle) > 0 else (inside, middle)
-    goal = ACCURACY * own_cost
-    integral, error, *_ = integrate.quad(bought, low, high, epsabs=goal, epsrel=ACCURACY, limit=500, full_output=1)
-    if error > 100 * ACCURACY * (own_cost + integral):  # a jump is found to a little less than asked for
-        raise RuntimeError(f"the payment of the seller of cost {low} is known to {error:.3g} only")
-    return float(integral)
+    return anew
 
 
 def _slope(law: Any) -> float | None:
@@ -163,26 +155,54 @@ def _slope(law: Any) -> float | None:
     return float((psi[-1] - psi[0]) / (high - low)) if bend <= AFFINE * psi[-1] else None
 
 
-def _integral(law: Any, c: Array, psi: Array, branch: _Branch) -> Array:
-    """Integrals of what is bought over one's own report, on panels that are doubled until they agree."""
-    low, high = c.copy(), np.full_like(c, law.support()[1])
-    leave = branch.cutoff(psi, np.full_like(psi, np.inf))
-    for _ in range(60):  # the report at which she leaves, or the largest one
-        middle = (low + high) / 2
-        stays = virtual_valuation(law, middle, check=False) < leave
-        low, high = np.where(stays, middle, low), np.where(stays, high, middle)
-    at, weight = np.polynomial.legendre.leggauss(NODES)
-    before, panels = np.full_like(c, np.inf), 1
-    while panels <= PANELS:
-        fraction = ((np.arange(panels)[:, None] + (at + 1) / 2) / panels).ravel()
-        z = c[:, None] + (high - c)[:, None] * fraction
+def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: Change) -> Array:
+    """Integrals of what is bought over one's own report, on panels halved where they do not foresee what is between.
+
+    What is bought never rises, and panels have nodes at their ends: it cannot drop unseen.
+    """
+    at, weight, foresee = _lobatto()
+
+    def bought(i: Indices, panels: Array) -> Array:
+        z = np.minimum(panels[:, :1] + np.diff(panels) * at, panels[:, 1:])
         own = virtual_valuation(law, z, check=False)
-        bought = branch.epsilon(np.repeat(psi, z.shape[1]), own.ravel()).reshape(z.shape)
-        total = (high - c) * (bought @ np.tile(weight / 2 / panels, panels))
-        if np.abs(total - before).max() <= ACCURACY * np.abs(total).max():
+        return change(np.repeat(psi[i], NODES), own.ravel()).epsilon.reshape(z.shape)
+
+    top = np.full_like(c, law.support()[1])
+    leave = change(psi, np.full_like(psi, np.inf)).cutoff  # there, or by a drop above it, she leaves
+    inside, outside = c, top
+    for _ in range(BISECTIONS):
+        middle = (inside + outside) / 2
+        stays = virtual_valuation(law, middle, check=False) < leave
+        inside, outside = np.where(stays, middle, inside), np.where(stays, outside, middle)
+    i, panels = np.tile(np.arange(len(c)), 2), np.stack([np.append(c, outside), np.append(outside, top)], 1)
+    coarse, total = bought(i, panels), np.zeros_like(c)
+    for _ in range(HALVINGS):
+        (low, high), middle = panels.T, panels.mean(1)
+        halves = np.stack([low, middle, middle, high], 1).reshape(-1, 2)
+        fine = bought(np.repeat(i, 2), halves).reshape(len(i), -1)
+        sums, errors = (fine @ weight * (high - low), np.abs(fine - coarse @ foresee) @ weight * (high - low))
+        paid = own_cost + total + np.bincount(i, sums, len(c))
+        left = errors * np.bincount(i)[i] > ACCURACY * paid[i]
+        total += np.bincount(i[~left], sums[~left], len(c))
+        if not left.any():
             return total
-        before, panels = total, 2 * panels
-    raise RuntimeError(f"payments did not settle to {ACCURACY} on {PANELS} panels")
+        if left.sum() > PANELS * len(c):
+            break
+        i, panels = np.repeat(i[left], 2), halves[np.repeat(left, 2)]
+        coarse = fine[left].reshape(-1, NODES)
+    raise RuntimeError(f"the payment of the seller of cost {c[i[0]]} did not settle to {ACCURACY}")
+
+
+@cache
+def _lobatto() -> tuple[Array, Array, Array]:
+    """Gauss-Lobatto rule: nodes in [0, 1], weights on two halves, and from values at nodes to those on both halves."""
+    legendre = np.polynomial.legendre
+    basis = legendre.Legendre.basis(NODES - 1)
+    at = np.concatenate([[-1.0], np.sort(basis.deriv().roots()), [1.0]])
+    weight = 1 / (NODES * (NODES - 1) * basis(at) ** 2)
+    halves = legendre.legvander(np.append(at - 1, at + 1) / 2, NODES - 1)
+    foresee = np.asarray(np.linalg.solve(legendre.legvander(at, NODES - 1).T, halves.T), dtype=float)
+    return (at + 1) / 2, np.tile(weight, 2) / 2, foresee
 
 
 @dataclass(frozen=True)
@@ -269,18 +289,36 @@ class _Branch:
             cutoff = move
         raise RuntimeError("the optimum for a changed report did not settle")
 
-    def cutoff(self, psi: Array, own: Array) -> Array:
-        """Cutoffs if virtual costs `psi` (one of the sellers each) are replaced by `own`."""
-        return self._solve(psi, own)[0]
-
-    def epsilon(self, psi: Array, own: Array) -> Array:
-        """What is then bought from that seller: Eq. (13)."""
-        mu, _, gamma = self.scale
-        _, total, square, after = self._solve(psi, own)
-        return np.asarray(mu * after / (gamma * np.sqrt(square) * total))
-
-    def value(self, psi: Array, own: Array) -> Array:
-        """The least proxy loss then."""
+    def follow(self, psi: Array, own: Array) -> _Changed:
+        """The optima if virtual costs `psi` (one of the sellers each) are replaced by `own`; without a rival."""
         mu, sigma, gamma = self.scale
-        cutoff, total, square, _ = self._solve(psi, own)
-        return np.asarray(mu * np.sqrt(square) / total + 2 * np.sqrt(sigma * gamma * (cutoff - square / total)))
+        cutoff, total, square, after = self._solve(psi, own)
+        loss = mu * np.sqrt(square) / total + 2 * np.sqrt(sigma * gamma * (cutoff - square / total))
+        return _Changed(cutoff, loss, mu * after / (gamma * np.sqrt(square) * total))  # Eq. (13)
+
+    def scan(self, psi: Array, own: Array) -> _Changed:
+        """The same with rivals, from all pieces of the path: see :func:`hdpm_lib.markets.procurement.procure`."""
+        near = self.psi[self.psi < self.ends[1]]  # nothing is bought from others
+        rows = max(CELLS // len(near), 1)
+        parts = [self._scan(near, psi[k : k + rows], own[k : k + rows]) for k in range(0, len(psi), rows)]
+        return _Changed(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _scan(self, near: Array, psi: Array, own: Array) -> _Changed:
+        mu, sigma, gamma = self.scale
+        kappa = sigma * gamma / mu**2
+        rows, n = np.arange(len(psi)), np.arange(1, len(near) + 1)
+        markets = np.tile(near, (len(psi), 1))
+        markets[rows, np.searchsorted(near, psi)] = np.minimum(own, self.ends[1])
+        markets.sort(axis=1)
+        least = markets[:, 0]
+        apart = markets - least[:, None]
+        first = np.cumsum(apart, axis=1)
+        mean, spread = first / n, np.maximum(np.cumsum(apart**2, axis=1) - first**2 / n, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):  # the last weight is not negative, so all are feasible
+            s = np.minimum(smallest_root(1 / n, markets[:, :1] + mean, spread, kappa), 1 / (n * apart - first))
+            price = markets[:, :1] + mean - s * spread
+            loss = mu * np.sqrt(1 / n + s**2 * spread) + 2 * np.sqrt(sigma * gamma * price)
+        best = rows, np.nanargmin(loss, axis=1)
+        cutoff = least + mean[best] + 1 / (n[best[1]] * s[best])
+        eta = np.sqrt(sigma / (gamma * price[best]))
+        return _Changed(cutoff, loss[best], s[best] * np.maximum(cutoff - own, 0) * eta)

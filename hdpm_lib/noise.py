@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive, check_size
 
@@ -45,6 +44,8 @@ def spherical_laplace(
 
 def norm_law(dimension: int, rate: float) -> Any:
     """Law of the norm, a frozen Gamma law of SciPy."""
+    from scipy import stats  # only here: it takes longer to import than most learners take
+
     return stats.gamma(check_count(dimension, "dimension"), scale=1.0 / check_positive(rate, "rate"))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive, check_size
@@ -44,9 +45,7 @@ def spherical_laplace(
 
 def norm_law(dimension: int, rate: float) -> Any:
     """Law of the norm, a frozen Gamma law of SciPy."""
-    from scipy import stats  # only here: it takes longer to import than most learners take
-
-    return stats.gamma(check_count(dimension, "dimension"), scale=1.0 / check_positive(rate, "rate"))
+    return scipy.stats.gamma(check_count(dimension, "dimension"), scale=1.0 / check_positive(rate, "rate"))
 
 
 def coordinate_variance(dimension: int, rate: ArrayLike) -> Array:

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 from hdpm_lib.validation import check_finite, check_flag
 
@@ -94,5 +94,5 @@ def ironed_virtual_valuation(law: Any, v: ArrayLike) -> Array:
     array([ 5., 10.])
     """
     values = _check_valuations(law, v)
-    ironed = optimize.isotonic_regression(_cell_means(law)).x
+    ironed = scipy.optimize.isotonic_regression(_cell_means(law)).x
     return ironed[np.minimum((law.cdf(values) * RESOLUTION).astype(int), RESOLUTION - 1)]

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import elementwise
 
 from hdpm_lib.validation import check_finite, check_number
 
@@ -126,5 +126,7 @@ def _largest(mean: Array, spread: Array, level: float) -> Array:
 
 def _root(low: Array, high: Array, mean: Array, spread: Array, level: float) -> Array:
     """Where the left side reaches the level between two ends, or the end that is nearer to it."""
-    found = elementwise.find_root(lambda a, m, D: _side(a, m, D) - level, (low, high), args=(mean, spread)).x
+    found = scipy.optimize.elementwise.find_root(
+        lambda a, m, D: _side(a, m, D) - level, (low, high), args=(mean, spread)
+    ).x
     return np.where(_side(low, mean, spread) >= level, low, np.where(_side(high, mean, spread) <= level, high, found))

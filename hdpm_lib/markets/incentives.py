@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 from hdpm_lib.markets.payments import check_reports
 from hdpm_lib.validation import check_count, check_finite, check_flag
@@ -127,7 +127,7 @@ def search_misreports(
             ordered = np.sort(reports)
             at = int(np.searchsorted(ordered, report))
             ends = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]
-            found = optimize.minimize_scalar(
+            found = scipy.optimize.minimize_scalar(
                 lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0][0], bounds=ends, method="bounded"
             )
             tried += found.nfev

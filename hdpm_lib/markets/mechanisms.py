@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 from hdpm_lib.markets.contracts import (
     Allocation,
@@ -195,7 +195,7 @@ def _break_points(others: Array, K: float, top: float, r: float) -> Array:
     ends = float(np.finfo(float).tiny), top
     for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
         if excess(ends[0], shift) > 0 > excess(ends[1], shift):
-            points.append(float(optimize.brentq(excess, *ends, args=(shift,), xtol=1e-15 * top, maxiter=1000)))
+            points.append(float(scipy.optimize.brentq(excess, *ends, args=(shift,), xtol=1e-15 * top, maxiter=1000)))
     return np.unique([point for point in points if point <= top])
 
 

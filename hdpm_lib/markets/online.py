@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 from hdpm_lib.markets.costs import check_law, check_regular, virtual_valuation
 from hdpm_lib.markets.procurement import check_constants, proxy_loss
@@ -105,7 +105,9 @@ class OnlineRule:
         def gap(z: float) -> float:
             return float(virtual_valuation(law, z, check=False)) - self.cutoff
 
-        return high if gap(high) <= 0 else float(optimize.bisect(gap, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000))
+        if gap(high) <= 0:
+            return high
+        return float(scipy.optimize.bisect(gap, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000))
 
 
 def printed_rule(m: int, density_at_zero: float, mu: float, sigma: float, gamma: float) -> OnlineRule:
@@ -212,7 +214,7 @@ def _solutions(moments: _Moments, m: int, kappa: float) -> list[tuple[float, flo
     x = x[(x > 1e-10 * low) & np.isfinite(moments.depth(x))]  # closer to `low` costs are rounded too much
     sign = excess(x) > 0
     rises = np.flatnonzero(~sign[:-1] & sign[1:])
-    roots = [float(optimize.brentq(lambda t: float(excess(t)), x[i], x[i + 1], xtol=1e-300)) for i in rises]
+    roots = [float(scipy.optimize.brentq(lambda t: float(excess(t)), x[i], x[i + 1], xtol=1e-300)) for i in rises]
     found = [(root, float(moments.depth(root))) for root in roots]
     if x[-1] == span:  # cutoffs above all virtual costs: in the distance from their mean, the largest cost, a cubic
         spread = float(moments.square(np.array(span))) - span**2

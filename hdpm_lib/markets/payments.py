@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import integrate
 
 from hdpm_lib.validation import check_finite, check_positive
 
@@ -111,7 +111,7 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
         own = c + t * (top - c)
         return (top - c) * np.diagonal(rule(with_own_report(c, own)))
 
-    integral, error, info = integrate.quad_vec(
+    integral, error, info = scipy.integrate.quad_vec(
         amounts, 0, 1, epsrel=accuracy, epsabs=1e-300, norm="max", limit=2000, full_output=True
     )
     if not info.success:

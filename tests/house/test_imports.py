@@ -12,6 +12,8 @@ LIGHT = """
     pdp_op spherical_laplace discrete_laplace lattice_laplace fedsgd integer_gradients integer_sum sampled_ridge
     lattice_ridge
     objective_perturbation linear_query nonlinear_query WeightedMean opt_aggr conv_aggr error_bound procure Account
+    principle1 principle2 m1 m2 m3 virtual_pricing procurement_payments error_minimising all_in_repaired posted_prices
+    lower_bound draw_bids
 """.split()
 
 

@@ -28,8 +28,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq, elementwise
 from scipy.special import expit, lambertw, logsumexp
 
 from hdpm_lib.learners.logistic import ObjectivePerturbation
@@ -121,9 +121,7 @@ class JointObjective:
             return w
         # the multiplier of the ball acts as more penalty; the other gradients bound it, and 1 / norm is nearly linear
         top = 2 * (2 * np.linalg.norm(self.unit_noise) / eta + weights.sum()) / r
-        return minimiser(
-            scipy.optimize.brentq(lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14)
-        )
+        return minimiser(brentq(lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14))
 
     def best_weights(self, losses: ArrayLike, eta: ArrayLike) -> Array:
         r"""Minimiser over the weights for losses of shape (..., m), exactly, for power 1 and 2 only.
@@ -158,9 +156,7 @@ class JointObjective:
 
         index = np.arange(len(rows))
         start = (np.full(len(rows), 0.5 / np.sqrt(m)), np.full(len(rows), 2.0))
-        root = scipy.optimize.elementwise.find_root(
-            lambda s, i: np.linalg.norm(weights(s, i), axis=-1) / s - 1, start, args=(index,)
-        )
+        root = elementwise.find_root(lambda s, i: np.linalg.norm(weights(s, i), axis=-1) / s - 1, start, args=(index,))
         return weights(root.x, index).reshape(levels.shape)
 
     def best_eta(self, coefficients: Array, weights: Array) -> float:
@@ -423,7 +419,7 @@ def project_log_simplex(z: ArrayLike) -> Array:
         ends = (min(-np.log(len(v)), v[top] + shift) - room, v[top] + shift + room)
     else:
         ends = (v[top] + shift - room, np.logaddexp(v[top], np.log(max(-np.expm1(-shift), 1e-300))) + room)
-    return point(scipy.optimize.brentq(excess, *ends, xtol=1e-15, rtol=1e-15))
+    return point(brentq(excess, *ends, xtol=1e-15, rtol=1e-15))
 
 
 def _descend(

@@ -25,7 +25,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.validation import check_count, check_finite, check_number, check_positive
@@ -341,9 +340,9 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) 
                 break
         if not near.all():
             far = np.broadcast_to((2.0 * top) ** (1 / powers[0]), s.shape)[inner][~near]
-            z[~near] = scipy.optimize.elementwise.find_root(
-                gap, (np.zeros_like(far), far), args=tuple(x[~near] for x in given)
-            ).x
+            from scipy.optimize import elementwise  # loads slowly
+
+            z[~near] = elementwise.find_root(gap, (np.zeros_like(far), far), args=tuple(x[~near] for x in given)).x
         share[inner] = z ** powers[1]
         x = share ** (r - 1)
         x[inner] = z ** powers[0]

@@ -14,7 +14,6 @@ for `n` individuals are 0.
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.validation import check_count, check_finite
@@ -116,7 +115,7 @@ def staircase_loss(n: int, max_mse: ArrayLike) -> Array:
         return np.zeros(K.shape)
     variance = np.where(needed, K / np.where(needed, spare, 1.0), 1.0)
     ends = np.full(K.shape, -40.0), np.full(K.shape, 8.0)  # of the logarithm of the loss
-    found = scipy.optimize.elementwise.find_root(
-        lambda t, V: _log_staircase_mse(np.exp(t)) - np.log(V), ends, args=(variance,)
-    )
+    from scipy.optimize import elementwise  # loads slowly
+
+    found = elementwise.find_root(lambda t, V: _log_staircase_mse(np.exp(t)) - np.log(V), ends, args=(variance,))
     return np.where(needed, np.exp(found.x), 0.0)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.validation import check_finite, check_number
@@ -126,7 +125,7 @@ def _largest(mean: Array, spread: Array, level: float) -> Array:
 
 def _root(low: Array, high: Array, mean: Array, spread: Array, level: float) -> Array:
     """Where the left side reaches the level between two ends, or the end that is nearer to it."""
-    found = scipy.optimize.elementwise.find_root(
-        lambda a, m, D: _side(a, m, D) - level, (low, high), args=(mean, spread)
-    ).x
+    from scipy.optimize import elementwise  # loads slowly
+
+    found = elementwise.find_root(lambda a, m, D: _side(a, m, D) - level, (low, high), args=(mean, spread)).x
     return np.where(_side(low, mean, spread) >= level, low, np.where(_side(high, mean, spread) <= level, high, found))

@@ -13,7 +13,6 @@ one who sells all, so nobody sells less than that (:doc:`/book/beyond/curves`).
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.validation import check_finite, check_number
@@ -53,7 +52,9 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
     level = psi * np.sqrt(tau2 * nu) / (2 * check_number(worth, "worth", *RANGE))
     sells = level <= 0.25
     asked = level[sells]
-    found = scipy.optimize.elementwise.find_root(
+    from scipy.optimize import elementwise  # loads slowly
+
+    found = elementwise.find_root(
         lambda u, asked: u / (1 + u * u) ** 2 - asked, (np.ones_like(asked), 2 * np.cbrt(1 / asked)), args=(asked,)
     )
     epsilon = np.zeros(psi.shape)

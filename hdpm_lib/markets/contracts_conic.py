@@ -28,7 +28,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from hdpm_lib.markets.contracts import Allocation, check_power, check_valuations, least_cost_contract
+from hdpm_lib.markets.contracts import (
+    Allocation,
+    check_cost,
+    check_power,
+    check_valuations,
+    least_cost_contract,
+)
 from hdpm_lib.markets.contracts_bounds import group_loss_bound
 from hdpm_lib.validation import check_count, check_finite, check_positive, extra
 
@@ -141,7 +147,8 @@ def conic_power(
     query = _check_query(len(v), max_mse, sensitivity, ranges)
 
     def cost(x: Array) -> Array:
-        return v * x**r
+        with np.errstate(over="ignore", invalid="ignore"):
+            return v * x**r
 
     best = query.equal_shares(cost)
     if not best.shares.any():
@@ -149,6 +156,7 @@ def conic_power(
     free = ~((query.sensitivity > 0) @ (v > 0))
     if (query.ranges @ ~free) ** 2 <= 4 * query.max_mse:
         return query.allocation(free.astype(float), np.zeros_like)
+    check_cost(best.cost, query.max_mse, r)
     while True:
         price = v / best.cost
         z = _least_power_cost(price[price > 0], query.loss[price > 0], *query.constraints(), power=r)
@@ -196,7 +204,8 @@ def least_cost_bound(valuations: ArrayLike, max_mse: float, *, power: float) -> 
     # In steps of the losses, in units of the bound for equal ones;
     # the cost in units of the least-cost contract's
     unit = (bounds / np.arange(1, len(v) + 1)).max()
-    scale = float(least_cost_contract(v, K, r).cost) / unit**r
+    with np.errstate(over="ignore"):
+        scale = check_cost(v @ (least_cost_contract(v, K, r).epsilon / unit) ** r, K, r)
     losses = np.tri(len(v))
     A = sparse.csr_array(np.vstack([-np.eye(len(v)), -(losses @ losses)]))
     right = np.concatenate([np.zeros(len(v)), -bounds / unit])

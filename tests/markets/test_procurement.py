@@ -107,12 +107,12 @@ def test_conditions_hold_to_rounding() -> None:
 
 @pytest.mark.parametrize("wrong", ["root", "kappa"])
 def test_broken_solver_is_caught(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = procurement._root
+    right = procurement.smallest_root
 
     def root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
         return 1.001 * right(fixed, price, spread, kappa) if wrong == "root" else right(fixed, price, spread, 2 * kappa)
 
-    monkeypatch.setattr(procurement, "_root", root)
+    monkeypatch.setattr(procurement, "smallest_root", root)
     rng = generator(72)
     psi = market(rng, 40, 0)
     found = procure_fast(psi, 1.0, 1.0, 0.1)

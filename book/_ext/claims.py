@@ -317,10 +317,14 @@ class FindingsDirective(LedgerDirective):
 
 
 class VerdictsDirective(LedgerDirective):
-    """``{verdicts}``: how many claims of each paper have which verdict, with links into the ledger."""
+    """``{verdicts} PAPER``: how many of a paper's claims, or of all, have which verdict, as a bar that links to them."""
+
+    required_arguments = 1
 
     def parts(self) -> list[nodes.Node]:
-        return [table(kind="verdicts")]
+        if (paper := self.arguments[0]) not in (*ledger.PAPERS, "all"):
+            raise self.error(f"verdicts: {paper!r} is no paper of the ledger, nor 'all'")
+        return [table(kind="verdicts", paper="" if paper == "all" else paper)]
 
 
 class NeedsDirective(LedgerDirective):
@@ -371,7 +375,7 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
         elif node["kind"] == "errata":
             body = "".join(erratum(claim, shown, link) for claim in errata_of(node["paper"]))
         elif node["kind"] == "verdicts":
-            body = summary(app.builder.get_relative_uri(docname, "book/ledger"))
+            body = bar(node["paper"], app.builder.get_relative_uri(docname, "book/ledger"))
         elif node["kind"] == "findings":
             body = "".join(finding(ledger.get(name), words, shown, link) for name, words in node["entries"])
         else:
@@ -396,8 +400,22 @@ def text_or_dash(words: str | None) -> str:
     return ledger.markup(words) if words else '<span class="hdpm-none">none</span>'
 
 
-def summary(page: str = "") -> str:
-    """How many claims have which verdict; every number is a link that filters the table of the ledger's `page`."""
+def bar(paper: str, page: str) -> str:
+    """How many claims have which verdict, as one bar; every part is a link to them on the ledger's `page`."""
+    claims, query = ledger.load(paper or None), f"{page}?" + (f"paper={paper}&amp;" if paper else "")
+    title, parts = ledger.PAPERS.get(paper, "all papers"), ""
+    for v in ledger.VERDICTS:
+        if n := sum(c.verdict == v for c in claims):
+            name = "" if paper else f"<span>{v}</span>"
+            parts += (
+                f'<a class="hdpm-{v.replace(" ", "-")}" style="flex-grow: {n}" href="{query}verdict={v.replace(" ", "+")}"'
+                f' title="{n} {v}" aria-label="{n} {v}, {escape(title)}">{n}{name}</a>'
+            )
+    return f'<nav class="hdpm-verdicts" aria-label="Claims by verdict, {escape(title)}">{parts}</nav>'
+
+
+def summary() -> str:
+    """How many claims have which verdict; every number is a link that filters the table."""
     verdicts = [
         v for v in (*ledger.VERDICTS, "pending") if v != "pending" or any(c.verdict == v for c in ledger.load())
     ]
@@ -405,7 +423,7 @@ def summary(page: str = "") -> str:
     body = ""
     for paper, title in (*ledger.PAPERS.items(), ("", "All papers")):
         claims = ledger.load(paper or None)
-        query = f"{page}?paper={paper}" if paper else f"{page}?"
+        query = f"?paper={paper}" if paper else "?"
         cells = f'<th scope="row"><a href="{query}">{escape(title)}</a></th>'
         for v in verdicts:
             n = sum(c.verdict == v for c in claims)

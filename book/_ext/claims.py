@@ -14,6 +14,8 @@ its page.
 from __future__ import annotations
 
 import ast
+import csv
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -24,6 +26,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
+from sphinx.domains import Domain, ObjType
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -247,6 +250,59 @@ def check(app: Any, env: Any) -> None:
             )
 
 
+# --- for other programs ---
+
+
+class ClaimDomain(Domain):
+    """Claims as objects of the site, so that its search finds them by id and by place in the paper."""
+
+    name = "claim"
+    object_types = {"claim": ObjType("claim")}
+
+    def get_objects(self) -> Iterator[tuple[str, str, str, str, str, int]]:
+        """One for each claim, on the ledger's page."""
+        for claim in ledger.load():
+            name = f"{claim.place} ({claim.id})"
+            yield name, name, "claim", "book/ledger", claim.id, 0
+
+    def resolve_any_xref(self, *_: Any) -> list[Any]:
+        """Pages link to claims by the ledger's address."""
+        return []
+
+    def merge_domaindata(self, docnames: Iterable[str], otherdata: Any) -> None:
+        """Nothing is kept: the ledger's files are read."""
+
+
+FIELDS = ("id", "paper", "place", "kind", "statement", "verdict", "correction", "note", "link", "section", "evidence")
+
+
+def listed(env: Any) -> list[dict[str, str]]:
+    """All claims with what this build found, as rows of `FIELDS`; links are relative to the ledger's page."""
+    shown = {s.claim_id: s for lines in decisions(env).values() for s in lines}
+    found = []
+    for claim in ledger.load():
+        run = shown.get(claim.id)
+        row = {name: getattr(claim, name, None) or "" for name in FIELDS}
+        row["link"] = f"ledger.html#{claim.id}"
+        if run:
+            row |= {"section": f"{page_of(run.docname)}.html#claim-{claim.id}", "evidence": run.evidence}
+        found.append(row)
+    return found
+
+
+def export(app: Any, error: Exception | None) -> None:
+    """Write the ledger as JSON and CSV beside its page."""
+    folder = Path(app.outdir) / "book"
+    if error or app.builder.format != "html" or not (folder / "ledger.html").is_file():
+        return
+    rows = listed(app.env)
+    (folder / "claims.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+    with (folder / "claims.csv").open("w", encoding="utf8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 # --- the two pages ---
 
 
@@ -371,7 +427,7 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
         if node["kind"] == "needs":
             body = wanting(link)
         elif node["kind"] == "ledger":
-            body = standin(shown) + summary() + FILTERS + rows(shown, link)
+            body = standin(shown) + FILES + FILTERS + rows(shown, link) + summary()
         elif node["kind"] == "errata":
             body = "".join(erratum(claim, shown, link) for claim in errata_of(node["paper"]))
         elif node["kind"] == "verdicts":
@@ -445,12 +501,14 @@ def _select(name: str, label: str, options: Mapping[str, str]) -> str:
     )
 
 
+FILES = '<p>The same as a file: <a href="claims.json">JSON</a>, <a href="claims.csv">CSV</a>.</p>'
 FILTERS = (
     '<form class="hdpm-filters" role="search" aria-label="Filter the claims" hidden>'
     + _select("paper", "Paper", ledger.PAPERS)
     + _select("kind", "Kind", {kind: kind for kind in ledger.KINDS})
     + _select("verdict", "Verdict", {v: v for v in (*ledger.VERDICTS, "pending")})
-    + '<div><label for="hdpm-q">Words</label><input id="hdpm-q" name="q" type="search" autocomplete="off"></div>'
+    + '<div><label for="hdpm-q">Search: id, place, words (press /)</label>'
+    '<input id="hdpm-q" name="q" type="search" autocomplete="off" placeholder="theorem 5"></div>'
     '<button type="reset">Show all</button><output aria-live="polite"></output></form>'
 )
 
@@ -543,6 +601,7 @@ def use_folder(app: Any, config: Any) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_config_value("claims_folder", "", "env")
+    app.add_domain(ClaimDomain)
     app.add_directive("ledger", LedgerDirective)
     app.add_directive("errata", ErrataDirective)
     app.add_directive("verdicts", VerdictsDirective)
@@ -558,4 +617,5 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("env-check-consistency", check)
     app.connect("doctree-resolved", fill)
     app.connect("html-page-context", add_script)
+    app.connect("build-finished", export)
     return {"version": "1", "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,30 +1,69 @@
-// Filters of the ledger. Without this script the whole table is shown. State lives in the query, ledger.html?paper=...
+// The ledger's search and filters. Without this script the whole table is shown. State lives in the query:
+// ledger.html?paper=khalili&verdict=corrected&q=theorem+5; a link to a claim, ledger.html#khalili-thm5, shows its row.
 (() => {
   "use strict";
   const form = document.querySelector(".hdpm-filters");
   const table = document.querySelector(".hdpm-claims");
   if (!form || !table) return;
   const names = ["paper", "kind", "verdict", "q"];
-  const rows = [...table.tBodies[0].rows].map((row) => ({ row, text: row.textContent.toLowerCase() }));
+  const PAGE = 30;
+  const body = table.tBodies[0];
+  const plain = (words) => words.toLowerCase().replace(/\s+/g, " ").trim();
+  const rows = [...body.rows].map((row) => ({
+    row,
+    id: row.id.toLowerCase(),
+    place: plain(row.querySelector(".hdpm-where").textContent),
+    statement: plain(row.cells[1].textContent),
+    text: plain(row.textContent),
+  }));
+  const more = document.createElement("button");
+  more.type = "button";
+  more.className = "hdpm-more";
+  table.after(more);
+  let limit = PAGE;
+
+  // A phrase counts only with nothing but its end beside it: "theorem 5" is not in "theorem 52".
+  const holds = (text, phrase) => {
+    for (let at = text.indexOf(phrase); at >= 0; at = text.indexOf(phrase, at + 1)) {
+      if (!/[\p{L}\d]/u.test(text[at - 1] ?? "") && !/[\p{L}\d]/u.test(text[at + phrase.length] ?? "")) return true;
+    }
+    return false;
+  };
+
+  // How well a row answers: its id, its place in the paper as one phrase, then words by where they stand; 0 not at all.
+  function score(entry, query, words) {
+    if (!query) return 1;
+    if (entry.id === query) return 1000;
+    const found = words.map((w) => (holds(entry.place, w) ? 4 : entry.id.includes(w) ? 3 : entry.statement.includes(w) ? 2 : entry.text.includes(w) ? 1 : 0));
+    if (found.includes(0)) return 0;
+    return found.reduce((a, b) => a + b, 0) / words.length + (holds(entry.place, query) ? 100 + (20 * query.length) / entry.place.length : 0) + (entry.id.includes(query) ? 50 : 0);
+  }
+
+  function apply() {
+    const query = plain(form.elements.q.value);
+    const words = query.split(" ").filter(Boolean);
+    const kept = [];
+    rows.forEach((entry, order) => {
+      const here = ["paper", "kind", "verdict"].every((n) => !form.elements[n].value || form.elements[n].value === entry.row.dataset[n]);
+      const value = here ? score(entry, query, words) : 0;
+      entry.row.hidden = true;
+      if (value) kept.push({ row: entry.row, value, order });
+    });
+    kept.sort((a, b) => b.value - a.value || a.order - b.order);
+    body.append(...kept.map(({ row }) => row));
+    kept.slice(0, limit).forEach(({ row }) => { row.hidden = false; });
+    const shown = Math.min(limit, kept.length);
+    form.querySelector("output").textContent = `showing ${shown} of ${kept.length}` + (kept.length < rows.length ? ` found, of ${rows.length}` : "");
+    more.hidden = shown === kept.length;
+    more.textContent = `Show ${Math.min(PAGE, kept.length - shown)} more`;
+    return kept.map(({ row }) => row);
+  }
 
   function read(query) {
     const state = new URLSearchParams(query);
     for (const name of names) form.elements[name].value = state.get(name) ?? "";
     // A value that no option has leaves a select empty: show everything then.
     for (const select of form.querySelectorAll("select")) if (select.selectedIndex < 0) select.value = "";
-  }
-
-  function apply() {
-    const words = form.elements.q.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const { row, text } of rows) {
-      const keep =
-        ["paper", "kind", "verdict"].every((n) => !form.elements[n].value || form.elements[n].value === row.dataset[n]) &&
-        words.every((word) => text.includes(word));
-      row.hidden = !keep;
-      shown += keep;
-    }
-    form.querySelector("output").textContent = `showing ${shown} of ${rows.length}`;
   }
 
   function remember() {
@@ -41,27 +80,50 @@
     }
   }
 
-  // A link to a row that the filters hide shows everything.
-  function visit() {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target || !target.closest("tr[hidden]")) return;
-    form.reset();
+  function change() {
+    limit = PAGE;
     apply();
     remember();
+  }
+
+  // A link to a row that is not shown: drop the filters if they hide it, and go on to its page.
+  function visit() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target || !body.contains(target) || !target.hidden) return;
+    let order = apply();
+    if (!order.includes(target)) {
+      read("");
+      remember();
+      order = apply();
+    }
+    limit = PAGE * Math.ceil((order.indexOf(target) + 1) / PAGE);
+    apply();
     target.scrollIntoView();
   }
 
-  form.addEventListener("input", () => { apply(); remember(); });
+  form.addEventListener("input", change);
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(() => { apply(); remember(); }));
+  form.addEventListener("reset", () => setTimeout(change));
+  more.addEventListener("click", () => {
+    const next = apply()[limit];
+    limit += PAGE;
+    apply();
+    next.querySelector("a").focus();
+  });
   addEventListener("hashchange", visit);
+  addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+    event.preventDefault();
+    form.elements.q.focus();
+    form.elements.q.select();
+  });
   for (const link of document.querySelectorAll(".hdpm-summary a")) {
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       read(link.getAttribute("href").slice(1));
-      apply();
-      remember();
+      change();
       form.scrollIntoView({ block: "start" });
       form.elements.paper.focus({ preventScroll: true });
     });

@@ -1,0 +1,113 @@
+// Explorers: a form, a figure, a table and a sentence for what the reader chose. Each explorer is a function of the
+// form's values, registered in `hdpm.explorers` by a script of its own; what this file does is the same for all.
+// The values live in the address, ?explore-NAME=..., so that a setting can be cited. Without scripts the page shows
+// the table and the sentence of one setting, as the library computed them.
+const hdpm = { explorers: {} };
+
+// Numbers as the library prints them: three digits, or what the column asks for.
+hdpm.digits = (x, count = 3) => {
+  if (x === 0 || !Number.isFinite(x)) return String(x);
+  const shown = Number(x.toPrecision(count));
+  return Math.abs(shown) >= 1e6 || Math.abs(shown) < 1e-4 ? shown.toExponential() : Math.abs(shown) >= 10 ** count ? String(shown) : shown.toPrecision(count);
+};
+
+// Where a function that falls (or rises) through zero on [low, high] does so.
+hdpm.root = (f, low, high) => {
+  const falls = f(low) > f(high);
+  for (let i = 0; i < 200 && high - low > 1e-15 * high; i++) {
+    const middle = (low + high) / 2;
+    if (f(middle) > 0 === falls) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+};
+
+hdpm.make = (tag, attributes = {}, ...children) => {
+  const svg = ["svg", "path", "line", "text", "rect", "circle", "g"].includes(tag);
+  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+};
+
+// A figure of curves, in the style of the book's: { x, y, log, curves: [{ name, points }], at }.
+hdpm.figure = ({ x, y, log = "", curves, at, alt }) => {
+  const W = 520, H = 300, left = 62, right = 12, top = 12, bottom = 46;
+  const scale = (name, values, from, to) => {
+    const f = log.includes(name) ? Math.log10 : (v) => v;
+    const finite = values.map(f).filter(Number.isFinite);
+    let low = Math.min(...finite), high = Math.max(...finite);
+    if (low === high) { low -= 0.5; high += 0.5; }
+    const place = (v) => from + ((f(v) - low) / (high - low)) * (to - from);
+    const rough = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(rough));
+    const step = log.includes(name) ? Math.max(1, Math.round(rough)) : unit * [1, 2, 5, 10].find((m) => m * unit >= rough);
+    const ticks = [];
+    for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + 1e-9 * step; t += step) ticks.push(log.includes(name) ? 10 ** t : Number(t.toPrecision(12)));
+    return { place, ticks };
+  };
+  const all = curves.flatMap(({ points }) => points);
+  const X = scale("x", all.map(([a]) => a), left, W - right), Y = scale("y", all.map(([, b]) => b), H - bottom, top);
+  const svg = hdpm.make("svg", { viewBox: `0 0 ${W} ${H}`, class: "hdpm-figure", role: "img", "aria-label": alt });
+  for (const t of X.ticks) {
+    svg.append(hdpm.make("line", { x1: X.place(t), x2: X.place(t), y1: top, y2: H - bottom, class: "hdpm-grid" }));
+    svg.append(hdpm.make("text", { x: X.place(t), y: H - bottom + 18, "text-anchor": "middle" }, String(Number(t.toPrecision(3)))));
+  }
+  for (const t of Y.ticks) {
+    svg.append(hdpm.make("line", { x1: left, x2: W - right, y1: Y.place(t), y2: Y.place(t), class: "hdpm-grid" }));
+    svg.append(hdpm.make("text", { x: left - 6, y: Y.place(t) + 4, "text-anchor": "end" }, String(Number(t.toPrecision(3)))));
+  }
+  svg.append(hdpm.make("text", { x: (left + W - right) / 2, y: H - 6, "text-anchor": "middle" }, x));
+  svg.append(hdpm.make("text", { x: 14, y: (top + H - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + H - bottom) / 2})` }, y));
+  curves.forEach(({ points }, i) => {
+    const inside = points.filter(([a, b]) => [a, b].every((v, k) => Number.isFinite(v) && (!log.includes("xy"[k]) || v > 0)));
+    svg.append(hdpm.make("path", { d: inside.map(([a, b], k) => `${k ? "L" : "M"}${X.place(a).toFixed(1)} ${Y.place(b).toFixed(1)}`).join(""), class: `hdpm-curve hdpm-curve-${i}` }));
+  });
+  if (at !== undefined) svg.append(hdpm.make("line", { x1: X.place(at), x2: X.place(at), y1: top, y2: H - bottom, class: "hdpm-at" }));
+  const key = hdpm.make("p", { class: "hdpm-key" }, ...curves.map(({ name }, i) => hdpm.make("span", { class: `hdpm-key-${i}` }, name)));
+  return [key, svg];
+};
+
+// Start every explorer of the page.
+addEventListener("DOMContentLoaded", () => {
+  for (const root of document.querySelectorAll("[data-explorer]")) {
+    const name = root.dataset.explorer, show = hdpm.explorers[name], key = `explore-${name}`;
+    if (!show) continue;
+    const form = root.querySelector("form"), table = root.querySelector("table");
+    const first = new URLSearchParams(new FormData(form)).toString();
+
+    const draw = () => {
+      const state = Object.fromEntries(new FormData(form));
+      for (const output of form.querySelectorAll("output")) output.textContent = form.elements[output.htmlFor.value].value;
+      const found = show(state);
+      root.querySelector("[aria-live]").textContent = found.sentence;
+      root.classList.toggle("hdpm-refused", Boolean(found.refused));
+      if (found.refused) return;
+      table.caption.textContent = found.caption;
+      table.tBodies[0].replaceChildren(...found.rows.map(([head, ...cells]) => {
+        const th = hdpm.make("th", { scope: "row" }, head);
+        return hdpm.make("tr", {}, th, ...cells.map((cell) => hdpm.make("td", {}, typeof cell === "number" ? hdpm.digits(cell) : cell)));
+      }));
+      root.querySelector(".hdpm-drawn").replaceChildren(...hdpm.figure(found.figure));
+    };
+
+    const remember = () => {
+      const query = new URLSearchParams(location.search), state = new URLSearchParams(new FormData(form)).toString();
+      if (state === first) query.delete(key);
+      else query.set(key, state);
+      try {
+        history.replaceState(null, "", location.pathname + (query.size ? `?${query}` : "") + location.hash);
+      } catch {
+        // some browsers do not let a page on disk change its address; the explorer works all the same
+      }
+    };
+
+    form.reset(); // some browsers keep what was chosen before
+    for (const [field, value] of new URLSearchParams(new URLSearchParams(location.search).get(key) ?? "")) {
+      if (form.elements[field]) form.elements[field].value = value;
+    }
+    form.addEventListener("input", () => { draw(); remember(); });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.hidden = false;
+    draw();
+  }
+});

@@ -18,7 +18,7 @@
       const theta = [...new Set(v)].sort((a, b) => a - b).find((x) => gap(x) <= 0);
       const ties = v.filter((x) => x === theta).length, below = v.filter((x) => x < theta);
       const m = n - below.length, s = sum(below);
-      const part = Math.min(1, (m - (4 * K * theta) / (s + m * theta)) / ties);
+      const part = Math.min(1, Math.max(0, m - (4 * K * theta) / (s + m * theta)) / ties);
       shares = v.map((x) => (x < theta ? 1 : x === theta ? part : 0));
     } else {
       const theta = hdpm.root(gap, Math.min(...v) * 1e-9, Math.max(...v));

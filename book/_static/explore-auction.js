@@ -33,10 +33,10 @@
     return { wins, payments: V.map((_, i) => (wins[i] ? x[i] * price : 0)) };
   }
 
-  // What an owner sells at a price and a cap for one record; valuations are rate * epsilon.
+  // What an owner sells at a price and a cap for one record; her valuation is linear, 2 * rate * epsilon.
   const best = (rate, limit, price, cap) => {
     const epsilon = Math.min(limit, cap / price);
-    return price * epsilon >= rate * epsilon ? epsilon : 0;
+    return price >= 2 * rate ? epsilon : 0;
   };
 
   // Posted prices: the largest first, each at a price that depends on sizes and on the money left.
@@ -53,16 +53,16 @@
     return { epsilon, payments };
   }
 
-  const sizes = [120, 80, 60, 40, 20, 10], limits = [1, 1.5, 0.8, 2, 1.2, 1.8], rates = [1.4, 0.7, 1.1, 0.9, 0.6, 1.3];
+  const sizes = [120, 80, 60, 40, 20, 10], limits = [1, 1.5, 0.8, 2, 1.2, 1.8], rates = [0.7, 0.35, 0.55, 0.45, 0.3, 0.65];
   const RULES = { printed: "All-in as printed", repaired: "All-in repaired", posted: "posted prices" };
 
   // What every owner sells, is paid and gains, if owner `liar` reports `factor` times her valuation.
   function market(rule, liar, factor, B) {
     const told = rates.map((a, i) => (i === liar ? a * factor : a)), x = sizes.map((d, i) => d * limits[i]);
     const all = (sale) => ({ epsilon: sale.wins.map((w, i) => (w ? limits[i] : 0)), payments: sale.payments });
-    const V = told.map((a, i) => a * x[i]);
+    const V = told.map((a, i) => 2 * a * x[i]);
     const found = rule === "posted" ? posted(told, limits, sizes, B) : all((rule === "printed" ? allIn : repaired)(V, x, B));
-    return { ...found, gains: rates.map((a, i) => found.payments[i] - a * found.epsilon[i] * sizes[i]) };
+    return { ...found, gains: rates.map((a, i) => found.payments[i] - 2 * a * found.epsilon[i] * sizes[i]) };
   }
 
   hdpm.auctions = { allIn, repaired, posted, market };
@@ -75,7 +75,7 @@
       sentence: Math.abs(gain) < 1e-9 ? `${RULES[rule]}: the report changes nothing for owner ${owner}, who gains ${hdpm.digits(truth.gains[i])}.`
         : `${RULES[rule]}: owner ${owner} ${gain > 0 ? "gains" : "loses"} ${hdpm.digits(Math.abs(gain))} by reporting ${factor} times her valuation.`,
       caption: `${RULES[rule]}, budget ${budget}`,
-      rows: sizes.map((d, k) => [`owner ${k + 1}`, d * limits[k] * rates[k] * (k === i ? Number(factor) : 1), lie.epsilon[k], lie.payments[k], lie.gains[k]]),
+      rows: sizes.map((d, k) => [`owner ${k + 1}`, 2 * d * limits[k] * rates[k] * (k === i ? Number(factor) : 1), lie.epsilon[k], lie.payments[k], lie.gains[k]]),
       figure: {
         x: `what owner ${owner} reports, over her valuation`, y: "her gain", at: Number(factor),
         alt: `Gain of owner ${owner} by what she reports, in three auctions; in the repaired one and at posted prices it is largest at the truth, 1.`,

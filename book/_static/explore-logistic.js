@@ -1,0 +1,72 @@
+// The market that decides before it sees the data: who is bought, and for what. The formulas are those of
+// hdpm_lib.markets.procurement and procurement_payments, for costs uniform on [low, high] and no cap.
+(() => {
+  "use strict";
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+
+  // The least proxy loss at these virtual costs: all stationary cutoffs, Eq. (14), and the best of them.
+  function procure(psi, mu, sigma, gamma) {
+    const kappa = (sigma * gamma) / mu ** 2;
+    const sums = (t) => {
+      let total = 0, square = 0;
+      for (const x of psi) {
+        if (x < t) {
+          total += t - x;
+          square += (t - x) ** 2;
+        }
+      }
+      return { total, square };
+    };
+    const slope = (t) => {
+      const { total, square } = sums(t);
+      return t * total - square - kappa * total * square;
+    };
+    const loss = (t) => {
+      const { total, square } = sums(t);
+      return (mu * Math.sqrt(square)) / total + 2 * Math.sqrt(sigma * gamma * (t - square / total));
+    };
+    const least = Math.min(...psi), dearest = Math.max(...psi);
+    const end = dearest + (1 + Math.sqrt(1 + 4 * kappa * psi.length * dearest)) / (2 * kappa * psi.length);
+    const edges = [...new Set([...psi, end])].sort((a, b) => a - b);
+    edges[0] = least + 1e-9 * (edges[1] - least);
+    const values = edges.map(slope), cutoffs = [];
+    for (let i = 1; i < edges.length; i++) {
+      if (values[i - 1] > 0 && values[i] <= 0) cutoffs.push(hdpm.root(slope, edges[i - 1], edges[i]));
+    }
+    const cutoff = cutoffs.reduce((a, b) => (loss(b) < loss(a) ? b : a));
+    const { total, square } = sums(cutoff);
+    const epsilon = psi.map((x) => (mu * Math.max(cutoff - x, 0)) / (gamma * Math.sqrt(square) * total));
+    return { epsilon, cutoff, loss: loss(cutoff) };
+  }
+
+  // Purchase and payments for costs of the uniform law on [low, high], whose virtual cost is 2 c - low.
+  function market(costs, low, high, mu, sigma, gamma) {
+    const psi = costs.map((c) => 2 * c - low), found = procure(psi, mu, sigma, gamma);
+    const payments = costs.map((c, i) => {
+      if (!(found.epsilon[i] > 0)) return 0;
+      const dearer = procure(psi.map((x, j) => (j === i ? 2 * high - low : x)), mu, sigma, gamma);
+      return c * found.epsilon[i] + (dearer.loss - found.loss) / (2 * gamma);
+    });
+    return { ...found, payments };
+  }
+
+  hdpm.logistic = { procure, market };
+
+  hdpm.explorers.logistic = ({ sellers, low, spread, gamma }) => {
+    const m = Number(sellers), from = Number(low), to = from * Number(spread), weight = Number(gamma);
+    const costs = Array.from({ length: m }, (_, i) => from + ((i + 0.5) / m) * (to - from));
+    const found = market(costs, from, to, 1, 1, weight), bought = found.epsilon.filter((e) => e > 0).length;
+    const shown = [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1].map((p) => Math.round(p * (m - 1)));
+    const own = costs.map((c, i) => c * found.epsilon[i]);
+    return {
+      sentence: `${bought} of ${m} sellers are bought, for ${hdpm.digits(sum(found.payments))}; their own costs are ${hdpm.digits(sum(own))} of that.`,
+      caption: `${m} sellers, costs uniform on ${from} to ${hdpm.digits(to)}, money weighs ${gamma}`,
+      rows: [...new Set(shown)].map((i) => [`cost ${hdpm.digits(costs[i])}`, found.epsilon[i], own[i], found.payments[i]]),
+      figure: {
+        x: "cost of a unit of privacy", y: "money",
+        alt: "Payment and own cost of each seller by her cost; payments lie above, and both are 0 from the cutoff on.",
+        curves: [{ name: "payment", points: costs.map((c, i) => [c, found.payments[i]]) }, { name: "her own cost", points: costs.map((c, i) => [c, own[i]]) }],
+      },
+    };
+  };
+})();

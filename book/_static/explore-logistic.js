@@ -4,34 +4,26 @@
   "use strict";
   const sum = (values) => values.reduce((a, b) => a + b, 0);
 
-  // The least proxy loss at these virtual costs: all stationary cutoffs, Eq. (14), and the best of them.
+  // The least proxy loss at these virtual costs: the local minimum of every piece, a cubic's root, and the best of them.
   function procure(psi, mu, sigma, gamma) {
-    const kappa = (sigma * gamma) / mu ** 2;
+    const kappa = (sigma * gamma) / mu ** 2, sorted = [...psi].sort((a, b) => a - b);
     const sums = (t) => {
-      let total = 0, square = 0;
-      for (const x of psi) {
-        if (x < t) {
-          total += t - x;
-          square += (t - x) ** 2;
-        }
-      }
-      return { total, square };
-    };
-    const slope = (t) => {
-      const { total, square } = sums(t);
-      return t * total - square - kappa * total * square;
+      const below = sorted.filter((x) => x < t).map((x) => t - x);
+      return { total: sum(below), square: sum(below.map((x) => x * x)) };
     };
     const loss = (t) => {
       const { total, square } = sums(t);
       return (mu * Math.sqrt(square)) / total + 2 * Math.sqrt(sigma * gamma * (t - square / total));
     };
-    const least = Math.min(...psi), dearest = Math.max(...psi);
-    const end = dearest + (1 + Math.sqrt(1 + 4 * kappa * psi.length * dearest)) / (2 * kappa * psi.length);
-    const edges = [...new Set([...psi, end])].sort((a, b) => a - b);
-    edges[0] = least + 1e-9 * (edges[1] - least);
-    const values = edges.map(slope), cutoffs = [];
-    for (let i = 1; i < edges.length; i++) {
-      if (values[i - 1] > 0 && values[i] <= 0) cutoffs.push(hdpm.root(slope, edges[i - 1], edges[i]));
+    const cutoffs = [];
+    for (let n = 1; n <= sorted.length; n++) {
+      const bought = sorted.slice(0, n), mean = sum(bought) / n, spread = sum(bought.map((x) => (x - mean) ** 2));
+      const slope = mean - kappa * spread;
+      const cosine = -1.5 * (spread / slope) * Math.sqrt((3 * kappa) / n / slope);
+      if (!(slope > 0) || Math.abs(cosine) > 1) continue;
+      const inverse = 2 * Math.sqrt((slope * n) / (3 * kappa)) * Math.cos(Math.acos(cosine) / 3);
+      const cutoff = mean + inverse / n;
+      if (cutoff > sorted[n - 1] && cutoff <= (sorted[n] ?? Infinity) * (1 + 1e-12)) cutoffs.push(cutoff);
     }
     const cutoff = cutoffs.reduce((a, b) => (loss(b) < loss(a) ? b : a));
     const { total, square } = sums(cutoff);

@@ -156,10 +156,12 @@ def shown() -> dict[str, plots.SvgFigure | str]:
         ),
         "card-contracts": plots.inline(
             contracts(),
-            "Privacy loss against squared error: the biased answer needs less than the unbiased one where the error may "
-            "be large, and neither passes a third line.",
+            "Privacy loss against squared error: the biased answer needs less than the unbiased one where the error "
+            "may be large, and neither passes a third line.",
         ),
-        "card-together": plots.inline(together(), "A curve with two valleys, and a straight line across the hill between them."),
+        "card-together": plots.inline(
+            together(), "A curve with two valleys, and a straight line across the hill between them."
+        ),
         "card-before": plots.inline(
             before_the_data(), "Payments fall with the cost and stay above it; from some cost on nothing is bought."
         ),

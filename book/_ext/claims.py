@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -257,7 +257,7 @@ class ClaimDomain(Domain):
     """Claims as objects of the site, so that its search finds them by id and by place in the paper."""
 
     name = "claim"
-    object_types = {"claim": ObjType("claim")}
+    object_types: ClassVar = {"claim": ObjType("claim")}
 
     def get_objects(self) -> Iterator[tuple[str, str, str, str, str, int]]:
         """One for each claim, on the ledger's page."""
@@ -373,7 +373,7 @@ class FindingsDirective(LedgerDirective):
 
 
 class VerdictsDirective(LedgerDirective):
-    """``{verdicts} PAPER``: how many of a paper's claims, or of all, have which verdict, as a bar that links to them."""
+    """``{verdicts} PAPER``: how many of a paper's claims, or of all, have which verdict: a bar that links to them."""
 
     required_arguments = 1
 
@@ -462,9 +462,9 @@ def bar(paper: str, page: str) -> str:
     title, parts = ledger.PAPERS.get(paper, "all papers"), ""
     for v in ledger.VERDICTS:
         if n := sum(c.verdict == v for c in claims):
-            name = "" if paper else f"<span>{v}</span>"
+            name, link = "" if paper else f"<span>{v}</span>", f"{query}verdict={v.replace(' ', '+')}"
             parts += (
-                f'<a class="hdpm-{v.replace(" ", "-")}" style="flex-grow: {n}" href="{query}verdict={v.replace(" ", "+")}"'
+                f'<a class="hdpm-{v.replace(" ", "-")}" style="flex-grow: {n}" href="{link}"'
                 f' title="{n} {v}" aria-label="{n} {v}, {escape(title)}">{n}{name}</a>'
             )
     return f'<nav class="hdpm-verdicts" aria-label="Claims by verdict, {escape(title)}">{parts}</nav>'

@@ -1,4 +1,5 @@
-// FL-Market: six owners bid, one of them may lie. The rules are those of hdpm_lib.auctions.allin and posted_prices.
+// FL-Market: six owners bid, one of them may lie. The rules are those of hdpm_lib.auctions.allin, posted_prices and
+// menus, whose trained weights the page holds.
 (() => {
   "use strict";
   const sum = (values) => values.reduce((a, b) => a + b, 0);
@@ -53,34 +54,82 @@
     return { epsilon, payments };
   }
 
+  // The schedule of a network: what each piece adds to the price, for the owner whose turn it is (menus.increments).
+  function increments(net, turn, money, sold) {
+    const { knots, weights } = net, part = turn.own / (turn.own + turn.rest), left = Math.log(money + 1e-9);
+    const layer = (x, W, b) => b.map((c, j) => c + sum(x.map((v, i) => v * W[i][j])));
+    let x = [
+      left, Math.log(turn.share), turn.share, Math.log1p(turn.successors), turn.rest, Math.log(turn.squares + 1e-6),
+      Math.log(part), left + Math.log(part / turn.share), sold.share, sold.epsilon,
+      Math.log(sold.squares + 0.01), Math.log(sold.noise + 0.01),
+    ];
+    for (const name of ["first", "second"]) x = layer(x, weights[name], weights[`${name}_bias`]).map((h) => 0.5 * h * (1 + Math.tanh(0.5 * h)));
+    const cut = (v, bound) => Math.min(Math.max(v, -bound), bound);
+    const out = layer(x, weights.last, weights.last_bias).map((v) => cut(v, 30));
+    const cap = (money * turn.own) / (turn.own + turn.rest * Math.exp(-out[0]));
+    const knee = Math.log(0.74) + 0.5 * Math.log(cap / turn.share + 1e-9) + out[1];
+    const steps = knots.slice(1).map((k, i) => {
+      const width = k - knots[i], middle = Math.log((k + knots[i]) / 2);
+      return out[i + 2] + Math.log(width) - Math.log1p(Math.exp(cut(8 * (middle - knee), 60)));
+    });
+    const most = Math.max(...steps), shares = steps.map((v) => Math.exp(v - most)), all = sum(shares);
+    return shares.map((v) => (cap * v) / all);
+  }
+
+  // Menus: the largest first, each with a schedule that depends on nothing she says.
+  function menus(net, rates, limits, sizes, B) {
+    const order = ascending(sizes.map((d) => -d)), records = sum(sizes);
+    const shares = order.map((i) => sizes[i] / records), own = shares.map((s) => Math.exp(net.weights.exponent * Math.log(s)));
+    const epsilon = sizes.map(() => 0), payments = sizes.map(() => 0), sold = { share: 0, epsilon: 0, squares: 0, noise: 0 };
+    let money = B * (1 - 1e-12);
+    order.forEach((i, k) => {
+      const after = { own: own[k], rest: sum(own.slice(k + 1)), squares: sum(shares.slice(k + 1).map((s) => s * s)), share: shares[k], successors: order.length - 1 - k };
+      let price = 0, most = 0;
+      increments(net, after, money / records, sold).forEach((step, j) => { // a linear owner takes the best end of a piece
+        const start = net.knots[j], end = Math.min(net.knots[j + 1], limits[i]), slope = (step * records) / (net.knots[j + 1] - start);
+        const paid = price + slope * (end - start), gain = paid - 2 * rates[i] * sizes[i] * end;
+        if (start < limits[i] && gain > most) [most, epsilon[i], payments[i]] = [gain, end, paid];
+        price += step * records;
+      });
+      money = Math.max(money - payments[i], 0);
+      const weight = (shares[k] * epsilon[i]) / (epsilon[i] + 0.1), square = epsilon[i] ** 2;
+      sold.share += weight;
+      sold.epsilon += shares[k] * epsilon[i];
+      sold.squares += square;
+      sold.noise += weight ** 2 / (square + 0.01);
+    });
+    return { epsilon, payments };
+  }
+
   const sizes = [120, 80, 60, 40, 20, 10], limits = [1, 1.5, 0.8, 2, 1.2, 1.8], rates = [0.7, 0.35, 0.55, 0.45, 0.3, 0.65];
-  const RULES = { printed: "All-in as printed", repaired: "All-in repaired", posted: "posted prices" };
+  const RULES = { printed: "All-in as printed", repaired: "All-in repaired", posted: "posted prices", menus: "learned menus" };
 
   // What every owner sells, is paid and gains, if owner `liar` reports `factor` times her valuation.
-  function market(rule, liar, factor, B) {
+  function market(net, rule, liar, factor, B) {
     const told = rates.map((a, i) => (i === liar ? a * factor : a)), x = sizes.map((d, i) => d * limits[i]);
     const all = (sale) => ({ epsilon: sale.wins.map((w, i) => (w ? limits[i] : 0)), payments: sale.payments });
     const V = told.map((a, i) => 2 * a * x[i]);
-    const found = rule === "posted" ? posted(told, limits, sizes, B) : all((rule === "printed" ? allIn : repaired)(V, x, B));
+    const found = rule === "posted" ? posted(told, limits, sizes, B)
+      : rule === "menus" ? menus(net, told, limits, sizes, B) : all((rule === "printed" ? allIn : repaired)(V, x, B));
     return { ...found, gains: rates.map((a, i) => found.payments[i] - 2 * a * found.epsilon[i] * sizes[i]) };
   }
 
-  hdpm.auctions = { allIn, repaired, posted, market };
+  hdpm.auctions = { allIn, repaired, posted, menus, market };
 
-  hdpm.explorers.auction = ({ rule, owner, factor, budget }) => {
-    const i = Number(owner) - 1, B = Number(budget), truth = market(rule, i, 1, B), lie = market(rule, i, Number(factor), B);
+  hdpm.explorers.auction = ({ rule, owner, factor, budget }, net) => {
+    const i = Number(owner) - 1, B = Number(budget), truth = market(net, rule, i, 1, B), lie = market(net, rule, i, Number(factor), B);
     const gain = lie.gains[i] - truth.gains[i];
-    const factors = Array.from({ length: 121 }, (_, k) => 0.05 + (k * 2.45) / 120);
+    const factors = Array.from({ length: 99 }, (_, k) => 0.05 + 0.025 * k);
     return {
       sentence: Math.abs(gain) < 1e-9 ? `${RULES[rule]}: the report changes nothing for owner ${owner}, who gains ${hdpm.digits(truth.gains[i])}.`
         : `${RULES[rule]}: owner ${owner} ${gain > 0 ? "gains" : "loses"} ${hdpm.digits(Math.abs(gain))} by reporting ${factor} times her valuation.`,
       caption: `${RULES[rule]}, budget ${budget}`,
       rows: sizes.map((d, k) => [`owner ${k + 1}`, 2 * d * limits[k] * rates[k] * (k === i ? Number(factor) : 1), lie.epsilon[k], lie.payments[k], lie.gains[k]]),
-      figure: {
+      figure: () => ({
         x: `what owner ${owner} reports, over her valuation`, y: "her gain", at: Number(factor),
-        alt: `Gain of owner ${owner} by what she reports, in three auctions; in the repaired one and at posted prices it is largest at the truth, 1.`,
-        curves: Object.entries(RULES).map(([name, label]) => ({ name: label, points: factors.map((f) => [f, market(name, i, f, B).gains[i]]) })),
-      },
+        alt: `Gain of owner ${owner} by what she reports, in four auctions; in all but the printed one it is largest at the truth, 1.`,
+        curves: Object.entries(RULES).map(([name, label]) => ({ name: label, points: factors.map((f) => [f, market(net, name, i, f, B).gains[i]]) })),
+      }),
     };
   };
 })();

@@ -32,7 +32,7 @@
   // M2: the least cost, and payments that make the truth the best report up to the ceiling.
   function m2(v, K, r, ceiling) {
     const best = least(v, K, r);
-    const payments = v.map((x, i) => least(v.map((y, j) => (j === i ? ceiling : y)), K, r).cost - best.cost + x * best.epsilon[i] ** r);
+    const payments = v.map((x, i) => best.epsilon[i] === 0 ? 0 : least(v.map((y, j) => (j === i ? ceiling : y)), K, r).cost - best.cost + x * best.epsilon[i] ** r);
     return { ...best, payments };
   }
 
@@ -65,11 +65,11 @@
         + `they lose ${hdpm.digits(total)} of privacy in all, and no algorithm makes do with less than ${hdpm.digits(bound(n, K))}.`,
       caption: `Contract M2, cost v times the ${r === 1 ? "loss" : `loss to the power ${r}`}`,
       rows: v.map((x, i) => [String(x), found.shares[i], found.epsilon[i], x * found.epsilon[i] ** r, found.payments[i]]),
-      figure: {
+      figure: () => ({
         x: "error a seller", y: "privacy lost in all", log: "xy", at: e,
         alt: "Privacy lost in all against the error: unbiased answer, biased answer, least-cost contract, and the line that no algorithm passes.",
         curves: [curve("unbiased", (k) => unbiased(n, k)), curve("biased, equal losses", (k) => biased(n, k)), curve("least cost", (k) => sum(least(v, k, r).epsilon)), curve("no algorithm below", (k) => bound(n, k))],
-      },
+      }),
     };
   };
 })();

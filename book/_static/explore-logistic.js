@@ -1,5 +1,6 @@
 // The market that decides before it sees the data: who is bought, and for what. The formulas are those of
-// hdpm_lib.markets.procurement and procurement_payments, for costs uniform on [low, high] and no cap.
+// hdpm_lib.markets.procurement and procurement_payments, without a cap, for costs on [low, high] whose
+// distribution function is ((c - low) / (high - low)) to the power `steep`: 1 is the uniform law, more have dearer sellers.
 (() => {
   "use strict";
   const sum = (values) => values.reduce((a, b) => a + b, 0);
@@ -31,34 +32,36 @@
     return { epsilon, cutoff, loss: loss(cutoff) };
   }
 
-  // Purchase and payments for costs of the uniform law on [low, high], whose virtual cost is 2 c - low.
-  function market(costs, low, high, mu, sigma, gamma) {
-    const psi = costs.map((c) => 2 * c - low), found = procure(psi, mu, sigma, gamma);
+  // Purchase and payments. The virtual cost is linear, so the payments' integral is a difference of two losses.
+  function market(costs, low, high, steep, mu, sigma, gamma) {
+    const virtual = (c) => c + (c - low) / steep, psi = costs.map(virtual), found = procure(psi, mu, sigma, gamma);
     const payments = costs.map((c, i) => {
       if (!(found.epsilon[i] > 0)) return 0;
-      const dearer = procure(psi.map((x, j) => (j === i ? 2 * high - low : x)), mu, sigma, gamma);
-      return c * found.epsilon[i] + (dearer.loss - found.loss) / (2 * gamma);
+      const dearer = procure(psi.map((x, j) => (j === i ? virtual(high) : x)), mu, sigma, gamma);
+      return c * found.epsilon[i] + (dearer.loss - found.loss) / ((1 + 1 / steep) * gamma);
     });
     return { ...found, payments };
   }
 
   hdpm.logistic = { procure, market };
 
-  hdpm.explorers.logistic = ({ sellers, low, spread, gamma }) => {
-    const m = Number(sellers), from = Number(low), to = from * Number(spread), weight = Number(gamma);
-    const costs = Array.from({ length: m }, (_, i) => from + ((i + 0.5) / m) * (to - from));
-    const found = market(costs, from, to, 1, 1, weight), bought = found.epsilon.filter((e) => e > 0).length;
+  const LAWS = { 0.5: "most of them cheap", 1: "uniform", 2: "most of them dear" };
+
+  hdpm.explorers.logistic = ({ sellers, law, spread, gamma }) => {
+    const m = Number(sellers), high = Number(spread), steep = Number(law);
+    const costs = Array.from({ length: m }, (_, i) => 1 + ((i + 0.5) / m) ** (1 / steep) * (high - 1));
+    const found = market(costs, 1, high, steep, 1, 1, Number(gamma)), bought = found.epsilon.filter((e) => e > 0).length;
     const shown = [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1].map((p) => Math.round(p * (m - 1)));
     const own = costs.map((c, i) => c * found.epsilon[i]);
     return {
-      sentence: `${bought} of ${m} sellers are bought, for ${hdpm.digits(sum(found.payments))}; their own costs are ${hdpm.digits(sum(own))} of that.`,
-      caption: `${m} sellers, costs uniform on ${from} to ${hdpm.digits(to)}, money weighs ${gamma}`,
-      rows: [...new Set(shown)].map((i) => [`cost ${hdpm.digits(costs[i])}`, found.epsilon[i], own[i], found.payments[i]]),
-      figure: {
+      sentence: `${bought} of ${m} sellers are bought, for ${hdpm.digits(sum(found.payments))} in all; what they lose costs them ${hdpm.digits(sum(own))}.`,
+      caption: `${m} sellers, costs from 1 to ${spread}, ${LAWS[law]}; money weighs ${gamma}`,
+      rows: shown.map((i) => [`seller ${i + 1}`, costs[i], found.epsilon[i], own[i], found.payments[i]]),
+      figure: () => ({
         x: "cost of a unit of privacy", y: "money",
         alt: "Payment and own cost of each seller by her cost; payments lie above, and both are 0 from the cutoff on.",
         curves: [{ name: "payment", points: costs.map((c, i) => [c, found.payments[i]]) }, { name: "her own cost", points: costs.map((c, i) => [c, own[i]]) }],
-      },
+      }),
     };
   };
 })();

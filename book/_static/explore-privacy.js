@@ -52,27 +52,52 @@
     return above(high, made, expit(truth));
   }
 
-  hdpm.privacy = { beta, proved, power };
+  // Whether a release is `centre` plus some floating-point number, rounded once: audits.digits.on_grid.
+  const bits = new DataView(new ArrayBuffer(8));
+  function beside(x, step) { // the next float, away from zero or towards it
+    bits.setFloat64(0, x);
+    bits.setBigInt64(0, bits.getBigInt64(0) + step);
+    return bits.getFloat64(0);
+  }
+  const possible = (o, centre) => [o - centre, beside(o - centre, 1n), beside(o - centre, -1n)].some((x) => centre + x === o);
+
+  hdpm.privacy = { beta, proved, power, possible };
 
   const BUGS = { none: 1, tenth: 0.9, half: 0.5, third: 1 / 3 }; // noise over the noise that the claim needs
 
-  hdpm.explorers.privacy = ({ claim, bug, runs, level }) => {
-    const eps = Number(claim), truth = eps / BUGS[bug], n = 10 ** Number(runs), alarm = 10 ** Number(level);
+  hdpm.explorers.privacy = ({ claim, bug, runs, alarms, view }, draws) => {
+    const eps = Number(claim), truth = eps / BUGS[bug], n = Number(runs), level = 1 / Number(alarms);
     const share = (1 + Math.exp(-truth)) / 2; // of the runs in which a guess is made: the release is not between the two
-    const made = (N) => Math.round(N * share), bound = (N) => proved(made(N) * expit(truth), made(N), alarm);
-    const chance = power(truth, made(n), eps, alarm), found = bound(n);
-    const counts = Array.from({ length: 41 }, (_, i) => 10 ** (2 + i / 10));
-    const line = (name, f) => ({ name, points: counts.map((N) => [N, f(N)]) });
-    return {
-      sentence: `The release loses ${hdpm.digits(truth)}, ${hdpm.digits(eps)} is claimed: ${n.toLocaleString("en")} runs prove ${hdpm.digits(Math.max(found, 0))} `
-        + `and reject the claim with probability ${hdpm.digits(chance)}.`,
-      caption: `By the number of runs, false alarms once in ${hdpm.digits(1 / alarm)}`,
-      rows: [2, 3, 4, 5, 6].map((k) => [(10 ** k).toLocaleString("en"), Math.max(bound(10 ** k), 0), power(truth, made(10 ** k), eps, alarm)]),
-      figure: {
+    const made = (N) => Math.round(N * share), bound = (N) => Math.max(proved(made(N) * expit(truth), made(N), level), 0);
+    const chance = (N) => power(truth, made(N), eps, level);
+    const betrayed = draws.filter((z) => !possible(0 + z / truth, 1)).length;
+    const counts = Array.from({ length: 41 }, (_, i) => Math.round(10 ** (2 + i / 10)));
+    const line = (name, f, along = counts) => ({ name, points: along.map((x) => [x, f(x)]) });
+    const outputs = Array.from({ length: 121 }, (_, i) => -3 + i / 17.142857142857142);
+    const density = (at) => (o) => (truth / 2) * Math.exp(-Math.abs(o - at) * truth);
+    const figures = {
+      proved: () => ({
         x: "runs", y: "privacy loss", log: "x", at: n,
         alt: "The loss that the runs prove rises with their number to the true loss; the claim is a level line.",
-        curves: [line("proved", (N) => Math.max(bound(N), 0)), line("true", () => truth), line("claimed", () => eps)],
-      },
+        curves: [line("proved", bound), line("true", () => truth), line("claimed", () => eps)],
+      }),
+      power: () => ({
+        x: "runs", y: "probability of a rejection", log: "x", at: n,
+        alt: "The probability that the claim is rejected rises with the number of runs, if the claim is false.",
+        curves: [line("claim rejected", chance)],
+      }),
+      densities: () => ({
+        x: "release", y: "density", log: "y",
+        alt: "Densities of the release for the answers 0 and 1, with straight flanks on a logarithmic scale, as far apart as the loss.",
+        curves: [line("answer 0", density(0), outputs), line("answer 1", density(1), outputs)],
+      }),
+    };
+    return {
+      sentence: `The release loses ${hdpm.digits(truth)}, ${hdpm.digits(eps)} is claimed: ${runs} runs prove ${hdpm.digits(bound(n))} `
+        + `and reject the claim with probability ${hdpm.digits(chance(n))}. Its last digits alone give ${betrayed} of ${draws.length} releases away.`,
+      caption: `By the number of runs, false alarms once in ${alarms}`,
+      rows: [100, 1000, 10000, 100000, 1000000].map((N) => [String(N), bound(N), chance(N)]),
+      figure: figures[view],
     };
   };
 })();

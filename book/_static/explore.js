@@ -11,6 +11,8 @@ hdpm.digits = (x, count = 3) => {
   return Math.abs(shown) >= 1e6 || Math.abs(shown) < 1e-4 ? shown.toExponential() : Math.abs(shown) >= 10 ** count ? String(shown) : shown.toPrecision(count);
 };
 
+hdpm.tick = (t) => (Math.abs(t) >= 1e5 ? t.toExponential().replace("+", "") : String(Number(t.toPrecision(3))));
+
 // Where a function that falls (or rises) through zero on [low, high] does so.
 hdpm.root = (f, low, high) => {
   const falls = f(low) > f(high);
@@ -32,29 +34,34 @@ hdpm.make = (tag, attributes = {}, ...children) => {
 
 // A figure of curves, in the style of the book's: { x, y, log, curves: [{ name, points }], at }.
 hdpm.figure = ({ x, y, log = "", curves, at, alt }) => {
-  const W = 520, H = 300, left = 62, right = 12, top = 12, bottom = 46;
+  const W = 520, H = 300, left = 66, right = 24, top = 12, bottom = 50;
   const scale = (name, values, from, to) => {
     const f = log.includes(name) ? Math.log10 : (v) => v;
     const finite = values.map(f).filter(Number.isFinite);
     let low = Math.min(...finite), high = Math.max(...finite);
     if (low === high) { low -= 0.5; high += 0.5; }
     const place = (v) => from + ((f(v) - low) / (high - low)) * (to - from);
-    const rough = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(rough));
-    const step = log.includes(name) ? Math.max(1, Math.round(rough)) : unit * [1, 2, 5, 10].find((m) => m * unit >= rough);
-    const ticks = [];
-    for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + 1e-9 * step; t += step) ticks.push(log.includes(name) ? 10 ** t : Number(t.toPrecision(12)));
-    return { place, ticks };
+    const rough = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(rough)), ticks = [];
+    if (log.includes(name)) {
+      const step = Math.max(1, Math.round(rough)), parts = high - low < 2 ? [1, 2, 5] : [1];
+      for (let t = Math.floor(low / step) * step; t <= high; t += step) ticks.push(...parts.map((m) => m * 10 ** t));
+    } else {
+      const step = unit * [1, 2, 5, 10].find((m) => m * unit >= rough);
+      for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + 1e-9 * step; t += step) ticks.push(Number(t.toPrecision(12)));
+    }
+    const slack = 1e-9 * (high - low);
+    return { place, ticks: ticks.filter((t) => f(t) >= low - slack && f(t) <= high + slack) };
   };
   const all = curves.flatMap(({ points }) => points);
   const X = scale("x", all.map(([a]) => a), left, W - right), Y = scale("y", all.map(([, b]) => b), H - bottom, top);
   const svg = hdpm.make("svg", { viewBox: `0 0 ${W} ${H}`, class: "hdpm-figure", role: "img", "aria-label": alt });
   for (const t of X.ticks) {
     svg.append(hdpm.make("line", { x1: X.place(t), x2: X.place(t), y1: top, y2: H - bottom, class: "hdpm-grid" }));
-    svg.append(hdpm.make("text", { x: X.place(t), y: H - bottom + 18, "text-anchor": "middle" }, String(Number(t.toPrecision(3)))));
+    svg.append(hdpm.make("text", { x: X.place(t), y: H - bottom + 20, "text-anchor": "middle" }, hdpm.tick(t)));
   }
   for (const t of Y.ticks) {
     svg.append(hdpm.make("line", { x1: left, x2: W - right, y1: Y.place(t), y2: Y.place(t), class: "hdpm-grid" }));
-    svg.append(hdpm.make("text", { x: left - 6, y: Y.place(t) + 4, "text-anchor": "end" }, String(Number(t.toPrecision(3)))));
+    svg.append(hdpm.make("text", { x: left - 6, y: Y.place(t) + 4, "text-anchor": "end" }, hdpm.tick(t)));
   }
   svg.append(hdpm.make("text", { x: (left + W - right) / 2, y: H - 6, "text-anchor": "middle" }, x));
   svg.append(hdpm.make("text", { x: 14, y: (top + H - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + H - bottom) / 2})` }, y));
@@ -63,7 +70,8 @@ hdpm.figure = ({ x, y, log = "", curves, at, alt }) => {
     svg.append(hdpm.make("path", { d: inside.map(([a, b], k) => `${k ? "L" : "M"}${X.place(a).toFixed(1)} ${Y.place(b).toFixed(1)}`).join(""), class: `hdpm-curve hdpm-curve-${i}` }));
   });
   if (at !== undefined) svg.append(hdpm.make("line", { x1: X.place(at), x2: X.place(at), y1: top, y2: H - bottom, class: "hdpm-at" }));
-  const key = hdpm.make("p", { class: "hdpm-key" }, ...curves.map(({ name }, i) => hdpm.make("span", { class: `hdpm-key-${i}` }, name)));
+  const sample = (i) => hdpm.make("svg", { viewBox: "0 0 30 6", "aria-hidden": "true" }, hdpm.make("path", { d: "M0 3H30", class: `hdpm-curve hdpm-curve-${i}` }));
+  const key = hdpm.make("p", { class: "hdpm-key" }, ...curves.map(({ name }, i) => hdpm.make("span", {}, sample(i), name)));
   return [key, svg];
 };
 
@@ -73,13 +81,19 @@ addEventListener("DOMContentLoaded", () => {
     const name = root.dataset.explorer, show = hdpm.explorers[name], key = `explore-${name}`;
     if (!show) continue;
     const form = root.querySelector("form"), table = root.querySelector("table");
+    const held = root.querySelector('script[type="application/json"]'), data = held && JSON.parse(held.textContent);
     const first = new URLSearchParams(new FormData(form)).toString();
 
     const draw = () => {
       const state = Object.fromEntries(new FormData(form));
-      for (const output of form.querySelectorAll("output")) output.textContent = form.elements[output.htmlFor.value].value;
-      const found = show(state);
-      root.querySelector("[aria-live]").textContent = found.sentence;
+      for (const slider of form.querySelectorAll("input[type=range]")) {
+        const { name, value, dataset } = slider; // a slider with data-log moves along powers of ten
+        if ("log" in dataset) state[name] = hdpm.digits(10 ** Number(value));
+        slider.setAttribute("aria-valuetext", state[name]);
+        slider.parentElement.querySelector("output").textContent = state[name];
+      }
+      const found = show(state, data);
+      root.querySelector(".hdpm-winner").textContent = found.sentence;
       root.classList.toggle("hdpm-refused", Boolean(found.refused));
       if (found.refused) return;
       table.caption.textContent = found.caption;
@@ -87,7 +101,7 @@ addEventListener("DOMContentLoaded", () => {
         const th = hdpm.make("th", { scope: "row" }, head);
         return hdpm.make("tr", {}, th, ...cells.map((cell) => hdpm.make("td", {}, typeof cell === "number" ? hdpm.digits(cell) : cell)));
       }));
-      root.querySelector(".hdpm-drawn").replaceChildren(...hdpm.figure(found.figure));
+      root.querySelector(".hdpm-drawn").replaceChildren(...hdpm.figure(found.figure()));
     };
 
     const remember = () => {
@@ -103,7 +117,10 @@ addEventListener("DOMContentLoaded", () => {
 
     form.reset(); // some browsers keep what was chosen before
     for (const [field, value] of new URLSearchParams(new URLSearchParams(location.search).get(key) ?? "")) {
-      if (form.elements[field]) form.elements[field].value = value;
+      const control = form.elements[field], before = control?.value;
+      if (!control) continue;
+      control.value = value;
+      if (control.value !== value) control.value = before; // an address may say anything
     }
     form.addEventListener("input", () => { draw(); remember(); });
     form.addEventListener("submit", (event) => event.preventDefault());

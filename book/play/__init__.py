@@ -1,0 +1,1 @@
+"""Explorers for the first pages of the chapters."""

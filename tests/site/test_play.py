@@ -1,0 +1,220 @@
+"""The explorers of the papers' first pages: their scripts say what the library says, and one can play with them.
+
+Each is tried on a page of its own with the book's styles, so no site has to be built.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+
+from hdpm_book.ledger import MODE
+from hdpm_book.play.explorers import EXPLORERS
+from hdpm_book.play.forms import Choice, Explorer, Slider, digits
+from tests.site import check
+from tests.site.test_explorer import PAGE, STATIC
+
+NAMES = sorted(EXPLORERS)
+SETTINGS = 1000  # of each explorer, compared with the library
+QUICK = {"goal": "error", "law": "1"}  # what the library finds without a search or a quadrature: most of the settings
+
+
+# --- the scripts say what the library says ----------------------------------------------------------------------------
+
+
+def setting(one: Explorer, rng: np.random.Generator) -> dict[str, str]:
+    """Random values of a form, as its script reads them."""
+    chosen = {}
+    for field in one.fields:
+        if isinstance(field, Choice):
+            chosen[field.name] = str(rng.choice(list(field.options)))
+        elif isinstance(field, Slider):
+            low, high = field.ends
+            at = low + field.step * int(rng.integers(round((high - low) / field.step) + 1))
+            chosen[field.name] = field.value(round(at, 9))
+        else:
+            sellers = rng.uniform(0.1, 50, rng.integers(2, 9)).round(2)
+            chosen[field.name] = ", ".join(f"{v:g}" for v in sellers)
+    for name, quick in QUICK.items():
+        if name in chosen and rng.random() < 0.8:
+            chosen[name] = quick
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def scripts(browser: Any) -> Any:
+    page = browser.new_page()
+    for name in ("explore", *(f"explore-{name}" for name in NAMES)):
+        page.add_script_tag(content=(STATIC / f"{name}.js").read_text(encoding="utf8"))
+    return page
+
+
+SAY = """([name, states, data]) => states.map(state => {
+  const { sentence, caption, rows } = hdpm.explorers[name](state, data);
+  return [sentence, caption, ...rows.map(([head, ...numbers]) => [head, ...numbers.map(x => hdpm.digits(x))])];
+})"""
+
+
+def differences(scripts: Any, name: str, count: int, seed: int) -> list[str]:
+    one, rng = EXPLORERS[name], np.random.default_rng(seed)
+    states = [setting(one, rng) for _ in range(count)]
+    found = []
+    for state, said in zip(states, scripts.evaluate(SAY, [name, states, one.data()]), strict=True):
+        expected = one.find(**state)
+        rows = [expected.sentence, expected.caption, *map(list, expected.rows)]
+        found += [f"{state}: {a} is not {b}" for a, b in zip(said, rows, strict=True) if not equal(a, b)]
+    return found
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two cells, or rows, are equal to the digits shown; a tie may be rounded either way."""
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    try:
+        return a == b or abs(float(a) - float(b)) <= 1.01 * 10.0 ** (math.floor(math.log10(abs(float(b)))) - 2)
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_to_the_library(scripts: Any, name: str) -> None:
+    found = differences(scripts, name, SETTINGS, 1)
+    assert not found, found[:3]
+
+
+def test_a_wrong_formula_is_found(browser: Any) -> None:
+    page = browser.new_page()
+    for name in ("explore", "explore-ridge"):
+        text = (STATIC / f"{name}.js").read_text(encoding="utf8")
+        page.add_script_tag(content=text.replace("3 * rate ** 2", "3.01 * rate ** 2"))
+    assert differences(page, "ridge", 5, 1)
+
+
+def test_digits_are_those_of_the_library(scripts: Any) -> None:
+    rng = np.random.default_rng(2)
+    numbers = [
+        *(10 ** rng.uniform(-9, 9, 2000) * rng.choice([-1, 1], 2000)),
+        0.0,
+        0.125,
+        1.125,
+        99.95,
+        999.5,
+        1e6,
+        1e-4,
+    ]
+    assert scripts.evaluate("numbers => numbers.map(x => hdpm.digits(x))", numbers) == [digits(x) for x in numbers]
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page for each explorer, beside the book's static files."""
+    root = tmp_path_factory.mktemp("site")
+    (root / "book" / "play").mkdir(parents=True)
+    shutil.copytree(STATIC, root / "_static")
+    for name, one in EXPLORERS.items():
+        for theme in ("light", "dark"):
+            text = PAGE.format(theme=theme, explorer=one._repr_html_())
+            (root / "book" / "play" / f"{name}-{theme}.html").write_text(text, encoding="utf8")
+    return root / "book" / "play"
+
+
+@pytest.fixture
+def opened(browser: Any, folder: Path) -> Iterator[Any]:
+    """A function that opens an explorer's page from disk; on an error of the page the test fails."""
+    contexts, heard = [], []
+
+    def visit(name: str, theme: str = "light", scripts: bool = True, query: str = "", **options: Any) -> Any:
+        contexts.append(browser.new_context(java_script_enabled=scripts, **options))
+        page = contexts[-1].new_page()
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on("console", lambda said: heard.append(said.text) if said.type == "error" else None)
+        page.goto((folder / f"{name}-{theme}.html").as_uri() + query)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert heard == []
+
+
+def shown(page: Any) -> list[Any]:
+    """Sentence, caption and rows of a page."""
+    rows = "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    table = page.eval_on_selector_all("tbody tr", rows)
+    return [page.text_content(".hdpm-winner"), page.text_content("caption"), *map(tuple, table)]
+
+
+def said(name: str, **changed: str) -> list[Any]:
+    """What the library says of the setting at the start, but for what is changed."""
+    found = EXPLORERS[name].find(**(EXPLORERS[name].opening() | changed))
+    return [found.sentence, found.caption, *found.rows]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_opens_with_what_the_library_says(opened: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without, page = opened(name, scripts=False), opened(name)
+    assert without.is_hidden("form") and page.is_visible("form")
+    assert shown(without) == shown(page) == said(name)
+    assert page.is_visible("svg.hdpm-figure[aria-label]")
+    assert page.eval_on_selector_all(".hdpm-figure path", "paths => paths.every(p => p.getAttribute('d').length > 20)")
+    monkeypatch.setenv(MODE, "explore")
+    assert "<form" not in EXPLORERS[name]._repr_html_() and said(name)[0].split(":")[0] in repr(EXPLORERS[name])
+
+
+MOVES = {  # by keyboard: a control, a key, and what the form then says
+    "ridge": ("penalty", "End", {"penalty": "1000"}),
+    "contracts": ("goal", "ArrowDown", {"goal": "money"}),
+    "logistic": ("gamma", "ArrowRight", {"gamma": "0.126"}),
+    "auction": ("rule", "ArrowDown", {"rule": "repaired"}),
+    "privacy": ("bug", "Home", {"bug": "none"}),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_moves_by_keyboard_and_its_setting_can_be_cited(opened: Any, name: str) -> None:
+    field, key, changed = MOVES[name]
+    page = opened(name)
+    before = page.inner_html(".hdpm-drawn")
+    page.locator(f"[name={field}]").focus()
+    page.keyboard.press(key)
+    assert shown(page) == said(name, **changed) != said(name)
+    assert (page.inner_html(".hdpm-drawn") != before) == (name != "auction")  # its figure has all four auctions
+    (state,) = parse_qs(urlsplit(page.url).query)[f"explore-{name}"]
+    assert parse_qs(state)[field]
+    again = opened(name, query="?" + urlsplit(page.url).query)
+    assert shown(again) == shown(page)
+
+
+def test_what_cannot_be_sold_is_refused_in_words(opened: Any) -> None:
+    page = opened("contracts")
+    page.fill("[name=valuations]", "1, two")
+    assert page.text_content(".hdpm-winner") == "Give 2 to 12 valuations, each above 0 and at most 1000."
+    assert page.is_hidden("table")
+    page.fill("[name=valuations]", "1 2 3")
+    assert page.is_visible("table") and shown(page) == said("contracts", valuations="1 2 3")
+
+
+def test_an_address_with_nonsense_opens_the_page_all_the_same(opened: Any) -> None:
+    page = opened("auction", query="?explore-auction=budget%3D1e9%26rule%3Dnone%26nothing%3D1")
+    assert (
+        page.is_visible("table") and page.locator("[name=rule]").input_value() in EXPLORERS["auction"].fields[0].options
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [320, 390, 820, 1440])
+def test_it_fits_the_screen(opened: Any, name: str, width: int) -> None:
+    page = opened(name, theme="dark", viewport={"width": width, "height": 800})
+    assert [one for one in page.evaluate(check.LOOK) if "sideways" in one] == []
+    page.evaluate("document.documentElement.style.fontSize = '200%'")
+    assert [one for one in page.evaluate(check.LOOK) if "sideways" in one] == []

@@ -75,14 +75,34 @@ hdpm.figure = ({ x, y, log = "", curves, at, alt }) => {
   return [key, svg];
 };
 
+// Sets a form to what the address says under a key; the function that it returns writes the address anew.
+hdpm.cited = (form, key) => {
+  const written = () => new URLSearchParams(new FormData(form)).toString(), first = written();
+  for (const [field, value] of new URLSearchParams(new URLSearchParams(location.search).get(key) ?? "")) {
+    const control = form.elements[field], before = control?.value;
+    if (!control) continue;
+    control.value = value;
+    if (control.value !== value) control.value = before; // an address may say anything
+  }
+  return () => {
+    const query = new URLSearchParams(location.search);
+    if (written() === first) query.delete(key);
+    else query.set(key, written());
+    try {
+      history.replaceState(null, "", location.pathname + (query.size ? `?${query}` : "") + location.hash);
+    } catch {
+      // some browsers do not let a page on disk change its address; the explorer works all the same
+    }
+  };
+};
+
 // Start every explorer of the page.
 addEventListener("DOMContentLoaded", () => {
   for (const root of document.querySelectorAll("[data-explorer]")) {
-    const name = root.dataset.explorer, show = hdpm.explorers[name], key = `explore-${name}`;
+    const name = root.dataset.explorer, show = hdpm.explorers[name];
     if (!show) continue;
     const form = root.querySelector("form"), table = root.querySelector("table");
     const held = root.querySelector('script[type="application/json"]'), data = held && JSON.parse(held.textContent);
-    const first = new URLSearchParams(new FormData(form)).toString();
 
     const draw = () => {
       const state = Object.fromEntries(new FormData(form));
@@ -104,25 +124,10 @@ addEventListener("DOMContentLoaded", () => {
       root.querySelector(".hdpm-drawn").replaceChildren(...hdpm.figure(found.figure()));
     };
 
-    const remember = () => {
-      const query = new URLSearchParams(location.search), state = new URLSearchParams(new FormData(form)).toString();
-      if (state === first) query.delete(key);
-      else query.set(key, state);
-      try {
-        history.replaceState(null, "", location.pathname + (query.size ? `?${query}` : "") + location.hash);
-      } catch {
-        // some browsers do not let a page on disk change its address; the explorer works all the same
-      }
-    };
-
     form.reset(); // some browsers keep what was chosen before
-    for (const [field, value] of new URLSearchParams(new URLSearchParams(location.search).get(key) ?? "")) {
-      const control = form.elements[field], before = control?.value;
-      if (!control) continue;
-      control.value = value;
-      if (control.value !== value) control.value = before; // an address may say anything
-    }
-    form.addEventListener("input", () => { draw(); remember(); });
+    const remember = hdpm.cited(form, `explore-${name}`);
+    form.addEventListener("input", draw);
+    form.addEventListener("change", remember);
     form.addEventListener("submit", (event) => event.preventDefault());
     form.hidden = false;
     draw();

@@ -65,9 +65,11 @@
     said.textContent = sentence(markets);
   }
 
-  form.addEventListener("input", draw);
-  form.addEventListener("submit", (event) => event.preventDefault());
   form.reset();  // some browsers keep what was chosen before
+  const remember = hdpm.cited(form, "explore-market");
+  form.addEventListener("input", draw);
+  form.addEventListener("change", remember);
+  form.addEventListener("submit", (event) => event.preventDefault());
   form.hidden = false;
   draw();
 })();

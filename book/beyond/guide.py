@@ -220,8 +220,8 @@ class Explorer:
         found = study()
         kept = {key: found[key] for key in ("sellers", "spreads", "budgets", "correlations", "designs", "frames")}
         data = json.dumps(kept | {"known": KNOWN, "nothing": NOTHING}, separators=(",", ":"), ensure_ascii=False)
-        scripts = (
-            f'<script type="application/json">{data}</script><script defer src="../../_static/explorer.js"></script>'
+        scripts = f'<script type="application/json">{data}</script>' + "".join(
+            f'<script defer src="../../_static/{name}.js"></script>' for name in ("explore", "explorer")
         )
         return f'<div class="hdpm-explorer">{_form(found)}{table}{scripts}</div>'
 

@@ -58,7 +58,7 @@ def reversal() -> Reversal:
 def hero() -> Figure:
     """Both designs under both yardsticks, side by side."""
     found = reversal()
-    figure, panels = plots.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
+    figure, panels = plots.subplots(1, 2, figsize=(6.6, 3.9), sharey=True)
     for axes, errors, title in zip(
         panels, (found.mean, found.worst), ("error for the mean of all people", "error on the worst data"), strict=True
     ):

@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 import execution
+import package
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -70,14 +71,9 @@ sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, unpacked."""
-    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
-    for name in ("hdpm_lib", "flower", "book", "data"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "cache", ".*"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    code = f"from setuptools import build_meta; print(build_meta.build_wheel({str(built)!r}))"
-    subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, check=True)
-    (file,) = built.glob("*.whl")
+    built = tmp_path_factory.mktemp("built")
+    file = package.build_wheel(ROOT, built)
+    assert file.name == package.wheel_name(ROOT)
     with zipfile.ZipFile(file) as archive:
         archive.extractall(built / "unpacked")
     return built / "unpacked"

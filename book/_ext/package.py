@@ -1,0 +1,63 @@
+"""The library for readers of the site: its wheel lies beside the pages, and ``{install}`` says how to install it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+SOURCES = ("hdpm_lib", "flower", "book", "data", "pyproject.toml", "README.md", "LICENSE")
+
+
+def build_wheel(root: Path, folder: Path) -> Path:
+    """Build the wheel of the project in `root` into a folder, without a trace in the project."""
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name)
+        for part in SOURCES:
+            if (root / part).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "cache", ".*")
+                shutil.copytree(root / part, source / part, ignore=ignored)
+            else:
+                shutil.copy(root / part, source)
+        code = f"from setuptools import build_meta; print(build_meta.build_wheel({str(folder)!r}))"
+        made = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=True)
+    return folder / made.stdout.split()[-1]
+
+
+def wheel_name(root: Path) -> str:
+    """Name of the wheel's file."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
+
+
+class InstallDirective(SphinxDirective):
+    """``{install}``: the command, and a link to the wheel."""
+
+    def run(self) -> list[nodes.Node]:
+        name = wheel_name(Path(self.env.srcdir))
+        link = "../" * self.env.docname.count("/") + name
+        html = (
+            f'<p class="hdpm-install"><code>pip install {name}</code> <a href="{link}" download>Download the wheel</a>'
+            ", or in a copy of the project <code>pip install .</code></p>"
+        )
+        return [nodes.raw("", html, format="html")]
+
+
+def put_wheel(app: Any, error: Exception | None) -> None:
+    """Put the wheel into the site."""
+    if not error and app.builder.format == "html":
+        build_wheel(Path(app.srcdir), Path(app.outdir))
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.add_directive("install", InstallDirective)
+    app.connect("build-finished", put_wheel)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -501,7 +501,7 @@ def _select(name: str, label: str, options: Mapping[str, str]) -> str:
     )
 
 
-FILES = '<p>The same as a file: <a href="claims.json">JSON</a>, <a href="claims.csv">CSV</a>.</p>'
+FILES = '<p>The same as a file: <a href="claims.json" download>JSON</a>, <a href="claims.csv" download>CSV</a>.</p>'
 FILTERS = (
     '<form class="hdpm-filters" role="search" aria-label="Filter the claims" hidden>'
     + _select("paper", "Paper", ledger.PAPERS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import re
 import shutil
@@ -74,8 +76,10 @@ def test_every_claim_is_there_once() -> None:
     assert set(COUNTS) == set(ledger.PAPERS)
     assert len({claim.id.lower() for claim in load()}) == ALL
     assert len(load("khalili")) == COUNTS["khalili"]
-    for page in ("README.md", "book/index.md"):  # the number stands in their prose
-        assert re.findall(r"(\d+)\s+claims", (ROOT / page).read_text(encoding="utf8")) == [str(ALL)]
+    numbers = {
+        page: re.findall(r"(\d+)\s+claims", (ROOT / page).read_text("utf8")) for page in ("README.md", "book/index.md")
+    }
+    assert numbers == {"README.md": [str(ALL)], "book/index.md": []}  # the front page computes it
     with pytest.raises(LookupError, match="no paper 'kalili'"):
         load("kalili")
 
@@ -593,6 +597,33 @@ def test_the_errata_page(site: Path) -> None:
     assert "Built on stand-in data" in page.text
 
 
+def test_other_programs_read_the_ledger_too(site: Path) -> None:
+    rows = {row["id"]: row for row in json.loads((site / "claims.json").read_text(encoding="utf8"))}
+    assert list(rows) == [claim.id for claim in load()] and set(rows["pdp-table01"]) == set(claims.FIELDS)
+    row = rows["pdp-table01"]
+    assert (row["verdict"], row["evidence"]) == ("reproduced", "15 of 15 rows < 3 & more")
+    page, anchor = row["section"].split("#")
+    assert soup(site / page).find(id=anchor) and row["link"] == "ledger.html#pdp-table01"
+    with (site / "claims.csv").open(encoding="utf8", newline="") as file:
+        assert list(csv.DictReader(file)) == list(rows.values())
+    links = [str(link["href"]) for link in soup(site / "ledger.html").select("a[download]")]
+    assert sorted(links) == ["claims.csv", "claims.json"]
+
+
+def test_the_site_s_search_knows_claims(site: Path) -> None:
+    index = (site.parent / "searchindex.js").read_text(encoding="utf8")
+    assert "Ridge paper, Table 1 (pdp-table01)" in index
+
+
+def test_a_bar_counts_verdicts_and_links_to_them(edited: Path) -> None:
+    bar = BeautifulSoup(claims.bar("pdp-ridge", "ledger.html"), "html.parser")
+    counted = {str(link["href"]).split("verdict=")[1].replace("+", " "): int(link.text) for link in bar.select("a")}
+    verdicts = Counter(claim.verdict for claim in load("pdp-ridge"))
+    assert counted == {v: n for v, n in verdicts.items() if v != "pending"}
+    assert bar.a["href"] == "ledger.html?paper=pdp-ridge&verdict=reproduced"
+    assert bar.nav["aria-label"] == "Claims by verdict, Personalized DP for ridge regression"
+
+
 def test_the_script_is_loaded_where_it_is_needed(site: Path) -> None:
     for name, needed in (("ledger", True), ("errata", True), (PAGE, False)):
         text = (site / f"{name}.html").read_text(encoding="utf8")
@@ -665,27 +696,46 @@ def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.extend([error.stack] * ("ledger.js" in (error.stack or ""))))
 
-    def count() -> str:
+    def count(found: int) -> None:
         visible = page.locator(".hdpm-claims tbody tr:visible").count()
-        text = page.locator(".hdpm-filters output").inner_text()
-        assert text == f"showing {visible} of {ALL}"
-        return text
+        assert visible == min(found, 30)  # so many at a time
+        of = f"{found} found, of {ALL}" if found < ALL else str(ALL)
+        assert page.locator(".hdpm-filters output").inner_text() == f"showing {visible} of {of}"
+
+    def first(words: str) -> str:
+        page.get_by_label("Words").fill(words)
+        return str(page.locator(".hdpm-claims tbody tr:visible").first.get_attribute("id"))
 
     page.goto(f"{url}?paper=pdp-ridge")
-    assert count() == f"showing {COUNTS['pdp-ridge']} of {ALL}"
+    count(COUNTS["pdp-ridge"])
     page.get_by_label("Verdict", exact=True).select_option("not testable")
-    assert count() == f"showing 1 of {ALL}" and "verdict=not+testable" in page.url
+    count(1)
+    assert "verdict=not+testable" in page.url
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_function(f"document.querySelector('.hdpm-filters output').textContent === 'showing {ALL} of {ALL}'")
+    page.wait_for_function("document.querySelector('.hdpm-filters output').textContent.startsWith('showing 30 of 303')")
     assert "verdict" not in page.url
+    page.get_by_role("button", name="Show 30 more").click()
+    assert page.locator(".hdpm-claims tbody tr:visible").count() == 60
+    assert page.evaluate("document.activeElement.closest('tr').rowIndex") == 31  # the first of those that came
     page.get_by_label("Words").fill("bold TABLE")
-    assert count() == f"showing 1 of {ALL}"
+    count(1)
+    assert first("khalili-thm5") == "khalili-thm5"  # an id is first, then a place as one phrase
+    assert first("theorem 5").startswith("khalili-thm5") and first("Table 1").startswith("pdp-table01")
     page.goto(f"{url}?paper=khalili#pdp-table01")  # the row asked for is not filtered away
     assert page.locator("#pdp-table01").is_visible()
+    page.goto(f"{url}#{load()[-1].id}")  # nor is one far below
+    assert page.locator(f"#{load()[-1].id}").is_visible()
     page.goto(f"{url}?paper=nobody")
-    assert count() == f"showing {ALL} of {ALL}"
+    count(ALL)
     page.get_by_role("link", name="2 partial, All papers").click()
-    assert count() == f"showing 2 of {ALL}"
+    count(2)
+    page.goto(url)
+    for key in ("/", *"lemmac3", "Tab"):  # by keyboard: under ten strokes to a verdict
+        page.keyboard.press(key)
+    assert page.locator(".hdpm-claims tbody tr:visible").first.get_attribute("id") == "pdp-lemmaC3"
+    for width in (390, 768, 820, 1000, 1440):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
     page.set_viewport_size({"width": 390, "height": 800})
     for name in ("ledger", "errata", PAGE):
         page.goto((site / f"{name}.html").as_uri())

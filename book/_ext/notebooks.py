@@ -408,14 +408,15 @@ def offer(app: Any, pagename: str, template: str, context: dict[str, Any], doctr
 
 
 def unrun(text: str) -> nbformat.NotebookNode:
-    """Read a page and put a word in the place of each figure, which is then numbered though nothing has drawn it."""
+    """Read a page and put a word in the place of each figure or number, as nothing has drawn or computed it."""
     page = read_myst_markdown_notebook(text, config=MdParserConfig(), add_source_map=True)
     code = [cell for cell in page.cells if cell.cell_type == "code"]
     for cell in code:
         if "figure" in cell.metadata.get("mystnb", {}):
             cell.outputs = [new_output("display_data", {"text/plain": "figure"})]
-    for key in re.findall(r"\{glue:figure\} *(\S+)", text):
-        code[0].outputs.append(new_output("display_data", {"text/plain": key}, metadata={"scrapbook": {"name": key}}))
+    for key in dict.fromkeys(re.findall(r"\{glue(?::\w+)?\}[ `]*([\w-]+)", text)):
+        word = {"text/plain": repr(f"‹{key}›")}
+        code[0].outputs.append(new_output("display_data", word, metadata={"scrapbook": {"name": key}}))
     return page
 
 

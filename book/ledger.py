@@ -11,6 +11,9 @@ nothing. A claim is
 - *partial* if it holds only in part, or only if read in a way that the paper does not state;
 - *not testable* if there is nothing to test: a definition, a motivation, numbers that are not printed;
 - *pending* until a chapter has decided it. This is a state, not a verdict.
+
+Claims of other papers live in a folder of one's own, which every function takes as `folder`
+(:doc:`/book/use/ledger`).
 """
 
 from __future__ import annotations
@@ -94,7 +97,7 @@ class Claim:
     @property
     def place(self) -> str:
         """The paper, and where in it the claim is printed."""
-        return f"{AUTHORS[self.paper]}, {self.where}"
+        return f"{AUTHORS.get(self.paper, self.paper)}, {self.where}"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -143,16 +146,13 @@ def _checked(entry: Any, name: str) -> Claim:
     return Claim(**{**entry, "data": tuple(data)})
 
 
-@functools.cache
 def read(folder: Path) -> dict[str, Claim]:
-    """Claims by id from all files of a folder, checked; the error names file, claim and field."""
+    """Claims by id from all files of a folder, in the order of their names; the error names file, claim and field."""
     found: dict[str, Claim] = {}
-    files = {file.stem: file for file in folder.glob("*.yaml")}
-    if stray := files.keys() - PAPERS.keys():
-        raise ValueError(f"{', '.join(sorted(stray))}.yaml: no such paper, only {list(PAPERS)}")
-    for name in (paper for paper in PAPERS if paper in files):
+    for file in sorted(folder.glob("*.yaml")):
+        name = file.stem
         try:
-            entries = yaml.load(files[name].read_text(encoding="utf8"), Loader=_Loader)
+            entries = yaml.load(file.read_text(encoding="utf8"), Loader=_Loader)
         except (yaml.YAMLError, ValueError) as error:
             raise ValueError(f"{name}.yaml: {error}") from None
         for entry in entries or ():
@@ -161,6 +161,24 @@ def read(folder: Path) -> dict[str, Claim]:
                 raise ValueError(f"{name}.yaml: claim {claim.id!r}: field 'id': also in {found[claim.id].paper}.yaml")
             found[claim.id] = claim
     return found
+
+
+@functools.cache
+def _own(folder: Path) -> dict[str, Claim]:
+    """The claims of this book, read once, in the order of `PAPERS`."""
+    if stray := {file.stem for file in folder.glob("*.yaml")} - PAPERS.keys():
+        raise ValueError(f"{', '.join(sorted(stray))}.yaml: no such paper, only {list(PAPERS)}")
+    claims = read(folder)
+    return dict(sorted(claims.items(), key=lambda item: list(PAPERS).index(item[1].paper)))
+
+
+def _claims(folder: str | Path | None) -> dict[str, Claim]:
+    """The claims of a folder, read anew; or of this book."""
+    if folder is None:
+        return _own(CLAIMS)
+    if found := read(Path(folder)):
+        return found
+    raise LookupError(f"folder must hold claims, in files <paper>.yaml, got {str(folder)!r}")
 
 
 SYMBOLS = dict(zip((*VERDICTS, "pending"), "✓✎✗◐–…", strict=True))
@@ -214,11 +232,11 @@ class Decision:
 
     def _repr_html_(self) -> str:
         claim, text = self.claim, html.escape
-        name, ledger = claim.id, _ledger_from(claim.page or "")
-        if ledger:
+        name, ours = claim.id, claim.paper in PAPERS
+        if ours and (ledger := _ledger_from(claim.page or "")):
             name = f'<a href="{ledger}#{claim.id}" aria-label="{claim.id} in the ledger">{claim.id}</a>'
         return (
-            f'{BOX if _exploring() else ""}<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
+            f'{BOX if _exploring() or not ours else ""}<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
             f'<p class="hdpm-verdict-line">{badge("pending" if self.undecided else self.verdict, self.outcome)} '
             f"<strong>{text(claim.place)}</strong> {name}</p>"
             f'<p class="hdpm-statement">{markup(claim.statement)}</p>'
@@ -254,13 +272,13 @@ def badge(verdict: str, label: str | None = None) -> str:
     return f'<span class="hdpm-verdict hdpm-{verdict.replace(" ", "-")}">{name}</span>'
 
 
-def load(paper: str | None = None) -> tuple[Claim, ...]:
-    """Read and check the ledger: one of `PAPERS`, or all of them, in the order of the files.
+def load(paper: str | None = None, *, folder: str | Path | None = None) -> tuple[Claim, ...]:
+    """Read and check the ledger: one of `PAPERS`, or all of them; or the files of a folder of one's own.
 
     Raises
     ------
     LookupError
-        If there is no such paper.
+        If there is no such paper, or no claim in the folder.
     ValueError
         If a file breaks a rule of the ledger; the message names file, claim and field.
 
@@ -269,13 +287,15 @@ def load(paper: str | None = None) -> tuple[Claim, ...]:
     >>> load("khalili")[0].paper
     'khalili'
     """
-    if paper is not None and paper not in PAPERS:
-        raise LookupError(f"no paper {paper!r} in the ledger, only {list(PAPERS)}")
-    return tuple(claim for claim in read(CLAIMS).values() if paper in (None, claim.paper))
+    claims = _claims(folder).values()
+    papers = list(PAPERS if folder is None else dict.fromkeys(claim.paper for claim in claims))
+    if paper not in (None, *papers):
+        raise LookupError(f"no paper {paper!r} in the ledger, only {papers}")
+    return tuple(claim for claim in claims if paper in (None, claim.paper))
 
 
-def get(claim_id: str) -> Claim:
-    """Look up one claim.
+def get(claim_id: str, *, folder: str | Path | None = None) -> Claim:
+    """Look up one claim; in a folder of one's own, if one is given.
 
     Raises
     ------
@@ -287,7 +307,7 @@ def get(claim_id: str) -> Claim:
     >>> get("pdp-table01").where
     'Table 1'
     """
-    claims = read(CLAIMS)
+    claims = _claims(folder)
     if claim_id not in claims:
         near = difflib.get_close_matches(str(claim_id), claims, 1, 0.5)
         raise LookupError(f"no claim {claim_id!r} in the ledger" + "".join(f"; did you mean {n}?" for n in near))
@@ -338,6 +358,7 @@ def judge(
     *,
     source: str | Sequence[str] | None = None,
     enough: bool = True,
+    folder: str | Path | None = None,
     **found: bool | None,
 ) -> Decision:
     """Compute a verdict and compare it with the ledger's: :func:`decide`, see there, without the display.
@@ -348,7 +369,7 @@ def judge(
     Traceback (most recent call last):
     LookupError: no claim 'pdp-tabel01' in the ledger; did you mean pdp-table01?
     """
-    claim = get(claim_id)
+    claim = get(claim_id, folder=folder)
     if not isinstance(evidence, str) or not evidence.strip() or len(evidence.splitlines()) > 1:
         raise ValueError(f"{claim_id}: evidence must be one line of text, got {evidence!r}")
     try:
@@ -367,7 +388,8 @@ def judge(
         run = replace(run, undecided=TOO_FEW)
     if run.outcome != claim.verdict and not _exploring():
         finds = TOO_FEW if run.undecided else f"this run finds {result!r}"
-        hint = f"; write it with page and note into data/claims/{claim.paper}.yaml" * (claim.verdict == "pending")
+        file = f"{folder or 'data/claims'}/{claim.paper}.yaml"
+        hint = f"; write it with page and note into {file}" * (claim.verdict == "pending")
         raise LedgerMismatch(
             f"{claim_id}: {finds}, the ledger says {claim.verdict!r}{hint}. Evidence: {run.evidence}. "
             f"To try other settings, set {MODE}=explore"
@@ -391,6 +413,7 @@ def decide(
     reading: bool | None = None,
     source: str | Sequence[str] | None = None,
     enough: bool = True,
+    folder: str | Path | None = None,
 ) -> None:
     """Decide a claim by what this run has found, and show the decision. Returns nothing: a cell would show it twice.
 
@@ -408,6 +431,8 @@ def decide(
     enough : bool, optional
         Whether the run was large enough to decide, by the number of draws or cases the page asks for. Such a condition
         does not belong into `printed`, `corrected` or `reading`: a run that is too small finds nothing.
+    folder : str or Path, optional
+        Where the claims are, if not in this book: files ``<paper>.yaml`` as those of ``data/claims``.
 
     Raises
     ------
@@ -423,5 +448,5 @@ def decide(
     TypeError: pdp-def11: printed must be True, False or None, got 1
     """
     found = {"printed": printed, "corrected": corrected, "reading": reading}
-    run = judge(claim_id, evidence, source=source, enough=enough, **found)
+    run = judge(claim_id, evidence, source=source, enough=enough, folder=folder, **found)
     display(run)

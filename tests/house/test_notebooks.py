@@ -31,7 +31,7 @@ PAGE = r"""
 # Costs *and* $\mathbb{E}$
 
 See {doc}`other`, {doc}`prose`, {prf:ref}`thm-a`, {eq}`eq-a`, {numref}`fig-a`, {numref}`fig-b`, {cite:t}`who` and
-[the web](https://example.org). It costs 5$, * is a star.
+{term}`Costs <cost>`, [the web](https://example.org). It costs 5$, * is a star.
 
 ```{figure} dot.svg
 :alt: A dot
@@ -157,7 +157,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         "book/index.md": "# Tiny\n\n```{bibliography}\n```\n",
         "book/page.md": HEAD + PAGE,
         "book/other.md": HEAD + "# Other\n\n```{code-cell} python3\n1\n```\n",
-        "book/prose.md": "# Prose\n",
+        "book/prose.md": "# Prose\n\n```{glossary}\ncost\n  What it is worth.\n```\n",
         "book/dot.svg": "<svg/>",
         "book/references.bib": "@book{who, author={Ann Who}, title={It}, year={2020}, publisher={X}}",
     }
@@ -172,6 +172,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         "# Costs *and* $\\mathbb{E}$",
         "[Other](other.ipynb)",
         "[Prose](../../html/book/prose.html)",
+        "[Costs](../../html/book/prose.html#term-cost)",
         "[Theorem 1.1](#thm-a)",
         "[(1.1)](#equation-eq-a)",
         "[Fig. 1.1](#fig-a)",

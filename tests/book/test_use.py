@@ -1,0 +1,194 @@
+"""The recipes: what they promise in prose, the names on the cheat sheet, the glossary, and a ledger of one's own."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from scipy import stats
+
+from hdpm_book import ledger
+from hdpm_book.ledger import LedgerMismatch, decide, get, judge, load
+from hdpm_lib.auctions.allin import all_in_repaired
+from hdpm_lib.designs.comparison import compare_markets
+from hdpm_lib.designs.rules import Task
+from hdpm_lib.learners.weighted_mean import WeightedMean
+from hdpm_lib.markets.incentives import reports_to_try, search_misreports
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+USE = BOOK / "use"
+
+
+# --- the survey -------------------------------------------------------------------------------------------------------
+
+DESIGN, MONEY, PEOPLE, LAW = "hard budget, All-in repaired", 100.0, 200, stats.uniform(1, 4)
+
+
+def planned(law: Any, money: float, **options: Any) -> tuple[float, float]:
+    """Privacy loss to ask for, and the error to expect."""
+    plan = compare_markets(law, Task(), money, designs=[DESIGN], **options).table.loc[DESIGN]
+    return plan["largest_epsilon"], plan["error"]
+
+
+def sold(quotes: Any, loss: float, money: float) -> tuple[Any, Any]:
+    """Privacy losses and payments of the recipe, for a batch of quotes."""
+    sale = all_in_repaired(loss * quotes, np.full(quotes.shape, loss), money)
+    return loss * sale.wins, sale.payments
+
+
+def test_the_error_of_a_survey_is_the_one_promised() -> None:
+    """2000 surveys with answers uniform on [0, 1]; a false alarm has the probability FALSE_ALARM, as for a normal mean.
+
+    The plan counts with a shrunk release, of the mean square XB^2/(B^2 + X); the recipe does not shrink.
+    """
+    rng = generator(7)
+    loss, promised = planned(LAW, MONEY, sellers=PEOPLE)
+    squares = []
+    for _ in range(2000):
+        wins = sold(LAW.rvs(PEOPLE, random_state=rng), loss, MONEY)[0] > 0
+        mean = WeightedMean(wins / wins.sum(), loss * wins.sum(), np.array([0.5]), 0.5)
+        assert mean.privacy_loss[wins].max() == pytest.approx(loss) and mean.privacy_loss[~wins].sum() == 0
+        squares.append((mean.release(rng.random((PEOPLE, 1)), rng=rng)[0] - 0.5) ** 2)
+    unshrunk = promised**2 / (1 - promised**2 * 12)
+    allowed = -stats.norm.ppf(FALSE_ALARM / 2) * np.std(squares) / np.sqrt(len(squares))
+    assert abs(np.mean(squares) - unshrunk) < allowed < unshrunk / 4
+
+
+def test_quotes_pay_nobody_who_lies_if_the_plan_came_first() -> None:
+    rng = generator(8)
+    costs = LAW.rvs(30, random_state=rng)
+    auction = partial(sold, loss=0.6, money=20.0)
+    found = search_misreports(auction, costs, reports_to_try(costs, 5.0, grid=41), refine=False)
+    assert found.gain.max() <= 1e-9 and found.utility.min() >= -1e-9
+    assert auction(costs)[1].sum() <= 20.0 + 1e-9
+
+
+def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:
+    costs = np.random.default_rng(0).uniform(1, 5, 12)
+
+    def utility(report: float) -> float:
+        quotes = costs.copy()
+        quotes[3] = report
+        epsilon, payments = sold(quotes, planned(quotes, 20.0)[0], 20.0)
+        return float(payments[3] - costs[3] * epsilon[3])
+
+    assert utility(0.7 * costs[3]) > utility(costs[3]) + 0.1
+
+
+# --- cheat sheet and glossary -----------------------------------------------------------------------------------------
+
+
+def missing_names(text: str) -> list[str]:
+    """Functions and classes that a page links to, and that are not there."""
+    found = []
+    for path in re.findall(r"\{(?:func|class)\}`~?([\w.]+)`", text):
+        module, _, name = path.rpartition(".")
+        try:
+            if not callable(getattr(importlib.import_module(module), name, None)):
+                found.append(path)
+        except ModuleNotFoundError:
+            found.append(path)
+    return found
+
+
+def test_the_cheat_sheet_names_what_is_there() -> None:
+    text = (USE / "cheatsheet.md").read_text(encoding="utf8")
+    assert missing_names(text) == [] and text.count("{func}") > 20
+    bad = "{func}`~hdpm_lib.markets.fair_query.unfair_query`, {class}`hdpm_lib.nowhere.Account`"
+    assert missing_names(bad) == ["hdpm_lib.markets.fair_query.unfair_query", "hdpm_lib.nowhere.Account"]
+
+
+def glossary(text: str) -> list[str]:
+    """Terms of a glossary, in order."""
+    (block,) = re.findall(r"(?s)```\{glossary\}\n(.*?)```", text)
+    return re.findall(r"(?m)^(?=\S)(.+)$", block)
+
+
+def unknown_terms(text: str, terms: list[str]) -> list[str]:
+    """Links of a page to terms that the glossary does not have, or that stand in code or headings."""
+    prose = re.sub(r"(?ms)^```\{code-cell\}.*?^```$|^#.*?$", "", text)
+    links = re.findall(r"\{term\}`([^`]+)`", text)
+    found = [link for link in links if re.sub(r".*<(.+)>", r"\1", link) not in terms]
+    return found + links[len(re.findall(r"\{term\}`", prose)) :]
+
+
+def test_the_glossary_is_in_order_and_linked() -> None:
+    terms = glossary((USE / "glossary.md").read_text(encoding="utf8"))
+    assert terms == sorted(set(terms), key=str.lower) and 20 <= len(terms) <= 45
+    pages = {path: path.read_text(encoding="utf8") for path in BOOK.rglob("*.md")}
+    assert [unknown_terms(text, terms) for text in pages.values() if unknown_terms(text, terms)] == []
+    assert sum("{term}`" in text for text in pages.values()) >= 15
+    assert unknown_terms("A {term}`rent`, {term}`owners <owner>`, {term}`rant`.", terms) == ["rant"]
+    assert unknown_terms("# A {term}`rent`", terms) == ["rent"]
+
+
+# --- a ledger of one's own --------------------------------------------------------------------------------------------
+
+CLAIM = {
+    "id": "mine-thm1",
+    "paper": "mine",
+    "kind": "theorem",
+    "where": "Theorem 1",
+    "statement": "So it is.",
+    "printed_values": {},
+    "check": "Try.",
+    "suspected_issue": None,
+    "verdict": "reproduced",
+    "page": "checks",
+    "note": "Yes.",
+}
+
+
+def write(folder: Path, *changes: dict[str, Any], name: str = "mine") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump([CLAIM | change for change in changes]), encoding="utf8")
+    return folder
+
+
+def test_claims_of_another_folder_are_read_anew(tmp_path: Path) -> None:
+    folder = write(tmp_path, {})
+    assert judge("mine-thm1", "7 of 7", printed=True, folder=folder).verdict == "reproduced"
+    with pytest.raises(LedgerMismatch, match="this run finds 'refuted', the ledger says 'reproduced'"):
+        judge("mine-thm1", "3 of 7", printed=False, folder=str(folder))
+    write(folder, {"verdict": "refuted"})
+    assert repr(judge("mine-thm1", "3 of 7", printed=False, folder=folder)) == "mine-thm1  refuted  3 of 7"
+    write(folder, {"verdict": "pending", "page": None, "note": None})
+    with pytest.raises(LedgerMismatch, match=f"write it with page and note into {re.escape(str(folder))}/mine.yaml"):
+        judge("mine-thm1", "7 of 7", printed=True, folder=folder)
+    write(folder, {"verdikt": "x"})
+    with pytest.raises(ValueError, match=r"^mine\.yaml: claim 'mine-thm1': field 'verdikt': unknown field"):
+        load(folder=folder)
+
+
+def test_papers_of_another_folder(tmp_path: Path) -> None:
+    folder = write(tmp_path, {}, {"id": "mine-thm2"})
+    write(folder, {"id": "ours-thm1", "paper": "ours"}, name="ours")
+    assert [claim.id for claim in load(folder=folder)] == ["mine-thm1", "mine-thm2", "ours-thm1"]
+    assert [claim.place for claim in load("ours", folder=folder)] == ["ours, Theorem 1"]
+    with pytest.raises(LookupError, match=r"no paper 'khalili' in the ledger, only \['mine', 'ours'\]"):
+        load("khalili", folder=folder)
+    with pytest.raises(LookupError, match="no claim 'mine-thm3' in the ledger; did you mean mine-thm"):
+        get("mine-thm3", folder=folder)
+    with pytest.raises(LookupError, match="no claim 'mine-thm1'"):
+        get("mine-thm1")  # this book's ledger is another
+    with pytest.raises(LookupError, match=r"folder must hold claims, in files <paper>\.yaml, got .*nothing"):
+        load(folder=tmp_path / "nothing")
+
+
+def test_a_decision_of_one_s_own_shows_itself_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write(tmp_path, {})
+    decide("mine-thm1", "7 of 7", printed=True, folder=folder)
+    assert capsys.readouterr().out == "mine-thm1  reproduced  7 of 7\n"
+    box = judge("mine-thm1", "7 of 7", printed=True, folder=folder)._repr_html_()
+    assert ledger.BOX in box and "<a " not in box  # its style with it, and no link to this book's ledger
+    first = load()[0]
+    box = ledger.Decision(first, first.verdict, "7 of 7")._repr_html_()
+    assert ledger.BOX not in box and f'ledger.html#{first.id}"' in box

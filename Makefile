@@ -37,7 +37,13 @@ endif
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(if $(CI),,--reuse)
 
-book: $(READY)
+# The rules of accessibility that the pages are tested by, from npm by a lock; without npm they are not tested for that.
+AXE := tests/site/node_modules/.package-lock.json
+$(AXE): tests/site/package-lock.json
+	@npm ci --prefix tests/site --ignore-scripts --no-audit --no-fund --silent && touch $@ || \
+	  echo "axe-core cannot be installed (npm ci): the pages will not be tested for accessibility"
+
+book: $(READY) $(AXE)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests/site
 

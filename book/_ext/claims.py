@@ -421,7 +421,7 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
         target = shown[claim.id].docname
         url = f"{app.builder.get_relative_uri(docname, target)}#claim-{claim.id}"
         title = app.env.titles[target].astext() if target in app.env.titles else page_of(target)
-        return f'<a href="{escape(url)}" aria-label="{words} {claim.id}: {escape(title)}">{words} {escape(title)}</a>'
+        return f'<a href="{escape(url)}" aria-label="{words} {escape(title)}: {claim.id}">{words} {escape(title)}</a>'
 
     for node in list(doctree.findall(table)):
         if node["kind"] == "needs":
@@ -462,7 +462,7 @@ def bar(paper: str, page: str) -> str:
     title, parts = ledger.PAPERS.get(paper, "all papers"), ""
     for v in ledger.VERDICTS:
         if n := sum(c.verdict == v for c in claims):
-            name, link = "" if paper else f"<span>{v}</span>", f"{query}verdict={v.replace(' ', '+')}"
+            name, link = "" if paper else f" <span>{v}</span>", f"{query}verdict={v.replace(' ', '+')}"
             parts += (
                 f'<a class="hdpm-{v.replace(" ", "-")}" style="flex-grow: {n}" href="{link}"'
                 f' title="{n} {v}" aria-label="{n} {v}, {escape(title)}">{n}{name}</a>'

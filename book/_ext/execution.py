@@ -15,7 +15,6 @@ import re
 import shutil
 import sys
 from functools import cache
-from importlib.metadata import files
 from pathlib import Path
 from typing import Any
 
@@ -218,17 +217,6 @@ def _fill_cache(app: Any, config: Any) -> None:
     config.nb_execution_cache_path = str(folder)
 
 
-def _copy_mathjax(app: Any) -> None:
-    """One file of the locked package: whole MathJax would triple the size of the site."""
-    if app.builder.name != "html":
-        return
-    name = "mathjax/tex-svg-full.js"
-    source = next(f for f in files("sphinx-mathjax-offline") or () if str(f).endswith(f"static/{name}"))
-    target = Path(app.outdir) / "_static" / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(str(source.locate()), target)
-
-
 def _leave_out_thebe(app: Any, config: Any) -> None:
     """jupyter-book connects sphinx-thebe even with ``thebe: false``; its script is an error in every page."""
     for event in ("env-before-read-docs", "doctree-resolved"):
@@ -241,5 +229,4 @@ def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("config-inited", _fill_cache)
     app.connect("config-inited", _leave_out_thebe)
-    app.connect("builder-inited", _copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import execution
@@ -21,9 +21,24 @@ import notebooks
 from bs4 import BeautifulSoup, Tag
 
 LIMIT_MB = 40
+PAGE_MB = 2.0  # all that a page loads, as it lies on disk
+LIMITS_MB = {"book/index.html": 0.5, "reference/experiments.html": 4.0}  # the front page; the list of all experiments
 OPEN = 2  # pages at a time: one is looked at while the next one loads
-SCREENS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
-VIEWS = (("desktop", "light"), ("desktop", "dark"), ("phone", "dark"), ("phone", "light"))  # one change at a time
+SCREENS = {
+    "wide": {"width": 1440, "height": 900},
+    "desktop": {"width": 1280, "height": 800},
+    "tablet": {"width": 820, "height": 1180},
+    "phone": {"width": 390, "height": 844},
+}
+VIEWS = (  # screen, scheme, size of the text in percent; one change at a time, for each costs a layout
+    ("wide", "light", 100),
+    ("wide", "dark", 100),
+    ("desktop", "dark", 100),
+    ("tablet", "dark", 100),
+    ("phone", "dark", 100),
+    ("phone", "dark", 200),
+)
+AXE = Path(__file__).resolve().parent / "node_modules" / "axe-core" / "axe.min.js"  # put there by `make book`
 CHROMIUM_OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -206,9 +221,8 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-LOOK = """() => {
-  const root = document.documentElement, found = [];
-  const width = root.clientWidth;
+WIDTH = """() => {
+  const root = document.documentElement, found = [], width = root.clientWidth;
   if (root.scrollWidth > width) {
     const right = e => {                        // of what is in it, if it spills over
       const box = e.getBoundingClientRect(), spills = getComputedStyle(e).overflowX === 'visible';
@@ -225,6 +239,14 @@ LOOK = """() => {
     const names = wide.filter(e => right(e) > most - 1).slice(-2).map(e => e.outerHTML.slice(0, 90));
     found.push(`scrolls sideways: ${root.scrollWidth} px wide on ${width} px, by ${names.join(' and ')}`);
   }
+  if (window.innerWidth === 1280)
+    for (const e of document.querySelectorAll('pre'))
+      if (e.clientWidth && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible')
+        found.push(`code is cut: ${e.textContent.split('\\n').sort((a, b) => b.length - a.length)[0].slice(0, 90)}`);
+  return found;
+}"""
+LOOK = """() => {
+  const found = [];
   const brief = text => text.trim().slice(0, 60), name = e => brief(e.textContent);
   for (const e of document.querySelectorAll('.math'))
     if (!e.querySelector('mjx-container')) found.push(`formula not rendered: ${name(e)}`);
@@ -260,6 +282,33 @@ LIGHTNESS = """() => {
 }"""
 
 
+# Rules of axe whose breach is serious or critical; formulas are MathJax's own. The contrast of text is measured
+# twice for each style that a page has: there are thousands of tokens of code, and all of a kind are alike.
+RULES = """async () => {
+  if (!window.axe) return [];
+  const serious = result => result.violations.filter(v => ['serious', 'critical'].includes(v.impact)).flatMap(v =>
+    v.nodes.map(n => `axe: ${v.id} (${v.impact}): ${n.html.slice(0, 120)}`));
+  const light = matchMedia('(prefers-color-scheme: light)').matches;
+  const options = {resultTypes: ['violations'], preload: false, elementRef: false};
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), seen = new Map();
+  const include = [];
+  for (let node; (node = walker.nextNode());) {
+    const e = node.parentElement;
+    if (!node.data.trim() || e.closest('script, style, mjx-container')) continue;
+    let kind = '';
+    for (let p = e, k = 0; p && k < 5; p = p.parentElement, k++) kind += `${p.tagName}.${p.className} `;
+    const count = (seen.get(kind) || 0) + 1;
+    seen.set(kind, count);
+    if (count <= 2 && e.checkVisibility({visibilityProperty: true})) include.push(e);
+  }
+  const contrast = await axe.run({include}, {...options, runOnly: ['color-contrast']});
+  const rules = Object.fromEntries(['color-contrast', 'region', 'hidden-content', 'heading-order'].map(
+    name => [name, {enabled: false}]));
+  const rest = light ? await axe.run({exclude: ['mjx-container']}, {...options, rules}) : {violations: []};
+  return [...serious(contrast), ...serious(rest)];
+}"""
+
+
 def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) -> list[str]:
     """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen.
 
@@ -272,48 +321,83 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
     pictures : Path, optional
         Folder for pictures of the whole pages.
     """
-    context = browser.new_context()
+    context = browser.new_context(reduced_motion="reduce")
     context.set_default_timeout(60_000)
     context.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
-    found, ahead, opened = [], iter(files), deque[tuple[Path, Any, list[str]]]()
+    found, ahead, opened = [], iter(files), deque[Opened]()
     while True:
         opened += [_open(context, file) for file in islice(ahead, OPEN - len(opened))]
         if not opened:
             break
-        file, page, heard = opened.popleft()
+        file, page, heard, loaded = opened.popleft()
         page.bring_to_front()  # a page behind another draws no frames, and waits for them
         page.wait_for_load_state("load")
         page.evaluate("async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }")
+        page.add_style_tag(
+            content="*, ::before, ::after { transition: none !important; }"
+        )  # colours under way are none
+        if AXE.exists():
+            page.evaluate(AXE.read_text(encoding="utf8"))
         name = "/".join(file.parts[-2:])
-        for screen, scheme in VIEWS:
+        for screen, scheme, percent in VIEWS:
             page.set_viewport_size(SCREENS[screen])
             page.emulate_media(color_scheme=scheme)
             page.evaluate(THEME_FOLLOWS, scheme)
-            behind, text = page.evaluate(LIGHTNESS)
-            seen = page.evaluate(LOOK)
-            if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
-                seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
-            found += [f"{name} ({screen}, {scheme}): {complaint}" for complaint in seen]
+            page.evaluate("percent => { document.documentElement.style.fontSize = `${percent}%`; }", percent)
+            seen = page.evaluate(WIDTH)
+            if screen == "wide":
+                behind, text = page.evaluate(LIGHTNESS)
+                if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
+                    seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
+                seen += page.evaluate(RULES)
+            if (screen, scheme) == ("wide", "light"):
+                seen += page.evaluate(LOOK)
+            found += [f"{name} ({screen}, {scheme}, {percent} %): {complaint}" for complaint in seen]
             if pictures:
-                picture = f"{file.parent.name}-{file.stem}-{screen}-{scheme}.png"
+                picture = f"{file.parent.name}-{file.stem}-{screen}-{scheme}-{percent}.png"
                 page.screenshot(path=pictures / picture, full_page=True)
+        heard += too_heavy(loaded, LIMITS_MB.get(name, PAGE_MB))
         found += [f"{name}: {complaint}" for complaint in dict.fromkeys(heard)]
         page.close()
     context.close()
     return found
 
 
-def _open(context: Any, file: Path) -> tuple[Path, Any, list[str]]:
-    """A page on its way, and the list that what is heard of it goes to."""
-    page, heard = context.new_page(), []
-    page.on("request", lambda request: heard.extend(_outside(request.url)))
+class Opened(NamedTuple):
+    """A page on its way, what is heard of it, and the files that it has loaded."""
+
+    file: Path
+    page: Any
+    heard: list[str]
+    loaded: set[Path]
+
+
+def _open(context: Any, file: Path) -> Opened:
+    page, heard, loaded = context.new_page(), [], set()
+
+    def asked(request: Any) -> None:
+        heard.extend(_outside(request.url))
+        if (parts := urlsplit(request.url)).scheme == "file":
+            loaded.add(Path(unquote(parts.path)))
+
+    page.on("request", asked)
     page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
     page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
+    page.set_viewport_size(SCREENS["wide"])
     page.emulate_media(color_scheme="light")
     page.goto(file.resolve().as_uri(), wait_until="commit")
-    return file, page, heard
+    return Opened(file, page, heard, loaded)
+
+
+def too_heavy(loaded: Iterable[Path], limit_mb: float) -> list[str]:
+    """What a page weighs, if that is above the limit, and by what."""
+    sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
+    if (total := sum(sizes.values())) <= limit_mb:
+        return []
+    most = ", ".join(f"{name} {sizes[name]:.2f}" for name in sorted(sizes, key=lambda name: -sizes[name])[:3])
+    return [f"loads {total:.2f} MB, more than {limit_mb:g}: {most}"]
 
 
 def _outside(address: str) -> list[str]:

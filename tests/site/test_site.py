@@ -55,6 +55,11 @@ def test_pages_in_a_browser(site: Path, browser: Any, part: int) -> None:
     assert not found, complaints(found)
 
 
+def test_axe_is_there(site: Path) -> None:
+    if not check.AXE.exists():
+        pytest.skip("axe-core is not installed (npm ci --prefix tests/site): pages are not tested for accessibility")
+
+
 def shares(site: Path, parts: int) -> list[list[Path]]:
     """The pages in so many parts, of which each has long and short ones."""
     files = [page for page in check.pages(site) if not check.is_redirect(page)]
@@ -67,7 +72,8 @@ def shares(site: Path, parts: int) -> list[list[Path]]:
 GOOD = """<!DOCTYPE html>
 <html lang="en"><head><title>Good</title><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <link rel="stylesheet" href="good.css"><link rel="canonical" href="https://example.org/good.html">
-<style>body { background: #fff } @media (prefers-color-scheme: dark) { body { background: #111; color: #eee } }</style>
+<style>body { background: #fff }
+@media (prefers-color-scheme: dark) { body { background: #111; color: #eee } a { color: #9cf } }</style>
 </head>
 <body><main><h1 id="top">Good</h1> <p>It costs $5. <code>$$x$$</code></p>
 <a href="#top">up</a> <a href="good.html#top">up</a> <a href="https://example.org/">out</a>
@@ -155,9 +161,21 @@ def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
         "error in a formula: \\foo": "<mjx-container><svg><g fill='red'><text>\\foo</text></g></svg></mjx-container>",
         "bare TeX in the text: $$x": "<p>$$x</p>",
         "bare TeX in the text: or $": "<p>or $<i>x</i>$</p>",
+        "(wide, light, 100 %): scrolls": "<div style='width: 1460px; height: 1px'></div>",
+        "(tablet, dark, 100 %): scrolls": "<div style='width: 900px; height: 1px'></div>",
+        "(phone, dark, 100 %): scrolls": "<div style='width: 500px; height: 1px'></div>",
+        "(phone, dark, 200 %): scrolls": "<div style='width: 20rem; height: 1px'></div>",
+        "code is cut: x = 1": "<pre tabindex='0' style='overflow-x: auto; width: 6rem'>x = 1 + 2 + 3 + 4 + 5</pre>",
         "not dark": "<style>body { background: #fff !important }</style>",
         "not light": "<style>body { background: #111 !important }</style>",
     }
+    if check.AXE.exists():
+        bad |= {
+            "axe: button-name (critical)": "<button></button>",
+            "axe: label-content-name-mismatch (serious)": "<button aria-label='Go'>Stop</button>",
+            "(wide, light, 100 %): axe: color-contrast (serious)": "<p style='color: #999; background: #eee'>pale</p>",
+            "(wide, dark, 100 %): axe: color-contrast (serious)": "<p style='color: #999; background: #eee'>pale</p>",
+        }
     pages = {"good": make_site(tmp_path / "good") / "good.html"}
     for number, (complaint, added) in enumerate(bad.items()):
         pages[complaint] = make_site(tmp_path / str(number), added) / "good.html"
@@ -165,3 +183,14 @@ def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
     assert not any(line.startswith("good/") for line in found), found
     for complaint, page in list(pages.items())[1:]:
         assert any(line.startswith(f"{page.parent.name}/") and complaint in line for line in found), (complaint, found)
+
+
+def test_heavy_page_is_found(tmp_path: Path, browser: Any) -> None:
+    for name in ("book", "index"):  # one of them with the address of the front page
+        site = make_site(tmp_path / name, f"<img src='big.svg' alt='Big'><!-- {'x' * 300_000} -->")
+        (site / "big.svg").write_text(f'<svg xmlns="http://www.w3.org/2000/svg"><!-- {"x" * 300_000} --></svg>')
+    front = (tmp_path / "book" / "good.html").rename(tmp_path / "book" / "index.html")
+    other = tmp_path / "index" / "good.html"
+    (found,) = check.browse(browser, [front, other])
+    assert found.startswith("book/index.html: loads 0.60 MB, more than 0.5: ") and "big.svg 0.30" in found
+    assert check.too_heavy([front, other], limit_mb=0.7) == []

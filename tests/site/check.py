@@ -31,12 +31,12 @@ SCREENS = {
     "phone": {"width": 390, "height": 844},
 }
 VIEWS = (  # screen, scheme, size of the text in percent; one change at a time, for each costs a layout
+    ("phone", "light", 200),
+    ("phone", "light", 100),
+    ("tablet", "light", 100),
+    ("desktop", "light", 100),
     ("wide", "light", 100),
     ("wide", "dark", 100),
-    ("desktop", "dark", 100),
-    ("tablet", "dark", 100),
-    ("phone", "dark", 100),
-    ("phone", "dark", 200),
 )
 AXE = Path(__file__).resolve().parent / "node_modules" / "axe-core" / "axe.min.js"  # put there by `make book`
 CHROMIUM_OPTIONS = [
@@ -282,30 +282,37 @@ LIGHTNESS = """() => {
 }"""
 
 
-# Rules of axe whose breach is serious or critical; formulas are MathJax's own. The contrast of text is measured
-# twice for each style that a page has: there are thousands of tokens of code, and all of a kind are alike.
-RULES = """async () => {
-  if (!window.axe) return [];
+# What axe need not see: the inside of formulas, which is MathJax's own, and code whose kinds of tokens it has seen.
+THIN = """() => {
+  for (const e of document.querySelectorAll('mjx-container')) e.replaceChildren('x');
+  const seen = new Set();
+  for (const pre of document.querySelectorAll('.highlight pre')) {
+    const kinds = [...pre.querySelectorAll('*')].map(e => `${e.tagName}.${e.className}`);
+    if (kinds.every(kind => seen.has(kind))) pre.textContent = pre.textContent;
+    else kinds.forEach(kind => seen.add(kind));
+  }
+}"""
+# Rules of axe whose breach is serious or critical; of these only contrast depends on the scheme. It is measured twice
+# for each style of text that a page has.
+RULES = """async scheme => {
   const serious = result => result.violations.filter(v => ['serious', 'critical'].includes(v.impact)).flatMap(v =>
     v.nodes.map(n => `axe: ${v.id} (${v.impact}): ${n.html.slice(0, 120)}`));
-  const light = matchMedia('(prefers-color-scheme: light)').matches;
   const options = {resultTypes: ['violations'], preload: false, elementRef: false};
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), seen = new Map();
-  const include = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), seen = new Map(), include = [];
   for (let node; (node = walker.nextNode());) {
     const e = node.parentElement;
-    if (!node.data.trim() || e.closest('script, style, mjx-container')) continue;
+    if (!node.data.trim() || e.closest('script, style')) continue;
     let kind = '';
-    for (let p = e, k = 0; p && k < 5; p = p.parentElement, k++) kind += `${p.tagName}.${p.className} `;
+    for (let p = e, k = 0; p && k < 4; p = p.parentElement, k++) kind += `${p.tagName}.${p.className} `;
     const count = (seen.get(kind) || 0) + 1;
     seen.set(kind, count);
     if (count <= 2 && e.checkVisibility({visibilityProperty: true})) include.push(e);
   }
   const contrast = await axe.run({include}, {...options, runOnly: ['color-contrast']});
+  if (scheme === 'dark') return serious(contrast);
   const rules = Object.fromEntries(['color-contrast', 'region', 'hidden-content', 'heading-order'].map(
     name => [name, {enabled: false}]));
-  const rest = light ? await axe.run({exclude: ['mjx-container']}, {...options, rules}) : {violations: []};
-  return [...serious(contrast), ...serious(rest)];
+  return [...serious(contrast), ...serious(await axe.run(document, {...options, rules}))];
 }"""
 
 
@@ -326,6 +333,7 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
     context.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
+    axe = AXE.read_text(encoding="utf8") if AXE.exists() else ""
     found, ahead, opened = [], iter(files), deque[Opened]()
     while True:
         opened += [_open(context, file) for file in islice(ahead, OPEN - len(opened))]
@@ -338,8 +346,8 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
         page.add_style_tag(
             content="*, ::before, ::after { transition: none !important; }"
         )  # colours under way are none
-        if AXE.exists():
-            page.evaluate(AXE.read_text(encoding="utf8"))
+        if axe:
+            page.evaluate(axe)
         name = "/".join(file.parts[-2:])
         for screen, scheme, percent in VIEWS:
             page.set_viewport_size(SCREENS[screen])
@@ -351,9 +359,11 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
                 behind, text = page.evaluate(LIGHTNESS)
                 if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
                     seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
-                seen += page.evaluate(RULES)
-            if (screen, scheme) == ("wide", "light"):
-                seen += page.evaluate(LOOK)
+                if scheme == "light":
+                    seen += page.evaluate(LOOK)
+                if axe:
+                    page.evaluate(THIN)
+                    seen += page.evaluate(RULES, scheme)
             found += [f"{name} ({screen}, {scheme}, {percent} %): {complaint}" for complaint in seen]
             if pictures:
                 picture = f"{file.parent.name}-{file.stem}-{screen}-{scheme}-{percent}.png"
@@ -363,6 +373,32 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
         page.close()
     context.close()
     return found
+
+
+PRINTED = """() => {
+  const shown = selector => [...document.querySelectorAll(selector)].filter(e => e.checkVisibility());
+  const brief = e => e.outerHTML.slice(0, 90), found = [];
+  const aside = 'button, input, select, .bd-sidebar, .bd-header, .headerlink';
+  for (const e of shown(aside)) found.push(`prints ${brief(e)}`);
+  for (const e of shown('details:not([open], .hide)')) found.push(`prints it folded: ${brief(e)}`);
+  if (shown('h1').length !== 1) found.push(`prints ${shown('h1').length} titles`);
+  for (const e of shown('main a[href]'))
+    if (!getComputedStyle(e).textDecorationLine.includes('underline')) found.push(`prints no line under ${brief(e)}`);
+  return found;
+}"""
+
+
+def printed(browser: Any, file: Path) -> list[str]:
+    """What is wrong with a page on paper, printed by a reader who has chosen the dark colours."""
+    page = browser.new_page(color_scheme="dark")
+    page.goto(file.resolve().as_uri())
+    page.emulate_media(media="print")
+    page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    page.evaluate(THEME_FOLLOWS, "light")
+    found = page.evaluate(PRINTED)
+    behind, text = page.evaluate(LIGHTNESS)
+    page.close()
+    return [*found, *([] if behind > text else ["prints pale text"])]
 
 
 class Opened(NamedTuple):
@@ -385,7 +421,7 @@ def _open(context: Any, file: Path) -> Opened:
     page.on("request", asked)
     page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
     page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
-    page.set_viewport_size(SCREENS["wide"])
+    page.set_viewport_size(SCREENS["phone"])
     page.emulate_media(color_scheme="light")
     page.goto(file.resolve().as_uri(), wait_until="commit")
     return Opened(file, page, heard, loaded)

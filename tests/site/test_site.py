@@ -55,6 +55,11 @@ def test_pages_in_a_browser(site: Path, browser: Any, part: int) -> None:
     assert not found, complaints(found)
 
 
+def test_a_page_on_paper(site: Path, browser: Any) -> None:
+    found = check.printed(browser, site / "book" / "contracts" / "idea.html")
+    assert not found, complaints(found)
+
+
 def test_axe_is_there(site: Path) -> None:
     if not check.AXE.exists():
         pytest.skip("axe-core is not installed (npm ci --prefix tests/site): pages are not tested for accessibility")
@@ -162,9 +167,9 @@ def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
         "bare TeX in the text: $$x": "<p>$$x</p>",
         "bare TeX in the text: or $": "<p>or $<i>x</i>$</p>",
         "(wide, light, 100 %): scrolls": "<div style='width: 1460px; height: 1px'></div>",
-        "(tablet, dark, 100 %): scrolls": "<div style='width: 900px; height: 1px'></div>",
-        "(phone, dark, 100 %): scrolls": "<div style='width: 500px; height: 1px'></div>",
-        "(phone, dark, 200 %): scrolls": "<div style='width: 20rem; height: 1px'></div>",
+        "(tablet, light, 100 %): scrolls": "<div style='width: 900px; height: 1px'></div>",
+        "(phone, light, 100 %): scrolls": "<div style='width: 500px; height: 1px'></div>",
+        "(phone, light, 200 %): scrolls": "<div style='width: 20rem; height: 1px'></div>",
         "code is cut: x = 1": "<pre tabindex='0' style='overflow-x: auto; width: 6rem'>x = 1 + 2 + 3 + 4 + 5</pre>",
         "not dark": "<style>body { background: #fff !important }</style>",
         "not light": "<style>body { background: #111 !important }</style>",
@@ -194,3 +199,19 @@ def test_heavy_page_is_found(tmp_path: Path, browser: Any) -> None:
     (found,) = check.browse(browser, [front, other])
     assert found.startswith("book/index.html: loads 0.60 MB, more than 0.5: ") and "big.svg 0.30" in found
     assert check.too_heavy([front, other], limit_mb=0.7) == []
+
+
+def test_bad_print_is_found(tmp_path: Path, browser: Any) -> None:
+    paper = "<style>@media print { body { background: #fff; color: #000 } }</style>"
+    good = make_site(tmp_path / "good", f"{paper}<details open><p>proof</p></details>")
+    assert check.printed(browser, good / "good.html") == []
+    bad = {
+        "prints <button": f"{paper}<button>Go</button>",
+        "prints it folded": f"{paper}<details><p>proof</p></details>",
+        "prints 2 titles": f"{paper}<h1>Another</h1>",
+        "prints no line under": f"{paper}<a href='#top' style='text-decoration: none'>up</a>",
+        "prints pale text": "<style>body { background: #111 !important; color: #eee !important }</style>",
+    }
+    for number, (complaint, added) in enumerate(bad.items()):
+        (found,) = check.printed(browser, make_site(tmp_path / str(number), added) / "good.html")
+        assert complaint in found

@@ -51,6 +51,7 @@ SPOKEN = (  # what has no name gets one; a name that says other than what is see
         'search-button-field search-button__button pst-js-only" title="Search" aria-label="Search"',
         'search-button-field search-button__button pst-js-only"',
     ),
+    ('<div role="list" class="citation-list">', '<div class="citation-list">'),  # its entries are no list items
     ('<i class="theme-switch ', '<i aria-hidden="true" class="theme-switch '),
 )
 OWN = ("book.css", "ledger.css")  # short as they are, and legible

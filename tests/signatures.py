@@ -624,9 +624,9 @@ RANGES: dict[str, dict[str, Kind]] = {  # of one function, or of several
     ),
     "learners.lattice.lattice_ridge": of(spacing=from_list(2.0**-20, 2.0**-10)),
     "book.ledger.badge": of(verdict=Choice(("reproduced", "refuted")), label=from_list("word")),
-    "book.ledger.get": of(claim_id=from_list("pdp-table01")),
+    "book.ledger.get": of(claim_id=from_list("pdp-table01"), folder=from_list(None)),
     "book.ledger.markup": of(words=from_list("let $a<b$")),
-    "book.ledger.load": of(paper=from_list("pdp-ridge", None)),
+    "book.ledger.load": of(paper=from_list("pdp-ridge", None), folder=from_list(None)),
     "book.ledger.verdict": dict.fromkeys(("printed", "corrected", "reading"), from_list(None, True, False)),
     "learners.logistic.printed_slack": of(weights=not_negative(batch="scalar")),
     "learners.logistic.sharp_slack": of(epsilon=not_negative(batch="scalar"), weights=not_negative(batch="scalar")),
@@ -940,7 +940,8 @@ LEFT_OUT = by_reason(  # not driven at all
             markets.contracts.check_valuations markets.costs.check_law markets.costs.check_regular
             markets.payments.check_reports""",
         "starts processes; its own tests drive it": "spread",
-        "draws; the pages look at it": "book.plots",
+        "draws; the pages look at it": "book.plots book.front",
+        "what a form holds, as text: compared with its script in a browser": "book.play.explorers book.play.forms",
         "files and the network": "book.retrieval",
         "the machine": "book.records",
         "files": """

@@ -86,7 +86,7 @@ def ridge() -> Figure:
         rate["each her own"].append(pdp_op(X, y, limits, 1.0).noise_rate)
         rate["all as the strictest"].append(pdp_op(X, y, np.full(500, limits.min()), 1.0).noise_rate)
     figure, axes = _small()
-    plots.lines(axes, 100 * share, {name: 3 / np.array(rates) for name, rates in rate.items()}, log="y")
+    plots.lines(axes, 100 * share, {name: 3 / np.array(rates) for name, rates in rate.items()})
     axes.set(xlabel="% of cautious people", ylabel="noise")
     return figure
 

@@ -93,7 +93,7 @@ def ridge() -> Figure:
 
 def contracts() -> Figure:
     """Total privacy loss of ten sellers by the accuracy, and what no algorithm goes below."""
-    K = np.geomspace(0.2, 24, 60)
+    K = np.geomspace(0.2, 24, 30)
     curves = loss_curves(10, K)
     figure, axes = _small()
     plots.lines(axes, K, {name: curves[name] for name in ("unbiased", "biased", "no algorithm below")}, log="xy")
@@ -104,7 +104,7 @@ def contracts() -> Figure:
 def together() -> Figure:
     """What is left of the joint objective of three sellers, and its convex hull: between, nothing is released."""
     law = joint.joint_law(joint.AFTER)
-    shown = np.searchsorted(joint.POINTS, np.linspace(-2, 2, 41))
+    shown = np.searchsorted(joint.POINTS, np.linspace(-2, 2, 31))
     figure, axes = _small()
     plots.lines(axes, joint.POINTS[shown], {"objective": law.G[shown], "its hull": law.hull_line[shown]})
     axes.set(xlabel="coefficient")
@@ -112,8 +112,8 @@ def together() -> Figure:
 
 
 def before_the_data() -> Figure:
-    """What sixty sellers lose and are paid, by their costs."""
-    cost = np.sort(market.LAW.rvs(60, random_state=np.random.default_rng(1)))
+    """What forty sellers lose and are paid, by their costs."""
+    cost = np.sort(market.LAW.rvs(40, random_state=np.random.default_rng(1)))
     bought = procurement_payments(cost, market.LAW, 1.0, 1.0, 0.02)
     figure, axes = _small()
     own = cost * bought.procurement.epsilon
@@ -124,7 +124,7 @@ def before_the_data() -> Figure:
 
 def auction() -> Figure:
     """What an owner gains whose valuation is 2, by the valuation that she reports, in a market of two."""
-    said = np.linspace(0.05, 3, 119)
+    said = np.linspace(0.05, 3, 60)
     figure, axes = _small()
     curves = {}
     for name, rule in (("as printed", all_in), ("repaired", all_in_repaired)):

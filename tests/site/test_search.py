@@ -32,11 +32,11 @@ FINDS = {  # the words of a visitor, and an address that is among the first ones
     "opt_aggr": "book/reference/ground.html",
     "posted prices": "book/federated/allin.html",
     "breast cancer": "book/logistic/cancer.html",
-    "regret": "book/federated/regret.html",
+    "regret": "book/use/glossary.html#term-regret",
     "menus": "book/federated/menus.html",
     "errata": "book/errata.html",
     "what it costs": "book/reference/costs.html",
-    "what is promised": "book/privacy/limits.html",
+    "last digits": "book/privacy/arithmetic.html",
 }
 READY = """() => /found|did not match/.test(document.querySelector('.search-summary')?.textContent ?? '')"""
 

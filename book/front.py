@@ -43,7 +43,7 @@ class Reversal:
 
 @cache
 def reversal() -> Reversal:
-    """The auction of least error and the least-cost contract, for the sellers and the money of :doc:`/book/beyond/market`."""
+    """Auction of least error and least-cost contract, for the sellers and the money of :doc:`/book/beyond/market`."""
     tables = {
         budget: compare_markets(
             market.LAW, market.TASK, budget, sellers=market.SELLERS, designs=tuple(RIVALS), draws=market.DRAWS,

@@ -64,6 +64,7 @@ def hero() -> Figure:
     ):
         plots.lines(axes, errors.index, {name: errors[name] for name in RIVALS.values()}, log="xy")
         axes.set(xlabel="money spent", title=title)
+        axes.minorticks_off()
     panels[1].get_legend().remove()
     return figure
 
@@ -98,6 +99,7 @@ def contracts() -> Figure:
     figure, axes = _small()
     plots.lines(axes, K, {name: curves[name] for name in ("unbiased", "biased", "no algorithm below")}, log="xy")
     axes.set(xlabel="squared error", ylabel="privacy loss", ylim=(0.1, None))
+    axes.minorticks_off()
     return figure
 
 

@@ -170,7 +170,7 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # names of groups repeat from figure to figure and nothing refers to them
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
-    svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px sans-serif", svg)
+    svg = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", svg)  # not all the fonts that there might be
     label = html.escape(alt, quote=True)
     head = f'<svg class="hdpm-figure" style="max-width: 36rem" role="img" aria-label="{label}"'
     svg = svg.replace("<svg", head, 1)

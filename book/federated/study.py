@@ -2,7 +2,8 @@
 
 ``python -m hdpm_book.federated.study levels`` trains ten M-RegretNets for each `M` of the paper's Figure 10,
 ``... seeds`` ten DM-RegretNets, and ten without the penalty for dav, ``... non-iid`` the networks for other sizes,
-``... trading`` M-RegretNets by two schedules, ``... plain`` DM-RegretNets by the plain steps that the paper prints.
+``... trading`` M-RegretNets by two schedules, ``... plain`` DM-RegretNets by the plain steps that the paper prints,
+``... size`` all three networks with more markets in a batch, longer searches for misreports, and more batches.
 Weights are not kept; what is measured goes into ``data/studies``. A study that was interrupted goes on after the last
 network.
 """
@@ -35,6 +36,13 @@ PACKAGES = ("jax", "jaxlib", "optax", "numpy")
 SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((8, 128), (50, 256)))
 PRINTED = partial(Settings, profiles=128, search=5)  # the printed schedule of 100 batches, or its first epochs
 PLAIN = partial(PRINTED, Network("DM-RegretNet"), profiles=64, adam=False)
+SMALL = partial(Settings, batches=8, profiles=64, search=5)
+SIZES: tuple[dict[str, int], ...] = (
+    {"profiles": 16}, {}, {"profiles": 256}, {"profiles": 1024},
+    {"search": 1}, {"search": 25}, {"search": 100},
+    {"batches": 32}, {"batches": 100}, {"profiles": 256, "search": 25},
+)  # fmt: skip
+THREE = (Network("RegretNet", levels=1), Network("M-RegretNet"), Network("DM-RegretNet"))
 STUDIES = {  # with the number of seeds
     "levels": ([SHORT(Network("M-RegretNet", levels=M)) for M in (1, 2, 4, 8, 16)], 10),
     "seeds": ([SHORT(Network("DM-RegretNet"), determinism=penalised) for penalised in (True, False)], 10),
@@ -48,6 +56,7 @@ STUDIES = {  # with the number of seeds
     ),
     "trading": ([SHORT(Network("M-RegretNet")), PRINTED(Network("M-RegretNet"), epochs=8)], 10),
     "plain": ([PLAIN(epochs=5, normalised=False), PLAIN(epochs=15)], 4),
+    "size": ([SMALL(network, **size) for size in SIZES for network in THREE], 5),
 }
 VALUATION = ("family", "rate")
 

@@ -81,7 +81,7 @@ def ridge() -> Figure:
     """Length of the noise of a ridge regression of 500 people, by the share of those who allow a loss of 0.1 only."""
     share, rng = np.linspace(0, 1, 21), np.random.default_rng(0)
     X, y = rng.random((500, 3)), rng.random(500)
-    rate = {"each her own": [], "all as the strictest": []}  # type: dict[str, list[float]]
+    rate: dict[str, list[float]] = {"each her own": [], "all as the strictest": []}
     for part in share:
         limits = np.where(np.arange(500) < part * 500, 0.1, 2.0)
         rate["each her own"].append(pdp_op(X, y, limits, 1.0).noise_rate)

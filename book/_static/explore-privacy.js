@@ -94,7 +94,7 @@
     };
     return {
       sentence: `The release loses ${hdpm.digits(truth)}, ${hdpm.digits(eps)} is claimed: ${runs} runs prove ${hdpm.digits(bound(n))} `
-        + `and reject the claim with probability ${hdpm.digits(chance(n))}. Its last digits alone give ${betrayed} of ${draws.length} releases away.`,
+        + `and reject the claim with probability ${hdpm.digits(chance(n))}. Its last digits alone give ${betrayed} of ${draws.length} releases of the answer 0 away.`,
       caption: `By the number of runs, false alarms once in ${alarms}`,
       rows: [100, 1000, 10000, 100000, 1000000].map((N) => [String(N), bound(N), chance(N)]),
       figure: figures[view],

@@ -7,8 +7,9 @@ const hdpm = { explorers: {} };
 // Numbers as the library prints them: three digits, or what the column asks for.
 hdpm.digits = (x, count = 3) => {
   if (x === 0 || !Number.isFinite(x)) return String(x);
-  const shown = Number(x.toPrecision(count));
-  return Math.abs(shown) >= 1e6 || Math.abs(shown) < 1e-4 ? shown.toExponential() : Math.abs(shown) >= 10 ** count ? String(shown) : shown.toPrecision(count);
+  const shown = Number(x.toPrecision(count)), size = Math.abs(shown);
+  if (size >= 1e6 || size < 1e-4) return shown.toExponential();
+  return size >= 10 ** count ? String(shown) : shown.toPrecision(count);
 };
 
 hdpm.tick = (t) => (Math.abs(t) >= 1e5 ? t.toExponential().replace("+", "") : String(Number(t.toPrecision(3))));

@@ -34,7 +34,10 @@ GROUPS = np.array([0.34, 0.43, 0.23])  # of the ridge paper
 
 
 def ridge_losses(people: str, strict: str, middle: str, lax: str, penalty: str, features: str) -> Found:
-    """Errors of ridge regressions: features are uniform on the unit cube, a label is the mean of its features."""
+    """Errors of ridge regressions: features are uniform on the unit cube, a label is the mean of its features.
+
+    The penalty acts on the moments of the population, and what is drawn by lot is the number that is kept on average.
+    """
     n, lam, d = int(people), float(penalty), int(features)
     counts = np.rint(GROUPS * n).astype(int)
     limits = np.repeat([float(strict), float(middle), float(lax)], counts)
@@ -86,11 +89,7 @@ def contract(valuations: str, goal: str, error: str, money: str, power: str) -> 
     )
 
 
-LAWS = {
-    "0.5": "most of them cheap",
-    "1": "uniform",
-    "2": "most of them dear",
-}  # by the power of the distribution function
+LAWS = {"0.5": "most of them cheap", "1": "uniform", "2": "most of them dear"}  # by the power of the distribution
 
 
 def purchase(sellers: str, law: str, spread: str, gamma: str) -> Found:
@@ -157,14 +156,15 @@ def auction(rule: str, owner: str, factor: str, budget: str) -> Found:
 
 BUGS = {"none": 1.0, "tenth": 0.9, "half": 0.5, "third": 1 / 3}  # noise over the noise that the claim needs
 DRAWS = np.random.default_rng(0).laplace(size=256)
-
-
 NOISES = {"none": "as claimed", "tenth": "a tenth too small", "half": "half", "third": "a third"}
 VIEWS = {"proved": "what the runs prove", "power": "how often the claim falls", "densities": "both densities"}
 
 
 def audit(claim: str, bug: str, runs: str, alarms: str, view: str = "proved") -> Found:
-    """What guesses prove of an answer of 0 or 1 with Laplace noise, and what its last digits give away."""
+    """What guesses prove of an answer of 0 or 1 with Laplace noise, and what its last digits give away.
+
+    The script draws what `view` names; sentence and table are those of every view.
+    """
     eps, level = float(claim), 1 / float(alarms)
     true = eps / BUGS[bug]
     share = (1 + np.exp(-true)) / 2  # of the runs in which a guess is made: the release is not between the two
@@ -181,7 +181,7 @@ def audit(claim: str, bug: str, runs: str, alarms: str, view: str = "proved") ->
     return Found(
         f"The release loses {digits(true)}, {digits(eps)} is claimed: {runs} runs prove {digits(proved(int(runs)))} "
         f"and reject the claim with probability {digits(rejected(int(runs)))}. "
-        f"Its last digits alone give {betrayed} of {len(DRAWS)} releases away.",
+        f"Its last digits alone give {betrayed} of {len(DRAWS)} releases of the answer 0 away.",
         f"By the number of runs, false alarms once in {alarms}",
         [row(str(count), proved(count), rejected(count)) for count in (100, 1000, 10_000, 100_000, 1_000_000)],
     )

@@ -21,6 +21,7 @@ from hdpm_lib.designs.rules import Task
 from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.markets.incentives import reports_to_try, search_misreports
 from hdpm_lib.validation import FALSE_ALARM
+from tests.book.test_ledger import GOOD
 from tests.support import generator
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -132,19 +133,7 @@ def test_the_glossary_is_in_order_and_linked() -> None:
 
 # --- a ledger of one's own --------------------------------------------------------------------------------------------
 
-CLAIM = {
-    "id": "mine-thm1",
-    "paper": "mine",
-    "kind": "theorem",
-    "where": "Theorem 1",
-    "statement": "So it is.",
-    "printed_values": {},
-    "check": "Try.",
-    "suspected_issue": None,
-    "verdict": "reproduced",
-    "page": "checks",
-    "note": "Yes.",
-}
+CLAIM = GOOD | {"id": "mine-thm1", "paper": "mine", "page": "checks"}
 
 
 def write(folder: Path, *changes: dict[str, Any], name: str = "mine") -> Path:

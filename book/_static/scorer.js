@@ -2,7 +2,7 @@
 // Sphinx puts this into its own script, which wants a `var`.
 var Scorer = {
   score: ([page, , anchor, , score]) => {
-    if (page === "book/reference/experiments") return score - 20;
+    if (page.startsWith("book/reference/experiments")) return score - 20;
     if (page.startsWith("book/reference/") && anchor) return score - 8;
     return score + (page.startsWith("book/use/") ? 1 : 0);
   },

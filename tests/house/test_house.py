@@ -208,7 +208,7 @@ def test_bad_module_is_found(name: str, source: str) -> None:
 
 
 def test_every_module_is_on_a_reference_page() -> None:
-    shown = "\n".join(path.read_text(encoding="utf8") for path in (ROOT / "book" / "reference").glob("*.md"))
+    shown = "\n".join(path.read_text(encoding="utf8") for path in (ROOT / "book" / "reference").rglob("*.md"))
     listed = re.findall(r"(?m)^\.\. automodule:: (\S+)$", shown)
     packages = {name.rpartition(".")[0] for name in SOURCES}
     assert sorted(listed) == sorted(set(SOURCES) - packages)

@@ -64,8 +64,9 @@ def decided_claims(source_text: str) -> list[str]:
 
     A name is written in the call, ``decide("pdp-table01", ...)``, or is the variable of a ``for`` loop around the
     call; the names are then written in the head of the loop, or in what the page assigns to a variable that stands
-    there. Every other call is an error, so that no call escapes the count. Code that is never reached does not escape
-    either: the build compares the ledger with what the cells printed.
+    there. A call with a ``folder`` decides a claim of another ledger. Every other call is an error, so that no call
+    escapes the count. Code that is never reached does not escape either: the build compares the ledger with what the
+    cells printed.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def decided_claims(source_text: str) -> list[str]:
             heads = [value for n in ast.walk(node.iter) if isinstance(n, ast.Name) for value in assigned.get(n.id, ())]
             names = [name for head in (node.iter, *heads) for name in strings(head)]
             loops = {**loops, **{n.id: names for n in ast.walk(node.target) if isinstance(n, ast.Name)}}
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "decide":
+        if isinstance(node, ast.Call) and _decides(node):
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 yield first.value
@@ -121,6 +122,12 @@ def decided_claims(source_text: str) -> list[str]:
             yield from visit(child, loops)
 
     return list(visit(tree, {}))
+
+
+def _decides(call: ast.Call) -> bool:
+    """Whether a call decides a claim of this book."""
+    named = getattr(call.func, "attr", getattr(call.func, "id", "")) == "decide"
+    return named and not any(given.arg == "folder" for given in call.keywords)
 
 
 def problems(decided: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
@@ -172,11 +179,13 @@ def page_of(docname: str) -> str:
 def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
     """The decisions among the outputs of a page, before myst-nb picks one of their formats.
 
-    Their boxes are drawn anew: the words of the ledger may have changed since the page was executed.
+    Their boxes are drawn anew: the words of the ledger may have changed since the page was executed. One of another
+    ledger has no link into this one, and stays as it is.
     """
     for bundle in doctree.findall(lambda n: isinstance(n, nodes.container) and n.get("nb_element") == "mime_bundle"):
         part = {part.get("mime_type"): part for part in bundle.children}
-        if "text/html" in part and 'class="hdpm-decision' in part["text/html"].astext():
+        drawn = part["text/html"].astext() if "text/html" in part else ""
+        if 'class="hdpm-decision' in drawn and "ledger.html#" in drawn:
             line = part["text/plain"].astext().strip() if "text/plain" in part else ""
             if (match := LINE.fullmatch(line)) is None:
                 LOGGER.warning("a decision cannot be read: %r", line, location=docname)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from docutils import nodes
 
 from hdpm_book import ledger
 from hdpm_book.ledger import Decision, LedgerMismatch, decide, get, judge, load, verdict
@@ -340,6 +341,7 @@ def test_decisions_are_read_off_a_page() -> None:
         "---\ntags: [hide-input]\n---\ntables = {'pdp-table01': 1, 'pdp-table02': 2}",
         "for name, table in tables.items():\n    decide(name, f'{table}', printed=True)",
         "for k, name in enumerate(['pdp-fig01', 'pdp-table03']):\n    if k:\n        decide(name, 'pdp-table04')",
+        "decide('mine-thm1', 'x', printed=True, folder='claims')\ndecide(mine, 'x', folder=folder)",  # another ledger's
     )
     prose = "\n```python\ndecide('pdp-table05', 'x')\n```\nand `decide('pdp-table06', 'x')`\n"
     expected = ["pdp-thm21", "pdp-table01", "pdp-table02", "pdp-fig01", "pdp-table03"]
@@ -649,6 +651,18 @@ def test_a_box_has_the_words_that_the_ledger_has_now(edited: Path) -> None:
     ):
         line = claims.LINE.fullmatch(repr(decision))
         assert line and claims.box(claims.Shown(*line.groups(), "book/a")) == decision._repr_html_()
+
+
+def test_boxes_of_another_ledger_are_no_decisions_of_this_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump([GOOD | {"id": "mine-x", "paper": "mine"}]), encoding="utf8")
+    ours = judge("pdp-table01", "15 of 15 rows", printed=True)
+    mine = judge("mine-x", "7 of 7", printed=True, folder=tmp_path)
+    page = nodes.container()
+    for decision in (mine, ours):
+        kinds = {"text/html": decision._repr_html_(), "text/plain": repr(decision)}
+        parts = [nodes.container("", nodes.raw("", text), mime_type=kind) for kind, text in kinds.items()]
+        page += nodes.container("", *parts, nb_element="mime_bundle")
+    assert [shown.claim_id for shown in claims.printed_decisions(page, "book/ridge/tables")] == ["pdp-table01"]
 
 
 def test_decisions_follow_their_page_through_rebuilds_and_parallel_reading() -> None:

@@ -33,6 +33,8 @@ SCREENS = {
 VIEWS = (  # screen, scheme, size of the text in percent; one change at a time, for each costs a layout
     ("phone", "light", 200),
     ("phone", "light", 100),
+    ("phone", "dark", 100),
+    ("tablet", "dark", 100),
     ("tablet", "light", 100),
     ("desktop", "light", 100),
     ("wide", "light", 100),
@@ -355,10 +357,10 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
             page.evaluate(THEME_FOLLOWS, scheme)
             page.evaluate("percent => { document.documentElement.style.fontSize = `${percent}%`; }", percent)
             seen = page.evaluate(WIDTH)
+            behind, text = page.evaluate(LIGHTNESS)
+            if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
+                seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
             if screen == "wide":
-                behind, text = page.evaluate(LIGHTNESS)
-                if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
-                    seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
                 if scheme == "light":
                     seen += page.evaluate(LOOK)
                 if axe:

@@ -159,6 +159,7 @@ def test_bad_site_is_found(tmp_path: Path) -> None:
 
 
 def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
+    white = "body { background: #fff !important }"
     bad = {
         "asks for https://example.org/a": "<script>fetch('https://example.org/a').catch(() => 0)</script>",
         "console: look out": "<script>console.error('look out')</script>",
@@ -174,7 +175,9 @@ def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
         "(phone, light, 100 %): scrolls": "<div style='width: 500px; height: 1px'></div>",
         "(phone, light, 200 %): scrolls": "<div style='width: 20rem; height: 1px'></div>",
         "code is cut: x = 1": "<pre tabindex='0' style='overflow-x: auto; width: 6rem'>x = 1 + 2 + 3 + 4 + 5</pre>",
-        "not dark": "<style>body { background: #fff !important }</style>",
+        "(phone, dark, 100 %): not dark": f"<style>{white}</style>",
+        "(tablet, dark, 100 %): not dark": f"<style>@media (width: 820px) {{ {white} }}</style>",
+        "(wide, dark, 100 %): not dark": f"<style>@media (width: 1440px) {{ {white} }}</style>",
         "not light": "<style>body { background: #111 !important }</style>",
     }
     if check.AXE.exists():

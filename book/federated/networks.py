@@ -384,6 +384,54 @@ def plain_steps() -> pd.DataFrame:
     return pd.DataFrame([row["log"] for row in recorded_study("plain")["rows"]])
 
 
+# --- what the size of a training changes ---------------------------------------------------------------------------
+
+
+SMALLEST = {"profiles": 64, "search": 5, "batches": 8}
+SIZED = {"near": "regret", "ir_violation": "loss", "bought": "bought", "error": "error if valid", "heard": "heard"}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What recorded trainings with more markets in a batch, longer searches or more batches have learned."""
+
+    rows: pd.DataFrame
+
+    def along(self, part: str, kind: str) -> pd.DataFrame:
+        """Means over the seeds of the trainings of one network that differ from the smallest in one part only."""
+        others = [name for name in SMALLEST if name != part]
+        alone = (self.rows[others] == pd.Series(SMALLEST)[others]).all(axis=1) & (self.rows["network"] == kind)
+        return self.rows[alone].groupby(part)[list(SIZED)].mean()
+
+    def curves(self, part: str, measure: str) -> pd.DataFrame:
+        """One measure by one part of the size, a column for each network."""
+        return pd.DataFrame({kind: self.along(part, kind)[measure] for kind in NETWORKS})
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Means at the smallest and at the largest value of each part."""
+        found = {}
+        for kind in NETWORKS:
+            for part, letter in zip(SMALLEST, "KJT", strict=True):
+                means = self.along(part, kind)
+                low, high = means.iloc[0], means.iloc[-1]
+                found[kind, f"{letter} = {means.index[0]} → {means.index[-1]}"] = {
+                    label: "" if np.isnan(low[key]) else f"{low[key]:.3g} → {high[key]:.3g}"
+                    for key, label in SIZED.items()
+                }
+        return pd.DataFrame(found).T
+
+
+def sizes_of_trainings() -> Sizes:
+    """The recorded study ``size``: five seeds for each network and size."""
+    study, rows = recorded_study("size"), []
+    for row in study["rows"]:
+        measured = {key: value for key, (value, _) in row["metrics"].items()} | {"error": row["error"][0]}
+        size = {part: study["settings"][row["setting"]][part] for part in SMALLEST}
+        rows.append({"network": row["kind"], "heard": row.get("heard", np.nan)} | size | measured)
+    return Sizes(pd.DataFrame(rows))
+
+
 # --- DM-RegretNet forgets the bids ------------------------------------------------------------------------------------
 
 

@@ -282,12 +282,13 @@ def slope_error(count: int = 300) -> float:
 
 
 def settings_table() -> pd.DataFrame:
-    """Settings as printed and as chosen here."""
-    paper = Settings(DM)
+    """Settings as printed and as chosen here, first for `dm-opt-iid` and then for the others."""
+    paper, longest = Settings(DM), record("dm-opt-iid")["settings"]
+    ours = f"{longest['profiles']}, {longest['batches']}; 256, 100 (Non-IID: 50)"
     rows = {
-        "profiles K in a batch, batches T": (f"{paper.profiles}, {paper.batches}", "256, 100 (Non-IID: 50)"),
-        "epochs": (paper.epochs, "50"),
-        "steps J to a misreport": (paper.search, "25 or 5, resumed"),
+        "profiles K in a batch, batches T": (f"{paper.profiles}, {paper.batches}", ours),
+        "epochs": (paper.epochs, f"{longest['epochs']}; 50"),
+        "steps J to a misreport": (paper.search, f"{longest['search']}; 5, resumed"),
         "their length γ": (paper.ascent, "0.1, normalised, of logarithms"),
         "start of a misreport": ("not given", "random"),
         "reported values": ("not given", "×1/20 to ×20, rising in m"),
@@ -387,7 +388,7 @@ def plain_steps() -> pd.DataFrame:
 # --- what the size of a training changes ---------------------------------------------------------------------------
 
 
-SMALLEST = {"profiles": 64, "search": 5, "batches": 8}
+SMALL = {"profiles": 64, "search": 5, "batches": 8}
 SIZED = {"near": "regret", "ir_violation": "loss", "bought": "bought", "error": "error if valid", "heard": "heard"}
 
 
@@ -398,9 +399,9 @@ class Sizes:
     rows: pd.DataFrame
 
     def along(self, part: str, kind: str) -> pd.DataFrame:
-        """Means over the seeds of the trainings of one network that differ from the smallest in one part only."""
-        others = [name for name in SMALLEST if name != part]
-        alone = (self.rows[others] == pd.Series(SMALLEST)[others]).all(axis=1) & (self.rows["network"] == kind)
+        """Means over the seeds of the trainings of one network that differ from the small one in one part only."""
+        others = [name for name in SMALL if name != part]
+        alone = (self.rows[others] == pd.Series(SMALL)[others]).all(axis=1) & (self.rows["network"] == kind)
         return self.rows[alone].groupby(part)[list(SIZED)].mean()
 
     def curves(self, part: str, measure: str) -> pd.DataFrame:
@@ -408,11 +409,22 @@ class Sizes:
         return pd.DataFrame({kind: self.along(part, kind)[measure] for kind in NETWORKS})
 
     @property
+    def ordered(self) -> tuple[int, int]:
+        """At how many sizes and seeds DM-RegretNet has the most regret and RegretNet the least; and all of them."""
+        low, middle, high = (self.rows[self.rows["network"] == kind]["near"].to_numpy() for kind in NETWORKS)
+        return int(((low < middle) & (middle < high)).sum()), len(low)
+
+    @property
+    def loudest(self) -> float:
+        """Largest share of DM-RegretNet's sales that change with the owner's valuation, of the means over the seeds."""
+        return float(self.rows.groupby(["network", *SMALL])["heard"].mean().max())
+
+    @property
     def table(self) -> pd.DataFrame:
-        """Means at the smallest and at the largest value of each part."""
+        """Means at the least and at the largest value of each part."""
         found = {}
         for kind in NETWORKS:
-            for part, letter in zip(SMALLEST, "KJT", strict=True):
+            for part, letter in zip(SMALL, "KJT", strict=True):
                 means = self.along(part, kind)
                 low, high = means.iloc[0], means.iloc[-1]
                 found[kind, f"{letter} = {means.index[0]} → {means.index[-1]}"] = {
@@ -426,10 +438,17 @@ def sizes_of_trainings() -> Sizes:
     """The recorded study ``size``: five seeds for each network and size."""
     study, rows = recorded_study("size"), []
     for row in study["rows"]:
-        measured = {key: value for key, (value, _) in row["metrics"].items()} | {"error": row["error"][0]}
-        size = {part: study["settings"][row["setting"]][part] for part in SMALLEST}
-        rows.append({"network": row["kind"], "heard": row.get("heard", np.nan)} | size | measured)
-    return Sizes(pd.DataFrame(rows))
+        size = {part: study["settings"][row["setting"]][part] for part in SMALL} | {"seed": row["seed"]}
+        measured = {key: value for key, (value, _) in row["metrics"].items()}
+        measured |= {"error": row["error"][0], "heard": row.get("heard", np.nan)}
+        rows.append({"network": row["kind"]} | size | measured)
+    return Sizes(pd.DataFrame(rows).sort_values([*SMALL, "seed"]))
+
+
+def printed_hours(name: str = "dm-opt-iid") -> float:
+    """Hours of a core for the 50 epochs that the paper trains, at the pace of a stored training."""
+    found = record(name)
+    return float(Settings(DM).epochs / len(found["log"]) * found["cpu_seconds"] / 3600)
 
 
 # --- DM-RegretNet forgets the bids ------------------------------------------------------------------------------------

@@ -488,11 +488,16 @@ def _bounds(learned: Learned) -> Array:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The recorded runs with the three networks: mean accuracies, and the leads of DM-RegretNet with OptAggr."""
+    """The recorded runs with the three networks: mean accuracies, and the leads of DM-RegretNet with OptAggr.
+
+    `highest`: for how many of the two laws of the sizes it has the highest mean; `beaten`: one of the others is higher,
+    beyond doubt.
+    """
 
     runs: int
     means: pd.DataFrame
-    highest: bool
+    highest: int
+    beaten: bool
     leads: pd.DataFrame
 
     @property
@@ -513,6 +518,7 @@ def recorded(
     return Recorded(
         len(runs),
         means,
-        bool((means.idxmax() == "DM-RegretNet, OptAggr").all()),
+        int((means.idxmax() == "DM-RegretNet, OptAggr").sum()),
+        any(score(-x) > limit for x in leads.values()),
         pd.DataFrame(table, index=["lead", "error", "clear"]).T,
     )

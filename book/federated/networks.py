@@ -513,10 +513,6 @@ class Listening:
         sold = self.levels[name]
         return int(sum(np.bincount(column).max() / len(sold) > share for column in sold.T))
 
-    def never(self, name: str) -> int:
-        """Number of positions that never sell."""
-        return int((self.levels[name] == 0).all(0).sum())
-
 
 def listening() -> Listening:
     """DM-RegretNet before training and the stored ones, on the 2,000 profiles of their law of sizes."""

@@ -97,10 +97,37 @@ def test_levels_are_whole_numbers() -> None:
     assert levels.max() <= 4
 
 
-def test_positions_that_never_sell() -> None:
+def test_positions_that_sell_one_level() -> None:
     sold = np.array([[0, 8, 1], [0, 8, 2], [0, 8, 3]])
-    found = networks.Listening(pd.DataFrame(), {"x": sold})
-    assert (found.fixed("x"), found.never("x")) == (2, 1)
+    assert networks.Listening(pd.DataFrame(), {"x": sold}).fixed("x") == 2
+
+
+def test_sizes_are_compared_one_part_at_a_time() -> None:
+    sizes = networks.sizes_of_trainings()
+    assert sizes.ordered == (50, 50)
+    for part in networks.SMALL:
+        curves = sizes.curves(part, "near")
+        assert list(curves) == list(networks.NETWORKS) and networks.SMALL[part] in curves.index
+    small = [sizes.curves(part, "near").loc[networks.SMALL[part]] for part in networks.SMALL]
+    assert all((one == small[0]).all() for one in small)
+    rows = sizes.rows.copy()
+    rows.loc[rows.index[rows["network"] == "DM-RegretNet"][0], "near"] = 0.0
+    assert networks.Sizes(rows).ordered == (49, 50)
+
+
+def test_hours_of_the_printed_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "record", lambda name: {"log": [{}] * 10, "cpu_seconds": 3600.0})
+    assert networks.printed_hours() == 5.0
+
+
+def test_factors_at_which_dm_is_lowest() -> None:
+    rows = [
+        {"refuses": False, "sizes": "IID", "auction": label, "factor": factor, "error": error, "invalid": 0.0}
+        for factor, least in ((0.1, 1.0), (2.0, 3.0))
+        for label, error in (dict.fromkeys(regret.USED, 2.0) | {"DM + OptAggr": least}).items()
+    ]
+    table = pd.DataFrame(rows).set_index(["refuses", "sizes", "auction", "factor"])
+    assert regret.Bounds(table).lowest("IID") == [0.1]
 
 
 # --- regret -----------------------------------------------------------------------------------------------------------

@@ -150,6 +150,9 @@ def test_studies_differ_in_what_they_study_only() -> None:
     assert replace(short, batches=100, epochs=8) == printed
     both, plain = STUDIES["plain"][0]
     assert replace(both, epochs=plain.epochs, normalised=True) == plain and not plain.adam
+    sizes = STUDIES["size"][0]
+    parts = {"profiles": 64, "search": 5, "batches": 8}
+    assert {replace(one, network=sizes[0].network, **parts) for one in sizes} == {sizes[3]} and len(set(sizes)) == 30
     many = STUDIES["non-iid"][0]
     assert all(replace(s, network=many[0].network, aggregation="opt") == many[0] for s in many)
     assert many[0].partition == "Non-IID" and (study_markets(3, "Non-IID")[0].sizes != study_markets(3)[0].sizes).any()

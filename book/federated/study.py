@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +38,7 @@ SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((
 PRINTED = partial(Settings, profiles=128, search=5)  # the printed schedule of 100 batches, or its first epochs
 PLAIN = partial(PRINTED, Network("DM-RegretNet"), profiles=64, adam=False)
 SMALL = partial(Settings, batches=8, profiles=64, search=5)
-SIZES: tuple[dict[str, int], ...] = (
+SIZES: tuple[dict[str, Any], ...] = (
     {"profiles": 16}, {}, {"profiles": 256}, {"profiles": 1024},
     {"search": 1}, {"search": 25}, {"search": 100},
     {"batches": 32}, {"batches": 100}, {"profiles": 256, "search": 25},

@@ -12,6 +12,7 @@
   const rows = [...body.rows].map((row) => ({
     row,
     id: row.id.toLowerCase(),
+    kind: row.dataset.kind,
     place: plain(row.querySelector(".hdpm-where").textContent),
     statement: plain(row.cells[1].textContent),
     text: plain(row.textContent),
@@ -30,13 +31,27 @@
     return false;
   };
 
-  // How well a row answers: its id, its place in the paper as one phrase, then words by where they stand; 0 not at all.
+  // The longest part of a query, of two words or more, that stands in a text as it is.
+  const together = (text, words) => {
+    for (let count = words.length; count > 1; count--)
+      for (let at = 0; at + count <= words.length; at++) {
+        const phrase = words.slice(at, at + count).join(" ");
+        if (holds(text, phrase)) return phrase;
+      }
+    return "";
+  };
+
+  // How well a row answers: its id, its place in the paper as one phrase, its kind, then words by where they stand; 0
+  // not at all.
   function score(entry, query, words) {
     if (!query) return 1;
     if (entry.id === query) return 1000;
     const found = words.map((w) => (holds(entry.place, w) ? 4 : entry.id.includes(w) ? 3 : entry.statement.includes(w) ? 2 : entry.text.includes(w) ? 1 : 0));
     if (found.includes(0)) return 0;
-    return found.reduce((a, b) => a + b, 0) / words.length + (holds(entry.place, query) ? 100 + (20 * query.length) / entry.place.length : 0) + (entry.id.includes(query) ? 50 : 0);
+    const phrase = holds(entry.place, query) ? query : together(entry.place, words);
+    const placed = phrase ? (100 * phrase.length) / query.length + (20 * phrase.length) / entry.place.length : 0;
+    const whole = (entry.id.includes(query) ? 50 : 0) + (words.includes(entry.kind) ? 10 : 0);
+    return found.reduce((a, b) => a + b, 0) / words.length + placed + whole;
   }
 
   function apply() {

@@ -735,6 +735,7 @@ def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
     count(1)
     assert first("khalili-thm5") == "khalili-thm5"  # an id is first, then a place as one phrase
     assert first("theorem 5").startswith("khalili-thm5") and first("Table 1").startswith("pdp-table01")
+    assert first("khalili theorem 5").startswith("khalili-thm5")
     page.goto(f"{url}?paper=khalili#pdp-table01")  # the row asked for is not filtered away
     assert page.locator("#pdp-table01").is_visible()
     page.goto(f"{url}#{load()[-1].id}")  # nor is one far below

@@ -377,6 +377,23 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
     return found
 
 
+COVERED = """() => [...document.querySelectorAll('main a[href]:not(.sd-stretched-link)')].filter(a => {
+  if (!a.checkVisibility({visibilityProperty: true, opacityProperty: true})) return false;
+  a.scrollIntoView({block: 'center', behavior: 'instant'});
+  const {left, top, width, height} = a.getClientRects()[0];
+  return !a.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+}).map(a => `a click goes elsewhere: ${a.outerHTML.slice(0, 90)}`)"""
+
+
+def covered(browser: Any, file: Path) -> list[str]:
+    """Links of a page that lie behind something, such as a link that covers a card."""
+    page = browser.new_page()
+    page.goto(file.resolve().as_uri())
+    found = list(page.evaluate(COVERED))
+    page.close()
+    return found
+
+
 PRINTED = """() => {
   const shown = selector => [...document.querySelectorAll(selector)].filter(e => e.checkVisibility());
   const brief = e => e.outerHTML.slice(0, 90), found = [];

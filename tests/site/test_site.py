@@ -60,6 +60,11 @@ def test_a_page_on_paper(site: Path, browser: Any) -> None:
     assert not found, complaints(found)
 
 
+def test_links_in_cards_can_be_clicked(site: Path, browser: Any) -> None:
+    found = check.covered(browser, site / "book" / "index.html")
+    assert not found, complaints(found)
+
+
 def test_axe_is_there(site: Path) -> None:
     if not check.AXE.exists():
         pytest.skip("axe-core is not installed (npm ci --prefix tests/site): pages are not tested for accessibility")
@@ -194,6 +199,14 @@ def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
     assert not any(line.startswith("good/") for line in found), found
     for complaint, page in list(pages.items())[1:]:
         assert any(line.startswith(f"{page.parent.name}/") and complaint in line for line in found), (complaint, found)
+
+
+def test_a_link_behind_another_is_found(tmp_path: Path, browser: Any) -> None:
+    card = "<p style='position: relative'><a href='#top'>in</a><a href='#top' class='sd-stretched-link'>card</a></p>"
+    for rule, count in (("", 1), ("a:not(.sd-stretched-link) { position: relative; z-index: 2 }", 0)):
+        cover = ".sd-stretched-link::after { content: ''; position: absolute; inset: 0; z-index: 1 }"
+        site = make_site(tmp_path / str(count), f"{card}<style>{cover}{rule}</style>")
+        assert len(check.covered(browser, site / "good.html")) == count
 
 
 def test_heavy_page_is_found(tmp_path: Path, browser: Any) -> None:

@@ -160,6 +160,8 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
     alt = " ".join(alt.split())
     if len(alt) < 20:
         raise ValueError(f"a figure needs alt text that says what it shows, got alt={alt!r}")
+    for legend in filter(None, (axes.get_legend() for axes in figure.axes)):
+        legend.set_frame_on(False)  # one that a page draws itself would lie on white, in the dark too
     buffer = io.StringIO()
     salt = hashlib.sha256(alt.encode()).hexdigest()  # ids stay the same from run to run and differ between figures
     with matplotlib.rc_context({**_RC, "svg.hashsalt": salt}):

@@ -82,6 +82,15 @@ def black_ink(svg: str) -> list[str]:
     return re.findall(r"#0{6}\b|#000\b", svg)
 
 
+def test_a_legend_that_a_page_draws_has_no_ground(shown: list[Any]) -> None:
+    figure, axes = plots.subplots()
+    axes.plot([0, 1], [0, 1], label="a")
+    axes.legend()
+    plots.show(figure, ALT)
+    svg = shown[-1]._repr_html_()
+    assert ">a<" in svg and "fill: #ffffff" not in svg
+
+
 def test_black_ink_and_moving_ids_are_caught(shown: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "_RC", {**plots._RC, "axes.edgecolor": "black"})
     assert black_ink(draw(shown)) != []

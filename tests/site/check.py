@@ -170,6 +170,16 @@ def images_without_words(site: Path) -> list[str]:
     return found
 
 
+def white_figures(site: Path) -> list[str]:
+    """Figures with something white in them, on which text of the page's colour cannot be read in the dark."""
+    return [
+        f"{page.relative_to(site)}: {str(figure.get('aria-label', ''))[:90]} has a white ground"
+        for page in pages(site)
+        for figure in read(page).select("svg.hdpm-figure")
+        if re.search(r"fill: ?(#fff(fff)?|white)\b", str(figure))
+    ]
+
+
 def misshapen_pages(site: Path) -> list[str]:
     """Pages without a language, a title or exactly one first heading, and ids that stand for two places."""
     found = []

@@ -19,6 +19,13 @@ from tests.site import check
 ROOT = Path(__file__).resolve().parents[2]
 
 
+STATIC = (
+    check.loads_from_outside,
+    check.dead_links,
+    check.images_without_words,
+    check.white_figures,
+    check.misshapen_pages,
+)
 PARTS = 12  # of the pages, which are looked at side by side
 
 
@@ -29,7 +36,7 @@ def complaints(found: list[str]) -> str:
 @pytest.mark.xdist_group("files")  # they share what they have parsed
 @pytest.mark.parametrize(
     "looks_for",
-    [check.loads_from_outside, check.dead_links, check.images_without_words, check.misshapen_pages, check.too_large],
+    [*STATIC, check.too_large],
 )
 def test_site(site: Path, looks_for: Any) -> None:
     found = looks_for(site)
@@ -105,7 +112,6 @@ def make_site(folder: Path, added: str = "", old: str = "<!-- here -->", css: st
     return folder
 
 
-STATIC = (check.loads_from_outside, check.dead_links, check.images_without_words, check.misshapen_pages)
 BAD = [
     ('<script src="https://cdn.example.org/a.js"></script>', check.loads_from_outside),
     ('<script src="//cdn.example.org/a.js"></script>', check.loads_from_outside),
@@ -127,6 +133,7 @@ BAD = [
     ('<img src="dot.svg">', check.images_without_words),
     ('<img src="dot.svg" alt=" ">', check.images_without_words),
     ('<img src="dot.svg" alt="../_images/dot.svg">', check.images_without_words),
+    ('<svg class="hdpm-figure"><path style="fill: #ffffff; opacity: 0.8"/></svg>', check.white_figures),
     ("<h1>Another</h1>", check.misshapen_pages),
     ('<p id="top">Another</p>', check.misshapen_pages),
 ]

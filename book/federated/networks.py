@@ -445,9 +445,9 @@ def sizes_of_trainings() -> Sizes:
     return Sizes(pd.DataFrame(rows).sort_values([*SMALL, "seed"]))
 
 
-def printed_hours(name: str = "dm-opt-iid") -> float:
-    """Hours of a core for the 50 epochs that the paper trains, at the pace of a stored training."""
-    found = record(name)
+def printed_hours() -> float:
+    """Hours of a core for the epochs that the paper trains, at the pace of the stored training of its size."""
+    found = record("dm-opt-iid")
     return float(Settings(DM).epochs / len(found["log"]) * found["cpu_seconds"] / 3600)
 
 

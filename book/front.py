@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from hdpm_book import ledger, plots
 from hdpm_book.beyond import market
 from hdpm_book.contracts.idea import loss_curves
-from hdpm_book.federated.allin import lie_of_two
+from hdpm_book.federated.allin import all_in_printed, lie_of_two
 from hdpm_book.logistic import joint
-from hdpm_lib.auctions.allin import all_in, all_in_repaired
+from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.designs.comparison import compare_markets
-from hdpm_lib.learners.ridge import pdp_op
-from hdpm_lib.markets.procurement_payments import procurement_payments
+from hdpm_lib.learners.ridge import output_perturbation
+from hdpm_lib.markets.procurement_auction import procurement_auction
 
 RIVALS = {"error-minimising auction": "auction", "contracts, M2 as released": "contracts"}
 SMALL = (3.4, 2.1)
@@ -48,7 +48,7 @@ def reversal() -> Reversal:
         budget: compare_markets(
             market.LAW, market.TASK, budget, sellers=market.SELLERS, designs=tuple(RIVALS), draws=market.DRAWS,
             rng=np.random.default_rng([7, 0]),
-        ).table.rename(index=RIVALS)
+        ).rename(index=RIVALS)
         for budget in market.BUDGETS
     }  # fmt: skip
     mean, worst = (pd.DataFrame({b: t[column] for b, t in tables.items()}).T for column in ("error", "worst"))
@@ -84,8 +84,8 @@ def ridge() -> Figure:
     rate: dict[str, list[float]] = {"each her own": [], "all as the strictest": []}
     for part in share:
         limits = np.where(np.arange(500) < part * 500, 0.1, 2.0)
-        rate["each her own"].append(pdp_op(X, y, limits, 1.0).noise_rate)
-        rate["all as the strictest"].append(pdp_op(X, y, np.full(500, limits.min()), 1.0).noise_rate)
+        rate["each her own"].append(output_perturbation(X, y, limits, 1.0).noise_rate)
+        rate["all as the strictest"].append(output_perturbation(X, y, np.full(500, limits.min()), 1.0).noise_rate)
     figure, axes = _small()
     plots.lines(axes, 100 * share, {name: 3 / np.array(rates) for name, rates in rate.items()})
     axes.set(xlabel="% of cautious people", ylabel="noise")
@@ -116,9 +116,9 @@ def together() -> Figure:
 def before_the_data() -> Figure:
     """What forty sellers lose and are paid, by their costs."""
     cost = np.sort(market.LAW.rvs(40, random_state=np.random.default_rng(1)))
-    bought = procurement_payments(cost, market.LAW, 1.0, 1.0, 0.02)
+    bought = procurement_auction(cost, market.LAW, 1.0, 1.0, 0.02)
     figure, axes = _small()
-    own = cost * bought.procurement.epsilon
+    own = cost * bought.privacy_loss
     plots.lines(axes, cost, {"payment": bought.payments, "her own cost": own})
     axes.set(xlabel="cost of a unit of privacy", ylabel="money")
     return figure
@@ -129,9 +129,9 @@ def auction() -> Figure:
     said = np.linspace(0.05, 3, 60)
     figure, axes = _small()
     curves = {}
-    for name, rule in (("as printed", all_in), ("repaired", all_in_repaired)):
+    for name, rule in (("as printed", all_in_printed), ("repaired", all_or_nothing)):
         sale = rule(np.stack([np.full_like(said, 100), said], -1), [100.0, 1.0], 100.0)
-        curves[name] = np.where(sale.wins[:, 1], sale.payments[:, 1] - 2, 0.0)
+        curves[name] = np.where(sale.privacy_loss[:, 1] > 0, sale.payments[:, 1] - 2, 0.0)
     plots.lines(axes, said, curves)
     axes.axvline(2, color="gray", linewidth=1)
     axes.set(xlabel="valuation that she reports", ylabel="what she gains")

@@ -41,7 +41,7 @@ def collect(
     """
     parts = folder / f"{name}.parts"
     told = json.dumps(about, default=str)
-    done = each(_timed, jobs, row, told, folder=parts, title=name)
+    done = each(_timed, jobs, row, told, folder=parts)
     rows, seconds = zip(*done, strict=True)
     record = provenance(*packages) | about | {"cpu_seconds": round(sum(seconds), 3), "rows": list(rows)}
     (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")

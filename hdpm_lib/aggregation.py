@@ -11,7 +11,9 @@ where the variance of :math:`D` coordinates is counted. Put :math:`q_i=\varepsil
 :math:`P_+(\alpha)=\sum\max(0,\alpha q_i-W_i)` and :math:`P_-(\beta)=\sum\max(0,W_i-\beta q_i)`. The best weights are
 :math:`\max(\alpha q_i,\min(W_i,\beta q_i))` with :math:`\beta=\alpha+\kappa P_+(\alpha)` and
 :math:`P_+(\alpha)-P_-(\beta)=S_0`, one increasing, piecewise linear equation that takes time :math:`O(n)` on average:
-:doc:`/book/federated/aggregation`. None of this depends on :math:`L`.
+:doc:`/book/federated/aggregation`. None of this depends on :math:`L`. The search is not that of
+:mod:`hdpm_lib.markets.contracts`: an owner has three fates where a seller has two. A sort instead takes three times as
+long at a million.
 
 Throughout, all of shape (..., n) with owners last: `epsilon` holds privacy losses, finite, 0 for an owner who does not
 sell, and `sizes` positive numbers of records. `coordinates` is :math:`D`: the length of the gradient for the squared
@@ -27,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_flag, check_positive
+from hdpm_lib.validation import check_count, check_finite, check_positive
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -47,12 +49,12 @@ def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
     return eps, size / size.sum(-1, keepdims=True)
 
 
-def conv_aggr(epsilon: ArrayLike, sizes: ArrayLike) -> Array:
+def size_weights(epsilon: ArrayLike, sizes: ArrayLike) -> Array:
     """Weights proportional to the number of records, over the owners who sell: the baseline ConvAggr.
 
     Examples
     --------
-    >>> conv_aggr([1.0, 2.0, 0.0], [10, 30, 60])
+    >>> size_weights([1.0, 2.0, 0.0], [10, 30, 60])
     array([0.25, 0.75, 0.  ])
     """
     return _among_sellers(*_checked(epsilon, sizes))
@@ -120,7 +122,7 @@ def _breakpoints(theta: Array, q: Array) -> _Breakpoints:
     return _Breakpoints(ranked, above, below, after)
 
 
-def _condensed(theta: Array, q: Array, kappa: Array, idle: Array, less: Array) -> tuple[Array, Array, list[float]]:
+def _condensed(theta: Array, q: Array, kappa: Array, idle: Array) -> tuple[Array, Array, list[float]]:
     """At most `FEW` owners with the same equation, in expected time :math:`O(n)`; and up to which `theta` the others
     are raised for certain, from which on lowered, and from where to where they keep their shares.
 
@@ -129,7 +131,7 @@ def _condensed(theta: Array, q: Array, kappa: Array, idle: Array, less: Array) -
     """
     raised, lowered, kept_from, kept_to = ends = [-np.inf, np.inf, np.inf, -np.inf]
     if theta.shape[-1] >= 100 * FEW:  # those of a hundredth of the owners are near
-        ends = _condensed(theta[::100], 100 * q[::100], kappa, idle, less)[2]
+        ends = _condensed(theta[::100], 100 * q[::100], kappa, idle)[2]
     guesses = [end for end in reversed(ends) if np.isfinite(end)]
     while theta.shape[-1] > FEW:
         sample = np.sort(theta[:: len(theta) // 100 + 1])
@@ -138,7 +140,7 @@ def _condensed(theta: Array, q: Array, kappa: Array, idle: Array, less: Array) -
         pivot = guesses.pop() if guesses else float(side[len(side) // 2])
         moment = q * (theta - pivot)
         plus, minus = -np.minimum(moment, 0).sum(), np.maximum(moment, 0).sum()
-        alpha, beta = pivot - kappa * (minus + idle - less), pivot + kappa * np.maximum(plus - less, 0)
+        alpha, beta = pivot - kappa * (minus + idle), pivot + kappa * plus
         if plus - idle < (q * np.maximum(theta - beta, 0)).sum():
             raised, others, apart = max(raised, pivot), theta > pivot, -plus
         elif minus + idle <= (q * np.maximum(alpha - theta, 0)).sum():
@@ -152,48 +154,47 @@ def _condensed(theta: Array, q: Array, kappa: Array, idle: Array, less: Array) -
     return theta, q, [raised, lowered, kept_from, kept_to]
 
 
-def _bisect(holds: Callable[[Index], Mask], shape: tuple[int, ...], n: int) -> Index:
-    """Number of the first places, of `n`, at which a condition holds that holds up to some place."""
-    j, end = np.zeros(shape, dtype=np.intp), np.full(shape, n)
-    for _ in range(n.bit_length()):
-        middle = (j + end) // 2
-        more = (middle < end) & holds(middle)
-        j, end = np.where(more, middle + 1, j), np.where(more, end, middle)
-    return j
+def count_while(holds: Callable[[Index], Mask], limit: Index) -> Index:
+    """For each entry, how many of 0, 1, ..., limit - 1 fulfil a condition that is true first and false after."""
+    low, high = np.zeros_like(limit), limit.copy()
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        true = holds(np.where(open_, middle, 0))
+        low, high = np.where(open_ & true, middle + 1, low), np.where(open_ & ~true, middle, high)
+    return low
 
 
-def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -> Array:
-    """The best weights; in Problem 3 as printed half the share of those who do not sell is taken off `P_+`."""
+def _solve(eps: Array, shares: Array, coordinates: int) -> Array:
+    """The best weights."""
     # 1. Who sells; q in units of the largest, so that kappa stands for the 1/2 of the theorem
     n, unit = eps.shape[-1], eps.max(-1, keepdims=True)
     if n > FEW and eps.ndim > 1:
         rows = zip(eps.reshape(-1, n), shares.reshape(-1, n), strict=True)
-        return np.reshape([_solve(e, w, coordinates, printed) for e, w in rows], eps.shape)
+        return np.reshape([_solve(e, w, coordinates) for e, w in rows], eps.shape)
     q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
     sells = q > NEGLIGIBLE
     most = 1e125  # a loss beyond which the noise is too small to count
     kappa = np.minimum(unit, most) ** 2 / (2 * coordinates)
     idle = _sum(~sells, shares)
-    less = idle / 2 if printed else np.zeros_like(idle)
 
     # 2. Sort the owners, of many those whose fate is open; cumulative sums give P_+ (plus) and P_- (minus)
     theta = shares / (q + ~sells)
-    *few, (raised, lowered, *_) = _condensed(theta, q * sells, kappa, idle, less)
+    *few, (raised, lowered, *_) = _condensed(theta, q * sells, kappa, idle)
     at = _breakpoints(*few)
 
     # 3. Bisect for the last theta with h < 0: up to there owners are raised
     def negative(j: Index) -> Mask:
         surplus = _take(at.plus, j)
-        beta = _take(at.theta, j) + kappa * np.maximum(surplus - less, 0)
+        beta = _take(at.theta, j) + kappa * surplus
         return np.asarray(surplus - idle < at.deficit(beta))
 
     n = at.theta.shape[-1]
-    j = _bisect(negative, idle.shape, n)
+    j = count_while(negative, np.full(idle.shape, n))
     up = sells & (theta <= np.maximum(raised, np.where(j > 0, _take(at.theta, j - 1), -np.inf)))
     r_up, w_up = _sum(up, q), _sum(up, shares)
 
     # 4. Given them, the first theta that beta does not reach: from there owners are lowered
-    alpha = (at.theta + kappa * (w_up + less)) / (1 + kappa * r_up)
+    alpha = (at.theta + kappa * w_up) / (1 + kappa * r_up)
     k = (alpha * r_up - w_up - idle <= at.minus).sum(-1, keepdims=True)
     down = sells & (theta >= np.minimum(lowered, np.where(k < n, _take(at.theta, k), np.inf))) & ~up
     r_down, w_down = _sum(down, q), _sum(down, shares)
@@ -202,87 +203,22 @@ def _solve(eps: Array, shares: Array, coordinates: int, printed: bool = False) -
     total = r_up + r_down + kappa * r_up * r_down
     total = np.where(total > 0, total, 1.0)
     moving = w_up + w_down + idle
-    alpha = (moving + kappa * r_down * (w_up + less)) / total
-    beta = (moving + kappa * r_up * (w_down + idle - less)) / total
+    alpha = (moving + kappa * r_down * w_up) / total
+    beta = (moving + kappa * r_up * (w_down + idle)) / total
     kept = shares * (sells | (unit == 0))
     return np.where(up, alpha * q, np.where(down, beta * q, kept))
 
 
-def opt_aggr(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
-    r"""Weights of least error bound: Problem 1 solved exactly, owners who do not sell included in the bias.
+def least_error_weights(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
+    r"""OptAggr, the weights of least error bound: Problem 1 solved exactly, with owners who do not sell in the bias.
 
     They sum to 1, and are positive for all who sell and 0 for the others; a loss below :math:`10^{-50}` times the
     largest does not count. This replaces the solver of Algorithm 2.
 
     Examples
     --------
-    >>> opt_aggr([2.0, 0.5, 0.0], [1, 1, 2]).round(5)
+    >>> least_error_weights([2.0, 0.5, 0.0], [1, 1, 2]).round(5)
     array([0.86842, 0.13158, 0.     ])
     """
     eps, shares = _checked(epsilon, sizes)
     return _solve(eps, shares, check_count(coordinates, "coordinates"))
-
-
-def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool = False) -> Array:
-    r"""Weights that solve Problem 3, which leaves owners who do not sell out of the bias.
-
-    They are those of :func:`opt_aggr` where everybody sells. With `renormalised` shares are among the owners who sell,
-    as in the authors' published code, and not among all, as printed.
-
-    Examples
-    --------
-    >>> opt_aggr_printed([2.0, 0.5, 0.0], [1, 1, 2]).round(5)
-    array([0.89474, 0.10526, 0.     ])
-    """
-    check_flag(renormalised, "renormalised")
-    eps, shares = _checked(epsilon, sizes)
-    return _solve(eps, _among_sellers(eps, shares) if renormalised else shares, 1, printed=True)
-
-
-def weights_jacobian(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
-    r"""Derivative of weight `i` of :func:`opt_aggr` with respect to privacy loss `j`, shape (..., n, n).
-
-    At kinks, where an owner begins or ceases to keep her share, it is that of one adjacent piece. All entries are 0
-    where nobody sells, although the weights jump there.
-
-    Examples
-    --------
-    >>> weights_jacobian([1.0, 1.0], [1, 1])
-    array([[ 0.4, -0.4],
-           [-0.4,  0.4]])
-    """
-    eps, shares = _checked(epsilon, sizes)
-    weights = _solve(eps, shares, check_count(coordinates, "coordinates"))
-    sells = eps > 0
-    up, down = sells & (weights > shares), sells & (weights < shares)
-    q, kappa = eps**2, 1 / (2 * coordinates)
-    most, first = (q / shares).max(-1, keepdims=True), np.arange(eps.shape[-1]) == 0
-    level = most - (q / shares).min(-1, keepdims=True) < 1e-14 * most
-    up, down = np.where(level, first, up), np.where(level, ~first, down)  # all breakpoints are one: any split
-    r_up, r_down = _sum(up, q), _sum(down, q)
-    total = r_up + r_down + kappa * r_up * r_down
-    own = np.where(up | down, weights / np.where(q > 0, q, 1.0), 0.0)  # alpha or beta of each owner
-    alpha = -own * np.where(up, 1 + kappa * r_down, 1.0) / np.where(total > 0, total, 1.0)
-    beta = (1 + kappa * r_up) * alpha + kappa * own * up
-    both = np.where(up[..., None], alpha[..., None, :], np.where(down[..., None], beta[..., None, :], 0.0))
-    return np.asarray(2 * eps[..., None, :] * (q[..., None] * both + own[..., None] * np.eye(eps.shape[-1])))
-
-
-def least_error_gradient(
-    epsilon: ArrayLike, sizes: ArrayLike, clip_norm: float = 1.0, *, coordinates: int = 1
-) -> Array:
-    r"""Derivative of the least error bound with respect to the privacy losses, not positive.
-
-    It is 0 for an owner whose loss is 0, and everywhere where nobody sells. By the envelope theorem it is
-    :math:`-16DL^2\lambda_i^2/\varepsilon_i^3`: that the weights move does not count.
-
-    Examples
-    --------
-    >>> least_error_gradient([2.0, 2.0, 0.0], [1, 3, 4])
-    array([-0.5, -0.5,  0. ])
-    """
-    eps, shares = _checked(epsilon, sizes)
-    weights = _solve(eps, shares, check_count(coordinates, "coordinates"))
-    scale = check_positive(clip_norm, "clip_norm") ** 2
-    safe = np.where(eps > 0, eps, 1.0)
-    return np.where(eps > 0, -16 * coordinates * scale * (weights / safe) ** 2 / safe, 0.0)

@@ -218,21 +218,3 @@ def acceptance(dimension: int) -> float:
     """
     d = check_count(dimension, "dimension")
     return math.exp(math.lgamma(d + 1) - math.lgamma(d / 2 + 1) + d / 2 * math.log(math.pi / (4 * d)))
-
-
-def lattice_law(dimension: int, rate: Rational | int, reach: int) -> tuple[Integers, Array]:
-    r"""Points with coordinates from `-reach` to `reach`, and their probabilities under :func:`lattice_laplace`.
-
-    By enumeration, in floats; one row for each point. What lies outside counts as 0, so
-    :math:`e^{-\text{rate}\times\text{reach}}` must be small.
-
-    Examples
-    --------
-    >>> points, probabilities = lattice_law(2, 1, 40)
-    >>> points[probabilities.argmax()], round(float(probabilities.max()), 4)
-    (array([0, 0]), 0.1537)
-    """
-    d, r = check_count(dimension, "dimension"), float(check_rational(rate, "rate"))
-    points = np.indices((2 * check_count(reach, "reach") + 1,) * d).reshape(d, -1).T - reach
-    mass = np.exp(-r * np.sqrt((points**2).sum(1)))
-    return points, mass / mass.sum()

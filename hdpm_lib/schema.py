@@ -11,7 +11,6 @@ the middle), or zeros, which tell nothing.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,14 +20,27 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from hdpm_lib.validation import check_choice, check_finite, check_number
+from hdpm_lib.validation import (
+    check_choice,
+    check_finite,
+    check_number,
+    private_cells,
+    private_doubles,
+    private_places,
+)
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Number:
-    """A numeric column in the public range [low, high], coded linearly into [-1/2, 1/2]."""
+    """A numeric column in the public range [low, high], coded linearly into [-1/2, 1/2].
+
+    Examples
+    --------
+    >>> Number("age", 20, 60).encode(np.array([20.0, 50.0]))[0].ravel()
+    array([-0.5 ,  0.25])
+    """
 
     name: str
     low: float
@@ -52,7 +64,7 @@ class Number:
 
     def encode(self, values: Any) -> tuple[Array, Any]:
         """Codes of shape (n, 1)."""
-        x = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        x = private_doubles(values, self.name, 1) if len(values) else np.zeros(0)
         inside = (x >= self.low) & (x <= self.high)
         middle = self.low / 2 + self.high / 2
         moved = np.where(np.isnan(x), middle, np.clip(x, self.low, self.high))
@@ -64,7 +76,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    r"""A column with public levels: two are coded as :math:`\mp\frac12`, `k` more as one-hot less :math:`\frac1k`."""
+    r"""A column with public levels: two are coded as :math:`\mp\frac12`, `k` more as one-hot less :math:`\frac1k`.
+
+    Examples
+    --------
+    >>> Category("smokes", ("no", "yes")).encode(np.array(["yes", "no"]))[0].ravel()
+    array([ 0.5, -0.5])
+    """
 
     name: str
     levels: tuple[Hashable, ...]
@@ -86,7 +104,7 @@ class Category:
 
     def encode(self, values: Any) -> tuple[Array, Any]:
         """Codes of shape (n, 1 or k)."""
-        place = pd.Index(self.levels).get_indexer(pd.Index(values))
+        place = private_places(values, self.name, self.levels) if len(values) else np.zeros(0, dtype=int)
         return np.vstack([self.corners, np.zeros(self.corners.shape[1])])[place], place >= 0
 
     def __str__(self) -> str:
@@ -128,16 +146,12 @@ class Schema(TransformerMixin, BaseEstimator):
 
     @property
     def feature_norm(self) -> float:
-        """Largest norm of a coded row, exactly: the bound that :func:`~hdpm_lib.learners.ridge.pdp_op` takes.
+        """Largest norm of a coded row, exactly: the bound that :func:`~hdpm_lib.learners.ridge.output_perturbation`
+        takes.
 
         For a label (one number, no intercept) it is the label bound, 1/2.
         """
         return float(np.sqrt(sum(float((c.corners**2).sum(1).max()) for c in self.columns) + self.intercept))
-
-    def corners(self) -> Array:
-        """All codes of rows whose numbers are at their ends, shape (k, number of coded features)."""
-        each = [*(c.corners for c in self.columns), *([np.ones((1, 1))] * self.intercept)]
-        return np.array([np.concatenate(row) for row in itertools.product(*each)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the coded features."""
@@ -160,22 +174,21 @@ class Schema(TransformerMixin, BaseEstimator):
         """
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         names = [c.name for c in self.columns]
-        if isinstance(X, pd.DataFrame):
-            table = X
-        else:
-            table = pd.DataFrame(np.asarray(X, dtype=object))
-            if table.shape[1] != len(names):
-                raise ValueError(f"X must have {len(names)} columns ({', '.join(names)}), got {table.shape[1]}")
-            table.columns = pd.Index(names)
-        if missing := [name for name in names if name not in table.columns]:
+        table, n = X, len(X) if isinstance(X, pd.DataFrame) else 0
+        if not isinstance(X, pd.DataFrame):
+            cells = private_cells(X, "X", 2)
+            if cells.shape[1] != len(names):
+                raise ValueError(f"X must have {len(names)} columns ({', '.join(names)}), got {cells.shape[1]}")
+            table, n = dict(zip(names, cells.T, strict=True)), len(cells)
+        if missing := [name for name in names if name not in table]:
             raise ValueError(f"X has no column {missing[0]!r}; the schema declares {', '.join(names)}")
         parts = []
         for column in self.columns:
-            codes, inside = column.encode(table[column.name].to_numpy())
+            codes, inside = column.encode(np.asarray(table[column.name]))
             if self.out_of_range == "raise" and not inside.all():
                 raise ValueError(f"X: column {column.name!r} must be {column}: declare a wider one, or clip")
             parts.append(codes)
-        return np.column_stack([*parts, *([np.ones(len(table))] * self.intercept)])
+        return np.column_stack([*parts, *([np.ones(n)] * self.intercept)])
 
     def inverse_transform(self, X: Any) -> Array:
         """Values of coded numbers, such as predictions: shape (n, number of columns); nothing is cut to the range."""

@@ -24,13 +24,18 @@ def scaled(rng: np.random.Generator, item: float, factor: float) -> float:
     return factor * item * float(rng.random())
 
 
+def drawn(rng: np.random.Generator, _: int) -> float:
+    """A draw."""
+    return float(rng.random())
+
+
 def slow(rng: np.random.Generator, seconds: float) -> float:
     """A task that takes its time."""
     time.sleep(seconds)
     return float(rng.random())
 
 
-def dies_once(rng: np.random.Generator, marks: str, doomed: int) -> float:
+def dies_once(rng: np.random.Generator, doomed: int, marks: str) -> float:
     """The doomed draws kill their process the first time."""
     drawn = float(rng.random())
     mark = Path(marks) / f"{drawn!r}"
@@ -40,10 +45,10 @@ def dies_once(rng: np.random.Generator, marks: str, doomed: int) -> float:
     return drawn
 
 
-def dies_always(rng: np.random.Generator, marks: str) -> float:
-    """One draw of four kills its process whenever it comes."""
+def dies_always(rng: np.random.Generator, below: float) -> float:
+    """Small draws kill their process whenever they come."""
     drawn = float(rng.random())
-    if drawn < 0.25:
+    if drawn < below:
         os.kill(os.getpid(), signal.SIGKILL)
     return drawn
 
@@ -56,7 +61,7 @@ def fails(rng: np.random.Generator, above: float) -> float:
     return drawn
 
 
-def threads_of_scipy(rng: np.random.Generator) -> list[int]:
+def threads_of_scipy(_: int) -> list[int]:
     """Numbers of threads of all libraries, those of SciPy among them, which may come only now."""
     import scipy.linalg  # noqa: F401
 

@@ -145,7 +145,11 @@ class Array(Kind):
             if not (self.nan or (self.infinite and label == "inf")):
                 found.append((f"{label} inside", self._with(sample, value)))
         found += [(f"{x!r} inside", self._with(sample, x)) for x in Number(self.low, self.high, self.ends).beyond()]
-        found += [("masked", np.ma.masked_array(sample, mask=np.arange(sample.size).reshape(sample.shape) == 0))]
+        found += (
+            []
+            if self.nan
+            else [("masked", np.ma.masked_array(sample, mask=np.arange(sample.size).reshape(sample.shape) == 0))]
+        )
         if self.shape:
             found += [("empty", np.zeros((0,) * sample.ndim))]
             found += [] if self.batch else [("a number", float(sample.flat[0]))]

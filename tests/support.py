@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
+from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
+from hdpm_book.privacy.laws import LAW_TESTS, LawTest, spherical_law
 from hdpm_lib.auctions.allin import Auction, gains
-from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
-from hdpm_lib.auctions.partition import draw_sizes
-from hdpm_lib.audits.laws import LAW_TESTS, LawTest, spherical_law
+from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import copy
+import hashlib
+import multiprocessing
+import os
+import pickle
 import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed, parallel_config
+from joblib import parallel_config
+from joblib.externals.loky import get_reusable_executor
 from sklearn import config_context
 from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import (
@@ -21,9 +36,17 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from hdpm_book.logistic import joint_objective as joint
+from hdpm_book.ridge import jorgensen, variants
 from hdpm_lib import accounts
-from hdpm_lib.accounts import Account
+from hdpm_lib.accounts import Account, records
+from hdpm_lib.aggregation import size_weights
+from hdpm_lib.learners import logistic, queries, ridge
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
+from hdpm_lib.learners.fedsgd import fedsgd
+from hdpm_lib.learners.integer_answers import integer_gradients, integer_sum
+from hdpm_lib.learners.lattice import lattice_ridge
+from hdpm_lib.learners.weighted_mean import WeightedMean
 from tests.support import generator
 
 N = 60
@@ -42,13 +65,13 @@ def search() -> GridSearchCV:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_grid_search_spends_seven_times(jobs: int) -> None:
-    """Three folds, three penalties and the last fit; `guarantee_` shows one of them."""
+    """Three folds, three penalties and the last fit; `privacy_loss_` shows one of them."""
     X, y, epsilon, record = data()
     with parallel_config("threading", n_jobs=jobs), Account(N) as account:
         found = search().fit(X, y, epsilon=epsilon, record=record)
-    assert account.fits == 10
+    assert account.releases == 10
     np.testing.assert_allclose(account.total, 7 * epsilon)
-    np.testing.assert_allclose(found.best_estimator_.guarantee_, epsilon)
+    np.testing.assert_allclose(found.best_estimator_.privacy_loss_, epsilon)
 
 
 def test_records_keep_their_losses_in_uneven_folds() -> None:
@@ -62,7 +85,7 @@ def test_records_keep_their_losses_in_uneven_folds() -> None:
     with account:  # goes on
         PersonalizedRidge().fit(X[3:5], y[3:5], epsilon=0.25, record=record[3:5])
     np.testing.assert_allclose(account.total, times * epsilon + np.where(np.isin(record, [3, 4]), 0.25, 0))
-    assert account.fits == 3
+    assert account.releases == 3
 
 
 def test_a_record_that_comes_twice_loses_twice() -> None:
@@ -75,7 +98,9 @@ def test_a_record_that_comes_twice_loses_twice() -> None:
 def test_other_searches_estimators_and_routing() -> None:
     X, y, epsilon, record = data()
     signs, losses = np.where(y > np.median(y), "yes", "no"), {"epsilon": epsilon, "record": record}
-    random = RandomizedSearchCV(PrivateLogisticRegression(), PENALTIES, n_iter=2, cv=KFold(4), random_state=0)
+    random = RandomizedSearchCV(
+        PrivateLogisticRegression(classes=("no", "yes")), PENALTIES, n_iter=2, cv=KFold(4), random_state=0
+    )
     with Account(N) as account:
         random.fit(X, signs, **losses)
     np.testing.assert_allclose(account.total, (2 * 3 + 1) * epsilon)
@@ -85,14 +110,14 @@ def test_other_searches_estimators_and_routing() -> None:
     np.testing.assert_allclose(account.total, 4 * epsilon)
     named = {f"personalizedridge__{name}": value for name, value in losses.items()}
     with Account(N) as account:
-        make_pipeline(Normalizer(), PersonalizedRidge(spacing=2.0**-20)).fit(X, y, **named)
+        make_pipeline(Normalizer(), PersonalizedRidge()).fit(X, y, **named)
     assert (account.total <= epsilon).all() and account.total == pytest.approx(epsilon, rel=0.01)
 
 
 def test_what_cannot_be_counted_is_refused() -> None:
     X, y, epsilon, record = data()
     with Account(N) as account:
-        for model in (PersonalizedRidge(), PrivateLogisticRegression()):
+        for model in (PersonalizedRidge(), PrivateLogisticRegression(classes=(-1, 1))):
             with pytest.raises(ValueError, match="record must say which records of the open account the fit sees"):
                 model.fit(X, np.where(y > 0.1, 1, -1), epsilon=epsilon)
             assert not hasattr(model, "coef_")
@@ -111,38 +136,357 @@ def test_what_cannot_be_counted_is_refused() -> None:
         for message, rows in bad.items():
             with pytest.raises(ValueError, match=re.escape(message)):
                 PersonalizedRidge().fit(X, y, record=rows)
-    assert account.fits == 0 and not account.total.any()
-    with pytest.raises(ValueError, match="record is given, but no account is open in this process"):
+    assert account.releases == 0 and not account.total.any()
+    with pytest.raises(ValueError, match="record is given, but no account is open"):
         PersonalizedRidge().fit(X, y, record=record)
     with pytest.raises(ValueError, match="n_records must be a positive integer, got 0"):
         Account(0)
     PersonalizedRidge().fit(X, y)  # outside of accounts nothing is asked
 
 
-def test_fits_in_other_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+# --- every release ----------------------------------------------------------------------------------------------------
+
+THREE = np.array([0.5, 1.0, 1.5])
+ZEROS, NONE = np.zeros((3, 2)), np.zeros(3)
+MASKS = np.array([[1.0, 0, 1], [1, 1, 1]])
+WEIGHTS = THREE / THREE.sum()
+Draw = Callable[..., Any]
+
+
+def _trained(rng: np.random.Generator, rules: dict[str, Any]) -> Any:
+    x, rows = np.ones((3, 1)), [[np.array([0]), np.array([1]), np.array([2])]]
+    asked, start = np.array([[[0, 1]], [[0, 2]]]), np.zeros((2, 1))
+    return fedsgd(x, np.array([0, 1, 0]), rows, [THREE], asked, rules, start, rng=rng)
+
+
+def _sampled(rng: np.random.Generator, kind: Any) -> Any:
+    made = jorgensen.sampled_ridge(ZEROS, NONE, THREE, 1.0, 1.25, MASKS, size_in_noise=kind)
+    return made.release(rng=rng)
+
+
+def _released(made: Any, rng: np.random.Generator, size: Any = ()) -> Any:
+    return made.release(rng=rng, size=size)
+
+
+RIDGE = ridge.output_perturbation(ZEROS, NONE, THREE, 1.0)
+LATTICE = lattice_ridge(ZEROS, NONE, THREE, 1.0)
+LOGISTIC = logistic.objective_perturbation(ZEROS, NONE + 1, WEIGHTS, 2.0, 0.01)
+OBJECTIVE = variants.calibrate_objective_perturbation(ZEROS, NONE, THREE, 1.0)
+MOMENTS = variants.calibrate_sufficient_statistics(ZEROS, NONE, THREE, 1.0)
+RELEASES: dict[str, tuple[Draw, Any]] = {
+    "ridge": (partial(_released, RIDGE), THREE),
+    "ridge, six": (partial(_released, RIDGE, size=(2, 3)), 6 * THREE),
+    "ridge, none": (partial(_released, RIDGE, size=0), 0 * THREE),
+    "lattice": (partial(_released, LATTICE), LATTICE.privacy_loss),
+    "logistic": (partial(_released, LOGISTIC), LOGISTIC.privacy_loss),
+    "sum": (partial(queries.linear_query(THREE / 2, 0.5).release, NONE), THREE),
+    "non-linear": (partial(queries.nonlinear_query([1.0], 2.0, [[1.0, 2.0, 3.0]]).release, [0.5]), THREE),
+    "integer sum": (partial(integer_sum(THREE / 2, 0.5).release, NONE), THREE),
+    "mean": (partial(WeightedMean(WEIGHTS, 3.0, np.zeros(2), 0.5).release, ZEROS), THREE),
+    "gradients": (partial(integer_gradients, np.zeros((3, 1, 2)), THREE, 1.0, spacing=2.0**-10), THREE),
+    "training": (partial(_trained, rules={"conv": size_weights}), THREE * [2, 1, 1]),
+    "sampling": (partial(_sampled, kind="fixed"), 2 * THREE),
+    "sampling, realised": (partial(_sampled, kind="realised"), np.full(3, 2.5)),
+    "objective": (partial(variants.release_objective_perturbation, OBJECTIVE), THREE),
+    "moments": (partial(variants.release_sufficient_statistics, MOMENTS), THREE),
+    "constant": (partial(variants.private_constant, NONE, THREE), THREE),
+    "own": (lambda rng: (accounts.charge(THREE, rng, 2), rng.laplace(size=2)), 2 * THREE),
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_every_release_is_charged_and_refused_before_its_noise(name: str) -> None:
+    """Once, with its losses; over the limit, or if it repeats noise, not a number is drawn."""
+    draw, losses = RELEASES[name]
+    with Account(3) as account:
+        draw(rng=(rng := generator(602)))
+    np.testing.assert_allclose(account.total, losses, rtol=1e-12)
+    if not losses.any():
+        return
+    before = generator(603)
+    state = str(before.bit_generator.state)
+    with (
+        Account(3, limit=losses * (1 - 1e-6)) as account,
+        pytest.raises(ValueError, match=r"limit = \S+ of record 0 would be exceeded: 0 is spent, and this release"),
+    ):
+        draw(rng=before)
+    assert str(before.bit_generator.state) == state and account.releases == 0 and not account.total.any()
+    with Account(3, limit=2 * losses) as account:
+        draw(rng=before)
+        with pytest.raises(ValueError, match="rng is in a state that noise was drawn from before"):
+            draw(rng=generator(603))
+        draw(rng=rng)
+        with pytest.raises(ValueError, match="would be exceeded"):
+            draw(rng=rng)
+    np.testing.assert_allclose(account.total, 2 * losses, rtol=1e-12)
+
+
+def test_every_learner_that_draws_noise_charges() -> None:
+    """What calls a sampler, or a release, stands in the list above, but for noise alone."""
+    found = set()
+    moved = [Path(module.__file__ or "") for module in (jorgensen, variants, joint)]
+    for file in [*sorted(Path(accounts.__file__).parent.rglob("*.py")), *moved]:
+        for node in ast.walk(ast.parse(file.read_text("utf8"))):
+            if isinstance(node, ast.FunctionDef):
+                calls = {ast.unparse(c.func).split(".")[-1] for c in ast.walk(node) if isinstance(c, ast.Call)}
+                if calls & {"spherical_laplace", "lattice_laplace", "discrete_laplace", "laplace", "gradient_noise"}:
+                    found.add(f"{file.stem}.{node.name}" + ("" if "charge" in calls else " charges nothing"))
+    alone = {"fedsgd._release", "integer_answers._noise"}
+    assert found and {name.split()[0] for name in found if name.endswith("nothing")} == alone
+
+
+def test_copies_of_generators_are_caught_and_a_copy_that_moved_on_is_not() -> None:
+    made, rng = RIDGE, generator(604)
+    with Account(3) as account:
+        twins = [copy.deepcopy(rng), pickle.loads(pickle.dumps(rng)), np.random.Generator(copy.copy(rng.bit_generator))]
+        made.release(rng=rng)
+        for twin in [*twins, generator(604)]:
+            with pytest.raises(ValueError, match="rng is in a state"):
+                made.release(rng=twin)
+        twins[0].random()
+        made.release(rng=twins[0])
+        old = np.random.Generator(np.random.MT19937(5))  # whose state is a table
+        made.release(rng=old)
+        with pytest.raises(ValueError, match="rng is in a state"):
+            made.release(rng=np.random.Generator(np.random.MT19937(5)))
+        made.release(rng=old)
+    assert account.releases == 4
+
+
+def test_what_promises_nothing_is_refused() -> None:
+    objective = joint.joint_objective(ZEROS, NONE + 1, np.ones(2), NONE, penalty=1, mu=1, sigma=1, gamma=1)
+    with Account(3) as account:
+        for rules in ({"conv": size_weights, "none": None}, {"one": size_weights, "two": size_weights}, {"none": None}):
+            with pytest.raises(ValueError, match="this release promises nothing"):
+                _trained(generator(605), rules)
+        for solve in (joint.alternate, partial(joint.descend_weights, step=0.1), partial(joint.descend_logs, step=0.1)):
+            with pytest.raises(ValueError, match="this release promises nothing"):
+                solve(objective, 1.0)
+    assert not account.total.any()
+
+
+def test_records_say_whom_a_release_is_about() -> None:
+    made = RIDGE
+    with Account(5) as account:
+        with pytest.raises(ValueError, match="a release about 3 of 5 records needs their numbers: with records"):
+            made.release(rng=generator(606))
+        with records([4, 0, 4]):
+            made.release(rng=generator(606))
+            with records([1, 2, 3]):
+                made.release(rng=generator(607))
+        with pytest.raises(ValueError, match="needs their numbers"):
+            made.release(rng=generator(608))
+    np.testing.assert_allclose(account.total, [1.0, 0.5, 1.0, 1.5, 2.0])
+    with pytest.raises(ValueError, match="record is given, but no account is open"), records([0]):
+        pass
+
+
+def test_arguments_are_checked_before_anything_is_charged() -> None:
+    integers, means = integer_sum([1.0], 1.0), WeightedMean([1.0], 1.0, np.zeros(1), 1.0)
+    with Account(1) as account:
+        for mechanism, given in ((queries.linear_query([1.0], 1.0), [2.0]), (integers, [2.0]), (means, [[2.0]])):
+            with pytest.raises(ValueError, match="lie in"):
+                mechanism.release(given, rng=generator(615))  # type: ignore[attr-defined]
+            with pytest.raises(TypeError, match="rng must be a Generator"):
+                mechanism.release(0 * np.array(given), rng=None)  # type: ignore[attr-defined]
+            with pytest.raises(ValueError, match="size must be"):
+                mechanism.release(0 * np.array(given), rng=generator(615), size=-1)  # type: ignore[attr-defined]
+    assert account.releases == 0
+
+
+def test_fits_with_equal_sources_are_refused() -> None:
+    for kind in (np.random.RandomState, np.random.default_rng):
+        with Account(3) as account:
+            PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
+            with pytest.raises(ValueError, match="rng is in a state"):
+                PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
+        np.testing.assert_allclose(account.total, THREE)
+
+
+def test_limits_are_kept_in_searches_and_threads() -> None:
     X, y, epsilon, record = data()
-    refused = "no account is open in this process"
-    with Account(N) as account:
-        with pytest.raises(ValueError, match=refused):
-            Parallel(2)(delayed(PersonalizedRidge().fit)(X, y, epsilon, record) for _ in range(2))
-        monkeypatch.setattr(accounts.os, "getpid", lambda: -1)  # a forked process has a copy of the account
-        with pytest.raises(ValueError, match=refused):
-            PersonalizedRidge().fit(X, y, epsilon=epsilon, record=record)
-    assert account.fits == 0
+    for limit, jobs in ((7 * epsilon, 1), (7 * epsilon, 2)):
+        with parallel_config("threading", n_jobs=jobs), Account(N, limit=limit) as account:
+            search().fit(X, y, epsilon=epsilon, record=record)
+            with pytest.raises(ValueError, match="would be exceeded"):
+                PersonalizedRidge().fit(X[:1], y[:1], epsilon=0.1, record=[0])
+        np.testing.assert_allclose(account.total, 7 * epsilon)
+    sum_of_one, barrier = queries.linear_query([1.0], 10.0), threading.Barrier(8)
+
+    def spend() -> int:
+        rng, done = np.random.default_rng(), 0
+        barrier.wait()
+        for _ in range(50):
+            with suppress(ValueError):
+                sum_of_one.release([0.5], rng=rng)
+                done += 1
+        return done
+
+    with Account(1, limit=15.05) as account, ThreadPoolExecutor(8) as pool:
+        done = sum(future.result() for future in [pool.submit(spend) for _ in range(8)])
+    assert done == account.releases == 150
+    for bad in (-1.0, [1.0, 2.0], np.nan):
+        with pytest.raises(ValueError, match="limit must be"):
+            Account(1, limit=bad)
+
+
+# --- files and processes ----------------------------------------------------------------------------------------------
+
+
+def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
+    file, made = tmp_path / "spent.json", RIDGE
+    with Account(3, limit=2 * THREE, file=file) as account:
+        made.release(rng=generator(609))
+    loaded = Account.load(file)
+    assert loaded.releases == 1 and (loaded.total == account.total).all() and (loaded.limit == 2 * THREE).all()
+    with loaded:
+        with pytest.raises(ValueError, match="rng is in a state"):  # the same script once more
+            made.release(rng=generator(609))
+        made.release(rng=generator(610))
+        with pytest.raises(ValueError, match="would be exceeded"):
+            made.release(rng=generator(611))
+    np.testing.assert_allclose(account.total, 2 * THREE)  # of the file
+    assert os.listdir(tmp_path) == ["spent.json"]
+    with pytest.raises(FileExistsError, match=r"spent\.json"):
+        Account(3, file=file)
+    with pytest.raises(FileNotFoundError, match=r"other\.json"):
+        Account.load(tmp_path / "other.json")
+    whole = file.read_bytes()
+    for damaged in (
+        b"",
+        whole[:-1],
+        whole[:70],
+        whole.replace(b"1.0", b"0.0"),
+        b"\xff" * 100,
+        whole.replace(b"2", b"1"),
+    ):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"spent\.json holds no account, or is damaged"):
+            Account.load(file)
+        with pytest.raises(ValueError, match="damaged"), account:
+            made.release(rng=generator(612))
+    other = b'{"total": [-1.0], "limit": null, "releases": 1, "states": []}'
+    file.write_bytes(hashlib.sha256(other).hexdigest().encode() + b"\n" + other)
+    with pytest.raises(ValueError, match="damaged: total must be finite and not negative"):
+        Account.load(file)
+
+
+def test_a_thread_that_looks_while_a_file_is_written_undoes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Account._write
+
+    def looked_at(self: Account) -> None:
+        looker = threading.Thread(target=lambda: self.total)
+        looker.start()
+        looker.join(0.2)
+        write(self)
+
+    with Account(3, file=tmp_path / "spent") as account:
+        monkeypatch.setattr(Account, "_write", looked_at)
+        RIDGE.release(rng=generator(616))
+    assert account.releases == Account.load(tmp_path / "spent").releases == 1
+
+
+def test_what_cannot_be_written_is_not_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, rng = tmp_path / "spent", generator(613)
+    state = str(rng.bit_generator.state)
+    with Account(3, file=file) as account, monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            RIDGE.release(rng=rng)
+    assert str(rng.bit_generator.state) == state
+    assert account.releases == 0 and not account.total.any() and Account.load(file).releases == 0
+
+
+def _release(seed: int, record: list[int] | None = None) -> list[float]:
+    """What another process does: a fit that is told its records, or a release that is not."""
+    if record is not None:
+        return list(PersonalizedRidge().fit(ZEROS, NONE, THREE, record).coef_)
+    return list(RIDGE.release(rng=np.random.default_rng([614, seed])))
+
+
+def _processes(how: str) -> Any:
+    if how == "loky":
+        return get_reusable_executor(max_workers=2)
+    return ProcessPoolExecutor(2, multiprocessing.get_context(how))
+
+
+def _apart(function: Callable[..., None], *given: Any) -> None:
+    """Call a function in a fresh process: it forks, and here other tests may have started threads."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pool.submit(function, *given).result()
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver", "loky"])
+def test_other_processes_are_counted_in_a_file_or_refused(how: str, tmp_path: Path) -> None:
+    """Also workers that were there before the block; after it they are free again."""
+    _apart(_counted_or_refused, how, tmp_path)
+
+
+def _counted_or_refused(how: str, tmp_path: Path) -> None:
+    pool = _processes(how)
+    early = [len(found) for found in pool.map(_release, range(4))]
+    with Account(3) as account:
+        for tasks in ((0,), (1, [0, 1, 2])):
+            with pytest.raises(
+                RuntimeError, match="an account is open in another process, which cannot count this one"
+            ):
+                pool.submit(_release, *tasks).result()
+    with Account(3, file=tmp_path / "spent") as kept:
+        [*pool.map(_release, range(20))]
+        pool.submit(_release, 0, [0, 0, 2]).result()
+        with pytest.raises(ValueError, match="rng is in a state"):
+            pool.submit(_release, 3).result()
+    assert [len(found) for found in pool.map(_release, range(4))] == early == [2] * 4
+    pool.shutdown()
+    assert account.releases == 0 and kept.releases == 21
+    np.testing.assert_allclose(kept.total, 20 * THREE + [1.5, 0, 1.5])
+
+
+def test_a_process_of_a_process_is_refused() -> None:
+    code = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', sys.argv[1]]))"
+    inner = "from numpy.random import default_rng; from hdpm_lib import linear_query as q\n"
+    inner += "q([1], 1).release([0], rng=default_rng())"
+    command = [sys.executable, "-c", code, inner]
+    with Account(1):
+        ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode and "an account is open in another process" in ran.stderr
+    assert subprocess.run(command).returncode == 0
+
+
+def test_a_fork_that_leaves_the_block_closes_nothing() -> None:
+    _apart(_fork_leaves)
+
+
+def _fork_leaves() -> None:
+    sums = queries.linear_query([1.0], 1.0)
+    with Account(1) as account:
+        if (child := os.fork()) == 0:
+            account.__exit__()
+            try:
+                sums.release([0.5], rng=np.random.default_rng())
+            except RuntimeError:
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        sums.release([0.5], rng=np.random.default_rng())
+    assert account.releases == 1
 
 
 @pytest.mark.parametrize("broken", ["overwrites", "counts no duplicates", "all alike"])
 def test_wrong_account_is_caught(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def enter(self: Account, record: Any, losses: np.ndarray, random_state: Any) -> None:
+    def wrong(self: Account, losses: np.ndarray, times: int, rng: Any) -> None:
+        record = np.asarray(accounts._rows.get())
         if broken == "overwrites":
-            self.total[record] = losses
+            self._total[record] = losses
         elif broken == "counts no duplicates":
-            self.total[record] += losses
+            self._total[record] += losses
         else:
-            self.total += losses.max()
-        self.fits += 1
+            self._total += losses.max()
+        self._releases += 1
 
-    monkeypatch.setattr(accounts.Account, "_enter", enter)
+    monkeypatch.setattr(accounts.Account, "_charge", wrong)
     tests = [test_grid_search_spends_seven_times, test_a_record_that_comes_twice_loses_twice]
     with pytest.raises(AssertionError):
         tests[0](1), tests[1]()

@@ -11,15 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hdpm_lib import aggregation, aggregation_jax
-from hdpm_lib.aggregation import (
-    conv_aggr,
-    error_bound,
-    least_error_gradient,
-    opt_aggr,
-    opt_aggr_printed,
-    weights_jacobian,
-)
+from hdpm_book.federated import aggregation_jax
+from hdpm_book.federated.aggregation import least_error_gradient, opt_aggr_printed, weights_jacobian
+from hdpm_lib import aggregation
+from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from tests.bench.aggregation import conic_weights
 from tests.support import generator, z_limit
 
@@ -65,7 +60,7 @@ def beaten(solver: Solver, instances: int = 100) -> list[str]:
 
 
 def test_no_worse_than_a_conic_solver() -> None:
-    assert beaten(opt_aggr) == []
+    assert beaten(least_error_weights) == []
 
 
 @pytest.mark.parametrize(
@@ -73,11 +68,13 @@ def test_no_worse_than_a_conic_solver() -> None:
     [
         lambda e, d, coordinates: opt_aggr_printed(e * coordinates**-0.5, d),  # shares of the idle left out
         lambda e, d, coordinates: opt_aggr_printed(e * coordinates**-0.5, d, renormalised=True),
-        lambda e, d, coordinates: opt_aggr(e, d, coordinates=2 * coordinates),  # a factor of 2 in the variance
-        lambda e, d, coordinates: opt_aggr(e, d),
-        lambda e, d, coordinates: conv_aggr(e, d),
+        lambda e, d, coordinates: least_error_weights(
+            e, d, coordinates=2 * coordinates
+        ),  # a factor of 2 in the variance
+        lambda e, d, coordinates: least_error_weights(e, d),
+        lambda e, d, coordinates: size_weights(e, d),
         lambda e, d, coordinates: e**2 / (e**2).sum(),
-        lambda e, d, coordinates: 1.001 * opt_aggr(e, d, coordinates=coordinates),
+        lambda e, d, coordinates: 1.001 * least_error_weights(e, d, coordinates=coordinates),
     ],
 )
 def test_broken_solvers_are_beaten(broken: Solver) -> None:
@@ -104,9 +101,9 @@ def test_certified_up_to_a_hundred_thousand_owners() -> None:
     for n in (100, 1000, 100_000):
         epsilon, sizes = rng.uniform(0.5, 2, n) * (rng.random(n) < 0.8), rng.lognormal(3, 2, n)
         epsilon[0] = 1.0
-        weights = opt_aggr(epsilon, sizes)
+        weights = least_error_weights(epsilon, sizes)
         assert certified_excess(weights, epsilon, sizes) < 1e-9, n
-        assert certified_excess(conv_aggr(epsilon, sizes), epsilon, sizes) > 1e-3
+        assert certified_excess(size_weights(epsilon, sizes), epsilon, sizes) > 1e-3
 
 
 # --- many owners ------------------------------------------------------------------------------------------------------
@@ -118,11 +115,13 @@ def large_differences(count: int = 24) -> int:
     for i in range(count):
         epsilon, sizes = market(int(10 ** rng.uniform(3.1, 4.7)), rng, idle=(0.0, 0.3, 0.99)[i % 3])
         coordinates = (1, WIDTH, 10**7)[i // 3 % 3]
-        weights = opt_aggr(epsilon, sizes, coordinates=coordinates)
+        weights = least_error_weights(epsilon, sizes, coordinates=coordinates)
         printed = opt_aggr_printed(epsilon, sizes)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(aggregation, "FEW", len(epsilon))
-            same = np.allclose(weights, opt_aggr(epsilon, sizes, coordinates=coordinates), rtol=1e-10, atol=0)
+            same = np.allclose(
+                weights, least_error_weights(epsilon, sizes, coordinates=coordinates), rtol=1e-10, atol=0
+            )
             same &= np.allclose(printed, opt_aggr_printed(epsilon, sizes), rtol=1e-10, atol=0)
         found += not same or certified_excess(weights, epsilon * coordinates**-0.5, sizes) > 1e-9
     return found
@@ -133,13 +132,13 @@ def test_many_owners(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of them are counted together before anybody is sorted; from a hundred times `few`, after a sample."""
     monkeypatch.setattr(aggregation, "FEW", few)
     assert large_differences() == 0
-    assert (opt_aggr(np.zeros(2000), np.ones(2000)) == 1 / 2000).all()
-    np.testing.assert_allclose(opt_aggr(np.ones(2000), np.ones(2000)), 1 / 2000, rtol=1e-14)
+    assert (least_error_weights(np.zeros(2000), np.ones(2000)) == 1 / 2000).all()
+    np.testing.assert_allclose(least_error_weights(np.ones(2000), np.ones(2000)), 1 / 2000, rtol=1e-14)
     rng = generator(18)
     epsilon, sizes = rng.uniform(0.2, 2, (2, 2, 1500)), rng.lognormal(0, 1, 1500)
-    batch = opt_aggr(epsilon, sizes)
+    batch = least_error_weights(epsilon, sizes)
     for i in np.ndindex(2, 2):
-        np.testing.assert_allclose(batch[i], opt_aggr(epsilon[i], sizes), rtol=1e-13)
+        np.testing.assert_allclose(batch[i], least_error_weights(epsilon[i], sizes), rtol=1e-13)
 
 
 def test_many_owners_against_a_conic_solver() -> None:
@@ -147,13 +146,13 @@ def test_many_owners_against_a_conic_solver() -> None:
     for _ in range(6):
         epsilon, sizes = market(2000, rng)
         oracle = error_bound(conic_weights(epsilon, shares_of(sizes), 1), epsilon, sizes)
-        assert error_bound(opt_aggr(epsilon, sizes), epsilon, sizes) <= oracle * (1 + 1e-10)
+        assert error_bound(least_error_weights(epsilon, sizes), epsilon, sizes) <= oracle * (1 + 1e-10)
 
 
 @pytest.mark.parametrize("few", [4, 7])
 def test_few_owners_as_if_many(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregation, "FEW", few)
-    assert beaten(opt_aggr, 40) == []
+    assert beaten(least_error_weights, 40) == []
     test_printed_problem_against_a_conic_solver(False)
 
 
@@ -178,23 +177,23 @@ def test_grid() -> None:
     for _ in range(20):
         epsilon, sizes = rng.uniform(0.2, 3, 4), rng.uniform(0.1, 1, 4)
         epsilon[3] = 0
-        best = error_bound(opt_aggr(epsilon, sizes), epsilon, sizes)
+        best = error_bound(least_error_weights(epsilon, sizes), epsilon, sizes)
         everywhere = error_bound(np.column_stack([points, np.zeros(len(points))]), epsilon, sizes)
         assert best <= everywhere.min() <= best * (1 + 1e-2)
 
 
 def test_known_answers() -> None:
     exact = np.array([33 / 38, 5 / 38, 0])
-    np.testing.assert_allclose(opt_aggr([2, 0.5, 0], [1, 1, 2]), exact, rtol=1e-14)
-    np.testing.assert_allclose(opt_aggr([[2, 2, 0]], [1, 3, 4]), [[0.5, 0.5, 0]], rtol=1e-14)
-    np.testing.assert_array_equal(opt_aggr([3.0], [7]), [1.0])
-    np.testing.assert_allclose(opt_aggr([0, 3.0], [7, 1]), [0, 1], rtol=1e-14)
-    np.testing.assert_array_equal(opt_aggr([0, 0], [1, 3]), [0.25, 0.75])
-    np.testing.assert_array_equal(opt_aggr([1, 1, 1], [2, 2, 2]), np.full(3, 1 / 3))
+    np.testing.assert_allclose(least_error_weights([2, 0.5, 0], [1, 1, 2]), exact, rtol=1e-14)
+    np.testing.assert_allclose(least_error_weights([[2, 2, 0]], [1, 3, 4]), [[0.5, 0.5, 0]], rtol=1e-14)
+    np.testing.assert_array_equal(least_error_weights([3.0], [7]), [1.0])
+    np.testing.assert_allclose(least_error_weights([0, 3.0], [7, 1]), [0, 1], rtol=1e-14)
+    np.testing.assert_array_equal(least_error_weights([0, 0], [1, 3]), [0.25, 0.75])
+    np.testing.assert_array_equal(least_error_weights([1, 1, 1], [2, 2, 2]), np.full(3, 1 / 3))
     assert error_bound([0.25, 0.75], [0, 0], [1, 3]) == np.inf
     assert error_bound([0, 1], [0, 2], [1, 3], 3.0, coordinates=5) == pytest.approx(9 * (8 * 5 / 4 + 0.5**2))
     np.testing.assert_array_equal(
-        conv_aggr([[1, 0, 2], [0, 0, 0]], [1, 2, 3]), [[0.25, 0, 0.75], [1 / 6, 2 / 6, 3 / 6]]
+        size_weights([[1, 0, 2], [0, 0, 0]], [1, 2, 3]), [[0.25, 0, 0.75], [1 / 6, 2 / 6, 3 / 6]]
     )
 
 
@@ -203,24 +202,26 @@ def test_structure_of_the_weights() -> None:
     rng = generator(4)
     for n in (2, 7, 40):
         epsilon, sizes = market(n, rng)
-        weights, shares = opt_aggr(epsilon, sizes), shares_of(sizes)
+        weights, shares = least_error_weights(epsilon, sizes), shares_of(sizes)
         sells = epsilon > 0
         assert (weights[~sells] == 0).all() and (weights[sells] > 0).all()
         rank = np.argsort(shares[sells] / epsilon[sells] ** 2)
         side = np.sign(np.round(weights - shares, 14))[sells][rank]
         assert (np.diff(side) <= 0).all()
         order = rng.permutation(n)
-        np.testing.assert_allclose(opt_aggr(epsilon[order], 7 * sizes[order]), weights[order], rtol=1e-12)
-        np.testing.assert_allclose(opt_aggr(epsilon / 3, sizes), opt_aggr(epsilon, sizes, coordinates=9), rtol=1e-12)
+        np.testing.assert_allclose(least_error_weights(epsilon[order], 7 * sizes[order]), weights[order], rtol=1e-12)
+        np.testing.assert_allclose(
+            least_error_weights(epsilon / 3, sizes), least_error_weights(epsilon, sizes, coordinates=9), rtol=1e-12
+        )
 
 
 def test_limits() -> None:
     rng = generator(5)
     epsilon, sizes = rng.uniform(0.5, 2, (50, 6)), rng.uniform(1, 9, (50, 6))
-    noisy, exact = opt_aggr(epsilon, sizes, coordinates=10**12), opt_aggr(1e6 * epsilon, sizes)
+    noisy, exact = least_error_weights(epsilon, sizes, coordinates=10**12), least_error_weights(1e6 * epsilon, sizes)
     np.testing.assert_allclose(noisy, epsilon**2 / (epsilon**2).sum(-1, keepdims=True), rtol=1e-9)
     np.testing.assert_allclose(exact, shares_of(sizes), rtol=1e-9)
-    tiny, far = opt_aggr(1e-80 * epsilon, sizes), opt_aggr([1.0, 1e-60, 1.0], [1, 9, 1])
+    tiny, far = least_error_weights(1e-80 * epsilon, sizes), least_error_weights([1.0, 1e-60, 1.0], [1, 9, 1])
     np.testing.assert_allclose(tiny, noisy, rtol=1e-9)
     np.testing.assert_allclose(far, [0.5, 0, 0.5], rtol=1e-14)
 
@@ -229,12 +230,14 @@ def test_batches() -> None:
     rng = generator(6)
     rows = [market(10, rng) for _ in range(60)]
     epsilon, sizes = (np.array(part).reshape(4, 15, 10) for part in zip(*rows, strict=True))
-    for function in (opt_aggr, opt_aggr_printed, conv_aggr, weights_jacobian, least_error_gradient):
+    for function in (least_error_weights, opt_aggr_printed, size_weights, weights_jacobian, least_error_gradient):
         single = np.array([function(e, d) for e, d in rows])
         np.testing.assert_allclose(function(epsilon, sizes).reshape(single.shape), single, rtol=1e-13, atol=1e-300)
-    weights = opt_aggr(epsilon, sizes[0, 0])  # sizes that all share
+    weights = least_error_weights(epsilon, sizes[0, 0])  # sizes that all share
     assert weights.shape == epsilon.shape and error_bound(weights, epsilon, sizes).shape == (4, 15)
-    np.testing.assert_allclose(opt_aggr(epsilon[1, 2], sizes)[3, 4], opt_aggr(epsilon[1, 2], sizes[3, 4]), rtol=1e-13)
+    np.testing.assert_allclose(
+        least_error_weights(epsilon[1, 2], sizes)[3, 4], least_error_weights(epsilon[1, 2], sizes[3, 4]), rtol=1e-13
+    )
 
 
 # --- the error itself -------------------------------------------------------------------------------------------------
@@ -244,7 +247,7 @@ def simulated_z(coordinates: int) -> float:
     """Standard errors between the simulated squared error of a worst case, in four dimensions, and the bound."""
     rng, clip, dimension, draws = generator(7), 1.5, 4, 40_000
     epsilon, sizes = np.array([2.0, 1.0, 0.7, 0.0]), np.array([1.0, 4.0, 2.0, 1.0])
-    weights, shares = opt_aggr(epsilon, sizes), shares_of(sizes)
+    weights, shares = least_error_weights(epsilon, sizes), shares_of(sizes)
     gradients = np.zeros((4, dimension))
     gradients[:, 1] = clip * np.where(weights >= shares, 1, -1)
     sells = epsilon > 0
@@ -263,7 +266,7 @@ def test_bound_is_the_mean_squared_error_of_the_worst_case() -> None:
 def test_bound_holds_for_other_gradients() -> None:
     rng = generator(8)
     epsilon, sizes = np.array([2.0, 1.0, 0.7]), np.array([1.0, 4.0, 2.0])
-    weights, shares = opt_aggr(epsilon, sizes), shares_of(sizes)
+    weights, shares = least_error_weights(epsilon, sizes), shares_of(sizes)
     gradients = rng.standard_normal((5000, 3, 5)) * rng.choice([0.1, 3.0], (5000, 3, 5))
     gradients /= np.abs(gradients).sum(-1, keepdims=True)
     bias = np.linalg.norm(np.einsum("kij,i->kj", gradients, weights - shares), axis=-1)
@@ -278,7 +281,7 @@ def test_printed_problem_against_a_conic_solver(renormalised: bool) -> None:
     rng, excess = generator(9), []
     for n, _ in itertools.product((1, 2, 5, 10), range(30)):
         epsilon, sizes = market(n, rng, idle=0.5)
-        shares, sells = conv_aggr(epsilon, sizes) if renormalised else shares_of(sizes), epsilon > 0
+        shares, sells = size_weights(epsilon, sizes) if renormalised else shares_of(sizes), epsilon > 0
         mine = opt_aggr_printed(epsilon, sizes, renormalised=renormalised)
         oracle = conic_weights(epsilon, shares, printed=True)
         both = np.array([oracle, mine])[:, sells]
@@ -293,10 +296,10 @@ def test_all_three_agree_where_everybody_sells_and_only_there() -> None:
     epsilon, sizes = rng.uniform(0.5, 2, (500, 6)), rng.lognormal(0, 1, (500, 6))
     for renormalised in (False, True):
         printed = opt_aggr_printed(epsilon, sizes, renormalised=renormalised)
-        np.testing.assert_allclose(printed, opt_aggr(epsilon, sizes), rtol=1e-12)
+        np.testing.assert_allclose(printed, least_error_weights(epsilon, sizes), rtol=1e-12)
         partial = np.where(np.arange(6) < 4, epsilon, 0.0)
         worse = error_bound(opt_aggr_printed(partial, sizes, renormalised=renormalised), partial, sizes)
-        ratio = worse / error_bound(opt_aggr(partial, sizes), partial, sizes)
+        ratio = worse / error_bound(least_error_weights(partial, sizes), partial, sizes)
         assert (ratio > 1 - 1e-12).all() and ratio.max() > 1.001
     np.testing.assert_allclose(opt_aggr_printed([2, 0.5, 0], [1, 1, 2]), [17 / 19, 2 / 19, 0], rtol=1e-14)
     np.testing.assert_allclose(opt_aggr_printed([2, 2, 0], [1, 3, 4]), [0.5, 0.5, 0], rtol=1e-14)
@@ -321,8 +324,10 @@ def differs(jacobian: Solver, instances: int = 60) -> int:
     rng, bad, tried = generator(11), 0, 0
     for n, _ in itertools.product((1, 2, 5, 10), range(instances // 4)):
         epsilon, sizes = market(n, rng)
-        slope, sides = differences(opt_aggr, epsilon, sizes)
-        level = n > 2 and np.abs(opt_aggr(epsilon, sizes) - shares_of(sizes)).max() < 1e-12  # every loss is at a kink
+        slope, sides = differences(least_error_weights, epsilon, sizes)
+        level = (
+            n > 2 and np.abs(least_error_weights(epsilon, sizes) - shares_of(sizes)).max() < 1e-12
+        )  # every loss is at a kink
         if np.abs(sides[0] - sides[1]).max() * epsilon.max() < 1e-4 and not level:
             tried += 1
             bad += not np.allclose(jacobian(epsilon, sizes) * epsilon, slope * epsilon, rtol=1e-6, atol=1e-6)
@@ -340,7 +345,9 @@ def test_jacobian_against_differences() -> None:
 def test_jacobian_at_ties() -> None:
     """For two equal owners the derivative exists; for more, what is given is the derivative of a piece next to them."""
     epsilon, sizes = np.array([1.3, 1.3]), np.array([2.0, 2.0])
-    np.testing.assert_allclose(weights_jacobian(epsilon, sizes), differences(opt_aggr, epsilon, sizes)[0], rtol=1e-6)
+    np.testing.assert_allclose(
+        weights_jacobian(epsilon, sizes), differences(least_error_weights, epsilon, sizes)[0], rtol=1e-6
+    )
     found = weights_jacobian(np.ones(4), np.ones(4))
     nearby = weights_jacobian(np.ones(4), 1 - 1e-9 * np.eye(4))
     assert min(np.abs(found - piece).max() for piece in nearby) < 1e-6
@@ -348,7 +355,7 @@ def test_jacobian_at_ties() -> None:
 
 
 def least(epsilon: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    return error_bound(opt_aggr(epsilon, sizes), epsilon, sizes)
+    return error_bound(least_error_weights(epsilon, sizes), epsilon, sizes)
 
 
 def gradient_error(gradient: Solver) -> float:
@@ -378,10 +385,10 @@ def test_envelope_gradient() -> None:
 @jax.jit
 def everything(epsilon: jax.Array, shares: jax.Array) -> dict[str, jax.Array]:
     return {
-        "weights": aggregation_jax.opt_aggr(epsilon, shares),
+        "weights": aggregation_jax.least_error_weights(epsilon, shares),
         "error": aggregation_jax.least_error(epsilon, shares, 3.0),
         "gradient": jax.grad(lambda e: aggregation_jax.least_error(e, shares, 3.0).sum())(epsilon),
-        "jacobian": jax.vmap(jax.jacobian(aggregation_jax.opt_aggr))(epsilon, shares),
+        "jacobian": jax.vmap(jax.jacobian(aggregation_jax.least_error_weights))(epsilon, shares),
         "hessian": jax.vmap(jax.jacfwd(jax.grad(aggregation_jax.least_error)))(epsilon, shares),
     }
 
@@ -400,7 +407,7 @@ def test_jax_agrees() -> None:
     epsilon[0], epsilon[1], sizes[1] = 0, 1, 1  # nobody sells; all are equal
     epsilon[2], epsilon[3] = 1e-12, 0
     epsilon[2, 0], epsilon[3, :2] = 1, (1e-25, 1e-30)
-    weights, slope = opt_aggr(epsilon, sizes), weights_jacobian(epsilon, sizes)
+    weights, slope = least_error_weights(epsilon, sizes), weights_jacobian(epsilon, sizes)
     error, gradient = error_bound(weights, epsilon, sizes, 3.0), least_error_gradient(epsilon, sizes, 3.0)
     unit = (weights / np.where(epsilon > 0, epsilon, 1)).max(-1)[:, None, None]
     found = in_jax(epsilon, sizes, np.float64)
@@ -449,11 +456,8 @@ GOOD: dict[str, Any] = {
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:
     takes: dict[Solver, set[str]] = {
-        opt_aggr: {"coordinates"},
-        opt_aggr_printed: set(),
-        conv_aggr: set(),
-        weights_jacobian: {"coordinates"},
-        least_error_gradient: {"clip_norm", "coordinates"},
+        least_error_weights: {"coordinates"},
+        size_weights: set(),
         error_bound: {"weights", "clip_norm", "coordinates"},
     }
     for function, names in takes.items():

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
-from hdpm_lib.aggregation import conv_aggr
+from hdpm_book.ridge import jorgensen, variants
+from hdpm_lib.aggregation import size_weights
 from hdpm_lib.discrete import discrete_laplace, lattice_laplace
-from hdpm_lib.learners import estimators, jorgensen, logistic, queries, ridge
-from hdpm_lib.learners import ridge_variants as variants
+from hdpm_lib.learners import estimators, logistic, queries, ridge
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise, integer_gradients
 from hdpm_lib.learners.lattice import lattice_ridge
@@ -31,11 +33,15 @@ WIDE = Fraction(2**44)
 Release = Callable[[np.random.Generator], np.ndarray]
 
 
-def _trained(rng: np.random.Generator, spacing: float | None = None) -> np.ndarray:
+def _trained(rng: np.random.Generator, **options: Any) -> np.ndarray:
     x, y, rows = np.ones((2, 1)), np.array([0, 1]), [[np.array([0]), np.array([1])]]
     asked, start = np.array([[[0, 1]]] * 2), np.zeros((2, 1))
-    made = fedsgd(x, y, rows, [[1.0, 2.0]], asked, {"conv": conv_aggr}, start, rng=rng, every=1, spacing=spacing)
+    made = fedsgd(x, y, rows, [[1.0, 2.0]], asked, {"conv": size_weights}, start, rng=rng, every=1, **options)
     return np.diff(made.noise["conv"], axis=0)
+
+
+def _logistic() -> logistic.ObjectivePerturbation:
+    return logistic.objective_perturbation(X, Y + 1, LOSSES, 1.0, 1.0, arithmetic="ideal")
 
 
 def _fitted(model: estimators.PersonalizedRidge | estimators.PrivateLogisticRegression, y: np.ndarray) -> np.ndarray:
@@ -47,19 +53,21 @@ RELEASES: dict[str, Release] = {
     "spherical noise, two at once": lambda rng: spherical_laplace(2, [1.0, 2.0], rng=rng, size=2),
     "integers": lambda rng: discrete_laplace(WIDE, rng=rng, size=2),
     "lattice": lambda rng: lattice_laplace(2, 1 / WIDE, rng=rng),
-    "ridge": lambda rng: ridge.pdp_op(X, Y, LOSSES, 1.0).release(rng=rng),
-    "ridge, two at once": lambda rng: ridge.pdp_op(X, Y, LOSSES, 1.0).release(rng=rng, size=2),
-    "lattice ridge": lambda rng: lattice_ridge(X, Y, LOSSES, 1.0, spacing=2.0**-43).release(rng=rng),
-    "logistic": lambda rng: logistic.objective_perturbation(X, Y + 1, LOSSES, 1.0, 1.0).release(rng=rng),
-    "logistic, two at once": lambda rng: logistic.objective_perturbation(X, Y + 1, LOSSES, 1.0, 1.0).release(
+    "ridge": lambda rng: ridge.output_perturbation(X, Y, LOSSES, 1.0, arithmetic="ideal").release(rng=rng),
+    "ridge, two at once": lambda rng: ridge.output_perturbation(X, Y, LOSSES, 1.0, arithmetic="ideal").release(
         rng=rng, size=2
     ),
-    "sum": lambda rng: queries.linear_query([1.0], 1.0).release([0.0], rng=rng),
-    "sum, many coordinates": lambda rng: queries.linear_query([1.0], 1.0, dimension=3).release([[0.0] * 3], rng=rng),
+    "lattice ridge": lambda rng: lattice_ridge(X, Y, LOSSES, 1.0, spacing=2.0**-43).release(rng=rng),
+    "logistic": lambda rng: _logistic().release(rng=rng),
+    "logistic, two at once": lambda rng: _logistic().release(rng=rng, size=2),
+    "sum": lambda rng: queries.linear_query([1.0], 1.0, arithmetic="ideal").release([0.0], rng=rng),
+    "sum, many coordinates": lambda rng: queries.linear_query([1.0], 1.0, dimension=3, arithmetic="ideal").release(
+        [[0.0] * 3], rng=rng
+    ),
     "integer sum": lambda rng: IntegerSum(np.array([1]), 1, WIDE).release([0.0], rng=rng),
     "integer gradients": lambda rng: integer_gradients(np.zeros((2, 1, 2)), [1.0, 2.0], 1.0, spacing=2.0**-40, rng=rng),
     "noise of gradients": lambda rng: gradient_noise([1.0, 2.0], (2,), 1.0, 2.0**-40, rng=rng),
-    "training": _trained,
+    "training": partial(_trained, arithmetic="ideal"),
     "training in integers": lambda rng: _trained(rng, spacing=2.0**-40),
     "sampling": lambda rng: jorgensen.sampled_ridge(
         X, Y, LOSSES, 1.0, 1.5, np.ones((2, 3)), size_in_noise="fixed"
@@ -67,9 +75,8 @@ RELEASES: dict[str, Release] = {
     "objective": lambda rng: variants.release_objective_perturbation(OBJECTIVE, rng=rng),
     "moments": lambda rng: variants.release_sufficient_statistics(MOMENTS, rng=rng),
     "constant": lambda rng: variants.private_constant(Y, LOSSES, rng=rng),
-    "estimator": lambda rng: _fitted(estimators.PersonalizedRidge(project=False, random_state=rng), Y),
-    "estimator on a lattice": lambda rng: _fitted(
-        estimators.PersonalizedRidge(project=False, spacing=2.0**-43, random_state=rng), Y
+    "estimator": lambda rng: _fitted(
+        estimators.PersonalizedRidge(project=False, arithmetic="ideal", random_state=rng), Y
     ),
     "estimator, logistic": lambda rng: _fitted(
         estimators.PrivateLogisticRegression(2.0, classes=(0, 1), random_state=rng), Y
@@ -108,7 +115,11 @@ def test_no_release_comes_back(name: str) -> None:
     assert (first != second).all()
 
 
-WHOLE = [name for name in RELEASES if any(word in name for word in ("integer", "lattice", "masks", "gradients"))]
+WHOLE = [
+    name
+    for name in RELEASES
+    if any(word in name for word in ("integer", "lattice", "masks", "gradients", "estimator, "))
+]
 
 
 @pytest.mark.parametrize("name", [name for name in RELEASES if name not in WHOLE])

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from hdpm_book.ridge import jorgensen, variants
+from hdpm_book.ridge.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
 from hdpm_lib import noise
-from hdpm_lib.learners import jorgensen, logistic, ridge
-from hdpm_lib.learners import ridge_variants as variants
+from hdpm_lib.learners import logistic, ridge
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
-from hdpm_lib.learners.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
 from hdpm_lib.learners.queries import linear_query
-from hdpm_lib.learners.ridge import OutputPerturbation, pdp_op
+from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 from hdpm_lib.noise import spherical_laplace
 from tests.support import Check, generator, law_checks, objections, rate_as_scale, times
 
@@ -71,7 +71,7 @@ class Setting:
     def learn(self) -> OutputPerturbation:
         X, y, epsilon = self.data()
         options: dict[str, Any] = {"norm_bound": self.norm_bound, "feature_norm": self.feature_norm}
-        return pdp_op(X, y, epsilon, self.penalty, bound=self.bound, clip=self.spill > 0, **options)  # type: ignore[arg-type]
+        return output_perturbation(X, y, epsilon, self.penalty, bound=self.bound, clip=self.spill > 0, **options)  # type: ignore[arg-type]
 
     def expected(self) -> tuple[np.ndarray, float]:
         """Estimate and rate, by other means."""
@@ -122,7 +122,7 @@ def test_ten_times_the_privacy_loss_is_a_tenth_of_the_noise(d: int) -> None:
     """The same generator gives the same noise but for its scale; nothing else may depend on the scale of epsilon."""
     small, large = Setting(200, d, 1.0, 0.05), Setting(200, d, 1.0, 0.5)
     noise = [s.learn().release(rng=generator(13), size=100) - s.expected()[0] for s in (small, large)]
-    np.testing.assert_allclose(noise[0], 10 * noise[1], rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(noise[0], 10 * noise[1], rtol=1e-6, atol=1e-8)
 
 
 def constant_mutant(change: Callable[[float, float, float], float]) -> Any:
@@ -250,7 +250,7 @@ def test_noise_of_the_estimator() -> None:
     assert any("consecutive" in line for line in objections(fits(lambda: 5)))  # a fixed seed repeats its noise
 
 
-@pytest.mark.parametrize("options", [{}, {"bound": "paper"}, {"feature_norm": 1.1}, {"spacing": 2.0**-10}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"bound": "paper"}, {"feature_norm": 1.1}, {"arithmetic": "ideal"}], ids=str)
 def test_fit_by_default_is_the_nearest_point_of_the_ball(options: dict[str, Any]) -> None:
     """What `fit` publishes, `project` being on: the same draw as without it, moved to the ball of the estimates."""
     X, y, epsilon = Setting(20, 2, 1.0, 0.3).data()
@@ -275,7 +275,7 @@ def classifier_checks(penalty: float, n_runs: int) -> list[Check]:
     y, a, total = np.where(X @ [1.0, 2.0] > 0, 1, -1), epsilon / epsilon.sum(), epsilon.sum()
 
     def noise() -> np.ndarray:
-        w = PrivateLogisticRegression(penalty).fit(X, y, epsilon=epsilon).coef_[0]
+        w = PrivateLogisticRegression(penalty, classes=(-1, 1)).fit(X, y, epsilon=epsilon).coef_[0]
         return total / 2 * ((a * y / (1 + np.exp(y * (X @ w)))) @ X - penalty * w)
 
     return law_checks(alternate(noise), n_runs, LOOKS)
@@ -298,11 +298,13 @@ def single_releases() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
     """The noise of releases one at a time, as users call them."""
     X, y, epsilon = Setting(20, 2, 1.0, 0.3).data()
     theta = fit(X, y, epsilon / epsilon.sum(), 1.0)
-    sums, mean = linear_query(np.ones(20), 1.0), epsilon @ y / epsilon.sum()
-    model = PersonalizedRidge(project=False)
+    sums, mean = linear_query(np.ones(20), 1.0, arithmetic="ideal"), epsilon @ y / epsilon.sum()
+    model = PersonalizedRidge(project=False, arithmetic="ideal")
     return {
         "spherical_laplace": lambda rng: noise.spherical_laplace(2, 1.0, rng=rng),
-        "pdp_op": lambda rng: pdp_op(X, y, epsilon, 1.0).release(rng=rng) - theta,
+        "output_perturbation": lambda rng: (
+            output_perturbation(X, y, epsilon, 1.0, arithmetic="ideal").release(rng=rng) - theta
+        ),
         "PersonalizedRidge": lambda rng: model.set_params(random_state=rng).fit(X, y, epsilon).coef_ - theta,
         "private_constant": lambda rng: variants.private_constant(y, epsilon, rng=rng) - mean,
         "linear_query": lambda rng: sums.release(X[:, 0], rng=rng) - X[:, 0].sum(),
@@ -319,7 +321,9 @@ def test_single_releases_have_all_their_digits(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(noise, "spherical_laplace", short)
     monkeypatch.setattr(ridge, "spherical_laplace", short)
     found = single_releases()
-    assert min(few_digits(found[name]) for name in ("spherical_laplace", "pdp_op", "PersonalizedRidge")) == 50
+    assert (
+        min(few_digits(found[name]) for name in ("spherical_laplace", "output_perturbation", "PersonalizedRidge")) == 50
+    )
 
 
 def test_single_releases_with_a_norm_bound() -> None:

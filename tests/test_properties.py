@@ -11,14 +11,12 @@ import contextlib
 import dataclasses
 import importlib
 import inspect
-import itertools
 import os
 import pkgutil
 import re
 import signal
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import hdpm_book
 import hdpm_lib
 from hdpm_lib.validation import check_positive
 from tests import signatures as table
@@ -44,21 +41,11 @@ LOOK = settings(
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:
-    """Functions, methods and checking constructors, as ``module.name`` or ``book.module.name``.
-
-    Not those of a module with the name of a page beside it: these are the page's experiments, and the page runs them.
-    """
+    """Functions, methods and checking constructors of the library, as ``module.name``."""
     found: dict[str, Callable[..., Any]] = {}
-    for info in itertools.chain(
-        pkgutil.walk_packages(hdpm_lib.__path__, "hdpm_lib."), pkgutil.walk_packages(hdpm_book.__path__, "hdpm_book.")
-    ):
-        if info.name.split(".")[1] in ("_ext", "data", "trained"):
-            continue
-        book, *path = info.name.split(".")
-        if book == "hdpm_book" and len(path) > 1 and BOOK.joinpath(*path).with_suffix(".md").exists():
-            continue
+    for info in pkgutil.walk_packages(hdpm_lib.__path__, "hdpm_lib."):
         module = importlib.import_module(info.name)
-        short = info.name.removeprefix("hdpm_lib.").replace("hdpm_book.", "book.")
+        short = info.name.removeprefix("hdpm_lib.")
         for name, thing in vars(module).items():
             if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
                 continue
@@ -85,7 +72,6 @@ def unknown(name: str) -> set[str]:
     return named - flags - made - set(table.BY_NAME) - set(table.SPECIAL.get(name, {}))
 
 
-BOOK = Path(hdpm_book.__file__).parent
 FUNCTIONS = public_functions()
 
 
@@ -226,8 +212,6 @@ def refusals(name: str, function: Callable[..., Any], scene: Scene) -> list[str]
     base = {a: full[a] for a, (_, p) in known.items() if p.default is p.empty or a in table.ALWAYS}
     found = []
     for argument, (kind, parameter) in known.items():
-        if (name, argument) in table.EXEMPT:
-            continue
         names = {argument, *table.ALIASES.get(argument, ())}
         bad = kind.bad(scene)
         others = {
@@ -241,6 +225,8 @@ def refusals(name: str, function: Callable[..., Any], scene: Scene) -> list[str]
             and a in base
         }
         for label, value in bad:
+            if label == "strings" and name.startswith("learners.") and argument in table.PRIVATE:
+                continue
             if label == "None" and (parameter.default is None or "None" in str(parameter.annotation)):
                 continue
             if said := refusal(lambda v=value, a=argument: function(**base | {a: v}), names):

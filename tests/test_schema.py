@@ -16,8 +16,9 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 
+from hdpm_book.ridge.beyond import corners_of
 from hdpm_lib.learners.estimators import PersonalizedRidge
-from hdpm_lib.learners.ridge import pdp_op
+from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.schema import Category, Number, Schema
 from tests.support import generator
 
@@ -65,7 +66,7 @@ def norm_errors(norm: Any = lambda schema: schema.feature_norm) -> list[float]:
         ends = [(c.low, c.high) if isinstance(c, Number) else c.levels for c in schema.columns]
         rows = pd.DataFrame(list(itertools.product(*ends)), columns=[c.name for c in schema.columns], dtype=object)
         coded = schema.transform(rows)
-        np.testing.assert_allclose(coded, schema.corners(), atol=1e-12)
+        np.testing.assert_allclose(coded, corners_of(schema), atol=1e-12)
         assert coded.shape[1] == len(schema.get_feature_names_out())
         found.append(np.linalg.norm(coded, axis=1).max() / norm(schema))
     return found
@@ -81,7 +82,7 @@ def test_the_medical_columns() -> None:
     schema, table = Schema(PEOPLE), people()
     assert schema.feature_norm**2 == pytest.approx(3, abs=1e-12)
     assert len(schema.get_feature_names_out()) == 10
-    assert COSTS.feature_norm == 0.5 and len(schema.corners()) == 2**5 * 4
+    assert COSTS.feature_norm == 0.5 and len(corners_of(schema)) == 2**5 * 4
     coded = schema.transform(table)
     columns = dict(zip(schema.get_feature_names_out(), coded.T, strict=True))
     np.testing.assert_allclose(columns["age"], (table["age"] - 41) / 46)
@@ -171,9 +172,9 @@ def test_pipeline_is_one_release_of_the_mechanism_on_coded_records() -> None:
     model.fit(table, cost, personalizedridge__epsilon=epsilon)
     fitted = model.regressor_[-1]
     labels = COSTS.transform(cost[:, None])[:, 0]
-    mechanism = pdp_op(schema.transform(table), labels, epsilon, 0.2, bound="sharp", **bounds)
-    np.testing.assert_allclose(fitted.guarantee_, epsilon)
-    assert fitted.noise_rate_ == mechanism.noise_rate
+    mechanism = output_perturbation(schema.transform(table), labels, epsilon, 0.2, bound="sharp", **bounds)
+    np.testing.assert_allclose(fitted.privacy_loss_, epsilon)
+    assert fitted.noise_rate_ == pytest.approx(mechanism.noise_rate, rel=1e-8)
     predicted = COSTS.inverse_transform((schema.transform(table) @ fitted.coef_)[:, None])[:, 0]
     np.testing.assert_allclose(model.predict(table), predicted)
     exact = clone(model).fit(table, cost, personalizedridge__epsilon=1e9 * epsilon)

@@ -33,40 +33,40 @@ def here() -> Iterator[None]:
     spread.use(1)
 
 
+def plain(seed: int, tasks: int, **options: Any) -> list[float]:
+    """A draw of each task."""
+    return spread.each(spread_tasks.drawn, range(tasks), seed=seed, **options)
+
+
 def digest(results: list[Any]) -> str:
     """Of the bits of the arrays."""
     return hashlib.sha256(b"".join(np.asarray(x).tobytes() for x, _ in results)).hexdigest()
 
 
 def test_the_same_bits_in_this_process_and_in_others() -> None:
-    plain = spread.spread(spread_tasks.moments, 7, 6, shared=(200,))
-    for processes, block in ((1, 4), (2, 1), (2, 3)):
+    plain = spread.each(spread_tasks.moments, [200] * 6, seed=7)
+    for processes in (1, 2):
         spread.use(processes)
-        found = spread.spread(spread_tasks.moments, 7, 6, shared=(200,), block=block)
+        found = spread.each(spread_tasks.moments, [200] * 6, seed=7)
         assert digest(found) == digest(plain)
         assert (os.getpid() in {who for _, who in found}) == (processes == 1)
-    assert digest(spread.spread(spread_tasks.moments, 8, 6, shared=(200,))) != digest(plain)
+    assert digest(spread.each(spread_tasks.moments, [200] * 6, seed=8)) != digest(plain)
 
 
 def test_tasks_have_streams_of_their_own() -> None:
-    drawn = spread.spread(np.random.Generator.random, 3, 50)
-    assert len(set(drawn)) == 50
-    assert drawn[:10] == spread.spread(np.random.Generator.random, 3, 10)
+    drawn = plain(3, 50)
+    assert len(set(drawn)) == 50 and drawn[:10] == plain(3, 10)
+    children = [np.random.SeedSequence(3, spawn_key=(k,)) for k in range(50)]
+    assert drawn == [np.random.default_rng(child).random() for child in children]
 
 
-def test_tasks_may_have_items() -> None:
-    """An item does not change the stream of a task."""
+def test_items_and_what_is_shared() -> None:
+    """They do not change the stream of a task; without a seed there is none."""
     for processes in (1, 2):
         spread.use(processes)
-        found = spread.spread(spread_tasks.scaled, 3, [1.0, 10.0, 100.0], shared=(2.0,), block=2)
-        plain = spread.spread(np.random.Generator.random, 3, 3)
-        assert found == [2.0 * scale * x for scale, x in zip((1.0, 10.0, 100.0), plain, strict=True)]
-
-
-def test_blocks_are_combined() -> None:
-    plain = spread.spread(np.random.Generator.random, 3, 10)
-    sums = spread.spread(np.random.Generator.random, 3, 10, block=4, combine=sum)
-    assert sums == [sum(plain[:4]), sum(plain[4:8]), sum(plain[8:])]
+        found = spread.each(spread_tasks.scaled, [1.0, 10.0, 100.0], 2.0, seed=3)
+        assert found == [2.0 * scale * x for scale, x in zip((1.0, 10.0, 100.0), plain(3, 3), strict=True)]
+        assert spread.each(pow, iter([2, 3]), 2) == [4, 9] and spread.each(pow, [], 2) == []
 
 
 def test_more_than_one_thread_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,13 +74,13 @@ def test_more_than_one_thread_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
     pools = SimpleNamespace(limit=lambda limits: nullcontext(), lib_controllers=[stuck])
     monkeypatch.setattr(spread, "_pools", lambda modules: pools)
     with pytest.raises(RuntimeError, match=r"threads of libslow\.so cannot be set to one"):
-        spread.spread(np.random.Generator.random, 0, 2)
+        plain(0, 2)
 
 
 def test_libraries_that_come_later_are_set_to_one_thread() -> None:
     """A task that imports what has threads is done again, on one."""
     code = "from hdpm_lib import spread; from tests import spread_tasks as t; import sys; "
-    code += "assert 'scipy.linalg' not in sys.modules; print(spread.spread(t.threads_of_scipy, 0, 2))"
+    code += "assert 'scipy.linalg' not in sys.modules; print(spread.each(t.threads_of_scipy, range(2)))"
     environment = (
         os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2") | {"PYTHONPATH": str(ROOT)}
     )
@@ -90,53 +90,57 @@ def test_libraries_that_come_later_are_set_to_one_thread() -> None:
 
 
 def test_a_failing_task_is_named() -> None:
-    drawn = spread.spread(np.random.Generator.random, 5, 20)
-    first = next(k for k, x in enumerate(drawn) if x > 0.8)
-    with pytest.raises(spread.TaskError, match=rf"task {first} of 20 \(seed 5\) failed: ValueError: drew"):
-        spread.spread(spread_tasks.fails, 5, 20, shared=(0.8,))
+    first = next(k for k, x in enumerate(plain(5, 20)) if x > 0.8)
+    with pytest.raises(ValueError, match=rf"drew .*\nin task {first} of 20 \(seed 5\)$"):
+        spread.each(spread_tasks.fails, [0.8] * 20, seed=5)
     spread.use(2)
-    with pytest.raises(spread.TaskError, match=r"of 20 \(seed 5\) failed: ValueError: drew"):
-        spread.spread(spread_tasks.fails, 5, 20, shared=(0.8,))
+    with pytest.raises(ValueError, match=r"drew .*\nin task \d+ of 20 \(seed 5\)$"):
+        spread.each(spread_tasks.fails, [0.8] * 20, seed=5)
+    with pytest.raises(TypeError, match=r"\nin task \d of 2$"):
+        spread.each(pow, ["a", "b"], 2)
 
 
 # --- blocks that are kept ---------------------------------------------------------------------------------------------
 
 
 def test_blocks_before_a_failure_are_kept(tmp_path: Path) -> None:
-    drawn = spread.spread(np.random.Generator.random, 5, 20)
-    first = next(k for k, x in enumerate(drawn) if x > 0.8)
-    with pytest.raises(spread.TaskError):
-        spread.spread(spread_tasks.fails, 5, 20, shared=(0.8,), folder=tmp_path)
+    first = next(k for k, x in enumerate(plain(5, 20)) if x > 0.8)
+    with pytest.raises(ValueError, match="drew"):
+        spread.each(spread_tasks.fails, [0.8] * 20, seed=5, folder=tmp_path)
     assert len(list(tmp_path.glob("block-*.pickle"))) == first
 
 
 def test_a_folder_is_for_one_study(tmp_path: Path) -> None:
-    found = spread.spread(np.random.Generator.random, 5, 8, block=2, folder=tmp_path)
+    found = plain(5, 8, folder=tmp_path)
     stamps = [file.stat().st_mtime_ns for file in sorted(tmp_path.glob("block-*"))]
-    assert spread.spread(np.random.Generator.random, 5, 8, block=2, folder=tmp_path) == found
+    assert plain(5, 8, folder=tmp_path) == found
     assert [file.stat().st_mtime_ns for file in sorted(tmp_path.glob("block-*"))] == stamps
-    for other in ({"seed": 6}, {"tasks": 9}, {"block": 4}, {"task": np.random.Generator.standard_normal}):
-        given: dict[str, Any] = {"task": np.random.Generator.random, "seed": 5, "tasks": 8, "block": 2} | other
+    for function, items, seed, shared in (
+        (spread_tasks.scaled, range(8), 5, (1.0,)),
+        (spread_tasks.drawn, range(9), 5, ()),
+        (spread_tasks.drawn, range(8), 6, ()),
+        (spread_tasks.drawn, range(8), 5, (sum,)),
+    ):
         with pytest.raises(ValueError, match="holds blocks of another study"):
-            spread.spread(**given, folder=tmp_path)
-    first = tmp_path / "block-000000.pickle"
-    first.write_bytes(pickle.dumps([0.0, 0.0]))  # what is there is taken
-    assert spread.spread(np.random.Generator.random, 5, 8, block=2, folder=tmp_path)[:2] == [0.0, 0.0]
+            spread.each(function, items, *shared, seed=seed, folder=tmp_path)
+    (tmp_path / "block-000000.pickle").write_bytes(pickle.dumps(0.0))  # what is there is taken
+    assert plain(5, 8, folder=tmp_path)[0] == 0
 
 
 def test_a_damaged_block_is_named(tmp_path: Path) -> None:
-    spread.spread(np.random.Generator.random, 5, 3, folder=tmp_path)
+    plain(5, 3, folder=tmp_path)
     (tmp_path / "block-000001.pickle").write_bytes(b"no pickle")
     with pytest.raises(ValueError, match=r"block-000001\.pickle is damaged: delete it"):
-        spread.spread(np.random.Generator.random, 5, 3, folder=tmp_path)
-    with pytest.raises(ValueError, match="holds blocks of another study"):
-        spread.spread(np.random.Generator.random, 5, 3, folder=tmp_path, combine=sum)
+        plain(5, 3, folder=tmp_path)
 
 
 def test_a_study_begun_by_a_command_goes_on_elsewhere(tmp_path: Path) -> None:
     """Where its task's module was ``__main__``."""
-    lines = ["from hdpm_lib import spread", "def task(rng): return rng.random()"]
-    lines += ["def main(): print(spread.spread(task, 1, 4, folder='blocks'))", "if __name__ == '__main__': main()"]
+    lines = ["from hdpm_lib import spread", "def task(rng, _): return rng.random()"]
+    lines += [
+        "def main(): print(spread.each(task, range(4), seed=1, folder='blocks'))",
+        "if __name__ == '__main__': main()",
+    ]
     (tmp_path / "begun.py").write_text("\n".join(lines))
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     said = set()
@@ -145,7 +149,7 @@ def test_a_study_begun_by_a_command_goes_on_elsewhere(tmp_path: Path) -> None:
             [sys.executable, *command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
         )
         said.add(ran.stdout)
-    assert said == {f"{spread.spread(np.random.Generator.random, 1, 4)}\n"}
+    assert said == {f"{plain(1, 4)}\n"}
 
 
 STUDY = """
@@ -154,7 +158,7 @@ from hdpm_lib import spread
 from tests import spread_tasks
 if __name__ == "__main__":
     spread.use(int(sys.argv[2]))
-    print(spread.spread(spread_tasks.slow, 1, 20, shared=(0.3,), folder=sys.argv[1]))
+    print(spread.each(spread_tasks.slow, [0.3] * 20, seed=1, folder=sys.argv[1]))
 """
 
 
@@ -177,7 +181,7 @@ def test_a_study_that_is_killed_goes_on(tmp_path: Path, processes: int) -> None:
         assert before + 2 <= kept < 20
         before = kept
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.strip() == str(spread.spread(spread_tasks.slow, 1, 20, shared=(0.0,)))
+    assert done.stdout.strip() == str(plain(1, 20))
 
 
 # --- workers that die -------------------------------------------------------------------------------------------------
@@ -185,22 +189,54 @@ def test_a_study_that_is_killed_goes_on(tmp_path: Path, processes: int) -> None:
 
 def test_workers_that_are_killed_are_replaced(tmp_path: Path) -> None:
     spread.use(2)
-    found = spread.spread(spread_tasks.dies_once, 2, 12, shared=(str(tmp_path), 5))
+    found = spread.each(spread_tasks.dies_once, [5] * 12, str(tmp_path), seed=2)
     assert list(tmp_path.iterdir())  # somebody died
-    assert found == spread.spread(np.random.Generator.random, 2, 12)
+    assert found == plain(2, 12)
 
 
 def test_a_task_that_kills_every_worker_is_an_error(tmp_path: Path) -> None:
     spread.use(2)
     blocks = tmp_path / "blocks"
     with pytest.raises(RuntimeError, match="workers died 3 times without finishing a block; not done are blocks"):
-        spread.spread(spread_tasks.dies_always, 2, 12, shared=("",), folder=blocks)
-    drawn = spread.spread(np.random.Generator.random, 2, 12)
+        spread.each(spread_tasks.dies_always, [0.25] * 12, seed=2, folder=blocks)
+    drawn = plain(2, 12)
     kept = {int(file.stem[6:]): pickle.loads(file.read_bytes()) for file in blocks.glob("block-*.pickle")}
-    assert kept and all(value == [drawn[k]] for k, value in kept.items())
+    assert kept and all(value == drawn[k] for k, value in kept.items())
 
 
-@pytest.mark.parametrize("place", [0, True])
-def test_places_that_are_none(place: Any) -> None:
-    with pytest.raises(ValueError, match="place must be"):
-        spread.use(place)
+def test_a_block_is_lost_after_it_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a cluster whose first worker dies before its result is gathered: it is computed again, and so pending."""
+
+    class Future:
+        def __init__(self, work: Any) -> None:
+            self.work, self.status, self.runs = work, "finished", 1
+
+        def result(self) -> Any:
+            self.runs, self.status = self.runs + (self.status == "pending"), "finished"
+            return self.work()
+
+    class Completed(list[Future]):
+        def __init__(self, with_results: bool = False, **_: Any) -> None:
+            super().__init__()
+            self.with_results, self.add = with_results, self.append
+
+        def __next__(self) -> Any:
+            future = self.pop()
+            got = (future, future.work()) if self.with_results else future
+            if not lost:
+                lost.append(future)
+                future.status = "pending"
+            return got
+
+    lost: list[Future] = []
+    fake = SimpleNamespace(as_completed=Completed, KilledWorker=RuntimeError)
+    client = SimpleNamespace(
+        submit=lambda run, *parts, pure: Future(lambda: run(*parts)),
+        cancel=lambda sent: None,
+        nthreads=lambda: {"a": 1},
+    )
+    monkeypatch.setitem(sys.modules, "distributed", fake)
+    spread.use(client)
+    found = plain(3, 4)
+    spread.use(1)
+    assert found == plain(3, 4) and lost

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdpm_book.logistic.peer import conic_search, gradient_and_grid
+from hdpm_book.federated.partition import dirichlet_counts, draw_sizes, lognormal_sizes, power_law_sizes
+from hdpm_book.logistic.excess_risk import choose_weights, weights_for_losses
+from hdpm_book.logistic.online_rules import expected_rule, printed_rule
+from hdpm_book.logistic.peer import conic_search, gradient_and_grid, procure_fast
+from hdpm_book.ridge.jorgensen import all_masks, sampled_ridge
+from hdpm_book.ridge.variants import private_constant
 from hdpm_lib import validation as v
-from hdpm_lib.aggregation import conv_aggr, opt_aggr
-from hdpm_lib.auctions.partition import dirichlet_counts, draw_sizes, lognormal_sizes, power_law_sizes
-from hdpm_lib.learners.excess_risk import choose_weights, weights_for_losses
-from hdpm_lib.learners.jorgensen import all_masks, sampled_ridge
+from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.learners.logistic import objective_perturbation
-from hdpm_lib.learners.ridge_variants import private_constant
-from hdpm_lib.markets.online import expected_rule, printed_rule
-from hdpm_lib.markets.procurement import procure, procure_fast
+from hdpm_lib.markets.procurement import procure
 from hdpm_lib.validation import FALSE_ALARM
 
 WRONG = [
@@ -214,9 +214,9 @@ def test_procurement_at_the_limits(mu: float, cap: float | None) -> None:
 
 def test_aggregation_of_huge_numbers() -> None:
     sizes = np.array([1.0, 3.0])
-    np.testing.assert_allclose(opt_aggr([1e160, 1e159], sizes), [0.25, 0.75], rtol=1e-12)
-    assert (opt_aggr([1.0, 2.0], sizes * 2.0**1020) == opt_aggr([1.0, 2.0], sizes)).all()
-    assert (conv_aggr([1.0, 2.0], sizes * 2.0**1020) == sizes / 4).all()
+    np.testing.assert_allclose(least_error_weights([1e160, 1e159], sizes), [0.25, 0.75], rtol=1e-12)
+    assert (least_error_weights([1.0, 2.0], sizes * 2.0**1020) == least_error_weights([1.0, 2.0], sizes)).all()
+    assert (size_weights([1.0, 2.0], sizes * 2.0**1020) == sizes / 4).all()
 
 
 @pytest.mark.parametrize(

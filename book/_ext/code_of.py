@@ -2,11 +2,12 @@
 
 A page writes the algorithm of a paper in a box and lets the code that does it follow::
 
-    ```{code-of} hdpm_lib.learners.ridge.pdp_op
+    ```{code-of} hdpm_lib.learners.ridge.output_perturbation
     ```
 
 Shown is the function without docstring and annotations, under a line that links to its reference. A page with a module
-of its name beside it ends with a link to that module, where its experiments are.
+of its name beside it ends with a link to that module, where its experiments are. Of folded cells in a row, those that
+show nothing are folded with the next one: a page begins with one word *Code*, not with one for what it imports as well.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import itertools
 import subprocess
 import sys
 import textwrap
@@ -22,6 +24,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 LINE = 80  # what a page is wide enough for
@@ -32,8 +35,8 @@ def named(path: str) -> Any:
 
     Examples
     --------
-    >>> named("hdpm_lib.learners.ridge.pdp_op").__name__
-    'pdp_op'
+    >>> named("hdpm_lib.learners.ridge.output_perturbation").__name__
+    'output_perturbation'
     >>> named("hdpm_lib.learners.ridge.pdp_po")
     Traceback (most recent call last):
     LookupError: hdpm_lib.learners.ridge has no pdp_po
@@ -115,8 +118,26 @@ def link_experiments(app: Any, doctree: nodes.document) -> None:
     next(doctree.findall(nodes.section)).append(nodes.paragraph("", "", words, link, classes=["hdpm-experiments"]))
 
 
+class OneFold(SphinxPostTransform):
+    """Put the code of a folded cell without output before that of a folded cell that follows at once."""
+
+    default_priority = 198  # before myst-nb folds them
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        folded = [cell for cell in self.document.findall(nodes.container) if cell.get("hide_mode") == "input"]
+        for cell, after in itertools.pairwise(folded):
+            if len(cell) == 1 and after is cell.next_node(descend=False, siblings=True):
+                code, more = (next(part.findall(nodes.literal_block)) for part in (cell, after))
+                text = f"{code.astext()}\n\n{more.astext()}"
+                more.rawsource, more.children = text, []
+                more += nodes.Text(text)
+                cell.parent.remove(cell)
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("code-of", CodeOf)
+    app.add_post_transform(OneFold)
     app.connect("doctree-read", link_experiments)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

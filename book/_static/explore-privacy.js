@@ -52,7 +52,7 @@
     return above(high, made, expit(truth));
   }
 
-  // Whether a release is `centre` plus some floating-point number, rounded once: audits.digits.on_grid.
+  // Whether a release is `centre` plus some floating-point number, rounded once: hdpm_book.privacy.digits.on_grid.
   const bits = new DataView(new ArrayBuffer(8));
   function beside(x, step) { // the next float, away from zero or towards it
     bits.setFloat64(0, x);

@@ -1,7 +1,7 @@
 """What the page :doc:`/book/beyond/curves` runs: the master curves, drawn markets, random laws, other randomisers.
 
 Losses are in units of the loss at which noise and record are equally spread, money in that loss times the smallest
-cost, as in :mod:`hdpm_lib.markets.master_curves`.
+cost, as in :mod:`hdpm_book.beyond.master_curves`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize
 
+from hdpm_book.beyond.master_curves import auction_curve, cheapest_records, local_curve, posted_curve
 from hdpm_lib.markets.local_menu import local_menu
-from hdpm_lib.markets.master_curves import auction_curve, cheapest_records, local_curve, posted_curve
 
 Array = NDArray[np.float64]
 SPREADS = (1.5, 2.0, 5.0, 20.0, 1000.0)
@@ -87,7 +87,7 @@ def drawn(h: float = 5.0) -> Drawn:
         menu = local_curve(N / n, h)
         samples = {
             "auction": (auction.payment, float(auction_curve(N / n, h).payment) * np.sqrt(N)),
-            "sellers bought": ((auction.epsilon > 0).sum(1), float(auction_curve(N / n, h).bought) * n),
+            "sellers bought": ((auction.privacy_loss > 0).sum(1), float(auction_curve(N / n, h).bought) * n),
             "costs known": (
                 cheapest_records(costs, N).payment,
                 float(auction_curve(N / n, h, known=True).payment) * np.sqrt(N),
@@ -96,7 +96,7 @@ def drawn(h: float = 5.0) -> Drawn:
         }
         if menu.bought < 1:
             worth = 2 * (1 + 2 * (h - 1) * float(menu.bought))
-            epsilon = local_menu(2 * costs - 1, 1.0, 1.0, worth)
+            epsilon = local_menu(2 * costs - 1, 1.0, 1.0, worth).privacy_loss
             paid = (worth * _information(epsilon) + epsilon) / 2  # the menu's price list
             samples["local menu"] = (paid.sum(1), float(menu.payment) * N)
             samples["local records"] = (_information(epsilon).sum(1), float(N))
@@ -129,7 +129,7 @@ def revenue(n: int = 60, N: int = 6, draws: int = 3000, h: float = 5.0) -> Reven
     for draw in range(draws):
         away = np.where(np.eye(n, dtype=bool), 2 * h - 1, psi[draw])  # each in turn reports the largest cost
         saved = cheapest_records(away, N).payment - found.payment[draw]
-        paid[draw] = found.epsilon[draw] @ costs[draw] + saved.sum() / 2
+        paid[draw] = found.privacy_loss[draw] @ costs[draw] + saved.sum() / 2
     gap = paid - found.payment
     return Revenue(
         float(paid.mean()),
@@ -393,7 +393,7 @@ def caps() -> pd.DataFrame:
             "sellers needed": f"{sellers:.0f}",
             "local / central": f"{local / float(central.payment):.3f}",
             "formula": f"{(u + 1 / u) * np.sqrt(N * (1 - N / n)):.3f}",
-            "largest central loss": f"{central.epsilon.max():.4f}",
+            "largest central loss": f"{central.privacy_loss.max():.4f}",
         }
     return pd.DataFrame(rows).T
 
@@ -416,7 +416,7 @@ class Common:
 def common(n: int, N: int, draws: int = 300, h: float = 5.0) -> Common:
     """All sellers with a loss of at least a threshold are used at the threshold, the others not at all."""
     costs = 1 + (h - 1) * np.random.default_rng([5, n, N]).random((draws, n))
-    epsilon = -np.sort(-cheapest_records(2 * costs - 1, N).epsilon, axis=1)
+    epsilon = -np.sort(-cheapest_records(2 * costs - 1, N).privacy_loss, axis=1)
     used = np.arange(1, n + 1)
     total = epsilon * used  # with the k-th largest as threshold
     records = total**2 / (1 + total**2 / used)

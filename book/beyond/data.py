@@ -21,16 +21,17 @@ from scipy import integrate, optimize, stats
 from hdpm_book.beyond.tied import Quantile, mean_record, ranks_of, readers_factor, record_given_cost, tied_error
 from hdpm_book.datasets import MEDICAL_CHARGES, MEDICAL_FEATURES, Dataset, breast_cancer, medical_design
 from hdpm_book.ridge.beyond import public_losses
-from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task, algorithm2, everyone_at_ceiling
-from hdpm_lib.learners.logistic import eta_within, objective_perturbation
-from hdpm_lib.learners.ridge_variants import (
+from hdpm_book.ridge.moments import QuadraticLoss
+from hdpm_book.ridge.variants import (
     calibrate_objective_perturbation,
     private_constant,
     release_objective_perturbation,
 )
+from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task, algorithm2, everyone_at_ceiling
+from hdpm_lib.learners.logistic import eta_within, objective_perturbation
 from hdpm_lib.learners.weighted_mean import WeightedMean, sampling_error
 from hdpm_lib.markets.costs import virtual_valuation
-from hdpm_lib.noise import QuadraticLoss, spherical_laplace
+from hdpm_lib.noise import spherical_laplace
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
@@ -184,7 +185,7 @@ def menu_parts(quantile: Quantile, seed: int = 0) -> pd.DataFrame:
             seen = (deal.weights * mean).sum(-1)
             plain = (seen - mu) ** 2 + (deal.weights**2 * variance).sum(-1) + deal.noise
             rows[f"{r:g}", f"{P:g}"] = {
-                "sellers": f"{(deal.epsilon > 0).sum(-1).mean():.0f}",
+                "sellers": f"{(deal.privacy_loss > 0).sum(-1).mean():.0f}",
                 "their mean": f"{seen.mean():.3f}",
                 "factor W": f"{readers_factor(deal, TASK).mean():.2f}",
                 "error": f"{one.error(P, 'local menu', r):.3f}",
@@ -294,7 +295,8 @@ def split(rng: Rng) -> Records:
 
 def statistic(records: Records, epsilon: Array, rng: Rng) -> Array:
     """Noisy weighted means of the rows times their labels, as classifiers, shape (`NOISES`, d)."""
-    mean = WeightedMean(epsilon / epsilon.sum(), epsilon.sum() / 2, np.zeros(FEATURES), 1.0, clip=True)
+    ball, weights = (np.zeros(FEATURES), 1.0), epsilon / epsilon.sum()
+    mean = WeightedMean(weights, epsilon.sum() / 2, *ball, clip=True, arithmetic="ideal")
     return mean.release(records.y[:, None] * records.X, rng=rng, size=NOISES)
 
 
@@ -367,7 +369,7 @@ def learners(splits: int = SPLITS, tuning: int = TUNING) -> Learners:
     found: dict[str, list[Any]] = {name: [] for name in Learners.__dataclass_fields__}
     for P in CANCER_BUDGETS:
         market = Market(CANCER, LAW, P)
-        epsilon, top = algorithm2(market, costs).epsilon, everyone_at_ceiling(market, costs).epsilon
+        epsilon, top = algorithm2(market, costs).privacy_loss, everyone_at_ceiling(market, costs).privacy_loss
         first, rest = slice(0, tuning), slice(tuning, None)
         tried = [np.mean(_mistakes(parts[first], epsilon[first], rng, ratio)) for ratio in RATIOS]
         best = RATIOS[int(np.argmin(tried))]
@@ -423,10 +425,10 @@ def tied_learning(budget: float = 300.0, splits: int = SPLITS) -> pd.DataFrame:
         values, row = [value(one) for one in parts], {}
         for r in TIED:
             costs = np.array([tied_costs(v, r, rng) for v in values])
-            epsilon = algorithm2(market, costs).epsilon
+            epsilon = algorithm2(market, costs).privacy_loss
             row[f"r = {r:g}"] = _text(_mistakes(parts, epsilon, rng))
         rows[name] = row
-    top = everyone_at_ceiling(market, costs).epsilon
+    top = everyone_at_ceiling(market, costs).privacy_loss
     rows["everyone at the top"] = dict.fromkeys(row, _text(_mistakes(parts, top, rng)))
     return pd.DataFrame(rows).T.rename_axis("cost tied to")
 
@@ -518,7 +520,7 @@ def regression(dataset: Dataset, splits: int = 16) -> Regression:
     costs = LAW.ppf(rng.random((splits, INSURED)))
     found: dict[str, list[Any]] = {name: [] for name in Regression.__dataclass_fields__}
     for P in MEDICAL_BUDGETS:
-        bought = algorithm2(Market(TASK, LAW, P), costs).epsilon
+        bought = algorithm2(Market(TASK, LAW, P), costs).privacy_loss
         least = bought.sum(-1).min()
         penalty = _public_penalty(bought[0], tuple(q for q in PENALTIES if recoded.feature_norm**2 < q * least))
         others = tuple(q for q in PENALTIES if box.feature_norm**2 < q * least)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from hdpm_book.beyond.owners import STUDY
 from hdpm_book.records import provenance
-from hdpm_lib.aggregation import opt_aggr
+from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.learners import fedsgd as fedsgd_module
 from hdpm_lib.learners.integer_answers import gradient_noise
 from hdpm_owner.owner import Terms, stream
@@ -63,10 +63,10 @@ def gap(found: Row, owners: Sequence[Path], sale: int, learning_rate: float = 2.
             [np.split(np.arange(ends[-1]), ends[:-1])],
             [[one["limit"] for one in terms]],
             np.tile(np.arange(len(terms)), (len(losses), 1, 1)),
-            {"OptAggr": opt_aggr},
+            {"OptAggr": least_error_weights},
             np.zeros((terms[0]["classes"], features.shape[1])),
             rng=np.random.default_rng(0),
-            auction=lambda _: fedsgd_module.Sale(losses, paid, paid.sum(axis=2)),
+            auction=lambda _: fedsgd_module.Bought(losses, paid, paid.sum(axis=2)),
             learning_rate=learning_rate,
             every=1,
             spacing=Terms.spacing,

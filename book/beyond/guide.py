@@ -29,7 +29,7 @@ from hdpm_book import plots
 from hdpm_book.beyond.tied import mean_record, tied_error
 from hdpm_book.ledger import MODE
 from hdpm_book.records import provenance
-from hdpm_lib.designs.comparison import errors
+from hdpm_lib.designs.comparison import compare_markets, errors, law_of
 from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task
 from hdpm_lib.learners.weighted_mean import sampling_error
 from hdpm_lib.spread import each
@@ -37,6 +37,7 @@ from hdpm_lib.validation import extra
 
 with extra("book"):
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
 Array = NDArray[np.float64]
 STUDY = Path(str(resources.files("hdpm_book.data") / "studies" / "market-explorer.json"))
@@ -86,7 +87,7 @@ def deals(market: Market, costs: Array, designs: Sequence[str] = tuple(DESIGNS))
     """The deals of some designs, and that of nothing at all."""
     found = {name: DESIGNS[name](market, costs) for name in designs}
     none, draws = np.zeros_like(costs), len(costs)
-    return found | {NOTHING: Deal(none, none, np.full(draws, np.inf), np.zeros(draws))}
+    return found | {NOTHING: Deal(none, weights=none, noise=np.full(draws, np.inf), money=np.zeros(draws))}
 
 
 def _row(deal: Deal, costs: Array, law: Any) -> list[float]:
@@ -94,13 +95,13 @@ def _row(deal: Deal, costs: Array, law: Any) -> list[float]:
     squares = [population(deal, costs, law, r) for r in CORRELATIONS] + [errors(deal, TASK, TRUTH)[1]]
     roots = [float(np.sqrt(square.mean())) for square in squares]
     off = [50 * square.std(ddof=1) / np.sqrt(len(square)) / square.mean() for square in squares]  # half the squares'
-    bought = deal.epsilon > 0
+    bought = deal.privacy_loss > 0
     rest = [
         deal.money.mean(),
-        (deal.money - (costs * deal.epsilon).sum(-1)).mean(),
+        (deal.money - (costs * deal.privacy_loss).sum(-1)).mean(),
         bought.sum(-1).mean(),
-        deal.epsilon.mean(),
-        deal.epsilon.max(-1).mean(),
+        deal.privacy_loss.mean(),
+        deal.privacy_loss.max(-1).mean(),
     ]
     return [digits(x) for x in [*roots, *rest]] + [round(x, 2) for x in off]
 
@@ -125,7 +126,7 @@ def _stored(market: tuple[int, float, float]) -> list[list[float]]:
 def main() -> None:
     """Store all frames."""
     began = time.process_time()
-    frames = each(_stored, product(DRAWS, SPREADS, BUDGETS), title="markets")
+    frames = each(_stored, product(DRAWS, SPREADS, BUDGETS))
     about = {
         "draws": list(DRAWS.values()),
         "sellers": list(DRAWS),
@@ -293,7 +294,9 @@ def _form(found: dict[str, Any]) -> str:
 # --- the guide --------------------------------------------------------------------------------------------------------
 
 AUCTION, ALIKE = "error-minimising auction", "everyone at the highest cost, shrunk"
+SHRUNK = "contracts, M2 shrunk by the reader"
 LIMIT = 2 / 3  # of |r| alpha: above it cheap sellers mislead more than they save
+QUARTER = float(stats.norm.pdf(stats.norm.ppf(0.25)) / 0.25)  # how far below 0 the cheapest quarter's mean score is
 
 
 def reach(budget: float, spread: float, deviation: float, task: Task = TASK) -> float:
@@ -354,6 +357,25 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
     return kept.map(lambda x: shown(digits(x)))
 
 
+def both_errors(table: pd.DataFrame) -> Figure:
+    """Both errors of each design in a table of `compare_markets`, on a logarithmic axis."""
+    rows = table.iloc[::-1]
+    figure = Figure(figsize=(6.4, 0.32 * len(rows) + 1.4), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(rows))
+    for name, label, marker, shift in (("error", "population", "o", 0.12), ("worst", "worst data", "s", -0.12)):
+        axes.errorbar(rows[name], places + shift, xerr=2 * rows[f"{name}_se"], fmt=marker, markersize=5, label=label)
+    axes.set_yticks(places, rows.index)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("error, ± two standard errors")
+    axes.grid(axis="x", which="both", alpha=0.3)
+    figure.legend(loc="outside upper right", ncols=2)
+    return figure
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What the stored markets say for each line of the guide: ratios of errors, and in how many markets."""
@@ -366,7 +388,7 @@ class Evidence:
     rich: float  # everyone at the highest cost over the auction, largest where level >= 1
     rich_markets: int
     gain: tuple[float, float]  # the same where level < 1/3 and alpha > 1, least and largest
-    posted: tuple[float, float]  # one posted price over the auction, median and largest
+    posted: tuple[float, float, float]  # one posted price over the auction, median, largest, two errors of the largest
     hard: tuple[float, float]  # All-in repaired over the auction, median and largest
     fair: tuple[float, float]  # FairQuery over everyone at the highest cost, least and largest, alpha > 1 and level < 1
     exposed: float  # median ratio of the largest losses, auction over M2
@@ -387,6 +409,10 @@ def evidence() -> Evidence:
     def middle_and_most(ratio: pd.Series) -> tuple[float, float]:
         return float(ratio.median()), float(ratio.max())
 
+    posted, off = error["one posted price"] / error[AUCTION], _by_design("r = 0, % off")
+    most = int(posted.to_numpy().argmax())
+    errors_of_it = off[["one posted price", AUCTION]].to_numpy()[most] / 100
+
     return Evidence(
         local=(float(local.min()), float(local.max())),
         roots=(float(roots.min()), float(roots.max())),
@@ -396,7 +422,7 @@ def evidence() -> Evidence:
         rich=float(alike[level >= 1].max()),
         rich_markets=int((level >= 1).sum()),
         gain=(float(poor.min()), float(poor.max())),
-        posted=middle_and_most(error["one posted price"] / error[AUCTION]),
+        posted=(*middle_and_most(posted), float(2 * posted.max() * np.hypot(*errors_of_it))),
         hard=middle_and_most(error["hard budget, All-in repaired"] / error[AUCTION]),
         fair=(float(fair.min()), float(fair.max())),
         exposed=float((loss[AUCTION] / loss[m2]).median()),
@@ -415,7 +441,7 @@ class RuleCheck:
 
 
 def _judged(auction: Array, alike: Array, nothing: Array, level: Array, r: Array, alpha: Array) -> dict[str, RuleCheck]:
-    """Apart for markets that the rule is made for, and for others."""
+    """For markets that the rule is made for, for others, and for all together."""
     chosen = np.where((level >= 1) | (np.abs(r) * alpha > LIMIT), alike, auction)
     best, worse = np.minimum(auction, alike), np.maximum(auction, alike)
     regret, range_ = chosen / best, (alpha >= 1) | (np.abs(r) < 0.5)
@@ -427,7 +453,7 @@ def _judged(auction: Array, alike: Array, nothing: Array, level: Array, r: Array
             float((worse / best)[some].mean()),
             float((auction > nothing)[some].mean()),
         )
-        for name, some in (("in its range", range_), ("alpha < 1 and |r| > 1/2", ~range_))
+        for name, some in (("in its range", range_), ("alpha < 1 and |r| > 1/2", ~range_), ("all", level >= 0))
     }
 
 
@@ -463,6 +489,53 @@ def rule_on_fresh_markets(count: int, seed: int = 10, draws: int = 30) -> dict[s
     return _judged(*np.array(found).T)
 
 
+COSTS: dict[str, Callable[[np.random.Generator], Any]] = {
+    "uniform": lambda rng: stats.uniform(1, np.exp(rng.uniform(np.log(1.3), np.log(30))) - 1),
+    "two groups": lambda rng: stats.rv_histogram(
+        (np.array([10.0, 1.0, 9.0]), np.cumsum([1.0, 0.5, rng.uniform(2, 15), 1.0])), density=False
+    ),
+    "lognormal": lambda rng: law_of(rng.lognormal(np.log(3), rng.uniform(0.4, 1.2), 200)),
+}
+
+
+def rule_on_other_costs(count: int = 20, seed: int = 11, sellers: int = 150, draws: int = 10) -> pd.DataFrame:
+    """What the guide names in fresh markets of three kinds of costs, against the best of four; a row for each kind.
+
+    The four are the auction, paying all alike, M2 shrunk and buying nothing. Lines 3 to 5 choose between the first two;
+    the whole guide buys nothing by line 0, where the mean is known to be as close to the middle, and M2 by line 4.
+    """
+    rng, rows = np.random.default_rng(seed), {}
+    records = [*OTHERS.values(), lambda u: 0.3 + 0.5 * u]  # the last has its mean near the middle
+    for kind, drawn in COSTS.items():
+        found = []
+        for k in range(count):
+            law, quantile, r = drawn(rng), records[k % len(records)], rng.uniform(-1, 1)
+            budget = float(law.mean() * np.exp(rng.uniform(np.log(10), np.log(300))))
+            costs, x = np.asarray(law.ppf(rng.random((draws, sellers)))), quantile((np.arange(4000) + 0.5) / 4000)
+            bought = deals(Market(TASK, law, budget), costs, (AUCTION, ALIKE, SHRUNK))
+            squares = [tied_error(deal, costs, law, quantile, 0.5, r, TASK).mean() for deal in bought.values()]
+            alpha = reach(budget, law.support()[1], x.std())
+            alike = alpha >= np.sqrt(sellers) or abs(r) * alpha > LIMIT
+            promised = errors(bought[ALIKE if alike else AUCTION], TASK, TASK)[0].mean()
+            promised += 0 if alike else (QUARTER * r * x.std()) ** 2
+            found.append([*np.sqrt(squares), alike, np.sqrt(promised) > abs(x.mean() - 0.5)])
+        auction, same, shrunk, nothing = (table := np.array(found)).T[:4]
+        alike, known = table.T[4:] > 0
+        best = table[:, :4].min(axis=1)
+        named = np.where(alike, same, auction)
+        guided = np.where(known, nothing, np.where(alike, shrunk, auction))
+        rows[kind] = {
+            "lines 3 to 5 within 5 % of the best": f"{np.mean(named <= 1.05 * best):.0%}",
+            "at most": f"{(named / best).max():.1f}",
+            "lines 0 to 5, with M2": f"{np.mean(guided <= 1.05 * best):.0%}",
+            "at most ": f"{(guided / best).max():.1f}",
+            "buying nothing is best": f"{(nothing <= best).sum()} of {count}",
+            "line 0 says so": f"{(known & (nothing <= best)).sum()}",
+            "alike / M2 in line 4, at most": f"{(same / shrunk)[alike].max(initial=0):.2f}",
+        }
+    return pd.DataFrame(rows).T
+
+
 @dataclass(frozen=True)
 class Flip:
     """The correlation from which on paying all alike has the smaller error than the auction."""
@@ -482,12 +555,52 @@ def flip(budget: float, sellers: int = 1000, spread: float = 5, draws: int = 30)
     pull = ((auction.weights * z).sum(-1) ** 2 - (auction.weights**2).sum(-1)).mean()
     gap = [sampling_error(deal.weights, deal.noise, _VARIANCE).mean() for deal in (alike, auction)]
 
-    def excess(r: float) -> float:
-        return float((population(auction, costs, law, r) - population(alike, costs, law, r)).mean())
-
-    found = float(optimize.brentq(excess, 0.0, 0.99, xtol=1e-3))
+    found = _crossing(auction, alike, costs, law, skewed)
     predicted = float(np.sqrt((gap[0] - gap[1]) / (_VARIANCE * pull)))
     return Flip(predicted, found, found * reach(budget, spread, np.sqrt(_VARIANCE)))
+
+
+def _crossing(
+    deal: Deal, rival: Deal, costs: Array, law: Any, quantile: Callable[[Array], Array], sign: int = 1
+) -> float:
+    """Size of the correlation of this sign from which on the rival has the smaller error; NaN if it never has."""
+
+    def excess(size: float) -> float:
+        one, other = (tied_error(d, costs, law, quantile, 0.5, sign * size, TASK) for d in (deal, rival))
+        return float((one - other).mean())
+
+    return float(optimize.brentq(excess, 0.0, 0.99, xtol=1e-3)) if excess(0.99) > 0 else float("nan")
+
+
+def crossings(answers: Array, budget: float, draws: int = 40) -> pd.DataFrame:
+    """Size of the correlation from which on the auction loses to two rivals, for the costs of a survey."""
+    law = law_of(answers)
+    costs = np.asarray(law.ppf(np.random.default_rng(0).random((draws, len(answers)))))
+    bought = deals(Market(TASK, law, budget), costs, (AUCTION, ALIKE, SHRUNK))
+    records = {"uniform on [0, 1]": lambda u: u, "skewed": skewed}
+    rows = {
+        f"{name}, large ones {'dear' if sign > 0 else 'cheap'}": {
+            rival: _crossing(bought[AUCTION], bought[rival], costs, law, quantile, sign) for rival in (SHRUNK, ALIKE)
+        }
+        for name, quantile in records.items()
+        for sign in (1, -1)
+    }
+    return pd.DataFrame(rows).T
+
+
+def seeds(answers: Array, budget: float, count: int = 12) -> pd.DataFrame:
+    """How much the errors in the table of a survey vary over seeds, and the standard errors that it states."""
+    names = {"auction": AUCTION, "M2": "contracts, M2 as released"}
+    designs = tuple(names.values())
+    tables = [
+        compare_markets(answers, TASK, budget, designs=designs, rng=np.random.default_rng(k)).loc[list(designs)]
+        for k in range(count)
+    ]
+    found = {}
+    for column in ("error", "worst"):
+        found[f"{column}, over seeds"] = np.std([table[column] for table in tables], axis=0, ddof=1)
+        found[f"{column}, stated"] = np.mean([table[f"{column}_se"] for table in tables], axis=0)
+    return pd.DataFrame(found, index=list(names))
 
 
 def decision_tree() -> Figure:
@@ -495,11 +608,12 @@ def decision_tree() -> Figure:
     questions = (
         ("Does anybody hold\nthe raw records?", "no", "local menu"),
         ("Must the answer hold\nfor any records?", "yes", "M2"),
+        ("Is the mean known\nto the promised error?", "yes", "buy nothing"),
         ("Is $\\alpha\\geq\\sqrt{n}$?", "yes", "pay all alike:\nthe highest cost"),
-        ("Is $|r|\\,\\alpha>2/3$?", "yes", "pay all alike,\nor M2, shrunk"),
+        ("Is $|r|\\,\\alpha>2/3$?", "yes", "M2, shrunk,\nor pay all alike"),
     )
-    figure, axes = plots.subplots(figsize=(5.2, 5.4))
-    axes.set(xlim=(0, 10), ylim=(-0.6, 9.6))
+    figure, axes = plots.subplots(figsize=(5.2, 6.5))
+    axes.set(xlim=(0, 10), ylim=(-2.8, 9.6))
     axes.axis("off")
     ink = axes.xaxis.label.get_color()
     box: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 12}
@@ -514,7 +628,8 @@ def decision_tree() -> Figure:
         axes.annotate("", (2.6, y - 1.5), (2.6, y - 0.75), arrowprops=arrow)
         axes.text(2.8, y - 1.1, "yes" if answer == "no" else "no", ha="left", va="center", fontsize=11)
     style = {"boxstyle": "square,pad=0.5", "fc": "none", "ec": plots.STYLES[0]["color"], "lw": 2}
-    axes.text(4.6, 0.0, "error-minimising auction,\none posted price; hard budget: All-in, repaired", bbox=style, **box)
+    last = "error-minimising auction,\none posted price; hard budget: All-in, repaired"
+    axes.text(4.6, -2.2, last, bbox=style, **box)
     return figure
 
 

@@ -8,21 +8,22 @@ still sells at higher reports is :math:`(J(\psi_i=2\cdot5-1)-J)/(2\gamma)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from hdpm_lib.auctions.allin import all_in, all_in_repaired
+from hdpm_book.federated.allin import all_in_printed
+from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.designs.comparison import errors
 from hdpm_lib.designs.rules import DESIGNS, Market, Task
 from hdpm_lib.markets.error_minimising import error_minimising
 from hdpm_lib.markets.fair_query import fair_query
 from hdpm_lib.markets.incentives import Incentives, search_misreports
 from hdpm_lib.markets.local_menu import information, local_menu
-from hdpm_lib.markets.mechanisms import m1, m2
+from hdpm_lib.markets.mechanisms import equal_loss_pricing, vcg_contract
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.procurement import procure
 
 Array = NDArray[np.float64]
@@ -53,19 +54,19 @@ def lies(costs: Array) -> list[Array]:
 def least_error(psi: Array, gamma: float) -> tuple[Array, Array]:
     """The error-minimising purchase."""
     found = error_minimising(psi, MARKET.task.variance, MARKET.task.noise, gamma)
-    return found.epsilon, found.loss
+    return found.privacy_loss, found.error
 
 
 def algorithm2(psi: Array, gamma: float) -> tuple[Array, Array]:
     """That of the logistic papers."""
     mu, sigma = np.sqrt(MARKET.task.variance), np.sqrt(MARKET.task.noise)
     found = [procure(row, mu, sigma, gamma) for row in psi]
-    return np.stack([one.epsilon for one in found]), np.array([one.loss for one in found])
+    return np.stack([one.privacy_loss for one in found]), np.array([one.error for one in found])
 
 
 def menu(psi: Array, gamma: float) -> tuple[Array, Array]:
     """The local menu at the worth 1 / gamma: the value of a market is the sum of its sellers'."""
-    epsilon = local_menu(psi, MARKET.task.variance, MARKET.task.noise, 1 / gamma)
+    epsilon = local_menu(psi, MARKET.task.variance, MARKET.task.noise, 1 / gamma).privacy_loss
     told = information(epsilon, MARKET.task.variance, MARKET.task.noise)
     return epsilon, (gamma * psi * epsilon - told).sum(-1)
 
@@ -105,16 +106,15 @@ def truthful(buy: Purchase, gamma: float, costs: Array) -> Mechanism:
 # --- the designs ------------------------------------------------------------------------------------------------------
 
 
-def _both(outcome: Any) -> tuple[Array, Array]:
-    return outcome.epsilon, outcome.payments
+def _both(outcome: Outcome) -> tuple[Array, Array]:
+    return outcome.privacy_loss, outcome.payments
 
 
-def all_in_with(rule: Callable[..., Any], loss: float) -> Mechanism:
+def all_in_with(rule: Callable[..., Outcome], loss: float) -> Mechanism:
     """Everybody offers one loss to All-in, at the cost of it."""
 
     def mechanism(profiles: Array) -> tuple[Array, Array]:
-        sale = rule(loss * profiles, np.full(profiles.shape, loss), np.full(len(profiles), BUDGET))
-        return np.where(sale.wins, loss, 0.0), sale.payments
+        return _both(rule(loss * profiles, np.full(profiles.shape, loss), np.full(len(profiles), BUDGET)))
 
     return mechanism
 
@@ -125,8 +125,8 @@ def designs(costs: Array) -> dict[str, Mechanism]:
     deals = {name: rule(MARKET, others) for name, rule in DESIGNS.items() if "Algorithm" not in name}
     worst = {name: float(errors(deal, MARKET.task, MARKET.task)[1][0]) * SELLERS**2 for name, deal in deals.items()}
     posted = deals["one posted price"]
-    price, amount = float(posted.money.sum() / posted.epsilon.sum()), float(posted.epsilon.max())
-    offered = float(deals["hard budget, All-in repaired"].epsilon.max())
+    price, amount = float(posted.money.sum() / posted.privacy_loss.sum()), float(posted.privacy_loss.max())
+    offered = float(deals["hard budget, All-in repaired"].privacy_loss.max())
     K1, K2 = worst["contracts, M1 as released"], worst["contracts, M2 as released"]
 
     def one_price(profiles: Array) -> tuple[Array, Array]:
@@ -136,9 +136,9 @@ def designs(costs: Array) -> dict[str, Mechanism]:
     paid = {"error-minimising auction": least_error, "Algorithm 2": algorithm2, "local menu": menu}
     return {name: truthful(buy, penalty(buy, others), costs) for name, buy in paid.items()} | {
         "one posted price": one_price,
-        "hard budget, All-in repaired": all_in_with(all_in_repaired, offered),
-        "contracts, M2": lambda profiles: _both(m2(profiles, K2, TOP, power=1)),
-        "contracts, M1": lambda profiles: _both(m1(profiles, K1, TOP, power=1)),
+        "hard budget, All-in repaired": all_in_with(all_or_nothing, offered),
+        "contracts, M2": lambda profiles: _both(vcg_contract(profiles, K2, TOP, power=1)),
+        "contracts, M1": lambda profiles: _both(equal_loss_pricing(profiles, K1, TOP, power=1)),
         "FairQuery": lambda profiles: _both(fair_query(profiles, BUDGET)),
     }
 
@@ -163,7 +163,7 @@ def failing(costs: Array) -> dict[str, Mechanism]:
     return {
         "virtual cost times loss": virtual_price,
         TUNED: retuned,
-        "All-in as printed": all_in_with(all_in, 0.5),
+        "All-in as printed": all_in_with(all_in_printed, 0.5),
     }
 
 

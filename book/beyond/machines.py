@@ -42,7 +42,7 @@ from hdpm_book import plots
 from hdpm_book.records import provenance
 from hdpm_book.ridge.study import DEFAULT, N_TRAIN, Draw, monte_carlo, synthetic_split
 from hdpm_lib import spread
-from hdpm_lib.aggregation import opt_aggr
+from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.audits.bounds import guess_epsilon, guess_p_value, power_of_guesses
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import draw_bidders
@@ -90,7 +90,18 @@ def federated(rng: np.random.Generator, rounds: int, records: int = 20_000, feat
     owners = [np.array_split(rng.permutation(records), 10)]
     asked = draw_bidders(10, 10, rounds, 1, rng)
     limits, start = rng.uniform(50, 100, (1, 10)), np.zeros((5, features))
-    run = fedsgd(X, labels, owners, limits, asked, {"OptAggr": opt_aggr}, start, rng=rng, learning_rate=1.0)
+    run = fedsgd(
+        X,
+        labels,
+        owners,
+        limits,
+        asked,
+        {"OptAggr": least_error_weights},
+        start,
+        rng=rng,
+        learning_rate=1.0,
+        arithmetic="ideal",
+    )
     return run.parameters("OptAggr")[-1]
 
 
@@ -106,7 +117,7 @@ TASKS = 8
 def run(name: str, size: int | None = None, tasks: int = TASKS) -> list[Any]:
     """Results of one of ``STUDIES``, in its stored size or another one, where :func:`hdpm_lib.spread.use` says."""
     task, usual = STUDIES[name]
-    return spread.spread(task, 18, tasks, shared=(size or usual,), title=name)
+    return spread.each(task, [size or usual] * tasks, seed=18)
 
 
 def digest(results: Sequence[Any]) -> str:
@@ -136,8 +147,7 @@ def rehearsed() -> pd.DataFrame:
 @contextmanager
 def on_processes(processes: int) -> Iterator[None]:
     """Blocks run on so many processes of this machine."""
-    before = spread.place()
-    spread.use(processes)
+    before = spread.use(processes)
     try:
         yield
     finally:
@@ -147,14 +157,15 @@ def on_processes(processes: int) -> Iterator[None]:
 @contextmanager
 def on_cluster(address: str) -> Iterator[Any]:
     """Blocks run on the workers of a scheduler; gives the client."""
-    before = spread.place()
-    spread.use(address)
-    client: Any = spread.place()
-    try:
-        yield client
-    finally:
-        spread.use(before)
-        client.close()
+    with extra("cluster"):
+        from distributed import Client
+
+    with Client(address) as client:
+        before = spread.use(client)
+        try:
+            yield client
+        finally:
+            spread.use(before)
 
 
 # Dask's nannies make workers hand freed memory back to the system at once, which costs programs with large arrays up to
@@ -235,7 +246,7 @@ def victims(folder: str, tasks: int, doomed: int = -1, deaths: int = 1) -> list[
     """A study of such tasks, with a folder of blocks and one of marks in `folder`."""
     marks = Path(folder) / "marks"
     marks.mkdir(parents=True, exist_ok=True)
-    return spread.spread(victim, 19, range(tasks), shared=(doomed, deaths, str(marks)), folder=Path(folder) / "blocks")
+    return spread.each(victim, range(tasks), doomed, deaths, str(marks), seed=19, folder=Path(folder) / "blocks")
 
 
 @dataclass(frozen=True)
@@ -260,8 +271,8 @@ class Killed:
     seconds: float
 
 
-def _kept(folder: Path) -> dict[int, list[Any]]:
-    """Blocks that are stored, by their numbers."""
+def _kept(folder: Path) -> dict[int, Any]:
+    """Results that are stored, by their numbers."""
     return {int(file.stem[6:]): pickle.loads(file.read_bytes()) for file in (folder / "blocks").glob("block-*.pickle")}
 
 
@@ -296,7 +307,7 @@ def attempt(
         if watcher:
             watcher.join()
         blocks = _kept(folder)
-        same = all(np.array_equal(found, plain[number]) for number, (found,) in blocks.items())
+        same = all(np.array_equal(found, plain[number]) for number, found in blocks.items())
         return Killed(what, happened, tasks, len(blocks), _again(folder), same, seconds)
 
 
@@ -388,7 +399,7 @@ SIZES, ALL, TRIES = (1_000, 10_000, 100_000, 1_000_000), 1_000_000, 6
 LOOP = "plain loop"
 
 
-def nothing(rng: np.random.Generator) -> None:
+def nothing(rng: np.random.Generator, number: int) -> None:
     """A task that does nothing."""
 
 
@@ -411,14 +422,14 @@ def _loop(size: int) -> None:
 def _spread_out(size: int) -> None:
     """The same through spread; or 300 blocks that do nothing."""
     if size:
-        spread.spread(right_guesses, 20, ALL // size, shared=(size, (1, 1)))
+        spread.each(right_guesses, [size] * (ALL // size), (1, 1), seed=20)
     else:
-        spread.spread(nothing, 20, 300)
+        spread.each(nothing, range(300), seed=20)
 
 
 def _block_times(place: str) -> list[dict[str, Any]]:
     """Seconds of a block by its runs, where blocks run now."""
-    spread.spread(right_guesses, 20, 2, shared=(1000, (1, 1)))  # imports
+    spread.each(right_guesses, [1000] * 2, (1, 1), seed=20)  # imports
     times = {size: _seconds(_spread_out, size) / (ALL // size if size else 300) for size in (0, *SIZES)}
     return [{"place": place, "runs": size, "seconds": seconds} for size, seconds in times.items()]
 
@@ -457,25 +468,20 @@ def _memory() -> dict[str, float]:
 
 # --- a long audit -----------------------------------------------------------------------------------------------------
 
-RUNS, IN_TASK, IN_BLOCK = 10**9, 10**4, 100  # runs of the whole audit and of a task, tasks in a block
+RUNS, AT_ONCE, IN_BLOCK = 10**9, 10**4, 10**6  # runs of the whole audit, that one stream draws, and of a block
 
 
-def timed_guesses(rng: np.random.Generator) -> tuple[Integers, float]:
-    """Counts of a task, and seconds of the processor."""
-    began = time.process_time()
-    return right_guesses(rng, IN_TASK), time.process_time() - began
-
-
-def added(results: list[tuple[Integers, float]]) -> tuple[int, int, float]:
-    """What is kept of a block: guesses, right ones, seconds."""
-    made, right = np.sum([counts for counts, _ in results], axis=0).tolist()
-    return made, right, round(sum(seconds for _, seconds in results), 4)
+def timed_guesses(number: int) -> tuple[int, int, float]:
+    """Guesses made and right ones in a block, whose streams follow those of the blocks before, and seconds."""
+    began, streams = time.process_time(), IN_BLOCK // AT_ONCE
+    children = [np.random.SeedSequence(21, spawn_key=(k,)) for k in range(number * streams, (number + 1) * streams)]
+    made, right = np.sum([right_guesses(np.random.default_rng(one), AT_ONCE) for one in children], axis=0).tolist()
+    return made, right, round(time.process_time() - began, 4)
 
 
 def long_audit(folder: str, runs: int = RUNS) -> Any:
     """Counts and seconds of all blocks of an audit; the folder keeps those that are done."""
-    options: dict[str, Any] = {"block": IN_BLOCK, "combine": added, "folder": folder, "title": "audit"}
-    return spread.spread(timed_guesses, 21, runs // IN_TASK, **options)
+    return spread.each(timed_guesses, range(runs // IN_BLOCK), folder=folder)
 
 
 def _some_minutes(seconds: float) -> list[tuple[int, int, float]]:
@@ -489,7 +495,7 @@ def _some_minutes(seconds: float) -> list[tuple[int, int, float]]:
         finally:
             os.killpg(study.pid, signal.SIGKILL)
             study.wait()
-        return [block for _, (block,) in sorted(_kept(Path(name)).items())]
+        return [block for _, block in sorted(_kept(Path(name)).items())]
 
 
 def guessed_share(loss: float = LOSS, steps: int = STEPS) -> tuple[float, float]:
@@ -517,7 +523,7 @@ class Audit:
     @property
     def runs(self) -> Integers:
         """Runs up to the end of each block."""
-        return IN_TASK * IN_BLOCK * np.arange(1, len(self.made) + 1)
+        return IN_BLOCK * np.arange(1, len(self.made) + 1)
 
     def bounds(self) -> Array:
         """Lower bounds on the privacy loss after each block, each too high with the book's false-alarm rate."""
@@ -531,7 +537,7 @@ class Audit:
 
     def hours(self) -> dict[str, float]:
         """Time of one core for all runs, extrapolated from the mean block, and from the 10 % and 90 % quantiles."""
-        blocks, (low, high) = RUNS / (IN_TASK * IN_BLOCK), np.quantile(self.seconds, [0.1, 0.9])
+        blocks, (low, high) = RUNS / IN_BLOCK, np.quantile(self.seconds, [0.1, 0.9])
         return {
             name: float(s * blocks / 3600) for name, s in (("mean", self.seconds.mean()), ("low", low), ("high", high))
         }

@@ -14,13 +14,13 @@ from scipy import stats
 
 from hdpm_book import plots
 from hdpm_book.datasets import medical_cost
-from hdpm_lib.aggregation import opt_aggr
-from hdpm_lib.designs.comparison import Comparison, compare_markets
+from hdpm_lib.aggregation import least_error_weights
+from hdpm_lib.designs.comparison import compare_markets
 from hdpm_lib.designs.rules import DESIGNS, Task
 from hdpm_lib.learners.queries import linear_query
-from hdpm_lib.learners.ridge import pdp_op
+from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.weighted_mean import WeightedMean
-from hdpm_lib.markets.contracts import principle2
+from hdpm_lib.markets.contracts import least_cost_contract
 from hdpm_lib.markets.error_minimising import error_minimising
 from hdpm_lib.markets.procurement import procure
 
@@ -92,7 +92,7 @@ def _of_error_minimising(psi: Array, rng: np.random.Generator) -> float:
 
 def _of_contract(costs: Array, rng: np.random.Generator, power: int) -> float:
     n = len(costs)
-    found = principle2(costs, n**2 / 4 * rng.uniform(0.02, 0.5), power=power)
+    found = least_cost_contract(costs, n**2 / 4 * rng.uniform(0.02, 0.5), power=power)
     w, eta = found.shares / n, n / float(found.scale)
     price = costs * power * eta**power * w ** (power - 1)  # slope of the cost in a weight
     gamma = 4 / eta**3 / (power * float(found.cost) / eta)  # the best rate
@@ -102,7 +102,9 @@ def _of_contract(costs: Array, rng: np.random.Generator, power: int) -> float:
 def _of_ridge(psi: Array, rng: np.random.Generator) -> float:
     """The noise rate of PDP-OP depends on the sum of the losses only."""
     X, y, eps = rng.random((len(psi), 2)), rng.random(len(psi)), rng.uniform(0.1, 2, len(psi))
-    rates = [pdp_op(X, y, e, 1.0).noise_rate for e in (eps, rng.permutation(eps), np.full(len(psi), eps.mean()))]
+    rates = [
+        output_perturbation(X, y, e, 1.0).noise_rate for e in (eps, rng.permutation(eps), np.full(len(psi), eps.mean()))
+    ]
     return float(np.ptp(rates) / rates[0])
 
 
@@ -110,7 +112,7 @@ def _of_opt_aggr(psi: Array, rng: np.random.Generator) -> float:
     """Slopes of the bias may lie anywhere between both signs where a weight is the owner's share."""
     n = len(psi)
     sizes, eps = rng.uniform(1, 9, n), rng.uniform(0.2, 4, n)
-    share, w = sizes / sizes.sum(), opt_aggr(eps, sizes)
+    share, w = sizes / sizes.sum(), least_error_weights(eps, sizes)
     bias, at = np.abs(w - share).sum(), np.isclose(w, share, rtol=1e-9)
     slope = 16 * w / eps**2 + 2 * bias * np.sign(w - share) * ~at
     nu = float(slope[~at].mean())
@@ -146,7 +148,7 @@ def truth() -> Task:
 
 
 @cache
-def compared(budget: float, seed: int = 0, designs: Sequence[str] = tuple(DESIGNS)) -> Comparison:
+def compared(budget: float, seed: int = 0, designs: Sequence[str] = tuple(DESIGNS)) -> pd.DataFrame:
     """All designs at one expected payment; every seed draws other costs."""
     rng = np.random.default_rng([7, seed])
     return compare_markets(LAW, TASK, budget, sellers=SELLERS, truth=truth(), designs=designs, draws=DRAWS, rng=rng)
@@ -154,7 +156,7 @@ def compared(budget: float, seed: int = 0, designs: Sequence[str] = tuple(DESIGN
 
 def ladder(column: str) -> pd.DataFrame:
     """One of the errors for each budget."""
-    return pd.DataFrame({f"{budget:g}": compared(budget).table[column] for budget in BUDGETS})
+    return pd.DataFrame({f"{budget:g}": compared(budget)[column] for budget in BUDGETS})
 
 
 SHOWN = {
@@ -204,6 +206,6 @@ def reversal(budget: float = 30.0, seeds: Sequence[int] = (0, 1, 2)) -> Reversal
     """The ranking by one yardstick and by the other."""
     names = ["error-minimising auction", "contracts, M2 as released"]
     more = "contracts, M2 shrunk by the reader"
-    tables = [compared(budget, seed, (*names, more)).table for seed in seeds]
+    tables = [compared(budget, seed, (*names, more)) for seed in seeds]
     population, worst = (np.array([table.loc[names, c] for table in tables]) for c in ("error", "worst"))
     return Reversal(population, worst, np.array([table.loc[more, "error"] for table in tables]))

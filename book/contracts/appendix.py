@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hdpm_book.contracts.printed import algorithm1
 from hdpm_book.contracts.study import POWERS, largest_ratio, order_threshold
-from hdpm_lib.markets.contracts import principle2
-from hdpm_lib.markets.contracts_printed import algorithm1
+from hdpm_lib.markets.contracts import least_cost_contract
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def grid_check(markets: int = 60) -> GridCheck:
         spare = K - ((1 - shares).sum(-1) / 2) ** 2
         keep = spare > 0
         cost = (v * shares[keep] ** power).sum(-1) / (spare[keep] / 2) ** (power / 2)
-        over.append(float(cost.min() / principle2(v, K, power=power).cost - 1))
+        over.append(float(cost.min() / least_cost_contract(v, K, power=power).cost - 1))
     return GridCheck(markets, int((np.array(over) < -1e-12).sum()), max(over))
 
 
@@ -50,8 +50,8 @@ def corners() -> pd.DataFrame:
     }
     rows = {}
     for name, (v, K, power) in cases.items():
-        one = principle2(v, K, power=power)
-        losses = " ".join(f"{loss:.2f}" for loss in one.epsilon)
+        one = least_cost_contract(v, K, power=power)
+        losses = " ".join(f"{loss:.2f}" for loss in one.privacy_loss)
         rows[name] = {"scale": f"{one.scale:.2f}", "cost": f"{one.cost:.2f}", "losses": losses}
     return pd.DataFrame(rows).T
 
@@ -63,7 +63,7 @@ def timings() -> pd.DataFrame:
         v, seconds = np.random.default_rng(n).random(n), []
         for _ in range(5):
             start = time.perf_counter()
-            principle2(v, n**2 / 16, power=2)
+            least_cost_contract(v, n**2 / 16, power=2)
             seconds.append(time.perf_counter() - start)
         start = time.perf_counter()
         if n <= 300:

@@ -10,11 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdpm_book.contracts.printed import unbiased_pricing
 from hdpm_book.contracts.study import m1_total, m2_total
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_lib.markets.contracts import principle2
+from hdpm_lib.markets.contracts import least_cost_contract
 from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
-from hdpm_lib.markets.mechanisms import m1, m2, m3
+from hdpm_lib.markets.mechanisms import equal_loss_pricing, vcg_contract
 
 Array = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ def gap_check() -> GapCheck:
             m, v = n - z, np.r_[np.zeros(z), np.ones(n - z)]
             for K in np.array([0.3, 0.6, 0.9]) * m**2 / 4:
                 theory = 8 * z * (z - 1) / (n * m * (m + 1))
-                found = m2(v, K, 1.0, power=2).payments.sum() - m1_total(n, K)
+                found = vcg_contract(v, K, 1.0, power=2).payments.sum() - m1_total(n, K)
                 errors.append(abs(found - theory) / m1_total(n, K))
     return GapCheck(len(errors), max(errors) < 1e-12)
 
@@ -96,8 +97,8 @@ def largest_with_two(rng: np.random.Generator) -> float:
     for r in (1.5, 2, 3):
         for K in rng.uniform(0.01, 1, 20):
             v = rng.random((200, 2)) ** rng.choice([0.3, 1, 2])
-            paid = m2(v, K, 1.0, power=r).payments.sum(-1)
-            largest = max(largest, float((paid / m1(v, K, 1.0, power=r).payments.sum(-1)).max()))
+            paid = vcg_contract(v, K, 1.0, power=r).payments.sum(-1)
+            largest = max(largest, float((paid / equal_loss_pricing(v, K, 1.0, power=r).payments.sum(-1)).max()))
     return largest
 
 
@@ -123,8 +124,8 @@ def law_savings() -> LawSavings:
         v = law.rvs((draws, 10), random_state=np.random.default_rng(6))
         phi, row, errors = virtual_valuation(law, v), {}, []
         for K in ACCURACIES:
-            ours, best = m2(v, K, 1.0, power=2), principle2(phi, K, power=2).cost
-            paid, lost = ours.payments.sum(-1), (phi * ours.epsilon**2).sum(-1) - best
+            ours, best = vcg_contract(v, K, 1.0, power=2), least_cost_contract(phi, K, power=2).cost
+            paid, lost = ours.payments.sum(-1), (phi * ours.privacy_loss**2).sum(-1) - best
             if heavy:
                 lost = paid - best
             else:
@@ -151,8 +152,8 @@ def ironed_savings(draws: int = 10_000) -> pd.DataFrame:
     v = law.rvs(size=(draws, 10), random_state=np.random.default_rng(7))
     raw, ironed = v + law.cdf(v) / law.pdf(v), ironed_virtual_valuation(law, v)
     for K in ACCURACIES:
-        paid = m2(v, K, 1.0, power=2).payments.sum(-1)
-        best, bound = (principle2(phi, K, power=2).cost for phi in (ironed, raw))
+        paid = vcg_contract(v, K, 1.0, power=2).payments.sum(-1)
+        best, bound = (least_cost_contract(phi, K, power=2).cost for phi in (ironed, raw))
         saving = 1 - best.mean() / paid.mean()
         error = (paid - best - saving * paid).std() / paid.mean() / np.sqrt(draws)
         rows[f"K = {K}"] = {
@@ -170,9 +171,9 @@ def price_curves(max_mse: Array, draws: int = 5000) -> dict[str, Array]:
     v = law.rvs((draws, 10), random_state=np.random.default_rng(12))
     phi, rows = virtual_valuation(law, v), []
     for K in max_mse:
-        paid = m2(v, K, 1.0, power=2).payments.sum(-1).mean()
-        best, least = (principle2(w, K, power=2).cost.mean() for w in (phi, v))
-        rows.append([paid, best, m1_total(10, K), m3(v[0], K, 1.0, power=2).payments.sum(), least])
+        paid = vcg_contract(v, K, 1.0, power=2).payments.sum(-1).mean()
+        best, least = (least_cost_contract(w, K, power=2).cost.mean() for w in (phi, v))
+        rows.append([paid, best, m1_total(10, K), unbiased_pricing(v[0], K, 1.0, power=2).payments.sum(), least])
     curves = np.array(rows).T
     return dict(zip(["M2", "law known", "M1", "M3", "valuations known"], curves / curves[-1], strict=True))
 
@@ -184,7 +185,7 @@ def wrong_law(draws: int = 10_000) -> pd.DataFrame:
     for name in names:
         v = LAWS[name].rvs((draws, 10), random_state=np.random.default_rng(14))
         phi = virtual_valuation(LAWS[name], v)
-        sold = {b: principle2(virtual_valuation(LAWS[b], v), 5, power=2).epsilon ** 2 for b in names}
+        sold = {b: least_cost_contract(virtual_valuation(LAWS[b], v), 5, power=2).privacy_loss ** 2 for b in names}
         mean = {b: (phi * x).sum(-1).mean() for b, x in sold.items()}
         rows[f"true: {name}"] = {f"believed: {b}": mean[b] / mean[names[0]] - 1 for b in names[1:]}
     return pd.DataFrame(rows).T

@@ -13,13 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import integrate, optimize, stats
 
+from hdpm_book.contracts.bounds import least_total_loss, staircase_loss, total_loss_bound
+from hdpm_book.contracts.conic import least_cost_bound
+from hdpm_book.contracts.printed import unbiased_contract
 from hdpm_book.contracts.study import POWERS
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_lib.audits.sums import laplace_privacy_losses
+from hdpm_book.privacy.listed import laplace_privacy_losses, terms_on_grid
 from hdpm_lib.learners import queries
-from hdpm_lib.markets.contracts import Allocation, principle1, principle2, unbiased
-from hdpm_lib.markets.contracts_bounds import least_total_loss, staircase_loss, total_loss_bound
-from hdpm_lib.markets.contracts_conic import least_cost_bound
+from hdpm_lib.markets.contracts import equal_loss_contract, least_cost_contract
+from hdpm_lib.markets.outcome import Contract
 
 Array = NDArray[np.float64]
 
@@ -30,8 +32,8 @@ def loss_curves(n: int, max_mse: Sequence[float] | Array) -> dict[str, Array]:
     """Total privacy loss of `n` sellers for each accuracy: three answers and two bounds, from above to below."""
     K = np.asarray(max_mse, dtype=float)
     return {
-        "unbiased": np.array([unbiased(n, k).cost for k in K]),
-        "biased": np.array([principle1(n, k).cost for k in K]),
+        "unbiased": np.array([unbiased_contract(n, k).cost for k in K]),
+        "biased": np.array([equal_loss_contract(n, k).cost for k in K]),
         "biased, staircase": n * staircase_loss(n, K),
         "no algorithm below": least_total_loss(n, K),
         "Khalili's Theorem 1": total_loss_bound(n, K),
@@ -40,7 +42,7 @@ def loss_curves(n: int, max_mse: Sequence[float] | Array) -> dict[str, Array]:
 
 def data_on_grid(n: int, points: int) -> Array:
     """All databases of `n` data with these numbers of equally spaced values, one row a datum."""
-    return queries.terms_on_grid([itemgetter(k) for k in range(n)], n, points)
+    return terms_on_grid([itemgetter(k) for k in range(n)], n, points)
 
 
 # --- definitions ------------------------------------------------------------------------------------------------------
@@ -92,7 +94,7 @@ def noise_check(scales: Sequence[float] = (0.1, 0.7, 1.0, 3.0, 20.0), releases: 
         for k, expected in ((0, 1.0), (2, 2 * b**2)):
             half = integrate.quad(lambda x, k=k, b=b: x**k * np.exp(-x / b) / (2 * b), 0, np.inf)[0]
             off.append(2 * half / expected - 1)
-        answer, rng = queries.linear_query([1.0], b), np.random.default_rng([2, seed])
+        answer, rng = queries.linear_query([1.0], b, arithmetic="ideal"), np.random.default_rng([2, seed])
         noise = answer.release([0.5], rng=rng, size=releases) - 0.5
         p_values.append(stats.kstest(noise, stats.laplace(scale=b).cdf).pvalue)
         wrong.append(stats.kstest(noise, stats.laplace(scale=np.sqrt(2) * b).cdf).pvalue)
@@ -156,7 +158,7 @@ def release_check(runs: int = 8, releases: int = 100_000) -> ReleaseCheck:
         rng = np.random.default_rng([4, seed])
         n, b = rng.integers(1, 11), rng.uniform(0.3, 3)
         for name, a in (("unbiased", np.ones(n)), ("biased", rng.random(n))):
-            answer = queries.linear_query(a, b)
+            answer = queries.linear_query(a, b, arithmetic="ideal")
             squares = (answer.release(np.ones(n), rng=rng, size=releases) - n) ** 2
             error = squares.std() / np.sqrt(squares.size)
             z[name].append((squares.mean() - answer.worst_case_mse) / error)
@@ -171,7 +173,7 @@ def constant_answers() -> pd.DataFrame:
     """Where no data are needed: worst error over `K`, and the largest loss."""
     rows = []
     for n, K in [(1, 0.25), (1, 3.0), (2, 1.5), (10, 25.0), (10, 25.1), (10, 400.0)]:
-        free = principle1(n, K)
+        free = equal_loss_contract(n, K)
         answer = queries.linear_query(free.shares, float(free.scale))
         rows.append({"n": n, "K": K, "error / K": answer.worst_case_mse / K, "largest loss": answer.privacy_loss.max()})
     return pd.DataFrame(rows)
@@ -202,8 +204,8 @@ def bounds_check(problems: int = 1000) -> BoundsCheck:
         stairs.append(staircase / groups)
         near += [biased / groups] if K >= 1 else []
         if n <= 30:
-            best = principle2(10 ** rng.uniform(-3, 3, n), K, power=1)
-            spare.append(np.floor(2 * np.sqrt(K)) - (best.epsilon == 0).sum())
+            best = least_cost_contract(10 ** rng.uniform(-3, 3, n), K, power=1)
+            spare.append(np.floor(2 * np.sqrt(K)) - (best.privacy_loss == 0).sum())
     return BoundsCheck(problems, all(ordered), max(near), max(stairs), len(spare), min(spare) >= 0)
 
 
@@ -230,7 +232,7 @@ def growth(n: int = 10) -> Growth:
         ends, height, variance = _staircase(gamma, eps)
         here, there = (np.log(height[np.searchsorted(ends, np.abs(grid - d), side="right") - 1]) for d in (0, 1))
         K = variance / (1 + 4 * variance / n**2)  # with the best share
-        one = principle1(n, K)
+        one = equal_loss_contract(n, K)
         laplace = queries.linear_query(one.shares, float(one.scale))
         rows.append([K, least_total_loss(n, K), n * np.abs(here - there).max(), laplace.privacy_loss.sum()])
     mse, least, stairs, biased = np.array(rows).T
@@ -247,7 +249,7 @@ def cost_over_bound(markets: int = 20) -> pd.DataFrame:
         row = {}
         for r, name in ((1, "linear"), (2, "quadratic")):
             v = np.random.default_rng([13, n]).random((markets, n))
-            ratio = principle2(v, K, power=r).cost / [least_cost_bound(w, K, power=r) for w in v]
+            ratio = least_cost_contract(v, K, power=r).cost / [least_cost_bound(w, K, power=r) for w in v]
             row[f"{name}: mean"] = f"{ratio.mean():.2f}"
             row[f"{name}: range"] = f"{ratio.min():.2f} to {ratio.max():.2f}"
         rows[f"n = {n}, K = {K:g}"] = row
@@ -289,7 +291,7 @@ def equal_losses(problems: int = 300) -> EqualLosses:
         K = n**2 / 4 * rng.uniform(0.001, 0.999)
         ends = max(1 - 2 * np.sqrt(K) / n, 0) + 1e-9, 1
         search = optimize.minimize_scalar(loss, args=(n, K), bounds=ends, method="bounded", options={"xatol": 1e-12})
-        one, other = principle1(n, K), principle2(np.ones(n), K, power=1)
+        one, other = equal_loss_contract(n, K), least_cost_contract(np.ones(n), K, power=1)
         printed = np.sqrt((2 * n**2 - 8 * K) / K) / n
         a = np.clip(one.shares + rng.normal(size=(200, n)) * rng.random((200, 1)), 0, 1)
         free = K - ((1 - a).sum(1) / 2) ** 2  # where they can be K-accurate
@@ -298,12 +300,12 @@ def equal_losses(problems: int = 300) -> EqualLosses:
         mse = queries.linear_query(one.shares, float(one.scale)).worst_case_mse
         rows.append(
             {
-                "closed form": printed / one.epsilon[0] - 1,
+                "closed form": printed / one.privacy_loss[0] - 1,
                 "search": search.fun / printed - 1,
                 "least cost": other.cost / (n * printed) - 1,
                 "error": mse / K - 1,
                 "unequal": min(total, default=np.inf) / (n * printed) - 1,
-                "saving": printed / unbiased(n, K).epsilon[0] / np.sqrt(1 - 4 * K / n**2) - 1,
+                "saving": printed / unbiased_contract(n, K).privacy_loss[0] / np.sqrt(1 - 4 * K / n**2) - 1,
             }
         )
     table = pd.DataFrame(rows).astype(float)
@@ -360,7 +362,7 @@ def curve_order(n: int = 10, points: int = 2000) -> CurveOrder:
     """Bounds and answers at accuracies between 0 and n^2/4."""
     curves = loss_curves(n, np.linspace(0.001, 24.999, points))
     rising = [curves[k] for k in ("Khalili's Theorem 1", "no algorithm below", "biased", "unbiased")]
-    small, large = (float(1 - principle1(n, k).cost / unbiased(n, k).cost) for k in (0.5, 12.5))
+    small, large = (float(1 - equal_loss_contract(n, k).cost / unbiased_contract(n, k).cost) for k in (0.5, 12.5))
     return CurveOrder(points, bool((np.diff(rising, axis=0) > 0).all()), small, large)
 
 
@@ -382,12 +384,12 @@ def less_noise(problems: int = 300) -> LessNoise:
         rng = np.random.default_rng([8, seed])
         n, eps = int(rng.integers(1, 41)), 10 ** rng.uniform(-2, 1)
         K = 2 * n**2 / (n**2 * eps**2 + 8)
-        one = principle1(n, K)  # the same loss, found from the other side
+        one = equal_loss_contract(n, K)  # the same loss, found from the other side
         shares = np.linspace(0, 1, 2001)[1::20]
         tried = min(queries.linear_query(np.full(n, a), a / eps).worst_case_mse for a in shares)
         rows.append(
             {
-                "loss": abs(one.epsilon[0] / eps - 1),
+                "loss": abs(one.privacy_loss[0] / eps - 1),
                 "noise": one.scale * eps,
                 "error": K / (2 / eps**2),
                 "tried": tried / K - 1,
@@ -421,13 +423,13 @@ def contract_check(markets: int = 300) -> ContractCheck:
         rng = np.random.default_rng([9, seed])
         n, r, factor = int(rng.integers(1, 21)), rng.choice(POWERS), rng.uniform(0.9, 0.9999)
         K, v = n**2 / 4 * rng.uniform(0.01, 0.99), rng.uniform(0, 10, n)
-        one, usual = principle1(n, K), unbiased(n, K)
-        eps = factor * one.epsilon[0]  # an equal loss a little smaller: what error at best?
+        one, usual = equal_loss_contract(n, K), unbiased_contract(n, K)
+        eps = factor * one.privacy_loss[0]  # an equal loss a little smaller: what error at best?
         a = np.r_[np.linspace(0.001, 1, 1000), n**2 * eps**2 / (n**2 * eps**2 + 8)]
         equal.append(((n * (1 - a) / 2) ** 2 + 2 * (a / eps) ** 2).min() / K)
-        b = 1 / (factor * usual.epsilon[0])
+        b = 1 / (factor * usual.privacy_loss[0])
         plain.append(queries.linear_query(np.ones(n), b).worst_case_mse / K)
-        cheaper.append((v * one.epsilon**r).sum() / (v * usual.epsilon**r).sum())
+        cheaper.append((v * one.privacy_loss**r).sum() / (v * usual.privacy_loss**r).sum())
     return ContractCheck(markets, min(equal), min(plain), (min(cheaper), max(cheaper)))
 
 
@@ -448,8 +450,8 @@ def worked_example() -> WorkedExample:
         "biased, Principle 1": [3 / 4, np.sqrt(1.5) / 4, root6, root6, 2 * root6],
         "unbiased": [1, root2 / 4, 2 * root2, 2 * root2, 4 * root2],
     }
-    solved: dict[str, Allocation] = dict(zip(printed, (principle1(2, K), unbiased(2, K)), strict=True))
-    rows = {name: [s.shares[0], float(s.scale), s.epsilon[0], *(v * s.epsilon)] for name, s in solved.items()}
+    solved: dict[str, Contract] = dict(zip(printed, (equal_loss_contract(2, K), unbiased_contract(2, K)), strict=True))
+    rows = {name: [s.shares[0], float(s.scale), s.privacy_loss[0], *(v * s.privacy_loss)] for name, s in solved.items()}
     agrees = {name: bool(np.abs(np.array(rows[name]) - printed[name]).max() < 1e-12) for name in rows}
     errors = [queries.linear_query(s.shares, float(s.scale)).worst_case_mse for s in solved.values()]
     table = pd.DataFrame(rows, index=["share", "scale", "loss", "payment 1", "payment 2"]).T
@@ -487,7 +489,7 @@ def weighted_queries(problems: int = 200) -> Weights:
         promised = ((1 - a) @ np.abs(q) / 2) ** 2 + 2 * b**2
         worst = max(worst, np.abs(losses / (a * np.abs(q) / b) - 1).max(), abs(mse / promised - 1))
     q, v, K = np.array([1.0, 3.0]), np.ones(2), 0.9
-    weighted, plain = (principle2(v, K, power=1, ranges=w) for w in (q, np.ones(2)))
+    weighted, plain = (least_cost_contract(v, K, power=1, ranges=w) for w in (q, np.ones(2)))
     error = queries.linear_query(plain.shares, float(plain.scale), weights=q).worst_case_mse
     used = q * weighted.shares
     return Weights(problems, worst < 1e-9, float(weighted.cost), used, float(plain.cost), plain.shares, error, K)
@@ -500,7 +502,7 @@ def copies_gap(markets: int = 100) -> float:
         rng = np.random.default_rng([11, seed])
         q, v = rng.integers(1, 5, 4), rng.uniform(0.1, 10, 4)
         r, K = rng.choice(POWERS), q.sum() ** 2 / 4 * rng.uniform(0.01, 0.99)
-        one = principle2(v, K, power=r, ranges=q)
-        many = principle2(np.repeat(v * q ** (r - 1), q), K, power=r)
+        one = least_cost_contract(v, K, power=r, ranges=q)
+        many = least_cost_contract(np.repeat(v * q ** (r - 1), q), K, power=r)
         gap = max(gap, abs(float(many.cost / one.cost) - 1))
     return gap

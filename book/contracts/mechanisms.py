@@ -8,20 +8,23 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.optimize import brentq
 
+from hdpm_book.contracts.printed import algorithm1, unbiased_pricing
 from hdpm_book.contracts.study import POWERS, m1_total
 from hdpm_book.ledger import FALSE_ALARM
 from hdpm_lib.markets import incentives, payments
-from hdpm_lib.markets.contracts import principle2
-from hdpm_lib.markets.contracts_printed import algorithm1
-from hdpm_lib.markets.mechanisms import break_points, m1, m2, m3
+from hdpm_lib.markets.contracts import check_power, check_valuations, least_cost_contract, ratio_power
+from hdpm_lib.markets.mechanisms import equal_loss_pricing, vcg_contract
+from hdpm_lib.markets.outcome import Outcome
+from hdpm_lib.validation import check_finite, check_positive
 
 Array = NDArray[np.float64]
-Mechanism = Callable[..., payments.Outcome]
+Mechanism = Callable[..., Outcome]
 
-MECHANISMS: dict[str, Mechanism] = {"M1": m1, "M2": m2, "M3": m3}
+MECHANISMS: dict[str, Mechanism] = {"M1": equal_loss_pricing, "M2": vcg_contract, "M3": unbiased_pricing}
 NO_GAIN = 1e-9  # relative to the payment; rounding stays below it
 
 
@@ -58,7 +61,7 @@ def meter(mechanism: Mechanism, v: Array, K: float, r: float) -> incentives.Ince
 
     def outcome(reports: Array) -> tuple[Array, Array]:
         result = mechanism(reports, K, 1.0, power=r)
-        return result.epsilon**r, result.payments
+        return result.privacy_loss**r, result.payments
 
     special = break_points(v, K, 1.0, power=r)
     tries = incentives.reports_to_try(v, 1.0, grid=201, special=special)
@@ -93,7 +96,7 @@ def pay_as_bid(markets: int = 10) -> PayAsBid:
 
     def paid(mechanism: Mechanism, K: float) -> Callable[[Array], tuple[Array, Array]]:
         def outcome(reports: Array) -> tuple[Array, Array]:
-            amounts = mechanism(reports, K, 1.0, power=2).epsilon ** 2
+            amounts = mechanism(reports, K, 1.0, power=2).privacy_loss ** 2
             return amounts, reports * amounts
 
         return outcome
@@ -101,10 +104,10 @@ def pay_as_bid(markets: int = 10) -> PayAsBid:
     exact, gains = [], []
     for K, v in random_markets(6, markets):
         tries = incentives.reports_to_try(v, 1.0, grid=101)
-        flat = incentives.search_misreports(paid(m3, K), v, tries, refine=False)
+        flat = incentives.search_misreports(paid(unbiased_pricing, K), v, tries, refine=False)
         exact.append(np.allclose(flat.gain[v < 1], (1 - v[v < 1]) * 2 / K, rtol=1e-12))
         exact.append(bool((flat.report[v < 1] == 1).all()))
-        gains.append(incentives.search_misreports(paid(m2, K), v, tries, refine=False).relative_gain)
+        gains.append(incentives.search_misreports(paid(vcg_contract, K), v, tries, refine=False).relative_gain)
     return PayAsBid(all(exact), int((np.array(gains) > 0.01).sum()), min(gains))
 
 
@@ -132,13 +135,13 @@ def with_algorithm1(markets: int = 20) -> pd.DataFrame:
     """M2 with the exact rule and with Algorithm 1: markets where the loss rises, where a lie gains."""
 
     def exact(v: Array, K: float) -> Array:
-        return principle2(v, K, power=2).epsilon
+        return least_cost_contract(v, K, power=2).privacy_loss
 
     def line_5(v: Array, K: float) -> Array:
-        return algorithm1(v, K, power=2, go_to="line 5").epsilon
+        return algorithm1(v, K, power=2, go_to="line 5").privacy_loss
 
     def line_6(v: Array, K: float) -> Array:
-        return algorithm1(v, K, power=2, go_to="line 6").epsilon
+        return algorithm1(v, K, power=2, go_to="line 6").privacy_loss
 
     rows = {}
     for name, rule in (("exact", exact), ("Algorithm 1, line 5", line_5), ("Algorithm 1, line 6", line_6)):
@@ -164,7 +167,7 @@ def envelope_gap(markets: int = 4) -> float:
         for mechanism in MECHANISMS.values():
 
             def rule(reports: Array, mechanism: Mechanism = mechanism, K: float = K) -> Array:
-                return mechanism(reports, K, 1.0, power=2).epsilon ** 2
+                return mechanism(reports, K, 1.0, power=2).privacy_loss ** 2
 
             by_integral = payments.envelope_payments(v, 1.0, rule, tolerance=1e-7)
             paid = mechanism(v, K, 1.0, power=2).payments
@@ -186,11 +189,11 @@ class FlatPayment:
 def flat_payment() -> FlatPayment:
     """The printed closed form holds for one of two powers."""
     n, K, ceiling = 10, 5.0, 10.0
-    linear, quadratic = (float(m1(np.ones(n), K, ceiling, power=r).payments[0]) for r in (1, 2))
+    linear, quadratic = (float(equal_loss_pricing(np.ones(n), K, ceiling, power=r).payments[0]) for r in (1, 2))
     short = {}
     for name in ("M1", "M3"):
         alone = MECHANISMS[name]([ceiling], 0.1, ceiling, power=2)
-        short[name] = bool(alone.payments[0] * (1 - 1e-6) < ceiling * alone.epsilon[0] ** 2)
+        short[name] = bool(alone.payments[0] * (1 - 1e-6) < ceiling * alone.privacy_loss[0] ** 2)
     closed = ceiling / n * np.sqrt((2 * n**2 - 8 * K) / K)
     return FlatPayment(linear, quadratic, float(closed), n * ceiling * (2 / K - 8 / n**2), short)
 
@@ -215,8 +218,8 @@ def payment_gap(markets: int = 50) -> PaymentGap:
     cheaper = []
     for r in POWERS:
         for K, v in random_markets([3, int(2 * r)], markets):
-            equal, plain = m1(v, K, 1.0, power=r), m3(v, K, 1.0, power=r)
-            gap = equal.payments - v * equal.epsilon**r
+            equal, plain = equal_loss_pricing(v, K, 1.0, power=r), unbiased_pricing(v, K, 1.0, power=r)
+            gap = equal.payments - v * equal.privacy_loss**r
             at_top += list(gap[v == 1])
             below += list(gap[v < 1])
             cheaper.append(bool((plain.payments > equal.payments).all()))
@@ -233,12 +236,12 @@ def payment_routes(markets: int = 3) -> pd.DataFrame:
         for K, v in random_markets([4, int(2 * r)], markets):
 
             def rule(reports: Array, K: float = K, r: float = r) -> Array:
-                return principle2(reports, K, power=r).epsilon ** r
+                return least_cost_contract(reports, K, power=r).privacy_loss ** r
 
             def least(reports: Array, K: float = K, r: float = r) -> Array:
-                return principle2(reports, K, power=r).cost
+                return least_cost_contract(reports, K, power=r).cost
 
-            paid = m2(v, K, 1.0, power=r).payments
+            paid = vcg_contract(v, K, 1.0, power=r).payments
             slow = payments.vcg_payments(v, 1.0, rule, least)
             integral = payments.envelope_payments(v, 1.0, rule, tolerance=1e-7)
             solves = max(solves, float(np.abs(paid - slow).max() / paid.max()))
@@ -263,7 +266,7 @@ def own_report_scans(markets: int = 25) -> Scans:
             for i in range(len(v)):
                 profiles = np.tile(v, (len(grid), 1))
                 profiles[:, i] = grid
-                rising += rises(principle2(profiles, K, power=r).epsilon[:, i])
+                rising += rises(least_cost_contract(profiles, K, power=r).privacy_loss[:, i])
                 scans += 1
     return Scans(scans, rising)
 
@@ -303,17 +306,20 @@ class Experiment:
 def experiment(draws: int = 100_000) -> Experiment:
     """Ten sellers, cost v eps^2, valuations uniform on [0, 10]; the same draws for every accuracy."""
     v = np.random.default_rng(8).uniform(0, 10, (draws, 10))
-    exact = [np.array([rule(np.ones(10), K, 10.0, power=2).payments.sum() for K in ACCURACIES]) for rule in (m1, m3)]
+    exact = [
+        np.array([rule(np.ones(10), K, 10.0, power=2).payments.sum() for K in ACCURACIES])
+        for rule in (equal_loss_pricing, unbiased_pricing)
+    ]
     rows, means, z_identity, z_order, scale_error = {}, [], [], [], 0.0
     for K, one, three in zip(ACCURACIES, *exact, strict=True):
-        outcome = m2(v, K, 10.0, power=2)
-        paid, least = outcome.payments.sum(1), (v * outcome.epsilon**2).sum(1)
+        outcome = vcg_contract(v, K, 10.0, power=2)
+        paid, least = outcome.payments.sum(1), (v * outcome.privacy_loss**2).sum(1)
         means.append(paid.mean())
         error = paid.std() / np.sqrt(draws)
         difference = paid - 2 * least
         z_identity.append(difference.mean() / difference.std() * np.sqrt(draws))
         z_order.append((one - paid.mean()) / error)
-        small = m2(v[:5000] / 10, K, 1.0, power=2).payments
+        small = vcg_contract(v[:5000] / 10, K, 1.0, power=2).payments
         scale_error = max(scale_error, float(np.abs(10 * small / outcome.payments[:5000] - 1).max()))
         rows[f"{K:g}"] = {
             "M1": f"{one:.4g}",
@@ -363,13 +369,13 @@ def spread(draws: int = 20_000) -> Spread:
     for law, values in laws.items():
         row = {}
         for K in ks:
-            outcome, one = m2(values, K, 1.0, power=2), m1_total(10, K)
+            outcome, one = vcg_contract(values, K, 1.0, power=2), m1_total(10, K)
             ratio = outcome.payments.sum(1) / one
             error = ratio.std() / np.sqrt(len(ratio))
             row[f"K = {K:g}"] = f"{ratio.mean():.5f}" + (f" ± {error:.1g}" if error else " (exact)")
             if law == "uniform on [0.9, 1]":
                 saving.append((1 - ratio.mean()) / error)
-                excess = ratio * one - 2 * (values * outcome.epsilon**2).sum(1)
+                excess = ratio * one - 2 * (values * outcome.privacy_loss**2).sum(1)
                 twice.append(excess.mean() / excess.std() * np.sqrt(draws))
         rows[law] = row
     needed = float(stats.norm.isf(FALSE_ALARM / len(ks)))
@@ -379,7 +385,7 @@ def spread(draws: int = 20_000) -> Spread:
 def equal_valuations() -> tuple[int, float]:
     """M2 over M1 where all valuations are equal: number of cases, and the largest ratio."""
     ratios = [
-        m2(np.full(10, c), K, 1.0, power=2).payments.sum() / m1_total(10, K)
+        vcg_contract(np.full(10, c), K, 1.0, power=2).payments.sum() / m1_total(10, K)
         for c in (0.1, 0.5, 0.9, 0.99)
         for K in ACCURACIES
     ]
@@ -397,8 +403,50 @@ class InformationCost:
 def information_cost(k: float, rng: np.random.Generator, draws: int = 20_000) -> InformationCost:
     """Ten sellers, K = 2."""
     v = rng.random((draws, 10)) ** (1 / k)
-    outcome = m2(v, 2.0, 1.0, power=2)
-    paid, least = outcome.payments.sum(1), (v * outcome.epsilon**2).sum(1)
+    outcome = vcg_contract(v, 2.0, 1.0, power=2)
+    paid, least = outcome.payments.sum(1), (v * outcome.privacy_loss**2).sum(1)
     gap = paid - (1 + 1 / k) * least
     z = gap.mean() / gap.std() * np.sqrt(draws)
     return InformationCost(float(paid.mean() / least.mean()), bool(abs(z) < stats.norm.isf(FALSE_ALARM / 6)))
+
+
+def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> list[Array]:
+    """For each seller the reports at which M2's allocation changes its form: somebody reaches the cap or leaves it.
+
+    The lists are sorted; a seller's own entry in `valuations`, of shape (n,), does not matter to hers. At power 1 the
+    allocation jumps at these reports; above, her loss has a kink. Each solves the equation of
+    :mod:`hdpm_lib.markets.contracts` with the threshold at another seller's valuation, in closed form, or at her own.
+
+    Examples
+    --------
+    >>> break_points([1.0, 2.0], 0.25, 10.0, power=1)[0]   # she is at the cap up to 2
+    array([0., 2.])
+    """
+    v = check_valuations(check_finite(valuations, "valuations", 1), ceiling)
+    K, top, r = check_positive(max_mse, "max_mse"), float(ceiling), check_power(power)
+    if len(v) ** 2 <= 4 * K:
+        return [np.empty(0) for _ in v]
+    return [_break_points(np.delete(v, i), K, top, r) for i in range(len(v))]
+
+
+def _break_points(others: Array, K: float, top: float, r: float) -> Array:
+    def left_out(threshold: float) -> float:
+        return float((1 - ratio_power(threshold / others[others > threshold], r)).sum())
+
+    def excess(own: float, shift: int) -> float:
+        return left_out(own) - 4 * K * own / (np.minimum(others, own).sum() + own) + shift
+
+    points: list[float] = []
+    for theta in np.unique(others[others > 0]):
+        cut = np.minimum(others, theta).sum()
+        for T in {left_out(theta), left_out(theta) + (r == 1) * (others == theta).sum()}:
+            if T > 0 and 0 <= (own := 4 * K * theta / T - cut) <= theta:  # she is at the cap
+                points.append(own)
+            share = T + 1 - 4 * K * theta / (cut + theta)
+            if r > 1 and 0 < share <= 1:  # she is below it
+                points.append(theta / share ** (r - 1))
+    ends = float(np.finfo(float).tiny), top
+    for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
+        if excess(ends[0], shift) > 0 > excess(ends[1], shift):
+            points.append(float(brentq(excess, *ends, args=(shift,), xtol=1e-15 * top, maxiter=1000)))
+    return np.unique([point for point in points if point <= top])

@@ -10,15 +10,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdpm_book.contracts.allocation import error_of
+from hdpm_book.contracts.conic import conic_convex, conic_power
+from hdpm_book.contracts.printed import theorem5
+from hdpm_book.contracts.study import error_of
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_lib.audits.sums import laplace_privacy_losses
+from hdpm_book.privacy.listed import laplace_privacy_losses, sensitivity_on_grid, terms_on_grid
 from hdpm_lib.learners import queries
 from hdpm_lib.markets import incentives, payments
-from hdpm_lib.markets.contracts import Allocation, principle2
-from hdpm_lib.markets.contracts_conic import conic_convex, conic_power
-from hdpm_lib.markets.contracts_printed import theorem5
-from hdpm_lib.markets.mechanisms import m2
+from hdpm_lib.markets.contracts import least_cost_contract
+from hdpm_lib.markets.mechanisms import vcg_contract
+from hdpm_lib.markets.outcome import Contract
 
 Array = NDArray[np.float64]
 Rule = Callable[[Array], Array]
@@ -47,7 +48,7 @@ def random_queries(count: int = 300) -> BoundRatios:
     for _ in range(count):
         q, n = int(rng.integers(1, 5)), int(rng.integers(1, 4))
         terms = rng.random((q, *[4] * n))
-        sensitivity = queries.sensitivity_on_grid(terms)  # all databases: exact
+        sensitivity = sensitivity_on_grid(terms)  # all databases: exact
         answer = queries.nonlinear_query(rng.random(q), rng.uniform(0.1, 2), sensitivity)
         exact = laplace_privacy_losses(answer.mean(terms), answer.scale)
         loss.extend(exact / answer.privacy_loss)
@@ -80,7 +81,7 @@ def weights_check(problems: int = 100) -> WeightsCheck:
         sensitivity, v = rng.random((q, n)), rng.random(n)
         K = rng.uniform(0.02, 0.98) * q**2 / 4
         cone = conic_power(v, K, power=1, sensitivity=sensitivity)
-        best, rule = principle2(sensitivity @ v, K, power=1), theorem5(sensitivity @ v, K)
+        best, rule = least_cost_contract(sensitivity @ v, K, power=1), theorem5(sensitivity @ v, K)
         apart.append(abs(float(best.cost / cone.cost) - 1))
         shares.append(np.abs(rule.shares - best.shares).max())
         over.append(error_of(rule) / K - 1)
@@ -96,7 +97,7 @@ def unmixed_excess(problems: int = 100) -> Array:
         sensitivity, v = rng.random((q, n)), rng.random(n)
         K = rng.uniform(0.02, 0.98) * q**2 / 4
         cone = conic_power(v, K, power=2, sensitivity=sensitivity)
-        unmixed = principle2(sensitivity**2 @ v, K, power=2)
+        unmixed = least_cost_contract(sensitivity**2 @ v, K, power=2)
         lost = unmixed.shares @ sensitivity / unmixed.scale
         excess.append(float(v @ lost**2 / cone.cost) - 1)
     return np.array(excess)
@@ -109,21 +110,21 @@ WEIGHTS = (1.5, 0.5)  # of (28)
 
 def example_terms(points: int) -> Array:
     """The two terms of Example 1 on a grid of databases."""
-    return queries.terms_on_grid([lambda d: d[0] / (1 + d[1] ** 2), lambda d: 1 / (1 + d[0] ** 2)], 2, points)
+    return terms_on_grid([lambda d: d[0] / (1 + d[1] ** 2), lambda d: 1 / (1 + d[0] ** 2)], 2, points)
 
 
 def shares_by_hand() -> float:
     """Largest distance of the shares solved by hand from the solver's, at 199 accuracies."""
     K = np.linspace(0.005, 0.995, 199)
     by_hand = np.stack([np.where(K < 1 / 3, 1 - 3 * K, 0), np.where(K < 1 / 2, 1, 2 - 2 * K)], axis=1)
-    return float(np.abs([principle2(WEIGHTS, k, power=1).shares for k in K] - by_hand).max())
+    return float(np.abs([least_cost_contract(WEIGHTS, k, power=1).shares for k in K] - by_hand).max())
 
 
 def example_table() -> pd.DataFrame:
     """Least total loss by the bounds, and the contract with Theorem 5's printed scale."""
     rows = {}
     for K in (0.05, 0.2, 0.3, 0.35, 0.4, 0.5, 0.8):
-        best, rule = principle2(WEIGHTS, K, power=1), theorem5(WEIGHTS, K)
+        best, rule = least_cost_contract(WEIGHTS, K, power=1), theorem5(WEIGHTS, K)
         rows[f"{K:.2f}"] = {
             "biased": best.cost,
             "unbiased": 2 * np.sqrt(2 / K),
@@ -162,7 +163,7 @@ def example_curves(K: Array | None = None) -> ExampleCurves:
     if K is None:
         K = np.r_[0.03, 1 / 20, 1 / 16, np.linspace(0.1, 0.3, 5), 0.33, 0.34, 0.36, np.linspace(0.4, 0.96, 15)]
     tried = np.stack(np.meshgrid(*[np.linspace(0, 1, 41)] * 2), axis=-1).reshape(-1, 2)
-    moved = queries.sensitivity_on_grid(np.tensordot(tried, example_terms(41), 1)).sum(axis=1)
+    moved = sensitivity_on_grid(np.tensordot(tried, example_terms(41), 1)).sum(axis=1)
     spare = (2 - tried.sum(axis=1)) ** 2 / 4
 
     def least_exact(k: float) -> float:
@@ -176,7 +177,7 @@ def example_curves(K: Array | None = None) -> ExampleCurves:
     return ExampleCurves(
         K,
         2 * np.sqrt(2 / K),
-        np.array([float(principle2(WEIGHTS, k, power=1).cost) for k in K]),
+        np.array([float(least_cost_contract(WEIGHTS, k, power=1).cost) for k in K]),
         np.array([float(rule.cost) for rule in rules]),
         np.array([error_of(rule) for rule in rules]),
         np.sqrt(2 / K),
@@ -223,7 +224,7 @@ def vector_check(cases: int = 20, releases: int = 100_000) -> VectorCheck:
     rng, z = np.random.default_rng(5), []
     for m in (2, 3, 6):
         shares = rng.random(3)
-        answer = queries.linear_query(shares, 0.4, dimension=m)
+        answer = queries.linear_query(shares, 0.4, dimension=m, arithmetic="ideal")
         for data in (np.zeros((3, m)), np.ones((3, m)), rng.random((3, m)), rng.random((3, m))):
             off = answer.release(data, rng=rng, size=releases) - data.sum(axis=0)
             square = (off**2).mean(axis=1)
@@ -238,11 +239,11 @@ def vector_check(cases: int = 20, releases: int = 100_000) -> VectorCheck:
 def _least_cost(max_mse: float, power: float, sensitivity: Array) -> tuple[Rule, Rule]:
     """What rows of reports, shape (m, n), sell at the least cost, shape (m, n), and that cost, shape (m,)."""
 
-    def solve(reports: Array) -> list[Allocation]:
+    def solve(reports: Array) -> list[Contract]:
         return [conic_power(row, max_mse, power=power, sensitivity=sensitivity) for row in reports]
 
     def amounts(reports: Array) -> Array:
-        return np.array([found.epsilon**power for found in solve(reports)])
+        return np.array([found.privacy_loss**power for found in solve(reports)])
 
     def least(reports: Array) -> Array:
         return np.array([found.cost for found in solve(reports)])
@@ -257,7 +258,7 @@ def vector_payments() -> float:
     for m in (1, 2, 5):
         for power in (1.5, 2, 3):
             paid = payments.vcg_payments(v, ceiling, *_least_cost(K, power, m * np.eye(3)))
-            ratios.extend(paid / m2(v, K, ceiling, power=power).payments / m**power)
+            ratios.extend(paid / vcg_contract(v, K, ceiling, power=power).payments / m**power)
     return float(np.abs(np.array(ratios) - 1).max())
 
 
@@ -334,7 +335,7 @@ def one_against_ten(max_mse: float = 0.4) -> OneAgainstTen:
     """f_1 = d_1^2, f_2 = the square of the mean of ten others; everybody is paid eps^2, the ceiling being 1."""
     sensitivity = np.zeros((2, 11))
     sensitivity[0, 0], sensitivity[1, 1:] = 1.0, 1 - 0.9**2
-    least = principle2(sensitivity.sum(axis=1), max_mse, power=1)
+    least = least_cost_contract(sensitivity.sum(axis=1), max_mse, power=1)
     losses = {
         "M1": least.shares @ sensitivity / least.scale,
         "M3": np.ones(2) @ sensitivity / np.sqrt(max_mse / 2),

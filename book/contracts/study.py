@@ -3,6 +3,7 @@ r"""Where mechanism M2 costs at most M1 whatever the valuations: the theorem's s
 For the cost :math:`v\varepsilon^2` and valuations in [0, 1] the order holds in every draw if and only if
 :math:`K\ge K_n` (:func:`order_threshold`). The proof is on the page :doc:`/book/contracts/beyond`; :func:`order_checks`
 runs each of its steps and counts where one fails. A batch of markets has the shape (..., n), one accuracy for all.
+Beside it stands what says whether any contract is optimal (:func:`kkt_residual`), and what its error is.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
-from hdpm_lib.markets.contracts import check_power, check_valuations, principle2
-from hdpm_lib.markets.mechanisms import m1, pivot_costs
+from hdpm_lib.markets.contracts import check_power, check_valuations, least_cost_contract
+from hdpm_lib.markets.mechanisms import equal_loss_pricing, pivot_costs
+from hdpm_lib.markets.outcome import Contract
 from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive
 
 Array = NDArray[np.float64]
@@ -67,7 +69,7 @@ def m2_total(valuations: ArrayLike, max_mse: float, *, power: float = 2.0) -> Ar
     """
     v = check_valuations(valuations, 1.0)
     pivots = pivot_costs(v, max_mse, 1.0, power=power).sum(-1)
-    return np.asarray(pivots - (v.shape[-1] - 1) * principle2(v, max_mse, power=power).cost)
+    return np.asarray(pivots - (v.shape[-1] - 1) * least_cost_contract(v, max_mse, power=power).cost)
 
 
 def m1_total(n: int, max_mse: float, *, power: float = 2.0) -> float:
@@ -78,7 +80,7 @@ def m1_total(n: int, max_mse: float, *, power: float = 2.0) -> float:
     >>> round(m1_total(3, 0.1125), 3)
     50.667
     """
-    return float(m1(np.ones(check_count(n, "n")), max_mse, 1.0, power=power).payments.sum())
+    return float(equal_loss_pricing(np.ones(check_count(n, "n")), max_mse, 1.0, power=power).payments.sum())
 
 
 def profiles_to_try(n: int, count: int, rng: np.random.Generator) -> Array:
@@ -169,10 +171,10 @@ def _raising(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Array]
         K, v = n**2 / 4 * 10 ** rng.uniform(-2, -0.01), profiles_to_try(n, count, rng)
         j = rng.integers(n, size=len(v))
         own = np.take_along_axis(v, j[:, None], -1)[:, 0]
-        before, after = (principle2(market, K, power=2) for market in (v, _raised(v, j, rng.uniform(own, 1))))
+        before, after = (least_cost_contract(market, K, power=2) for market in (v, _raised(v, j, rng.uniform(own, 1))))
         mine = np.arange(n) == j[:, None]
         yield "a rise lifts the others' shares, not her own", np.where(mine, -1, 1) * (after.shares - before.shares)
-        change = (after.epsilon / before.epsilon) ** 2 - 1
+        change = (after.privacy_loss / before.privacy_loss) ** 2 - 1
         capped = [np.take_along_axis(found.shares == 1, j[:, None], -1) for found in (before, after)]
         both, never = (before.shares == 1) & capped[1], (after.shares < 1) | ~capped[0]
         yield "complements while both are capped", -change[both & ~mine]
@@ -186,13 +188,13 @@ def _climbing(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Array
         for part in (1e-9, 1e-3, *rng.uniform(0, 0.98, 4)):
             K = least + part * (n**2 / 4 - least)
             v, top = profiles_to_try(n, count, rng), m1_total(n, K)
-            yield "at most three are capped", 3.0 - (principle2(v, K, power=2).shares == 1).sum(-1)
+            yield "at most three are capped", 3.0 - (least_cost_contract(v, K, power=2).shares == 1).sum(-1)
             path = climb(v, K)
             for start, end in pairwise(path):
                 totals = [m2_total(start + t * (end - start), K) / top for t in (0, 0.25, 0.5, 0.75, 1)]
                 yield "no leg of the climb lowers M2", np.diff(totals, axis=0)
             last = path[-1]
-            pair = principle2(last, K, power=2).shares[:, :2] > 1 - SLACK
+            pair = least_cost_contract(last, K, power=2).shares[:, :2] > 1 - SLACK
             yield "it ends at the top or with two capped", np.where(last.min(-1) == 1, 1.0, pair.all(-1) - 0.5)
             highest = 1 - 4 * K / (n * (n - 2))
             if highest > 0:
@@ -221,3 +223,34 @@ def order_checks(rng: np.random.Generator, count: int) -> pd.DataFrame:
         row[0] += margins.size
         row[1] += int((margins < -SLACK).sum())
     return pd.DataFrame(table, index=["tried", "failed"]).T
+
+
+def error_of(contract: Contract) -> float:
+    """Largest mean squared error of a contract for the plain sum."""
+    return float(((1 - contract.shares).sum() / 2) ** 2 + 2 * contract.scale**2)
+
+
+def kkt_residual(allocation: Contract, valuations: ArrayLike, max_mse: float, *, power: float) -> Array:
+    r"""How far an allocation is from the conditions that single out the optimum of (10), of shape (...); 0 means
+    optimal.
+
+    It is the largest of the error of the accuracy constraint over `K` and, with :math:`C=\sum va^r`, the amount by
+    which :math:`v_ka_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where :math:`a_k` is 0
+    or 1, over the largest of their terms. The allocation is one for the plain sum (ranges 1), with finite losses. Below
+    :math:`K\approx10^{-3}n^2/4`, where `T` is small, the rounding of the shares shows.
+    """
+    v = check_valuations(valuations)
+    K = check_positive(max_mse, "max_mse")
+    r = check_power(power)
+    T = (1 - allocation.shares).sum(-1, keepdims=True)
+    most = allocation.shares.max(-1, keepdims=True)
+    a = allocation.shares / np.where(most > 0, most, 1.0)  # the conditions scale; powers of small shares underflow
+    accuracy = np.abs((T[..., 0] / 2) ** 2 + 2 * allocation.scale**2 - K) / K
+    tiny = np.finfo(float).tiny if r > 1 else 0.0  # a share of 0 is then one too small for a float
+    marginal = v * np.maximum(a, tiny) ** (r - 1)
+    trade = T * most * (v * a**r).sum(-1, keepdims=True)
+    gap = marginal * (4 * K - T**2) - trade
+    gap = np.where(allocation.shares >= 1, np.maximum(gap, 0), np.where(a <= tiny, np.maximum(-gap, 0), np.abs(gap)))
+    size = np.maximum((4 * K * marginal + T**2 * marginal).max(-1, keepdims=True), trade)
+    stationarity = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(-1)
+    return np.asarray(np.maximum(accuracy, stationarity))

@@ -16,20 +16,19 @@ from numpy.typing import NDArray
 from hdpm_book import datasets
 from hdpm_book.federated import RECORDED
 from hdpm_book.federated.learning import people
+from hdpm_book.federated.partition import KINDS, budget_of
+from hdpm_book.federated.regretnet import Network, Weights, load_trained, run
+from hdpm_book.federated.training import FACTORS
 from hdpm_book.records import Row, collect
-from hdpm_lib.aggregation import conv_aggr, opt_aggr
-from hdpm_lib.auctions.bids import budget_of
-from hdpm_lib.auctions.networks import Network, Weights, load_trained, run
-from hdpm_lib.auctions.partition import KINDS
-from hdpm_lib.auctions.training import FACTORS
-from hdpm_lib.learners.fedsgd import Sale, fedsgd
+from hdpm_lib.aggregation import least_error_weights, size_weights
+from hdpm_lib.learners.fedsgd import Bought, fedsgd
 from hdpm_lib.learners.gradients import accuracy, draw_bidders
 
 NETWORKS = {  # trained for each of the two laws of the sizes
     "IID": {"RegretNet": "regretnet-iid", "M-RegretNet": "m-short-iid", "DM-RegretNet": "dm-opt-iid"},
     "Non-IID": {"RegretNet": "regretnet-niid", "M-RegretNet": "m-short-niid", "DM-RegretNet": "dm-opt-niid"},
 }
-RULES = {"OptAggr": opt_aggr, "ConvAggr": conv_aggr}
+RULES = {"OptAggr": least_error_weights, "ConvAggr": size_weights}
 Data = tuple[NDArray, NDArray, NDArray, NDArray]
 
 
@@ -61,14 +60,18 @@ def accuracies(
     limits, found = market.bids.privacy_budget, {}
     for name, network in networks.items():
         sold = run(*network, bidding, money, np.random.default_rng([seed, 2]))
-        auction, noise = partial(_sale, Sale(sold.epsilon, sold.payments, money)), np.random.default_rng([seed, 3])
-        ended = fedsgd(X, y, market.rows, limits, asked, RULES, start, rng=noise, every=100, auction=auction)
+        auction, noise = (
+            partial(_bought, Bought(sold.privacy_loss, sold.payments, money)),
+            np.random.default_rng([seed, 3]),
+        )
+        train = partial(fedsgd, X, y, market.rows, limits, asked, RULES, start, arithmetic="ideal")
+        ended = train(rng=noise, every=100, auction=auction)
         for rule in RULES:
             found[f"{name}, {rule}"] = round(float(accuracy(ended.parameters(rule)[-1], X_test, y_test)[0]), 5)
     return found
 
 
-def _sale(made: Sale, _: NDArray) -> Sale:
+def _bought(made: Bought, _: NDArray) -> Bought:
     """An auction that was held before."""
     return made
 

@@ -11,17 +11,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from hdpm_book.federated.partition import KINDS
 from hdpm_book.federated.study import study_markets
-from hdpm_lib.aggregation import (
-    conv_aggr,
-    error_bound,
-    least_error_gradient,
-    opt_aggr,
-    opt_aggr_printed,
-    weights_jacobian,
-)
+from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from hdpm_lib.auctions.bids import Bids
-from hdpm_lib.auctions.partition import KINDS
 from hdpm_lib.validation import FALSE_ALARM
 
 Array = NDArray[np.float64]
@@ -38,10 +31,10 @@ def profiles() -> Profiles:
 def four_rules(epsilon: ArrayLike, sizes: ArrayLike) -> dict[str, Array]:
     """Weights by the exact solution, by Problem 3 as printed, as the published code solves it, and by ConvAggr."""
     return {
-        "least error bound": opt_aggr(epsilon, sizes),
+        "least error bound": least_error_weights(epsilon, sizes),
         "Problem 3, as printed": opt_aggr_printed(epsilon, sizes),
         "published code": opt_aggr_printed(epsilon, sizes, renormalised=True),
-        "ConvAggr": conv_aggr(epsilon, sizes),
+        "ConvAggr": size_weights(epsilon, sizes),
     }
 
 
@@ -51,10 +44,10 @@ def on_simplex(markets: Profiles) -> bool:
     for bids in markets.values():
         epsilon = bids.privacy_budget * rng.integers(0, 9, bids.sizes.shape) / 8
         epsilon[:, 0] = bids.privacy_budget[:, 0]
-        for rule in (opt_aggr, opt_aggr_printed, conv_aggr):
+        for rule in (least_error_weights, opt_aggr_printed, size_weights):
             weights = rule(epsilon, bids.sizes)
             off += [abs(weights.sum(-1) - 1).max(), -weights.min(), weights[epsilon == 0].max()]
-        off.append(abs(conv_aggr(bids.privacy_budget, bids.sizes) - bids.shares).max())
+        off.append(abs(size_weights(bids.privacy_budget, bids.sizes) - bids.shares).max())
     return bool(np.max(off) < 1e-12)
 
 
@@ -105,7 +98,7 @@ def worst_cases(bids: Bids, instances: int = 24) -> Worst:
             bound = error_bound(weights, epsilon, sizes, coordinates=count)
             scores.append((squares.mean() - bound) / squares.std() * np.sqrt(len(squares)))
     many = np.array(z_one)[np.arange(instances) % 3 > 0]
-    weights = opt_aggr(bids.privacy_budget, bids.sizes)
+    weights = least_error_weights(bids.privacy_budget, bids.sizes)
     squares = squared_errors(bids.privacy_budget, bids.sizes, weights, WIDTH, np.random.default_rng(3), 400)
     gap = squares.mean() - error_bound(weights, bids.privacy_budget, bids.sizes, coordinates=WIDTH)
     return Worst(
@@ -128,7 +121,7 @@ def norm_and_square() -> tuple[float, float]:
     """Weight of the first of two owners (equal sizes, losses 6 and 2) with least mean norm and least mean square."""
     grid = np.linspace(0.5, 0.99, 30_001)
     norm = mean_absolute(2 * grid - 1, 2 * grid / 6, 2 * (1 - grid) / 2)
-    return float(grid[norm.argmin()]), float(opt_aggr([6, 2], [1, 1])[0])
+    return float(grid[norm.argmin()]), float(least_error_weights([6, 2], [1, 1])[0])
 
 
 # --- who sells nothing ------------------------------------------------------------------------------------------------
@@ -150,7 +143,7 @@ def fading(markets: Profiles) -> Fading:
         epsilon = np.repeat(bids.privacy_budget[:500, None], 3, axis=1)
         epsilon[..., 0] = 1e-5, 1e-6, 0
         sizes = bids.sizes[:500, None]
-        weights = opt_aggr(epsilon, sizes)
+        weights = least_error_weights(epsilon, sizes)
         bounds = error_bound(weights, epsilon, sizes)
         square.append(abs(weights[:, 0, 0] / weights[:, 1, 0] / 100 - 1).max())
         gaps.append(abs(bounds[:, 1] / bounds[:, 2] - 1).max())
@@ -202,7 +195,7 @@ def smallest_example() -> Smallest:
         min(bound(x + s * F(1, 10**6), part) for s in (-1, 1)) > bound(x, part)
         for x, part in ((true, idle), (printed, F(0)))
     )
-    library = [rule([2, 0.5, 0], [1, 1, 2])[0] for rule in (opt_aggr, opt_aggr_printed)]
+    library = [rule([2, 0.5, 0], [1, 1, 2])[0] for rule in (least_error_weights, opt_aggr_printed)]
     grid = np.linspace(0, 1, 200_001)
     found = error_bound(np.column_stack([grid, 1 - grid, 0 * grid]), [2, 0.5, 0], [1, 1, 2])
     return Smallest(
@@ -236,7 +229,7 @@ def other_problems(markets: Profiles) -> Cost:
             sells = rng.random(bids.sizes.shape) < chance
             epsilon = np.where(sells, bids.privacy_budget * rng.integers(1, 9, sells.shape) / 8, 0)
             epsilon, sizes = epsilon[sells.any(-1)], bids.sizes[sells.any(-1)]
-            least = error_bound(opt_aggr(epsilon, sizes), epsilon, sizes)
+            least = error_bound(least_error_weights(epsilon, sizes), epsilon, sizes)
             row: dict[str, object] = {"sizes": kind, "chance to sell": chance}
             for name, coded in (("Problem 3", False), ("code", True)):
                 ratio = error_bound(opt_aggr_printed(epsilon, sizes, renormalised=coded), epsilon, sizes) / least
@@ -293,7 +286,7 @@ def certified(markets: Profiles) -> Certified:
             epsilon[:, 1:] *= rng.random((2000, 9)) < chance
             some = (epsilon > 0).sum(-1) > 1
             epsilon, sizes = epsilon[some], bids.sizes[some]
-            exact.append(certified_excess(opt_aggr(epsilon, sizes), epsilon, sizes))
+            exact.append(certified_excess(least_error_weights(epsilon, sizes), epsilon, sizes))
             printed.append(certified_excess(opt_aggr_printed(epsilon, sizes), epsilon, sizes))
     rng = np.random.default_rng(6)
     epsilon, sizes = rng.uniform(0.5, 2, 200_000), rng.lognormal(3, 2, 200_000)
@@ -301,7 +294,7 @@ def certified(markets: Profiles) -> Certified:
         sum(map(len, exact)),
         float(np.concatenate(exact).max()),
         float(np.concatenate(printed).max()),
-        float(certified_excess(opt_aggr(epsilon, sizes), epsilon, sizes)),
+        float(certified_excess(least_error_weights(epsilon, sizes), epsilon, sizes)),
     )
 
 
@@ -333,7 +326,7 @@ def agreement(markets: Profiles) -> Agreement:
     for _, epsilon, sizes in _some_sell(markets, rng):
         weights = opt_aggr_printed(epsilon, sizes)
         lowered = ((weights - sizes / sizes.sum(-1, keepdims=True) < -1e-12) & (epsilon > 0)).any(-1)
-        equal.append(abs(weights - opt_aggr(epsilon, sizes)).max(-1) < 1e-12)
+        equal.append(abs(weights - least_error_weights(epsilon, sizes)).max(-1) < 1e-12)
         said.append(~lowered | (epsilon > 0).all(-1))
     found, stated = np.concatenate(equal), np.concatenate(said)
     k, sigma = 6, 8 / rng.uniform(0.1, 2, (200, 6)) ** 2
@@ -348,7 +341,7 @@ def dead_zone(markets: Profiles) -> pd.DataFrame:
     for kind, bids in markets.items():
         inverse = bids.privacy_budget**2 / (bids.privacy_budget**2).sum(-1, keepdims=True)
         for count in (1, WIDTH):
-            weights = opt_aggr(bids.privacy_budget, bids.sizes, coordinates=count)
+            weights = least_error_weights(bids.privacy_budget, bids.sizes, coordinates=count)
             moved = abs(weights - inverse).sum(-1).mean() / 2
             kept = (abs(weights - bids.shares) < 1e-12).mean()
             rows.append([kind, count, f"{kept:.2f}", f"{moved:.3f}"])
@@ -369,7 +362,7 @@ def slopes(bids: Bids, step: float = 1e-6) -> Slopes:
     """Central differences of the weights and of the least bound."""
     epsilon, sizes = bids.privacy_budget[:, None], bids.sizes[:, None]
     ends = [epsilon + step * np.eye(10), epsilon - step * np.eye(10)]
-    at = [opt_aggr(e, sizes) for e in ends]
+    at = [least_error_weights(e, sizes) for e in ends]
     sides = [np.sign(np.round(w - sizes / sizes.sum(-1, keepdims=True), 13)) for w in at]
     smooth = (sides[0] == sides[1]).all((1, 2))
     jacobian = weights_jacobian(bids.privacy_budget, bids.sizes)
@@ -394,7 +387,7 @@ def bound_curves(markets: Profiles, parts: Array) -> tuple[dict[str, Array], dic
             [part * bids.privacy_budget for part in parts],
             [bids.privacy_budget * (ranks < part) for part in parts],
         ]
-        for rule, name in ((opt_aggr, "OptAggr"), (conv_aggr, "ConvAggr")):
+        for rule, name in ((least_error_weights, "OptAggr"), (size_weights, "ConvAggr")):
             for curve, losses in zip(curves, sold, strict=True):
                 bounds = [error_bound(rule(epsilon, bids.sizes), epsilon, bids.sizes).mean() for epsilon in losses]
                 curve[f"{kind}, {name}"] = np.array(bounds)
@@ -416,7 +409,8 @@ def dominance(markets: Profiles) -> Dominance:
     above, whole = [], {}
     for kind, epsilon, sizes in _some_sell(markets, np.random.default_rng(9)):
         opt, printed, conv = (
-            error_bound(rule(epsilon, sizes), epsilon, sizes) for rule in (opt_aggr, opt_aggr_printed, conv_aggr)
+            error_bound(rule(epsilon, sizes), epsilon, sizes)
+            for rule in (least_error_weights, opt_aggr_printed, size_weights)
         )
         above.append([opt / conv > 1 + 1e-12, printed / conv > 1 + 1e-12])
         whole[kind] = {"OptAggr": f"{opt.mean():.2f}", "ConvAggr": f"{conv.mean():.2f}"}
@@ -431,9 +425,9 @@ def two_accounts(markets: Profiles) -> pd.DataFrame:
         epsilon, sizes = bids.privacy_budget, bids.sizes
         e = np.concatenate([epsilon[:, :1], epsilon], axis=1)
         d = np.concatenate([sizes[:, :1] / 2, sizes[:, :1] / 2, sizes[:, 1:]], axis=1)
-        before, after = opt_aggr(epsilon, sizes), opt_aggr(e, d)
+        before, after = least_error_weights(epsilon, sizes), least_error_weights(e, d)
         gain = after[:, :2].sum(-1) - before[:, 0]
-        usual = conv_aggr(e, d)[:, :2].sum(-1) - conv_aggr(epsilon, sizes)[:, 0]
+        usual = size_weights(e, d)[:, :2].sum(-1) - size_weights(epsilon, sizes)[:, 0]
         fall = error_bound(after, e, d) / error_bound(before, epsilon, sizes)
         rows[kind] = {
             "weight rises": f"{(gain > 1e-9).mean():.2f}",
@@ -442,3 +436,105 @@ def two_accounts(markets: Profiles) -> pd.DataFrame:
             "largest ratio of the bounds": f"{fall.max():.3f}",
         }
     return pd.DataFrame(rows).T
+
+
+def _market(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
+    """Privacy losses and shares of the records, of one shape."""
+    eps, size = np.broadcast_arrays(np.asarray(epsilon, dtype=float), np.asarray(sizes, dtype=float))
+    return eps, size / size.sum(-1, keepdims=True)
+
+
+def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool = False) -> Array:
+    r"""Weights that solve Problem 3, which leaves owners who do not sell out of the bias.
+
+    They are those of :func:`~hdpm_lib.aggregation.least_error_weights` where everybody sells. With `renormalised`
+    shares are among the owners who sell, as in the authors' published code, and not among all, as printed.
+
+    Notes
+    -----
+    As in :mod:`hdpm_lib.aggregation`, but :math:`\beta=\alpha+\kappa(P_+(\alpha)-S_0/2)^+`: the equation is solved by
+    bisection.
+
+    Examples
+    --------
+    >>> opt_aggr_printed([2.0, 0.5, 0.0], [1, 1, 2]).round(5)
+    array([0.89474, 0.10526, 0.     ])
+    """
+    eps, shares = _market(epsilon, sizes)
+    sells = eps > 0
+    anybody = np.asarray(sells.any(-1))
+    if renormalised:
+        shares = size_weights(eps, shares)
+    unit = np.where(anybody, eps.max(-1), 1.0)[..., None]
+    q, kappa = (eps / unit) ** 2, unit[..., 0] ** 2 / 2
+    idle = (shares * ~sells).sum(-1)
+    theta = shares / np.where(sells, q, np.inf)
+
+    def beta(alpha: Array) -> Array:
+        raised = np.maximum(alpha[..., None] * q - shares, 0) * sells
+        return np.asarray(alpha + kappa * np.maximum(raised.sum(-1) - idle / 2, 0))
+
+    def left(alpha: Array) -> Array:
+        raised = np.maximum(alpha[..., None] * q - shares, 0) * sells
+        lowered = np.maximum(shares - beta(alpha)[..., None] * q, 0) * sells
+        return np.asarray(raised.sum(-1) - idle - lowered.sum(-1))
+
+    low = np.zeros(q.shape[:-1])
+    high = 2 * (theta.max(-1) + np.where(anybody, idle / np.maximum(q.sum(-1), 1e-300), 1.0))
+    for _ in range(300):
+        middle = (low + high) / 2
+        below = left(middle) < 0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    alpha = high
+    weights = np.maximum(alpha[..., None] * q, np.minimum(shares, beta(alpha)[..., None] * q))
+    return np.where(anybody[..., None], weights * sells, shares)
+
+
+def weights_jacobian(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
+    r"""Derivative of weight `i` of :func:`~hdpm_lib.aggregation.least_error_weights` with respect to privacy loss `j`,
+    shape (..., n, n).
+
+    At kinks, where an owner begins or ceases to keep her share, it is that of one adjacent piece. All entries are 0
+    where nobody sells, although the weights jump there.
+
+    Examples
+    --------
+    >>> weights_jacobian([1.0, 1.0], [1, 1])
+    array([[ 0.4, -0.4],
+           [-0.4,  0.4]])
+    """
+    eps, shares = _market(epsilon, sizes)
+    weights = least_error_weights(eps, sizes, coordinates=coordinates)
+    sells = eps > 0
+    up, down = sells & (weights > shares), sells & (weights < shares)
+    q, kappa = eps**2, 1 / (2 * coordinates)
+    most, first = (q / shares).max(-1, keepdims=True), np.arange(eps.shape[-1]) == 0
+    level = most - (q / shares).min(-1, keepdims=True) < 1e-14 * most
+    up, down = np.where(level, first, up), np.where(level, ~first, down)  # all breakpoints are one: any split
+    r_up, r_down = (q * up).sum(-1, keepdims=True), (q * down).sum(-1, keepdims=True)
+    total = r_up + r_down + kappa * r_up * r_down
+    own = np.where(up | down, weights / np.where(q > 0, q, 1.0), 0.0)  # alpha or beta of each owner
+    alpha = -own * np.where(up, 1 + kappa * r_down, 1.0) / np.where(total > 0, total, 1.0)
+    beta = (1 + kappa * r_up) * alpha + kappa * own * up
+    both = np.where(up[..., None], alpha[..., None, :], np.where(down[..., None], beta[..., None, :], 0.0))
+    return np.asarray(2 * eps[..., None, :] * (q[..., None] * both + own[..., None] * np.eye(eps.shape[-1])))
+
+
+def least_error_gradient(
+    epsilon: ArrayLike, sizes: ArrayLike, clip_norm: float = 1.0, *, coordinates: int = 1
+) -> Array:
+    r"""Derivative of the least error bound with respect to the privacy losses, not positive.
+
+    It is 0 for an owner whose loss is 0, and everywhere where nobody sells. By the envelope theorem it is
+    :math:`-16DL^2\lambda_i^2/\varepsilon_i^3`: that the weights move does not count.
+
+    Examples
+    --------
+    >>> least_error_gradient([2.0, 2.0, 0.0], [1, 3, 4])
+    array([-0.5, -0.5,  0. ])
+    """
+    eps, _ = _market(epsilon, sizes)
+    weights = least_error_weights(eps, sizes, coordinates=coordinates)
+    scale = clip_norm**2
+    safe = np.where(eps > 0, eps, 1.0)
+    return np.where(eps > 0, -16 * coordinates * scale * (weights / safe) ** 2 / safe, 0.0)

@@ -1,6 +1,7 @@
 """Auctions for owners who sell all or nothing, and posted prices: the experiments of the page on All-in.
 
-Reports, budgets and rules are those of :mod:`hdpm_lib.auctions.allin`.
+A rule makes an outcome of valuations and amounts of shape (..., n) and a budget, as
+:func:`hdpm_lib.auctions.allin.all_or_nothing` does: what it calls a privacy loss is the amount sold.
 """
 
 from __future__ import annotations
@@ -13,30 +14,64 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from hdpm_book.federated.lower_bound import lower_bound
+from hdpm_book.federated.partition import budget_of
 from hdpm_lib import aggregation
-from hdpm_lib.auctions.allin import (
-    Auction,
-    Rule,
-    Sale,
-    all_in,
-    all_in_repaired,
-    gains,
-    single_minded,
-    single_minded_gains,
-)
-from hdpm_lib.auctions.bids import Bids, bids, budget_of, utility
-from hdpm_lib.auctions.lower_bound import lower_bound
+from hdpm_lib.auctions.allin import Auction, all_in, all_or_nothing, gains
+from hdpm_lib.auctions.bids import Bids, bids, utility
 from hdpm_lib.auctions.posted_prices import best_sale, posted_prices
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
+from hdpm_lib.markets.payments import with_own_report
 
 Array = NDArray[np.float64]
 FACTORS = (0.1, 0.3, 0.5, 0.7, 1.0, 2.0)
-READINGS: dict[str, Rule] = {"passing over": all_in, "stop": partial(all_in, stop=True)}
+Rule = Callable[[Array, Array, Array], Outcome]
 
 
 # --- All-in as printed ------------------------------------------------------------------------------------------------
+
+
+def all_in_printed(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop: bool = False) -> Outcome:
+    """All-in as printed (Algorithm 4): not truthful, with payments that sum to the budget if anybody wins.
+
+    Owners of equal unit valuation are taken in the order of their places; the paper does not say. With `stop` the
+    auction ends at the first owner who is not covered, instead of passing over her.
+
+    Examples
+    --------
+    >>> all_in_printed([100.0, 2.0], [100.0, 1.0], 100.0).payments
+    array([100.,   0.])
+    >>> all_in_printed([100.0, 0.5], [100.0, 1.0], 100.0).payments   # the loser asks for less than her valuation, 2
+    array([  0., 100.])
+    """
+    money = np.asarray(budget, dtype=float)
+    v, x, _ = np.broadcast_arrays(valuations, amounts, money[..., None])
+    # lines 1 and 2: ascending unit valuations
+    order = np.argsort(v / x, axis=-1, kind="stable")
+    value, amount = np.take_along_axis(v, order, -1), np.take_along_axis(x, order, -1)
+    # lines 3 to 5: who is covered by the budget, shared among all taken and her, is taken
+    taken, going = np.zeros(v.shape[:-1]), np.ones(v.shape[:-1], dtype=bool)
+    accepted = np.zeros(v.shape, dtype=bool)
+    for i in range(v.shape[-1]):
+        covered = value[..., i] * (taken + amount[..., i]) <= money * amount[..., i]
+        going &= covered | (not stop)
+        accepted[..., i] = covered & going
+        taken = taken + np.where(accepted[..., i], amount[..., i], 0.0)
+    # lines 6 and 7: what winners sell, and the price of a unit
+    sold = np.where(np.take_along_axis(accepted, np.argsort(order, axis=-1), -1), x, 0.0)
+    price = money / np.where(taken > 0, taken, np.inf)
+    return Outcome(sold, sold * price[..., None])
+
+
+READINGS: dict[str, Rule] = {"passing over": all_in_printed, "stop": partial(all_in_printed, stop=True)}
+
+
+def printed_for_bids(bids: Bids, budget: ArrayLike) -> Outcome:
+    """All-in as printed, of whole privacy budgets."""
+    sale = all_in_printed(bids.full_valuation, bids.sizes * bids.privacy_budget, budget)
+    return Outcome(np.where(sale.privacy_loss > 0, bids.privacy_budget, 0.0), sale.payments)
 
 
 def exact_all_in(
@@ -70,7 +105,7 @@ def against_fractions(count: int = 1000, seed: int = 1) -> Agreement:
         v, x = (rng.integers(1, 9, 5).tolist() for _ in range(2))
         budget = int(rng.integers(1, 31))
         exact = [exact_all_in(v, x, budget, stop=stop) for stop in (False, True)]
-        floats = (all_in(v, x, budget, stop=stop).payments for stop in (False, True))
+        floats = (all_in_printed(v, x, budget, stop=stop).payments for stop in (False, True))
         agree += all(np.allclose(np.array(e, float), f) for e, f in zip(exact, floats, strict=True))
         differ += exact[0] != exact[1]
     return Agreement(count, agree, differ)
@@ -112,15 +147,16 @@ def what_holds(count: int = 5000, seed: int = 2) -> Kept:
         v, x = rng.lognormal(size=(2, count, 6))
         budget = rng.uniform(0.1, 1.5, count) * v.sum(-1)
         sale = rule(v, x, budget)
-        some = sale.wins.any(-1)
-        lowest = min(lowest, float((sale.payments / v)[sale.wins].min()))
+        wins = sale.privacy_loss > 0
+        some = wins.any(-1)
+        lowest = min(lowest, float((sale.payments / v)[wins].min()))
         gap = max(gap, float(np.abs(sale.payments.sum(-1) / budget - 1)[some].max()))
         for i in range(6):
             own = np.arange(6) == i
             lower, more = v * rng.uniform(size=v.shape), x * (1 + rng.exponential(size=x.shape))
             again = rule(np.where(own, lower, v), np.where(own, more, x), budget)
-            moved += int(sale.wins[:, i].sum())
-            kept += int(again.wins[sale.wins[:, i], i].sum())
+            moved += int(wins[:, i].sum())
+            kept += int((again.privacy_loss > 0)[wins[:, i], i].sum())
     return Kept(2 * count, lowest, gap, moved, kept)
 
 
@@ -164,7 +200,7 @@ def liars(rule: Rule, truth: Bids, budget: Array) -> tuple[NDArray[np.bool_], ND
     units = np.moveaxis(v / x, -1, 0)[..., None] * (1 + 1e-9)
     units = np.concatenate([0 * units[:1], units])
     gain = single_minded_gains(rule, v, x, (units * x, x), budget).max(0)
-    return gain > 1e-6 * budget[:, None], rule(v, x, budget).wins
+    return gain > 1e-6 * budget[:, None], rule(v, x, budget).privacy_loss > 0
 
 
 @dataclass(frozen=True)
@@ -180,7 +216,7 @@ def gamed(markets: Mapping[str, Bids], count: int = 1000) -> Gamed:
     rows, winners = {}, 0
     for kind, market in markets.items():
         truth = market[:count]
-        for name, rule in (READINGS | {"repaired": all_in_repaired}).items():
+        for name, rule in (READINGS | {"repaired": all_or_nothing}).items():
             row = []
             for factor in FACTORS:
                 gaining, wins = liars(rule, truth, budget_of(truth, factor))
@@ -194,12 +230,11 @@ def gamed(markets: Mapping[str, Bids], count: int = 1000) -> Gamed:
 # --- the repair -------------------------------------------------------------------------------------------------------
 
 
-def pay_everything(valuations: Array, amounts: Array, budget: Array) -> Sale:
+def pay_everything(valuations: Array, amounts: Array, budget: Array) -> Outcome:
     """Half a repair: the winners of the repaired rule share the whole budget."""
-    sale = all_in_repaired(valuations, amounts, budget)
-    sold = np.where(sale.wins, amounts, 0.0)
+    sold = all_or_nothing(valuations, amounts, budget).privacy_loss
     total = np.maximum(sold.sum(-1, keepdims=True), 1e-300)
-    return Sale(sale.wins, sold * budget[..., None] / total)
+    return Outcome(sold, sold * budget[..., None] / total)
 
 
 def broken(rule: Rule, count: int, rng: np.random.Generator) -> dict[str, int]:
@@ -218,7 +253,7 @@ def broken(rule: Rule, count: int, rng: np.random.Generator) -> dict[str, int]:
         gain = np.maximum(gain, single_minded_gains(rule, v, x, lie, budget).max(0))
         lies += units.size
     slack = 1e-12 * budget
-    loses = sale.payments < np.where(sale.wins, v, 0) - slack[:, None]
+    loses = sale.payments < np.where(sale.privacy_loss > 0, v, 0) - slack[:, None]
     return {
         "markets": count,
         "lies": lies,
@@ -232,8 +267,8 @@ def search(seed: int = 3) -> pd.DataFrame:
     """What the search finds for three rules."""
     rng = np.random.default_rng(seed)
     rules: dict[str, tuple[Rule, int]] = {
-        "repaired": (all_in_repaired, 20_000),
-        "printed": (all_in, 2000),
+        "repaired": (all_or_nothing, 20_000),
+        "printed": (all_in_printed, 2000),
         "paying out B": (pay_everything, 2000),
     }
     return pd.DataFrame({name: broken(rule, count, rng) for name, (rule, count) in rules.items()}).T
@@ -242,7 +277,7 @@ def search(seed: int = 3) -> pd.DataFrame:
 def gains_by_half(truth: Bids, factor: float = 0.5) -> float:
     """Share of the markets in which some owner of many costs gains by offering half of her privacy budget."""
     part = Bids(truth.family, truth.rate, truth.privacy_budget / 2, truth.sizes)
-    return float((gains(single_minded, truth, part, budget_of(truth, factor)) > 1e-9).any(-1).mean())
+    return float((gains(all_in, truth, part, budget_of(truth, factor)) > 1e-9).any(-1).mean())
 
 
 # --- posted prices ----------------------------------------------------------------------------------------------------
@@ -340,8 +375,8 @@ def dropped_conditions() -> pd.DataFrame:
 
 def error_of(outcome: Outcome, truth: Bids) -> Array:
     """Error bound of the best weights, market by market."""
-    weights = aggregation.opt_aggr(outcome.epsilon, truth.sizes)
-    return aggregation.error_bound(weights, outcome.epsilon, truth.sizes)
+    weights = aggregation.least_error_weights(outcome.privacy_loss, truth.sizes)
+    return aggregation.error_bound(weights, outcome.privacy_loss, truth.sizes)
 
 
 def error_of_mean(values: Array) -> float:
@@ -356,8 +391,8 @@ def shown(values: Array, digits: int = 2) -> str:
 
 AUCTIONS: dict[str, Auction] = {
     "posted prices": posted_prices,
-    "All-in, repaired": single_minded,
-    "All-in, printed": partial(single_minded, rule=all_in),
+    "All-in, repaired": all_in,
+    "All-in, printed": printed_for_bids,
 }
 
 
@@ -393,3 +428,32 @@ def errors(markets: Mapping[str, Bids]) -> Errors:
             table[kind, f"{factor:g}"] = {name: shown(e) for name, e in column.items()}
             means[kind, factor] = {name: e.mean() for name, e in column.items()}
     return Errors(pd.DataFrame(table).T, pd.DataFrame(means).T, below)
+
+
+def single_minded_gains(
+    rule: Rule,
+    valuations: ArrayLike,
+    amounts: ArrayLike,
+    lies: tuple[ArrayLike, ArrayLike],
+    budget: ArrayLike,
+) -> Array:
+    """What each single-minded owner gains by her lie while the others tell the truth, `valuations` and `amounts`.
+
+    It is minus infinity for an amount above the truth. The cost of a sale is the true valuation, whatever the amount.
+
+    Parameters
+    ----------
+    lies : tuple of reported valuations and amounts
+
+    Examples
+    --------
+    >>> single_minded_gains(all_in_printed, [100.0, 2.0], [100.0, 1.0], ([100.0, 0.5], [100.0, 1.0]), 100.0)
+    array([ 0., 98.])
+    """
+    v, x, money = (np.asarray(part, dtype=float) for part in (valuations, amounts, budget))
+    value, amount = (with_own_report(true, lie) for true, lie in zip((v, x), lies, strict=True))
+    honest, sale = rule(v, x, money), rule(value, amount, np.broadcast_to(money[..., None], value.shape[:-1]))
+    told = sale.payments - np.where(sale.privacy_loss > 0, v[..., None, :], 0.0)
+    excess = amount > x[..., None, :] * (1 + 1e-12)
+    told = np.diagonal(np.where(excess, -np.inf, told), axis1=-2, axis2=-1)
+    return told - (honest.payments - np.where(honest.privacy_loss > 0, v, 0.0))

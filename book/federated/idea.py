@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hdpm_book import plots
-from hdpm_lib.aggregation import opt_aggr
-from hdpm_lib.auctions.bids import FAMILIES, Bids, bids, budget_of, utility
-from hdpm_lib.auctions.networks import Network, load_trained, run
+from hdpm_book.federated.partition import budget_of
+from hdpm_book.federated.regretnet import Network, load_trained, run
+from hdpm_lib.aggregation import least_error_weights
+from hdpm_lib.auctions.bids import FAMILIES, Bids, bids, utility
 from hdpm_lib.auctions.posted_prices import posted_prices
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
 
 Array = NDArray[np.float64]
 
@@ -139,7 +140,7 @@ class Paid:
 
 def paid_less(sale: Outcome, sizes: Array) -> dict[str, float]:
     """Of the pairs of owners who sell, how often the more accurate one is paid less, in all and per record."""
-    epsilon, paid = sale.epsilon, sale.payments
+    epsilon, paid = sale.privacy_loss, sale.payments
     more = (epsilon[:, :, None] > epsilon[:, None, :]) & (epsilon[:, None, :] > 0)
     found = {}
     for name, part in (("in all", paid), ("per record", paid / sizes)):
@@ -154,7 +155,7 @@ def better_paid(truth: Bids, factor: float = 0.5) -> Paid:
     asked[..., 0] = np.linspace(0.02, 3, 60)  # what the first owner asks for
     parts = few.family[:, None], asked, few.privacy_budget[:, None], few.sizes[:, None]
     swept = posted_prices(bids(*parts), budget_of(few, factor)[:, None])
-    loss, paid = swept.epsilon[..., 0], swept.payments[..., 0]
+    loss, paid = swept.privacy_loss[..., 0], swept.payments[..., 0]
     less = paid[:, :, None] < paid[:, None, :] * (1 - 1e-12)
     money = budget_of(truth, factor)
     sales = {
@@ -175,7 +176,7 @@ def seconds(n: int, repeats: int = 3) -> float:
     best = np.inf
     for _ in range(repeats):
         start = time.perf_counter()
-        opt_aggr(epsilon, sizes)
+        least_error_weights(epsilon, sizes)
         best = min(best, time.perf_counter() - start)
     return best
 

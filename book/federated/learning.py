@@ -17,23 +17,23 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from hdpm_book import datasets
+from hdpm_book.federated import regretnet as networks
 from hdpm_book.federated.allin import error_of_mean, shown
 from hdpm_book.federated.networks import recorded_study
+from hdpm_book.federated.partition import KINDS, budget_of, deal, dirichlet_counts, draw_bids, lognormal_sizes
+from hdpm_book.federated.training import FACTORS
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_lib.aggregation import conv_aggr, error_bound, opt_aggr
-from hdpm_lib.auctions import networks
-from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
-from hdpm_lib.auctions.partition import KINDS, deal, dirichlet_counts, lognormal_sizes
+from hdpm_book.privacy.listed import laplace_privacy_losses
+from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
+from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.auctions.posted_prices import posted_prices
-from hdpm_lib.auctions.training import FACTORS
-from hdpm_lib.audits.sums import laplace_privacy_losses
-from hdpm_lib.learners.fedsgd import Aggregation, Sale, Training, fedsgd
+from hdpm_lib.learners.fedsgd import Aggregation, Bought, Training, fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, draw_bidders, local_gradients, noise_scale
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-NOISY: dict[str, Aggregation | None] = {"OptAggr": opt_aggr, "ConvAggr": conv_aggr}
+NOISY: dict[str, Aggregation | None] = {"OptAggr": least_error_weights, "ConvAggr": size_weights}
 RULES: dict[str, Aggregation | None] = {"no noise": None, **NOISY}
 AUCTIONS = ("posted prices", "DM-RegretNet")
 SEEDS = {"IID": 7, "Non-IID": 8}  # of the trainings at the printed settings
@@ -134,7 +134,7 @@ def gap_to_pooled_step(data: Records, market: Market) -> float:
     everybody = np.arange(len(market.rows[0]))[None, None]
     limits = market.bids.privacy_budget[:1]
     setting: Any = X, y, market.rows[:1], limits, everybody, {"all": None}, start
-    step = fedsgd(*setting, rng=np.random.default_rng(3), learning_rate=1.0, clip_norm=1e6)
+    step = fedsgd(*setting, rng=np.random.default_rng(3), learning_rate=1.0, clip_norm=1e6, arithmetic="ideal")
     scores = X @ start.T
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
@@ -210,7 +210,7 @@ class Learned:
     training: Training
     asked: Integers
     accuracy: dict[str, Array]
-    sale: Sale | None
+    bought: Bought | None
     sizes: Array  # of those who were asked
 
     @property
@@ -239,18 +239,19 @@ def learn(
     """Train and score. An auction gets money of factors in [0.1, 2], drawn from `money`, or from `rng`."""
     runs, owners = market.bids.rate.shape
     bidders = draw_bidders(owners, asked, rounds, runs, rng)
-    bids, sale = market.bids_of(bidders), None
+    bids, bought = market.bids_of(bidders), None
     if auction is not None:
         budget = budget_of(bids, (money or rng).uniform(*FACTORS, bidders.shape[:2]))
         outcome = auction(bids, budget)
-        sale = Sale(outcome.epsilon, outcome.payments, budget)
+        bought = Bought(outcome.privacy_loss, outcome.payments, budget)
     setting: Any = data.features, data.labels, market.rows, market.bids.privacy_budget, bidders, rules, start
-    held = None if sale is None else (lambda _: sale)
-    training = fedsgd(*setting, rng=rng, auction=held, **{"every": 20} | options)
+    held = None if bought is None else (lambda _: bought)
+    more: dict[str, Any] = {"every": 20, "arithmetic": "ideal", **options}
+    training = fedsgd(*setting, rng=rng, auction=held, **more)
     scores = {
         name: accuracy(training.parameters(name), data.test_features, data.test_labels) for name in training.signal
     }
-    return Learned(training, bidders, scores, sale, bids.sizes)
+    return Learned(training, bidders, scores, bought, bids.sizes)
 
 
 def auctions(kind: str) -> dict[str, Callable[[Bids, Array], Outcome]]:
@@ -296,7 +297,7 @@ def with_more_gradients(data: Records, seed: int = 12) -> Trainings:
 
     A third rule counts the noise of all coordinates.
     """
-    rules = RULES | {"OptAggr, all D": partial(opt_aggr, coordinates=data.parameters)}
+    rules = RULES | {"OptAggr, all D": partial(least_error_weights, coordinates=data.parameters)}
     options: Any = {"rules": rules, "learning_rate": 1.0, "every": 1000}
     rng, zero = np.random.default_rng(seed), np.zeros((5, data.features.shape[1]))
     again = people(data.labels, "IID", 6, rng)
@@ -342,10 +343,10 @@ class Spending:
 
 def spending(data: Records, market: Market, trainings: Trainings) -> Spending:
     """What the auctions of all rounds spent; and a training with one that pays 10 of a budget of 1."""
-    shares = np.array([s.payments.sum(axis=2) / s.budget for t in trainings.values() if (s := t.sale) is not None])
+    shares = np.array([s.payments.sum(axis=2) / s.budget for t in trainings.values() if (s := t.bought) is not None])
 
-    def spendthrift(bidders: Integers) -> Sale:
-        return Sale(np.full(bidders.shape, 0.5), np.ones(bidders.shape), np.ones(bidders.shape[:2]))
+    def spendthrift(bidders: Integers) -> Bought:
+        return Bought(np.full(bidders.shape, 0.5), np.ones(bidders.shape), np.ones(bidders.shape[:2]))
 
     zero = np.zeros((5, data.features.shape[1]))
     bidders = draw_bidders(len(market.rows[0]), 10, 1, len(market.rows), np.random.default_rng(10))
@@ -360,7 +361,9 @@ def spending(data: Records, market: Market, trainings: Trainings) -> Spending:
 def shares_sold(trainings: Trainings, markets: Mapping[str, Market]) -> pd.DataFrame:
     """Losses that auctions bought, as a share of what owners would sell at most."""
     shares = {
-        kind: {name: (trainings[kind, name].training.spent / market.bids.privacy_budget).mean() for name in AUCTIONS}
+        kind: {
+            name: (trainings[kind, name].training.privacy_loss / market.bids.privacy_budget).mean() for name in AUCTIONS
+        }
         for kind, market in markets.items()
     }
     return pd.DataFrame(shares).map("{:.0%}".format)
@@ -467,7 +470,7 @@ def compare_rules(printed: Trainings, longer: Trainings, baseline: float) -> Com
         np.concatenate([printed[kind, how].accuracy[rule][-1] for kind in KINDS])
         for how, rule in itertools.product(AUCTIONS, NOISY)
     ]
-    bounds = [_bounds(t) for t in [*printed.values(), *longer.values()] if t.sale is not None]
+    bounds = [_bounds(t) for t in [*printed.values(), *longer.values()] if t.bought is not None]
     return Comparison(
         scores,
         float(np.sum(scores) / np.sqrt(len(scores))),
@@ -480,9 +483,9 @@ def compare_rules(printed: Trainings, longer: Trainings, baseline: float) -> Com
 
 def _bounds(learned: Learned) -> Array:
     """Error bound of OptAggr minus that of ConvAggr in all auctions of a training."""
-    assert learned.sale is not None
-    bought = learned.sale.epsilon, learned.sizes
-    opt, conv = (error_bound(rule(*bought), *bought) for rule in (opt_aggr, conv_aggr))
+    assert learned.bought is not None
+    bought = learned.bought.privacy_loss, learned.sizes
+    opt, conv = (error_bound(rule(*bought), *bought) for rule in (least_error_weights, size_weights))
     return opt - conv
 
 

@@ -14,31 +14,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
+from hdpm_book.federated import regretnet as networks
 from hdpm_book.federated.allin import FACTORS, error_of, shown
+from hdpm_book.federated.lower_bound import lower_bound
+from hdpm_book.federated.menus_training import Settings, start, train
+from hdpm_book.federated.meters import refuse
+from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_lib.auctions import networks
 from hdpm_lib.auctions.allin import Auction, gains
-from hdpm_lib.auctions.bids import Bids, bids, budget_of, draw_bids, utility
-from hdpm_lib.auctions.lower_bound import lower_bound
-from hdpm_lib.auctions.menus import (
-    KNOTS,
-    TRAINED,
-    Weights,
-    choose,
-    menus,
-    random_weights,
-    schedules,
-    serve,
-    trained_weights,
-)
-from hdpm_lib.auctions.menus_training import Settings, start, train
-from hdpm_lib.auctions.meters import refuse
-from hdpm_lib.auctions.partition import draw_sizes
+from hdpm_lib.auctions.bids import Bids, bids, utility
+from hdpm_lib.auctions.menus import KNOTS, SHAPES, TRAINED, Weights, choose, menus, serve, trained_weights
 from hdpm_lib.auctions.posted_prices import posted_prices
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
+from hdpm_lib.validation import check_generator, check_number
 
 Array = NDArray[np.float64]
 RATES, LIMITS = (0.1, 0.3, 0.6, 0.9, 1, 1.1, 1.5, 3, 6), (0.2, 0.5, 0.8, 1, 1.2)  # of the lies, in units of the truth
@@ -171,7 +162,7 @@ def dropped_conditions(seed: int = 2) -> pd.DataFrame:
         "one name: bids as two": np.stack([_two_names(truth, budget, i) for i in everybody], -1) - honest,
         "limit: names one and a half times as much": gains(auction, loose, more, budget)
         - gains(auction, loose, truth, budget),
-        "taking part: stays away": np.where(first.epsilon == 0, full, 0),
+        "taking part: stays away": np.where(first.privacy_loss == 0, full, 0),
         "none fails: asks three times her rate": gains(auction, truth, dear, budget),
     }
     shares = {name: gain / full for name, gain in rows.items()}
@@ -291,27 +282,30 @@ class Compared:
 
 
 def compare(markets: Mapping[str, Bids]) -> Compared:
-    """Menus against posted prices, DM-RegretNet whose owners may refuse a loss, and the lower bound."""
-    nets = {"IID": networks.load_trained("dm-opt-iid"), "Non-IID": networks.load_trained("dm-opt-niid")}
+    """Menus against posted prices, both DM-RegretNets, whose owners may refuse a loss, and the lower bound."""
+    laws, trained = {"IID": "iid", "Non-IID": "niid"}, {"DM for OptAggr": "opt", "DM for ConvAggr": "conv"}
     table, means, scores, below = {}, {}, [], 0
     for kind, truth in markets.items():
         for factor in FACTORS:
             budget = budget_of(truth, factor)
             least = lower_bound(truth, budget)
             menu, posted = (error_of(rule(truth, budget), truth) for rule in (auction, posted_prices))
-            deep = error_of(refuse(truth, networks.run(*nets[kind], truth, budget)), truth)
-            valid = np.isfinite(deep)
+            deep = {}
+            for label, rule in trained.items():
+                sold = networks.run(*networks.load_trained(f"dm-{rule}-{laws[kind]}"), truth, budget)
+                deep[label] = error_of(refuse(truth, sold), truth)
             table[kind, f"{factor:g}"] = {
                 "bound": shown(least),
                 "menus": shown(menu),
                 "posted": shown(posted),
                 "difference": shown(posted - menu),
-                "DM": shown(deep[valid]),
-                "invalid": f"{1 - valid.mean():.1%}",
+                **{label: shown(error[np.isfinite(error)]) for label, error in deep.items()},
+                "invalid": f"{max(np.isinf(error).mean() for error in deep.values()):.1%}",
             }
-            for versus in (posted - menu, (deep - menu)[valid]):
+            for versus in (posted - menu, *((error - menu)[np.isfinite(error)] for error in deep.values())):
                 scores.append(float(versus.mean() / versus.std(ddof=1) * np.sqrt(len(versus))))
-            curves = {"DM-RegretNet, may refuse": deep[valid], "posted prices": posted, "menus": menu}
+            curves = {label: error[np.isfinite(error)] for label, error in deep.items()}
+            curves |= {"posted prices": posted, "menus": menu}
             means[kind, factor] = {name: e.mean() for name, e in (curves | {"lower bound": least}).items()}
             below += int((menu < least * (1 - 1e-9)).sum())
     return Compared(pd.DataFrame(table).T, pd.DataFrame(means).T, scores, below)
@@ -361,7 +355,21 @@ def uses_of_money(truth: Bids) -> pd.DataFrame:
     for factor in FACTORS:
         budget = budget_of(truth, factor)
         bought = auction(truth, budget)
-        cost = (truth.valuation(bought.epsilon).sum(-1) / budget).mean()
+        cost = (truth.valuation(bought.privacy_loss).sum(-1) / budget).mean()
         rent = (utility(truth, bought).sum(-1) / budget).mean()
         rows[f"{factor:g}"] = {"cost": cost, "rent": rent, "kept": 1 - cost - rent}
     return pd.DataFrame(rows).T
+
+
+def schedules(bids: Bids, budget: ArrayLike, weights: Weights) -> Array:
+    """What :func:`~hdpm_lib.auctions.menus.menus` offers each owner: the first part of
+    :func:`~hdpm_lib.auctions.menus.serve`.
+    """
+    return serve(bids, budget, weights)[0]
+
+
+def random_weights(rng: np.random.Generator, scale: float = 0.3) -> Weights:
+    """Weights that nobody has trained: independent normal numbers with this standard deviation."""
+    check_generator(rng)
+    check_number(scale, "scale", 0)
+    return {name: scale * rng.standard_normal(shape) for name, shape in SHAPES.items()}

@@ -19,10 +19,7 @@ from scipy.stats import norm
 
 from hdpm_book import plots
 from hdpm_book.federated import RECORDED
-from hdpm_book.federated.study import VALUATION, common_share, heard, study_markets
-from hdpm_lib.aggregation import error_bound, opt_aggr
-from hdpm_lib.auctions.bids import Bids, utility
-from hdpm_lib.auctions.networks import (
+from hdpm_book.federated.regretnet import (
     TRAINED,
     Network,
     Weights,
@@ -35,11 +32,14 @@ from hdpm_lib.auctions.networks import (
     smooth_allocation,
     sub_bid_values,
 )
-from hdpm_lib.auctions.training import Settings, draw_markets, start, train, violations
+from hdpm_book.federated.study import VALUATION, common_share, heard, study_markets
+from hdpm_book.federated.training import Settings, draw_markets, start, train, violations
+from hdpm_lib.aggregation import error_bound, least_error_weights
+from hdpm_lib.auctions.bids import Bids, utility
 from hdpm_lib.spread import each
 from hdpm_lib.validation import FALSE_ALARM, extra
 
-with extra("learned"):
+with extra("book"):
     import jax
     import jax.numpy as jnp
 
@@ -50,7 +50,10 @@ NETWORKS = {
     "M-RegretNet": Network("M-RegretNet"),
     "DM-RegretNet": DM,
 }
-STORED = ("dm-opt-iid", "dm-conv-iid", "m-iid", "regretnet-iid", "dm-opt-niid")
+STORED = (
+    "dm-opt-iid", "dm-conv-iid", "dm-opt-niid", "dm-conv-niid", "m-iid", "m-short-iid", "m-short-niid", "regretnet-iid",
+    "regretnet-niid",
+)  # fmt: skip
 PARTS = {"valuation": VALUATION, "privacy budget": ("privacy_budget",), "size": ("sizes",)}
 
 
@@ -126,7 +129,7 @@ def one_level(market: Bids, budget: Array) -> OneLevel:
     equal = np.allclose(same.payments, p, rtol=1e-12) and gap < 1e-12
     many = init(NETWORKS["M-RegretNet"], jax.random.key(0))
     draw = run(NETWORKS["M-RegretNet"], many, market, budget, np.random.default_rng(2))
-    levels = np.rint(8 * draw.epsilon / market.privacy_budget).astype(int)
+    levels = np.rint(8 * draw.privacy_loss / market.privacy_budget).astype(int)
     return OneLevel(bool(equal), np.bincount(levels.ravel(), minlength=9))
 
 
@@ -151,9 +154,9 @@ def invalid_gradients(market: Bids, budget: Array, names: tuple[str, ...] = ("re
             wide = {key: jnp.asarray(w, jnp.float64) for key, w in weights.items()}
             z, _ = forward(net, wide, values, market.privacy_budget, market.sizes, budget)
             nobody = np.asarray(z)[..., 0].prod(-1)
-        drawn = run(net, weights, market, budget, rng).epsilon
+        drawn = run(net, weights, market, budget, rng).privacy_loss
         none = (drawn == 0).all(-1)
-        error = error_bound(opt_aggr(drawn, market.sizes), drawn, market.sizes)
+        error = error_bound(least_error_weights(drawn, market.sizes), drawn, market.sizes)
         distance = (none - nobody).sum() / np.sqrt((nobody * (1 - nobody)).sum())
         fits.append(abs(distance) < norm.isf(FALSE_ALARM / 4) and np.isinf(error[none]).all())
         rows[name] = {"product": nobody.mean(), "drawn": none.mean(), "owners who sell": (drawn > 0).mean()}
@@ -229,7 +232,7 @@ def soft_argmax(count: int = 10_000, taus: tuple[float, ...] = (1, 1 / 8, 1 / 10
 
 def levels_sold(net: Network, weights: Weights, market: Bids, budget: Array) -> Array:
     """Levels from 0 to `M` that are bought."""
-    return np.asarray(net.levels * run(net, weights, market, budget).epsilon / market.privacy_budget)
+    return np.asarray(net.levels * run(net, weights, market, budget).privacy_loss / market.privacy_budget)
 
 
 def least_dav(M: int, tau: float) -> float:
@@ -284,7 +287,7 @@ def slope_error(count: int = 300) -> float:
 def settings_table() -> pd.DataFrame:
     """Settings as printed and as chosen here, first for `dm-opt-iid` and then for the others."""
     paper, longest = Settings(DM), record("dm-opt-iid")["settings"]
-    ours = f"{longest['profiles']}, {longest['batches']}; 256, 100 (Non-IID: 50)"
+    ours = f"{longest['profiles']}, {longest['batches']}; 256, 100 (Non-IID: 50); short: 128, 8"
     rows = {
         "profiles K in a batch, batches T": (f"{paper.profiles}, {paper.batches}", ours),
         "epochs": (paper.epochs, f"{longest['epochs']}; 50"),
@@ -317,7 +320,7 @@ def recorded_study(name: str) -> dict[str, Any]:
 
 
 def trainings() -> pd.DataFrame:
-    """Scale of the stored trainings, and objective and violations in the first and the last epoch."""
+    """Scale of the stored trainings, objective and violations in the first and the last epoch, and if they settled."""
     rows = {}
     for name in STORED:
         found = record(name)
@@ -327,27 +330,35 @@ def trainings() -> pd.DataFrame:
             "K": how["profiles"],
             "J": how["search"],
             "minutes": round(found["cpu_seconds"] / 60),
+            "last 10 epochs": f"{log_of(name).moved:+.0%}",
         } | {key: f"{first[key]:.4f} → {last[key]:.4f}" for key in first}
     return pd.DataFrame(rows).T.fillna("")
 
 
 @dataclass(frozen=True)
 class Log:
-    """Violations in the first and the last epoch."""
+    """Objective and violations in the first and the last epoch, and ten epochs before it."""
 
     first: dict[str, float]
     last: dict[str, float]
+    before: dict[str, float]
+    epochs: int
 
     @property
     def fallen(self) -> bool:
         """All fall to less than a third."""
         return all(self.last[x] < self.first[x] / 3 for x in ("rgt", "irv", "dav"))
 
+    @property
+    def moved(self) -> float:
+        """Change of the objective over the last ten epochs, as a share of it."""
+        return self.last["objective"] / self.before["objective"] - 1
+
 
 def log_of(name: str) -> Log:
     """Log of a stored training."""
     epochs = record(name)["log"]
-    return Log(epochs[0], epochs[-1])
+    return Log(epochs[0], epochs[-1], epochs[-11], len(epochs))
 
 
 def _trades() -> dict[str, dict[str, list[float]]]:
@@ -389,7 +400,22 @@ def plain_steps() -> pd.DataFrame:
 
 
 SMALL = {"profiles": 64, "search": 5, "batches": 8}
-SIZED = {"near": "regret", "ir_violation": "loss", "bought": "bought", "error": "error if valid", "heard": "heard"}
+SIZED = {
+    "near": "regret, at least",
+    "ir_violation": "loss",
+    "bought": "bought",
+    "error": "error if valid",
+    "heard": "heard",
+}
+
+
+REGRETS = {
+    "near": "gain over cost",
+    "near_over_full": "gain over full valuation",
+    "regret": "any report: gain over cost",
+    "regret_of_sums": "any report: all gains over all costs",
+    "regret_over_full": "any report: gain over full valuation",
+}
 
 
 @dataclass(frozen=True)
@@ -408,11 +434,19 @@ class Sizes:
         """One measure by one part of the size, a column for each network."""
         return pd.DataFrame({kind: self.along(part, kind)[measure] for kind in NETWORKS})
 
+    def ordered(self, measure: str = "near") -> tuple[int, int, int, int]:
+        """At how many sizes and seeds DM-RegretNet, M-RegretNet and RegretNet fall in this order, DM-RegretNet is above
+        both, and below both; and all of them."""
+        low, middle, high = (self.rows[self.rows["network"] == kind][measure].to_numpy() for kind in NETWORKS)
+        most, least = high > np.maximum(low, middle), high < np.minimum(low, middle)
+        return int((most & (low < middle)).sum()), int(most.sum()), int(least.sum()), len(low)
+
     @property
-    def ordered(self) -> tuple[int, int]:
-        """At how many sizes and seeds DM-RegretNet has the most regret and RegretNet the least; and all of them."""
-        low, middle, high = (self.rows[self.rows["network"] == kind]["near"].to_numpy() for kind in NETWORKS)
-        return int(((low < middle) & (middle < high)).sum()), len(low)
+    def orders(self) -> pd.DataFrame:
+        """The order by each recorded measure of regret."""
+        rows = {label: self.ordered(measure) for measure, label in REGRETS.items()}
+        columns = ["DM > M > RegretNet", "DM above both", "DM below both", "of"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     @property
     def loudest(self) -> float:
@@ -475,7 +509,7 @@ class Short:
 
 def short_trainings(market: Bids, budget: Array, seeds: int = 5, epochs: int = 10) -> Short:
     """Trainings of DM-RegretNet of eight iterations an epoch."""
-    found = each(_short_training, range(seeds), market, budget, epochs, title="trainings")
+    found = each(_short_training, range(seeds), market, budget, epochs)
     curves = {f"seed {seed}": curve for seed, (curve, _, _) in enumerate(found)}
     return Short(curves, [level for _, level, _ in found], [end for _, _, end in found])
 
@@ -542,7 +576,7 @@ def gain_by_halving(market: Bids, budget: Array, name: str = "dm-opt-iid") -> fl
     """Of the owners who sell, the share who gain by reporting half of their privacy budget."""
     net, weights = load_trained(name)
     truth = run(net, weights, market, budget)
-    honest, sells, gains = utility(market, truth), truth.epsilon > 0, 0
+    honest, sells, gains = utility(market, truth), truth.privacy_loss > 0, 0
     for i in range(net.owners):
         half = market.privacy_budget.copy()
         half[:, i] /= 2

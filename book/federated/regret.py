@@ -1,27 +1,34 @@
-"""What the regret of the auction networks means: the experiments of the page with this name."""
+"""What the regret of the auction networks means: the experiments of the page with this name.
+
+``python -m hdpm_book.federated.regret`` compares searches for misreports on 100 profiles of each law of the sizes and
+stores what they find in ``data/studies``.
+"""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdpm_book.federated import RECORDED
+from hdpm_book.federated import RECORDED, meters
 from hdpm_book.federated.allin import error_of
+from hdpm_book.federated.lower_bound import lower_bound
+from hdpm_book.federated.meters import REACH, Estimate, Regret, estimate, noise_floor, printed_regret
 from hdpm_book.federated.networks import record, recorded_study
+from hdpm_book.federated.partition import KINDS, budget_of
+from hdpm_book.federated.regretnet import Network, Weights, load_trained, run
+from hdpm_book.federated.reports import Reports, Rule, learned, misreport, play, printed_search, search
 from hdpm_book.federated.study import study_markets
-from hdpm_lib.auctions import meters
-from hdpm_lib.auctions.bids import Bids, budget_of
-from hdpm_lib.auctions.lower_bound import lower_bound
-from hdpm_lib.auctions.meters import Estimate, Metrics, estimate, noise_floor, printed_regret
-from hdpm_lib.auctions.networks import Network, Weights, load_trained, run
-from hdpm_lib.auctions.partition import KINDS
+from hdpm_book.records import Row, collect
+from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.auctions.posted_prices import posted_prices
-from hdpm_lib.auctions.reports import Rule, learned, misreport, play, printed_search
 from hdpm_lib.validation import FALSE_ALARM
 
 Array = NDArray[np.float64]
@@ -31,20 +38,25 @@ NAMES = {
     "M-RegretNet": "m-short-iid",
     "DM + ConvAggr": "dm-conv-iid",
     "DM + OptAggr": "dm-opt-iid",
+    "RegretNet, Non-IID": "regretnet-niid",
     "M-RegretNet, Non-IID": "m-short-niid",
+    "DM + ConvAggr, Non-IID": "dm-conv-niid",
     "DM + OptAggr, Non-IID": "dm-opt-niid",
 }
 FACTORS = (0.1, 0.3, 0.5, 1.0, 2.0)  # budget factors of the regret
 GRID = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0)  # and of the error
 USED = {f"{name} + {rule}": (name, rule) for name in RANDOM for rule in ("OptAggr", "ConvAggr")}
 USED |= {name: (name, name.split()[-1]) for name in FIXED}
-NEAR = "structured, within a factor of 20"
+OPT = (FIXED[1], "DM + ConvAggr, by OptAggr")  # DM-RegretNet trained for either rule, aggregated by OptAggr
+USED[OPT[1]] = FIXED[0], "OptAggr"
+NEAR = "the library's search, within a factor of 20"
+SEARCHES = ("0 steps", "25 steps", "200 steps", "200 random", "800 random", "best of all")
 MEASURES = {
     "published": "regret, published procedure",
     "no_misreport": "the same, nobody misreports",
-    "near": "regret over the lottery",
-    "regret": "the same, any misreport",
-    "regret_over_full": "any misreport, over the full valuation",
+    "near": "regret over the lottery, at least",
+    "regret": "the same, any misreport, at least",
+    "regret_over_full": "any misreport, over the full valuation, at least",
     "ex_post_violation": "IR violation after the draw",
     "ir_violation": "IR violation in expectation",
     "bought": "bought",
@@ -77,6 +89,10 @@ class Setting:
     def cash(self) -> Array:
         """Budgets of the first 100 IID profiles."""
         return self.budgets["IID"][:100]
+
+    def trained(self, kind: str, name: str) -> str:
+        """The label of the network that was trained for a law of the sizes."""
+        return name if kind == "IID" else f"{name}, {kind}"
 
 
 def setting() -> Setting:
@@ -148,24 +164,103 @@ def nobody_misreports(at: Setting, repeats: int = 40) -> Draws:
 # --- searches ---------------------------------------------------------------------------------------------------------
 
 
-def measured(at: Setting) -> dict[tuple[str, str], Metrics]:
-    """Every measure of the eight entries of Table I, by law of the sizes and network.
+@dataclass(frozen=True)
+class Measured:
+    """Table I for one network: `near` is the regret over the lottery, within the reach of training."""
 
-    Two of the networks for Non-IID sizes were measured right after their training and not kept.
-    """
-    ours = {
-        ("IID", name): meters.metrics(*at.nets[name], at.few, at.cash, rng=np.random.default_rng(5), steps=0)
-        for name in RANDOM + FIXED
-    }
-    rows = recorded_study("non-iid")["rows"][::2]
-    for name, row in zip((RANDOM[0], FIXED[0]), rows, strict=True):
-        ours["Non-IID", name] = Metrics(**{key: Estimate(*value) for key, value in row["metrics"].items()})
-    other = at.markets["Non-IID"][:100], at.budgets["Non-IID"][:100]
-    for name in (RANDOM[1], FIXED[1]):
-        ours["Non-IID", name] = meters.metrics(
-            *at.nets[f"{name}, Non-IID"], *other, rng=np.random.default_rng(5), steps=0
+    published: Estimate
+    no_misreport: Estimate
+    near: Regret
+    ir_violation: Estimate
+    ex_post_violation: Estimate
+    bought: Estimate
+
+
+def measured(at: Setting) -> dict[tuple[str, str], Measured]:
+    """Every measure of the eight entries of Table I on 100 profiles, by law of the sizes and network."""
+    ours = {}
+    for kind, name in product(KINDS, RANDOM + FIXED):
+        rule, market, money = at.rules[at.trained(kind, name)], at.markets[kind][:100], at.budgets[kind][:100]
+        truth = play(rule, market, money)
+        lies = printed_search(rule, market, money, clamp="owners", frozen=True)
+        ours[kind, name] = Measured(
+            estimate(printed_regret(truth, play(rule, market, money, lies), np.random.default_rng(5))),
+            estimate(noise_floor(truth.outcomes, truth.costs)),
+            meters.regret(rule, market, money, reach=REACH),
+            estimate(meters.ir_violation(truth)),
+            estimate(meters.ir_violation(truth, ex_post=True)),
+            estimate(truth.outcomes @ np.linspace(0, 1, rule.levels + 1)),
         )
     return ours
+
+
+def random_search(rule: Rule, market: Bids, budget: Array, tries: int, rng: np.random.Generator) -> Array:
+    """Largest gains (k, n) from the best structured misreport on by random changes, within the reach of training.
+
+    All parts of a report are multiplied by log-normal factors, of a spread from 0.01 to 1; a better report is kept.
+    """
+    gain, best = search(rule, market, budget, steps=0, reach=REACH)
+    truth, honest = misreport(market, rule.levels), play(rule, market, budget).utility
+    least = np.minimum(np.maximum(truth.sizes / REACH, 1), truth.sizes)
+    for _ in range(tries):
+        spread = 10 ** rng.uniform(-2, 0)
+        values, ceiling, sizes = (
+            x * np.exp(spread * rng.standard_normal(x.shape))
+            for x in (np.diff(best.values, prepend=0.0).clip(1e-9), *best[1:])
+        )
+        lie = Reports(
+            values.cumsum(-1).clip(truth.values / REACH, truth.values * REACH),
+            ceiling.clip(truth.privacy_budget / REACH, truth.privacy_budget),
+            sizes.clip(least, truth.sizes),
+        )
+        found = play(rule, market, budget, lie).utility - honest
+        better = found > gain
+        gain = np.where(better, found, gain)
+        values = np.where(better[..., None], lie.values, best.values)
+        best = Reports(values, *(np.where(better, a, b) for a, b in zip(lie[1:], best[1:], strict=True)))
+    return gain
+
+
+def gap(a: Regret, b: Regret | None = None) -> dict[str, Estimate]:
+    """Regret by the mean of the quotients and by the quotient of the sums; with `b` on the same profiles, `a` less `b`.
+
+    The standard error of a difference is that of the paired profiles, to first order.
+    """
+    found = {}
+    for measure in ("mean of quotients", "quotient of sums"):
+        value, spread = 0.0, np.zeros(len(a.gain))
+        for sign, x in ((1, a), (-1, b)):
+            if x is not None:
+                sells = x.cost > 0
+                quotient = np.where(sells, x.gain / np.where(sells, x.cost, 1), 0)
+                up, down = (quotient, sells) if measure == "mean of quotients" else (x.gain, x.cost)
+                ratio = up.sum() / down.sum()
+                value, spread = value + sign * ratio, spread + sign * (up - ratio * down).sum(-1) / down.sum(-1).mean()
+        found[measure] = Estimate(float(value), float(spread.std(ddof=1) / np.sqrt(len(spread))))
+    return found
+
+
+def compared(at: Setting, kind: str, profiles: int = 100) -> Row:
+    """What each of `SEARCHES` finds in every network, and DM-RegretNet less each lottery, paired."""
+    market, money, gains = at.markets[kind][:profiles], at.budgets[kind][:profiles], {}
+    for name in RANDOM + FIXED:
+        rule, tried = at.rules[at.trained(kind, name)], []
+        for how in SEARCHES[:-1]:
+            count = int(how.split()[0])
+            if "random" in how:
+                tried.append(random_search(rule, market, money, count, np.random.default_rng(9)))
+            else:
+                tried.append(search(rule, market, money, steps=count, reach=REACH)[0])
+        cost = play(rule, market, money).cost
+        for how, gain in zip(SEARCHES, [*tried, np.max(tried, axis=0)], strict=True):
+            gains[how, name] = Regret(gain, cost, market.full_valuation, market.sizes)
+    found = []
+    for how, name, other in product(SEARCHES, RANDOM + FIXED, ("", *RANDOM)):
+        if not other or name in FIXED:
+            for measure, x in gap(gains[how, name], gains[how, other] if other else None).items():
+                told = {"search": how, "measure": measure, "network": name, "less": other}
+                found.append(told | {"value": round(x.value, 5), "error": round(x.error, 5)})
+    return {"sizes": kind, "found": found}
 
 
 @dataclass(frozen=True)
@@ -187,7 +282,7 @@ class Searches:
         return pd.DataFrame(self.gains).map(lambda x: pair(x, 3))
 
 
-def searches(at: Setting, ours: dict[tuple[str, str], Metrics], distance: float = 5) -> Searches:
+def searches(at: Setting, ours: dict[tuple[str, str], Measured], distance: float = 5) -> Searches:
     """Misreports of the printed search, with values in two orders, beside a list of structured ones."""
     gains: dict[str, dict[str, Estimate]] = {}
     owners, bids = "printed search, owners in order", "printed search, sub-bids in order"
@@ -202,8 +297,8 @@ def searches(at: Setting, ours: dict[tuple[str, str], Metrics], distance: float 
         gains[name] = {
             key: estimate(printed_regret(truth, play(rule, at.few, at.cash, lie))) for key, lie in lies.items()
         }
-        gains[name][NEAR] = ours["IID", name].near
-        gains[name]["structured, all"] = ours["IID", name].regret
+        gains[name][NEAR] = ours["IID", name].near.relative
+        gains[name]["the library's search, any report"] = meters.regret(rule, at.few, at.cash).relative
 
     def less(name: str, key: str) -> bool:
         """Does `key` find clearly less than is there, by that many standard errors?"""
@@ -229,7 +324,7 @@ def printed_table1() -> pd.DataFrame:
     return printed
 
 
-def table1(ours: dict[tuple[str, str], Metrics]) -> pd.DataFrame:
+def table1(ours: dict[tuple[str, str], Measured]) -> pd.DataFrame:
     """Table I beside our networks."""
     printed, rows = printed_table1(), {}
     for kind, name in ((kind, name) for kind in KINDS for name in RANDOM + FIXED):
@@ -239,7 +334,7 @@ def table1(ours: dict[tuple[str, str], Metrics]) -> pd.DataFrame:
             ("regret", "printed"): f"{row.iloc[0]:.4f}",
             ("regret", "as published"): pair(x.published),
             ("regret", "nobody lies"): f"{x.no_misreport.value:.2f}",
-            ("regret", "over the lottery"): pair(x.near),
+            ("regret", "over the lottery, at least"): pair(x.near.relative),
             ("IR violation", "printed"): f"{row.iloc[1]:.4f}",
             ("IR violation", "after the draw"): pair(x.ex_post_violation),
             ("IR violation", "expected"): pair(x.ir_violation),
@@ -250,40 +345,60 @@ def table1(ours: dict[tuple[str, str], Metrics]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Ranking:
-    """`sampled`: least regret that draws show for a lottery whose owners all tell the truth; `orders`: who is above."""
+    """What the recorded searches find: by sizes, search and measure, the regret of a network or what it has more than
+    one `less`; a difference counts beyond `level` standard errors, of the paired profiles."""
 
-    sampled: float
-    orders: dict[str, str]
+    found: pd.DataFrame
+    level: float
 
     @property
-    def dm_above(self) -> bool:
-        """DM-RegretNet has more regret over the lottery than both randomised networks, for both laws of the sizes."""
-        return self.orders["near"] == self.orders["regret"] == "DM above"
+    def convergence(self) -> pd.DataFrame:
+        """Regret at least, with a column for each search."""
+        alone = self.found[self.found["less"] == ""]
+        shown = self._shown(alone, ["measure", "sizes", "network", "search"])
+        return shown.unstack("search")[list(SEARCHES)].reindex(RANDOM + FIXED, level="network")
+
+    def off(self, ours: dict[tuple[str, str], Measured]) -> float:
+        """Largest difference of the recorded means, by 25 steps, from those computed now."""
+        some = self.found[(self.found["less"] == "") & (self.found["search"] == "25 steps")]
+        means = some[some["measure"] == "mean of quotients"].set_index(["sizes", "network"])["value"]
+        return max(abs(float(means[key]) - x.near.relative.value) for key, x in ours.items())
+
+    def gaps(self, how: str) -> pd.DataFrame:
+        """DM-RegretNet less each lottery by one search, with a column for each law and measure."""
+        some = self.found[(self.found["less"] != "") & (self.found["search"] == how)]
+        return self._shown(some, ["network", "less", "measure", "sizes"]).unstack(["measure", "sizes"])
+
+    def _shown(self, some: pd.DataFrame, index: list[str]) -> pd.Series:
+        text = [pair(Estimate(*x), 3) for x in zip(some["value"], some["error"], strict=True)]
+        return pd.Series(text, pd.MultiIndex.from_frame(some[index]))
+
+    def clear(self, other: str, how: str) -> tuple[int, int, int]:
+        """How often DM-RegretNet is beyond doubt above and below a lottery by one search, and of how many times."""
+        some = self.found[(self.found["less"] == other) & (self.found["search"] == how)]
+        z = some["value"] / some["error"]
+        return int((z > self.level).sum()), int((z < -self.level).sum()), len(z)
 
 
-def ranking(ours: dict[tuple[str, str], Metrics]) -> Ranking:
-    """Order of the deterministic and the randomised networks by four measures."""
-    orders = {}
-    for part in ("no_misreport", "near", "regret", "regret_over_full"):
-        value = {key: getattr(x, part).value for key, x in ours.items()}
-        random, fixed = ([[value[kind, name] for name in names] for kind in KINDS] for names in (RANDOM, FIXED))
-        above = all(max(a) < min(b) for a, b in zip(random, fixed, strict=True))
-        below = all(min(a) > max(b) for a, b in zip(random, fixed, strict=True))
-        orders[part] = "DM below" if below else "DM above" if above else "mixed"
-    return Ranking(min(ours[kind, name].no_misreport.value for kind in KINDS for name in RANDOM), orders)
+def ranking() -> Ranking:
+    """The recorded comparison of searches."""
+    rows = recorded_study("searches")["rows"]
+    found = pd.concat([pd.DataFrame(row["found"]).assign(sizes=row["sizes"]) for row in rows])
+    comparisons = ((found["less"] != "") & (found["search"] == SEARCHES[0])).sum()
+    return Ranking(found, float(stats.norm.isf(FALSE_ALARM / 2 / comparisons)))
 
 
 # --- by the budget of the buyer ---------------------------------------------------------------------------------------
 
 
 def by_factor(at: Setting) -> pd.DataFrame:
-    """Regret over the lottery, IR violation and sales that cost more than the budget, by network and budget factor."""
+    """Regret over the lottery, of 50 profiles, IR violation and sales that cost more than the budget, of 100."""
     rows = []
     for name in RANDOM + FIXED:
         for factor in FACTORS:
             purse = budget_of(at.few, factor)
             truth = play(at.rules[name], at.few, purse)
-            near = meters.regret(at.rules[name], at.few, purse, steps=0, reach=meters.REACH)
+            near = meters.regret(at.rules[name], at.few[:50], purse[:50], reach=REACH)
             rows.append(
                 {
                     "network": name,
@@ -344,11 +459,11 @@ class Bounds:
         table = self.table.unstack("factor")[columns].round(2)
         return table.rename(index={False: "bound to sell", True: "may refuse"}, level=0)
 
-    def lowest(self, kind: str) -> list[float]:
-        """Budget factors at which DM-RegretNet with OptAggr has the least error of all networks, owners bound."""
+    def lowest(self, kind: str, auction: str) -> list[float]:
+        """Budget factors at which a DM-RegretNet has less error than both lotteries by any rule, owners bound."""
         error = self.table["error"].unstack("auction").loc[(False, kind)]
         others = [label for label in USED if not label.startswith("DM")]
-        return list(error.index[error["DM + OptAggr"] < error[others].min(axis=1)])
+        return list(error.index[error[auction] < error[others].min(axis=1)])
 
     @property
     def opt_at_most_conv(self) -> bool:
@@ -386,12 +501,11 @@ def error_bounds(at: Setting) -> Bounds:
         for factor in GRID:
             purse, sold = budget_of(bidders, factor), {}
             for label, (name, rule) in USED.items():
-                own = name + f", {kind}" * (f"{name}, {kind}" in at.nets)
                 if name not in sold:
-                    sold[name] = run(*at.nets[own], bidders, purse, rng)
+                    sold[name] = run(*at.nets[at.trained(kind, name)], bidders, purse, rng)
                 for refuses in (False, True):
                     outcome = meters.refuse(bidders, sold[name]) if refuses else sold[name]
-                    error, invalid = meters.error_of_valid(outcome.epsilon, bidders.sizes, rule)
+                    error, invalid = meters.error_of_valid(outcome.privacy_loss, bidders.sizes, rule)
                     row = {"refuses": refuses, "sizes": kind, "auction": label, "factor": factor}
                     rows.append(row | {"error": error.value, "invalid": invalid.value})
     return Bounds(pd.DataFrame(rows).set_index(["refuses", "sizes", "auction", "factor"]).sort_index())
@@ -399,15 +513,17 @@ def error_bounds(at: Setting) -> Bounds:
 
 @dataclass(frozen=True)
 class Posted:
-    """Posted prices beside DM-RegretNet and a lower bound, by budget factor.
+    """Posted prices beside two DM-RegretNets by OptAggr and a lower bound, by budget factor.
 
-    `lower`: at how many factors posted prices have the lower error, owners of DM-RegretNet being bound or free.
+    `lower`: at how many factors posted prices have a lower error than both, whose owners are bound or free; `paid`:
+    their least payments over cost above factor 1.
     """
 
     table: pd.DataFrame
     lower: tuple[int, int]
     falls: bool
     bound_constant: bool
+    paid: float
 
 
 def against_posted(at: Setting, bounds: Bounds) -> Posted:
@@ -416,49 +532,54 @@ def against_posted(at: Setting, bounds: Bounds) -> Posted:
     for factor in GRID:
         purse = budget_of(bidders, factor)
         outcome = posted_prices(bidders, purse)
-        valid, _ = meters.error_of_valid(outcome.epsilon, bidders.sizes)
-        cost = bidders.valuation(outcome.epsilon)
-        bound, free = (bounds.table.loc[(refuses, "IID", "DM + OptAggr", factor)] for refuses in (False, True))
+        valid, _ = meters.error_of_valid(outcome.privacy_loss, bidders.sizes)
+        cost = bidders.valuation(outcome.privacy_loss)
         rows[factor] = {
             "lower bound": lower_bound(bidders, purse).mean(),
             "posted prices": valid.value,
             "  payments / cost": outcome.payments.sum() / cost.sum(),
-            "DM, bound to sell": bound["error"],
-            "DM, may refuse": free["error"],
-            "  its invalid share": free["invalid"],
         }
+        for trained, label in zip(("OptAggr", "ConvAggr"), OPT, strict=True):
+            bound, free = (bounds.table.loc[(refuses, "IID", label, factor)] for refuses in (False, True))
+            rows[factor][f"DM for {trained}, bound to sell"] = bound["error"]
+            rows[factor][f"DM for {trained}, may refuse"] = free["error"]
+            rows[factor][f"  its invalid share, {trained}"] = free["invalid"]
     table = pd.DataFrame(rows)
     posted, above = table.loc["posted prices"], [1.0, 1.4, 2.0]
-    lower = [int((table.loc[label] > posted).sum()) for label in ("DM, bound to sell", "DM, may refuse")]
+    lower = [int((table.filter(like=end, axis=0) > posted).all().sum()) for end in ("bound to sell", "may refuse")]
     return Posted(
         table,
         (lower[0], lower[1]),
         bool(posted[above].is_monotonic_decreasing),
         table.loc["lower bound", [1.0, 2.0]].nunique() == 1,
+        float(table.loc["  payments / cost", above].min()),
     )
 
 
 @dataclass(frozen=True)
 class AboveOne:
-    """DM-RegretNet with OptAggr at the budget factors 1 and 2: errors, their paired difference, payments over cost."""
+    """DM-RegretNets by OptAggr at the factors 1 and 2: `clear`, all errors fall beyond doubt, paired.
 
-    errors: tuple[float, float]
-    drop: Estimate
+    `least` is the smallest fall as a share of the error, and `paid` the least of payments over cost.
+    """
+
+    clear: bool
+    least: float
     paid: float
-
-    @property
-    def clear(self) -> bool:
-        """The error falls, beyond doubt, with payments well above the cost."""
-        return bool(self.drop.value > stats.norm.isf(FALSE_ALARM) * self.drop.error and self.paid > 1.5)
 
 
 def above_one(at: Setting) -> AboveOne:
-    """What money beyond the whole valuation buys."""
-    bidders = at.markets["IID"]
-    sold = [run(*at.nets[FIXED[1]], bidders, budget_of(bidders, factor)) for factor in (1, 2)]
-    a, b = (error_of(x, bidders) for x in sold)
-    paid = min(x.payments.sum() / bidders.valuation(x.epsilon).sum() for x in sold)
-    return AboveOne((float(a.mean()), float(b.mean())), estimate(a - b), float(paid))
+    """What money beyond the whole valuation buys from every stored DM-RegretNet."""
+    clear, least, paid = [], [], []
+    for kind, name in product(KINDS, FIXED):
+        bidders, net = at.markets[kind], at.nets[at.trained(kind, name)]
+        sold = [run(*net, bidders, budget_of(bidders, factor)) for factor in (1, 2)]
+        a, b = (error_of(x, bidders) for x in sold)
+        drop = estimate(a - b)
+        clear.append(drop.value > stats.norm.isf(FALSE_ALARM / 4) * drop.error)
+        least.append(drop.value / a.mean())
+        paid += [x.payments.sum() / bidders.valuation(x.privacy_loss).sum() for x in sold]
+    return AboveOne(all(clear), float(min(least)), float(min(paid)))
 
 
 @dataclass(frozen=True)
@@ -541,3 +662,16 @@ def trend() -> Trend:
         {key: float(x.statistic) for key, x in found.items()},
         {key: float(x.pvalue) for key, x in found.items()},
     )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line: compare the searches and store what they find."""
+    parser = argparse.ArgumentParser(prog="python -m hdpm_book.federated.regret", description=main.__doc__)
+    parser.add_argument("--folder", type=Path, default=RECORDED)
+    given, at = parser.parse_args(arguments), setting()
+    jobs, about = [(kind,) for kind in KINDS], {"networks": NAMES, "reach": REACH, "test_markets": 100}
+    collect(given.folder, "searches", jobs, lambda kind: compared(at, kind), about, "jax", "jaxlib", "optax", "numpy")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,9 @@
 """Many short trainings of the auction networks, measured: how results depend on the seed and on the number of levels.
 
 ``python -m hdpm_book.federated.study levels`` trains ten M-RegretNets for each `M` of the paper's Figure 10,
-``... seeds`` ten DM-RegretNets, and ten without the penalty for dav, ``... non-iid`` the networks for other sizes,
-``... trading`` M-RegretNets by two schedules, ``... plain`` DM-RegretNets by the plain steps that the paper prints,
-``... size`` all three networks with more markets in a batch, longer searches for misreports, and more batches.
+``... seeds`` ten DM-RegretNets, and ten without the penalty for dav, ``... trading`` M-RegretNets by two schedules,
+``... plain`` DM-RegretNets by the plain steps that the paper prints, ``... size`` all three networks with more markets
+in a batch, longer searches for misreports, and more batches.
 Weights are not kept; what is measured goes into ``data/studies``. A study that was interrupted goes on after the last
 network.
 """
@@ -22,19 +22,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdpm_book.federated import RECORDED
+from hdpm_book.federated.meters import error_of_valid, metrics
+from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
+from hdpm_book.federated.regretnet import Network, Weights, run
+from hdpm_book.federated.training import FACTORS, Settings, train
 from hdpm_book.records import Row, collect
-from hdpm_lib.auctions.bids import Bids, budget_of, draw_bids
-from hdpm_lib.auctions.meters import error_of_valid, metrics
-from hdpm_lib.auctions.networks import Network, Weights, run
-from hdpm_lib.auctions.partition import draw_sizes
-from hdpm_lib.auctions.training import FACTORS, Settings, train
+from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.validation import check_choice, check_count, check_finite, extra
 
-with extra("learned"):
+with extra("book"):
     import jax
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy")
-SHORT, LONG = (partial(Settings, batches=b, profiles=k, search=5) for b, k in ((8, 128), (50, 256)))
+SHORT = partial(Settings, batches=8, profiles=128, search=5)
 PRINTED = partial(Settings, profiles=128, search=5)  # the printed schedule of 100 batches, or its first epochs
 PLAIN = partial(PRINTED, Network("DM-RegretNet"), profiles=64, adam=False)
 SMALL = partial(Settings, batches=8, profiles=64, search=5)
@@ -47,14 +47,6 @@ THREE = (Network("RegretNet", levels=1), Network("M-RegretNet"), Network("DM-Reg
 STUDIES = {  # with the number of seeds
     "levels": ([SHORT(Network("M-RegretNet", levels=M)) for M in (1, 2, 4, 8, 16)], 10),
     "seeds": ([SHORT(Network("DM-RegretNet"), determinism=penalised) for penalised in (True, False)], 10),
-    "non-iid": (
-        [
-            LONG(Network("RegretNet", levels=1), "Non-IID"),
-            LONG(Network("M-RegretNet"), "Non-IID"),
-            LONG(Network("DM-RegretNet"), "Non-IID", "conv"),
-        ],
-        1,
-    ),
     "trading": ([SHORT(Network("M-RegretNet")), PRINTED(Network("M-RegretNet"), epochs=8)], 10),
     "plain": ([PLAIN(epochs=5, normalised=False), PLAIN(epochs=15)], 4),
     "size": ([SMALL(network, **size) for size in SIZES for network in THREE], 5),
@@ -104,13 +96,13 @@ def heard(network: Network, weights: Weights, market: Bids, budget: ArrayLike, p
     """
     for part in parts:
         check_choice(part, "parts", tuple(Bids.__dataclass_fields__))
-    before, changed = run(network, weights, market, budget).epsilon / market.privacy_budget, []
+    before, changed = run(network, weights, market, budget).privacy_loss / market.privacy_budget, []
     for owner in range(network.owners):
         new = {part: getattr(market, part).copy() for part in parts}
         for values in new.values():
             values[:, owner] = np.roll(values[:, owner], 1)
         other = replace(market, **new)
-        after = run(network, weights, other, budget).epsilon / other.privacy_budget
+        after = run(network, weights, other, budget).privacy_loss / other.privacy_budget
         changed.append(np.abs(after - before)[:, owner] > 0.5 / network.levels)
     return float(np.mean(changed))
 
@@ -119,7 +111,7 @@ def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> R
     """Train one network and measure it.
 
     The row has kind, levels, seed, seconds of the processor, means of the last epoch,
-    :class:`~hdpm_lib.auctions.meters.Metrics` and the error bound of the valid draws as pairs of value and error; for
+    :class:`~hdpm_book.federated.meters.Metrics` and the error bound of the valid draws as pairs of value and error; for
     DM-RegretNet also the mean and the standard deviation of the level sold at each position, :func:`common_share`, and
     how far valuations are :func:`heard`. If the weights are not numbers any more, it ends with the seconds.
     """
@@ -131,12 +123,12 @@ def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> R
     if not all(np.isfinite(w).all() for w in state["weights"].values()):
         return row
     row["log"] = {name: round(float(values.mean()), 4) for name, values in log.items()}
-    found = metrics(net, state["weights"], market, budget, rng=np.random.default_rng(seed), steps=10)
+    found = metrics(net, state["weights"], market, budget, rng=np.random.default_rng(seed))
     row["metrics"] = {part.name: [round(x, 5) for x in getattr(found, part.name)] for part in fields(found)}
-    drawn = run(net, state["weights"], market, budget, np.random.default_rng(seed)).epsilon
+    drawn = run(net, state["weights"], market, budget, np.random.default_rng(seed)).privacy_loss
     row["error"] = [round(x, 4) for x in error_of_valid(drawn, market.sizes)[0]]
     if net.kind == "DM-RegretNet":
-        levels = net.levels * run(net, state["weights"], market, budget).epsilon / market.privacy_budget
+        levels = net.levels * run(net, state["weights"], market, budget).privacy_loss / market.privacy_budget
         row["common_share"] = round(common_share(levels), 4)
         row["heard"] = round(heard(net, state["weights"], market, budget, VALUATION), 4)
         row["mean"], row["deviation"] = levels.mean(0).round(2).tolist(), levels.std(0).round(2).tolist()

@@ -17,7 +17,8 @@ from hdpm_book.logistic import study
 from hdpm_book.retrieval import DataUnavailableError
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.markets.costs import virtual_valuation
-from hdpm_lib.markets.procurement_payments import Purchase, procurement_payments
+from hdpm_lib.markets.outcome import Purchase
+from hdpm_lib.markets.procurement_auction import procurement_auction
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.spread import each
 
@@ -105,13 +106,13 @@ class Relabelling:
 def relabelling(costs: Array) -> Relabelling:
     """Three purchases from the same sellers that ought to be one."""
     low, f = LAW.support()[0], 1e-4 / np.exp(-4)
-    one = procurement_payments(costs, LAW, 0.5, 100.0, 1e-3)
-    same = procurement_payments(costs, LAW, 5.0, 1000.0, 1e-2)  # same kappa, same scale
-    other = procurement_payments(costs * f, stats.uniform(1e-4, 4e-4), 0.5, 100.0, 1e-3 / f)
+    one = procurement_auction(costs, LAW, 0.5, 100.0, 1e-3)
+    same = procurement_auction(costs, LAW, 5.0, 1000.0, 1e-2)  # same kappa, same scale
+    other = procurement_auction(costs * f, stats.uniform(1e-4, 4e-4), 0.5, 100.0, 1e-3 / f)
     return Relabelling(
         bool(np.allclose(one.payments, same.payments, rtol=1e-9)),
         bool(
-            np.allclose(one.epsilon, other.epsilon, rtol=1e-9)
+            np.allclose(one.privacy_loss, other.privacy_loss, rtol=1e-9)
             and np.allclose(one.payments, other.payments / f, rtol=1e-9)
         ),
         float(1 / f),
@@ -222,7 +223,7 @@ RIVALS = ("one seller", "cheapest k", "price", "price to all")
 
 def run_experiment(draws: list[Draw]) -> Experiment:
     """Run and tune every market on each draw."""
-    found = each(_tried, draws, title="markets")
+    found = each(_tried, draws)
     return Experiment(draws, [results for results, _ in found], np.array([unpaid for _, unpaid in found]))
 
 
@@ -272,12 +273,18 @@ class JointRule:
 
     @property
     def error_rises(self) -> list[bool]:
-        """For each floor, whether the error rises beyond the false-alarm rate."""
+        """For each floor, whether a rise of the error is shown: t is beyond the limit at the false-alarm rate."""
         return [one.t > one.limit for one in self.trends]
 
     @property
+    def rise_from_ten(self) -> tuple[float, float]:
+        """Error at the largest gamma less that at the smallest, if the grid starts at 10, and its standard error."""
+        rise = self.errors[:, 3, -1] - self.errors[:, 3, 0]
+        return float(rise.mean()), float(error_of_mean(rise))
+
+    @property
     def rises_on_low_grids(self) -> bool:
-        """Whether payments fall, and the error rises from the floors 0.01, 0.1 and 1 and not from 10."""
+        """Whether payments fall, and a rise of the error is shown from the floors 0.01, 0.1 and 1 and not from 10."""
         *low, high = self.error_rises
         return self.largest_payment_tau < 0 and all(low) and not high
 
@@ -312,7 +319,7 @@ class JointRule:
 
 def joint_rule(draws: list[Draw]) -> JointRule:
     """J's Eq. (17) on each draw with two vectors of noise, for grids of eta that start at four floors."""
-    found = np.reshape(each(_joint_choices, draws, title="joint rule"), (len(draws), 4, 2, 2, len(GAMMAS)))
+    found = np.reshape(each(_joint_choices, draws), (len(draws), 4, 2, 2, len(GAMMAS)))
     return JointRule(found[:, :, 0, 0], found[:, :, 0, 1], found[..., 0, :] + GAMMAS * found[..., 1, :])
 
 
@@ -370,7 +377,7 @@ class Correlated:
 def correlated(found: Experiment) -> Correlated:
     """Hand out the same costs in the order of a feature; payments and losses stay, and only who gets them changes."""
     jobs = [(draw, tried[PROPOSED]) for draw, tried in zip(found.draws, found.tried, strict=True)]
-    changes = each(_correlated_draw, jobs, title="costs in order")
+    changes = each(_correlated_draw, jobs)
     kept, again = (np.array([[row[k] for row in rows] for rows in changes]).transpose(1, 0, 2) for k in (0, 1))
     shift = [row[2] for rows in changes for row in rows]
     effect = np.array([[row[3] for row in rows] for rows in changes])
@@ -481,7 +488,7 @@ def within_budget(budget: float, costs: Array, mu: float, sigma: float, ends: tu
     """The purchase at the gamma for which exactly this is paid."""
 
     def purchase(log_gamma: float) -> Purchase:
-        return procurement_payments(costs, LAW, mu, sigma, np.exp(log_gamma))
+        return procurement_auction(costs, LAW, mu, sigma, np.exp(log_gamma))
 
     def excess(log_gamma: float) -> float:
         return float(np.log(purchase(log_gamma).payments.sum() / budget))
@@ -505,7 +512,7 @@ class Budgets:
 
 def budgets(draws: list[Draw]) -> Budgets:
     """Three budgets in each of some markets, mu = 0.1 and sigma = 100."""
-    found = each(_budgets_of_draw, draws, title="budgets")
+    found = each(_budgets_of_draw, draws)
     path = found[-1][0]
     falls = all((np.diff(path) < 0).all() for path, _ in found)
     return Budgets((float(path[-1]), float(path[0])), falls, [miss for _, misses in found for miss in misses])
@@ -515,7 +522,7 @@ def _budgets_of_draw(draw: Draw) -> tuple[Array, list[float]]:
     """Payments along gamma, and by how much each budget is missed."""
     ends = (-9.0, 3.0)
     grid, misses = np.exp(np.linspace(*ends, 40)), []
-    path = np.array([procurement_payments(draw.costs, LAW, 0.1, 100.0, g).payments.sum() for g in grid])
+    path = np.array([procurement_auction(draw.costs, LAW, 0.1, 100.0, g).payments.sum() for g in grid])
     for budget in (1.0, 10.0, 100.0):
         spent = within_budget(budget, draw.costs, 0.1, 100.0, ends).payments.sum()
         misses.append(float(abs(spent / budget - 1)))
@@ -530,12 +537,12 @@ def gains_by_lying() -> dict[int, float]:
         for _ in range(3):
             costs = LAW.rvs(m, random_state=rng)
             truth, i = within_budget(budget, costs, 1.0, 10.0, (-18, 12)), int(np.argsort(costs)[1])
-            honest = truth.payments[i] - costs[i] * truth.epsilon[i]
+            honest = truth.payments[i] - costs[i] * truth.privacy_loss[i]
             for factor in (0.97, 1.01, 1.03, 1.1, 1.2):
                 lie = costs.copy()
                 lie[i] = np.clip(factor * costs[i], *LAW.support())
                 end = within_budget(budget, lie, 1.0, 10.0, (-18, 12))
-                gain = end.payments[i] - costs[i] * end.epsilon[i] - honest
+                gain = end.payments[i] - costs[i] * end.privacy_loss[i] - honest
                 best.append(gain / truth.payments[i])
         gains[m] = float(max(best))
     return gains
@@ -605,8 +612,8 @@ def payments_of_draws(draws: int = 200) -> PaymentsOfDraws:
     rng, rows = np.random.default_rng(6), []
     for _ in range(draws):
         costs = LAW.rvs(341, random_state=rng)
-        bought = procurement_payments(costs, LAW, 0.1, 100.0, 1e-3)
-        rows.append([bought.payments.sum(), bought.epsilon @ virtual_valuation(LAW, costs)])
+        bought = procurement_auction(costs, LAW, 0.1, 100.0, 1e-3)
+        rows.append([bought.payments.sum(), bought.privacy_loss @ virtual_valuation(LAW, costs)])
     paid, virtual = np.transpose(rows)
     difference = paid - virtual
     z = difference.mean() / (difference.std(ddof=1) / np.sqrt(draws))

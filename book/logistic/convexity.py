@@ -11,8 +11,8 @@ from scipy import optimize
 from scipy.special import expit
 
 from hdpm_book.logistic.joint import Market, rich_market, step_size
+from hdpm_book.logistic.joint_objective import JointObjective, alternate, descend_weights, joint_objective
 from hdpm_book.logistic.study import misclassified
-from hdpm_lib.learners.joint import JointObjective, alternate, descend_weights, joint_objective
 from hdpm_lib.learners.logistic import objective_perturbation
 
 Array = NDArray[np.float64]

@@ -12,12 +12,13 @@ from scipy import integrate, optimize, special, stats
 from sklearn.linear_model import LogisticRegression
 
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_lib.audits.logistic import NeighbourPairs, output_log_density, search_pairs, tight_pair, worst_losses
+from hdpm_book.logistic.formulas import output_log_density, perturbed_objective, printed_slack
+from hdpm_book.logistic.pairs import NeighbourPairs, search_pairs, tight_pair
+from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners.logistic import (
     ObjectivePerturbation,
     eta_within,
     objective_perturbation,
-    printed_slack,
     sharp_slack,
 )
 
@@ -88,7 +89,7 @@ def as_printed(problems: int = 30) -> AsPrinted:
 def _distances(model: ObjectivePerturbation, b: Array) -> list[float]:
     """To the minimiser of SciPy and, without noise, to scikit-learn's, times the penalty."""
     zero = np.zeros_like(b)
-    other = optimize.minimize(model.objective, zero, (b,), jac=lambda w, noise: gradient(w, model, noise))
+    other = optimize.minimize(lambda w: perturbed_objective(model, w, b), zero, jac=lambda w: gradient(w, model, b))
     plain = LogisticRegression(C=1 / model.penalty, fit_intercept=False, tol=1e-9, max_iter=1000)
     plain.fit(model.X, model.y, sample_weight=model.weights)
     shifts = other.x - model.minimise(b), plain.coef_[0] - model.minimise(zero)
@@ -220,8 +221,8 @@ def typical_shares() -> pd.DataFrame:
     for lam in (1e-3, 1e-2, 1e-1):
         model = objective_perturbation(X, y, np.full(341, 1 / 341), 341.0, lam)
         w = model.release(rng=rng, size=5)
-        share = [worst_losses(model, v).max() / model.guarantee[0] for v in (w, 30 * w)]
-        rows[f"Λ = {lam:g}"] = [f"{model.guarantee[0]:.3f}", *(f"{s:.2f}" for s in share)]
+        share = [privacy_losses(model, v).found.max() / model.privacy_loss[0] for v in (w, 30 * w)]
+        rows[f"Λ = {lam:g}"] = [f"{model.privacy_loss[0]:.3f}", *(f"{s:.2f}" for s in share)]
     columns = ["guarantee", "share lost, released outputs", "share lost, outputs 30 times as long"]
     return pd.DataFrame(rows, index=columns).T
 
@@ -254,18 +255,18 @@ def searched() -> Searched:
         for others in (1, 2, 4):
             eps, rho = 10 ** rng.uniform(np.array([[-1.5], [-2]]), np.array([[1.5], [2]]), (2, 200))
             pairs = search_pairs(eps, rho, dimension=n, others=others, rng=rng)
-            found = [(np.abs(change(pairs).loss) / pairs.guarantee).max() for change in MUTANTS.values()]
+            found = [(np.abs(change(pairs).loss) / pairs.privacy_loss).max() for change in MUTANTS.values()]
             each, searches = np.maximum(each, found), searches + eps.size
         for name, share in zip(MUTANTS, each, strict=True):
             shares[name].append(float(share))
     tight = [tight_pair(e, r) for e in (0.1, 1, 10) for r in (0.01, 0.4, 3)]
     for name, change in MUTANTS.items():
-        shares[name].append(float(np.max([change(p).loss / p.guarantee for p in tight])))
+        shares[name].append(float(np.max([change(p).loss / p.privacy_loss for p in tight])))
     columns = [f"n = {n}" for n in (1, 2, 3)] + ["tight pairs"]
     table = pd.DataFrame(shares, index=columns).T.map("{:.3f}".format)
     correct = float(np.max(shares["correct"]))
     mutants = min(max(values) for name, values in shares.items() if name != "correct")
-    return Searched(table, searches, correct, mutants, min(float(p.loss / p.guarantee) for p in tight))
+    return Searched(table, searches, correct, mutants, min(float(p.loss / p.privacy_loss) for p in tight))
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ def base2() -> Base2:
     for eta in (1.0, 10.0, 50.0, 100.0, 1000.0):
         pair = tight_pair(eta / 2, 0.5 / lam, penalty=lam)
         promise = float(pair.weight * eta + printed_slack(pair.weight, lam))
-        losses = [float(x) for x in (pair.loss, change(pair).loss, change(pair).guarantee)]
+        losses = [float(x) for x in (pair.loss, change(pair).loss, change(pair).privacy_loss)]
         ratios[eta] = [loss / promise for loss in losses[1:]]
         rows[f"{eta:g}"] = [f"{v:.1f}" for v in (eta / 2, promise, *losses)]
     small = tight_pair(1.0, 0.1)

@@ -13,9 +13,8 @@ from scipy import stats
 
 from hdpm_book.datasets import breast_cancer
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_book.logistic.study import misclassified
-from hdpm_lib import noise
-from hdpm_lib.learners.joint import (
+from hdpm_book.logistic.formulas import perturbed_objective
+from hdpm_book.logistic.joint_objective import (
     JointObjective,
     JointSolution,
     alternate,
@@ -23,6 +22,8 @@ from hdpm_lib.learners.joint import (
     descend_weights,
     joint_objective,
 )
+from hdpm_book.logistic.study import misclassified
+from hdpm_lib import noise
 from hdpm_lib.learners.logistic import objective_perturbation
 
 Array = NDArray[np.float64]
@@ -609,7 +610,7 @@ def landings(exact: float, draws: int = 4000) -> Landings:
             a = np.array([(1 - share) / 2, (1 - share) / 2, share])
             model = objective_perturbation(f.X, f.y, a, RATE, PENALTY)
             w = model.minimise(tilt)
-            value = model.objective(w, tilt) + f.mu * np.linalg.norm(a)
+            value = perturbed_objective(model, w, tilt) + f.mu * np.linalg.norm(a)
             at, best = np.where(value < best, w[:, 0], at), np.minimum(value, best)
         hits.append(int(((at > LOW) & (at < HIGH)).sum()))
     z = (hits[0] / draws - exact) / np.sqrt(exact * (1 - exact) / draws)

@@ -6,8 +6,8 @@ so that each function gives the same numbers whenever it is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,14 @@ from scipy import integrate, optimize, stats
 
 from hdpm_book import plots
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_book.logistic.peer import conic_search, gradient_and_grid
+from hdpm_book.logistic.joint_objective import alternate, joint_objective
+from hdpm_book.logistic.peer import conic_search, count_minima, gradient_and_grid, procure_fast
 from hdpm_book.logistic.study import COSTS
-from hdpm_lib.learners.joint import alternate, joint_objective
 from hdpm_lib.markets import incentives
 from hdpm_lib.markets.costs import virtual_valuation
-from hdpm_lib.markets.procurement import procure, procure_fast, residuals
-from hdpm_lib.markets.procurement_payments import procurement_payments
+from hdpm_lib.markets.outcome import Purchase
+from hdpm_lib.markets.procurement import procure
+from hdpm_lib.markets.procurement_auction import procurement_auction
 from hdpm_lib.spread import each
 
 Array = NDArray[np.float64]
@@ -91,18 +92,18 @@ class Rules:
 def payment_rules() -> Rules:
     """J's Eq. (8), its two shortcuts and virtual costs: totals, sellers who lose by taking part, who gain by a lie."""
     scale, top, c = (10.0, 100.0, 0.01), 5 * LOW, _draw(20, 9)
-    deal = procurement_payments(c, PAPER_LAW, *scale)
-    plain, psi = c * deal.epsilon, 2 * c - LOW
+    deal = procurement_auction(c, PAPER_LAW, *scale)
+    plain, psi = c * deal.privacy_loss, 2 * c - LOW
     edge, beyond = np.empty(20), np.empty(20)
     for i in range(20):
         rest = np.delete(psi, i)
-        edge[i] = procure(np.append(rest, 2 * top - LOW), *scale).epsilon[-1]
-        beyond[i] = procure(rest, *scale).loss - deal.procurement.loss
+        edge[i] = procure(np.append(rest, 2 * top - LOW), *scale).privacy_loss[-1]
+        beyond[i] = procure(rest, *scale).error - deal.error
     rules = {
         "J's (8), up to the largest cost": deal.payments,
         "without the jump there": deal.payments - top * edge,
         "virtual costs carried on beyond": plain + beyond / (2 * scale[2]),  # the value formula, up to infinity
-        "virtual cost times epsilon": psi * deal.epsilon,
+        "virtual cost times epsilon": psi * deal.privacy_loss,
     }
     lies = _gains_by_lies(c, scale)
     rows = {
@@ -126,8 +127,8 @@ def _gains_by_lies(c: Array, scale: Scale) -> tuple[int, int]:
         for step in (0.0, -1e-4, 1e-4):
             reports = c.copy()
             reports[i] = np.clip(c[i] + step, LOW, 5 * LOW)
-            deal = procurement_payments(reports, PAPER_LAW, *scale)
-            sold = deal.epsilon[i]
+            deal = procurement_auction(reports, PAPER_LAW, *scale)
+            sold = deal.privacy_loss[i]
             utilities.append([deal.payments[i] - c[i] * sold, (2 * reports[i] - LOW - c[i]) * sold])
         better = np.max(utilities[1:], axis=0) - utilities[0] > 1e-9
         by_integral, by_virtual = by_integral + int(better[0]), by_virtual + int(better[1])
@@ -153,11 +154,11 @@ def understated() -> Understated:
     for i in range(100):
         reports = c.copy()
         reports[i] = LOW
-        deal = procurement_payments(reports, PAPER_LAW, *scale)
-        borne[i] = c[i] * deal.epsilon[i] - deal.payments[i]
-    truth = procurement_payments(c, PAPER_LAW, *scale)
+        deal = procurement_auction(reports, PAPER_LAW, *scale)
+        borne[i] = c[i] * deal.privacy_loss[i] - deal.payments[i]
+    truth = procurement_auction(c, PAPER_LAW, *scale)
     i = int(np.argmax(borne))
-    at_truth = c * truth.epsilon - truth.payments
+    at_truth = c * truth.privacy_loss - truth.payments
     return Understated(float(c[i]), float(borne[i]), int((borne > 0).sum()), int((at_truth > 0).sum()))
 
 
@@ -178,7 +179,7 @@ def virtual_payments() -> VirtualPayments:
     for m, seed in ((50, 1), (50, 2), (50, 3), (455, 4)):
         c = _draw(m, 10, seed)
         start = procure(2 * c - LOW, 1, 1, 1)
-        sellers, more, less = np.flatnonzero(start.epsilon > 0)[:60], 0, 0
+        sellers, more, less = np.flatnonzero(start.privacy_loss > 0)[:60], 0, 0
         for i in sellers:
             near = c[i] + np.array([-1e-5, 0, 1e-5])
             reports = np.concatenate([near, np.linspace(LOW, (start.cutoff + LOW) / 2, 10)])
@@ -195,7 +196,7 @@ def _virtual_utilities(c: Array, i: int, reports: Array) -> Array:
     """Utilities of seller i under payments `psi(report) eps`."""
     profiles = np.tile(2 * c - LOW, (len(reports), 1))
     profiles[:, i] = 2 * reports - LOW
-    eps = np.array([procure(row, 1, 1, 1).epsilon[i] for row in profiles])
+    eps = np.array([procure(row, 1, 1, 1).privacy_loss[i] for row in profiles])
     return np.asarray((2 * reports - LOW - c[i]) * eps)
 
 
@@ -237,7 +238,7 @@ def small_market(mu: float = 1.0, sigma: float = 1.0, gamma: float = 0.5) -> Sma
     starts = np.random.default_rng(1).uniform(0.5, 2, (3, 36))
     values = [optimize.minimize(buyer, start, **given).fun for start in starts]
     psi = TYPES + 0.4 * np.arange(3)
-    theory = np.mean([procure([p, q], mu, sigma, gamma).loss for p in psi for q in psi])
+    theory = np.mean([procure([p, q], mu, sigma, gamma).error for p in psi for q in psi])
     return SmallMarket(float(min(values)), float(theory))
 
 
@@ -275,10 +276,10 @@ def solved(count: int = 320) -> Solved:
     for psi, scale in instances(2, count):
         best = procure(psi, *scale)
         equations.append(residuals(best, psi, *scale))
-        conditions.append(_first_order(best.epsilon, best.eta, scale[2] * best.cutoff, psi, scale))
-        conic.append(conic_search(psi, *scale, starts=8).loss / best.loss - 1)
-        several += best.minima > 1
-        fast += procure_fast(psi, *scale).loss / best.loss - 1 < 1e-12
+        conditions.append(_first_order(best.privacy_loss, best.eta, scale[2] * best.cutoff, psi, scale))
+        conic.append(conic_search(psi, *scale, starts=8).error / best.error - 1)
+        several += count_minima(psi, *scale) > 1
+        fast += procure_fast(psi, *scale).error / best.error - 1 < 1e-12
     return Solved(count, several, fast, *(float(np.abs(part).max()) for part in (equations, conditions, conic)))
 
 
@@ -332,7 +333,7 @@ def rival_counts() -> pd.DataFrame:
             count = 0
             for _ in range(300):
                 psi = virtual_valuation(law, law.rvs(m, random_state=rng), check=False)
-                count += procure(psi, *10 ** rng.uniform(-2, 2, 3)).minima > 1
+                count += count_minima(psi, *10 ** rng.uniform(-2, 2, 3)) > 1
             table[name][f"m = {m}"] = f"{count} of 300"
     return pd.DataFrame(table).T
 
@@ -349,20 +350,25 @@ class Capped:
     """Largest relative difference to the conic search."""
     largest: dict[float, float]
     """Largest privacy loss by gamma, in one market."""
+    conditions: Array
+    """Residuals of J's two first-order conditions in the instances where the cap binds."""
 
 
 def capped(count: int = 100) -> Capped:
     """Solve with a cap, and see how far the cap bounds anybody's privacy loss."""
-    ratios, conic = [], []
+    ratios, conic, conditions = [], [], []
     for number, (psi, scale) in enumerate(instances(4, count)):
         cap = min(np.random.default_rng(number).uniform(1, 4) / len(psi), 0.99)
         best = procure(psi, *scale, cap=cap)
-        conic.append(conic_search(psi, *scale, cap=cap, starts=8).loss / best.loss - 1)
-        ratios.append(best.epsilon.max() / (cap * len(psi) * best.epsilon.mean()))
+        conic.append(conic_search(psi, *scale, cap=cap, starts=8).error / best.error - 1)
+        ratios.append(best.privacy_loss.max() / (cap * len(psi) * best.privacy_loss.mean()))
+        multiplier = float(scale[1] + scale[0] * np.linalg.norm(best.privacy_loss)) / best.eta**2
+        conditions.append(_first_order(best.privacy_loss, best.eta, multiplier, psi, scale))
     ratio, psi = np.array(ratios), np.linspace(0.1, 1, 20)
-    largest = {g: float(procure(psi, 1, 1, g, cap=3 / 20).epsilon.max()) for g in (1e-2, 1e-4, 1e-6)}
-    binds = int((ratio > 1 - 1e-9).sum())
-    return Capped(int((ratio <= 1 + 1e-12).sum()), binds, count, float(np.abs(conic).max()), largest)
+    largest = {g: float(procure(psi, 1, 1, g, cap=3 / 20).privacy_loss.max()) for g in (1e-2, 1e-4, 1e-6)}
+    binds = ratio > 1 - 1e-9
+    off = np.array(conditions)[binds]
+    return Capped(int((ratio <= 1 + 1e-12).sum()), int(binds.sum()), count, float(np.abs(conic).max()), largest, off)
 
 
 def grid_errors(m: int = 500, scale: Scale = (1.0, 1.0, 0.01)) -> pd.DataFrame:
@@ -376,9 +382,9 @@ def grid_errors(m: int = 500, scale: Scale = (1.0, 1.0, 0.01)) -> pd.DataFrame:
     found["conic + search"] = conic_search(psi, *scale, starts=8)
     rows = {}
     for name, other in found.items():
-        gap, error = other.loss / best.loss - 1, np.abs(other.epsilon - best.epsilon).max()
+        gap, error = other.error / best.error - 1, np.abs(other.privacy_loss - best.privacy_loss).max()
         shown = f"{gap:.0e}" if abs(gap) > 1e-9 else "below 1e-9"
-        rows[name] = {"excess loss": shown, "largest error of eps": f"{error / best.epsilon.max():.1%}"}
+        rows[name] = {"excess loss": shown, "largest error of eps": f"{error / best.privacy_loss.max():.1%}"}
     return pd.DataFrame(rows).T
 
 
@@ -401,7 +407,7 @@ def jump(own: float = 0.005, scale: Scale = (1.0, 1.0, 0.3)) -> Jump:
     others = np.full(40, 0.5)
 
     def bought(z: float) -> float:
-        return float(procure(2 * np.append(z, others), *scale).epsilon[0])
+        return float(procure(2 * np.append(z, others), *scale).privacy_loss[0])
 
     left, right = own, 0.1
     while right - left > 1e-12:
@@ -410,7 +416,7 @@ def jump(own: float = 0.005, scale: Scale = (1.0, 1.0, 0.3)) -> Jump:
     leave = 1.0 if bought(1.0) > 0 else optimize.brentq(lambda z: bought(z) - 1e-9, right, 1)
     parts = ((own, left), (right, leave), (leave, 1.0))
     by_integral = own * bought(own) + sum(integrate.quad(bought, *ends, epsrel=1e-10)[0] for ends in parts)
-    paid = procurement_payments(np.append(own, others), UNIT, *scale).payments[0]
+    paid = procurement_auction(np.append(own, others), UNIT, *scale).payments[0]
     return Jump(left, bought(left), bought(right), float(paid), float(by_integral))
 
 
@@ -438,7 +444,7 @@ def misreports() -> Misreports:
     Under the last law mu is large, so that everybody is bought even at the largest cost, and the virtual cost is not
     affine, so that payments are integrated numerically.
     """
-    found = each(_misreports_of_law, range(len(LAWS)), title="laws")
+    found = each(_misreports_of_law, range(len(LAWS)))
     runs = [run for of_law, _, _ in found for run in of_law]
     gain = max(run.relative_gain for run in runs)
     least = min(float((run.utility / run.payment.max()).min()) for run in runs)
@@ -466,8 +472,8 @@ def _searched(law: Any, scale: Scale, c: Array, tries: list[Array]) -> incentive
     """The search of one market."""
 
     def outcome(reports: Array) -> tuple[Array, Array]:
-        deals = [procurement_payments(row, law, *scale) for row in reports]
-        return np.array([deal.epsilon for deal in deals]), np.array([deal.payments for deal in deals])
+        deals = [procurement_auction(row, law, *scale) for row in reports]
+        return np.array([deal.privacy_loss for deal in deals]), np.array([deal.payments for deal in deals])
 
     return incentives.search_misreports(outcome, c, tries, refine=False)
 
@@ -477,7 +483,7 @@ def _rises(law: Any, scale: Scale, c: Array, i: int) -> bool:
     bottom, top = law.support()
     profiles = np.tile(c, (80, 1))
     profiles[:, i] = np.linspace(bottom + 1e-3 * top, top, 80)
-    amounts = np.array([procure(row, *scale).epsilon[i] for row in virtual_valuation(law, profiles, check=False)])
+    amounts = np.array([procure(row, *scale).privacy_loss[i] for row in virtual_valuation(law, profiles, check=False)])
     return bool((np.diff(amounts) > 1e-9 * amounts.max()).any())
 
 
@@ -494,7 +500,7 @@ class Identity:
 def identity() -> Identity:
     """Draw markets from each law, buy and pay."""
     rows, scores = {}, []
-    for name, draws in zip(LAWS, each(_deals_of_law, range(len(LAWS)), title="laws"), strict=True):
+    for name, draws in zip(LAWS, each(_deals_of_law, range(len(LAWS))), strict=True):
         paid, virtual, plain = np.transpose(draws)
         gap = paid - virtual
         scores.append(float(gap.mean() / gap.std() * np.sqrt(len(gap))))
@@ -514,9 +520,9 @@ def _deals_of_law(number: int) -> list[list[float]]:
     m, count, mu = (12, 120, 1.0) if number < 3 else (3, 60, 10.0)
     for _ in range(count):
         c = law.rvs(m, random_state=rng)
-        deal = procurement_payments(c, law, mu, 1.0, 0.1)
-        virtual = virtual_valuation(law, c, check=False) @ deal.epsilon
-        draws.append([deal.payments.sum(), virtual, c @ deal.epsilon])
+        deal = procurement_auction(c, law, mu, 1.0, 0.1)
+        virtual = virtual_valuation(law, c, check=False) @ deal.privacy_loss
+        draws.append([deal.payments.sum(), virtual, c @ deal.privacy_loss])
     return draws
 
 
@@ -575,16 +581,12 @@ def joint_purchase(data: Records, virtual_costs: ArrayLike, mu: float, sigma: fl
     return alternate(rule, 60.0).weights
 
 
-def sold_with_labels(data: Records) -> tuple[float, float]:
-    """What T's purchase buys from one and the same seller before and after another's label is flipped."""
+def sold_with_labels(deal: Callable[[Records], ArrayLike], data: Records) -> tuple[Array, Array]:
+    """A deal, an entry for each seller, before and after the label of the second is flipped."""
     flipped = data.y.copy()
     flipped[1] *= -1
-    before, after = (
-        60.0 * joint_purchase(Records(data.X, labels, data.costs), 2 * data.costs - LOW, 1, 100, 0.01)
-        for labels in (data.y, flipped)
-    )
-    i = int(np.argmax(before))
-    return float(before[i]), float(after[i])
+    before, after = (np.asarray(deal(replace(data, y=labels))) for labels in (data.y, flipped))
+    return before, after
 
 
 @dataclass(frozen=True)
@@ -623,13 +625,23 @@ def appendix_c() -> pd.DataFrame:
     """T's two sellers: records (1, 1) and (-1, -1), costs 0.1 and 0.6, uniform law; by Algorithm 2 at three scales."""
     rows, costs = {}, np.array([0.1, 0.6])
     for mu, gamma in ((1.0, 1.0), (1.0, 0.1), (10.0, 1.0)):
-        deal = procurement_payments(costs, UNIT, mu, 1.0, gamma)
+        deal = procurement_auction(costs, UNIT, mu, 1.0, gamma)
         psi = virtual_valuation(UNIT, costs)
         rows[f"mu = {mu:g}, gamma = {gamma:g}"] = {
-            "a": np.round(deal.procurement.weights, 4),
-            "eta": f"{deal.procurement.eta:.4f}",
-            "eps": np.round(deal.epsilon, 4),
+            "a": np.round(deal.weights, 4),
+            "eta": f"{deal.eta:.4f}",
+            "eps": np.round(deal.privacy_loss, 4),
             "t": np.round(deal.payments, 4),
-            "psi eps": np.round(psi * deal.epsilon, 4),
+            "psi eps": np.round(psi * deal.privacy_loss, 4),
         }
     return pd.DataFrame(rows)
+
+
+def residuals(found: Purchase, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> tuple[float, float]:
+    """How far Eqs. (13) and (14) are from holding without a cap, each relative to its largest term."""
+    multiplier = gamma * found.cutoff
+    u = np.maximum(multiplier - gamma * np.asarray(virtual_costs, dtype=float), 0)
+    square, total = u @ u, u.sum()
+    printed = mu * u / (np.sqrt(square) * total)
+    eq13 = np.abs(found.privacy_loss - printed).max() / printed.max()
+    return float(eq13), float(abs(multiplier - sigma / mu**2 * square - square / total) / multiplier)

@@ -13,12 +13,14 @@ from scipy import optimize, stats
 
 from hdpm_book.datasets import breast_cancer
 from hdpm_book.ledger import FALSE_ALARM
+from hdpm_book.logistic.formulas import printed_slack
+from hdpm_book.logistic.online_rules import OnlineRule, expected_rule, printed_rule, realised_loss
+from hdpm_book.logistic.peer import procure_fast
 from hdpm_book.logistic.study import COSTS, misclassified
-from hdpm_lib.learners.logistic import objective_perturbation, printed_slack, sharp_slack
+from hdpm_lib.learners.logistic import objective_perturbation, sharp_slack
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.incentives import reports_to_try, search_misreports
-from hdpm_lib.markets.online import OnlineRule, expected_rule, printed_rule, realised_loss
-from hdpm_lib.markets.procurement import procure, procure_fast
+from hdpm_lib.markets.procurement import procure
 from hdpm_lib.noise import norm_law
 from hdpm_lib.spread import each
 
@@ -169,7 +171,7 @@ def markets(law: Any, m: int, rule: OnlineRule, draws: int, seed: int, came: flo
             raise RuntimeError(f"the cutoff, {best.cutoff:.3g}, is beyond the sellers drawn, up to {psi.max():.3g}")
         online = realised_loss(rule, psi, 1, 1, 1)
         a = best.weights
-        rows.append((best.loss, online, best.eta, best.cutoff, (a > 0).sum(), a.max()))
+        rows.append((best.error, online, best.eta, best.cutoff, (a > 0).sum(), a.max()))
     return Markets(*np.array(rows, dtype=float).T)
 
 
@@ -206,7 +208,7 @@ def printed(m: int) -> OnlineRule:
 
 def growth() -> dict[str, Growth]:
     """The printed rule for costs from 0, the expected one for costs from 1."""
-    runs = each(_markets_of_size, [(name, int(m)) for name in (FROM_ZERO, FROM_ONE) for m in SIZES], title="markets")
+    runs = each(_markets_of_size, [(name, int(m)) for name in (FROM_ZERO, FROM_ONE) for m in SIZES])
     return {FROM_ZERO: Growth(SIZES, runs[: len(SIZES)]), FROM_ONE: Growth(SIZES, runs[len(SIZES) :])}
 
 
@@ -255,11 +257,12 @@ def rates(found: Growth) -> Rates:
 
 @dataclass(frozen=True)
 class Vanishing:
-    """A density like c^k at 0: slope of the loss, the theorem's, and the loss at a million over its constant."""
+    """A density like c^k at 0: slope of the loss, the theorem's, the loss at a million over its constant; a cap."""
 
     slope: float
     theorem: float
     ratio: float
+    with_cap: float  # what the loss of large markets stays above with the cap 10/m
 
 
 def vanishing_density(k: int) -> Vanishing:
@@ -270,7 +273,9 @@ def vanishing_density(k: int) -> Vanishing:
     losses = [markets(law, int(m), rule, 150, k).median("loss") for m, rule in zip(sizes, rules, strict=True)]
     theta = (q * (q + 1) / (2 * A * sizes)) ** (1 / (q + 1))
     exact = 2 * (1 + 1 / q) * np.sqrt(theta * q / (q + 2))
-    return Vanishing(slope(losses, sizes), -1 / (2 * (k + 2)), float(losses[-1] / exact[-1]))
+    cheapest = virtual_valuation(law, law.ppf((np.arange(10_000) + 0.5) / 100_000), check=False)
+    with_cap = float(2 * np.sqrt(cheapest.mean()))
+    return Vanishing(slope(losses, sizes), -1 / (2 * (k + 2)), float(losses[-1] / exact[-1]), with_cap)
 
 
 def capped_losses() -> pd.DataFrame:
@@ -278,7 +283,7 @@ def capped_losses() -> pd.DataFrame:
     rng, rows = np.random.default_rng(3), {}
     for m, draws in zip(SIZES[:4], (30, 30, 10, 3), strict=True):
         psi = rng.uniform(0, 8, (draws, m))
-        rows[m] = [np.median([procure(row, 1, 1, 1, cap=k / m).loss for row in psi]) for k in (3, 10)]
+        rows[m] = [np.median([procure(row, 1, 1, 1, cap=k / m).error for row in psi]) for k in (3, 10)]
     table = pd.DataFrame(rows, index=["k = 3", "k = 10"])
     return table.assign(limit=4 / np.sqrt([3, 10]))
 
@@ -289,7 +294,7 @@ def slack_by_own_weight() -> pd.DataFrame:
     for m in (10**4, 10**6, 10**8, 10**10):
         rng = np.random.default_rng(4)
         best = procure(cheap_sellers(LAWS[FROM_ZERO], m, printed(m), rng)[0], 1, 1, 1)
-        a, eps = best.weights.max(), best.epsilon.max()
+        a, eps = best.weights.max(), best.privacy_loss.max()
         rows[f"1e{round(np.log10(m))}"] = {
             "η Λ": best.eta * penalty,
             "largest ε": eps,
@@ -322,6 +327,11 @@ class Algorithm3:
     def truthful(self) -> bool:
         """Whether no misreport gains."""
         return self.gain < 1e-9
+
+    @property
+    def right(self) -> bool:
+        """Whether it is right where it is defined: solves, truthful, and pays virtual costs on average."""
+        return self.solves and self.truthful and abs(self.identity) < 1e-6
 
 
 def algorithm_3() -> Algorithm3:
@@ -372,8 +382,8 @@ def competition(found: Growth) -> Competition:
 def cheap_ones_suffice() -> bool:
     """Whether a market of a million sellers and its cheap sellers alone have the same loss."""
     psi = np.random.default_rng(6).uniform(0, 8, 10**6)
-    whole = [procure_fast(psi + low, 1, 1, 1).loss for low in (0, 1)]
-    cheap = [procure(psi[psi < 0.1] + low, 1, 1, 1).loss for low in (0, 1)]
+    whole = [procure_fast(psi + low, 1, 1, 1).error for low in (0, 1)]
+    cheap = [procure(psi[psi < 0.1] + low, 1, 1, 1).error for low in (0, 1)]
     return bool(np.allclose(whole, cheap, rtol=1e-12))
 
 
@@ -432,7 +442,7 @@ def releases(law: Any, m: int, draws: int, seed: int, online: bool) -> Releases:
     rule = expected_rule(law, m, 1, 1, 1)
     for _ in range(draws):
         psi, _ = cheap_sellers(law, m, rule, rng)
-        eps = rule.epsilon(psi) if online else procure(psi, 1, 1, 1).epsilon
+        eps = rule.epsilon(psi) if online else procure(psi, 1, 1, 1).privacy_loss
         X, y = records(int((eps > 0).sum()), rng)
         eta = eps.sum()
         w = objective_perturbation(X, y, eps[eps > 0] / eta, eta, 0.01).release(rng=rng, size=5)
@@ -510,7 +520,7 @@ def budget(psi: Array, target: float, cap: float | None = None) -> float:
         best = found(log_gamma)
         return float(np.linalg.norm(best.weights) + 1 / best.eta - target)
 
-    return float(found(optimize.brentq(gap, -20, 12, xtol=1e-6)).epsilon @ psi)
+    return float(found(optimize.brentq(gap, -20, 12, xtol=1e-6)).privacy_loss @ psi)
 
 
 def payments_for_a_risk(sizes: Sequence[int] = (100, 1000, 10_000)) -> pd.DataFrame:
@@ -573,7 +583,7 @@ def older_theorem(gamma: float = 1e-4, noise: float = 5.0, margin: float = 0.1, 
         width, rng = m ** (-1 / 3), np.random.default_rng([11, m])
         psi = 1 + rng.uniform(0, width, rng.binomial(m, width / 8))  # the N cheapest
         choice.append(error + len(psi) ** -0.5 + total / eta + gamma * eta * psi.mean())
-        best.append(error + procure(psi, 1, total, gamma).loss)
+        best.append(error + procure(psi, 1, total, gamma).error)
         crowd.append(m / len(psi))
 
     def surrogate(radius: ArrayLike, price: float = 1.0) -> Array:
@@ -588,12 +598,12 @@ def older_theorem(gamma: float = 1e-4, noise: float = 5.0, margin: float = 0.1, 
     return OlderTheorem(float(bound), float(half), runs[0], runs[1], runs[2], float(lowest), float(with_cap))
 
 
-def range_of_use(noise: float, sigma: float) -> float:
-    """Largest psi_min gamma for which T's bound is below 1, with margin 0.1."""
+def range_of_use(noise: float, sigma: float, margin: float) -> float:
+    """Largest psi_min gamma for which T's bound is below 1; for any margin it is below that for an infinite one."""
 
     def excess(root: float) -> float:
         cost = 2 * np.sqrt(sigma * root**2 + 2 * noise * root)
-        return float(np.log1p(np.exp(-0.1 / root)) + cost - 1)
+        return float(np.log1p(np.exp(-margin / root)) + cost - 1)
 
     return float(optimize.brentq(excess, 1e-9, 1) ** 2)
 

@@ -1,7 +1,7 @@
-r"""Two slower ways to the optimal procurement, to compare :mod:`hdpm_lib.markets.procurement` with.
+r"""Other ways to the optimal procurement, to compare :mod:`hdpm_lib.markets.procurement` with.
 
-Both fix the rate :math:`\eta` and minimise the proxy loss over the weights, which is a convex problem; then they search
-over :math:`\eta`. They share nothing with the exact solver but the problem,
+Both slow ones fix the rate :math:`\eta` and minimise the proxy loss over the weights, a convex problem; then they
+search over :math:`\eta`. They share nothing with the exact solver but the problem,
 
 .. math:: \min_{a,\eta}\ \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
     \qquad\sum_ia_i=1,\quad0\le a_i\le\text{cap},
@@ -9,6 +9,7 @@ over :math:`\eta`. They share nothing with the exact solver but the problem,
 with `virtual_costs` :math:`\psi` of shape (m,), `mu`, `sigma` and `gamma` positive, and a `cap` in [1/m, 1] or none.
 :func:`gradient_and_grid` does what the paper describes, on a grid of rates. :func:`conic_search` has each convex
 problem solved by an interior-point solver and follows every local minimum that it sees between its starts.
+:func:`procure_fast` does not sort, and is content with a local minimum.
 """
 
 from __future__ import annotations
@@ -20,12 +21,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse
 
-from hdpm_lib.learners.joint import water_filling
-from hdpm_lib.markets.contracts_conic import solve_cone
-from hdpm_lib.markets.procurement import check_constants
+from hdpm_book.contracts.conic import solve_cone
+from hdpm_book.logistic.joint_objective import water_filling
+from hdpm_lib.markets.outcome import Purchase
+from hdpm_lib.markets.procurement import (
+    check_constants,
+    check_market,
+    local_minima,
+    purchase,
+    settle,
+    smallest_root,
+)
 from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive, extra
 
-with extra("conic"):
+with extra("book"):
     import clarabel
 
 
@@ -35,24 +44,73 @@ LOOSEST = 1e-6  # tolerance of the conic solver that may do where rounding ends 
 SETTLED, ITERATIONS = 1e-13, 10_000  # of the gradient: largest change of a weight; a limit
 
 
+def proxy_loss(
+    weights: ArrayLike, eta: ArrayLike, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
+) -> Array:
+    """Proxy loss, Eq. (11), of shape (...), for weights and costs (..., m) and rates (...). Nothing is checked."""
+    a, psi = np.asarray(weights, dtype=float), np.asarray(virtual_costs, dtype=float)
+    rate = np.asarray(eta, dtype=float)
+    return np.asarray(mu * np.linalg.norm(a, axis=-1) + sigma / rate + gamma * rate * (a * psi).sum(-1))
+
+
+def count_minima(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None) -> int:
+    """How many local minima the proxy loss has."""
+    psi, kappa = check_market(virtual_costs, mu, sigma, gamma, cap)
+    s = np.sort(local_minima(np.sort(psi), kappa, cap).s)
+    return 1 + int((np.diff(s) > 1e-9 * s[1:]).sum())
+
+
+def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Purchase:
+    """A local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one where there is only one.
+
+    :func:`hdpm_lib.markets.procurement.procure` is certain, and sorts. This is Newton's method on Eq. (14) with the
+    cubic of the present piece in place of its tangent, inside a bracket; sellers above it are dropped as it shrinks.
+    """
+    psi, kappa = check_market(virtual_costs, mu, sigma, gamma)
+    least = psi.min()
+    near = psi - least
+    low = 0.0
+    high = float((1 + np.sqrt(1 + 4 * kappa * least)) / (2 * kappa))  # Eq. (14) is negative there
+    t = high
+    while True:
+        bought = near[near < t]
+        n, mean = len(bought), float(bought.mean())
+        spread = float(((bought - mean) ** 2).sum())
+        x = t - mean
+        if n * ((least + mean) * x - spread / n - kappa * x * (n * x**2 + spread)) > 0:
+            low = t
+        else:
+            high, near = t, bought
+        s = float(smallest_root(np.array(1 / n), np.array(least + mean), np.array(spread), kappa))
+        guess = mean + 1 / (n * s)  # not a number if the piece has no stationary point
+        if bought.max() < guess and int((near < guess).sum()) == n:
+            break
+        t = guess if low < guess < high else (low + high) / 2
+        if high - low <= 4e-16 * (least + high):
+            break
+    inner = np.flatnonzero(psi - least <= bought.max())
+    weights, _, cutoff = settle(psi, np.empty(0, dtype=np.intp), inner, 0.0, kappa)
+    return purchase(psi, weights, cutoff, mu, sigma, gamma)
+
+
 @dataclass(frozen=True)
 class Searched:
     """The best weights and rate that a search has found.
 
     Attributes
     ----------
-    weights, eta, loss : array of shape (m,), float, float
+    weights, eta, error : array of shape (m,), float, float
     minima : array of shape (k,)
         Losses of all local minima along the rate that were seen, in the order of their rates.
     """
 
     weights: Array
     eta: float
-    loss: float
+    error: float
     minima: Array
 
     @property
-    def epsilon(self) -> Array:
+    def privacy_loss(self) -> Array:
         """Privacy losses, of shape (m,)."""
         return self.weights * self.eta
 
@@ -97,7 +155,7 @@ def gradient_and_grid(
     Examples
     --------
     >>> best = gradient_and_grid([0.2, 1.2], 1.0, 1.0, 0.1, largest_eta=10.0)
-    >>> best.eta, best.weights.round(3), round(best.loss, 4)
+    >>> best.eta, best.weights.round(3), round(best.error, 4)
     (4.3, array([0.66, 0.34]), 1.2072)
     """
     psi = check_finite(virtual_costs, "virtual_costs", 1, 0)
@@ -152,7 +210,7 @@ def conic_search(
     Examples
     --------
     >>> best = conic_search([0.2, 1.2], 1.0, 1.0, 0.1)
-    >>> round(best.eta, 4), best.weights.round(4), round(best.loss, 6)
+    >>> round(best.eta, 4), best.weights.round(4), round(best.error, 6)
     (4.302, array([0.6597, 0.3403]), 1.207186)
     """
     psi = check_finite(virtual_costs, "virtual_costs", 1, 0, ends="()")

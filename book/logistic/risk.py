@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from hdpm_book.ledger import FALSE_ALARM
-from hdpm_lib.learners.excess_risk import (
+from hdpm_book.logistic.excess_risk import (
     ExcessRisk,
     choose_weights,
     printed_constants,
@@ -23,7 +23,8 @@ from hdpm_lib.learners.excess_risk import (
     survival_inverse,
     weights_for_losses,
 )
-from hdpm_lib.learners.joint import JointObjective, joint_objective
+from hdpm_book.logistic.formulas import perturbed_objective
+from hdpm_book.logistic.joint_objective import JointObjective, joint_objective
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.markets.procurement import procure
 from hdpm_lib.noise import spherical_laplace
@@ -205,7 +206,7 @@ def _released(
         b = spherical_laplace(n, eta / 2, rng=rng)
         w = model.minimise(b)
         w *= np.minimum(1, beta / np.linalg.norm(w))
-        gap[k] = exact_error(w, truth) - model.objective(w, b)
+        gap[k] = exact_error(w, truth) - perturbed_objective(model, w, b)
     printed, shorter = (float(c(beta, n, 0.05, 0.05)(a, eta)) for c in (printed_constants, shorter_constants))
     return gap, printed, shorter
 
@@ -385,7 +386,7 @@ def labels(n: int = 5, sets: int = 40) -> Labels:
             errors[k, j] = exact_error(w, truth).mean()
             w *= np.minimum(1, 5 / np.linalg.norm(w, axis=1, keepdims=True))
             excess = bound.mu * np.linalg.norm(model.weights) + bound.sigma / LOG2 / 400
-            broken += int((exact_error(w, truth) > model.objective(w, noise) / LOG2 + excess).sum())
+            broken += int((exact_error(w, truth) > perturbed_objective(model, w, noise) / LOG2 + excess).sum())
     equal, weighted = errors.mean(0)
     return Labels(
         bool(pointwise >= -1e-12),
@@ -422,7 +423,7 @@ def monotone(markets: int = 50) -> Monotone:
         rng = np.random.default_rng([7, k])
         psi = rng.uniform(0.2, 2.2, rng.integers(2, 60))
         bought = [procure(psi, 1.0, 1.0, g) for g in grid]
-        paid = [p.epsilon @ psi for p in bought]
+        paid = [p.privacy_loss @ psi for p in bought]
         risk = [np.linalg.norm(p.weights) + 1 / p.eta for p in bought]
         even = [np.linalg.norm(procure(psi, u, 1.0, 1.0).weights) for u in grid]
         rates = [procure(psi, 1.0, u, 1.0).eta for u in grid]
@@ -486,7 +487,7 @@ class MuTrends:
 def mu_runs(runs: int = 36, m: int = 200, n: int = 5) -> MuRuns:
     """Train on new data, requirements and noise in each run, for six values of mu."""
     mus = np.asarray(10.0 ** np.arange(-1, 5), dtype=float)
-    seen = each(_mu_run, range(runs), mus, m, n, title="runs")
+    seen = each(_mu_run, range(runs), mus, m, n)
     return MuRuns(mus, np.moveaxis(np.array(seen), 1, 0))
 
 

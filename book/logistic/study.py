@@ -18,12 +18,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from sklearn.utils import check_consistent_length
 
-from hdpm_lib.learners.joint import alternate, joint_objective
-from hdpm_lib.learners.logistic import objective_perturbation, printed_slack, sharp_slack
+from hdpm_book.logistic.formulas import printed_slack
+from hdpm_book.logistic.joint_objective import alternate, joint_objective
+from hdpm_lib.learners.logistic import objective_perturbation, sharp_slack
 from hdpm_lib.markets.payments import check_reports
-from hdpm_lib.markets.procurement_payments import procurement_payments
-from hdpm_lib.validation import check_count, check_finite, check_generator, check_lengths
+from hdpm_lib.markets.procurement_auction import procurement_auction
+from hdpm_lib.validation import check_count, check_finite, check_generator
 
 Array = NDArray[np.float64]
 
@@ -113,7 +115,7 @@ def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: Ar
     Parameters
     ----------
     costs, law
-        As for :func:`hdpm_lib.markets.procurement_payments.procurement_payments`.
+        As for :func:`hdpm_lib.markets.procurement_auction.procurement_auction`.
     kappas : array of shape (j,)
         Values of :math:`\kappa=\sigma\gamma/\mu^2`: larger means fewer sellers.
     scales : array of shape (l,)
@@ -135,10 +137,10 @@ def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: Ar
     """
     kappa, scale = _grid(kappas, "kappas"), _grid(scales, "scales")
     check_finite(costs, "costs", 1)
-    bought = [procurement_payments(costs, law, 1.0, k, 1.0) for k in kappa]
+    bought = [procurement_auction(costs, law, 1.0, k, 1.0) for k in kappa]
     unit = scale / np.sqrt(kappa)[:, None]
-    weights = np.array([b.procurement.weights for b in bought])
-    eta, paid = np.array([[b.procurement.eta, b.payments.sum()] for b in bought]).T
+    weights = np.array([b.weights for b in bought])
+    eta, paid = np.array([[b.eta, b.payments.sum()] for b in bought]).T
     return Candidates.grid(("kappa", "scale"), (kappa, scale), weights, eta[:, None] * unit, paid[:, None] * unit)
 
 
@@ -200,7 +202,7 @@ def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int],
 def misclassified(coefficients: ArrayLike, X: ArrayLike, y: ArrayLike) -> Array:
     """Share of records on the wrong side, or on the line, for coefficients of shape (..., n)."""
     w, features, labels = check_finite(coefficients, "coefficients"), check_finite(X, "X", 2), check_finite(y, "y", 1)
-    check_lengths(X=features, y=labels)
+    check_consistent_length(features, labels)
     if w.shape[-1:] != features.shape[1:]:
         raise ValueError(f"coefficients must have shape (..., {features.shape[1]}), got {w.shape}")
     margins = w @ features.T * labels

@@ -15,20 +15,22 @@ import numpy as np
 from scipy import optimize, stats
 from scipy.special import expit
 
+from hdpm_book.contracts.bounds import least_total_loss
+from hdpm_book.federated.allin import printed_for_bids
 from hdpm_book.play.forms import Choice, Explorer, Field, Found, Slider, digits, row
+from hdpm_book.privacy.digits import on_grid
+from hdpm_book.ridge import jorgensen
 from hdpm_lib import noise
 from hdpm_lib.auctions import menus
-from hdpm_lib.auctions.allin import all_in, all_in_repaired
+from hdpm_lib.auctions.allin import all_in
 from hdpm_lib.auctions.bids import bids
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.audits import bounds
-from hdpm_lib.audits.digits import on_grid
-from hdpm_lib.learners import jorgensen, ridge
-from hdpm_lib.markets.contracts import principle2
-from hdpm_lib.markets.contracts_bounds import least_total_loss
-from hdpm_lib.markets.mechanisms import m2
-from hdpm_lib.markets.payments import Outcome
-from hdpm_lib.markets.procurement_payments import procurement_payments
+from hdpm_lib.learners import ridge
+from hdpm_lib.markets.contracts import least_cost_contract
+from hdpm_lib.markets.mechanisms import vcg_contract
+from hdpm_lib.markets.outcome import Outcome
+from hdpm_lib.markets.procurement_auction import procurement_auction
 
 GROUPS = np.array([0.34, 0.43, 0.23])  # of the ridge paper
 
@@ -44,7 +46,7 @@ def ridge_losses(people: str, strict: str, middle: str, lax: str, penalty: str, 
     c, most = ridge.sensitivity_constant(lam, np.sqrt(d)), limits.max()
     kept = jorgensen.inclusion_probabilities(limits, most).sum()
     rates = {
-        "the strictest for all": ridge.nonpersonalized(limits).sum() / c,
+        "the strictest for all": np.full(len(limits), limits.min()).sum() / c,
         "drawn by lot": kept * most / c,
         "her own limit": limits.sum() / c,
         "her own, sharper bound": limits.sum() / ridge.sensitivity_constant(lam, np.sqrt(d), "sharp"),
@@ -74,15 +76,15 @@ def contract(valuations: str, goal: str, error: str, money: str, power: str) -> 
     K = float(error) ** 2 * n**2
     if goal == "money":
         top = np.log(n**2 / 4)
-        spent = lambda t: m2(v, np.exp(t), ceiling, power=r).payments.sum() - float(money)  # noqa: E731
+        spent = lambda t: vcg_contract(v, np.exp(t), ceiling, power=r).payments.sum() - float(money)  # noqa: E731
         K = float(np.exp(optimize.brentq(spent, top - 18, top, xtol=1e-14)))
-    bought, shares = m2(v, K, ceiling, power=r), principle2(v, K, power=r).shares
-    paid = np.where(bought.epsilon > 0, bought.payments, 0.0)  # not the rounding that is left
-    columns = shares, bought.epsilon, v * bought.epsilon**r, paid
+    bought, shares = vcg_contract(v, K, ceiling, power=r), least_cost_contract(v, K, power=r).shares
+    paid = np.where(bought.privacy_loss > 0, bought.payments, 0.0)  # not the rounding that is left
+    columns = shares, bought.privacy_loss, v * bought.privacy_loss**r, paid
     loss = "the loss" if r == 1 else f"the loss to the power {r}"
     return Found(
         f"An error of {digits(np.sqrt(K) / n)} a seller costs {digits(bought.payments.sum())}; they lose "
-        f"{digits(bought.epsilon.sum())} of privacy in all, and no algorithm makes do with less than "
+        f"{digits(bought.privacy_loss.sum())} of privacy in all, and no algorithm makes do with less than "
         f"{digits(float(least_total_loss(n, K)))}.",
         f"Contract M2, cost v times {loss}",
         [row(f"{one:.12g}", *numbers) for one, *numbers in zip(v, *columns, strict=True)],
@@ -97,8 +99,8 @@ def purchase(sellers: str, law: str, spread: str, gamma: str) -> Found:
     m, high = int(sellers), float(spread)
     costs_law = stats.uniform(1, high - 1) if law == "1" else stats.beta(float(law), 1, loc=1, scale=high - 1)
     costs = costs_law.ppf((np.arange(m) + 0.5) / m)
-    bought = procurement_payments(costs, costs_law, 1.0, 1.0, float(gamma))
-    epsilon, own = bought.procurement.epsilon, costs * bought.procurement.epsilon
+    bought = procurement_auction(costs, costs_law, 1.0, 1.0, float(gamma))
+    epsilon, own = bought.privacy_loss, costs * bought.privacy_loss
     places = [math.floor(share * (m - 1) + 0.5) for share in (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)]
     return Found(
         f"{(epsilon > 0).sum()} of {m} sellers are bought, for {digits(bought.payments.sum())} in all; what they lose "
@@ -112,18 +114,10 @@ SIZES = np.array([120.0, 80, 60, 40, 20, 10])
 LIMITS, RATES = np.array([1, 1.5, 0.8, 2, 1.2, 1.8]), np.array([0.7, 0.35, 0.55, 0.45, 0.3, 0.65])
 
 
-def _all_or_nothing(rule: Callable[..., Any]) -> Callable[[Any, float], Outcome]:
-    def sell(reported: Any, budget: float) -> Outcome:
-        sale = rule(2 * reported.rate * SIZES * LIMITS, SIZES * LIMITS, budget)
-        return Outcome(np.where(sale.wins, LIMITS, 0.0), sale.payments)
-
-    return sell
-
-
 _weights = cache(menus.trained_weights)
 RULES: dict[str, tuple[str, Callable[[Any, float], Outcome]]] = {
-    "printed": ("All-in as printed", _all_or_nothing(all_in)),
-    "repaired": ("All-in repaired", _all_or_nothing(all_in_repaired)),
+    "printed": ("All-in as printed", printed_for_bids),
+    "repaired": ("All-in repaired", all_in),
     "posted": ("posted prices", posted_prices),
     "menus": ("learned menus", lambda reported, budget: menus.menus(reported, budget, _weights())),
 }
@@ -138,12 +132,12 @@ def auction(rule: str, owner: str, factor: str, budget: str) -> Found:
         told = RATES.copy()
         told[who] *= times
         sold = sell(bids("linear", told, LIMITS, SIZES), float(budget))
-        return sold, sold.payments - 2 * RATES * sold.epsilon * SIZES
+        return sold, sold.payments - 2 * RATES * sold.privacy_loss * SIZES
 
     (_, honest), (sold, found) = gains(1.0), gains(float(factor))
     gain = found[who] - honest[who]
     reported = 2 * SIZES * LIMITS * RATES * np.where(np.arange(6) == who, float(factor), 1.0)
-    columns = reported, sold.epsilon, sold.payments, found
+    columns = reported, sold.privacy_loss, sold.payments, found
     change = f"{'gains' if gain > 0 else 'loses'} {digits(abs(gain))}"
     return Found(
         f"{name}: the report changes nothing for owner {owner}, who gains {digits(honest[who])}."

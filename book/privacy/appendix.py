@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import optimize
 
-from hdpm_book.privacy.meters import Bound
-from hdpm_lib.audits.instances import tight_pair
-from hdpm_lib.audits.logistic import NeighbourPairs, search_pairs
-from hdpm_lib.audits.ridge import ridge_pair_loss, ridge_privacy_losses
-from hdpm_lib.audits.sums import gradient_privacy_losses
+from hdpm_book.logistic.pairs import NeighbourPairs, search_pairs
+from hdpm_book.privacy.instances import tight_pair
+from hdpm_book.privacy.meters import Bound, gradient_privacy_losses
+from hdpm_lib.audits.meters import PrivacyLosses, privacy_losses
+from hdpm_lib.audits.ridge import Rest, corner_search, ridge_pair_loss
 from hdpm_lib.learners.queries import linear_query
-from hdpm_lib.learners.ridge import pdp_op
+from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator
@@ -95,7 +96,7 @@ def ridge_pairs(rng: Generator, bound: Bound) -> Array:
         X, y, eps = ridge_data(rng, n, d, k % 4)
         X2, y2, i, lam = X.copy(), y.copy(), k % n, 10 ** rng.uniform(-2, 4)
         X2[i], y2[i] = rng.random(d).round(k % 2), -y[i]
-        one, two = (pdp_op(*data, eps, lam, bound=bound) for data in ((X, y), (X2, y2)))
+        one, two = (output_perturbation(*data, eps, lam, bound=bound) for data in ((X, y), (X2, y2)))
         shares.append(ridge_pair_loss(one.theta, two.theta, one.noise_rate) / eps[i])
     return np.array(shares)
 
@@ -107,9 +108,11 @@ def ridge_searched(rng: Generator, bound: Bound) -> Array:
         for kind in range(4):
             for lam in (0.01, 1.0, 50.0, 1e4):
                 X, y, eps = ridge_data(rng, n, d, kind)
-                m, polish = pdp_op(X, y, eps, lam, bound=bound), n * d <= 20
-                given = X, y, m.weights, lam, m.noise_rate
-                shares.append(ridge_privacy_losses(*given, restarts=2, polish=polish, rng=rng).found / eps)
+                m, meter = (
+                    output_perturbation(X, y, eps, lam, bound=bound),
+                    losses_inside if n * d <= 20 else privacy_losses,
+                )
+                shares.append(meter(m, X, y, restarts=2, rng=rng).found / eps)
     return np.concatenate(shares)
 
 
@@ -126,14 +129,14 @@ def logistic_pairs(rng: Generator, n: int) -> Array:
     w = rng.normal(size=(2000, n)) * 10 ** rng.uniform(-1, 1, (2000, 1))
     records = _ball(rng, 2000, n), _ball(rng, 2000, n), _ball(rng, 2000, 3, n)
     pairs = NeighbourPairs(*records, a[:, 0], a[:, 1:], eta, penalty, w)
-    return np.asarray(np.abs(pairs.loss) / pairs.guarantee)
+    return np.asarray(np.abs(pairs.loss) / pairs.privacy_loss)
 
 
 def logistic_walks(rng: Generator, n: int) -> Array:
     """Shares at the ends of 200 random walks that make them as large as they can, in `n` dimensions."""
     eps, ratio = 10 ** rng.uniform([[-1.5], [-2.0]], [[1.5], [2.0]], (2, 200))
     pairs = search_pairs(eps, ratio, dimension=n, rng=rng)
-    return np.asarray(np.abs(pairs.loss) / pairs.guarantee)
+    return np.asarray(np.abs(pairs.loss) / pairs.privacy_loss)
 
 
 def near_tight(rng: Generator) -> Array:
@@ -147,7 +150,7 @@ def near_tight(rng: Generator) -> Array:
         own, others, eta, lam = (np.broadcast_to(v, (500, *v.shape)) for v in numbers)
         w = pair.coefficients * (1 + size * rng.normal(size=(500, 1)))
         pairs = NeighbourPairs(first, second, other[:, None], own, others, eta, lam, w)
-        shares.append(np.abs(pairs.loss) / pairs.guarantee)
+        shares.append(np.abs(pairs.loss) / pairs.privacy_loss)
     return np.concatenate(shares)
 
 
@@ -161,6 +164,46 @@ def gradient_pairs(rng: Generator, *, antipodes: bool) -> Array:
     g, other = rng.normal(size=(2, 5000, 2, 5)) * 10 ** rng.uniform(-2, 2, (2, 5000, 1, 1))
     eps = 10 ** rng.uniform(-1, 1, 5000)
     return np.asarray(gradient_privacy_losses(g, eps, 0.7, neighbours=None if antipodes else other) / eps)
+
+
+# --- inside the box ---------------------------------------------------------------------------------------------------
+
+
+def losses_inside(mechanism: OutputPerturbation, X: Array, y: Array, *, restarts: int, rng: Generator) -> PrivacyLosses:
+    """What ``privacy_losses`` finds, or more: the inside of the box is searched too, from as many starts."""
+    upper = privacy_losses(mechanism, X, y, restarts=0, rng=rng).at_most
+    rest = Rest.of(X, y, mechanism.weights, mechanism.penalty)
+    found, *corners = corner_search(rest, restarts, rng)
+    for start in range(restarts + 1):
+        begin = corners if start == 0 else (rng.random((2, *X.shape)), rng.choice([-1.0, 1.0], (2, len(y))))
+        found = np.maximum(found, best_inside(rest, *begin))
+    return PrivacyLosses(mechanism.noise_rate * found, upper)
+
+
+def best_inside(rest: Rest, ends: Array, signs: Array) -> Array:
+    """Distances that L-BFGS reaches inside the box, the labels as they are; arguments as for ``best_corners``.
+
+    One problem for all records, as the logarithms of their distances add up. The gradient is exact.
+    """
+    w = rest.weights
+
+    def distances(v: Array) -> tuple[Array, Array]:
+        one, two = rest.displacement(v, signs)
+        return one - two, np.maximum(((one - two) ** 2).sum(1), np.finfo(float).tiny)
+
+    def negative(free: Array) -> tuple[float, Array]:
+        v = free.reshape(ends.shape)
+        apart, squares = distances(v)
+        towards = apart / squares[:, None] * np.array([1.0, -1.0])[:, None, None]
+        g, back = rest.solve(v), rest.solve(towards)
+        residual, grown = signs - (v * rest.theta).sum(-1), 1 + w * (v * g).sum(-1)
+        along = (towards * g).sum(-1)
+        slope = -along[..., None] * rest.theta + residual[..., None] * back
+        slope -= (2 * w * residual * along / grown)[..., None] * g
+        return float(-np.log(squares).sum() / 2), -((w / grown)[..., None] * slope).ravel()
+
+    found = optimize.minimize(negative, ends.ravel(), jac=True, bounds=[(0, 1)] * ends.size, method="L-BFGS-B")
+    return np.asarray(np.sqrt(distances(found.x.reshape(ends.shape))[1]))
 
 
 @dataclass(frozen=True)
@@ -179,10 +222,10 @@ def inside_gain() -> InsideGain:
         for k in range(count):
             rng = np.random.default_rng([8, n, k])
             X, y = rng.random((n, d)), rng.uniform(-1, 1, n)
-            given = X, y, rng.dirichlet(np.ones(n)), 10 ** rng.uniform(-3, 0), 1.0
+            m = output_perturbation(X, y, rng.dirichlet(np.ones(n)), 10 ** rng.uniform(-3, 0))
             corners, inside = (
-                ridge_privacy_losses(*given, restarts=restarts, polish=polish, rng=np.random.default_rng(9))
-                for polish in (False, True)
+                meter(m, X, y, restarts=restarts, rng=np.random.default_rng(9))
+                for meter in (privacy_losses, losses_inside)
             )
             gain.append(float((inside.found / corners.found).max()))
             holds &= bool((inside.found <= inside.at_most * (1 + 1e-9)).all())

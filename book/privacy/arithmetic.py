@@ -15,13 +15,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from hdpm_book.privacy import digits
+from hdpm_book.privacy.guesses import bit_test, either, log_ratio
+from hdpm_book.privacy.laws import lattice_law
 from hdpm_lib import discrete
-from hdpm_lib.audits import digits
-from hdpm_lib.audits.guesses import bit_test, either, log_ratio
 from hdpm_lib.learners.integer_answers import IntegerSum, grid_gradients, integer_sum
 from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
 from hdpm_lib.learners.logistic import objective_perturbation
-from hdpm_lib.learners.ridge import pdp_op
+from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 
@@ -127,7 +128,7 @@ def ridge_holes() -> RidgeHoles:
     rng = np.random.default_rng(4)
     data, rows, false, least = rare_column(rng), [], 0.0, []
     for eps in LOSSES:
-        pair = [pdp_op(*records, np.full(200, eps), 0.1) for records in data]
+        pair = [output_perturbation(*records, np.full(200, eps), 0.1, arithmetic="ideal") for records in data]
         outputs = np.stack([m.release(rng=rng, size=10_000) for m in pair])
         flags = np.stack([digits.on_grid(outputs, m.theta) for m in pair])
         score = [np.linalg.norm(outputs - m.theta, axis=-1) for m in pair]
@@ -186,10 +187,10 @@ def quotients(runs: int = 10_000) -> Quotients:
     X2[0] = 0.1, 0.1, 0.1, 0.9
     outside = []
     for features in (X, X2):
-        model = objective_perturbation(features, y, np.full(200, 1 / 200), 200.0, 0.01)
+        model = objective_perturbation(features, y, np.full(200, 1 / 200), 200.0, 0.01, arithmetic="ideal")
         w = model.release(rng=rng, size=runs)[:, 3]
         outside.append(int((~is_quotient(w, 0.01)).sum()))
-    return Quotients(runs, float(model.guarantee[0]), *outside)
+    return Quotients(runs, float(model.privacy_loss[0]), *outside)
 
 
 # --- the random-bit test on digits ------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ def quotients(runs: int = 10_000) -> Quotients:
 
 def unrounded_tests() -> pd.DataFrame:
     """Does the random-bit test reject floating-point noise, with its score rounded and as it is?"""
-    ends = [pdp_op([[1.0], [0.0]], [label, 0.0], [0.5, 0.5], 1e4) for label in (1, -1)]
+    ends = [output_perturbation([[1.0], [0.0]], [label, 0.0], [0.5, 0.5], 1e4) for label in (1, -1)]
     up, down = (float(m.theta[0]) for m in ends)
     cases: dict[str, tuple[float, float, float, Any]] = {
         "sum, 0 or 1": (0.0, 1.0, 0.1, lambda c, rng, n: rng.laplace(c, 10.0, n)),
@@ -277,7 +278,7 @@ def before_and_after(known: bool) -> BeforeAfter:
         query = integer_sum([1.0, 1.0], 1 / eps, levels=1, spacing=1 / 16)
         data, rng = ([0.0, 0.0], [1.0, 0.0]), np.random.default_rng([9, k])
         steps, reach = query.sum(data[1]) - query.sum(data[0]), round(40 / eps) * 16
-        law = discrete.lattice_law(1, 1 / query.scale, reach)[1]
+        law = lattice_law(1, 1 / query.scale, reach)[1]
         laws = law[steps:], law[:-steps]  # of the two answers, at the same outputs
         listed = np.maximum(*laws).sum() / 2
         draws = np.stack([query.release(d, rng=rng, size=20_000) for d in data])
@@ -333,13 +334,13 @@ class Prices:
 
 
 def lattice_prices() -> Prices:
-    """Factor of the noise, and shares of the promise that sellers still lose, for twelve lattices."""
+    """Factor of the noise, and shares of the promise that sellers still lose, for lattices and for the default one."""
     rng, rows, z = np.random.default_rng(16), [], []
     records = rare_column(np.random.default_rng(4))[0]
     for name, losses in (("all ε = 0.5", np.full(200, 0.5)), ("0.1, 0.5, 3", np.resize([0.1, 0.5, 3], 200))):
-        ideal = pdp_op(*records, losses, 0.1).noise_rate
-        for power in (0, -2, -5, -10, -20, -30):
-            m = lattice_ridge(*records, losses, 0.1, spacing=2.0**power)
+        ideal = output_perturbation(*records, losses, 0.1).noise_rate
+        for power in (0, -2, -5, -10, -20, None):
+            m = lattice_ridge(*records, losses, 0.1, spacing=None if power is None else 2.0**power)
             noise = m.release(rng=rng, size=1_000) - m.spacing * m.point
             size = ideal**2 * (noise**2).sum(1) / (12 * 13)  # 1 on average for spherical noise
             factor = ideal / m.noise_rate
@@ -347,10 +348,10 @@ def lattice_prices() -> Prices:
             rows.append(
                 {
                     "sellers": name,
-                    "spacing": f"2^{power}",
+                    "spacing": f"default, 2^{np.log2(m.spacing):.0f}" if power is None else f"2^{power}",
                     "noise, factor": f"{factor:.3f}" if factor > 1.0005 else f"1 + {factor - 1:.0e}",
-                    "largest loss over ε": f"{(m.guarantee / losses).max():.3f}",
-                    "smallest loss over ε": f"{(m.guarantee / losses).min():.3f}",
+                    "largest loss over ε": f"{(m.privacy_loss / losses).max():.3f}",
+                    "smallest loss over ε": f"{(m.privacy_loss / losses).min():.3f}",
                 }
             )
     limit = stats.norm.isf(FALSE_ALARM / 2 / len(z))
@@ -402,7 +403,7 @@ def sampler_laws(n: int = 100_000) -> SamplerLaws:
             drawn = discrete.discrete_laplace(1 / rate, rng=rng, size=(n, 1))
         else:
             drawn = discrete.lattice_laplace(d, rate, rng=rng, size=n)
-        law = discrete.lattice_law(d, rate, reach)[1]
+        law = lattice_law(d, rate, reach)[1]
         cell = np.ravel_multi_index(tuple(drawn.T + reach), (2 * reach + 1,) * d)
         seen = np.bincount(cell, minlength=(2 * reach + 1) ** d)
         right.append(_chi_square(seen, law, n))
@@ -442,7 +443,7 @@ def listed_losses() -> ListedLosses:
     vectors = sorted(set(map(tuple, sent.tolist())))
     longest = max(sum(map(abs, v)) for v in vectors)
     worst = _largest_exponent(itertools.product(vectors, repeat=2), vectors, _apart, eps / (2 * longest))
-    table, gaps = discrete.lattice_law(2, Fraction(1), 30)[1].reshape(61, 61), []
+    table, gaps = lattice_law(2, Fraction(1), 30)[1].reshape(61, 61), []
     for shift in [(1, 0), (2, 1), (-3, 4), (5, 5)]:
         moved = np.roll(table, shift, axis=(0, 1))[10:-10, 10:-10]
         gaps.append(np.abs(np.log(table[10:-10, 10:-10] / moved)).max() - np.hypot(*shift))

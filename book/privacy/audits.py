@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from hdpm_lib.audits.guesses import BitTest, Release, Score, bit_test, either, exposed_excess, holm, log_ratio, power
-from hdpm_lib.audits.instances import ridge_ends
-from hdpm_lib.audits.laws import (
+from hdpm_book.privacy.guesses import BitTest, Release, Score, bit_test, either, exposed_excess, log_ratio, power
+from hdpm_book.privacy.instances import ridge_ends
+from hdpm_book.privacy.laws import (
     LawTest,
     laplace_law,
     logistic_noise,
@@ -23,11 +23,12 @@ from hdpm_lib.audits.laws import (
     smallest_p,
     spherical_law,
 )
+from hdpm_lib.audits.bounds import holm
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import clipped, local_gradients
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query
-from hdpm_lib.learners.ridge import OutputPerturbation, pdp_op
+from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 
@@ -56,7 +57,7 @@ def _ridge_law(X: Array, y: Array, epsilon: Array, rng: Generator) -> Tests:
     penalty, d = 1.0, X.shape[1]
     B = min(penalty**-0.5, d**0.5 / penalty)
     rate = penalty * epsilon.sum() / (2 * d**0.5 * (1 + d**0.5 * B))
-    outputs = pdp_op(X, y, epsilon, penalty).release(rng=rng, size=10_000)
+    outputs = output_perturbation(X, y, epsilon, penalty).release(rng=rng, size=10_000)
     return spherical_law(ridge_noise(outputs, X, y, epsilon / epsilon.sum(), penalty), rate)
 
 
@@ -149,13 +150,13 @@ class Pair:
 def hard_pair(d: int) -> Pair:
     """Ridge regressions in `d` dimensions between which a seller loses nearly all of her promise."""
     ends = ridge_ends(d)
-    one, two = (pdp_op(ends.X, labels, ends.epsilon, ends.penalty) for labels in (ends.y, ends.y_turned))
+    one, two = (output_perturbation(ends.X, labels, ends.epsilon, ends.penalty) for labels in (ends.y, ends.y_turned))
     return Pair(one, two)
 
 
 def tests_of_digits() -> dict[str, BitTest]:
     """A sum whose promise holds in ideal arithmetic, by scores rounded and as they are."""
-    answer = linear_query([1.0], scale=10.0)  # privacy loss 0.1
+    answer = linear_query([1.0], scale=10.0, arithmetic="ideal")  # privacy loss 0.1
     release = either(
         lambda rng, k: 0.3 + answer.release([0.0], rng=rng, size=k),
         lambda rng, k: 0.3 + answer.release([1.0], rng=rng, size=k),
@@ -269,7 +270,7 @@ def _ridges(promised: Array) -> list[Audited]:
     found = []
     for own, claim in zip(np.eye(len(promised)), promised.tolist(), strict=True):
         X = np.outer(own, [1, 1])
-        pair = Pair(*(pdp_op(X, label * own, promised, 4000.0) for label in (-1, 1)))
+        pair = Pair(*(output_perturbation(X, label * own, promised, 4000.0) for label in (-1, 1)))
         scores: list[Score] = [pair.score, lambda outputs: 4000 * outputs.sum(axis=1)]
         found.append(("ridge", 2, claim, pair.release, scores))
     return found

@@ -40,6 +40,7 @@ from hdpm_book.privacy import (
     benches_variants,
 )
 from hdpm_book.privacy.benches import LOOKS, Setting, missing_digits
+from hdpm_book.privacy.laws import smallest_p
 from hdpm_book.privacy.mutants import (
     BITS,
     BUDGET,
@@ -55,7 +56,6 @@ from hdpm_book.privacy.mutants import (
     Mutant,
 )
 from hdpm_book.records import provenance
-from hdpm_lib.audits.laws import smallest_p
 from hdpm_lib.spread import each
 from hdpm_lib.validation import FALSE_ALARM, check_choice
 
@@ -343,7 +343,7 @@ class Survey:
 
 def survey(*, every: bool = False) -> Survey:
     """Run the checks on every mutant: those that must object, or must not, or with `every` all, which takes minutes."""
-    return Survey(tuple(each(_needed, range(len(MUTANTS)), every, title="mutants")))
+    return Survey(tuple(each(_needed, range(len(MUTANTS)), every)))
 
 
 def _needed(k: int, every: bool) -> dict[str, int]:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdpm_lib.audits.guesses import BitTest, Score, bit_test, either
-from hdpm_lib.audits.laws import LawTest
+from hdpm_book.privacy.guesses import BitTest, Score, bit_test, either
+from hdpm_book.privacy.laws import LawTest
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator
@@ -91,14 +91,22 @@ def choices(function: Callable[..., Any], name: str) -> tuple[Any, ...]:
 
     Examples
     --------
-    >>> from hdpm_lib.learners.ridge import pdp_op
-    >>> choices(pdp_op, "bound"), choices(pdp_op, "clip"), choices(pdp_op, "penalty")
-    (('paper', 'sharp'), (False, True), ())
+    >>> from hdpm_lib.learners.ridge import output_perturbation
+    >>> [choices(output_perturbation, name) for name in ("bound", "clip", "penalty")]
+    [('paper', 'sharp'), (False, True), ()]
     """
     kind = get_type_hints(function.__init__ if inspect.isclass(function) else function).get(name)
     if kind is bool:
         return False, True
     return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+IDEAL = {"arithmetic": "ideal"}  # of settings that do not say otherwise: all digits of their noise are random
+
+
+def coarse(options: Mapping[str, Any]) -> bool:
+    """Whether a setting's noise lies on a lattice."""
+    return options.get("arithmetic", "ideal") != "ideal"
 
 
 def alternatives(
@@ -112,13 +120,13 @@ def alternatives(
     --------
     >>> from hdpm_lib.learners.logistic import objective_perturbation
     >>> alternatives(objective_perturbation, {})
-    [{}, {'clip': True}]
+    [{}, {'clip': True}, {'arithmetic': 'rounded'}]
     """
     found: list[dict[str, Any]] = [{}]
     for name, parameter in options(function).items():
         if name not in apart:
             kinds = choices(function, name) or values[name]
-            found += [{name: value} for value in kinds if value != parameter.default]
+            found += [{name: value} for value in kinds if value != IDEAL.get(name, parameter.default)]
     return found
 
 
@@ -131,9 +139,9 @@ def together(
 
     Examples
     --------
-    >>> from hdpm_lib.learners.ridge import pdp_op
-    >>> together(pdp_op, {"label_bound": (0.5, 2.0)}, apart=("feature_norm", "norm_bound"))
-    [{'bound': 'sharp', 'label_bound': 0.5, 'clip': True}, {'label_bound': 2.0}]
+    >>> from hdpm_lib.learners.ridge import output_perturbation
+    >>> together(output_perturbation, {"label_bound": (0.5, 2.0)}, apart=("feature_norm", "norm_bound"))
+    [{'bound': 'sharp', 'label_bound': 0.5, 'clip': True, 'arithmetic': 'rounded'}, {'label_bound': 2.0}]
     """
     rows: list[dict[str, Any]] = []
     for option in alternatives(function, values, apart=apart)[1:]:

@@ -12,11 +12,11 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import clone
 
-from hdpm_book.privacy.benches import LOOKS, Array, Generator, Setting, opened, together, told
+from hdpm_book.privacy.benches import IDEAL, LOOKS, Array, Generator, Setting, coarse, opened, together, told
 from hdpm_book.privacy.benches_logistic import slack
 from hdpm_book.privacy.benches_ridge import BOUNDS, Use, constant
+from hdpm_book.privacy.laws import logistic_noise, ridge_noise, spherical_law
 from hdpm_lib import accounts
-from hdpm_lib.audits.laws import logistic_noise, ridge_noise, spherical_law
 from hdpm_lib.learners import estimators
 
 QUIET = 1e15  # times the privacy losses: so little noise that fits show their centre
@@ -84,7 +84,7 @@ class Ridge:
     @property
     def model(self) -> estimators.PersonalizedRidge:
         """An estimator with these options."""
-        return estimators.PersonalizedRidge(**self.options)
+        return estimators.PersonalizedRidge(**{**IDEAL, **self.options})
 
     def losses(self, epsilon: Array) -> tuple[Array, dict[str, Any]]:
         """What each record loses, and how it is told to ``fit``."""
@@ -107,9 +107,8 @@ class Ridge:
         X, y = np.zeros((len(epsilon), self.d), self.dtype), np.zeros(len(epsilon), self.dtype)
         made = self.fit(X, y, epsilon)
         c = constant(self.penalty, use.R, use.a, "sharp", None, float(made.weights_.sum()))
-        step = self.options.get("spacing", 0.0) * math.sqrt(self.d)  # what rounding to a lattice adds
-        lost = made.noise_rate_ * (c * made.weights_ + step)
-        return float((lost / np.minimum(epsilon, made.guarantee_)).max())
+        lost = made.noise_rate_ * c * made.weights_
+        return float((lost / np.minimum(epsilon, made.privacy_loss_)).max())
 
     def budget(self) -> float:
         """The same for uneven losses, and what an open account is charged."""
@@ -120,7 +119,7 @@ class Ridge:
             with accounts.Account(4) as account:
                 model, record = self.model, np.arange(4)
                 given = np.zeros((4, self.d)), np.zeros(4)
-                spent = sum(model.fit(*given, epsilon=epsilon, record=record).guarantee_ for _ in range(2))
+                spent = sum(model.fit(*given, epsilon=epsilon, record=record).privacy_loss_ for _ in range(2))
             worst = max(worst, float((spent / account.total).max()))
         return worst
 
@@ -131,7 +130,7 @@ class Ridge:
     def meter(self) -> float:
         """Largest share of a promise lost between tight ends: the rate times a distance almost without noise."""
         worst = 0.0
-        if "spacing" in self.options:
+        if coarse(self.options):
             return worst  # a lattice cannot be almost without noise; that learner has a meter of its own
         for own, size in ((0.5, 1.0), (2.0, 1.0), (0.5, 3.0)):
             X, labels, epsilon = self.use.ends(own, size)
@@ -153,14 +152,14 @@ class Ridge:
         made = self.fit(X, y, epsilon)
         if (np.abs(made.weights_ * epsilon.sum() - epsilon) > 1e-12).any():
             return math.inf
-        if "spacing" in self.options:  # what is known of it is that it lies on the lattice
+        if coarse(self.options):  # what is known of it is that it lies on a lattice far finer than the noise
             steps = replace(self, options={**self.options, "project": False}).fit(X, y, epsilon).coef_
-            steps = steps / self.options["spacing"]
+            steps = steps * 2.0 ** (math.ceil(math.log2(rate)) + 44)
             return 0.0 if np.array_equal(steps, np.round(steps)) else math.inf
         known = *self.use.known(), epsilon / epsilon.sum()
         off = np.linalg.norm(ridge_noise(self.centres(X, y, epsilon), *known, self.penalty))
         predicted = np.abs(self.fit(X, y, epsilon).predict(X) - X @ self.fit(X, y, epsilon).coef_).max()
-        stated = max(abs(made.noise_rate_ / rate - 1), float(np.abs(made.guarantee_ / epsilon - 1).max()))
+        stated = max(abs(made.noise_rate_ / rate - 1), float(np.abs(made.privacy_loss_ / epsilon - 1).max()))
         return max(stated, rate * max(float(off) - 100 * self.d / (QUIET * rate), float(predicted)))
 
     def noise(self, draws: int, rng: Generator) -> Array:
@@ -179,12 +178,11 @@ class Ridge:
         features, labels = use.known()
         if self.project:
             labels = 0 * labels
-        rate, step = epsilon.sum() / use.c, self.options.get("spacing", 0.0)
-        rate = rate / (1 + step * math.sqrt(self.d) * rate / epsilon.min())
+        rate = epsilon.sum() / use.c
         z = rate * ridge_noise(released, features, labels, epsilon / epsilon.sum(), self.penalty)
         if self.project:
             z = opened(z, rate * use.radius, rng)
-        return np.asarray(z + rate * step * rng.uniform(-0.5, 0.5, z.shape))
+        return np.asarray(z)
 
     def plain(self, draws: int, rng: Generator) -> Array:
         """Noise around 0, so small that the ball does not matter."""
@@ -194,7 +192,7 @@ class Ridge:
         return fits(model, X, 0 * y, losses, min(draws, DIGITS), rng, self.source)
 
     def setting(self, **more: Any) -> Setting:
-        """All checks of this use; with a spacing a grid is what is promised."""
+        """All checks of this use; a lattice is what is promised."""
         usual = Ridge()
         names = ("d", "n", "source", "given", "account")
         parts = {n: getattr(self, n) for n in names if getattr(self, n) != getattr(usual, n)}
@@ -207,8 +205,7 @@ class Ridge:
             self.noise,
             lambda z: spherical_law(z, 1.0),
             draws=more.get("draws", FITS),
-            repeats="spacing" not in self.options,
-            plain=None if "spacing" in self.options else self.plain,
+            plain=None if coarse(self.options) else self.plain,
         )
 
 
@@ -224,6 +221,11 @@ class Logistic:
     given: str = "each"
     account: bool = False
     one_class: bool = False
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The options, with classes."""
+        return {"classes": (0, 1), **self.options}
 
     @property
     def penalty(self) -> float:
@@ -263,7 +265,7 @@ class Logistic:
     def fit(self, X: Any, y: Any, epsilon: Array) -> estimators.PrivateLogisticRegression:
         """One fit, with a fixed seed."""
         return (
-            estimators.PrivateLogisticRegression(**self.options).set_params(random_state=3).fit(X, y, epsilon=epsilon)
+            estimators.PrivateLogisticRegression(**self.declared).set_params(random_state=3).fit(X, y, epsilon=epsilon)
         )
 
     def budget(self) -> float:
@@ -274,16 +276,16 @@ class Logistic:
             made = self.fit_at(penalty, X, y, scale * epsilon)
             lost = made.weights_ * made.eta_
             lost = lost + slack(lost, made.weights_ / penalty)
-            worst = max(worst, float((lost / np.minimum(scale * epsilon, made.guarantee_)).max()) / (1 + 1e-6))
+            worst = max(worst, float((lost / np.minimum(scale * epsilon, made.privacy_loss_)).max()) / (1 + 1e-6))
         if self.account:
             with accounts.Account(self.m) as account:
                 spent = [
-                    estimators.PrivateLogisticRegression(**self.options).fit(
+                    estimators.PrivateLogisticRegression(**self.declared).fit(
                         X, y, epsilon=epsilon, record=np.arange(self.m)
                     )
                     for _ in range(2)
                 ]
-            worst = max(worst, float((sum(one.guarantee_ for one in spent) / account.total).max()))
+            worst = max(worst, float((sum(one.privacy_loss_ for one in spent) / account.total).max()))
         return worst
 
     def fit_at(self, penalty: float, X: Any, y: Any, epsilon: Array) -> estimators.PrivateLogisticRegression:
@@ -311,7 +313,7 @@ class Logistic:
         X, signs, epsilon = self.records()
         losses: dict[str, Any] = {} if self.given == "none" else {"epsilon": epsilon}
         losses |= {"epsilon": float(epsilon[0])} if self.given == "one" else {}
-        model, y = estimators.PrivateLogisticRegression(**self.options), self.labels(signs)
+        model, y = estimators.PrivateLogisticRegression(**self.declared), self.labels(signs)
         if self.account:
             with accounts.Account(self.m):
                 given = {**losses, "record": np.arange(self.m)}
@@ -320,14 +322,6 @@ class Logistic:
             released = fits(model, X, y, losses, draws, rng, self.source)
         a = epsilon / epsilon.sum()
         return np.asarray(self.eta(epsilon) / 2 * logistic_noise(released, self.known(X), signs, a, self.penalty))
-
-    def plain(self, draws: int, rng: Generator) -> Array:
-        """Noise as it is released without features, at the penalty 1."""
-        _, signs, _ = self.records()
-        model = estimators.PrivateLogisticRegression(**{**self.options, "penalty": 1.0})
-        losses = {} if self.given == "none" else {"epsilon": 2.0}
-        zero = np.zeros((self.m, self.d), self.dtype)
-        return fits(model, zero, self.labels(signs), losses, min(draws, DIGITS), rng, self.source)
 
     def meter(self) -> float:
         """More than 1 if a record outside the ball is taken as it is, and not refused or shortened."""
@@ -358,7 +352,6 @@ class Logistic:
             lambda z: spherical_law(z, 1.0),
             draws=more.get("draws", FITS),
             tolerance=1e-6,
-            plain=self.plain,
         )
 
 
@@ -366,8 +359,8 @@ def settings() -> list[Setting]:
     """Both estimators: every option, source of noise and way to say what may be lost, several at once."""
     limits = {name: BOUNDS[name] for name in ("feature_norm", "label_bound")}
     values: dict[str, tuple[Any, ...]] = {**limits, "penalty": (0.1, 30.0)}
-    every, more = together(estimators.PersonalizedRidge, values, apart=("epsilon", "spacing", "random_state"))
-    lattice = {"spacing": 2.0**-20}
+    every, more = together(estimators.PersonalizedRidge, values, apart=("epsilon", "arithmetic", "random_state"))
+    lattice = {"arithmetic": "lattice"}
     ridge = [
         Ridge(every, source="a seed"),
         Ridge({**more, "epsilon": 0.4}, given="none", source="a random state", d=31),

@@ -10,9 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdpm_book.privacy.benches import LOOKS, RUNS, Array, Generator, Setting, alternatives, listed_law, told
-from hdpm_lib.audits.guesses import BitTest, bit_test
-from hdpm_lib.audits.laws import laplace_law
+from hdpm_book.privacy.benches import (
+    IDEAL,
+    LOOKS,
+    RUNS,
+    Array,
+    Generator,
+    Setting,
+    alternatives,
+    listed_law,
+    told,
+)
+from hdpm_book.privacy.guesses import BitTest, bit_test
+from hdpm_book.privacy.laws import laplace_law
 from hdpm_lib.learners import fedsgd, integer_answers
 
 RECORD = np.append(np.linspace(4.0, 9.0, 9), 1.0)
@@ -39,10 +49,10 @@ class Steps:
     trained: fedsgd.Training
 
 
-def half(bidders: NDArray[np.int64]) -> fedsgd.Sale:
+def half(bidders: NDArray[np.int64]) -> fedsgd.Bought:
     """An auction that buys half of what owners accept who accept 1, for a payment of one unit each."""
     shape = bidders.shape
-    return fedsgd.Sale(np.full(shape, 0.5), np.ones(shape), np.full(shape[:2], float(shape[2])))
+    return fedsgd.Bought(np.full(shape, 0.5), np.ones(shape), np.full(shape[:2], float(shape[2])))
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,8 @@ class Use:
         alone = {str(j): (lambda eps, sizes, j=j: np.broadcast_to(np.eye(k)[j], eps.shape)) for j in range(k)}
         start = np.zeros((self.classes, len(self.record)) if self.alike else (runs, self.classes, len(self.record)))
         data = np.tile(np.array(self.record, self.dtype), (self.classes, 1)), np.arange(self.classes)
-        budget, options = np.full((runs, k), self.epsilon), {"learning_rate": REST, "every": 1, **self.options}
+        budget, kind = np.full((runs, k), self.epsilon), {} if "spacing" in self.options else IDEAL
+        options: dict[str, Any] = {"learning_rate": REST, "every": 1, **kind, **self.options}
         trained = fedsgd.fedsgd(*data, own, budget, asked, alone, start, rng=rng, **options)
 
         def steps(path: Any) -> Array:
@@ -119,7 +130,7 @@ class Use:
         for epsilon in (0.1, 1.0, 8.0):
             ratios.append(2 * self.clip_norm / float(fedsgd.noise_scale(epsilon, self.clip_norm)) / epsilon)
         trained = self.train([0], 1, 3, np.random.default_rng(0)).trained
-        return max(*ratios, 3 * self.sold / float(trained.spent[0, 0]))
+        return max(*ratios, 3 * self.sold / float(trained.privacy_loss[0, 0]))
 
     def meter(self) -> float:
         """Largest share of a promise: distance of two owners' gradients over the scale, for records of all sizes."""
@@ -210,7 +221,7 @@ class Use:
 def fedsgd_options(more: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Each option of the training, and those that are always there."""
     values = {"auction": (half,), "learning_rate": (2.0**-10,), "clip_norm": (3.0, 0.5), "every": (3,), "spacing": ()}
-    given = [{**option, **more} for option in alternatives(fedsgd.fedsgd, values)]
+    given = [{**option, **more} for option in alternatives(fedsgd.fedsgd, values, apart=("arithmetic",))]
     return [{k: v for k, v in option.items() if k != "every"} if option.get("every") else option for option in given]
 
 
@@ -223,9 +234,9 @@ def idle() -> float:
     x, y = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1])
     own, asked = [[np.array([j % 2]) for j in range(k)]] * 2, np.broadcast_to(np.arange(k), (3, 2, k))
 
-    def auction(bidders: NDArray[np.int64]) -> fedsgd.Sale:
+    def auction(bidders: NDArray[np.int64]) -> fedsgd.Bought:
         sold = np.where(bidders % 2 == 0, 0.7, 0.0)
-        return fedsgd.Sale(sold, 2 * sold, np.full(bidders.shape[:2], 10.0))
+        return fedsgd.Bought(sold, 2 * sold, np.full(bidders.shape[:2], 10.0))
 
     def equal(eps: Array, sizes: Array) -> Array:
         return eps / 2 * sizes
@@ -233,7 +244,7 @@ def idle() -> float:
     rules = {"equal": equal, "no noise": None}
     given = x, y, own, np.full((2, k), 0.9), asked, rules, np.zeros((2, 2))
     made = fedsgd.fedsgd(*given, rng=rng, auction=auction, learning_rate=REST, clip_norm=1.0, every=2)
-    spent = np.abs(made.spent - 3 * np.array([0.7, 0.0, 0.7, 0.0])).max()
+    spent = np.abs(made.privacy_loss - 3 * np.array([0.7, 0.0, 0.7, 0.0])).max()
     paid = np.abs(made.paid - 3 * 2 * 1.4).max()
     quiet = np.abs(made.noise["no noise"]).max() / REST
     signal = -made.signal["equal"][1] / REST  # after the first round

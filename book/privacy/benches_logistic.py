@@ -12,11 +12,24 @@ from unittest import mock
 import numpy as np
 from scipy.special import expit
 
-from hdpm_book.privacy.benches import LOOKS, RUNS, Array, Ask, Generator, Setting, alternatives, asked, between, told
-from hdpm_lib.audits.guesses import BitTest
-from hdpm_lib.audits.instances import logistic_ends
-from hdpm_lib.audits.laws import logistic_noise, spherical_law
-from hdpm_lib.audits.logistic import output_log_density
+from hdpm_book.logistic.formulas import output_log_density
+from hdpm_book.privacy.benches import (
+    IDEAL,
+    LOOKS,
+    RUNS,
+    Array,
+    Ask,
+    Generator,
+    Setting,
+    alternatives,
+    asked,
+    between,
+    coarse,
+    told,
+)
+from hdpm_book.privacy.guesses import BitTest
+from hdpm_book.privacy.instances import logistic_ends
+from hdpm_book.privacy.laws import logistic_noise, spherical_law
 from hdpm_lib.learners import logistic
 
 FAR = 1e-102  # an eta for which noise is so large that the records do not count
@@ -60,7 +73,7 @@ class Use:
 
     def make(self) -> logistic.ObjectivePerturbation:
         """The mechanism."""
-        return logistic.objective_perturbation(*self.records(), self.eta, self.penalty, **self.options)
+        return logistic.objective_perturbation(*self.records(), self.eta, self.penalty, **{**IDEAL, **self.options})
 
     def noise(self, draws: int, rng: Generator) -> Array:
         """Noise of rate one."""
@@ -79,7 +92,7 @@ class Use:
             size = np.maximum(1, np.linalg.norm(b, axis=1))  # the promised accuracy is relative to the noise
             worst = max(worst, min(self.eta, 1e3) / 2 * float((np.linalg.norm(left, axis=1) / size).max()))
         _, _, a = self.records()
-        stated = [made.epsilon - a * self.eta, made.guarantee - made.epsilon - made.slack, made.weights - a]
+        stated = [made.epsilon - a * self.eta, made.privacy_loss - made.epsilon - made.slack, made.weights - a]
         return max(worst, 1e4 * max(float(np.abs(part).max()) for part in stated))
 
     def budget(self) -> float:
@@ -87,7 +100,7 @@ class Use:
         _, _, a = self.records()
         made, used = self.make(), a > 0
         lost = made.weights * made.eta + slack(made.weights * made.eta, made.weights / made.penalty)
-        promised = np.minimum(a * self.eta + slack(a * self.eta, a / self.penalty), made.guarantee)
+        promised = np.minimum(a * self.eta + slack(a * self.eta, a / self.penalty), made.privacy_loss)
         return float((lost[used] / promised[used]).max()) / (1 + 1e-6)  # the grid's error
 
     def meter(self) -> float:
@@ -111,7 +124,7 @@ class Use:
     def plain(self, draws: int, rng: Generator) -> Array:
         """Noise as it is released without features, at the penalty 1."""
         zero = np.zeros((2, self.d), self.dtype)
-        made = logistic.objective_perturbation(zero, [1.0, -1.0], [0.5, 0.5], 2.0, 1.0, **self.options)
+        made = logistic.objective_perturbation(zero, [1.0, -1.0], [0.5, 0.5], 2.0, 1.0, **{**IDEAL, **self.options})
         return asked(made.release, draws, rng, self.ask)
 
     def bits(self, runs: int, rng: Generator) -> list[BitTest]:
@@ -120,7 +133,9 @@ class Use:
         if self.options.get("clip"):
             size = 3.0  # all are shortened to 1
         made = [
-            logistic.objective_perturbation([[size * x], [1.0], [1.0], [1.0]], y, a, 8.0, 0.25, **self.options)
+            logistic.objective_perturbation(
+                [[size * x], [1.0], [1.0], [1.0]], y, a, 8.0, 0.25, **{**IDEAL, **self.options}
+            )
             for x in (1.0, -1.0)
         ]
 
@@ -139,7 +154,8 @@ class Use:
         parts |= {"dtype": "float32"} if self.dtype is not float else {}
         parts |= {"asked for": self.ask} if self.ask != "batches" else {}
         parts |= {"one class": True} if self.unused else {}
-        checks: dict[str, Any] = {"noise": self.noise, "law": lambda z: spherical_law(z, 1.0), "plain": self.plain}
+        checks: dict[str, Any] = {"noise": self.noise, "law": lambda z: spherical_law(z, 1.0)}
+        checks |= {} if coarse(self.options) else {"plain": self.plain}
         if self.eta != FAR:  # else there is nothing to solve, and no weight in the numbers
             checks |= {"budget": self.budget, "centre": self.centre}
         if parts.keys() <= {"dtype", "asked for"}:  # these have instances of their own

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hdpm_book.privacy.benches import (
+    IDEAL,
     LOOKS,
     RUNS,
     Array,
@@ -19,10 +20,11 @@ from hdpm_book.privacy.benches import (
     alternatives,
     asked,
     between,
+    coarse,
     told,
 )
-from hdpm_lib.audits.guesses import BitTest
-from hdpm_lib.audits.laws import spherical_law
+from hdpm_book.privacy.guesses import BitTest
+from hdpm_book.privacy.laws import spherical_law
 from hdpm_lib.learners.weighted_mean import WeightedMean
 
 QUIET = 1e15  # a rate at which nothing is left of the noise
@@ -57,7 +59,7 @@ class Mean:
 
     def make(self, rate: float = RATE) -> WeightedMean:
         """The mechanism."""
-        return WeightedMean(self.weights, rate, self.centre_of_ball, RADIUS, **self.options)
+        return WeightedMean(self.weights, rate, self.centre_of_ball, RADIUS, **{**IDEAL, **self.options})
 
     def data(self) -> tuple[Array, Array]:
         """Records, and what they count as."""
@@ -114,7 +116,8 @@ class Mean:
 
     def plain(self, draws: int, rng: Generator) -> Array:
         """Noise around 0: every record is the centre, which is the origin."""
-        made = WeightedMean(self.weights, RATE, np.zeros(self.d), RADIUS, clip=bool(self.options.get("clip")))
+        ball = np.zeros(self.d), RADIUS
+        made = WeightedMean(self.weights, RATE, *ball, clip=bool(self.options.get("clip")), arithmetic="ideal")
         return asked(partial(made.release, np.zeros((self.n, self.d), self.dtype)), draws, rng, self.ask)
 
     def bits(self, runs: int, rng: Generator) -> list[BitTest]:
@@ -137,7 +140,8 @@ class Mean:
         parts |= {} if self.dtype is float else {"dtype": "float32"}
         checks = (self.budget, self.meter, self.centre, self.noise, lambda z: spherical_law(z, 1.0))
         more = {"runs": RUNS[:1], **more}
-        return Setting(told({**self.options, **parts}), *checks, plain=self.plain, bits=self.bits, **more)
+        plain = None if coarse(self.options) else self.plain
+        return Setting(told({**self.options, **parts}), *checks, plain=plain, bits=self.bits, **more)
 
 
 def settings() -> list[Setting]:

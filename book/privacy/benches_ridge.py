@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hdpm_book.privacy.benches import (
+    IDEAL,
     LOOKS,
     RUNS,
     Array,
@@ -24,13 +25,15 @@ from hdpm_book.privacy.benches import (
     alternatives,
     asked,
     between,
+    coarse,
     opened,
     told,
 )
-from hdpm_lib.audits.guesses import BitTest, log_ratio
-from hdpm_lib.audits.laws import ridge_noise, spherical_law
+from hdpm_book.privacy.guesses import BitTest, log_ratio
+from hdpm_book.privacy.laws import ridge_noise, spherical_law
+from hdpm_book.ridge import jorgensen
 from hdpm_lib.audits.ridge import ridge_pair_loss
-from hdpm_lib.learners import jorgensen, ridge
+from hdpm_lib.learners import ridge
 
 DIMENSIONS = (1, 2, 12, 31, 60)
 BOUNDS: dict[str, tuple[float, ...]] = {"feature_norm": (2.5,), "label_bound": (0.5, 2.0), "norm_bound": (0.3,)}
@@ -119,7 +122,7 @@ class Use:
 
     def make(self, X: Any, y: Any, epsilon: Any) -> ridge.OutputPerturbation:
         """The mechanism."""
-        return ridge.pdp_op(X, y, epsilon, self.penalty, **self.options)
+        return ridge.output_perturbation(X, y, epsilon, self.penalty, **{**IDEAL, **self.options})
 
     def budget(self) -> float:
         """Largest share of a promise that the numbers of the learner imply, over four penalties."""
@@ -130,7 +133,7 @@ class Use:
             total, B = float(made.weights.sum()), self.options.get("norm_bound")
             proved = constant(penalty, self.R, self.a, "sharp", B, total)
             worst = max(
-                worst, float((made.noise_rate * proved * made.weights / np.minimum(epsilon, made.guarantee)).max())
+                worst, float((made.noise_rate * proved * made.weights / np.minimum(epsilon, made.privacy_loss)).max())
             )
         return worst
 
@@ -172,7 +175,7 @@ class Use:
         """Error of the estimate, and of what is pulled back to the ball, times the rate; of rate and guarantee."""
         X, y, epsilon = self.records()
         made, rate = self.make(X, y, epsilon), epsilon.sum() / self.c
-        stated = max(abs(made.noise_rate / rate - 1), float(np.abs(made.guarantee / epsilon - 1).max()))
+        stated = max(abs(made.noise_rate / rate - 1), float(np.abs(made.privacy_loss / epsilon - 1).max()))
         known = *self.known(), epsilon / epsilon.sum()
         apart = float(np.linalg.norm(ridge_noise(made.theta, *known, self.penalty)))
         if self.project:
@@ -238,7 +241,7 @@ class Use:
             self.centre,
             self.noise,
             lambda z: spherical_law(z, 1.0),
-            plain=self.plain,
+            plain=None if coarse(self.options) else self.plain,
             bits=self.bits,
             **more,
         )
@@ -246,7 +249,7 @@ class Use:
 
 def output_settings() -> list[Setting]:
     """Output perturbation: each option, options that meet in the constant, sizes, types, and both sides of branches."""
-    each = [Use(options=given) for given in alternatives(ridge.pdp_op, BOUNDS)[1:]]
+    each = [Use(options=given) for given in alternatives(ridge.output_perturbation, BOUNDS)[1:]]
     together = [
         Use(options={"bound": bound, "feature_norm": 2.5, "label_bound": 0.5, "clip": True}, penalty=20.0)
         for bound in ("paper", "sharp")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdpm_book.privacy.benches import (
+    IDEAL,
     LOOKS,
     RUNS,
     Array,
@@ -22,13 +23,14 @@ from hdpm_book.privacy.benches import (
     alternatives,
     asked,
     between,
+    coarse,
     listed_law,
     told,
 )
-from hdpm_lib.audits.guesses import BitTest
-from hdpm_lib.audits.instances import sum_ends
-from hdpm_lib.audits.laws import LawTest, laplace_law
-from hdpm_lib.audits.sums import sum_privacy_losses
+from hdpm_book.privacy.guesses import BitTest
+from hdpm_book.privacy.instances import sum_ends
+from hdpm_book.privacy.laws import LawTest, laplace_law
+from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners import integer_answers, queries
 
 SHARES, WEIGHTS = (1.0, 0.5, 0.25), (1.0, -2.0, 1.0)
@@ -64,7 +66,7 @@ class Linear:
 
     def make(self) -> queries.BiasedLaplace:
         """The mechanism."""
-        return queries.linear_query(self.shares, self.scale, **self.options)
+        return queries.linear_query(self.shares, self.scale, **{**IDEAL, **self.options})
 
     def terms(self, data: Array) -> Array:
         """Weights times data, for one coordinate without an axis for it."""
@@ -99,7 +101,7 @@ class Linear:
         """Largest share of the promise between the ends of each datum, and with data outside."""
         ends, worst, made = sum_ends(self.n), 0.0, self.make()
         for data in (*ends.data, *ends.turned):
-            worst = max(worst, float((sum_privacy_losses(made, self.q * data) / (self.m * self.losses)).max()))
+            worst = max(worst, float((privacy_losses(made, self.q * data).found / (self.m * self.losses)).max()))
         zero, first = np.zeros((self.n, 1)), np.eye(self.n)[0][:, None]
         try:
             apart = made.mean(self.q[:, None] * (3.0 * first)) - made.mean(zero)
@@ -122,7 +124,9 @@ class Linear:
 
     def plain(self, draws: int, rng: Generator) -> Array:
         """Noise around 0: everybody at the lower end."""
-        made = queries.linear_query(np.ones(self.n), self.scale, **{**self.options, "weights": np.ones(self.n)})
+        made = queries.linear_query(
+            np.ones(self.n), self.scale, **{**IDEAL, **self.options, "weights": np.ones(self.n)}
+        )
         zero = np.zeros((self.n, self.m), self.dtype)
         return asked(partial(made.release, zero if self.m > 1 else zero[:, 0]), draws, rng, self.ask).reshape(draws, -1)
 
@@ -146,7 +150,8 @@ class Linear:
         parts |= {} if self.ask == "batches" else {"asked for": self.ask}
         checks = (self.budget, self.meter, self.centre, self.noise, lambda z: laplace_law(z, 1.0))
         more = {"runs": RUNS[:1] if self.ask == "one by one" else RUNS[:2], **more}
-        return Setting(told(parts), *checks, plain=self.plain, bits=self.bits, **more)
+        plain = None if coarse(self.options) else self.plain
+        return Setting(told(parts), *checks, plain=plain, bits=self.bits, **more)
 
 
 def linear_settings() -> list[Setting]:
@@ -186,7 +191,7 @@ class Nonlinear:
 
     def make(self) -> queries.BiasedLaplace:
         """The mechanism."""
-        return queries.nonlinear_query(self.shares, self.scale, self.sensitivity, **self.options)
+        return queries.nonlinear_query(self.shares, self.scale, self.sensitivity, **{**IDEAL, **self.options})
 
     def terms(self, x: float, y: float) -> Array:
         """The two terms, in [0, 1]."""
@@ -233,7 +238,7 @@ class Nonlinear:
 
     def plain(self, draws: int, rng: Generator) -> Array:
         """Noise around 0, of an answer with all of its terms."""
-        made = queries.nonlinear_query(np.ones(2), self.scale, self.sensitivity, **self.options)
+        made = queries.nonlinear_query(np.ones(2), self.scale, self.sensitivity, **{**IDEAL, **self.options})
         return asked(partial(made.release, np.zeros(2)), draws, rng, self.ask)
 
     def bits(self, runs: int, rng: Generator) -> list[BitTest]:
@@ -249,7 +254,8 @@ class Nonlinear:
         asks = {} if self.ask == "batches" else {"asked for": self.ask}
         checks = (self.budget, self.meter, self.centre, self.noise, lambda z: laplace_law(z, 1.0))
         name = "not linear, " + told({**self.options, **asks})
-        return Setting(name, *checks, plain=self.plain, bits=self.bits, runs=RUNS[:1])
+        plain = None if coarse(self.options) else self.plain
+        return Setting(name, *checks, plain=plain, bits=self.bits, runs=RUNS[:1])
 
 
 def silent() -> float:

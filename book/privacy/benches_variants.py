@@ -27,10 +27,10 @@ from hdpm_book.privacy.benches import (
     told,
 )
 from hdpm_book.privacy.benches_ridge import BOUNDS, Use, constant, estimates
-from hdpm_lib.audits.guesses import BitTest, log_ratio
-from hdpm_lib.audits.laws import LawTest, laplace_law, spherical_law
-from hdpm_lib.discrete import lattice_law
-from hdpm_lib.learners import lattice, ridge_variants
+from hdpm_book.privacy.guesses import BitTest, log_ratio
+from hdpm_book.privacy.laws import LawTest, laplace_law, lattice_law, spherical_law
+from hdpm_book.ridge import variants as ridge_variants
+from hdpm_lib.learners import lattice
 
 FEW = (30,)  # draws where one takes long
 LIMITS = {name: BOUNDS[name] for name in ("feature_norm", "label_bound")}
@@ -384,7 +384,7 @@ class Lattice:
 
     def make(self, X: Any, y: Any, epsilon: Any) -> lattice.LatticeRidge:
         """The mechanism."""
-        return lattice.lattice_ridge(X, y, epsilon, self.penalty, **self.options)
+        return lattice.lattice_ridge(X, y, epsilon, self.penalty, **{"spacing": self.step, **self.options})
 
     def rate(self, epsilon: Array) -> float:
         """The noise rate for a step: what a record moves the estimate, and half a step in each coordinate twice."""
@@ -399,8 +399,8 @@ class Lattice:
             made = use.make(np.zeros((4, self.d), self.dtype), np.zeros(4, self.dtype), epsilon)
             proved = constant(penalty, use.use.R, use.use.a, "sharp", None, float(made.weights.sum()))
             lost = float(made.rate) * (proved * made.weights / self.step + math.sqrt(self.d))
-            worst = max(worst, float((lost / np.minimum(epsilon, made.guarantee)).max()))
-            worst = max(worst, float((made.guarantee / epsilon).max()))
+            worst = max(worst, float((lost / np.minimum(epsilon, made.privacy_loss)).max()))
+            worst = max(worst, float((made.privacy_loss / epsilon).max()))
         return worst
 
     def meter(self) -> float:

@@ -26,10 +26,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from hdpm_book.privacy.guesses import event
 from hdpm_book.records import collect
 from hdpm_lib.audits.black_box import Audit, audit
 from hdpm_lib.audits.bounds import guess_epsilon, guess_p_value, power_of_guesses
-from hdpm_lib.audits.guesses import event
 from hdpm_lib.audits.pairs import Pair, patterns
 from hdpm_lib.validation import FALSE_ALARM
 
@@ -63,6 +63,12 @@ def geometric(answers: Array, *, rng: Generator, size: int, most: int = 5) -> ND
     below = [two ** (c - z) * more ** (most - c + z) for z in range(c)]
     above = [total - two ** (z - c + 1) * more ** (most - 1 - z + c) for z in range(c, most)]
     return np.searchsorted([*below, *above], rng.integers(1, total, size, endpoint=True))
+
+
+def rounded(answers: Array, *, rng: Generator, size: int, mechanism: Callable[..., Any]) -> Any:
+    """Releases in multiples of 2^-20: the algorithm is judged, not the last digits of floating-point numbers."""
+    found = mechanism(answers, rng=rng, size=size)
+    return found if isinstance(found, list) else np.rint(found * 2.0**20) / 2.0**20
 
 
 # --- the largest answer -----------------------------------------------------------------------------------------------
@@ -180,7 +186,7 @@ class Entry:
     @property
     def pairs(self) -> list[Pair]:
         """Pairs that are searched."""
-        return patterns(np.ones(self.answers), alone=self.alone)
+        return patterns(np.ones(self.answers))[: 2 if self.alone else None]  # the first two move one answer
 
 
 def _filter_loss(flip: float, zero: float, one: float) -> float:
@@ -230,7 +236,7 @@ def bound(entry: Entry, runs: int = RUNS, seed: int = 0) -> Audit:
     """The audit whose bound is compared: all runs are made, and rules are chosen for the confidence 0.9."""
     options: dict[str, Any] = {"level": 1 - CONFIDENCE, "early": False, "time_limit": None}
     return audit(
-        entry.mechanism,
+        partial(rounded, mechanism=entry.mechanism),
         np.ones(entry.answers),
         "search",
         entry.claim,
@@ -356,7 +362,7 @@ def alarms(name: str, block: int) -> dict[str, Any]:
     base, audits = (np.zeros(3), 10) if "three" in name else (np.zeros(1), 100)  # classifiers take their time
     options: dict[str, Any] = {"runs": 2000, "level": LEVELS[0], "early": False, "time_limit": None}
     seeds = range(audits * block, audits * (block + 1))
-    first, second = base, base + np.eye(len(base))[0]
+    mechanism, first, second = partial(rounded, mechanism=mechanism), base, base + np.eye(len(base))[0]
     found = np.array([audit(mechanism, first, second, epsilon, delta, seed=seed, **options).p_value for seed in seeds])
     return {"mechanism": name, "audits": audits, "counts": [int((found <= level).sum()) for level in LEVELS]}
 
@@ -364,7 +370,7 @@ def alarms(name: str, block: int) -> dict[str, Any]:
 def measured_power(claim: float, block: int, audits: int = 25) -> dict[str, Any]:
     """How often a loss is found that exact binomials say is found with probability 0.9, by 100,000 runs."""
     excess = _exposed(claim)
-    mechanism = partial(laplace, scale=1 / (claim * (1 + excess)))
+    mechanism = partial(rounded, mechanism=partial(laplace, scale=1 / (claim * (1 + excess))))
     seeds = range(audits * block, audits * (block + 1))
     options: dict[str, Any] = {"runs": COUNTED, "early": False, "time_limit": None}
     found = [audit(mechanism, np.zeros(1), np.ones(1), claim, seed=seed, **options).found for seed in seeds]
@@ -431,7 +437,8 @@ def approximate() -> pd.DataFrame:
     rows = {}
     for name, (mechanism, epsilon, delta) in cases.items():
         runs = 5 * RUNS if epsilon > 1 else RUNS  # at a large loss the wrong guesses are rare
-        found = audit(mechanism, np.zeros(2), np.eye(2)[0], epsilon, delta, runs=runs, seed=0, time_limit=None)
+        judged, other = partial(rounded, mechanism=mechanism), np.eye(2)[0]
+        found = audit(judged, np.zeros(2), other, epsilon, delta, runs=runs, seed=0, time_limit=None)
         true = gauss_delta(mechanism.keywords["sigma"], epsilon) if delta else math.nan
         rows[name] = {
             "loss": epsilon, "delta": delta, "true delta": true, "p": found.p_value, "violation": found.found,

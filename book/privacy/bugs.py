@@ -17,32 +17,25 @@ from scipy import stats
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
+from hdpm_book.ridge import jorgensen
+from hdpm_book.ridge import variants as ridge_variants
 from hdpm_lib import discrete, noise
-from hdpm_lib.learners import (
-    estimators,
-    fedsgd,
-    jorgensen,
-    lattice,
-    logistic,
-    queries,
-    ridge,
-    ridge_variants,
-    weighted_mean,
-)
+from hdpm_lib.accounts import Account
+from hdpm_lib.learners import estimators, fedsgd, lattice, logistic, queries, ridge, weighted_mean
 
 Array = NDArray[np.float64]
 Part = tuple[Any, str, Any]
 Change = Callable[[Array, int, Any, np.random.Generator], Array]  # of noise, given its dimension, rate, a generator
 
 _draw = noise.spherical_laplace
-_pdp_op, _release, _fit = ridge.pdp_op, ridge.OutputPerturbation.release, ridge.weighted_ridge
+_pdp_op, _release, _fit = ridge.output_perturbation, ridge.OutputPerturbation.release, ridge.weighted_ridge
 _norm_bound, _records, _sampled = ridge.estimate_norm_bound, ridge.check_records, jorgensen.sampled_ridge
 _perturbation, _signed_records = logistic.objective_perturbation, logistic.check_signed_records
 _minimise = logistic.ObjectivePerturbation.minimise
 _average = weighted_mean.WeightedMean.release
 _answer, _mean, _linear = queries.BiasedLaplace.release, queries.BiasedLaplace.mean, queries.linear_query
 _lattice, _above, _generator = lattice.lattice_laplace, lattice._constant_above, estimators._generator
-_losses, _charge = estimators._Private._losses, estimators.charge
+_losses, _charge = estimators._Private._losses, Account._charge
 _fedsgd, _clipped, _gradients = fedsgd.fedsgd, fedsgd.clipped, fedsgd.local_gradients
 
 
@@ -237,7 +230,7 @@ def ridge_rate(factor: Callable[[Array], float]) -> Part:
         made = _pdp_op(X, y, epsilon, penalty, **more)
         return replace(made, noise_rate=made.noise_rate * factor(np.asarray(epsilon)))
 
-    return ridge, "pdp_op", changed
+    return ridge, "output_perturbation", changed
 
 
 def own_bound(X: Any, y: Any, epsilon: Any, penalty: float, **more: Any) -> ridge.OutputPerturbation:
@@ -443,7 +436,7 @@ def summed_gradients(parameters: Any, features: Any, labels: Any, owners: Any) -
 def counted_once(*given: Any, rng: Any, **more: Any) -> fedsgd.Training:
     """Training that states the privacy loss of one round for all."""
     made = _fedsgd(*given, rng=rng, **more)
-    return replace(made, spent=made.spent / given[4].shape[0])
+    return replace(made, privacy_loss=made.privacy_loss / given[4].shape[0])
 
 
 # --- in options that are rarely run -----------------------------------------------------------------------------------
@@ -737,9 +730,9 @@ def doubled_number(self: Any, epsilon: Any, n_records: int) -> Any:
     return 2 * np.asarray(found) if epsilon is not None and np.ndim(epsilon) == 0 else found
 
 
-def half_charged(record: Any, losses: Array, random_state: Any) -> None:
+def half_charged(self: Account, losses: Array, times: int, rng: np.random.Generator) -> None:
     """An account that is charged half."""
-    _charge(record, losses / 2, random_state)
+    _charge(self, losses / 2, times, rng)
 
 
 def scaled_by_longest(found: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ import hdpm_lib.learners
 from hdpm_book.privacy.battery import settings
 from hdpm_book.privacy.benches import Setting, choices
 from hdpm_book.privacy.mutants import BITS, BUDGET, CENTRE, CHECKS, GRID, LAW, LEARNERS, METER, REPEATS
+from hdpm_book.ridge import jorgensen, variants
 from hdpm_lib.learners import logistic
 
 Function = Callable[..., Any]
@@ -35,7 +36,10 @@ DATA = ("X", "features", "gradients", "terms", "data")  # private arrays, whose 
 DIMENSIONS = ("1", "2", "12", "31", "60")
 PLAIN = "given"
 NO_OPTIONS = {"rng", "self", "random_state"}
-IMPOSSIBLE = {("lattice.lattice_ridge", "X", "60 features"): "more than 50 are refused"}
+IMPOSSIBLE = {
+    ("lattice.lattice_ridge", "X", "60 features"): "more than 50 are refused",
+    ("estimators.PrivateLogisticRegression", "classes", "none"): "a warning says that labels become public",
+}
 LEFT_OUT = {
     "gradients.draw_bidders": "draws who is asked, not noise",
     "integer_answers.gradient_noise": "runs inside integer_gradients and fedsgd",
@@ -48,9 +52,8 @@ LEFT_OUT = {
 @cache
 def functions() -> dict[str, Function]:
     """Public functions of the learners that draw noise or calibrate it, methods and estimators included, by name."""
-    modules = [
-        importlib.import_module(m.name) for m in pkgutil.iter_modules(hdpm_lib.learners.__path__, "hdpm_lib.learners.")
-    ]
+    names = [m.name for m in pkgutil.iter_modules(hdpm_lib.learners.__path__, "hdpm_lib.learners.")]
+    modules = [*map(importlib.import_module, names), jorgensen, variants]
     own = {
         f"{module.__name__.rsplit('.', 1)[1]}.{name}": value
         for module in modules
@@ -179,7 +182,7 @@ REASONS: dict[str, tuple[str, Mapping[str, str]]] = {  # letter: reason, and for
     ),
     "b": (
         "whole numbers lie on a grid, and that is what is promised; {doc}`arithmetic`",
-        {GRID: r"integer_|lattice\."},
+        {GRID: r"integer_|lattice\.|estimators\.PrivateLog"},
     ),
     "c": (
         "a single number on few steps may come twice; repeats are counted exactly in the law of the noise",
@@ -195,7 +198,7 @@ REASONS: dict[str, tuple[str, Mapping[str, str]]] = {  # letter: reason, and for
     ),
     "f": ("draws who is kept, no noise: its shares are compared with the formula (centre)", {GRID: r"draw_masks"}),
     "g": ("it tells no numbers of its own that could be recomputed", {BUDGET: r"private_constant|integer_gradients"}),
-    "h": ("calibrates; what is released with its number is looked at", {BITS: r"eta_within"}),
+    "h": ("calibrates; what is released with its number is looked at", {BITS: r"eta_within", GRID: r"eta_within"}),
     "i": (
         "one owner's gradient without noise is looked at, by the function inside",
         {METER: r"integer_gradients", CENTRE: r"integer_gradients"},

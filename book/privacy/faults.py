@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from hdpm_book.privacy.mutation import EACH, FIRST, MODULES, Fault, drawn, plant
+from hdpm_book.privacy.mutation import EACH, FIRST, MODULES, Fault, drawn, full_name, plant, possible
 from hdpm_book.records import provenance
 from hdpm_lib.spread import each
 
@@ -44,12 +44,12 @@ MEMORY = 8 * 2**30
 TESTS = {"learners.gradients": ("learners/test_fedsgd.py",)}  # of a module; elsewhere those named after it
 WIDER = ("test_fresh_draws.py", "test_accounts.py", "test_promises.py", "test_noise_in_use.py")  # of all learners
 USERS = {  # scenes of releases that run through a module, if they are more than its own
-    "learners.ridge": ("ridge", "jorgensen", "ridge_variants", "lattice", "estimators"),
+    "learners.ridge": ("ridge", "jorgensen", "variants", "lattice", "estimators"),
     "learners.logistic": ("logistic", "estimators"),
     "learners.gradients": ("gradients", "fedsgd"),
     "learners.integer_answers": ("integer_answers", "gradients", "fedsgd", "lattice"),
     "learners.lattice": ("lattice", "estimators"),
-    "noise": ("noise", "ridge", "logistic", "jorgensen", "ridge_variants"),
+    "noise": ("noise", "ridge", "logistic", "jorgensen", "variants"),
     "discrete": ("noise", "integer_answers", "lattice", "gradients"),
 }
 LEARNERS = {  # of the battery, that run through a module
@@ -58,8 +58,8 @@ LEARNERS = {  # of the battery, that run through a module
     "learners.queries": ("sum",),
     "learners.gradients": ("gradients", "integers"),
     "learners.fedsgd": ("gradients",),
-    "learners.jorgensen": ("sampling",),
-    "learners.ridge_variants": ("variants",),
+    "ridge.jorgensen": ("sampling",),
+    "ridge.variants": ("variants",),
     "learners.integer_answers": ("integers", "gradients", "lattice"),
     "learners.lattice": ("lattice", "estimators"),
     "learners.estimators": ("estimators",),
@@ -137,7 +137,8 @@ def _loaded_tests() -> None:
 
 def _tests_of(module: str) -> tuple[str, ...]:
     """Files with the tests of a module."""
-    own = f"learners/test_{module.partition('.')[2]}.py" if "." in module else f"test_{module}.py"
+    wing, _, name = module.rpartition(".")
+    own = f"{'book/' * (wing == 'ridge')}{wing}/test_{name}.py".lstrip("/")
     return TESTS.get(module, (own,))
 
 
@@ -169,7 +170,7 @@ def _failing(fault: Fault, files: Sequence[str]) -> str:
 
     def task() -> str:
         plant(fault)
-        module = sys.modules[f"hdpm_lib.{fault.module}"]
+        module = sys.modules[full_name(fault.module)]
         if doctest.testmod(module, verbose=False).failed:
             return "examples"
         quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
@@ -250,7 +251,7 @@ def collect(faults: Sequence[Fault], check: str, folder: Path) -> None:
     found = {name: _stored(folder / f"faults-{name}.part") for name in CHECKS}
     due = [fault for fault in _due(faults, check, found) if fault.name not in found[check]]
     if due:
-        answers = each(_checked, due, check, folder=folder / f"faults-{check}.parts", title=check)
+        answers = each(_checked, due, check, folder=folder / f"faults-{check}.parts")
         with (folder / f"faults-{check}.part").open("a", encoding="utf8") as file:
             for fault, answer in zip(due, answers, strict=True):
                 file.write(json.dumps([fault.name, answer]) + "\n")
@@ -269,12 +270,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, default=STUDY.parent)
     parser.add_argument("--again", action="store_true", help="print what the checks say of the faults named on stdin")
     given = parser.parse_args(arguments)
-    faults = drawn(given.each)
     if given.again:
-        names = json.load(sys.stdin)
-        asked = {fault.name: fault for fault in faults if fault.name in names}
-        print(json.dumps({name: {check: CHECKS[check](asked[name]) for check in given.checks} for name in names}))
+        names, there = json.load(sys.stdin), {fault.name: fault for module in MODULES for fault in possible(module)}
+        asked = {name: there[name] for name in names if name in there}
+        print(json.dumps({name: {check: CHECKS[check](asked[name]) for check in given.checks} for name in asked}))
         return
+    faults = drawn(given.each)
     for check in given.checks:
         collect(faults, check, given.folder)
     parts = {check: given.folder / f"faults-{check}.part" for check in CHECKS}
@@ -338,14 +339,9 @@ def shares(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
-def again(
-    names: Sequence[str], checks: Sequence[str] = ("releases", "battery"), each: int = EACH
-) -> dict[str, dict[str, str]]:
-    """What the checks say now of these faults, planted anew in processes of their own.
-
-    They are among those that :func:`~hdpm_book.privacy.mutation.drawn` gives for `each`.
-    """
-    command = [sys.executable, "-m", "hdpm_book.privacy.faults", *checks, "--again", "--each", str(each)]
+def again(names: Sequence[str], checks: Sequence[str] = ("releases", "battery")) -> dict[str, dict[str, str]]:
+    """What the checks say now of these faults, if their places are still there, planted in processes of their own."""
+    command = [sys.executable, "-m", "hdpm_book.privacy.faults", *checks, "--again"]
     ran = subprocess.run(command, input=json.dumps(list(names)), capture_output=True, text=True, check=True)
     return dict(json.loads(ran.stdout))
 

@@ -6,7 +6,7 @@ A share is a loss found over the loss promised. Above 1 is a violation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,16 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
 
 from hdpm_book import datasets
+from hdpm_book.logistic.formulas import output_log_density, printed_slack
+from hdpm_book.logistic.pairs import tight_pair
 from hdpm_book.logistic.study import public_scale_split
+from hdpm_book.privacy.instances import gradient_ends, logistic_ends, ridge_ends, sum_ends
 from hdpm_book.ridge.study import SPLIT_SEED, PrivacyGroups
-from hdpm_lib.audits.instances import gradient_ends, logistic_ends, ridge_ends, sum_ends
-from hdpm_lib.audits.logistic import output_log_density, tight_pair, worst_losses
-from hdpm_lib.audits.ridge import RidgeLosses, ridge_pair_loss, ridge_privacy_losses
-from hdpm_lib.audits.sums import gradient_privacy_losses, sum_privacy_losses
+from hdpm_lib.audits.meters import PrivacyLosses, privacy_losses
+from hdpm_lib.audits.ridge import ridge_pair_loss
 from hdpm_lib.learners.gradients import clipped, local_gradients, noise_scale
-from hdpm_lib.learners.logistic import objective_perturbation, printed_slack, sharp_slack
+from hdpm_lib.learners.logistic import objective_perturbation, sharp_slack
 from hdpm_lib.learners.queries import linear_query
-from hdpm_lib.learners.ridge import pdp_op
+from hdpm_lib.learners.ridge import output_perturbation
 
 Array = NDArray[np.float64]
 Bound = Literal["paper", "sharp"]
@@ -43,11 +44,10 @@ class Sellers:
     y: Array
     epsilon: Array
 
-    def losses(self, penalty: float, bound: Bound = "paper") -> RidgeLosses:
+    def losses(self, penalty: float, bound: Bound = "paper") -> PrivacyLosses:
         """Both ends of the worst loss of every seller."""
-        model = pdp_op(self.X, self.y, self.epsilon, penalty, bound=bound)
-        rng = np.random.default_rng(2)
-        return ridge_privacy_losses(self.X, self.y, model.weights, penalty, model.noise_rate, rng=rng)
+        model = output_perturbation(self.X, self.y, self.epsilon, penalty, bound=bound)
+        return privacy_losses(model, self.X, self.y, rng=np.random.default_rng(2))
 
 
 def medical_sellers() -> Sellers:
@@ -75,7 +75,7 @@ def largest_shares(sellers: Sellers, penalties: Sequence[float], bound: Bound) -
 def ordinary_shares(sellers: Sellers) -> dict[str, Array]:
     """Shares of all sellers on real data, learner by learner."""
     b = 1 / sellers.epsilon.max()
-    shares = {SUM: sum_privacy_losses(linear_query(sellers.epsilon * b, b), sellers.y) / sellers.epsilon}
+    shares = {SUM: privacy_losses(linear_query(sellers.epsilon * b, b), sellers.y).found / sellers.epsilon}
     for bound, name in RIDGE.items():
         shares[name] = sellers.losses(1.0, bound).found / sellers.epsilon  # type: ignore[arg-type]
     shares[LOGISTIC] = logistic_shares(1e-2).max(axis=(0, 1))
@@ -96,7 +96,36 @@ def logistic_shares(penalty: float) -> Array:
     bought = PrivacyGroups().draw(len(y), rng=np.random.default_rng(3))
     model = objective_perturbation(X, y, bought / bought.sum(), bought.sum(), penalty)
     w = model.release(rng=np.random.default_rng(4), size=2)
-    return np.array([worst_losses(model, v) / model.guarantee for v in (w, 30 * w)])
+    return np.array([privacy_losses(model, v).found / model.privacy_loss for v in (w, 30 * w)])
+
+
+def gradient_privacy_losses(
+    gradients: Array, epsilon: ArrayLike, clip_norm: float, *, neighbours: Array | None = None
+) -> Array:
+    r"""Privacy losses of owners who send clipped gradients with Laplace noise.
+
+    Against the worst neighbour a clipped gradient `g` loses :math:`\varepsilon(\lVert g\rVert_1+L)/(2L)`, where `L` is
+    `clip_norm`, positive: who was clipped loses all that she accepts.
+
+    Parameters
+    ----------
+    gradients : array of shape (..., classes, features)
+        Before clipping.
+    epsilon : array of shape (...), not negative
+        Privacy losses that the owners accept.
+    neighbours : array of shape (..., classes, features), optional
+        The owners' gradients on other data. If not given, the worst: far out, on the other side of zero.
+
+    Examples
+    --------
+    >>> gradient_privacy_losses(np.array([[[0.5, 0.0]], [[3.0, -1.0]]]), [0.8, 0.8], 1.0)
+    array([0.6, 0.8])
+    """
+    if neighbours is None:
+        direction = np.where(gradients.any((-2, -1), keepdims=True), gradients, 1.0)
+        neighbours = -10 * clip_norm * direction / np.abs(direction).sum((-2, -1), keepdims=True)
+    apart = np.abs(clipped(gradients, clip_norm) - clipped(neighbours, clip_norm)).sum((-2, -1))
+    return np.asarray(apart / noise_scale(epsilon, clip_norm))
 
 
 def gradient_shares() -> Array:
@@ -142,7 +171,9 @@ def tight_ridge(less: float = 1.0, bound: Bound = "paper") -> Array:
     """Shares in 1, 2, 12 and 30 dimensions, the constant being `less` times as large."""
     shares = []
     for ends in (ridge_ends(d, own=own) for d in (1, 2, 12, 30) for own in (0.05, 3.0)):
-        one, two = (pdp_op(ends.X, y, ends.epsilon, ends.penalty, bound=bound) for y in (ends.y, ends.y_turned))
+        one, two = (
+            output_perturbation(ends.X, y, ends.epsilon, ends.penalty, bound=bound) for y in (ends.y, ends.y_turned)
+        )
         shares.append(ridge_pair_loss(one.theta, two.theta, one.noise_rate / less) / ends.epsilon[0])
     return np.array(shares)
 
@@ -204,7 +235,7 @@ def norm_bound_forgotten() -> Forgotten:
 
 
 def _without_norm_bound(X: Array, y: ArrayLike, epsilon: Array, penalty: float) -> float:
-    model, rng = pdp_op(X, y, epsilon, penalty), np.random.default_rng(7)
+    model, rng = output_perturbation(X, y, epsilon, penalty), np.random.default_rng(7)
     rate = float(epsilon.sum()) * penalty / (2 * np.sqrt(X.shape[1]))
-    losses = ridge_privacy_losses(X, y, model.weights, penalty, rate, rng=rng)
+    losses = privacy_losses(replace(model, noise_rate=rate), X, y, rng=rng)
     return float((losses.found / epsilon).max())

@@ -19,18 +19,10 @@ import numpy as np
 
 from hdpm_book.privacy import bugs
 from hdpm_book.privacy.bugs import Part, only_if
-from hdpm_lib.learners import (
-    estimators,
-    fedsgd,
-    integer_answers,
-    jorgensen,
-    lattice,
-    logistic,
-    queries,
-    ridge,
-    ridge_variants,
-    weighted_mean,
-)
+from hdpm_book.ridge import jorgensen
+from hdpm_book.ridge import variants as ridge_variants
+from hdpm_lib.accounts import Account
+from hdpm_lib.learners import estimators, fedsgd, integer_answers, lattice, logistic, queries, ridge, weighted_mean
 
 BUDGET, METER, LAW, BITS = "budget", "meter", "noise law", "bit test"
 CENTRE, REPEATS, GRID = "centre", "repeats", "grid"
@@ -147,9 +139,9 @@ _RIDGE: tuple[Row, ...] = (
      (ridge, "check_records", bugs.scaled_by_largest)),
     ("labels centred", (METER,), "one label moves all others", (ridge, "check_records", bugs.centred_labels)),
     ("B from the estimate", (METER,), "the size of the noise tells of the data",
-     (ridge, "pdp_op", bugs.own_bound)),
+     (ridge, "output_perturbation", bugs.own_bound)),
     ("penalty tuned on labels", (METER,), "the size of the noise tells of the data",
-     (ridge, "pdp_op", bugs.tuned_penalty)),
+     (ridge, "output_perturbation", bugs.tuned_penalty)),
     ("Gamma shape d − 1 for d > 30", (LAW,), "near the estimate the ratio is unbounded",
      only_if(lambda g: g["dimension"] > 30, _noise(bugs.of_shape(-1)))),
     ("float32 noise one by one", (GRID,), "low digits betray the estimate",
@@ -183,7 +175,7 @@ _RIDGE: tuple[Row, ...] = (
      (ridge, "spherical_laplace", bugs.shared_rows)),
     ("release rounded", HARMLESS, "post-processing", (ridge.OutputPerturbation, "release", bugs.rounded_release)),
     ("debug switch left in", UNSEEN, "acts if the first label is 0.123: never tried",
-     (ridge, "pdp_op", bugs.debug_switch)),
+     (ridge, "output_perturbation", bugs.debug_switch)),
 )
 
 _SAMPLING: tuple[Row, ...] = (
@@ -431,7 +423,7 @@ _INTEGERS: tuple[Row, ...] = (
      bugs.changed_result(integer_answers, "discrete_laplace", lambda z, _: 2 * z)),
     ("levels not counted", (BUDGET,), "she is told the loss of one step",
      (integer_answers.IntegerSum, "privacy_loss",
-      property(lambda self: tuple(abs(a) / self.scale for a in self.weights.tolist())))),
+      property(lambda self: np.abs(self.weights).astype(object) / self.scale))),
     ("data not clipped", (METER,), "a datum outside its interval moves more",
      only_if(lambda g: g["clip"], (integer_answers, "check_inside", lambda value, *_, **__: np.asarray(value)))),
     ("gradients rounded, not cut", (BUDGET,), "the norm may exceed the clip norm",
@@ -459,7 +451,7 @@ _ESTIMATORS: tuple[Row, ...] = (
     ("one ε for all doubled", (LAW,), "everybody loses twice as much",
      (estimators._Private, "_losses", bugs.doubled_number)),
     ("account charged half", (BUDGET,), "the total says less than was spent",
-     (estimators, "charge", bugs.half_charged)),
+     (Account, "_charge", bugs.half_charged)),
     ("spacing: noise in floats", (CENTRE,), "off the lattice digits betray the estimate",
      (estimators, "lattice_ridge", bugs.float_mechanism)),
     ("clip: divided by the longest", (CENTRE,), "one record rescales all others",
@@ -467,7 +459,7 @@ _ESTIMATORS: tuple[Row, ...] = (
     ("slack forgotten", (BUDGET,), "promises are exceeded by the slack",
      (estimators, "eta_within", lambda eps, a, p: float(np.min(np.divide(eps, a))))),
     ("printed bound for all", HARMLESS, "the noise only grows",
-     bugs.changed_call(estimators, "pdp_op", lambda g: {"bound": "paper"})),
+     bugs.changed_call(estimators, "output_perturbation", lambda g: {"bound": "paper"})),
 )
 # fmt: on
 

@@ -27,19 +27,17 @@ LIBRARY = ("hdpm_lib", "hdpm_book", "tests", "conftest", "execution")  # what is
 
 MODULES: dict[str, tuple[str, ...]] = {  # and the functions that stay as they are, as no release runs through them
     "learners.ridge": (),
-    "learners.logistic": ("objective", "_check_point", "printed_slack"),
-    "learners.queries": ("worst_case_mse", "bias", "terms_on_grid", "sensitivity_on_grid"),
+    "learners.logistic": (),
+    "learners.queries": ("worst_case_mse", "bias"),
     "learners.gradients": ("draw_bidders", "accuracy"),
     "learners.fedsgd": (),
-    "learners.jorgensen": ("loss",),
-    "learners.ridge_variants": ("objective_perturbation_log_density",),
+    "ridge.jorgensen": ("loss",),
+    "ridge.variants": ("objective_perturbation_log_density",),
     "learners.integer_answers": (),
     "learners.lattice": (),
     "learners.estimators": ("private_pipeline", "__sklearn_tags__", "__init__"),
-    "noise": tuple(
-        "norm_law coordinate_variance log_density std quadratic_form_moments _moments of __call__ under_noise".split()
-    ),
-    "discrete": ("lattice_law",),
+    "noise": ("norm_law", "coordinate_variance", "log_density"),
+    "discrete": (),
 }
 KINDS = ("operator", "comparison", "constant", "branch", "function", "argument", "dtype", "seed", "cache")
 
@@ -51,7 +49,7 @@ class Fault:
     Attributes
     ----------
     module : str
-        Below ``hdpm_lib``.
+        Below ``hdpm_lib``, or ``hdpm_book`` for the paper's variants of ridge regression.
     function : str
     kind : str, one of `KINDS`
     before, after : str, what stood there and what stands there now
@@ -259,9 +257,14 @@ def _words(code: str) -> str:
     return code.splitlines()[0].removesuffix(":")
 
 
+def full_name(module: str) -> str:
+    """Of a module, one of `MODULES`."""
+    return f"{'hdpm_book' if module.startswith('ridge.') else 'hdpm_lib'}.{module}"
+
+
 def source_of(module: str) -> tuple[str, str]:
     """Path and text of a module of the library."""
-    found = importlib.util.find_spec(f"hdpm_lib.{module}")
+    found = importlib.util.find_spec(full_name(module))
     assert found is not None and found.origin is not None
     return found.origin, Path(found.origin).read_text("utf8")
 
@@ -317,7 +320,7 @@ def plant(fault: Fault) -> None:
     code = compile(ast.fix_missing_locations(tree), path, "exec")
     for name in [name for name in sys.modules if name.partition(".")[0] in LIBRARY]:
         del sys.modules[name]
-    name = f"hdpm_lib.{fault.module}"
+    name = full_name(fault.module)
     above = importlib.import_module(name.rpartition(".")[0])
     module = types.ModuleType(name)
     module.__dict__.update(__file__=path, __package__=name.rpartition(".")[0], **{_KEPT: _First()})

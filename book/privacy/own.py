@@ -21,7 +21,7 @@ def mean_with_noise(range_: float) -> Callable[..., Array]:
     """The mean of numbers in a range of that width, with Laplace noise for a loss of 1."""
 
     def mean(data: Array, rng: Generator, size: int) -> Array:
-        return data.mean() + rng.laplace(0, range_ / len(data), size)
+        return np.round(data.mean() + rng.laplace(0, range_ / len(data), size), 3)
 
     return mean
 
@@ -30,12 +30,12 @@ def leaky_summary(table: pd.DataFrame, rng: Generator, size: int) -> Array:
     """Mean age and number of smokers, with noise for a record that changes in one of the two only."""
     age, smokers = table["age"].mean(), (table["smoker"] == "yes").sum()
     scales = np.array([(64 - 18) / len(table), 1.0])
-    return np.array([age, smokers]) + scales * rng.laplace(0, 1, (size, 2))
+    return np.round(np.array([age, smokers]) + scales * rng.laplace(0, 1, (size, 2)), 3)
 
 
 def weighted_sum(data: Array, rng: Generator, size: int) -> Array:
     """A sum with weights that are to cost five sellers 0.1, 0.5, 1, 1 and 2; the fourth gets a weight of 1.5."""
-    return data @ np.array([0.1, 0.5, 1.0, 1.5, 2.0]) + rng.laplace(0, 1, size)
+    return np.round(data @ np.array([0.1, 0.5, 1.0, 1.5, 2.0]) + rng.laplace(0, 1, size), 3)
 
 
 def tight_records() -> tuple[Array, Array, Array]:

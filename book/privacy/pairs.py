@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hdpm_book.privacy.listed import farthest_moves
 from hdpm_book.privacy.mutants import LEARNERS, MUTANTS, Mutant
-from hdpm_lib.audits.listed import farthest_moves
 from hdpm_lib.learners import integer_answers, lattice
 from hdpm_lib.validation import check_choice
 
@@ -105,7 +105,7 @@ def lattices() -> Iterator[Pairs]:
         ) -> tuple[Any, tuple[Any, ...]]:
             X, y = [x for x, _ in data], [label for _, label in data]
             made = lattice.lattice_ridge(X, y, epsilon[: len(y)], penalty, **options)
-            return made.point, (made.rate, *made.guarantee.tolist())
+            return made.point, (made.rate, *made.privacy_loss.tolist())
 
         moves = farthest_moves(point, [values] * n, euclidean=True)
         noise: Any = next(iter(moves.noises))

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hdpm_book.ridge import jorgensen, variants
 from hdpm_lib.accounts import Account
-from hdpm_lib.aggregation import conv_aggr, opt_aggr
+from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.discrete import discrete_laplace, lattice_laplace
-from hdpm_lib.learners import estimators, jorgensen, logistic, queries, ridge
-from hdpm_lib.learners import ridge_variants as variants
-from hdpm_lib.learners.fedsgd import Sale, fedsgd
+from hdpm_lib.learners import estimators, logistic, queries, ridge
+from hdpm_lib.learners.fedsgd import Bought, fedsgd
 from hdpm_lib.learners.gradients import clipped, draw_bidders, local_gradients, noise_scale
 from hdpm_lib.learners.integer_answers import gradient_noise, integer_gradients, integer_sum
 from hdpm_lib.learners.lattice import lattice_ridge
@@ -70,13 +70,13 @@ def _ridge(rng: Generator, inside: bool) -> Outcome:
     options["bound"] = bound = _pick(rng, ("paper", "sharp"))
     if rng.random() < 0.3:
         options["norm_bound"] = float(_pick(rng, (0.3, 2.0)))
-    made = ridge.pdp_op(X, y, epsilon, float(_pick(rng, PENALTIES)), clip=rng.random() < 0.5, **options)
+    made = ridge.output_perturbation(X, y, epsilon, float(_pick(rng, PENALTIES)), clip=rng.random() < 0.5, **options)
     source, project = _noise(rng), rng.random() < 0.5
     out = [made.release(rng=source, size=size, project=project) for size in SIZES]
     if not inside and rng.random() < 0.3:
-        ridge.pdp_op(np.zeros((1, 1)), [0.0], [1.0], 1.0, bound=_pick(rng, ("Paper", "none")))
-    floor = ridge.pdp_op(np.clip(X, 0, 1), np.clip(y, -1, 1), ridge.nonpersonalized(epsilon), 1.0)
-    told = [made.guarantee, made.noise_rate, made.radius, made.weights, made.theta]
+        ridge.output_perturbation(np.zeros((1, 1)), [0.0], [1.0], 1.0, bound=_pick(rng, ("Paper", "none")))
+    floor = ridge.output_perturbation(np.clip(X, 0, 1), np.clip(y, -1, 1), np.full_like(epsilon, epsilon.min()), 1.0)
+    told = [made.privacy_loss, made.noise_rate, made.radius, made.weights, made.theta]
     told += [ridge.estimate_norm_bound(0.5, 2.0), ridge.sensitivity_constant(0.5, 2.0, bound)]
     return [*out, floor.release(rng=source)], told
 
@@ -101,7 +101,7 @@ def _logistic(rng: Generator, inside: bool) -> Outcome:
     source = _noise(rng)
     out = [made.release(rng=source, size=size) for size in SIZES]
     out.append(made.minimise(_pick(rng, (1.0, 1e-3, 1e5, 1e120)) * source.standard_normal((2, d))))
-    return out, [*told, made.guarantee, made.eta, made.penalty]
+    return out, [*told, made.privacy_loss, made.eta, made.penalty]
 
 
 def _sum(rng: Generator, inside: bool) -> Outcome:
@@ -152,11 +152,15 @@ def _training(rng: Generator, inside: bool) -> Outcome:
     asked = draw_bidders(owners, int(_pick(rng, (1, 2, 5))), rounds, runs, _noise(rng))
     share = rng.random(asked.shape) * (rng.random(asked.shape) < 0.7) * (1.0 if inside else 1.5)
 
-    def auction(bidders: NDArray) -> Sale:
+    def auction(bidders: NDArray) -> Bought:
         sold = share * np.take_along_axis(budget[None], bidders, axis=2)
-        return Sale(sold, 2 * sold, 2 * sold.sum(2) + 0.1)
+        return Bought(sold, 2 * sold, 2 * sold.sum(2) + 0.1)
 
-    rules = {"opt": opt_aggr, "conv": conv_aggr} if rng.random() < 0.5 else {"conv": conv_aggr, "none": None}
+    rules = (
+        {"opt": least_error_weights, "conv": size_weights}
+        if rng.random() < 0.5
+        else {"conv": size_weights, "none": None}
+    )
     options = {
         "auction": _pick(rng, (None, auction)) if inside else auction,
         "learning_rate": float(_pick(rng, (0.01, 0.5))),
@@ -170,7 +174,7 @@ def _training(rng: Generator, inside: bool) -> Outcome:
         X[0, 0], y[0] = [(np.nan, 0), (np.inf, 0), (0.5, -1), (0.5, classes)][int(rng.integers(4))]
     made = fedsgd(X, y, rows, budget, asked, rules, start, rng=_noise(rng), **options)
     out = [made.parameters(name) for name in rules] + [made.noise[name] for name in rules]
-    return out, [made.spent, made.paid, made.idle, made.rounds]
+    return out, [made.privacy_loss, made.paid, made.idle, made.rounds]
 
 
 def _sampled(rng: Generator, inside: bool) -> Outcome:
@@ -239,7 +243,13 @@ def _lattice(rng: Generator, inside: bool) -> Outcome:
     source, project = _noise(rng), bool(rng.random() < 0.5)
     out = [made.release(rng=source, size=size, project=project) for size in SIZES]
     plain = lattice_ridge(np.clip(X, 0, 1), np.clip(y, -1, 1), epsilon, 1.0)
-    return [*out, plain.release(rng=source)], [made.guarantee, made.noise_rate, made.radius, made.weights, made.point]
+    return [*out, plain.release(rng=source)], [
+        made.privacy_loss,
+        made.noise_rate,
+        made.radius,
+        made.weights,
+        made.point,
+    ]
 
 
 def _estimated(rng: Generator, inside: bool) -> Outcome:
@@ -247,19 +257,19 @@ def _estimated(rng: Generator, inside: bool) -> Outcome:
     X, y, epsilon = np.asarray(X)[:, :5], np.asarray(y), _pick(rng, (epsilon, None, 0.7))
     out_of_range, own = _pick(rng, ("raise", "clip")), float(_pick(rng, (0.5, 2.0)))
     options |= {"bound": _pick(rng, ("paper", "sharp")), "project": bool(rng.random() < 0.5), "epsilon": own}
-    options |= {"spacing": _pick(rng, (None, None, 2.0**-15)), "out_of_range": out_of_range}
+    options |= {"arithmetic": _pick(rng, ("ideal", "ideal", "lattice")), "out_of_range": out_of_range}
     seed = int(rng.integers(2**31))
     source = _pick(rng, (seed, np.random.default_rng(seed), np.random.RandomState(seed)))
     model = estimators.PersonalizedRidge(float(_pick(rng, PENALTIES[2:])), random_state=source, **options)
     fits = [model.fit(X, y, epsilon).coef_, model.fit(X, y, epsilon).coef_]
     fits += [one.fit(X, y, epsilon).coef_ for one in (clone(model), clone(model))]
-    out, told = [*fits, model.predict(X)], [model.guarantee_, model.noise_rate_, model.weights_]
+    out, told = [*fits, model.predict(X)], [model.privacy_loss_, model.noise_rate_, model.weights_]
     with Account(2 * len(y)) as account:
         open_model = estimators.PersonalizedRidge(epsilon=own, project=False, out_of_range="clip")
         free = [open_model.fit(X, y, record=np.arange(len(y))).coef_ for _ in range(2)]
         closed = estimators.PrivateLogisticRegression(5.0, classes=(0, 1))
         closed.fit(np.zeros((len(y), 1)), np.zeros(len(y), dtype=int), record=np.arange(len(y)) + len(y))
-    told += [account.total, account.fits, bool((free[0] == free[1]).any())]
+    told += [account.total, account.releases, bool((free[0] == free[1]).any())]
     labels = np.where(np.arange(len(y)) % 2 == 0, "no", "yes")
     vectors = X / np.maximum(1, 1.001 * np.linalg.norm(X, axis=1, keepdims=True)) * (1.0 if inside else 3.0)
     classes = _pick(rng, (("no", "yes"), ("yes", "no")))
@@ -270,9 +280,11 @@ def _estimated(rng: Generator, inside: bool) -> Outcome:
         classifier.classes = None
     elif not inside:
         labels[0] = _pick(rng, ("no", "neither"))
-    classifier.fit(vectors, labels, epsilon)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "classes is not given")
+        classifier.fit(vectors, labels, epsilon)
     out += [classifier.coef_, classifier.predict(vectors), classifier.decision_function(vectors)]
-    return out, [*told, classifier.guarantee_, classifier.eta_, classifier.weights_]
+    return out, [*told, classifier.privacy_loss_, classifier.eta_, classifier.weights_]
 
 
 def _drawn(rng: Generator, inside: bool) -> Outcome:
@@ -296,7 +308,7 @@ SCENES: dict[str, tuple[Scene, int]] = {  # with the number of settings
     "gradients": (_gradients, 80),
     "fedsgd": (_training, 60),
     "jorgensen": (_sampled, 120),
-    "ridge_variants": (_variants, 100),
+    "variants": (_variants, 100),
     "integer_answers": (_integers, 80),
     "lattice": (_lattice, 60),
     "estimators": (_estimated, 80),

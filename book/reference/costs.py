@@ -102,14 +102,14 @@ def table(wing: str) -> pd.DataFrame:
     """A row for each function of a wing: its growth, what the largest size takes, and what else one would call."""
     found = {}
     for row in rows(wing):
-        last, bytes_ = row["sizes"][-1], row["memory"]["bytes"]
+        last, bytes_ = row["sizes"][-1], row["memory"]
         exponent = growth(row["sizes"])
         found[short(row["name"])] = {
             "largest n": f"{last['n']:,} {row['counts']}",
             "time": duration(last["seconds"][1]),
             "growth": "" if np.isnan(exponent) else f"{exponent:.2f}",
             "argsorts": times(last["seconds"][1] / last["argsort"][1]),
-            "memory": f"{bytes_ / 1e6:.3g} MB" + ("*" if row["memory"]["by"] == "resident" else ""),
+            "memory": f"{bytes_ / 1e6:.3g} MB",
             "instead": "; ".join(map(instead, row["peers"])),
         }
     return pd.DataFrame(found).T.rename_axis("function")

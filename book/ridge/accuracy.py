@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_book.ridge.study import PrivacyGroups, linear_population
 from hdpm_lib import noise
-from hdpm_lib.learners.ridge import pdp_op, personalized_weights, sensitivity_constant
-from hdpm_lib.noise import QuadraticLoss
+from hdpm_lib.learners.ridge import output_perturbation, personalized_weights, sensitivity_constant
 from hdpm_lib.validation import FALSE_ALARM
 
 Array = NDArray[np.float64]
@@ -52,7 +52,7 @@ def loss_check(runs: int = 30_000) -> LossCheck:
                 rng = np.random.default_rng([13, seed, d, int(lam)])
                 people = linear_population(80, 20, d, rng=rng)
                 epsilon = PrivacyGroups().draw(80, rng=rng)
-                m = pdp_op(people.X_train, people.y_train, epsilon, lam)
+                m = output_perturbation(people.X_train, people.y_train, epsilon, lam)
                 loss = QuadraticLoss.of(people.X_test, people.y_test)
                 releases = m.release(rng=rng, size=runs)
                 for penalty in (0.0, lam):
@@ -282,7 +282,7 @@ def trade(sets: int = 50) -> Trade:
         people = linear_population(80, 20, 30, rng=rng)
         epsilon = PrivacyGroups().draw(80, rng=rng)
         test = QuadraticLoss.of(people.X_test, people.y_test)
-        m = [pdp_op(people.X_train, people.y_train, epsilon, v) for v in grid]
+        m = [output_perturbation(people.X_train, people.y_train, epsilon, v) for v in grid]
         theta, eta = np.array([v.theta for v in m]), np.array([v.noise_rate for v in m])
         truth = np.linalg.lstsq(people.X_train, people.y_train)[0]  # labels have no noise
         added = [test.under_noise(theta, eta, v).mean - test(theta, v) for v in (0 * grid, grid)]

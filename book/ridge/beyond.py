@@ -8,6 +8,7 @@ Throughout, `dataset` is that of :func:`hdpm_book.datasets.medical_cost`; `epsil
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,14 +17,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.spatial.distance import pdist
 from sklearn.model_selection import train_test_split
 
 from hdpm_book.datasets import MEDICAL_CHARGES, MEDICAL_FEATURES, Dataset, medical_design
+from hdpm_book.ridge.jorgensen import draw_masks, sampled_ridge
+from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_book.ridge.study import DEFAULT, SPLIT_SEED
-from hdpm_lib.audits.ridge import ridge_corner_losses, ridge_pair_loss
-from hdpm_lib.learners.jorgensen import draw_masks, sampled_ridge
-from hdpm_lib.learners.ridge import nonpersonalized, pdp_op, sensitivity_constant
-from hdpm_lib.learners.ridge_variants import (
+from hdpm_book.ridge.variants import (
     calibrate_objective_perturbation,
     calibrate_sufficient_statistics,
     objective_perturbation_log_density,
@@ -31,7 +32,10 @@ from hdpm_lib.learners.ridge_variants import (
     release_objective_perturbation,
     release_sufficient_statistics,
 )
-from hdpm_lib.noise import QuadraticLoss, spherical_laplace
+from hdpm_lib.audits.meters import PrivacyLosses
+from hdpm_lib.audits.ridge import Rest, hull_bound, ridge_pair_loss
+from hdpm_lib.learners.ridge import output_perturbation, sensitivity_constant
+from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.schema import Number, Schema
 
 Array = NDArray[np.float64]
@@ -116,7 +120,7 @@ def output_loss(
     c: Coding, eps: Array, penalty: float, rng: Rng, size: int, *, project: bool = True, **more: Any
 ) -> float:
     """Output perturbation; without projection in closed form."""
-    m = pdp_op(c.X, c.y, eps, penalty, **{"bound": "sharp", **more}, **c.bounds)
+    m = output_perturbation(c.X, c.y, eps, penalty, **{"bound": "sharp", **more}, **c.bounds)
     if not project:
         return float(c.unit * c.test_loss.under_noise(m.theta, m.noise_rate).mean)
     return c.loss(m.release(rng=rng, size=size, project=True))
@@ -154,7 +158,7 @@ def capped_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> f
 
 def strictest_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
     """Output perturbation that gives everybody the least of the privacy losses."""
-    return output_loss(c, nonpersonalized(eps), penalty, rng, size)
+    return output_loss(c, np.full_like(eps, eps.min()), penalty, rng, size)
 
 
 def constant_loss(c: Coding, eps: Array, penalty: float, rng: Rng, size: int) -> float:
@@ -216,7 +220,9 @@ def corner_shares(
     is 1.
     """
     y, a = units * coding.y, units * coding.label_bound
-    m = pdp_op(coding.X, y, epsilon, penalty, bound="sharp", feature_norm=coding.feature_norm, label_bound=a)
+    m = output_perturbation(
+        coding.X, y, epsilon, penalty, bound="sharp", feature_norm=coding.feature_norm, label_bound=a
+    )
     rate = m.noise_rate * a ** (1 - power)
     losses = ridge_corner_losses(coding.X, y, m.weights, penalty, rate, corners, label_bound=a)
     return float((losses.found / epsilon).max()), float((losses.at_most / epsilon).max())
@@ -234,7 +240,7 @@ def public_losses(
     random direction and as long as the label bound permits: the largest label at a corner is `a`. No record is looked
     at, so a penalty that is best here is a public number.
     """
-    corners, found = schema.corners(), np.zeros(len(penalties))
+    corners, found = corners_of(schema), np.zeros(len(penalties))
     bounds: dict[str, Any] = {"feature_norm": schema.feature_norm, "label_bound": label_bound}
     for world in range(worlds):
         rng = np.random.default_rng([0, world])
@@ -394,7 +400,7 @@ def advantage_over_strictest(run: Comparison) -> tuple[float, float]:
         options: dict[str, Any] = {"project": project, "bound": "paper"}
         personal, strict = (
             np.median([output_loss(run.coded["paper"], e, 1.0, np.random.default_rng(8), 500, **options) for e in many])
-            for many in (run.epsilons, [nonpersonalized(e) for e in run.epsilons])
+            for many in (run.epsilons, [np.full_like(e, e.min()) for e in run.epsilons])
         )
         ratios.append(float(strict / personal))
     return ratios[0], ratios[1]
@@ -413,7 +419,7 @@ def sensitivities() -> pd.DataFrame:
 
 def corner_meter(coding: Coding, epsilon: Array) -> pd.DataFrame:
     """Largest loss over epsilon of output perturbation on the recoded records: found, and proved at most."""
-    corners, rows = MEDICAL_FEATURES.corners(), {}
+    corners, rows = corners_of(MEDICAL_FEATURES), {}
     for penalty in (0.2, 1.0, 1000.0):
         found, at_most = corner_shares(coding, epsilon, penalty, corners)
         rows[f"λ = {penalty:g}"] = [found, at_most]
@@ -422,7 +428,7 @@ def corner_meter(coding: Coding, epsilon: Array) -> pd.DataFrame:
 
 def corner_faults(coding: Coding, epsilon: Array) -> pd.DataFrame:
     """The same found at penalty 1000, if the noise grows with a wrong power of the label bound."""
-    corners, a, rows = MEDICAL_FEATURES.corners(), MEDICAL_CHARGES.feature_norm, {}
+    corners, a, rows = corners_of(MEDICAL_FEATURES), MEDICAL_CHARGES.feature_norm, {}
     for units in (1, 8):
         rows[f"a = {units * a:g}"] = [
             corner_shares(coding, epsilon, 1000.0, corners, units=units, power=power)[0] for power in (0, 1, 2)
@@ -437,7 +443,7 @@ def objective_meters(coding: Coding, epsilon: Array, penalty: float) -> pd.Serie
         options = {"schema": MEDICAL_FEATURES, "label_bound": 0.5, **change}
         return objective_pair_losses(300, **options, rng=np.random.default_rng(6))
 
-    corners, rng = MEDICAL_FEATURES.corners(), np.random.default_rng(7)
+    corners, rng = corners_of(MEDICAL_FEATURES), np.random.default_rng(7)
     return pd.Series(
         {
             "random pairs": pairs(),
@@ -473,7 +479,7 @@ def range_attack(dataset: Dataset, epsilon: float = 0.01) -> pd.DataFrame:
             both = [medical_design(replace(dataset, labels=y), ranges) for y in (charges, changed)]  # type: ignore[arg-type]
             for name, options in settings.items():
                 for penalty in (1.0, 5.0):
-                    one, two = (pdp_op(X[kept], y[kept], eps, penalty, **options) for X, y, _ in both)
+                    one, two = (output_perturbation(X[kept], y[kept], eps, penalty, **options) for X, y, _ in both)
                     loss = float(ridge_pair_loss(one.theta, two.theta, one.noise_rate))
                     found.setdefault((ranges, what), {})[f"{name}, λ = {penalty:g}"] = loss / epsilon
     return pd.DataFrame(found)
@@ -496,7 +502,7 @@ def objective_pair_losses(
     faster : float, default 1
         Multiplies the noise rate: a fault if above 1.
     """
-    corners, R, worst = schema.corners(), schema.feature_norm, 0.0
+    corners, R, worst = corners_of(schema), schema.feature_norm, 0.0
     for _ in range(trials):
         n, penalty = int(rng.integers(2, 9)), R**2 * 10 ** rng.uniform(-1, 4)
         X, y = corners[rng.integers(len(corners), size=n)], rng.choice([-label_bound, label_bound], n)
@@ -539,3 +545,44 @@ def objective_meter(
             one, two = (objective_perturbation_log_density(m, outputs) for m in made)
             worst = max(worst, float(np.abs(one - two).max() / epsilon[i]))
     return worst
+
+
+def corners_of(schema: Schema) -> Array:
+    """All codes of rows whose numbers are at their ends, shape (k, number of coded features)."""
+    each = [*(column.corners for column in schema.columns), *([np.ones((1, 1))] * schema.intercept)]
+    return np.array([np.concatenate(row) for row in itertools.product(*each)])
+
+
+def ridge_corner_losses(
+    X: Array,
+    y: Array,
+    weights: Array,
+    penalty: float,
+    noise_rate: float,
+    corners: Array,
+    *,
+    label_bound: float = 1.0,
+) -> PrivacyLosses:
+    r"""The worst pair of corners for every record: nothing is left out, nothing is drawn.
+
+    Here ``at_most`` covers the whole convex hull of the corners: the norm and the residual that it rests on are convex.
+
+    Parameters
+    ----------
+    corners : array of shape (k, d)
+        Feature vectors a record can take, such as :func:`corners_of`; with each of them the label
+        is :math:`\pm` `label_bound`. Time and memory for a record grow with :math:`k^2`.
+    label_bound : float, default 1
+        `a`, the public bound on the absolute value of a label.
+    """
+    rest = Rest.of(X, y, weights, penalty)
+    v, signs = np.repeat(corners, 2, axis=0)[:, None], np.tile([label_bound, -label_bound], len(corners))[:, None]
+    found = np.array([pdist(_alone(rest, i).displacement(v, signs)[:, 0]).max() for i in range(len(rest.theta))])
+    residual, square = label_bound + np.abs(rest.theta @ corners.T).max(1), float((corners**2).sum(1).max())
+    return PrivacyLosses(noise_rate * found, noise_rate * hull_bound(rest, residual, square))
+
+
+def _alone(rest: Rest, i: int) -> Rest:
+    """What is left without record `i`, and no other row."""
+    rows = {name: getattr(rest, name)[i : i + 1] for name in ("theta", "weights", "own", "gap", "floor")}
+    return replace(rest, **rows)

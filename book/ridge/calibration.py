@@ -14,6 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from hdpm_book.ridge.jorgensen import inclusion_probabilities
+from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_book.ridge.study import (
     DIMENSION,
     N_TRAIN,
@@ -27,9 +29,7 @@ from hdpm_book.ridge.study import (
     synthetic_split,
     take,
 )
-from hdpm_lib.learners.jorgensen import inclusion_probabilities
 from hdpm_lib.learners.ridge import personalized_weights, sensitivity_constant, weighted_ridge
-from hdpm_lib.noise import QuadraticLoss
 from hdpm_lib.validation import check_choice, check_count, check_number
 
 Array = NDArray[np.float64]

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from hdpm_book.ridge.calibration import effective_sample_budget
+from hdpm_book.ridge.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
+from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_book.ridge.study import (
     DIMENSION,
     MANY_CONSERVATIVES,
@@ -25,9 +27,7 @@ from hdpm_book.ridge.study import (
     fresh_draws,
     published,
 )
-from hdpm_lib.learners.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
-from hdpm_lib.learners.ridge import pdp_op
-from hdpm_lib.noise import QuadraticLoss
+from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.spread import each
 from hdpm_lib.validation import FALSE_ALARM
 
@@ -174,7 +174,7 @@ def two_groups(cautious: float, seed: int) -> tuple[float, float, float]:
     eps, penalty = np.repeat([2.0, 0.5], 500), 0.1
     x, label = np.ones((1000, 1)), np.repeat([-cautious, cautious], 500)
     test = QuadraticLoss.of([[1.0]], [1.0])
-    mechanism = pdp_op(x, label, eps, penalty)
+    mechanism = output_perturbation(x, label, eps, penalty)
     sets = draw_masks(eps, 2.0, 2000, rng=np.random.default_rng([4, seed]))
     loss = sampled_ridge(x, label, eps, penalty, 2.0, sets).loss(test)
     weighted = test.under_noise(mechanism.theta, mechanism.noise_rate).mean
@@ -243,7 +243,7 @@ def point(draw: Draw, penalty: float, rng: np.random.Generator) -> tuple[Array, 
 
 def redrawn(medical: Split, number: int, penalty: float | None = None, draws: int = DRAWS) -> Sweep:
     """The sweep on a table's grid, with everything drawn afresh."""
-    found = each(_points, range(draws), medical, number, penalty, title=f"Table {number}")
+    found = each(_points, range(draws), medical, number, penalty)
     values, gaps = ([[point[k] for point in points] for points in found] for k in (0, 1))
     return Sweep(np.array(values), float(np.min(gaps)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,12 @@ from scipy import optimize, stats
 
 from hdpm_book.ridge.study import PrivacyGroups
 from hdpm_lib import noise
-from hdpm_lib.audits.ridge import ridge_pair_loss, ridge_privacy_losses
+from hdpm_lib.audits.meters import privacy_losses
+from hdpm_lib.audits.ridge import ridge_pair_loss
 from hdpm_lib.learners.ridge import (
     OutputPerturbation,
     estimate_norm_bound,
-    nonpersonalized,
-    pdp_op,
+    output_perturbation,
     personalized_weights,
     sensitivity_constant,
     weighted_ridge,
@@ -67,7 +67,7 @@ def algorithm_check(problems: int = 200) -> AlgorithmCheck:
         rng = np.random.default_rng([1, seed])
         d, lam = int(rng.integers(1, 6)), 10 ** rng.uniform(-2, 2)
         X, y = rng.random((10, d)), rng.uniform(-1, 1, 10)
-        m = pdp_op(X, y, rng.uniform(0.1, 1, 10), lam)
+        m = output_perturbation(X, y, rng.uniform(0.1, 1, 10), lam)
         args = (X, y, m.weights, lam)
         general = optimize.minimize(objective, np.zeros(d), args, options={"gtol": 1e-7}).x
         root = np.sqrt(m.weights)[:, None]
@@ -221,7 +221,7 @@ def pair_search(pairs: int = 6000) -> pd.DataFrame:
         i, d, X2, y2 = rng.integers(len(y)), X.shape[1], X.copy(), y.copy()
         X2[i] = (rng.random(d), rng.integers(0, 2, d), X[i])[seed % 3]
         y2[i] = -np.sign(y[i]) if seed % 2 else rng.uniform(-1, 1)
-        m, m2 = (pdp_op(X_, y_, epsilon, lam) for X_, y_ in ((X, y), (X2, y2)))
+        m, m2 = (output_perturbation(X_, y_, epsilon, lam) for X_, y_ in ((X, y), (X2, y2)))
         loss = float(ridge_pair_loss(m.theta, m2.theta, m.noise_rate))
         sharper = sensitivity_constant(lam, np.sqrt(d), "sharp")
         distance = loss / m.noise_rate / m.weights[i]
@@ -266,7 +266,7 @@ def four_people() -> tuple[Array, Array, Array]:
 def turned(penalty: float) -> tuple[OutputPerturbation, OutputPerturbation]:
     """The mechanism on :func:`four_people`, and after the one label that is not 0 has turned to -1."""
     X, y, epsilon = four_people()
-    return pdp_op(X, y, epsilon, penalty), pdp_op(X, -y, epsilon, penalty)
+    return output_perturbation(X, y, epsilon, penalty), output_perturbation(X, -y, epsilon, penalty)
 
 
 def turned_share(penalty: float) -> float:
@@ -307,16 +307,15 @@ def density_ratio() -> DensityRatio:
     promise = []
     for seed in range(150):
         X, y, epsilon, lam = records(np.random.default_rng([11, seed]))
-        m, root = pdp_op(X, y, epsilon, lam), np.sqrt(X.shape[1])
+        m, root = output_perturbation(X, y, epsilon, lam), np.sqrt(X.shape[1])
         B = min(1 / np.sqrt(lam), root / lam)
         promise.append(2 * m.weights * m.noise_rate * root / lam * (root * B + 1) / epsilon)
     return DensityRatio(float(high.max()), ray, float(np.abs(np.concatenate(promise) - 1).max()))
 
 
-def meter(X: Array, y: Array, epsilon: Array, penalty: float, weights: Array, rate: float) -> float:
-    """Worst loss over epsilon that the search finds, for weights (n,) and a noise rate that may be wrong."""
-    rng = np.random.default_rng(10)
-    losses = ridge_privacy_losses(X, y, weights, penalty, rate, restarts=1, rng=rng)
+def meter(X: Array, y: Array, epsilon: Array, mechanism: OutputPerturbation) -> float:
+    """Worst loss over epsilon that the search finds, for a mechanism whose weights and noise may be wrong."""
+    losses = privacy_losses(mechanism, X, y, restarts=1, rng=np.random.default_rng(10))
     return float((losses.found / epsilon).max())
 
 
@@ -324,12 +323,12 @@ def planted_bugs() -> pd.DataFrame:
     """What the meter reads on :func:`four_people`: correct, and with three faults."""
     (X, y, epsilon), readings = four_people(), {}
     for lam in (1, 10_000):
-        m = pdp_op(X, y, epsilon, lam)
+        m = output_perturbation(X, y, epsilon, lam)
         readings[f"λ = {lam}"] = {
-            "correct": meter(X, y, epsilon, lam, m.weights, m.noise_rate),
-            "half the noise": meter(X, y, epsilon, lam, m.weights, 2 * m.noise_rate),
-            "uniform weights": meter(X, y, epsilon, lam, np.full(4, 0.25), m.noise_rate),
-            "a root of d forgotten": meter(X, y, epsilon, lam, m.weights, 12**0.5 * m.noise_rate),
+            "correct": meter(X, y, epsilon, m),
+            "half the noise": meter(X, y, epsilon, replace(m, noise_rate=2 * m.noise_rate)),
+            "uniform weights": meter(X, y, epsilon, replace(m, weights=np.full(4, 0.25))),
+            "a root of d forgotten": meter(X, y, epsilon, replace(m, noise_rate=12**0.5 * m.noise_rate)),
         }
     return pd.DataFrame(readings)
 
@@ -339,8 +338,7 @@ def worst_of_searches(sets: int = 150) -> float:
     worst = 0.0
     for seed in range(sets):
         X, y, epsilon, lam = records(np.random.default_rng([11, seed]))
-        m = pdp_op(X, y, epsilon, lam)
-        worst = max(worst, meter(X, y, epsilon, lam, m.weights, m.noise_rate))
+        worst = max(worst, meter(X, y, epsilon, output_perturbation(X, y, epsilon, lam)))
     return worst
 
 
@@ -416,8 +414,8 @@ def noise_saved() -> NoiseSaved:
         epsilon = PrivacyGroups().draw(80, rng=rng)
         sums = epsilon.sum(), 80 * epsilon.min()
         power.append((sums[0] / sums[1]) ** 2)
-        for eps, S in zip((epsilon, nonpersonalized(epsilon)), sums, strict=True):
-            Z = pdp_op(X, y, eps, 1.0).release(rng=rng, size=500)
+        for eps, S in zip((epsilon, np.full(80, epsilon.min())), sums, strict=True):
+            Z = output_perturbation(X, y, eps, 1.0).release(rng=rng, size=500)
             scaled.append((Z**2).sum(1) * S**2)
     ours, strict = np.reshape(scaled, (400, 2, 500)).swapaxes(0, 1).reshape(2, -1)
     z = (ours.mean() - strict.mean()) / np.sqrt((ours.var() + strict.var()) / ours.size)

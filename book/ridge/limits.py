@@ -14,12 +14,12 @@ from scipy import stats
 from hdpm_book.datasets import Dataset
 from hdpm_book.ridge import beyond
 from hdpm_book.ridge.calibration import effective_sample_budget
+from hdpm_book.ridge.jorgensen import all_masks, draw_masks, inclusion_probabilities, sampled_ridge
+from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_book.ridge.study import DEFAULT, published, synthetic_split
 from hdpm_lib import noise
 from hdpm_lib.audits.ridge import ridge_pair_loss
-from hdpm_lib.learners.jorgensen import all_masks, draw_masks, inclusion_probabilities, sampled_ridge
-from hdpm_lib.learners.ridge import pdp_op, sensitivity_constant, weighted_ridge
-from hdpm_lib.noise import QuadraticLoss
+from hdpm_lib.learners.ridge import output_perturbation, sensitivity_constant, weighted_ridge
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def flip_loss(penalty: float, sure: int, epsilon: float, **options: Any) -> floa
     epsilon : float
         Accepted by the other record: 30 ones, label 1 or -1.
     **options
-        For :func:`hdpm_lib.learners.jorgensen.sampled_ridge`.
+        For :func:`hdpm_book.ridge.jorgensen.sampled_ridge`.
     """
     eps, X = np.r_[np.ones(sure), epsilon], np.zeros((sure + 1, 30))
     X[-1] = 1
@@ -114,7 +114,10 @@ def sampling_gap(seeds: int = 5) -> tuple[pd.DataFrame, float]:
         for t in (eps.max(), eps.mean()):
             masks = draw_masks(eps, t, 1000, rng=rng)
             for penalty in (1.0, 10.0, 100.0, 500.0):
-                plain, sampled = pdp_op(*train, eps, penalty), sampled_ridge(*train, eps, penalty, t, masks)
+                plain, sampled = (
+                    output_perturbation(*train, eps, penalty),
+                    sampled_ridge(*train, eps, penalty, t, masks),
+                )
                 # the mean loss from noise is unit / S^2, or unit / (t n_s)^2 for a sample
                 unit = 31 * np.trace(test.second) * plain.constant**2
                 size, spread = inclusion_probabilities(eps, t).sum(), sampled.theta - sampled.theta.mean(0)
@@ -224,7 +227,7 @@ def bound_pair() -> BoundPair:
     first, second = (float(np.linalg.norm(weighted_ridge(*data, weights, 0.0))) for data in both)
 
     def lost(B: float, clip: float = np.inf) -> float:
-        one, two = (pdp_op(*data, eps, penalty, norm_bound=B) for data in both)
+        one, two = (output_perturbation(*data, eps, penalty, norm_bound=B) for data in both)
         ends = np.clip([one.theta, two.theta], -clip, clip)
         return float(ridge_pair_loss(ends[0], ends[1], one.noise_rate))
 
@@ -241,7 +244,7 @@ def clipped_pairs_loss(pairs: int = 2000) -> float:
         ends = []
         for x_i, y_i in ((rng.integers(0, 2), 1.0), (1.0, -1.0)):
             X[-1], y[-1] = x_i, y_i
-            m = pdp_op(X, y, eps, lam, norm_bound=B)
+            m = output_perturbation(X, y, eps, lam, norm_bound=B)
             ends.append(np.clip(m.theta, -B, B))
         worst = max(worst, float(ridge_pair_loss(ends[0], ends[1], m.noise_rate)) / eps[-1])
     return worst

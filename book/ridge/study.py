@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hdpm_lib.learners.jorgensen import SampledRidge, draw_masks, sampled_ridge
+from hdpm_book.ridge.jorgensen import SampledRidge, draw_masks, sampled_ridge
+from hdpm_book.ridge.moments import Moments, QuadraticLoss
 from hdpm_lib.learners.ridge import personalized_weights, sensitivity_constant, weighted_ridge
-from hdpm_lib.noise import Moments, QuadraticLoss, spherical_laplace
+from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import check_count, check_flag, check_generator, check_number
 
 Array = NDArray[np.float64]

@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 
 from hdpm_book.datasets import Dataset, medical_design
 from hdpm_book.ridge import calibration
+from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_book.ridge.study import (
     DEFAULT,
     N_TRAIN,
@@ -31,7 +32,6 @@ from hdpm_book.ridge.study import (
     table,
 )
 from hdpm_lib.learners.ridge import weighted_ridge
-from hdpm_lib.noise import QuadraticLoss
 from hdpm_lib.spread import each
 from hdpm_lib.validation import FALSE_ALARM
 
@@ -176,7 +176,7 @@ class Runs:
 
 def ten_thousand_runs(draws: dict[int, list[Draw]]) -> Runs:
     """Draw the noise as the paper did, with sampled sets drawn afresh in every run."""
-    found = each(_runs_of_table, [(k, draws[k]) for k in range(1, 13)], title="tables")
+    found = each(_runs_of_table, [(k, draws[k]) for k in range(1, 13)])
     z = np.concatenate([scores for scores, _ in found])
     relative = {cell: error for _, errors in found for cell, error in errors.items()}
     return Runs(z, float(norm.isf(FALSE_ALARM / 2 / len(z))), relative)
@@ -204,7 +204,7 @@ def _runs_of_table(job: tuple[int, list[Draw]]) -> tuple[list[float], dict[tuple
 
 def blind_reproduction(medical: Split, count: int = 60) -> pd.DataFrame:
     """Where the printed cells lie among those of fresh draws, by table."""
-    blind, lines = each(_blind_tables, range(count), medical, title="draws"), {}
+    blind, lines = each(_blind_tables, range(count), medical), {}
     for k in range(1, 15):
         printed = results(published(k).printed)
         low, middle, high = np.quantile([results(tables[k]) for tables in blind], [0.05, 0.5, 0.95], axis=0)
@@ -325,7 +325,7 @@ class Calibrated:
 
 def calibrated(medical: Split) -> Calibrated:
     """Recover the hidden draws with three seeds and recompute every table."""
-    found = each(_calibrated_tables, SEEDS, medical, title="calibrations")
+    found = each(_calibrated_tables, SEEDS, medical)
     ratios = {k: [results(ours[k]) / results(published(k).printed) for ours, _ in found] for k in range(1, 15)}
     return Calibrated(ratios, {k: [scores[k] for _, scores in found] for k in range(1, 15)}, found[-1][0])
 

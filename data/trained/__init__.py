@@ -1,1 +1,1 @@
-"""Networks and menus that were trained for the book, with their provenance."""
+"""Menus that were trained for the book, with their provenance."""

@@ -20,17 +20,17 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricR
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import Strategy
 
-from hdpm_lib.aggregation import opt_aggr
-from hdpm_lib.auctions.allin import single_minded
+from hdpm_lib.aggregation import least_error_weights
+from hdpm_lib.auctions.allin import all_in
 from hdpm_lib.auctions.bids import Bids, bids
 from hdpm_lib.auctions.menus import menus, trained_weights
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.learners.gradients import accuracy
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
 
 RULES: dict[str, Callable[[], Callable[[Bids, float], Outcome]]] = {
     "posted prices": lambda: posted_prices,
-    "all-in": lambda: single_minded,
+    "all-in": lambda: all_in,
     "menus": lambda: partial(menus, weights=trained_weights()),
 }
 COLUMNS = ("family", "rate", "limit", "records")  # of a bid
@@ -74,7 +74,7 @@ class Market(Strategy):
         market = bids(*([one.bid[name] for one in self.sellers] for name in COLUMNS))
         sold = self.auction(market, self.budget)
         offers = {}
-        for one, loss, payment in zip(self.sellers, sold.epsilon, sold.payments, strict=True):
+        for one, loss, payment in zip(self.sellers, sold.privacy_loss, sold.payments, strict=True):
             losses, payments = [float(loss)] * self.rounds, [float(payment)] * self.rounds
             offers[one.node] = {"ask": "sale", "losses": losses, "payments": payments}
             offers[one.node] |= {name: one.bid[name] for name in ("ticket", "records")}
@@ -110,7 +110,7 @@ class Market(Strategy):
             if one.node in arrived:
                 gradients[i] = arrived[one.node]
                 loss[i], paid[i] = one.losses[server_round - 1], one.payments[server_round - 1]
-        weights = np.where(loss > 0, opt_aggr(loss, [one.bid["records"] for one in self.sellers]), 0.0)
+        weights = np.where(loss > 0, least_error_weights(loss, [one.bid["records"] for one in self.sellers]), 0.0)
         w = self._model - self.learning_rate * np.einsum("n,n...->...", weights, gradients)
         held = {"loss": loss.tolist(), "paid": paid.tolist(), "weights": weights.tolist(), "model": w.tolist()}
         self.rounds_held.append(held | {"seconds": time.monotonic() - self._began})

@@ -5,7 +5,7 @@ with a rate :math:`\alpha` and one of four base functions `b`: linear :math:`2\v
 :math:`\varepsilon^2`, square root :math:`2\sqrt\varepsilon`, exponential :math:`e^\varepsilon-1`. She accepts no loss
 above her privacy budget :math:`\bar\varepsilon`.
 
-An *auction* is a function from bids and the buyer's money to an :class:`~hdpm_lib.markets.payments.Outcome`: privacy
+An *auction* is a function from bids and the buyer's money to an :class:`~hdpm_lib.markets.outcome.Outcome`: privacy
 losses and payments. Throughout this package owners are on the last axis of an array and auctions on the axes before;
 `market`, `bids` (reports) and `truth` are of shape (..., n), and a budget, the buyer's money, is a positive float or an
 array of shape (...).
@@ -20,21 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.markets.payments import Outcome
-from hdpm_lib.validation import check_finite, check_generator
+from hdpm_lib.markets.outcome import Outcome
+from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
 
 FAMILIES = ("linear", "quadratic", "square root", "exponential")
 EXPONENTIAL = FAMILIES.index("exponential")
 LARGEST_EXPONENT = 500  # a privacy budget whose exponential, times a rate and a size, is still a float
-RATES = (0.5, 1.5)  # the paper's range of alpha
-PRIVACY_BUDGETS = (0.5, 2.0)  # and of the largest privacy loss that an owner accepts
 
 
 @dataclass(frozen=True)
 class Bids:
-    """Bids of `n` owners in one or many auctions, arrays of shape (..., n); made by :func:`bids` or :func:`draw_bids`.
+    """Bids of `n` owners in one or many auctions, arrays of shape (..., n); made by :func:`bids`.
 
     Attributes
     ----------
@@ -131,18 +129,6 @@ def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
-    """Bids from the paper's laws (Section VI-A) for owners with sizes (..., n).
-
-    Families have equal chances; rates are uniform on [0.5, 1.5], privacy budgets on [0.5, 2]. Sizes such as the paper's
-    come from :func:`~hdpm_lib.auctions.partition.draw_sizes`.
-    """
-    check_generator(rng)
-    shape = check_finite(sizes, "sizes", low=0, ends="()").shape
-    family = rng.integers(len(FAMILIES), size=shape)
-    return bids(family, rng.uniform(*RATES, shape), rng.uniform(*PRIVACY_BUDGETS, shape), sizes)
-
-
 def check_budget(budget: ArrayLike, market: Bids) -> Array:
     """The buyer's money for each auction, positive and finite, in the shape of the auctions, or an error."""
     money = check_finite(budget, "budget", low=0, ends="()")
@@ -153,22 +139,12 @@ def check_budget(budget: ArrayLike, market: Bids) -> Array:
         raise ValueError(f"budget must have one value for each auction, shape {auctions}, got {money.shape}") from None
 
 
-def budget_of(truth: Bids, factor: ArrayLike) -> Array:
-    r"""The paper's way to set the money of an experiment: :math:`B=\bar B\sum_i v_i(\bar\varepsilon_i,d_i)`.
-
-    It takes *true* valuations. A buyer who computed it from reports would let every owner raise the money by lying.
-    The budget factor :math:`\bar B` is positive, a float or of shape (...); the paper draws it from [0.1, 2].
-    """
-    factors = check_finite(factor, "factor", low=0, ends="()")
-    return factors * truth.full_valuation.sum(axis=-1)
-
-
 def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = None) -> Array:
     """What owners gain, in money: payment minus true cost of what they deliver (Section III-C of the paper).
 
     It is minus infinity beyond what they can deliver. `delivered_sizes` are the records sold, if not all.
     """
     sizes = truth.sizes if delivered_sizes is None else check_finite(delivered_sizes, "delivered_sizes", low=0)
-    cost = sizes * unit_valuation(truth.family, truth.rate, outcome.epsilon)
-    beyond = (outcome.epsilon > truth.privacy_budget * (1 + 1e-12)) | (sizes > truth.sizes * (1 + 1e-12))
+    cost = sizes * unit_valuation(truth.family, truth.rate, outcome.privacy_loss)
+    beyond = (outcome.privacy_loss > truth.privacy_budget * (1 + 1e-12)) | (sizes > truth.sizes * (1 + 1e-12))
     return np.where(beyond, -np.inf, outcome.payments - cost)

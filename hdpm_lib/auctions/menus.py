@@ -8,8 +8,8 @@ report only picks a point of the schedule, and the truth picks the best one (:do
 she leaves goes to those after her.
 
 The functions of the network take `xp`, ``numpy`` or ``jax.numpy``: what runs here is trained by
-:mod:`hdpm_lib.auctions.menus_training`. Throughout, `weights` is a dict of arrays as in ``SHAPES``, such as
-:func:`trained_weights` and :func:`random_weights` give.
+``hdpm_book.federated.menus_training``. Throughout, `weights` is a dict of arrays as in ``SHAPES``, such as
+:func:`trained_weights` gives.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.auctions.bids import Bids, check_budget, unit_valuation
-from hdpm_lib.markets.payments import Outcome
-from hdpm_lib.validation import check_generator, check_number
+from hdpm_lib.markets.outcome import Outcome
 
 Array = NDArray[np.float64]
 Weights = dict[str, Any]
@@ -151,8 +150,9 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     Examples
     --------
     >>> from hdpm_lib.auctions.bids import bids
-    >>> choose(10 * KNOTS, bids(["linear", "quadratic"], [4.0, 4.0], [1.5, 1.5], [1, 1]))
-    Outcome(epsilon=array([1.5 , 1.25]), payments=array([15. , 12.5]))
+    >>> best = choose(10 * KNOTS, bids(["linear", "quadratic"], [4.0, 4.0], [1.5, 1.5], [1, 1]))
+    >>> best.privacy_loss, best.payments
+    (array([1.5 , 1.25]), array([15. , 12.5]))
     """
     price = np.asarray(prices, dtype=float)
     slope, start = np.diff(price) / WIDTHS, KNOTS[:-1]
@@ -176,7 +176,7 @@ def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outco
     --------
     >>> from hdpm_lib.auctions.bids import bids
     >>> market = bids("quadratic", [1.0, 0.7, 1.2], [1.0, 2.0, 1.5], [50, 30, 20])
-    >>> offered, bought = serve(market, 60.0, random_weights(np.random.default_rng(0)))
+    >>> offered, bought = serve(market, 60.0, trained_weights())
     >>> offered.shape == (3, len(KNOTS)), bool((bought.payments <= offered[:, -1]).all())
     (True, True)
     """
@@ -195,8 +195,8 @@ def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outco
         # she gets the point that is best for her, and the rest of the money goes on
         outcome = choose(prices, queue[..., i])
         left = np.maximum(left - outcome.payments, 0)
-        sold = record_sale(sold, turn.share, outcome.epsilon)
-        bought = np.stack([outcome.epsilon, outcome.payments], -1)
+        sold = record_sale(sold, turn.share, outcome.privacy_loss)
+        bought = np.stack([outcome.privacy_loss, outcome.payments], -1)
         served.append(np.concatenate([prices, bought], -1))
     back = np.argsort(order, axis=-1)[..., None]
     done = np.take_along_axis(np.stack(served, -2), back, -2)
@@ -217,30 +217,18 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
     --------
     >>> from hdpm_lib.auctions.bids import bids
     >>> market = bids("quadratic", [1.0, 0.7, 1.2], [1.0, 2.0, 1.5], [50, 30, 20])
-    >>> bought = menus(market, 60.0, random_weights(np.random.default_rng(0)))
-    >>> bool(bought.payments.sum() <= 60), bool((bought.payments >= market.valuation(bought.epsilon)).all())
+    >>> bought = menus(market, 60.0, trained_weights())
+    >>> bool(bought.payments.sum() <= 60), bool((bought.payments >= market.valuation(bought.privacy_loss)).all())
     (True, True)
     """
     return serve(bids, budget, weights)[1]
 
 
-def schedules(bids: Bids, budget: ArrayLike, weights: Weights) -> Array:
-    """What :func:`menus` offers each owner: the first part of :func:`serve`."""
-    return serve(bids, budget, weights)[0]
-
-
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 
-def random_weights(rng: np.random.Generator, scale: float = 0.3) -> Weights:
-    """Weights that nobody has trained: independent normal numbers with this standard deviation."""
-    check_generator(rng)
-    check_number(scale, "scale", 0)
-    return {name: scale * rng.standard_normal(shape) for name, shape in SHAPES.items()}
-
-
 def trained_weights() -> Weights:
-    """The weights of the recorded run of :mod:`hdpm_lib.auctions.menus_training`, in float64."""
+    """The weights of the recorded run of ``hdpm_book.federated.menus_training``, in float64."""
     with np.load(TRAINED / "menus.npz") as arrays:
         return {name: arrays[name].astype(float) for name in SHAPES}
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.auctions.bids import Bids, check_budget, unit_valuation
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     --------
     >>> from hdpm_lib.auctions.bids import bids
     >>> bought = posted_prices(bids(["linear", "quadratic"], [1.0, 0.5], [1.0, 2.0], [30, 10]), 100.0)
-    >>> bought.epsilon.round(3), bought.payments.round(3)
+    >>> bought.privacy_loss.round(3), bought.payments.round(3)
     (array([1.   , 1.121]), array([69.076, 30.924]))
     """
     money = check_budget(budget, bids) * (1 - _KEPT)

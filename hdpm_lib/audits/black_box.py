@@ -6,8 +6,9 @@ rule alone, by exact binomial laws (:mod:`hdpm_lib.audits.bounds`). So whatever 
 keeps its promise is called broken with a probability of at most the level. Nothing depends on the scale of the output.
 
 That no violation is found proves nothing about other data sets, rarer events or what the scores cannot see: an audit
-never says that a mechanism is private. :doc:`/book/privacy/own` shows how to use it, and :doc:`/book/privacy/benchmark`
-what it finds. Runs are made in blocks where :func:`hdpm_lib.spread.use` says; their results do not depend on it.
+never says that a mechanism is private. Without evidence, as when no guess was made, it says that nothing is decided.
+:doc:`/book/privacy/own` shows how to use it, and :doc:`/book/privacy/benchmark` what it finds. Runs are made in blocks
+where :func:`hdpm_lib.spread.use` says; their results do not depend on it.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ import secrets
 import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.audits.bounds import detectable, guess_epsilon, guess_p_value
-from hdpm_lib.audits.guesses import holm
-from hdpm_lib.audits.outcomes import NanRule, Outcomes
-from hdpm_lib.audits.pairs import Pair, patterns, replacements, same
-from hdpm_lib.audits.scores import Goal, Rule, count_guesses, promised, propose
-from hdpm_lib.audits.sources import Source, find_source
+from hdpm_lib.audits.bounds import detectable, guess_epsilon, guess_p_value, holm
+from hdpm_lib.audits.outcomes import NanRule, Outcomes, stacked
+from hdpm_lib.audits.pairs import Pair, patterns, replacements
+from hdpm_lib.audits.scores import Ends, Goal, Rule, Value, count_guesses, promised, propose
+from hdpm_lib.audits.sources import Marks, Source, find_source, repeats
 from hdpm_lib.spread import each, width
 from hdpm_lib.validation import (
     FALSE_ALARM,
@@ -40,7 +42,7 @@ from hdpm_lib.validation import (
 )
 
 Bits = NDArray[np.bool_]
-Block = tuple[np.random.SeedSequence, int]  # and number of runs
+Block = tuple[np.random.SeedSequence, int, float]  # and number of runs, and when it is too late to make them
 
 LOOKS = ((1 / 16, 1 / 8), (1 / 4, 1 / 8), (1.0, 3 / 4))
 """When the test looks at its runs, as a share of all, and the share of the level that it spends there."""
@@ -50,6 +52,7 @@ _TRAINING, _LEAST_TRAINING, _LEAST = 1_000_000, 400, 200  # most and fewest trai
 _CHOICE, _RULES = 1, 12  # most runs that choose among rules, in units of those of the test, and rules
 _SEARCH, _FINALISTS, _CANDIDATES = 200_000, 2, 24  # training runs of a pair; pairs with full training; pairs
 _FOR_SEARCH, _FOR_TRAINING, _FOR_CHOICE, _FOR_TEST = 0.1, 0.1, 0.2, 0.35  # of the time; classifiers need the rest
+_SURE, _ENDS = 0.8, (0.6, 0.75, 1.05)  # of what is left: for the test; of all: when training, choice and test must end
 _SIMPLER = 0.02  # what a rule may promise less, relatively, and be taken as its score is simpler
 
 
@@ -74,7 +77,7 @@ class Audit:
     epsilon, delta, level : float
         The claim, and the probability of a false alarm.
     looks : tuple of Look
-        The test, up to the look at which it was decided.
+        The test, up to the look at which it was decided; a last one with no share of the level if time ran out.
     planned, training : int
         Runs of the test if it is not decided before, and runs that were looked at to choose what is tested.
     guessed : float
@@ -87,6 +90,10 @@ class Audit:
         With the same pair, seed and number of runs, and without time limit, the audit comes out the same again.
     replayable : bool
         Whether the mechanism draws all its randomness from the generator it is given: the same seed gave the same.
+    repeats : bool
+        Whether equal releases follow each other, so that the runs are not independent.
+    unseen : tuple of str
+        Types of objects that were released and could not be looked into.
     seconds : float
     """
 
@@ -105,33 +112,61 @@ class Audit:
     second: Any = field(repr=False)
     seed: int
     replayable: bool
+    repeats: bool
+    unseen: tuple[str, ...]
     seconds: float
+
+    @property
+    def _tested(self) -> list[Look]:
+        """Looks that have a share of the level."""
+        return [look for look in self.looks if look.share and not self.repeats]
 
     @cached_property
     def p_value(self) -> float:
         """Smallest level at which the promise is rejected."""
         values = [
             guess_p_value(look.right, look.made, look.runs, self.epsilon, self.delta, self.sides) / look.share
-            for look in self.looks
+            for look in self._tested
         ]
-        return min(1.0, *values)
+        return min([1.0, *values])
 
     @property
     def found(self) -> bool:
         """Whether a violation was found."""
         return self.p_value <= self.level
 
+    @property
+    def undecided(self) -> str:
+        """Why it is not decided whether there is a violation; empty if it is."""
+        last, claim = self.looks[-1], (self.epsilon, self.delta, self.sides)
+        if self.repeats:
+            return "releases come back in a row, so the runs are not independent: is the noise seeded, by a clock?"
+        if self.found:
+            return ""
+        if last.runs < (planned := max(self.planned, _LEAST)):
+            return f"time ran out after {last.runs:,} of {planned:,} runs of the test"
+        if guess_p_value(last.made, last.made, last.runs, *claim) > self.level * last.share:
+            return f"{last.made:,} guesses prove nothing at this claim and level, even if all of them are right"
+        return ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether no violation was found where one could have been: what a test of a mechanism asks for."""
+        return not self.found and not self.undecided
+
     def epsilon_lower(self, confidence: float = 1 - FALSE_ALARM) -> float:
         """A loss that the pair exceeds at this confidence, at the delta of the claim; 0 if none."""
         wrong = 1 - check_number(confidence, "confidence", 0, 1, ends="()")
         bounds = [
             guess_epsilon(look.right, look.made, look.runs, wrong * look.share, self.delta, self.sides)
-            for look in self.looks
+            for look in self._tested
         ]
-        return max(0.0, *map(float, bounds))
+        return max([0.0, *map(float, bounds)])
 
     def detectable(self, power: float = 0.9) -> float:
         """Loss that would have been found with this probability, if it showed in an event as frequent as this one."""
+        if self.undecided:
+            return np.inf
         level = self.level * self.looks[-1].share
         return detectable(self.guessed, self.planned, self.epsilon, level, self.delta, self.sides, power)
 
@@ -139,22 +174,26 @@ class Audit:
         claim = f"epsilon = {self.epsilon:.6g}" + (f", delta = {self.delta:.3g}" if self.delta else "")
         last = self.looks[-1]
         test = f"{last.right:,} of {last.made:,} guesses were right in {last.runs:,} fresh runs"
-        lines = [f"{'violation found' if self.found else 'no violation found'}: {self.mechanism}, claimed {claim}"]
+        verdict = "not decided" if self.undecided else "violation found" if self.found else "no violation found"
+        lines = [f"{verdict}: {self.mechanism}, claimed {claim}"]
         lines += [f"  pair     {self.pair}", f"  event    {self.event}"]
         lines += [f"  test     {test}: p = {self.p_value:.2g}, level {self.level:.2g}"]
-        if self.found:
+        if self.undecided:
+            lines += [f"  why      {self.undecided}"]
+        elif self.found:
             sure = [f"{self.epsilon_lower(c):.4g} at confidence {c:.6g}" for c in (0.9, 1 - self.level)]
             lines += [f"  bound    the loss exceeds {', '.join(sure)}"]
             again = f"the same call with seed={self.seed}, runs={self.planned}, time_limit=None"
-            lines += [
-                f"  replay   {again if self.replayable else 'not possible: the mechanism draws noise of its own'}"
-            ]
+            own = "not possible: the mechanism draws noise of its own"
+            lines += [f"  replay   {again if self.replayable else own}"]
         else:
             lines += [
                 f"  power    a loss of {self.detectable():.4g} or more in such an event would have been found with "
                 "probability 0.9",
                 "  unseen   other pairs, rarer events, and whatever the scores do not show: see the page of limits",
             ]
+        if self.unseen:
+            lines += [f"  ignored  what is inside {', '.join(self.unseen)}: it cannot be looked into"]
         return "\n".join(lines)
 
 
@@ -178,6 +217,11 @@ class Audits:
         """For whom a violation was found, shape (n,)."""
         return holm([audit.p_value for audit in self.sellers], self.level)
 
+    @property
+    def passed(self) -> bool:
+        """Whether no violation was found for anybody, and could have been for all."""
+        return not self.found.any() and all(audit.passed for audit in self.sellers)
+
     def table(self, confidence: float = 1 - FALSE_ALARM) -> pd.DataFrame:
         """A row for each record, the worst first: claim, bound at this confidence, p-value, whether it is broken."""
         rows = {
@@ -190,8 +234,11 @@ class Audits:
         return frame.iloc[np.lexsort((-(frame["at least"] - frame["claimed"]), frame["p"]))]
 
     def __str__(self) -> str:
-        found, worst = self.found, self.table()
-        head = f"violation found for {found.sum()} of {len(found)} records" if found.any() else "no violation found"
+        found, worst, waiting = self.found, self.table(), sum(bool(audit.undecided) for audit in self.sellers)
+        head = f"not decided for {waiting} of {len(found)} records" if waiting else "no violation found"
+        if found.any():
+            more = f", {waiting} not decided" if waiting else ""
+            head = f"violation found for {found.sum()} of {len(found)} records{more}"
         lines = [f"{head}, at a level of {self.level:.2g} for all together"]
         for i in worst.index[: max(1, min(5, int(found.sum())))]:
             lines += [f"record {i}: {self.sellers[i]}"]
@@ -219,7 +266,8 @@ def audit(
     ----------
     mechanism : function or estimator
         ``mechanism(data, rng=...)`` gives one release, ``mechanism(data, rng=..., size=n)`` gives `n` of them along the
-        first axis; without `rng` it draws noise of its own. A tuple of data is handed on as several arguments. What is
+        first axis; without `rng` it draws noise of its own. A tuple of data is handed on as several arguments. An
+        exception is an output like any other, with its message. What is
         returned may be the release or an object with a method ``release(rng=..., size=...)``, like the learners of this
         library; an estimator of scikit-learn is fitted in each run. See :mod:`hdpm_lib.audits.sources`.
     data : object
@@ -229,7 +277,9 @@ def audit(
         promises: a sequence of `n` neighbours, a function from the number of a record to a neighbour that differs in
         it, or "search".
     epsilon : float, or array of shape (n,)
-        The claim, not negative. An array has a claim for each record, and every one of them is audited.
+        The claim, not negative. An array has a claim for each record, and every one of them is audited. A run gives one
+        guess, so that it takes some :math:`14e^\varepsilon` runs to reject a claim, however wrong: 300,000 at 10. Let
+        such a mechanism take `size`.
     delta : float, default 0
         In [0, 1): the claim is :math:`(\varepsilon,\delta)`-differential privacy for this pair.
     among : Schema, array of records, tuple of these, or list of Pair, optional
@@ -247,24 +297,25 @@ def audit(
     seed : int, optional
         Of everything that is random here; fresh if not given.
     time_limit : float or None, default 60
-        Seconds for which runs are planned (of each record), from the speed of the first ones; some hundred are always
-        made. None makes all runs.
+        Seconds (for each record). What cannot be decided in it is said to be not decided. None makes all runs.
 
     Returns
     -------
     Audit or Audits
-        Print it, or ask for ``found``, ``p_value``, ``epsilon_lower(confidence)``, ``detectable(power)``.
+        Print it, or ask for ``found``, ``passed``, ``undecided``, ``p_value``, ``epsilon_lower(confidence)``,
+        ``detectable(power)``.
 
     Raises
     ------
     ValueError
         For what cannot be judged: draws that are shared in a batch, an output that never changes, a function that
-        ignores its generator or changes its data, NaN without a rule for it, two data sets that are the same.
+        ignores its generator, changes its data or refuses both data sets, NaN without a rule for it, two data sets
+        that are the same.
 
     Examples
     --------
     >>> def mean(data, rng, size):   # noise for a range of 0.9 where the data have 1
-    ...     return data.mean() + rng.laplace(0, 0.9 / len(data), size)
+    ...     return (data.mean() + rng.laplace(0, 0.9 / len(data), size)).round(3)
     >>> found = audit(mean, np.zeros(10), np.eye(10)[0], epsilon=1.0, runs=200_000, seed=0)
     >>> found.found, round(found.epsilon_lower(), 2)
     (True, 1.03)
@@ -282,11 +333,9 @@ def audit(
         pairs = _pairs(data, neighbour, among, np.random.default_rng([plan.seed, 0]))
         return _audit(plan, pairs, check_number(epsilon, "epsilon", 0), level)
     claims = check_finite(epsilon, "epsilon", 1, 0)
-    if not len(claims):
-        raise ValueError("epsilon is empty: there is no promise to audit")
     asked = [_pairs_of(i, len(claims), data, neighbour, among, plan.seed) for i in range(len(claims))]
     jobs = list(zip(asked, claims, strict=True))
-    return Audits(tuple(each(_audit_record, jobs, plan, level / len(claims), title="records")), float(level))
+    return Audits(tuple(each(_audit_record, jobs, plan, level / len(claims))), float(level))
 
 
 def _audit_record(job: tuple[list[Pair], float], plan: _Plan, level: float) -> Audit:
@@ -307,7 +356,7 @@ def _pairs(data: Any, neighbour: Any, among: Any, rng: np.random.Generator, reco
         found = patterns(data)
     else:
         raise ValueError('among is missing: neighbour="search" needs a schema, records or pairs to search among')
-    different = [pair for pair in found if not same(pair.first, pair.second)]
+    different = [pair for pair in found if joblib.hash(pair.first) != joblib.hash(pair.second)]
     if not different:
         raise ValueError("neighbour is the same as data: there is nothing to tell apart")
     return different
@@ -339,42 +388,54 @@ class _Plan:
 
 def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float) -> Audit:
     """Learn on some runs which rule tells most about which pair, and test it on others."""
-    start = time.monotonic()
+    start, limit = time.time(), np.inf if plan.time_limit is None else plan.time_limit
+    ends = [start + share * limit for share in _ENDS]
     trying, searching, training, testing = np.random.SeedSequence(plan.seed).spawn(4)
-    source = find_source(plan.mechanism, (pairs[0].first, pairs[0].second), trying, plan.nan)
-    pace = _pace(source, pairs[0], trying, plan.time_limit) * width()
+    source = find_source(plan.mechanism, pairs[0], trying, plan.nan, limit)
+    pace, each_ = _pace(source, pairs[0], trying, limit) * width(), limit
 
     def affordable(share: float, least: int, most: int) -> int:
-        return int(np.clip(share * pace, least, most))
+        few = max(_BLOCKS, min(least, _FOR_CHOICE * each_ * pace))
+        return int(np.clip(share * each_ * pace, few, max(few, most)))
 
     tested = affordable(_FOR_TEST, _LEAST, plan.runs)
     goal = Goal(tested, level * LOOKS[-1][1] if plan.early else level, plan.delta)
-    seen = 0
+    each_, seen = limit / len(pairs), 0
     if len(pairs) > 1:
-        runs = affordable(_FOR_SEARCH / len(pairs), _LEAST_TRAINING, min(_SEARCH, plan.runs))
+        runs = affordable(_FOR_SEARCH, _LEAST_TRAINING, min(_SEARCH, plan.runs))
         promises = []
         for pair, seed in zip(pairs, searching.spawn(len(pairs)), strict=True):
-            rules = propose(*_runs(source, pair, seed, runs), goal, quick=True)
+            found, bits, _ = _runs(source, pair, seed, runs, ends[0])
+            rules = propose(found, bits, goal, each_, quick=True) if len(bits) >= _BLOCKS else []
             promises.append(max((rule.promise for rule in rules), default=-np.inf))
-            seen += runs
+            seen += len(bits)
         pairs = [pairs[k] for k in np.argsort(-np.array(promises), kind="stable")[:_FINALISTS]]
-    chosen: list[tuple[Rule, Pair]] = []
+        each_ = limit / len(pairs)
+    chosen: list[tuple[Rule, Pair, list[Marks], float]] = []
     for pair, seed in zip(pairs, training.spawn(len(pairs)), strict=True):
-        runs = affordable(_FOR_TRAINING / len(pairs), _LEAST_TRAINING, min(_TRAINING, plan.runs))
-        rules = propose(*_runs(source, pair, seed.spawn(1)[0], runs), goal)
-        seen += runs
+        runs = affordable(_FOR_TRAINING, _LEAST_TRAINING, min(_TRAINING, plan.runs))
+        found, bits, marks = _runs(source, pair, seed.spawn(1)[0], runs, ends[0])
+        rules = propose(found, bits, goal, each_) if len(bits) >= _BLOCKS else []
+        seen += len(bits)
         if rules:
-            runs = affordable(_FOR_CHOICE / len(pairs), _LEAST_TRAINING, _CHOICE * plan.runs)
-            chosen.append((_chosen(source, pair, rules, seed.spawn(1)[0], runs, goal), pair))
-            seen += runs
-    if not chosen:
+            runs, begun = affordable(_FOR_CHOICE, _LEAST_TRAINING, _CHOICE * plan.runs), time.time()
+            rule, made, more = _chosen(source, pair, rules, seed.spawn(1)[0], runs, goal, ends[1])
+            chosen.append((rule, pair, marks + more, made / max(time.time() - begun, 1e-9)))
+            seen += made
+    looks: tuple[Look, ...] = (Look(0, 0, 0, 0.0),)
+    if not chosen and time.time() < ends[0]:
         raise ValueError(f"mechanism gave the same output in all {seen} training runs: there is nothing to judge")
-    rule, pair = max(chosen, key=lambda one: one[0].promise)
-    looks = _test(source, pair, rule, testing, tested, plan, epsilon, level)
+    none = Rule(Value(0, ""), 1, Ends(-np.inf, np.inf, False, True), 0.0, 0.0)  # if there was no time to find one
+    rule, pair, marks, pace = max(chosen, key=lambda one: one[0].promise, default=(none, pairs[0], [], 0.0))
+    if chosen:
+        tested = int(np.clip(_SURE * (start + limit - time.time()) * pace, _BLOCKS, plan.runs))
+        looks, more = _test(source, pair, rule, testing, tested, plan, epsilon, level, ends[2])
+        marks += more
+    in_order = [list(chain(*one)) for one in zip(*marks, strict=True)]
     return Audit(
         mechanism=_name(plan.mechanism),
         pair=pair.words,
-        event=rule.words,
+        event=rule.words or "none",
         epsilon=epsilon,
         delta=plan.delta,
         level=level,
@@ -382,12 +443,14 @@ def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float) -> Audi
         planned=tested,
         training=seen,
         guessed=rule.guessed,
-        sides=rule.sides,
+        sides=rule.ends.sides,
         first=pair.first,
         second=pair.second,
         seed=plan.seed,
         replayable=source.replays,
-        seconds=time.monotonic() - start,
+        repeats=min(map(repeats, in_order), default=1.0) <= FALSE_ALARM / 2,
+        unseen=source.unseen,
+        seconds=time.time() - start,
     )
 
 
@@ -397,85 +460,85 @@ def _name(mechanism: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _pace(source: Source, pair: Pair, seed: np.random.SeedSequence, limit: float | None) -> float:
-    """Runs in the time allowed, by the speed of the first ones."""
-    if limit is None:
+def _pace(source: Source, pair: Pair, seed: np.random.SeedSequence, limit: float) -> float:
+    """Runs a second, by the speed of the first ones."""
+    if np.isinf(limit):
         return np.inf
-    runs, seconds = 4, 0.0
-    while (seconds < 0.02 and runs < _BLOCK) or runs < 32:  # the first calls load things
+    runs, seconds = 1, 0.0
+    while seconds < 0.02 * min(limit, 1.0 if runs < 32 else 0.1) and runs < _BLOCK:  # the first calls load things
         runs *= 2
         start = time.perf_counter()
-        source.block((pair.first, pair.second), seed, runs)
+        source.block(pair, seed, runs)
         seconds = time.perf_counter() - start
-    return limit * runs / seconds
+    return runs / seconds
 
 
-def _blocks(seed: np.random.SeedSequence, runs: int) -> list[Block]:
-    """Parts of a task, each with a seed: they depend on the number of runs only."""
+def _blocks(seed: np.random.SeedSequence, runs: int, until: float) -> list[Block]:
+    """Parts of a task, each with a seed: they depend on the number of runs only. The first one is never too late."""
     size = min(_BLOCK, -(-runs // _BLOCKS))
     sizes = [size] * (runs // size) + [runs % size] * (runs % size > 0)
-    return list(zip(seed.spawn(len(sizes)), sizes, strict=True))
+    return list(zip(seed.spawn(len(sizes)), sizes, [np.inf] + [until] * (len(sizes) - 1), strict=True))
 
 
-def _runs(source: Source, pair: Pair, seed: np.random.SeedSequence, runs: int) -> tuple[Outcomes, Bits]:
-    """Outcomes and bits of training runs."""
-    parts = each(_looked_at, _blocks(seed, runs), source, pair, title="training")
-    columns = max(outcomes.numbers.shape[1] for outcomes, _ in parts)
-    wide = [outcomes.with_columns(columns) for outcomes, _ in parts]
-    labels = None
-    if any(part.labels is not None for part in wide):
-        none = [np.full(part.numbers.shape, None, dtype=object) for part in wide]
-        labels = np.concatenate([n if part.labels is None else part.labels for part, n in zip(wide, none, strict=True)])
-    return Outcomes(np.concatenate([part.numbers for part in wide]), labels), np.concatenate(
-        [bits for _, bits in parts]
-    )
+def _in_time(function: Any, blocks: list[Block], *shared: Any) -> list[Any]:
+    """What a function makes of the blocks that are not too late."""
+    return [part for part in each(function, blocks, *shared) if part is not None]
 
 
-def _looked_at(block: Block, source: Source, pair: Pair) -> tuple[Outcomes, Bits]:
-    """Outcomes and bits of a block of runs."""
-    return source.block((pair.first, pair.second), *block)
+def _runs(
+    source: Source, pair: Pair, seed: np.random.SeedSequence, runs: int, until: float
+) -> tuple[Outcomes, Bits, list[Marks]]:
+    """Outcomes, bits and marks of training runs."""
+    found, bits, marks = zip(*_in_time(_looked_at, _blocks(seed, runs, until), source, pair), strict=True)
+    return stacked(found), np.concatenate(bits), list(marks)
 
 
-def _counted(block: Block, source: Source, pair: Pair, rules: list[Rule]) -> NDArray[np.int64]:
-    """Guesses made and right ones of each rule in a block of runs, shape (rules, 2)."""
-    return count_guesses(rules, *_looked_at(block, source, pair))
+def _looked_at(block: Block, source: Source, pair: Pair) -> tuple[Outcomes, Bits, Marks] | None:
+    """Outcomes, bits and marks of a block of runs."""
+    seed, runs, until = block
+    return None if time.time() > until else source.block(pair, seed, runs)
+
+
+def _counted(block: Block, source: Source, pair: Pair, rules: list[Rule]) -> tuple[NDArray[np.int64], Marks] | None:
+    """Runs of a block, guesses made and right ones, of each rule, shape (rules, 3), and marks."""
+    if (found := _looked_at(block, source, pair)) is None:
+        return None
+    counts = count_guesses(rules, *found[:2])
+    return np.column_stack([np.full(len(rules), block[1]), counts]), found[2]
 
 
 def _chosen(
-    source: Source,
-    pair: Pair,
-    rules: list[Rule],
-    seed: np.random.SeedSequence,
-    runs: int,
-    goal: Goal,
-) -> Rule:
+    source: Source, pair: Pair, rules: list[Rule], seed: np.random.SeedSequence, runs: int, goal: Goal, until: float
+) -> tuple[Rule, int, list[Marks]]:  # fmt: skip
     """Of the most promising rules the one that promises most on fresh runs, or a simpler one that promises as much."""
     order = np.sort(np.argsort([-rule.promise for rule in rules], kind="stable")[:_RULES])
     best = [rules[k] for k in order]
-    counts = sum(each(_counted, _blocks(seed, runs), source, pair, best, title="choice"))
-    made, right = np.maximum(counts, 1e-9).T
-    promises = promised(made, right, runs, [rule.sides for rule in best], goal)
+    counts, marks = zip(*_in_time(_counted, _blocks(seed, runs, until), source, pair, best), strict=True)
+    (runs, *_), made, right = np.maximum(sum(counts), 1e-9).T
+    promises = promised(made, right, runs, [rule.ends.sides for rule in best], goal)
     most = float(promises.max())
     k = int(np.argmax(promises >= most - _SIMPLER * abs(most)))
-    return replace(best[k], guessed=float(made[k] / runs), promise=float(promises[k]))
+    return replace(best[k], guessed=float(made[k] / runs), promise=float(promises[k])), int(runs), list(marks)
 
 
 def _test(
     source: Source, pair: Pair, rule: Rule, seed: np.random.SeedSequence, runs: int, plan: _Plan,
-    epsilon: float, level: float,
-) -> tuple[Look, ...]:  # fmt: skip
-    """Fresh runs, looked at a few times, until a violation is certain."""
+    epsilon: float, level: float, end: float,
+) -> tuple[tuple[Look, ...], list[Marks]]:  # fmt: skip
+    """Fresh runs, looked at a few times, until a violation is certain or time is over."""
     looks: list[Look] = []
+    marks: list[Marks] = []
     counts = np.zeros(3, dtype=int)  # runs, guesses, right ones
     for (until, share), own in zip(LOOKS, seed.spawn(len(LOOKS)), strict=True):
         if not plan.early:
             until, share = 1.0, 1.0
-        blocks = _blocks(own, round(until * runs) - int(counts[0]))
-        for part, (_, size) in zip(each(_counted, blocks, source, pair, [rule], title="audit"), blocks, strict=True):
-            counts += [size, *part[0]]
+        blocks = _blocks(own, round(until * runs) - int(counts[0]), end)
+        parts = _in_time(_counted, blocks, source, pair, [rule])
+        counts += sum(part[0][0] for part in parts)
+        marks += [part[1] for part in parts]
         n, made, right = map(int, counts)
-        looks.append(Look(n, made, right, share))
-        p = guess_p_value(right, made, n, epsilon, plan.delta, rule.sides)
-        if n == runs or p <= share * level:
+        late = len(parts) < len(blocks)
+        looks.append(Look(n, made, right, 0.0 if late else share))
+        if late or n == runs or guess_p_value(right, made, n, epsilon, plan.delta, rule.ends.sides) <= share * level:
             break
-    return tuple(looks)
+    return tuple(looks), marks

@@ -15,14 +15,17 @@ negative, `delta` in [0, 1), and `level` in (0, 1) is the probability of a false
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 from scipy.special import expit, logit
 
-from hdpm_lib.validation import check_count, check_finite, check_number, check_positive
+from hdpm_lib.validation import FALSE_ALARM, check_count, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
+Bits = NDArray[np.bool_]
 
 _SHARE = 0.1  # of the level, for the bound on the probability of a guess, where delta is positive
 
@@ -109,27 +112,26 @@ def guess_epsilon(
 
 
 def power_of_guesses(
-    true: float, guessed: float, runs: int, epsilon: float, level: float, delta: float = 0.0, sides: int = 2
-) -> float:
+    true: float, guessed: ArrayLike, runs: int, epsilon: float, level: float, delta: float = 0.0, sides: int = 2
+) -> Any:  # of the shape of `guessed`
     """Probability that the guesses reject a claim, if they are as often right as loss `true` allows.
 
     The number of guesses is taken to be the expected one of a rule that guesses in a share `guessed` of the runs.
 
     Examples
     --------
-    >>> round(power_of_guesses(1.05, 0.7, 100_000, 1.0, 1e-6), 2)
-    0.86
+    >>> power_of_guesses(1.05, [0.7, 0.8], 100_000, 1.0, 1e-6).round(2)
+    array([0.86, 0.93])
     """
     check_number(level, "level", 0, 1, ends="()")
     most_right(1.0, epsilon, delta, sides)  # checks the claim
     check_number(true, "true", 0)
-    made = round(check_number(guessed, "guessed", 0, 1) * check_count(runs, "runs"))
-    if made == 0:
-        return 0.0
-    least = guessed if delta == 0 else float(_least_made(made, runs, _SHARE * level))
+    share = check_finite(guessed, "guessed", low=0, high=1)
+    made = np.round(share * check_count(runs, "runs"))
+    least = share if delta == 0 else _least_made(made, runs, _SHARE * level)
     kept = level if delta == 0 else (1 - _SHARE) * level
     critical = stats.binom.isf(kept, made, most_right(least, epsilon, delta, sides))
-    return float(stats.binom.sf(critical, made, most_right(guessed, true, delta, sides)))
+    return np.where(made > 0, stats.binom.sf(critical, made, most_right(share, true, delta, sides)), 0.0)[()]
 
 
 def detectable(
@@ -154,3 +156,22 @@ def detectable(
     while short(top) < 0:
         top *= 4
     return epsilon + float(optimize.brentq(short, 0.0, top, xtol=1e-4))
+
+
+def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
+    """Which of several hypotheses to reject so that a true one is rejected with a probability of at most `level`.
+
+    By Holm's rule; the p-values, of shape (m,), may depend on each other.
+
+    Examples
+    --------
+    >>> holm([0.03, 0.004, 0.02], 0.05)
+    array([ True,  True,  True])
+    """
+    p = check_finite(p_values, "p_values", 1, 0, 1)
+    check_number(level, "level", 0, 1, ends="()")
+    order = np.argsort(p)
+    kept = np.minimum.accumulate(p[order] <= level / np.arange(len(p), 0, -1))
+    rejected = np.zeros(len(p), dtype=bool)
+    rejected[order[kept]] = True
+    return rejected

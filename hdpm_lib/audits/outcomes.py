@@ -1,8 +1,8 @@
 """Releases of any kind as columns, and as cells of a grid that was learned from some of them.
 
 A release may be a number, a vector or table of numbers, a label, a truth value, a string, None, a sequence that mixes
-them and is not always equally long, or a fitted estimator. Here it becomes a row of columns; where a column has no
-number it has a *label*. Cells keep what comes back exactly (an *atom*, or a label) apart from all else, and cut the
+them and is not always equally long, or an object with such parts. Here it becomes a row of columns; where a column has
+no number it has a *label*. Cells keep what comes back exactly (an *atom*, or a label) apart from all else, and cut the
 rest at quantiles, so that nothing depends on the scale of the numbers.
 """
 
@@ -10,20 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 NanRule = Literal["refuse", "value"]
 
 ABSENT = "absent"  # the label of a place that a shorter release does not have
+UNSEEN = "unseen "  # how the label of an object begins that cannot be looked into; its type follows
 _ATOM = 20  # a number is an atom if it comes back so often
 _ATOMS = 256  # of a column, the most frequent ones
-_MOST_COLUMNS = 4096
+MOST_COLUMNS = 4096
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,9 @@ class Outcomes:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def __getitem__(self, which: Any) -> Outcomes:
+        return Outcomes(self.numbers[which], None if self.labels is None else self.labels[which])
+
     def with_columns(self, count: int) -> Outcomes:
         """With so many columns: what a release has beyond them is left out, what it lacks is absent."""
         runs, have = self.numbers.shape
@@ -58,11 +66,20 @@ class Outcomes:
         return Outcomes(numbers, labels)
 
 
+def stacked(parts: Sequence[Outcomes]) -> Outcomes:
+    """One below the other, with as many columns as the widest."""
+    columns, labels = max(part.numbers.shape[1] for part in parts), None
+    wide = [part.with_columns(columns) for part in parts]
+    if any(part.labels is not None for part in wide):
+        none = [np.full(part.numbers.shape, None, dtype=object) for part in wide]
+        labels = np.concatenate([n if part.labels is None else part.labels for part, n in zip(wide, none, strict=True)])
+    return Outcomes(np.concatenate([part.numbers for part in wide]), labels)
+
+
 def outcomes(releases: Any, nan: NanRule = "refuse") -> Outcomes:
     """The columns of releases, one along the first axis for each run.
 
-    Not-a-number is an error unless `nan` is "value": it then is a label like any other. An output that NumPy cannot
-    hold as numbers, labels or sequences of these is an error that names its type.
+    Not-a-number is an error unless `nan` is "value": it then is a label like any other.
     """
     if isinstance(releases, pd.DataFrame | pd.Series):
         releases = releases.to_numpy()
@@ -71,8 +88,8 @@ def outcomes(releases: Any, nan: NanRule = "refuse") -> Outcomes:
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1)
     rows = array.reshape(len(array), -1)
-    if rows.shape[1] > _MOST_COLUMNS:
-        raise ValueError(f"mechanism gives {rows.shape[1]} numbers a run: audit at most {_MOST_COLUMNS} of them")
+    if rows.shape[1] > MOST_COLUMNS:
+        raise ValueError(f"mechanism gives {rows.shape[1]} numbers a run: audit at most {MOST_COLUMNS} of them")
     if array.dtype.kind in "biuf":
         numbers = rows.astype(float)
         special = ~np.isfinite(numbers)
@@ -95,37 +112,58 @@ def _array(rows: list[Any]) -> NDArray[Any]:
             return found
     except (ValueError, TypeError, OverflowError):  # releases of different lengths
         pass
-    flat = [_flat(row) for row in rows]
-    table = np.full((len(rows), max(map(len, flat), default=0)), ABSENT, dtype=object)
-    for i, row in enumerate(flat):
+    parts = [flat(row) for row in rows]
+    table = np.full((len(rows), max(map(len, parts), default=0)), ABSENT, dtype=object)
+    for i, row in enumerate(parts):
         table[i, : len(row)] = row
     return table
 
 
-def _flat(release: Any) -> list[Any]:
-    """The parts of one release in a row."""
-    if isinstance(release, np.ndarray | pd.Series):
-        return list(np.asarray(release).ravel())
-    if isinstance(release, dict):
-        release = list(release.values())
-    if isinstance(release, list | tuple):
-        return [part for item in release for part in _flat(item)]
-    return [release]
+def flat(release: Any, above: tuple[int, ...] = ()) -> list[Any]:
+    """The parts of a release in a row: of an estimator its fitted attributes, of any other object all of its state."""
+    own = id(release)
+    if own in above:  # it holds itself
+        return []
+    if isinstance(release, np.ndarray) and release.dtype.names:
+        release = [release[name] for name in release.dtype.names]
+    elif isinstance(release, np.ndarray | pd.Series | pd.DataFrame):
+        array = np.asarray(release)
+        if array.dtype.kind not in "Oc":
+            return list(array.ravel())
+        release = list(array.ravel())
+    elif sparse.issparse(release):
+        release = release.toarray()
+    elif isinstance(release, complex | np.complexfloating):
+        return [release.real, release.imag]
+    elif release is None or release is pd.NA or isinstance(release, Number | np.generic | Decimal | str | bytes):
+        return [release]
+    elif isinstance(release, BaseEstimator):
+        release = [value for name, value in sorted(vars(release).items()) if name[-1] == "_" and name[0] != "_"]
+    elif isinstance(release, dict):
+        release = list(release.items())
+    elif isinstance(release, set | frozenset):
+        release = sorted(release, key=repr)
+    elif not isinstance(release, list | tuple):
+        try:
+            state = release.__getstate__()
+        except TypeError:  # what cannot be pickled
+            state = None
+        if not state or isinstance(release, type | np.random.Generator | np.random.RandomState):
+            return [UNSEEN + type(release).__name__]
+        return flat(state, (*above, own))
+    return [part for item in release for part in flat(item, (*above, own))]
 
 
 def _mixed(rows: NDArray[np.object_]) -> tuple[Array, NDArray[np.object_]]:
     """Numbers and labels of a table of objects."""
     numbers, labels = np.zeros(rows.shape), np.full(rows.shape, None, dtype=object)
     for place, value in np.ndenumerate(rows):
-        if isinstance(value, bool | np.bool_ | str | bytes) or value is None or value is pd.NA:
-            labels[place] = str(value)
-        elif isinstance(value, int | float | np.number) and not isinstance(value, np.complexfloating):
-            number = float(value)
-            numbers[place] = number
-            if not np.isfinite(number):
-                labels[place] = str(number)
+        if isinstance(value, Number | Decimal) and not isinstance(value, bool):
+            numbers[place] = float(value)  # type: ignore[arg-type]
+            if not np.isfinite(numbers[place]):
+                labels[place] = str(value)
         else:
-            raise TypeError(f"mechanism gave a {type(value).__name__}, which is no number, label or list of them")
+            labels[place] = str(value)
     return numbers, labels
 
 
@@ -149,9 +187,9 @@ class Column:
             place = np.minimum(np.searchsorted(self.atoms, numbers), len(self.atoms) - 1)
             found = np.where(self.atoms[place] == numbers, len(self.labels) + place, found)
         if labels is not None:
-            for value in pd.unique(labels[labels != None]):  # noqa: E711
-                code = self.labels.index(value) if value in self.labels else self.count - 1
-                found = np.where(labels == value, code, found)
+            odd = labels != None  # noqa: E711
+            known = pd.Index(self.labels, dtype=object).get_indexer(labels[odd])
+            found[odd] = np.where(known < 0, self.count - 1, known)
         return found
 
     def exact(self, code: int) -> str | None:

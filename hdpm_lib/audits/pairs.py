@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from hdpm_lib.schema import Category, Schema
-from hdpm_lib.validation import check_finite, check_flag
+from hdpm_lib.validation import check_finite
 
 
 @dataclass(frozen=True)
@@ -28,25 +28,22 @@ class Pair:
     words: str
 
 
-def patterns(answers: ArrayLike, *, alone: bool = False) -> list[Pair]:
+def patterns(answers: ArrayLike) -> list[Pair]:
     """Pairs around answers to queries, shape (k,), whose members differ by at most one in each answer.
 
-    The eight patterns of Ding et al. (CCS 2018): one answer moves, one moves against the others, half of them move
-    against the other half, all move, or the data sets are mirror images. With `alone` only one answer moves.
+    The eight patterns of Ding et al. (CCS 2018): one answer moves, down or up; one moves against the others, half of
+    them move against the other half, all move, or the data sets are mirror images. One answer has the first two.
 
     Examples
     --------
-    >>> [pair.second.tolist() for pair in patterns([1.0, 1.0, 1.0], alone=True)]
+    >>> [pair.second.tolist() for pair in patterns([1.0, 1.0, 1.0])[:2]]
     [[0.0, 1.0, 1.0], [2.0, 1.0, 1.0]]
     """
     base = check_finite(answers, "answers", 1)
-    check_flag(alone, "alone")
-    if not len(base):
-        raise ValueError("answers is empty: there is nothing to move")
     k, one = len(base), np.eye(len(base))[0]
     half = (np.arange(k) < k // 2).astype(float)
     shifts = {"first answer down": (0 * one, -one), "first answer up": (0 * one, one)}
-    if not alone and k > 1:
+    if k > 1:
         shifts |= {
             "first up, others down": (0 * one, 2 * one - 1),
             "first down, others up": (0 * one, 1 - 2 * one),
@@ -117,13 +114,3 @@ def _replaced(part: Any, i: int, row: Any) -> Any:
 def _text(row: Any) -> str:
     """A record in a few words."""
     return np.array2string(np.asarray(row), precision=4, threshold=6) if isinstance(row, np.ndarray) else str(row)
-
-
-def same(first: Any, second: Any) -> bool:
-    """Whether two data sets are equal."""
-    if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
-        return all(same(a, b) for a, b in zip(first, second, strict=True))
-    if isinstance(first, pd.DataFrame | pd.Series):
-        return bool(first.equals(second))
-    one, two = (np.asarray(data, dtype=object) for data in (first, second))
-    return one.shape == two.shape and bool((one == two).all())

@@ -4,6 +4,8 @@ A *score* ranks releases by how much they speak for the second of two data sets.
 itself; how often a cell came from either data set; a logistic regression on the cells of all columns and of differences
 of neighbouring ones; and boosted trees. One half of the training runs teaches the scores, the other one proposes
 thresholds for frequent and for rare guesses: those with the largest lower bound to be expected from the final test.
+The place of the last binary digit of each number is a score as well, and is counted together with the number: a sum of
+floating-point numbers has digits that tell its terms apart (:doc:`/book/privacy/arithmetic`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from hdpm_lib.audits.bounds import guess_epsilon
-from hdpm_lib.audits.guesses import tails
 from hdpm_lib.audits.outcomes import Array, Codes, Column, Outcomes, cells, learn_columns
 
 Bits = NDArray[np.bool_]
@@ -30,6 +31,10 @@ _BINS, _COARSE = 64, 12  # intervals of a column: alone, and beside others
 _MOST_CELLS = 20_000  # of all columns together, to be counted
 _SINGLE = 64  # columns that are scores by themselves
 _LEARNERS, _QUICK = 100_000, 10_000  # most runs that teach a classifier
+_CELLS = 50_000  # of training runs and columns that a classifier learns from, for each second of the time limit
+_LEAST = 1000  # runs that teach a classifier
+_COLUMNS = 5  # that trees learn from, for each second
+_TAILS, _FEWEST = 48, 20  # thresholds tried on each side, and training runs beyond the outermost
 _FEW = 64  # kinds of releases, of which counts tell all
 _BANDS = np.array([0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4])  # of the share of guesses: a rule of each is proposed
 _CAUTION = 0.05  # a share of right guesses is taken to be the lower end at this level of what was seen
@@ -62,6 +67,22 @@ class Value:
     def words(self, low: float, high: float) -> tuple[str, str]:
         """See :class:`Score`."""
         return f"{self.name} is at most {low:.6g}", f"{self.name} is at least {high:.6g}"
+
+
+@dataclass(frozen=True)
+class Digits:
+    """A score of the number in a column and the place of its last binary digit."""
+
+    column: int
+    score: Score
+
+    def values(self, seen: Outcomes) -> Array:
+        """See :class:`Score`."""
+        return self.score.values(last_digits(seen, self.column))
+
+    def words(self, low: float, high: float) -> tuple[str, str]:
+        """See :class:`Score`."""
+        return self.score.words(low, high)
 
 
 @dataclass(frozen=True)
@@ -121,6 +142,22 @@ class Learned:
         return f"{self.name} gives odds of {ends[0]}", f"{self.name} gives odds of {ends[1]}"
 
 
+def last_digits(seen: Outcomes, column: int) -> Outcomes:
+    """The numbers of a column, and the exponents of their lowest set bits; 0 has one above all others.
+
+    Examples
+    --------
+    >>> last_digits(Outcomes(np.array([[0.5], [6.0], [0.0]])), 0).numbers.tolist()
+    [[0.5, -1.0], [6.0, 1.0], [0.0, 1024.0]]
+    """
+    numbers, labels = seen.numbers[:, [column, column]], seen.labels
+    mantissa, exponent = np.frexp(numbers[:, 1])
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    lowest = np.frexp((whole & -whole).astype(float))[1] + exponent - 54
+    numbers[:, 1] = np.where(whole == 0, 1024.0, lowest)
+    return Outcomes(numbers, None if labels is None else labels[:, [column, column]])
+
+
 def _keys(columns: Sequence[Column], codes: Codes) -> Codes:
     """One number for the cells of all columns together."""
     keys = np.zeros(len(codes), dtype=np.int64)
@@ -140,38 +177,30 @@ def _with_differences(seen: Outcomes) -> Outcomes:
     return Outcomes(numbers, np.hstack([seen.labels, between]))
 
 
-def learn_scores(seen: Outcomes, bits: Bits, quick: bool = False) -> Iterator[Score]:
+def learn_scores(seen: Outcomes, bits: Bits, seconds: float = np.inf, quick: bool = False) -> Iterator[Score]:
     """Scores from training runs and their bits, the simplest first; `quick` ones only, if asked.
 
-    Nothing is left to learn where releases are of few kinds, or of one column.
+    Nothing is left to learn where releases are of few kinds, or of one column; classifiers see what `seconds` allow.
     """
-    names = _names(seen.numbers.shape[1])
-    yield from _values(seen, names)
+    count = seen.numbers.shape[1]
+    names = ["the output"] if count == 1 else [f"output[{j}]" for j in range(count)]
+    vary = [j for j in range(count) if (seen.numbers[:, j] != seen.numbers[0, j]).any()]
+    yield from (Value(j, names[j]) for j in vary if j < _SINGLE)
     counted = _counts(seen, bits, names)
     if counted is not None:
         yield counted
         if len(counted.keys) <= _FEW and not any(len(column.edges) for column in counted.columns):
             return
-    if len(names) > 1 and len(seen) >= 200:
-        most = _QUICK if quick else _LEARNERS
-        yield _additive(_first(seen, most), bits[:most])
-        if not quick:
-            yield _boosted(_first(seen, most), bits[:most])
-
-
-def _names(columns: int) -> list[str]:
-    return ["the output"] if columns == 1 else [f"output[{j}]" for j in range(columns)]
-
-
-def _first(seen: Outcomes, runs: int) -> Outcomes:
-    return Outcomes(seen.numbers[:runs], None if seen.labels is None else seen.labels[:runs])
-
-
-def _values(seen: Outcomes, names: list[str]) -> Iterator[Value]:
-    for j, name in enumerate(names[:_SINGLE]):
-        numbers = seen.numbers[:, j]
-        if (numbers != numbers[0]).any():
-            yield Value(j, name)
+    most = int(min(_QUICK if quick else _LEARNERS, _CELLS * seconds / count))
+    if count > 1 and min(len(seen), most) >= _LEAST:
+        yield _additive(seen[:most], bits[:most])
+        if not quick and count <= _COLUMNS * seconds:
+            yield _boosted(seen[:most], bits[:most])
+    for j in vary[: int(min(_SINGLE, _COLUMNS * seconds))]:
+        pair, both = last_digits(seen[:_LEARNERS], j), [names[j], f"the place of the last binary digit of {names[j]}"]
+        yield Digits(j, Value(1, both[1]))
+        if not quick and (counted := _counts(pair, bits[:_LEARNERS], both)) is not None:
+            yield Digits(j, counted)
 
 
 def _counts(seen: Outcomes, bits: Bits, names: list[str]) -> Counts | None:
@@ -213,6 +242,31 @@ class Goal(NamedTuple):
     delta: float
 
 
+class Ends(NamedTuple):
+    """Thresholds of a score, and what is guessed beyond them.
+
+    A guess is made where the score is at most `low` or at least `high`; infinite if there is none on that side.
+    `low_bit` and `high_bit` are the guesses: whether the release is of the second data set.
+    """
+
+    low: float
+    high: float
+    low_bit: bool
+    high_bit: bool
+
+    @property
+    def sides(self) -> int:
+        """Whether both data sets are ever guessed."""
+        used = [bit for bit, end in ((self.low_bit, self.low), (self.high_bit, self.high)) if np.isfinite(end)]
+        return max(1, len(set(used)))
+
+    def guesses(self, values: Array, bits: Bits) -> tuple[int, int]:
+        """Guesses made, and right ones, from the scores of releases."""
+        below, above = values <= self.low, values >= self.high
+        right = np.count_nonzero(bits[below] == self.low_bit) + np.count_nonzero(bits[above] == self.high_bit)
+        return int(np.count_nonzero(below) + np.count_nonzero(above)), int(right)
+
+
 @dataclass(frozen=True)
 class Rule:
     """When to guess what.
@@ -222,10 +276,7 @@ class Rule:
     score : Score
     columns : int
         Of the releases that it was learned from.
-    low, high : float
-        A guess is made where the score is at most `low` or at least `high`; infinite if there is none on that side.
-    low_bit, high_bit : bool
-        The guesses: whether the release is of the second data set.
+    ends : Ends
     guessed : float
         Share of the training runs in which a guess was made.
     promise : float
@@ -234,42 +285,23 @@ class Rule:
 
     score: Score
     columns: int
-    low: float
-    high: float
-    low_bit: bool
-    high_bit: bool
+    ends: Ends
     guessed: float
     promise: float
 
     @property
-    def sides(self) -> int:
-        """Whether the rule ever guesses both data sets."""
-        used = [bit for bit, end in ((self.low_bit, self.low), (self.high_bit, self.high)) if np.isfinite(end)]
-        return max(1, len(set(used)))
-
-    def count(self, values: Array, bits: Bits) -> tuple[int, int]:
-        """Guesses made, and right ones, from the scores of releases."""
-        below, above = values <= self.low, values >= self.high
-        right = np.count_nonzero(bits[below] == self.low_bit) + np.count_nonzero(bits[above] == self.high_bit)
-        return int(np.count_nonzero(below) + np.count_nonzero(above)), int(right)
-
-    @property
     def words(self) -> str:
         """The rule in words."""
-        low, high = self.score.words(self.low, self.high)
-        parts = [
-            f"{('first', 'second')[bit]} data set if {text}"
-            for text, bit, end in ((low, self.low_bit, self.low), (high, self.high_bit, self.high))
-            if np.isfinite(end)
-        ]
-        return ", ".join(parts)
+        low, high, *bits = self.ends
+        texts = zip(self.score.words(low, high), bits, (low, high), strict=True)
+        return ", ".join(f"{('first', 'second')[b]} data set if {text}" for text, b, end in texts if np.isfinite(end))
 
 
 def count_guesses(rules: Sequence[Rule], seen: Outcomes, bits: Bits) -> NDArray[np.int64]:
     """Guesses made and right ones of rules learned from the same releases, shape (rules, 2)."""
     wide, scores = seen.with_columns(rules[0].columns), {id(rule.score): rule.score for rule in rules}
     values = {key: score.values(wide) for key, score in scores.items()}
-    return np.array([rule.count(values[id(rule.score)], bits) for rule in rules])
+    return np.array([rule.ends.guesses(values[id(rule.score)], bits) for rule in rules])
 
 
 def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Array:
@@ -289,34 +321,66 @@ def best_rules(score: Score, seen: Outcomes, bits: Bits, goal: Goal) -> list[Rul
     if known.sum() < 2 or (values[known] == values[known][0]).all():
         return []
     found = tails(values[known], bits[known])
-    right = np.maximum(found.ones_below, found.below - found.ones_below)[:, None]
-    right = right + np.maximum(found.ones_above, found.above - found.ones_above)
-    made = (found.below[:, None] + found.above).astype(float)
-    low_bit, high_bit = 2 * found.ones_below > found.below, 2 * found.ones_above >= found.above
-    one_sided = (low_bit[:, None] == high_bit) | (found.below == 0)[:, None] | (found.above == 0)
-    promise = promised(made, right, len(seen), np.where(one_sided, 1, 2), goal)
-    promise = np.where((found.lows[:, None] < found.highs) & (made > 0), promise, -np.inf)
-    band = np.searchsorted(-_BANDS, -made / len(seen))
+    one_sided = (found.low_bits[:, None] == found.high_bits) | np.isinf(found.lows)[:, None] | np.isinf(found.highs)
+    promise = promised(found.made, found.right, len(seen), np.where(one_sided, 1, 2), goal)
+    promise = np.where(found.apart & (found.made > 0), promise, -np.inf)
+    band = np.searchsorted(-_BANDS, -found.made / len(seen))
     rules = []
     for number in range(len(_BANDS) + 1):
         inside = np.where(band == number, promise, -np.inf)
         i, j = np.unravel_index(int(np.argmax(inside)), inside.shape)
         if np.isfinite(inside[i, j]):
-            ends = float(found.lows[i]), float(found.highs[j]), bool(low_bit[i]), bool(high_bit[j])
-            share = float(made[i, j] / len(seen))
-            rules.append(Rule(score, seen.numbers.shape[1], *ends, share, float(inside[i, j])))
+            share = float(found.made[i, j] / len(seen))
+            rules.append(Rule(score, seen.numbers.shape[1], found.ends(i, j), share, float(inside[i, j])))
     return rules
 
 
-def propose(seen: Outcomes, bits: Bits, goal: Goal, *, quick: bool = False) -> list[Rule]:
+def propose(seen: Outcomes, bits: Bits, goal: Goal, seconds: float = np.inf, *, quick: bool = False) -> list[Rule]:
     """Rules of all scores, those of the simplest first; `quick` tries fewer scores.
 
     There is none if all releases are the same.
     """
-    half, labels = len(seen) // 2, seen.labels
-    parts = [Outcomes(seen.numbers[s], None if labels is None else labels[s]) for s in (slice(half), slice(half, None))]
+    half = len(seen) // 2
     return [
         rule
-        for score in learn_scores(parts[0], bits[:half], quick)
-        for rule in best_rules(score, parts[1], bits[half:], goal)
+        for score in learn_scores(seen[:half], bits[:half], seconds, quick)
+        for rule in best_rules(score, seen[half:], bits[half:], goal)
     ]
+
+
+@dataclass(frozen=True)
+class Tails:
+    """Thresholds that may be set to scores, and what would be guessed beyond them.
+
+    Attributes
+    ----------
+    lows, highs : arrays of shape (k,), the last of each is infinite: no run is beyond it
+    low_bits, high_bits : arrays of shape (k,), the more frequent bit beyond each
+    made, right : arrays of shape (k, k), of guesses for each pair of a low and a high one
+    apart : array of shape (k, k), whether no run is beyond both
+    """
+
+    lows: Array
+    highs: Array
+    low_bits: Bits
+    high_bits: Bits
+    made: Array
+    right: Array
+    apart: Bits
+
+    def ends(self, i: np.int64, j: np.int64) -> Ends:
+        """A pair of thresholds."""
+        return Ends(float(self.lows[i]), float(self.highs[j]), bool(self.low_bits[i]), bool(self.high_bits[j]))
+
+
+def tails(values: Array, bits: Bits) -> Tails:
+    """Thresholds for finite scores of shape (runs,), at ever more runs from either end."""
+    order, n = np.argsort(values), len(values)
+    ranked, ones = values[order], np.concatenate([[0], np.cumsum(bits[order])])
+    counts = np.geomspace(min(_FEWEST, 1 + n // 8), n, _TAILS).astype(int)
+    lows, highs = np.append(ranked[counts - 1], -np.inf), np.append(ranked[n - counts], np.inf)
+    below, above = np.searchsorted(ranked, lows, "right"), n - np.searchsorted(ranked, highs, "left")
+    low_ones, high_ones = ones[below], ones[n] - ones[n - above]
+    right = np.maximum(low_ones, below - low_ones)[:, None] + np.maximum(high_ones, above - high_ones)
+    made, apart = (below[:, None] + above).astype(float), lows[:, None] < highs
+    return Tails(lows, highs, 2 * low_ones > below, 2 * high_ones >= above, made, right, apart)

@@ -3,12 +3,15 @@
 A mechanism is a function of the data (a tuple is handed on as several arguments) and, where its signature has them, of
 `rng`, a generator that all its randomness must come from, and of `size`, a number of independent releases along the
 first axis. What it returns is the release, or something with a method ``release``. A scikit-learn estimator is
-fitted anew in every run, with a seed of its own, and releases all fitted attributes that hold numbers.
+fitted anew in every run, with a seed of its own, and releases all fitted attributes, with what is inside objects. An
+exception is a release as well, of two labels: its type, and its message, as users see both.
 """
 
 from __future__ import annotations
 
 import inspect
+import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,11 +20,20 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from sklearn.base import BaseEstimator, clone
 
-from hdpm_lib.audits.outcomes import NanRule, Outcomes, outcomes
+from hdpm_lib.audits.outcomes import MOST_COLUMNS, UNSEEN, NanRule, Outcomes, flat, outcomes, stacked
+from hdpm_lib.audits.pairs import Pair
 
-_TRIED = 64  # releases that are compared when a mechanism is tried
+Marks = tuple[list[int], list[int]]
+
+_TRIED = 64  # releases of each data set that are compared when a mechanism is tried, and in each block of runs
+_FOR_TRIAL = 0.01  # of the time, for each of a few such trials: a slow mechanism is tried less often
+
+
+class Refusal(tuple[str, str]):
+    """Type and message of an exception."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,8 @@ class Source:
     nan : {"refuse", "value"}
     replays : bool
         Whether the same seed gives the same releases.
+    unseen : tuple of str
+        Types of what is released that cannot be looked into.
     """
 
     mechanism: Any
@@ -43,70 +57,82 @@ class Source:
     size: bool
     nan: NanRule
     replays: bool = True
+    unseen: tuple[str, ...] = ()
 
     def releases(self, data: Any, rng: np.random.Generator, size: int) -> Any:
         """So many independent releases of one data set, one along the first axis for each."""
         arguments = data if isinstance(data, tuple) else (data,)
         if isinstance(self.mechanism, BaseEstimator):
-            return [_fitted(self.mechanism, arguments, rng) for _ in range(size)]
+            return [_learned(_result(partial(_fitted, self.mechanism, arguments, rng))) for _ in range(size)]
         call = partial(self.mechanism, *arguments, **({"rng": rng} if self.rng else {}))
         if self.size:
-            return self._batch(call(size=size), size)
-        made = call()
+            return _batch(call, size)
+        made = _result(call)
         if hasattr(made, "release"):
-            return self._batch(made.release(rng=rng, size=size), size)
-        return [made, *(call() for _ in range(size - 1))]
+            return _batch(partial(made.release, rng=rng), size)
+        return [made, *(_result(call) for _ in range(size - 1))]
 
-    def _batch(self, found: Any, size: int) -> Any:
-        many = hasattr(found, "__len__") and not (isinstance(found, np.ndarray) and found.ndim == 0)
-        got = len(found) if many else 1
-        if got != size:
-            raise ValueError(f"mechanism must give {size} releases along the first axis for size={size}, got {got}")
-        return found
-
-    def outcomes(self, pair: tuple[Any, Any], bits: NDArray[np.bool_], rng: np.random.Generator) -> Outcomes:
-        """Releases of the first data set of a pair where the bit is 0, of the second one where it is 1."""
-        found = []
-        for data, which in zip(pair, (~bits, bits), strict=True):
-            if count := int(which.sum()):
-                found.append((outcomes(self.releases(data, rng, count), self.nan), which))
-        columns = max(part.numbers.shape[1] for part, _ in found)
-        wide = [(part.with_columns(columns), which) for part, which in found]
-        numbers = np.empty((len(bits), columns))
-        labels: NDArray[np.object_] | None = None
-        if any(part.labels is not None for part, _ in wide):
-            labels = np.full((len(bits), columns), None, dtype=object)
-        for part, which in wide:
-            numbers[which] = part.numbers
-            if labels is not None and part.labels is not None:
-                labels[which] = part.labels
-        return Outcomes(numbers, labels)
-
-    def block(
-        self, pair: tuple[Any, Any], seed: np.random.SeedSequence, runs: int
-    ) -> tuple[Outcomes, NDArray[np.bool_]]:
-        """Outcomes of so many runs on data sets that fair coins choose, and the coins."""
+    def block(self, pair: Pair, seed: np.random.SeedSequence, runs: int) -> tuple[Outcomes, NDArray[np.bool_], Marks]:
+        """Outcomes of so many runs on data sets that fair coins choose, the coins, and marks of some releases."""
         rng = np.random.default_rng(seed)
         bits = rng.integers(0, 2, runs).astype(bool)
-        return self.outcomes(pair, bits, rng), bits
+        each = [(data, int(which.sum())) for data, which in zip((pair.first, pair.second), (~bits, bits), strict=True)]
+        found = [outcomes(self.releases(data, rng, count), self.nan) for data, count in each if count]
+        seen = stacked(found)[np.argsort(np.argsort(bits, kind="stable"))]
+        return seen, bits, (_marks(seen[~bits]), _marks(seen[bits]))
 
 
-def _fitted(estimator: Any, arguments: tuple[Any, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """What a fresh copy of an estimator learns from the data."""
+def _result(call: Callable[..., Any], **options: int) -> Any:
+    """What a call gives, or its refusal."""
+    try:
+        return call(**options)
+    except Exception as error:
+        return Refusal((f"raised {type(error).__name__}", str(error)))
+
+
+def _batch(call: Callable[..., Any], size: int) -> Any:
+    """So many releases by one call, or as many refusals if data are always refused."""
+    found = _result(call, size=size)
+    if isinstance(found, Refusal):
+        if not isinstance(again := _result(call, size=1), Refusal) or again[0] != found[0]:
+            raise ValueError(
+                f"mechanism {': '.join(found)}, at times: take no `size`, to tell which release is refused"
+            )
+        return [again] * size
+    many = hasattr(found, "__len__") and not (isinstance(found, np.ndarray) and found.ndim == 0)
+    if (got := len(found) if many else 1) != size:
+        raise ValueError(f"mechanism must give {size} releases along the first axis for size={size}, got {got}")
+    return found
+
+
+def _fitted(estimator: Any, arguments: tuple[Any, ...], rng: np.random.Generator) -> Any:
+    """A fresh copy of an estimator that has seen the data."""
     seeds = {name: int(rng.integers(2**31)) for name in estimator.get_params() if name.endswith("random_state")}
-    learned = vars(clone(estimator).set_params(**seeds).fit(*arguments))
-    arrays = [np.asarray(value) for name, value in sorted(learned.items()) if name.endswith("_") and name[0] != "_"]
-    numbers = [a.astype(float).ravel() for a in arrays if a.dtype.kind in "biuf"]
-    if not numbers:
-        raise ValueError(f"mechanism {type(estimator).__name__} learns no numbers: audit a function of its predictions")
-    return np.concatenate(numbers)
+    return clone(estimator).set_params(**seeds).fit(*arguments)
 
 
-def find_source(mechanism: Any, pair: tuple[Any, Any], seed: np.random.SeedSequence, nan: NanRule) -> Source:
+def _learned(model: Any) -> Any:
+    """What an estimator has learned, or its refusal."""
+    parts = model if isinstance(model, Refusal) else flat(model)
+    if not parts:
+        raise ValueError(f"mechanism {type(model).__name__} learns no numbers: audit a function of its predictions")
+    return parts if len(parts) <= MOST_COLUMNS else [*parts[: MOST_COLUMNS - 1], f"{UNSEEN}rest of many numbers"]
+
+
+def repeats(marks: list[int]) -> float:
+    """P-value of independent releases: a mark of one is as often equal to the next as to a late one."""
+    third = len(marks) // 3
+    one, following = np.reshape(marks[: 2 * third], (-1, 2)).T
+    late = np.array(marks[2 * third : 3 * third])
+    more, less = np.sum((one == following) & (one != late)), np.sum((one == late) & (one != following))
+    return float(stats.binom.sf(more - 1, more + less, 0.5))
+
+
+def find_source(mechanism: Any, pair: Pair, seed: np.random.SeedSequence, nan: NanRule, limit: float) -> Source:
     """How to call a mechanism; an error if its draws cannot be judged.
 
     It is tried with the first data set: it may not change them, must draw from the generator that it takes, and must
-    draw each release of a batch afresh.
+    draw each release of a batch afresh; it may refuse one data set, but not both.
     """
     if isinstance(mechanism, BaseEstimator):
         taken: set[str] = {"rng"}
@@ -115,20 +141,33 @@ def find_source(mechanism: Any, pair: tuple[Any, Any], seed: np.random.SeedSeque
     else:
         raise TypeError(f"mechanism must be a function or an estimator, got {type(mechanism).__name__}")
     source = Source(mechanism, "rng" in taken, "size" in taken, nan)
-    before = joblib.hash(pair[0])
-    seeds = seed.spawn(2)
-    first, again, other = (_few(source, pair[0], s) for s in (seeds[0], seeds[0], seeds[1]))
-    if joblib.hash(pair[0]) != before:
+    before = joblib.hash(pair.first)
+    seeds, tried, start = seed.spawn(2), _TRIED, time.monotonic()
+    for _ in range(0 if source.size else 2):  # the first call loads things
+        start = time.monotonic()
+        source.releases(pair.first, np.random.default_rng(seeds[1]), 1)
+        tried = int(np.clip(_FOR_TRIAL * limit / max(time.monotonic() - start, 1e-9), 2, _TRIED))
+    first, again, other = (source.releases(pair.first, np.random.default_rng(seeds[k]), tried) for k in (0, 0, 1))
+    if joblib.hash(pair.first) != before:
         raise ValueError("mechanism changed its data: it must leave them as they are")
-    source = replace(source, replays=first == again)
-    if source.rng and not source.replays:
+    second = source.releases(pair.second, np.random.default_rng(seeds[1]), tried)
+    if all(isinstance(one, Refusal) for one in [*first, *second]):
+        raise ValueError(f"mechanism {': '.join(first[0])}, and so on both data sets: there is nothing to judge")
+    seen = outcomes(first, nan)
+    one, same, two = (_marks(found) for found in (seen, outcomes(again, nan), outcomes(other, nan)))
+    if source.rng and one != same:
         raise ValueError(
             "mechanism ignores its generator: the same seed gave different outputs. Draw everything from `rng`, or "
             "take no `rng` if the noise comes from elsewhere: the audit can then not be replayed"
         )
-    if len(set(first)) == len(set(other)) == 1 and first != other:
-        raise ValueError("mechanism shares one draw in a batch: each release must be drawn afresh")
-    return source
+    one_a_batch = source.size and one != two and len({*one}) == len({*two}) == 1
+    if tried == _TRIED and (one_a_batch or (one == two and len({*one}) == tried)):
+        raise ValueError("mechanism shares one draw in a batch, or in all calls: each release must be drawn afresh")
+    labels = [] if seen.labels is None else [str(label) for label in seen.labels.ravel()]
+    unseen = sorted({label.removeprefix(UNSEEN) for label in labels if label.startswith(UNSEEN)})
+    if labels and all(label.startswith(UNSEEN) for label in labels):
+        raise TypeError(f"mechanism gave a {unseen[0]}, which is no number, label or anything that has such parts")
+    return replace(source, replays=one == same, unseen=tuple(unseen))
 
 
 def _taken(mechanism: Callable[..., Any]) -> set[str]:
@@ -141,8 +180,8 @@ def _taken(mechanism: Callable[..., Any]) -> set[str]:
     return {name for name in ("rng", "size") if name in signature.parameters and name not in given}
 
 
-def _few(source: Source, data: Any, seed: np.random.SeedSequence) -> tuple[bytes, ...]:
-    """A few releases, in a form that can be compared."""
-    found = outcomes(source.releases(data, np.random.default_rng(seed), _TRIED), source.nan)
-    labels = found.labels if found.labels is not None else [()] * len(found)
-    return tuple(row.tobytes() + repr(list(label)).encode() for row, label in zip(found.numbers, labels, strict=True))
+def _marks(seen: Outcomes) -> list[int]:
+    """Marks of the first releases, equal where these are."""
+    rows = [row.tobytes() for row in seen.numbers[:_TRIED]]
+    labels = [b""] * len(rows) if seen.labels is None else [repr(row).encode() for row in seen.labels[:_TRIED].tolist()]
+    return [zlib.crc32(row + label) for row, label in zip(rows, labels, strict=True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from hdpm_lib.learners.weighted_mean import (
     worst_error,
 )
 from hdpm_lib.spread import each
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator, extra
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator
 
 Array = NDArray[np.float64]
 
@@ -53,52 +52,6 @@ def law_of(costs: ArrayLike) -> Any:
     return stats.rv_histogram((counts / np.diff(edges), edges), density=True)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The table of :func:`compare_markets`.
-
-    Attributes
-    ----------
-    table : DataFrame, a row for each design and one for buying nothing, with the columns
-
-        ``error``, ``error_se``: root mean squared population error and its standard error over the draws of costs;
-        ``worst``, ``worst_se``: the same of the worst error;
-        ``money``, ``rents``: mean sum of payments, and what is left of it when the sellers' costs are covered;
-        ``sellers``: mean number of those who sell;
-        ``mean_epsilon``, ``largest_epsilon``: mean privacy loss of all sellers, and mean of the largest one.
-    law : scipy.stats law of the costs
-    budget : float
-    """
-
-    table: pd.DataFrame
-    law: Any
-    budget: float
-
-    def plot(self) -> Any:
-        """A Matplotlib figure: both errors of each design, on a logarithmic axis."""
-        with extra("book"):
-            from matplotlib.figure import Figure
-            from matplotlib.ticker import LogLocator, NullFormatter
-
-        rows = self.table.iloc[::-1]
-        figure = Figure(figsize=(6.4, 0.32 * len(rows) + 1.4), layout="constrained")
-        axes = figure.subplots()
-        places = np.arange(len(rows))
-        for name, label, marker, shift in (("error", "population", "o", 0.12), ("worst", "worst data", "s", -0.12)):
-            axes.errorbar(
-                rows[name], places + shift, xerr=2 * rows[f"{name}_se"], fmt=marker, markersize=5, label=label
-            )
-        axes.set_yticks(places, rows.index)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel("error, ± two standard errors")
-        axes.grid(axis="x", which="both", alpha=0.3)
-        figure.legend(loc="outside upper right", ncols=2)
-        return figure
-
-
 def compare_markets(
     costs: Any,
     task: Task,
@@ -109,7 +62,7 @@ def compare_markets(
     designs: Sequence[str] = tuple(DESIGNS),
     draws: int = 40,
     rng: np.random.Generator | None = None,
-) -> Comparison:
+) -> pd.DataFrame:
     """What each design of :mod:`hdpm_lib.designs.rules` makes of the same expected money.
 
     Costs are drawn from their law, each design is tuned to the budget and buys, and both errors follow in closed form:
@@ -130,10 +83,23 @@ def compare_markets(
     draws : int, default 40, at least 2: of the costs of all sellers
     rng : Generator, optional, default with the seed 0, so that the table is the same each time
 
+    Returns
+    -------
+    DataFrame
+        A row for each design and one for buying nothing, with the columns
+
+        ``error``, ``error_se``: root mean squared population error and its standard error over the draws of costs;
+        ``worst``, ``worst_se``: the same of the worst error, both standard errors at the tuned number: do not trust
+        them where a design buys nearly the same in each draw, as M2, for what is uncertain then is that number, which
+        is tuned on the same draws; compare some seeds instead;
+        ``money``, ``rents``: mean sum of payments, and what is left of it when the sellers' costs are covered;
+        ``sellers``: mean number of those who sell;
+        ``mean_epsilon``, ``largest_epsilon``: mean privacy loss of all sellers, and mean of the largest one.
+
     Examples
     --------
     >>> costs = [1.0, 1.5, 2.0, 3.0, 5.0] * 20
-    >>> compare_markets(costs, Task(), 20.0, designs=["one posted price"]).table[["error", "worst"]].round(2)
+    >>> compare_markets(costs, Task(), 20.0, designs=["one posted price"])[["error", "worst"]].round(2)
                        error  worst
     one posted price    0.11   0.41
     nothing is bought   0.29   0.50
@@ -150,10 +116,11 @@ def compare_markets(
     for name in designs:
         check_choice(name, "designs", tuple(DESIGNS))
     given = market, drawn, task, task if truth is None else truth
-    rows = dict(zip(designs, each(_bought, designs, *given, title="designs"), strict=True))
-    nothing = Deal(np.zeros_like(drawn), np.zeros_like(drawn), np.full(draws, np.inf), np.zeros(draws))
+    rows = dict(zip(designs, each(_bought, designs, *given), strict=True))
+    none = np.zeros_like(drawn)
+    nothing = Deal(none, weights=none, noise=np.full(draws, np.inf), money=np.zeros(draws))
     rows["nothing is bought"] = _row(nothing, *given[1:])
-    return Comparison(pd.DataFrame(rows).T, law, market.budget)
+    return pd.DataFrame(rows).T
 
 
 def _bought(design: str, market: Market, costs: Array, task: Task, truth: Task) -> dict[str, float]:
@@ -167,11 +134,11 @@ def _row(deal: Deal, costs: Array, task: Task, truth: Task) -> dict[str, float]:
     for name, squares in zip(("error", "worst"), errors(deal, task, truth), strict=True):
         row[name] = np.sqrt(squares.mean())
         row[f"{name}_se"] = squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * row[name])  # by the delta method
-    bought = deal.epsilon > 0
+    bought = deal.privacy_loss > 0
     return row | {
         "money": deal.money.mean(),
-        "rents": (deal.money - (costs * deal.epsilon).sum(-1)).mean(),
+        "rents": (deal.money - (costs * deal.privacy_loss).sum(-1)).mean(),
         "sellers": bought.sum(-1).mean(),
-        "mean_epsilon": deal.epsilon.mean(),
-        "largest_epsilon": deal.epsilon.max(-1).mean(),
+        "mean_epsilon": deal.privacy_loss.mean(),
+        "largest_epsilon": deal.privacy_loss.max(-1).mean(),
     }

@@ -6,8 +6,9 @@ whose privacy they buy, and in whether the release is shrunk by its own rule or 
 
 A design has one free number, a price or an accuracy, that must be fixed before anybody reports. Here it is found on the
 very draws of the costs that are given, so that the mean payment over them is the budget; give many draws. Truthful
-payments cost on average what is bought at virtual costs (:mod:`hdpm_lib.markets.costs`), so no payment is integrated;
-designs with a hard budget have theirs.
+payments for what is bought *by virtual cost* cost on average what is bought, at virtual costs, ironed ones included
+(:mod:`hdpm_lib.markets.costs`): there no payment is integrated. M2 buys by reported cost, and it and the other designs
+count the payments that they make.
 
 Throughout, `market` is a :class:`Market` and `costs` of shape (draws, n), in the support of its law, are what truthful
 sellers report.
@@ -16,21 +17,22 @@ sellers report.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from hdpm_lib.auctions.allin import all_in_repaired
+from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.learners.weighted_mean import best_shrink, population_error, sampling_error
-from hdpm_lib.markets.contracts import principle2
 from hdpm_lib.markets.costs import check_law, check_regular, ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.markets.error_minimising import error_minimising
 from hdpm_lib.markets.fair_query import fair_query
 from hdpm_lib.markets.local_menu import information, local_menu
+from hdpm_lib.markets.mechanisms import vcg_contract
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.procurement import procure
 from hdpm_lib.validation import check_count, check_positive
 
@@ -54,6 +56,11 @@ class Task:
         `d`: coordinates of a record.
 
     The defaults are numbers in [0, 1], uniform as far as anybody knows.
+
+    Examples
+    --------
+    >>> Task(sensitivity=2.0, dimension=3).noise
+    48.0
     """
 
     variance: float = 1 / 12
@@ -97,35 +104,27 @@ class Market:
         return float(self.law.support()[1])
 
     @cached_property
-    def regular(self) -> bool:
-        """Whether the virtual cost rises with the cost."""
+    def virtual(self) -> Callable[[Array], Array]:
+        """Virtual costs of costs, ironed where they would fall."""
         try:
             check_regular(self.law)
         except ValueError:
-            return False
-        return True
-
-    def virtual(self, costs: Array) -> Array:
-        """Virtual costs, ironed where they would fall."""
-        if self.regular:
-            return virtual_valuation(self.law, costs, check=False)
-        return ironed_virtual_valuation(self.law, costs)
+            return partial(ironed_virtual_valuation, self.law)
+        return partial(virtual_valuation, self.law, check=False)
 
 
-@dataclass(frozen=True)
-class Deal:
-    """What a design buys in each draw, and what it releases.
+@dataclass(frozen=True, kw_only=True)
+class Deal(Outcome):
+    """What a design buys in each draw, without the single payments, and what it releases.
 
     Attributes
     ----------
-    epsilon : array of shape (draws, n), privacy losses
     weights : array of shape (draws, n), with sum 1, or 0 where nothing is bought
     noise : array of shape (draws,), mean square of the noise before it is shrunk
-    money : array of shape (draws,), payments: at virtual costs, or as they are with a hard budget
+    money : array of shape (draws,), payments, or what they are on average: what is bought, at virtual costs
     shrink : array of shape (draws,), the design's own factor, or None if it is left to the reader
     """
 
-    epsilon: Array
     weights: Array
     noise: Array
     money: Array
@@ -138,7 +137,7 @@ def central(market: Market, epsilon: Array, money: Array, shrink: Array | None =
     with np.errstate(divide="ignore"):
         noise = market.task.noise / total**2
     weights = epsilon / np.where(total > 0, total, 1.0)[:, None]
-    return Deal(epsilon, weights, noise, money, shrink)
+    return Deal(epsilon, weights=weights, noise=noise, money=money, shrink=shrink)
 
 
 def local(market: Market, epsilon: Array, money: Array) -> Deal:
@@ -147,31 +146,46 @@ def local(market: Market, epsilon: Array, money: Array) -> Deal:
     total = told.sum(-1)
     weights = told / np.where(total > 0, total, 1.0)[:, None]
     own = np.divide(weights**2 * market.task.noise, epsilon**2, out=np.zeros_like(epsilon), where=epsilon > 0)
-    return Deal(epsilon, weights, np.where(total > 0, own.sum(-1), np.inf), money)
+    noise = np.where(total > 0, own.sum(-1), np.inf)
+    return Deal(epsilon, weights=weights, noise=noise, money=money)
 
 
-def at_budget(buy: Callable[[float], Deal], budget: float, falling: bool = False) -> Deal:
+def at_budget(buy: Callable[[float], Deal], budget: float) -> Deal:
     """The deal whose mean payment is the budget, `buy` being a deal for each positive number, with more money for more.
 
-    With `falling` there is less for more. Where the payment leaps over the budget, by more than a twentieth of it, the
-    deal before the leap is taken. A budget so far from the costs that no number is found is an error.
+    Where the payment leaps over the budget, by more than a twentieth of it, the deal before the leap is taken. A budget
+    so far from the costs that no number is found is an error.
     """
 
     def excess(log: float) -> float:
-        spent = buy(float(np.exp(-log if falling else log))).money.mean()
-        return float(np.log(np.maximum(spent, 1e-300) / budget))
+        return float(np.log(np.maximum(buy(float(np.exp(log))).money.mean(), 1e-300) / budget))
 
     if not excess(-60) < 0 < excess(60):
         raise ValueError(
             f"budget = {budget:g} is out of reach for these costs and this task: is its unit that of the costs?"
         )
     log = optimize.brentq(excess, -60, 60, xtol=1e-10, rtol=1e-12)
-    if excess(log) > np.log(1 + LEAP):
-        log -= 1e-8
-    return buy(float(np.exp(-log if falling else log)))
+    return buy(float(np.exp(log - 1e-8 if excess(log) > np.log(1 + LEAP) else log)))
 
 
 # --- purchases at virtual costs ---------------------------------------------------------------------------------------
+
+
+def _at_prices(
+    market: Market, prices: Array, losses: Callable[[float], Array], release: Callable[..., Deal] = central
+) -> Deal:
+    """What is bought at these prices by a buyer to whom an error is worth so much that she spends the budget."""
+
+    def buy(worth: float) -> Deal:
+        epsilon = losses(worth)
+        return release(market, epsilon, (prices * epsilon).sum(-1))
+
+    return at_budget(buy, market.budget)
+
+
+def _error_minimising(market: Market, prices: Array) -> Deal:
+    parts = market.task.variance, market.task.noise
+    return _at_prices(market, prices, lambda worth: error_minimising(prices, *parts, 1 / worth).privacy_loss)
 
 
 def costs_known(market: Market, costs: Array) -> Deal:
@@ -184,24 +198,12 @@ def error_minimising_auction(market: Market, costs: Array) -> Deal:
     return _error_minimising(market, market.virtual(costs))
 
 
-def _error_minimising(market: Market, prices: Array) -> Deal:
-    def buy(gamma: float) -> Deal:
-        epsilon = error_minimising(prices, market.task.variance, market.task.noise, gamma).epsilon
-        return central(market, epsilon, (prices * epsilon).sum(-1))
-
-    return at_budget(buy, market.budget, falling=True)
-
-
 def algorithm2(market: Market, costs: Array) -> Deal:
     r"""Algorithm 2 of the logistic papers, with :math:`\mu=\tau` and :math:`\sigma` the root of the noise at loss 1."""
-    psi, task = market.virtual(costs), market.task
-    mu, sigma = float(np.sqrt(task.variance)), float(np.sqrt(task.noise))
-
-    def buy(gamma: float) -> Deal:
-        epsilon = np.stack([procure(row, mu, sigma, gamma).epsilon for row in psi])
-        return central(market, epsilon, (psi * epsilon).sum(-1))
-
-    return at_budget(buy, market.budget, falling=True)
+    psi, mu, sigma = market.virtual(costs), float(np.sqrt(market.task.variance)), float(np.sqrt(market.task.noise))
+    return _at_prices(
+        market, psi, lambda worth: np.stack([procure(row, mu, sigma, 1 / worth).privacy_loss for row in psi])
+    )
 
 
 def posted_price(market: Market, costs: Array) -> Deal:
@@ -243,32 +245,29 @@ def _scale(task: Task) -> float:
 def m1_released(market: Market, costs: Array) -> Deal:
     """M1 of the contract paper: the same loss from everybody, and the bias of Principle 1."""
     plain, n = everyone_at_ceiling(market, costs), costs.shape[-1]
-    share = 1 - 4 * _accuracy(float(plain.epsilon[0, 0]) / _scale(market.task), n) / n**2
-    return Deal(plain.epsilon, plain.weights, plain.noise, plain.money, np.full(len(costs), share))
+    share = 1 - 4 * _accuracy(float(plain.privacy_loss[0, 0]) / _scale(market.task), n) / n**2
+    return replace(plain, shrink=np.full(len(costs), share))
 
 
 def m3_released(market: Market, costs: Array) -> Deal:
     """M3 of the contract paper: the same loss from everybody, without bias."""
-    plain = everyone_at_ceiling(market, costs)
-    return Deal(plain.epsilon, plain.weights, plain.noise, plain.money, np.ones(len(costs)))
+    return replace(everyone_at_ceiling(market, costs), shrink=np.ones(len(costs)))
 
 
 def m2_released(market: Market, costs: Array) -> Deal:
     """M2 of the contract paper for linear costs: the least reported cost for a worst error, and its bias."""
-    psi, n, scale = market.virtual(costs), costs.shape[-1], _scale(market.task)
+    n, scale = costs.shape[-1], _scale(market.task)
 
     def buy(loss: float) -> Deal:
-        contract = principle2(costs, _accuracy(loss, n), power=1)
-        epsilon = contract.epsilon * scale
-        return central(market, epsilon, (psi * epsilon).sum(-1), contract.shares.mean(-1))
+        sale = vcg_contract(costs, _accuracy(loss, n), market.ceiling, power=1)
+        return central(market, sale.privacy_loss * scale, sale.payments.sum(-1) * scale, sale.shares.mean(-1))
 
     return at_budget(buy, market.budget)
 
 
 def m2_shrunk(market: Market, costs: Array) -> Deal:
     """What M2 buys, its bias taken back and shrunk by the reader instead."""
-    plain = m2_released(market, costs)
-    return Deal(plain.epsilon, plain.weights, plain.noise, plain.money)
+    return replace(m2_released(market, costs), shrink=None)
 
 
 # --- hard budgets -----------------------------------------------------------------------------------------------------
@@ -277,8 +276,8 @@ def m2_shrunk(market: Market, costs: Array) -> Deal:
 def fair_query_released(market: Market, costs: Array) -> Deal:
     """FairQuery of Ghosh and Roth (2011): it never spends more than the budget and needs no law."""
     sale = fair_query(costs, market.budget)
-    bought = (sale.epsilon > 0).mean(-1)
-    return central(market, sale.epsilon, sale.payments.sum(-1), bought)
+    bought = (sale.privacy_loss > 0).mean(-1)
+    return central(market, sale.privacy_loss, sale.payments.sum(-1), bought)
 
 
 def _proportional(market: Market, costs: Array, release: Callable[[Market, Array, Array], Deal]) -> Deal:
@@ -287,8 +286,8 @@ def _proportional(market: Market, costs: Array, release: Callable[[Market, Array
 
     def sale(log: float) -> Deal:
         loss = float(np.exp(log))
-        sold = all_in_repaired(loss * costs, np.full(costs.shape, loss), np.full(len(costs), market.budget))
-        return release(market, np.where(sold.wins, loss, 0.0), sold.payments.sum(-1))
+        sold = all_or_nothing(loss * costs, np.full(costs.shape, loss), np.full(len(costs), market.budget))
+        return release(market, sold.privacy_loss, sold.payments.sum(-1))
 
     def error(log: float) -> float:
         deal = sale(log)
@@ -317,13 +316,8 @@ def local_hard_budget(market: Market, costs: Array) -> Deal:
 
 def best_local_menu(market: Market, costs: Array) -> Deal:
     """The best price list for sellers who trust nobody."""
-    psi, task = market.virtual(costs), market.task
-
-    def buy(worth: float) -> Deal:
-        epsilon = local_menu(psi, task.variance, task.noise, worth)
-        return local(market, epsilon, (psi * epsilon).sum(-1))
-
-    return at_budget(buy, market.budget)
+    psi, parts = market.virtual(costs), (market.task.variance, market.task.noise)
+    return _at_prices(market, psi, lambda worth: local_menu(psi, *parts, worth).privacy_loss, local)
 
 
 DESIGNS: dict[str, Callable[[Market, Array], Deal]] = {

@@ -10,36 +10,47 @@ Throughout,
   of the estimator is taken;
 - `record`: numbers of the records in an open :class:`~hdpm_lib.accounts.Account`, integers, one for each sample;
 - `out_of_range`: what to do with records outside the bounds. ``"raise"`` is an error, which tells that there are some,
-  ``"clip"`` moves them in silence. Scale by *public* bounds before fitting; bounds taken from the data are not private.
-  scikit-learn's ``check_estimator`` passes with ``"clip"`` only;
+  ``"clip"`` moves them in silence and takes whatever else is in a cell, missing, text or complex, for the middle of its
+  range. Scale by *public* bounds before fitting; bounds taken from the data are not private. Predictions take every
+  finite number as it is, and the rest alike.
+  scikit-learn's ``check_estimator`` passes with ``"clip"`` only, but for the errors of complex numbers and of missing
+  labels that it wants;
 - `random_state`: source of the noise, a Generator, RandomState, int or None, which is the operating system's entropy,
   fresh for each fit. A clone gets a generator of its own. Give a seed in tests only: noise that can be predicted
   protects nobody, and all fits share it;
 - ``coef_``: the noisy coefficients, all that may be published. Predictions on new data are post-processing and spend
   nothing. There is no intercept: add a constant feature, which counts like any other;
-- ``weights_``, ``guarantee_``, shape (n_samples,): weight of each record, in proportion to `epsilon`, and its privacy
-  loss by this one fit. Fitting again, as searches do, spends it again.
+- ``weights_``, ``privacy_loss_``, shape (n_samples,): weight of each record, in proportion to `epsilon`, and what it
+  loses by this one fit. Fitting again, as searches do, spends it again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hdpm_lib.accounts import charge
+from hdpm_lib.accounts import records
 from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
-from hdpm_lib.learners.ridge import Bound, OutputPerturbation, pdp_op
-from hdpm_lib.validation import check_choice, check_epsilon, check_positive
+from hdpm_lib.learners.ridge import Bound, OutputPerturbation, output_perturbation
+from hdpm_lib.validation import (
+    check_choice,
+    check_epsilon,
+    check_positive,
+    private_cells,
+    private_doubles,
+    private_places,
+)
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -73,6 +84,26 @@ def private_pipeline(*steps: Any) -> Pipeline:
     return pipeline
 
 
+def _vector(y: Any) -> Any:
+    """Labels, from a column if need be, with the warning that scikit-learn wants of it."""
+    if getattr(y, "shape", ())[1:] == (1,):
+        text = "A column-vector y was passed when a 1d array was expected"
+        warnings.warn(text, DataConversionWarning, stacklevel=3)
+        return getattr(y, "iloc", y)[:, 0]
+    return y
+
+
+def _two_labels(y: Any) -> NDArray[Any]:
+    """The two labels that occur, sorted."""
+    cells, found = private_cells(y, "y", 1), np.empty(0)
+    with contextlib.suppress(Exception):  # labels that cannot be sorted
+        found = np.unique(cells)
+    if len(found) != 2 or (found != found).any():
+        must = "y must hold two labels, not one class, more or continuous numbers: declare the classes, as public facts"
+        raise ValueError(f"Only binary classification is supported: {must}")
+    return np.asarray(found.tolist())
+
+
 class _Private(BaseEstimator):
     """What the estimators share."""
 
@@ -84,6 +115,30 @@ class _Private(BaseEstimator):
         elif isinstance(source, np.random.Generator):
             new.random_state = np.random.default_rng(source.integers(2**32, size=8, dtype=np.uint32))
         return new
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = tags.input_tags.string = self.out_of_range == "clip"
+        return tags
+
+    def _columns(self, X: Any, y: Any = "no_validation", *, reset: bool = True) -> NDArray[np.float64]:
+        """Features as floats; scikit-learn is told names and number of the columns, and looks at no cell."""
+        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
+        features = private_doubles(X, "X", 2)
+        validate_data(self, X, y, reset=reset, skip_check_array=True)
+        return features
+
+    def _scores(self, X: Any, middle: float) -> NDArray[np.float64]:
+        """Products of records with the coefficients, cut where floats end."""
+        check_is_fitted(self)
+        features = self._columns(X, reset=False)
+        if not (finite := np.isfinite(features)).all():
+            if self.out_of_range == "raise":
+                raise ValueError("X must be finite numbers: fill what is missing by a public rule")
+            features = np.where(finite, features, middle)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.nan_to_num(features @ self.coef_.ravel())
 
     def _losses(self, epsilon: ArrayLike | None, n_records: int) -> ArrayLike:
         """One privacy loss for each record, from what ``fit`` was given."""
@@ -107,15 +162,15 @@ class PersonalizedRidge(RegressorMixin, _Private):
         :class:`~hdpm_lib.schema.Schema` gives both bounds.
     project : bool, default True
         Pull the noisy coefficients onto the public ball that contains every noiseless estimate.
-    spacing : float, optional
-        A power of two such as :math:`2^{-20}`: compute in integers and add noise on a lattice of this step, for which
-        the guarantee holds exactly (:func:`~hdpm_lib.learners.lattice.lattice_ridge`); at most 50 features. By default
-        the guarantee is one for real numbers (:doc:`/book/privacy/limits`).
+    arithmetic : {"lattice", "ideal"}, default "lattice"
+        Compute in integers and add noise on a lattice, for which the guarantee holds exactly
+        (:func:`~hdpm_lib.learners.lattice.lattice_ridge`), for at most 50 features; or in floats, for studies
+        (:doc:`/book/privacy/limits`).
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-    weights_, guarantee_
+    weights_, privacy_loss_
     noise_rate_ : float
 
     Examples
@@ -136,7 +191,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         label_bound: float = 1.0,
         project: bool = True,
         out_of_range: Literal["raise", "clip"] = "raise",
-        spacing: float | None = None,
+        arithmetic: Literal["lattice", "ideal"] = "lattice",
         random_state: Any = None,
     ) -> None:
         self.penalty = penalty
@@ -146,33 +201,32 @@ class PersonalizedRidge(RegressorMixin, _Private):
         self.label_bound = label_bound
         self.project = project
         self.out_of_range = out_of_range
-        self.spacing = spacing
+        self.arithmetic = arithmetic
         self.random_state = random_state
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
     ) -> PersonalizedRidge:
         """Fit with privacy."""
-        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
-        features, labels = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        check_choice(self.arithmetic, "arithmetic", ("lattice", "ideal"))
+        features, labels = self._columns(X, y), private_doubles(_vector(y), "y", 1)
         options = {name: getattr(self, name) for name in ("penalty", "bound", "feature_norm", "label_bound")}
         options |= {"epsilon": self._losses(epsilon, len(labels)), "clip": self.out_of_range == "clip"}
         mechanism: OutputPerturbation | LatticeRidge
-        if self.spacing is None:
-            mechanism = pdp_op(features, labels, **options)
+        if self.arithmetic == "ideal":
+            mechanism = output_perturbation(features, labels, arithmetic="ideal", **options)
         else:
-            mechanism = lattice_ridge(features, labels, spacing=self.spacing, **options)
-        charge(record, mechanism.guarantee, self.random_state)
-        self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
+            mechanism = lattice_ridge(features, labels, **options)
+        with records(record, self.random_state):
+            self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
         self.weights_ = mechanism.weights
         self.noise_rate_ = mechanism.noise_rate
-        self.guarantee_ = mechanism.guarantee
+        self.privacy_loss_ = mechanism.privacy_loss
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predicted labels, shape (n_samples,)."""
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_)
+        return self._scores(X, 0.5 if self.feature_norm is None else 0.0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -190,9 +244,11 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     epsilon, random_state
     classes : array of two labels, optional
         The two classes, as public facts: then every data set within the bounds is fitted, also one of a single class.
-        Without them those in `y` are taken, as if public, and a single class is an error, which tells that it is one.
+        Without them a UserWarning says that the labels in `y` become public by ``classes_``, and it is an error if they
+        are not two.
     out_of_range : {"raise", "clip"}, default "raise"
-        A feature vector is in range if its norm is at most 1.
+        A feature vector is in range if its norm is at most 1. Clipping puts 0 for what is no number in it, and the
+        first class for a label that was not declared.
 
     Attributes
     ----------
@@ -200,7 +256,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     classes_ : array of shape (2,), the two labels, sorted
     weights_
     eta_ : float, twice the rate of the noise
-    guarantee_
+    privacy_loss_
         Slack included: at most `epsilon`, for all records equal to it if ``eta_ * penalty`` is 2 or more, and else for
         the one of least weight.
 
@@ -238,43 +294,35 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
     ) -> PrivateLogisticRegression:
         """Fit with privacy: labels are of two classes, or of one of those declared."""
-        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
-        features, labels = validate_data(self, X, y, dtype=np.float64)
-        self.classes_, code = self._encoded(labels)
-        eps = check_epsilon(self._losses(epsilon, len(labels)), len(labels))
+        features, (self.classes_, code) = self._columns(X, y), self._encoded(_vector(y))
+        eps = check_epsilon(self._losses(epsilon, len(code)), len(code))
         weights = eps / eps.sum()
         eta = eta_within(eps, weights, self.penalty)
         clip = self.out_of_range == "clip"
         mechanism = objective_perturbation(features, 2.0 * code - 1, weights, eta, self.penalty, clip=clip)
-        charge(record, mechanism.guarantee, self.random_state)
-        self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
+        with records(record, self.random_state):
+            self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
         self.weights_ = weights
         self.eta_ = eta
-        self.guarantee_ = mechanism.guarantee
+        self.privacy_loss_ = mechanism.privacy_loss
         return self
 
-    def _encoded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _encoded(self, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The two classes, and which of them each label is."""
-        if self.classes is not None:
-            classes = np.unique(np.asarray(self.classes))
-            if len(classes) != 2:
-                raise ValueError(f"classes must be two different labels, got {self.classes!r}")
-            code = (labels == classes[1]).astype(int)
-            if not ((labels == classes[0]) | (code == 1)).all():
-                raise ValueError(f"y must hold no label but the declared classes {classes.tolist()}")
-            return classes, code
-        check_classification_targets(labels)
-        if (kind := type_of_target(labels, input_name="y")) != "binary":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-        found, code = np.unique(labels, return_inverse=True)
-        if len(found) < 2:
-            raise ValueError("y holds one class: declare both classes, as public facts, with the argument classes")
-        return found, code
+        if self.classes is None:
+            text = "classes is not given: the labels that occur become public, as classes_"
+            warnings.warn(f"{text}; declare the two classes, and every data set is fitted", UserWarning, stacklevel=3)
+            classes = _two_labels(labels)
+        elif len(classes := np.unique(np.asarray(self.classes))) != 2:
+            raise ValueError(f"classes must be two different labels, got {self.classes!r}")
+        code = private_places(labels, "y", classes.tolist())
+        if self.out_of_range == "raise" and (code < 0).any():
+            raise ValueError(f"y must hold no label but the declared classes {classes.tolist()}, or clip")
+        return classes, np.maximum(code, 0)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Signed score of each row, positive for the second class, shape (n_samples,)."""
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_[0])
+        return self._scores(X, 0.0)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predicted labels, shape (n_samples,)."""

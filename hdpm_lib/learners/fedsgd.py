@@ -8,14 +8,17 @@ summed. This module knows neither of the two: both are functions that the caller
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.accounts import charge
 from hdpm_lib.learners.gradients import check_labels, clipped, local_gradients, noise_scale
 from hdpm_lib.learners.integer_answers import cut, gradient_noise, grid_gradients
-from hdpm_lib.validation import check_count, check_finite, check_numeric, check_positive
+from hdpm_lib.noise import lattice_step
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_positive, private_floats
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -23,19 +26,19 @@ _TOLERANCE = 1 + 1e-9  # by how much floating point may exceed a limit
 
 
 @dataclass(frozen=True)
-class Sale:
+class Bought:
     """What the auctions of all rounds bought.
 
     The privacy losses for a round, 0 for an owner who sells nothing, and `payments` have shape (rounds, runs, bidders);
     `budget`, of shape (rounds, runs), is the money that an auction could spend.
     """
 
-    epsilon: Array
+    privacy_loss: Array
     payments: Array
     budget: Array
 
 
-Auction = Callable[[Integers], Sale]  # takes the numbers of the bidding owners, shape (rounds, runs, bidders)
+Auction = Callable[[Integers], Bought]  # takes the numbers of the bidding owners, shape (rounds, runs, bidders)
 Aggregation = Callable[[Array, Array], Array]  # weights from privacy losses and sizes, both of that shape
 
 
@@ -50,23 +53,23 @@ class Training:
     signal, noise : dict of arrays of shape (checkpoints, runs, classes, features)
         For each aggregation the sum of all steps so far, without and with nothing but the noise in them. For study: to
         publish the parts is not private.
-    spent : array of shape (runs, owners)
+    privacy_loss : array of shape (runs, owners)
         Sum of the privacy losses that an owner has sold: what the models of *one* aggregation cost her. Several share
         their noise, to be compared; to publish more than one, or one beside ``None``, costs more.
     paid, idle : arrays of shape (runs,)
         Money, and rounds in which nobody sold, so that the model stayed as it was.
     received : dict of arrays as in `signal`, optional
-        With a spacing, the sum of all steps so far, computed from what was sent and nothing else.
+        On a lattice, the sum of all steps so far, computed from what was sent and nothing else.
     """
 
     rounds: Integers
     start: Array
-    signal: dict[str, Array]
-    noise: dict[str, Array]
-    spent: Array
+    signal: dict[str, Array] = field(repr=False)
+    noise: dict[str, Array] = field(repr=False)
+    privacy_loss: Array
     paid: Array
     idle: Integers
-    received: dict[str, Array] | None = None
+    received: dict[str, Array] | None = field(default=None, repr=False)
 
     def parameters(self, name: str) -> Array:
         """Models of one aggregation at all checkpoints, (checkpoints, runs, classes, features)."""
@@ -89,6 +92,7 @@ def fedsgd(
     clip_norm: float = 1.0,
     every: int = 10,
     spacing: float | None = None,
+    arithmetic: Literal["lattice", "ideal"] = "lattice",
 ) -> Training:
     r"""Train models by FedSGD on releases of clipped gradients with Laplace noise: Algorithm 1 of the paper.
 
@@ -110,41 +114,46 @@ def fedsgd(
         gradients without noise, weighted by size.
     start : array of shape (classes, features) or (runs, classes, features)
     rng : numpy.random.Generator
-        Without `spacing` the numbers drawn do not depend on what the auction bought.
+        In ideal arithmetic the numbers drawn do not depend on what the auction bought.
     auction : function, optional
-        From the bidders of all rounds to a `Sale`, each auction apart from the others; it does not see the models. By
+        From the bidders of all rounds to a `Bought`, each auction apart from the others; it does not see the models. By
         default everybody sells her privacy budget, without money.
     learning_rate, clip_norm : float, positive, default 0.01 and 1
     every : int, default 10
         Paths are noted at the start, after the first round, each multiple of `every` and the last round.
     spacing : float, optional
-        A power of two. Clipped gradients are cut to multiples of it, and noise on the same grid is added, both in
-        integers: :func:`~hdpm_lib.learners.integer_answers.integer_gradients`. By default both are floats.
+        A power of two, by default one that fits the privacy losses sold. Clipped gradients are cut to multiples of it,
+        and noise on this grid is added, in integers: :func:`~hdpm_lib.learners.integer_answers.integer_gradients`.
+    arithmetic : {"lattice", "ideal"}
+        In ideal arithmetic both are floats: for studies.
 
     Notes
     -----
     A release of loss :math:`\varepsilon` is :math:`\varepsilon`-locally private for the whole data of its owner, and
-    losses add up over rounds (`spent`): :doc:`/book/federated/learning`. With floats this is a theorem about real
-    numbers; with `spacing` it holds for what is sent, if random integers are uniform, and all models are computed from
-    that alone (:doc:`/book/privacy/limits`).
+    losses add up over rounds (`privacy_loss`): :doc:`/book/federated/learning`. This holds for what is sent, if random
+    integers are uniform, and all models are computed from that alone; in ideal arithmetic it is a theorem about real
+    numbers (:doc:`/book/privacy/limits`).
 
     Examples
     --------
     >>> x, y, asked = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1]), np.zeros((3, 1, 1), int)
     >>> rows, rng = [[np.array([0, 1])]], np.random.default_rng(0)
-    >>> fedsgd(x, y, rows, [[2.0]], asked, {"no noise": None}, np.zeros((2, 2)), rng=rng).spent
+    >>> fedsgd(x, y, rows, [[2.0]], asked, {"no noise": None}, np.zeros((2, 2)), rng=rng).privacy_loss
     array([[6.]])
     """
-    w, limits, sizes = _check(features, labels, owners, privacy_budget, bidders, start)
+    features, labels, w, limits, sizes = _check(features, labels, owners, privacy_budget, bidders, start)
+    check_choice(arithmetic, "arithmetic", ("lattice", "ideal"))
     rate, noted = check_positive(learning_rate, "learning_rate"), _noted(len(bidders), every)
     accepted = np.take_along_axis(limits[None], bidders, axis=2)
     # lines 3 to 5: bids, and the auction with its money, for all rounds
-    sale = _everything(accepted) if auction is None else _checked(auction(bidders), accepted)
-    spent = _spent(sale, bidders, limits.shape)
+    bought = _everything(accepted) if auction is None else _checked(auction(bidders), accepted)
+    privacy_loss = _sold(bought, bidders, limits.shape)
+    spacing = None if arithmetic == "ideal" else _spacing(bought, clip_norm) if spacing is None else spacing
     # line 7: the weights follow from what was bought
-    scale = _noise_scale(sale, clip_norm, spacing)
+    scale = _noise_scale(bought, clip_norm, spacing)
     records = np.take_along_axis(sizes[None], bidders, axis=2)
-    weights, scales = _weights(aggregations, sale.epsilon, records, scale)
+    weights, scales = _weights(aggregations, bought.privacy_loss, records, scale)
+    charge(np.where(len(aggregations) == 1 and None not in aggregations.values(), privacy_loss, np.inf), rng)
     # sums of the steps: signal, noise, and what was sent, in one
     moved = np.zeros((3, len(aggregations), *w.shape))
     path = [moved.copy()]
@@ -154,15 +163,15 @@ def fedsgd(
             # line 6: the model goes out, clipped and perturbed local gradients come back
             gradients = local_gradients(models[:, s], features, labels, [owners[s][i] for i in own])
             share, scale = weights[:, r, s], scales[:, r, s]
-            released = _release(gradients, sale.epsilon[r, s], scale, clip_norm, spacing, rng)
+            released = _release(gradients, bought.privacy_loss[r, s], scale, clip_norm, spacing, rng)
             # line 8: their weighted sum is delivered, and the buyer takes a step
             for part, total in enumerate(_aggregated(share, scale, *released)):
                 moved[part, :, s] -= rate * total
         if r + 1 in noted:
             path.append(moved.copy())
     signal, noise, received = _by_rule(aggregations, path, spacing is not None)
-    paid, idle = sale.payments.sum(axis=(0, 2)), (sale.epsilon == 0).all(axis=2).sum(axis=0)
-    return Training(np.array(noted), w, signal, noise, spent, paid, idle, received)
+    paid, idle = bought.payments.sum(axis=(0, 2)), (bought.privacy_loss == 0).all(axis=2).sum(axis=0)
+    return Training(np.array(noted), w, signal, noise, privacy_loss, paid, idle, received)
 
 
 def _noted(rounds: int, every: int) -> list[int]:
@@ -170,23 +179,30 @@ def _noted(rounds: int, every: int) -> list[int]:
     return sorted({1, rounds}.union(range(0, rounds + 1, check_count(every, "every"))))
 
 
-def _everything(accepted: Array) -> Sale:
+def _everything(accepted: Array) -> Bought:
     """Everybody sells her privacy budget, without money."""
-    return Sale(accepted, np.zeros(accepted.shape), np.zeros(accepted.shape[:2]))
+    return Bought(accepted, np.zeros(accepted.shape), np.zeros(accepted.shape[:2]))
 
 
-def _spent(sale: Sale, bidders: Integers, shape: tuple[int, ...]) -> Array:
+def _sold(bought: Bought, bidders: Integers, shape: tuple[int, ...]) -> Array:
     """Sums of the losses that owners have sold, of shape (runs, owners); an error if there are none."""
-    spent = np.zeros(shape)
-    np.add.at(spent, (np.arange(shape[0])[:, None], bidders), sale.epsilon)
-    if not spent.any():
-        raise ValueError("epsilon is 0 for every bidder in every round: nobody sells anything")
-    return spent
+    privacy_loss = np.zeros(shape)
+    np.add.at(privacy_loss, (np.arange(shape[0])[:, None], bidders), bought.privacy_loss)
+    if not privacy_loss.any():
+        raise ValueError("privacy_loss is 0 for every bidder in every round: nobody sells anything")
+    return privacy_loss
 
 
-def _noise_scale(sale: Sale, clip_norm: float, spacing: float | None) -> Array:
+def _spacing(bought: Bought, clip_norm: float) -> float:
+    """Spacing for what was bought: fine beside the least noise, coarse enough for the most."""
+    bound, sold = check_positive(clip_norm, "clip_norm"), bought.privacy_loss[bought.privacy_loss > 0]
+    return lattice_step(bound * max(2 / sold.max(), 2.0**-8), bound * min(64 / sold.min(), 2.0**43))
+
+
+def _noise_scale(bought: Bought, clip_norm: float, spacing: float | None) -> Array:
     """Scale of the noise, 0 for who sends nothing; with a spacing, noise comes in units of the gradients."""
-    return np.where(sale.epsilon > 0, noise_scale(sale.epsilon, clip_norm) if spacing is None else 1.0, 0.0)
+    scale = 1.0 if spacing is not None else noise_scale(bought.privacy_loss, clip_norm)
+    return np.where(bought.privacy_loss > 0, scale, 0.0)
 
 
 def _release(
@@ -218,17 +234,17 @@ def _by_rule(
 
 def _check(
     features: NDArray, labels: NDArray, owners: Sequence, privacy_budget: ArrayLike, bidders: Integers, start: ArrayLike
-) -> tuple[Array, Array, Array]:
-    """Starting points of all runs, privacy budgets and sizes."""
-    table = check_numeric(features, "features")
-    if table.ndim != 2 or not table.size or table.dtype.kind != "f" or not np.isfinite(table).all():
-        raise ValueError(f"features must be a finite table of floats, got {table.dtype} of shape {table.shape}")
+) -> tuple[NDArray, Integers, Array, Array, Array]:
+    """Features, labels, starting points of all runs, privacy budgets and sizes."""
+    features = private_floats(features, "features", 2)
+    if not np.isfinite(features).all():
+        raise ValueError("features must be finite numbers: fill what is missing by a public rule")
     if bidders.ndim != 3 or bidders.dtype.kind not in "iu" or bidders.size == 0:
         raise ValueError(f"bidders must be whole numbers of shape (rounds, runs, bidders), got shape {bidders.shape}")
     runs, w = bidders.shape[1], check_finite(start, "start", np.ndim(start))
     if w.ndim not in (2, 3) or w.shape[-1] != features.shape[1] or (w.ndim == 3 and len(w) != runs):
         raise ValueError(f"start must have shape (classes, {features.shape[1]}), for {runs} runs or all, got {w.shape}")
-    check_labels(labels, features, w.shape[-2])
+    labels = check_labels(labels, features, w.shape[-2])
     limits = check_finite(privacy_budget, "privacy_budget", 2, 0, ends="()")
     sizes = [[max(len(rows), 1) for rows in own] for own in owners]
     if [len(own) for own in sizes] != [limits.shape[1]] * runs or len(limits) != runs:
@@ -240,7 +256,7 @@ def _check(
     among = np.sort(bidders, axis=-1)
     if (among < 0).any() or (among >= limits.shape[1]).any() or (np.diff(among, axis=-1) == 0).any():
         raise ValueError(f"bidders must be different owners 0 to {limits.shape[1] - 1} in each round")
-    return np.broadcast_to(w, (runs, *w.shape[-2:])), limits, np.array(sizes, dtype=float)
+    return features, labels, np.broadcast_to(w, (runs, *w.shape[-2:])), limits, np.array(sizes, dtype=float)
 
 
 def _weights(
@@ -258,17 +274,18 @@ def _weights(
     return np.array(weights), np.array(scales)
 
 
-def _checked(sale: Sale, accepted: Array) -> Sale:
-    """The sale as arrays of floats, within all limits."""
-    epsilon, payments, budget = (np.asarray(part, dtype=float) for part in (sale.epsilon, sale.payments, sale.budget))
-    if epsilon.shape != accepted.shape or payments.shape != accepted.shape or budget.shape != accepted.shape[:2]:
-        raise ValueError(f"auction must sell for bidders of shape {accepted.shape}, got epsilon {epsilon.shape}")
-    if (bad := ~((epsilon >= 0) & (epsilon <= accepted * _TOLERANCE))).any():
+def _checked(bought: Bought, accepted: Array) -> Bought:
+    """What was bought as arrays of floats, within all limits."""
+    parts = bought.privacy_loss, bought.payments, bought.budget
+    losses, payments, budget = (np.asarray(part, dtype=float) for part in parts)
+    if losses.shape != accepted.shape or payments.shape != accepted.shape or budget.shape != accepted.shape[:2]:
+        raise ValueError(f"auction must buy from bidders of shape {accepted.shape}, got privacy_loss {losses.shape}")
+    if (bad := ~((losses >= 0) & (losses <= accepted * _TOLERANCE))).any():
         most = f"an owner who accepts at most {accepted[bad][0]}"
-        raise ValueError(f"round {_first(bad)}: epsilon = {epsilon[bad][0]} of {most}")
+        raise ValueError(f"round {_first(bad)}: privacy_loss = {losses[bad][0]} of {most}")
     if (bad := ~((payments >= 0).all(axis=2) & (payments.sum(axis=2) <= budget * _TOLERANCE))).any():
         raise ValueError(f"round {_first(bad)}: payments {payments[bad][0]} with a budget of {budget[bad][0]}")
-    return Sale(np.minimum(epsilon, accepted), payments, budget)
+    return Bought(np.minimum(losses, accepted), payments, budget)
 
 
 def _first(bad: NDArray[np.bool_]) -> int:

@@ -15,11 +15,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_generator, check_numeric, check_positive
+from hdpm_lib.validation import (
+    check_count,
+    check_finite,
+    check_generator,
+    check_positive,
+    private_cells,
+    private_floats,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_SCORES = 3_000_000  # numbers that `accuracy` holds at a time
 
 
 def local_gradients(
@@ -37,10 +43,10 @@ def local_gradients(
     array([[-0.25,  0.  ],
            [ 0.25,  0.  ]])
     """
-    w = _models(parameters, features)
+    w, features = _models(parameters, features)
     if w.ndim != 3:
         raise ValueError(f"parameters must have 3 dimensions, got shape {w.shape}")
-    rows = np.concatenate(owners)
+    rows, labels = np.concatenate(owners), check_labels(labels, features, w.shape[1])
     x, columns = features[rows], np.arange(len(rows))
     gradients, end = np.empty((len(owners), *w.shape), dtype=features.dtype), 0
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of the data; `clipped` takes what comes
@@ -121,46 +127,37 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
     >>> float(accuracy(np.eye(2), np.array([[1.0, 0.2], [0.0, 0.1]]), np.array([0, 0])))
     0.5
     """
-    w = _models(parameters, features)
+    w, features = _models(parameters, features)
     if not np.isfinite(features).all():
-        raise ValueError("features must be finite")
-    check_labels(labels, features, w.shape[-2])
-    *shape, classes, width = w.shape
-    models = w.reshape(-1, classes, width)
-    found, chunk = np.empty(len(models)), max(1, _SCORES // (len(labels) * classes))
-    for i in range(0, len(models), chunk):
-        part = models[i : i + chunk]
-        best, named = part[:, 0] @ features.T, np.zeros((len(part), len(labels)), dtype=np.int8)
-        for c in range(1, classes):
-            score = part[:, c] @ features.T
-            named[score > best] = c
-            np.maximum(best, score, out=best)
-        found[i : i + chunk] = (named == labels).mean(axis=1)
-    return found.reshape(shape)
+        raise ValueError("features must be finite numbers: fill what is missing by a public rule")
+    labels = check_labels(labels, features, w.shape[-2])
+    found = [(np.argmax(features @ model.T, axis=1) == labels).mean() for model in w.reshape(-1, *w.shape[-2:])]
+    return np.reshape(found, w.shape[:-2])
 
 
 def _tables(gradients: NDArray) -> NDArray:
     """Gradients, checked for their shape."""
-    gradients = check_numeric(gradients, "gradients")
-    if gradients.ndim < 2 or not gradients.size:
+    gradients = private_floats(gradients, "gradients")
+    if gradients.ndim < 2:
         raise ValueError(f"gradients must have shape (..., classes, features), got {gradients.shape}")
     return gradients
 
 
-def _models(parameters: ArrayLike, features: NDArray) -> NDArray:
-    """Models in the type of the features, checked."""
-    table = check_numeric(features, "features")
-    if table.ndim != 2 or table.dtype.kind != "f" or not table.size:
-        raise ValueError(f"features must be a table of floats, got {table.dtype} of shape {table.shape}")
-    w = check_finite(parameters, "parameters")
-    if w.ndim < 2 or w.shape[-1] != features.shape[1]:
-        raise ValueError(f"parameters must have shape (..., classes, {features.shape[1]}), got {w.shape}")
-    return w.astype(features.dtype)
+def _models(parameters: ArrayLike, features: NDArray) -> tuple[NDArray, NDArray]:
+    """Models in the type of the features, checked, and the features."""
+    w, table = check_finite(parameters, "parameters"), private_floats(features, "features", 2)
+    if w.ndim < 2 or w.shape[-1] != table.shape[1]:
+        raise ValueError(f"parameters must have shape (..., classes, {table.shape[1]}), got {w.shape}")
+    return w.astype(table.dtype), table
 
 
-def check_labels(labels: NDArray, features: NDArray, classes: int) -> None:
-    """An error if `labels`, which are private, are not one class 0, 1, ... for each row of `features`."""
-    if labels.shape != (len(features),) or labels.dtype.kind not in "iu":
-        raise ValueError(f"labels must be whole numbers of shape ({len(features)},), got shape {labels.shape}")
-    if ((labels < 0) | (labels >= classes)).any():
-        raise ValueError(f"labels must lie from 0 to {classes - 1}, the classes that `start` or the model has")
+def check_labels(labels: NDArray, features: NDArray, classes: int) -> Integers:
+    """Labels, which are private: one class 0, 1, ... for each row of `features`."""
+    found = private_cells(labels, "labels", 1)
+    if len(found) != len(features):
+        raise ValueError(f"labels must have shape ({len(features)},), one for each row of features, got {found.shape}")
+    found = found if (whole := found.dtype.kind in "iu") else private_floats(found, "labels")
+    if not (found.min() >= 0 and found.max() < classes and (whole or (found == np.rint(found)).all())):
+        what = f"whole numbers from 0 to {classes - 1}"
+        raise ValueError(f"labels must be {what}, the classes that `start` or the model has")
+    return found.astype(np.int64, copy=False)

@@ -28,6 +28,7 @@ from numbers import Rational
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.accounts import charge
 from hdpm_lib.discrete import LARGEST, discrete_laplace
 from hdpm_lib.learners.gradients import clipped
 from hdpm_lib.validation import (
@@ -38,10 +39,10 @@ from hdpm_lib.validation import (
     check_generator,
     check_inside,
     check_number,
-    check_numeric,
     check_positive,
     check_rational,
     check_size,
+    private_doubles,
 )
 
 Array = NDArray[np.float64]
@@ -109,15 +110,17 @@ class IntegerSum:
             raise ValueError(f"scale must be at most 2**47 steps, got {self.scale}")
 
     @property
-    def privacy_loss(self) -> tuple[Fraction, ...]:
-        """Privacy loss of each individual, exactly: the largest move of the sum by another datum, over the scale."""
-        return tuple(abs(a) * self.levels / self.scale for a in self.weights.tolist())
+    def privacy_loss(self) -> NDArray[np.object_]:
+        """Privacy loss of each individual, shape (n,), as exact Fractions: how far her datum can move the sum, over the
+        scale.
+        """
+        return np.array([abs(a) * self.levels / self.scale for a in self.weights.tolist()], dtype=object)
 
     def steps(self, data: ArrayLike) -> Integers:
         """Data in [0, 1] as numbers of grid steps, the nearest ones."""
-        if np.shape(data) != self.weights.shape:
-            raise ValueError(f"data must have shape {self.weights.shape}, as weights has, got {np.shape(data)}")
-        d = check_inside(data, "data", 0, 1, "lie in [0, 1]", clip=self.clip)
+        d = check_inside(data, "data", 0, 1, "lie in [0, 1]", clip=self.clip, ndim=1)
+        if d.shape != self.weights.shape:
+            raise ValueError(f"data must have shape {self.weights.shape}, as weights has, got {d.shape}")
         return np.rint(d * self.levels).astype(np.int64)
 
     def sum(self, data: ArrayLike) -> int:
@@ -126,7 +129,9 @@ class IntegerSum:
 
     def release(self, data: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Integers:
         """Noisy sums in steps, shape `size`; each spends the whole privacy loss (:doc:`/book/privacy/limits`)."""
-        return cut(self.sum(data) + discrete_laplace(self.scale, rng=rng, size=size))
+        steps = self.sum(data)
+        charge(lambda: self.privacy_loss, rng, size)
+        return cut(steps + discrete_laplace(self.scale, rng=rng, size=size))
 
     def answer(self, released: ArrayLike) -> Array:
         """Released sums in the units of the query, as floats: rounding them is post-processing."""
@@ -185,9 +190,8 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
     >>> grid_gradients([[3.0, -1.1]], 1.0, 2.0**-4)
     array([[11, -4]])
     """
-    array = np.asarray(check_numeric(gradients, "gradients"), dtype=float)
     most = _longest(clip_norm, spacing)
-    steps = np.trunc(clipped(array, clip_norm) / spacing).astype(np.int64)
+    steps = np.trunc(clipped(private_doubles(gradients, "gradients"), clip_norm) / spacing).astype(np.int64)
     return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
 
 
@@ -266,10 +270,8 @@ def integer_gradients(
     >>> integer_gradients(np.ones((2, 1, 3)), [0.5, 1.0], 1.0, spacing=2.0**-10, rng=rng).shape
     (2, 1, 3)
     """
-    array = np.asarray(check_numeric(gradients, "gradients"), dtype=float)
-    if array.ndim != 3 or not array.size:
-        raise ValueError(f"gradients must have 3 dimensions, got shape {array.shape}")
-    losses = _losses(epsilon)
+    array, losses = private_doubles(gradients, "gradients", 3), _losses(epsilon)
     check_epsilon([float(loss) for loss in losses], len(array))
     steps = grid_gradients(array, clip_norm, spacing)
+    charge(losses, rng)
     return spacing * cut(steps + _noise(losses, steps.shape[1:], clip_norm, spacing, rng)).astype(float)

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.accounts import charge
 from hdpm_lib.discrete import lattice_laplace, proposal_scale, root_above
 from hdpm_lib.learners.integer_answers import MOST, cut, power_of_two
-from hdpm_lib.learners.ridge import Bound, estimate_norm_bound, project_on_ball
+from hdpm_lib.learners.ridge import Bound, estimate_norm_bound, project_on_ball, sensitivity_constant
+from hdpm_lib.noise import lattice_step
 from hdpm_lib.validation import check_choice, check_epsilon, check_flag, check_penalty, check_records
 
 Array = NDArray[np.float64]
@@ -40,15 +42,15 @@ class LatticeRidge:
         Noise rate for one step: probabilities are proportional to :math:`e^{-\text{rate}\lVert k\rVert_2}`.
     spacing : float, the step, a power of two
     weights : array of shape (n,)
-    guarantee : array of shape (n,), the privacy loss of each record by one release, rounded up
+    privacy_loss : array of shape (n,), the privacy loss of each record by one release, rounded up
     radius : float, a public bound on the norm of the estimate
     """
 
-    point: Integers
+    point: Integers = field(repr=False)
     rate: Fraction
     spacing: float
     weights: Array
-    guarantee: Array
+    privacy_loss: Array
     radius: float
 
     @property
@@ -57,12 +59,13 @@ class LatticeRidge:
         return float(self.rate / Fraction(self.spacing))
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False) -> Array:
-        r"""Noisy estimates that may be published; each one spends the whole guarantee.
+        r"""Noisy estimates that may be published; each one spends the whole privacy loss.
 
         Shape (\*size, d): multiples of `spacing`, without rounding, cut at :math:`\pm2^{53}` of them. `project` pulls
         those outside the public ball back onto it: free post-processing, but off the lattice.
         """
         check_flag(project, "project")
+        charge(lambda: self.privacy_loss, rng, size)
         noise = lattice_laplace(len(self.point), self.rate, rng=rng, size=size)
         noisy = self.spacing * cut(self.point + noise).astype(float)
         return project_on_ball(noisy, self.radius) if project else noisy
@@ -74,21 +77,23 @@ def lattice_ridge(
     epsilon: ArrayLike,
     penalty: float,
     *,
-    spacing: float = 2.0**-20,
+    spacing: float | None = None,
     bound: Bound = "paper",
     feature_norm: float | None = None,
     label_bound: float = 1.0,
     clip: bool = False,
 ) -> LatticeRidge:
-    r"""Output perturbation as :func:`~hdpm_lib.learners.ridge.pdp_op`, in integers and with noise on a lattice.
+    r"""Output perturbation as :func:`~hdpm_lib.learners.ridge.output_perturbation`, in integers and with noise on a
+    lattice.
 
     Records are used in steps of :math:`2^{-20}`, cut towards zero. The lattice has the step `spacing`, `g`, a power of
-    two; it is an error if that is too small for noise of the rate needed in floats. The result has
-    ``guarantee <= epsilon``, as exact comparisons of floats.
+    two; it is an error if that is too small for noise of the rate needed in floats. By default it follows from the
+    public numbers, and costs a billionth of the rate. The result has ``privacy_loss <= epsilon``, exactly.
 
     Notes
     -----
-    With the weights :math:`w_i` and the constant `c` of :func:`~hdpm_lib.learners.ridge.pdp_op`, a release of the rate
+    With the weights :math:`w_i` and the constant `c` of :func:`~hdpm_lib.learners.ridge.output_perturbation`, a release
+    of the rate
     :math:`\tau=\min_i\varepsilon_i/(c\,w_i/g+\sqrt d)` for a step has the privacy losses
     :math:`\tau\,(c\,w_i/g+\sqrt d)\le\varepsilon_i`. In units of the estimate that is its rate divided by
     :math:`1+g\sqrt d\,S/(c\min_i\varepsilon_i)`. Floats are fractions, so that the estimate solves a linear system of
@@ -98,26 +103,29 @@ def lattice_ridge(
     Examples
     --------
     >>> mechanism = lattice_ridge([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
-    >>> mechanism.guarantee.round(4).tolist(), bool((mechanism.guarantee <= [0.1, 0.5]).all())
+    >>> mechanism.privacy_loss.round(4).tolist(), bool((mechanism.privacy_loss <= [0.1, 0.5]).all())
     ([0.1, 0.5], True)
     """
     check_choice(bound, "bound", ("paper", "sharp"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
     d = features.shape[1]
     losses = [Fraction(e) for e in check_epsilon(epsilon, len(labels)).tolist()]
-    lam, step = Fraction(check_penalty(penalty)), power_of_two(spacing, "spacing")
-    norm = math.sqrt(d) if feature_norm is None else float(feature_norm)
+    lam, norm = Fraction(check_penalty(penalty)), math.sqrt(d) if feature_norm is None else float(feature_norm)
     square = Fraction(d) if feature_norm is None else Fraction(norm) ** 2
     # The noise: what a record can move, in steps, is at most `moves` times its loss, plus a rounding
     total, least = sum(losses), min(losses)
+    radius = estimate_norm_bound(float(lam), norm, "sharp", 1.0, label_bound)
+    if spacing is None:
+        move = sensitivity_constant(float(lam), norm, bound, None, label_bound) / float(total)
+        spacing = lattice_step(move * float(least) / math.sqrt(d), radius + 32 * d * move)
+    step = power_of_two(spacing, "spacing")
     moves = _constant_above(lam, square, bound, Fraction(float(label_bound))) / (total * step)
     rounding = root_above(d, _ROOT)
     rate = _cut(least / (moves * least + rounding))
-    radius = estimate_norm_bound(float(lam), norm, "sharp", 1.0, label_bound)
     if Fraction(radius) + 32 * d * step / rate > MOST * step:  # multiples must be floats
         raise ValueError(f"spacing must be larger for noise of the rate {float(rate):.3g} a step, got {spacing}")
     proposal_scale(d, rate)  # its errors now, from public numbers, and not once the data are in
-    guarantee = np.array([_float_above(rate * (moves * loss + rounding)) for loss in losses])
+    privacy_loss = np.array([_float_above(rate * (moves * loss + rounding)) for loss in losses])
 
     # The estimate
     shares = _integer_shares(losses)
@@ -128,7 +136,7 @@ def lattice_ridge(
     numerators, denominator = _exact_solve(matrix.tolist(), ((weighted.T @ ys) * lam.denominator).tolist())
     point = [math.floor(Fraction(numerator, denominator) / step + Fraction(1, 2)) for numerator in numerators]
     weights = np.array([float(loss / total) for loss in losses])
-    return LatticeRidge(np.array(point, dtype=np.int64), rate, float(spacing), weights, guarantee, radius)
+    return LatticeRidge(np.array(point, dtype=np.int64), rate, float(spacing), weights, privacy_loss, radius)
 
 
 def _constant_above(penalty: Fraction, square: Fraction, bound: Bound, label_bound: Fraction) -> Fraction:

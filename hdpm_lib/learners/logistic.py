@@ -10,7 +10,8 @@ then loses at most :math:`\epsilon_i=a_i\eta` through the noise, and a slack thr
 The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and penalty do not depend on
 the data: without any of these the guarantee does not hold. The whole vector :math:`x_i`, a constant feature included,
 has norm at most 1; nothing else is asked of the records, which may all be of one class. Guarantees hold for real
-arithmetic and ideal noise: :doc:`/book/privacy/limits`.
+arithmetic and ideal noise: :doc:`/book/privacy/limits`; by default releases are rounded, so that their last digits tell
+nothing (:mod:`hdpm_lib.noise`).
 
 Throughout there are `m` records and `n` features. `weights`, of shape (m,), are not negative and not all 0; `epsilon`
 holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`, :math:`\Lambda`, are positive.
@@ -18,14 +19,23 @@ holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`, :math:`\Lambda`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import check_finite, check_flag, check_numeric, check_positive, check_signed_records
+from hdpm_lib.accounts import charge
+from hdpm_lib.noise import rounded, spherical_laplace
+from hdpm_lib.validation import (
+    check_choice,
+    check_finite,
+    check_flag,
+    check_numeric,
+    check_positive,
+    check_signed_records,
+)
 
 Array = NDArray[np.float64]
 
@@ -39,11 +49,12 @@ CHUNK = 4_000_000  # entries of the largest temporary array
 class ObjectivePerturbation:
     """Objective perturbation on one data set; made by :func:`objective_perturbation`."""
 
-    X: Array
-    y: Array
+    X: Array = field(repr=False)
+    y: Array = field(repr=False)
     weights: Array
     eta: float
     penalty: float
+    arithmetic: Literal["rounded", "ideal"] = "rounded"
 
     @property
     def epsilon(self) -> Array:
@@ -56,23 +67,9 @@ class ObjectivePerturbation:
         return sharp_slack(self.epsilon, self.weights, self.penalty)
 
     @property
-    def guarantee(self) -> Array:
+    def privacy_loss(self) -> Array:
         """Proved privacy loss of each record, shape (m,): noise part plus slack."""
         return self.epsilon + self.slack
-
-    def objective(self, coefficients: ArrayLike, noise: ArrayLike) -> Array:
-        """Value of the perturbed objective, Eq. (2), at coefficients and noise of shape (..., n)."""
-        w, b = self._check_point(coefficients, noise)
-        losses = np.logaddexp(0, -self.y * (w @ self.X.T)) @ self.weights
-        return np.asarray(losses + (b * w).sum(-1) + self.penalty / 2 * (w * w).sum(-1))
-
-    def _check_point(self, coefficients: ArrayLike, noise: ArrayLike) -> tuple[Array, Array]:
-        """Coefficients and noise as arrays that fit the records."""
-        w, b = check_finite(coefficients, "coefficients"), check_finite(noise, "noise")
-        for array, name in ((w, "coefficients"), (b, "noise")):
-            if array.shape[-1:] != self.X.shape[1:]:
-                raise ValueError(f"{name} must have shape (..., {self.X.shape[1]}), got {array.shape}")
-        return w, b
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Exact minimisers of the perturbed objective for noise of shape (..., n).
@@ -104,12 +101,25 @@ class ObjectivePerturbation:
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
         r"""Released coefficients, shape (\*size, n); each one spends every loss again (:doc:`/book/privacy/limits`)."""
+        charge(lambda: self.privacy_loss, rng, size)
         noise = spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
-        return self.minimise(noise)  # step 3
+        found = self.minimise(noise)  # step 3
+        if self.arithmetic == "ideal":
+            return found
+        total, spread = self.weights.sum(), 2 * self.X.shape[1] / self.eta
+        reach = (total + 2**16 * max(1.0, spread)) / self.penalty  # steps are longer than what the minimiser is off
+        return rounded(found, spread / (self.penalty + total / 4), reach)
 
 
 def objective_perturbation(
-    X: ArrayLike, y: ArrayLike, weights: ArrayLike, eta: float, penalty: float, *, clip: bool = False
+    X: ArrayLike,
+    y: ArrayLike,
+    weights: ArrayLike,
+    eta: float,
+    penalty: float,
+    *,
+    clip: bool = False,
+    arithmetic: Literal["rounded", "ideal"] = "rounded",
 ) -> ObjectivePerturbation:
     r"""Algorithm 1: weighted logistic regression with objective perturbation.
 
@@ -132,13 +142,15 @@ def objective_perturbation(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, (100, 2)); y = np.sign(X @ [1.0, 2.0])
     >>> model = objective_perturbation(X, y, np.full(100, 0.01), 200.0, 0.01)
-    >>> model.release(rng=rng).shape, float(model.guarantee.max())
+    >>> model.release(rng=rng).shape, float(model.privacy_loss.max())
     ((2,), 2.0)
     """
+    check_choice(arithmetic, "arithmetic", ("rounded", "ideal"))
     features, labels = check_signed_records(X, y, clip=check_flag(clip, "clip"))
     if len(a := _check_weights(weights)) != len(labels):
         raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
-    return ObjectivePerturbation(features, labels, a, check_positive(eta, "eta"), check_positive(penalty, "penalty"))
+    rate, lam = check_positive(eta, "eta"), check_positive(penalty, "penalty")
+    return ObjectivePerturbation(features, labels, a, rate, lam, arithmetic)
 
 
 def _check_weights(weights: ArrayLike) -> Array:
@@ -195,14 +207,6 @@ def _step_length(signed: Array, weights: Array, noise: Array, penalty: float, w:
         too_far = first - middle * second < pull
         low, high = np.where(too_far, low, middle), np.where(too_far, middle, high)
     return high
-
-
-def printed_slack(weights: ArrayLike, penalty: float) -> Array:
-    r"""Slack :math:`2\ln(1+a_i/\Lambda)` of each record, as the paper's proof bounds it before its last step.
-
-    Proposition II.2 states it for the largest weight that the constraint set allows, :math:`a_i=k/m`.
-    """
-    return np.asarray(2 * np.log1p(check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")))
 
 
 def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:

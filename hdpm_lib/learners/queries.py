@@ -8,27 +8,36 @@ lies in a known interval with the middle :math:`c_k`. The *biased* answer uses t
 with one Laplace variable :math:`N(b)` of scale `b`. Shares 1 give the usual unbiased answer, shares 0 a constant.
 
 Public: shares, scale, intervals and sensitivities, so none of them may be computed from the data. Neighbours: the
-datum of one individual replaced by any other. Guarantees hold for real arithmetic and ideal noise:
-:doc:`/book/privacy/limits`.
+datum of one individual replaced by any other.
+
+By default terms are cut to a lattice whose spacing follows from what is public, and noise on it is drawn exactly: the
+guarantee is one for the program (:doc:`/book/privacy/limits`), the error that of real numbers but for a billionth.
+``arithmetic="ideal"`` is the answer in floats, for studies: its last digits tell the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.accounts import charge
+from hdpm_lib.discrete import discrete_laplace
+from hdpm_lib.learners.integer_answers import cut
+from hdpm_lib.noise import lattice_step
 from hdpm_lib.validation import (
+    check_choice,
     check_count,
     check_finite,
     check_flag,
     check_generator,
     check_inside,
     check_number,
-    check_numeric,
     check_size,
+    private_floats,
 )
 
 Array = NDArray[np.float64]
@@ -58,6 +67,13 @@ class BiasedLaplace:
         Number `m` of coordinates of a datum. Every coordinate is answered, with noise of its own.
     clip : bool, default False
         Move terms outside their intervals onto the ends, and what is not a number to the middle: no error.
+    arithmetic : {"lattice", "ideal"}
+
+    Notes
+    -----
+    With the spacing :math:`g`, individual `j` moves term `k`, in steps, by at most :math:`a_k\Delta_k^j/g` if she alone
+    moves it from end to end, and else, as two values are cut, by at most 2 more. The scale in steps is larger than
+    :math:`b/g` by as much: by a part in :math:`2^{38}` for rounding, and in about :math:`2^{30}` for the twos.
     """
 
     shares: Array
@@ -67,6 +83,7 @@ class BiasedLaplace:
     lower: Array
     dimension: int = 1
     clip: bool = False
+    arithmetic: Literal["lattice", "ideal"] = "lattice"
 
     def __post_init__(self) -> None:
         for name, ndim in (("shares", 1), ("sensitivity", 2), ("ranges", 1), ("lower", 1)):
@@ -82,6 +99,7 @@ class BiasedLaplace:
             raise ValueError(f"scale must be positive and finite (or 0, with every share 0), got {self.scale}")
         check_count(self.dimension, "dimension")
         check_flag(self.clip, "clip")
+        check_choice(self.arithmetic, "arithmetic", ("lattice", "ideal"))
 
     @property
     def privacy_loss(self) -> Array:
@@ -118,15 +136,32 @@ class BiasedLaplace:
         1 they have shape (q, m) and (\*size, m).
         """
         shape = (len(self.shares), self.dimension)[: 1 + (self.dimension > 1)]
-        if np.shape(terms) != shape:
-            raise ValueError(f"terms must have shape {shape}, got {np.shape(terms)}")
-        mean, rng = self.mean(terms), check_generator(rng)
-        noise = rng.laplace(scale=self.scale, size=check_size(size) + mean.shape)
-        return np.asarray(mean + noise)
+        t = private_floats(terms, "terms", len(shape))
+        if t.shape != shape:
+            raise ValueError(f"terms must have shape {shape}, got {t.shape}")
+        rng, batch, centred = check_generator(rng), check_size(size) + shape[1:], self._centred(t)
+        charge(lambda: self.privacy_loss, rng, size)
+        if self.arithmetic == "ideal" or not self.scale:
+            return np.asarray(self.mean(t) + rng.laplace(scale=self.scale, size=batch))
+        step, scale = self._lattice()
+        parts = (self.shares * centred.T).T
+        steps = np.trunc(parts / step).astype(np.int64).sum(0)
+        noisy = cut(steps + discrete_laplace(scale, rng=rng, size=batch))
+        return np.asarray((self.lower + self.ranges / 2).sum() + step * noisy)
+
+    def _lattice(self) -> tuple[float, Fraction]:
+        """The spacing, and the scale of the noise in its steps."""
+        loss = self.shares @ self.sensitivity
+        part = (self.sensitivity > 0) & (self.sensitivity < self.ranges[:, None])
+        twos = 2.0 * (self.shares > 0) @ part
+        more = np.max(twos[loss > 0] / loss[loss > 0], initial=0.0)
+        reach = float(self.shares @ self.ranges) + 32 * self.scale
+        step = lattice_step(1 / max(len(self.shares) / self.scale, more), reach)
+        return step, Fraction(max(self.scale / step * (1 + 2.0**-38) * (1 + step * more), 2.0**-9))
 
     def _centred(self, terms: ArrayLike) -> Array:
         """Terms less the middles of their intervals, inside which they lie or are moved."""
-        t = np.asarray(check_numeric(terms, "terms"), dtype=float)
+        t = private_floats(terms, "terms")
         if t.ndim == 0 or len(t) != len(self.shares):
             raise ValueError(f"terms must have {len(self.shares)} rows, one for each share, got shape {t.shape}")
         low, length = (end.reshape(-1, *[1] * (t.ndim - 1)) for end in (self.lower, self.ranges))
@@ -135,15 +170,21 @@ class BiasedLaplace:
 
 
 def linear_query(
-    shares: ArrayLike, scale: float, *, weights: ArrayLike | None = None, dimension: int = 1, clip: bool = False
+    shares: ArrayLike,
+    scale: float,
+    *,
+    weights: ArrayLike | None = None,
+    dimension: int = 1,
+    clip: bool = False,
+    arithmetic: Literal["lattice", "ideal"] = "lattice",
 ) -> BiasedLaplace:
     r"""The biased answer to :math:`\sum_k q_kd_k` for data in :math:`[0,1]^m` (Theorems 3, 11 and 12).
 
-    Individual `k` loses exactly :math:`m\,a_k|q_k|/b`, in ideal arithmetic (:doc:`/book/privacy/limits`).
+    Individual `k` loses exactly :math:`m\,a_k|q_k|/b` (:doc:`/book/privacy/limits`).
 
     Parameters
     ----------
-    shares, scale, dimension, clip
+    shares, scale, dimension, clip, arithmetic
         As in :class:`BiasedLaplace`, with one term for each individual. Shares 1 are the unbiased answer (Theorem 2).
     weights : array of shape (n,), optional
         `q`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k` lies between 0 and :math:`q_k`.
@@ -159,10 +200,17 @@ def linear_query(
     if len(q) != len(a):
         raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")
     _require(q != 0, q, "weights", "not be 0 (leave that individual out)")
-    return BiasedLaplace(a, scale, np.diag(np.abs(q)), np.abs(q), np.minimum(q, 0), dimension, clip)
+    return BiasedLaplace(a, scale, np.diag(np.abs(q)), np.abs(q), np.minimum(q, 0), dimension, clip, arithmetic)
 
 
-def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike, *, clip: bool = False) -> BiasedLaplace:
+def nonlinear_query(
+    shares: ArrayLike,
+    scale: float,
+    sensitivity: ArrayLike,
+    *,
+    clip: bool = False,
+    arithmetic: Literal["lattice", "ideal"] = "lattice",
+) -> BiasedLaplace:
     r"""The biased answer (21) to a sum of functions of the database with values in [0, 1] (Theorem 10).
 
     Arguments as in :class:`BiasedLaplace`. Privacy rests on `sensitivity`: individual `j` must not be able to change
@@ -174,28 +222,4 @@ def nonlinear_query(shares: ArrayLike, scale: float, sensitivity: ArrayLike, *, 
     array([1.5, 0.5])
     """
     a, bounds = check_finite(shares, "shares", 1), check_finite(sensitivity, "sensitivity", 2)
-    return BiasedLaplace(a, scale, bounds, np.ones(len(a)), np.zeros(len(a)), clip=clip)
-
-
-def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, points: int) -> Array:
-    """Values of the terms of a query, shape (q, points, ..., points), on a grid of databases: one axis an individual.
-
-    Each of the `n` data takes a number of `points`, at least 2, equally spaced from 0 to 1. Each of the q functions is
-    called with the data: ``d[j]`` is an array of the datum of individual `j` on all databases.
-    """
-    data = np.indices((check_count(points, "points", 2),) * check_count(n, "n")) / (points - 1)
-    return np.stack([np.broadcast_to(np.asarray(f(data), dtype=float), data.shape[1:]) for f in functions])
-
-
-def sensitivity_on_grid(values: ArrayLike) -> Array:
-    """Sensitivity of each term to each individual, shape (q, n), on a grid: a lower end of the true one.
-
-    Privacy needs a bound on the true one, which a grid cannot prove.
-
-    Examples
-    --------
-    >>> sensitivity_on_grid(terms_on_grid([lambda d: d[0] / (1 + d[1] ** 2)], n=2, points=5))
-    array([[1. , 0.5]])
-    """
-    v = check_finite(values, "values", max(np.ndim(values), 2))
-    return np.stack([np.ptp(v, axis=j).reshape(len(v), -1).max(1) for j in range(1, v.ndim)], axis=1)
+    return BiasedLaplace(a, scale, bounds, np.ones(len(a)), np.zeros(len(a)), clip=clip, arithmetic=arithmetic)

@@ -6,7 +6,8 @@ Record `i` states the most privacy loss :math:`\varepsilon_i` she accepts. She g
 
 Public: the number of records, every :math:`\varepsilon_i`, the penalty and the bounds on features and labels.
 Neighbours: one record replaced by any other inside the bounds. Guarantees hold for real arithmetic and ideal noise:
-:doc:`/book/privacy/limits`.
+:doc:`/book/privacy/limits`; by default releases are rounded, so that their last digits tell nothing
+(:mod:`hdpm_lib.noise`).
 
 Throughout,
 
@@ -26,13 +27,14 @@ Throughout,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.accounts import charge
+from hdpm_lib.noise import rounded, spherical_laplace
 from hdpm_lib.validation import (
     check_choice,
     check_epsilon,
@@ -52,12 +54,6 @@ def personalized_weights(epsilon: ArrayLike) -> Array:
     r"""Weights :math:`w_i=\varepsilon_i/\sum_j\varepsilon_j` of Theorem 2.1; they sum to one."""
     eps = check_epsilon(epsilon)
     return eps / eps.sum()
-
-
-def nonpersonalized(epsilon: ArrayLike) -> Array:
-    r"""The paper's baseline: everybody gets the strictest requirement, :math:`\min_i\varepsilon_i` (Section 3.1)."""
-    eps = check_epsilon(epsilon)
-    return np.full_like(eps, eps.min())
 
 
 def estimate_norm_bound(
@@ -166,26 +162,32 @@ class OutputPerturbation:
     noise_rate : float, the rate :math:`\eta` of the spherical Laplace noise
     constant : float, the `c` of :func:`sensitivity_constant`
     radius : float, a public bound on the norm of `theta`
+    penalty : float
+    arithmetic : {"rounded", "ideal"}
     """
 
-    theta: Array
+    theta: Array = field(repr=False)
     weights: Array
     noise_rate: float
     constant: float
     radius: float
+    penalty: float
+    arithmetic: Literal["rounded", "ideal"] = "rounded"
 
     @property
-    def guarantee(self) -> Array:
+    def privacy_loss(self) -> Array:
         r"""Privacy loss promised to each record, :math:`\eta\,c\,w_i`, shape (n,)."""
         return self.noise_rate * self.constant * self.weights
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False) -> Array:
-        r"""Noisy estimates that may be published; each one spends the whole guarantee (:doc:`/book/privacy/limits`).
+        r"""Noisy estimates that may be published; each one spends the whole privacy loss (:doc:`/book/privacy/limits`).
 
         Shape (\*size, d); `project` pulls those outside the public ball back onto it, which is free post-processing.
         """
         check_flag(project, "project")
+        charge(lambda: self.privacy_loss, rng, size)
         noisy = self.theta + spherical_laplace(len(self.theta), self.noise_rate, rng=rng, size=size)
+        noisy = noisy if self.arithmetic == "ideal" else rounded(noisy, 1 / self.noise_rate, self.radius)
         return project_on_ball(noisy, self.radius) if project else noisy
 
 
@@ -198,7 +200,7 @@ def project_on_ball(theta: ArrayLike, radius: float) -> Array:
     return t * np.minimum(1.0, r / np.maximum(np.linalg.norm(t, axis=-1, keepdims=True), r))
 
 
-def pdp_op(
+def output_perturbation(
     X: ArrayLike,
     y: ArrayLike,
     epsilon: ArrayLike,
@@ -209,11 +211,12 @@ def pdp_op(
     label_bound: float = 1.0,
     norm_bound: float | None = None,
     clip: bool = False,
+    arithmetic: Literal["rounded", "ideal"] = "rounded",
 ) -> OutputPerturbation:
-    r"""Personalised output perturbation (Algorithm 1) calibrated by Theorem 2.1, or by Theorem 2.3 with `norm_bound`.
+    r"""PDP-OP, output perturbation (Algorithm 1) calibrated by Theorem 2.1, or by Theorem 2.3 with `norm_bound`.
 
-    Call ``release`` of the result; its ``guarantee`` equals `epsilon`. Equal entries :math:`\min_i\varepsilon_i` of
-    `epsilon` give the paper's non-personalised baseline (:func:`nonpersonalized`).
+    Call ``release`` of the result; its ``privacy_loss`` equals `epsilon`. The same :math:`\min_i\varepsilon_i` for
+    everybody gives the paper's non-personalised baseline.
 
     Notes
     -----
@@ -223,10 +226,11 @@ def pdp_op(
 
     Examples
     --------
-    >>> mechanism = pdp_op([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
-    >>> mechanism.guarantee.round(12).tolist(), mechanism.release(rng=np.random.default_rng(0), size=3).shape
+    >>> mechanism = output_perturbation([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
+    >>> mechanism.privacy_loss.round(12).tolist(), mechanism.release(rng=np.random.default_rng(0), size=3).shape
     ([0.1, 0.5], (3, 1))
     """
+    check_choice(arithmetic, "arithmetic", ("rounded", "ideal"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
     eps = check_epsilon(epsilon, len(labels))
@@ -238,4 +242,4 @@ def pdp_op(
     # step 1, the estimate; steps 2 and 3 are its release
     theta = weighted_ridge(features, labels, weights, lam)
     radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
-    return OutputPerturbation(theta, weights, noise_rate, constant, float(radius))
+    return OutputPerturbation(theta, weights, noise_rate, constant, float(radius), lam, arithmetic)

@@ -6,8 +6,9 @@ Records :math:`x_1,\dots,x_n` lie in a ball of a known centre and radius. The re
 
 with weights :math:`w_i\ge0` that sum to 1, spherical Laplace noise :math:`Z` of rate :math:`\eta`, and a factor
 :math:`W\in[0,1]` that *shrinks* the mean towards the centre. Two records are at most :math:`s`, twice the radius,
-apart; seller :math:`i` loses exactly :math:`\varepsilon_i=sw_i\eta` (for :math:`W>0`, in real arithmetic:
-:doc:`/book/privacy/limits`). To shrink costs nothing: it happens to a release (:doc:`/book/beyond/market`).
+apart; seller :math:`i` loses exactly :math:`\varepsilon_i=sw_i\eta` (for :math:`W>0`). To shrink costs nothing: it
+happens to a release (:doc:`/book/beyond/market`). Terms and noise lie on a lattice, as those of
+:mod:`~hdpm_lib.learners.queries`, in at most 50 dimensions (:doc:`/book/privacy/limits`).
 
 Two yardsticks measure the mean squared error. The *population error* is that to the mean of the law the records are
 drawn from. The *worst error* is that to the sellers' own plain mean, on the worst records in the ball.
@@ -21,13 +22,19 @@ rate, factor, ball. Neighbours: one record replaced by any other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.noise import coordinate_variance, spherical_laplace
+from hdpm_lib.accounts import charge
+from hdpm_lib.discrete import lattice_laplace
+from hdpm_lib.learners.integer_answers import cut
+from hdpm_lib.noise import coordinate_variance, lattice_step, spherical_laplace
 from hdpm_lib.validation import (
     check_ball,
+    check_choice,
     check_finite,
     check_flag,
     check_generator,
@@ -52,6 +59,7 @@ class WeightedMean:
     shrink : float in [0, 1], default 1
     clip : bool, default False
         Move records outside the ball onto it, and what is not a number to the centre: no error.
+    arithmetic : {"lattice", "ideal"}, default "lattice"
 
     Examples
     --------
@@ -66,6 +74,7 @@ class WeightedMean:
     radius: float
     shrink: float = 1.0
     clip: bool = False
+    arithmetic: Literal["lattice", "ideal"] = "lattice"
 
     def __post_init__(self) -> None:
         weights = check_finite(self.weights, "weights", 1, 0, 1)
@@ -77,6 +86,7 @@ class WeightedMean:
         check_positive(self.radius, "radius")
         check_number(self.shrink, "shrink", 0, 1)
         check_flag(self.clip, "clip")
+        check_choice(self.arithmetic, "arithmetic", ("lattice", "ideal"))
 
     @property
     def privacy_loss(self) -> Array:
@@ -93,8 +103,16 @@ class WeightedMean:
         apart = check_ball(records, "records", self.centre, self.radius, clip=self.clip)
         if len(apart) != len(self.weights):
             raise ValueError(f"records must have {len(self.weights)} rows, one for each weight, got {len(apart)}")
-        noise = spherical_laplace(len(self.centre), self.rate, rng=check_generator(rng), size=size)
-        return self.centre + self.shrink * (self.weights @ apart + noise)
+        charge(lambda: self.privacy_loss, check_generator(rng), size)
+        if self.arithmetic == "ideal":
+            noisy = self.weights @ apart + spherical_laplace(len(self.centre), self.rate, rng=rng, size=size)
+        else:
+            reach = self.radius + 32 * len(self.centre) / self.rate
+            step = lattice_step(1 / (self.rate * len(apart)), reach)
+            steps = np.trunc(self.weights[:, None] * apart / step).astype(np.int64).sum(0)  # no longer than the terms
+            rate = Fraction(self.rate * step * (1 - 2.0**-38))  # for what floats have rounded up
+            noisy = np.asarray(step) * cut(steps + lattice_laplace(len(self.centre), rate, rng=rng, size=size))
+        return self.centre + self.shrink * noisy
 
 
 # --- the two yardsticks -----------------------------------------------------------------------------------------------

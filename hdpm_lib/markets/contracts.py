@@ -11,9 +11,8 @@ the paper. With :math:`u_k=v_kq_k^{r-1}` its shares are :math:`a_k=\min(1,(\thet
 
 .. math:: \sum_kq_k(1-a_k)=\frac{4K\theta}{\sum_kq_k\min(u_k,\theta)}.
 
-Selection finds it in time :math:`O(n)`; :doc:`/book/contracts/allocation` has the proof.
-:mod:`hdpm_lib.markets.contracts_conic` solves (10) for any convex cost, :mod:`hdpm_lib.markets.contracts_printed` holds
-the paper's own rules.
+Selection finds it in time :math:`O(n)`; :doc:`/book/contracts/allocation` has the proof. A million sellers would take
+three to six times as long by the sort that the pivots of :mod:`hdpm_lib.markets.mechanisms` need anyway.
 
 Throughout, `valuations` of shape (..., n) are :math:`v`, finite and not negative, with a batch of markets on the
 leading axes; `ranges` of shape (n,), positive, are the weights :math:`q`, 1 each if not given; `max_mse` is :math:`K`,
@@ -22,33 +21,14 @@ positive; `power` is :math:`r`, at least 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.markets.outcome import Contract
 from hdpm_lib.validation import check_count, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
 FEW = 1000  # sellers whom a sort takes no longer than a search
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """Shares, noise and privacy losses, for one market or a batch of them.
-
-    Attributes
-    ----------
-    shares : array of shape (..., n), how much each seller's data counts, in [0, 1]
-    scale : array of shape (...), of the Laplace noise; 0 where none is needed, or where the least cost is a limit only
-    epsilon : array of shape (..., n), the privacy losses
-    cost : array of shape (...), the total privacy cost
-    """
-
-    shares: Array
-    scale: Array
-    epsilon: Array
-    cost: Array
 
 
 def check_valuations(valuations: ArrayLike, ceiling: float = np.inf) -> Array:
@@ -74,8 +54,8 @@ def check_cost(cost: Array, max_mse: float, power: float) -> Array:
 # --- Principle 1 ------------------------------------------------------------------------------------------------------
 
 
-def principle1(n: int, max_mse: float) -> Allocation:
-    r"""The same privacy loss for each of `n` sellers, as small as the accuracy allows (Theorem 4).
+def equal_loss_contract(n: int, max_mse: float) -> Contract:
+    r"""Principle 1: the same privacy loss for each of `n` sellers, as small as the accuracy allows (Theorem 4).
 
     By (6) and (7) :math:`\hat a=1-4K/n^2`, :math:`\hat b=\sqrt{K\hat a/2}` and
     :math:`\hat\varepsilon=\frac1n\sqrt{2n^2/K-8}`; from :math:`K=n^2/4` on nobody's data are needed. The `cost` is the
@@ -83,7 +63,7 @@ def principle1(n: int, max_mse: float) -> Allocation:
 
     Examples
     --------
-    >>> principle1(2, 0.25).epsilon.round(4)   # the square root of 6
+    >>> equal_loss_contract(2, 0.25).privacy_loss.round(4)   # the square root of 6
     array([2.4495, 2.4495])
     """
     n = check_count(n, "n")
@@ -91,30 +71,25 @@ def principle1(n: int, max_mse: float) -> Allocation:
     share = 1 - 4 * K / n**2
     if share <= 0:
         return _zero_loss((n,), K, n)
-    scale = np.sqrt(K * share / 2)
-    epsilon = np.full(n, share / scale)
-    return Allocation(np.full(n, share), np.asarray(scale), epsilon, epsilon.sum())
+    scale = np.asarray(np.sqrt(K * share / 2))
+    loss = np.full(n, share / scale)
+    return Contract(loss, cost=loss.sum(), error=K, shares=np.full(n, share), scale=scale)
 
 
-def unbiased(n: int, max_mse: float) -> Allocation:
-    """The same for the unbiased answer: shares 1 and loss `sqrt(2 / max_mse)` each, (13) of the paper."""
-    n = check_count(n, "n")
-    K = check_positive(max_mse, "max_mse")
-    epsilon = np.full(n, np.sqrt(2 / K))
-    return Allocation(np.ones(n), np.asarray(np.sqrt(K / 2)), epsilon, epsilon.sum())
-
-
-def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Allocation:
+def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Contract:
     """Footnote 1: the middle of the range, and nobody's data. The noise only brings the error up to `max_mse`."""
     scale = np.full(shape[:-1], np.sqrt(max(max_mse - (total_range / 2) ** 2, 0.0) / 2))
-    return Allocation(np.zeros(shape), scale, np.zeros(shape), np.zeros(shape[:-1]))
+    free = np.zeros(shape[:-1])
+    return Contract(np.zeros(shape), cost=free, error=max_mse + free, shares=np.zeros(shape), scale=scale)
 
 
 # --- Principle 2 ------------------------------------------------------------------------------------------------------
 
 
-def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: ArrayLike | None = None) -> Allocation:
-    r"""Least total cost :math:`\sum_kv_k\varepsilon_k^r` for the accuracy: problem (10), solved exactly.
+def least_cost_contract(
+    valuations: ArrayLike, max_mse: float, *, power: float, ranges: ArrayLike | None = None
+) -> Contract:
+    r"""Principle 2: least total cost :math:`\sum_kv_k\varepsilon_k^r` for the accuracy, problem (10), solved exactly.
 
     Sellers with equal valuations and ranges get equal losses, also at power 1, where any split between them costs the
     same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the cost is 0. It is 0 as well where the sellers
@@ -129,7 +104,7 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
 
     Examples
     --------
-    >>> best = principle2([1.0, 10.0], 0.3, power=2)
+    >>> best = least_cost_contract([1.0, 10.0], 0.3, power=2)
     >>> best.shares.round(6), round(float(best.cost), 6)
     (array([1. , 0.2]), 20.0)
     """
@@ -137,15 +112,15 @@ def principle2(valuations: ArrayLike, max_mse: float, *, power: float, ranges: A
     K = check_positive(max_mse, "max_mse")
     r = check_power(power)
     if ranges is None:
-        return least_cost_contract(v, K, r)
+        return solved_contract(v, K, r)
     weights = check_finite(ranges, "ranges", 1, 0, ends="()")
     if weights.shape != v.shape[-1:]:
         raise ValueError(f"ranges must have shape {v.shape[-1:]}, got {weights.shape}")
-    return least_cost_contract(v, K, r, weights)
+    return solved_contract(v, K, r, weights)
 
 
-def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = None) -> Allocation:
-    """:func:`principle2` for arguments that are checked."""
+def solved_contract(v: Array, K: float, r: float, weights: Array | None = None) -> Contract:
+    """:func:`least_cost_contract` for arguments that are checked."""
     ranges = np.ones(v.shape[-1]) if weights is None else weights
     if ranges.sum() ** 2 <= 4 * K:
         return _zero_loss(v.shape, K, ranges.sum())
@@ -167,8 +142,8 @@ def least_cost_contract(v: Array, K: float, r: float, weights: Array | None = No
     cost = check_cost(np.where(free, 0.0, cost), K, r)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        epsilon = np.where(shares > 0, ranges * shares / scale, 0.0)
-    return Allocation(shares, scale[..., 0], epsilon, cost[..., 0])
+        loss = np.where(shares > 0, ranges * shares / scale, 0.0)
+    return Contract(loss, cost=cost[..., 0], error=np.full(v.shape[:-1], K), shares=shares, scale=scale[..., 0])
 
 
 def _priced(v: Array, q: Array, r: float) -> Array:
@@ -351,29 +326,3 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) 
 
 
 # --- whether a contract is the cheapest -------------------------------------------------------------------------------
-
-
-def kkt_residual(allocation: Allocation, valuations: ArrayLike, max_mse: float, *, power: float) -> Array:
-    r"""How far an allocation is from the conditions that single out the optimum of (10), of shape (...); 0 means
-    optimal.
-
-    It is the largest of the error of the accuracy constraint over `K` and, with :math:`C=\sum va^r`, the amount by
-    which :math:`v_ka_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where :math:`a_k` is 0
-    or 1, over the largest of their terms. The allocation is one for the plain sum (ranges 1), with finite losses. Below
-    :math:`K\approx10^{-3}n^2/4`, where `T` is small, the rounding of the shares shows.
-    """
-    v = check_valuations(valuations)
-    K = check_positive(max_mse, "max_mse")
-    r = check_power(power)
-    T = (1 - allocation.shares).sum(-1, keepdims=True)
-    most = allocation.shares.max(-1, keepdims=True)
-    a = allocation.shares / np.where(most > 0, most, 1.0)  # the conditions scale; powers of small shares underflow
-    accuracy = np.abs((T[..., 0] / 2) ** 2 + 2 * allocation.scale**2 - K) / K
-    tiny = np.finfo(float).tiny if r > 1 else 0.0  # a share of 0 is then one too small for a float
-    marginal = v * np.maximum(a, tiny) ** (r - 1)
-    trade = T * most * (v * a**r).sum(-1, keepdims=True)
-    gap = marginal * (4 * K - T**2) - trade
-    gap = np.where(allocation.shares >= 1, np.maximum(gap, 0), np.where(a <= tiny, np.maximum(-gap, 0), np.abs(gap)))
-    size = np.maximum((4 * K * marginal + T**2 * marginal).max(-1, keepdims=True), trade)
-    stationarity = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(-1)
-    return np.asarray(np.maximum(accuracy, stationarity))

@@ -13,39 +13,18 @@ Malekian and Ozdaglar (2022), and the fixed point of :func:`hdpm_lib.markets.pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.markets.outcome import Purchase
+from hdpm_lib.markets.procurement import cheapest
 from hdpm_lib.validation import check_finite, check_number
 
 Array = NDArray[np.float64]
 RANGE = (1e-50, 1e50)  # of costs and constants: their products stay within floats
 
 
-@dataclass(frozen=True)
-class LeastError:
-    """What is bought in each of a batch of markets.
-
-    Attributes
-    ----------
-    weights : array of shape (..., n), with sum 1
-    eta : array of shape (...), the total privacy loss
-    loss : array of shape (...), what is minimised
-    """
-
-    weights: Array
-    eta: Array
-    loss: Array
-
-    @property
-    def epsilon(self) -> Array:
-        """Privacy losses, weights times eta, shape (..., n)."""
-        return self.weights * self.eta[..., None]
-
-
-def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, gamma: float) -> LeastError:
+def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, gamma: float) -> Purchase:
     r"""The global minimum, by a scan of all pieces of the path of local minima, in time :math:`O(n\log n)`.
 
     Parameters
@@ -78,11 +57,7 @@ def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, ga
     # the pieces of the path: while the k cheapest are bought, alpha lies between low and high
     order = np.argsort(psi, axis=-1, kind="stable")
     u = np.take_along_axis(psi, order, -1)
-    k, apart = np.arange(1, u.shape[-1] + 1), u - u[..., :1]
-    first, second = np.cumsum(apart, axis=-1), np.cumsum(apart**2, axis=-1)
-    mean, spread = u[..., :1] + first / k, np.maximum(second - first**2 / k, 0)
-    with np.errstate(divide="ignore"):
-        high = 1 / np.maximum(k * apart - first, 0)
+    k, mean, spread, high = cheapest(u)
     low = np.append(high[..., 1:], np.zeros((*u.shape[:-1], 1)), axis=-1)
     top = np.minimum(high, _largest(mean, spread, level))
 
@@ -100,16 +75,18 @@ def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, ga
 
     # there again with direct sums
     count = bought.sum(-1, keepdims=True)
-    m = u[..., :1] + (apart * bought).sum(-1, keepdims=True) / count
+    m = u[..., :1] + ((u - u[..., :1]) * bought).sum(-1, keepdims=True) / count
     off = (u - m) * bought
     D = (off * off).sum(-1, keepdims=True)
     alpha = _root(np.zeros_like(m), _largest(m, D, level), m, D, level)
     sorted_weights = np.maximum(bought / count - alpha * off, 0)
+    cutoff = (m + 1 / (count * alpha))[..., 0]
     weights = np.take_along_axis(sorted_weights, np.argsort(order, axis=-1), -1)
-    cost = (weights * psi).sum(-1)
-    eta = np.cbrt(2 * nu / (g * cost))
-    loss = tau2 * (weights * weights).sum(-1) + nu / eta**2 + g * eta * cost
-    return LeastError(weights, np.asarray(eta), np.asarray(loss))
+    price = (weights * psi).sum(-1)
+    eta = np.asarray(np.cbrt(2 * nu / (g * price)))
+    error = np.asarray(tau2 * (weights * weights).sum(-1) + nu / eta**2 + g * eta * price)
+    loss = weights * eta[..., None]
+    return Purchase(loss, cost=eta * price, error=error, weights=weights, eta=eta, cutoff=cutoff)
 
 
 def _side(alpha: Array, mean: Array, spread: Array) -> Array:

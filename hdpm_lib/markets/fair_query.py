@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import check_finite, check_positive
 
 
@@ -31,7 +31,7 @@ def fair_query(costs: ArrayLike, budget: float) -> Outcome:
     Examples
     --------
     >>> sale = fair_query([1.0, 2.0, 9.0], 4.0)
-    >>> sale.epsilon, sale.payments
+    >>> sale.privacy_loss, sale.payments
     (array([1., 1., 0.]), array([2., 2., 0.]))
     """
     c, money = check_finite(costs, "costs", None, 0), check_positive(budget, "budget")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import check_finite, check_number
 
 Array = NDArray[np.float64]
@@ -27,8 +28,8 @@ def information(epsilon: ArrayLike, variance: float, noise: float) -> Array:
     return np.asarray(1 / (tau2 + nu / np.maximum(eps, 1e-150) ** 2))
 
 
-def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: float) -> Array:
-    r"""Privacy loss of each seller, of the shape of her virtual cost.
+def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: float) -> Outcome:
+    r"""Whose privacy is bought, and how much; losses have the shape of the virtual costs.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
 
     Examples
     --------
-    >>> local_menu([1.0, 2.0, 5.0], 1.0, 1.0, 5.0).round(4)
+    >>> local_menu([1.0, 2.0, 5.0], 1.0, 1.0, 5.0).privacy_loss.round(4)
     array([1.8011, 1.2068, 0.    ])
     """
     psi = check_finite(virtual_costs, "virtual_costs", None, *RANGE)
@@ -57,9 +58,9 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
     found = elementwise.find_root(
         lambda u, asked: u / (1 + u * u) ** 2 - asked, (np.ones_like(asked), 2 * np.cbrt(1 / asked)), args=(asked,)
     )
-    epsilon = np.zeros(psi.shape)
-    epsilon[sells] = np.sqrt(nu / tau2) * np.where(asked >= 0.25, 1.0, found.x)
-    return epsilon
+    loss = np.zeros(psi.shape)
+    loss[sells] = np.sqrt(nu / tau2) * np.where(asked >= 0.25, 1.0, found.x)
+    return Outcome(loss)
 
 
 def _constants(variance: float, noise: float) -> tuple[float, float]:

@@ -1,9 +1,9 @@
-r"""The contract paper's three mechanisms for sellers who keep their valuations to themselves, and Myerson's.
+r"""The contract paper's mechanisms for sellers who keep their valuations to themselves, and Myerson's.
 
 Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\varepsilon` is :math:`v\varepsilon^r`.
 
-- *M1*: Principle 1, the same loss for all. *M3*: the unbiased answer. Nothing depends on the reports, so each is paid
-  what the most demanding seller would bear.
+- *M1*: Principle 1, the same loss for all. Nothing depends on the reports, so each is paid what the most demanding
+  seller would bear.
 - *M2*: Principle 2, the least reported cost. Its envelope payments (15) are VCG payments with pivot :math:`\bar v`.
 - *Virtual pricing*: the law of the valuations is known; minimise virtual instead of true cost (Myerson).
 
@@ -15,52 +15,46 @@ axes; `ceiling` is :math:`\bar v`, positive; `max_mse` and `power` are :math:`K`
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.aggregation import count_while
 from hdpm_lib.markets.contracts import (
-    Allocation,
     check_cost,
     check_power,
     check_valuations,
+    equal_loss_contract,
     largest_valuation,
-    least_cost_contract,
-    principle1,
     ratio_power,
     scaled_root,
+    solved_contract,
     suffix_weights,
-    unbiased,
 )
 from hdpm_lib.markets.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
-from hdpm_lib.markets.payments import Outcome, envelope_payments, step_payments
-from hdpm_lib.markets.procurement import count_while
+from hdpm_lib.markets.outcome import Contract, Outcome
+from hdpm_lib.markets.payments import envelope_payments, step_payments
 from hdpm_lib.validation import check_finite, check_flag, check_positive
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-def m1(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
-    r"""Equal losses :math:`\hat\varepsilon`, each seller paid :math:`\bar v\hat\varepsilon^r` (Theorem 7).
+def equal_loss_pricing(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
+    r"""M1: equal losses :math:`\hat\varepsilon`, each seller paid :math:`\bar v\hat\varepsilon^r` (Theorem 7).
 
     Examples
     --------
-    >>> m1([1.0, 7.0], 0.25, 10.0, power=2).payments.round(6)   # 10 times the square of the root of 6
+    >>> equal_loss_pricing([1.0, 7.0], 0.25, 10.0, power=2).payments.round(6)   # 10 times the square of the root of 6
     array([60., 60.])
     """
-    return _same_for_all(principle1, valuations, max_mse, ceiling, power)
+    return paid_at_ceiling(equal_loss_contract, valuations, max_mse, ceiling, power)
 
 
-def m3(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
-    r"""The unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9)."""
-    return _same_for_all(unbiased, valuations, max_mse, ceiling, power)
-
-
-def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
-    r"""Least reported cost, envelope payments (Theorem 8).
+def vcg_contract(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Contract:
+    r"""M2: least reported cost, envelope payments (Theorem 8).
 
     The payments :math:`\tau_i=W(\bar v,v_{-i})-W(v)+v_i\varepsilon_i^r`, with :math:`W` the least cost, take
     :math:`O(n\log n)` for all sellers together. The difference loses digits as the market grows: the relative rounding
@@ -69,15 +63,15 @@ def m2(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -
 
     Examples
     --------
-    >>> m2([1.0, 2.0], 0.25, 10.0, power=1).payments.round(4)
+    >>> vcg_contract([1.0, 2.0], 0.25, 10.0, power=1).payments.round(4)
     array([16.2318,  9.1667])
     """
     v, K, top, r = _checked(valuations, max_mse, ceiling, power)
-    best = least_cost_contract(v, K, r)
-    if not np.isfinite(best.epsilon).all():
+    best = solved_contract(v, K, r)
+    if not np.isfinite(best.privacy_loss).all():
         raise ValueError("valuations: sellers at 0 reach the accuracy only with infinite loss; no contract attains it")
-    payments = _powers(v, best.epsilon, r) + (_pivot_costs(v, K, top, r) - best.cost[..., None])
-    return Outcome(best.epsilon, check_cost(payments, K, r))
+    payments = _powers(v, best.privacy_loss, r) + (pivot_costs(v, K, top, power=r) - best.cost[..., None])
+    return replace(best, payments=check_cost(payments, K, r))
 
 
 def _checked(valuations: ArrayLike, max_mse: float, ceiling: float, power: float) -> tuple[Array, float, float, float]:
@@ -85,20 +79,20 @@ def _checked(valuations: ArrayLike, max_mse: float, ceiling: float, power: float
     return check_valuations(valuations, top), check_positive(max_mse, "max_mse"), top, check_power(power)
 
 
-def _same_for_all(
-    rule: Callable[[int, float], Allocation], valuations: ArrayLike, max_mse: float, ceiling: float, power: float
+def paid_at_ceiling(
+    rule: Callable[[int, float], Contract], valuations: ArrayLike, max_mse: float, ceiling: float, power: float
 ) -> Outcome:
     """A rule that looks at no report, each seller paid what the most demanding one would bear."""
     v, K, top, r = _checked(valuations, max_mse, ceiling, power)
-    epsilon = np.broadcast_to(rule(v.shape[-1], K).epsilon, v.shape).copy()
-    return Outcome(epsilon, check_cost(_powers(top, epsilon, r), K, r))
+    loss = np.broadcast_to(rule(v.shape[-1], K).privacy_loss, v.shape).copy()
+    return Outcome(loss, check_cost(_powers(top, loss, r), K, r), error=np.full(v.shape[:-1], K))
 
 
-def _powers(valuation: Array | float, epsilon: Array, power: float) -> Array:
-    """Cost `valuation * epsilon ** power`, also where the power alone overflows or underflows."""
+def _powers(valuation: Array | float, loss: Array, power: float) -> Array:
+    """Cost `valuation * loss ** power`, also where the power alone overflows or underflows."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        plain = valuation * epsilon**power
-        cost = (valuation ** (1 / power) * epsilon) ** power
+        plain = valuation * loss**power
+        cost = (valuation ** (1 / power) * loss) ** power
         return np.where((plain > 0) & (plain < np.inf), plain, cost)
 
 
@@ -108,10 +102,7 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     One sort for all. Each is a binary search and one root, as replacing a seller only shifts the prefix sums. Where
     sellers are many the search is short, for all roots lie close together.
     """
-    return _pivot_costs(*_checked(valuations, max_mse, ceiling, power))
-
-
-def _pivot_costs(v: Array, K: float, top: float, r: float) -> Array:
+    v, K, top, r = _checked(valuations, max_mse, ceiling, power)
     n = v.shape[-1]
     if n**2 <= 4 * K:
         return np.zeros(v.shape)
@@ -158,48 +149,7 @@ def _pivot_costs(v: Array, K: float, top: float, r: float) -> Array:
     return pivots
 
 
-def break_points(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> list[Array]:
-    """For each seller the reports at which M2's allocation changes its form: somebody reaches the cap or leaves it.
-
-    The lists are sorted; a seller's own entry in `valuations`, of shape (n,), does not matter to hers. At power 1 the
-    allocation jumps at these reports; above, her loss has a kink. Each solves the equation of
-    :mod:`hdpm_lib.markets.contracts` with the threshold at another seller's valuation, in closed form, or at her own.
-
-    Examples
-    --------
-    >>> break_points([1.0, 2.0], 0.25, 10.0, power=1)[0]   # she is at the cap up to 2
-    array([0., 2.])
-    """
-    v, K, top, r = _checked(check_finite(valuations, "valuations", 1), max_mse, ceiling, power)
-    if len(v) ** 2 <= 4 * K:
-        return [np.empty(0) for _ in v]
-    return [_break_points(np.delete(v, i), K, top, r) for i in range(len(v))]
-
-
-def _break_points(others: Array, K: float, top: float, r: float) -> Array:
-    def left_out(threshold: float) -> float:
-        return float((1 - ratio_power(threshold / others[others > threshold], r)).sum())
-
-    def excess(own: float, shift: int) -> float:
-        return left_out(own) - 4 * K * own / (np.minimum(others, own).sum() + own) + shift
-
-    points: list[float] = []
-    for theta in np.unique(others[others > 0]):
-        cut = np.minimum(others, theta).sum()
-        for T in {left_out(theta), left_out(theta) + (r == 1) * (others == theta).sum()}:
-            if T > 0 and 0 <= (own := 4 * K * theta / T - cut) <= theta:  # she is at the cap
-                points.append(own)
-            share = T + 1 - 4 * K * theta / (cut + theta)
-            if r > 1 and 0 < share <= 1:  # she is below it
-                points.append(theta / share ** (r - 1))
-    ends = float(np.finfo(float).tiny), top
-    for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
-        if excess(ends[0], shift) > 0 > excess(ends[1], shift):
-            points.append(float(scipy.optimize.brentq(excess, *ends, args=(shift,), xtol=1e-15 * top, maxiter=1000)))
-    return np.unique([point for point in points if point <= top])
-
-
-def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False) -> Outcome:
+def myerson_contract(valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False) -> Outcome:
     """Least expected payment when the law of the valuations is known (Myerson; :doc:`/book/contracts/beyond`).
 
     The losses minimise the total virtual cost: problem (10) at the virtual valuations of :mod:`hdpm_lib.markets.costs`.
@@ -216,7 +166,7 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
     Examples
     --------
     >>> from scipy import stats
-    >>> virtual_pricing([0.5, 0.9], 0.25, stats.uniform(0.5, 0.5), power=2).epsilon.round(4)
+    >>> myerson_contract([0.5, 0.9], 0.25, stats.uniform(0.5, 0.5), power=2).privacy_loss.round(4)
     array([3.3683, 1.5393])
     """
     v = check_valuations(check_finite(valuations, "valuations", 1))
@@ -228,7 +178,7 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
         return ironed_virtual_valuation(law, reports) if ironed else virtual_valuation(law, reports, check=False)
 
     def losses(reports: Array) -> Array:
-        return least_cost_contract(check_valuations(virtual(reports)), K, r).epsilon
+        return solved_contract(check_valuations(virtual(reports)), K, r).privacy_loss
 
     def amounts(reports: Array) -> Array:
         return losses(reports) ** r
@@ -236,7 +186,8 @@ def virtual_pricing(valuations: ArrayLike, max_mse: float, law: Any, *, power: f
     if (dear := ~np.isfinite(virtual(v))).any():
         raise ValueError(f"valuations: the law has density 0 at {v[dear][0]}, so that no finite price is enough there")
     if ironed:  # constant on cells of equal probability
-        edges = law.ppf(np.linspace(0, 1, RESOLUTION + 1))
-        return Outcome(losses(v), step_payments(v, edges, amounts))
-    check_regular(law)
-    return Outcome(losses(v), envelope_payments(v, float(law.support()[1]), amounts))
+        payments = step_payments(v, law.ppf(np.linspace(0, 1, RESOLUTION + 1)), amounts)
+    else:
+        check_regular(law)
+        payments = envelope_payments(v, float(law.support()[1]), amounts)
+    return Outcome(losses(v), payments, error=K)

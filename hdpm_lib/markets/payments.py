@@ -18,7 +18,6 @@ reports of shape (k, n) to amounts of shape (k, n). Payments have the shape (n,)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,20 +28,6 @@ from hdpm_lib.validation import check_finite, check_positive
 
 Array = NDArray[np.float64]
 Rule = Callable[[Array], Array]  # reports of shape (k, n) to amounts of shape (k, n)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a mechanism does with the reports.
-
-    Attributes
-    ----------
-    epsilon : array of shape (..., n), the privacy losses
-    payments : array of shape (..., n), to the sellers, in the unit of the valuations
-    """
-
-    epsilon: Array
-    payments: Array
 
 
 def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> tuple[Array, float]:

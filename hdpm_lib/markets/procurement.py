@@ -20,43 +20,20 @@ weights of the norm, of the noise and of the payments; `cap` is the largest admi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.aggregation import count_while
+from hdpm_lib.markets.outcome import Purchase
 from hdpm_lib.validation import check_cap, check_finite, check_number, check_positive
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 TIE = 1e-12  # caps that fill the sum exactly, but for rounding
+NEAR = 1e-9  # relative, how far off its piece rounding may move a root
 RANGE = (1e-100, 1e100)  # of costs and constants: their products stay within floats
-
-
-@dataclass(frozen=True)
-class Procurement:
-    """What is bought from each seller, and what it costs by the proxy loss.
-
-    Attributes
-    ----------
-    weights : array of shape (m,), with sum 1
-    eta : float, the sum of the privacy losses
-    loss : float, the proxy loss
-    cutoff : float, virtual cost from which on nothing is bought; at most one unit in the last place off
-    minima : int, number of local minima among which this one is the least; 0 where they were not counted
-    """
-
-    weights: Array
-    eta: float
-    loss: float
-    cutoff: float
-    minima: int
-
-    @property
-    def epsilon(self) -> Array:
-        """Privacy losses, weights times eta, shape (m,)."""
-        return self.weights * self.eta
 
 
 def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float, float]:
@@ -66,18 +43,7 @@ def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float
     return mu, sigma, gamma
 
 
-def proxy_loss(
-    weights: ArrayLike, eta: ArrayLike, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
-) -> Array:
-    """Proxy loss, Eq. (11), of shape (...), for weights and costs (..., m) and rates (...). Nothing is checked."""
-    a, psi = np.asarray(weights, dtype=float), np.asarray(virtual_costs, dtype=float)
-    rate = np.asarray(eta, dtype=float)
-    return np.asarray(mu * np.linalg.norm(a, axis=-1) + sigma / rate + gamma * rate * (a * psi).sum(-1))
-
-
-def procure(
-    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None
-) -> Procurement:
+def procure(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None) -> Purchase:
     r"""The global minimum of the proxy loss, by a scan of all pieces of the path in time :math:`O(m\log m)`.
 
     If no local minimum is found, which rounding alone could cause, that is a RuntimeError.
@@ -92,69 +58,23 @@ def procure(
     Examples
     --------
     >>> best = procure([0.2, 1.2], 1.0, 1.0, 0.1)
-    >>> best.weights.round(4), round(best.eta, 4), best.minima
-    (array([0.6597, 0.3403]), 4.302, 1)
+    >>> best.weights.round(4), round(best.eta, 4), round(best.error, 4)
+    (array([0.6597, 0.3403]), 4.302, 1.2072)
     """
-    psi, kappa = _check(virtual_costs, mu, sigma, gamma, cap)
+    psi, kappa = check_market(virtual_costs, mu, sigma, gamma, cap)
     order = np.argsort(psi, kind="stable")
-    pieces = _pieces(psi[order], cap)  # one for each set of sellers on the path
-    minima = _local_minima(psi[order], pieces, kappa)  # one cubic for each piece
-    if not len(minima.piece):
+    minima = local_minima(psi[order], kappa, cap)
+    if not len(minima.s):
         raise RuntimeError("no local minimum found among the pieces of the path: are virtual_costs of like size?")
-    best = minima.piece[np.argmin(minima.loss)]  # the least of them
-    weights, cutoff = _polished(psi[order], pieces, best, kappa)
+    best = np.argmin(minima.loss)
+    at = int(minima.capped[best]), int(minima.bought[best])
+    weights, cutoff = _polished(psi[order], at, minima.cap, kappa)
     unsorted = np.empty_like(weights)
     unsorted[order] = weights
-    return _procurement(psi, unsorted, cutoff, (mu, sigma, gamma), minima.count)
+    return purchase(psi, unsorted, cutoff, mu, sigma, gamma)
 
 
-def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Procurement:
-    """A local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one where there is only one.
-
-    The minima are not counted (``minima = 0``); :func:`procure` is certain, and sorts. This is Newton's method on Eq.
-    (14) with the cubic of the present piece in place of its tangent, inside a bracket; sellers above it are dropped as
-    it shrinks.
-    """
-    psi, kappa = _check(virtual_costs, mu, sigma, gamma)
-    least = psi.min()
-    near = psi - least
-    low = 0.0
-    high = float((1 + np.sqrt(1 + 4 * kappa * least)) / (2 * kappa))  # Eq. (14) is negative there
-    t = high
-    while True:
-        bought = near[near < t]
-        n, mean = len(bought), float(bought.mean())
-        spread = float(((bought - mean) ** 2).sum())
-        x = t - mean
-        if n * ((least + mean) * x - spread / n - kappa * x * (n * x**2 + spread)) > 0:
-            low = t
-        else:
-            high, near = t, bought
-        s = float(smallest_root(np.array(1 / n), np.array(least + mean), np.array(spread), kappa))
-        guess = mean + 1 / (n * s)  # not a number if the piece has no stationary point
-        if bought.max() < guess and int((near < guess).sum()) == n:
-            break
-        t = guess if low < guess < high else (low + high) / 2
-        if high - low <= 4e-16 * (least + high):
-            break
-    inner = np.flatnonzero(psi - least <= bought.max())
-    weights, _, cutoff = _settle(psi, np.empty(0, dtype=np.intp), inner, 0.0, kappa)
-    return _procurement(psi, weights, cutoff, (mu, sigma, gamma), 0)
-
-
-def residuals(
-    found: Procurement, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
-) -> tuple[float, float]:
-    """How far Eqs. (13) and (14) are from holding without a cap, each relative to its largest term."""
-    multiplier = gamma * found.cutoff
-    u = np.maximum(multiplier - gamma * np.asarray(virtual_costs, dtype=float), 0)
-    square, total = u @ u, u.sum()
-    printed = mu * u / (np.sqrt(square) * total)
-    eq13 = np.abs(found.epsilon - printed).max() / printed.max()
-    return float(eq13), float(abs(multiplier - sigma / mu**2 * square - square / total) / multiplier)
-
-
-def _check(
+def check_market(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, cap: float | None = None
 ) -> tuple[Array, float]:
     """The virtual costs, and `kappa`."""
@@ -183,53 +103,42 @@ class _Pieces:
 
 
 @dataclass(frozen=True)
-class _Minima:
-    """Local minima along the path: the piece each was found on, its `s` and its loss over mu."""
+class Minima:
+    """Local minima along the path: numbers of capped and of bought sellers, `s`, and the loss over mu; and the cap."""
 
-    piece: Indices
+    capped: Indices
+    bought: Indices
     s: Array
     loss: Array
-
-    @property
-    def count(self) -> int:
-        """How many there are: one on the border of two pieces is found twice."""
-        return 1 + int((np.diff(np.sort(self.s)) > 1e-9 * np.sort(self.s)[1:]).sum())
+    cap: float
 
 
-def _local_minima(psi: Array, pieces: _Pieces, kappa: float) -> _Minima:
-    """The stationary points of all pieces, for sorted costs, that are minima and lie on their piece."""
+def local_minima(psi: Array, kappa: float, cap: float | None = None) -> Minima:
+    """All local minima, for sorted costs; one on the border of two pieces is found twice.
+
+    They are the stationary points of the pieces that are minima and lie on their piece: one cubic for each.
+    """
+    pieces = _pieces(psi, cap)
     low, high = pieces.low, pieces.high
     fixed, price, spread, noise = _sums(psi, pieces.capped, pieces.bought, pieces.cap)
-    slope = price - kappa * spread
-
-    def falling(s: Array) -> tuple[Array, Array]:
-        """Minus the slope of the loss along `s`, up to a positive factor, and how much of it may be rounding."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            terms = np.stack([spread * s**3, -slope * s**2, kappa * fixed])
-            rounding = 1e-11 * np.abs(terms).sum(0) + noise * (s**3 + kappa * s**2)
-            return np.where(np.isinf(s), -np.inf, terms.sum(0)), rounding
-
     root = smallest_root(fixed, price, spread, kappa)
-    at_low, slack_low = falling(low)
-    at_high, slack_high = falling(high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        turn = np.where(spread > 0, 2 * slope / (3 * spread), np.inf)
-    inside = np.isfinite(root) & (low <= turn) & (at_low >= -slack_low) & ((high >= turn) | (at_high <= slack_high))
+    near = np.clip(root, low, high)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        inside = np.abs(root - near) <= (NEAR + np.where(spread > 0, noise / spread, 0)) * root
     found = np.flatnonzero(inside)
-    s = np.clip(root[found], low[found], high[found])
+    s = near[found]
     loss = np.sqrt(fixed[found] + s**2 * spread[found]) + 2 * np.sqrt(kappa * (price[found] - s * spread[found]))
-    return _Minima(found, s, loss)
+    return Minima(pieces.capped[found], pieces.bought[found], s, loss, pieces.cap)
 
 
-def _polished(psi: Array, pieces: _Pieces, best: np.intp, kappa: float) -> tuple[Array, float]:
+def _polished(psi: Array, at: tuple[int, int], cap: float, kappa: float) -> tuple[Array, float]:
     """Weights and cutoff of the minimum on a piece, from direct sums: prefix sums may have chosen a neighbour of it."""
-    at = (int(pieces.capped[best]), int(pieces.bought[best]))
     for _ in range(50):
         i, j = at
-        weights, at_s, cutoff = _settle(psi, np.arange(i), np.arange(i, j), pieces.cap, kappa)
+        weights, at_s, cutoff = settle(psi, np.arange(i), np.arange(i, j), cap, kappa)
         if not np.isfinite(at_s):
             break
-        i = int(np.searchsorted(psi, cutoff - pieces.cap / at_s, "right")) if pieces.cap else 0
+        i = int(np.searchsorted(psi, cutoff - cap / at_s, "right")) if cap else 0
         j = int(np.searchsorted(psi, cutoff))
         if (i, j) == at:
             break
@@ -282,16 +191,6 @@ def _pieces(psi: Array, cap: float | None) -> _Pieces:
     return _Pieces(p, np.maximum(q, p), events, np.append(events[1:], np.inf), top)
 
 
-def count_while(holds: Callable[[Indices], NDArray[np.bool_]], limit: Indices) -> Indices:
-    """For each entry, how many of 0, 1, ..., limit - 1 fulfil a condition that is true first and false after."""
-    low, high = np.zeros_like(limit), limit.copy()
-    while (open_ := low < high).any():
-        middle = (low + high) // 2
-        true = holds(np.where(open_, middle, 0))
-        low, high = np.where(open_ & true, middle + 1, low), np.where(open_ & ~true, middle, high)
-    return low
-
-
 def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array, Array, Array]:
     """Squared norm `fixed + s^2 spread` and cost `price - s spread` on every piece, and the rounding in `spread`."""
     apart = psi - psi[0]
@@ -308,6 +207,16 @@ def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array,
     return np.asarray(fixed), np.asarray(price), np.asarray(spread), np.asarray(noise)
 
 
+def cheapest(psi: Array) -> tuple[Array, Array, Array, Array]:
+    r"""For sorted costs (..., m) and each `k`: of the `k` cheapest the mean and the sum of squared deviations, and the
+    `s` up to which no weight :math:`1/k-s(\psi_i-\text{mean})` is negative."""
+    k, apart = np.arange(1, psi.shape[-1] + 1), psi - psi[..., :1]
+    first = np.cumsum(apart, axis=-1)
+    spread = np.maximum(np.cumsum(apart**2, axis=-1) - first**2 / k, 0)
+    with np.errstate(divide="ignore"):
+        return k, psi[..., :1] + first / k, spread, 1 / np.maximum(k * apart - first, 0)
+
+
 def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
     """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or NaN."""
     slope = price - kappa * spread
@@ -317,7 +226,7 @@ def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Ar
         return np.asarray(1 / inverse)
 
 
-def _settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float) -> tuple[Array, float, float]:
+def settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float) -> tuple[Array, float, float]:
     """Weights, `s` and cutoff at the stationary point of one piece of the path, from direct sums."""
     rest, n = 1 - cap * len(capped), len(inner)
     weights = np.zeros_like(psi)
@@ -335,10 +244,10 @@ def _settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: floa
     return weights, s, float(least + mean + rest / (n * s))
 
 
-def _procurement(psi: Array, weights: Array, cutoff: float, scale: tuple[float, ...], minima: int) -> Procurement:
-    mu, sigma, gamma = scale
+def purchase(psi: Array, weights: Array, cutoff: float, mu: float, sigma: float, gamma: float) -> Purchase:
+    """The outcome for weights, with the best rate."""
     weights = np.maximum(weights, 0)
-    cost = float(weights @ psi)
-    eta = float(np.sqrt(sigma / (gamma * cost)))
-    loss = float(mu * np.linalg.norm(weights) + 2 * np.sqrt(sigma * gamma * cost))
-    return Procurement(weights, eta, loss, cutoff, minima)
+    price = float(weights @ psi)
+    eta = float(np.sqrt(sigma / (gamma * price)))
+    error = float(mu * np.linalg.norm(weights) + 2 * np.sqrt(sigma * gamma * price))
+    return Purchase(weights * eta, cost=eta * price, error=error, weights=weights, eta=eta, cutoff=cutoff)

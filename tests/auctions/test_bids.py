@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdpm_lib.auctions.bids import FAMILIES, bids, budget_of, check_budget, draw_bids, unit_valuation, utility
-from hdpm_lib.markets.payments import Outcome
+from hdpm_book.federated.partition import budget_of, draw_bids
+from hdpm_lib.auctions.bids import FAMILIES, bids, check_budget, unit_valuation, utility
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, ks_check, objections
 

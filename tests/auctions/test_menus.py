@@ -11,9 +11,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hdpm_lib.aggregation import error_bound, opt_aggr
+from hdpm_book.federated.menus import random_weights, schedules
+from hdpm_book.federated.partition import budget_of, draw_bids
+from hdpm_lib.aggregation import error_bound, least_error_weights
 from hdpm_lib.auctions.allin import Auction, gains
-from hdpm_lib.auctions.bids import Bids, bids, budget_of, draw_bids, unit_valuation, utility
+from hdpm_lib.auctions.bids import Bids, bids, unit_valuation, utility
 from hdpm_lib.auctions.menus import (
     KNOTS,
     SHAPES,
@@ -24,13 +26,11 @@ from hdpm_lib.auctions.menus import (
     menus,
     nothing_sold,
     public,
-    random_weights,
     record_sale,
-    schedules,
     trained_weights,
 )
 from hdpm_lib.auctions.posted_prices import posted_prices
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
 from tests.support import false_bids, generator, largest_gain, some_auctions, z_limit
 
 Array = np.ndarray
@@ -65,10 +65,10 @@ def regret_on_grid(choice: Callable[[Array, Bids], Outcome], prices: Array, owne
 def test_choice_is_exact() -> None:
     prices, owner = some_schedules(1200, generator(440))
     chosen = choose(prices, owner)
-    on_schedule = [np.interp(e, KNOTS, row) for e, row in zip(chosen.epsilon, prices, strict=True)]
+    on_schedule = [np.interp(e, KNOTS, row) for e, row in zip(chosen.privacy_loss, prices, strict=True)]
     assert np.allclose(chosen.payments, on_schedule, rtol=1e-12, atol=1e-14)
-    assert (chosen.epsilon <= owner.privacy_budget).all() and (utility(owner, chosen) >= 0).all()
-    assert 0.2 < (chosen.epsilon > 0).mean() < 0.95
+    assert (chosen.privacy_loss <= owner.privacy_budget).all() and (utility(owner, chosen) >= 0).all()
+    assert 0.2 < (chosen.privacy_loss > 0).mean() < 0.95
     regret = regret_on_grid(choose, prices, owner)
     assert (regret <= 1e-13 * (1 + prices[:, -1])).all()
     for family in range(4):  # and the grid comes near, so that the choice is not above what is possible
@@ -95,10 +95,10 @@ def test_choice_at_the_edges() -> None:
     slope = 10 * KNOTS
     assert choose(slope, bids("linear", 5.0, [2.0], 1)[0]) == Outcome(0.0, 0.0)  # utility 0 either way: no sale
     small = choose(slope, bids("linear", 1.0, [0.01], 1)[0])
-    assert small.epsilon == 0.01 and np.isclose(small.payments, 0.1)
+    assert small.privacy_loss == 0.01 and np.isclose(small.payments, 0.1)
     large = choose(slope, bids("linear", 1.0, [50.0], 1)[0])
-    assert large.epsilon == 2 and large.payments == 20
-    assert choose(0 * slope, bids("exponential", 1.0, [1.0], 1)[0]).epsilon == 0
+    assert large.privacy_loss == 2 and large.payments == 20
+    assert choose(0 * slope, bids("exponential", 1.0, [1.0], 1)[0]).privacy_loss == 0
 
 
 # --- the auction ------------------------------------------------------------------------------------------------------
@@ -114,8 +114,8 @@ def in_a_loop(reports: Bids, budget: float, weights: Weights) -> tuple[Array, Ar
         turn = turns._make(part[k] for part in turns)
         steps = increments(weights, turn, np.array(left / reports.sizes.sum()), sold, np) * reports.sizes.sum()
         chosen = choose(np.append(0, np.cumsum(steps)), reports[i])
-        epsilon[i], payments[i], left = chosen.epsilon, chosen.payments, left - chosen.payments
-        sold = record_sale(sold, turn.share, chosen.epsilon)
+        epsilon[i], payments[i], left = chosen.privacy_loss, chosen.payments, left - chosen.payments
+        sold = record_sale(sold, turn.share, chosen.privacy_loss)
     return epsilon, payments
 
 
@@ -128,7 +128,7 @@ def test_auction_is_that_of_the_loop() -> None:
             done = menus(truth, budget, weights)
             for k in range(12):
                 epsilon, payments = in_a_loop(truth[k], budget[k], weights)
-                assert np.allclose(done.epsilon[k], epsilon, rtol=1e-7, atol=1e-9)
+                assert np.allclose(done.privacy_loss[k], epsilon, rtol=1e-7, atol=1e-9)
                 assert np.allclose(done.payments[k], payments, rtol=1e-7, atol=1e-9 * budget[k])
 
 
@@ -139,7 +139,7 @@ def test_batches_and_the_order_of_owners_do_not_matter() -> None:
     weights = trained_weights()
     done = menus(truth, budget, weights)
     shaped = menus(bids(*(x.reshape(2, 3, 10) for x in vars(truth).values())), budget.reshape(2, 3), weights)
-    assert (shaped.epsilon.reshape(6, 10) == done.epsilon).all()
+    assert (shaped.privacy_loss.reshape(6, 10) == done.privacy_loss).all()
     for weights_too in both_weights(rng):  # to the last bit: no product of matrices depends on the shape of the batch
         batch = menus(truth, budget, weights_too)
         one_by_one = [menus(truth[k], budget[k], weights_too) for k in range(6)]
@@ -149,7 +149,7 @@ def test_batches_and_the_order_of_owners_do_not_matter() -> None:
     moved = menus(Bids(*(x[:, shuffle] for x in vars(truth).values())), budget, weights)
     assert np.allclose(moved.payments, done.payments[:, shuffle], rtol=1e-9)
     scaled = menus(bids(truth.family, 3 * truth.rate, truth.privacy_budget, truth.sizes), 3 * budget, weights)
-    assert not np.allclose(scaled.epsilon, done.epsilon)  # money is measured in the unit of the rates
+    assert not np.allclose(scaled.privacy_loss, done.privacy_loss)  # money is measured in the unit of the rates
 
 
 def test_nobody_loses_and_the_money_lasts_whatever_the_weights() -> None:
@@ -164,7 +164,7 @@ def test_nobody_loses_and_the_money_lasts_whatever_the_weights() -> None:
             assert (done.payments.sum(-1) <= budget).all() and (utility(truth, done) >= 0).all()
             assert (np.diff(offered) >= 0).all() and (offered[..., 0] == 0).all()
             assert (offered[..., -1] <= budget[:, None]).all()
-    assert (done.epsilon > 0).any()
+    assert (done.privacy_loss > 0).any()
 
 
 def test_last_owner_is_offered_all_that_is_left() -> None:
@@ -259,7 +259,7 @@ def test_trained_menus_beat_posted_prices(kind: str) -> None:
     for factor in (0.1, 0.5, 2.0):
         budget = budget_of(truth, factor)
         ours, theirs = (
-            error_bound(opt_aggr(done.epsilon, truth.sizes), done.epsilon, truth.sizes)
+            error_bound(least_error_weights(done.privacy_loss, truth.sizes), done.privacy_loss, truth.sizes)
             for done in (menus(truth, budget, trained_weights()), posted_prices(truth, budget))
         )
         better = np.log(theirs / ours)  # the error has a long tail

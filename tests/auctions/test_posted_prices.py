@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from hdpm_book.federated.partition import budget_of
 from hdpm_lib.auctions.allin import gains
-from hdpm_lib.auctions.bids import Bids, bids, budget_of, unit_valuation, utility
+from hdpm_lib.auctions.bids import Bids, bids, unit_valuation, utility
 from hdpm_lib.auctions.posted_prices import EXTRA, POWER, SCALE, best_sale, posted_prices
-from hdpm_lib.markets.payments import Outcome
+from hdpm_lib.markets.outcome import Outcome
 from tests.support import false_bids, generator, largest_gain, some_auctions
 
 Array = np.ndarray
@@ -69,13 +70,15 @@ def test_rule_is_that_of_the_loop() -> None:
     rng = generator(421)
     for kind in ("IID", "Non-IID"):
         truth, budget = some_auctions(60, rng, kind)
-        assert np.allclose(posted_prices(truth, budget).epsilon, rolling(truth, budget).epsilon, rtol=1e-9, atol=1e-12)
+        assert np.allclose(
+            posted_prices(truth, budget).privacy_loss, rolling(truth, budget).privacy_loss, rtol=1e-9, atol=1e-12
+        )
         assert np.allclose(posted_prices(truth, budget).payments, rolling(truth, budget).payments, rtol=1e-9)
     equal = bids("quadratic", 1.0, [1.0, 1.0, 1.0], 20)
-    assert np.allclose(posted_prices(equal, 30.0).epsilon, rolling(equal, np.array(30.0)).epsilon)
+    assert np.allclose(posted_prices(equal, 30.0).privacy_loss, rolling(equal, np.array(30.0)).privacy_loss)
     several = posted_prices(truth[None], budget)
-    assert several.epsilon.shape == (1, 60, 10) and np.array_equal(
-        several.epsilon[0], posted_prices(truth, budget).epsilon
+    assert several.privacy_loss.shape == (1, 60, 10) and np.array_equal(
+        several.privacy_loss[0], posted_prices(truth, budget).privacy_loss
     )
 
 
@@ -88,7 +91,7 @@ def test_nobody_loses_somebody_sells_and_the_money_lasts() -> None:
             outcome = posted_prices(truth, budget)
             assert (outcome.payments.sum(-1) <= budget).all()
             assert (utility(truth, outcome) >= -1e-15 * truth.full_valuation).all()
-            assert factor < 0.1 or (outcome.epsilon > 0).any(-1).all()
+            assert factor < 0.1 or (outcome.privacy_loss > 0).any(-1).all()
     wide = bids(
         rng.integers(0, 4, (500, 40)), rng.uniform(0.5, 1.5, (500, 40)), 1.0, 10 ** rng.uniform(0, 7, (500, 40))
     )
@@ -163,4 +166,4 @@ def test_the_limit_must_be_hard() -> None:
 def test_taking_part_must_be_free() -> None:
     dear = bids(["linear", "quadratic"], [1.5, 1.0], [1.0, 1.0], [20, 10])
     outcome = posted_prices(dear, 5.0)
-    assert outcome.epsilon[0] == 0 and utility(dear, outcome)[0] - 0.01 < 0
+    assert outcome.privacy_loss[0] == 0 and utility(dear, outcome)[0] - 0.01 < 0

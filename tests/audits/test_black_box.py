@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import time
 from functools import partial
 from typing import Any
 
@@ -10,15 +13,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
-from hdpm_lib import Category, Number, PersonalizedRidge, Schema, audit, integer_sum, pdp_op, spread
+from hdpm_lib import Category, Number, PersonalizedRidge, Schema, audit, integer_sum, spread
 from hdpm_lib.audits import black_box
 from hdpm_lib.audits.bounds import guess_p_value
 from hdpm_lib.audits.outcomes import outcomes
 from hdpm_lib.audits.pairs import patterns, replacements
-from hdpm_lib.audits.scores import Goal, count_guesses, propose
+from hdpm_lib.audits.scores import Goal, count_guesses, last_digits, propose
+from hdpm_lib.audits.sources import _TRIED, repeats
+from hdpm_lib.learners.lattice import lattice_ridge
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import SEED
 
@@ -27,12 +33,17 @@ ZERO, ONE = np.zeros(1), np.ones(1)
 few: Any = partial(audit, runs=20_000, time_limit=None, seed=SEED)
 
 
+def fine(numbers: Any) -> Any:
+    """Rounded to multiples of 2^-20, far from the last digits."""
+    return np.rint(np.asarray(numbers) * 2.0**20) / 2.0**20
+
+
 def laplace(data: np.ndarray, rng: Rng, size: int, scale: float = 1.0) -> np.ndarray:
-    return data.sum() + rng.laplace(0, scale, size)
+    return np.asarray(fine(data.sum() + rng.laplace(0, scale, size)))
 
 
 def one_at_a_time(data: np.ndarray, rng: Rng) -> float:
-    return float(data.sum() + rng.laplace())
+    return float(fine(data.sum() + rng.laplace()))
 
 
 # --- what it finds, and what it does not ------------------------------------------------------------------------------
@@ -45,7 +56,7 @@ def test_a_scale_too_small_is_found_in_any_unit(unit: float) -> None:
     assert wrong.found and 1.2 < wrong.epsilon_lower() < wrong.epsilon_lower(0.9) < 2
     assert not right.found and right.epsilon_lower() < 1
     assert str(wrong).startswith("violation found") and str(right).startswith("no violation found")
-    assert "private" not in str(right)
+    assert "private" not in str(right) and right.passed and not wrong.passed
 
 
 def test_no_noise_at_all_is_found() -> None:
@@ -87,7 +98,7 @@ def test_approximate_privacy() -> None:
     """The Gaussian mechanism of Balle and Wang (2018): exact at its sigma, broken with a third less."""
 
     def gauss(data: np.ndarray, rng: Rng, size: int, sigma: float) -> np.ndarray:
-        return data.sum() + sigma * rng.standard_normal(size)
+        return np.asarray(fine(data.sum() + sigma * rng.standard_normal(size)))
 
     sigma, epsilon = 1.2, 0.5
     delta = stats.norm.cdf(0.5 / sigma - epsilon * sigma) - np.exp(epsilon) * stats.norm.cdf(
@@ -110,6 +121,11 @@ def test_what_cannot_be_judged_is_refused() -> None:
         (lambda data, rng, size: data.sum() + rng.laplace(), "must give 64 releases along the first axis"),
         (lambda data, rng, size: np.where(rng.random(size) < 0.5, np.nan, 1.0), 'nan="value"'),
         (lambda data, rng: object(), "gave a object"),
+        (lambda data, rng: data.sum() + missing, "raised NameError: name 'missing' is not defined, and so on both"),  # type: ignore[name-defined]  # noqa: F821
+        (
+            lambda data, size: data.sum() + np.random.default_rng(0).laplace(size=size),
+            "shares one draw .* in all calls",
+        ),
     ]
     for mechanism, message in cases:
         with pytest.raises((ValueError, TypeError), match=message):
@@ -131,17 +147,114 @@ def test_what_cannot_be_judged_is_refused() -> None:
 
 def test_rare_answers_are_no_shared_draws() -> None:
     rare = lambda data, rng, size: (rng.random(size) < 0.001).astype(int)  # noqa: E731
-    assert not few(rare, ZERO, ONE, 0.1).found
+    assert few(rare, ZERO, ONE, 0.1).passed
+
+
+# --- no pass without evidence -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("calls", [_TRIED, 1000])
+def test_noise_seeded_by_a_clock_is_not_decided(calls: int) -> None:
+    """The same noise in all runs between two ticks, also if the clock ticks just between the trials."""
+    ticks = itertools.count(_TRIED - 2)  # two calls come before the trials
+
+    def clock(data: np.ndarray) -> float:
+        return float(fine(data.sum() + np.random.default_rng(next(ticks) // calls).laplace()))
+
+    found = few(clock, ZERO, ONE, 1.0, runs=10_000, early=False)
+    assert found.repeats and not found.found and not found.passed and found.epsilon_lower() == 0
+    text = str(found)
+    assert text.startswith("not decided") and "releases come back in a row" in text and "power" not in text
+
+
+def test_equal_releases_of_independent_runs_are_no_repeats() -> None:
+    """Of 2,000 series each, at a level of .05: a coin, rare answers, constants; and one with pairs."""
+    rng = np.random.default_rng(SEED)
+    for share in (0.5, 0.02, 0.0):
+        alarms = sum(repeats((rng.random(600) < share).astype(int).tolist()) <= 0.05 for _ in range(2000))
+        assert alarms <= stats.binom.isf(FALSE_ALARM, 2000, 0.05)
+    assert repeats(np.repeat(rng.random(300), 2).tolist()) < FALSE_ALARM
+    assert repeats([]) == repeats([1, 2]) == 1
+
+
+def test_too_few_guesses_are_no_pass() -> None:
+    """A claim of 10 needs some 300,000 guesses, however wrong it is: with `size` they take a second."""
+    none = lambda data, rng, size: data.sum() + np.zeros(size)  # noqa: E731
+    found = few(none, ZERO, ONE, 10.0)
+    assert found.undecided.startswith("20,000 guesses prove nothing at this claim") and not found.passed
+    assert found.detectable() == np.inf
+    assert str(found).startswith("not decided") and "power" not in str(found)
+    assert few(none, ZERO, ONE, 10.0, runs=400_000).found
+    several = few(none, ZERO, [ONE, ONE], np.array([10.0, 1.0]))
+    assert str(several).startswith("violation found for 1 of 2 records, 1 not decided") and not several.passed
+    assert str(few(none, ZERO, [ONE, ONE], np.array([10.0, 11.0]))).startswith("not decided for 2 of 2 records")
+    assert few(laplace, ZERO, [ONE, ONE], np.array([1.0, 2.0])).passed
+
+
+def test_a_refusal_is_an_output() -> None:
+    """One data set is refused, or both with another message, or one more often; by single calls and in a batch."""
+
+    def refuses(data: np.ndarray, rng: Rng) -> float:
+        if data.sum() > 0.5:
+            raise ValueError("one class only")
+        return one_at_a_time(data, rng)
+
+    def batches(data: np.ndarray, rng: Rng, size: int) -> np.ndarray:
+        refuses(data, rng)
+        return laplace(data, rng, size)
+
+    def sometimes(data: np.ndarray, rng: Rng, often: float, message: str = "no") -> float:
+        if rng.random() < (often if data.sum() else 0.1):
+            raise ValueError(message.format(data.sum()))
+        return float(rng.integers(9))
+
+    for mechanism in (refuses, batches, partial(sometimes, often=0.5), partial(sometimes, often=0.1, message="at {}")):
+        found = few(mechanism, ZERO, ONE, 1.0, runs=5000)
+        assert found.found and few(mechanism, ONE, ZERO, 1.0, runs=5000).found
+    assert "raised ValueError" in found.event and "at " in found.event
+    assert few(partial(sometimes, often=0.1 * np.e), ZERO, ONE, 1.0, runs=5000).passed
+    with pytest.raises(ValueError, match="raised ValueError: no, at times: take no `size`"):
+        few(lambda data, rng, size: rng.random(size) + sometimes(data, rng, 0.1), ZERO, ONE, 1.0)
+
+
+# --- last digits ------------------------------------------------------------------------------------------------------
+
+
+def test_last_digits_are_exact() -> None:
+    numbers = [1.0, -3.0, 0.1, 96.0, 5e-324, 2.0**60, 0.0]
+    expected = [0, 0, -55, 5, -1074, 60, 1024]
+    assert last_digits(outcomes(np.array(numbers)), 0).numbers[:, 1].tolist() == expected
+    assert float.fromhex("0x1.999999999999ap-4") == 0.1  # its last digit is that of the a: -4 - 52 + 1
+
+
+FLOATS = {
+    "Laplace": lambda data, rng, size: data.sum() + rng.laplace(0, 1, size),
+    "normal": lambda data, rng, size: data.sum() + rng.normal(0, 4, size),
+    "inverse": lambda data, rng, size: data.sum() - np.log(rng.random(size) / rng.random(size)),
+    "vector": lambda data, rng, size: np.array([0.3, data.sum(), 7.0]) + rng.laplace(0, 1, (size, 3)),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize(("first", "second"), [(0.1, 1.1), (0.0, 1.0), (0.375, 0.1)])
+def test_last_digits_betray_floats(name: str, first: float, second: float) -> None:
+    """The promise holds in real arithmetic, by far in all but the first; rounded releases keep it."""
+    mechanism = FLOATS[name]
+    found = few(mechanism, ZERO + first, ZERO + second, 1.0)
+    assert found.found and "last binary digit" in found.event and found.epsilon_lower() > 1
+    rounded = few(lambda data, rng, size: fine(mechanism(data, rng, size)), ZERO + first, ZERO + second, 1.0)
+    assert rounded.passed
 
 
 # --- pairs, sellers, learners -----------------------------------------------------------------------------------------
 
 
 def test_patterns_are_neighbours() -> None:
-    for alone in (True, False):
-        for pair in patterns(np.arange(6.0), alone=alone):
-            moved = np.abs(pair.first - pair.second)
-            assert 0 < moved.max() <= 1 and (not alone or (moved > 0).sum() == 1)
+    pairs = patterns(np.arange(6.0))
+    for number, pair in enumerate(pairs):
+        moved = np.abs(pair.first - pair.second)
+        assert 0 < moved.max() <= 1 and ((moved > 0).sum() == 1) == (number < 2)
+    assert len(pairs) == 8 and len(patterns([3.0])) == 2
 
 
 def test_the_search_finds_the_record_that_is_not_hidden() -> None:
@@ -162,7 +275,7 @@ def test_every_seller_against_her_own_promise() -> None:
     """Four of five promises are kept exactly; the fourth loses half more."""
     promised = np.array([0.2, 0.5, 1.0, 1.0, 2.0])
     lost = promised * [1, 1, 1, 1.5, 1]
-    release = lambda data, rng, size: data @ lost + rng.laplace(0, 1, size)  # noqa: E731
+    release = lambda data, rng, size: fine(data @ lost + rng.laplace(0, 1, size))  # noqa: E731
     found = few(release, np.zeros(5), lambda i: np.eye(5)[i], promised)
     assert found.found.tolist() == [False, False, False, True, False]
     assert found.table().index[0] == 3 and "record 3" in str(found)
@@ -183,10 +296,38 @@ class Silent(BaseEstimator):
         return self
 
 
+class State:
+    """An object that is no estimator."""
+
+    def __init__(self, value: float) -> None:
+        self._value, self.own = value, self
+
+
+class Holder(BaseEstimator):
+    """It releases a noisy sum, and the sum itself inside something that is no number."""
+
+    def __init__(self, kind: str = "", random_state: Any = None) -> None:
+        self.kind, self.random_state = kind, random_state
+
+    def fit(self, X: Any) -> Holder:
+        total = float(X.sum())
+        self.sum_ = one_at_a_time(X, np.random.default_rng(self.random_state))
+        kinds = {
+            "tree": lambda: [DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, total])],
+            "key": lambda: {"a": (1, {total: 1})},
+            "arrays": lambda: (np.zeros(3), [np.full(2, total), "a"]),
+            "bytes": lambda: np.float64(total).tobytes(),
+            "itself": lambda: [State(1.0), {State(total)}],
+            "locked": threading.Lock,
+        }
+        self.inside_ = kinds[self.kind]()
+        return self
+
+
 def test_learners_and_estimators_as_they_are() -> None:
-    learner = partial(pdp_op, epsilon=np.full(6, 0.5), penalty=1e4)
+    learner = partial(lattice_ridge, epsilon=np.full(6, 0.5), penalty=1e4)
     kept = few(learner, (X, y), (X, TURNED), 0.5)
-    assert not kept.found and kept.replayable and kept.mechanism == "pdp_op"
+    assert not kept.found and kept.replayable and kept.mechanism == "lattice_ridge"
     assert few(learner, (X, y), (X, TURNED), 0.3, runs=200_000).found
     ridge = PersonalizedRidge(epsilon=0.5, penalty=1e4)
     kept = audit(ridge, (X, y), (X, TURNED), 0.5, runs=400, time_limit=None, seed=SEED)
@@ -196,6 +337,10 @@ def test_learners_and_estimators_as_they_are() -> None:
     assert audit(StandardScaler(), features, features + 1.0, 2.0, runs=400, time_limit=None).found  # data are no tuple
     with pytest.raises(ValueError, match="mechanism Silent learns no numbers"):
         few(Silent(), [[1.0]], [[2.0]], 1.0)
+    for kind in ("tree", "key", "arrays", "bytes", "itself"):
+        assert audit(Holder(kind), ZERO, ONE, 2.0, runs=400, time_limit=None).found, kind
+    kept = audit(Holder("locked"), ZERO, ONE, 1.0, runs=400, time_limit=None)
+    assert not kept.found and "what is inside lock: it cannot be looked into" in str(kept)
     exact = integer_sum(np.ones(2), 2.0)
     assert not few(
         lambda data, rng, size: exact.release(data, rng=rng, size=size), np.zeros(2), np.array([1.0, 0]), 0.5
@@ -216,6 +361,8 @@ def test_the_same_seed_gives_the_same_audit_in_any_number_of_processes() -> None
         assert (again.looks, again.event) == (first.looks, first.event)
     assert audit(one_at_a_time, ZERO, ONE, 1.0, runs=200).seed != audit(one_at_a_time, ZERO, ONE, 1.0, runs=200).seed
     assert not audit(lambda data: data.sum() + np.random.default_rng().laplace(), ZERO, ONE, 1.0, runs=200).replayable
+    found = few(partial(laplace, scale=0.5), ZERO, ONE, 1.0)
+    assert f"seed={found.seed}, runs={found.planned}" in str(found)
 
 
 def test_it_stops_early_only_if_asked() -> None:
@@ -225,13 +372,43 @@ def test_it_stops_early_only_if_asked() -> None:
     assert sum(share for _, share in black_box.LOOKS) == 1
 
 
-def test_a_time_limit_is_kept() -> None:
-    def slow(data: np.ndarray, rng: Rng) -> float:
-        sum(range(20_000))
-        return one_at_a_time(data, rng)
+class Slow(BaseEstimator):
+    """A noisy mean that takes 20 ms a fit, always or on average."""
 
-    found = audit(slow, ZERO, ONE, 1.0, time_limit=1.0, seed=SEED)
-    assert found.planned < 100_000 and found.seconds < 20
+    def __init__(self, varies: bool = False, random_state: Any = None) -> None:
+        self.varies, self.random_state = varies, random_state
+
+    def fit(self, X: Any) -> Slow:
+        rng = np.random.default_rng(self.random_state)
+        time.sleep(0.02 * (rng.exponential() if self.varies else 1))
+        self.mean_ = float(fine(np.mean(X) + rng.laplace(0, 1 / len(X))))
+        return self
+
+
+class NoisyLogistic(LogisticRegression):
+    """Logistic regression with noise on its coefficients, but not on its intercept."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NoisyLogistic:
+        super().fit(X, y)
+        self.coef_ = fine(self.coef_ + np.random.default_rng(self.random_state).laplace(0, 5, self.coef_.shape))
+        return self
+
+
+@pytest.mark.parametrize("model", [Slow(), Slow(varies=True), NoisyLogistic()], ids=["slow", "varies", "logistic"])
+def test_a_time_limit_is_kept(model: Any) -> None:
+    """Within a fifth, and a second for a busy machine; who had no time to decide does not say that all is well."""
+    rng = np.random.default_rng(SEED)
+    features = rng.normal(size=(30, 3))
+    labels = (features[:, 0] > 0).astype(int)
+    pair: Any = (np.zeros(5), np.eye(5)[0])
+    if isinstance(model, NoisyLogistic):
+        pair = (features, labels), (features, np.append(1 - labels[:1], labels[1:]))
+    start = time.monotonic()
+    found = audit(model, *pair, 1.0, time_limit=4.0, seed=SEED)
+    assert time.monotonic() - start < 1.2 * 4 + 1
+    assert found.passed == (not found.found and found.looks[-1].runs >= 200)
+    assert found.passed or found.found or "time ran out" in str(found)
+    assert audit(one_at_a_time, ZERO, ONE, 1.0, time_limit=2.0, seed=SEED).passed
 
 
 @pytest.mark.parametrize("level", [0.05, 0.01])
@@ -240,6 +417,20 @@ def test_false_alarms(level: float) -> None:
     runs = partial(audit, runs=1000, time_limit=None, level=level)
     count = sum(runs(laplace, ZERO, ONE, 1.0, seed=1000 * SEED + k).found for k in range(100))
     assert count <= stats.binom.isf(FALSE_ALARM, 100, level)
+
+
+def test_false_alarms_of_digits() -> None:
+    """The same for releases on a coarse lattice, and for three columns on a fine one, whose last digits are many."""
+    runs = partial(audit, runs=1000, time_limit=None, level=0.05)
+
+    def step(data: np.ndarray, rng: Rng, size: int) -> np.ndarray:
+        one, other = rng.geometric(1 - np.exp(-1.0), (2, size))
+        return np.asarray(data.sum() + one - other)
+
+    vector = lambda data, rng, size: fine(data.sum() * np.eye(3)[0] + rng.laplace(0, 1, (size, 3)))  # noqa: E731
+    for mechanism, audits in ((step, 100), (vector, 15)):
+        count = sum(runs(mechanism, ZERO, ONE, 1.0, seed=2000 * SEED + k).found for k in range(audits))
+        assert count <= stats.binom.isf(FALSE_ALARM, audits, 0.05)
 
 
 def test_rules_tested_where_they_were_learned_cry_wolf() -> None:

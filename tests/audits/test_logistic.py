@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from hdpm_lib.audits.logistic import NeighbourPairs, output_log_density, search_pairs, tight_pair, worst_losses
+from hdpm_book.logistic.formulas import output_log_density
+from hdpm_book.logistic.pairs import NeighbourPairs, search_pairs, tight_pair
+from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners import logistic
 from hdpm_lib.learners.logistic import ObjectivePerturbation, objective_perturbation
 from hdpm_lib.validation import FALSE_ALARM
@@ -156,7 +158,7 @@ def test_loss_is_the_difference_of_log_densities(k: int, n: int) -> None:
     scaled = replace(pairs, weight=3 * pairs.weight, other_weights=3 * pairs.other_weights)
     scaled = replace(scaled, eta=pairs.eta / 3, penalty=3 * pairs.penalty)
     np.testing.assert_allclose(scaled.loss, pairs.loss, rtol=1e-9)
-    np.testing.assert_allclose(scaled.guarantee, pairs.guarantee, rtol=1e-9)
+    np.testing.assert_allclose(scaled.privacy_loss, pairs.privacy_loss, rtol=1e-9)
 
 
 def in_sixty_digits(pair: NeighbourPairs) -> float:
@@ -194,7 +196,7 @@ def test_loss_in_sixty_digits() -> None:
 
 
 def shares(pairs: NeighbourPairs) -> np.ndarray:
-    return np.abs(pairs.loss) / pairs.guarantee
+    return np.abs(pairs.loss) / pairs.privacy_loss
 
 
 @functools.cache
@@ -226,10 +228,10 @@ def test_random_pairs_never_exceed_the_guarantee() -> None:
 @pytest.mark.parametrize("ratio", [0.01, 0.4, 3.0, 30.0])
 def test_tight_pair(epsilon: float, ratio: float) -> None:
     pair = tight_pair(epsilon, ratio)
-    share = float(pair.loss / pair.guarantee)
+    share = float(pair.loss / pair.privacy_loss)
     assert 0.99998 < share <= 1
     finer = tight_pair(epsilon, ratio, penalty=1e-9)
-    assert 1 - finer.loss / finer.guarantee < (1 - share) / 50
+    assert 1 - finer.loss / finer.privacy_loss < (1 - share) / 50
     rows = np.vstack([pair.others, pair.record, pair.replacement])
     assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-15
 
@@ -249,14 +251,14 @@ def test_mutant_is_flagged(name: str) -> None:
     """Each breaks the promise of the correct learner, on instances that were found for that one."""
     pairs = found(2)
     tight = tight_pair(1.0, 3.0 if "penalty" in name else 0.4)
-    worst = np.abs(MUTANTS[name](pairs).loss) / pairs.guarantee
-    assert max(worst.max(), float(MUTANTS[name](tight).loss / tight.guarantee)) > 1.005
+    worst = np.abs(MUTANTS[name](pairs).loss) / pairs.privacy_loss
+    assert max(worst.max(), float(MUTANTS[name](tight).loss / tight.privacy_loss)) > 1.005
 
 
 def test_slack_is_needed_and_cannot_be_smaller() -> None:
     pair = tight_pair(1.0, 3.0)
     assert pair.loss > 1.34 > pair.weight * pair.eta
-    assert pair.loss > pair.weight * pair.eta + 0.999 * (pair.guarantee - pair.weight * pair.eta)
+    assert pair.loss > pair.weight * pair.eta + 0.999 * (pair.privacy_loss - pair.weight * pair.eta)
 
 
 # --- the worst replacement at an output -------------------------------------------------------------------------------
@@ -294,7 +296,7 @@ def test_worst_losses_against_a_search(n: int, least: float) -> None:
     for k, (eta, penalty) in enumerate([(30.0, 0.01), (5.0, 0.001), (10.0, 0.5)]):
         model = mechanism(12, n, generator(99, n, k), eta=eta, penalty=penalty)
         w = model.release(rng=generator(100, k)) * (1 + 29 * (k == 1))
-        meter = worst_losses(model, w)
+        meter = privacy_losses(model, w).found
         ratios += [meter[i] / max(1e-9, ends_by_search(model, w, i, generator(101, k, i))) for i in range(2)]
     assert min(ratios) > least
     if n == 1:  # where the search can hardly miss, the meter must not claim more
@@ -314,11 +316,12 @@ def test_worst_losses_stay_below_the_guarantee() -> None:
     for n, penalty in itertools.product((1, 2, 12), (1e-3, 0.03, 1.0)):
         model = mechanism(20, n, rng, eta=20.0, penalty=penalty)
         w = model.release(rng=rng, size=2)
-        losses = worst_losses(model, np.concatenate([w, 30 * w, 0 * w[:1]]))
-        assert losses.shape == (5, 20) and (losses <= model.guarantee * (1 + 1e-9)).all() and losses.min() > 0
-        np.testing.assert_allclose(losses[1], worst_losses(model, w[1]))
-        broken = worst_losses(replace(model, eta=2 * model.eta), 30 * w)
-        assert n == 1 or penalty == 1 or (broken / model.guarantee).max() > 1
+        losses = privacy_losses(model, np.concatenate([w, 30 * w, 0 * w[:1]]))
+        np.testing.assert_array_equal(losses.at_most, np.tile(model.privacy_loss, (5, 1)))
+        assert (losses.found <= losses.at_most * (1 + 1e-9)).all() and losses.found.min() > 0
+        np.testing.assert_allclose(losses.found[1], privacy_losses(model, w[1]).found)
+        broken = privacy_losses(replace(model, eta=2 * model.eta), 30 * w).found
+        assert n == 1 or penalty == 1 or (broken / model.privacy_loss).max() > 1
 
 
 def test_worst_losses_where_no_direction_is_given() -> None:
@@ -326,26 +329,25 @@ def test_worst_losses_where_no_direction_is_given() -> None:
     X = np.array([[0.6, 0.8], [0.6, 0.8], [0.1, 0.2]])
     model = ObjectivePerturbation(X, np.array([1.0, -1.0, 1.0]), np.array([0.4, 0.4, 0.2]), 10.0, 5.0)
     least = 0.2 / 4 / (5 + 0.2)  # gained by the determinant in the direction of the others, where it gains least
-    assert worst_losses(model, [0.0, 0.0])[2] == pytest.approx(10 / 2 * 0.2 / 2 - np.log1p(least), rel=1e-6)
+    assert privacy_losses(model, [0.0, 0.0]).found[2] == pytest.approx(10 / 2 * 0.2 / 2 - np.log1p(least), rel=1e-6)
 
 
 def test_worst_losses_of_sellers_without_weight() -> None:
     model = replace(mechanism(5, 2, generator(103)), weights=np.array([0.5, 0.0, 0.2, 0.3, 0.0]))
-    losses = worst_losses(model, [0.3, -1.0])
+    losses = privacy_losses(model, [0.3, -1.0]).found
     assert (losses == 0).tolist() == [False, True, False, False, True]
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", [output_log_density, worst_losses])
-def test_bad_outputs(function: Any) -> None:
+def test_bad_outputs() -> None:
     with pytest.raises(ValueError, match=r"coefficients must have shape \(..., 2\), got \(3,\)"):
-        function(mechanism(5, 2, generator(104)), np.zeros(3))
+        privacy_losses(mechanism(5, 2, generator(104)), np.zeros(3))
 
 
 def test_bad_pairs() -> None:
-    with pytest.raises(ValueError, match="epsilon and ratio must have the same length, got 2 and 1"):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         search_pairs([1.0, 2.0], [1.0], dimension=2, rng=generator())
     with pytest.raises(ValueError, match="ratio times penalty must be below 1, as it is her weight, got 1"):
         tight_pair(1.0, 3.0, penalty=0.5)

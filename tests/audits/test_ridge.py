@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ import pytest
 from scipy import optimize
 from sklearn.linear_model import Ridge
 
-from hdpm_lib.audits import ridge as meter
-from hdpm_lib.audits.ridge import Rest, RidgeLosses, best_inside, ridge_pair_loss, ridge_privacy_losses
+from hdpm_book.privacy import appendix
+from hdpm_book.privacy.appendix import best_inside, losses_inside
+from hdpm_book.ridge.beyond import corners_of, ridge_corner_losses
+from hdpm_lib.audits.meters import PrivacyLosses, privacy_losses
+from hdpm_lib.audits.ridge import Rest, ridge_pair_loss
 from hdpm_lib.learners import ridge
-from hdpm_lib.learners.ridge import OutputPerturbation, pdp_op, sensitivity_constant
+from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation, sensitivity_constant
 from hdpm_lib.schema import Category, Number, Schema
 from tests.support import generator
 
@@ -49,9 +53,15 @@ def case(n: int, d: int, rng: np.random.Generator, kind: int = 0) -> Data:
     return X, y, 10 ** rng.uniform(-2, 0.5, n)
 
 
-def measure(mechanism: OutputPerturbation, data: Data, penalty: float, seed: int = 0) -> RidgeLosses:
-    X, y, _ = data
-    return ridge_privacy_losses(X, y, mechanism.weights, penalty, mechanism.noise_rate, rng=generator(61, seed))
+def learner(weights: np.ndarray, penalty: float, noise_rate: float = 7.0) -> OutputPerturbation:
+    """A mechanism of which nothing counts but what a meter looks at."""
+    return OutputPerturbation(np.zeros(1), weights, noise_rate, 1.0, 1.0, penalty)
+
+
+def share_of(mechanism: OutputPerturbation, data: Data) -> np.ndarray:
+    """Losses found over those accepted."""
+    X, y, epsilon = data
+    return privacy_losses(mechanism, X, y, rng=generator(61, 0)).found / epsilon
 
 
 # --- what the meter finds ---------------------------------------------------------------------------------------------
@@ -77,32 +87,32 @@ def worst_corners(sizes: tuple[int, ...]) -> list[tuple[Data, float, list[float]
     return made
 
 
-def found_over_exhaustive(meter: Callable[..., RidgeLosses], sizes: tuple[int, ...] = (1, 2, 6)) -> np.ndarray:
+def found_over_exhaustive(meter: Callable[..., PrivacyLosses], sizes: tuple[int, ...] = (1, 2, 6)) -> np.ndarray:
     ratios = []
     for (X, y, epsilon), penalty, worst in worst_corners(sizes):
-        found = meter(X, y, epsilon / epsilon.sum(), penalty, 7.0, rng=generator(63)).found
+        found = meter(learner(epsilon / epsilon.sum(), penalty), X, y, rng=generator(63)).found
         ratios.append(found / worst)
     return np.concatenate(ratios)
 
 
 def test_found_against_every_pair_of_corners() -> None:
     """At most the worst corner, by direct refits to 1e-9, and nearly always that one: rank-one updates are exact."""
-    ratios = found_over_exhaustive(ridge_privacy_losses)
+    ratios = found_over_exhaustive(privacy_losses)
     assert ratios.max() <= 1 + 1e-9
     assert (ratios > 1 - 1e-9).mean() > 0.85 and ratios.min() > 0.4  # a local search, after four random starts
-    assert found_over_exhaustive(functools.partial(ridge_privacy_losses, restarts=50), (3,)).min() > 1 - 1e-9
+    assert found_over_exhaustive(functools.partial(privacy_losses, restarts=50), (3,)).min() > 1 - 1e-9
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda X, y, w, p, r, rng: ridge_privacy_losses(X, y, w, p * (1 + 1e-4), r, rng=rng),
-        lambda X, y, w, p, r, rng: ridge_privacy_losses(X, 0.99 * y + 0.005, w, p, r, rng=rng),
-        lambda X, y, w, p, r, rng: ridge_privacy_losses(X, y, w * (1 + 1e-4), p, r, rng=rng),
+        lambda m, X, y, rng: privacy_losses(replace(m, penalty=m.penalty * (1 + 1e-4)), X, y, rng=rng),
+        lambda m, X, y, rng: privacy_losses(m, X, 0.99 * y + 0.005, rng=rng),
+        lambda m, X, y, rng: privacy_losses(replace(m, weights=m.weights * (1 + 1e-4)), X, y, rng=rng),
     ],
     ids=["other penalty", "other labels", "other weights"],
 )
-def test_meter_of_another_learner_is_caught(wrong: Callable[..., RidgeLosses]) -> None:
+def test_meter_of_another_learner_is_caught(wrong: Callable[..., PrivacyLosses]) -> None:
     ratios = found_over_exhaustive(wrong)
     assert ratios.max() > 1 + 1e-9 or (ratios > 1 - 1e-9).mean() < 0.5
 
@@ -135,7 +145,7 @@ def test_upper_end_is_above_every_pair() -> None:
     for k, (d, n, kind, penalty) in enumerate(itertools.product((1, 3), (1, 2, 8), range(4), (0.02, 1.0, 30.0))):
         data = case(n, d, generator(64, d, n, kind), kind)
         X, y, epsilon = data
-        losses = ridge_privacy_losses(X, y, epsilon / epsilon.sum(), penalty, 7.0, rng=generator(65))
+        losses = privacy_losses(learner(epsilon / epsilon.sum(), penalty), X, y, rng=generator(65))
         assert (losses.found <= losses.at_most * (1 + 1e-9)).all()
         i = k % n
         shares.append(worst_by_search(data, penalty, 7.0, i, generator(66, k)) / losses.at_most[i])
@@ -162,7 +172,7 @@ def test_values_inside_against_refits(n: int, d: int) -> None:
 def test_slope_of_the_search_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     minimize = optimize.minimize
-    monkeypatch.setattr(meter.optimize, "minimize", lambda f, *a, **k: asked.append(f) or minimize(f, *a, **k))
+    monkeypatch.setattr(appendix.optimize, "minimize", lambda f, *a, **k: asked.append(f) or minimize(f, *a, **k))
     for n, d in ((1, 2), (4, 3)):
         rng = generator(84, n)
         best_inside(rest_of(case(n, d, rng), 0.05), rng.random((2, n, d)), rng.choice([-1.0, 1.0], (2, n)))
@@ -178,10 +188,8 @@ def test_inside_of_the_box() -> None:
     for k in range(6):
         data = case(3, 2, generator(85, k))
         X, y, epsilon = data
-        given = (X, y, epsilon / epsilon.sum(), 0.02, 7.0)
-        corners, inside = (
-            ridge_privacy_losses(*given, restarts=30, polish=p, rng=generator(86)) for p in (False, True)
-        )
+        given = learner(epsilon / epsilon.sum(), 0.02), X, y
+        corners, inside = (meter(*given, restarts=30, rng=generator(86)) for meter in (privacy_losses, losses_inside))
         gains.append(inside.found / corners.found)
         ends.append(inside.found / inside.at_most)
         shares.append(inside.found[0] / max(worst_by_search(data, 0.02, 7.0, 0, generator(87, k, j)) for j in range(8)))
@@ -207,10 +215,10 @@ def test_nobody_loses_more_than_she_accepts() -> None:
     sizes = ((1, 1), (2, 2), (3, 6), (10, 3), (60, 4), (200, 2), (200, 12))
     for (n, d), kind, penalty in itertools.product(sizes, range(4), (0.01, 1.0, 50.0, 1e4)):
         X, y, epsilon = case(n, d, generator(68, n, d, kind), kind)
-        made = {bound: pdp_op(X, y, epsilon, penalty, bound=bound) for bound in BOUNDS}
+        made = {bound: output_perturbation(X, y, epsilon, penalty, bound=bound) for bound in BOUNDS}
         weights = made["paper"].weights
         np.testing.assert_array_equal(weights, made["sharp"].weights)
-        distances = ridge_privacy_losses(X, y, weights, penalty, 1.0, rng=generator(61)).found
+        distances = privacy_losses(learner(weights, penalty, 1.0), X, y, rng=generator(61)).found
         for bound, mechanism in made.items():
             worst[bound] = max(worst[bound], float((mechanism.noise_rate * distances / epsilon).max()))
         count += n
@@ -225,7 +233,7 @@ SCHEMA = Schema([Number("age", 18, 64), Category("sex", ("f", "m")), Category("r
 
 def coded(a: float, n: int = 6) -> Data:
     """Records inside the schema, some at its corners, with labels of at most `a`."""
-    rng, corners = generator(85), SCHEMA.corners()
+    rng, corners = generator(85), corners_of(SCHEMA)
     X = corners[rng.integers(len(corners), size=n)]
     X[: n // 2, 0] = rng.uniform(-0.5, 0.5, n // 2)
     return X, rng.uniform(-a, a, n), 10 ** rng.uniform(-2, 0.5, n)
@@ -235,8 +243,8 @@ def coded(a: float, n: int = 6) -> Data:
 @pytest.mark.parametrize("a", [0.5, 3.0])
 def test_corner_losses_are_those_of_all_pairs_fitted_anew(penalty: float, a: float) -> None:
     X, y, epsilon = coded(a)
-    w, corners, rng = epsilon / epsilon.sum(), SCHEMA.corners(), generator(86)
-    losses = meter.ridge_corner_losses(X, y, w, penalty, 2.0, corners, label_bound=a)
+    w, corners, rng = epsilon / epsilon.sum(), corners_of(SCHEMA), generator(86)
+    losses = ridge_corner_losses(X, y, w, penalty, 2.0, corners, label_bound=a)
     values, labels = np.repeat(corners, 2, axis=0), np.tile([a, -a], len(corners))
     for i in range(len(y)):
         fitted = refit(*with_record(X, y, i, values, labels), w, penalty)
@@ -253,9 +261,9 @@ def test_recoded_ridge_keeps_its_promise_and_wrong_powers_of_the_label_bound_are
     X, y, epsilon = coded(a, 30)
 
     def share(penalty: float, factor: float = 1.0, norm: float = SCHEMA.feature_norm) -> float:
-        m = pdp_op(X, y, epsilon, penalty, bound=bound, feature_norm=norm, label_bound=a)
+        m = output_perturbation(X, y, epsilon, penalty, bound=bound, feature_norm=norm, label_bound=a)
         rate = factor * m.noise_rate
-        found = meter.ridge_corner_losses(X, y, m.weights, penalty, rate, SCHEMA.corners(), label_bound=a).found
+        found = ridge_corner_losses(X, y, m.weights, penalty, rate, corners_of(SCHEMA), label_bound=a).found
         return float((found / epsilon).max())
 
     assert all(share(penalty) <= 1 + 1e-9 for penalty in (0.01, 0.2, 1.0, 1e4))
@@ -277,7 +285,7 @@ def tight() -> tuple[Data, float]:
 
 def test_tight_instance() -> None:
     data, penalty = tight()
-    share = measure(pdp_op(*data, penalty, bound="sharp"), data, penalty).found / data[2]
+    share = share_of(output_perturbation(*data, penalty, bound="sharp"), data)
     assert share.min() > 0.998 and share.max() <= 1
 
 
@@ -303,7 +311,7 @@ BUGS: dict[str, tuple[str, Any]] = {
 def test_planted_bug_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ridge, *BUGS[name])
     data, penalty = tight()
-    share = measure(pdp_op(*data, penalty, bound="sharp"), data, penalty).found / data[2]
+    share = share_of(output_perturbation(*data, penalty, bound="sharp"), data)
     assert share.max() > 1 + 1e-3, f"{name}: at most {share.max()}"
 
 
@@ -312,7 +320,7 @@ def test_missing_norm_bound_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ridge, "sensitivity_constant", lambda p, r, *rest: 2 * r / p)
     others = np.repeat(np.eye(30)[:1], 9, axis=0)  # the others make the estimate large, her weight is small
     data = np.vstack([others, np.ones(30)]), np.ones(10), np.append(np.ones(9), 1e-3)
-    share = measure(pdp_op(*data, 1.0, bound="sharp"), data, 1.0).found / data[2]
+    share = share_of(output_perturbation(*data, 1.0, bound="sharp"), data)
     assert share.max() > 1.1
 
 
@@ -328,7 +336,7 @@ def black_box_share(spill: float = 1.0) -> float:
         for sign in (-1, 1):
             X2, y2 = X.copy(), y.copy()
             X2[i], y2[i] = spill, spill * sign
-            ends.append(pdp_op(X2, y2, epsilon, penalty, bound="sharp", clip=spill > 1))
+            ends.append(output_perturbation(X2, y2, epsilon, penalty, bound="sharp", clip=spill > 1))
         assert ends[0].noise_rate == ends[1].noise_rate
         loss = ridge_pair_loss(ends[0].theta, ends[1].theta, ends[0].noise_rate)
         worst = max(worst, float(loss / epsilon[i]))
@@ -367,14 +375,18 @@ def test_missing_clip_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weights": np.ones(3)}, "X has 4 records, y has 4 and weights has 3"),
+        ({"mechanism": learner(np.ones(3), 1.0)}, "X has 4 records, y has 4 and weights has 3"),
         ({"y": np.ones(5)}, "y has 5"),
-        ({"penalty": 0.0}, "penalty must be positive and finite, got 0"),
         ({"y": np.full(4, math.nan)}, r"y must lie in \[-1, 1\], got nan"),
+        ({"X": np.full((4, 2), 1.5)}, r"X must lie in \[0, 1\], got 1.5"),
     ],
 )
 def test_meter_refuses_what_does_not_fit(change: dict, message: str) -> None:
-    given = {"X": np.ones((4, 2)), "y": np.zeros(4), "weights": np.full(4, 0.25), "penalty": 1.0, "noise_rate": 1.0}
-    assert ridge_privacy_losses(**given, rng=np.random.default_rng(0)).found.shape == (4,)
+    given = {"mechanism": learner(np.full(4, 0.25), 1.0), "X": np.ones((4, 2)), "y": np.zeros(4)}
+
+    def measured(mechanism: OutputPerturbation, **data: Any) -> PrivacyLosses:
+        return privacy_losses(mechanism, **data, rng=generator())
+
+    assert measured(**given).found.shape == (4,)
     with pytest.raises(ValueError, match=message):
-        ridge_privacy_losses(**{**given, **change}, rng=np.random.default_rng(0))
+        measured(**{**given, **change})

@@ -11,7 +11,7 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from hdpm_lib.aggregation import error_bound, opt_aggr, weights_jacobian
+from hdpm_lib.aggregation import error_bound, least_error_weights
 from tests.bench.case import Arguments
 
 OWNERS = 10  # of an auction
@@ -85,36 +85,12 @@ def layer_weights(epsilon: Array, sizes: Array, settings: dict[str, float]) -> A
         return np.asarray(forward(epsilon, sizes, settings)[0])
 
 
-def layer_gradient(epsilon: Array, sizes: Array) -> Array | None:
-    """Derivative of the sum of squared weights by the losses, by the layer."""
-    if (forward := convex_layer()) is None:
-        return None
-    import jax
-
-    with jax.enable_x64(True):
-        weights, backward = forward(epsilon, sizes, {})
-        return np.asarray(backward(2 * weights)[0])
-
-
-def own_gradient(epsilon: Array, sizes: Array) -> Array:
-    """The same by the library."""
-    return np.asarray((2 * opt_aggr(epsilon, sizes)[..., None] * weights_jacobian(epsilon, sizes)).sum(-2))
-
-
 def excess(arguments: Arguments, _: Array, weights: Array) -> float:
     """Largest relative excess of the bound of weights, moved onto the simplex, over that of the exact ones."""
     epsilon, sizes = arguments
     weights = np.maximum(weights, 0)
     bound = error_bound(weights / weights.sum(-1, keepdims=True), epsilon, sizes)
-    return float((bound / error_bound(opt_aggr(epsilon, sizes), epsilon, sizes) - 1).max())
-
-
-def far_off(arguments: Arguments, _: Array, gradient: Array) -> float:
-    """Share of instances whose derivative is more than 0.001 off central differences."""
-    epsilon, sizes = arguments
-    h = 1e-6 * np.eye(OWNERS)
-    squares = [(opt_aggr(epsilon[:, None] + sign * h, sizes[:, None]) ** 2).sum(-1) for sign in (1, -1)]
-    return float((np.abs(gradient - (squares[0] - squares[1]) / 2e-6).max(-1) > 1e-3).mean())
+    return float((bound / error_bound(least_error_weights(epsilon, sizes), epsilon, sizes) - 1).max())
 
 
 def one(n: int, rng: np.random.Generator) -> Arguments:

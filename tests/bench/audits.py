@@ -7,12 +7,9 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from hdpm_lib.audits.black_box import audit
-from hdpm_lib.audits.digits import laplace_attack
-from hdpm_lib.audits.guesses import bit_test, either, log_ratio
-from hdpm_lib.audits.laws import laplace_law, spherical_law
-from hdpm_lib.audits.ridge import ridge_privacy_losses
-from hdpm_lib.audits.sums import gradient_privacy_losses, laplace_privacy_losses, sum_privacy_losses
+from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 from hdpm_lib.validation import FALSE_ALARM
 from tests.bench.case import Arguments, Case, Peer
 
@@ -24,7 +21,7 @@ DATA, NEIGHBOUR = np.zeros(10), np.eye(10)[0]
 
 def noisy_mean(data: Array, rng: Generator, size: int) -> Array:
     """Laplace noise as it should be for a loss of 1."""
-    return np.asarray(data.mean() + rng.laplace(0, 1 / len(data), size))
+    return np.round(data.mean() + rng.laplace(0, 1 / len(data), size), 6)
 
 
 def by_histogram(runs: int) -> float:
@@ -38,25 +35,16 @@ def by_histogram(runs: int) -> float:
     return max(0.0, float(np.log(low / high).max()))
 
 
-def coin(runs: int, rng: Generator) -> object:
-    release = either(lambda rng, n: rng.laplace(0, 1, n), lambda rng, n: rng.laplace(1, 1, n))
-    return bit_test(release, [log_ratio(0.0, 1.0, 1.0)], 1.0, runs, rng=rng)
-
-
 def draws(n: int, rng: Generator) -> Arguments:
     return (rng.laplace(scale=2.0, size=(n, 4)),)
 
 
-def balls(n: int, rng: Generator) -> Arguments:
-    z = rng.standard_normal((n, 4))
-    return (rng.gamma(4, 0.5, n)[:, None] * z / np.linalg.norm(z, axis=1, keepdims=True),)
-
-
 def records(n: int, rng: Generator) -> Arguments:
-    return rng.random((n, 4)), rng.uniform(-1, 1, n), np.full(n, 1 / n), rng
+    X, y = rng.random((n, 4)), rng.uniform(-1, 1, n)
+    return output_perturbation(X, y, np.ones(n), 1.0), X, y, rng
 
 
-def refits(X: Array, y: Array, weights: Array, _: Generator) -> float:
+def refits(mechanism: OutputPerturbation, X: Array, y: Array, _: Generator) -> float:
     """The farthest that an estimate moves when a record goes to each of 32 corners: a fit for each."""
     corners = np.array([[*map(int, f"{k:04b}")] for k in range(16)], float)
     model, farthest = Ridge(alpha=1.0, fit_intercept=False), 0.0
@@ -65,10 +53,10 @@ def refits(X: Array, y: Array, weights: Array, _: Generator) -> float:
         for corner in corners:
             for label in (-1.0, 1.0):
                 X_i[i], y_i[i] = corner, label
-                found.append(model.fit(X_i, y_i, sample_weight=weights).coef_)
+                found.append(model.fit(X_i, y_i, sample_weight=mechanism.weights).coef_)
         apart = np.array(found)
         farthest = max(farthest, float(np.linalg.norm(apart[:, None] - apart[None], axis=2).max()))
-    return farthest
+    return mechanism.noise_rate * farthest
 
 
 CASES = (
@@ -89,47 +77,11 @@ CASES = (
             ),
         ),
     ),
-    Case(bit_test, lambda n, rng: (n, rng), coin, counts="runs", sizes=(1_000, 10_000, 100_000, 1_000_000)),
     Case(
-        laplace_law,
-        draws,
-        lambda z: laplace_law(z, 2.0),
-        variant="four dimensions",
-        counts="draws",
-        peers=(
-            Peer(
-                "SciPy's kstest of each coordinate",
-                lambda z: [stats.kstest(column, stats.laplace(0, 2).cdf) for column in z.T],
-                100_000,
-            ),
-        ),
-    ),
-    Case(
-        spherical_law,
-        balls,
-        lambda z: spherical_law(z, 2.0),
-        variant="four dimensions",
-        counts="draws",
-        peers=(
-            Peer(
-                "SciPy's kstest of the radius",
-                lambda z: stats.kstest(np.linalg.norm(z, axis=1), stats.gamma(4, scale=0.5).cdf),
-                100_000,
-            ),
-        ),
-    ),
-    Case(
-        laplace_attack,
-        lambda n, rng: (n, rng),
-        lambda n, rng: laplace_attack((0.0, 1.0), 1.0, rng=rng, draws=n),
-        counts="draws",
-        sizes=(100, 1_000, 10_000, 100_000),
-    ),
-    Case(
-        ridge_privacy_losses,
+        privacy_losses,
         records,
-        lambda X, y, w, rng: ridge_privacy_losses(X, y, w, 1.0, 1.0, rng=rng),
-        variant="four features",
+        lambda mechanism, X, y, rng: privacy_losses(mechanism, X, y, rng=rng),
+        variant="ridge regression, four features",
         counts="records",
         sizes=(30, 100, 1_000, 10_000, 100_000),
         peers=(
@@ -143,17 +95,10 @@ CASES = (
         ),
     ),
     Case(
-        sum_privacy_losses,
+        privacy_losses,
         lambda n, rng: (linear_query(rng.random(n), 1.0), rng.random(n)),
+        variant="a sum",
         counts="individuals",
         sizes=(100, 300, 1_000, 3_000),
     ),
-    Case(
-        gradient_privacy_losses,
-        lambda n, rng: (rng.normal(0, 0.01, (n, 5, 20)), rng.uniform(0.5, 2, n), 1.0),
-        variant="100 coordinates",
-        counts="owners",
-        sizes=(100, 1_000, 10_000),
-    ),
-    Case(laplace_privacy_losses, lambda n, rng: (rng.random((n, 2)), 1.0), counts="individuals"),
 )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -58,7 +56,6 @@ class Case:
     counts : str, what the size counts
     sizes : tuple of int
     peers : tuple of Peer
-    jax : bool, whether arrays are JAX's, which `tracemalloc` does not see
     """
 
     function: Callable[..., Any]
@@ -68,7 +65,6 @@ class Case:
     counts: str = "sellers"
     sizes: tuple[int, ...] = SIZES
     peers: tuple[Peer, ...] = ()
-    jax: bool = False
 
     @property
     def where(self) -> str:
@@ -129,19 +125,14 @@ def growth(case: Case) -> Iterator[dict[str, Any]]:
         last = own[1]
 
 
-def memory(case: Case, n: int) -> dict[str, Any]:
+def memory(case: Case, n: int) -> int:
     """Bytes that a call takes at its peak beyond its arguments, its result among them."""
     arguments = case.arguments(n)
-    if case.jax:
-        pages = int(Path("/proc/self/statm").read_text("utf8").split()[1])
-        case.run(arguments)
-        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return {"by": "resident", "bytes": max(0, peak - pages * resource.getpagesize())}
     tracemalloc.start()
     case.run(arguments)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return {"by": "tracemalloc", "bytes": peak}
+    return peak
 
 
 def beside(case: Case, peer: Peer) -> dict[str, Any] | None:

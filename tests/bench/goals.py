@@ -51,32 +51,32 @@ def sorts(call: Callable[[], Any]) -> float:
 
 
 def contracts() -> float:
-    from hdpm_lib.markets.contracts import principle2
+    from hdpm_lib.markets.contracts import least_cost_contract
 
     v = np.random.default_rng(1).random(MILLION)
-    return sorts(lambda: principle2(v, MILLION**2 / 16, power=2.0))
+    return sorts(lambda: least_cost_contract(v, MILLION**2 / 16, power=2.0))
 
 
 def weights() -> float:
-    from hdpm_lib.aggregation import opt_aggr
+    from hdpm_lib.aggregation import least_error_weights
 
     rng = np.random.default_rng(2)
     epsilon, sizes = rng.uniform(0.5, 2, MILLION), rng.lognormal(3, 2, MILLION)
-    return sorts(lambda: opt_aggr(epsilon, sizes))
+    return sorts(lambda: least_error_weights(epsilon, sizes))
 
 
 def pivots() -> float:
-    from hdpm_lib.markets.mechanisms import m2
+    from hdpm_lib.markets.mechanisms import vcg_contract
 
     v = np.random.default_rng(3).random(MILLION)
-    return sorts(lambda: m2(v, MILLION**2 / 16, 1.0, power=2.0))
+    return sorts(lambda: vcg_contract(v, MILLION**2 / 16, 1.0, power=2.0))
 
 
 def _paid(law: Any) -> float:
-    from hdpm_lib.markets.procurement_payments import procurement_payments
+    from hdpm_lib.markets.procurement_auction import procurement_auction
 
     costs = law.rvs(455, random_state=np.random.default_rng(0))
-    return warm(lambda: procurement_payments(costs, law, 1.0, 1 / float(np.median(costs)), 1.0))
+    return warm(lambda: procurement_auction(costs, law, 1.0, 1 / float(np.median(costs)), 1.0))
 
 
 def _general() -> Any:
@@ -99,8 +99,8 @@ def by_uniform_law() -> float:
 def ascent() -> float:
     import jax
 
-    from hdpm_lib.auctions import training
-    from hdpm_lib.auctions.networks import Network
+    from hdpm_book.federated import training
+    from hdpm_book.federated.regretnet import Network
 
     settings = training.Settings(Network("DM-RegretNet"), batches=1, profiles=1024, search=STEPS)
     state = training.start(settings, 0)
@@ -109,7 +109,7 @@ def ascent() -> float:
     return warm(lambda: climb(state["weights"], market, state["misreports"][0]).block_until_ready()) / STEPS
 
 
-IMPORT = "import hdpm_lib; hdpm_lib.pdp_op([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)"
+IMPORT = "import hdpm_lib; hdpm_lib.output_perturbation([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)"
 
 
 def start() -> float:

@@ -6,18 +6,15 @@ import math
 
 import numpy as np
 
-from hdpm_lib.aggregation import opt_aggr, weights_jacobian
+from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.discrete import discrete_laplace, lattice_laplace
 from hdpm_lib.noise import spherical_laplace
 from tests.bench.aggregation import (
     batch,
     conic_batch,
     excess,
-    far_off,
-    layer_gradient,
     layer_weights,
     one,
-    own_gradient,
 )
 from tests.bench.case import Case, Peer
 
@@ -43,14 +40,14 @@ WORST = "largest relative excess of the bound"
 TIGHT = {"eps_abs": 1e-12, "eps_rel": 1e-12, "max_iters": 100_000}
 CASES = (
     Case(
-        opt_aggr,
+        least_error_weights,
         one,
         variant="one market",
         counts="owners",
         peers=(Peer("Clarabel", conic_batch, 1_000, excess, WORST),),
     ),
     Case(
-        opt_aggr,
+        least_error_weights,
         batch,
         variant="markets of ten",
         counts="owners, ten a market",
@@ -59,14 +56,6 @@ CASES = (
             Peer("cvxpylayers", lambda *a: layer_weights(*a, {}), 10_000, excess, WORST),
             Peer("cvxpylayers to 1e-12", lambda *a: layer_weights(*a, TIGHT), 10_000, excess, WORST),
         ),
-    ),
-    Case(
-        weights_jacobian,
-        batch,
-        own_gradient,
-        variant="markets of ten",
-        counts="owners, ten a market",
-        peers=(Peer("cvxpylayers", layer_gradient, 10_000, far_off, "share of derivatives that are wrong"),),
     ),
     Case(
         spherical_laplace,

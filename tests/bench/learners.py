@@ -7,16 +7,15 @@ from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.metrics import mean_squared_error
 
 from hdpm_book.ridge import study
+from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import draw_bidders
 from hdpm_lib.learners.integer_answers import integer_gradients, integer_sum
-from hdpm_lib.learners.jorgensen import draw_masks, sampled_ridge
 from hdpm_lib.learners.lattice import lattice_ridge
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
-from hdpm_lib.learners.ridge import pdp_op
+from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.weighted_mean import WeightedMean
-from hdpm_lib.noise import QuadraticLoss
 from tests.bench.case import SIZES, Arguments, Case, Peer
 
 D = 10  # features
@@ -47,20 +46,20 @@ def cell(runs: int, rng: Generator) -> Arguments:
 
 def batched_losses(split: study.Split, epsilon: Array, runs: int, rng: Generator) -> float:
     """Mean test loss: one fit, all noise vectors at once."""
-    mechanism = pdp_op(split.X_train, split.y_train, epsilon, PENALTY)
+    mechanism = output_perturbation(split.X_train, split.y_train, epsilon, PENALTY)
     return float(QuadraticLoss.of(split.X_test, split.y_test)(mechanism.release(rng=rng, size=runs)).mean())
 
 
 def closed_form(split: study.Split, epsilon: Array, *_: object) -> float:
     """One fit and no noise at all."""
-    mechanism = pdp_op(split.X_train, split.y_train, epsilon, PENALTY)
+    mechanism = output_perturbation(split.X_train, split.y_train, epsilon, PENALTY)
     loss = QuadraticLoss.of(split.X_test, split.y_test)
     return float(loss.under_noise(mechanism.theta, mechanism.noise_rate).mean)
 
 
 def plain_losses(split: study.Split, epsilon: Array, runs: int, rng: Generator) -> float:
     """One fit, one noise vector, one loss at a time."""
-    rate = pdp_op(split.X_train, split.y_train, epsilon, PENALTY).noise_rate
+    rate = output_perturbation(split.X_train, split.y_train, epsilon, PENALTY).noise_rate
     d, losses = split.X_train.shape[1], []
     for _ in range(runs):
         model = Ridge(alpha=PENALTY, fit_intercept=False)
@@ -73,15 +72,6 @@ def plain_losses(split: study.Split, epsilon: Array, runs: int, rng: Generator) 
 
 def relative(_: Arguments, ours: float, theirs: float) -> float:
     return abs(theirs / ours - 1)
-
-
-def sampled(n: int, rng: Generator) -> Arguments:
-    X, y, epsilon, _ = records(n, rng)
-    return X, y, epsilon, draw_masks(epsilon, 0.5, 10, rng=rng), rng
-
-
-def fits_of_samples(X: Array, y: Array, _: Array, masks: Array, rng: Generator) -> list[Array]:
-    return [plain_fit(X[kept], y[kept], np.ones(kept.sum()), rng) for kept in masks.astype(bool)]
 
 
 # --- other learners ---------------------------------------------------------------------------------------------------
@@ -150,14 +140,14 @@ def plain_rounds(X: Array, labels: Array, owners: list[list[Array]], asked: Arra
 RECORDS = "records"
 CASES = (
     Case(
-        pdp_op,
+        output_perturbation,
         records,
-        lambda X, y, e, rng: pdp_op(X, y, e, PENALTY).release(rng=rng),
+        lambda X, y, e, rng: output_perturbation(X, y, e, PENALTY).release(rng=rng),
         counts=RECORDS,
         peers=(Peer("scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000),),
     ),
     Case(
-        pdp_op,
+        output_perturbation,
         cell,
         batched_losses,
         variant="one cell of Table 2",
@@ -169,21 +159,17 @@ CASES = (
         ),
     ),
     Case(
-        sampled_ridge,
-        sampled,
-        lambda X, y, e, masks, rng: sampled_ridge(X, y, e, PENALTY, 0.5, masks).release(rng=rng),
-        variant="ten samples",
-        counts=RECORDS,
-        peers=(Peer("a loop of scikit-learn fits, no guarantee", fits_of_samples, 10_000),),
-    ),
-    Case(
         lattice_ridge,
         lambda n, rng: (*(part[..., :2] if part.ndim == 2 else part for part in records(n, rng)[:3]), rng),
         lambda X, y, e, rng: lattice_ridge(X, y, e, PENALTY).release(rng=rng),
         variant="two features, in integers",
         counts=RECORDS,
         peers=(
-            Peer("the same in floats, pdp_op", lambda X, y, e, rng: pdp_op(X, y, e, PENALTY).release(rng=rng), 10_000),
+            Peer(
+                "the same in floats, output_perturbation",
+                lambda X, y, e, rng: output_perturbation(X, y, e, PENALTY).release(rng=rng),
+                10_000,
+            ),
         ),
     ),
     Case(

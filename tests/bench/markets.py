@@ -7,21 +7,19 @@ from typing import Any
 import numpy as np
 from scipy import integrate, optimize, stats
 
-from hdpm_book.logistic.peer import conic_search, gradient_and_grid
-from hdpm_lib.markets.contracts import principle1, principle2
-from hdpm_lib.markets.contracts_conic import conic_power
-from hdpm_lib.markets.contracts_printed import algorithm1
+from hdpm_book.contracts.conic import conic_power
+from hdpm_book.contracts.printed import algorithm1
+from hdpm_book.logistic.peer import conic_search, gradient_and_grid, procure_fast
+from hdpm_lib.markets.contracts import equal_loss_contract, least_cost_contract
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.error_minimising import error_minimising
 from hdpm_lib.markets.fair_query import fair_query
 from hdpm_lib.markets.incentives import reports_to_try, search_misreports
 from hdpm_lib.markets.local_menu import local_menu
-from hdpm_lib.markets.master_curves import cheapest_records
-from hdpm_lib.markets.mechanisms import m1, m2, virtual_pricing
-from hdpm_lib.markets.online import expected_rule
+from hdpm_lib.markets.mechanisms import equal_loss_pricing, myerson_contract, vcg_contract
 from hdpm_lib.markets.payments import envelope_payments, vcg_payments
-from hdpm_lib.markets.procurement import procure, procure_fast
-from hdpm_lib.markets.procurement_payments import procurement_payments
+from hdpm_lib.markets.procurement import procure
+from hdpm_lib.markets.procurement_auction import procurement_auction
 from tests.bench.case import SIZES, Arguments, Case, Peer
 
 Array = np.ndarray
@@ -43,9 +41,11 @@ def dearer(_: Arguments, ours: Any, theirs: Any) -> float:
 
 def one_by_one(v: Array, K: float) -> Array:
     """M2's payments by their definition: the contract solved again without each seller, who reports the ceiling."""
-    bought = principle2(v, K, power=POWER)
-    own = v * bought.epsilon**POWER
-    without = [float(principle2(np.where(np.arange(len(v)) == i, 1.0, v), K, power=POWER).cost) for i in range(len(v))]
+    bought = least_cost_contract(v, K, power=POWER)
+    own = v * bought.privacy_loss**POWER
+    without = [
+        float(least_cost_contract(np.where(np.arange(len(v)) == i, 1.0, v), K, power=POWER).cost) for i in range(len(v))
+    ]
     return np.array(without) - (own.sum() - own)
 
 
@@ -84,7 +84,7 @@ def virtual(n: int, rng: Generator) -> Arguments:
 
 
 def worse(_: Arguments, ours: Any, theirs: Any) -> float:
-    return float(theirs.loss / ours.loss - 1)
+    return float(theirs.error / ours.error - 1)
 
 
 def grid(points: int) -> Any:
@@ -94,28 +94,15 @@ def grid(points: int) -> Any:
 
 def by_definition(costs: Array) -> Array:
     """Envelope payments by adaptive quadrature over a whole procurement at each node."""
-    epsilon, paid = procure_fast(virtual_valuation(LAW, costs, check=False), *SCALE).epsilon, []
+    epsilon, paid = procure_fast(virtual_valuation(LAW, costs, check=False), *SCALE).privacy_loss, []
     for i, own in enumerate(costs):
 
         def amount(report: float, i: int = i) -> float:
             reports = np.where(np.arange(len(costs)) == i, report, costs)
-            return float(procure_fast(virtual_valuation(LAW, reports, check=False), *SCALE).epsilon[i])
+            return float(procure_fast(virtual_valuation(LAW, reports, check=False), *SCALE).privacy_loss[i])
 
         paid.append(own * epsilon[i] + integrate.quad(amount, own, 5.0, limit=200)[0])
     return np.array(paid)
-
-
-def online_by_search(m: int) -> Any:
-    """The rule of least loss on a sample of the costs, by Nelder and Mead's search."""
-    psi = virtual_valuation(LAW, LAW.rvs(10_000, random_state=np.random.default_rng(1)), check=False)
-
-    def loss(logs: Array) -> float:
-        cutoff, slope = 2 * np.exp(logs)
-        epsilon = slope / m * np.maximum(cutoff - psi, 0)
-        total = m * epsilon.mean()
-        return float(np.sqrt(m * (epsilon**2).mean()) / total + 1 / total + 0.01 * m * (psi * epsilon).mean())
-
-    return optimize.minimize(loss, [0.0, 0.0], method="Nelder-Mead")
 
 
 # --- other purchases --------------------------------------------------------------------------------------------------
@@ -166,44 +153,33 @@ def by_loop(costs: Array, budget: float) -> Array:
     return (costs < ordered[sold]) / (n - sold)
 
 
-def cutoff_by_search(psi: Array) -> float:
-    """The cutoff at which half as many effective records are bought as there are sellers, by a root search."""
-    wanted = len(psi) / 2
-
-    def records(cutoff: float) -> float:
-        above = np.maximum(cutoff - psi, 0)
-        return float(above.sum() ** 2 / (above**2).sum() - wanted)
-
-    return float(optimize.brentq(records, 2.0, 1e4, xtol=1e-12))
-
-
 def first_price(reports: Array) -> tuple[Array, Array]:
     return np.ones_like(reports), reports
 
 
 CASES = (
-    Case(principle1, lambda n, rng: (n, n**2 / 16)),
+    Case(equal_loss_contract, lambda n, rng: (n, n**2 / 16)),
     Case(
-        principle2,
+        least_cost_contract,
         contract,
-        lambda v, K: principle2(v, K, power=POWER),
+        lambda v, K: least_cost_contract(v, K, power=POWER),
         peers=(
             Peer("the search that the paper prints", lambda v, K: algorithm1(v, K, power=POWER), 1_000, dearer, COST),
             Peer("Clarabel", lambda v, K: conic_power(v, K, power=POWER), 1_000, dearer, COST),
         ),
     ),
-    Case(m1, contract, lambda v, K: m1(v, K, 1.0, power=POWER)),
+    Case(equal_loss_pricing, contract, lambda v, K: equal_loss_pricing(v, K, 1.0, power=POWER)),
     Case(
-        m2,
+        vcg_contract,
         contract,
-        lambda v, K: m2(v, K, 1.0, power=POWER),
+        lambda v, K: vcg_contract(v, K, 1.0, power=POWER),
         variant="all payments",
         peers=(Peer("a contract solved for each seller", one_by_one, 1_000, largest_difference, DIFFERENCE),),
     ),
     Case(
-        virtual_pricing,
+        myerson_contract,
         contract,
-        lambda v, K: virtual_pricing(v, K, stats.uniform(0, 1), power=POWER),
+        lambda v, K: myerson_contract(v, K, stats.uniform(0, 1), power=POWER),
         variant="with payments",
         sizes=(2, 5, 10, 30),
     ),
@@ -222,16 +198,6 @@ CASES = (
         sizes=(100, 300, 1_000),
         peers=(Peer("SciPy's quad for each seller", integrated, 300, largest_difference, DIFFERENCE),),
     ),
-    Case(
-        procure_fast,
-        virtual,
-        lambda psi: procure_fast(psi, *SCALE),
-        peers=(
-            Peer("gradient, 101 rates", grid(101), 1_000, worse, LOSS),
-            Peer("gradient, 1,001 rates", grid(1001), 1_000, worse, LOSS),
-            Peer("Clarabel, and a search for the rate", lambda psi: conic_search(psi, *SCALE), 1_000, worse, LOSS),
-        ),
-    ),
     Case(procure, virtual, lambda psi: procure(psi, *SCALE)),
     Case(
         procure,
@@ -249,30 +215,24 @@ CASES = (
         ),
     ),
     Case(
-        procurement_payments,
+        procurement_auction,
         lambda n, rng: (LAW.rvs(n, random_state=rng),),
-        lambda costs: procurement_payments(costs, LAW, *SCALE),
+        lambda costs: procurement_auction(costs, LAW, *SCALE),
         variant="uniform costs",
         sizes=(10, *SIZES),
         peers=(Peer("SciPy's quad over procure_fast", by_definition, 10, largest_difference, DIFFERENCE),),
     ),
     Case(
-        procurement_payments,
+        procurement_auction,
         lambda n, rng: (GENERAL.rvs(n, random_state=rng),),
-        lambda costs: procurement_payments(costs, GENERAL, *SCALE),
+        lambda costs: procurement_auction(costs, GENERAL, *SCALE),
         variant="exponential costs",
-    ),
-    Case(
-        expected_rule,
-        lambda n, rng: (n,),
-        lambda n: expected_rule(LAW, n, *SCALE),
-        peers=(Peer("a search on a sample, without a proof", online_by_search, 100_000),),
     ),
     Case(
         error_minimising,
         prices,
         lambda psi: error_minimising(psi, *TASK, 0.01),
-        peers=(Peer("SciPy's SLSQP", by_slsqp, 100, lambda _, ours, least: float(least / ours.loss - 1), LOSS),),
+        peers=(Peer("SciPy's SLSQP", by_slsqp, 100, lambda _, ours, least: float(least / ours.error - 1), LOSS),),
     ),
     Case(
         fair_query,
@@ -288,20 +248,8 @@ CASES = (
                 "SciPy's bounded search for each seller",
                 each_alone,
                 1_000,
-                lambda _, ours, found: float(np.abs(found - ours).max()),
+                lambda _, ours, found: float(np.abs(found - ours.privacy_loss).max()),
                 "largest difference of a loss",
-            ),
-        ),
-    ),
-    Case(
-        cheapest_records,
-        prices,
-        lambda psi: cheapest_records(psi, len(psi) / 2),
-        peers=(
-            Peer(
-                "SciPy's root search, records at the cutoff",
-                cutoff_by_search,
-                100_000,
             ),
         ),
     ),

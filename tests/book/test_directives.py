@@ -9,6 +9,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import yaml
+from docutils import nodes
+from docutils.utils import new_document
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -56,6 +58,20 @@ def test_what_is_not_there_is_named(path: str, message: str) -> None:
 def test_only_functions_have_code() -> None:
     with pytest.raises(LookupError, match="Path'> is no function"):
         code_of.code_of(Path)
+
+
+def test_folded_code_that_shows_nothing_is_folded_with_the_next() -> None:
+    def cell(code: str, *shown: nodes.Node, mode: str = "input") -> nodes.container:
+        source = nodes.container("", nodes.literal_block(code, code), nb_element="cell_code_source")
+        return nodes.container("", source, *shown, hide_mode=mode)
+
+    document = new_document("page")
+    cells = [cell("a"), cell("b"), cell("c", nodes.paragraph()), cell("d"), nodes.paragraph(), cell("e")]
+    document += nodes.section("", *cells, cell("f", mode="output"), cell("g"), cell("h", nodes.paragraph()))
+    code_of.OneFold(document).run()
+    code = [block.astext() for block in document.findall(nodes.literal_block)]
+    assert code == ["a\n\nb\n\nc", "d", "e", "f", "g\n\nh"]
+    assert len(document[0]) == 6
 
 
 # --- symbols ---

@@ -171,6 +171,24 @@ def test_an_unknown_claim_gets_a_suggestion() -> None:
         get("zzz")
 
 
+def test_the_statement_of_a_figure_says_what_is_tested() -> None:
+    """What the caption or the text says of the curves, and not their axes alone."""
+    says = re.compile(r"\b(below|above|lower|lowest|higher|lies|fall|falls|rise|rises|decreas\w+|best|never|more)\b")
+    figures = [claim for claim in load() if claim.kind == "figure" and claim.verdict != "not testable"]
+    assert len(figures) >= 30 and [claim.id for claim in figures if not says.search(claim.statement)] == []
+    ridge = [claim.statement for claim in figures if claim.paper == "pdp-ridge" and claim.id != "pdp-fig01"]
+    assert len(ridge) == 18 and all("below Jorgensen" in statement for statement in ridge)
+
+
+def test_what_holds_only_without_the_cap_or_for_other_laws_is_not_reproduced() -> None:
+    """The two rules at the head of the ledger."""
+    only = re.compile(r"(?<!with and )\bwithout (the|a) cap|\bno cap|undefined")
+    found = [claim for paper in ("anjarlekar-journal", "anjarlekar-tmlr") for claim in load(paper)]
+    assert [claim.id for claim in found if claim.verdict == "reproduced" and only.search(str(claim.note))] == []
+    rules = (ROOT / "book" / "ledger.md").read_text(encoding="utf8")
+    assert "**The cap.**" in rules and "**The paper's own law.**" in rules
+
+
 # --- verdicts ---
 
 T, F, N = True, False, None
@@ -443,7 +461,7 @@ PARTS = """
 ```{untested}
 ```
 
-```{code-of} hdpm_lib.learners.ridge.pdp_op
+```{code-of} hdpm_lib.learners.ridge.output_perturbation
 ```
 
 ```{notation}
@@ -559,7 +577,7 @@ def test_what_cannot_be_tested_is_listed_with_its_reason(site: Path) -> None:
 def test_a_page_shows_code_symbols_and_the_chapter_s_numbers(site: Path) -> None:
     page = soup(site / f"{PAGE}.html")
     code = page.select_one(".hdpm-code pre").text
-    assert code.startswith("def pdp_op(") and '"""' not in code and "return" in code and ": np" not in code
+    assert code.startswith("def output_perturbation(") and '"""' not in code and "return" in code and ": np" not in code
     (row,) = page.select(".hdpm-notation tbody tr")
     assert [cell.text.strip() for cell in row.select("td")] == ["\\(\\lambda\\)", "penalty", "weight of \\(w\\) & more"]
     assert page.select_one(".eqno").text.startswith("(1.1)") and "See (1.1)." in page.text

@@ -1,4 +1,4 @@
-"""The recipes: what they promise in prose, the names on the cheat sheet, the glossary, and a ledger of one's own."""
+"""The recipes: what they promise in prose, the reference's table, the glossary, and a ledger of one's own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from scipy import stats
 
 from hdpm_book import ledger
 from hdpm_book.ledger import LedgerMismatch, decide, get, judge, load
-from hdpm_lib.auctions.allin import all_in_repaired
+from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.designs.comparison import compare_markets
 from hdpm_lib.designs.rules import Task
 from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.markets.incentives import reports_to_try, search_misreports
 from hdpm_lib.validation import FALSE_ALARM
 from tests.book.test_ledger import GOOD
+from tests.house.volume import public_names
 from tests.support import generator
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -35,14 +36,14 @@ DESIGN, MONEY, PEOPLE, LAW = "hard budget, All-in repaired", 100.0, 200, stats.u
 
 def planned(law: Any, money: float, **options: Any) -> tuple[float, float]:
     """Privacy loss to ask for, and the error to expect."""
-    plan = compare_markets(law, Task(), money, designs=[DESIGN], **options).table.loc[DESIGN]
+    plan = compare_markets(law, Task(), money, designs=[DESIGN], **options).loc[DESIGN]
     return plan["largest_epsilon"], plan["error"]
 
 
 def sold(quotes: Any, loss: float, money: float) -> tuple[Any, Any]:
     """Privacy losses and payments of the recipe, for a batch of quotes."""
-    sale = all_in_repaired(loss * quotes, np.full(quotes.shape, loss), money)
-    return loss * sale.wins, sale.payments
+    sale = all_or_nothing(loss * quotes, np.full(quotes.shape, loss), money)
+    return sale.privacy_loss, sale.payments
 
 
 def test_the_error_of_a_survey_is_the_one_promised() -> None:
@@ -84,7 +85,7 @@ def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:
     assert utility(0.7 * costs[3]) > utility(costs[3]) + 0.1
 
 
-# --- cheat sheet and glossary -----------------------------------------------------------------------------------------
+# --- the table of the reference, and the glossary ---------------------------------------------------------------------
 
 
 def missing_names(text: str) -> list[str]:
@@ -100,11 +101,22 @@ def missing_names(text: str) -> list[str]:
     return found
 
 
-def test_the_cheat_sheet_names_what_is_there() -> None:
-    text = (USE / "cheatsheet.md").read_text(encoding="utf8")
-    assert missing_names(text) == [] and text.count("{func}") > 20
+def test_the_table_of_the_reference_has_all_public_names() -> None:
+    text = (BOOK / "reference" / "index.md").read_text(encoding="utf8")
+    assert missing_names(text) == []
+    listed = re.findall(r"\{(?:func|class)\}`~hdpm_lib\.[\w.]+\.(\w+)`", text)
+    assert sorted(listed) == sorted(public_names())
     bad = "{func}`~hdpm_lib.markets.fair_query.unfair_query`, {class}`hdpm_lib.nowhere.Account`"
     assert missing_names(bad) == ["hdpm_lib.markets.fair_query.unfair_query", "hdpm_lib.nowhere.Account"]
+
+
+def test_the_readme_runs() -> None:
+    """Its one block of Python, with data of the reader's."""
+    (block,) = re.findall(r"(?s)```python\n(.*?)```", (BOOK.parent / "README.md").read_text(encoding="utf8"))
+    rng = np.random.default_rng(5)
+    data = {"X": rng.random((40, 2)), "y": rng.uniform(-1, 1, 40), "epsilon": rng.uniform(0.5, 2, 40)}
+    exec(block, data | {"costs": stats.uniform(1, 4).rvs(20, random_state=rng)})
+    assert len([line for line in block.splitlines() if line.strip()]) <= 30
 
 
 def glossary(text: str) -> list[str]:

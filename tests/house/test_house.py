@@ -18,6 +18,8 @@ import pytest
 import yaml
 
 from tests.format_chapters import not_ignored
+from tests.house.volume import lines_of_code, public_names, volume
+from tests.site import check
 
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = ("learners", "markets", "auctions", "audits", "designs")
@@ -185,13 +187,13 @@ def test_no_circles() -> None:
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("hdpm_lib.noise", "from hdpm_lib.learners.ridge import pdp_op"),
+        ("hdpm_lib.noise", "from hdpm_lib.learners.ridge import output_perturbation"),
         ("hdpm_lib.noise", "def f():\n    from hdpm_lib.learners import ridge"),
         ("hdpm_lib.noise", "import hdpm_lib.learners.ridge as r"),
-        ("hdpm_lib.noise", "from .learners.ridge import pdp_op"),
+        ("hdpm_lib.noise", "from .learners.ridge import output_perturbation"),
         ("hdpm_lib.noise", "from . import learners"),
-        ("hdpm_lib.noise", "from hdpm_lib import pdp_op"),
-        ("hdpm_lib.auctions.allin", "from hdpm_lib.learners.ridge import pdp_op"),
+        ("hdpm_lib.noise", "from hdpm_lib import output_perturbation"),
+        ("hdpm_lib.auctions.allin", "from hdpm_lib.learners.ridge import output_perturbation"),
         ("hdpm_lib.learners.fedsgd", "from hdpm_lib.auctions.allin import all_in"),
         ("hdpm_lib.markets.costs", "from hdpm_lib.auctions import bids"),
         ("hdpm_lib.learners.ridge", "from hdpm_lib.audits.ridge import ridge_pair_loss"),
@@ -203,8 +205,21 @@ def test_no_circles() -> None:
 )
 def test_bad_module_is_found(name: str, source: str) -> None:
     good = "import numpy\nfrom hdpm_lib import validation\nfrom hdpm_lib.learners.queries import linear_query"
-    assert module_complaints("hdpm_lib.audits.sums", good, SOURCES) == []
+    assert module_complaints("hdpm_lib.audits.meters", good, SOURCES) == []
     assert len(module_complaints(name, source, SOURCES)) == 1
+
+
+def test_the_library_is_thin() -> None:
+    """What design and users ask for: an afternoon's reading, and about forty names."""
+    assert (
+        lines_of_code(
+            '"""Words."""\n\n# why\nx = (\n    1,\n)\n\n\ndef f() -> int:\n    """What."""\n    return x[0]\n'
+        )
+        == 5
+    )
+    code, everything = volume()["all"]
+    assert code <= 5000 and everything <= 9500
+    assert 40 <= len(public_names()) <= 45
 
 
 def test_every_module_is_on_a_reference_page() -> None:
@@ -239,25 +254,25 @@ def limits_complaints(source: str) -> list[str]:
 
 
 LEARNING = (
-    "noise",
+    "hdpm_book.ridge.variants",
+    "hdpm_book.ridge.jorgensen",
+    "hdpm_lib.noise",
     *(
-        f"learners.{name}"
-        for name in """ridge ridge_variants jorgensen queries logistic fedsgd estimators
-lattice integer_answers""".split()
+        f"hdpm_lib.learners.{name}"
+        for name in "ridge queries logistic fedsgd estimators lattice integer_answers".split()
     ),
 )
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_private_functions_say_their_limits(name: str) -> None:
-    source = SOURCES[f"hdpm_lib.{name}"]
+    source = SOURCES[name]
     assert limits_complaints(source) == []
     assert LIMITS in source  # those that only calibrate the noise say it at the top of their module
 
 
 PRIVATE = {
-    "ridge": {"pdp_op"},
-    "jorgensen": {"sampled_ridge"},
+    "ridge": {"output_perturbation"},
     "queries": {"linear_query", "nonlinear_query"},
     "logistic": {"objective_perturbation"},
     "fedsgd": {"fedsgd"},
@@ -380,6 +395,29 @@ def test_bad_contents_are_found(tmp_path: Path) -> None:
     assert page_complaints(tmp_path) == ["references of no page: tests/refs/gone.json"]
 
 
+def author_complaints(front: str, references: str) -> list[str]:
+    """Papers on the front page that do not stand under the authors and the year that the references have."""
+    found, wanted = [], {}
+    for entry in references.split("\n@"):
+        fields = {name: re.sub("[{}]", "", value) for name, value in re.findall(r"(?m)^ *(\w+) *= *(\{.*\}),?$", entry)}
+        people = [name.split(",")[0] if "," in name else name.split()[-1] for name in fields["author"].split(" and ")]
+        wanted[fields["title"]] = f"{' and '.join([', '.join(people[:-1]), people[-1]])}, {fields['year']}"
+    cards = re.findall(r"(?m)^::::\{grid-item-card\} (.+)\n(?::.+\n)+\n(.+)$", front.split("## The five papers")[1])
+    for title, line in cards[:5]:
+        if not line.startswith(wanted[title]):
+            found.append(f"{title}: {line}, not {wanted[title]}")
+    return found
+
+
+def test_papers_stand_under_their_authors_names() -> None:
+    front, references = ((ROOT / "book" / name).read_text(encoding="utf8") for name in ("index.md", "references.bib"))
+    assert author_complaints(front, references) == []
+    assert "Anonymous authors" not in front + references
+    bad = author_complaints(front.replace("Khalili, Zhang and Liu", "Anonymous authors"), references)
+    assert len(bad) == 1
+    assert bad[0].endswith(": Anonymous authors, 2021, not Khalili, Zhang and Liu, 2021")
+
+
 def chapters() -> list[Path]:
     return [path for path in execution.pages(ROOT) if path.exists() and execution.is_chapter(path)]
 
@@ -393,7 +431,10 @@ def test_chapter_leaves_the_work_to_the_library(path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "complaint"),
     [
-        ("from hdpm_lib.noise import laplace\ndef pdp_op(x):\n    return x", "defines pdp_op, which hdpm_lib has"),
+        (
+            "from hdpm_lib.noise import laplace\ndef output_perturbation(x):\n    return x",
+            "defines output_perturbation, which hdpm_lib has",
+        ),
         (":tags: [nbval-check-outputs]\nimport hdpm_lib.noise", "unknown tag nbval-check-outputs"),
         (":tags: [nbval-skip]\nimport hdpm_lib.noise", "unknown tag nbval-skip"),
         ("# NBVAL_CHECK_OUTPUT\nimport hdpm_lib.noise", "marks of nbval are tags here, not comments"),
@@ -402,9 +443,25 @@ def test_chapter_leaves_the_work_to_the_library(path: Path) -> None:
 )
 def test_bad_chapter_is_found(code: str, complaint: str) -> None:
     head = "---\njupytext:\n  text_representation: {extension: .md, format_name: myst}\n---\n"
-    good = ":tags: [hide-input]\n%matplotlib inline\nfrom hdpm_lib import pdp_op\ndef ours(x):\n    return x"
-    assert chapter_complaints(f"{head}```{{code-cell}}\n{good}\n```\n", ["pdp_op"]) == []
-    assert chapter_complaints(f"{head}```{{code-cell}}\n{code}\n```\n", ["pdp_op"]) == [complaint]
+    good = (
+        ":tags: [hide-input]\n%matplotlib inline\nfrom hdpm_lib import output_perturbation\ndef ours(x):\n    return x"
+    )
+    assert chapter_complaints(f"{head}```{{code-cell}}\n{good}\n```\n", ["output_perturbation"]) == []
+    assert chapter_complaints(f"{head}```{{code-cell}}\n{code}\n```\n", ["output_perturbation"]) == [complaint]
+
+
+def comments(text: str) -> list[str]:
+    """Lines of a page's text that begin with a percent sign, which makes them comments that nobody sees."""
+    return [line for part in check.prose(text) for line in part.splitlines() if line.lstrip().startswith("%")]
+
+
+def test_no_line_of_a_page_is_a_comment() -> None:
+    lines = {path.stem: comments(path.read_text(encoding="utf8")) for path in execution.pages(ROOT)}
+    assert {page: found for page, found in lines.items() if found} == {}
+
+
+def test_comment_is_found() -> None:
+    assert comments("---\n% here\n---\n5 % and\n\n```{code-cell}\n%matplotlib\n```\nand 6\n% of it\n") == ["% of it"]
 
 
 # --- git --------------------------------------------------------------------------------------------------------------

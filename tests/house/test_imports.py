@@ -9,11 +9,10 @@ import pytest
 
 HEAVY = ("scipy.stats", "scipy.optimize", "scipy.integrate", "sklearn", "pandas", "joblib", "matplotlib", "jax")
 LIGHT = """
-    pdp_op spherical_laplace discrete_laplace lattice_laplace fedsgd integer_gradients integer_sum sampled_ridge
-    lattice_ridge
-    objective_perturbation linear_query nonlinear_query WeightedMean opt_aggr conv_aggr error_bound procure Account
-    principle1 principle2 m1 m2 m3 virtual_pricing procurement_payments error_minimising all_in_repaired posted_prices
-    lower_bound draw_bids
+    output_perturbation spherical_laplace discrete_laplace lattice_laplace fedsgd integer_gradients integer_sum
+    objective_perturbation linear_query nonlinear_query WeightedMean least_error_weights size_weights error_bound
+    Account procure equal_loss_contract least_cost_contract vcg_contract myerson_contract procurement_auction
+    error_minimising all_in posted_prices
 """.split()
 
 
@@ -31,8 +30,8 @@ def test_light_names_load_nothing_heavy(name: str) -> None:
 
 def test_calls_load_nothing_heavy_either() -> None:
     """A learner, noise and weights, not only their import."""
-    learner = "hdpm_lib.pdp_op(np.full((50, 2), 0.5), np.full(50, 0.5), np.ones(50), 1.0)"
-    weights = "hdpm_lib.opt_aggr([1.0, 2.0], [1, 1])"
+    learner = "hdpm_lib.output_perturbation(np.full((50, 2), 0.5), np.full(50, 0.5), np.ones(50), 1.0)"
+    weights = "hdpm_lib.least_error_weights([1.0, 2.0], [1, 1])"
     for call in (learner, weights, "hdpm_lib.procure([0.2, 1.2], 1.0, 1.0, 0.1)"):
         assert loaded(f"import numpy as np, hdpm_lib\n{call}") == []
 

@@ -21,24 +21,45 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hdpm_lib.learners import estimators, logistic, ridge
+from hdpm_lib.learners import estimators, lattice, logistic, ridge
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression, private_pipeline
 from hdpm_lib.learners.lattice import lattice_ridge
-from hdpm_lib.learners.ridge import estimate_norm_bound, pdp_op, sensitivity_constant
+from hdpm_lib.learners.ridge import estimate_norm_bound, output_perturbation, sensitivity_constant
 from hdpm_lib.schema import Number, Schema
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
 
+UNDECLARED = "ignore:classes is not given:UserWarning"  # scikit-learn's checks have classes of many names
 
+
+def against_the_policy(estimator: Any) -> dict[str, str]:
+    """Checks that want an error which would tell of the data, and clipping has none."""
+    found = {"check_complex_data": "complex cells are clipped"}
+    if isinstance(estimator, PersonalizedRidge):
+        found["check_supervised_y_no_nan"] = "missing labels are clipped"
+    return found
+
+
+@pytest.mark.filterwarnings(UNDECLARED)
 @parametrize_with_checks(
     [
         PersonalizedRidge(out_of_range="clip"),
-        PersonalizedRidge(out_of_range="clip", spacing=2.0**-20),
+        PersonalizedRidge(out_of_range="clip", arithmetic="ideal"),
         PrivateLogisticRegression(out_of_range="clip"),
-    ]
+    ],
+    expected_failed_checks=against_the_policy,
+    xfail_strict=True,
 )
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+CLASSES = ("no", "yes")
+
+
+def declared(learner: Any) -> dict[str, Any]:
+    """Options of a learner: the classifier's classes."""
+    return {"classes": CLASSES} if learner is PrivateLogisticRegression else {}
 
 
 def data(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -52,9 +73,9 @@ def data(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_fit_is_one_release_of_the_mechanism(bound: Any, feature_norm: float | None) -> None:
     X, y, epsilon = data()
     model = PersonalizedRidge(0.3, bound=bound, feature_norm=feature_norm, random_state=1).fit(X, y, epsilon=epsilon)
-    mechanism = pdp_op(X, y, epsilon, 0.3, bound=bound, feature_norm=feature_norm)
-    np.testing.assert_allclose(model.guarantee_, epsilon)
-    np.testing.assert_array_equal(model.weights_, mechanism.weights)
+    mechanism = output_perturbation(X, y, epsilon, 0.3, bound=bound, feature_norm=feature_norm)
+    np.testing.assert_allclose(model.privacy_loss_, epsilon)
+    np.testing.assert_allclose(model.weights_, mechanism.weights)
     norm = feature_norm or np.sqrt(3)
     assert model.noise_rate_ == pytest.approx(epsilon.sum() / sensitivity_constant(0.3, norm, bound))
     assert np.linalg.norm(model.coef_) <= estimate_norm_bound(0.3, norm, "sharp") * (1 + 1e-12)
@@ -67,10 +88,10 @@ def test_fit_is_one_release_of_the_mechanism(bound: Any, feature_norm: float | N
 @pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
 def test_one_privacy_loss_for_everybody(learner: Any) -> None:
     X, y, _ = data() if learner is PersonalizedRidge else labelled()
-    model = learner(epsilon=0.7, random_state=0).fit(X, y)
-    np.testing.assert_allclose(model.guarantee_, 0.7)
+    model = learner(epsilon=0.7, random_state=0, **declared(learner)).fit(X, y)
+    np.testing.assert_allclose(model.privacy_loss_, 0.7)
     for epsilon in (0.7, np.full(300, 0.7)):
-        same = learner(random_state=0).fit(X, y, epsilon=epsilon)
+        same = learner(random_state=0, **declared(learner)).fit(X, y, epsilon=epsilon)
         np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
@@ -85,17 +106,18 @@ def test_projection_can_be_left_out() -> None:
 @pytest.mark.parametrize("feature_norm", [None, 1.8])
 def test_fit_on_a_lattice_is_one_release_of_the_exact_mechanism(project: bool, feature_norm: float | None) -> None:
     X, y, epsilon = data()
-    options: dict[str, Any] = {"bound": "sharp", "feature_norm": feature_norm, "spacing": 2.0**-12}
+    options: dict[str, Any] = {"bound": "sharp", "feature_norm": feature_norm}
     model = PersonalizedRidge(0.3, project=project, random_state=1, **options).fit(X, y, epsilon=epsilon)
     mechanism = lattice_ridge(X, y, epsilon, 0.3, **options)
     rng = estimators._generator(1)
     np.testing.assert_array_equal(model.coef_, mechanism.release(rng=rng, project=project))
-    np.testing.assert_array_equal(model.guarantee_, mechanism.guarantee)
-    assert (model.guarantee_ <= epsilon).all() and model.guarantee_.min() == pytest.approx(epsilon.min())
+    np.testing.assert_array_equal(model.privacy_loss_, mechanism.privacy_loss)
+    assert (model.privacy_loss_ <= epsilon).all() and model.privacy_loss_.min() == pytest.approx(epsilon.min())
     assert model.noise_rate_ == mechanism.noise_rate
-    assert project or (model.coef_ * 2**12 % 1 == 0).all()
-    free = PersonalizedRidge(0.3, project=project, feature_norm=feature_norm, random_state=1).fit(X, y, epsilon=epsilon)
-    assert free.noise_rate_ > model.noise_rate_ and (free.coef_ * 2**12 % 1 != 0).any()
+    assert project or (model.coef_ % mechanism.spacing == 0).all()
+    free = PersonalizedRidge(0.3, project=project, arithmetic="ideal", random_state=1, **options).fit(X, y, epsilon)
+    assert free.noise_rate_ > model.noise_rate_ == pytest.approx(free.noise_rate_, rel=1e-8)
+    assert (free.coef_ % mechanism.spacing != 0).all()
 
 
 @pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
@@ -103,7 +125,7 @@ def test_random_state(learner: Any) -> None:
     X, y, _ = data() if learner is PersonalizedRidge else labelled()
 
     def coefficients(state: Any) -> list[float]:
-        return learner(random_state=state).fit(X, y).coef_.tolist()
+        return learner(random_state=state, **declared(learner)).fit(X, y).coef_.tolist()
 
     assert coefficients(3) == coefficients(3) == coefficients(np.random.RandomState(3))
     assert coefficients(3) != coefficients(4)
@@ -122,7 +144,7 @@ def noiseless_difference(fit: Callable[[int], np.ndarray]) -> float:
     """The part of the difference of two fits, on neighbouring data, that is not that of their noiseless estimates."""
     X, y, epsilon = data()
     neighbours = X, np.append(-np.sign(y[0]), y[1:])
-    truth = [pdp_op(*records, epsilon, 1.0, bound="sharp").theta for records in ((X, y), neighbours)]
+    truth = [output_perturbation(*records, epsilon, 1.0, bound="sharp").theta for records in ((X, y), neighbours)]
     return float(np.abs(np.subtract(fit(0), fit(1)) - np.subtract(*truth)).max())
 
 
@@ -144,7 +166,7 @@ def test_default_noise_cannot_be_predicted(how: str) -> None:
             model = clone(original)
         return model.fit(X, labels[k], epsilon=epsilon).coef_
 
-    assert (noiseless_difference(fit) < 1e-12) == (how in ("seed", "copied generator"))
+    assert (noiseless_difference(fit) < 1e-8) == (how in ("seed", "copied generator"))
 
 
 @pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
@@ -180,9 +202,9 @@ def test_clone_and_pickle() -> None:
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert not hasattr(model, "theta_")  # the noiseless estimate stays with nobody
-    noiseless = pdp_op(X, y, epsilon, 0.4, bound="paper", feature_norm=1.9).theta
+    noiseless = output_perturbation(X, y, epsilon, 0.4, bound="paper", feature_norm=1.9).theta
     assert noiseless.tobytes() not in pickle.dumps(model)
-    classifier = PrivateLogisticRegression(0.4, epsilon=2.0, random_state=5)
+    classifier = PrivateLogisticRegression(0.4, epsilon=2.0, classes=CLASSES, random_state=5)
     assert clone(classifier).get_params() == classifier.get_params()
     X, labels, _ = labelled()
     classifier.fit(X, labels)
@@ -192,14 +214,14 @@ def test_clone_and_pickle() -> None:
 def spy(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """Record the privacy losses that reach the mechanism."""
     seen: list[np.ndarray] = []
-    check = ridge.check_epsilon
+    check = lattice.check_epsilon
 
     def record(epsilon: Any, n: int | None = None) -> np.ndarray:
         if n is not None:
             seen.append(np.array(epsilon))
         return check(epsilon, n)
 
-    monkeypatch.setattr(ridge, "check_epsilon", record)
+    monkeypatch.setattr(lattice, "check_epsilon", record)
     return seen
 
 
@@ -252,7 +274,7 @@ def test_pipeline_and_search() -> None:
     pipeline = make_pipeline(MinMaxScaler(clip=True), PersonalizedRidge(0.1, random_state=0))
     pipeline.fit(10 * X - 5, y, personalizedridge__epsilon=1e4 * epsilon)
     assert pipeline.predict(10 * X - 5).shape == (300,) and pipeline.score(10 * X - 5, y) > 0.2
-    np.testing.assert_allclose(pipeline[-1].guarantee_, 1e4 * epsilon)
+    np.testing.assert_allclose(pipeline[-1].privacy_loss_, 1e4 * epsilon)
     search = GridSearchCV(PersonalizedRidge(epsilon=1e4, random_state=0), {"penalty": [1e-3, 10.0]}, cv=3).fit(X, y)
     assert search.best_params_ == {"penalty": 1e-3}
 
@@ -266,7 +288,7 @@ def test_pipeline_and_search() -> None:
         ({"feature_norm": 0.5}, {}, "rows of X must have a norm of at most feature_norm = 0.5"),
         ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got 0.0"),
         ({"penalty": -1.0}, {}, "penalty must be positive and finite, got -1.0"),
-        ({"spacing": 0.3}, {}, "spacing must be a power of two, got 0.3"),
+        ({"arithmetic": "floats"}, {}, "arithmetic must be 'lattice' or 'ideal', got 'floats'"),
         ({"out_of_range": "ignore"}, {}, "out_of_range must be 'raise' or 'clip', got 'ignore'"),
     ],
 )
@@ -297,9 +319,9 @@ def test_clipping_is_done_without_a_word() -> None:
 def test_half_the_guarantee_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, epsilon = data()
     monkeypatch.setattr(ridge, "personalized_weights", lambda eps: np.asarray(eps) / np.sum(eps) / 2)
-    model = PersonalizedRidge().fit(X, y, epsilon=epsilon)
+    model = PersonalizedRidge(arithmetic="ideal").fit(X, y, epsilon=epsilon)
     with pytest.raises(AssertionError):
-        np.testing.assert_allclose(model.guarantee_, epsilon)
+        np.testing.assert_allclose(model.privacy_loss_, epsilon)
 
 
 # --- the classifier ---------------------------------------------------------------------------------------------------
@@ -323,7 +345,7 @@ def test_classifier_is_one_release_of_the_mechanism(penalty: float, monkeypatch:
         return made[-1]
 
     monkeypatch.setattr(estimators, "objective_perturbation", spied)
-    model = PrivateLogisticRegression(penalty, random_state=1).fit(X, y, epsilon=epsilon)
+    model = PrivateLogisticRegression(penalty, classes=CLASSES, random_state=1).fit(X, y, epsilon=epsilon)
     (one,) = made
     np.testing.assert_array_equal(one.y, np.where(y == "yes", 1.0, -1.0))
     np.testing.assert_allclose(one.weights, epsilon / epsilon.sum())
@@ -346,33 +368,34 @@ def promise_kept(epsilon: np.ndarray, penalty: float, model: PrivateLogisticRegr
     q = np.linspace(0, 1, 20_001)
     a = epsilon / epsilon.sum()
     loss = np.array([w * model.eta_ + np.max(np.log1p(w / penalty * q * (1 - q)) - w * model.eta_ * q / 2) for w in a])
-    np.testing.assert_allclose(model.guarantee_, loss, rtol=1e-6)
-    return bool((model.guarantee_ <= epsilon * (1 + 1e-12)).all() and np.isclose(model.guarantee_, epsilon).any())
+    np.testing.assert_allclose(model.privacy_loss_, loss, rtol=1e-6)
+    return bool((model.privacy_loss_ <= epsilon * (1 + 1e-12)).all() and np.isclose(model.privacy_loss_, epsilon).any())
 
 
 @pytest.mark.parametrize("penalty", [0.0008, 0.0015, 0.1])
 def test_classifier_keeps_exactly_what_was_promised(penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, epsilon = labelled()
-    model = PrivateLogisticRegression(penalty, random_state=1).fit(X, y, epsilon=epsilon)
+    model = PrivateLogisticRegression(penalty, classes=CLASSES, random_state=1).fit(X, y, epsilon=epsilon)
     assert promise_kept(epsilon, penalty, model)
     if penalty == 0.1:
-        np.testing.assert_allclose(model.guarantee_, epsilon)
+        np.testing.assert_allclose(model.privacy_loss_, epsilon)
         assert model.eta_ == pytest.approx(epsilon.sum())
     assert (model.eta_ < epsilon.sum() * (1 - 1e-9)) == (penalty < 2 / epsilon.sum())
     monkeypatch.setattr(estimators, "eta_within", lambda epsilon, weights, penalty: float((epsilon / weights).min()))
-    without_slack = PrivateLogisticRegression(penalty, random_state=1).fit(X, y, epsilon=epsilon)
+    without_slack = PrivateLogisticRegression(penalty, classes=CLASSES, random_state=1).fit(X, y, epsilon=epsilon)
     assert promise_kept(epsilon, penalty, without_slack) == (penalty == 0.1)
 
 
+@pytest.mark.filterwarnings(UNDECLARED)
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({}, {"X": 2.0}, "above 1: scale by a public bound, or clip"),
-        ({}, {"y": "one"}, "y holds one class: declare both classes"),
+        ({}, {"X": 2.0}, "X must hold rows of norm at most 1: scale by a public bound, or clip"),
+        ({}, {"y": "one"}, "y must hold two labels, not one class, more or continuous numbers: declare the classes"),
         ({"classes": ("no", "yes")}, {"y": "three"}, "y must hold no label but the declared classes ['no', 'yes']"),
         ({"classes": (0, 1)}, {}, "y must hold no label but the declared classes [0, 1]"),
         ({"classes": ("no", "no")}, {}, "classes must be two different labels, got ('no', 'no')"),
-        ({}, {"y": "three"}, "Only binary classification is supported. The type of the target is multiclass."),
+        ({}, {"y": "three"}, "Only binary classification is supported: y must hold two labels, not one class, more or"),
         ({"epsilon": 0.0}, {}, "epsilon must be positive and finite, got 0.0"),
         ({"penalty": -1.0}, {}, "penalty must be positive and finite, got -1.0"),
         (
@@ -386,7 +409,7 @@ def test_classifier_keeps_exactly_what_was_promised(penalty: float, monkeypatch:
 def test_classifier_refuses_bad_input(options: dict[str, Any], change: dict[str, Any], message: str) -> None:
     X, y, _ = labelled()
     labels = {"one": np.full(300, "no"), "three": np.append(y[:-1], "perhaps")}.get(change.get("y", ""), y)
-    PrivateLogisticRegression().fit(X, y)
+    PrivateLogisticRegression(classes=CLASSES).fit(X, y)
     with pytest.raises(ValueError, match=re.escape(message)):
         PrivateLogisticRegression(**options).fit(X * change.get("X", 1.0), labels)
 
@@ -394,9 +417,11 @@ def test_classifier_refuses_bad_input(options: dict[str, Any], change: dict[str,
 @pytest.mark.filterwarnings("error")
 def test_classifier_clips_and_says_nothing() -> None:
     X, y, epsilon = labelled()
-    model = PrivateLogisticRegression(out_of_range="clip", random_state=0).fit(3 * X, y, epsilon=epsilon)
+    model = PrivateLogisticRegression(out_of_range="clip", classes=CLASSES, random_state=0).fit(
+        3 * X, y, epsilon=epsilon
+    )
     short = 3 * X / np.maximum(1, np.linalg.norm(3 * X, axis=1, keepdims=True))
-    inside = PrivateLogisticRegression(random_state=0).fit(short, y, epsilon=epsilon)
+    inside = PrivateLogisticRegression(classes=CLASSES, random_state=0).fit(short, y, epsilon=epsilon)
     np.testing.assert_allclose(model.coef_, inside.coef_, rtol=1e-9)
 
 
@@ -410,9 +435,10 @@ def test_classifier_with_declared_classes_fits_every_data_set(labels: str, rows:
     model = PrivateLogisticRegression(1.0, classes=("yes", "no"), random_state=0).fit(X, y)
     assert model.coef_.shape == (1, 3) and np.isfinite(model.coef_).all()
     assert model.classes_.tolist() == ["no", "yes"] and set(model.predict(X)) <= {"no", "yes"}
-    np.testing.assert_allclose(model.guarantee_, 1.0)
+    np.testing.assert_allclose(model.privacy_loss_, 1.0)
 
 
+@pytest.mark.filterwarnings(UNDECLARED)
 def test_declared_classes_change_nothing_where_both_occur() -> None:
     X, y, epsilon = labelled()
     models = [PrivateLogisticRegression(random_state=0, classes=c).fit(X, y, epsilon) for c in (None, ("yes", "no"))]
@@ -428,7 +454,9 @@ def test_classifier_in_cross_validation() -> None:
             seen.append(epsilon)
             return super().fit(X, y, epsilon, record)
 
-    scores = cross_val_score(Spy(0.01, random_state=0), X, y, cv=folds, params={"epsilon": 100 * epsilon})
+    scores = cross_val_score(
+        Spy(0.01, classes=CLASSES, random_state=0), X, y, cv=folds, params={"epsilon": 100 * epsilon}
+    )
     assert scores.min() > 0.85
     for losses, (train, _) in zip(seen, folds.split(X), strict=True):
         np.testing.assert_array_equal(losses, 100 * epsilon[train])

@@ -16,13 +16,12 @@ import pytest
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
-from hdpm_lib.aggregation import conv_aggr, opt_aggr
-from hdpm_lib.auctions.partition import deal, dirichlet_counts, lognormal_sizes
-from hdpm_lib.audits.sums import laplace_privacy_losses
+from hdpm_book.federated.partition import deal, dirichlet_counts, lognormal_sizes
+from hdpm_book.privacy.listed import laplace_privacy_losses
+from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.learners import fedsgd as module
-from hdpm_lib.learners import gradients as local
 from hdpm_lib.learners import integer_answers
-from hdpm_lib.learners.fedsgd import Sale, Training, fedsgd
+from hdpm_lib.learners.fedsgd import Bought, Training, fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, draw_bidders, local_gradients, noise_scale
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import SEED, generator, law_of, p_value
@@ -150,7 +149,7 @@ def plain_fedsgd(
     return models
 
 
-@pytest.mark.parametrize("rule", [opt_aggr, conv_aggr])
+@pytest.mark.parametrize("rule", [least_error_weights, size_weights])
 def test_fedsgd_equals_plain_loops(rule: Any) -> None:
     """With owners who come back, some who sell part, some nothing, and a round in which nobody sells."""
     rng = generator(6)
@@ -163,13 +162,13 @@ def test_fedsgd_equals_plain_loops(rule: Any) -> None:
     def sold(asked: np.ndarray) -> np.ndarray:
         return np.take_along_axis(shares * limits, asked, 1)
 
-    def auction(bidders: np.ndarray) -> Sale:
-        return Sale(np.array([sold(asked) for asked in bidders]), np.ones(bidders.shape), np.full((8, 2), 2.0))
+    def auction(bidders: np.ndarray) -> Bought:
+        return Bought(np.array([sold(asked) for asked in bidders]), np.ones(bidders.shape), np.full((8, 2), 2.0))
 
     w = rng.standard_normal((CLASSES, WIDTH))
     run = fedsgd(
         x, y, parts, limits, bidders, {"rule": rule, "free": None}, w,
-        rng=generator(7), auction=auction, learning_rate=0.1, clip_norm=0.7, every=3,
+        rng=generator(7), auction=auction, learning_rate=0.1, clip_norm=0.7, every=3, arithmetic="ideal",
     )  # fmt: skip
     models = plain_fedsgd(x, y, parts, bidders, sold, rule, w, 0.1, 0.7, generator(7))
     assert run.rounds.tolist() == [0, 1, 3, 6, 8]
@@ -180,7 +179,7 @@ def test_fedsgd_equals_plain_loops(rule: Any) -> None:
         for s, own in enumerate(asked):
             spent[s, own] += (shares * limits)[s, own]
             idle[s] += not (shares * limits)[s, own].any()
-    np.testing.assert_allclose(run.spent, spent)
+    np.testing.assert_allclose(run.privacy_loss, spent)
     np.testing.assert_array_equal(run.idle, idle)
     assert run.idle[0] >= 1 and run.paid.tolist() == [16.0, 16.0]
 
@@ -189,7 +188,8 @@ def noise_error(x: np.ndarray, y: np.ndarray, parts: list, limits: np.ndarray) -
     """Relative error of the noise of a round in which everybody sells all, against float64 draws of its law."""
     asked = draw_bidders(6, 3, 1, 2, generator(17))
     w = np.zeros((CLASSES, WIDTH))
-    run = fedsgd(x, y, parts, limits, asked, {"conv": conv_aggr}, w, rng=generator(18), learning_rate=1.0)
+    options: dict[str, Any] = {"rng": generator(18), "learning_rate": 1.0, "arithmetic": "ideal"}
+    run = fedsgd(x, y, parts, limits, asked, {"conv": size_weights}, w, **options)
     drawn = generator(18).laplace(size=(2, 3, CLASSES, WIDTH))
     sizes = np.array([[len(parts[s][i]) for i in asked[0, s]] for s in range(2)], float)
     scale = sizes / sizes.sum(1, keepdims=True) * 2 / np.take_along_axis(limits, asked[0], 1)
@@ -215,7 +215,8 @@ def test_noise_is_double_also_for_single_features(monkeypatch: pytest.MonkeyPatc
 def test_models_are_double_also_for_single_features() -> None:
     x, y, parts, limits = market(generator(16))
     asked, w = draw_bidders(6, 3, 4, 2, generator(17)), 0.1 * np.ones((CLASSES, WIDTH))
-    run = fedsgd(x.astype(np.float32), y, parts, limits, asked, {"conv": conv_aggr}, w, rng=generator(18))
+    rule: Any = {"conv": size_weights}
+    run = fedsgd(x.astype(np.float32), y, parts, limits, asked, rule, w, rng=generator(18), arithmetic="ideal")
     assert run.parameters("conv").dtype == np.float64
     assert (run.parameters("conv") == w + (run.signal["conv"] + run.noise["conv"])).all()
 
@@ -223,17 +224,17 @@ def test_models_are_double_also_for_single_features() -> None:
 def test_losses_of_an_owner_who_is_asked_often() -> None:
     x, y, parts, limits = market(generator(8))
     bidders = draw_bidders(6, 2, 30, 2, generator(8))
-    run = fedsgd(x, y, parts, limits, bidders, {"conv": conv_aggr}, np.zeros((CLASSES, WIDTH)), rng=generator(8))
-    np.testing.assert_allclose(run.spent, 10 * limits)  # thirty rounds of two: everybody ten times
+    run = fedsgd(x, y, parts, limits, bidders, {"conv": size_weights}, np.zeros((CLASSES, WIDTH)), rng=generator(8))
+    np.testing.assert_allclose(run.privacy_loss, 10 * limits)  # thirty rounds of two: everybody ten times
 
 
 def test_arms_share_owners_and_noise_whatever_is_bought() -> None:
     x, y, parts, limits = market(generator(9))
     bidders, w = draw_bidders(6, 3, 5, 2, generator(9)), np.zeros((CLASSES, WIDTH))
-    arms = {"one": conv_aggr, "two": conv_aggr}
+    arms = {"one": size_weights, "two": size_weights}
 
-    def half(bidders: np.ndarray) -> Sale:
-        return Sale(limits[np.arange(2)[:, None], bidders] / 2, np.zeros(bidders.shape), np.zeros((5, 2)))
+    def half(bidders: np.ndarray) -> Bought:
+        return Bought(limits[np.arange(2)[:, None], bidders] / 2, np.zeros(bidders.shape), np.zeros((5, 2)))
 
     full, less = (fedsgd(x, y, parts, limits, bidders, arms, w, rng=generator(10), auction=a) for a in (None, half))
     assert (full.parameters("one") == full.parameters("two")).all()
@@ -272,7 +273,7 @@ def noise_objections(bound: float = 0.4, runs: int = 60) -> list[str]:
     arms: dict[str, Any] = alone | {"all": lambda e, d: np.full(e.shape, 0.25)}
     run = fedsgd(
         x, y, parts, np.tile(levels, (runs, 1)), np.tile(np.arange(4), (20, runs, 1)), arms,
-        np.zeros((CLASSES, WIDTH)), rng=rng, learning_rate=1.0, clip_norm=bound, every=1,
+        np.zeros((CLASSES, WIDTH)), rng=rng, learning_rate=1.0, clip_norm=bound, every=1, arithmetic="ideal",
     )  # fmt: skip
     noise = {name: -np.diff(path, axis=0).reshape(20, -1) for name, path in run.noise.items()}
     n = noise["all"].size
@@ -346,14 +347,14 @@ def exact_losses(w: np.ndarray, others: int, epsilon: float, bound: float) -> tu
 SPACING, ALONE = 2.0**-6, {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(4)[i], e.shape)) for i in range(4)}
 
 
-def train_on_grid(levels: np.ndarray, spacing: float | None, runs: int = 15) -> Training:
+def train_on_grid(levels: np.ndarray, spacing: float | None, runs: int = 15, **options: Any) -> Training:
     rng = generator(17)
     x, y = records(rng, 8)
     parts = [[np.array([2 * i, 2 * i + 1]) for i in range(4)] for _ in range(runs)]
     asked = np.tile(np.arange(4), (20, runs, 1))
     return fedsgd(
         x, y, parts, np.tile(levels, (runs, 1)), asked, ALONE, np.zeros((CLASSES, WIDTH)),
-        rng=rng, learning_rate=1.0, clip_norm=0.8, every=1, spacing=spacing,
+        rng=rng, learning_rate=1.0, clip_norm=0.8, every=1, spacing=spacing, **options,
     )  # fmt: skip
 
 
@@ -369,7 +370,7 @@ def test_training_in_integers() -> None:
         scale, drawn = Fraction(2 * most) / Fraction(eps), noise.astype(int).reshape(-1, 1)
         assert p_value(drawn, *law_of(scale, math.ceil(60 * scale))) > FALSE_ALARM
         assert p_value(drawn, *law_of(scale / 2, math.ceil(60 * scale))) < FALSE_ALARM
-    np.testing.assert_allclose(run.spent, 20 * np.tile(levels, (15, 1)))
+    np.testing.assert_allclose(run.privacy_loss, 20 * np.tile(levels, (15, 1)))
 
 
 def test_all_digits_of_a_fine_grid_are_sent() -> None:
@@ -384,9 +385,22 @@ def test_all_digits_of_a_fine_grid_are_sent() -> None:
 
 def test_training_on_a_fine_grid_is_training() -> None:
     """With next to no noise, cutting to the grid is all that is left between the two."""
-    fine, real = (train_on_grid(np.full(4, 1e9), spacing, runs=2) for spacing in (2.0**-30, None))
+    loud, kinds = np.full(4, 1e9), [(2.0**-30, "lattice"), (None, "lattice"), (None, "ideal")]
+    *fine, real = (train_on_grid(loud, spacing, runs=2, arithmetic=kind) for spacing, kind in kinds)
     for name in ALONE:
-        np.testing.assert_allclose(fine.parameters(name), real.parameters(name), atol=1e-6)
+        for trained in fine:
+            np.testing.assert_allclose(trained.parameters(name), real.parameters(name), atol=1e-6)
+
+
+@pytest.mark.parametrize("least", [1e-11, 1e-3, 1.0, 1e9])
+def test_spacing_by_default_fits_what_was_sold(least: float) -> None:
+    """Fine beside the least noise, whatever losses are sold together; every step sent is a multiple of it."""
+    run = train_on_grid(np.array([least, 1.0, 4.0, 4.0]), None, runs=2)
+    sold = Bought(np.array([least, 4.0, max(least, 4.0)]), np.zeros(3), np.zeros(1))
+    step = module._spacing(sold, 0.8)
+    assert np.log2(step) % 1 == 0 and 2.0**-40 * 0.8 <= step <= 0.8
+    assert step <= max(2.0**-30 * 1.6 / 4, 64 * 0.8 / least * 2.0**-43)
+    assert all((run.noise[name] % step == 0).all() and run.received is not None for name in ALONE)
 
 
 def models_from(shift: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[np.ndarray], np.ndarray]:
@@ -481,14 +495,12 @@ def test_no_loss_no_release() -> None:
 # --- accuracy ---------------------------------------------------------------------------------------------------------
 
 
-def test_accuracy_by_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accuracy_by_counting() -> None:
     rng = generator(15)
     x, y = records(rng, 40)
     w = rng.standard_normal((2, 5, CLASSES, WIDTH))
     w[0, 0] = 0  # all scores equal: the first class is named
     counted = [[np.mean([int(np.argmax(m @ r)) == c for r, c in zip(x, y, strict=True)]) for m in row] for row in w]
-    np.testing.assert_allclose(accuracy(w, x, y), counted)
-    monkeypatch.setattr(local, "_SCORES", 300)  # in several pieces
     np.testing.assert_allclose(accuracy(w, x, y), counted)
     assert accuracy(w[0, 1], x, y) == pytest.approx(counted[0][1])
 
@@ -501,7 +513,7 @@ def test_owner_without_records_counts_as_one_with_a_gradient_of_zero() -> None:
 
     def rule(epsilon: np.ndarray, size: np.ndarray) -> np.ndarray:
         sizes.append(size)
-        return conv_aggr(epsilon, size)
+        return size_weights(epsilon, size)
 
     run = fedsgd(
         x, y, [[nothing, np.array([0, 1, 0])]], [[1.0, 1.0]], asked, {"a": rule}, np.zeros((2, 2)), rng=generator()
@@ -519,7 +531,7 @@ def test_nobody_who_is_asked_has_records(models: int) -> None:
     found = local_gradients(np.ones((models, CLASSES, WIDTH)), x, y, nothing)
     assert found.shape == (2, models, CLASSES, WIDTH) and not found.any()
     asked, start = np.array([[[0, 1]]]), np.zeros((CLASSES, WIDTH))
-    trained = fedsgd(x, y, [nothing], [[1.0, 2.0]], asked, {"conv": conv_aggr}, start, rng=generator(17))
+    trained = fedsgd(x, y, [nothing], [[1.0, 2.0]], asked, {"conv": size_weights}, start, rng=generator(17))
     assert trained.noise["conv"][-1].any() and not trained.signal["conv"].any()
 
 
@@ -534,7 +546,7 @@ def good() -> dict[str, Any]:
         "owners": parts,
         "privacy_budget": limits,
         "bidders": draw_bidders(6, 2, 3, 2, generator(16)),
-        "aggregations": {"opt": opt_aggr},
+        "aggregations": {"opt": least_error_weights},
         "start": np.zeros((CLASSES, WIDTH)),
         "rng": generator(16),
     }
@@ -551,11 +563,11 @@ def spoilt(name: str, index: Any, value: float) -> np.ndarray:
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "whole features": ({"features": np.ones((60, WIDTH), int)}, "features must be a finite table of floats, got int64"),
-    "unknown label": ({"labels": spoilt("labels", 5, 7)}, "labels must lie from 0 to 2, the classes"),
-    "negative label": ({"labels": spoilt("labels", 5, -1)}, "labels must lie from 0 to 2, the classes"),
-    "label missing": ({"labels": np.zeros(59, int)}, r"labels must be whole numbers of shape \(60,\), got"),
-    "broken labels": ({"labels": np.zeros(60)}, "labels must be whole numbers"),
+    "text": ({"features": np.full((60, WIDTH), "a")}, "^features must be finite numbers: fill what is missing by"),
+    "unknown label": ({"labels": spoilt("labels", 5, 7)}, "labels must be whole numbers from 0 to 2, the classes"),
+    "negative label": ({"labels": spoilt("labels", 5, -1)}, "labels must be whole numbers from 0 to 2, the classes"),
+    "label missing": ({"labels": np.zeros(59, int)}, r"labels must have shape \(60,\), .*, got \(59,\)"),
+    "broken labels": ({"labels": np.full(60, 0.5)}, "labels must be whole numbers from 0 to 2, the classes"),
     "narrow start": ({"start": np.zeros((3, 3))}, r"start must have shape \(classes, 4\)"),
     "starts of other runs": ({"start": np.zeros((3, 3, 4))}, r"start must have shape .* got \(3, 3, 4\)"),
     "too few owners": ({"owners": [part[:5] for part in good()["owners"]]}, "owners must have 2 runs of 6 owners"),
@@ -578,37 +590,37 @@ def test_bad_input(name: str) -> None:
 SHAPE = (3, 2, 2)
 
 
-def sale(epsilon: float = 0.1, payments: float = 0.0, budget: float = 1.0, **of_one: float) -> Sale:
+def purchase(privacy_loss: float = 0.1, payments: float = 0.0, budget: float = 1.0, **of_one: float) -> Bought:
     """The same in three rounds, but for what is given of one bid, or of one auction, of round 2."""
     parts = {
-        "epsilon": np.full(SHAPE, epsilon),
+        "privacy_loss": np.full(SHAPE, privacy_loss),
         "payments": np.full(SHAPE, payments),
         "budget": np.full((3, 2), budget),
     }
     for name, value in of_one.items():
         parts[name.removesuffix("_of_one")].reshape(3, -1)[1, -1] = value
-    return Sale(**parts)
+    return Bought(**parts)
 
 
 @pytest.mark.parametrize(
     ("bought", "message"),
     [
-        (sale(epsilon_of_one=2.1), r"round 2: epsilon = 2\.1 of an owner who accepts at most"),
-        (sale(epsilon_of_one=-0.1), r"round 2: epsilon = -0\.1"),
-        (sale(epsilon_of_one=math.nan), "round 2: epsilon = nan"),
-        (sale(payments_of_one=1.1), r"round 2: payments \[0\. +1\.1\] with a budget of 1\.0"),
-        (sale(payments=0.4, payments_of_one=-0.1), r"round 2: payments \[ 0\.4 -0\.1\]"),
-        (sale(budget_of_one=math.nan), "round 2: payments .* with a budget of nan"),
+        (purchase(privacy_loss_of_one=2.1), r"round 2: privacy_loss = 2\.1 of an owner who accepts at most"),
+        (purchase(privacy_loss_of_one=-0.1), r"round 2: privacy_loss = -0\.1"),
+        (purchase(privacy_loss_of_one=math.nan), "round 2: privacy_loss = nan"),
+        (purchase(payments_of_one=1.1), r"round 2: payments \[0\. +1\.1\] with a budget of 1\.0"),
+        (purchase(payments=0.4, payments_of_one=-0.1), r"round 2: payments \[ 0\.4 -0\.1\]"),
+        (purchase(budget_of_one=math.nan), "round 2: payments .* with a budget of nan"),
         (
-            Sale(np.ones((2, 2)), np.zeros(SHAPE), np.ones((3, 2))),
-            r"bidders of shape \(3, 2, 2\), got epsilon \(2, 2\)",
+            Bought(np.ones((2, 2)), np.zeros(SHAPE), np.ones((3, 2))),
+            r"bidders of shape \(3, 2, 2\), got privacy_loss \(2, 2\)",
         ),
-        (Sale(np.ones(SHAPE), np.zeros(SHAPE), np.ones(2)), r"auction must sell for bidders"),
-        (sale(epsilon=0.0), "epsilon is 0 for every bidder in every round"),
+        (Bought(np.ones(SHAPE), np.zeros(SHAPE), np.ones(2)), r"auction must buy from bidders"),
+        (purchase(privacy_loss=0.0), "privacy_loss is 0 for every bidder in every round"),
     ],
 )
-def test_auction_that_breaks_a_limit(bought: Sale, message: str) -> None:
-    assert train(auction=lambda asked: sale()).paid.tolist() == [0, 0]
+def test_auction_that_breaks_a_limit(bought: Bought, message: str) -> None:
+    assert train(auction=lambda asked: purchase()).paid.tolist() == [0, 0]
     with pytest.raises(ValueError, match=message):
         train(auction=lambda asked: bought)
 
@@ -619,5 +631,5 @@ def test_more_bidders_than_owners() -> None:
 
 
 def test_accuracy_of_unknown_labels() -> None:
-    with pytest.raises(ValueError, match="labels must lie from 0 to 2, the classes"):
+    with pytest.raises(ValueError, match="labels must be whole numbers from 0 to 2, the classes"):
         accuracy(np.zeros((CLASSES, WIDTH)), np.ones((2, WIDTH)), np.array([0, 3]))

@@ -44,7 +44,7 @@ def losses_by_enumeration(mechanism: IntegerSum, points: np.ndarray) -> list[Fra
 def test_losses_of_a_sum_are_exact(scale: Fraction) -> None:
     mechanism = IntegerSum([2, -1, 3], levels=3, scale=scale)
     assert losses_by_enumeration(mechanism, np.arange(4) / 3) == list(mechanism.privacy_loss)
-    assert mechanism.privacy_loss == (6 / scale, 3 / scale, 9 / scale)
+    assert mechanism.privacy_loss.tolist() == [6 / scale, 3 / scale, 9 / scale]
 
 
 @pytest.mark.parametrize("broken", ["one step too far", "not clipped"])
@@ -276,7 +276,7 @@ def test_gradients_that_are_not_finite_count_as_zero() -> None:
 
 @pytest.mark.parametrize("levels", [np.uint8(200), np.int32(200), 200.0])
 def test_types_of_numbers_do_not_change_the_losses(levels: Any) -> None:
-    assert IntegerSum(np.array([3], dtype=np.int8), levels, 100).privacy_loss == (Fraction(6),)
+    assert IntegerSum(np.array([3], dtype=np.int8), levels, 100).privacy_loss == [Fraction(6)]
 
 
 def test_scales_that_would_cut_most_answers_are_refused() -> None:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from hdpm_lib.discrete import lattice_law
+from hdpm_book.privacy.laws import lattice_law
 from hdpm_lib.learners import lattice
 from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
-from hdpm_lib.learners.ridge import estimate_norm_bound, pdp_op, sensitivity_constant, weighted_ridge
+from hdpm_lib.learners.ridge import estimate_norm_bound, output_perturbation, sensitivity_constant, weighted_ridge
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, p_value
 
@@ -191,10 +192,10 @@ def budget_objections(spacing: float) -> int:
     _, c = constant_between(Fraction(0.3), Fraction(2), "sharp")
     _, root = root_between(Fraction(2))
     total, wrong = sum(map(Fraction, epsilon)), 0
-    for eps, guarantee in zip(epsilon.tolist(), mechanism.guarantee.tolist(), strict=True):
+    for eps, promised in zip(epsilon.tolist(), mechanism.privacy_loss.tolist(), strict=True):
         loss = mechanism.rate * (c * Fraction(eps) / total / Fraction(spacing) + root)
-        wrong += not loss <= Fraction(eps) or not loss <= Fraction(guarantee) <= min(Fraction(eps), loss * (1 + 2**-50))
-    np.testing.assert_allclose(mechanism.guarantee.min(), epsilon.min(), rtol=1e-14)
+        wrong += not loss <= Fraction(eps) or not loss <= Fraction(promised) <= min(Fraction(eps), loss * (1 + 2**-50))
+    np.testing.assert_allclose(mechanism.privacy_loss.min(), epsilon.min(), rtol=1e-14)
     return wrong
 
 
@@ -238,7 +239,7 @@ def largest_share(
             points.add(tuple(mechanism.point.tolist()))
         square = max(sum((a - b) ** 2 for a, b in zip(k, j, strict=True)) for k in points for j in points)
         loss = mechanism.rate**2 * square
-        assert loss <= Fraction(mechanism.guarantee[i]) ** 2 or loss > Fraction(epsilon[i]) ** 2
+        assert loss <= Fraction(mechanism.privacy_loss[i]) ** 2 or loss > Fraction(epsilon[i]) ** 2
         worst = max(worst, loss / Fraction(epsilon[i]) ** 2)
     return worst
 
@@ -311,19 +312,20 @@ def test_law_of_releases(d: int, spacing: float, reach: int) -> None:
 def test_law_of_fits() -> None:
     """What users call: one release a fit, project and its default noise as they are."""
     X, y, epsilon = data(5, 1)
-    model = PersonalizedRidge(0.5, spacing=0.25, project=False)
-    mechanism = lattice_ridge(X, y, 10 * epsilon, 0.5, spacing=0.25, bound="sharp")
-    released = np.array([model.fit(X, y, epsilon=10 * epsilon).coef_ for _ in range(500)])
-    steps = (released / 0.25).astype(int) - mechanism.point
-    assert p_value(steps, *lattice_law(1, mechanism.rate, 100)) > FALSE_ALARM
-    assert p_value(steps, *lattice_law(1, mechanism.rate * 2, 100)) < FALSE_ALARM
+    model = PersonalizedRidge(0.5, project=False)
+    mechanism = lattice_ridge(X, y, 10 * epsilon, 0.5, bound="sharp")
+    released = np.array([model.fit(X, y, epsilon=10 * epsilon).coef_[0] for _ in range(500)])
+    steps = released / mechanism.spacing - mechanism.point
+    assert (steps % 1 == 0).all() and mechanism.rate < 2.0**-25  # so fine that the law is Laplace's
+    assert stats.kstest(float(mechanism.rate) * steps, stats.laplace().cdf).pvalue > FALSE_ALARM
+    assert stats.kstest(2 * float(mechanism.rate) * steps, stats.laplace().cdf).pvalue < FALSE_ALARM
 
 
 def test_noise_grows_by_the_price_of_the_lattice() -> None:
     X, y, epsilon = data(40, 3)
     for bound, spacing in itertools.product(("paper", "sharp"), (2.0**-5, 2.0**-20)):
         exact = lattice_ridge(X, y, epsilon, 0.2, bound=bound, spacing=spacing)  # type: ignore[arg-type]
-        real = pdp_op(X, y, epsilon, 0.2, bound=bound)  # type: ignore[arg-type]
+        real = output_perturbation(X, y, epsilon, 0.2, bound=bound)  # type: ignore[arg-type]
         price = 1 + spacing * math.sqrt(3) * epsilon.sum() / (real.constant * epsilon.min())
         assert real.noise_rate / exact.noise_rate == pytest.approx(price, rel=1e-12)
         assert exact.radius == pytest.approx(real.radius)
@@ -358,8 +360,8 @@ def fit(**change: Any) -> LatticeRidge:
     [
         (lambda: fit(spacing=0.3), "spacing must be a power of two, got 0.3"),
         (lambda: fit(spacing=2.0**-60), "a step, got 8.673617379884035e-19"),
-        (lambda: fit(penalty=2.0**-60), "spacing must be larger for noise of the rate"),
-        (lambda: fit(epsilon=[5e-324, 5e-324]), "spacing must be larger for noise of the rate"),
+        (lambda: fit(penalty=2.0**-60, spacing=2.0**-20), "spacing must be larger for noise of the rate"),
+        (lambda: fit(epsilon=[5e-324, 5e-324], spacing=2.0**-20), "spacing must be larger for noise of the rate"),
         (lambda: lattice_ridge(np.ones((2, 51)), [0.0, 0.0], [1.0, 1.0], 1.0), "dimension must be at most 50"),
         (lambda: fit(feature_norm=0.5), "rows of X must have a norm of at most feature_norm = 0.5"),
     ],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from scipy import optimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from hdpm_book.logistic.formulas import perturbed_objective, printed_slack
 from hdpm_lib.learners import logistic
 from hdpm_lib.learners.logistic import (
     ObjectivePerturbation,
     eta_within,
     objective_perturbation,
-    printed_slack,
     sharp_slack,
 )
 from hdpm_lib.noise import spherical_laplace
@@ -67,8 +68,8 @@ def test_minimiser_agrees_with_scikit_learn_and_scipy() -> None:
         assert np.allclose(model.minimise(np.zeros(n)), peer.coef_[0], atol=1e-5)
         noise = spherical_laplace(n, 5.0, rng=rng)
         found = model.minimise(noise)
-        there = optimize.minimize(model.objective, np.zeros(n), args=(noise,), tol=1e-12)
-        assert model.objective(found, noise) <= there.fun + 1e-12
+        there = optimize.minimize(partial(perturbed_objective, model), np.zeros(n), args=(noise,), tol=1e-12)
+        assert perturbed_objective(model, found, noise) <= there.fun + 1e-12
         assert np.allclose(found, there.x, rtol=1e-3, atol=1e-3)
 
 
@@ -78,7 +79,7 @@ def test_objective_is_the_printed_one() -> None:
     a, w, b = rng.random(5), rng.standard_normal(3), rng.standard_normal(3)
     losses = [a[i] * math.log(1 + math.exp(-y[i] * (w @ X[i]))) for i in range(5)]
     printed = sum(losses) + b @ w + 0.35 * (w @ w)
-    assert objective_perturbation(X, y, a, 1.0, 0.7).objective(w, b) == pytest.approx(printed)
+    assert perturbed_objective(objective_perturbation(X, y, a, 1.0, 0.7), w, b) == pytest.approx(printed)
 
 
 def test_batches_chunks_and_zero_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,14 +155,14 @@ def test_every_data_set_in_bounds_is_released(case: str) -> None:
             model = objective_perturbation(X, y, weights, eta, penalty, clip=clip)
             released = model.release(rng=generator(69), size=3)
             assert released.shape == (3, 2) and np.isfinite(released).all()
-            assert np.isfinite(model.guarantee).all()
+            assert np.isfinite(model.privacy_loss).all()
 
 
 def test_noise_part_to_the_last_digit() -> None:
     weights = np.array([0.2, 0.3, 0.5])
     model = objective_perturbation(X3, [1, -1, 1], weights, 0.7, 3.0)
-    assert model.epsilon.dtype == model.guarantee.dtype == np.float64
-    assert (model.epsilon == weights * 0.7).all() and (model.guarantee == model.epsilon).all()  # no slack here
+    assert model.epsilon.dtype == model.privacy_loss.dtype == np.float64
+    assert (model.epsilon == weights * 0.7).all() and (model.privacy_loss == model.epsilon).all()  # no slack here
 
 
 def noise_in_use(model: ObjectivePerturbation, *, n: int, key: int) -> list[Any]:
@@ -261,9 +262,9 @@ X2, Y2 = np.array([[0.6, 0.0], [0.0, 0.8]]), np.array([1.0, -1.0])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": [[0.6, 0.9], [0.0, 0.8]]}, "X has rows of norm above 1: scale by a public bound, or clip"),
-        ({"X": [[np.nan, 0.0], [0.0, 0.8]]}, "X must be finite: fill what is missing"),
-        ({"y": [1.0, 0.0]}, "y must hold no label but -1 and 1: recode the two classes"),
+        ({"X": [[0.6, 0.9], [0.0, 0.8]]}, "X must hold rows of norm at most 1: scale by a public bound, or clip"),
+        ({"X": [[np.nan, 0.0], [0.0, 0.8]]}, "X must hold rows of norm at most 1: scale by a public bound, or clip"),
+        ({"y": [1.0, 0.0]}, "y must hold no label but -1 and 1: recode the two classes, or clip"),
         ({"weights": [0.0, 0.0]}, "not all 0"),
     ],
 )

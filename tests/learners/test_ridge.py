@@ -18,8 +18,7 @@ from sklearn.linear_model import Ridge
 from hdpm_lib.learners import ridge
 from hdpm_lib.learners.ridge import (
     estimate_norm_bound,
-    nonpersonalized,
-    pdp_op,
+    output_perturbation,
     personalized_weights,
     project_on_ball,
     sensitivity_constant,
@@ -194,7 +193,9 @@ def test_norm_bound_too_small_is_caught() -> None:
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_sharp_norm_bound_is_attained(d: int, penalty: float) -> None:
     s = min(math.sqrt(penalty), math.sqrt(d))
-    mechanism = pdp_op(np.full((3, d), s / math.sqrt(d)), np.ones(3), [0.1, 0.5, 1.0], penalty, bound="sharp")
+    mechanism = output_perturbation(
+        np.full((3, d), s / math.sqrt(d)), np.ones(3), [0.1, 0.5, 1.0], penalty, bound="sharp"
+    )
     assert 0.999 < np.linalg.norm(mechanism.theta) / mechanism.radius <= 1 + 1e-12
 
 
@@ -312,7 +313,7 @@ def budget_error() -> float:
                 for bound in BOUNDS:
                     for options in OPTIONS:
                         epsilon = scale * unit
-                        found = pdp_op(X, y, epsilon, penalty, bound=bound, **options)
+                        found = output_perturbation(X, y, epsilon, penalty, bound=bound, **options)
                         R = options.get("feature_norm", math.sqrt(d))
                         s = min(math.sqrt(penalty), R)
                         paper = bound == "paper"
@@ -320,7 +321,7 @@ def budget_error() -> float:
                         B = options.get("norm_bound", B)
                         sensitivity = 2 * R / penalty * (1 + (1 if paper else 0.5) * R * B)
                         spent = found.noise_rate * sensitivity * epsilon / epsilon.sum()
-                        for loss in (spent, found.guarantee):
+                        for loss in (spent, found.privacy_loss):
                             worst = max(worst, float(np.abs(loss / epsilon - 1).max()))
                         worst = max(worst, abs(float(found.weights.sum()) - 1))
     return worst
@@ -346,10 +347,9 @@ def test_wrong_budget_is_caught(name: str, mutant: Any, monkeypatch: pytest.Monk
     assert budget_error() > 0.01
 
 
-def test_nonpersonalized() -> None:
+def test_equal_losses_are_plain_ridge_regression() -> None:
     X, y, epsilon = data(20, 3, generator(29))
-    assert (nonpersonalized(epsilon) == epsilon.min()).all() and len(nonpersonalized(epsilon)) == 20
-    plain = pdp_op(X, y, nonpersonalized(epsilon), 1.0)
+    plain = output_perturbation(X, y, np.full(20, epsilon.min()), 1.0)
     assert plain.noise_rate == pytest.approx(20 * epsilon.min() / plain.constant)
     np.testing.assert_allclose(plain.theta, Ridge(alpha=20.0, fit_intercept=False).fit(X, y).coef_)
 
@@ -371,7 +371,7 @@ def test_projection_is_the_nearest_point() -> None:
 
 def test_projected_release() -> None:
     X, y, epsilon = data(20, 3, generator(31))
-    mechanism = pdp_op(X, y, epsilon, 0.1)
+    mechanism = output_perturbation(X, y, epsilon, 0.1)
     raw = mechanism.release(rng=generator(32), size=200)
     safe = mechanism.release(rng=generator(32), size=200, project=True)
     assert mechanism.radius == pytest.approx(estimate_norm_bound(0.1, math.sqrt(3), "sharp"))
@@ -379,7 +379,7 @@ def test_projected_release() -> None:
     assert (np.linalg.norm(safe, axis=1) <= mechanism.radius * (1 + 1e-12)).all() and (raw != safe).any()
     assert mechanism.release(rng=generator(32)).shape == (3,)
     assert mechanism.release(rng=generator(32), size=0, project=True).shape == (0, 3)
-    assert pdp_op(X, y, epsilon, 0.1, norm_bound=0.7).radius == 0.7
+    assert output_perturbation(X, y, epsilon, 0.1, norm_bound=0.7).radius == 0.7
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -397,12 +397,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": 0.1}, "epsilon must be a non-empty vector, got shape ()"),
     (
         {"X": [[0.2, 0.9], [1.1, 0.1], [1.0, 0.0]]},
-        "X must lie in [0, 1]: scale it by public bounds, give feature_norm, or clip",
+        "X must lie in [0, 1]: scale by public bounds, give feature_norm, or clip",
     ),
     ({"X": [[0.2, 0.9], [0.4, 0.1], [1.0, -0.5]]}, "X must lie in [0, 1]"),
-    ({"X": [[0.2, math.nan], [0.4, 0.1], [1.0, 0.0]]}, "X must be finite"),
-    ({"X": np.empty((3, 0))}, "X is empty (shape (3, 0))"),
-    ({"y": [-1.0, 0.3, 1.5]}, "y must lie in [-1, 1]: scale it by public bounds, give label_bound, or clip"),
+    ({"X": [[0.2, math.nan], [0.4, 0.1], [1.0, 0.0]]}, "X must lie in [0, 1]"),
+    ({"X": np.empty((3, 0))}, "X has 0 feature(s) (shape=(3, 0)) while a minimum of 1 is required."),
+    ({"y": [-1.0, 0.3, 1.5]}, "y must lie in [-1, 1]: scale by public bounds, give label_bound, or clip"),
     ({"y": [-1.0, 0.3]}, "X has 3 records and y has 2"),
     ({"feature_norm": 0.95}, "rows of X must have a norm of at most feature_norm = 0.95"),
     ({"y": [-1.0, 0.3, 0.5], "label_bound": 0.5}, "y must lie in [-0.5, 0.5]"),
@@ -412,18 +412,18 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "message"), BAD, ids=[message for _, message in BAD])
 def test_bad_input_is_named_with_its_value(change: dict[str, Any], message: str) -> None:
-    pdp_op(**GOOD)
+    output_perturbation(**GOOD)
     with pytest.raises(ValueError, match=re.escape(message)):
-        pdp_op(**{**GOOD, **change})
+        output_perturbation(**{**GOOD, **change})
     if not {"X", "y"} & set(change) and "feature_norm" not in change:
         with pytest.raises(ValueError, match=re.escape(message)):  # clipping repairs records, nothing else
-            pdp_op(**{**GOOD, **change}, clip=True)
+            output_perturbation(**{**GOOD, **change}, clip=True)
 
 
 def clipped(**options: Any) -> np.ndarray:
     """Estimate from a learner that clips three of four records; a warning would be an error."""
     X = np.array([[0.2, 0.9], [1.4, 0.1], [0.6, -0.2], [0.9, 0.9]])
-    return pdp_op(X, [0.0, 0.3, -3.0, 1.0], np.ones(4), 1.0, clip=True, **options).theta
+    return output_perturbation(X, [0.0, 0.3, -3.0, 1.0], np.ones(4), 1.0, clip=True, **options).theta
 
 
 def test_clipping_moves_records_onto_the_bounds_without_a_word() -> None:
@@ -488,7 +488,7 @@ def largest_loss() -> dict[float, float]:
             R = 10 ** rng.uniform(-1, 1)
             X, y, X2, y2, epsilon, penalty = signed_pair(rng, R, a)
             options: dict[str, Any] = {"bound": ("paper", "sharp")[seed % 2], "feature_norm": R, "label_bound": a}
-            one, two = (pdp_op(*data, epsilon, penalty, **options) for data in ((X, y), (X2, y2)))
+            one, two = (output_perturbation(*data, epsilon, penalty, **options) for data in ((X, y), (X2, y2)))
             assert np.linalg.norm(one.theta) <= one.radius * (1 + 1e-12)
             losses.append(one.noise_rate * np.linalg.norm(one.theta - two.theta) / epsilon[0])
         worst[a] = max(losses)
@@ -515,10 +515,15 @@ def test_constants_are_in_proportion_to_the_label_bound(bound: ridge.Bound) -> N
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_box_is_the_ball_of_root_d_and_labels_of_one(bound: ridge.Bound) -> None:
     X, y, epsilon = data(50, 4, generator(24))
-    old, new = pdp_op(X, y, epsilon, 0.3, bound=bound), pdp_op(X, y, epsilon, 0.3, bound=bound, feature_norm=2.0)
+    old, new = (
+        output_perturbation(X, y, epsilon, 0.3, bound=bound),
+        output_perturbation(X, y, epsilon, 0.3, bound=bound, feature_norm=2.0),
+    )
     assert (old.noise_rate, old.constant, old.radius) == (new.noise_rate, new.constant, new.radius)
     np.testing.assert_array_equal(old.theta, new.theta)
-    scaled = pdp_op(X, y / 4, epsilon, 0.3, bound=bound, label_bound=0.25)  # in other units: the same release, rescaled
+    scaled = output_perturbation(
+        X, y / 4, epsilon, 0.3, bound=bound, label_bound=0.25
+    )  # in other units: the same release, rescaled
     assert scaled.noise_rate == 4 * old.noise_rate
     releases = [m.release(rng=generator(25), size=9, project=True) for m in (old, scaled)]
     np.testing.assert_allclose(releases[0], 4 * releases[1], rtol=1e-12)

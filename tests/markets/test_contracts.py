@@ -19,16 +19,18 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from hdpm_book.contracts.conic import conic_power
+from hdpm_book.contracts.printed import algorithm1, theorem5, theorem5_terms, unbiased_contract, unbiased_pricing
+from hdpm_book.contracts.study import kkt_residual
 from hdpm_lib.markets import contracts
-from hdpm_lib.markets.contracts import Allocation, kkt_residual, principle1, principle2, unbiased
-from hdpm_lib.markets.contracts_conic import conic_power
-from hdpm_lib.markets.contracts_printed import algorithm1, theorem5, theorem5_terms
-from hdpm_lib.markets.mechanisms import m1, m2, m3
+from hdpm_lib.markets.contracts import equal_loss_contract, least_cost_contract
+from hdpm_lib.markets.mechanisms import equal_loss_pricing, vcg_contract
+from hdpm_lib.markets.outcome import Contract
 from tests.support import KINDS, generator, valuations
 
 POWERS = (1.0, 1.5, 2.0, 3.0)
-FIELDS = ("shares", "scale", "epsilon", "cost")
-Solver = Callable[..., Allocation]
+FIELDS = ("shares", "scale", "privacy_loss", "cost")
+Solver = Callable[..., Contract]
 
 
 @functools.cache
@@ -57,14 +59,14 @@ def oracle_costs() -> list[float]:
     return found
 
 
-def worst_mse(found: Allocation, ranges: Any = 1.0) -> np.ndarray:
+def worst_mse(found: Contract, ranges: Any = 1.0) -> np.ndarray:
     return ((ranges * (1 - found.shares)).sum(-1) / 2) ** 2 + 2 * found.scale**2
 
 
-def repaired(shares: np.ndarray, v: np.ndarray, K: float, r: float) -> Allocation:
+def repaired(shares: np.ndarray, v: np.ndarray, K: float, r: float) -> Contract:
     """These shares with the noise that makes the accuracy exact."""
     scale = np.sqrt((K - ((1 - shares).sum() / 2) ** 2) / 2)
-    return Allocation(shares, np.asarray(scale), shares / scale, np.asarray(v @ (shares / scale) ** r))
+    return Contract(shares / scale, cost=np.asarray(v @ (shares / scale) ** r), shares=shares, scale=np.asarray(scale))
 
 
 # --- the exact solver -------------------------------------------------------------------------------------------------
@@ -78,8 +80,8 @@ def complaints(solve: Solver, count: int = 256) -> dict[str, int]:
         looks = {
             "share": ((best.shares < 0) | (best.shares > 1)).any(),
             "accuracy": abs(worst_mse(best) / K - 1) > 1e-12,
-            "loss": not np.allclose(best.epsilon * best.scale, best.shares, rtol=1e-12, atol=0),
-            "cost": not math.isclose(float(v @ best.epsilon**r), best.cost, rel_tol=1e-10),
+            "loss": not np.allclose(best.privacy_loss * best.scale, best.shares, rtol=1e-12, atol=0),
+            "cost": not math.isclose(float(v @ best.privacy_loss**r), best.cost, rel_tol=1e-10),
             "above the oracle": best.cost > oracle * (1 + 1e-6),
             "below the oracle": best.cost < oracle * (1 - 1e-6),
             "optimality": kkt_residual(best, v, K, power=r) > 1e-12,
@@ -90,14 +92,14 @@ def complaints(solve: Solver, count: int = 256) -> dict[str, int]:
 
 
 def test_exact_solver_is_optimal() -> None:
-    assert complaints(principle2) == {}
+    assert complaints(least_cost_contract) == {}
 
 
 def moved_threshold(factor: float) -> Solver:
     """The exact solver, but for a threshold that is off by that factor."""
 
-    def solve(v: np.ndarray, K: float, *, power: float) -> Allocation:
-        shares = principle2(v, K, power=power).shares
+    def solve(v: np.ndarray, K: float, *, power: float) -> Contract:
+        shares = least_cost_contract(v, K, power=power).shares
         moved = shares * factor ** (1 / (power - 1) if power > 1 else 1)
         return repaired(np.where(shares < 1, np.minimum(moved, 1), 1.0), v, K, power)
 
@@ -105,8 +107,8 @@ def moved_threshold(factor: float) -> Solver:
 
 
 def scaled(**factors: float) -> Solver:
-    def solve(v: np.ndarray, K: float, *, power: float) -> Allocation:
-        best = principle2(v, K, power=power)
+    def solve(v: np.ndarray, K: float, *, power: float) -> Contract:
+        best = least_cost_contract(v, K, power=power)
         return replace(best, **{name: factor * getattr(best, name) for name, factor in factors.items()})
 
     return solve
@@ -119,13 +121,13 @@ def scaled(**factors: float) -> Solver:
         ("above the oracle", moved_threshold(1 / 1.01), 0.4),
         ("optimality", moved_threshold(1.01), 0.7),
         ("optimality", moved_threshold(1 / 1.01), 0.7),
-        ("above the oracle", lambda v, K, power: repaired(principle1(len(v), K).shares, v, K, power), 0.5),
+        ("above the oracle", lambda v, K, power: repaired(equal_loss_contract(len(v), K).shares, v, K, power), 0.5),
         ("below the oracle", lambda v, K, power: repaired(np.ones(len(v)), v, 2 * K, power), 0.05),
         ("accuracy", scaled(scale=1.001), 0.9),
-        ("accuracy", scaled(scale=0.999, epsilon=1 / 0.999), 0.9),
-        ("loss", scaled(epsilon=1.001), 0.9),
+        ("accuracy", scaled(scale=0.999, privacy_loss=1 / 0.999), 0.9),
+        ("loss", scaled(privacy_loss=1.001), 0.9),
         ("cost", scaled(cost=1.001), 0.7),
-        ("share", scaled(shares=1.001, epsilon=1.001), 0.5),
+        ("share", scaled(shares=1.001, privacy_loss=1.001), 0.5),
     ],
 )
 def test_wrong_solver_is_caught(look: str, mutant: Solver, share: float) -> None:
@@ -134,7 +136,7 @@ def test_wrong_solver_is_caught(look: str, mutant: Solver, share: float) -> None
 
 def test_residual_flags_what_is_not_optimal() -> None:
     v, K = np.array([1.0, 10.0]), 0.3
-    best = principle2(v, K, power=2)
+    best = least_cost_contract(v, K, power=2)
     assert kkt_residual(best, v, K, power=2) < 1e-14
     for moved in ([1.0, 0.201], [1.0, 0.199], [0.999, 0.2], [1.0, 0.0]):
         assert kkt_residual(repaired(np.array(moved), v, K, 2), v, K, power=2) > 5e-4
@@ -145,7 +147,7 @@ def test_residual_flags_what_is_not_optimal() -> None:
     assert kkt_residual(best, v[::-1], K, power=2) > 0.1
 
 
-def gain_of_nudges(best: Allocation, v: np.ndarray, K: float, r: float) -> float:
+def gain_of_nudges(best: Contract, v: np.ndarray, K: float, r: float) -> float:
     """Largest relative gain of moving one share by a hundredth of itself, or away from 0; for shares that underflow."""
     gains = []
     for k, share in enumerate(best.shares):
@@ -173,7 +175,7 @@ def test_grid_is_never_better(n: int, points: int) -> None:
         K = part * n**2 / 4
         cases = [(valuations(kind, n, rng), r) for kind in KINDS for r in (*POWERS, 6.0)]
         for (v, r), grid in zip(cases, least_on_grid(n, K, points, *cases), strict=True):
-            best = float(principle2(v, K, power=r).cost)
+            best = float(least_cost_contract(v, K, power=r).cost)
             assert best <= grid * (1 + 1e-12)
             assert grid <= best * 1.4 + 1e-12  # not so coarse that it could say nothing
 
@@ -188,11 +190,11 @@ def large_complaints() -> int:
         n = int(10 ** rng.uniform(3.1, 5))
         v, q = valuations(kind, n, rng), rng.lognormal(0, 1, n) if i % 2 else np.ones(n)
         K = 10 ** rng.uniform(-2, math.log10(0.99)) * q.sum() ** 2 / 4
-        best = principle2(v, K, power=r, ranges=q)
+        best = least_cost_contract(v, K, power=r, ranges=q)
         u = v * q ** (r - 1)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(contracts, "FEW", n)
-            plain = principle2(v, K, power=r, ranges=q)
+            plain = least_cost_contract(v, K, power=r, ranges=q)
         objects = kkt_residual(best, v, K, power=r) > 1e-12 if not i % 2 else worst_mse(best, q) > K * (1 + 1e-12)
         objects |= any(
             not np.allclose(getattr(best, name), getattr(plain, name), rtol=1e-10, atol=1e-14 * n) for name in FIELDS
@@ -213,7 +215,7 @@ def test_many_sellers() -> None:
 def test_many_sellers_against_the_oracle(power: float) -> None:
     for kind in KINDS:
         v, K = valuations(kind, 1500, generator(54)), 0.2 * 1500**2 / 4
-        cost = principle2(v, K, power=power).cost
+        cost = least_cost_contract(v, K, power=power).cost
         assert cost == pytest.approx(oracle_cost(v, K, power=power), rel=1e-6)
         assert cost != pytest.approx(oracle_cost(v, 1.01 * K, power=power), rel=1e-4)
 
@@ -221,7 +223,7 @@ def test_many_sellers_against_the_oracle(power: float) -> None:
 @pytest.mark.parametrize("few", [4, 7])
 def test_few_sellers_as_if_many(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contracts, "FEW", few)
-    assert complaints(principle2) == {}
+    assert complaints(least_cost_contract) == {}
     for power in (1.0, 1.01, 1.1, 2.0, 3.0):
         test_heavy_tails_do_not_overflow(power, 7.3)
     for power in POWERS:
@@ -246,9 +248,9 @@ def test_wrong_stand_ins_are_caught(broken: Any, monkeypatch: pytest.MonkeyPatch
 def test_large_markets_in_a_batch() -> None:
     v = generator(53).random((2, 3, 1500))
     for power in POWERS:
-        batch = principle2(v, 1500**2 / 16, power=power)
+        batch = least_cost_contract(v, 1500**2 / 16, power=power)
         for i in np.ndindex(2, 3):
-            one = principle2(v[i], 1500**2 / 16, power=power)
+            one = least_cost_contract(v[i], 1500**2 / 16, power=power)
             for field in FIELDS:
                 np.testing.assert_allclose(getattr(batch, field)[i], getattr(one, field), rtol=1e-13)
 
@@ -268,28 +270,30 @@ def markets(rng: np.random.Generator) -> np.ndarray:
 def test_batches_and_permutations(power: float) -> None:
     rng = generator(43)
     v = markets(rng)
-    batch, order = principle2(v, 2.25, power=power), rng.permutation(8)
-    assert batch.scale[0, 2] == 0 and (batch.epsilon[0, 2] == np.inf).any()
-    permuted = principle2(v[..., order], 2.25, power=power)
+    batch, order = least_cost_contract(v, 2.25, power=power), rng.permutation(8)
+    assert batch.scale[0, 2] == 0 and (batch.privacy_loss[0, 2] == np.inf).any()
+    permuted = least_cost_contract(v[..., order], 2.25, power=power)
     for field in FIELDS:
         found = getattr(batch, field)
-        assert found.shape == ((2, 20, 8) if field in ("shares", "epsilon") else (2, 20))
+        assert found.shape == ((2, 20, 8) if field in ("shares", "privacy_loss") else (2, 20))
         np.testing.assert_array_equal(getattr(permuted, field), found[..., order] if found.ndim == 3 else found)
         for i in np.ndindex(2, 20):
-            np.testing.assert_allclose(getattr(principle2(v[i], 2.25, power=power), field), found[i], rtol=1e-14)
+            np.testing.assert_allclose(
+                getattr(least_cost_contract(v[i], 2.25, power=power), field), found[i], rtol=1e-14
+            )
 
 
 @pytest.mark.parametrize("power", POWERS)
 def test_scaling(power: float) -> None:
     """Cost is homogeneous in the valuations. `c` copies of every seller at `c^2 K` have the same shares."""
     v = markets(generator(44))
-    best = principle2(v, 2.25, power=power)
+    best = least_cost_contract(v, 2.25, power=power)
     for factor in (8.0, 1e-5, 7e9):
-        found = principle2(factor * v, 2.25, power=power)
+        found = least_cost_contract(factor * v, 2.25, power=power)
         np.testing.assert_allclose(found.shares, best.shares, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(found.scale, best.scale, rtol=1e-12)
         np.testing.assert_allclose(found.cost, factor * best.cost, rtol=1e-12)
-    copies = principle2(np.repeat(v, 3, axis=-1), 9 * 2.25, power=power)
+    copies = least_cost_contract(np.repeat(v, 3, axis=-1), 9 * 2.25, power=power)
     np.testing.assert_allclose(copies.shares, np.repeat(best.shares, 3, axis=-1), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(copies.scale, 3 * best.scale, rtol=1e-12)
     np.testing.assert_allclose(copies.cost, 3 ** (1 - power) * best.cost, rtol=1e-12)
@@ -298,8 +302,8 @@ def test_scaling(power: float) -> None:
 @pytest.mark.parametrize("power", [*POWERS, 7.0])
 @pytest.mark.parametrize(("n", "K"), [(1, 0.1), (2, 0.25), (9, 3.0), (100, 2400.0)])
 def test_equal_valuations_get_equal_losses(power: float, n: int, K: float) -> None:
-    best, same = principle2(np.full(n, 3.0), K, power=power), principle1(n, K)
-    for field in ("shares", "scale", "epsilon"):
+    best, same = least_cost_contract(np.full(n, 3.0), K, power=power), equal_loss_contract(n, K)
+    for field in ("shares", "scale", "privacy_loss"):
         np.testing.assert_allclose(getattr(best, field), getattr(same, field), rtol=1e-12)
     assert best.cost == pytest.approx(3 * n * (math.sqrt(2 * n**2 / K - 8) / n) ** power, rel=1e-12)
 
@@ -310,7 +314,7 @@ def test_power_one_is_the_limit(excess: float) -> None:
     slack = 3 * excess + 1e-15 / excess
     for v in ([1.0, 1.5, 2.0, 3.0], [1.0, 1.0, 2.0, 3.0], [0.0, 2.0, 2.0, 2.0], [1.0, 2.0, 2.0, 5.0]):
         for K in (0.3, 1.0, 2.5, 3.9):
-            limit, near = principle2(v, K, power=1), principle2(v, K, power=1 + excess)
+            limit, near = least_cost_contract(v, K, power=1), least_cost_contract(v, K, power=1 + excess)
             np.testing.assert_allclose(near.shares, limit.shares, atol=slack)
             assert near.cost == pytest.approx(limit.cost, rel=slack)
 
@@ -325,13 +329,13 @@ def test_ranges_against_the_oracle(power: float) -> None:
         n = int(rng.integers(2, 20))
         v, q = valuations(kind, n, rng), rng.lognormal(0, 1, n)
         K = rng.uniform(0.01, 0.99) * q.sum() ** 2 / 4
-        best = principle2(v, K, power=power, ranges=q)
+        best = least_cost_contract(v, K, power=power, ranges=q)
         for spelt_out in ({}, {"sensitivity": np.diag(q)}):
             oracle = oracle_cost(v, K, power=power, ranges=q, **spelt_out)
             assert math.isnan(oracle) or best.cost == pytest.approx(oracle, rel=1e-6)
         assert worst_mse(best, q) == pytest.approx(K, rel=1e-12)
-        np.testing.assert_allclose(best.epsilon, q * best.shares / best.scale, rtol=1e-12)
-        assert v @ best.epsilon**power == pytest.approx(best.cost, rel=1e-10)
+        np.testing.assert_allclose(best.privacy_loss, q * best.shares / best.scale, rtol=1e-12)
+        assert v @ best.privacy_loss**power == pytest.approx(best.cost, rel=1e-10)
 
 
 @pytest.mark.parametrize("power", POWERS)
@@ -341,16 +345,16 @@ def test_a_long_range_is_that_of_many_sellers(power: float) -> None:
     for kind in KINDS * 5:
         v, q = valuations(kind, 6, rng), rng.integers(1, 5, 6)
         K = rng.uniform(0.01, 0.99) * q.sum() ** 2 / 4
-        one = principle2(v, K, power=power, ranges=q)
-        many = principle2(np.repeat(v * q ** (power - 1.0), q), K, power=power)
+        one = least_cost_contract(v, K, power=power, ranges=q)
+        many = least_cost_contract(np.repeat(v * q ** (power - 1.0), q), K, power=power)
         np.testing.assert_allclose(np.repeat(one.shares, q), many.shares, rtol=1e-11, atol=1e-12)
         np.testing.assert_allclose(one.scale, many.scale, rtol=1e-11)
         np.testing.assert_allclose(one.cost, many.cost, rtol=1e-11)
-        longer = principle2(v, 49 * K, power=power, ranges=7 * q)
+        longer = least_cost_contract(v, 49 * K, power=power, ranges=7 * q)
         np.testing.assert_allclose(longer.shares, one.shares, rtol=1e-11, atol=1e-12)
         np.testing.assert_allclose([longer.scale, longer.cost], [7 * one.scale, one.cost], rtol=1e-11)
-    even = [principle2(v, 1.0, power=power, ranges=ranges) for ranges in (None, np.ones(6))]
-    np.testing.assert_array_equal(even[0].epsilon, even[1].epsilon)
+    even = [least_cost_contract(v, 1.0, power=power, ranges=ranges) for ranges in (None, np.ones(6))]
+    np.testing.assert_array_equal(even[0].privacy_loss, even[1].privacy_loss)
 
 
 # --- the ends ---------------------------------------------------------------------------------------------------------
@@ -359,15 +363,15 @@ def test_a_long_range_is_that_of_many_sellers(power: float) -> None:
 @pytest.mark.parametrize("power", POWERS)
 def test_sellers_who_ask_nothing(power: float) -> None:
     v = np.array([0.0, 1.0, 0.0, 3.0])
-    enough = principle2(v, 1.3, power=power)
-    assert enough.cost == 0 and (enough.shares == (v == 0)).all() and (enough.epsilon[[1, 3]] == 0).all()
-    assert worst_mse(enough) == pytest.approx(1.3) and np.isfinite(enough.epsilon).all()
-    limit = principle2(v, 1.0, power=power)
-    assert limit.cost == limit.scale == 0 and (limit.epsilon == [np.inf, 0, np.inf, 0]).all()
-    short = principle2(v, 0.99, power=power)
+    enough = least_cost_contract(v, 1.3, power=power)
+    assert enough.cost == 0 and (enough.shares == (v == 0)).all() and (enough.privacy_loss[[1, 3]] == 0).all()
+    assert worst_mse(enough) == pytest.approx(1.3) and np.isfinite(enough.privacy_loss).all()
+    limit = least_cost_contract(v, 1.0, power=power)
+    assert limit.cost == limit.scale == 0 and (limit.privacy_loss == [np.inf, 0, np.inf, 0]).all()
+    short = least_cost_contract(v, 0.99, power=power)
     assert short.cost > 0 and short.scale > 0 and (short.shares[[0, 2]] == 1).all()
     assert kkt_residual(short, v, 0.99, power=power) < 1e-12
-    free = principle2(np.zeros(3), 0.5, power=power)
+    free = least_cost_contract(np.zeros(3), 0.5, power=power)
     assert free.cost == 0 and (free.shares == 1).all() and worst_mse(free) == pytest.approx(0.5)
 
 
@@ -376,7 +380,7 @@ def test_cost_is_continuous_at_the_limit(power: float) -> None:
     """The cost goes to 0 as two sellers who ask nothing come to suffice at K = 1, and so does the scale."""
     costs, scales = [], []
     for gap in (1e-2, 1e-4, 1e-6, 1e-8):
-        short = principle2([0.0, 1.0, 0.0, 3.0], 1 - gap, power=power)
+        short = least_cost_contract([0.0, 1.0, 0.0, 3.0], 1 - gap, power=power)
         costs.append(float(short.cost))
         scales.append(float(short.scale))
     assert all(np.diff(costs) < 0) and all(np.diff(scales) < 0) and scales[-1] < 1e-3
@@ -387,12 +391,15 @@ def test_cost_is_continuous_at_the_limit(power: float) -> None:
 def test_nobody_is_needed(power: float, ranges: Any) -> None:
     limit = (sum(ranges or [1, 1, 1]) / 2) ** 2
     for K in (limit, limit + 0.1, 100.0):
-        found = principle2([1.0, 0.0, 2.0], K, power=power, ranges=ranges)
-        assert (found.shares == 0).all() and (found.epsilon == 0).all() and found.cost == 0
+        found = least_cost_contract([1.0, 0.0, 2.0], K, power=power, ranges=ranges)
+        assert (found.shares == 0).all() and (found.privacy_loss == 0).all() and found.cost == 0
         assert worst_mse(found, ranges or 1.0) == pytest.approx(K, rel=1e-15)
-    batch = principle2(np.ones((2, 5, 3)), 3.0, power=power)
-    assert batch.shares.shape == batch.epsilon.shape == (2, 5, 3) and batch.scale.shape == batch.cost.shape == (2, 5)
-    assert principle2(np.ones(3), 2.25, power=power).scale == 0
+    batch = least_cost_contract(np.ones((2, 5, 3)), 3.0, power=power)
+    assert batch.shares.shape == batch.privacy_loss.shape == (2, 5, 3) and batch.scale.shape == batch.cost.shape == (
+        2,
+        5,
+    )
+    assert least_cost_contract(np.ones(3), 2.25, power=power).scale == 0
 
 
 @pytest.mark.parametrize("spread", [1e3, 1e6, 1e9, 1e12, 1e15, 1e17, 1e60, 1e200])
@@ -400,7 +407,7 @@ def test_nobody_is_needed(power: float, ranges: Any) -> None:
 def test_valuations_far_apart(spread: float, power: float) -> None:
     """v = (0.3, 0.3 spread), K = 0.3: as the spread grows, the first seller alone remains, at b^2 = (K - 1/4)/2."""
     v = np.array([0.3, 0.3 * spread])
-    best = principle2(v, 0.3, power=power)
+    best = least_cost_contract(v, 0.3, power=power)
     assert best.shares[0] == 1 and worst_mse(best) == pytest.approx(0.3, rel=1e-12)
     assert gain_of_nudges(best, v, 0.3, power) < 1e-12
     vanishing = 0.0 if power == 1 else 400 * spread ** -(1 / (power - 1))
@@ -412,10 +419,10 @@ def test_valuations_far_apart(spread: float, power: float) -> None:
 def test_heavy_tails_do_not_overflow(power: float, K: float) -> None:
     """Valuations from 1e-200 to 1e200: shares underflow, and nothing else does."""
     v = 10.0 ** np.linspace(-200, 200, 41)[generator(47).permutation(41)]
-    best = principle2(v, K, power=power)
-    assert np.isfinite(best.epsilon).all() and np.isfinite(best.cost) and best.cost > 0
+    best = least_cost_contract(v, K, power=power)
+    assert np.isfinite(best.privacy_loss).all() and np.isfinite(best.cost) and best.cost > 0
     assert worst_mse(best) == pytest.approx(K, rel=1e-12)
-    assert v @ best.epsilon**power == pytest.approx(best.cost, rel=1e-9)
+    assert v @ best.privacy_loss**power == pytest.approx(best.cost, rel=1e-9)
     assert gain_of_nudges(best, v, K, power) < 1e-12
 
 
@@ -425,7 +432,7 @@ def test_million_sellers(power: float) -> None:
     v, K = generator(48).random(n), n**2 / 16
     for _ in range(3):
         start = time.perf_counter()
-        best = principle2(v, K, power=power)
+        best = least_cost_contract(v, K, power=power)
         spent.append(time.perf_counter() - start)
     assert kkt_residual(best, v, K, power=power) < 1e-12
     assert statistics.median(spent) < 2
@@ -438,7 +445,7 @@ def test_million_sellers(power: float) -> None:
 def test_principle1_minimises_the_loss(n: int, part: float) -> None:
     """Problem (5), and with unequal shares nobody's largest loss is smaller."""
     K = part * n**2 / 4
-    found = principle1(n, K)
+    found = equal_loss_contract(n, K)
 
     def loss(share: float) -> float:
         scale2 = (K - (n * (1 - share) / 2) ** 2) / 2
@@ -446,29 +453,31 @@ def test_principle1_minimises_the_loss(n: int, part: float) -> None:
 
     least = max(1 - 2 * math.sqrt(K) / n, 0) + 1e-12
     searched = optimize.minimize_scalar(loss, bounds=(least, 1), method="bounded", options={"xatol": 1e-10})
-    assert found.epsilon[0] == pytest.approx(searched.fun, rel=1e-9) and found.epsilon[0] <= searched.fun * (1 + 1e-12)
+    assert found.privacy_loss[0] == pytest.approx(searched.fun, rel=1e-9) and found.privacy_loss[0] <= searched.fun * (
+        1 + 1e-12
+    )
     assert found.shares[0] == pytest.approx(searched.x, abs=1e-4)
     assert worst_mse(found) == pytest.approx(K, rel=1e-12)
     assert found.cost == pytest.approx(n * math.sqrt((2 * n**2 - 8 * K) / K) / n, rel=1e-10)
-    np.testing.assert_allclose(found.epsilon, found.shares / found.scale, rtol=1e-12)
-    assert loss(1 - 2 * K / n**2) > found.epsilon[0] * (1 + 1e-4 * part)  # with 4K for 8K, as the appendix reads
+    np.testing.assert_allclose(found.privacy_loss, found.shares / found.scale, rtol=1e-12)
+    assert loss(1 - 2 * K / n**2) > found.privacy_loss[0] * (1 + 1e-4 * part)  # with 4K for 8K, as the appendix reads
     a = 1 - generator(49, n).random((2000, n)) * 2 * math.sqrt(K) / n
     a = a[a.min(-1) >= 0]
     unequal = a.max(-1) / np.sqrt((K - ((1 - a).sum(-1) / 2) ** 2) / 2)
-    assert unequal.min() >= found.epsilon[0] * (1 - 1e-12)
+    assert unequal.min() >= found.privacy_loss[0] * (1 - 1e-12)
 
 
 def test_closed_forms() -> None:
     """Section VII-A, and the accuracies from which on nobody is needed."""
-    found = principle1(2, 0.25)
+    found = equal_loss_contract(2, 0.25)
     np.testing.assert_allclose(found.shares, 0.75)
     assert found.scale == pytest.approx(math.sqrt(1.5) / 4) and found.cost == pytest.approx(2 * math.sqrt(6))
     for K in (1.0, 1.5):
-        free = principle1(2, K)
-        assert free.cost == 0 and (free.epsilon == 0).all() and worst_mse(free) == pytest.approx(K)
-    plain = unbiased(2, 0.25)
+        free = equal_loss_contract(2, K)
+        assert free.cost == 0 and (free.privacy_loss == 0).all() and worst_mse(free) == pytest.approx(K)
+    plain = unbiased_contract(2, 0.25)
     assert (plain.shares == 1).all() and worst_mse(plain) == pytest.approx(0.25)
-    np.testing.assert_allclose(plain.epsilon, math.sqrt(8))
+    np.testing.assert_allclose(plain.privacy_loss, math.sqrt(8))
     assert plain.cost == pytest.approx(2 * math.sqrt(8))
 
 
@@ -496,17 +505,17 @@ def test_worked_example() -> None:
     for scale in ("printed", "accuracy"):
         found = theorem5([2.0, 1.0], 0.25, scale=scale)  # in the order of the input
         np.testing.assert_allclose(found.shares, [1 / 3, 1])
-        np.testing.assert_allclose(found.epsilon, np.array([2, 6]) / math.sqrt(2.5))
+        np.testing.assert_allclose(found.privacy_loss, np.array([2, 6]) / math.sqrt(2.5))
         assert found.scale == pytest.approx(math.sqrt(2.5) / 6) and found.cost == pytest.approx(math.sqrt(40))
 
 
 def test_theorem5_shares_are_optimal() -> None:
     for v, K in linear_markets():
-        rule, best = theorem5(v, K, scale="accuracy"), principle2(v, K, power=1)
+        rule, best = theorem5(v, K, scale="accuracy"), least_cost_contract(v, K, power=1)
         np.testing.assert_allclose(rule.shares, best.shares, atol=1e-10)
         assert rule.cost == pytest.approx(best.cost, rel=1e-9)
     for v, K in (([0.0, 0.0, 1.0], 0.2), ([2.0, 1.0, 1.0, 1.0], 1.0), ([0.0, 3.0], 0.2)):
-        rule, best = theorem5(v, K, scale="accuracy"), principle2(v, K, power=1)
+        rule, best = theorem5(v, K, scale="accuracy"), least_cost_contract(v, K, power=1)
         assert rule.cost == pytest.approx(best.cost, rel=1e-12)
 
 
@@ -516,7 +525,7 @@ def test_printed_scale_misses_the_accuracy_when_the_cap_binds() -> None:
         rule = theorem5(v, K)
         bound += cap_binds(v, K)
         if cap_binds(v, K):
-            assert worst_mse(rule) > K * (1 + 1e-9) and rule.cost < principle2(v, K, power=1).cost
+            assert worst_mse(rule) > K * (1 + 1e-9) and rule.cost < least_cost_contract(v, K, power=1).cost
         else:
             assert worst_mse(rule) == pytest.approx(K, rel=1e-9)
     assert 0.05 < bound / 300 < 0.8
@@ -542,13 +551,13 @@ def test_ceiling_leaves_shares_undefined() -> None:
 
 def test_algorithm1_where_somebody_is_at_the_cap() -> None:
     v = [10.0, 1.0]  # the output is in the order of the input
-    best = principle2(v, 0.3, power=2)
+    best = least_cost_contract(v, 0.3, power=2)
     np.testing.assert_allclose(best.shares, [0.2, 1], rtol=1e-14)
     assert best.cost == pytest.approx(20, rel=1e-14) and best.scale == pytest.approx(math.sqrt(0.07))
     assert algorithm1(v, 0.3, power=2).cost == pytest.approx(40)
     assert algorithm1(v, 0.3, power=2, go_to="line 5").cost == pytest.approx(220 / 3)
     assert algorithm1(v, 0.25, power=2, go_to="line 5").cost == pytest.approx(88)
-    assert principle2(v, 0.25, power=2).cost == pytest.approx(29.6125, abs=5e-5)
+    assert least_cost_contract(v, 0.25, power=2).cost == pytest.approx(29.6125, abs=5e-5)
 
 
 @pytest.mark.parametrize("go_to", ["line 5", "line 6"])
@@ -560,9 +569,9 @@ def test_algorithm1_against_the_optimum(power: float, go_to: str, bracket: str) 
     for i in range(60):
         n = int(rng.integers(2, 8))
         v, K = rng.uniform(0.2, 1, n), (rng.uniform(0.7, 0.999) if i % 2 else rng.uniform(0.05, 0.5)) * n**2 / 4
-        best, rule = principle2(v, K, power=power), algorithm1(v, K, power=power, go_to=go_to, bracket=bracket)
+        best, rule = least_cost_contract(v, K, power=power), algorithm1(v, K, power=power, go_to=go_to, bracket=bracket)
         assert worst_mse(rule) == pytest.approx(K, rel=1e-9)
-        assert rule.cost == pytest.approx(v @ rule.epsilon**power) and rule.cost >= best.cost * (1 - 1e-12)
+        assert rule.cost == pytest.approx(v @ rule.privacy_loss**power) and rule.cost >= best.cost * (1 - 1e-12)
         read = algorithm1(v, K, power=power, exponent="as read", go_to=go_to, bracket=bracket)
         assert read.cost >= best.cost * (1 - 1e-12)
         if bracket == "ceiling" and K < 0.25:  # then line 5 leaves out the only right i, which is n
@@ -594,12 +603,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "message"), BAD)
 def test_exact_solver_refuses(change: dict[str, Any], message: str) -> None:
-    principle2(**GOOD)
+    least_cost_contract(**GOOD)
     with pytest.raises(ValueError, match=re.escape(message)):
-        principle2(**{**GOOD, **change})
+        least_cost_contract(**{**GOOD, **change})
     if "ranges" not in change:
         with pytest.raises(ValueError, match=re.escape(message)):
-            kkt_residual(principle2(**GOOD), **{**GOOD, **change})
+            kkt_residual(least_cost_contract(**GOOD), **{**GOOD, **change})
 
 
 PRINTED: list[tuple[Callable[[], Any], str]] = [
@@ -625,7 +634,7 @@ FAR = [(1e-200, 1e200), (1e-250, 1e100), (1e-160, 1e160)]
 @pytest.mark.parametrize("v", FAR)
 def test_ratios_beyond_the_range_of_floats(v: tuple[float, float], K: float, power: float) -> None:
     """With two sellers so far apart the dear one adds what the cheap one's free data leave to want, or nothing."""
-    best = principle2(v, K, power=power)
+    best = least_cost_contract(v, K, power=power)
     assert worst_mse(best) == pytest.approx(K, rel=1e-12)
     share = max(1 - 4 * K, 0)  # for one seller alone; 0 where the cheap one's data are enough
     scale = np.sqrt((K - ((1 - share) / 2) ** 2) / 2)
@@ -641,8 +650,8 @@ def test_ratios_beyond_the_range_of_floats(v: tuple[float, float], K: float, pow
 @pytest.mark.parametrize("power", [20.0, 200.0, 2000.0])
 def test_high_powers_do_not_underflow(power: float) -> None:
     """The higher the power, the closer to equal losses; the share to the power r - 1 is too small for a float."""
-    best = principle2([1, 2], 0.99, power=power)
-    np.testing.assert_allclose(best.shares, principle1(2, 0.99).shares, rtol=2 / power)
+    best = least_cost_contract([1, 2], 0.99, power=power)
+    np.testing.assert_allclose(best.shares, equal_loss_contract(2, 0.99).shares, rtol=2 / power)
     np.testing.assert_allclose(best.shares[0] / best.shares[1], 2 ** (1 / (power - 1)), rtol=1e-12)
     assert worst_mse(best) == pytest.approx(0.99, rel=1e-12)
     assert kkt_residual(best, [1, 2], 0.99, power=power) < 1e-9
@@ -650,16 +659,19 @@ def test_high_powers_do_not_underflow(power: float) -> None:
 
 
 def test_costs_beyond_floats_are_refused() -> None:
-    best = principle2([1e-300, 2e-300], 1e-300, power=3)
+    best = least_cost_contract([1e-300, 2e-300], 1e-300, power=3)
     assert best.cost == pytest.approx(3 * np.sqrt(8) * 1e150)
     for call in (
-        lambda: principle2([1, 2], 1e-300, power=3),
-        lambda: m1([1, 2], 1e-300, 10, power=3),
-        lambda: m3([1, 2], 1e-300, 10, power=3),
-        lambda: m2([1, 2], 1e-300, 10, power=3),
+        lambda: least_cost_contract([1, 2], 1e-300, power=3),
+        lambda: equal_loss_pricing([1, 2], 1e-300, 10, power=3),
+        lambda: unbiased_pricing([1, 2], 1e-300, 10, power=3),
+        lambda: vcg_contract([1, 2], 1e-300, 10, power=3),
     ):
         with pytest.raises(ValueError, match=r"^max_mse = 1e-300 at power = 3 gives"):
             call()
-    for call in (lambda: principle2([1, 1e308], 0.3, power=2), lambda: m2([1, 2], 0.3, 1e308, power=2)):
+    for call in (
+        lambda: least_cost_contract([1, 1e308], 0.3, power=2),
+        lambda: vcg_contract([1, 2], 0.3, 1e308, power=2),
+    ):
         with pytest.raises(ValueError, match=r"^(valuations|ceiling)"):
             call()

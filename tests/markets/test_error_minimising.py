@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from hdpm_lib.markets.error_minimising import LeastError, error_minimising
+from hdpm_lib.markets.error_minimising import error_minimising
+from hdpm_lib.markets.outcome import Purchase
 from hdpm_lib.markets.procurement import procure
 from tests.support import generator
 
 Array = np.ndarray
-Rule = Callable[[Array, float, float, float], LeastError]
+Rule = Callable[[Array, float, float, float], Purchase]
 
 
 def markets(number: int, seed: int) -> list[tuple[Array, float, float, float]]:
@@ -55,8 +56,8 @@ def complaints(rule: Rule) -> int:
     for psi, variance, noise, gamma in markets(40, 1720):
         best = rule(psi, variance, noise, gamma)
         stated = objective(best.weights, float(best.eta), psi, variance, noise, gamma)
-        agrees = abs(stated / best.loss - 1) < 1e-12 and abs(best.weights.sum() - 1) < 1e-12
-        found += not (agrees and best.loss <= by_threshold(psi, variance, noise, gamma) * (1 + 1e-9))
+        agrees = abs(stated / best.error - 1) < 1e-12 and abs(best.weights.sum() - 1) < 1e-12
+        found += not (agrees and best.error <= by_threshold(psi, variance, noise, gamma) * (1 + 1e-9))
     return found
 
 
@@ -82,7 +83,7 @@ def test_no_descent_from_eight_starts_does_better() -> None:
 
         starts = [np.log(best.eta / len(psi)) + rng.normal(0, 2, len(psi)) for _ in range(8)]
         least = min(optimize.minimize(loss, start, method="BFGS").fun for start in starts)
-        assert best.loss <= least * (1 + 1e-9)
+        assert best.error <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("n", [3, 300])
@@ -103,7 +104,7 @@ def test_a_batch_is_its_markets() -> None:
     batch = error_minimising(psi, 0.3, 1.5, 0.01)
     for i, j in np.ndindex(2, 3):
         one = error_minimising(psi[i, j], 0.3, 1.5, 0.01)
-        np.testing.assert_allclose(batch.epsilon[i, j], one.epsilon, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(batch.privacy_loss[i, j], one.privacy_loss, rtol=1e-12, atol=1e-15)
 
 
 def test_losses_never_rise_in_the_own_cost() -> None:
@@ -112,14 +113,14 @@ def test_losses_never_rise_in_the_own_cost() -> None:
     for i in range(4):
         profiles = np.tile(psi, (60, 1))
         profiles[:, i] = np.geomspace(0.05, 40, 60)
-        assert (np.diff(error_minimising(profiles, 0.1, 2.0, 0.02).epsilon[:, i]) <= 1e-12).all()
+        assert (np.diff(error_minimising(profiles, 0.1, 2.0, 0.02).privacy_loss[:, i]) <= 1e-12).all()
 
 
 @pytest.mark.parametrize("scale", [1e-40, 1e-10, 1e10, 1e40])
 def test_it_is_free_of_units(scale: float) -> None:
     psi = np.array([1.0, 1.2, 3.0])
     plain, scaled = error_minimising(psi, 0.2, 3.0, 0.1), error_minimising(psi * scale, 0.2, 3.0, 0.1 / scale)
-    np.testing.assert_allclose(plain.epsilon, scaled.epsilon, rtol=1e-9)
+    np.testing.assert_allclose(plain.privacy_loss, scaled.privacy_loss, rtol=1e-9)
 
 
 def test_bad_arguments_are_named() -> None:

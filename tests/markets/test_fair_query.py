@@ -33,10 +33,10 @@ def test_it_is_what_is_printed(n: int) -> None:
         batch = fair_query(costs, budget)
         for i, row in enumerate(costs):
             epsilon, payments = by_definition(row, budget)
-            np.testing.assert_allclose(batch.epsilon[i], epsilon)
+            np.testing.assert_allclose(batch.privacy_loss[i], epsilon)
             np.testing.assert_allclose(batch.payments[i], payments)
         assert (batch.payments.sum(-1) <= budget * (1 + 1e-12)).all()
-        assert (batch.payments >= costs * batch.epsilon - 1e-12).all()
+        assert (batch.payments >= costs * batch.privacy_loss - 1e-12).all()
 
 
 def largest_gain(rule: Callable[[Array], tuple[Array, Array]]) -> float:
@@ -51,10 +51,10 @@ def largest_gain(rule: Callable[[Array], tuple[Array, Array]]) -> float:
 def test_truth_is_a_best_report() -> None:
     def rule(costs: Array) -> tuple[Array, Array]:
         sale = fair_query(costs, 3.0)
-        return sale.epsilon, sale.payments
+        return sale.privacy_loss, sale.payments
 
     def paid_as_reported(costs: Array) -> tuple[Array, Array]:
-        epsilon = fair_query(costs, 3.0).epsilon
+        epsilon = fair_query(costs, 3.0).privacy_loss
         return epsilon, costs * epsilon
 
     assert largest_gain(rule) <= 1e-9

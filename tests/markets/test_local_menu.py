@@ -9,18 +9,19 @@ import pytest
 from scipy import optimize
 
 from hdpm_lib.markets.local_menu import information, local_menu
+from hdpm_lib.markets.outcome import Outcome
 from tests.support import generator
 
 Array = np.ndarray
 
 
-def complaints(menu: Callable[[Array, float, float, float], Array]) -> int:
+def complaints(menu: Callable[[Array, float, float, float], Outcome]) -> int:
     """Sellers of 200 for whom one of 200,001 losses is worth more to the buyer."""
     rng, found = generator(1730), 0
     for _ in range(20):
         psi, (variance, noise, worth) = np.exp(rng.normal(0, 1.5, 10)), np.exp(rng.normal(0, 1.5, 3))
         grid = np.linspace(0, 40 * np.sqrt(noise / variance), 200_001)
-        sold = menu(psi, variance, noise, worth)
+        sold = menu(psi, variance, noise, worth).privacy_loss
         ours = worth * information(sold, variance, noise) - psi * sold
         told = worth * information(grid, variance, noise)
         found += sum(
@@ -32,14 +33,14 @@ def complaints(menu: Callable[[Array, float, float, float], Array]) -> int:
 def test_no_other_loss_is_worth_more() -> None:
     assert complaints(local_menu) == 0
     assert complaints(lambda psi, variance, noise, worth: local_menu(psi, variance, 1.2 * noise, worth)) > 10
-    assert complaints(lambda psi, variance, noise, worth: np.sqrt(worth / psi)) > 100
+    assert complaints(lambda psi, variance, noise, worth: Outcome(np.sqrt(worth / psi))) > 100
 
 
 def test_no_joint_purchase_tells_more_for_the_money() -> None:
     """SLSQP from 20 starts, over the losses of four sellers at the bill of the menu."""
     rng = generator(1731)
     psi, variance, noise = np.array([1.0, 1.3, 1.7, 2.5]), 0.2, 2.0
-    sold = local_menu(psi, variance, noise, 9.0)
+    sold = local_menu(psi, variance, noise, 9.0).privacy_loss
     told, bill = information(sold, variance, noise).sum(), psi @ sold
     assert (sold > 0).sum() == 4
     for _ in range(20):
@@ -58,10 +59,9 @@ def test_nobody_sells_less_than_the_least_loss() -> None:
     variance, noise = 0.3, 2.0
     least = np.sqrt(noise / variance)
     edge = 5.0 / (2 * np.sqrt(variance * noise))  # the virtual cost up to which somebody sells
-    assert local_menu([edge * (1 - 1e-9), edge * (1 + 1e-9)], variance, noise, 5.0) == pytest.approx(
-        [least, 0], rel=1e-3
-    )
-    sold = local_menu(np.geomspace(1e-12, 1e12, 500), variance, noise, 5.0)
+    sold = local_menu([edge * (1 - 1e-9), edge * (1 + 1e-9)], variance, noise, 5.0).privacy_loss
+    assert sold == pytest.approx([least, 0], rel=1e-3)
+    sold = local_menu(np.geomspace(1e-12, 1e12, 500), variance, noise, 5.0).privacy_loss
     assert ((sold == 0) | (sold >= least * (1 - 1e-9))).all()
     assert (np.diff(sold) <= 0).all()
 

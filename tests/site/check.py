@@ -200,6 +200,12 @@ def misshapen_pages(site: Path) -> list[str]:
     return found
 
 
+def folds_in_a_row(site: Path) -> list[str]:
+    """Folded code that shows nothing, and then folded code again: two words *Code*, one below the other."""
+    folded = "div.cell.tag_hide-input:has(> details:only-child) + div.cell.tag_hide-input > details:first-child"
+    return [f"{page.relative_to(site)}: two folds in a row" for page in pages(site) for _ in read(page).select(folded)]
+
+
 def too_large(site: Path, limit_mb: float = LIMIT_MB) -> list[str]:
     """The size of the site if it is above the limit."""
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
@@ -222,6 +228,53 @@ def broken_notebooks(folder: Path, root: Path) -> list[str]:
             found.append(f"{page}: other code than its page")
         text = "\n\n".join(cell.source for cell in (first, *cells) if cell.cell_type == "markdown")
         found += [f"{page}: MyST: {words}" for words in dict.fromkeys(RAW.findall(text))]
+    return found
+
+
+UNSEEN = ("code-cell", "eval-rst")  # directives whose content is no prose
+# What ends a run of words: numbers of lists, labels, roles, code, formulas, addresses and other marks.
+MARKS = re.compile(
+    r"^ *\d+\.|\(eq-[\w-]+\)|\([\w-]+\)=|\{[\w:-]+\}`[^`]*`|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\{[^}]*\}|<[^>]*>"
+    r"|[][*_|#\\+=@]|---?|\.\.\.",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def prose(text: str) -> list[str]:
+    """Paragraphs and titles of a page's source: without header, code and options of directives."""
+    found, lines, fence, options = list[str](), list[str](), "", False
+    for line in [*re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL).splitlines(), ""]:
+        mark = re.match(r"\s*(`{3,}|:{3,})(?:\{([\w:-]+)\})?\s*(.*)", line)
+        if fence:
+            fence = "" if mark and mark[1] == fence and not mark[3] else fence
+        elif mark:
+            fence = mark[1] if mark[2] in UNSEEN or (mark[3] and not mark[2]) else ""
+            found += [mark[3]] if re.search("[a-z] ", mark[3]) and not fence else []
+            options = True
+        elif line.strip() and not (options and re.match(r"\s*:[\w-]+:", line)):
+            lines.append(line)
+            options = False
+            continue
+        if lines:
+            found.append("\n".join(lines))
+            lines = []
+    return found
+
+
+def lost_words(site: Path, root: Path) -> list[str]:
+    """Words of a page's source that are not in the page: six in a row, or three to five between marks."""
+
+    def words(text: str) -> list[str]:
+        return re.findall(r"[^\W_]+", text.lower())
+
+    found = []
+    for path in execution.pages(root):
+        main = read(site / path.relative_to(root).with_suffix(".html")).find("main")
+        assert isinstance(main, Tag)
+        there = f" {' '.join(words(main.get_text(' ')))} "
+        for run in [run for block in prose(path.read_text(encoding="utf8")) for run in map(words, MARKS.split(block))]:
+            parts = [" ".join(run[k : k + 6]) for k in range(max(len(run) - 5, 1))] if len(run) > 2 else []
+            found += [f"{path.relative_to(root)} loses: {part}" for part in parts if f" {part} " not in there]
     return found
 
 
@@ -272,6 +325,52 @@ LOOK = """() => {
     if (node.parentElement.closest('pre, code, script, style, textarea, mjx-container')) continue;
     if (/Math input error|\\\\\\(|\\\\\\[|\\$(?!\\s?\\d)/.test(node.data))  // $5 is fine
       found.push(`bare TeX in the text: ${brief(node.data)}`);
+  }
+  return found;
+}"""
+# What is there but can hardly be read: words broken in a table, tables that are cut and do not say so, faint captions.
+LEGIBLE = """async () => {
+  for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);  // scripts that follow a new size have run
+  const found = [], brief = e => e.textContent.trim().slice(0, 60);
+  const shown = selector => [...document.querySelectorAll(selector)].filter(e => e.checkVisibility());
+  const lines = (node, from, to) => {
+    const range = document.createRange();
+    range.setStart(node, from);
+    range.setEnd(node, to);
+    return new Set([...range.getClientRects()].map(box => Math.round(box.top))).size;
+  };
+  for (const table of shown('main table')) {
+    const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
+    for (let node; (node = walker.nextNode());) {
+      const part = node.parentElement.closest('thead, caption');
+      if (part && getComputedStyle(part).clipPath !== 'none') continue;  // it is for those who hear the page
+      if (node.parentElement.closest('mjx-container') || lines(node, 0, node.length) < 2) continue;
+      for (const { 0: word, index } of node.data.matchAll(/[\\p{L}\\p{N}]+/gu))
+        if (lines(node, index, index + word.length) > 1) found.push(`a word is broken: ${word}`);
+    }
+    let box = table;
+    while (box && !['auto', 'scroll'].includes(getComputedStyle(box).overflowX)) box = box.parentElement;
+    if (!box) continue;
+    const wide = box.scrollWidth > box.clientWidth + 1, faded = getComputedStyle(box).maskImage !== 'none';
+    const wrong = wide ? 'is cut without a sign' : 'fades and does not scroll';
+    if (wide !== faded) found.push(`a table ${wrong}: ${brief(table)}`);
+    if (wide && !(box.tabIndex === 0 && box.role === 'region' && box.ariaLabel))
+      found.push(`a wide table is no region with a name: ${brief(table)}`);
+  }
+  const linear = part => part <= 10.3 ? part / 3295 : ((part / 255 + 0.055) / 1.055) ** 2.4;
+  const light = colour => {
+    const [red, green, blue] = colour.match(/[\\d.]+/g).map(linear);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  for (const text of shown('figcaption :is(.caption-text, p:not(:has(.caption-text))), figcaption:not(:has(p))')) {
+    const style = getComputedStyle(text);
+    const ground = e => getComputedStyle(e).backgroundColor;
+    let behind = text;
+    while (behind.parentElement && /, 0\\)$/.test(ground(behind))) behind = behind.parentElement;
+    const [dark, pale] = [style.color, ground(behind)].map(light).sort((a, b) => a - b);
+    const contrast = (pale + 0.05) / (dark + 0.05), { fontStyle, fontWeight } = style;
+    if (fontWeight < 400 || fontStyle !== 'normal' || contrast < 4.5)
+      found.push(`a caption is faint: ${fontStyle}, weight ${fontWeight}, contrast ${contrast.toFixed(1)}`);
   }
   return found;
 }"""
@@ -370,6 +469,8 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
             behind, text = page.evaluate(LIGHTNESS)
             if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
                 seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
+            if screen in ("phone", "wide") and percent == 100:
+                seen += page.evaluate(LEGIBLE)
             if screen == "wide":
                 if scheme == "light":
                     seen += page.evaluate(LOOK)

@@ -26,10 +26,9 @@ FINDS = {  # the words of a visitor, and an address that is among the first ones
     "audit my mechanism": "book/use/audit.html",
     "gradients noise": "book/use/gradients.html",
     "classifier": "book/use/classifier.html",
-    "cheat sheet": "book/use/cheatsheet.html",
     "glossary": "book/use/glossary.html",
     "PersonalizedRidge": "book/reference/learners.html",
-    "opt_aggr": "book/reference/ground.html",
+    "least_error_weights": "book/reference/ground.html",
     "posted prices": "book/federated/allin.html",
     "breast cancer": "book/logistic/cancer.html",
     "regret": "book/use/glossary.html#term-regret",
@@ -39,6 +38,14 @@ FINDS = {  # the words of a visitor, and an address that is among the first ones
     "last digits": "book/privacy/arithmetic.html",
 }
 READY = """() => /found|did not match/.test(document.querySelector('.search-summary')?.textContent ?? '')"""
+
+# Right end of the icon in the field of the page, and where the text begins.
+TEXT_BEGINS = """() => {
+  const form = document.querySelector('main form.bd-search'), input = form.querySelector('input');
+  const style = getComputedStyle(input), left = input.getBoundingClientRect().left;
+  const begins = left + parseFloat(style.borderLeftWidth) + parseFloat(style.paddingLeft);
+  return [form.querySelector('.fa-magnifying-glass').getBoundingClientRect().right, begins];
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +67,15 @@ def search(site: Path, browser: Any) -> Iterator[Callable[[str], list[str]]]:
 def test_a_visitor_finds(search: Any, words: str) -> None:
     found = search(words)[:FIRST]
     assert any(address.startswith(FINDS[words]) for address in found), found
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_words_are_not_behind_the_icon(site: Path, browser: Any, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    page.goto(f"{(site / 'search.html').as_uri()}?q=survey")
+    icon, text = page.evaluate(TEXT_BEGINS)
+    page.close()
+    assert 0 < icon <= text
 
 
 def test_nonsense_is_not_found(search: Any) -> None:

@@ -25,6 +25,7 @@ STATIC = (
     check.images_without_words,
     check.white_figures,
     check.misshapen_pages,
+    check.folds_in_a_row,
 )
 PARTS = 12  # of the pages, which are looked at side by side
 
@@ -53,6 +54,12 @@ def test_notebooks(site: Path) -> None:
 def test_a_notebook_runs_anywhere(site: Path, tmp_path: Path) -> None:
     nb = nbformat.read(site / "_sources" / "book" / "index.ipynb", as_version=4)
     NotebookClient(nb, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+
+@pytest.mark.xdist_group("files")
+def test_words_of_a_page_reach_the_site(site: Path) -> None:
+    found = check.lost_words(site, ROOT)
+    assert not found, complaints(found)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -134,6 +141,7 @@ BAD = [
     ('<img src="dot.svg" alt=" ">', check.images_without_words),
     ('<img src="dot.svg" alt="../_images/dot.svg">', check.images_without_words),
     ('<svg class="hdpm-figure"><path style="fill: #ffffff; opacity: 0.8"/></svg>', check.white_figures),
+    (2 * '<div class="cell tag_hide-input"><details>x = 1</details></div>', check.folds_in_a_row),
     ("<h1>Another</h1>", check.misshapen_pages),
     ('<p id="top">Another</p>', check.misshapen_pages),
 ]
@@ -149,6 +157,17 @@ def test_good_page_passes(tmp_path: Path) -> None:
 def test_bad_page_is_found(tmp_path: Path, added: str, looks_for: Any) -> None:
     site = make_site(tmp_path / "site", added)
     assert [found.__name__ for found in STATIC if found(site)] == [looks_for.__name__]
+
+
+def test_lost_words_are_found(tmp_path: Path) -> None:
+    (tmp_path / "_toc.yml").write_text("root: good\n", encoding="utf8")
+    cell = "```{code-cell}\n:tags: [a, b, c]\nx = 1 + 2 + 3\n```"
+    note = ":::{note} On what it costs\n:class: one two three\nIt costs *five* dollars in all,\n%s and four cents\n:::"
+    source = f"---\na: header that nobody sees\n---\n# Good\n\n{cell}\n\n{note}\n"
+    for mark, count in ((" ", 0), ("%", 1)):
+        (tmp_path / "good.md").write_text(source.replace("%s", mark), encoding="utf8")
+        shown = "<p>On what it costs</p> It costs five dollars in all, " + ("and four cents" if mark == " " else "")
+        assert len(check.lost_words(make_site(tmp_path, shown), tmp_path)) == count
 
 
 def test_parts_have_every_page_once(tmp_path: Path) -> None:
@@ -172,6 +191,9 @@ def test_bad_site_is_found(tmp_path: Path) -> None:
 
 def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
     white = "body { background: #fff !important }"
+    wide = "<table style='width: 2000px'><td>allocation</table>"
+    faded = "overflow-x: auto; mask-image: linear-gradient(red, red)"
+    caption = "<figure><figcaption style='{}'>a figure</figcaption></figure>"
     bad = {
         "asks for https://example.org/a": "<script>fetch('https://example.org/a').catch(() => 0)</script>",
         "console: look out": "<script>console.error('look out')</script>",
@@ -186,6 +208,14 @@ def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
         "(tablet, light, 100 %): scrolls": "<div style='width: 900px; height: 1px'></div>",
         "(phone, light, 100 %): scrolls": "<div style='width: 500px; height: 1px'></div>",
         "(phone, light, 200 %): scrolls": "<div style='width: 20rem; height: 1px'></div>",
+        "a word is broken: allocation": "<table style='width: 4rem; overflow-wrap: anywhere'><td>allocation</table>",
+        "(phone, light, 100 %): a table is cut without a sign": f"<div style='overflow-x: auto'>{wide}</div>",
+        "a wide table is no region": f"<div style='{faded}'>{wide}</div>",
+        "a table fades": f"<div style='{faded}'><table><td>owner</table></div>",
+        "a caption is faint: normal, weight 300": caption.format("font-weight: 300"),
+        "a caption is faint: italic": caption.format("font-style: italic"),
+        "(wide, light, 100 %): a caption is faint: normal, weight 400, contrast 4.4": caption.format("color: #787878"),
+        "(phone, dark, 100 %): a caption is faint: normal, weight 400, contrast 3": caption.format("color: #666"),
         "code is cut: x = 1": "<pre tabindex='0' style='overflow-x: auto; width: 6rem'>x = 1 + 2 + 3 + 4 + 5</pre>",
         "(phone, dark, 100 %): not dark": f"<style>{white}</style>",
         "(tablet, dark, 100 %): not dark": f"<style>@media (width: 820px) {{ {white} }}</style>",

@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 from hdpm_book.beyond import curves
-from hdpm_lib.markets.master_curves import auction_curve, cheapest_records, local_curve, posted_curve
+from hdpm_book.beyond.master_curves import auction_curve, cheapest_records, local_curve, posted_curve
 from hdpm_lib.validation import FALSE_ALARM
 
 

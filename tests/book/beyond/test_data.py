@@ -93,7 +93,7 @@ def test_error_is_that_of_drawn_records(case: int) -> None:
 
 
 def test_nothing_bought_costs_the_distance() -> None:
-    nothing = Deal(np.zeros((2, 5)), np.zeros((2, 5)), np.full(2, np.inf), np.zeros(2))
+    nothing = Deal(np.zeros((2, 5)), weights=np.zeros((2, 5)), noise=np.full(2, np.inf), money=np.zeros(2))
     costs = np.full((2, 5), 3.0)
     error = tied.tied_error(nothing, costs, data.LAW, cube, 0.5, 0.5, data.TASK)
     np.testing.assert_allclose(error, (tied.mean_record(cube) - 0.5) ** 2)
@@ -244,12 +244,12 @@ def test_model_keeps_every_promise(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def watched(*args: object, **more: object) -> object:
         made = objective_perturbation(*args, **more)  # type: ignore[arg-type]
-        kept.append(made.guarantee)
+        kept.append(made.privacy_loss)
         return made
 
     monkeypatch.setattr(data, "objective_perturbation", watched)
     for P in (30.0, 1000.0):
-        epsilon = algorithm2(Market(data.CANCER, data.LAW, P), costs).epsilon[0]
+        epsilon = algorithm2(Market(data.CANCER, data.LAW, P), costs).privacy_loss[0]
         for ratio in (0.5, 2.0, 32.0):
             data.model(records, epsilon, ratio, rng)
             assert (kept[-1] <= epsilon[epsilon > 0] * (1 + 1e-9)).all()

@@ -12,7 +12,7 @@ from scipy import stats
 
 from hdpm_book.beyond import guide
 from hdpm_book.beyond.tied import tied_error
-from hdpm_lib.designs.comparison import compare_markets
+from hdpm_lib.designs.comparison import compare_markets, law_of
 from hdpm_lib.designs.rules import Deal, Market
 
 MARKETS = [(100, 2, 30), (100, 20, 1000), (300, 5, 3), (300, 1.5, 100), (1000, 5, 100), (1000, 20, 10)]
@@ -38,7 +38,7 @@ def test_frames_are_what_compare_markets_says(market: tuple[int, float, float]) 
         truth=guide.TRUTH,
         draws=guide.DRAWS[sellers],
         rng=np.random.default_rng(0),
-    ).table
+    )
     stored = guide.stored_frame(sellers, spread, budget)
     assert list(stored.index) == list(table.index)
     for ours, theirs in [
@@ -99,7 +99,7 @@ def test_proposition_for_normal_records() -> None:
     rng = np.random.default_rng(4)
     z, w = rng.standard_normal((5, 40)), rng.dirichlet(np.ones(40), 5)
     tau, noise = 0.2, np.full(5, 0.003)
-    deal, X = Deal(w, w, noise, noise, np.ones(5)), tau**2 * (w**2).sum(-1) + noise
+    deal, X = Deal(w, weights=w, noise=noise, money=noise, shrink=np.ones(5)), tau**2 * (w**2).sum(-1) + noise
     bracket = (w * z).sum(-1) ** 2 - (w**2).sum(-1)
     for r in (-0.8, 0.3, 0.7):
         found = tied_error(deal, z, stats.norm(), lambda u: 0.5 + tau * stats.norm.ppf(u), 0.5, r, guide.TASK)
@@ -177,3 +177,30 @@ def test_flip_lies_between_the_frames() -> None:
     assert rows.loc[guide.AUCTION, "error, r = 0.1"] < rows.loc[guide.ALIKE, "error, r = 0.1"]
     assert rows.loc[guide.AUCTION, "error, r = 0.3"] > rows.loc[guide.ALIKE, "error, r = 0.3"]
     assert 0.1 < guide.flip(100).found < 0.3
+
+
+def test_under_a_survey_the_auction_loses_before_line_4_begins() -> None:
+    """That line counts with the highest cost, which M2 does not pay. Crossings against the errors on both sides."""
+    answers = guide.survey()
+    found = guide.crossings(answers, 100.0, draws=10)
+    first = found.loc["uniform on [0, 1], large ones dear"]
+    limit = guide.LIMIT / guide.reach(100.0, answers.max(), 12**-0.5)
+    assert first[guide.SHRUNK] < first[guide.ALIKE] < limit - 0.05
+    law = law_of(answers)
+    costs = np.asarray(law.ppf(np.random.default_rng(0).random((10, len(answers)))))
+    bought = guide.deals(Market(guide.TASK, law, 100.0), costs, (guide.AUCTION, guide.SHRUNK))
+    for r, sign in ((first[guide.SHRUNK] - 0.02, 1), (first[guide.SHRUNK] + 0.02, -1)):
+        auction, m2 = (
+            tied_error(bought[name], costs, law, lambda u: u, 0.5, r, guide.TASK).mean()
+            for name in (guide.AUCTION, guide.SHRUNK)
+        )
+        assert sign * auction < sign * m2
+
+
+def test_line_0_finds_where_nothing_should_be_bought() -> None:
+    """In eight markets of each kind of costs; without it the guide is further off."""
+    table = guide.rule_on_other_costs(8)
+    nothing = table["buying nothing is best"].str.split().str[0].astype(int)
+    assert nothing.sum() > 0 and (table["line 0 says so"].astype(int) == nothing).all()
+    without, whole = (table[name].astype(float) for name in ("at most", "at most "))
+    assert (whole <= without).all() and (whole < without - 0.1).any()

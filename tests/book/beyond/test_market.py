@@ -15,11 +15,13 @@ Array = np.ndarray
 
 def test_conditions_object_to_other_purchases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert market.purchases(5)["to 1e-12"].all()
-    plain, least, cheapest = procurement.procure, error_minimising.error_minimising, contracts.principle2
+    plain, least, cheapest = procurement.procure, error_minimising.error_minimising, contracts.least_cost_contract
     monkeypatch.setattr(market, "procure", lambda psi, *more: plain(1.01 * psi, *more))
     monkeypatch.setattr(market, "error_minimising", lambda psi, v, *more: least(psi, 1.01 * v, *more))
-    monkeypatch.setattr(market, "principle2", lambda costs, K, power: cheapest(costs**1.01, K, power=power))
-    monkeypatch.setattr(market, "opt_aggr", lambda eps, sizes: sizes / sizes.sum() * 0.99 + 0.01 / len(sizes))
+    monkeypatch.setattr(market, "least_cost_contract", lambda costs, K, power: cheapest(costs**1.01, K, power=power))
+    monkeypatch.setattr(
+        market, "least_error_weights", lambda eps, sizes: sizes / sizes.sum() * 0.99 + 0.01 / len(sizes)
+    )
     wrong = market.purchases(5)["to 1e-12"]
     assert not wrong.drop("ridge, PDP-OP").any()
 

@@ -21,8 +21,9 @@ from hdpm_book.contracts.study import (
     order_threshold,
     profiles_to_try,
 )
-from hdpm_lib.markets.contracts import Allocation, principle2
-from hdpm_lib.markets.mechanisms import m2
+from hdpm_lib.markets.contracts import least_cost_contract
+from hdpm_lib.markets.mechanisms import vcg_contract
+from hdpm_lib.markets.outcome import Contract
 from tests.support import generator
 
 RISE, COMPLEMENTS, SUBSTITUTES = (
@@ -53,7 +54,7 @@ def test_every_step_holds() -> None:
 
 def test_three_are_capped_now_and_then() -> None:
     v = profiles_to_try(10, 1000, generator(92))
-    shares = principle2(v, order_threshold(10), power=2).shares
+    shares = least_cost_contract(v, order_threshold(10), power=2).shares
     assert (shares == 1).sum(-1).max() == 3
 
 
@@ -73,19 +74,19 @@ def test_wrong_threshold_is_caught(
     assert step in failing()
 
 
-def inverted(v: np.ndarray, K: float, *, power: float) -> Allocation:
-    best = principle2(v, K, power=power)
-    return replace(best, epsilon=1 / (1 + best.epsilon))
+def inverted(v: np.ndarray, K: float, *, power: float) -> Contract:
+    best = least_cost_contract(v, K, power=power)
+    return replace(best, privacy_loss=1 / (1 + best.privacy_loss))
 
 
-def dampened(v: np.ndarray, K: float, *, power: float) -> Allocation:
-    best = principle2(v, K, power=power)
+def dampened(v: np.ndarray, K: float, *, power: float) -> Contract:
+    best = least_cost_contract(v, K, power=power)
     return replace(best, shares=best.shares * v**2)
 
 
 @pytest.mark.parametrize(("wrong", "steps"), [(inverted, {COMPLEMENTS, SUBSTITUTES}), (dampened, {RISE})])
 def test_wrong_allocation_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Any, steps: set[str]) -> None:
-    monkeypatch.setattr(study, "principle2", wrong)
+    monkeypatch.setattr(study, "least_cost_contract", wrong)
     assert steps <= failing()
 
 
@@ -110,7 +111,9 @@ def test_order_on_a_grid_of_all_profiles(n: int, points: int) -> None:
 def test_totals_are_those_of_the_mechanism() -> None:
     v = generator(93).random((200, 6))
     for r in (1, 1.5, 2):
-        np.testing.assert_allclose(m2_total(v, 2.0, power=r), m2(v, 2.0, 1.0, power=r).payments.sum(-1), rtol=1e-11)
+        np.testing.assert_allclose(
+            m2_total(v, 2.0, power=r), vcg_contract(v, 2.0, 1.0, power=r).payments.sum(-1), rtol=1e-11
+        )
 
 
 def test_climb_ends_where_it_says() -> None:
@@ -118,7 +121,7 @@ def test_climb_ends_where_it_says() -> None:
     path = climb(profiles_to_try(8, 500, generator(94)), K)
     last = path[-1]
     top = (last == 1).all(-1)
-    pair = principle2(last, K, power=2).shares[:, :2].min(-1) > 1 - 1e-9
+    pair = least_cost_contract(last, K, power=2).shares[:, :2].min(-1) > 1 - 1e-9
     assert (top ^ pair).all() and 20 < top.sum() < 480
     assert all((end >= start).all() for start, end in pairwise(path))
 

@@ -13,7 +13,7 @@ import pytest
 
 from hdpm_book.federated import RECORDED, accuracy
 from hdpm_book.federated.accuracy import NETWORKS, accuracies, main
-from hdpm_lib.auctions.networks import TRAINED, Network, init, load_trained
+from hdpm_book.federated.regretnet import TRAINED, Network, init, load_trained
 from tests.learners.test_fedsgd import records
 from tests.support import generator
 

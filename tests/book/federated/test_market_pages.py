@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
 
-from hdpm_book.federated import aggregation, idea, networks, regret
-from hdpm_lib.aggregation import opt_aggr
-from hdpm_lib.auctions.bids import bids, draw_bids
-from hdpm_lib.auctions.meters import Estimate, Metrics
-from hdpm_lib.auctions.networks import Network, init
-from hdpm_lib.markets.payments import Outcome
+from hdpm_book import ledger
+from hdpm_book.federated import aggregation, idea, meters, networks, regret
+from hdpm_book.federated.meters import Regret
+from hdpm_book.federated.partition import budget_of, draw_bids
+from hdpm_book.federated.regretnet import TRAINED, Network, init
+from hdpm_book.federated.reports import search
+from hdpm_book.federated.study import study_markets
+from hdpm_lib.aggregation import least_error_weights
+from hdpm_lib.auctions.bids import bids
+from hdpm_lib.auctions.posted_prices import posted_prices
+from hdpm_lib.markets.outcome import Outcome
 from tests.support import generator
 
 
@@ -35,7 +42,7 @@ def test_pairs_paid_less() -> None:
 def test_first_price_spends_at_most_the_money() -> None:
     outcome = idea.first_price(bids("linear", [1.0, 0.5, 2.0], 1.0, 1), 3.5)
     assert outcome.payments.tolist() == [2.0, 1.0, 0.0]
-    assert outcome.epsilon.tolist() == [1.0, 1.0, 0.0]
+    assert outcome.privacy_loss.tolist() == [1.0, 1.0, 0.0]
 
 
 def test_false_reports_end_in_losses() -> None:
@@ -62,7 +69,7 @@ def test_mean_absolute_is_the_mean() -> None:
 
 def test_certificate_objects_to_other_weights() -> None:
     epsilon, sizes = np.array([[2.0, 0.5, 0.0]]), np.array([[1.0, 1.0, 2.0]])
-    assert aggregation.certified_excess(opt_aggr(epsilon, sizes), epsilon, sizes)[0] < 1e-12
+    assert aggregation.certified_excess(least_error_weights(epsilon, sizes), epsilon, sizes)[0] < 1e-12
     assert aggregation.certified_excess(np.array([[0.5, 0.5, 0.0]]), epsilon, sizes)[0] > 0.1
 
 
@@ -104,7 +111,7 @@ def test_positions_that_sell_one_level() -> None:
 
 def test_sizes_are_compared_one_part_at_a_time() -> None:
     sizes = networks.sizes_of_trainings()
-    assert sizes.ordered == (50, 50)
+    assert sizes.ordered() == (50, 50, 0, 50)
     for part in networks.SMALL:
         curves = sizes.curves(part, "near")
         assert list(curves) == list(networks.NETWORKS) and networks.SMALL[part] in curves.index
@@ -112,7 +119,7 @@ def test_sizes_are_compared_one_part_at_a_time() -> None:
     assert all((one == small[0]).all() for one in small)
     rows = sizes.rows.copy()
     rows.loc[rows.index[rows["network"] == "DM-RegretNet"][0], "near"] = 0.0
-    assert networks.Sizes(rows).ordered == (49, 50)
+    assert networks.Sizes(rows).ordered() == (49, 49, 1, 50)
 
 
 def test_hours_of_the_printed_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,30 +127,106 @@ def test_hours_of_the_printed_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert networks.printed_hours() == 5.0
 
 
+def test_every_network_is_shown() -> None:
+    stored = {path.stem for path in TRAINED.glob("*.npz")} - {"menus"}
+    assert set(networks.STORED) == stored == set(networks.trainings().index)
+    assert set(regret.NAMES.values()) == stored - {"m-iid"}  # which buys next to nothing
+    assert {name for name, rule in regret.USED.values() if rule == "OptAggr"} == {*regret.RANDOM, *regret.FIXED}
+
+
+def test_order_by_every_recorded_measure() -> None:
+    orders = networks.sizes_of_trainings().orders
+    assert orders["DM > M > RegretNet"].tolist() == [50, 28, 35, 43, 7]
+    assert orders["DM above both"].tolist() == [50, 50, 50, 49, 50] and (orders["DM below both"] == 0).all()
+
+
+@pytest.mark.parametrize(("before", "settled"), [(4.0, False), (4.99, True)])
+def test_what_the_log_says_of_convergence(monkeypatch: pytest.MonkeyPatch, before: float, settled: bool) -> None:
+    epochs = [{"objective": 9.0}] * 3 + [{"objective": before}] + [{"objective": 5.0}] * 10
+    monkeypatch.setattr(networks, "record", lambda name: {"log": epochs})
+    assert (abs(networks.log_of("x").moved) < 0.05) == settled
+
+
 def test_factors_at_which_dm_is_lowest() -> None:
     rows = [
         {"refuses": False, "sizes": "IID", "auction": label, "factor": factor, "error": error, "invalid": 0.0}
         for factor, least in ((0.1, 1.0), (2.0, 3.0))
-        for label, error in (dict.fromkeys(regret.USED, 2.0) | {"DM + OptAggr": least}).items()
+        for label, error in (dict.fromkeys(regret.USED, 2.0) | {regret.OPT[0]: least}).items()
     ]
     table = pd.DataFrame(rows).set_index(["refuses", "sizes", "auction", "factor"])
-    assert regret.Bounds(table).lowest("IID") == [0.1]
+    assert [regret.Bounds(table).lowest("IID", label) for label in regret.OPT] == [[0.1], []]
+
+
+def test_note_on_payments_above_factor_one() -> None:
+    market, _ = study_markets(500)
+    sold = [posted_prices(market, budget_of(market, factor)) for factor in (1.0, 1.4, 2.0)]
+    least = min(x.payments.sum() / market.valuation(x.privacy_loss).sum() for x in sold)
+    note = ledger.get("flm-claim-budget-above-one").note or ""
+    said = [float(x) for x in re.findall(r"([0-9.]+)\s+times", note)]
+    assert "twice" not in note and said and least == pytest.approx(min(said), abs=0.005)
 
 
 # --- regret -----------------------------------------------------------------------------------------------------------
 
 
-def metrics(value: float) -> Metrics:
-    return Metrics(**{part.name: Estimate(value, 0.1) for part in fields(Metrics)})
+def test_pages_search_as_the_library_does() -> None:
+    """Only the comparison of searches chooses the number of steps."""
+    folder = Path(regret.__file__).parent
+    calls = re.compile(r"\b(?:regret|metrics|search)\((?:[^()]|\([^()]*\))*\bsteps=(\w+)")
+    found = {
+        path.name: calls.findall(path.read_text("utf8"))
+        for path in folder.iterdir()
+        if path.suffix in {".py", ".md"} and path.name != "meters.py"
+    }
+    assert {name: steps for name, steps in found.items() if steps} == {"regret.py": ["0", "count"]}
 
 
-@pytest.mark.parametrize(("fixed", "order"), [(2.0, "DM above"), (0.5, "DM below"), (1.0, "mixed")])
-def test_order_of_the_networks(fixed: float, order: str) -> None:
-    ours = {(kind, name): metrics(1.0) for kind in regret.KINDS for name in regret.RANDOM}
-    ours |= {(kind, name): metrics(fixed) for kind in regret.KINDS for name in regret.FIXED}
-    found = regret.ranking(ours)
-    assert set(found.orders.values()) == {order}
-    assert found.dm_above == (order == "DM above")
+def gains(*shift: float) -> list[Regret]:
+    """Regrets on the same profiles that differ by a constant gain, and half of whose owners sell nothing."""
+    rng = generator(97)
+    cost = rng.uniform(1, 2, (200, 4)) * (np.arange(4) < 2)
+    base = cost * rng.uniform(0, 1, (200, 1))
+    return [Regret(base + x * cost, cost, np.ones((200, 4)), np.ones((200, 4))) for x in shift]
+
+
+def test_gaps_are_paired() -> None:
+    a, b = gains(0.5, 0.4)
+    alone, more = regret.gap(a), regret.gap(a, b)
+    assert alone["mean of quotients"] == pytest.approx(a.relative) and alone["quotient of sums"] == pytest.approx(
+        a.of_sums
+    )
+    for measure, x in more.items():
+        assert x.value == pytest.approx(0.1) and x.error < 1e-12 < alone[measure].error
+
+
+def test_random_search_starts_from_the_best_structured_one() -> None:
+    at = regret.setting()
+    rule, market, money = at.rules[regret.FIXED[0]], at.few[:5], at.cash[:5]
+    first, later = (regret.random_search(rule, market, money, tries, generator(98)) for tries in (0, 20))
+    assert (first == search(rule, market, money, steps=0, reach=regret.REACH)[0]).all()
+    assert (later >= first).all() and later.sum() > first.sum()
+
+
+@pytest.mark.parametrize(("more", "count"), [(6.0, (8, 0, 8)), (3.0, (0, 0, 8)), (-6.0, (0, 8, 8))])
+def test_points_do_not_make_a_ranking(more: float, count: tuple[int, int, int]) -> None:
+    rank = regret.ranking()
+    change = {"value": more * rank.found["error"]}
+    found = rank.found.assign(**{key: x.where(rank.found["less"] != "", rank.found[key]) for key, x in change.items()})
+    assert rank.level > 5
+    assert replace(rank, found=found).clear("M-RegretNet", "25 steps") == count
+
+
+def test_recorded_searches_are_those_of_the_library() -> None:
+    at, rank = regret.setting(), regret.ranking()
+    some = rank.found.set_index(["sizes", "measure", "network", "less", "search"])["value"]
+    for kind in regret.KINDS:
+        rule = at.rules[at.trained(kind, regret.FIXED[1])]
+        now = meters.regret(rule, at.markets[kind][:100], at.budgets[kind][:100], reach=regret.REACH)
+        for measure, x in regret.gap(now).items():
+            assert some[kind, measure, regret.FIXED[1], "", "25 steps"] == pytest.approx(x.value, abs=0.001)
+    alone = some.xs("", level="less").unstack("search")[list(regret.SEARCHES)]
+    assert (alone.sub(alone["0 steps"], axis=0) > -1e-9).all().all()
+    assert (alone.rsub(alone["best of all"], axis=0) > -1e-4).all().all()
 
 
 def test_trend_needs_more_than_a_sign() -> None:

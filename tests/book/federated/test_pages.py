@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hdpm_book.federated import allin, learning, menus
-from hdpm_lib.auctions.allin import all_in, all_in_repaired
-from hdpm_lib.auctions.bids import draw_bids
+from hdpm_book.federated.partition import draw_bids
+from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.auctions.posted_prices import posted_prices
 from tests.learners.test_fedsgd import records
 from tests.support import generator
@@ -36,8 +36,8 @@ def test_a_lie_has_to_pay_by_both_readings() -> None:
 
 
 def test_meter_of_lies_objects_to_the_printed_rule_alone() -> None:
-    found = {rule: allin.broken(rule, 300, generator(80)) for rule in (all_in, all_in_repaired)}
-    assert found[all_in]["somebody gains"] > 0 == found[all_in_repaired]["somebody gains"]
+    found = {rule: allin.broken(rule, 300, generator(80)) for rule in (allin.all_in_printed, all_or_nothing)}
+    assert found[allin.all_in_printed]["somebody gains"] > 0 == found[all_or_nothing]["somebody gains"]
 
 
 def test_prices_that_leak_are_gamed() -> None:
@@ -95,8 +95,8 @@ def test_an_auction_is_held_once_and_its_limits_count() -> None:
     market = learning.people(data.labels, "Non-IID", 2, generator(90), owners=12, least=1)
     start, options = np.zeros((5, 4)), {"asked": 3, "rounds": 4, "rules": learning.NOISY}
     bought = learning.learn(data, market, generator(91), start, auction=posted_prices, money=generator(92), **options)
-    assert bought.sale is not None and bought.sale.epsilon.shape == (4, 2, 3) == bought.sizes.shape
-    assert (bought.sale.payments.sum(-1) <= bought.sale.budget).all()
+    assert bought.bought is not None and bought.bought.privacy_loss.shape == (4, 2, 3) == bought.sizes.shape
+    assert (bought.bought.payments.sum(-1) <= bought.bought.budget).all()
     everything = learning.learn(data, market, generator(91), start, **options)
     assert (bought.asked == everything.asked).all()
-    assert (bought.training.spent <= everything.training.spent).all()
+    assert (bought.training.privacy_loss <= everything.training.privacy_loss).all()

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from hdpm_book.federated import study
+from hdpm_book.federated.meters import Estimate, Metrics, error_of_valid
+from hdpm_book.federated.partition import draw_bids
+from hdpm_book.federated.regretnet import Network, run
 from hdpm_book.federated.study import STUDIES, VALUATION, common_share, heard, main, measure, study_markets
-from hdpm_lib.auctions.bids import bids, draw_bids
-from hdpm_lib.auctions.meters import Estimate, Metrics, error_of_valid
-from hdpm_lib.auctions.networks import Network, run
-from hdpm_lib.auctions.training import Settings
+from hdpm_book.federated.training import Settings
+from hdpm_lib.auctions.bids import bids
 from tests.support import generator, some_weights
 
 
@@ -57,7 +58,7 @@ def test_what_a_network_hears(part: str) -> None:
     limits = 2.0 ** rng.uniform(-1, 1, shape) if part == "privacy_budget" else np.full(shape, 0.5)
     sizes = rng.integers(1, 999, shape) if part == "sizes" else np.full(shape, 100)
     market = bids("linear", 2.0 ** rng.uniform(-1, 1, shape), limits, sizes)
-    sold = run(network, weights, market, 1.0).epsilon / market.privacy_budget
+    sold = run(network, weights, market, 1.0).privacy_loss / market.privacy_budget
     high = sold > 0.5
     assert {0.0, 1.0} == set(sold.ravel())
     for other in ("family", "rate", "privacy_budget", "sizes"):
@@ -75,7 +76,8 @@ def test_what_a_network_hears(part: str) -> None:
 SETTINGS = Settings(Network("DM-RegretNet", owners=3, levels=4, hidden=(7, 5)))
 
 
-def fake_metrics(*_: Any, **__: Any) -> Metrics:
+def fake_metrics(*_: Any, rng: np.random.Generator) -> Metrics:
+    """All searches are the library's own: no length of one is given."""
     return Metrics(**dict.fromkeys(Metrics.__dataclass_fields__, Estimate(0.123456789, 0.5)))
 
 
@@ -99,14 +101,14 @@ def test_one_network_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     other = measure(SETTINGS, 6, market, budget)
     assert row | {"cpu_seconds": 0} == again | {"cpu_seconds": 0} and row["mean"] != other["mean"]
     *_, (state, _) = fake_train(SETTINGS, 5)
-    sold = run(SETTINGS.network, state["weights"], market, budget).epsilon / market.privacy_budget * 4
+    sold = run(SETTINGS.network, state["weights"], market, budget).privacy_loss / market.privacy_budget * 4
     assert row["mean"] == pytest.approx(sold.mean(0), abs=0.006)
     assert row["deviation"] == pytest.approx(sold.std(0), abs=0.006)
     assert row["log"] == {"objective": 5.25}
     assert row["heard"] == pytest.approx(heard(SETTINGS.network, state["weights"], market, budget, VALUATION), abs=1e-4)
     assert row["metrics"]["regret"] == [0.12346, 0.5] and (row["levels"], row["seed"]) == (4, 5)
     assert json.loads(json.dumps(row)) == row
-    error, _ = error_of_valid(run(SETTINGS.network, state["weights"], market, budget).epsilon, market.sizes)
+    error, _ = error_of_valid(run(SETTINGS.network, state["weights"], market, budget).privacy_loss, market.sizes)
     assert row["error"] == pytest.approx(error, abs=1e-3)
 
 
@@ -153,9 +155,7 @@ def test_studies_differ_in_what_they_study_only() -> None:
     sizes = STUDIES["size"][0]
     parts = {"profiles": 64, "search": 5, "batches": 8}
     assert {replace(one, network=sizes[0].network, **parts) for one in sizes} == {sizes[3]} and len(set(sizes)) == 30
-    many = STUDIES["non-iid"][0]
-    assert all(replace(s, network=many[0].network, aggregation="opt") == many[0] for s in many)
-    assert many[0].partition == "Non-IID" and (study_markets(3, "Non-IID")[0].sizes != study_markets(3)[0].sizes).any()
+    assert (study_markets(3, "Non-IID")[0].sizes != study_markets(3)[0].sizes).any()
     market, budget = study_markets(20)
     factor = budget / market.full_valuation.sum(-1)
     assert market.sizes.shape == (20, 10) and (factor >= 0.1).all() and (factor <= 2).all()

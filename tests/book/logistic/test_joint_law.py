@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hdpm_book.ledger import get
 from hdpm_book.logistic import convexity, joint, online
-from hdpm_lib.learners.joint import alternate, joint_objective
+from hdpm_book.logistic.joint_objective import alternate, joint_objective
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +72,14 @@ def test_cheap_sellers_have_the_law_of_the_market() -> None:
     share = min(1.0, 20 * rule.cutoff / 4)  # costs up to 20 cutoffs, of 4
     spread = np.sqrt(m * share * (1 - share) / 200)
     assert abs(np.mean(counts) - m * share) < 5 * spread
+
+
+def test_range_of_the_older_bound_over_all_margins() -> None:
+    """With sigma = 0 it is 1 / (8 |b|)^2 in the limit of large margins, and smaller for every margin."""
+    for noise in (5.0, 30.0):
+        margins = [0.01, 0.1, 1.0, 10.0, np.inf]
+        most = [online.range_of_use(noise, 0.0, margin) for margin in margins]
+        assert (np.diff(most) > -1e-15).all() and most[-1] == pytest.approx(1 / (8 * noise) ** 2, rel=1e-9)
+    assert online.range_of_use(5.0, 0.0, 0.1) == pytest.approx(5.9e-4, rel=0.01)
+    note = str(get("anjarlekar-t-thm34-nontrivial").note)
+    assert "6.25" in note and "5.9" not in note

@@ -16,9 +16,10 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from hdpm_book.datasets import breast_cancer
-from hdpm_book.logistic import study
+from hdpm_book.ledger import get
+from hdpm_book.logistic import cancer, study
+from hdpm_book.logistic.joint_objective import alternate, joint_objective
 from hdpm_book.logistic.study import COSTS, Candidates, Parts
-from hdpm_lib.learners.joint import alternate, joint_objective
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.incentives import reports_to_try, search_misreports
 from hdpm_lib.markets.procurement import procure
@@ -138,7 +139,7 @@ def misses_the_optimum(market: Market, instances: int = 60) -> bool:
         found = market(c, COSTS, [sigma * gamma / mu**2], [np.sqrt(sigma / gamma)])
 
         def bought(reports: np.ndarray, scale: tuple = (mu, sigma, gamma)) -> np.ndarray:
-            return procure(virtual_valuation(COSTS, reports), *scale).epsilon
+            return procure(virtual_valuation(COSTS, reports), *scale).privacy_loss
 
         if not np.allclose(found.weights[0] * found.eta[0], bought(c), rtol=1e-9, atol=1e-9 * found.eta[0]):
             return True
@@ -414,3 +415,17 @@ def test_joint_rule_against_a_search_with_everything_inside() -> None:
         assert errors[g] == pytest.approx(new) and paid[g] == pytest.approx(spent)
     low, _ = study.joint_choice(ends[..., :1, :], totals=[5.0], sigmas=sigmas, gammas=grids["gammas"])
     assert (low != errors).any()
+
+
+def test_a_rise_is_shown_by_its_t_and_what_is_not_shown_is_not_denied() -> None:
+    """Flat, weak and clear rises of the error with gamma: only a clear one is shown, and no rise is never concluded."""
+    rng, steps = generator(730), np.linspace(0, 1, len(cancer.GAMMAS))
+    noise = 0.1 * rng.standard_normal((cancer.JOINT_RUNS, 4, len(steps)))
+    slopes = np.array([1.0, 1.0, 1.0, 0.05])[:, None] * steps
+    paid = np.broadcast_to(-steps, noise.shape)
+    weak = cancer.JointRule(slopes + noise, paid, np.zeros((1, 4, 2, len(steps))))
+    assert weak.error_rises == [True, True, True, False] and weak.rises_on_low_grids
+    rise, error = weak.rise_from_ten
+    assert abs(rise - 0.05) < 5 * error and 0.01 < error < 0.05
+    assert "neither shown nor excluded" in str(get("anjarlekar-j-claim-tradeoff").note)
+    assert all(cancer.JointRule(steps + noise, paid, weak.overall).error_rises)

@@ -15,6 +15,7 @@ import pytest
 from hdpm_book.privacy.battery import DRAWS, LEVEL, Report, audit_learner, objection, run, settings
 from hdpm_book.privacy.benches import RUNS, Setting, listed_law, missing_digits, opened
 from hdpm_book.privacy.bugs import Part, other_perturbation
+from hdpm_book.privacy.laws import smallest_p, spherical_law
 from hdpm_book.privacy.mutants import (
     BITS,
     BUDGET,
@@ -30,7 +31,6 @@ from hdpm_book.privacy.mutants import (
     Mutant,
     find_mutant,
 )
-from hdpm_lib.audits.laws import smallest_p, spherical_law
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners import fedsgd, queries, ridge
 from hdpm_lib.noise import spherical_laplace
@@ -101,11 +101,11 @@ def test_catalogue() -> None:
 
 
 def test_bug_is_gone_after_an_error() -> None:
-    right = ridge.pdp_op
+    right = ridge.output_perturbation
     with pytest.raises(RuntimeError, match="inside"), find_mutant("ridge", "debug switch left in").apply():
-        assert ridge.pdp_op is not right
+        assert ridge.output_perturbation is not right
         raise RuntimeError("inside")
-    assert ridge.pdp_op is right
+    assert ridge.output_perturbation is right
 
 
 # --- what a report says -----------------------------------------------------------------------------------------------

@@ -37,27 +37,32 @@ def test_every_empty_cell_has_a_reason() -> None:
 def test_functions_that_draw_are_found() -> None:
     names = set(coverage.functions())
     assert {
-        "ridge.pdp_op",
+        "ridge.output_perturbation",
         "ridge.OutputPerturbation.release",
         "fedsgd.fedsgd",
         "estimators.PersonalizedRidge",
     } <= names
-    assert {"lattice.lattice_ridge", "integer_answers.integer_sum", "ridge_variants.private_constant"} <= names
+    assert {"lattice.lattice_ridge", "integer_answers.integer_sum", "variants.private_constant"} <= names
     assert not names & set(coverage.LEFT_OUT)
     assert all(not inspect.isclass(function) for function in coverage.functions().values())
 
 
 def test_a_new_option_would_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pdp_op(X: Any, y: Any, epsilon: Any, penalty: float, *, shiny: bool = False) -> ridge.OutputPerturbation:
+    def output_perturbation(
+        X: Any, y: Any, epsilon: Any, penalty: float, *, shiny: bool = False
+    ) -> ridge.OutputPerturbation:
         raise AssertionError
 
-    pdp_op.__module__ = ridge.__name__
+    output_perturbation.__module__ = ridge.__name__
     with pytest.raises(KeyError, match="shiny"):
         alternatives(lambda shiny=1: None, {})
-    assert choices(pdp_op, "shiny") == (False, True)
-    known = {**coverage.functions(), "ridge.pdp_op": pdp_op}
+    assert choices(output_perturbation, "shiny") == (False, True)
+    known = {**coverage.functions(), "ridge.output_perturbation": output_perturbation}
     monkeypatch.setattr(coverage, "functions", lambda: known)
-    assert {("ridge.pdp_op", "shiny", "True"), ("ridge.pdp_op", "shiny", "False")} <= seen().missed
+    assert {
+        ("ridge.output_perturbation", "shiny", "True"),
+        ("ridge.output_perturbation", "shiny", "False"),
+    } <= seen().missed
 
 
 def test_kinds() -> None:
@@ -65,25 +70,27 @@ def test_kinds() -> None:
     sizes = {"one": (), "a batch": 5, "a table": (2, 3)}
     for kind, size in sizes.items():
         assert coverage.kind_of(release, "size", size) == {kind}
-    assert coverage.wanted(ridge.pdp_op, "bound") == {"paper", "sharp"}
-    assert coverage.wanted(ridge.pdp_op, "feature_norm") == {"none", "given"}
+    assert coverage.wanted(ridge.output_perturbation, "bound") == {"paper", "sharp"}
+    assert coverage.wanted(ridge.output_perturbation, "feature_norm") == {"none", "given"}
     assert coverage.wanted(estimators.PersonalizedRidge, "penalty") == {"the default", "another"}
-    assert coverage.kind_of(ridge.pdp_op, "X", np.zeros((3, 12), np.float32)) == {"float32", "12 features"}
-    assert coverage.kind_of(ridge.pdp_op, "label_bound", 2.0) == {"another"}
+    assert coverage.kind_of(ridge.output_perturbation, "X", np.zeros((3, 12), np.float32)) == {"float32", "12 features"}
+    assert coverage.kind_of(ridge.output_perturbation, "label_bound", 2.0) == {"another"}
 
 
 def test_watching_sees_through_other_callers() -> None:
     found: coverage.Seen = defaultdict(set)
     with coverage.watched(found):
-        estimators.PersonalizedRidge().fit([[0.5], [0.25]], [0.5, 0.25])
-    assert found["ridge.pdp_op", "bound"] == {"sharp"} and found["ridge.OutputPerturbation.release", "size"] == {"one"}
+        estimators.PersonalizedRidge(arithmetic="ideal").fit([[0.5], [0.25]], [0.5, 0.25])
+    assert found["ridge.output_perturbation", "bound"] == {"sharp"} and found[
+        "ridge.OutputPerturbation.release", "size"
+    ] == {"one"}
 
 
 def test_together_tries_what_alternatives_tries() -> None:
     values = {"feature_norm": (2.5,), "label_bound": (0.5, 2.0), "norm_bound": (0.3,)}
-    one = {(k, v) for option in alternatives(ridge.pdp_op, values) for k, v in option.items()}
-    both = {(k, v) for option in together(ridge.pdp_op, values) for k, v in option.items()}
-    assert one == both and len(together(ridge.pdp_op, values)) == 2
+    one = {(k, v) for option in alternatives(ridge.output_perturbation, values) for k, v in option.items()}
+    both = {(k, v) for option in together(ridge.output_perturbation, values) for k, v in option.items()}
+    assert one == both and len(together(ridge.output_perturbation, values)) == 2
 
 
 # --- every pair -------------------------------------------------------------------------------------------------------

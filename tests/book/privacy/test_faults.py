@@ -23,7 +23,7 @@ from hdpm_lib.learners import ridge
 # JAX warns of forks in the process that has loaded it for other tests; the children do not use it
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 
-HALF = Fault("learners.ridge", "pdp_op", "operator", "eps.sum() / constant", "eps.sum() * constant")
+HALF = Fault("learners.ridge", "output_perturbation", "operator", "eps.sum() / constant", "eps.sum() * constant")
 
 
 # --- what can be replaced ---------------------------------------------------------------------------------------------
@@ -84,9 +84,9 @@ def test_replacements(code: str, kind: str, after: str) -> None:
 
 def test_fault_is_planted_in_its_process_alone() -> None:
     def rate() -> float:
-        from hdpm_lib.learners.ridge import pdp_op
+        from hdpm_lib.learners.ridge import output_perturbation
 
-        return pdp_op([[1.0]], [1.0], [2.0], 1.0).noise_rate
+        return output_perturbation([[1.0]], [1.0], [2.0], 1.0).noise_rate
 
     def with_fault() -> float:
         plant(HALF)
@@ -95,9 +95,9 @@ def test_fault_is_planted_in_its_process_alone() -> None:
     right = rate()
     assert faults.in_fork(with_fault, 20) == pytest.approx(4 / right)
     assert rate() == right and HALF in possible("learners.ridge")
-    assert ridge.pdp_op([[1.0]], [1.0], [2.0], 1.0).noise_rate == right
-    with pytest.raises(LookupError, match=r"no place any more for 'learners\.ridge\.pdp_op: a → b'"):
-        plant(Fault("learners.ridge", "pdp_op", "operator", "a", "b"))
+    assert ridge.output_perturbation([[1.0]], [1.0], [2.0], 1.0).noise_rate == right
+    with pytest.raises(LookupError, match=r"no place any more for 'learners\.ridge\.output_perturbation: a → b'"):
+        plant(Fault("learners.ridge", "output_perturbation", "operator", "a", "b"))
 
 
 def test_cache_keeps_the_first_of_each_shape() -> None:

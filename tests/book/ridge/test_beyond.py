@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -124,7 +127,7 @@ def test_wrong_noise_is_seen_at_the_corners() -> None:
         {"label_bound": 1, "faster": 2},
     ):
         assert beyond.objective_pair_losses(60, schema=SMALL, rng=rng, **options) > 1.5  # type: ignore[arg-type]
-    c, corners = coded()["declared ranges"], datasets.MEDICAL_FEATURES.corners()[::16]
+    c, corners = coded()["declared ranges"], beyond.corners_of(datasets.MEDICAL_FEATURES)[::16]
     few = Coding(c.X[:40], c.y[:40], c.test_loss, c.unit, c.label_bound, c.feature_norm)
     eps = np.linspace(0.5, 2, 40)
     low, high = beyond.corner_shares(few, eps, 1000.0, corners)
@@ -153,3 +156,16 @@ def test_caveats() -> None:
     np.testing.assert_allclose(gap.sum(axis=1), 1)
     zero = limits.against_zero(np.array([1.0, 100.0, 500.0]), draws=20)
     assert len(zero) == 20 and 0.5 < zero["ratio"].median() < 2
+
+
+@pytest.mark.parametrize("kind", ["real", "stand-in"])
+def test_the_page_says_from_which_cap_on_a_constant_is_better(kind: str) -> None:
+    """Twenty splits for each of five ranges: signs of the mean differences on both sides of the page's sentence."""
+    root = Path(__file__).resolve().parents[3]
+    printed = json.loads((root / f"tests/refs/ridge/beyond.{kind}.json").read_text(encoding="utf8")).values()
+    tables = [out["text/plain"] for cell in printed for out in cell["output"] if "text/plain" in out]
+    lines = [line for table in tables if "by ranges and cap" in table[0] for line in table]
+    gaps = np.array([re.findall(r"([+-]0\.\d{3}) ±", line) for line in lines[1:] if "±" in line], dtype=float)
+    assert gaps.shape == (5, 5) and (gaps[:, :3] < 0).all() and (gaps[:, 3:] > 0).all()
+    page = (root / "book/ridge/beyond.md").read_text(encoding="utf8")
+    assert "**From 150,000 on" in page and 'caps |= {f"{cap:,}": cap for cap in (100_000, 150_000, 200_000)}' in page

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from hdpm_book.ridge import calibration, study
+from hdpm_book.ridge import calibration, jorgensen, study
 from hdpm_book.ridge.study import (
     Draw,
     PrivacyGroups,
@@ -27,7 +27,6 @@ from hdpm_book.ridge.study import (
     synthetic_split,
     take,
 )
-from hdpm_lib.learners import jorgensen
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import Check, generator, ks_check, mean_z, objections, z_check, z_limit

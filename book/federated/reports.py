@@ -1,0 +1,399 @@
+"""What owners may report to a learned auction, what it then does, and which misreports pay.
+
+A report is a valuation of one record at each sub-bid, a privacy budget and a size. The true cost of a misreport is that
+of what is really delivered: the reported number of records, at a level of the *reported* privacy budget. Whoever would
+have to deliver more than she has loses infinitely much, as in the paper. One owner misreports at a time.
+
+Two searches look for profitable misreports: :func:`printed_search`, the paper's (Appendix A), and :func:`search`, whose
+path keeps valuations rising from sub-bid to sub-bid. Either finds a lower bound: none sees all misreports.
+
+Throughout, `market` holds the true bids, of shape (..., n), `budget` is the buyer's money and `levels` the number of
+sub-bids `M`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_book.federated.regretnet import Network, Weights, allocation, forward, smooth_allocation, sub_bid_values
+from hdpm_lib.auctions.bids import FAMILIES, LARGEST_EXPONENT, Bids, check_budget, unit_valuation
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_number, check_positive, extra
+
+with extra("book"):
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from jax import lax
+
+
+Array = NDArray[np.float64]
+Function = Callable[..., tuple[Any, Any]]
+Parts = tuple[Any, Any, Any, Any]
+CLAMPS = ("none", "sub-bids", "owners")
+SCALES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0, 4.0, 10.0)
+BUDGET_SHARES = (0.25, 0.5, 0.75, 0.9, 1.1, 4 / 3, 2.0, 4.0, 8.0)
+LOW = 1e-3  # least reported share of a privacy budget
+
+
+class Reports(NamedTuple):
+    """Values (..., n, M) of one record at the sub-bids, privacy budgets (..., n) and sizes (..., n), as reported."""
+
+    values: Any
+    privacy_budget: Any
+    sizes: Any
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An auction of privacy by levels; :func:`learned` makes it of a network.
+
+    Attributes
+    ----------
+    levels : int
+    outcome : callable
+        `weights`, values, privacy budgets, sizes and money to probabilities of the outcomes (..., n, M + 1), of which
+        the first is to sell nothing, and to payments (..., n); in JAX.
+    guide : callable, the same made differentiable: what a search climbs along
+    weights : passed on to both: what differs between rules of one form
+    """
+
+    levels: int
+    outcome: Function
+    guide: Function
+    weights: Any = None
+
+
+def learned(network: Network, weights: Weights) -> Rule:
+    """The rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its most probable outcome."""
+    arrays = {name: np.asarray(w, float) for name, w in weights.items()}
+    outcome, guide = _functions(replace(network, kind="DM-RegretNet"))
+    return Rule(network.levels, outcome, guide, (network.kind == "DM-RegretNet", arrays))
+
+
+@lru_cache
+def _functions(network: Network) -> tuple[Function, Function]:
+    """Outcome and guide of networks of that shape; whether a network is deterministic is data, to compile once."""
+
+    def through(choose: Callable[[Network, Any], Any]) -> Function:
+        def function(weights: tuple[Any, Weights], *reports: Any) -> tuple[Any, Any]:
+            probabilities, payments = forward(network, weights[1], *reports)
+            return jnp.where(weights[0], choose(network, probabilities), probabilities), payments
+
+        return function
+
+    return through(allocation), through(smooth_allocation)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What an auction does with reports.
+
+    Attributes
+    ----------
+    outcomes : array of shape (..., n, M + 1), probabilities of the levels from 0 upwards
+    payments : array of shape (..., n)
+    costs : array of shape (..., n, M + 1), true cost of each level in money; infinite for what the owner does not have
+    smooth_cost : array of shape (..., n), the paper's normaliser `c`: mean cost under the *smoothed* outcomes
+    """
+
+    outcomes: Array
+    payments: Array
+    costs: Array
+    smooth_cost: Array
+
+    @property
+    def cost(self) -> Array:
+        """Mean cost of what is sold, shape (..., n)."""
+        return np.asarray(mean_cost(np, self.outcomes, self.costs))
+
+    @property
+    def utility(self) -> Array:
+        """Expected utility, shape (..., n)."""
+        return self.payments - self.cost
+
+    def relative(self, money: Array) -> Array:
+        """Money (..., n) over the smooth cost; 0 where it is 0."""
+        money = check_finite(money, "money", low=0)
+        with np.errstate(divide="ignore"):
+            return np.divide(money, self.smooth_cost, out=np.zeros_like(money), where=money > 0)
+
+    @property
+    def invalid(self) -> Array:
+        """Probability that nobody sells, shape (...)."""
+        return np.asarray(self.outcomes[..., 0].prod(-1))
+
+
+def misreport(
+    market: Bids,
+    levels: int,
+    *,
+    scale: float = 1.0,
+    family: str | None = None,
+    step: int | None = None,
+    budget_share: float = 1.0,
+    size_share: float = 1.0,
+) -> Reports:
+    """One report of every owner; with the defaults, the truth.
+
+    Parameters
+    ----------
+    scale : float, not negative, reported over true valuation
+    family : str, optional
+        Report this base function, with the same valuation of the whole reported privacy budget.
+    step : int, optional
+        Report 0 below this level, from 1 to `M`, and from it on the valuation of the whole reported privacy budget.
+    budget_share, size_share : float, positive, reported over true privacy budget and size
+
+    Examples
+    --------
+    >>> from hdpm_lib.auctions.bids import bids
+    >>> misreport(bids("linear", 1.0, [1.0], [50]), 2, scale=0.25).values
+    array([[0.25, 0.5 ]])
+    """
+    check_count(levels, "levels")
+    check_number(scale, "scale", 0)
+    ceiling = market.privacy_budget * check_positive(budget_share, "budget_share")
+    if ceiling.max() > LARGEST_EXPONENT:
+        raise ValueError(f"budget_share must keep privacy budgets below {LARGEST_EXPONENT}, got {budget_share}")
+    kind, rate = market.family, market.rate
+    top = unit_valuation(kind, rate, ceiling)
+    if family is not None:
+        check_choice(family, "family", FAMILIES)
+        kind = np.full_like(kind, FAMILIES.index(family))
+        rate = top / unit_valuation(kind, 1.0, ceiling)
+    values = sub_bid_values(kind, rate, ceiling, levels)
+    if step is not None:
+        if check_count(step, "step") > levels:
+            raise ValueError(f"step must be at most {levels}, the number of levels, got {step}")
+        values = np.where(np.arange(1, levels + 1) >= step, top[..., None], 0.0)
+    return Reports(scale * values, ceiling, market.sizes * check_positive(size_share, "size_share"))
+
+
+def structured(market: Bids, levels: int) -> list[Reports]:
+    """Misreports that :func:`search` begins with; the truth comes first.
+
+    Scaled valuations, other families, a step at each level (all rising reports below a bound are mixtures of steps),
+    smaller and larger privacy budgets, fewer records.
+    """
+    levels = check_count(levels, "levels")
+    options: list[dict[str, Any]] = [{}, *({"scale": s} for s in SCALES)]
+    options += [{"family": f, "scale": s} for f in FAMILIES for s in (0.25, 1.0, 4.0)]
+    options += [{"step": m} for m in range(1, levels + 1)]
+    options += [{"budget_share": b, "scale": s} for b in BUDGET_SHARES for s in (0.25, 1.0)]
+    options += [{"size_share": d, "scale": s} for d in (0.1, 0.5, 0.9) for s in (0.25, 1.0)]
+    return [misreport(market, levels, **chosen) for chosen in options]
+
+
+def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = None) -> Played:
+    """The auction with truthful reports; or, for each owner, the one in which she alone makes her misreport of `lies`.
+
+    An outcome that is not a number raises a ValueError.
+    """
+    shape, money = (*market.sizes.shape, rule.levels), check_budget(budget, market)
+    given = misreport(market, rule.levels) if lies is None else lies
+    if given.values.shape != shape or given.privacy_budget.shape != shape[:-1] or given.sizes.shape != shape[:-1]:
+        raise ValueError(f"lies must have values of shape {shape}, got {tuple(np.shape(x) for x in given)}")
+    with jax.enable_x64(True):
+        found = _play(rule.outcome, rule.guide, lies is None, rule.weights, parts(market), given, money)
+        played = Played(*map(np.asarray, found))
+    if np.isnan(played.utility).any():
+        raise ValueError(f"rule gives a utility that is not a number in {np.isnan(played.utility).sum()} cases")
+    return played
+
+
+def printed_search(
+    rule: Rule,
+    market: Bids,
+    budget: ArrayLike,
+    *,
+    steps: int = 100,
+    rate: float = 0.1,
+    clamp: str = "none",
+    frozen: bool = False,
+) -> Reports:
+    """The paper's search: `steps` updates of all reports along the gradient of the own utility; the last point.
+
+    Values are not negative, privacy budgets and sizes at most the true ones.
+
+    Parameters
+    ----------
+    steps : int, the paper's `J`; 0 gives the truth
+    rate : float, positive, the paper's gamma
+    clamp : {"none", "sub-bids", "owners"}
+        Raise values so that they do not fall from sub-bid to sub-bid; or from owner to owner, as in the published code.
+    frozen : bool
+        Take the outcomes as given and follow payments and delivered cost only, as in the published code's tests.
+    """
+    check_choice(clamp, "clamp", CLAMPS)
+    check_count(steps, "steps", 0)
+    options = (int(steps), check_positive(rate, "rate"), CLAMPS.index(clamp), check_flag(frozen, "frozen"))
+    start, money = misreport(market, rule.levels), check_budget(budget, market)
+    with jax.enable_x64(True):
+        found = _printed(rule.guide, rule.weights, parts(market), start, money, *options)
+        return Reports(*map(np.asarray, found))
+
+
+def search(
+    rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reach: float = np.inf
+) -> tuple[Array, Reports]:
+    """Largest gain found, and its misreport, among structured ones and on a path that climbs from the best of them.
+
+    The gain (..., n) is the utility of the misreport minus that of truth, at least 0: a lower bound of the regret, in
+    money.
+
+    Parameters
+    ----------
+    steps : int
+        Length of the path; 0 for structured misreports only.
+    reach : float, above 1
+        If finite, values, privacy budgets and sizes stay within this factor of the true ones, and no privacy budget is
+        exaggerated: misreports like those that networks are trained against.
+    """
+    check_count(steps, "steps", 0)
+    if not (isinstance(reach, float) and reach == np.inf):
+        check_number(reach, "reach", 1, ends="()")
+    money, tries = check_budget(budget, market), structured(market, rule.levels)
+    truth = tries[0]
+    least = np.minimum(np.maximum(truth.sizes / reach, 1.0), truth.sizes)
+    low = Reports(truth.values / reach, truth.privacy_budget * max(1 / reach, LOW), least)
+    high = Reports(truth.values * reach, truth.privacy_budget * (1 if np.isfinite(reach) else np.inf), truth.sizes)
+    tries = [Reports(*(np.clip(x, a, b) for x, a, b in zip(lies, low, high, strict=True))) for lies in tries]
+    honest = best = play(rule, market, money, truth).utility
+    with jax.enable_x64(True):
+        fixed, chosen = (rule.weights, parts(market)), truth
+        for lies in tries[1:]:
+            found = np.asarray(_utility(rule.outcome, *fixed, lies, money))
+            better = found > best
+            best, chosen = np.where(better, found, best), _pick(np, better, lies, chosen)
+        if steps:
+            best, chosen = _climb(rule.outcome, rule.guide, *fixed, chosen, best, money, steps, low, high)
+        return np.maximum(np.asarray(best) - honest, 0.0), Reports(*map(np.asarray, chosen))
+
+
+# --- arrays of JAX, inside jit ----------------------------------------------------------------------------------------
+
+
+def parts(market: Bids) -> Parts:
+    """Bids as a tuple of arrays, which JAX can take."""
+    return market.family, market.rate, market.privacy_budget, market.sizes
+
+
+def alone(function: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any]:
+    """Outcomes (..., n, M + 1) and payments (..., n) of each owner in the auction in which she alone misreports."""
+    family, rate, ceiling, sizes = market
+    truth = Reports(sub_bid_values(family, rate, ceiling, lies.values.shape[-1]), ceiling, sizes)
+    liar = jnp.eye(lies.sizes.shape[-1], dtype=bool)
+    values = jnp.where(liar[..., None], lies.values[..., None, :, :], truth.values[..., None, :, :])
+    rest = [jnp.where(liar, a[..., None, :], b[..., None, :]) for a, b in zip(lies[1:], truth[1:], strict=True)]
+    money = jnp.broadcast_to(budget[..., None], rest[0].shape[:-1])
+    outcomes, payments = function(weights, values, *rest, money)
+    return jnp.einsum("...iim->...im", outcomes), jnp.einsum("...ii->...i", payments)
+
+
+def true_costs(market: Parts, lies: Reports, limits: bool = True) -> Any:
+    """True costs (..., n, M + 1) of the levels; with `limits` infinite beyond what the owner has."""
+    levels = lies.values.shape[-1]
+    curve = sub_bid_values(market[0], market[1], lies.privacy_budget, levels) * lies.sizes[..., None]
+    costs = jnp.concatenate([jnp.zeros_like(curve[..., :1]), curve], -1)
+    if not limits:
+        return costs
+    delivered = lies.privacy_budget[..., None] * (jnp.arange(levels + 1) / levels)
+    too_many = lies.sizes > market[3] * (1 + 1e-12)
+    return jnp.where((delivered > market[2][..., None] * (1 + 1e-12)) | too_many[..., None], jnp.inf, costs)
+
+
+def mean_cost(xp: Any, outcomes: Any, costs: Any) -> Any:
+    """Expected cost, where an infinite cost with probability 0 counts nothing; `xp` is NumPy or JAX's."""
+    return xp.where(outcomes > 0, outcomes * xp.where(outcomes > 0, costs, 0), 0).sum(-1)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _play(
+    outcome: Function, guide: Function, truthful: bool, weights: Any, market: Parts, lies: Reports, budget: Any
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    def one(function: Function) -> tuple[Any, Any]:
+        if truthful:
+            return function(weights, *lies, budget)
+        return alone(function, weights, market, lies, budget)
+
+    (outcomes, payments), costs = one(outcome), true_costs(market, lies)
+    return outcomes, payments, costs, mean_cost(jnp, one(guide)[0], costs)
+
+
+@partial(jax.jit, static_argnums=0)
+def _utility(outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
+    outcomes, payments = alone(outcome, weights, market, lies, budget)
+    return payments - mean_cost(jnp, outcomes, true_costs(market, lies))
+
+
+def _smooth_utility(guide: Function, frozen: Any, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
+    """Sum over owners and auctions: each owner's report moves her own utility only."""
+    outcomes, payments = alone(guide, weights, market, lies, budget)
+    outcomes = jnp.where(frozen, lax.stop_gradient(outcomes), outcomes)
+    return (payments - (outcomes * true_costs(market, lies, limits=False)).sum(-1)).sum()
+
+
+def _pick(xp: Any, better: Any, new: Reports, old: Reports) -> Reports:
+    values = xp.where(better[..., None], new.values, old.values)
+    return Reports(values, *(xp.where(better, a, b) for a, b in zip(new[1:], old[1:], strict=True)))
+
+
+@partial(jax.jit, static_argnums=0)
+def _printed(
+    guide: Function, weights: Any, market: Parts, start: Reports, budget: Any, steps: int, rate: float, clamp: int,
+    frozen: bool,
+) -> Reports:  # fmt: skip
+    def utilities(lies: Reports) -> Any:
+        return _smooth_utility(guide, frozen, weights, market, lies, budget)
+
+    slopes = jax.grad(utilities)
+
+    def step(_: int, lies: Reports) -> Reports:
+        # 2. Up the gradient, and back to what can be reported
+        slope = slopes(lies)
+        values, ceiling, sizes = (x + rate * dx for x, dx in zip(lies, slope, strict=True))
+        values = jnp.maximum(values, 0)
+        by_bid, by_owner = (lax.cummax(values, axis=values.ndim - k) for k in (1, 2))
+        values = lax.select_n(clamp, values, by_bid, by_owner)
+        ceiling = jnp.clip(ceiling, LOW * market[2], market[2])
+        return Reports(values, ceiling, jnp.clip(sizes, 1.0, market[3]))
+
+    # 1., 3. From the truth J times; the last point
+    return lax.fori_loop(0, steps, step, start)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _climb(
+    outcome: Function, guide: Function, weights: Any, market: Parts, start: Reports, best: Any, budget: Any, steps: int,
+    low: Reports, high: Reports,
+) -> tuple[Any, Reports]:  # fmt: skip
+    """Ascent in the logarithms of the rises of the values, of the privacy budget and of the size; best point."""
+    rises = jnp.maximum(jnp.diff(start.values, axis=-1, prepend=0.0), 1e-9)
+    top = jnp.maximum(start.privacy_budget, market[2])
+    bounds = (1e-9, *low[1:]), (1e9, top, market[3])
+    least, most = (tuple(map(jnp.log, bound)) for bound in bounds)
+    first = (jnp.log(rises), jnp.log(start.privacy_budget), jnp.log(start.sizes))
+
+    def reports(at: tuple[Any, Any, Any]) -> Reports:
+        return Reports(jnp.clip(jnp.exp(at[0]).cumsum(-1), low[0], high[0]), jnp.exp(at[1]), jnp.exp(at[2]))
+
+    slopes = jax.grad(lambda at: -_smooth_utility(guide, False, weights, market, reports(at), budget))
+    climber = optax.adam(0.1)
+
+    def step(_: int, carry: Any) -> Any:
+        at, state, best, chosen = carry
+        updates, state = climber.update(slopes(at), state)
+        at = tuple(jnp.clip(x + u, a, b) for x, u, a, b in zip(at, updates, least, most, strict=True))
+        lies = reports(at)
+        found = _utility(outcome, weights, market, lies, budget)
+        better = found > best
+        return at, state, jnp.where(better, found, best), _pick(jnp, better, lies, chosen)
+
+    carry = lax.fori_loop(0, steps, step, (first, climber.init(first), best, start))
+    return carry[2], carry[3]

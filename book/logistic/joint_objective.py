@@ -1,0 +1,483 @@
+r"""The joint objective of the logistic papers, and its solvers: one minimisation that sees the data.
+
+Over coefficients :math:`w`, weights :math:`a` of the sellers (not negative, sum 1) and :math:`\eta>0`, with the virtual
+costs :math:`\psi_i` and one realisation :math:`b` of spherical Laplace noise of rate one, it is
+
+.. math::
+    \sum_ia_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+\frac{2b^\top w}\eta+\frac\Lambda2\lVert w\rVert^2+\mu R(a)
+    +\frac\sigma\eta+\gamma\sum_i\psi_i(a_i\eta)^r,
+
+with :math:`R(a)=\lVert a\rVert` in Eq. (10) of the TMLR version and :math:`\lVert a\rVert^2` in Eq. (17) of the journal
+version, and with the power :math:`r` as the privacy cost :math:`u(\epsilon)=\epsilon^r`.
+
+What it releases is **not** private: :math:`a` and :math:`\eta` depend on the data. Use
+:mod:`hdpm_lib.learners.logistic` with weights that do not.
+
+The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size, in :math:`a` or in
+:math:`z=\ln a`. :func:`alternate` replaces every gradient step by the exact minimiser over one block, the others fixed,
+and needs no step size: :doc:`/book/logistic/joint`. When the objective is convex: :doc:`/book/logistic/convexity`.
+
+Throughout there are `m` sellers and `n` features; `eta`, `step` and `tolerance` are positive, and `start` is a pair of
+coefficients (n,) and weights (m,), by default zeros and equal weights. `cap` is the largest weight allowed, at least
+1/m; by default there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq, elementwise
+from scipy.special import expit, lambertw, logsumexp
+
+from hdpm_lib.accounts import charge
+from hdpm_lib.learners.logistic import ObjectivePerturbation
+from hdpm_lib.validation import (
+    check_cap,
+    check_count,
+    check_finite,
+    check_flag,
+    check_number,
+    check_positive,
+    check_signed_records,
+)
+
+Array = NDArray[np.float64]
+
+
+Step = Callable[[Array, Array], tuple[Array, Array] | None]  # None: beyond what floats hold
+LARGEST_LOG = 700.0
+ROUNDS = 2000  # of the alternation, at most
+
+
+@dataclass(frozen=True)
+class JointObjective:
+    """The objective on one data set and one noise vector; made by :func:`joint_objective`."""
+
+    X: Array = field(repr=False)
+    y: Array = field(repr=False)
+    unit_noise: Array = field(repr=False)
+    virtual_costs: Array
+    penalty: float
+    mu: float
+    sigma: float
+    gamma: float
+    squared: bool
+    power: float
+    cap: float
+    radius: float | None
+
+    def losses(self, coefficients: ArrayLike) -> Array:
+        """Natural logistic loss of each seller, shape (..., m)."""
+        return np.logaddexp(0, -self.y * (np.asarray(coefficients, dtype=float) @ self.X.T))
+
+    def value(self, coefficients: ArrayLike, weights: ArrayLike, eta: ArrayLike) -> Array:
+        """Value at coefficients (..., n), weights (..., m) and eta (...); no constraint is checked."""
+        w, a, e = (np.asarray(part, dtype=float) for part in (coefficients, weights, eta))
+        size = np.linalg.norm(a, axis=-1)
+        fit = (a * self.losses(w)).sum(-1) + self.penalty / 2 * (w * w).sum(-1)
+        paid = e**self.power * ((np.abs(a) ** self.power * np.sign(a)) @ self.virtual_costs)
+        uneven = self.mu * size ** (1 + self.squared)
+        return np.asarray(fit + uneven + self.over_eta(w) / e + self.gamma * paid)
+
+    def over_eta(self, coefficients: ArrayLike) -> Array:
+        """What is divided by eta: `sigma + 2 b.w`; where it is negative the objective falls to -infinity with eta."""
+        return np.asarray(self.sigma + 2 * np.asarray(coefficients, dtype=float) @ self.unit_noise)
+
+    def gradient(self, coefficients: Array, weights: Array, eta: float) -> tuple[Array, Array, float]:
+        """Derivatives in coefficients, weights and eta."""
+        w, a, r = coefficients, weights, self.power
+        miss = expit(-self.y * (self.X @ w))
+        in_w = self.penalty * w + 2 * self.unit_noise / eta - (a * miss * self.y) @ self.X
+        spread = 2 * a if self.squared else a / np.linalg.norm(a)
+        paid = self.virtual_costs * np.abs(a) ** (r - 1)
+        in_a = self.losses(w) + self.mu * spread + self.gamma * r * eta**r * paid
+        return in_w, in_a, float(-self.over_eta(w) / eta**2 + self.gamma * r * eta ** (r - 1) * (paid @ a))
+
+    def hessian(self, coefficients: Array, weights: Array, eta: float, *, logs: bool = False) -> Array:
+        """Second derivatives in (w, a), or with `logs` in (w, z) where a = exp(z); shape (n + m, n + m)."""
+        w, a, r = coefficients, weights, self.power
+        miss, size = expit(-self.y * (self.X @ w)), np.linalg.norm(weights)
+        ww = (self.X.T * (a * miss * (1 - miss))) @ self.X + self.penalty * np.eye(len(w))
+        wa = -self.X.T * (miss * self.y)
+        eye = np.eye(len(a))
+        aa = self.mu * (2 * eye if self.squared else eye / size - np.outer(a, a) / size**3)
+        if r > 1:
+            aa = aa + np.diag(self.gamma * self.virtual_costs * r * (r - 1) * eta**r * a ** (r - 2))
+        if logs:
+            wa, aa = wa * a, aa * np.outer(a, a) + np.diag(a * self.gradient(w, a, eta)[1])
+        return np.block([[ww, wa], [wa.T, aa]])
+
+    def best_coefficients(self, weights: Array, eta: float, start: ArrayLike = 0.0) -> Array:
+        """Minimiser over the coefficients, inside the ball if there is one; `start` is a guess."""
+
+        def minimiser(extra: float) -> Array:
+            model = ObjectivePerturbation(self.X, self.y, weights, eta, self.penalty + extra)
+            return model.minimise(2 * self.unit_noise / eta, start)
+
+        w, r = minimiser(0.0), self.radius
+        if r is None or np.linalg.norm(w) <= r:
+            return w
+        # the multiplier of the ball acts as more penalty; the other gradients bound it, and 1 / norm is nearly linear
+        top = 2 * (2 * np.linalg.norm(self.unit_noise) / eta + weights.sum()) / r
+        return minimiser(brentq(lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14))
+
+    def best_weights(self, losses: ArrayLike, eta: ArrayLike) -> Array:
+        r"""Minimiser over the weights for losses of shape (..., m), exactly, for power 1 and 2 only.
+
+        For the norm, :math:`\lVert a\rVert` is the least :math:`\lVert a\rVert^2/(2s)+s/2` over `s`: one root is left.
+        """
+        if self.power not in (1, 2):
+            raise ValueError(f"weights are found exactly for power 1 and 2 only, got {self.power}")
+        e, priced = np.asarray(eta, dtype=float)[..., None], self.gamma * self.virtual_costs
+        levels = np.asarray(losses, dtype=float) + (priced * e if self.power == 1 else 0.0)
+        bend = 2 * priced * e**2 if self.power == 2 else np.zeros_like(levels)
+        levels, bend = np.broadcast_arrays(levels, bend)
+        if self.mu == 0 and self.power == 1:  # linear: fill up the cheapest
+            rank = np.argsort(np.argsort(levels, axis=-1, kind="stable"), axis=-1)
+            return np.clip(1 - self.cap * rank, 0, self.cap)
+        if self.squared or self.mu == 0:
+            return water_filling(levels, 2 * self.mu + bend, self.cap)
+        m = levels.shape[-1]
+        if self.power == 1 and self.cap == 1:  # Theorem 3.3: the squares of the positive parts sum to mu squared
+            low = levels - levels.min(-1, keepdims=True)
+            ordered, k = np.sort(low, axis=-1), np.arange(1, m + 1)
+            mean = np.cumsum(ordered, axis=-1) / k
+            left = self.mu**2 / k - (np.cumsum(ordered**2, axis=-1) / k - mean**2)
+            tau = mean + np.sqrt(np.maximum(left, 0))
+            last = ((left >= 0) & (tau > ordered)).sum(-1, keepdims=True) - 1
+            parts = np.maximum(np.take_along_axis(tau, last, -1) - low, 0)
+            return np.asarray(parts / parts.sum(-1, keepdims=True))
+        rows, bends = levels.reshape(-1, m), bend.reshape(-1, m)
+
+        def weights(s: Array, row: NDArray[np.intp]) -> Array:
+            return water_filling(rows[row], self.mu / s[..., None] + bends[row], self.cap)
+
+        index = np.arange(len(rows))
+        start = (np.full(len(rows), 0.5 / np.sqrt(m)), np.full(len(rows), 2.0))
+        root = elementwise.find_root(lambda s, i: np.linalg.norm(weights(s, i), axis=-1) / s - 1, start, args=(index,))
+        return weights(root.x, index).reshape(levels.shape)
+
+    def best_eta(self, coefficients: Array, weights: Array) -> float:
+        """Minimiser over eta, Theorem 3.3 for power 1; an error if there is none."""
+        paid = self.gamma * self.power * (weights**self.power @ self.virtual_costs)
+        if not paid > 0:
+            raise ValueError(f"eta has no minimiser: gamma = {self.gamma} and the costs bought pay nothing for it")
+        if not (top := float(self.over_eta(coefficients))) > 0:
+            raise ValueError(f"the objective falls without bound as eta falls to 0: sigma + 2 b.w = {top:.6g}")
+        return float((top / paid) ** (1 / (1 + self.power)))
+
+
+def joint_objective(
+    X: ArrayLike,
+    y: ArrayLike,
+    unit_noise: ArrayLike,
+    virtual_costs: ArrayLike,
+    *,
+    penalty: float,
+    mu: float,
+    sigma: float,
+    gamma: float,
+    squared: bool = False,
+    power: float = 1.0,
+    cap: float | None = None,
+    radius: float | None = None,
+) -> JointObjective:
+    r"""The joint objective, checked.
+
+    Parameters
+    ----------
+    X, y : arrays of shape (m, n), rows of norm at most 1, and (m,), -1 or 1
+    unit_noise : array of shape (n,)
+        `b`, noise of rate one.
+    virtual_costs : array of shape (m,), not negative
+    penalty, mu, sigma, gamma : float, not negative, `penalty` positive
+    squared : bool, default False
+        False for Eq. (10) of the TMLR version, True for Eq. (17) of the journal version.
+    power : float, at least 1, default 1.0
+    radius : float, positive, optional
+        Of a ball for the coefficients.
+
+    Examples
+    --------
+    >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], penalty=1, mu=1, sigma=1, gamma=1)
+    >>> round(float(f.value([0.0], [0.5, 0.5], 2.0)), 4)   # ln 2 + 1/sqrt 2 + 1/2 + 2 x 0.2
+    2.3003
+    """
+    features, labels = check_signed_records(X, y)
+    b = check_finite(unit_noise, "unit_noise", 1)
+    psi = check_finite(virtual_costs, "virtual_costs", 1, 0)
+    for array, name, size in ((b, "unit_noise", features.shape[1]), (psi, "virtual_costs", len(features))):
+        if len(array) != size:
+            raise ValueError(f"{name} has {len(array)} entries, X has the shape {features.shape}")
+    check_flag(squared, "squared")
+    for value, name, least in ((mu, "mu", 0), (sigma, "sigma", 0), (gamma, "gamma", 0), (power, "power", 1)):
+        check_number(value, name, least)
+    lam, top = check_positive(penalty, "penalty"), check_cap(cap, len(features))
+    ball = None if radius is None else check_positive(radius, "radius")
+    return JointObjective(features, labels, b, psi, lam, mu, sigma, gamma, bool(squared), float(power), top, ball)
+
+
+def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = None) -> Array:
+    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1, exactly, by one sort.
+
+    The levels `l` and the curvature `d`, positive, broadcast to (..., m). With the curvature 1 it is the projection of
+    ``-levels``.
+
+    Examples
+    --------
+    >>> water_filling([0.0, 0.5, 3.0], 1.0, cap=0.6)
+    array([0.6, 0.4, 0. ])
+    """
+    low, d = np.atleast_1d(check_finite(levels, "levels")), check_finite(curvature, "curvature", low=0, ends="()")
+    top = check_cap(cap, low.shape[-1])
+    try:
+        d = np.broadcast_to(d, low.shape)
+    except ValueError:
+        raise ValueError(f"curvature must broadcast against levels, got shapes {d.shape} and {low.shape}") from None
+    breaks = np.concatenate([low, low + top * d], axis=-1)
+    order = np.argsort(breaks, axis=-1)
+    breaks = np.take_along_axis(breaks, order, -1)
+    slope = np.cumsum(np.take_along_axis(np.concatenate([1 / d, -1 / d], axis=-1), order, -1), axis=-1)
+    total = np.cumsum(slope[..., :-1] * np.diff(breaks), axis=-1)  # sum of the weights at each break but the first
+    k = np.minimum((total < 1).sum(-1, keepdims=True), total.shape[-1] - 1)
+    before = np.where(k > 0, np.take_along_axis(total, np.maximum(k - 1, 0), -1), 0.0)
+    rate = np.maximum(np.take_along_axis(slope, k, -1), 1 / (2 * d.max()))
+    tau = np.take_along_axis(breaks, k, -1) + (1 - before) / rate
+    for _ in range(3):  # Newton steps on the sum itself: what rounding in the running sums left over
+        weights = np.clip((tau - low) / d, 0, top)
+        rate = np.where((weights > 0) & (weights < top), 1 / d, 0.0).sum(-1, keepdims=True)
+        tau = tau + np.where(rate > 0, (1 - weights.sum(-1, keepdims=True)) / np.where(rate > 0, rate, 1.0), 0.0)
+    return np.asarray(np.clip((tau - low) / d, 0, top))
+
+
+@dataclass(frozen=True)
+class JointSolution:
+    """Where a solver ended, and the objective from start to end (`values`).
+
+    The status is "converged", "diverged" or "out of iterations".
+    """
+
+    coefficients: Array = field(repr=False)
+    weights: Array = field(repr=False)
+    eta: float = field(repr=False)
+    values: Array = field(repr=False)
+    status: str
+
+    @property
+    def value(self) -> float:
+        """The objective at the end."""
+        return float(self.values[-1])
+
+    @property
+    def epsilon(self) -> Array:
+        """Noise parts `weights * eta` that these weights would give if the data had not chosen them, shape (m,)."""
+        return self.weights * self.eta
+
+
+def alternate(
+    objective: JointObjective,
+    eta: float | None = None,
+    *,
+    start_weights: ArrayLike | None = None,
+    tolerance: float = 1e-10,
+) -> JointSolution:
+    """Alternate the exact minimisers over coefficients, weights and, if it is free, eta.
+
+    Each block is optimal given the others. The objective, of power 1 or 2, is not convex: this need not be the global
+    optimum. There is a ValueError where it falls without bound as eta falls to 0, and a RuntimeError without
+    convergence.
+
+    Parameters
+    ----------
+    eta : float, optional
+        Where eta stays; chosen as well if not given, starting at 1 for each seller.
+    start_weights : array of shape (m,), optional
+        Equal ones if not given.
+    tolerance : float, default 1e-10
+        Converged when one round moves no weight, and no coefficient and eta relative to their size, by more.
+
+    Examples
+    --------
+    >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], penalty=1, mu=1, sigma=1, gamma=1)
+    >>> alternate(f).weights.round(4), alternate(f, 2.0).status
+    (array([0.747, 0.253]), 'converged')
+    """
+    check_positive(tolerance, "tolerance")
+    m, n = objective.X.shape
+    now = float(m) if eta is None else check_positive(eta, "eta")
+    w, a = np.zeros(n), np.full(m, 1 / m)
+    if start_weights is not None:
+        a = _weights(start_weights, m, "start_weights")
+    charge(np.inf)
+    values = [float(objective.value(w, a, now))]
+    for _ in range(ROUNDS):
+        before = w, a, now
+        w = objective.best_coefficients(a, now, w)
+        a = objective.best_weights(objective.losses(w), now)
+        if eta is None:
+            now = objective.best_eta(w, a)
+        values.append(float(objective.value(w, a, now)))
+        moved = _moved(before, (w, a, now))
+        if moved <= tolerance:
+            return JointSolution(w, a, now, np.array(values), "converged")
+    last = f"the last one moved {moved:.3g}"
+    raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: {last}")
+
+
+def descend_weights(
+    objective: JointObjective,
+    eta: float,
+    step: float,
+    *,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    literal: bool = False,
+    iterations: int = 20_000,
+    tolerance: float = 1e-9,
+) -> JointSolution:
+    """Algorithm 4 of the journal version for one eta: projected gradient descent in coefficients and weights.
+
+    It may end with any status: the caller must look.
+
+    Parameters
+    ----------
+    literal : bool, default False
+        Project weights on the plane where they sum to 1, as the pseudo-code says, and not on those of Eq. (17), which
+        are not negative and at most the cap. In both cases coefficients stay in the objective's ball, if it has one.
+    tolerance : float, default 1e-9
+        Converged when a step moves nothing by more than this times `step`.
+    """
+    check_flag(literal, "literal")
+
+    def move(w: Array, a: Array) -> tuple[Array, Array]:
+        in_w, in_a, _ = objective.gradient(w, a, eta)
+        w = _into_ball(w - step * in_w, objective.radius)
+        a = a - step * in_a
+        if literal:
+            return w, a + (1 - a.sum()) / len(a)
+        return w, water_filling(-a, 1.0, objective.cap)
+
+    return _descend(objective, eta, step, start, move, iterations, tolerance)
+
+
+def descend_logs(
+    objective: JointObjective,
+    eta: float,
+    step: float,
+    *,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    renormalise: bool = False,
+    iterations: int = 20_000,
+    tolerance: float = 1e-9,
+) -> JointSolution:
+    """The TMLR version's algorithm for one eta: projected gradient descent in coefficients and logarithms of weights.
+
+    Tolerance and status are as for :func:`descend_weights`; starting weights are positive. The paper leaves "Proj"
+    open, as the set is not convex. It goes to the nearest point, :func:`project_log_simplex`, or, with `renormalise`,
+    divides the weights by their sum.
+    """
+    check_flag(renormalise, "renormalise")
+    _check_logs(start)
+
+    def move(w: Array, a: Array) -> tuple[Array, Array] | None:
+        in_w, in_a, _ = objective.gradient(w, a, eta)
+        z = np.log(a) - step * a * in_a
+        if not (np.abs(z) <= LARGEST_LOG).all():
+            return None
+        z = z - logsumexp(z) if renormalise else project_log_simplex(z)
+        return w - step * in_w, np.exp(z)
+
+    return _descend(objective, eta, step, start, move, iterations, tolerance)
+
+
+def project_log_simplex(z: ArrayLike) -> Array:
+    r"""Nearest point to `z` (m,) with :math:`\sum_ie^{p_i}=1`, in the Euclidean norm; entries lie from -700 to 700.
+
+    Stationarity is :math:`p_i+\kappa e^{p_i}=z_i` for one :math:`\kappa`. The largest entry of :math:`p` gives
+    :math:`\kappa`, and Lambert's function the others, so that one equation in that entry is left. From inside, where
+    the set is not convex, a nearest point need not be unique.
+
+    Examples
+    --------
+    >>> project_log_simplex([0.0, 0.0]).round(6)
+    array([-0.693147, -0.693147])
+    """
+    v = check_finite(z, "z", 1, -LARGEST_LOG, LARGEST_LOG)
+    top = int(v.argmax())
+
+    def point(largest: float) -> Array:
+        p = v - lambertw((v[top] - largest) * np.exp(v - largest)).real
+        p[top] = largest
+        return p
+
+    def excess(largest: float) -> float:
+        return float(np.log(np.exp(point(largest) - largest).sum()) + largest)
+
+    # the largest entry moves farthest; from inside all entries rise, and what they add up to is known
+    shift, room = -excess(v[top]), 1e-12 * (1 + abs(v[top]))
+    if shift < 0:
+        ends = (min(-np.log(len(v)), v[top] + shift) - room, v[top] + shift + room)
+    else:
+        ends = (v[top] + shift - room, np.logaddexp(v[top], np.log(max(-np.expm1(-shift), 1e-300))) + room)
+    return point(brentq(excess, *ends, xtol=1e-15, rtol=1e-15))
+
+
+def _descend(
+    objective: JointObjective,
+    eta: float,
+    step: float,
+    start: tuple[ArrayLike, ArrayLike] | None,
+    move: Step,
+    iterations: int,
+    tolerance: float,
+) -> JointSolution:
+    """Steps until they are short, the value leaves every scale, or there were too many."""
+    for value, name in ((eta, "eta"), (step, "step"), (tolerance, "tolerance")):
+        check_positive(value, name)
+    (m, n), status = objective.X.shape, "out of iterations"
+    w, a = np.zeros(n), np.full(m, 1 / m)
+    if start is not None:
+        w, a = check_finite(start[0], "start", 1), _weights(start[1], m, "start")
+    charge(np.inf)
+    values = [float(objective.value(w, a, eta))]
+    bound = 1e6 * (1 + abs(values[0]))
+    for _ in range(check_count(iterations, "iterations")):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if (new := move(w, a)) is None:
+                status = "diverged"
+                break
+            moved = max(np.abs(after - before).max() for before, after in zip((w, a), new, strict=True))
+            w, a = new
+            values.append(float(objective.value(w, a, eta)))
+        if not abs(values[-1]) <= bound:
+            status = "diverged"
+            break
+        if moved <= tolerance * step:
+            status = "converged"
+            break
+    return JointSolution(w, a, eta, np.array(values), status)
+
+
+def _check_logs(start: tuple[ArrayLike, ArrayLike] | None) -> None:
+    if start is not None and not (np.asarray(start[1]) > 0).all():
+        raise ValueError(f"start needs positive weights, got {np.min(start[1])}")
+
+
+def _moved(before: tuple[Array, Array, float], after: tuple[Array, Array, float]) -> float:
+    """Largest move of a weight, and of coefficients and eta relative to their size."""
+    (old_w, old_a, old), (w, a, now) = before, after
+    return float(max(np.abs(w - old_w).max() / max(1, np.abs(w).max()), np.abs(a - old_a).max(), abs(now / old - 1)))
+
+
+def _into_ball(coefficients: Array, radius: float | None) -> Array:
+    """Nearest point of the ball, if there is one."""
+    return coefficients / (1.0 if radius is None else max(1.0, float(np.linalg.norm(coefficients)) / radius))
+
+
+def _weights(weights: ArrayLike, m: int, name: str) -> Array:
+    a = check_finite(weights, name, 1)
+    if len(a) != m or (a < 0).any() or abs(a.sum() - 1) > 1e-9:
+        raise ValueError(f"{name} must be {m} numbers that are not negative and sum to 1, got sum {a.sum()}")
+    return a

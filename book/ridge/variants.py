@@ -1,0 +1,217 @@
+r"""Other ways to the same privacy losses: objective perturbation, perturbed statistics, and a private constant.
+
+All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the objective, to the
+moments or to a mean. Public facts, neighbours and arguments are those of :mod:`hdpm_lib.learners.ridge`, the proofs in
+:doc:`/book/ridge/beyond`. The first two calibrate, private moments with a noise rate, and then release, in batches of
+shape `size`. Guarantees hold for real arithmetic and ideal noise: :doc:`/book/privacy/limits`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.accounts import charge
+from hdpm_lib.learners.ridge import estimate_norm_bound, project_on_ball
+from hdpm_lib.noise import log_density, spherical_laplace
+from hdpm_lib.validation import (
+    check_epsilon,
+    check_finite,
+    check_generator,
+    check_inside,
+    check_penalty,
+    check_records,
+    check_size,
+)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WeightedMoments:
+    r"""Weighted second moments of the records with the penalty and the public facts a mechanism needs (private).
+
+    Attributes
+    ----------
+    second : array of shape (d, d), the weighted sum of :math:`xx^\top` without the penalty
+    cross : array of shape (d,), the weighted sum of :math:`yx`
+    radius : float, the norm bound :math:`\rho` of what is released
+    penalty, noise_rate, label_bound : float
+    privacy_loss : array of shape (n,), the privacy loss of each record by one release
+    """
+
+    second: Array = field(repr=False)
+    cross: Array = field(repr=False)
+    penalty: float
+    radius: float
+    noise_rate: float
+    label_bound: float
+    privacy_loss: Array
+
+
+def _moments(
+    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, feature_norm: float | None, label_bound: float
+) -> tuple[WeightedMoments, float]:
+    """Moments whose noise rate is still the sum of the privacy losses, and the bound on feature norms."""
+    features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
+    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty, norm)
+    weighted = features.T * (eps / eps.sum())
+    radius = estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
+    second, cross = weighted @ features, weighted @ labels
+    return WeightedMoments(second, cross, lam, radius, float(eps.sum()), float(label_bound), eps), norm
+
+
+def calibrate_objective_perturbation(
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    *,
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
+) -> WeightedMoments:
+    r"""Personalised objective perturbation of ridge regression on a ball.
+
+    The release minimises :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
+    :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`,
+    and :math:`\rho` the sharp bound on the noiseless estimate, so that the ball itself costs nothing.
+    :math:`S\le R^2/\lambda` is an error: the Jacobian alone would spend more than is allowed.
+    """
+    made, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
+    total, spent = made.noise_rate, norm**2 / made.penalty
+    if total <= spent:
+        raise ValueError(f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {spent:.4g}")
+    return replace(made, noise_rate=(total - spent) / (2 * norm**2 * made.radius + 4 * norm * made.label_bound))
+
+
+def release_objective_perturbation(
+    moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+) -> Array:
+    r"""Minimisers of the perturbed objective on the ball, shape (\*size, d) (:doc:`/book/privacy/limits`).
+
+    In the eigenbasis of the Hessian they are ``z / (values + nu)``; Newton's method on the inverse norm, which is
+    concave, finds ``nu``. If it does not settle to rounding, a RuntimeError is raised and nothing is released.
+    """
+    d = len(moments.cross)
+    charge(moments.privacy_loss, rng, size)
+    noise = spherical_laplace(d, moments.noise_rate, rng=rng, size=size)
+    # without the ball the minimiser solves (second + penalty) theta = cross - noise / 2
+    values, vectors = np.linalg.eigh(moments.second + moments.penalty * np.eye(d))
+    z = (moments.cross - noise / 2) @ vectors
+    # outside the ball: raise the penalty by nu until the norm is the radius
+    nu = np.zeros(z.shape[:-1])
+    for _ in range(100):
+        shifted = values + nu[..., None]
+        norm = np.linalg.norm(z / shifted, axis=-1)
+        slope = (z**2 / shifted**3).sum(-1)
+        step = np.where(norm > moments.radius, (norm / moments.radius - 1) * norm**2 / np.maximum(slope, 1e-300), 0.0)
+        nu = nu + step
+        if (step <= 1e-13 * (values[0] + nu)).all():
+            break
+    else:  # an inexact minimiser has no guarantee
+        raise RuntimeError(f"Newton's method did not settle in 100 steps, largest step {np.max(step)}")
+    theta = (z / (values + nu[..., None])) @ vectors.T
+    return project_on_ball(theta, moments.radius)
+
+
+def objective_perturbation_log_density(
+    moments: WeightedMoments, theta: ArrayLike, multiplier: ArrayLike | None = None
+) -> Array:
+    r"""Log density of the release, shape (...): inside the ball, or on its boundary together with the multiplier.
+
+    It is with respect to volume inside, and to surface times :math:`d\nu` on the boundary; the Jacobians are derived in
+    :doc:`/book/ridge/beyond`.
+
+    Parameters
+    ----------
+    theta : array of shape (..., d), inside the ball, or of norm :math:`\rho` if `multiplier` is given
+    multiplier : array of shape (...), not negative, the :math:`\nu` with which the boundary point minimises
+        It is not published: a bound on the loss of the pair bounds that of the point.
+    """
+    t, d = check_finite(theta, "theta"), len(moments.cross)
+    if t.shape[-1:] != (d,):
+        raise ValueError(f"theta must have shape (..., {d}), got {t.shape}")
+    nu = np.zeros(t.shape[:-1]) if multiplier is None else check_finite(multiplier, "multiplier", low=0)
+    matrix = moments.second + (moments.penalty + nu[..., None, None]) * np.eye(d)
+    noise = 2 * (moments.cross - (matrix @ t[..., None])[..., 0])
+    value = log_density(noise, moments.noise_rate) + d * np.log(2) + np.linalg.slogdet(matrix)[1]
+    if multiplier is None:
+        return np.asarray(value)
+    normal = t / moments.radius
+    curvature = (normal * np.linalg.solve(matrix, normal[..., None])[..., 0]).sum(-1)
+    return np.asarray(value + np.log(moments.radius * curvature))
+
+
+def calibrate_sufficient_statistics(
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    *,
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
+) -> WeightedMoments:
+    r"""Personalised perturbation of the weighted moments :math:`\sum w_ix_ix_i^\top` and :math:`\sum w_iy_ix_i`.
+
+    The release solves the normal equations of the noisy moments. With labels in units of `a` one record moves the two
+    together by at most :math:`w_i\sqrt k`, with :math:`k=d^2+d+\tfrac94` in the box and
+    :math:`k=2R^4+2R^2+\tfrac12` with `feature_norm`; the rate is :math:`S/\sqrt k`.
+    """
+    made, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
+    d = len(made.cross)
+    moved = d**2 + d + 2.25 if feature_norm is None else 2 * norm**4 + 2 * norm**2 + 0.5
+    return replace(made, noise_rate=float(made.noise_rate / np.sqrt(moved)))
+
+
+def release_sufficient_statistics(
+    moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+) -> Array:
+    r"""Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape (\*size, d).
+
+    Ideal arithmetic only: :doc:`/book/privacy/limits`.
+    """
+    d = len(moments.cross)
+    rows, columns = np.triu_indices(d)
+    charge(moments.privacy_loss, rng, size)
+    # one noise vector for both moments
+    noise = spherical_laplace(len(rows) + d, moments.noise_rate, rng=rng, size=size)
+    symmetric = np.zeros((*noise.shape[:-1], d, d))
+    # Off the diagonal an entry stands twice in the Frobenius norm, so its noise is smaller by sqrt(2).
+    symmetric[..., rows, columns] = noise[..., d:] / np.where(rows == columns, 1.0, np.sqrt(2))
+    symmetric[..., columns, rows] = symmetric[..., rows, columns]
+    # what follows is post-processing: cut negative eigenvalues, solve, project
+    values, vectors = np.linalg.eigh(moments.second + symmetric)
+    rotated = np.einsum("...ji,...j->...i", vectors, moments.cross + moments.label_bound * noise[..., :d])
+    theta = np.einsum("...ij,...j->...i", vectors, rotated / (np.maximum(values, 0.0) + moments.penalty))
+    return project_on_ball(theta, moments.radius)
+
+
+def private_constant(
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    *,
+    label_range: tuple[float, float] = (-1.0, 1.0),
+    rng: np.random.Generator,
+    size: int | tuple[int, ...] = (),
+) -> Array:
+    r"""The weighted mean label with Laplace noise, shape `size`: the predictor that every private model must beat.
+
+    Labels lie in the public `label_range`. Replacing one moves the mean by at most :math:`w_i` times its width, and the
+    noise has scale width / `S`: :math:`\varepsilon_i`-private for every record (:doc:`/book/privacy/limits`).
+
+    Examples
+    --------
+    >>> private_constant([0.0, 1.0], [500.0, 500.0], rng=np.random.default_rng(0)).round(1)
+    np.float64(0.5)
+    """
+    low, high = check_finite(label_range, "label_range", 1) if np.size(label_range) == 2 else (0.0, 0.0)
+    if not low < high:
+        raise ValueError(f"label_range must be two finite numbers, the lower first, got {label_range}")
+    labels = check_inside(y, "y", low, high, f"lie in label_range = {label_range}", ndim=1)
+    eps = check_epsilon(epsilon, len(labels))
+    charge(eps, rng, size)
+    noise = check_generator(rng).laplace(0.0, (high - low) / eps.sum(), check_size(size))
+    return np.asarray((eps / eps.sum()) @ labels + noise)[()]

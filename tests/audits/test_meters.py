@@ -1,0 +1,123 @@
+"""The meters of sums and gradients, where the worst pair is known: exact, and not blind."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hdpm_book.privacy import meters as pages
+from hdpm_book.privacy.listed import laplace_privacy_losses
+from hdpm_book.privacy.meters import gradient_privacy_losses
+from hdpm_lib import WeightedMean, integer_sum
+from hdpm_lib.audits.meters import privacy_losses
+from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
+from tests.support import generator
+
+
+def random_query(rng: np.random.Generator, n: int = 3, dimension: int = 1) -> tuple[BiasedLaplace, np.ndarray]:
+    weights = rng.choice([-1.0, 1.0], n) * 10 ** rng.uniform(-1, 1, n)
+    return linear_query(rng.random(n), 10 ** rng.uniform(-1, 1), weights=weights, dimension=dimension), weights
+
+
+def test_sums_against_every_pair_of_databases() -> None:
+    for k in range(20):
+        query, weights = random_query(generator(88, k))
+        data = np.indices((3, 3, 3)) / 2
+        terms = weights[:, None, None, None] * data
+        every = laplace_privacy_losses(query.mean(terms), query.scale)
+        losses = privacy_losses(query, weights * generator(89).random(3))
+        np.testing.assert_allclose(losses.found, every, rtol=1e-9)
+        np.testing.assert_array_equal(losses.found, losses.at_most)
+        np.testing.assert_allclose(query.privacy_loss, every, rtol=1e-9)
+    query, weights = random_query(generator(90), 4, dimension=5)
+    np.testing.assert_allclose(privacy_losses(query, 0.3 * weights).found, query.privacy_loss, rtol=1e-9)
+    assert privacy_losses(linear_query([0.0, 0.0], 0.0), [0.2, 1.0]).found.tolist() == [0, 0]
+
+
+SUM_BUGS: dict[str, tuple[Any, str, Any]] = {
+    "whole values": (BiasedLaplace, "mean", lambda self, terms: np.asarray(np.sum(terms, axis=0))),
+    "shares 1 % large": (
+        BiasedLaplace,
+        "mean",
+        lambda self, terms: 1.01 * np.tensordot(self.shares, self._centred(terms), 1),
+    ),
+    "noise 1 % small": (BiasedLaplace, "privacy_loss", property(lambda self: self.shares @ self.sensitivity / 1.01)),
+}
+
+
+@pytest.mark.parametrize("name", SUM_BUGS)
+def test_wrong_sum_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = linear_query([0.2, 0.7], 1.0)
+    assert (privacy_losses(query, [0.1, 0.6]).found / query.privacy_loss).max() <= 1 + 1e-12
+    monkeypatch.setattr(*SUM_BUGS[name])
+    assert (privacy_losses(query, [0.1, 0.6]).found / query.privacy_loss).max() > 1 + 1e-3
+
+
+def test_gradients_against_random_neighbours() -> None:
+    rng = generator(91)
+    g, other = rng.standard_normal((2, 2000, 2, 5)) * 10 ** rng.uniform(-2, 2, (2, 2000, 1, 1))
+    epsilon, L = 10 ** rng.uniform(-1, 1, 2000), 0.7
+    worst = gradient_privacy_losses(g, epsilon, L)
+    norms = np.minimum(np.abs(g).sum((1, 2)), L)
+    np.testing.assert_allclose(worst, epsilon * (norms + L) / (2 * L), rtol=1e-12)
+    pair = gradient_privacy_losses(g, epsilon, L, neighbours=other)
+    assert (pair <= worst * (1 + 1e-12)).all() and (worst <= epsilon * (1 + 1e-12)).all()
+    kept = [v * np.minimum(1, L / np.abs(v).sum((1, 2)))[:, None, None] for v in (g, other)]
+    np.testing.assert_allclose(pair, np.abs(kept[0] - kept[1]).sum((1, 2)) * epsilon / (2 * L), rtol=1e-9)
+    zero = gradient_privacy_losses(np.zeros((2, 3)), 0.8, L)
+    assert zero == pytest.approx(0.4) and gradient_privacy_losses(g[0], 0.0, L) == 0
+
+
+def cut(axes: Any, order: int) -> Any:
+    def clip(gradients: np.ndarray, clip_norm: float) -> np.ndarray:
+        norms = (np.abs(gradients) ** order).sum(axis=axes, keepdims=True) ** (1 / order)
+        return gradients * (clip_norm / np.maximum(norms, clip_norm))
+
+    return clip
+
+
+GRADIENT_BUGS: dict[str, tuple[str, Any, float]] = {
+    "L2 norm": ("clipped", cut((-2, -1), 2), math.sqrt(10)),
+    "each class by itself": ("clipped", cut(-1, 1), 2),
+    "each number by itself": ("clipped", lambda g, bound: np.clip(g, -bound, bound), 10),
+    "1 % more": ("clipped", lambda g, bound: cut((-2, -1), 1)(g, 1.01 * bound), 1.01),
+    "scale L over epsilon": ("noise_scale", lambda epsilon, bound: bound / epsilon, 2),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENT_BUGS)
+def test_wrong_gradient_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute, bug, times = GRADIENT_BUGS[name]
+    monkeypatch.setattr(pages, attribute, bug)
+    assert gradient_privacy_losses(np.full((2, 5), 3.0), 0.5, 1.5) == pytest.approx(0.5 * times)
+
+
+SUM = linear_query([0.2, 0.7], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: privacy_losses(SUM, [0.1, 0.2, 0.3]), "terms has 3 entries for 2 shares"),
+        (
+            lambda: privacy_losses(SUM, [0.1, 1.5]),
+            "terms must lie in their intervals: scale by public bounds, or clip",
+        ),
+        (
+            lambda: privacy_losses(nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]]), [0.1, 0.2]),
+            "must be a linear query",
+        ),
+    ],
+)
+def test_bad_input(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("other", [integer_sum([1.0], 1.0), WeightedMean([1.0], 1.0, np.zeros(1), 1.0), np.ones(3)])
+def test_other_mechanisms_are_refused(other: Any) -> None:
+    with pytest.raises(TypeError, match=f"mechanism must be a BiasedLaplace, .* got {type(other).__name__}"):
+        privacy_losses(other, [1.0])

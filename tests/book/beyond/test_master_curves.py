@@ -1,0 +1,271 @@
+"""The exact purchase against a general solver, the curves against quadrature, searches, limits and drawn markets."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+
+from hdpm_book.beyond import master_curves
+from hdpm_book.beyond.master_curves import auction_curve, cheapest_records, local_curve, posted_curve
+from hdpm_lib.markets.error_minimising import error_minimising
+from hdpm_lib.validation import FALSE_ALARM
+
+SPREADS = (1.0, 1.0001, 1.5, 5.0, 1000.0)
+WANTED = np.array([1e-4, 0.03, 0.2, 0.43, 0.46, 0.7, 0.97])
+
+
+def records(epsilon: np.ndarray) -> np.ndarray:
+    """Effective records of a central buyer, from the definition."""
+    return np.asarray(epsilon.sum(-1) ** 2 / (1 + (epsilon**2).sum(-1)))
+
+
+# --- the purchase -----------------------------------------------------------------------------------------------------
+
+
+def by_solver(psi: np.ndarray, wanted: float, starts: int = 8) -> float:
+    """The least payment by sequential quadratic programming, which knows the definition of N only."""
+    rng, best = np.random.default_rng(len(psi)), math.inf
+    constraint = {"type": "ineq", "fun": lambda e: e.sum() / math.sqrt(wanted * (1 + e @ e)) - 1}
+    for _ in range(starts):
+        found = optimize.minimize(
+            lambda e: psi @ e,
+            rng.random(len(psi)) * wanted,
+            method="SLSQP",
+            bounds=[(0, None)] * len(psi),
+            constraints=[constraint],
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        if found.success and constraint["fun"](found.x) > -1e-9:  # type: ignore[operator]
+            best = min(best, float(found.fun))
+    return best
+
+
+@pytest.mark.parametrize("n", [2, 5, 12])
+def test_purchase_is_the_cheapest(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for wanted in (1.0, 1 + 0.3 * (n - 1), 1 + 0.8 * (n - 1)):
+        psi = np.sort(rng.exponential(size=n) ** 2 + 0.05)
+        found = cheapest_records(psi, wanted)
+        assert records(found.privacy_loss) == pytest.approx(wanted, rel=1e-12)
+        assert found.privacy_loss @ psi == pytest.approx(float(found.payment), rel=1e-12)
+        assert found.payment == pytest.approx(by_solver(psi, wanted), rel=1e-7)
+
+
+def test_another_purchase_is_dearer() -> None:
+    """The solver's answer would show a purchase that stops one seller early, or shares equally."""
+    psi = np.array([1.0, 1.5, 2.0, 2.2, 6.0])
+    best = float(cheapest_records(psi, 1.5).payment)
+    assert float(cheapest_records(psi[:2], 1.5).payment) > best * (1 + 1e-3)
+    equal = np.ones(5) * math.sqrt(1.5 / (1 - 1.5 / 5)) / 5
+    assert records(equal) == pytest.approx(1.5)
+    assert equal @ psi > best * (1 + 1e-3)
+
+
+def test_identities_in_a_batch() -> None:
+    psi = np.random.default_rng(3).random((4, 3, 30)) * 7 + 1
+    found = cheapest_records(psi, 6.5)
+    total, bought = found.privacy_loss.sum(-1), found.privacy_loss > 0
+    np.testing.assert_allclose(records(found.privacy_loss), 6.5, rtol=1e-12)
+    np.testing.assert_allclose(found.payment**2, 6.5 * found.cutoff * found.virtual_cost, rtol=1e-12)
+    np.testing.assert_allclose(found.payment, total * found.virtual_cost, rtol=1e-12)
+    assert (bought == (psi < found.cutoff[..., None])).all()
+    noise = 6.5 / total**2  # its part of the error
+    np.testing.assert_allclose(noise, found.virtual_cost / found.cutoff, rtol=1e-12)
+    one = cheapest_records(psi[2, 1], 6.5)
+    np.testing.assert_allclose(one.privacy_loss, found.privacy_loss[2, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [1e-4, 1e-2])
+def test_the_error_minimising_purchase_is_the_cheapest_of_its_records(gamma: float) -> None:
+    """Another way to the same: a price of money instead of a number of records. Its records at its own error."""
+    psi = np.random.default_rng(5).random(40) * 8 + 1
+    bought = error_minimising(psi, 1.0, 1.0, gamma).privacy_loss
+    found = cheapest_records(psi, float(records(bought)))
+    np.testing.assert_allclose(found.privacy_loss, bought, atol=1e-7 * bought.max())
+
+
+def test_the_rate_of_growth() -> None:
+    """The payment rises by cutoff / (2 mean virtual cost) percent for a percent more records."""
+    psi, step = np.random.default_rng(4).random(50) * 4 + 1, 1e-5
+    up, down = (cheapest_records(psi, 20 * (1 + d)).payment for d in (step, -step))
+    found = cheapest_records(psi, 20)
+    rate = float(np.log(up / down)) / (2 * step)
+    assert rate == pytest.approx(float(found.cutoff / (2 * found.virtual_cost)), rel=1e-6)
+
+
+def test_no_cancellation_far_above_the_costs() -> None:
+    """A cutoff a hundred million times above equal costs: all sellers get the same, to rounding."""
+    found = cheapest_records(np.ones(7), 7 - 7e-8)
+    np.testing.assert_allclose(found.privacy_loss, found.privacy_loss[0], rtol=1e-14)
+    assert float(found.payment) == pytest.approx(math.sqrt(7 / 1e-8), rel=1e-7)
+
+
+# --- the curves -------------------------------------------------------------------------------------------------------
+
+
+def central(share: float, slope: float) -> float:
+    """The optimal auction by a search over the share of the sellers and the cutoff beyond it."""
+
+    def payment(cut: float) -> float:  # profile (cut - q)^+ in quantiles
+        end = min(cut, 1.0)
+        A = integrate.quad(lambda q: cut - q, 0, end)[0]
+        B = integrate.quad(lambda q: (cut - q) ** 2, 0, end)[0]
+        mean = integrate.quad(lambda q: (cut - q) * (1 + slope * q), 0, end)[0] / A
+        effective = A**2 / B
+        return mean / math.sqrt(1 - share / effective) if effective > share else math.inf
+
+    grid = np.geomspace(share, 1e5 / (1 - share), 120)
+    start = int(np.argmin([payment(cut) for cut in grid]))
+    ends = grid[max(start - 1, 0)], grid[min(start + 1, 119)]
+    found = optimize.minimize_scalar(payment, bounds=ends, method="bounded", options={"xatol": 1e-10 * ends[1]})
+    return float(found.fun)
+
+
+def posted(share: float, slope: float) -> float:
+    """One price by a search over the share that takes it."""
+    found = optimize.minimize_scalar(
+        lambda F: (1 + slope * F / 2) / math.sqrt(1 - share / F),
+        bounds=(share, 1),
+        method="bounded",
+        options={"xatol": 1e-13},
+    )
+    return float(min(found.fun, (1 + slope / 2) / math.sqrt(1 - share)))
+
+
+def local(share: float, slope: float) -> float:
+    """The menu by quadrature, with every loss found by bisection."""
+
+    def sold(worth: float, power: int) -> float:
+        def at(q: float) -> float:
+            psi = 1 + slope * q
+            if psi >= worth / 2:
+                return 1.0 if power == 0 else psi
+            e = optimize.brentq(lambda e: 2 * e / (1 + e * e) ** 2 - psi / worth, 1, 1e6, xtol=1e-13)
+            return float(e * e / (1 + e * e) if power == 0 else psi * e)
+
+        end = min(max((worth / 2 - 1) / slope, 0), 1)
+        return integrate.quad(lambda t: at(end * t**3) * 3 * end * t * t, 0, 1, epsabs=1e-13)[0]
+
+    worth = optimize.brentq(
+        lambda w: sold(w, 0) - share, 2 * (1 + 1e-9), 100 * (1 + slope) / (1 - share) ** 2, xtol=1e-11
+    )
+    return sold(worth, 1) / share
+
+
+@pytest.mark.parametrize("h", SPREADS)
+def test_auction_against_a_search(h: float) -> None:
+    for known in (False, True):
+        found = auction_curve(WANTED, h, known=known).payment
+        slope = (1 if known else 2) * (h - 1)
+        np.testing.assert_allclose(found, [central(share, slope) for share in WANTED], rtol=1e-7)
+
+
+@pytest.mark.parametrize("h", SPREADS)
+def test_posted_price_against_a_search(h: float) -> None:
+    found = posted_curve(WANTED, h).payment
+    np.testing.assert_allclose(found, [posted(share, 2 * (h - 1)) for share in WANTED], rtol=1e-9)
+
+
+@pytest.mark.parametrize("h", [1.5, 5.0, 1000.0])
+def test_menu_against_quadrature(h: float) -> None:
+    some = WANTED[1:-1]
+    np.testing.assert_allclose(local_curve(some, h).payment, [local(share, 2 * (h - 1)) for share in some], rtol=1e-8)
+
+
+def test_equal_costs() -> None:
+    """Central: 1 / sqrt(1 - N/n). Local: two per record, on half of the sellers wanted, while these suffice."""
+    np.testing.assert_allclose(auction_curve(WANTED, 1.0).payment, 1 / np.sqrt(1 - WANTED), rtol=1e-13)
+    np.testing.assert_allclose(posted_curve(WANTED, 1.0).payment, 1 / np.sqrt(1 - WANTED), rtol=1e-13)
+    menu = np.where(WANTED < 0.5, 2, 1 / np.sqrt(WANTED * (1 - WANTED)))
+    np.testing.assert_allclose(local_curve(WANTED, 1.0).payment, menu, rtol=1e-12)
+    for curve in (auction_curve, posted_curve, local_curve):
+        assert (curve(WANTED, 1.0).rents == 0).all()
+
+
+def test_limits() -> None:
+    """Many sellers: 1 and 2 in the units. Costs from nearly 0 on: powers, and the two constants of the page."""
+    assert auction_curve(1e-12, 5.0).payment == pytest.approx(1, abs=1e-5)
+    assert local_curve(1e-12, 5.0).payment == pytest.approx(2, abs=1e-5)
+    share, h = np.array([0.1, 0.3]), 1e10
+    auction, post, menu = (curve(share, h).payment for curve in (auction_curve, posted_curve, local_curve))
+    np.testing.assert_allclose(auction, 4 * (h - 1) * share / math.sqrt(3), rtol=1e-8)
+    np.testing.assert_allclose(post / auction, 9 / 8, rtol=1e-8)
+    np.testing.assert_allclose(menu / auction, math.sqrt(3) / 2 / (1 / 3 + math.pi / 8), rtol=1e-5)
+
+
+@pytest.mark.parametrize("h", [1.5, 5.0, 40.0])
+def test_regimes_meet(h: float) -> None:
+    for edge, curve in (
+        ((h - 1) / (2 * h - 1), auction_curve),
+        (2 * (h - 1) / (3 * h - 2), posted_curve),
+    ):
+        below, above = (curve(edge * (1 + d), h) for d in (-1e-9, 1e-9))
+        for name in ("payment", "bought", "virtual_cost", "rents"):
+            assert getattr(below, name) == pytest.approx(float(getattr(above, name)), rel=1e-6)
+        assert below.bought < 1 and above.bought == 1
+
+
+@pytest.mark.parametrize(("n", "wanted"), [(400, 40), (400, 200)])
+def test_auction_against_drawn_markets(n: int, wanted: int) -> None:
+    """600 draws: within the normal limit of the false alarm, plus a quarter percent for the finite market."""
+    draws, h = 600, 5.0
+    paid, rents, bought = [], [], []
+    for seed in range(draws):
+        costs = 1 + (h - 1) * np.random.default_rng(seed).random(n)
+        found = cheapest_records(2 * costs - 1, wanted)
+        paid.append(float(found.payment))
+        rents.append(1 - float(found.privacy_loss @ costs) / paid[-1])
+        bought.append((found.privacy_loss > 0).mean())
+    curve = auction_curve(wanted / n, h)
+    limit = stats.norm.isf(FALSE_ALARM / 2 / 6)  # two markets, three means each
+    for sample, theory in (
+        (np.array(paid), float(curve.payment) * math.sqrt(wanted)),
+        (np.array(rents), float(curve.rents)),
+        (np.array(bought), float(curve.bought)),
+    ):
+        error = sample.std() / math.sqrt(draws)
+        assert abs(sample.mean() - theory) < limit * error + 0.0025 * theory
+
+
+def test_a_wrong_curve_is_caught(monkeypatch: Any) -> None:
+    """The searches above are off by far more than their tolerance if costs are counted for virtual costs."""
+    share = 0.2
+    assert abs(float(auction_curve(share, 5.0, known=True).payment) / central(share, 8.0) - 1) > 0.1
+    monkeypatch.setattr(master_curves, "_loss_sold", lambda ratio: np.maximum((2 / ratio) ** (1 / 3), 1))
+    assert abs(float(local_curve(share, 5.0).payment) / local(share, 8.0) - 1) > 0.01
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("curve", [auction_curve, posted_curve, local_curve])
+@pytest.mark.parametrize(
+    ("wanted", "h", "message"),
+    [
+        (1.0, 5.0, r"wanted must lie in \(0, 1\) \(effective records per seller\), got 1.0"),
+        ([0.1, 0.0], 5.0, r"wanted must lie in \(0, 1\) .*, got 0.0"),
+        (0.1, 0.5, "h must be finite and at least 1, got 0.5"),
+    ],
+)
+def test_bad_curves(curve: Any, wanted: Any, h: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        curve(wanted, h)
+
+
+@pytest.mark.parametrize(
+    ("psi", "N", "message"),
+    [
+        ([1.0, 2.0], 2.0, r"records must lie in \[1, 2\) .*, got 2.0"),
+        ([1.0, 2.0], 0.5, r"records must lie in \[1, 2\) .*, got 0.5"),
+        ([1.0, 0.0], 1.0, "virtual_costs must be positive and finite, got 0.0"),
+        ([1.0], 1.0, r"virtual_costs must have two sellers or more on the last axis, got shape \(1,\)"),
+        (1.0, 1.0, r"virtual_costs must have two sellers or more on the last axis, got shape \(\)"),
+    ],
+)
+def test_bad_purchases(psi: Any, N: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        cheapest_records(psi, N)

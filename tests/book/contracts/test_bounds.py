@@ -1,0 +1,274 @@
+"""Lower bounds against linear programs over all algorithms, all groups, and the best answers that are known."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize
+
+from hdpm_book.contracts.bounds import (
+    group_loss_bound,
+    least_total_loss,
+    staircase_loss,
+    staircase_mse,
+    total_loss_bound,
+)
+from hdpm_book.contracts.conic import least_cost_bound
+from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.markets.contracts import least_cost_contract
+from tests.support import generator
+
+FRACTIONS = np.concatenate([np.geomspace(1e-6, 0.5, 500), 1 - np.geomspace(1e-6, 0.5, 500)])  # of n^2 / 4
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 1000])
+def test_order_of_the_totals(n: int) -> None:
+    """Theorem 1 < all groups < bias and staircase <= biased Laplace < unbiased Laplace, at each accuracy."""
+    K = FRACTIONS * n**2 / 4
+    printed, groups, stairs = total_loss_bound(n, K), least_total_loss(n, K), n * staircase_loss(n, K)
+    np.testing.assert_allclose(printed, np.log((n - np.sqrt(K)) ** 2 / K), rtol=1e-8)
+    assert (groups >= 2 * np.arctanh(np.sqrt(1 - 4 * K / n**2)) * (1 - 1e-9)).all()
+    biased, plain = np.sqrt(2 * n**2 / K - 8), n * np.sqrt(2 / K)
+    assert (printed > 0).all() and (printed < groups).all() and (groups < stairs).all()
+    assert (stairs < biased * (1 + 1e-9)).all() and (biased < plain).all()
+    beyond = n**2 / 4 * np.array([1, 1 + 1e-9, 4, 1e9])
+    for bound in (total_loss_bound, least_total_loss, staircase_loss):
+        assert (bound(n, beyond) == 0).all()
+        assert bound(n, 0.1).shape == () and bound(n, K.reshape(10, -1)).shape == (10, 100)
+
+
+def test_how_far_from_the_best() -> None:
+    """Biased Laplace from K = 1 on, and with staircase noise at every K, lose less than 2.17 times the bound."""
+    for n in (1, 2, 3, 4, 7, 10, 30, 100, 300, 1000):
+        K = np.unique(np.r_[np.geomspace(1e-9, 1, 200), n**2 / 4 * FRACTIONS, (np.arange(1, n + 1) / 2) ** 2 * 1.0001])
+        K = K[n**2 / 4 * (1 - 1e-5) > K]
+        least = least_total_loss(n, K)
+        assert (n * staircase_loss(n, K) < 2.15 * least).all()
+        assert (np.sqrt(2 * n**2 / K - 8) < 2.17 * least)[K >= 1].all()
+    assert np.sqrt(2) * 1000 / least_total_loss(1000, 1.0) > 2.14  # nor is the factor far smaller
+
+
+def test_best_group_is_found() -> None:
+    """Against all sizes of a group, also where 2 sqrt K is whole; far out there is no overflow."""
+    for n in (1, 2, 3, 7, 40):
+        m = np.arange(1, n + 1)
+        for K in np.r_[n**2 / 4 * FRACTIONS[::20], (m / 2) ** 2, 1e-300]:
+            every = n / m * group_loss_bound(m, K)
+            assert least_total_loss(n, K) == pytest.approx(every.max(), rel=1e-12)
+    assert group_loss_bound(1e300, 1e-300) == pytest.approx(2 * math.log(1e300) + math.log(1e300))
+    assert least_total_loss(10**9, 1e-300) == pytest.approx(1e9 * math.log(1e300), rel=1e-6)
+    assert 2 * np.arccosh(1e9) == pytest.approx(float(group_loss_bound(2e9, 1.0)), rel=1e-15)
+
+
+def test_ratios_near_the_threshold() -> None:
+    """The differences go to 0 there; against Theorem 1 the ratio grows without limit, against the groups to sqrt 2."""
+    K = 25 * (1 - np.array([1e-2, 1e-4, 1e-6]))
+    biased = np.sqrt(200 / K - 8)
+    assert (biased / total_loss_bound(10, K) > [14, 141, 1410]).all() and biased[-1] < 1e-2
+    assert biased[-1] / least_total_loss(10, K)[-1] == pytest.approx(math.sqrt(2), rel=1e-5)
+
+
+def test_no_linear_query_is_below() -> None:
+    """Any shares, weights and scale, all groups; some would violate a bound two and a half times as high."""
+    ratios = []
+    for n, seed in itertools.product((1, 2, 5), range(100)):
+        rng = generator(71, n, seed)
+        shares, weights = np.clip(rng.uniform(-0.3, 1.3, n), 0, 1), rng.choice([-1, 1], n) * 10 ** rng.uniform(-1, 1, n)
+        scale = 10 ** rng.uniform(-1, 1) * np.abs(weights).sum() / 3
+        mechanism = linear_query(shares, scale, weights=weights)
+        for group in itertools.product((False, True), repeat=n):
+            least = float(group_loss_bound(np.abs(weights[list(group)]).sum() or 1e-9, mechanism.worst_case_mse))
+            if least > 0:
+                ratios.append(mechanism.privacy_loss[list(group)].sum() / least)
+    assert len(ratios) > 100 and 1 < min(ratios) < 2.5
+
+
+# --- against every algorithm on bits ----------------------------------------------------------------------------------
+
+
+def best_error(losses: tuple[float, ...], outputs: np.ndarray) -> float:
+    """Least worst error, over databases of bits, of any law on these outputs with these losses: a linear program."""
+    n, k = len(losses), len(outputs)
+    databases = list(itertools.product((0, 1), repeat=n))
+    at = {d: slice(i * k, (i + 1) * k) for i, d in enumerate(databases)}
+    rows = []
+    for d, j in itertools.product(databases, range(n)):
+        ratio = np.zeros((k, len(databases) * k + 1))
+        ratio[:, at[d]] = np.eye(k)
+        ratio[:, at[tuple(b ^ (i == j) for i, b in enumerate(d))]] = -math.exp(losses[j]) * np.eye(k)
+        rows.append(ratio)
+    error, sums = np.zeros((2, len(databases), len(databases) * k + 1))
+    for i, d in enumerate(databases):
+        error[i, at[d]], sums[i, at[d]] = (outputs - sum(d)) ** 2, 1
+    error[:, -1] = -1
+    A, right = np.vstack([*rows, error]), np.zeros(len(databases) * (n * k + 1))
+    cost = np.eye(error.shape[1])[-1]
+    return float(optimize.linprog(cost, A, right, sums, np.ones(len(databases)), method="highs").fun)
+
+
+@functools.cache
+def algorithms() -> list[tuple[tuple[float, ...], float]]:
+    """Privacy losses, and the least error they allow on bits."""
+    rng, found = generator(75), []
+    for n, count in ((1, 8), (2, 12), (3, 6)):
+        for i in range(count):
+            each = 10 ** rng.uniform(-1, 0.8)
+            losses = np.full(n, each) if i % 2 else each * rng.dirichlet(np.ones(n)) * n
+            # for one bit the two outputs of the proof are among them
+            p = 1 / (1 + math.exp(-losses.sum()))
+            outputs = np.unique(np.r_[np.linspace(0, n, 8 * n + 1), n * p, n * (1 - p)])
+            found.append((tuple(losses), best_error(tuple(losses), outputs)))
+    return found
+
+
+def below(bound: Callable[[int, float], Any]) -> tuple[int, float]:
+    """How often a bound for groups exceeds what some algorithm loses; and how near it comes, at best."""
+    violations, near = 0, 0.0
+    for losses, K in algorithms():
+        ratios = [
+            float(bound(size, K)) / sum(group)
+            for size in range(1, len(losses) + 1)
+            for group in itertools.combinations(losses, size)
+        ]
+        violations += max(ratios) > 1 + 1e-6
+        near = max(near, *ratios)
+    return violations, near
+
+
+def test_no_algorithm_on_bits_is_below() -> None:
+    violations, near = below(group_loss_bound)
+    assert violations == 0 and near > 0.9999
+    for losses, K in algorithms():
+        n = len(losses)
+        assert sum(losses) > least_total_loss(n, K) * (1 - 1e-6)
+        cost = [np.dot(v, losses) / least_cost_bound(v, K, power=1) for v in (np.ones(n), np.arange(n) + 0.1)]
+        assert n**2 / 4 * (1 - 1e-9) <= K or min(cost) > 1 - 1e-6
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, K: 1.01 * group_loss_bound(m, K),
+        lambda m, K: 2 * group_loss_bound(m, K),
+        lambda m, K: group_loss_bound(m, K / 1.1),
+        lambda m, K: 2 * np.arccosh(max(m / np.sqrt(K), 1)),
+        lambda m, K: 2 * np.arcsinh(m / (2 * np.sqrt(K))),
+        lambda m, K: group_loss_bound(m + 1, K),
+    ],
+)
+def test_wrong_bound_is_caught(wrong: Callable[[int, float], Any]) -> None:
+    assert below(wrong)[0] >= 8  # all eight for one bit, where the bound is attained
+
+
+@pytest.mark.parametrize(("n", "K"), [(10, 2.0), (10, 12.5), (10, 20.0), (3, 0.4)])
+def test_two_outputs_attain_it_for_their_pair(n: int, K: float) -> None:
+    """From the two databases of the proof alone no more can be had."""
+    p = 1 / (1 + math.exp(-group_loss_bound(n, K)))
+    outputs, probabilities = n * np.array([1 - p, p]), np.array([p, 1 - p])
+    assert probabilities @ outputs**2 == pytest.approx(K, rel=1e-10)
+    assert probabilities[::-1] @ (n - outputs) ** 2 == pytest.approx(K, rel=1e-10)
+
+
+# --- prices -----------------------------------------------------------------------------------------------------------
+
+
+def by_all_groups(v: np.ndarray, K: float, r: float) -> float:
+    """The least cost under one inequality for each group, without sorting."""
+    groups = np.array(list(itertools.product((0, 1), repeat=len(v))))[1:]
+    bounds = group_loss_bound(groups.sum(1), K)
+    if r == 1:
+        return float(optimize.linprog(v, -groups, -bounds, method="highs").fun)
+    start = np.full(len(v), bounds.max())
+    unit = v @ start**r
+    found = optimize.minimize(
+        lambda x: v @ x**r / unit,
+        start,
+        jac=lambda x: r * v * x ** (r - 1) / unit,
+        bounds=[(0, None)] * len(v),
+        constraints={"type": "ineq", "fun": lambda x: groups @ x - bounds, "jac": lambda _: groups},
+        method="SLSQP",
+        options={"ftol": 1e-13, "maxiter": 500},
+    )
+    return float(found.fun * unit)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
+def test_cost_bound_by_all_groups(power: float) -> None:
+    rng = generator(76)
+    for _ in range(25):
+        n = int(rng.integers(1, 6))
+        v, K = rng.permutation(rng.random(n) ** 3 + 1e-3), n**2 / 4 * 10 ** rng.uniform(-3, -0.01)
+        least = least_cost_bound(v, K, power=power)
+        assert least == pytest.approx(by_all_groups(v, K, power), rel=1e-6)
+        assert least < least_cost_contract(v, K, power=power).cost * (1 + 1e-7)
+        assert least < v.sum() * staircase_loss(n, K) ** power
+        assert least_cost_bound(7 * v, K, power=power) == pytest.approx(7 * least, rel=1e-6)
+
+
+def test_cost_bound_of_equal_and_of_free_sellers() -> None:
+    for n, K in itertools.product((1, 4, 30), (0.01, 0.2, 1.0)):
+        total = float(least_total_loss(n, K))
+        for r in (1, 2, 2.5):
+            assert least_cost_bound(np.full(n, 3.0), K, power=r) == pytest.approx(3 * n * (total / n) ** r, rel=1e-6)
+            with_free = least_cost_bound(np.r_[np.zeros(3), np.full(n, 3.0)], K, power=r)
+            assert with_free == pytest.approx(3 * n * (total / n) ** r, rel=1e-6)
+    assert least_cost_bound([0.0, 0.0], 0.1, power=1) == 0 == least_cost_bound([1.0, 2.0], 1.0, power=2)
+
+
+def test_least_cost_contract_is_near_it() -> None:
+    """Linear cost, K >= 1: within 2.2 times for uniform valuations; without limit where 2 sqrt K are very dear."""
+    for n, K, seed in itertools.product((10, 50), (1.0, 2.0, 5.0, 20.0), range(3)):
+        v = generator(77, seed).random(n)
+        assert 1 < least_cost_contract(v, K, power=1).cost / least_cost_bound(v, K, power=1) < 2.2
+    v = np.r_[np.ones(8), 1e8, 1e8]
+    assert least_cost_contract(v, 1.0, power=1).cost > 1000 * least_cost_bound(v, 1.0, power=1)
+
+
+# --- staircase noise --------------------------------------------------------------------------------------------------
+
+
+def steps(gamma: float, eps: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ends and heights of the density's steps to the right of 0, and its variance."""
+    ends, height = np.r_[0, gamma + np.arange(4000)], np.exp(-eps * np.arange(4000))
+    mass = np.diff(ends)
+    return ends, height, height @ np.diff(ends**3) / 3 / (height @ mass)
+
+
+@pytest.mark.parametrize("eps", [0.03, 0.5, 1.0, 4.0, 15.0])
+def test_staircase_variance(eps: float) -> None:
+    least = optimize.minimize_scalar(
+        lambda t: math.log(steps(math.exp(t), eps)[2]), bounds=(-eps - 1, 0), method="bounded", options={"xatol": 1e-10}
+    )
+    assert staircase_mse(eps) == pytest.approx(math.exp(least.fun), rel=1e-8)
+    assert staircase_mse(eps) < 2 / eps**2
+    ends, height, variance = steps(math.exp(least.x), eps)
+
+    def density(x: np.ndarray | float) -> np.ndarray:
+        return height[np.searchsorted(ends, np.abs(x), side="right") - 1]
+
+    x = np.linspace(-20, 20, 3001)
+    shifts = np.linspace(-1, 1, 21)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.log(density(x)) - np.log(density(x + shifts[:, None]))
+    assert np.nanmax(np.abs(ratios)) == pytest.approx(eps)
+    if eps >= 1:
+        edges = ends[1:30]
+        second, mass = (
+            integrate.quad(lambda x, k=k: x**k * density(x), 0, 29, points=edges, limit=200)[0] for k in (2, 0)
+        )
+        assert second / mass == pytest.approx(variance, rel=1e-6)
+
+
+def test_bias_and_staircase_meet_the_accuracy() -> None:
+    for n, part in itertools.product((1, 3, 40), (1e-12, 1e-3, 0.4, 0.99)):
+        K = part * n**2 / 4
+        V = staircase_mse(staircase_loss(n, K))
+        shares = np.linspace(0, 1, 20_001)
+        assert (n**2 * (1 - shares) ** 2 / 4 + shares**2 * V).min() == pytest.approx(K, rel=1e-3)
+    assert staircase_loss(5, 1e-300) == pytest.approx(1.5 * math.log(1e300), rel=0.01)

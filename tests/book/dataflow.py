@@ -1,0 +1,85 @@
+"""The statements of a page that the decision of a claim rests on, run with a function of the library broken.
+
+A statement matters if it sets, changes in place or calls a method of a name that a later statement needs. Pages keep
+what they compute in plain names: so this finds all that a verdict rests on, and leaves out figures and tables.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)*)(.*?)^```$", re.S | re.M)
+Fault = Callable[[Callable[..., Any]], Callable[..., Any]]  # from a function to a broken one
+
+
+def statements(page: str) -> list[ast.stmt]:
+    """All of a page, cell by cell."""
+    text = (BOOK / f"{page}.md").read_text(encoding="utf8")
+    return [statement for code in CELL.findall(text) for statement in ast.parse(code).body]
+
+
+def decided(statement: ast.stmt) -> str:
+    """The claim that a statement decides, if it does."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "decide":
+        return str(ast.literal_eval(call.args[0]))
+    return ""
+
+
+def shows(statement: ast.stmt) -> bool:
+    """Whether a statement prints, draws or decides."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and ast.unparse(call.func).partition(".")[0] in {"print", "plots", "decide", "ax"}
+
+
+def touched(statement: ast.stmt) -> set[str]:
+    """Names that a statement sets, changes in place, or calls a method of."""
+    found = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found |= {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            inner = node.func.value
+            found |= {inner.id} if isinstance(inner, ast.Name) else set()
+    return found
+
+
+def needed(page: list[ast.stmt], claim: str) -> list[ast.stmt]:
+    """What the decision of a claim rests on, and the decision, in order."""
+    (last,) = [k for k, statement in enumerate(page) if decided(statement) == claim]
+    names, kept = {node.id for node in ast.walk(page[last]) if isinstance(node, ast.Name)}, [page[last]]
+    for statement in reversed(page[:last]):
+        if touched(statement) & names and not shows(statement):
+            kept.append(statement)
+            names |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    return kept[::-1]
+
+
+def smaller(statement: ast.stmt, sizes: dict[str, int]) -> ast.stmt:
+    """The statement with other numbers of draws, where it sets one by name."""
+    for target in statement.targets if isinstance(statement, ast.Assign) else []:
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            pairs = zip(target.elts, statement.value.elts, strict=True)
+            statement.value.elts = [ast.Constant(sizes[n.id]) if getattr(n, "id", "") in sizes else v for n, v in pairs]
+    return ast.fix_missing_locations(statement)
+
+
+def run(page: str, claim: str, sizes: dict[str, int], name: str = "", fault: Fault | None = None) -> None:
+    """Run what a decision rests on; with a fault, `name` is broken as soon as the page has it."""
+    space: dict[str, Any] = {"__name__": page}
+    for statement in needed(statements(page), claim):
+        code = ast.Module([smaller(statement, sizes)], type_ignores=[])
+        exec(compile(code, page, "exec"), space)
+        if fault is not None and name in touched(statement) and isinstance(statement, ast.ImportFrom | ast.FunctionDef):
+            space[name] = fault(space[name])

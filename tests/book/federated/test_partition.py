@@ -1,0 +1,113 @@
+"""Sizes and shares of owners: whole numbers that add up, and the laws they claim to follow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hdpm_book.federated import partition
+from hdpm_book.federated.partition import (
+    KINDS,
+    NSL_KDD_COUNTS,
+    deal,
+    dirichlet_counts,
+    draw_sizes,
+    lognormal_sizes,
+    power_law_sizes,
+)
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator, ks_check, objections
+
+TOTAL = 125_973
+
+
+@pytest.mark.parametrize("sizes", [lognormal_sizes, power_law_sizes])
+@pytest.mark.parametrize(("total", "owners", "least"), [(TOTAL, 1000, 10), (7, 7, 1), (5, 3, 0), (1, 1, 0)])
+def test_every_record_is_given_away(sizes, total: int, owners: int, least: int) -> None:
+    found = sizes(total, owners, generator(40, total), least=least)
+    assert found.shape == (owners,) and found.sum() == total and found.min() >= least
+
+
+def test_shares_follow_the_law_named() -> None:
+    """With a total so large that cutting to whole numbers cannot be seen, ratios of shares have a known law."""
+    looks, pairs, total = 2, 4000, 10**15
+    normal = np.log(lognormal_sizes(total, 2 * pairs, generator(41), least=0)).reshape(pairs, 2)
+    pareto = np.log(power_law_sizes(total, 2 * pairs, generator(42), exponent=2.5, least=0)).reshape(pairs, 2)
+    checks = [
+        ks_check("log-normal", np.diff(normal)[:, 0], stats.norm(0, 2 * np.sqrt(2)).cdf, looks),
+        ks_check("power law", np.diff(pareto)[:, 0], stats.laplace(0, 1 / 1.5).cdf, looks),  # logarithms: exponential
+    ]
+    assert objections(checks) == []
+    wrong = ks_check("log-normal", np.diff(normal)[:, 0], stats.norm(0, 2).cdf, looks)
+    assert wrong.objects
+
+
+def test_dirichlet_shares_follow_their_law() -> None:
+    concentration, owners, repeats = 0.5, 4, 3000
+    rng = generator(43)
+    counts = np.stack([dirichlet_counts([10**9, 10**12], owners, rng, concentration, extra=3) for _ in range(repeats)])
+    assert (counts.sum(axis=1) == [10**9, 10**12]).all() and (counts[..., 1] >= 3).all()
+    law = stats.beta(concentration, concentration * (owners - 1))
+    checks = [ks_check(f"class {c}", counts[:, 0, c] / 10 ** (9, 12)[c], law.cdf, 2) for c in range(2)]
+    assert objections(checks) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bidders_are_a_random_few_of_a_market(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shortcut of `draw_sizes` has the law of the long way: spread over all owners, pick some."""
+    monkeypatch.setattr(partition, "NSL_KDD_COUNTS", {"a": 10_000, "b": 500})
+    of, repeats = 20, 2000
+    short = draw_sizes(kind, repeats, generator(44), owners=2, of=of)
+    assert short.shape == (repeats, 2) and short.min() >= 10
+    rng = generator(45)
+    if kind == "IID":
+        markets = [lognormal_sizes(10_500, of, rng) for _ in range(repeats)]
+    else:
+        markets = [dirichlet_counts([10_000, 500], of, rng).sum(axis=1) for _ in range(repeats)]
+    long = np.stack([rng.permutation(sizes)[:2] for sizes in markets])
+    for f in (lambda s: s[:, 0], lambda s: s.sum(axis=1)):
+        assert stats.ks_2samp(f(short), f(long)).pvalue > FALSE_ALARM
+    assert stats.ks_2samp(short[:, 0], draw_sizes(kind, repeats, rng, owners=2, of=10)[:, 0]).pvalue < FALSE_ALARM
+
+
+def test_sizes_drawn_in_portions_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = draw_sizes("IID", 7, generator(46))
+    monkeypatch.setattr(partition, "_CELLS", 3000)
+    assert np.array_equal(draw_sizes("IID", 7, generator(46)), whole)
+    assert (draw_sizes("IID", 2, generator(46), owners=5, of=5).sum(axis=1) == sum(NSL_KDD_COUNTS.values())).all()
+    assert (draw_sizes("Non-IID", 2, generator(46), owners=5, of=5).sum(axis=1) == TOTAL).all()
+
+
+def test_dealt_rows_are_what_was_asked_for() -> None:
+    rng = generator(47)
+    labels = rng.integers(3, size=5000)
+    counts = dirichlet_counts(np.bincount(labels), 30, rng)
+    rows = deal(labels, counts, rng)
+    assert np.array_equal([np.bincount(labels[own], minlength=3) for own in rows], counts)
+    assert np.array_equal(np.sort(np.concatenate(rows)), np.arange(5000))
+    by_size = deal(labels, [10, 0, 90], rng)
+    assert [len(own) for own in by_size] == [10, 0, 90] and len(np.unique(np.concatenate(by_size))) == 100
+
+
+def test_rows_are_dealt_at_random() -> None:
+    rng, repeats = generator(48), 4000
+    first = np.array([deal(np.zeros(4), [2, 1], rng)[0] for _ in range(repeats)])
+    pairs = np.unique(first[:, 0] * 4 + first[:, 1], return_counts=True)[1]
+    assert len(pairs) == 12 and stats.chisquare(pairs).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda rng: lognormal_sizes(99, 10, rng), "total must give 10 owners 10 records each, got 99"),
+        (lambda rng: dirichlet_counts([5, 19], 2, rng), "class_counts must give 2 owners 10 records .* got 19"),
+        (lambda rng: draw_sizes("IID", 2, rng, owners=11, of=10), "owners must be an integer from 1 to 10"),
+        (lambda rng: deal([0, 1], [3], rng), "counts ask for 3 records, there are 2"),
+        (lambda rng: deal([0, 1], [[1, 2]], rng), "counts ask for 2 records of class 1, there are 1"),
+        (lambda rng: deal([[0]], [1], rng), r"labels and counts must have shapes \(records,\)"),
+    ],
+)
+def test_bad_input_is_named(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(generator(49))

@@ -1,0 +1,409 @@
+"""The joint objective and its solvers: derivatives against differences, exact steps and projections against SciPy's
+optimisers, printed descents where theory says what they do; every kind of check is shown to object."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from hdpm_book.logistic import joint_objective as joint
+from hdpm_book.logistic.joint_objective import (
+    JointObjective,
+    alternate,
+    descend_logs,
+    descend_weights,
+    joint_objective,
+    project_log_simplex,
+    water_filling,
+)
+from tests.support import generator
+
+PARAMETERS = {"penalty": 0.3, "mu": 0.4, "sigma": 3.0, "gamma": 0.2}
+
+
+def instance(rng: np.random.Generator, m: int = 6, n: int = 2, **options: Any) -> JointObjective:
+    X = rng.normal(size=(m, n))
+    X /= np.linalg.norm(X, axis=1).max()
+    y = np.r_[1.0, -1.0, rng.choice([-1.0, 1.0], m - 2)]
+    return joint_objective(X, y, rng.normal(size=n), rng.random(m), **(PARAMETERS | options))
+
+
+def point(rng: np.random.Generator, f: JointObjective) -> tuple[np.ndarray, np.ndarray, float]:
+    m, n = f.X.shape
+    return rng.normal(size=n), (1 / m + rng.dirichlet(np.ones(m))) / 2, float(rng.uniform(0.5, 5))
+
+
+# --- value and derivatives --------------------------------------------------------------------------------------------
+
+
+def plain_value(f: JointObjective, w: np.ndarray, a: np.ndarray, eta: float) -> float:
+    """The printed sum, term by term."""
+    total = f.penalty / 2 * float(w @ w) + 2 * float(f.unit_noise @ w) / eta + f.sigma / eta
+    total += f.mu * np.sqrt(sum(x**2 for x in a)) ** (2 if f.squared else 1)
+    for x, label, share, price in zip(f.X, f.y, a, f.virtual_costs, strict=True):
+        total += share * np.log(1 + np.exp(-label * float(w @ x))) + f.gamma * price * (share * eta) ** f.power
+    return float(total)
+
+
+def derivative_errors(f: JointObjective, rng: np.random.Generator) -> dict[str, float]:
+    """Value against the plain sum, gradient and both Hessians against central differences."""
+    w, a, eta = point(rng, f)
+    n = len(w)
+    found = {"value": abs(float(f.value(w, a, eta)) - plain_value(f, w, a, eta))}
+    h, flat = 1e-5, np.r_[w, a, eta]
+    moves = h * np.eye(len(flat))
+
+    def flat_value(v: np.ndarray) -> float:
+        return plain_value(f, v[:n], v[n:-1], float(v[-1]))
+
+    slope = [(flat_value(flat + d) - flat_value(flat - d)) / (2 * h) for d in moves]
+    in_w, in_a, in_eta = f.gradient(w, a, eta)
+    found["gradient"] = float(np.abs(np.r_[in_w, in_a, in_eta] - slope).max())
+
+    def slope_at(v: np.ndarray, logs: bool) -> np.ndarray:
+        weights = np.exp(v[n:]) if logs else v[n:]
+        in_w, in_a, _ = f.gradient(v[:n], weights, eta)
+        return np.r_[in_w, in_a * weights if logs else in_a]
+
+    for logs in (False, True):
+        start = np.r_[w, np.log(a) if logs else a]
+        bend = np.array([slope_at(start + d, logs) - slope_at(start - d, logs) for d in moves[:-1, :-1]]) / (2 * h)
+        scale = np.maximum(1, np.abs(bend))
+        found["hessian"] = max(
+            found.get("hessian", 0.0), float((np.abs(f.hessian(w, a, eta, logs=logs) - bend) / scale).max())
+        )
+    return found
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
+def test_derivatives(squared: bool, power: float) -> None:
+    rng = generator(51, int(squared), int(2 * power))
+    for _ in range(10):
+        errors = derivative_errors(instance(rng, squared=squared, power=power), rng)
+        assert errors["value"] < 1e-12 and errors["gradient"] < 1e-6 and errors["hessian"] < 1e-5, errors
+
+
+def test_derivative_checks_object() -> None:
+    class HalfNoise(JointObjective):
+        def gradient(self, w: np.ndarray, a: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray, float]:
+            in_w, in_a, in_eta = super().gradient(w, a, eta)
+            return in_w - self.unit_noise / eta, in_a, in_eta
+
+    class NoFirstOrder(JointObjective):
+        def hessian(self, w: np.ndarray, a: np.ndarray, eta: float, *, logs: bool = False) -> np.ndarray:
+            lost = np.diag(np.r_[np.zeros(len(w)), a * self.gradient(w, a, eta)[1]])
+            return super().hessian(w, a, eta, logs=logs) - (lost if logs else 0)
+
+    class OtherNorm(JointObjective):
+        def value(self, w: Any, a: Any, eta: Any) -> np.ndarray:
+            return JointObjective(**(vars(self) | {"squared": not self.squared})).value(w, a, eta)
+
+    f = instance(generator(52))
+    for mutant, look in ((HalfNoise, "gradient"), (NoFirstOrder, "hessian"), (OtherNorm, "value")):
+        assert derivative_errors(mutant(**vars(f)), generator(53))[look] > 1e-2
+
+
+def test_value_of_a_batch() -> None:
+    rng = generator(54)
+    f = instance(rng, power=2)
+    points = [point(rng, f) for _ in range(5)]
+    batch = f.value(*(np.array(part) for part in zip(*points, strict=True)))
+    assert np.allclose(batch, [f.value(*p) for p in points], rtol=1e-14)
+
+
+# --- exact steps ------------------------------------------------------------------------------------------------------
+
+
+def kkt_violation(weights: np.ndarray, slope: np.ndarray, cap: float) -> float:
+    """How far weights are from least over the capped simplex, by its optimality conditions."""
+    feasible = max(abs(weights.sum() - 1), -weights.min(), weights.max() - cap)
+    low = slope[weights < cap - 1e-9]
+    high = slope[weights > 1e-9]
+    return float(max(feasible, high.max() - low.min() if low.size and high.size else 0.0))
+
+
+def violations(fill: Callable) -> int:
+    """How often weights are not those of water-filling: with unlike curvatures, as a projection, and that with ties."""
+    rng, bad = generator(55), 0
+    for k in range(600):
+        m = int(rng.integers(1, 20))
+        levels, d = [
+            (rng.normal(size=m), 10 ** rng.uniform(-2, 2, m)),
+            (rng.normal(size=m) * 10 ** rng.uniform(-2, 2), np.ones(m)),
+            (rng.integers(0, 3, m) * 1.0, np.ones(m)),
+        ][k % 3]
+        cap = None if k % 2 else float(rng.uniform(1 / m, min(4 / m, 1)))
+        a = fill(levels, d, cap)
+        bad += kkt_violation(a, levels + d * a, cap or 1.0) > 1e-9 * max(np.abs(levels).max(), 1)
+    return bad
+
+
+def test_water_filling_is_optimal() -> None:
+    assert violations(water_filling) == 0
+    assert np.allclose(water_filling(np.zeros((3, 4)), 1.0, 0.25), 0.25)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        lambda levels, d, cap: (levels.sum() + 1) / len(levels) - levels,  # sum 1 only
+        lambda levels, d, cap: water_filling(levels, d),  # forgets the cap
+        lambda levels, d, cap: water_filling(2 * levels, d, cap),
+        lambda levels, d, cap: water_filling(levels, 1.0, cap),
+    ],
+)
+def test_other_weights_are_not(mutant: Callable) -> None:
+    assert violations(mutant) > 50
+
+
+def slsqp(value: Callable, starts: list, **options: Any) -> float:
+    """Least value that SciPy's optimiser finds from any of the starts."""
+    found = [
+        optimize.minimize(value, s, method="SLSQP", options={"maxiter": 500, "ftol": 1e-14}, **options) for s in starts
+    ]
+    return min(r.fun for r in found)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("power", [1, 2])
+def test_best_weights(squared: bool, power: int) -> None:
+    rng = generator(56, int(squared), power)
+    for k in range(8):
+        cap = rng.uniform(0.2, 1) if k % 2 else None
+        f = instance(rng, squared=squared, power=power, mu=10 ** rng.uniform(-2, 1), cap=cap)
+        w, _, eta = point(rng, f)
+        a = f.best_weights(f.losses(w), eta)
+        assert kkt_violation(a, f.gradient(w, a, eta)[1], f.cap) < 1e-9
+        total = {"type": "eq", "fun": lambda x: x.sum() - 1}
+        starts = [rng.dirichlet(np.ones(6)) for _ in range(2)]
+        oracle = slsqp(
+            lambda x, f=f, w=w, eta=eta: float(f.value(w, x, eta)), starts, bounds=[(0, f.cap)] * 6, constraints=total
+        )
+        assert abs(float(f.value(w, a, eta)) - oracle) < 1e-6
+
+
+def test_best_weights_of_a_batch_and_without_mu() -> None:
+    rng = generator(57)
+    f = instance(rng, cap=0.4)
+    losses, eta = f.losses(rng.normal(size=(7, 3, 2))), rng.uniform(1, 5, (7, 3))
+    batch = f.best_weights(losses, eta)
+    assert np.allclose(batch[4, 2], f.best_weights(losses[4, 2], eta[4, 2]), atol=1e-12)
+    greedy = replace(f, mu=0.0).best_weights(losses, eta)
+    nearly = replace(f, mu=1e-9, squared=True).best_weights(losses, eta)
+    assert np.allclose(greedy, nearly, atol=1e-6) and np.allclose(greedy.sum(-1), 1)
+    with pytest.raises(ValueError, match="power 1 and 2 only, got 3"):
+        replace(f, power=3.0).best_weights(losses, 1.0)
+
+
+def test_best_coefficients() -> None:
+    rng = generator(58)
+    for radius in (None, 0.7):
+        f = instance(rng, radius=radius)
+        f = replace(f, unit_noise=10 * f.unit_noise / np.linalg.norm(f.unit_noise))  # large: the ball binds
+        _, a, eta = point(rng, f)
+        w = f.best_coefficients(a, eta)
+        slope, size = f.gradient(w, a, eta)[0], np.linalg.norm(w)
+        if radius is None:
+            assert np.linalg.norm(slope) < 1e-9
+        else:  # on the sphere the gradient points inwards, nothing else
+            assert abs(size - radius) < 1e-9 and np.allclose(slope, -np.linalg.norm(slope) * w / size, atol=1e-8)
+        ball = {"type": "ineq", "fun": lambda x, r=radius: (1e9 if r is None else r**2) - x @ x}
+        oracle = slsqp(lambda x, f=f, a=a, eta=eta: float(f.value(x, a, eta)), [np.zeros(2)], constraints=ball)
+        assert abs(float(f.value(w, a, eta)) - oracle) < 1e-7
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
+def test_best_eta(power: float) -> None:
+    rng = generator(59)
+    f = instance(rng, power=power, sigma=20.0)
+    w, a, _ = point(rng, f)
+    eta = f.best_eta(w, a)
+    search = optimize.minimize_scalar(lambda x: float(f.value(w, a, np.exp(x))), bounds=(-10, 10), method="bounded")
+    assert abs(f.gradient(w, a, eta)[2]) < 1e-12 and abs(np.log(eta) - search.x) < 1e-3
+    with pytest.raises(ValueError, match=r"without bound as eta falls to 0: sigma \+ 2 b.w = -"):
+        f.best_eta(-20.0 * f.unit_noise / (f.unit_noise @ f.unit_noise), a)
+    with pytest.raises(ValueError, match="gamma = 0"):
+        replace(f, gamma=0.0).best_eta(w, a)
+
+
+# --- alternation ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("power", [1, 2])
+def test_alternation_ends_where_every_block_is_optimal(squared: bool, power: int) -> None:
+    rng = generator(60, int(squared), power)
+    for _ in range(10):
+        f = instance(rng, squared=squared, power=power, sigma=40.0, radius=3.0, cap=0.5)
+        found = alternate(f)
+        in_w, in_a, in_eta = f.gradient(found.coefficients, found.weights, found.eta)
+        inward = in_w + np.linalg.norm(in_w) * found.coefficients / max(np.linalg.norm(found.coefficients), 1e-300)
+        assert min(np.linalg.norm(in_w), np.linalg.norm(inward)) < 1e-7 and abs(in_eta) < 1e-8
+        assert kkt_violation(found.weights, in_a, f.cap) < 1e-7
+        assert (np.diff(found.values) <= 1e-12).all()
+        assert np.allclose(found.epsilon, found.weights * found.eta) and found.status == "converged"
+
+
+def test_solvers_agree_where_the_objective_is_convex() -> None:
+    """With 2 penalty mu > m there is one minimum: SciPy's, the alternation's and Algorithm 4's, geometrically."""
+    rng = generator(61)
+    for _ in range(3):
+        f = instance(rng, penalty=2.0, mu=2.0, squared=True, cap=0.6)
+        found = alternate(f, 3.0)
+        total = {"type": "eq", "fun": lambda x: x[2:].sum() - 1}
+        oracle = slsqp(
+            lambda x, f=f: float(f.value(x[:2], x[2:], 3.0)),
+            [np.r_[rng.normal(size=2), rng.dirichlet(np.ones(6))] for _ in range(3)],
+            bounds=[(-9, 9)] * 2 + [(0, f.cap)] * 6,
+            constraints=total,
+        )
+        assert abs(found.value - oracle) < 1e-8
+        descent = descend_weights(f, 3.0, 0.1, start=(rng.normal(size=2), rng.dirichlet(np.ones(6))))
+        assert descent.status == "converged" and abs(descent.value - found.value) < 1e-9
+        gaps = descent.values[:40] - found.value
+        assert (gaps[1:] <= 0.95 * gaps[:-1] + 1e-12).all()
+
+
+def test_theorem_33() -> None:
+    """TMLR Theorem 3.3 at what the alternation finds without a ball; a moved weight breaks it."""
+    f = instance(generator(62), sigma=30.0, gamma=0.002, mu=1.0)
+    found = alternate(f)
+    levels = f.gamma * found.eta * f.virtual_costs + f.losses(found.coefficients)
+    tau = optimize.brentq(lambda t: (np.maximum(t - levels, 0) ** 2).sum() - f.mu**2, levels.min(), levels.max() + f.mu)
+    printed = np.maximum(tau - levels, 0) * np.linalg.norm(found.weights) / f.mu
+    assert np.abs(printed - found.weights).max() < 1e-8
+    assert np.abs(printed - f.best_weights(f.losses(0 * found.coefficients), found.eta)).max() > 1e-3
+
+
+# --- projections and the printed descents -----------------------------------------------------------------------------
+
+
+def off_the_set(q: np.ndarray) -> float:
+    return float(np.exp(np.minimum(q, 50)).sum() - 1)
+
+
+@functools.cache
+def points_to_project(count: int = 60) -> list[tuple[np.ndarray, float]]:
+    """Points, and the least squared distance to the logarithms of the simplex that SciPy finds from eight starts."""
+    rng, made = generator(63), []
+    for _ in range(count):
+        m = int(rng.integers(1, 6))
+        v = rng.normal(size=m) * rng.choice([0.1, 1, 5]) + rng.choice([-6, -2, 0, 2])
+        best = np.inf
+        for scale in np.tile([0.2, 5.0], 4):
+            start = np.log(rng.dirichlet(np.full(m, scale)) + 1e-9)
+            on = {"type": "eq", "fun": off_the_set}
+            found = optimize.minimize(lambda q, v=v: float(((q - v) ** 2).sum()), start, method="SLSQP", constraints=on)
+            best = min(best, found.fun if abs(off_the_set(found.x)) < 1e-8 else np.inf)
+        made.append((v, best))
+    return made
+
+
+def farther_than_slsqp(project: Callable) -> int:
+    """How often a projection onto the logarithms of the simplex misses it, or loses to SciPy."""
+    bad = 0
+    for v, best in points_to_project():
+        p = project(v)
+        bad += abs(off_the_set(p)) > 1e-9 or ((p - v) ** 2).sum() > best + 1e-4 * (1 + best)
+    return bad
+
+
+def test_projection_on_log_simplex() -> None:
+    assert farther_than_slsqp(project_log_simplex) == 0
+    assert farther_than_slsqp(lambda v: v - np.log(np.exp(v).sum())) > 20
+    assert farther_than_slsqp(lambda v: v) > 50
+
+
+def test_literal_algorithm_4_runs_away() -> None:
+    """On the plane of weights that sum to 1 it diverges for a small 2 penalty mu, and not for a large one."""
+    rng = generator(64)
+    f = instance(rng, squared=True, penalty=0.05, mu=0.05)
+    assert descend_weights(f, 3.0, 0.5, literal=True).status == "diverged"
+    assert descend_weights(f, 3.0, 0.5).status == "converged"
+    stiff = replace(f, penalty=4.0, mu=4.0)
+    assert descend_weights(stiff, 3.0, 0.05, literal=True).status == "converged"
+    assert descend_weights(f, 3.0, 0.5, iterations=2).status == "out of iterations"
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_descent_stays_in_the_ball_and_ends_at_a_stationary_point(squared: bool) -> None:
+    """Beyond convexity too: at the end neither a gradient step of any length nor an exact step of a block helps."""
+    rng = generator(66, int(squared))
+    for _ in range(5):
+        f = instance(rng, squared=squared, penalty=0.05, mu=0.3, sigma=40.0, radius=0.5, cap=0.5)
+        found = descend_weights(f, 3.0, 0.5, start=(rng.normal(size=2), rng.dirichlet(np.ones(6))))
+        w, a = found.coefficients, found.weights
+        assert found.status == "converged" and np.linalg.norm(w) == pytest.approx(0.5)
+        in_w, in_a, _ = f.gradient(w, a, 3.0)
+        assert np.allclose(in_w, -np.linalg.norm(in_w) * w / 0.5, atol=1e-7) and kkt_violation(a, in_a, f.cap) < 1e-7
+        assert found.value - float(f.value(f.best_coefficients(a, 3.0), a, 3.0)) < 1e-9
+        assert found.value - float(f.value(w, f.best_weights(f.losses(w), 3.0), 3.0)) < 1e-9
+        free = descend_weights(replace(f, radius=None), 3.0, 0.5, start=(w, a), iterations=100)
+        assert np.linalg.norm(free.coefficients) > 0.6
+
+
+def test_descent_in_logs() -> None:
+    """Nearest points lead to the minimum; dividing by the sum stops where weight times slope is the same for all."""
+    f = instance(generator(65), mu=5.0, penalty=1.0)  # all weights positive at the minimum
+    best = alternate(f, 3.0)
+    assert best.weights.min() > 0
+    near, divided = (descend_logs(f, 3.0, 0.3, renormalise=r, tolerance=1e-8) for r in (False, True))
+    assert near.status == divided.status == "converged"
+    assert abs(near.value - best.value) < 1e-9 < divided.value - best.value
+    product = divided.weights * f.gradient(divided.coefficients, divided.weights, 3.0)[1]
+    assert np.ptp(product) < 1e-6
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+GOOD: dict[str, Any] = {
+    "X": [[1.0], [0.5]],
+    "y": [1, -1],
+    "unit_noise": [0.2],
+    "virtual_costs": [0.1, 0.3],
+    **PARAMETERS,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": [[2.0], [0.5]]}, "X must hold rows of norm at most 1"),
+        ({"unit_noise": [0.2, 0.1]}, r"unit_noise has 2 entries, X has the shape \(2, 1\)"),
+        ({"virtual_costs": [0.1]}, "virtual_costs has 1 entries"),
+        ({"cap": 0.4}, r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
+    ],
+)
+def test_bad_objective(change: dict[str, Any], message: str) -> None:
+    joint_objective(**GOOD)
+    with pytest.raises(ValueError, match=message):
+        joint_objective(**(GOOD | change))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: alternate(f, 1.0, start_weights=[0.5, 0.6]), r"sum to 1, got sum 1.1"),
+        (lambda f: alternate(replace(f, power=3.0), 1.0), "power 1 and 2 only"),
+        (lambda f: descend_logs(f, 1.0, 0.1, start=([0.0], [0.0, 1.0])), "start needs positive weights, got 0"),
+    ],
+)
+def test_bad_call(call: Callable, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(joint_objective(**GOOD))
+
+
+def test_no_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = joint_objective(**GOOD)
+    monkeypatch.setattr(joint, "ROUNDS", 1)
+    with pytest.raises(RuntimeError, match="did not settle in 1 rounds: the last one moved"):
+        alternate(f, 1.0)
+    monkeypatch.setattr(JointObjective, "value", lambda *_: np.asarray(np.nan))
+    assert joint.descend_weights(f, 1.0, 0.1).status == "diverged"

@@ -1,0 +1,330 @@
+"""Laws of the noise that learners used: p-values that are right, learners that pass, and errors that do not.
+
+The spherical law has its broken samplers in test_noise.py, and the ridge learner its own in test_noise_in_use.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hdpm_book.privacy import laws
+from hdpm_book.privacy.laws import (
+    LAW_TESTS,
+    LawTest,
+    laplace_law,
+    logistic_noise,
+    rate_resolution,
+    ridge_noise,
+    smallest_p,
+    spherical_law,
+)
+from hdpm_lib.learners import fedsgd as module
+from hdpm_lib.learners import logistic, queries, ridge
+from hdpm_lib.learners.fedsgd import fedsgd
+from hdpm_lib.learners.gradients import clipped, local_gradients
+from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.learners.ridge import output_perturbation, weighted_ridge
+from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator, objections, p_checks, times, z_limit
+
+# --- p-values ---------------------------------------------------------------------------------------------------------
+
+EXACT = {"sum of radii", "total size"}  # uniform at every N, but for the two tails
+
+
+@pytest.mark.parametrize("law", ["spherical 1", "spherical 3", "laplace 1", "laplace 4"])
+def test_p_values_are_not_too_small(law: str) -> None:
+    name, width = law.split()
+    rng, runs, n = generator(430, int(width), len(name)), 300, 200
+    values: dict[str, list[float]] = {}
+    for _ in range(runs):
+        if name == "spherical":
+            tests = spherical_law(spherical_laplace(int(width), 3.0, rng=rng, size=n), 3.0)
+        else:
+            tests = laplace_law(rng.laplace(scale=3.0, size=(n, int(width))), 3.0)
+        assert len(tests) <= LAW_TESTS
+        for test in tests:
+            values.setdefault(test.name, []).append(test.p_value)
+        values.setdefault("together", []).append(smallest_p(tests))
+    looks = 3 * len(values)
+    for test_name, p in values.items():
+        for level in (0.2, 0.05, 0.01):
+            count = (np.array(p) < level).sum()
+            assert count <= stats.binom.isf(FALSE_ALARM / looks, runs, level), (test_name, level)
+        if test_name in EXACT:
+            distance = stats.kstest(p, stats.uniform.cdf).statistic
+            assert distance < math.sqrt(math.log(2 * looks / FALSE_ALARM) / (2 * runs)), test_name
+
+
+def exact_repeats(numbers: int, values: int) -> np.ndarray:
+    """Probability of at least k repeats among equally likely values: the number of different ones is a Markov chain."""
+    different = np.zeros(numbers + 1)
+    different[0] = 1.0
+    for _ in range(numbers):
+        stay = different * np.arange(numbers + 1) / values
+        different = stay + np.concatenate([[0.0], (different * (1 - np.arange(numbers + 1) / values))[:-1]])
+    return np.cumsum(different)[::-1]  # at least k repeats: at most numbers - k different ones
+
+
+@pytest.mark.parametrize(("numbers", "bits"), [(8, 8), (40, 12), (200, 16)])
+def test_repeats_are_bounded(numbers: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laws, "COMMONEST", -bits * math.log(2))
+    exact = exact_repeats(numbers, 2**bits)
+    for k in range(min(numbers, 8)):
+        draws = np.maximum(np.arange(numbers), k)[:, None] * 1.0  # k numbers repeat
+        found = next(test for test in spherical_law(draws + 1, 1.0) if test.name == "repeats")
+        assert found.statistic == k and exact[k] <= found.p_value * (1 + 1e-9)
+        if k == 0:
+            assert found.p_value == 1
+        elif k <= 2 and exact[k] < 0.1:
+            assert found.p_value < 3 * exact[k]  # and not for nothing
+
+
+def test_distances_and_tails_by_hand() -> None:
+    z = np.array([[1.0], [-2.0], [0.5]])
+    radius = {test.name: test for test in spherical_law(z, 2.0)}
+    assert radius["sum of radii"].statistic == 7.0
+    left = stats.gamma.cdf(7.0, 3)
+    assert radius["sum of radii"].p_value == pytest.approx(2 * min(left, 1 - left))
+    steps = 1 - np.exp(-np.array([1.0, 2.0, 4.0]))  # radii in order
+    distance = max(np.abs(steps - k / 3).max() for k in (np.arange(3), np.arange(1, 4)))
+    assert radius["radius"].statistic == pytest.approx(distance)
+    assert radius["radius"].p_value == pytest.approx(min(1, 2 * math.exp(-6 * distance**2)))
+    signs = {test.name: test for test in laplace_law(np.array([[1.0], [2.0], [3.0], [-4.0]]), 1.0)}
+    assert signs["signs"].p_value == pytest.approx(10 / 16)
+    assert signs["signs of consecutive draws"].p_value == 1.0
+    assert smallest_p([LawTest("a", 1, 0.0, 0.4), LawTest("b", 1, 0.0, 0.7)]) == 0.8
+
+
+Maker = Callable[[np.random.Generator, int, int], np.ndarray]
+
+
+def swapped_in_time(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    """Noise that comes back two draws later."""
+    z = rng.laplace(size=(n, k))
+    z[2::4], z[3::4] = z[::4][: len(z[2::4])], z[1::4][: len(z[3::4])]
+    return z
+
+
+def one_large(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    z = rng.laplace(size=(n, k))
+    z[:, k // 2] *= 1.3
+    return z
+
+
+BROKEN: dict[str, tuple[Maker, tuple[int, ...], str]] = {
+    "7 % small": (lambda rng, n, k: rng.laplace(scale=0.93, size=(n, k)), (1, 5), "total size"),
+    "scale of a standard deviation": (lambda rng, n, k: rng.laplace(scale=2**-0.5, size=(n, k)), (1, 5), "values"),
+    "Gaussian": (lambda rng, n, k: rng.normal(scale=1.25, size=(n, k)), (1, 5), "values"),
+    "one-sided": (lambda rng, n, k: rng.exponential(size=(n, k)), (1, 5), "signs"),
+    "off centre": (lambda rng, n, k: rng.laplace(0.2, size=(n, k)), (1, 5), "signs"),
+    "skewed": (
+        lambda rng, n, k: np.maximum(rng.laplace(size=(n, k)) * 1.2, rng.laplace(size=(n, k))),
+        (1, 5),
+        "size with sign",
+    ),
+    "each twice": (
+        lambda rng, n, k: np.repeat(rng.laplace(size=(n // 2, k)), 2, axis=0),
+        (1, 5),
+        "signs of consecutive draws",
+    ),
+    "sizes twice": (
+        lambda rng, n, k: np.repeat(rng.laplace(size=(n // 2, k)), 2, axis=0) * rng.choice([-1, 1], (n, k)),
+        (1, 5),
+        "sizes of consecutive draws",
+    ),
+    "later again": (swapped_in_time, (1, 5), "repeats"),
+    "one coordinate large": (one_large, (5, 100), "size of a coordinate"),
+    "one coordinate positive": (
+        lambda rng, n, k: np.concatenate([rng.exponential(size=(n, 1)), rng.laplace(size=(n, k - 1))], axis=1),
+        (5, 100),
+        "signs of a coordinate",
+    ),
+    "one number for all": (
+        lambda rng, n, k: rng.laplace(size=(n, 1)) * np.ones(k),
+        (5, 100),
+        "signs of neighbouring coordinates",
+    ),
+    "one size for all": (
+        lambda rng, n, k: rng.laplace(size=(n, 1)) * rng.choice([-1, 1], (n, k)),
+        (5, 100),
+        "sizes of neighbouring coordinates",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "k"), [(name, k) for name, (_, widths, _) in BROKEN.items() for k in widths])
+def test_broken_laplace_noise_is_caught(name: str, k: int) -> None:
+    make, _, look = BROKEN[name]
+    found = objections(p_checks(laplace_law(make(generator(431, k), 10_000 if k < 50 else 2000, k), 1.0)))
+    assert any(line.startswith(f"{look}:") for line in found), found
+
+
+@pytest.mark.parametrize(("n", "k"), [(20_000, 1), (4000, 5), (200, 615)])
+def test_laplace_law(n: int, k: int) -> None:
+    assert objections(p_checks(laplace_law(generator(432, k).laplace(scale=0.3, size=(n, k)), 0.3), looks=3)) == []
+
+
+def test_repeats_far_apart() -> None:
+    z = spherical_laplace(3, 1.0, rng=generator(433), size=3000)
+    assert objections(p_checks(spherical_law(z, 1.0))) == []
+    z[2000:2005] = z[:5]
+    assert [line.split(":")[0] for line in objections(p_checks(spherical_law(z, 1.0)))] == ["repeats"]
+
+
+# --- what the laws expose ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "d"), [(100, 1), (200, 3), (60, 12)])
+def test_rate_resolution_is_exposed_nine_times_in_ten(n: int, d: int) -> None:
+    runs, excess = 2000, float(rate_resolution(n, d))
+    noises = spherical_laplace(d, 1 + excess, rng=generator(400, n), size=(runs, n))
+    total = np.linalg.norm(noises, axis=-1).sum(1)
+    p = 2 * np.minimum(stats.gamma.cdf(total, n * d), stats.gamma.sf(total, n * d))
+    for noise, expected in zip(noises[:5], p, strict=False):
+        found = next(test for test in spherical_law(noise, 1.0) if test.name == "sum of radii")
+        assert found.p_value == pytest.approx(expected)
+    exposed = (p < FALSE_ALARM / LAW_TESTS).sum()
+    assert abs(exposed - 0.9 * runs) < z_limit(3) * math.sqrt(0.09 * runs)
+
+
+def test_rate_resolution_in_broad_lines() -> None:
+    excess = rate_resolution([[100], [10_000]], [1, 2, 12])
+    assert excess.shape == (2, 3) and (np.diff(excess, axis=0) < 0).all() and (np.diff(excess, axis=1) < 0).all()
+    z = stats.norm.isf(FALSE_ALARM / LAW_TESTS / 2) + stats.norm.isf(0.1)  # the normal limit
+    assert rate_resolution(10**6, 30) == pytest.approx(z / math.sqrt(3e7), rel=0.01)
+
+
+# --- the noise that learners used -------------------------------------------------------------------------------------
+
+
+def test_noise_is_taken_out_as_it_was_put_in() -> None:
+    rng = generator(434)
+    X, y, w, z = rng.random((30, 4)), rng.uniform(-1, 1, 30), rng.dirichlet(np.ones(30)), rng.standard_normal((5, 2, 4))
+    np.testing.assert_allclose(ridge_noise(weighted_ridge(X, y, w, 0.3) + z, X, y, w, 0.3), z, atol=1e-12)
+    X, y = X / 2, np.where(y > 0, 1.0, -1.0)
+    released = objective_perturbation(X, y, w, 2.0, 0.1).minimise(z)
+    np.testing.assert_allclose(logistic_noise(released, X, y, w, 0.1), z, atol=1e-8)
+
+
+RNG = 435
+
+
+def of_ridge(n: int = 3000) -> tuple[LawTest, ...]:
+    rng = generator(RNG)
+    X, y, epsilon = rng.random((40, 4)), rng.uniform(-1, 1, 40), rng.choice([0.1, 1.0, 3.0], 40)
+    mechanism, weights = output_perturbation(X, y, epsilon, 0.5), epsilon / epsilon.sum()
+    rate = 0.5 * epsilon.sum() / (2 * 2 * (1 + 2 * min(0.5**-0.5, 2 / 0.5)))
+    return spherical_law(ridge_noise(mechanism.release(rng=rng, size=n), X, y, weights, 0.5), rate)
+
+
+def of_logistic(n: int = 3000) -> tuple[LawTest, ...]:
+    rng = generator(RNG + 1)
+    X, epsilon = rng.uniform(-0.5, 0.5, (40, 3)), rng.choice([0.1, 1.0, 3.0], 40)
+    y, weights = np.where(X[:, 0] + rng.normal(0, 0.2, 40) > 0, 1.0, -1.0), epsilon / epsilon.sum()
+    model = objective_perturbation(X, y, weights, epsilon.sum(), 0.05)
+    return spherical_law(logistic_noise(model.release(rng=rng, size=n), X, y, weights, 0.05), epsilon.sum() / 2)
+
+
+def of_sum(n: int = 3000) -> tuple[LawTest, ...]:
+    rng = generator(RNG + 2)
+    shares, data = rng.random(8), rng.random(8)
+    released = linear_query(shares, 0.7, arithmetic="ideal").release(data, rng=rng, size=n)
+    return laplace_law((released - math.fsum(shares * data + (1 - shares) / 2))[:, None], 0.7)
+
+
+def of_gradients(n: int = 1500) -> tuple[LawTest, ...]:
+    """As many markets of one owner with one record less noise; each takes one step of length 1 from her release."""
+    rng = generator(RNG + 3)
+    x, labels, start = np.array([[0.9, 1.0], [-0.4, 1.0]]), np.array([0, 1]), rng.normal(size=(2, 2))
+    owners = [[np.arange(2)]] * n
+    asked = np.zeros((1, n, 1), dtype=int)
+    run = fedsgd(
+        x,
+        labels,
+        owners,
+        np.full((n, 1), 0.8),
+        asked,
+        {"all": lambda epsilon, _: np.ones(epsilon.shape)},
+        start,
+        rng=rng,
+        learning_rate=1.0,
+        clip_norm=0.1,
+        arithmetic="ideal",
+    )
+    scores = x @ start.T
+    chance = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    gradient = (chance - np.eye(2)[labels]).T @ x / 2
+    sent = gradient * min(1, 0.1 / np.abs(gradient).sum())
+    np.testing.assert_allclose(sent, clipped(local_gradients(start[None], x, labels, owners[0])[0, 0], 0.1), atol=1e-12)
+    return laplace_law((start - run.parameters("all")[-1] - sent).reshape(n, 4), 0.2 / 0.8)
+
+
+LEARNERS = {"ridge": of_ridge, "logistic": of_logistic, "sum": of_sum, "gradients": of_gradients}
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_learners_use_the_promised_noise(learner: str) -> None:
+    assert objections(p_checks(LEARNERS[learner](), looks=len(LEARNERS))) == []
+
+
+def worse_release(self: Any, terms: Any, *, rng: np.random.Generator, size: int) -> np.ndarray:
+    return np.asarray(self.mean(terms) + rng.laplace(scale=self.scale * 0.8, size=size))
+
+
+@pytest.mark.parametrize(
+    ("learner", "module", "name", "value"),
+    [
+        ("ridge", ridge, "spherical_laplace", times(0.9)),
+        ("ridge", ridge, "weighted_ridge", lambda X, y, w, p: weighted_ridge(X, y, w, p / len(y))),
+        ("ridge", ridge, "estimate_norm_bound", lambda *_: 0.5),
+        ("logistic", logistic, "spherical_laplace", times(0.9)),
+        ("logistic", logistic, "_newton", lambda signed, a, b, p, start: _one_step(signed, a, b, p)),
+        ("sum", queries.BiasedLaplace, "release", worse_release),
+        ("sum", queries.BiasedLaplace, "mean", lambda self, terms: self.shares @ np.asarray(terms)),
+        ("gradients", module, "clipped", lambda g, bound: g),
+        ("gradients", module, "_weights", None),
+    ],
+)
+def test_broken_learners_are_caught(
+    learner: str, module: Any, name: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if value is None:  # the scale without the factor 2
+        weights = module._weights
+        value = lambda *given: (lambda w, s: (w, s / 2))(*weights(*given))  # noqa: E731
+    monkeypatch.setattr(module, name, value)
+    assert objections(p_checks(LEARNERS[learner](), looks=len(LEARNERS))) != []
+
+
+def _one_step(signed: np.ndarray, a: np.ndarray, b: np.ndarray, penalty: float) -> np.ndarray:
+    """One gradient step instead of the minimiser."""
+    return (0.5 * a @ signed - b) / (penalty + 0.25)
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", [spherical_law, laplace_law])
+def test_bad_noise(law: Callable[[Any, float], Any]) -> None:
+    for noise, message in (
+        (np.zeros((1, 3)), "noise must hold at least 2 draws, got 1"),
+        ([[1.0], [math.nan]], "noise must be finite, got nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            law(noise, 1.0)
+    with pytest.raises(ValueError, match="tests is empty"):
+        smallest_p([])
+
+
+def test_bad_releases() -> None:
+    for noise_of in (ridge_noise, logistic_noise):
+        with pytest.raises(ValueError, match=r"released must have shape \(..., 2\), got \(1,\)"):
+            noise_of([0.0], [[1.0, 0.5]], [1.0], [1.0], 1.0)

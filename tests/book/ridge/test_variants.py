@@ -1,0 +1,304 @@
+"""The mechanisms beyond output perturbation: solver, law, privacy losses, planted bugs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from hdpm_book.ridge import variants
+from hdpm_lib.noise import norm_law, spherical_laplace
+from hdpm_lib.validation import FALSE_ALARM
+
+
+def random_records(rng, n, d):
+    """Records at corners or inside the box, labels at the ends or inside."""
+    X = rng.integers(0, 2, (n, d)) * 1.0 if rng.random() < 0.5 else rng.random((n, d))
+    return X, rng.choice([-1.0, 1.0], n) if rng.random() < 0.5 else rng.uniform(-1, 1, n)
+
+
+def random_neighbours(rng, d_max=5, most=None):
+    """Two data sets that differ in record 0, privacy losses that allow objective perturbation, and a penalty."""
+    d, n, lam = int(rng.integers(1, d_max)), int(rng.integers(1, 9)), 10 ** rng.uniform(-1, 3)
+    (X, y), eps = random_records(rng, n, d), rng.random(n) + 0.01
+    eps *= d / lam * (1 + 10 ** rng.uniform(-1, 3)) / eps.sum()
+    X_other, y_other = X.copy(), y.copy()
+    kind = rng.integers(4)
+    X_other[0] = [X[0], rng.random(d), np.zeros(d), np.ones(d)][kind]
+    y_other[0] = -np.sign(y[0]) if rng.random() < 0.7 else rng.uniform(-1, 1)
+    return (X, y), (X_other, y_other), eps, lam
+
+
+def objective_loss(one, two, rng, outputs=25):
+    """Largest absolute log density ratio at random outputs, inside and on the boundary."""
+    d = len(one.cross)
+    sphere = spherical_laplace(d, 1.0, rng=rng, size=outputs)
+    sphere *= one.radius / np.linalg.norm(sphere, axis=1, keepdims=True)
+    inside, nu = sphere * rng.random((outputs, 1)), 10 ** rng.uniform(-2, 3, outputs)
+    inside[0] = 0
+    ratios = [
+        np.abs(np.subtract(*(variants.objective_perturbation_log_density(m, t, v) for m in (one, two)))).max()
+        for t, v in ((inside, None), (sphere, nu))
+    ]
+    return max(ratios)
+
+
+def atoms(moments):
+    """Log probabilities of the two ends of the interval, for one feature."""
+    edge = 2 * (moments.second[0, 0] + moments.penalty) * moments.radius
+    tails = -moments.noise_rate * (edge - np.array([2, -2]) * moments.cross[0])  # log of twice the Laplace tails
+    assert (tails <= 1e-12).all()  # the noiseless estimate lies in the ball
+    return tails - np.log(2)
+
+
+def solve_on_ball(A, linear, radius):
+    """Minimiser of t'At + linear't over the ball by SLSQP, in units of the radius."""
+    size = np.trace(A) * radius
+
+    def objective(t):
+        return (t @ A @ t * radius + linear @ t) / size
+
+    def gradient(t):
+        return (2 * A @ t * radius + linear) / size
+
+    ball = {"type": "ineq", "fun": lambda t: 1 - t @ t, "jac": lambda t: -2 * t}
+    start, options = np.full(len(linear), 0.1 / len(linear)), {"ftol": 1e-15, "maxiter": 1000}
+    return optimize.minimize(objective, start, jac=gradient, constraints=[ball], method="SLSQP", options=options).x
+
+
+def test_objective_release_equals_a_general_solver():
+    rng = np.random.default_rng(0)
+    active = []
+    for seed in range(40):
+        data, _, eps, lam = random_neighbours(rng)
+        m = variants.calibrate_objective_perturbation(*data, eps, lam)
+        m = replace(m, noise_rate=m.noise_rate * 10 ** rng.uniform(0, 2))
+        b = spherical_laplace(len(m.cross), m.noise_rate, rng=np.random.default_rng(seed))
+        found = variants.release_objective_perturbation(m, rng=np.random.default_rng(seed))
+        best = solve_on_ball(m.second + lam * np.eye(len(b)), b - 2 * m.cross, m.radius)
+        np.testing.assert_allclose(found / m.radius, best, atol=2e-6)
+        active.append(np.linalg.norm(found) > m.radius * (1 - 1e-9))
+    assert 5 < sum(active) < 35  # both cases occurred
+
+
+def test_objective_density_has_mass_one_and_is_the_law_of_the_release():
+    X, y = np.array([[1.0, 0.2], [0.3, 1.0], [0.9, 0.8]]), np.array([1.0, -0.7, 0.4])
+    m = variants.calibrate_objective_perturbation(X, y, [4.0, 3.0, 5.0], 0.5)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    nodes, weights = (nodes + 1) / 2, weights / 2
+    angle, turn = 2 * np.pi * (np.arange(400) + 0.5) / 400, 2 * np.pi / 400
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    inner = variants.objective_perturbation_log_density(m, m.radius * nodes[:, None, None] * circle)
+    inside = (weights * nodes * m.radius**2 * np.exp(inner).sum(1) * turn).sum()
+    nu = (nodes / (1 - nodes))[:, None] * np.ones(400)
+    outer = variants.objective_perturbation_log_density(m, m.radius * np.broadcast_to(circle, (200, 400, 2)), nu)
+    boundary = (weights / (1 - nodes) ** 2 * np.exp(outer).sum(1) * turn * m.radius).sum()
+    assert 0.2 < inside < 0.8
+    assert inside + boundary == pytest.approx(1, abs=2e-4)
+    released = variants.release_objective_perturbation(m, rng=np.random.default_rng(1), size=40_000)
+    on_boundary = (np.linalg.norm(released, axis=1) > m.radius * (1 - 1e-9)).mean()
+    allowed = stats.norm.isf(FALSE_ALARM / 2) * np.sqrt(boundary * inside / 40_000)
+    assert abs(on_boundary - boundary) < allowed + 2e-4
+
+
+def test_objective_losses_stay_within_epsilon_and_planted_bugs_do_not():
+    rng = np.random.default_rng(2)
+    right, half_noise, no_jacobian = [], [], []
+    for trial in range(2500):
+        *pair, eps, lam = random_neighbours(rng)
+        one, two = (variants.calibrate_objective_perturbation(*data, eps, lam) for data in pair)
+        right.append(objective_loss(one, two, rng) / eps[0])
+        if trial % 10 == 0:
+            without = eps.sum() / (eps.sum() - len(one.cross) / lam)  # the rate if the Jacobian were forgotten
+            for bag, factor in ((half_noise, 2), (no_jacobian, without)):
+                wrong = [replace(m, noise_rate=factor * m.noise_rate) for m in (one, two)]
+                bag.append(objective_loss(*wrong, rng, 5) / eps[0])
+    assert max(right) <= 1 + 1e-9
+    assert max(right) > 0.98
+    assert max(half_noise) > 1.5
+    assert max(no_jacobian) > 1.05
+
+
+def test_objective_in_one_dimension_with_its_atoms():
+    rng = np.random.default_rng(3)
+    worst, masses = [], []
+    for _ in range(600):
+        *pair, eps, lam = random_neighbours(rng, d_max=2)
+        moments = [variants.calibrate_objective_perturbation(*data, eps, lam) for data in pair]
+        radius, mode = moments[0].radius, moments[0].cross[0] / (moments[0].second[0, 0] + lam)
+        steps = radius * np.geomspace(1e-7, 2, 800)  # dense where the density has its peak
+        grid = np.unique(np.clip(np.r_[mode, mode - steps, mode + steps, radius, -radius], -radius, radius))[:, None]
+        laws = [variants.objective_perturbation_log_density(m, grid) for m in moments]
+        ends = [atoms(m) for m in moments]
+        worst.append(max(np.abs(laws[0] - laws[1]).max(), np.abs(ends[0] - ends[1]).max()) / eps[0])
+        masses.append(np.trapezoid(np.exp(laws[0]), grid[:, 0]) + np.exp(ends[0]).sum())
+    assert 0.95 < max(worst) <= 1 + 1e-9
+    np.testing.assert_allclose(masses, 1, atol=1e-3)
+
+
+def test_objective_refuses_losses_that_the_jacobian_alone_spends():
+    with pytest.raises(ValueError, match=r"sum of epsilon is 1; it must exceed .* = 2"):
+        variants.calibrate_objective_perturbation(np.ones((2, 1)), [0.0, 1.0], [0.5, 0.5], 0.5)
+
+
+# --- bounds on labels, and feature vectors of any sign ----------------------------------------------------------------
+
+
+def signed_neighbours(rng, a, d_max=5):
+    """As `random_neighbours`, with features of any sign and norm at most R, and labels at most `a`; and the bounds."""
+    d, n, R = int(rng.integers(1, d_max)), int(rng.integers(1, 9)), 10 ** rng.uniform(-1, 1)
+    X = rng.standard_normal((n + 1, d))
+    X *= R / np.linalg.norm(X, axis=1, keepdims=True) * rng.choice([1.0, rng.random()], (n + 1, 1))
+    X[n] = [X[0], -X[0], 0 * X[0], X[n]][rng.integers(4)]
+    y, lam = rng.choice([-a, a], n + 1), R**2 * 10 ** rng.uniform(-2, 2)
+    y[n] = -y[0] if rng.random() < 0.7 else y[n]
+    eps = rng.random(n) + 0.01
+    eps *= R**2 / lam * (1 + 10 ** rng.uniform(-1, 3)) / eps.sum()
+    other = np.vstack([X[n], X[1:n]]), np.append(y[n], y[1:n])
+    return (X[:n], y[:n]), other, eps, lam, {"feature_norm": R * (1 + 1e-13), "label_bound": a}
+
+
+LABEL_BOUNDS = (0.2, 1.0, 6.0)
+
+
+def test_objective_losses_with_signs_and_label_bounds_and_wrong_powers_of_the_bound():
+    rng = np.random.default_rng(11)
+    right, forgotten, squared = [], [], []
+    for trial in range(1800):
+        a = LABEL_BOUNDS[trial % 3]
+        *pair, eps, lam, bounds = signed_neighbours(rng, a)
+        one, two = (variants.calibrate_objective_perturbation(*data, eps, lam, **bounds) for data in pair)
+        right.append(objective_loss(one, two, rng) / eps[0])
+        for bag, factor in ((forgotten, a), (squared, 1 / a)) if trial % 10 < 3 else ():
+            wrong = [replace(m, noise_rate=factor * m.noise_rate) for m in (one, two)]
+            bag.append(objective_loss(*wrong, rng, 5) / eps[0])
+    assert 0.98 < max(right) <= 1 + 1e-9
+    assert min(max(forgotten), max(squared)) > 2
+
+
+@pytest.mark.parametrize("a", LABEL_BOUNDS)
+def test_releases_are_those_of_labels_in_other_units(a):
+    rng = np.random.default_rng(12)
+    for kind in ("objective_perturbation", "sufficient_statistics"):
+        calibrate, release = (getattr(variants, f"{verb}_{kind}") for verb in ("calibrate", "release"))
+        (X, y), _, eps, lam, bounds = signed_neighbours(rng, 1.0)
+        scaled = calibrate(X, a * y, eps, lam, **{**bounds, "label_bound": a})
+        plain = calibrate(X, y, eps, lam, **bounds)
+        one, two = (release(m, rng=np.random.default_rng(13), size=50) for m in (plain, scaled))
+        np.testing.assert_allclose(a * one, two, rtol=1e-9, atol=1e-12 * a)
+
+
+@pytest.mark.parametrize("a", LABEL_BOUNDS)
+def test_noise_of_the_objective_follows_the_law_with_the_label_bound(a):
+    """Recovered from releases inside the ball, whose rate must be that of the theorem, typed anew here."""
+    rng = np.random.default_rng(14)
+    X, y, eps, lam, R = rng.uniform(-0.5, 0.5, (40, 3)), rng.uniform(-a, a, 40), rng.uniform(50, 90, 40), 0.3, 0.9
+    m = variants.calibrate_objective_perturbation(X, y, eps, lam, feature_norm=R, label_bound=a)
+    theta = variants.release_objective_perturbation(m, rng=rng, size=5000)
+    assert (np.linalg.norm(theta, axis=1) < m.radius * (1 - 1e-9)).all()
+    w = eps / eps.sum()
+    b = 2 * (w * y) @ X - 2 * theta @ ((X.T * w) @ X + lam * np.eye(3))
+    radius = a * min(0.5 / np.sqrt(lam), R / (R**2 + lam))
+    rate = (eps.sum() - R**2 / lam) / (2 * R**2 * radius + 4 * R * a)
+    lengths = np.linalg.norm(b, axis=1)
+    assert stats.kstest(lengths, norm_law(3, rate).cdf).pvalue > FALSE_ALARM
+    for power in (-1, 1) if a != 1 else ():
+        assert stats.kstest(lengths, norm_law(3, rate * a**power).cdf).pvalue < FALSE_ALARM
+
+
+def test_sufficient_statistics_with_signs_and_label_bounds():
+    rng = np.random.default_rng(15)
+    worst, unscaled = 0.0, 0.0
+    for trial in range(1500):
+        a = LABEL_BOUNDS[trial % 3]
+        *pair, eps, lam, bounds = signed_neighbours(rng, a)
+        one, two = (variants.calibrate_sufficient_statistics(*data, eps, lam, **bounds) for data in pair)
+        units = [replace(m, cross=m.cross / a) for m in (one, two)]
+        worst = max(worst, one.noise_rate * moved_moments(*units) / eps[0])
+        unscaled = max(unscaled, one.noise_rate * moved_moments(one, two) / eps[0])
+    assert 0.95 < worst <= 1 + 1e-9 < unscaled / 2
+
+
+def moved_moments(one, two):
+    """Joint Frobenius distance of the two moments."""
+    return np.sqrt(((one.second - two.second) ** 2).sum() + ((one.cross - two.cross) ** 2).sum())
+
+
+def test_sufficient_statistics_move_by_no_more_than_the_constant():
+    rng = np.random.default_rng(4)
+    worst = {"box": 0.0, "norm": 0.0}
+    for trial in range(3000):
+        d = int(rng.integers(1, 15))
+        X = rng.integers(0, 2, (3, d)) * 1.0 if trial % 2 else rng.random((3, d))
+        y = rng.choice([-1.0, 1.0], 3)
+        X_other, y_other = X.copy(), y.copy()
+        X_other[0] = [np.zeros(d), np.ones(d) * rng.random(), 1 - X[0], rng.random(d)][rng.integers(4)]
+        y_other[0] = -y[0]
+        if trial % 4 == 0:
+            X[0] = 1
+        eps = rng.random(3) + 0.1
+        kind = "norm" if trial % 3 == 0 else "box"
+        norm = max(1e-3, *np.linalg.norm([*X, X_other[0]], axis=1)) if kind == "norm" else None
+        pair = ((X, y), (X_other, y_other))
+        one, two = (variants.calibrate_sufficient_statistics(*data, eps, 1.0, feature_norm=norm) for data in pair)
+        worst[kind] = max(worst[kind], one.noise_rate * moved_moments(one, two) / eps[0])
+    assert 0.97 < worst["box"] <= 1
+    assert 0.97 < worst["norm"] <= 1
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_sufficient_statistics_constant_of_the_box(d):
+    made = variants.calibrate_sufficient_statistics(np.ones((2, d)), [1.0, -1.0], [0.5, 1.0], 1.0)
+    assert made.noise_rate == pytest.approx(1.5 / np.sqrt(d**2 + d + 9 / 4), rel=1e-12)
+
+
+def test_sufficient_statistics_constant_is_attained():
+    # two records of squared norm 7 whose product is 1/2, labels of opposite sign
+    u, v = np.zeros(16), np.zeros(16)
+    u[:7], v[7:13], v[13], v[0] = 1, 1, np.sqrt(0.75), 0.5
+    losses = [0.3, 0.7]
+    one, two = (
+        variants.calibrate_sufficient_statistics([x, 0 * u], [s, 0.0], losses, 1.0, feature_norm=np.sqrt(7))
+        for x, s in ((u, 1.0), (v, -1.0))
+    )
+    assert one.noise_rate * moved_moments(one, two) == pytest.approx(0.3, rel=1e-12)
+
+
+def test_sufficient_statistics_release_solves_the_noisy_normal_equations(monkeypatch):
+    rng = np.random.default_rng(5)
+    X, y = rng.random((50, 3)), rng.uniform(-1, 1, 50)
+    m = variants.calibrate_sufficient_statistics(X, y, np.ones(50), 5.0)
+    noise = 0.01 * rng.standard_normal(9)
+    monkeypatch.setattr(variants, "spherical_laplace", lambda *_, **__: noise)
+    extra, vector = np.zeros((3, 3)), noise[:3]
+    for k, (i, j) in enumerate([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]):
+        extra[i, j] = extra[j, i] = noise[3 + k] / (1 if i == j else np.sqrt(2))
+    assert (extra**2).sum() + (vector**2).sum() == pytest.approx((noise**2).sum())  # the noise keeps its norm
+    expected = np.linalg.solve(m.second + extra + 5 * np.eye(3), m.cross + vector)
+    np.testing.assert_allclose(variants.release_sufficient_statistics(m, rng=rng), expected, rtol=1e-10)
+
+
+def test_private_constant_has_the_laplace_law_it_promises():
+    y, eps = np.array([0.0, 1.0, 0.25]), np.array([0.5, 1.0, 2.5])
+    draws = variants.private_constant(y, eps, label_range=(0.0, 1.0), rng=np.random.default_rng(6), size=20_000)
+    law = stats.laplace(loc=eps @ y / 4, scale=1 / 4)
+    assert stats.kstest(draws, law.cdf).pvalue > FALSE_ALARM
+    assert stats.kstest(draws, stats.laplace(loc=eps @ y / 4, scale=1 / 8).cdf).pvalue < FALSE_ALARM  # half the noise
+    worst_shift = eps / 4 * 1.0  # a label moved from one end to the other
+    np.testing.assert_allclose(worst_shift / law.std() * np.sqrt(2), eps)
+
+
+@pytest.mark.parametrize(
+    ("y", "eps", "message"),
+    [
+        ([0.0, 1.5], [1.0, 1.0], r"^y must lie in label_range = \(0.0, 1.0\): scale by public bounds, or clip$"),
+        ([0.0, np.nan], [1.0, 1.0], r"^y must lie in label_range = \(0.0, 1.0\): scale by public bounds, or clip$"),
+        ([0.0, 1.0], [1.0, 0.0], r"epsilon\[1\] = 0.0"),
+        ([0.0, 1.0], [1.0], "1 entries for 2 records"),
+    ],
+)
+def test_private_constant_names_what_is_wrong(y, eps, message):
+    with pytest.raises(ValueError, match=message):
+        variants.private_constant(y, eps, label_range=(0.0, 1.0), rng=np.random.default_rng(0))

@@ -3,60 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 
 from hdpm_book.ledger import LedgerMismatch
+from tests.book.contracts import faults as contracts
 from tests.book.dataflow import Fault, decided, needed, run, statements
+from tests.book.ridge import faults as ridge
 
-
-def other(**changes: Callable[[Any], Any]) -> Fault:
-    """Fields of what a function returns, changed."""
-
-    def broken(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            found = function(*arguments, **options)
-            return replace(found, **{name: change(getattr(found, name)) for name, change in changes.items()})
-
-        return call
-
-    return broken
-
-
-def times(factor: float) -> Fault:
-    """A number that a function returns, times another one."""
-    return lambda function: lambda *arguments, **options: function(*arguments, **options) * factor
-
-
-dearer = other(cost=lambda cost: 1.01 * cost)
-flat = other(shares=lambda a: np.ones_like(a))
-late = other(privacy_loss=lambda loss: loss[..., ::-1])
-less = other(privacy_loss=lambda loss: 0.5 * loss)
-more = other(privacy_loss=lambda loss: 2.0 * loss)
-
-SMALL = {"contracts/allocation": {"markets": 16, "draws": 100}}
-FAULTS: dict[str, list[tuple[str, str, Fault]]] = {
-    "contracts/allocation": [
-        ("khalili-eq10-problem", "least_cost_contract", dearer),
-        ("khalili-eq10-problem", "conic_power", dearer),
-        ("khalili-thm6-ratio-condition", "conic_power", other(shares=lambda a: a**2)),
-        ("khalili-ex-p2", "least_cost_contract", less),
-        ("khalili-ex-p2", "theorem5_terms", times(1.01)),
-        ("khalili-ex-totals", "equal_loss_contract", more),
-        ("khalili-thm5", "least_cost_contract", flat),
-        ("khalili-thm5-single-fractional", "conic_power", other(shares=lambda a: a / 2 + 0.01)),
-        ("khalili-alg1", "one_root", lambda f: lambda *a: (f(*a)[0], f(*a)[1], 1.01 * f(*a)[2])),
-        ("khalili-thm6", "least_cost_contract", dearer),
-        ("khalili-eq12-contract-p2", "least_cost_contract", less),
-        ("khalili-comparison-p2-vs-au", "unbiased_contract", other(privacy_loss=lambda loss: 0.01 * loss)),
-        ("khalili-p2-heterogeneous-loss", "least_cost_contract", late),
-        ("khalili-abstract-both-benefit", "equal_loss_contract", more),
-    ],
-}
+SMALL = contracts.SMALL | ridge.SMALL
+FAULTS = contracts.FAULTS | ridge.FAULTS
 ALL = [(page, *fault) for page, faults in FAULTS.items() for fault in faults]
 CLAIMS = sorted({(page, claim) for page, claim, *_ in ALL})
 

@@ -314,7 +314,7 @@ def test_law_of_fits() -> None:
     X, y, epsilon = data(5, 1)
     model = PersonalizedRidge(0.5, project=False)
     mechanism = lattice_ridge(X, y, 10 * epsilon, 0.5, bound="sharp")
-    released = np.array([model.fit(X, y, epsilon=10 * epsilon).coef_[0] for _ in range(500)])
+    released = np.array([model.fit(X, y, epsilon=10 * epsilon).coef_[0] for _ in range(3000)])
     steps = released / mechanism.spacing - mechanism.point
     assert (steps % 1 == 0).all() and mechanism.rate < 2.0**-25  # so fine that the law is Laplace's
     assert stats.kstest(float(mechanism.rate) * steps, stats.laplace().cdf).pvalue > FALSE_ALARM

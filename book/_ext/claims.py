@@ -1,14 +1,13 @@
 """The ledger and the errata, made from what the chapters printed in this build.
 
 A chapter shows decisions with ``hdpm_book.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
-that these decisions printed; the directives ``{ledger}``, ``{errata}``, ``{needs}`` and ``{findings}`` put them beside
-the ledger's entries. A claim that is decided twice, on another page than the ledger says, nowhere, by too few draws, or
-with another verdict than the ledger's is a warning, which ends a build under ``-W``.
+that these decisions printed; the directives ``{ledger}``, ``{errata}``, ``{needs}``, ``{findings}`` and ``{holds}``
+put them beside the ledger's entries. A claim that is decided twice, on another page than the ledger says, nowhere, by
+too few draws, or with another verdict than the ledger's is a warning, which ends a build under ``-W``.
 
 ``decided_claims`` and ``problems`` do the same bookkeeping on the text of the pages, without running them.
 
-Claims that cannot be tested are decided by no cell: the directive ``{untested}`` lists those that the ledger gives to
-its page.
+Claims that cannot be tested are decided by no cell: the ledger links them to the page that uses or explains them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from sphinx.domains import Domain, ObjType
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
 
 from hdpm_book import ledger
 
@@ -47,16 +45,6 @@ class Shown(NamedTuple):
 
 
 # --- who decides what ---
-
-
-def untested(page: str) -> list[ledger.Claim]:
-    """Claims of a page, like ``ridge/idea``, that nothing can test."""
-    return [claim for claim in ledger.load() if claim.page == page and claim.verdict == "not testable"]
-
-
-def listed_claims(source_text: str, page: str) -> list[str]:
-    """Names of the claims that a page lists by ``{untested}``."""
-    return [claim.id for claim in untested(page)] if re.search(r"(?m)^(`{3,}|:{3,})\{untested\}", source_text) else []
 
 
 def decided_claims(source_text: str) -> list[str]:
@@ -161,9 +149,8 @@ def problems(decided: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
             owner = f"gives it to {claim.page}" if claim.page else "says it is pending"
             found.append((page, f"{claim_id} is decided on {page}, but the ledger {owner}"))
     for claim in claims.values():
-        if claim.page and claim.id not in pages:
-            does = "list" if claim.verdict == "not testable" else "decide"
-            message = f"{claim.id} is {claim.verdict} in the ledger, but {claim.page} does not {does} it"
+        if claim.page and claim.id not in pages and claim.verdict != "not testable":
+            message = f"{claim.id} is {claim.verdict} in the ledger, but {claim.page} does not decide it"
             found.append((claim.page, message))
     return found
 
@@ -219,8 +206,7 @@ def ledger_pages(env: Any) -> set[str]:
 
 def collect(app: Any, doctree: nodes.document) -> None:
     docname = app.env.docname
-    listed = [node["shown"] for node in doctree.findall(nodes.list_item) if "shown" in node]
-    if shown := [*printed_decisions(doctree, docname), *listed]:
+    if shown := [*printed_decisions(doctree, docname)]:
         decisions(app.env)[docname] = shown
     if shown or docname in ledger_pages(app.env):  # formulas of the ledger are no nodes, and want MathJax all the same
         app.env.get_domain("math").data["has_equations"][docname] = True
@@ -333,28 +319,6 @@ class LedgerDirective(Directive):
         return [table(kind="ledger")]
 
 
-class UntestedDirective(SphinxDirective):
-    """``{untested}``: what the papers print and the ledger gives to this page, but nothing can test, and why."""
-
-    def run(self) -> list[nodes.Node]:
-        claims = untested(page_of(self.env.docname))
-        if not claims:
-            raise self.error(f"untested: the ledger has no such claim for {page_of(self.env.docname)}")
-        for path in sorted(ledger.CLAIMS.glob("*.yaml")):
-            self.env.note_dependency(str(path))
-        items = nodes.bullet_list("", *map(self.item, claims), classes=["hdpm-untested"])
-        return [nodes.paragraph(text="Printed, but nothing that a run could test:"), items]
-
-    def item(self, claim: ledger.Claim) -> nodes.list_item:
-        url = "../" * page_of(self.env.docname).count("/") + f"ledger.html#{claim.id}"
-        link = nodes.reference("", claim.id, refuri=url, internal=True)
-        text = f"{claim.statement} *Not tested:* {claim.note}"
-        place, words = nodes.strong(text=claim.place), self.state.inline_text(text, self.lineno)[0]
-        shown = Shown(claim.id, claim.verdict, "", self.env.docname)
-        body = nodes.paragraph("", "", place, nodes.Text(" ("), link, nodes.Text("). "), *words)
-        return nodes.list_item("", body, ids=[f"claim-{claim.id}"], shown=shown)
-
-
 class ErrataDirective(LedgerDirective):
     """``{errata}``: what is wrong in each paper, a section for each."""
 
@@ -379,6 +343,23 @@ class FindingsDirective(LedgerDirective):
         if unknown := {claim_id for claim_id, _ in entries} - {claim.id for claim in ledger.load()}:
             raise self.error(f"findings: not in the ledger: {sorted(unknown)}")
         return [table(kind="findings", entries=entries)]
+
+
+class HoldsDirective(LedgerDirective):
+    """``{holds}``: a paper's main claims, a line ``id: what it says | why it holds or not`` each, as a table."""
+
+    has_content = True
+
+    def parts(self) -> list[nodes.Node]:
+        entries = []
+        for number, line in enumerate(self.content, self.content_offset + 1):
+            if line.strip():
+                name, _, words = line.partition(": ")
+                says, bar, why = words.partition(" | ")
+                if not bar or name not in {claim.id for claim in ledger.load()}:
+                    raise self.error(f"holds: line {number} is not `id of a claim: what it says | why`: {line!r}")
+                entries.append((name, says.strip(), why.strip()))
+        return [table(kind="holds", entries=entries)]
 
 
 class VerdictsDirective(LedgerDirective):
@@ -424,11 +405,11 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
     shown = {s.claim_id: s for lines in decisions(app.env).values() for s in lines}
 
     def link(claim: ledger.Claim, words: str) -> str:
-        """Link to the decision, named after the page it stands on."""
-        if claim.id not in shown:
+        """Link to the decision, named after the page it stands on; to the page alone, if nothing can be decided."""
+        target = shown[claim.id].docname if claim.id in shown else f"book/{claim.page}"
+        if target not in app.env.found_docs:
             return ""
-        target = shown[claim.id].docname
-        url = f"{app.builder.get_relative_uri(docname, target)}#claim-{claim.id}"
+        url = app.builder.get_relative_uri(docname, target) + f"#claim-{claim.id}" * (claim.id in shown)
         title = app.env.titles[target].astext() if target in app.env.titles else page_of(target)
         return f'<a href="{escape(url)}" aria-label="{words} {escape(title)}: {claim.id}">{words} {escape(title)}</a>'
 
@@ -443,6 +424,8 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
             body = bar(node["paper"], app.builder.get_relative_uri(docname, "book/ledger"))
         elif node["kind"] == "findings":
             body = "".join(finding(ledger.get(name), words, shown, link) for name, words in node["entries"])
+        elif node["kind"] == "holds":
+            body = held(node["entries"], app.builder.get_relative_uri(docname, "book/ledger"), link)
         else:
             body = standin(shown)
         node.replace_self(nodes.raw("", f'<div class="hdpm-ledger mathjax_ignore">{body}</div>', format="html"))
@@ -595,9 +578,27 @@ def finding(claim: ledger.Claim, words: str, shown: Mapping[str, Shown], link: A
     )
 
 
-def add_script(app: Any, pagename: str, *_: Any) -> None:
+def held(entries: Iterable[tuple[str, str, str]], page: str, link: Any) -> str:
+    """Main claims: what the paper says, the verdict, why in plain words, and where this build shows it."""
+    body = ""
+    for name, says, why in entries:
+        claim = ledger.get(name)
+        body += (
+            f'<tr><th scope="row">{ledger.markup(says)}<a class="hdpm-where" href="{page}#{name}">'
+            f"{escape(claim.place)}</a></th>"
+            f'<td data-label="Does it hold?">{ledger.badge(claim.verdict)}</td>'
+            f'<td data-label="Why">{ledger.markup(why)} {link(claim, "See")}</td></tr>'
+        )
+    return (
+        '<table class="hdpm-holds"><caption>What holds</caption><thead><tr>'
+        '<th scope="col">The paper says</th><th scope="col">Does it hold?</th>'
+        f'<th scope="col">Why</th></tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+def add_script(app: Any, pagename: str, templatename: str, context: Mapping[str, Any], *_: Any) -> None:
     """The filters' script, only where there are filters."""
-    if pagename in ledger_pages(app.env):
+    if "hdpm-filters" in context.get("body", ""):
         app.add_js_file("ledger.js", loading_method="defer")
 
 
@@ -615,8 +616,8 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_directive("errata", ErrataDirective)
     app.add_directive("verdicts", VerdictsDirective)
     app.add_directive("findings", FindingsDirective)
+    app.add_directive("holds", HoldsDirective)
     app.add_directive("needs", NeedsDirective)
-    app.add_directive("untested", UntestedDirective)
     app.add_css_file("ledger.css", priority=900)
     app.connect("config-inited", use_folder)
     app.connect("doctree-read", collect)

@@ -378,10 +378,10 @@ def test_decisions_are_read_off_a_page() -> None:
 
 
 def decided_in(book: Path) -> dict[str, list[str]]:
-    """Claims that each page under a folder decides or lists."""
+    """Claims that each page under a folder decides."""
     pages = not_ignored(book.rglob("*.md"))
     texts = {str(p.relative_to(book).with_suffix("")): p.read_text(encoding="utf8") for p in pages}
-    return {page: claims.decided_claims(text) + claims.listed_claims(text, page) for page, text in texts.items()}
+    return {page: claims.decided_claims(text) for page, text in texts.items()}
 
 
 def test_every_claim_with_a_verdict_is_decided_on_its_page_and_there_only() -> None:
@@ -398,18 +398,13 @@ def test_what_is_missing_or_misplaced_is_found(edited: Path, tmp_path: Path) -> 
     book = tmp_path / "book"
     (book / "ridge").mkdir(parents=True)
     calls = [f"decide('{name}', 'x', printed=True)" for name in EDITS if name != "pdp-def11"]
-    untested = "\n```{untested}\n```\n"
 
     def found(**pages: list[str]) -> list[str]:
         for name, cells in pages.items():
-            text = chapter(*cells) + untested * (name == "reproduction")
-            (book / "ridge" / f"{name}.md").write_text(text, encoding="utf8")
+            (book / "ridge" / f"{name}.md").write_text(chapter(*cells), encoding="utf8")
         return [message for _, message in claims.problems(decided_in(book))]
 
     assert found(reproduction=calls, idea=[]) == []
-    untested, listing = "", untested
-    assert found(reproduction=calls) == [f"pdp-def11 is not testable in the ledger, but {PAGE} does not list it"]
-    untested = listing
     assert found(reproduction=calls[1:]) == [f"pdp-table01 is reproduced in the ledger, but {PAGE} does not decide it"]
     assert found(reproduction=[*calls, calls[0]]) == [f"pdp-table01 is decided 2 times, on {PAGE}, {PAGE}"]
     assert found(reproduction=calls, idea=calls[:1]) == [
@@ -458,7 +453,9 @@ CALLS = {
 
 
 PARTS = """
-```{untested}
+```{holds}
+pdp-table01: All rows & more. | Every row within 3.
+pdp-def11: A definition of $w$. | Nothing to test.
 ```
 
 ```{code-of} hdpm_lib.learners.ridge.output_perturbation
@@ -560,18 +557,21 @@ def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Pat
     assert "pending" in rows["pdp-table03"].text and not rows["pdp-table03"].select("td a")
     assert "Built on stand-in data" in page.text and "1 claim was therefore not decided" in page.text
     chapter_page = soup(site / f"{PAGE}.html")
-    for name in EDITS:  # there and back
+    (page,) = {rows["pdp-def11"].select_one("td a")["href"]}  # what cannot be tested has a page, and no place on it
+    assert (site / page).resolve() == (site / f"{PAGE}.html").resolve()
+    for name in [name for name in EDITS if name != "pdp-def11"]:  # there and back
         path, anchor = rows[name].select_one("td a")["href"].split("#")
         assert (site / path).resolve() == (site / f"{PAGE}.html").resolve()
         box = chapter_page.select(f"#{anchor}")
         assert len(box) == 1 and box[0].select_one("a")["href"] == f"../ledger.html#{name}"
 
 
-def test_what_cannot_be_tested_is_listed_with_its_reason(site: Path) -> None:
-    (item,) = soup(site / f"{PAGE}.html").select(".hdpm-untested li")
-    claim = get("pdp-def11")
-    assert item["id"] == "claim-pdp-def11" and item.text.startswith(f"Ridge paper, {claim.where} (pdp-def11). ")
-    assert item.text.endswith("Not tested: Compared row by row.")
+def test_main_claims_stand_in_a_table_with_their_verdicts(site: Path) -> None:
+    tested, untested = soup(site / f"{PAGE}.html").select(".hdpm-holds tbody tr")
+    assert tested.th.text.startswith("All rows & more.") and tested.th.a["href"] == "../ledger.html#pdp-table01"
+    assert [cell.text.split(" See ")[0] for cell in tested.select("td")] == ["✓ reproduced", "Every row within 3."]
+    assert tested.select("td a")[-1]["href"].endswith("#claim-pdp-table01")
+    assert "not testable" in untested.text and "\\(w\\)" in untested.text
 
 
 def test_a_page_shows_code_symbols_and_the_chapter_s_numbers(site: Path) -> None:
@@ -645,7 +645,7 @@ def test_a_bar_counts_verdicts_and_links_to_them(edited: Path) -> None:
 
 
 def test_the_script_is_loaded_where_it_is_needed(site: Path) -> None:
-    for name, needed in (("ledger", True), ("errata", True), (PAGE, False)):
+    for name, needed in (("ledger", True), ("errata", False), (PAGE, False)):
         text = (site / f"{name}.html").read_text(encoding="utf8")
         assert ("ledger.js" in text) == needed and "ledger.css" in text
 

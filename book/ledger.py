@@ -342,7 +342,7 @@ def verdict(*, printed: bool | None = None, corrected: bool | None = None, readi
             raise TypeError(f"{name} must be True, False or None, got {value!r}")
     true = [name for name, value in given.items() if value is not None and value]
     if not any(value is not None for value in given.values()):
-        raise ValueError("nothing was found; what cannot be tested is decided by no page, its reason stands in the ledger")
+        raise ValueError("nothing was found; what cannot be tested is decided on no page")
     if len(true) > 1:
         raise ValueError(f"{' and '.join(true)} contradict each other: at most one can be True")
     if corrected is not None and printed is None:

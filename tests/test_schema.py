@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 
-from hdpm_book.ridge.beyond import corners_of
+from hdpm_book.ridge.study import corners_of
 from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.schema import Category, Number, Schema

@@ -20,8 +20,8 @@ from scipy import integrate, optimize, stats
 
 from hdpm_book.beyond.tied import Quantile, mean_record, ranks_of, readers_factor, record_given_cost, tied_error
 from hdpm_book.datasets import MEDICAL_CHARGES, MEDICAL_FEATURES, Dataset, breast_cancer, medical_design
-from hdpm_book.ridge.beyond import public_losses
 from hdpm_book.ridge.moments import QuadraticLoss
+from hdpm_book.ridge.study import public_losses
 from hdpm_book.ridge.variants import (
     calibrate_objective_perturbation,
     private_constant,

@@ -11,8 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdpm_book.datasets import Dataset
-from hdpm_book.ridge import beyond
 from hdpm_book.ridge.calibration import effective_sample_budget
 from hdpm_book.ridge.jorgensen import all_masks, draw_masks, inclusion_probabilities, sampled_ridge
 from hdpm_book.ridge.moments import QuadraticLoss
@@ -134,23 +132,6 @@ def sampling_gap(seeds: int = 5) -> tuple[pd.DataFrame, float]:
 
 
 # --- predicting zero, predicting a constant ---------------------------------------------------------------------------
-
-
-def three_models(dataset: Dataset, draws: int = 20) -> pd.DataFrame:
-    """Test losses on the medical costs, at the same privacy losses: as printed, a private constant, recoded records."""
-    coded = beyond.codings(dataset)
-    epsilons = beyond.draws(len(coded["paper"].y), draws)
-    penalty = beyond.public_penalty(min(epsilons, key=np.sum))
-    declared = coded["declared ranges"]
-    rows = {
-        "PDP-OP as printed, λ = 1": beyond.mean_losses(beyond.as_printed_loss, coded["paper"], epsilons, 1.0),
-        "a private constant": beyond.mean_losses(beyond.constant_loss, declared, epsilons, 1.0),
-        f"recoded records, λ = {penalty:g}": beyond.mean_losses(beyond.objective_loss, declared, epsilons, penalty),
-    }
-    table = beyond.paired(rows, "a private constant")
-    cells = [published(number).printed.unreg_pdp_op.min() for number in range(2, 13, 2)]
-    table.loc["least PDP-OP cell of the paper's tables"] = [f"{min(cells):.4f}", ""]
-    return table
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ the Jorgensen baseline.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +19,16 @@ from numpy.typing import NDArray
 
 from hdpm_book.ridge.jorgensen import SampledRidge, draw_masks, sampled_ridge
 from hdpm_book.ridge.moments import Moments, QuadraticLoss
+from hdpm_book.ridge.variants import calibrate_objective_perturbation, release_objective_perturbation
 from hdpm_lib.learners.ridge import personalized_weights, sensitivity_constant, weighted_ridge
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import check_count, check_flag, check_generator, check_number
+from hdpm_lib.schema import Number, Schema
+from hdpm_lib.validation import (
+    check_count,
+    check_flag,
+    check_generator,
+    check_number,
+)
 
 Array = NDArray[np.float64]
 
@@ -384,3 +393,46 @@ def monte_carlo(
         for kind, lam in (("unreg", 0.0), ("reg", penalty))
         for name, theta in releases.items()
     }
+
+
+# --- worlds that a schema allows --------------------------------------------------------------------------------------
+
+
+def corners_of(schema: Schema) -> Array:
+    """All codes of rows whose numbers are at their ends, shape (k, number of coded features)."""
+    each = [*(column.corners for column in schema.columns), *([np.ones((1, 1))] * schema.intercept)]
+    return np.array([np.concatenate(row) for row in itertools.product(*each)])
+
+
+def public_losses(
+    schema: Schema, label_bound: float, epsilon: Array, penalties: Sequence[float], *, worlds: int = 40
+) -> Array:
+    r"""Mean excess loss of objective perturbation for each penalty, in made-up worlds that the schema allows.
+
+    In a world features are independent and uniform on the schema; labels are :math:`x^\top\theta`, with `theta` in a
+    random direction and as long as the label bound permits: the largest label at a corner is `a`. No record is looked
+    at, so a penalty that is best here is a public number.
+    """
+    corners, found = corners_of(schema), np.zeros(len(penalties))
+    bounds: dict[str, Any] = {"feature_norm": schema.feature_norm, "label_bound": label_bound}
+    for world in range(worlds):
+        rng = np.random.default_rng([0, world])
+        X, other = (schema.transform(_uniform_rows(schema, n, rng)) for n in (len(epsilon), 4000))
+        theta = rng.standard_normal(X.shape[1])
+        theta *= label_bound / np.abs(corners @ theta).max()
+        for k, penalty in enumerate(penalties):
+            made = calibrate_objective_perturbation(
+                X, np.clip(X @ theta, -label_bound, label_bound), epsilon, penalty, **bounds
+            )
+            apart = release_objective_perturbation(made, rng=np.random.default_rng([1, world]), size=200) - theta
+            found[k] += ((apart @ (other.T @ other / len(other))) * apart).sum(-1).mean() / worlds
+    return found
+
+
+def _uniform_rows(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Rows with independent columns, uniform on what was declared."""
+    columns = {
+        c.name: rng.uniform(c.low, c.high, n) if isinstance(c, Number) else rng.choice(np.array(c.levels), n)
+        for c in schema.columns
+    }
+    return pd.DataFrame(columns)

@@ -1,5 +1,5 @@
 # make test | make book | make notebooks | make lint | make format | make lock | make bench | make extras |
-# make federation | make refs
+# make federation | make nightly | make refs
 # Every target makes the environment it needs, from requirements.txt (hashed), in .venv.
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all test book notebooks lint format lock extras federation bench refs clean
+.PHONY: all test book notebooks lint format lock extras federation nightly bench refs clean
 all: test book
 
 # One make at a time builds the environment: the next one waits for the lock and then finds it built.
@@ -99,6 +99,10 @@ extras: $(INSTALLED)
 # FL-Market with three owners, each a process with her own data and ledger: flower/README.md.
 federation: $(INSTALLED)
 	$(BIN)/python flower/federation.py $(ARGS)
+
+# What takes longer than `make test` may: a fault for every computed verdict.
+nightly: $(READY)
+	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench

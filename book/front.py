@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from hdpm_book import ledger, plots
 from hdpm_book.beyond import market
-from hdpm_book.contracts.idea import loss_curves
-from hdpm_book.federated.allin import all_in_printed, lie_of_two
+from hdpm_book.contracts.study import loss_curves
+from hdpm_book.federated.allin import all_in_printed
 from hdpm_book.logistic import joint
 from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.designs.comparison import compare_markets
@@ -144,7 +144,7 @@ def auction() -> Figure:
 def shown() -> dict[str, plots.SvgFigure | str]:
     """What the front page shows, by name: figures with their alt texts, and numbers."""
     better, worse = reversal().times(30.0)
-    lie = lie_of_two()
+    paid = float(all_in_printed([100.0, 0.5], [100.0, 1.0], 100.0).payments[1])  # to an owner whose data are worth 2
     return {
         "hero": plots.inline(
             hero(),
@@ -172,8 +172,8 @@ def shown() -> dict[str, plots.SvgFigure | str]:
             "Gain by reported valuation: as printed it is about a hundred for reports below 1 and 0 at the truth; "
             "repaired it is never above 0.",
         ),
-        "gain": f"{float(lie.after - lie.before):g}",
-        "paid": f"{float(lie.after + 2):g}",
+        "gain": f"{paid - 2:g}",
+        "paid": f"{paid:g}",
         "better": f"{better:.1f}",
         "worse": f"{worse:.1f}",
         "claims": str(len(ledger.load())),

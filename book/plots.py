@@ -12,6 +12,7 @@ import io
 import re
 from contextlib import AbstractContextManager
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -220,31 +221,64 @@ def show_table(frame: pd.DataFrame, caption: str) -> None:
     display(HtmlTable(frame, caption))
 
 
-def compare(
-    printed: pd.DataFrame,
-    ours: pd.DataFrame,
-    caption: str,
-    names: dict[str, str],
-    errors: pd.DataFrame | None = None,
+_PICK = """for (const root of document.querySelectorAll(".hdpm-choice:not(.hdpm-ready)")) {
+  root.classList.add("hdpm-ready");
+  const form = root.querySelector("form"), folds = [...root.querySelectorAll("details")];
+  const boxes = folds.map(fold => fold.lastElementChild), view = root.querySelector(".hdpm-chosen");
+  const pick = () => {
+    const chosen = [...form.elements].map(choice => choice.value).join("|");
+    view.replaceChildren(...boxes.filter((_, k) => folds[k].dataset.key === chosen));
+  };
+  for (const fold of folds) fold.hidden = true;
+  form.addEventListener("input", pick);
+  form.hidden = false;
+  pick();
+}"""
+
+
+class HtmlChoice:
+    """Tables, one for each combination of choices: a browser shows the one chosen, or without scripts folds for all."""
+
+    def __init__(
+        self, frames: dict[tuple[str, ...], pd.DataFrame], labels: tuple[str, ...], values: pd.DataFrame, file: str
+    ) -> None:
+        self.tables = {key: HtmlTable(frame, ", ".join(key)) for key, frame in frames.items()}
+        self.labels, self.values, self.file = labels, values, file
+
+    def __repr__(self) -> str:
+        """Plain text of the first table."""
+        return repr(next(iter(self.tables.values())))
+
+    def _repr_html_(self) -> str:
+        form = folds = ""
+        for k, label in enumerate(self.labels):
+            choices = dict.fromkeys(html.escape(key[k]) for key in self.tables)
+            name, options = f"choice-{label.lower()}", "".join(f"<option>{choice}</option>" for choice in choices)
+            form += f'<div><label for="{name}">{label}</label><select id="{name}">{options}</select></div>'
+        for key, table in self.tables.items():
+            head = f'<details data-key="{html.escape("|".join(key))}"><summary>{html.escape(table.caption)}</summary>'
+            folds += f"{head}{table._repr_html_()}</details>"
+        link = f"data:text/csv;charset=utf-8,{quote(self.values.to_csv(index=False))}"
+        return (
+            f'<div class="hdpm-choice"><form class="hdpm-market" autocomplete="off" hidden>{form}</form>'
+            f'<div class="hdpm-chosen"></div>{folds}<p><a download="{self.file}" href="{link}">All values (CSV)</a></p>'
+            f"<script>{_PICK}</script></div>"
+        )
+
+
+def choose(
+    frames: dict[tuple[str, ...], pd.DataFrame], labels: tuple[str, ...], values: pd.DataFrame, file: str
 ) -> None:
-    """A published table in its own layout: under each of its columns the printed value, ours, and their ratio.
+    """Display one of several tables, the one that a reader chooses, and a link to all values.
 
     Parameters
     ----------
-    printed, ours : DataFrame
-        Same index and columns.
-    caption : str
-    names : dict
-        Heading for each column.
-    errors : DataFrame, optional
-        Relative standard error of each printed value, shown in percent; missing ones stay empty.
+    frames : dict of DataFrame
+        Of text or numbers already rounded; a key has one choice for each label, and together they are the caption.
+    labels : tuple of str
+        What is chosen.
+    values : DataFrame
+        All values, unrounded, for a file of this name in CSV.
+    file : str
     """
-    parts = {}
-    for column in printed.columns:
-        heading = names[column]
-        parts[heading, "printed"] = printed[column].map("{:.3g}".format)
-        parts[heading, "ours"] = ours[column].map("{:.3g}".format)
-        parts[heading, "ratio"] = (ours[column] / printed[column]).map("{:.3f}".format)
-        if errors is not None and errors[column].notna().any():
-            parts[heading, "± %"] = (100 * errors[column]).map("{:.1f}".format)
-    show_table(pd.DataFrame(parts, index=printed.index), caption)
+    display(HtmlChoice(frames, labels, values, file))

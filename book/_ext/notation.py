@@ -1,7 +1,8 @@
 r"""The directive ``{notation}``: symbols, their names in code and their meaning, from one file a chapter.
 
 ``book/<chapter>/notation.yaml`` holds ``symbols``, in the order of the table, and ``local``, letters of indices and of
-single boxes. A row is printed on the page that it names, or on ``idea``::
+single boxes. A row is printed on the page that it names; those that name none are the chapter's, and are printed by
+``{notation} chapter``::
 
     symbols:
     - {symbol: '\varepsilon_i', code: epsilon, means: 'privacy loss of seller $i$'}
@@ -85,14 +86,17 @@ def used(text: str) -> set[str]:
 
 
 class Notation(SphinxDirective):
-    """The rows of the chapter's file that belong on this page."""
+    """The rows of the chapter's file that belong on this page, or those of the whole chapter."""
+
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         page = Path(self.env.doc2path(self.env.docname))
         path = page.with_name("notation.yaml")
         self.env.note_dependency(str(path))
         try:
-            rows = [row for row in read(path)[0] if row.get("page", "idea") == page.stem]
+            wanted = None if self.arguments == ["chapter"] else page.stem
+            rows = [row for row in read(path)[0] if row.get("page") == wanted]
         except (OSError, ValueError, KeyError, yaml.YAMLError) as error:
             raise self.error(f"notation: {error}") from None
         if not rows:

@@ -1,8 +1,9 @@
 """Every page with code as a notebook of its own cells and plain Markdown, for JupyterLab, VS Code or Colab as they are.
 
 The Markdown is made from the resolved page: boxes, numbers, citations and links are those of the site. It needs no
-extension: a theorem is a quotation with a bold title, a solution is folded. Cells come without outputs. A notebook
-explores (``HDPM_MODE``, see ``hdpm_book.ledger``) unless told otherwise.
+extension: a theorem is a quotation with a bold title, a solution is folded. Cells carry what they printed when the page
+was last run. The first one installs the book from the site's wheel if it is not there, and lets the notebook explore
+(``HDPM_MODE``, see ``hdpm_book.ledger``).
 
 The build of the site writes the notebooks for its download buttons. ``make notebooks`` runs this file, which builds
 nothing else and executes nothing, into ``_build/notebooks``.
@@ -17,7 +18,6 @@ import mimetypes
 import posixpath
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
@@ -32,6 +32,7 @@ from jupyter_book.sphinx import build_sphinx
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from package import wheel_name
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.locale import admonitionlabels
 from sphinx.util import logging
@@ -39,10 +40,18 @@ from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
 
 LOGGER = logging.getLogger(__name__)
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
-EXPLORE = """import os
+FIRST = """import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 # Change any number: verdicts may change with it, and nothing stops.
-os.environ.setdefault("HDPM_MODE", "explore");"""
+os.environ.setdefault("HDPM_MODE", "explore")
+
+if importlib.util.find_spec("hdpm_book") is None:  # what this page calls is not installed
+    {wheel}
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", f"hdpm-lib[book] @ {{wheel}}"], check=True)"""
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
@@ -291,23 +300,31 @@ def with_code(root: Path) -> frozenset[str]:
     return frozenset(path.relative_to(root).with_suffix("").as_posix() for path in pages if execution.is_chapter(path))
 
 
-def introduction(root: Path) -> str:
-    """What a notebook needs, said under its title."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
-    name, version = project["name"], project["version"]
-    if url := project.get("urls", {}).get("Repository"):
-        how = f'`pip install "{name}[book] @ git+{url}"`'
-    else:
-        wheel = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
-        how = f'`pip install ".[book]"` in a clone of the book, or `pip install "{wheel}[book]"`'
-    return quoted(
-        f"To run this page elsewhere than in the JupyterLab of `make notebooks`, install what it calls: {how}."
+def first_cell(app: Any, docname: str) -> str:
+    """The code that a notebook starts with."""
+    name, up = wheel_name(Path(app.srcdir)), "../" * (docname.count("/") + 1)
+    if base := app.config.html_baseurl:
+        return FIRST.format(wheel=f'wheel = "{base.rstrip("/")}/{name}"')
+    lines = (
+        f'here, site = Path("{name}"), Path("{up}{name}")  # the first page of the book offers it',
+        "wheel = (here if here.exists() else site).resolve().as_uri()",
     )
+    return FIRST.format(wheel="\n    ".join(lines))
+
+
+def run(app: Any, docname: str) -> nbformat.NotebookNode:
+    """A page with the outputs of its last run; without, where that is another page's or none."""
+    path = Path(app.env.doc2path(docname))
+    if app.config.nb_execution_mode == "off":
+        return execution.stored(path, Path(app.srcdir)) or execution.read(path)
+    from jupyter_cache import get_cache
+
+    return get_cache(app.config.nb_execution_cache_path).merge_match_into_notebook(execution.read(path))[1]
 
 
 def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbformat.NotebookNode:
     """A page as a notebook."""
-    page = execution.read(Path(app.env.doc2path(docname)))
+    page = run(app, docname)
     ahead = [index for index, cell in enumerate(page.cells) if cell.cell_type == "code"]
     markdown, cells = Markdown(app, docname, site), []
     for piece in itertools.chain(markdown.pieces(doctree), [None]):
@@ -321,8 +338,7 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
         else:
             cells[-1].source += f"\n\n{piece}"
         if len(cells) == 1:
-            cells[0].source += f"\n\n{introduction(Path(app.srcdir))}"
-            cells.append(new_code_cell(EXPLORE))
+            cells.append(new_code_cell(first_cell(app, docname)))
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
     return new_notebook(
@@ -337,7 +353,8 @@ def code_cell(cell: nbformat.NotebookNode, within_solution: bool) -> nbformat.No
     metadata = {"tags": tags} if tags else {}
     if any(folds.values()):
         metadata["jupyter"] = {name: True for name, folds_it in folds.items() if folds_it}
-    return new_code_cell(cell.source, metadata=metadata)
+    outputs, number = cell.get("outputs", []), cell.get("execution_count")
+    return new_code_cell(cell.source, metadata=metadata, outputs=outputs, execution_count=number)
 
 
 def digest(nb: nbformat.NotebookNode) -> str:
@@ -398,7 +415,10 @@ def write(app: Any, doctree: nodes.document, docname: str) -> None:
     if docname in with_code(Path(app.srcdir)):
         folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
         site = app.config.html_baseurl or "../" * docname.count("/") + site
-        save(notebook(app, doctree, docname, site), Path(app.outdir) / folder / f"{docname}.ipynb")
+        path = Path(app.outdir) / folder / f"{docname}.ipynb"
+        if app.builder.name == "html":  # nobody edits these
+            path.unlink(missing_ok=True)
+        save(notebook(app, doctree, docname, site), path)
 
 
 def offer(app: Any, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:

@@ -250,7 +250,7 @@ def _conic_program(psi: Array, mu: float, top: float) -> Callable[[float], Array
     def minimiser(price: float) -> Array:
         cost = np.append(mu, price * psi)
         try:
-            found, _ = solve_cone(cost / cost.max(), A, right, cones, loosest=LOOSEST)
+            found = solve_cone(cost / cost.max(), A, right, cones, loosest=LOOSEST)
         except RuntimeError as error:
             raise RuntimeError(f"{error} at gamma * eta = {price}") from None
         a = np.clip(found[1:], 0, top)

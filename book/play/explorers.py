@@ -15,7 +15,7 @@ import numpy as np
 from scipy import optimize, stats
 from scipy.special import expit
 
-from hdpm_book.contracts.bounds import least_total_loss
+from hdpm_book.contracts.study import least_total_loss
 from hdpm_book.federated.allin import printed_for_bids
 from hdpm_book.play.forms import Choice, Explorer, Field, Found, Slider, digits, row
 from hdpm_book.privacy.digits import on_grid

@@ -32,7 +32,7 @@ MODULES: dict[str, tuple[str, ...]] = {  # and the functions that stay as they a
     "learners.gradients": ("draw_bidders", "accuracy"),
     "learners.fedsgd": (),
     "ridge.jorgensen": ("loss",),
-    "ridge.variants": ("objective_perturbation_log_density",),
+    "ridge.variants": (),
     "learners.integer_answers": (),
     "learners.lattice": (),
     "learners.estimators": ("private_pipeline", "__sklearn_tags__", "__init__"),

@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from hdpm_book.ridge.calibration import effective_sample_budget
 from hdpm_book.ridge.jorgensen import draw_masks, inclusion_probabilities, sampled_ridge
 from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_book.ridge.study import (
@@ -24,6 +23,7 @@ from hdpm_book.ridge.study import (
     PrivacyGroups,
     Split,
     cells,
+    effective_sample_budget,
     fresh_draws,
     published,
 )

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
 
-from hdpm_book.ridge.jorgensen import SampledRidge, draw_masks, sampled_ridge
+from hdpm_book.datasets import Dataset, medical_design
+from hdpm_book.ridge.jorgensen import SampledRidge, draw_masks, inclusion_probabilities, sampled_ridge
 from hdpm_book.ridge.moments import Moments, QuadraticLoss
 from hdpm_book.ridge.variants import calibrate_objective_perturbation, release_objective_perturbation
 from hdpm_lib.learners.ridge import personalized_weights, sensitivity_constant, weighted_ridge
@@ -130,6 +132,11 @@ class Split:
     X_test: Array
     y_test: Array
 
+    @property
+    def test_loss(self) -> QuadraticLoss:
+        """Mean squared error on the test records."""
+        return QuadraticLoss.of(self.X_test, self.y_test)
+
 
 def take(split: Split, fraction: float) -> Split:
     """The first share of the training records (Tables 9 and 10)."""
@@ -160,6 +167,13 @@ def linear_population(n_train: int, n_test: int, dimension: int, *, rng: np.rand
 def synthetic_split(rng: np.random.Generator) -> Split:
     """One synthetic data set of the paper's size."""
     return linear_population(N_TRAIN, N_TEST, DIMENSION, rng=rng)
+
+
+def medical_split(dataset: Dataset, seed: int = SPLIT_SEED) -> Split:
+    """Medical records scaled by the ranges of the data, as in the paper, one fifth held out."""
+    X, y, _ = medical_design(dataset, ranges="data")
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
+    return Split(X_train, y_train, X_test, y_test)
 
 
 # --- the printed tables -----------------------------------------------------------------------------------------------
@@ -247,7 +261,7 @@ class Draw:
     split : Split
     epsilon : array of shape (n_train,)
     total, strictest : float
-        Sum and minimum of the privacy losses, which alone set the noise; calibration may replace them.
+        Sum and minimum of the privacy losses, which alone set the noise; a recovery from a table may replace them.
     """
 
     split: Split
@@ -305,8 +319,7 @@ def cells(draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generato
     masks, rng = check_count(masks, "masks", 0), None if rng is None else check_generator(rng)
     if masks and rng is None:
         raise ValueError("rng is needed to sample sets for the Jorgensen baseline")
-    split = draw.split
-    test_loss, estimates = QuadraticLoss.of(split.X_test, split.y_test), _estimates(draw, penalty)
+    split, test_loss, estimates = draw.split, draw.split.test_loss, _estimates(draw, penalty)
     sampled = dict(_sampled(draw, penalty, masks, rng)) if rng is not None and masks else {}
     result = {}
     for kind, lam in (("unreg", 0.0), ("reg", penalty)):
@@ -380,7 +393,7 @@ def monte_carlo(
     runs = check_count(runs, "runs", 2)
     check_generator(rng)
     check_flag(jorgensen, "jorgensen")
-    test_loss = QuadraticLoss.of(draw.split.X_test, draw.split.y_test)
+    test_loss = draw.split.test_loss
     releases = {
         name: theta + spherical_laplace(len(theta), rate, rng=rng, size=runs)
         for name, (theta, rate) in _estimates(draw, penalty).items()
@@ -393,6 +406,16 @@ def monte_carlo(
         for kind, lam in (("unreg", 0.0), ("reg", penalty))
         for name, theta in releases.items()
     }
+
+
+def effective_sample_budget(epsilon: Array, threshold: float) -> float:
+    r"""Total privacy loss that would add the same mean noise power as Jorgensen sampling with that threshold.
+
+    :math:`\mathbb{E}[(t\,n_s)^{-2}]^{-1/2}` to second order in the spread of the sample size :math:`n_s`.
+    """
+    p = inclusion_probabilities(epsilon, threshold)
+    size = p.sum()
+    return float(threshold * size / np.sqrt(1 + 3 * (p * (1 - p)).sum() / size**2))
 
 
 # --- worlds that a schema allows --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.learners.ridge import estimate_norm_bound, project_on_ball
-from hdpm_lib.noise import log_density, spherical_laplace
+from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import (
     check_epsilon,
     check_finite,
@@ -115,34 +115,6 @@ def release_objective_perturbation(
         raise RuntimeError(f"Newton's method did not settle in 100 steps, largest step {np.max(step)}")
     theta = (z / (values + nu[..., None])) @ vectors.T
     return project_on_ball(theta, moments.radius)
-
-
-def objective_perturbation_log_density(
-    moments: WeightedMoments, theta: ArrayLike, multiplier: ArrayLike | None = None
-) -> Array:
-    r"""Log density of the release, shape (...): inside the ball, or on its boundary together with the multiplier.
-
-    It is with respect to volume inside, and to surface times :math:`d\nu` on the boundary; the Jacobians are derived in
-    :doc:`/book/ridge/beyond`.
-
-    Parameters
-    ----------
-    theta : array of shape (..., d), inside the ball, or of norm :math:`\rho` if `multiplier` is given
-    multiplier : array of shape (...), not negative, the :math:`\nu` with which the boundary point minimises
-        It is not published: a bound on the loss of the pair bounds that of the point.
-    """
-    t, d = check_finite(theta, "theta"), len(moments.cross)
-    if t.shape[-1:] != (d,):
-        raise ValueError(f"theta must have shape (..., {d}), got {t.shape}")
-    nu = np.zeros(t.shape[:-1]) if multiplier is None else check_finite(multiplier, "multiplier", low=0)
-    matrix = moments.second + (moments.penalty + nu[..., None, None]) * np.eye(d)
-    noise = 2 * (moments.cross - (matrix @ t[..., None])[..., 0])
-    value = log_density(noise, moments.noise_rate) + d * np.log(2) + np.linalg.slogdet(matrix)[1]
-    if multiplier is None:
-        return np.asarray(value)
-    normal = t / moments.radius
-    curvature = (normal * np.linalg.solve(matrix, normal[..., None])[..., 0]).sum(-1)
-    return np.asarray(value + np.log(moments.radius * curvature))
 
 
 def calibrate_sufficient_statistics(

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import integrate, optimize, stats
 
-from hdpm_book.contracts.conic import conic_power
-from hdpm_book.contracts.printed import algorithm1
+from hdpm_book.contracts.study import conic_power
 from hdpm_book.logistic.peer import conic_search, gradient_and_grid, procure_fast
 from hdpm_lib.markets.contracts import equal_loss_contract, least_cost_contract
 from hdpm_lib.markets.costs import virtual_valuation
@@ -163,10 +162,7 @@ CASES = (
         least_cost_contract,
         contract,
         lambda v, K: least_cost_contract(v, K, power=POWER),
-        peers=(
-            Peer("the search that the paper prints", lambda v, K: algorithm1(v, K, power=POWER), 1_000, dearer, COST),
-            Peer("Clarabel", lambda v, K: conic_power(v, K, power=POWER), 1_000, dearer, COST),
-        ),
+        peers=(Peer("Clarabel", lambda v, K: conic_power(v, K, power=POWER), 1_000, dearer, COST),),
     ),
     Case(equal_loss_pricing, contract, lambda v, K: equal_loss_pricing(v, K, 1.0, power=POWER)),
     Case(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,36 @@ Fault = Callable[[Callable[..., Any]], Callable[..., Any]]  # from a function to
 def statements(page: str) -> list[ast.stmt]:
     """All of a page, cell by cell."""
     text = (BOOK / f"{page}.md").read_text(encoding="utf8")
-    return [statement for code in CELL.findall(text) for statement in ast.parse(code).body]
+    return [part for code in CELL.findall(text) for statement in ast.parse(code).body for part in unrolled(statement)]
+
+
+class Put(ast.NodeTransformer):
+    """Values in the place of names."""
+
+    def __init__(self, values: dict[str, ast.expr]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return deepcopy(self.values.get(node.id, node))
+
+
+def parts(node: ast.expr) -> list[ast.expr]:
+    """Of a tuple, or the one that it is."""
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
+def unrolled(statement: ast.stmt) -> list[ast.stmt]:
+    """A loop over claims, written out: each is decided by a statement of its own."""
+    if not isinstance(statement, ast.For) or not isinstance(statement.iter, ast.Tuple):
+        return [statement]
+    if not any(isinstance(node, ast.Name) and node.id == "decide" for node in ast.walk(statement)):
+        return [statement]
+    found: list[ast.stmt] = []
+    for item in statement.iter.elts:
+        pairs = zip(parts(statement.target), parts(item), strict=True)
+        put = Put({name.id: value for name, value in pairs if isinstance(name, ast.Name)})
+        found += [ast.fix_missing_locations(put.visit(deepcopy(part))) for part in statement.body]
+    return found
 
 
 def decided(statement: ast.stmt) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import matplotlib
@@ -173,8 +174,6 @@ PRINTED = pd.DataFrame({"a": [1.0, 200.0], "b": [3e-5, 4.0]}, index=pd.Index([0.
 def test_table_without_caption_is_refused(caption: str, shown: list[Any]) -> None:
     with pytest.raises(ValueError, match="a table needs a caption"):
         plots.show_table(PRINTED, caption)
-    with pytest.raises(ValueError, match="a table needs a caption"):
-        plots.compare(PRINTED, PRINTED, caption, {"a": "A", "b": "B"})
     assert shown == []
 
 
@@ -188,17 +187,18 @@ def test_table_has_a_caption_and_scrolls_by_keyboard(shown: list[Any]) -> None:
     assert repr(shown[0]).startswith('Losses < 1 & "more"\n') and "200.0" in repr(shown[0])
 
 
-def test_comparison_stands_beside_the_printed_value(shown: list[Any]) -> None:
-    ours = PRINTED * [1.05, 0.5]
-    plots.compare(PRINTED, ours, "Table 1", {"a": "PDP-OP", "b": "non-personalised"})
-    frame = shown[0].frame
-    assert frame.columns.tolist() == [
-        (name, part) for name in ("PDP-OP", "non-personalised") for part in ("printed", "ours", "ratio")
-    ]
-    assert frame.index.equals(PRINTED.index)
-    assert frame.iloc[1].tolist() == ["200", "210", "1.050", "4", "2", "0.500"]
-    assert frame.iloc[0, 3] == "3e-05"
-    headings = [
-        cell.text for cell in BeautifulSoup(shown[0]._repr_html_(), "html.parser").select("thead tr th[colspan]")
-    ]
-    assert headings == ["PDP-OP", "non-personalised"]
+def test_one_of_several_tables_is_chosen(shown: list[Any]) -> None:
+    frames = {(f"Table {k}", loss): k * PRINTED for k in (1, 2) for loss in ("a < b", "c")}
+    plots.choose(frames, ("Table", "Loss"), PRINTED, "values.csv")
+    page = BeautifulSoup(shown[0]._repr_html_(), "html.parser")
+    lists = {label.text: [option.text for option in label.parent.select("option")] for label in page.select("label")}
+    assert lists == {"Table": ["Table 1", "Table 2"], "Loss": ["a < b", "c"]}
+    assert [label["for"] for label in page.select("label")] == [one["id"] for one in page.select("select")]
+    folds = page.select("details")  # all there is without scripts
+    assert [fold["data-key"] for fold in folds] == ["Table 1|a < b", "Table 1|c", "Table 2|a < b", "Table 2|c"]
+    assert [fold.summary.text for fold in folds] == [fold.caption.text for fold in folds]
+    assert folds[2].select("tbody tr")[1].td.text == "400.0" and folds[0].summary.text == "Table 1, a < b"
+    address = page.select_one("a[download='values.csv']")["href"]
+    head, _, body = address.partition(",")
+    assert head == "data:text/csv;charset=utf-8" and unquote(body) == PRINTED.to_csv(index=False)
+    assert repr(shown[0]) == f"Table 1, a < b\n{PRINTED.to_string()}"

@@ -349,8 +349,8 @@ def _notebook(text: str) -> list:
 def library_names() -> set[str]:
     """Public functions and classes of the library."""
     found = set()
-    for source in SOURCES.values():
-        for node in ast.parse(source).body:
+    for name, source in SOURCES.items():
+        for node in ast.parse(source).body if name.startswith("hdpm_lib") else []:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
                 found.add(node.name)
     return found

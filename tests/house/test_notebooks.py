@@ -10,12 +10,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import execution
 import nbformat
 import notebooks
 import pytest
 import yaml
 from nbclient import NotebookClient
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from package import wheel_name
 
 from tests.site import check
 
@@ -140,7 +142,8 @@ def build(root: Path) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     root = tmp_path_factory.mktemp("notebooks")
     (root / "book" / "_ext").mkdir(parents=True)
-    for name in ("execution.py", "notebooks.py", "numbering.py"):
+    (root / "data").mkdir()
+    for name in ("execution.py", "notebooks.py", "numbering.py", "package.py"):
         shutil.copy(ROOT / "book" / "_ext" / name, root / "book" / "_ext")
     shutil.copy(ROOT / "pyproject.toml", root)
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
@@ -163,6 +166,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     }
     for name, text in texts.items():
         (root / name).write_text(text, encoding="utf8")
+    run = execution.read(root / "book" / "other.md")
+    run.cells[-1].outputs = [new_output("execute_result", {"text/plain": "1"})]
+    execution.store(root / "book" / "other.md", run, root)
     return Built(root, build(root))
 
 
@@ -221,10 +227,15 @@ def test_notebooks_are_whole_and_what_is_broken_is_found(built: Built, tmp_path:
 
 def test_cells_are_folded_as_on_the_site(built: Built) -> None:
     first, hidden, solution, shown = [cell for cell in built.read().cells if cell.cell_type == "code"]
-    assert first.source == notebooks.EXPLORE
+    assert first.source.startswith(notebooks.FIRST.partition("{")[0])
     assert hidden.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
     assert solution.metadata == {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
     assert shown.metadata == {} and not shown.outputs
+
+
+def test_cells_carry_what_they_printed_when_the_page_was_run(built: Built) -> None:
+    *_, last = built.read("other").cells
+    assert last.outputs[0].data == {"text/plain": "1"}
 
 
 def test_what_has_no_markdown_is_a_warning(built: Built) -> None:
@@ -237,6 +248,22 @@ def test_an_exported_notebook_runs_anywhere_and_explores(built: Built, tmp_path:
     NotebookClient(nb, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     printed = json.dumps([cell.get("outputs") for cell in nb.cells])
     assert "this run finds refuted (ledger: reproduced)" in printed
+
+
+def test_the_first_cell_installs_the_wheel_beside_the_notebook_or_on_its_site(built: Built, tmp_path: Path) -> None:
+    code = built.read().cells[1].source.replace("hdpm_book", "not_installed")
+    name, folder = wheel_name(built.root), tmp_path / "_sources" / "book"
+    folder.mkdir(parents=True)
+    (tmp_path / "pip.py").write_text("import sys\nopen('asked', 'w').write(sys.argv[-1])\n")
+
+    def asked() -> str:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True)
+        return (folder / "asked").read_text()
+
+    assert asked() == f"hdpm-lib[book] @ {(tmp_path / name).as_uri()}"
+    (folder / name).touch()
+    assert asked() == f"hdpm-lib[book] @ {(folder / name).as_uri()}"
 
 
 def test_a_reader_keeps_what_she_changed(built: Built) -> None:

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from hdpm_book.contracts.mechanisms import break_points
-from hdpm_book.contracts.printed import unbiased_pricing
+from hdpm_book.contracts.study import unbiased_pricing
 from hdpm_lib.markets import mechanisms
 from hdpm_lib.markets.contracts import least_cost_contract
 from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
@@ -282,6 +282,16 @@ def test_uniform_valuations_cost_twice(n: int, power: float) -> None:
         paid, cost = vcg_contract(v, K, 10.0, power=power).payments.sum(-1), least_cost_contract(v, K, power=power).cost
         assert abs(mean_z(paid - 2 * cost, 0.0)) < z_limit()
         assert abs(mean_z(paid - 2.1 * cost, 0.0)) > z_limit()
+
+
+@pytest.mark.parametrize("n", range(2, 13))
+def test_sellers_at_zero_make_m2_dearer_by_a_formula(n: int) -> None:
+    """M2 less M1 with z sellers at 0 and m at the ceiling 1, while the m alone do not let the others answer."""
+    for z in range(1, n):
+        m, v = n - z, np.r_[np.zeros(z), np.ones(n - z)]
+        for K in np.array([0.3, 0.6, 0.9]) * m**2 / 4:
+            m1, m2 = (rule(v, K, 1.0, power=2).payments.sum() for rule in (equal_loss_pricing, vcg_contract))
+            assert abs(m2 - m1 - 8 * z * (z - 1) / (n * m * (m + 1))) < 1e-12 * m1
 
 
 # --- virtual pricing --------------------------------------------------------------------------------------------------

@@ -12,24 +12,88 @@ flat = other(shares=lambda a: np.ones_like(a))
 late = other(privacy_loss=lambda loss: loss[..., ::-1])
 less = other(privacy_loss=lambda loss: 0.5 * loss)
 more = other(privacy_loss=lambda loss: 2.0 * loss)
+noisier = other(scale=lambda b: 1.1 * b)
 
 SMALL: dict[str, dict[str, int]] = {}
 FAULTS: dict[str, list[tuple[str, str, Fault]]] = {}
 
-SMALL["contracts/allocation"] = {"markets": 16, "draws": 100}
+SMALL["contracts/allocation"] = {"markets": 16, "draws": 50}
 FAULTS["contracts/allocation"] = [
     ("khalili-eq10-problem", "least_cost_contract", dearer),
     ("khalili-eq10-problem", "conic_power", dearer),
+    ("khalili-eq10-problem", "missed", lambda f: lambda a, b, *rest: f(a, 1.01 * b, *rest)),
     ("khalili-thm6-ratio-condition", "conic_power", other(shares=lambda a: a**2)),
     ("khalili-ex-p2", "least_cost_contract", less),
     ("khalili-ex-p2", "theorem5_terms", times(1.01)),
     ("khalili-ex-totals", "equal_loss_contract", more),
     ("khalili-thm5", "least_cost_contract", flat),
+    ("khalili-thm5", "theorem5", lambda f: lambda v, K, **_: f(v, K, repaired=True)),
+    ("khalili-thm5", "theorem5", lambda f: lambda v, K, **_: f(v, K)),
     ("khalili-thm5-single-fractional", "conic_power", other(shares=lambda a: a / 2 + 0.01)),
-    ("khalili-alg1", "one_root", lambda f: lambda *a: (f(*a)[0], f(*a)[1], 1.01 * f(*a)[2])),
+    ("khalili-thm5-single-fractional", "theorem5", lambda f: lambda *a, **k: (f(*a, **k)[0], 1.01 * f(*a, **k)[1])),
+    ("khalili-alg1", "algorithm1", lambda f: lambda *a, **k: (*f(*a, **k)[:2], 0.5 * f(*a, **k)[2])),
+    ("khalili-alg1", "other_shares", times(0.99)),
     ("khalili-thm6", "least_cost_contract", dearer),
+    ("khalili-thm6", "conic_power", dearer),
     ("khalili-eq12-contract-p2", "least_cost_contract", less),
     ("khalili-comparison-p2-vs-au", "unbiased_contract", other(privacy_loss=lambda loss: 0.01 * loss)),
     ("khalili-p2-heterogeneous-loss", "least_cost_contract", late),
     ("khalili-abstract-both-benefit", "equal_loss_contract", more),
+]
+
+SMALL["contracts/answer"] = {
+    "algorithms": 30,
+    "problems": 30,
+    "releases": 20_000,
+    "runs": 2,
+    "points": 60,
+    "markets": 30,
+}
+FAULTS["contracts/answer"] = [
+    ("khalili-group-privacy", "group_loss", times(1.01)),
+    ("khalili-group-privacy", "linear_query", other(sensitivity=lambda moves: 0.9 * moves)),
+    ("khalili-eq1-laplace", "density", times(1.01)),
+    ("khalili-eq1-laplace", "linear_query", noisier),
+    ("khalili-thm2", "linear_query", noisier),
+    ("khalili-thm3", "linear_query", other(shares=np.sqrt)),
+    ("khalili-eq4-bias-bound", "linear_query", other(shares=np.sqrt)),
+    ("khalili-footnote1-pure-noise", "equal_loss_contract", noisier),
+    ("khalili-thm1", "all_groups", times(1.6)),
+    ("khalili-thm1", "equal_loss_contract", other(cost=lambda loss: 0.5 * loss)),
+    ("khalili-thm1", "least_cost_contract", other(privacy_loss=np.zeros_like)),
+    ("khalili-thm1-log-growth", "all_groups", times(0.5)),
+    ("khalili-thm1-log-growth", "staircase", lambda f: lambda *a: (*f(*a)[:2], f(*a)[2] ** 2)),
+    ("khalili-thm4", "equal_loss_contract", more),
+    ("khalili-thm4", "least_cost_contract", dearer),
+    ("khalili-comparison-p1-vs-au", "equal_loss_contract", dearer),
+    ("khalili-eq5-problem", "loss_of_share", times(1.01)),
+    ("khalili-fig2", "equal_loss_contract", other(cost=lambda loss: 2 * loss)),
+    ("khalili-total-loss-approaches-bound", "equal_loss_contract", other(cost=lambda loss: loss + 1)),
+    ("khalili-fig2-less-noise", "equal_loss_contract", more),
+    ("khalili-eq9-contract-p1", "equal_loss_contract", more),
+    ("khalili-eq13-contract-au", "linear_query", other(scale=lambda b: 0.5 * b)),
+    ("khalili-ex-p1", "equal_loss_contract", more),
+    ("khalili-ex-au", "linear_query", noisier),
+    ("khalili-def3-query", "linear_query", other(shares=np.sqrt)),
+]
+
+SMALL["contracts/queries"] = {"count": 60, "problems": 25, "cases": 2, "releases": 2000}
+FAULTS["contracts/queries"] = [
+    ("khalili-ex1-setup", "nonlinear_query", noisier),
+    ("khalili-ex1-setup", "sensitivities", times(1.01)),
+    ("khalili-thm10", "nonlinear_query", other(sensitivity=lambda moves: 0.9 * moves)),
+    ("khalili-eq22-24", "printed_shares", lambda f: lambda *a: (0.99 * f(*a)[0], f(*a)[1])),
+    ("khalili-eq22-24", "conic_power", dearer),
+    ("khalili-eq22-24", "least_cost_contract", dearer),
+    ("khalili-ex1-tight-sensitivity", "sensitivities", times(1.01)),
+    ("khalili-fig5", "least_cost_contract", other(cost=lambda cost: 2 * cost)),
+    ("khalili-fig5", "sensitivities", times(2)),
+    ("khalili-thm11", "linear_query", other(shares=np.sqrt)),
+    ("khalili-thm12", "linear_query", other(shares=np.sqrt)),
+    ("khalili-thm12", "linear_query", other(scale=lambda b: 2 * b)),
+    ("khalili-multidim-same-problem", "vcg", lambda f: lambda *a: (f(*a)[0], 1.01 * f(*a)[1], f(*a)[2])),
+    ("khalili-multidim-same-problem", "conic_power", flat),
+    ("khalili-multidim-same-problem", "linear_query", lambda f: lambda a, b, **k: f(a, b + k["dimension"], **k)),
+    ("khalili-future-work", "conic_power", more),
+    ("khalili-future-work", "least_cost_contract", other(shares=np.zeros_like)),
 ]

@@ -1,4 +1,4 @@
-"""The conic program against worked examples, closed forms, other solvers and grids; and what it does with bad input."""
+"""The conic oracle against worked examples, closed forms and grids; and what it does with bad input."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 import clarabel
 import numpy as np
 import pytest
-from scipy import optimize
 
-from hdpm_book.contracts import conic as contracts_conic
-from hdpm_book.contracts.conic import conic_convex, conic_power
+from hdpm_book.contracts import study
+from hdpm_book.contracts.study import conic_power
 from hdpm_lib.markets.contracts import least_cost_contract
 from hdpm_lib.markets.outcome import Contract
 from tests.support import generator
@@ -119,11 +118,9 @@ def test_data_that_cost_nothing() -> None:
 
 @pytest.mark.parametrize("K", [1.0, 1.5])
 def test_no_data_needed(K: float) -> None:
-    v = np.array([1.0, 2.0])
-    found = [conic_power(v, K, power=1), conic_convex(lambda x: v * x, lambda x: v, 2, K)[0]]
-    for allocation in found:
-        assert not allocation.shares.any() and not allocation.privacy_loss.any() and allocation.cost == 0
-        assert allocation.scale == math.sqrt((K - 1) / 2)
+    found = conic_power([1.0, 2.0], K, power=1)
+    assert not found.shares.any() and not found.privacy_loss.any() and found.cost == 0
+    assert found.scale == math.sqrt((K - 1) / 2)
 
 
 # --- grids, and programs broken on purpose ----------------------------------------------------------------------------
@@ -140,12 +137,12 @@ def test_no_grid_point_is_better(q: int | None, power: float) -> None:
         assert grid(power, m["v"], m["K"], m["delta"], m["w"]) < 1.2 * found.cost + 0.1 * m["v"].max()
 
 
-def change(row: int, factor: float) -> Callable[[Any], Any]:
+def change(row: int, factor: float) -> Callable[..., Any]:
     """Constraints with one row multiplied."""
-    original = contracts_conic._Query.constraints
+    original = study.accuracy_cone
 
-    def constraints(self: Any) -> Any:
-        A, right, cones = original(self)
+    def constraints(ranges: np.ndarray, max_mse: float) -> Any:
+        A, right, cones = original(ranges, max_mse)
         A = A.tolil()
         A[row] = factor * A[row]
         return A.tocsr(), right, cones
@@ -161,7 +158,7 @@ def test_broken_program_is_caught(monkeypatch: Any, row: int, factor: float) -> 
     plain = {"delta": np.eye(3), "w": np.ones(3)}
     markets = [{"v": np.array([1.0, 5.0, 8.0]), "K": K, **plain} for K in (0.3, 0.6, 1.0)]
     assert [objections(solve(m, 2), m, 2) for m in markets] == [[]] * 3
-    monkeypatch.setattr(contracts_conic._Query, "constraints", change(row, factor))
+    monkeypatch.setattr(study, "accuracy_cone", change(row, factor))
     found = []
     for m in markets:
         try:
@@ -190,106 +187,6 @@ def test_wrong_allocation_is_caught() -> None:
         assert complaint in objections(wrong, m, 2)
 
 
-# --- any convex cost --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("q", [None, 3])
-def test_cuts_agree_with_the_cone(q: int | None) -> None:
-    rng = generator(83)
-    for n, power in itertools.product((1, 2, 4, 8), (1, 1.5, 2)):
-        m = market(n, q, rng)
-        v, r = m["v"], power
-        found, gap = conic_convex(
-            lambda x, v=v, r=r: v * x**r,
-            lambda x, v=v, r=r: v * r * x ** (r - 1),
-            n,
-            m["K"],
-            sensitivity=m["delta"],
-            ranges=m["w"],
-        )
-        exact = solve(m, power)
-        share = 1 - 4 * m["K"] / m["w"].sum() ** 2  # the best equal shares
-        unit = (v * (m["delta"].sum(0) * share / math.sqrt(m["K"] * share / 2)) ** r).sum()
-        assert gap >= found.cost - exact.cost - 1e-12 * unit  # the bound is one
-        assert gap <= 1e-9 * unit
-        assert found.cost >= exact.cost * (1 - 1e-7)
-
-
-def bound_fails(factor: float) -> bool:
-    """Whether the lower bound, times `factor`, exceeds the optimum for some weights and multiplier."""
-    rng = generator(85)
-    for _ in range(8):
-        m = market(3, 2, rng)
-        query = contracts_conic._check_query(3, m["K"], m["delta"], m["w"])
-        cuts = contracts_conic._Cuts(lambda x, v=m["v"]: v * x**2, lambda x, v=m["v"]: 2 * v * x, 3)
-        best = solve(m, 2)
-        cuts.add(best.privacy_loss)
-        for _ in range(3):
-            cuts.add(rng.exponential(2, 3))
-        for pi in 10 ** np.linspace(-3, 1, 100) * best.cost:
-            weights = np.array([1.0, 0, 0, 0])[:, None] if pi > best.cost else rng.random((4, 3)) ** 4
-            if factor * cuts.lower_bound(query, weights, pi) > best.cost * (1 + 1e-9):
-                return True
-        tightest = max(
-            cuts.lower_bound(query, np.eye(4)[:, [0] * 3], pi) for pi in 10 ** np.linspace(-2, 3, 1500) * best.cost
-        )
-        assert tightest >= 0.9 * best.cost - 1e-12
-    return False
-
-
-def test_lower_bound() -> None:
-    """It holds for any weights, and comes close for the tangents at the optimum; a greater one would be found out."""
-    assert not bound_fails(1.0)
-    assert bound_fails(1.1)
-
-
-def exponential(v: np.ndarray) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
-    return lambda x: v * np.expm1(x), lambda x: v * np.exp(x)
-
-
-@pytest.mark.parametrize(("n", "K", "q"), [(2, 0.3, None), (4, 1.5, None), (3, 1.0, None), (2, 0.3, 2), (2, 1.2, 3)])
-def test_exponential_cost_by_another_solver(n: int, K: float, q: int | None) -> None:
-    rng = generator(84, n)
-    v, delta = rng.uniform(0.2, 3, n), np.eye(n) if q is None else rng.random((q, n))
-    terms, (cost, slope) = len(delta), exponential(v)
-    found, gap = conic_convex(cost, slope, n, K, sensitivity=delta, ranges=np.ones(terms))
-    other = optimize.minimize(
-        lambda z: cost(z[:-1] @ delta / z[-1]).sum(),
-        np.append(np.ones(terms), 0.9 * math.sqrt(K / 2)),
-        bounds=[(0, 1)] * terms + [(1e-3, None)],
-        constraints={"type": "ineq", "fun": lambda z: K - ((1 - z[:-1]).sum() / 2) ** 2 - 2 * z[-1] ** 2},
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
-    shares = np.clip(other.x[:-1], 0, 1)  # its accuracy is its own, so that we take its shares only
-    scale = math.sqrt((K - ((1 - shares).sum() / 2) ** 2) / 2)
-    least = cost(shares @ delta / scale).sum()
-    assert gap <= 1e-8 * found.cost
-    assert found.cost == pytest.approx(least, rel=1e-6) and found.cost <= least * (1 + 1e-8)
-    mse = ((1 - found.shares).sum() / 2) ** 2 + 2 * found.scale**2
-    assert mse == pytest.approx(K, rel=1e-12) and ((found.shares >= 0) & (found.shares <= 1)).all()
-
-
-def test_costs_of_different_shapes() -> None:
-    """One linear, one flat at first, one with a cost without any loss: no optimum on a grid is better."""
-    cost = lambda x: np.array([2 * x[0], np.maximum(x[1] - 1, 0) ** 2, 5 + np.expm1(x[2])])  # noqa: E731
-    slope = lambda x: np.array([2, 2 * np.maximum(x[1] - 1, 0), np.exp(x[2])])  # noqa: E731
-    found, gap = conic_convex(cost, slope, 3, 0.7)
-    least = math.inf
-    for a in itertools.product(np.linspace(0, 1, 31), repeat=3):
-        if (spare := 0.7 - ((3 - sum(a)) / 2) ** 2) > 0:
-            least = min(least, cost(np.array(a) / math.sqrt(spare / 2)).sum())
-    assert gap < 1e-7 and found.cost <= least < found.cost * 1.01
-
-
-def test_a_free_seller_and_a_flat_cost() -> None:
-    v = np.array([0.0, 1.0])
-    free, gap = conic_convex(lambda x: v * x**2, lambda x: 2 * v * x, 2, 0.3)
-    assert free.cost <= gap < 1e-8
-    none, gap = conic_convex(np.zeros_like, np.zeros_like, 2, 0.3)
-    assert none.cost == gap == 0
-
-
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
@@ -311,37 +208,9 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     given = {"valuations": [1, 2], "max_mse": 0.1, "power": 2, **arguments}
     with pytest.raises(ValueError, match=message):
         conic_power(**given)
-    if not {"valuations", "power"} & set(arguments):
-        del given["valuations"], given["power"]
-        with pytest.raises(ValueError, match=message):
-            conic_convex(np.square, lambda x: 2 * x, 2, **given)
-
-
-@pytest.mark.parametrize(
-    ("cost", "slope", "message"),
-    [
-        (lambda x: 1 - np.exp(-x), lambda x: np.exp(-x), "cost must be convex"),
-        (lambda x: (x - 1) ** 2, lambda x: 2 * (x - 1), "not fall.*individual 0's not at loss 0"),
-        (np.square, lambda x: 3 * x, "have this slope"),
-        (np.square, lambda x: x, "have this slope"),
-        (lambda x: np.where(x > 0, 1.0, 0), lambda x: 0 * x, "have this slope"),
-        (lambda x: np.ones((2, 2)), lambda x: 2 * x, "cost must give 2 finite numbers"),
-        (np.square, lambda x: np.ones((2, 2)), "slope must give 2 finite numbers"),
-        (np.square, lambda x: np.where(x > 0, x, math.nan), "slope must give 2 finite numbers"),
-        (lambda x: np.where(x > 0, math.inf, 0), lambda x: 2 * x, "cost must give 2 finite numbers"),
-    ],
-)
-def test_bad_costs(cost: Any, slope: Any, message: str) -> None:
-    v = np.array([1.0, 10.0])
-    with pytest.raises(ValueError, match=message):
-        conic_convex(lambda x: v * cost(x), lambda x: v * slope(x), 2, 0.3)
 
 
 def test_giving_up(monkeypatch: Any) -> None:
-    v = np.array([1.0, 10.0])
-    monkeypatch.setattr(contracts_conic, "ROUNDS", 3)
-    with pytest.raises(RuntimeError, match="after 3 rounds the gap is still"):
-        conic_convex(lambda x: v * x**2, lambda x: 2 * v * x, 2, 0.3)
     default = clarabel.DefaultSettings
 
     def hasty() -> Any:
@@ -351,4 +220,4 @@ def test_giving_up(monkeypatch: Any) -> None:
 
     monkeypatch.setattr(clarabel, "DefaultSettings", hasty)
     with pytest.raises(RuntimeError, match="stopped with status MaxIterations"):
-        conic_power(v, 0.3, power=2)
+        conic_power([1.0, 10.0], 0.3, power=2)

@@ -12,79 +12,20 @@ import pandas as pd
 import pytest
 
 from hdpm_book import ledger
-from hdpm_book.federated import aggregation, idea, meters, networks, regret
+from hdpm_book.federated import meters, networks, regret
 from hdpm_book.federated.meters import Regret
 from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_book.federated.regretnet import TRAINED, Network, init
 from hdpm_book.federated.reports import search
 from hdpm_book.federated.study import study_markets
-from hdpm_lib.aggregation import least_error_weights
-from hdpm_lib.auctions.bids import bids
+from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.auctions.posted_prices import posted_prices
-from hdpm_lib.markets.outcome import Outcome
 from tests.support import generator
 
 
-def profiles(seed: int, count: int = 60) -> aggregation.Profiles:
+def profiles(seed: int, count: int = 60) -> dict[str, Bids]:
     rng = generator(seed)
     return {"IID": draw_bids(rng.integers(5, 500, (count, 10)), rng)}
-
-
-# --- idea -------------------------------------------------------------------------------------------------------------
-
-
-def test_pairs_paid_less() -> None:
-    sale = Outcome(np.array([[1.0, 2.0, 0.0]]), np.array([[5.0, 4.0, 9.0]]))
-    assert idea.paid_less(sale, np.array([[1.0, 1.0, 1.0]])) == {"in all": 1.0, "per record": 1.0}
-    assert idea.paid_less(sale, np.array([[2.0, 1.0, 1.0]])) == {"in all": 1.0, "per record": 0.0}
-
-
-def test_first_price_spends_at_most_the_money() -> None:
-    outcome = idea.first_price(bids("linear", [1.0, 0.5, 2.0], 1.0, 1), 3.5)
-    assert outcome.payments.tolist() == [2.0, 1.0, 0.0]
-    assert outcome.privacy_loss.tolist() == [1.0, 1.0, 0.0]
-
-
-def test_false_reports_end_in_losses() -> None:
-    found = idea.false_reports()
-    assert (found.fair, found.hurt, found.barred) == (True, True, True)
-
-
-def test_bids_beyond_what_is_printed_are_found() -> None:
-    market = profiles(95)["IID"]
-    assert idea.within_laws(market)
-    for part, shift in (("rate", 0.6), ("rate", -0.6), ("privacy_budget", 1), ("privacy_budget", -0.4)):
-        assert not idea.within_laws(replace(market, **{part: getattr(market, part) + shift}))
-
-
-# --- aggregation ------------------------------------------------------------------------------------------------------
-
-
-def test_mean_absolute_is_the_mean() -> None:
-    rng = generator(90)
-    drawn = np.abs(0.3 + rng.laplace(0, 1.0, 400_000) + rng.laplace(0, 0.5, 400_000))
-    value = float(aggregation.mean_absolute(np.array(0.3), np.array(1.0), np.array(0.5)))
-    assert drawn.mean() == pytest.approx(value, abs=6 * drawn.std() / 400_000**0.5)
-
-
-def test_certificate_objects_to_other_weights() -> None:
-    epsilon, sizes = np.array([[2.0, 0.5, 0.0]]), np.array([[1.0, 1.0, 2.0]])
-    assert aggregation.certified_excess(least_error_weights(epsilon, sizes), epsilon, sizes)[0] < 1e-12
-    assert aggregation.certified_excess(np.array([[0.5, 0.5, 0.0]]), epsilon, sizes)[0] > 0.1
-
-
-def test_printed_program_is_the_right_one_as_stated() -> None:
-    found = aggregation.agreement(profiles(91))
-    assert found.as_stated
-    assert 0 < found.equal < 1
-    assert found.convex
-
-
-def test_all_three_problems_agree_where_everybody_sells() -> None:
-    found = aggregation.other_problems(profiles(92))
-    assert found.same
-    assert found.worst > 1
-    assert aggregation.dominance(profiles(93)).exact == 0
 
 
 # --- networks ---------------------------------------------------------------------------------------------------------

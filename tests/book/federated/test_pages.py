@@ -3,47 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from hdpm_book.federated import allin, learning, menus
+from hdpm_book.federated import learning, menus
 from hdpm_book.federated.partition import draw_bids
-from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.auctions.posted_prices import posted_prices
 from tests.learners.test_fedsgd import records
 from tests.support import generator
-
-
-@pytest.mark.parametrize("stop", [False, True])
-def test_all_in_by_hand(stop: bool) -> None:
-    assert allin.exact_all_in([1, 4, Fraction(21, 5)], [1, 1, 1], 9, stop=stop) == [Fraction(9, 2), Fraction(9, 2), 0]
-    assert allin.exact_all_in([9, 1, 8], [3, 1, 1], 10, stop=stop) == [0, 10, 0]
-
-
-def test_readings_of_the_box_differ_behind_who_is_not_covered() -> None:
-    v, x = [1, 10, 4], [10, 20, 5]  # unit valuations .1, .5, .8 at a budget of 12
-    assert [allin.exact_all_in(v, x, 12, stop=stop) for stop in (False, True)] == [[8, 0, 4], [12, 0, 0]]
-
-
-def test_a_lie_has_to_pay_by_both_readings() -> None:
-    found = allin.lie_of_two()
-    assert (found.before, found.after) == (0, 98)
-    one = found.table.copy()
-    one.loc[one.index[-1], "her utility"] = Fraction(0)
-    assert (allin.Lie(one).before, allin.Lie(one).after) == (0, 0)
-
-
-def test_meter_of_lies_objects_to_the_printed_rule_alone() -> None:
-    found = {rule: allin.broken(rule, 300, generator(80)) for rule in (allin.all_in_printed, all_or_nothing)}
-    assert found[allin.all_in_printed]["somebody gains"] > 0 == found[all_or_nothing]["somebody gains"]
-
-
-def test_prices_that_leak_are_gamed() -> None:
-    search = allin.random_lies(draw_bids(generator(81).integers(5, 50, (200, 10)), generator(82)))
-    assert (search.gains(posted_prices) > 1e-12).sum() == 0
-    assert (search.gains(allin.PRICES["price from own report"]) > 1e-12).sum() > 0
 
 
 def test_menus_in_another_order_are_gamed() -> None:

@@ -1,10 +1,12 @@
-"""The ridge paper: its made-up people, what its tables hold, the closed-form cells, the calibration on a known draw."""
+"""The ridge paper: its made-up people, what its tables hold, closed-form cells, the recovery of a known draw."""
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,14 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from hdpm_book.ridge import calibration, jorgensen, study
+from hdpm_book.ridge import jorgensen, study
 from hdpm_book.ridge.study import (
     Draw,
     PrivacyGroups,
     Split,
     Table,
     cells,
+    effective_sample_budget,
     fresh_draws,
     linear_population,
     published,
@@ -28,9 +31,10 @@ from hdpm_book.ridge.study import (
     take,
 )
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import FALSE_ALARM
+from tests.book.dataflow import statements
 from tests.support import Check, generator, ks_check, mean_z, objections, z_check, z_limit
 
+TABLE_9 = PrivacyGroups(f_c=0.54, f_m=0.37)
 ROWS = {1: 15, 2: 12, 3: 7, 4: 7, 5: 10, 6: 10, 7: 6, 8: 6, 9: 10, 10: 10, 11: 15, 12: 12, 13: 15, 14: 12}
 COLUMNS = {**dict.fromkeys(range(1, 11), 4), 11: 8, 12: 8, 13: 6, 14: 6}
 
@@ -201,7 +205,7 @@ def test_rows_carry_the_captions() -> None:
     assert {(r.groups.f_c, r.groups.f_m, r.groups.eps_m) for r in rows[1] + rows[10]} == {(0.34, 0.43, 0.2)}
     assert {r.groups.f_m for r in rows[7]} == {0.37}
     assert [r.fraction for r in rows[9]] == [r.value for r in rows[9]] and {r.fraction for r in rows[1]} == {1.0}
-    assert {r.groups for r in published(9).rows(calibration.TABLE_9_GROUPS)} == {calibration.TABLE_9_GROUPS}
+    assert {r.groups for r in published(9).rows(TABLE_9)} == {TABLE_9}
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
@@ -285,7 +289,20 @@ def test_fresh_draws() -> None:
     assert len(take(medical(), 0.5).y_train) == 535 and len(take(medical(), 1e-9).y_train) == 1
 
 
-# --- calibration on a table whose draw is known -----------------------------------------------------------------------
+# --- the recovery of the page on the tables, on a draw that is known --------------------------------------------------
+
+
+class Page(SimpleNamespace):
+    """What the page on the tables imports and defines, without running it; names that are set here are set there."""
+
+    def __init__(self, **names: Any) -> None:
+        kept = ast.Import | ast.ImportFrom | ast.FunctionDef
+        body = [s for s in statements("ridge/tables") if isinstance(s, kept) or ast.unparse(s).startswith("table_9 =")]
+        exec(compile(ast.Module(body, type_ignores=[]), "ridge/tables", "exec"), self.__dict__)
+        self.__dict__.update(names)
+
+
+PAGE = Page(ours={k: published(k).printed for k in ROWS})
 
 
 def three_digits(frame: pd.DataFrame) -> pd.DataFrame:
@@ -299,19 +316,19 @@ def simulated(number: int, draws: list[Draw], rng: np.random.Generator) -> Table
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 6, 7, 10])
-def test_calibration_recovers_the_noise(number: int) -> None:
+def test_noise_is_recovered(number: int) -> None:
     """From two printed columns: the sum of privacy losses to 1 %, and from it the other two columns to 5 %."""
     rng = generator(96, number)
     hidden = fresh_draws(published(number), rng, medical())
     spec = simulated(number, hidden, rng)
     guess = fresh_draws(spec, generator(97, number), medical())  # other privacy losses
-    draws = calibration.set_noise(spec, [replace(g, split=h.split) for g, h in zip(guess, hidden, strict=True)])
+    draws = PAGE.set_noise(spec, [replace(g, split=h.split) for g, h in zip(guess, hidden, strict=True)])
     for found, known in zip(draws, hidden, strict=True):
         assert found.total == pytest.approx(known.total, rel=0.01)
         assert found.strictest == pytest.approx(known.strictest, rel=0.01)
     ratio = study.table(spec, draws) / spec.printed
     assert np.abs(ratio[["unreg_pdp_op", "unreg_nonpersonalized"]] - 1).max(axis=None) < 0.05
-    off = calibration.set_noise(replace(spec, printed=1.05 * spec.printed), draws)  # not idle: 5 % would show
+    off = PAGE.set_noise(replace(spec, printed=1.05 * spec.printed), draws)  # not idle: 5 % would show
     assert all(abs(found.total / known.total - 1) > 0.01 for found, known in zip(off, hidden, strict=True))
 
 
@@ -322,9 +339,9 @@ def test_implied_total_inverts_the_closed_form() -> None:
         n = len(draw.epsilon)
         for column in spec.printed.columns:
             expected = draw.total if "pdp_op" in column else n * draw.strictest
-            assert calibration.implied_total(row, draw, float(found[column].mean), column) == pytest.approx(expected)
-        assert math.isnan(calibration.implied_total(row, draw, 0.0))
-        wrong = calibration.implied_total(row, draw, 1.05 * float(found["reg_pdp_op"].mean))
+            assert PAGE.implied_total(row, draw, float(found[column].mean), column) == pytest.approx(expected)
+        assert math.isnan(PAGE.implied_total(row, draw, 0.0, "reg_pdp_op"))
+        wrong = PAGE.implied_total(row, draw, 1.05 * float(found["reg_pdp_op"].mean), "reg_pdp_op")
         assert wrong != pytest.approx(draw.total, rel=0.01)
 
 
@@ -333,11 +350,11 @@ def test_matching_privacy_losses() -> None:
     rng = generator(99)
     hidden = fresh_draws(published(11), rng)
     spec, row = simulated(11, hidden[:1] * 15, rng), next(iter(published(11).rows()))
-    epsilon = calibration.matching_epsilon(row, hidden[0], spec.printed.iloc[0], rng, tries=2000)
+    epsilon = PAGE.match_people(row, hidden[0], spec.printed.iloc[0], rng, tries=2000)
     assert epsilon.shape == (80,) and epsilon.sum() == pytest.approx(hidden[0].total, rel=0.05)
     for threshold in (1.0, hidden[0].total / 80):
-        known = calibration.effective_sample_budget(hidden[0].epsilon, threshold)
-        assert calibration.effective_sample_budget(epsilon, threshold) == pytest.approx(known, rel=0.05)
+        known = effective_sample_budget(hidden[0].epsilon, threshold)
+        assert effective_sample_budget(epsilon, threshold) == pytest.approx(known, rel=0.05)
 
 
 def test_effective_budget_of_sampling() -> None:
@@ -348,17 +365,17 @@ def test_effective_budget_of_sampling() -> None:
         kept = np.where(epsilon >= threshold, 1, np.expm1(epsilon) / np.expm1(threshold))
         sizes = (rng.random((20_000, 80)) < kept).sum(1)
         direct = threshold * np.mean(1.0 / sizes**2) ** -0.5
-        assert calibration.effective_sample_budget(epsilon, threshold) == pytest.approx(direct, rel=0.01)
+        assert effective_sample_budget(epsilon, threshold) == pytest.approx(direct, rel=0.01)
         assert threshold * kept.sum() != pytest.approx(direct, rel=0.001)  # what the second order corrects
 
 
-def test_whole_calibration_finds_the_hidden_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_recovery_finds_the_hidden_data() -> None:
     """A paper made by the library itself, its data sets hidden among others: every odd table is predicted."""
     rng = generator(101)
     hidden = {k: synthetic_split(rng) for k in (1, 3, 7)}
     drawn: dict[int, list[Draw]] = {}
     for k in range(1, 11, 2):
-        groups = calibration.TABLE_9_GROUPS if k == 9 else None
+        groups = TABLE_9 if k == 9 else None
         split = hidden.get(3 if k == 5 else k)
         rows, fresh = published(k).rows(groups), fresh_draws(published(k), rng, groups=groups)
         drawn[k] = [
@@ -367,7 +384,6 @@ def test_whole_calibration_finds_the_hidden_data(monkeypatch: pytest.MonkeyPatch
         ]
     drawn[11] = drawn[13] = [drawn[1][0]] * 15
     paper = {k: simulated(k, draws, rng) for k, draws in drawn.items()}
-    monkeypatch.setattr(calibration, "published", lambda number: paper[number])
     pool = [*hidden.values(), *(synthetic_split(rng) for _ in range(300))]
     for draw in drawn[9]:  # its data sets are cut short row by row: the pool holds the whole ones
         rest = synthetic_split(rng)
@@ -381,8 +397,8 @@ def test_whole_calibration_finds_the_hidden_data(monkeypatch: pytest.MonkeyPatch
             )
         )
     order = iter(rng.permutation(len(pool)))
-    monkeypatch.setattr(calibration, "synthetic_split", lambda _: pool[next(order)])
-    found = calibration.calibrated_draws(None, rng=rng, candidates=len(pool))
+    page = Page(published=paper.get, synthetic_split=lambda _: pool[next(order)], medical=None)
+    found = page.recover(len(pool), rng, range(1, 11, 2))
     assert sorted(found) == [1, 3, 5, 7, 9, 11, 13]
     assert found[1][0].split.y_train.tolist() == hidden[1].y_train.tolist()
     for k in (1, 3, 5, 7):
@@ -393,14 +409,14 @@ def test_whole_calibration_finds_the_hidden_data(monkeypatch: pytest.MonkeyPatch
 
 
 def test_nothing_resembles_the_table() -> None:
-    pool = calibration.Pool.draw(3, generator(102))
-    with pytest.raises(ValueError, match="none of 3 data sets resembles Table 11: draw more"):
-        replace(pool, label_square=pool.label_square * 1e6).match_path()
+    splits, shown = PAGE.candidate_sets(3, generator(102))
+    with pytest.raises(ValueError, match="none of 3 data sets resembles Table 11"):
+        PAGE.match_path(splits, shown | {"label_square": shown["label_square"] * 1e6})
 
 
 @pytest.mark.parametrize("number", list(ROWS))
 def test_used_cells(number: int) -> None:
-    used, printed = calibration.used_cells(number), published(number).printed
+    used, printed = PAGE.used(number), published(number).printed
     assert used.index.equals(printed.index) and used.columns.equals(printed.columns)
     assert all(kind.kind == "b" for kind in used.dtypes) and not used.all(axis=None)
     assert used.any(axis=None) == (number != 14)
@@ -411,8 +427,8 @@ def test_used_cells(number: int) -> None:
 
 def change_constant(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     """A wrong sensitivity constant wherever the tables use it."""
-    right = calibration.sensitivity_constant
-    for module in (calibration, study, jorgensen):
+    right = study.sensitivity_constant
+    for module in (PAGE, study, jorgensen):
         monkeypatch.setattr(module, "sensitivity_constant", lambda *args, **named: factor * right(*args, **named))
 
 
@@ -421,28 +437,28 @@ def test_a_wrong_sensitivity_constant_turns_tables_red(factor: float, monkeypatc
     """The cells of the paper agree with any constant, as the fit takes it up; the sums of privacy losses do not."""
     change_constant(monkeypatch, factor)
     rng = generator(103)
-    pool = calibration.Pool.draw(1500, rng)
+    splits, shown = PAGE.candidate_sets(1500, rng)
     for k in (5, 7):
         spec = published(k)
-        split = pool.match_cells(spec.printed)
-        draws = calibration.set_noise(spec, [replace(draw, split=split) for draw in fresh_draws(spec, rng)])
+        split = PAGE.match_cells(splits, shown, spec.printed)
+        draws = PAGE.set_noise(spec, [replace(draw, split=split) for draw in fresh_draws(spec, rng)])
         ratios = [study.table(spec, draws) / spec.printed]
-        scores = [calibration.standardised_totals(spec, draws, study.N_TRAIN)]
-        assert calibration.agreement(k, ratios, [0 * scores[0]], FALSE_ALARM)[1]  # the cells alone see nothing
-        assert calibration.agreement(k, ratios, scores, FALSE_ALARM)[1] == (factor == 1)
+        scores = [PAGE.scores(spec, draws, study.N_TRAIN)]
+        assert PAGE.agreement(k, ratios, [0 * scores[0]])[1]  # the cells alone see nothing
+        assert PAGE.agreement(k, ratios, scores)[1] == (factor == 1)
 
 
-def test_agreement_wants_every_calibration() -> None:
+def test_agreement_wants_every_recovery() -> None:
     printed = published(4).printed
     good, sums = [1 + 0 * printed] * 3, [np.ones(7)] * 3
     text = "100% of 28 cells within 5%, worst 0% off"
-    assert calibration.agreement(4, good, sums, FALSE_ALARM) == (text, True)
+    assert PAGE.agreement(4, good, sums) == (text, True)
     third, one = 1 + 0 * printed, 1 + 0 * printed
     third.iloc[:3, 0], one.iloc[0, 0] = 1.06, 0.79  # 3 of 28 cells beyond 5 %, 1 beyond 20 %
     for bad in (third, one):
-        assert not calibration.agreement(4, [*good[:2], bad], sums, FALSE_ALARM)[1]
-    assert calibration.agreement(14, [1 + 0 * published(14).printed + 0.09], sums[:1], FALSE_ALARM)[1]
-    assert not calibration.agreement(4, good, [*sums[:2], np.full(7, 3.0)], FALSE_ALARM)[1]
+        assert not PAGE.agreement(4, [*good[:2], bad], sums)[1]
+    assert PAGE.agreement(14, [1 + 0 * published(14).printed + 0.09], sums[:1])[1]
+    assert not PAGE.agreement(4, good, [*sums[:2], np.full(7, 3.0)])[1]
 
 
 def test_unregularised_means_follow_whatever_the_noise_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,9 +481,9 @@ def test_unregularised_means_follow_whatever_the_noise_is(monkeypatch: pytest.Mo
 
 
 def test_cells_that_follow() -> None:
-    follow = {k: calibration.cells_that_follow(k) for k in ROWS}
+    follow = {k: PAGE.follows(k) for k in ROWS}
     for k, frame in follow.items():
-        assert not (frame & calibration.used_cells(k)).any(axis=None)
+        assert not (frame & PAGE.used(k)).any(axis=None)
         assert not frame.loc[:, ~frame.columns.str.startswith("unreg")].any(axis=None)
     assert sum(int(frame.to_numpy().sum()) for k, frame in follow.items() if k <= 10) == 147  # all that is predicted
     assert [int(follow[k].to_numpy().sum()) for k in (11, 12, 13, 14)] == [14, 14, 0, 0]

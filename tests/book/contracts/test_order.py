@@ -1,0 +1,134 @@
+"""M2 costs at most M1 whatever the valuations, for quadratic costs from `K_n` on: each step of the proof, and the end.
+
+The proof is on the page `contracts/beyond`. It climbs from any valuations to all at the top, or to two capped sellers.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, pairwise
+
+import numpy as np
+import pytest
+
+from hdpm_lib.markets.contracts import least_cost_contract
+from hdpm_lib.markets.mechanisms import equal_loss_pricing, pivot_costs, vcg_contract
+from tests.support import generator
+
+SLACK = 1e-9  # relative; rounding stays below it
+
+
+def threshold(n: int) -> float:
+    return n * (n - 1) * (n - 2) / (4 * (n + 1))
+
+
+def m2(v: np.ndarray, K: float) -> np.ndarray:
+    """Total payment for valuations up to 1; continuous, so also where sellers at 0 just reach the accuracy alone."""
+    pivots = pivot_costs(v, K, 1.0, power=2).sum(-1)
+    return pivots - (v.shape[-1] - 1) * least_cost_contract(v, K, power=2).cost
+
+
+def m1(n: int, K: float) -> float:
+    return float(equal_loss_pricing(np.ones(n), K, 1.0, power=2).payments.sum())
+
+
+def profiles(n: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Valuations in (0, 1]: spread out, crowded at 0, tied, at the ends, and all but three at the top."""
+    few = np.ones((count, n))
+    few[:, : min(n, 3)] = 10 ** rng.uniform(-4, 0, few[:, :3].shape)
+    found = [
+        rng.random((count, n)),
+        10 ** rng.uniform(-6, 0, (count, n)),
+        rng.integers(1, 4, (count, n)) / 3,
+        np.where(rng.random((count, n)) < rng.random((count, 1)), 1e-9, 1.0),
+        few,
+    ]
+    return np.maximum(rng.permuted(np.concatenate(found), axis=-1), 1e-9)
+
+
+def raised(v: np.ndarray, seller: np.ndarray, to: np.ndarray | float) -> np.ndarray:
+    """The valuations with one seller of each market at `to`."""
+    v = v.copy()
+    np.put_along_axis(v, seller[:, None], np.broadcast_to(to, len(v))[:, None], -1)
+    return v
+
+
+def climb(v: np.ndarray, K: float) -> list[np.ndarray]:
+    """The path of the proof.
+
+    The dearest seller below the top goes to the top until two are left; the cheaper of these rises to the other, or to
+    where both are capped; if they meet, both go to the top.
+    """
+    path, n = [v := np.sort(v)], v.shape[-1]
+    for k in range(n - 1, 1, -1):
+        path.append(v := raised(v, np.full(len(v), k), 1.0))
+    low, high = v[:, 0], v[:, 1]
+    with np.errstate(divide="ignore"):
+        capped_from = high * (4 * K / ((n - 2) * (1 - high)) - (n - 1))  # there the threshold is at `high`
+    path.append(v := raised(v, np.zeros(len(v), int), np.clip(capped_from, low, high)))
+    path.append(np.where((capped_from > high)[:, None] & (np.arange(n) < 2), 1.0, v))
+    return path
+
+
+def test_substitutes_and_complements() -> None:
+    """What a seller's higher valuation does to the shares and losses of the others."""
+    falls, rises = [], []
+    for n in range(2, 9):
+        rng = generator(90, n)
+        K, v = n**2 / 4 * 10 ** rng.uniform(-2, -0.01), profiles(n, 40, rng)
+        j = rng.integers(n, size=len(v))
+        mine = np.arange(n) == j[:, None]
+        before, after = (least_cost_contract(w, K, power=2) for w in (v, raised(v, j, rng.uniform(v[mine], 1))))
+        assert (np.where(mine, -1, 1) * (after.shares - before.shares) >= -SLACK).all()
+        change = (after.privacy_loss / before.privacy_loss) ** 2 - 1
+        both = (before.shares == 1) & (after.shares == 1)[mine][:, None]
+        never = (after.shares < 1) | (before.shares < 1)[mine][:, None]
+        falls += list(change[both & ~mine])
+        rises += list(change[never & ~mine])
+    assert max(falls) <= SLACK and min(rises) >= -SLACK
+    assert min(falls) < -0.01 and max(rises) > 0.01  # both happen
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 7, 10, 12])
+def test_each_step_of_the_climb(n: int) -> None:
+    rng, least = generator(91, n), threshold(n)
+    for part in (1e-9, 1e-3, *rng.uniform(0, 0.98, 4)):
+        K = least + part * (n**2 / 4 - least)
+        v, top = profiles(n, 20, rng), m1(n, K)
+        assert (least_cost_contract(v, K, power=2).shares == 1).sum(-1).max() <= 3
+        assert (m2(v, K) <= top * (1 + SLACK)).all()
+        path = climb(v, K)
+        for start, end in pairwise(path):
+            legs = np.array([m2(start + t * (end - start), K) for t in (0, 0.25, 0.5, 0.75, 1)])
+            assert (np.diff(legs, axis=0) >= -SLACK * top).all()
+        pair = (least_cost_contract(path[-1], K, power=2).shares[:, :2] > 1 - SLACK).all(-1)
+        assert ((path[-1] == 1).all(-1) | pair).all()
+    for K in least * np.array([0.999, 0.99, 0.5]):  # below it two at 0 break the order
+        assert m2(np.r_[0.0, 0.0, np.ones(n - 2)], K) > m1(n, K) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_two_capped_in_closed_form(n: int) -> None:
+    """And least at an end."""
+    K = threshold(n) * 1.01
+    u = np.linspace(1e-9, 1 - 4 * K / (n * (n - 2)), 50)
+    A1, A2 = (n - k + 4 * K / (n - k) for k in (1, 2))
+    constant = n / 2 - 4 * K / n + 4 * K / (n - 1) - 2 * K / (n - 2)
+    form = 2 / K * (constant + np.sqrt((u + A2 / 2) ** 2 - 4 * K) - np.sqrt((u + A1) ** 2 - 16 * K))
+    market = np.ones((50, n))
+    market[:, :2] = u[:, None]
+    np.testing.assert_allclose(m1(n, K) - m2(market, K), form, atol=1e-10 * m1(n, K))
+    assert (form >= min(form[0], form[-1]) - SLACK).all() and form.min() > 0
+
+
+@pytest.mark.parametrize(("n", "points"), [(3, 41), (4, 17)])
+def test_order_on_a_grid_of_all_profiles(n: int, points: int) -> None:
+    v = np.array(list(combinations_with_replacement(np.linspace(0, 1, points), n)))
+    for factor in (0.98, 1.0001, 1.2, 1.5):
+        K = factor * threshold(n)
+        ratio = (m2(v, K) / m1(n, K)).max()
+        assert (ratio > 1.005) if factor < 1 else (ratio < 1 + 1e-12)
+
+
+def test_totals_are_those_of_the_mechanism() -> None:
+    v = generator(93).random((200, 6))
+    np.testing.assert_allclose(m2(v, 2.0), vcg_contract(v, 2.0, 1.0, power=2).payments.sum(-1), rtol=1e-11)

@@ -41,7 +41,6 @@ with extra("book"):
 
 Array = NDArray[np.float64]
 
-POWERS = (1, 1.5, 2, 3)  # temporary: of book/contracts/mechanisms.py
 PEAK = 1.8101705806989775  # of arcosh(x) / x: cosh(t) with t tanh(t) = 1
 
 
@@ -251,10 +250,3 @@ def _least_power_cost(
     right = np.append(right, np.tile([0.0, 1.0, 0.0], m))
     A = sparse.block_array([[A, None], [priced, bound]])
     return solve_cone(cost, A, right, cones + [clarabel.PowerConeT(1 / power)] * m)
-
-
-def m1_total(n: int, max_mse: float, *, power: float = 2.0) -> float:
-    """Temporary: of book/contracts/mechanisms.py."""
-    from hdpm_lib.markets.mechanisms import equal_loss_pricing
-
-    return float(equal_loss_pricing(np.ones(check_count(n, "n")), max_mse, 1.0, power=power).payments.sum())

@@ -109,7 +109,7 @@ def tight_pair(epsilon: float, ratio: float, *, penalty: float = 1e-7) -> Neighb
 
     What is missing vanishes with the penalty, positive; `ratio` times it, her weight, is below 1. The other record and
     the replacement have margins so low that they pull with all their weight and have no curvature. Her record points
-    the other way, with the margin at which the slack is largest: :doc:`/book/logistic/idea`.
+    the other way, with the margin at which the slack is largest: :doc:`/book/logistic/guarantee`.
 
     Examples
     --------

@@ -216,7 +216,7 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
 
     .. math:: \Delta_i=\max_{0\le q\le1}\Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}2q\Bigr],
 
-    at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\eta\Lambda\ge2`: :doc:`/book/logistic/idea`.
+    at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\eta\Lambda\ge2`: :doc:`/book/logistic/guarantee`.
 
     Examples
     --------

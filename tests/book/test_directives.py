@@ -86,7 +86,9 @@ def complaints(folder: Path) -> list[str]:
     found = [f"{page}: {' '.join(letters)}" for page, letters in missing.items() if letters]
     found += [f"not used: {letter}" for letter in sorted(declared - set().union(*pages.values()))]
     shown = {path.stem for path in folder.glob("*.md") if "{notation}\n" in path.read_text(encoding="utf8")}
-    return found + [f"{row['page']} does not show {row['symbol']}" for row in rows if row.get("page", "") not in {"", *shown}]
+    return found + [
+        f"{row['page']} does not show {row['symbol']}" for row in rows if row.get("page") not in {None, *shown}
+    ]
 
 
 CHAPTERS = sorted(path.parent for path in (ROOT / "book").glob("*/notation.yaml"))

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import brentq
 
-from hdpm_book.contracts.mechanisms import break_points
 from hdpm_book.contracts.study import unbiased_pricing
 from hdpm_lib.markets import mechanisms
-from hdpm_lib.markets.contracts import least_cost_contract
+from hdpm_lib.markets.contracts import least_cost_contract, ratio_power
 from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.markets.incentives import Incentives, reports_to_try, search_misreports
 from hdpm_lib.markets.mechanisms import (
@@ -200,6 +200,40 @@ def test_nobody_is_needed(power: float) -> None:
 Mechanism = Callable[[np.ndarray], Outcome]
 
 
+def break_points(v: np.ndarray, K: float, top: float, *, power: float) -> list[np.ndarray]:
+    """For each seller the reports at which M2's allocation changes its form: somebody reaches the cap or leaves it.
+
+    At power 1 the allocation jumps at these reports; above, her loss has a kink. Each solves the equation of
+    `hdpm_lib.markets.contracts` with the threshold at another seller's valuation, in closed form, or at her own.
+    """
+    if len(v) ** 2 <= 4 * K:
+        return [np.empty(0) for _ in v]
+    return [own_break_points(np.delete(v, i), K, top, power) for i in range(len(v))]
+
+
+def own_break_points(others: np.ndarray, K: float, top: float, r: float) -> np.ndarray:
+    def left_out(threshold: float) -> float:
+        return float((1 - ratio_power(threshold / others[others > threshold], r)).sum())
+
+    def excess(own: float, shift: int) -> float:
+        return left_out(own) - 4 * K * own / (np.minimum(others, own).sum() + own) + shift
+
+    points: list[float] = []
+    for theta in np.unique(others[others > 0]):
+        cut = np.minimum(others, theta).sum()
+        for T in {left_out(theta), left_out(theta) + (r == 1) * (others == theta).sum()}:
+            if T > 0 and 0 <= (own := 4 * K * theta / T - cut) <= theta:  # she is at the cap
+                points.append(own)
+            share = T + 1 - 4 * K * theta / (cut + theta)
+            if r > 1 and 0 < share <= 1:  # she is below it
+                points.append(theta / share ** (r - 1))
+    ends = float(np.finfo(float).tiny), top
+    for shift in (0, 1) if r == 1 else (0,):  # the threshold is her own report, her share 1 (or 0)
+        if excess(ends[0], shift) > 0 > excess(ends[1], shift):
+            points.append(float(brentq(excess, *ends, args=(shift,), xtol=1e-15 * top, maxiter=1000)))
+    return np.unique([point for point in points if point <= top])
+
+
 @pytest.mark.parametrize("power", POWERS)
 def test_break_points(power: float) -> None:
     """On a fine grid of one's own report the set at the cap (at power 1 also at 0) changes there and only there."""
@@ -215,7 +249,8 @@ def test_break_points(power: float) -> None:
             assert all(np.abs(found - at).min(initial=1) < 1e-4 for at in points if 1e-4 < at < 1 - 1e-4)
             changes += len(found)
     assert changes > 20
-    assert all(points.size == 0 for points in break_points([0.3, 0.6], 1.0, 1.0, power=power))  # nobody is needed
+    unneeded = break_points(np.array([0.3, 0.6]), 1.0, 1.0, power=power)
+    assert all(points.size == 0 for points in unneeded)
 
 
 def measured(

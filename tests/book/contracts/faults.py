@@ -77,6 +77,42 @@ FAULTS["contracts/answer"] = [
     ("khalili-def3-query", "linear_query", other(shares=np.sqrt)),
 ]
 
+SMALL["contracts/mechanisms"] = {
+    "draws": 2000,
+    "few": 200,
+    "samples": 1000,
+    "markets": 1,
+    "wanted": 1000,
+    "cases": 1,
+    "count": 3,
+    "triples": 1,
+    "several": 2,
+}
+FAULTS["contracts/mechanisms"] = [
+    ("khalili-exp-asym", "vcg_contract", other(payments=lambda paid: 1.1 * paid)),
+    ("khalili-fig3", "vcg_contract", other(payments=lambda paid: 1.3 * paid)),
+    ("khalili-fig3", "m3", lambda f: lambda *a: (f(*a)[0], 0.1 * f(*a)[1])),
+    ("khalili-fig3-decreasing", "m3", lambda f: lambda v, K, *rest: f(v, 25 - K, *rest)),
+    ("khalili-fig4", "vcg_contract", other(payments=lambda paid: paid + 1e-6)),
+    ("khalili-fig4", "m1", lambda f: lambda *a: (f(*a)[0], 10 * f(*a)[1])),
+    ("khalili-scenario2-variance-explanation", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
+    ("khalili-eq14-ic-ir", "vcg_contract", other(payments=lambda paid: 0.99 * paid)),
+    ("khalili-eq14-ic-ir", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
+    ("khalili-eq14-ic-ir", "equal_loss_pricing", other(payments=lambda paid: 0.99 * paid)),
+    ("khalili-thm13-envelope", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
+    ("khalili-thm13-envelope", "eq15", times(1.01)),
+    ("khalili-thm7", "equal_loss_pricing", other(payments=lambda paid: 1.01 * paid)),
+    ("khalili-thm7", "equal_loss_pricing", other(privacy_loss=lambda loss: 0.99 * loss)),
+    ("khalili-thm9", "unbiased_pricing", other(payments=lambda paid: 0.99 * paid)),
+    ("khalili-thm9", "unbiased_pricing", other(payments=lambda paid: 1.01 * paid)),
+    ("khalili-thm7-payment-gap", "equal_loss_pricing", other(payments=lambda paid: 1.01 * paid)),
+    ("khalili-m1-below-m3", "equal_loss_pricing", other(payments=lambda paid: 10 * paid)),
+    ("khalili-thm8", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
+    ("khalili-thm8", "m2_by_vcg", times(1 + 1e-9)),
+    ("khalili-thm8", "eq15", times(1.01)),
+    ("khalili-h-monotone", "least_cost_contract", late),
+]
+
 SMALL["contracts/queries"] = {"count": 60, "problems": 25, "cases": 2, "releases": 2000}
 FAULTS["contracts/queries"] = [
     ("khalili-ex1-setup", "nonlinear_query", noisier),

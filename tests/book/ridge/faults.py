@@ -74,7 +74,7 @@ SMALL["ridge/figures"] = {
     "repeats": 1,
     "crowd": 10_000,
 }
-alike: Fault = lambda f: lambda X, y, eps, penalty: f(X, y, np.full_like(eps, eps.min()), penalty)
+alike: Fault = lambda f: lambda X, y, eps, penalty: f(X, y, np.full_like(eps, eps.min()), penalty)  # noqa: E731
 FAULTS["ridge/figures"] = [
     ("pdp-jorgensen-method", "draw_masks", lambda f: lambda eps, t, *a, **rng: f(eps, 1.2 * t, *a, **rng)),
     ("pdp-jorgensen-method", "keep_chance", times(0.9)),

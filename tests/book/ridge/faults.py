@@ -65,26 +65,19 @@ FAULTS["ridge/tables"] = [
     ("pdp-table13", "table", times(1.15)),
 ]
 
-SMALL["ridge/figures"] = {
-    "draws": 4,
-    "far": 0,
-    "more": 50,
-    "most": 50,
-    "sets": 2000,
-    "repeats": 1,
-    "crowd": 10_000,
-}
+fewer = {"few": 20, "more": 20, "most": 20, "sets": 2000, "crowd": 10_000}
+SMALL["ridge/figures"] = {"draws": 4, "far": 0, "repeats": 1} | fewer
 alike: Fault = lambda f: lambda X, y, eps, penalty: f(X, y, np.full_like(eps, eps.min()), penalty)  # noqa: E731
 FAULTS["ridge/figures"] = [
     ("pdp-jorgensen-method", "draw_masks", lambda f: lambda eps, t, *a, **rng: f(eps, 1.2 * t, *a, **rng)),
-    ("pdp-jorgensen-method", "keep_chance", times(0.9)),
+    ("pdp-jorgensen-method", "keep_chance", lambda f: lambda eps, t: f(eps, t) ** 1.1),
     *((f"pdp-fig{k:02d}", "output_perturbation", alike) for k in range(1, 20)),
     ("pdp-claim-beats-jorgensen", "output_perturbation", alike),
     ("pdp-claim-lower-std", "sampled_ridge", twice),
     ("pdp-claim-lower-std-fig1", "sampled_ridge", twice),
-    ("pdp-trend-epsc", "keep_chance", lambda f: lambda eps, t: np.ones_like(eps)),
+    ("pdp-trend-epsc", "keep_chance", lambda f: lambda eps, t: np.where(eps < t, 0.1 / t**2, 1.0)),
     ("pdp-trend-epsm", "output_perturbation", alike),
-    ("pdp-trend-fc", "sampled_ridge", lambda f: lambda X, y, eps, *a: f(X, y, eps, *a)),
+    ("pdp-trend-fc", "draw_masks", lambda f: lambda eps, t, *a, **rng: f(np.maximum(eps, 0.9 * t), t, *a, **rng)),
     ("pdp-trend-n", "take", lambda f: lambda split, share: f(split, 1.0)),
 ]
 

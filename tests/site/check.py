@@ -231,7 +231,7 @@ def broken_notebooks(folder: Path, root: Path) -> list[str]:
     return found
 
 
-UNSEEN = ("code-cell", "eval-rst")  # directives whose content is no prose
+UNSEEN = ("code-cell", "eval-rst", "holds")  # directives whose content is no prose
 # What ends a run of words: numbers of lists, labels, roles, code, formulas, addresses and other marks.
 MARKS = re.compile(
     r"^ *\d+\.|\(eq-[\w-]+\)|\([\w-]+\)=|\{[\w:-]+\}`[^`]*`|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\{[^}]*\}|<[^>]*>"

@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all test book notebooks lint format lock extras federation nightly bench refs clean
+.PHONY: all test site check-site book notebooks lint format lock extras federation nightly bench refs clean
 all: test book
 
 # One make at a time builds the environment: the next one waits for the lock and then finds it built.
@@ -43,9 +43,14 @@ $(AXE): tests/site/package-lock.json
 	@npm ci --prefix tests/site --ignore-scripts --no-audit --no-fund --silent && touch $@ || \
 	  echo "axe-core cannot be installed (npm ci): the pages will not be tested for accessibility"
 
-book: $(READY) $(AXE)
+site: $(READY)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
+
+check-site: $(READY) $(AXE)
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests/site
+
+book: site
+	$(MAKE) check-site
 
 # The pages as notebooks, built without running them; then JupyterLab, where a changed number stops nothing.
 NOTEBOOKS := _build/notebooks/.ready

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdpm_book.federated.partition import dirichlet_counts, draw_sizes, lognormal_sizes, power_law_sizes
+from hdpm_book.federated.partition import draw_sizes
 from hdpm_book.logistic.excess_risk import choose_weights, weights_for_losses
 from hdpm_book.logistic.online_rules import expected_rule, printed_rule
 from hdpm_book.logistic.peer import conic_search, gradient_and_grid, procure_fast
@@ -21,7 +21,6 @@ from hdpm_lib import validation as v
 from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.markets.procurement import procure
-from hdpm_lib.validation import FALSE_ALARM
 
 WRONG = [
     None,
@@ -217,39 +216,6 @@ def test_aggregation_of_huge_numbers() -> None:
     np.testing.assert_allclose(least_error_weights([1e160, 1e159], sizes), [0.25, 0.75], rtol=1e-12)
     assert (least_error_weights([1.0, 2.0], sizes * 2.0**1020) == least_error_weights([1.0, 2.0], sizes)).all()
     assert (size_weights([1.0, 2.0], sizes * 2.0**1020) == sizes / 4).all()
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: power_law_sizes(1000, 7, rng(), exponent=1.002, least=1),
-        lambda: power_law_sizes(1000, 7, rng(), exponent=np.nextafter(1, 2), least=1),
-        lambda: lognormal_sizes(1000, 7, rng(), sigma=1e4, least=1),
-        lambda: dirichlet_counts([1000], 7, rng(), concentration=1e-3, extra=1)[:, 0],
-        lambda: dirichlet_counts([1000], 7, rng(), concentration=1e-100, extra=1)[:, 0],
-    ],
-)
-def test_sizes_of_extreme_laws(draw: Callable[[], np.ndarray]) -> None:
-    sizes = draw()
-    assert sizes.sum() == 1000 and sizes.min() == 1 and sizes.max() > 900
-
-
-def test_extreme_laws_join_the_others() -> None:
-    """The same law on both sides of the parameter at which logarithms take over: mean largest shares agree."""
-
-    def largest(draw: Callable[[float], np.ndarray], parameter: float) -> tuple[float, float]:
-        found = [draw(parameter).max() for _ in range(400)]
-        return float(np.mean(found)), float(np.std(found)) / 20
-
-    stream = rng()
-    draws: list[tuple[Callable[[float], np.ndarray], float]] = [
-        (lambda e: power_law_sizes(10**6, 5, stream, e, 0), 1.1),
-        (lambda s: lognormal_sizes(10**6, 5, stream, s, 0), 50.0),
-        (lambda c: dirichlet_counts([10**6], 5, stream, c, 0)[:, 0], 0.05),
-    ]
-    for draw, at in draws:
-        (left, a), (right, b) = largest(draw, at * (1 - 1e-9)), largest(draw, at * (1 + 1e-9))
-        assert abs(left - right) < stats.norm.isf(FALSE_ALARM / 6) * np.hypot(a, b)
 
 
 @pytest.mark.parametrize("unit", [2.0**-300, 2.0**300])

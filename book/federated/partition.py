@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.auctions.bids import FAMILIES, Bids, bids
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator, check_number, check_positive
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator, check_number
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,7 +26,6 @@ NSL_KDD_COUNTS = {"Normal": 67_343, "DoS": 45_927, "Probe": 11_656, "R2L": 995, 
 KINDS = ("IID", "Non-IID")
 RATES = (0.5, 1.5)  # the paper's range of alpha
 PRIVACY_BUDGETS = (0.5, 2.0)  # and of the largest privacy loss that an owner accepts
-_CELLS = 4_000_000  # random numbers drawn at a time
 MOST = 2**53  # records: above, floats do not hold every whole number
 
 
@@ -34,11 +33,6 @@ def _cut(shares: Array, total: float) -> Integers:
     """Whole numbers near `total` times the shares of the first owners; exactly `total` where the shares sum to 1."""
     ends = np.rint(np.cumsum(shares, axis=-1) * total).astype(np.int64)
     return np.diff(ends, axis=-1, prepend=0)
-
-
-def _exponentials(logs: Array) -> Array:
-    """Exponentials in units of the largest in each row."""
-    return np.exp(logs - logs.max(-1, keepdims=True))
 
 
 def _check_room(total: int, owners: int, least: int) -> tuple[int, int, int]:
@@ -51,7 +45,7 @@ def _check_room(total: int, owners: int, least: int) -> tuple[int, int, int]:
 
 
 def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: float = 2.0, least: int = 10) -> Integers:
-    """Sizes of data sets with log-normal shares; `sigma`, positive, is the standard deviation of their logarithms.
+    """Sizes of data sets with log-normal shares; `sigma`, from 0 to 50, is the standard deviation of their logarithms.
 
     Examples
     --------
@@ -61,23 +55,7 @@ def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: fl
     """
     check_generator(rng)
     total, owners, least = _check_room(total, owners, least)
-    if check_positive(sigma, "sigma") > 50:  # too wide for floats, but not for their logarithms
-        shares = _exponentials(sigma * rng.standard_normal(owners))
-    else:
-        shares = rng.lognormal(0.0, sigma, owners)
-    return least + _cut(shares / shares.sum(), total - least * owners)
-
-
-def power_law_sizes(
-    total: int, owners: int, rng: np.random.Generator, exponent: float = 2.0, least: int = 10
-) -> Integers:
-    """Sizes with shares from a power law (Pareto) whose density falls with `exponent` > 1; the paper names none."""
-    check_generator(rng)
-    total, owners, least = _check_room(total, owners, least)
-    if (tail := check_number(exponent, "exponent", 1, ends="()") - 1) < 0.1:
-        shares = _exponentials(rng.standard_exponential(owners) / tail)
-    else:
-        shares = 1 + rng.pareto(tail, owners)
+    shares = rng.lognormal(0.0, check_number(sigma, "sigma", 0, 50, ends="(]"), owners)
     return least + _cut(shares / shares.sum(), total - least * owners)
 
 
@@ -95,7 +73,7 @@ def dirichlet_counts(
     Parameters
     ----------
     class_counts : mapping, or array of shape (classes,)
-    concentration : float, positive, of the symmetric Dirichlet law: the smaller, the more uneven
+    concentration : float, at least 0.05, of the symmetric Dirichlet law: the smaller, the more uneven
     extra : int, records of the largest class that everybody gets first
 
     Examples
@@ -106,14 +84,8 @@ def dirichlet_counts(
     """
     check_generator(rng)
     counts, largest = _check_classes(class_counts, owners, extra)
-    alpha = check_number(concentration, "concentration", 0, 1e100, ends="(]")
-    shape = len(counts), owners
-    if alpha < 0.05:  # gamma variables too small for floats
-        gammas = rng.gamma(alpha + 1, size=shape)
-        gammas = _exponentials(np.log(gammas) - rng.standard_exponential(shape) / alpha)
-    else:
-        gammas = rng.gamma(alpha, size=shape)
-    shares = gammas / gammas.sum(axis=-1, keepdims=True)
+    alpha = check_number(concentration, "concentration", 0.05, 1e100)
+    shares = rng.dirichlet(np.full(owners, alpha), len(counts))
     dealt = np.stack([_cut(row, count) for row, count in zip(shares, counts, strict=True)], axis=-1)
     dealt[:, largest] += extra
     return dealt
@@ -153,8 +125,8 @@ def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10
     of = check_count(of, "of", most=total // 10)
     owners = check_count(owners, "owners", most=of)
     if kind == "IID":
-        parts = [rng.lognormal(0.0, 2.0, (k, of)) for k in _portions(count, of)]
-        shares = np.concatenate([part[:, :owners] / part.sum(axis=1, keepdims=True) for part in parts])
+        shares = rng.lognormal(0.0, 2.0, (count, of))
+        shares = shares[:, :owners] / shares.sum(axis=1, keepdims=True)
         return 10 + _cut(shares, total - 10 * of)
     classes, _ = _check_classes(NSL_KDD_COUNTS, of, 10)
     sizes = np.full((count, owners), 10, dtype=np.int64)
@@ -163,12 +135,6 @@ def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10
         others = rng.gamma(0.5 * (of - owners), size=(count, 1)) if of > owners else 0.0
         sizes += _cut(own / (own.sum(axis=1, keepdims=True) + others), records)
     return sizes
-
-
-def _portions(count: int, width: int) -> list[int]:
-    """Sizes of pieces of `count` rows of that width that fit into memory together with what is made of them."""
-    rows = max(1, _CELLS // width)
-    return [min(rows, count - start) for start in range(0, count, rows)]
 
 
 def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list[Integers]:

@@ -11,7 +11,7 @@ Throughout there are `m` sellers; `costs` has shape (m,), a grid of any kind is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,18 @@ class Parts:
     shortened: int
 
 
-def public_scale_split(X: ArrayLike, y: ArrayLike, *, rng: np.random.Generator) -> Parts:
-    """Split at random into 60 % sellers, 20 % public and 20 % test records, scaled by the public ones alone.
+def public_scale_split(
+    X: ArrayLike, y: ArrayLike, *, rng: np.random.Generator, sizes: tuple[int, int] | None = None
+) -> Parts:
+    """Split at random into sellers, public and test records, scaled by the public ones alone.
 
     Features have mean 0 and variance 1 on the public records, and are divided by the largest norm there. Sellers' rows
     that are longer are shortened, so that no bound rests on a private record.
+
+    Parameters
+    ----------
+    sizes : tuple of two ints, optional
+        Numbers of sellers and of public records; by default 60 % and 20 % of all. The rest is to test on.
 
     Raises
     ------
@@ -72,19 +79,18 @@ def public_scale_split(X: ArrayLike, y: ArrayLike, *, rng: np.random.Generator) 
         raise ValueError(f"X has {n} records and y has {len(labels)}")
     if (odd := np.abs(labels) != 1).any():
         raise ValueError(f"labels must be -1 or 1, got y[{np.argmax(odd)}] = {labels[odd][0]}")
-    train, public, test = np.split(
-        check_generator(rng).permutation(n), [round(SELLERS * n), round((SELLERS + PUBLIC) * n)]
-    )
-    if len(public) == 0:
-        raise ValueError(f"X has {n} records: too few for public ones")
+    sellers, known = sizes or (round(SELLERS * n), round((SELLERS + PUBLIC) * n) - round(SELLERS * n))
+    if not min(sellers, known) > 0 or sellers + known >= n:
+        raise ValueError(f"X has {n} records: too few for {sellers} sellers, {known} public ones and some to test on")
+    train, public, test = np.split(check_generator(rng).permutation(n), [sellers, sellers + known])
     centre, spread = features[public].mean(0), features[public].std(0)
     if not (spread > 0).all():
         raise ValueError(f"X[:, {np.argmin(spread)}] is constant on the public records: leave it out")
     scaled = (features - centre) / spread
     scaled /= np.linalg.norm(scaled[public], axis=1).max()
     norms = np.linalg.norm(scaled[train], axis=1, keepdims=True)
-    sellers, shortened = scaled[train] / np.maximum(norms, 1), int((norms > 1).sum())
-    return Parts(sellers, labels[train], scaled[public], labels[public], scaled[test], labels[test], shortened)
+    rows, shortened = scaled[train] / np.maximum(norms, 1), int((norms > 1).sum())
+    return Parts(rows, labels[train], scaled[public], labels[public], scaled[test], labels[test], shortened)
 
 
 @dataclass(frozen=True)
@@ -227,12 +233,13 @@ def candidate_errors(
     tuple of two arrays of shape (k, r), means over the draws
     """
     ratio, b = _grid(ratios, "ratios"), check_finite(unit_noise, "unit_noise", 2)
-    found = np.empty((2, len(candidates.eta), len(ratio)))
+    released = np.empty((len(candidates.eta), len(ratio), *b.shape))
     for k, (weights, eta) in enumerate(zip(candidates.weights, candidates.eta, strict=True)):
+        model = objective_perturbation(parts.X_train, parts.y_train, weights, eta, 1.0)
         for j, r in enumerate(ratio):
-            w = objective_perturbation(parts.X_train, parts.y_train, weights, eta, r / eta).minimise(2 * b / eta)
-            found[:, k, j] = [part.mean() for part in _errors(parts, w)]
-    return found[0], found[1]
+            released[k, j] = replace(model, penalty=r / eta).minimise(2 * b / eta)
+    public, test = _errors(parts, released)
+    return public.mean(-1), test.mean(-1)
 
 
 def _errors(parts: Parts, coefficients: Array) -> tuple[Array, Array]:
@@ -306,16 +313,19 @@ def joint_ends(
     """
     psi, draws = check_finite(virtual_costs, "virtual_costs", 1), check_finite(unit_noise, "unit_noise", 2)
     penalty, eta, gamma = _grid(penalties, "penalties"), _grid(totals, "totals"), _grid(gammas, "gammas")
-    mu = check_finite(mus, "mus", 1)
-    found = np.empty((4, len(draws), len(penalty), len(mu), len(eta), len(gamma)))
-    for k, p, u, t in np.ndindex(found.shape[1:-1]):
+    mu = check_finite(mus, "mus", 1, 0)
+    shape = len(draws), len(penalty), len(mu), len(eta), len(gamma)
+    found, coefficients = np.empty((4, *shape)), np.empty((*shape, parts.X_train.shape[1]))
+    scale = {"penalty": 1.0, "mu": 0.0, "sigma": 0.0, "gamma": 0.0}
+    first = [joint_objective(parts.X_train, parts.y_train, b, psi, squared=True, **scale) for b in draws]
+    for k, p, u, t in np.ndindex(shape[:-1]):
         weights: Array | None = None
         for g, price in enumerate(gamma):  # each from the weights of the one before
-            scale = {"penalty": float(penalty[p]), "mu": float(mu[u]), "sigma": 0.0, "gamma": float(price)}
-            rule = joint_objective(parts.X_train, parts.y_train, draws[k], psi, squared=True, **scale)
+            rule = replace(first[k], penalty=float(penalty[p]), mu=float(mu[u]), gamma=float(price))
             end = alternate(rule, float(eta[t]), start_weights=weights, tolerance=1e-4)
-            weights = end.weights
-            found[:, k, p, u, t, g] = end.value, *_errors(parts, end.coefficients), end.epsilon @ psi
+            weights, coefficients[k, p, u, t, g] = end.weights, end.coefficients
+            found[::3, k, p, u, t, g] = end.value, end.epsilon @ psi
+    found[1:3] = _errors(parts, coefficients)
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import symtable
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -67,32 +68,59 @@ def shows(statement: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and ast.unparse(call.func).partition(".")[0] in {"print", "plots", "decide", "ax"}
 
 
-def touched(statement: ast.stmt) -> set[str]:
-    """Names that a statement sets, changes in place, or calls a method of."""
+def read(table: symtable.SymbolTable) -> set[str]:
+    """Names of the page that code reads: not those of a function, a comprehension or a lambda within."""
+    own = table.get_type() == "module"
+    found = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (own or s.is_global())}
+    return found.union(*map(read, table.get_children()))
+
+
+def rests_on(*block: ast.AST) -> set[str]:
+    """Names that statements, one after the other, read and do not bind before."""
+    names: set[str] = set()
+    for part in reversed(block):
+        if isinstance(part, ast.Assign | ast.FunctionDef | ast.Import | ast.ImportFrom):
+            names -= sets(part)  # what was there before is gone
+        if isinstance(part, ast.For):
+            targets = {node.id for node in ast.walk(part.target) if isinstance(node, ast.Name)}
+            names |= rests_on(part.iter) | rests_on(*part.body, *part.orelse) - targets
+        elif isinstance(part, ast.If):
+            names |= rests_on(part.test) | rests_on(*part.body) | rests_on(*part.orelse)
+        else:
+            names |= read(symtable.symtable(ast.unparse(part), "page", "exec"))
+    return names
+
+
+def sets(statement: ast.stmt) -> set[str]:
+    """Names that a statement binds."""
+    table = symtable.symtable(ast.unparse(statement), "page", "exec")
+    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+
+
+def changes(statement: ast.stmt) -> set[str]:
+    """Names whose value a statement changes in place, or may change as it calls a method."""
     found = set()
     for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
             found |= {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             inner = node.func.value
             found |= {inner.id} if isinstance(inner, ast.Name) else set()
-    return found
+    return found & rests_on(statement)
 
 
 def needed(page: list[ast.stmt], claim: str) -> list[ast.stmt]:
     """What the decision of a claim rests on, and the decision, in order."""
     (last,) = [k for k, statement in enumerate(page) if decided(statement) == claim]
-    names, kept = {node.id for node in ast.walk(page[last]) if isinstance(node, ast.Name)}, [page[last]]
+    imported = set().union(*(sets(s) for s in page if isinstance(s, ast.Import | ast.ImportFrom)))
+    names, kept = rests_on(page[last]), [page[last]]
     for statement in reversed(page[:last]):
-        if touched(statement) & names and not shows(statement):
+        bound = sets(statement)
+        if (bound | changes(statement) - imported) & names and not shows(statement):
             kept.append(statement)
-            names |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+            if isinstance(statement, ast.Assign | ast.FunctionDef | ast.Import | ast.ImportFrom):
+                names -= bound
+            names |= rests_on(statement)
     return kept[::-1]
 
 
@@ -111,5 +139,5 @@ def run(page: str, claim: str, sizes: dict[str, int], name: str = "", fault: Fau
     for statement in needed(statements(page), claim):
         code = ast.Module([smaller(statement, sizes)], type_ignores=[])
         exec(compile(code, page, "exec"), space)
-        if fault is not None and name in touched(statement) and isinstance(statement, ast.ImportFrom | ast.FunctionDef):
+        if fault is not None and name in sets(statement) and isinstance(statement, ast.ImportFrom | ast.FunctionDef):
             space[name] = fault(space[name])

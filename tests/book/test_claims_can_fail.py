@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Iterator
 
 import execution
+import matplotlib.pyplot as plt
 import pytest
 
 from hdpm_book.ledger import LedgerMismatch
@@ -25,6 +27,12 @@ if not os.environ.get("HDPM_NIGHTLY"):
     ALL = list({page: (page, *rest) for page, *rest in reversed(ALL)}.values())
 pytestmark = pytest.mark.filterwarnings("ignore::hdpm_book.retrieval.StandInWarning")
 CLAIMS = sorted({(page, claim) for page, claim, *_ in ALL})
+
+
+@pytest.fixture(autouse=True)
+def figures_are_closed() -> Iterator[None]:
+    yield
+    plt.close("all")
 
 
 def only_on_real_data(page: str) -> None:

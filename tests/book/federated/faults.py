@@ -28,6 +28,7 @@ def dearer(study_markets: Callable[[int], tuple[Bids, Any]]) -> Callable[[int], 
 SMALL: dict[str, dict[str, int]] = {}
 FAULTS: dict[str, list[tuple[str, str, Fault]]] = {}
 
+SMALL["federated/networks"] = {"points": 2000, "cases": 1000}
 SMALL["federated/allin"] = {"count": 20, "trials": 50, "many": 100, "most": 1000, "fewer_trials": 500}
 FAULTS["federated/allin"] = [
     ("flm-alg4-allin", "all_in_printed", other(payments=lambda paid: 1.001 * paid)),
@@ -65,4 +66,54 @@ FAULTS["federated/aggregation"] = [
     ("flm-alg2-optaggr", "least_error_weights", printed),
     ("flm-optaggr-vs-conv-dominance", "least_error_weights", lambda f: lambda e, d: f(1 / (e + np.ones_like(e)), d)),
     ("flm-optaggr-vs-conv-dominance", "opt_aggr_printed", lambda f: lambda e, d, **_: least_error_weights(e, d)),
+]
+
+FAULTS["federated/networks"] = [
+    ("flm-eq3-argmax", "certain", lambda f: lambda chances: f(chances)[..., ::-1]),
+    ("flm-alg3-dm", "smooth", lambda f: lambda kind, chances, *tau: chances),
+    ("flm-m-regretnet", "forward", lambda f: lambda *a: (f(*a)[0], 1.01 * f(*a)[1])),
+    ("flm-m-regretnet-bf", "forward", lambda f: lambda *a: (f(*a)[0], 1.01 * f(*a)[1])),
+    ("flm-m1-reduces", "forward", lambda f: lambda *a: (f(*a)[0] ** 2, f(*a)[1])),
+    ("flm-problems-regretnet", "draw", lambda f: lambda *a: f(*a) * (np.arange(len(a[0])) % 2)[:, None]),
+    ("flm-footnote3-npl", "violations", lambda f: lambda *a: (1.01 * f(*a)[0], *f(*a)[1:])),
+    ("flm-dav", "dav", times(0.99)),
+    ("flm-problem4", "least_dav", times(-1.0)),
+    ("flm-training-lagrangian", "recorded", lambda f: lambda path: f(path) | {"log": 12 * f(path).get("log", [])[:1]}),
+    ("flm-hyperparameters", "Settings", lambda f: lambda network: f(network, batches=50)),
+]
+
+
+def noisier(error_of_valid: Callable[..., Any]) -> Callable[..., Any]:
+    """Error bounds that rise with what is sold, and profiles without a sale in one of a hundred."""
+
+    def call(loss: Any, sizes: Any, *rule: Any) -> Any:
+        error, invalid = error_of_valid(loss, sizes, *rule)
+        return error._replace(value=1 / error.value), invalid._replace(value=invalid.value + 0.01)
+
+    return call
+
+
+nobody: Fault = lambda f: lambda *a, **k: (0 * f(*a, **k)[0], f(*a, **k)[1])  # noqa: E731
+
+
+def shuffled(recorded: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Studies whose numbers of levels run the other way."""
+
+    def call(name: str) -> Any:
+        study = recorded(name)
+        return study | {"rows": [row | {"levels": 17 - row.get("levels", 0)} for row in study["rows"]]}
+
+    return call
+
+
+SMALL["federated/regret"] = {"some": 10}
+FAULTS["federated/regret"] = [
+    ("flm-claim-dm-universal", "printed_table", times(0.0)),
+    ("flm-table1", "gini", times(0.1)),
+    ("flm-bid-search", "search", nobody),
+    ("flm-fig7", "error_of_valid", noisier),
+    ("flm-fig8", "error_of_valid", noisier),
+    ("flm-claim-dm-lowest-error", "error_of_valid", noisier),
+    ("flm-claim-budget-above-one", "budget_of", lambda f: lambda bidders, factor: f(bidders, 1.0)),
+    *((claim, "recorded", shuffled) for claim in ("flm-fig10", "flm-claim-m-effect", "flm-claim-larger-m-easier")),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hdpm_book import ledger
 from hdpm_book.federated import study
 from hdpm_book.federated.meters import Estimate, Metrics, error_of_valid
-from hdpm_book.federated.partition import draw_bids
+from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_book.federated.regretnet import Network, run
 from hdpm_book.federated.study import STUDIES, VALUATION, common_share, heard, main, measure, study_markets
 from hdpm_book.federated.training import Settings
 from hdpm_lib.auctions.bids import bids
+from hdpm_lib.auctions.posted_prices import posted_prices
 from tests.support import generator, some_weights
 
 
@@ -159,3 +162,12 @@ def test_studies_differ_in_what_they_study_only() -> None:
     market, budget = study_markets(20)
     factor = budget / market.full_valuation.sum(-1)
     assert market.sizes.shape == (20, 10) and (factor >= 0.1).all() and (factor <= 2).all()
+
+
+def test_note_on_payments_above_factor_one() -> None:
+    market, _ = study_markets(500)
+    sold = [posted_prices(market, budget_of(market, factor)) for factor in (1.0, 1.4, 2.0)]
+    least = min(x.payments.sum() / market.valuation(x.privacy_loss).sum() for x in sold)
+    note = ledger.get("flm-claim-budget-above-one").note or ""
+    said = [float(x) for x in re.findall(r"([0-9.]+)\s+times", note)]
+    assert said and least == pytest.approx(min(said), abs=0.005)

@@ -24,3 +24,21 @@ FAULTS["logistic/guarantee"] = [
         for claim in ("anjarlekar-j-propII2", "anjarlekar-t-prop1")
     ),
 ]
+
+backwards: Fault = lambda f: lambda *a, **k: (f(*a, **k)[0], f(*a, **k)[1][::-1])  # noqa: E731
+alike: Fault = lambda f: lambda *a, **k: (0 * f(*a, **k)[0], 0 * f(*a, **k)[1])  # noqa: E731
+
+SMALL["logistic/cancer"] = {"draws": 2000}
+FAULTS["logistic/cancer"] = [
+    *((f"anjarlekar-{version}-exp-wbc", "virtual_valuation", times(1.1)) for version in "jt"),
+    ("anjarlekar-j-claim-tradeoff", "joint_choice", backwards),
+    ("anjarlekar-j-claim-regularised-better", "joint_choice", alike),
+    ("anjarlekar-t-claim-tradeoff", "joint_choice", backwards),
+    ("anjarlekar-t-robust-correlation", "handed_out", lambda f: lambda offer, *a: offer),
+    *((f"anjarlekar-{version}-fig2", "joint_choice", backwards) for version in "jt"),
+    *(
+        (claim, "rehearse", lambda f: lambda *a: f(*a) + 0.1)
+        for claim in ("anjarlekar-j-remarkIV2-validation", "anjarlekar-t-hyperparameters")
+    ),
+    ("anjarlekar-j-claim-budget-tuning", "within_budget", lambda f: lambda budget, *a: f(1.01 * budget, *a)),
+]

@@ -16,8 +16,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from hdpm_book.datasets import breast_cancer
-from hdpm_book.ledger import get
-from hdpm_book.logistic import cancer, study
+from hdpm_book.logistic import study
 from hdpm_book.logistic.joint_objective import alternate, joint_objective
 from hdpm_book.logistic.study import COSTS, Candidates, Parts
 from hdpm_lib.markets.costs import virtual_valuation
@@ -91,6 +90,20 @@ def test_split_parts_the_records() -> None:
     np.testing.assert_array_equal(labels, y[names])
 
 
+def test_split_into_other_sizes() -> None:
+    """Sellers are those of the default, or the first of them; the default itself is sizes of 60 % and 20 %."""
+    X, y = records()
+    whole, same, fewer = (
+        study.public_scale_split(X, y, rng=generator(702), sizes=sizes) for sizes in (None, (72, 24), (10, 24))
+    )
+    np.testing.assert_array_equal(whole.X_train, same.X_train)
+    assert [len(part) for part in (fewer.y_train, fewer.y_public, fewer.y_test)] == [10, 24, 86]
+    np.testing.assert_array_equal(fewer.y_train, whole.y_train[:10])
+    for sizes in ((0, 24), (72, 0), (96, 24)):
+        with pytest.raises(ValueError, match="too few"):
+            study.public_scale_split(X, y, rng=generator(702), sizes=sizes)
+
+
 def test_long_rows_of_sellers_are_shortened() -> None:
     X, y = records()
     order = generator(705).permutation(len(y))
@@ -117,7 +130,7 @@ X, y = records()
     [
         ((X, y * 2), r"-1 or 1, got y\[0\]"),
         ((X * [1, 1, 0, 1], y), r"X\[:, 2\] is constant on the public records"),
-        ((X[:1], y[:1]), "X has 1 records: too few"),
+        ((X[:1], y[:1]), "X has 1 records: too few for 1 sellers, 0 public ones"),
     ],
 )
 def test_split_refuses(data: Any, message: str) -> None:
@@ -415,17 +428,3 @@ def test_joint_rule_against_a_search_with_everything_inside() -> None:
         assert errors[g] == pytest.approx(new) and paid[g] == pytest.approx(spent)
     low, _ = study.joint_choice(ends[..., :1, :], totals=[5.0], sigmas=sigmas, gammas=grids["gammas"])
     assert (low != errors).any()
-
-
-def test_a_rise_is_shown_by_its_t_and_what_is_not_shown_is_not_denied() -> None:
-    """Flat, weak and clear rises of the error with gamma: only a clear one is shown, and no rise is never concluded."""
-    rng, steps = generator(730), np.linspace(0, 1, len(cancer.GAMMAS))
-    noise = 0.1 * rng.standard_normal((cancer.JOINT_RUNS, 4, len(steps)))
-    slopes = np.array([1.0, 1.0, 1.0, 0.05])[:, None] * steps
-    paid = np.broadcast_to(-steps, noise.shape)
-    weak = cancer.JointRule(slopes + noise, paid, np.zeros((1, 4, 2, len(steps))))
-    assert weak.error_rises == [True, True, True, False] and weak.rises_on_low_grids
-    rise, error = weak.rise_from_ten
-    assert abs(rise - 0.05) < 5 * error and 0.01 < error < 0.05
-    assert "neither shown nor excluded" in str(get("anjarlekar-j-claim-tradeoff").note)
-    assert all(cancer.JointRule(steps + noise, paid, weak.overall).error_rises)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from hdpm_book import datasets
 from hdpm_book.federated import RECORDED
-from hdpm_book.federated.learning import people
 from hdpm_book.federated.partition import KINDS, budget_of
 from hdpm_book.federated.regretnet import Network, Weights, load_trained, run
+from hdpm_book.federated.study import bids_of, people
 from hdpm_book.federated.training import FACTORS
 from hdpm_book.records import Row, collect
 from hdpm_lib.aggregation import least_error_weights, size_weights
@@ -52,19 +52,19 @@ def accuracies(
     """
     X, y, X_test, y_test = data
     rng = np.random.default_rng([seed, KINDS.index(partition)])
-    market = people(y, partition, 1, rng, owners)
+    rows, bids = people(y, partition, 1, rng, owners)
     asked = draw_bidders(owners, 10, 100, 1, rng)
-    bidding = market.bids_of(asked)
+    bidding = bids_of(bids, asked)
     money = budget_of(bidding, rng.uniform(*FACTORS, asked.shape[:2]))
     start = rng.uniform(-1, 1, (y.max() + 1, X.shape[1])) / np.sqrt(X.shape[1] - 1)
-    limits, found = market.bids.privacy_budget, {}
+    limits, found = bids.privacy_budget, {}
     for name, network in networks.items():
         sold = run(*network, bidding, money, np.random.default_rng([seed, 2]))
         auction, noise = (
             partial(_bought, Bought(sold.privacy_loss, sold.payments, money)),
             np.random.default_rng([seed, 3]),
         )
-        train = partial(fedsgd, X, y, market.rows, limits, asked, RULES, start, arithmetic="ideal")
+        train = partial(fedsgd, X, y, rows, limits, asked, RULES, start, arithmetic="ideal")
         ended = train(rng=noise, every=100, auction=auction)
         for rule in RULES:
             found[f"{name}, {rule}"] = round(float(accuracy(ended.parameters(rule)[-1], X_test, y_test)[0]), 5)

@@ -19,11 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hdpm_book.federated import RECORDED
 from hdpm_book.federated.meters import error_of_valid, metrics
-from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
+from hdpm_book.federated.partition import (
+    budget_of,
+    deal,
+    dirichlet_counts,
+    draw_bids,
+    draw_sizes,
+    lognormal_sizes,
+)
 from hdpm_book.federated.regretnet import Network, Weights, run
 from hdpm_book.federated.training import FACTORS, Settings, train
 from hdpm_book.records import Row, collect
@@ -61,6 +68,23 @@ def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, np.nd
     market = draw_bids(draw_sizes(partition, 2000, rng), rng)
     budget = budget_of(market, rng.uniform(*FACTORS, 2000))
     return market[: check_count(count, "count")], budget[:count]
+
+
+def people(
+    labels: NDArray[Any], law: str, runs: int, rng: np.random.Generator, owners: int = 1000, least: int = 10
+) -> tuple[list[list[NDArray[np.int64]]], Bids]:
+    """Owners of independent runs, by the laws of the published code: the records of each, and bids (runs, owners)."""
+    if law == "IID":
+        counts = [lognormal_sizes(len(labels), owners, rng, least=least) for _ in range(runs)]
+    else:
+        counts = [dirichlet_counts(np.bincount(labels), owners, rng, extra=least) for _ in range(runs)]
+    rows = [deal(labels, count, rng) for count in counts]
+    return rows, draw_bids([[len(own) for own in market] for market in rows], rng)
+
+
+def bids_of(bids: Bids, asked: NDArray[np.int64]) -> Bids:
+    """Bids of those who are asked, of shape (rounds, runs, bidders)."""
+    return Bids(*(np.take_along_axis(part[None], asked, axis=2) for part in vars(bids).values()))
 
 
 def common_share(levels: ArrayLike) -> float:

@@ -117,3 +117,28 @@ FAULTS["federated/regret"] = [
     ("flm-claim-budget-above-one", "budget_of", lambda f: lambda bidders, factor: f(bidders, 1.0)),
     *((claim, "recorded", shuffled) for claim in ("flm-fig10", "flm-claim-m-effect", "flm-claim-larger-m-easier")),
 ]
+
+
+def overspent(learn: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Trainings whose auctions pay twice."""
+
+    def call(*arguments: Any, **options: Any) -> dict[str, Any]:
+        found = learn(*arguments, **options)
+        bought = found["bought"]
+        return found | {"bought": bought and replace(bought, payments=2 * bought.payments)}
+
+    return call
+
+
+louder: Fault = lambda f: lambda *a: 1.2 * f(*a)  # noqa: E731
+
+SMALL["federated/learning"] = {"models": 3}
+FAULTS["federated/learning"] = [
+    ("flm-eq1-clip", "clipped", louder),
+    ("flm-fedsgd", "fedsgd", other(signal=lambda sums: {name: 1.01 * x for name, x in sums.items()})),
+    ("flm-record-level", "clipped", louder),
+    ("flm-data-nslkdd", "people", lambda f: lambda y, *a, **k: f(y[1:], *a, **k)),
+    ("flm-alg1", "learn", overspent),
+    ("flm-claim-optaggr", "lead", lambda f: lambda one: -f(one)),
+    ("flm-fig9", "score", lambda f: lambda values: -9.0),
+]

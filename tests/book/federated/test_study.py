@@ -18,7 +18,17 @@ from hdpm_book.federated import study
 from hdpm_book.federated.meters import Estimate, Metrics, error_of_valid
 from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_book.federated.regretnet import Network, run
-from hdpm_book.federated.study import STUDIES, VALUATION, common_share, heard, main, measure, study_markets
+from hdpm_book.federated.study import (
+    STUDIES,
+    VALUATION,
+    bids_of,
+    common_share,
+    heard,
+    main,
+    measure,
+    people,
+    study_markets,
+)
 from hdpm_book.federated.training import Settings
 from hdpm_lib.auctions.bids import bids
 from hdpm_lib.auctions.posted_prices import posted_prices
@@ -162,6 +172,18 @@ def test_studies_differ_in_what_they_study_only() -> None:
     market, budget = study_markets(20)
     factor = budget / market.full_valuation.sum(-1)
     assert market.sizes.shape == (20, 10) and (factor >= 0.1).all() and (factor <= 2).all()
+
+
+@pytest.mark.parametrize("law", ["IID", "Non-IID"])
+def test_people_share_all_records(law: str) -> None:
+    labels = generator(85).integers(5, size=400)
+    markets, offers = people(labels, law, 2, generator(87), owners=12, least=1)
+    for rows, sizes in zip(markets, offers.sizes, strict=True):
+        assert [len(own) for own in rows] == sizes.tolist()
+        assert len(np.unique(np.concatenate(rows))) == len(labels) == sizes.sum()
+    asked = np.array([[[3, 5], [0, 1]]])
+    expected = np.stack([offers.rate[0, [3, 5]], offers.rate[1, [0, 1]]])
+    assert (bids_of(offers, asked).rate == expected[None]).all()
 
 
 def test_note_on_payments_above_factor_one() -> None:

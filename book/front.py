@@ -14,7 +14,7 @@ from hdpm_book import ledger, plots
 from hdpm_book.beyond import market
 from hdpm_book.contracts.study import loss_curves
 from hdpm_book.federated.allin import all_in_printed
-from hdpm_book.logistic import joint
+from hdpm_book.logistic.study import AFTER, POINTS, joint_law
 from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.designs.comparison import compare_markets
 from hdpm_lib.learners.ridge import output_perturbation
@@ -105,10 +105,11 @@ def contracts() -> Figure:
 
 def together() -> Figure:
     """What is left of the joint objective of three sellers, and its convex hull: between, nothing is released."""
-    law = joint.joint_law(joint.AFTER)
-    shown = np.searchsorted(joint.POINTS, np.linspace(-2, 2, 31))
+    law = joint_law(AFTER)
+    shown = np.searchsorted(POINTS, np.linspace(-2, 2, 31))
     figure, axes = _small()
-    plots.lines(axes, joint.POINTS[shown], {"objective": law.G[shown], "its hull": law.hull_line[shown]})
+    hull = np.interp(POINTS, POINTS[law.hull], law.G[law.hull])
+    plots.lines(axes, POINTS[shown], {"objective": law.G[shown], "its hull": hull[shown]})
     axes.set(xlabel="coefficient")
     return figure
 

@@ -9,11 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from hdpm_book.federated.partition import draw_sizes
 from hdpm_book.logistic.excess_risk import choose_weights, weights_for_losses
-from hdpm_book.logistic.online_rules import expected_rule, printed_rule
 from hdpm_book.logistic.peer import conic_search, gradient_and_grid, procure_fast
 from hdpm_book.ridge.jorgensen import all_masks, sampled_ridge
 from hdpm_book.ridge.variants import private_constant
@@ -236,8 +234,6 @@ def test_constants_of_the_proxy_loss_have_a_range(name: str, value: float) -> No
     for call in (
         lambda: procure([0.2, 1.2], **given),
         lambda: procure_fast([0.2, 1.2], **given),
-        lambda: printed_rule(10, 1.0, **given),
-        lambda: expected_rule(stats.uniform(0, 4), 10, **given),
         lambda: conic_search([0.2, 1.2], **given),
         lambda: gradient_and_grid([0.2, 1.2], **given, largest_eta=1.0),
     ):

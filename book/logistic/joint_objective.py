@@ -13,30 +13,27 @@ version, and with the power :math:`r` as the privacy cost :math:`u(\epsilon)=\ep
 What it releases is **not** private: :math:`a` and :math:`\eta` depend on the data. Use
 :mod:`hdpm_lib.learners.logistic` with weights that do not.
 
-The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size, in :math:`a` or in
-:math:`z=\ln a`. :func:`alternate` replaces every gradient step by the exact minimiser over one block, the others fixed,
-and needs no step size: :doc:`/book/logistic/joint`. When the objective is convex: :doc:`/book/logistic/convexity`.
+The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size
+(:doc:`/book/logistic/joint`). :func:`alternate` replaces every gradient step by the exact minimiser over one block, the
+others fixed, and needs no step size.
 
-Throughout there are `m` sellers and `n` features; `eta`, `step` and `tolerance` are positive, and `start` is a pair of
-coefficients (n,) and weights (m,), by default zeros and equal weights. `cap` is the largest weight allowed, at least
-1/m; by default there is none.
+Throughout there are `m` sellers and `n` features; `cap` is the largest weight allowed, at least 1/m; by default there
+is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, elementwise
-from scipy.special import expit, lambertw, logsumexp
+from scipy.special import expit
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.learners.logistic import ObjectivePerturbation
 from hdpm_lib.validation import (
     check_cap,
-    check_count,
     check_finite,
     check_flag,
     check_number,
@@ -47,8 +44,6 @@ from hdpm_lib.validation import (
 Array = NDArray[np.float64]
 
 
-Step = Callable[[Array, Array], tuple[Array, Array] | None]  # None: beyond what floats hold
-LARGEST_LOG = 700.0
 ROUNDS = 2000  # of the alternation, at most
 
 
@@ -255,16 +250,12 @@ def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = N
 
 @dataclass(frozen=True)
 class JointSolution:
-    """Where a solver ended, and the objective from start to end (`values`).
-
-    The status is "converged", "diverged" or "out of iterations".
-    """
+    """Where the alternation ended, and the objective from start to end (`values`)."""
 
     coefficients: Array = field(repr=False)
     weights: Array = field(repr=False)
     eta: float = field(repr=False)
     values: Array = field(repr=False)
-    status: str
 
     @property
     def value(self) -> float:
@@ -302,8 +293,8 @@ def alternate(
     Examples
     --------
     >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], penalty=1, mu=1, sigma=1, gamma=1)
-    >>> alternate(f).weights.round(4), alternate(f, 2.0).status
-    (array([0.747, 0.253]), 'converged')
+    >>> alternate(f).weights.round(4)
+    array([0.747, 0.253])
     """
     check_positive(tolerance, "tolerance")
     m, n = objective.X.shape
@@ -322,158 +313,15 @@ def alternate(
         values.append(float(objective.value(w, a, now)))
         moved = _moved(before, (w, a, now))
         if moved <= tolerance:
-            return JointSolution(w, a, now, np.array(values), "converged")
+            return JointSolution(w, a, now, np.array(values))
     last = f"the last one moved {moved:.3g}"
     raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: {last}")
-
-
-def descend_weights(
-    objective: JointObjective,
-    eta: float,
-    step: float,
-    *,
-    start: tuple[ArrayLike, ArrayLike] | None = None,
-    literal: bool = False,
-    iterations: int = 20_000,
-    tolerance: float = 1e-9,
-) -> JointSolution:
-    """Algorithm 4 of the journal version for one eta: projected gradient descent in coefficients and weights.
-
-    It may end with any status: the caller must look.
-
-    Parameters
-    ----------
-    literal : bool, default False
-        Project weights on the plane where they sum to 1, as the pseudo-code says, and not on those of Eq. (17), which
-        are not negative and at most the cap. In both cases coefficients stay in the objective's ball, if it has one.
-    tolerance : float, default 1e-9
-        Converged when a step moves nothing by more than this times `step`.
-    """
-    check_flag(literal, "literal")
-
-    def move(w: Array, a: Array) -> tuple[Array, Array]:
-        in_w, in_a, _ = objective.gradient(w, a, eta)
-        w = _into_ball(w - step * in_w, objective.radius)
-        a = a - step * in_a
-        if literal:
-            return w, a + (1 - a.sum()) / len(a)
-        return w, water_filling(-a, 1.0, objective.cap)
-
-    return _descend(objective, eta, step, start, move, iterations, tolerance)
-
-
-def descend_logs(
-    objective: JointObjective,
-    eta: float,
-    step: float,
-    *,
-    start: tuple[ArrayLike, ArrayLike] | None = None,
-    renormalise: bool = False,
-    iterations: int = 20_000,
-    tolerance: float = 1e-9,
-) -> JointSolution:
-    """The TMLR version's algorithm for one eta: projected gradient descent in coefficients and logarithms of weights.
-
-    Tolerance and status are as for :func:`descend_weights`; starting weights are positive. The paper leaves "Proj"
-    open, as the set is not convex. It goes to the nearest point, :func:`project_log_simplex`, or, with `renormalise`,
-    divides the weights by their sum.
-    """
-    check_flag(renormalise, "renormalise")
-    _check_logs(start)
-
-    def move(w: Array, a: Array) -> tuple[Array, Array] | None:
-        in_w, in_a, _ = objective.gradient(w, a, eta)
-        z = np.log(a) - step * a * in_a
-        if not (np.abs(z) <= LARGEST_LOG).all():
-            return None
-        z = z - logsumexp(z) if renormalise else project_log_simplex(z)
-        return w - step * in_w, np.exp(z)
-
-    return _descend(objective, eta, step, start, move, iterations, tolerance)
-
-
-def project_log_simplex(z: ArrayLike) -> Array:
-    r"""Nearest point to `z` (m,) with :math:`\sum_ie^{p_i}=1`, in the Euclidean norm; entries lie from -700 to 700.
-
-    Stationarity is :math:`p_i+\kappa e^{p_i}=z_i` for one :math:`\kappa`. The largest entry of :math:`p` gives
-    :math:`\kappa`, and Lambert's function the others, so that one equation in that entry is left. From inside, where
-    the set is not convex, a nearest point need not be unique.
-
-    Examples
-    --------
-    >>> project_log_simplex([0.0, 0.0]).round(6)
-    array([-0.693147, -0.693147])
-    """
-    v = check_finite(z, "z", 1, -LARGEST_LOG, LARGEST_LOG)
-    top = int(v.argmax())
-
-    def point(largest: float) -> Array:
-        p = v - lambertw((v[top] - largest) * np.exp(v - largest)).real
-        p[top] = largest
-        return p
-
-    def excess(largest: float) -> float:
-        return float(np.log(np.exp(point(largest) - largest).sum()) + largest)
-
-    # the largest entry moves farthest; from inside all entries rise, and what they add up to is known
-    shift, room = -excess(v[top]), 1e-12 * (1 + abs(v[top]))
-    if shift < 0:
-        ends = (min(-np.log(len(v)), v[top] + shift) - room, v[top] + shift + room)
-    else:
-        ends = (v[top] + shift - room, np.logaddexp(v[top], np.log(max(-np.expm1(-shift), 1e-300))) + room)
-    return point(brentq(excess, *ends, xtol=1e-15, rtol=1e-15))
-
-
-def _descend(
-    objective: JointObjective,
-    eta: float,
-    step: float,
-    start: tuple[ArrayLike, ArrayLike] | None,
-    move: Step,
-    iterations: int,
-    tolerance: float,
-) -> JointSolution:
-    """Steps until they are short, the value leaves every scale, or there were too many."""
-    for value, name in ((eta, "eta"), (step, "step"), (tolerance, "tolerance")):
-        check_positive(value, name)
-    (m, n), status = objective.X.shape, "out of iterations"
-    w, a = np.zeros(n), np.full(m, 1 / m)
-    if start is not None:
-        w, a = check_finite(start[0], "start", 1), _weights(start[1], m, "start")
-    charge(np.inf)
-    values = [float(objective.value(w, a, eta))]
-    bound = 1e6 * (1 + abs(values[0]))
-    for _ in range(check_count(iterations, "iterations")):
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if (new := move(w, a)) is None:
-                status = "diverged"
-                break
-            moved = max(np.abs(after - before).max() for before, after in zip((w, a), new, strict=True))
-            w, a = new
-            values.append(float(objective.value(w, a, eta)))
-        if not abs(values[-1]) <= bound:
-            status = "diverged"
-            break
-        if moved <= tolerance * step:
-            status = "converged"
-            break
-    return JointSolution(w, a, eta, np.array(values), status)
-
-
-def _check_logs(start: tuple[ArrayLike, ArrayLike] | None) -> None:
-    if start is not None and not (np.asarray(start[1]) > 0).all():
-        raise ValueError(f"start needs positive weights, got {np.min(start[1])}")
 
 
 def _moved(before: tuple[Array, Array, float], after: tuple[Array, Array, float]) -> float:
     """Largest move of a weight, and of coefficients and eta relative to their size."""
     (old_w, old_a, old), (w, a, now) = before, after
     return float(max(np.abs(w - old_w).max() / max(1, np.abs(w).max()), np.abs(a - old_a).max(), abs(now / old - 1)))
-
-
-def _into_ball(coefficients: Array, radius: float | None) -> Array:
-    """Nearest point of the ball, if there is one."""
-    return coefficients / (1.0 if radius is None else max(1.0, float(np.linalg.norm(coefficients)) / radius))
 
 
 def _weights(weights: ArrayLike, m: int, name: str) -> Array:

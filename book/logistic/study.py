@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from scipy import stats
 from sklearn.utils import check_consistent_length
 
 from hdpm_book.logistic.formulas import printed_slack
-from hdpm_book.logistic.joint_objective import alternate, joint_objective
+from hdpm_book.logistic.joint_objective import JointObjective, alternate, joint_objective
 from hdpm_lib.learners.logistic import objective_perturbation, sharp_slack
 from hdpm_lib.markets.payments import check_reports
 from hdpm_lib.markets.procurement_auction import procurement_auction
@@ -354,3 +354,44 @@ def joint_choice(ends: ArrayLike, *, totals: ArrayLike, sigmas: ArrayLike, gamma
     )
     chosen = (public + gamma * paid).argmin(0), np.arange(len(gamma))
     return test[chosen], paid[chosen]
+
+
+# --- three sellers of the joint rule, for its page and the front page -------------------------------------------------
+
+POINTS = np.unique(np.r_[np.linspace(-40, 40, 8001), np.linspace(-2, 2, 40001)])  # coefficients
+BEFORE, AFTER = (-1.0, -1.0, -1.0), (-1.0, -1.0, 1.0)  # y x of the three sellers: the label of the last is flipped
+
+
+def three_sellers(signed: Sequence[float], **options: Any) -> JointObjective:
+    """The joint objective of three sellers with signed records y x; no noise, which only tilts it."""
+    settings = {"penalty": 0.3, "mu": 0.3, "sigma": 0.0, "gamma": 0.0} | options
+    return joint_objective(np.reshape(signed, (3, 1)), np.ones(3), [0.0], np.zeros(3), **settings)
+
+
+class JointLaw(NamedTuple):
+    """Exact law of the coefficient that the joint rule releases, on the grid `POINTS`, for a rate of 2.
+
+    `G` is what is left of the objective at the best weights; `hull` are the vertices of its convex hull, and `mass`
+    their probabilities.
+    """
+
+    G: Array
+    hull: NDArray[np.intp]
+    mass: Array
+
+
+def joint_law(signed: Sequence[float], rate: float = 2.0, **options: Any) -> JointLaw:
+    """G on the grid, its convex hull, and the noise that leads to each vertex."""
+    f = three_sellers(signed, **options)
+    G = f.value(POINTS[:, None], f.best_weights(f.losses(POINTS[:, None]), rate), rate)
+    hull: list[int] = []
+    for i, (x, g) in enumerate(zip(POINTS, G, strict=True)):
+        while len(hull) > 1:
+            a, b = hull[-2:]
+            if (g - G[b]) * (POINTS[b] - POINTS[a]) > (G[b] - G[a]) * (x - POINTS[b]):
+                break
+            hull.pop()
+        hull.append(i)
+    cuts = -rate / 2 * np.diff(G[hull]) / np.diff(POINTS[hull])  # the b between two vertices
+    mass = -np.diff(stats.laplace.cdf(np.r_[np.inf, cuts, -np.inf]))
+    return JointLaw(G, np.array(hull), mass)

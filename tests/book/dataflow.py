@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import symtable
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -104,8 +105,13 @@ def changes(statement: ast.stmt) -> set[str]:
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
             found |= {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            inner = node.func.value
+            inner: ast.expr = node.func.value
+            while isinstance(inner, ast.Subscript | ast.Attribute):
+                inner = inner.value
             found |= {inner.id} if isinstance(inner, ast.Name) else set()
+    for loop in ast.walk(statement):
+        if isinstance(loop, ast.For) and any(isinstance(n, ast.Name) and n.id in found for n in ast.walk(loop.target)):
+            found |= {node.id for node in ast.walk(loop.iter) if isinstance(node, ast.Name)}  # what it goes through
     return found & rests_on(statement)
 
 
@@ -138,6 +144,9 @@ def run(page: str, claim: str, sizes: dict[str, int], name: str = "", fault: Fau
     space: dict[str, Any] = {"__name__": page}
     for statement in needed(statements(page), claim):
         code = ast.Module([smaller(statement, sizes)], type_ignores=[])
-        exec(compile(code, page, "exec"), space)
+        with warnings.catch_warnings():
+            if fault is not None:
+                warnings.simplefilter("ignore", RuntimeWarning)  # of numbers that a fault has made
+            exec(compile(code, page, "exec"), space)
         if fault is not None and name in sets(statement) and isinstance(statement, ast.ImportFrom | ast.FunctionDef):
             space[name] = fault(space[name])

@@ -13,7 +13,6 @@ from scipy import stats
 
 from hdpm_book.beyond import machines
 from hdpm_book.beyond.machines import STEPS, Audit, guessed_share, on_processes, right_guesses
-from hdpm_book.logistic import online
 from hdpm_book.privacy import faults
 from hdpm_book.privacy.mutation import drawn
 from hdpm_book.ridge.study import Split, cells, fresh_draws, linear_population, published, table
@@ -180,12 +179,7 @@ def blind() -> Any:
     return [part for found in spread.each(fresh_tables, range(2), split) for part in found]
 
 
-def markets() -> Any:
-    jobs = [(name, 100) for name in (online.FROM_ZERO, online.FROM_ONE)]
-    return [part for found in spread.each(online._markets_of_size, jobs) for part in vars(found).values()]
-
-
-@pytest.mark.parametrize("study", [table_of_designs, blind, markets])
+@pytest.mark.parametrize("study", [table_of_designs, blind])
 def test_studies_have_the_same_bits_on_two_processes(study: Callable[[], Any]) -> None:
     found = study()
     with on_processes(2):

@@ -64,7 +64,11 @@ FAULTS["federated/aggregation"] = [
     ("flm-prop1", "opt_aggr_printed", lambda f: lambda e, d, **_: least_error_weights(e, d)),
     ("flm-prop1", "least_error_weights", printed),
     ("flm-alg2-optaggr", "least_error_weights", printed),
-    ("flm-optaggr-vs-conv-dominance", "least_error_weights", lambda f: lambda e, d: f(1 / (e + np.ones_like(e)), d)),
+    (
+        "flm-optaggr-vs-conv-dominance",
+        "least_error_weights",
+        lambda f: lambda e, d, **k: f(1 / (e + np.ones_like(e)), d, **k),
+    ),
     ("flm-optaggr-vs-conv-dominance", "opt_aggr_printed", lambda f: lambda e, d, **_: least_error_weights(e, d)),
 ]
 

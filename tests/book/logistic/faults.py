@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+
+from hdpm_book.logistic.joint_objective import water_filling
 from tests.book.broken import other, times
 from tests.book.dataflow import Fault
 
@@ -41,4 +46,79 @@ FAULTS["logistic/cancer"] = [
         for claim in ("anjarlekar-j-remarkIV2-validation", "anjarlekar-t-hyperparameters")
     ),
     ("anjarlekar-j-claim-budget-tuning", "within_budget", lambda f: lambda budget, *a: f(1.01 * budget, *a)),
+]
+
+never_online: Fault = lambda f: lambda *a: (f(*a)[0], 3 * f(*a)[1], *f(*a)[2:])  # noqa: E731
+dearer: Fault = lambda f: lambda *a: (1.0, *f(*a)[1:])  # noqa: E731
+
+SMALL["logistic/online"] = {"settings": 10}
+FAULTS["logistic/online"] = [
+    ("anjarlekar-j-alg3", "printed_rule", lambda f: lambda m, d, *a: (f(m, d, *a)[0], 1.01 * f(m, d, *a)[1])),
+    ("anjarlekar-j-lemmaIX1", "share_below", times(1.01)),
+    *((f"anjarlekar-j-{name}", "market", dearer) for name in ("lemmaIX2", "footnote6-weaker")),
+    ("anjarlekar-j-surrogate-lambda", "market", lambda f: lambda *a: (*f(*a)[:3], 1.1 * f(*a)[3], *f(*a)[4:])),
+    ("anjarlekar-j-eta-rate", "market", lambda f: lambda *a: (*f(*a)[:2], 1.0, *f(*a)[3:])),
+    *((f"anjarlekar-j-{name}", "market", never_online) for name in ("fig3", "claim-competitive-ratio")),
+    ("anjarlekar-j-claim-online-matches-offline", "market", never_online),
+    ("anjarlekar-j-claim-overestimate", "market", never_online),
+    ("anjarlekar-j-claim-loss-decreases", "market", dearer),
+    *((f"anjarlekar-j-{name}", "misclassified", lambda f: lambda *a: 1 + f(*a)) for name in ("thmIV5", "thmV1")),
+    *(
+        (f"anjarlekar-j-claim-{name}", "misclassified", lambda f: lambda *a: 1 + f(*a))
+        for name in ("objective-small", "asymptotically-optimal")
+    ),
+    *((f"anjarlekar-{v}-claim-bounded-budget", "needed", lambda f: lambda psi, *a: len(psi)) for v in "jt"),
+    ("anjarlekar-t-thm34", "proof_choice", times(1.1)),
+    ("anjarlekar-t-thm34-nontrivial", "largest_useful", times(2.0)),
+]
+
+
+def worse(alternate: Callable[..., Any]) -> Callable[..., Any]:
+    """A minimum that stands above where the weights lie, by more the smaller eta is."""
+
+    def call(objective: Any, eta: float | None = None, **options: Any) -> Any:
+        found = alternate(objective, eta, **options)
+        return replace(found, values=found.values + 1e9 / found.eta, weights=found.weights[::-1], eta=1.1 * found.eta)
+
+    return call
+
+
+def in_weights(f: Any, w: Any, a: Any, in_w: Any, in_a: Any, alpha: float) -> tuple[Any, Any]:
+    """A step in the weights in place of their logarithms."""
+    return w - 0.1 * in_w, water_filling(0.1 * in_a - a, 1.0)
+
+
+def drifting(descend: Callable[..., Any]) -> Callable[..., Any]:
+    """Values that depend on how long a descent took."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        w, a, values, ended = descend(*arguments, **options)
+        return w, a, values + 1e-3 * len(values), ended
+
+    return call
+
+
+backwards_tau: Fault = lambda f: lambda *a: (*f(*a)[:1], -f(*a)[1], -f(*a)[2])  # noqa: E731
+held: Fault = lambda f: lambda o, *a, **k: replace(f(o, *a, **k), eta=1.0 / o.gamma if o.gamma else 1.0)  # noqa: E731
+
+SMALL["logistic/joint"] = {"draws": 1000, "shares": 41}
+FAULTS["logistic/joint"] = [
+    ("anjarlekar-t-change-of-variables", "eigenvalue", lambda f: lambda *a, **k: abs(f(*a, **k))),
+    ("anjarlekar-t-thm41", "eigenvalue", lambda f: lambda *a, **k: abs(f(*a, **k))),
+    *((f"anjarlekar-{name}", "alternate", worse) for name in ("j-eq17-surrogate", "t-eq3", "t-eq8-10", "t-thm33")),
+    ("anjarlekar-j-claim-no-regularisation-bad", "misclassified", lambda f: lambda *a: 0 * f(*a)),
+    *((f"anjarlekar-t-obs{name}", "levels_and_tau", backwards_tau) for name in ("1-weights-vs-cost", "2-mu")),
+    ("anjarlekar-t-obs3-gamma", "alternate", held),
+    *(
+        (claim, "nearest", lambda f: in_weights)
+        for claim in (
+            "anjarlekar-j-claim-fast-convergence",
+            "anjarlekar-t-claim-same-stationary",
+            "anjarlekar-t-alg-iter",
+        )
+    ),
+    ("anjarlekar-j-thmVIII1", "plain_square", lambda f: lambda s, penalty, mu: f(s, 2 * penalty, mu)),
+    ("anjarlekar-j-claim-convexity-restrictive", "descend", drifting),
+    ("anjarlekar-t-claim-convexity-large-class", "misclassified", lambda f: lambda w, *a: np.linalg.norm(w) ** -2),
+    ("anjarlekar-j-alg4", "joint_law", lambda f: lambda signed, **k: f((-1.0, -1.0, -1.0), **k)),
 ]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from hdpm_book.logistic.market import residuals
 from hdpm_book.logistic.peer import count_minima, procure_fast, proxy_loss
 from hdpm_lib.markets import procurement
 from hdpm_lib.markets.outcome import Purchase
@@ -35,6 +34,16 @@ def market(rng: np.random.Generator, m: int, kind: int) -> Array:
 def scale(rng: np.random.Generator) -> tuple[float, float, float]:
     mu, sigma, gamma = 10 ** rng.uniform(-2, 2, 3)
     return mu, sigma, gamma
+
+
+def residuals(found: Purchase, virtual_costs: Array, mu: float, sigma: float, gamma: float) -> tuple[float, float]:
+    """How far Eqs. (13) and (14) are from holding without a cap, each relative to its largest term."""
+    multiplier = gamma * found.cutoff
+    u = np.maximum(multiplier - gamma * np.asarray(virtual_costs, dtype=float), 0)
+    square, total = u @ u, u.sum()
+    printed = mu * u / (np.sqrt(square) * total)
+    eq13 = np.abs(found.privacy_loss - printed).max() / printed.max()
+    return float(eq13), float(abs(multiplier - sigma / mu**2 * square - square / total) / multiplier)
 
 
 def kkt_excess(found: Purchase, psi: Array, mu: float, sigma: float, gamma: float, cap: float = np.inf) -> float:

@@ -98,6 +98,7 @@ def drifting(descend: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+on_the_floor: Fault = lambda f: lambda *a: [replace(s, eta=0.0) for s in f(*a)]  # noqa: E731
 backwards_tau: Fault = lambda f: lambda *a: (*f(*a)[:1], -f(*a)[1], -f(*a)[2])  # noqa: E731
 held: Fault = lambda f: lambda o, *a, **k: replace(f(o, *a, **k), eta=1.0 / o.gamma if o.gamma else 1.0)  # noqa: E731
 
@@ -105,20 +106,94 @@ SMALL["logistic/joint"] = {"draws": 1000, "shares": 41}
 FAULTS["logistic/joint"] = [
     ("anjarlekar-t-change-of-variables", "eigenvalue", lambda f: lambda *a, **k: abs(f(*a, **k))),
     ("anjarlekar-t-thm41", "eigenvalue", lambda f: lambda *a, **k: abs(f(*a, **k))),
-    *((f"anjarlekar-{name}", "alternate", worse) for name in ("j-eq17-surrogate", "t-eq3", "t-eq8-10", "t-thm33")),
+    *((f"anjarlekar-{name}", "best", on_the_floor) for name in ("j-eq17-surrogate", "t-eq3")),
+    *((f"anjarlekar-{name}", "alternate", worse) for name in ("t-eq8-10", "t-thm33")),
     ("anjarlekar-j-claim-no-regularisation-bad", "misclassified", lambda f: lambda *a: 0 * f(*a)),
     *((f"anjarlekar-t-obs{name}", "levels_and_tau", backwards_tau) for name in ("1-weights-vs-cost", "2-mu")),
     ("anjarlekar-t-obs3-gamma", "alternate", held),
-    *(
-        (claim, "nearest", lambda f: in_weights)
-        for claim in (
-            "anjarlekar-j-claim-fast-convergence",
-            "anjarlekar-t-claim-same-stationary",
-            "anjarlekar-t-alg-iter",
-        )
-    ),
+    ("anjarlekar-j-claim-fast-convergence", "nearest", lambda f: in_weights),
+    *((f"anjarlekar-t-{name}", "descend", drifting) for name in ("claim-same-stationary", "alg-iter")),
     ("anjarlekar-j-thmVIII1", "plain_square", lambda f: lambda s, penalty, mu: f(s, 2 * penalty, mu)),
     ("anjarlekar-j-claim-convexity-restrictive", "descend", drifting),
     ("anjarlekar-t-claim-convexity-large-class", "misclassified", lambda f: lambda w, *a: np.linalg.norm(w) ** -2),
     ("anjarlekar-j-alg4", "joint_law", lambda f: lambda signed, **k: f((-1.0, -1.0, -1.0), **k)),
+]
+
+
+def sells_more(procurement_auction: Callable[..., Any]) -> Callable[..., Any]:
+    """An auction that pays a tenth less than the integral."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        found = procurement_auction(*arguments, **options)
+        return replace(found, payments=0.9 * found.payments)
+
+    return call
+
+
+def by_report(procurement_auction: Callable[..., Any]) -> Callable[..., Any]:
+    """Payments of virtual costs under the uniform law, 2 c - low."""
+
+    def call(costs: Any, law: Any, *arguments: Any, **options: Any) -> Any:
+        found = procurement_auction(costs, law, *arguments, **options)
+        return replace(found, payments=3 * np.asarray(costs) * found.privacy_loss)
+
+    return call
+
+
+def alike_payments(procurement_auction: Callable[..., Any]) -> Callable[..., Any]:
+    """Payments that do not depend on the constants."""
+    return lambda costs, law, *_, **options: procurement_auction(costs, law, 1.0, 10.0, 0.01, **options)
+
+
+twice_the_largest: Fault = lambda f: lambda *a, **k: uneven(f(*a, **k))  # noqa: E731
+
+
+def uneven(bought: Any) -> Any:
+    """All from the one who sells most."""
+    return replace(bought, privacy_loss=bought.eta * np.eye(len(bought.weights))[bought.weights.argmax()])
+
+
+dearer_purchase = other(error=lambda error: 1.001 * error)
+blind: Fault = lambda f: lambda labels, *a: f(0 * labels + 1.0, *a)  # noqa: E731
+
+SMALL["logistic/market"] = {"repeats": 36}
+FAULTS["logistic/market"] = [
+    ("anjarlekar-j-alg2", "procurement_auction", sells_more),
+    ("anjarlekar-j-thmIII3", "procure", dearer_purchase),
+    ("anjarlekar-j-eq11-proxy", "procure", dearer_purchase),
+    ("anjarlekar-j-foc", "conditions", lambda f: lambda *a: f(*a) + 1e-6),
+    ("anjarlekar-j-eq13-14", "equations", lambda f: lambda *a: f(*a) + 1e-6),
+    *((claim, "procure", twice_the_largest) for claim in ("anjarlekar-j-remarkIV1", "anjarlekar-t-remark-cap")),
+    ("anjarlekar-j-eq6-ic", "procurement_auction", by_report),
+    ("anjarlekar-j-lemmaIII2", "procurement_auction", by_report),
+    ("anjarlekar-t-thm32", "procurement_auction", by_report),
+    *((claim, "procurement_auction", sells_more) for claim in ("anjarlekar-j-eq7-ir", "anjarlekar-t-eq4-7")),
+    ("anjarlekar-j-remark-payment-independent-of-loss", "envelope", times(0.8)),
+    ("anjarlekar-t-discussion-decoupling", "procurement_auction", alike_payments),
+    ("anjarlekar-j-timing", "bought_by_t", blind),
+    ("anjarlekar-j-remark-payment-leak", "bought_by_t", blind),
+    ("anjarlekar-t-fig4", "bought_by_t", lambda f: lambda labels, *a: np.full(len(labels), 1 / len(labels))),
+    ("anjarlekar-t-ex-appendixC", "virtual_valuation", times(1.1)),
+]
+
+
+def apart_only(f: Any, eps: Any) -> tuple[Any, Any, float]:
+    """Equal weights, whatever mu is."""
+    a, eta = np.full(len(eps), 1 / len(eps)), float(len(eps) * eps.min())
+    return f.best_coefficients(a, eta), a, eta
+
+
+optimistic: Fault = lambda f: lambda *a: 99 + f(*a)  # noqa: E731
+unprepared: Fault = lambda f: lambda eps, ratio: (np.full(len(eps), 1 / len(eps)), len(eps) * eps.min())  # noqa: E731
+
+SMALL["logistic/risk"] = {"samples": 5}
+FAULTS["logistic/risk"] = [
+    ("anjarlekar-t-lambda-enforces-beta", "objective_perturbation", other(penalty=lambda penalty: penalty / 9)),
+    ("anjarlekar-j-thmII4-v", "longest", times(1.01)),
+    *((claim, "exact_error", optimistic) for claim in ("anjarlekar-j-thmII4", "anjarlekar-t-thm21")),
+    ("anjarlekar-j-homogeneous-choice", "choose_weights", unprepared),
+    ("anjarlekar-t-interpretation", "procure", lambda f: lambda psi, mu, s, g: f(psi, 1 / mu, 1 / s, 1 / g)),
+    *((f"anjarlekar-{version}-claim-extends-weights", "value", lambda f: lambda *a: f(*a) - 9.0) for version in "jt"),
+    *((claim, "in_turn", lambda f: apart_only) for claim in ("anjarlekar-j-fig4", "anjarlekar-t-fig3")),
+    ("anjarlekar-t-fig5", "exact_error", lambda f: lambda w, *a: np.linalg.norm(w, axis=-1) ** -0.5),
 ]

@@ -16,6 +16,7 @@ from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
 from hdpm_book.privacy.laws import LAW_TESTS, LawTest, spherical_law
 from hdpm_lib.auctions.allin import Auction, gains
 from hdpm_lib.auctions.bids import Bids
+from hdpm_lib.auctions.menus import SHAPES, Weights
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 
@@ -199,3 +200,8 @@ def valuations(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
         return 1 + rng.pareto(0.5, n)
     v = rng.random(n)
     return np.where(rng.random(n) < 0.5, 0.0, v) if kind == "zeros" else v
+
+
+def random_weights(rng: np.random.Generator, scale: float = 0.3) -> Weights:
+    """Weights of menus that nobody has trained: independent normal numbers with this standard deviation."""
+    return {name: scale * rng.standard_normal(shape) for name, shape in SHAPES.items()}

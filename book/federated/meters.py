@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_book.federated.regretnet import Network, Weights
 from hdpm_book.federated.reports import Played, Rule, learned, play, printed_search, search
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
-from hdpm_lib.auctions.bids import Bids, check_budget, utility
-from hdpm_lib.markets.outcome import Outcome
+from hdpm_lib.auctions.bids import Bids, check_budget
 from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_generator
 
 Array = NDArray[np.float64]
@@ -247,12 +246,6 @@ def metrics(
 
 
 # --- what the book asks besides ---------------------------------------------------------------------------------------
-
-
-def refuse(truth: Bids, outcome: Outcome) -> Outcome:
-    """The outcome when owners whose payment is below their true cost walk away: they sell nothing, for nothing."""
-    keeps = utility(truth, outcome) >= 0
-    return Outcome(np.where(keeps, outcome.privacy_loss, 0.0), np.where(keeps, outcome.payments, 0.0))
 
 
 def error_of_valid(epsilon: ArrayLike, sizes: ArrayLike, aggregation: str = "OptAggr") -> tuple[Estimate, Estimate]:

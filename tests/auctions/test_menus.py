@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hdpm_book.federated.menus import random_weights, schedules
 from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_lib.aggregation import error_bound, least_error_weights
 from hdpm_lib.auctions.allin import Auction, gains
@@ -27,14 +26,20 @@ from hdpm_lib.auctions.menus import (
     nothing_sold,
     public,
     record_sale,
+    serve,
     trained_weights,
 )
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.outcome import Outcome
-from tests.support import false_bids, generator, largest_gain, some_auctions, z_limit
+from tests.support import false_bids, generator, largest_gain, random_weights, some_auctions, z_limit
 
 Array = np.ndarray
 GRID = np.linspace(0, 2, 2001)
+
+
+def schedules(market: Bids, budget: Array, weights: Weights) -> Array:
+    """What each owner is offered."""
+    return serve(market, budget, weights)[0]
 
 
 def both_weights(rng: np.random.Generator) -> list[Weights]:

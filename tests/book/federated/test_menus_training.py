@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from hdpm_book.federated import checkpoints
-from hdpm_book.federated.menus import random_weights
 from hdpm_book.federated.menus_training import (
     FACTORS,
     Settings,
@@ -29,7 +28,7 @@ from hdpm_book.federated.menus_training import (
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
 from hdpm_lib.auctions.bids import Bids, unit_valuation
 from hdpm_lib.auctions.menus import KNOTS, SHAPES, increments, menus, nothing_sold, public, record_sale
-from tests.support import SEED, generator
+from tests.support import SEED, generator, random_weights
 
 Array = np.ndarray
 SHORT = Settings(owners=4, steps=200, batch=24, pool=400)

@@ -27,7 +27,6 @@ from hdpm_book.federated.meters import (
     metrics,
     noise_floor,
     printed_regret,
-    refuse,
     regret,
 )
 from hdpm_book.federated.partition import budget_of, draw_bids
@@ -45,7 +44,6 @@ from hdpm_book.federated.reports import (
 )
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from hdpm_lib.auctions.bids import FAMILIES, Bids, bids, utility
-from hdpm_lib.markets.outcome import Outcome
 from tests.support import generator, z_limit
 
 OWNERS, PRICE = 3, 1.3
@@ -446,12 +444,10 @@ def test_estimate_has_the_error_it_says() -> None:
     assert math.isclose(plain.error, draws[0][0].mean(-1).std(ddof=1) / math.sqrt(50))
 
 
-def test_owners_who_refuse_and_errors_of_valid_profiles() -> None:
+def test_errors_of_valid_profiles() -> None:
     market = bids("linear", 1.0, [[1.0, 1.0], [2.0, 1.0]], [[10.0, 30.0], [10.0, 10.0]])
-    sold = Outcome(np.array([[1.0, 0.5], [2.0, 1.0]]), np.array([[19.0, 30.0], [39.0, 19.0]]))
-    kept = refuse(market, sold)
-    assert np.array_equal(kept.privacy_loss, [[0, 0.5], [0, 0]]) and np.array_equal(kept.payments, [[0, 30.0], [0, 0]])
-    three = [np.vstack([x, [[1.0, 2.0]]]) for x in (kept.privacy_loss, market.sizes)]
+    loss = np.array([[0.0, 0.5], [0.0, 0.0]])
+    three = [np.vstack([x, [[1.0, 2.0]]]) for x in (loss, market.sizes)]
     for name, aggregate in (("OptAggr", least_error_weights), ("ConvAggr", size_weights)):
         error, invalid = error_of_valid(*three, name)
         assert math.isclose(invalid.value, 1 / 3)

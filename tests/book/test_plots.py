@@ -29,7 +29,8 @@ LIGHT, DARK = "#ffffff", "#14181e"  # the two page backgrounds
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is displayed, in place of displaying it."""
+    """What is displayed, in place of displaying it; figures that pages of other tests left open are closed."""
+    plt.close("all")
     seen: list[Any] = []
     monkeypatch.setattr(plots, "display", seen.append)
     return seen

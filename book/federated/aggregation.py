@@ -1,19 +1,13 @@
-"""Problem 3 of FL-Market for many markets at once, and derivatives of the best weights and of the least error bound."""
+"""Problem 3 of FL-Market, for many markets at once."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.aggregation import least_error_weights, size_weights
+from hdpm_lib.aggregation import size_weights
 
 Array = NDArray[np.float64]
-
-
-def _market(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
-    """Privacy losses and shares of the records, of one shape."""
-    eps, size = np.broadcast_arrays(np.asarray(epsilon, dtype=float), np.asarray(sizes, dtype=float))
-    return eps, size / size.sum(-1, keepdims=True)
 
 
 def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool = False) -> Array:
@@ -32,7 +26,8 @@ def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool
     >>> opt_aggr_printed([2.0, 0.5, 0.0], [1, 1, 2]).round(5)
     array([0.89474, 0.10526, 0.     ])
     """
-    eps, shares = _market(epsilon, sizes)
+    eps, size = np.broadcast_arrays(np.asarray(epsilon, dtype=float), np.asarray(sizes, dtype=float))
+    shares = size / size.sum(-1, keepdims=True)
     sells = eps > 0
     anybody = np.asarray(sells.any(-1))
     if renormalised:
@@ -60,53 +55,3 @@ def opt_aggr_printed(epsilon: ArrayLike, sizes: ArrayLike, *, renormalised: bool
     alpha = high
     weights = np.maximum(alpha[..., None] * q, np.minimum(shares, beta(alpha)[..., None] * q))
     return np.where(anybody[..., None], weights * sells, shares)
-
-
-def weights_jacobian(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
-    r"""Derivative of weight `i` of :func:`~hdpm_lib.aggregation.least_error_weights` with respect to privacy loss `j`,
-    shape (..., n, n).
-
-    At kinks, where an owner begins or ceases to keep her share, it is that of one adjacent piece. All entries are 0
-    where nobody sells, although the weights jump there.
-
-    Examples
-    --------
-    >>> weights_jacobian([1.0, 1.0], [1, 1])
-    array([[ 0.4, -0.4],
-           [-0.4,  0.4]])
-    """
-    eps, shares = _market(epsilon, sizes)
-    weights = least_error_weights(eps, sizes, coordinates=coordinates)
-    sells = eps > 0
-    up, down = sells & (weights > shares), sells & (weights < shares)
-    q, kappa = eps**2, 1 / (2 * coordinates)
-    most, first = (q / shares).max(-1, keepdims=True), np.arange(eps.shape[-1]) == 0
-    level = most - (q / shares).min(-1, keepdims=True) < 1e-14 * most
-    up, down = np.where(level, first, up), np.where(level, ~first, down)  # all breakpoints are one: any split
-    r_up, r_down = (q * up).sum(-1, keepdims=True), (q * down).sum(-1, keepdims=True)
-    total = r_up + r_down + kappa * r_up * r_down
-    own = np.where(up | down, weights / np.where(q > 0, q, 1.0), 0.0)  # alpha or beta of each owner
-    alpha = -own * np.where(up, 1 + kappa * r_down, 1.0) / np.where(total > 0, total, 1.0)
-    beta = (1 + kappa * r_up) * alpha + kappa * own * up
-    both = np.where(up[..., None], alpha[..., None, :], np.where(down[..., None], beta[..., None, :], 0.0))
-    return np.asarray(2 * eps[..., None, :] * (q[..., None] * both + own[..., None] * np.eye(eps.shape[-1])))
-
-
-def least_error_gradient(
-    epsilon: ArrayLike, sizes: ArrayLike, clip_norm: float = 1.0, *, coordinates: int = 1
-) -> Array:
-    r"""Derivative of the least error bound with respect to the privacy losses, not positive.
-
-    It is 0 for an owner whose loss is 0, and everywhere where nobody sells. By the envelope theorem it is
-    :math:`-16DL^2\lambda_i^2/\varepsilon_i^3`: that the weights move does not count.
-
-    Examples
-    --------
-    >>> least_error_gradient([2.0, 2.0, 0.0], [1, 3, 4])
-    array([-0.5, -0.5,  0. ])
-    """
-    eps, _ = _market(epsilon, sizes)
-    weights = least_error_weights(eps, sizes, coordinates=coordinates)
-    scale = clip_norm**2
-    safe = np.where(eps > 0, eps, 1.0)
-    return np.where(eps > 0, -16 * coordinates * scale * (weights / safe) ** 2 / safe, 0.0)

@@ -1,7 +1,7 @@
 r"""The weights of :mod:`hdpm_lib.aggregation` in JAX, for training auctions through the error bound.
 
 Nothing is checked here: for bad input there are no errors, only numbers without meaning. `epsilon` holds privacy losses
-and `shares` positive shares of the records with sum 1, constants for the derivative; both are of shape (..., n).
+and `shares` positive shares of the records with sum 1, constants for the gradient; both are of shape (..., n).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hdpm_lib.validation import extra
 with extra("book"):
     import jax
     import jax.numpy as jnp
-    from jax import Array, lax
+    from jax import Array
 
 
 def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> tuple[Array, Array]:
@@ -30,37 +30,30 @@ def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> 
     k = jnp.searchsorted(ranked, beta)
     deficit = below.at[k].get(mode="fill", fill_value=0.0)
     deficit += after.at[k].get(mode="fill", fill_value=0.0) * (ranked.at[k].get(mode="fill", fill_value=0.0) - beta)
-    j = jnp.sum(above - idle < deficit)
-    # Where all breakpoints are one, everybody keeps her share; any split will do, for the derivative
-    level = (idle == 0) & (last - ranked[0] <= 16 * jnp.finfo(q.dtype).eps * last)
     rank = jnp.zeros_like(order).at[order].set(jnp.arange(q.shape[0]))
-    up = sells & (rank < jnp.where(level, 1, j))
+    up = sells & (rank < jnp.sum(above - idle < deficit))
 
     r_up, w_up = jnp.sum(jnp.where(up, q, 0.0)), jnp.sum(jnp.where(up, shares, 0.0))
     alpha = (ranked + kappa * w_up) / (1 + kappa * r_up)
     k = jnp.sum(alpha * r_up - w_up - idle <= below)
-    return up, sells & (rank >= jnp.where(level, 1, k)) & ~up
+    return up, sells & (rank >= k) & ~up
 
 
 def least_error_weights(epsilon: Array, shares: Array) -> Array:
-    """Weights of least error bound, as :func:`hdpm_lib.aggregation.least_error_weights`, differentiable in the privacy
-    losses.
-
-    The derivative is exact, that of :func:`hdpm_book.federated.aggregation.weights_jacobian`, and the type that of the
-    input.
+    """Weights of least error bound, as :func:`hdpm_lib.aggregation.least_error_weights`, of the type of the input.
 
     Examples
     --------
     >>> least_error_weights(jnp.array([2.0, 0.5, 0.0]), jnp.array([0.25, 0.25, 0.5])).round(2)
     Array([0.87, 0.13, 0.  ], dtype=float32)
     """
-    epsilon, shares = jnp.broadcast_arrays(epsilon, lax.stop_gradient(shares))
-    unit = lax.stop_gradient(jnp.max(epsilon, axis=-1, keepdims=True))
+    epsilon, shares = jnp.broadcast_arrays(epsilon, shares)
+    unit = jnp.max(epsilon, axis=-1, keepdims=True)
     q = (epsilon / jnp.where(unit > 0, unit, 1.0)) ** 2
     kappa, sells = unit**2 / 2, q > jnp.finfo(q.dtype).tiny ** 0.5
     idle = jnp.sum(jnp.where(sells, 0.0, shares), -1, keepdims=True)
     find = jnp.vectorize(_piece, signature="(n),(n),(n),(),()->(n),(n)")
-    up, down = find(lax.stop_gradient(q), shares, sells, kappa[..., 0], idle[..., 0])
+    up, down = find(q, shares, sells, kappa[..., 0], idle[..., 0])
 
     def total(mask: Array, values: Array) -> Array:
         return jnp.sum(jnp.where(mask, values, 0.0), -1, keepdims=True)
@@ -77,7 +70,7 @@ def least_error_weights(epsilon: Array, shares: Array) -> Array:
 
 @jax.custom_jvp
 def least_error(epsilon: Array, shares: Array, clip_norm: float = 1.0) -> Array:
-    """Least error bound, with the gradient of :func:`hdpm_book.federated.aggregation.least_error_gradient`.
+    r"""Least error bound; its gradient is the envelope's, :math:`-16L^2\lambda_i^2/\varepsilon_i^3`, 0 at a loss of 0.
 
     Infinite where nobody sells. To count the variance of `D` coordinates, pass the privacy losses over the root of `D`.
 

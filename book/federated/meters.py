@@ -13,14 +13,13 @@ Every mean comes with its standard error over the `k` profiles, of which there m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_book.federated.regretnet import Network, Weights
-from hdpm_book.federated.reports import Played, Rule, learned, play, printed_search, search
+from hdpm_book.federated.reports import Played, learned, play, printed_search, search
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from hdpm_lib.auctions.bids import Bids, check_budget
 from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_generator
@@ -132,77 +131,11 @@ def ir_violation(truth: Played, *, ex_post: bool = False) -> Array:
 # --- over the lottery -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Regret:
-    """Gains found, arrays of shape (k, n); every figure is a lower bound.
-
-    Attributes
-    ----------
-    gain : largest gain found, in money, at least 0
-    cost, full, sizes : mean cost of what is sold at truth, valuation of the whole privacy budget, records
-    """
-
-    gain: Array
-    cost: Array
-    full: Array
-    sizes: Array
-
-    @property
-    def relative(self) -> Estimate:
-        """Mean of gain over cost, of the owners whose sale costs something."""
-        sells = self.cost > 0
-        return estimate(np.where(sells, self.gain / np.where(sells, self.cost, 1), 0), sells)
-
-    @property
-    def over_full(self) -> Estimate:
-        """Mean of gain over full valuation, of all owners."""
-        return estimate(self.gain / self.full)
-
-    @property
-    def of_sums(self) -> Estimate:
-        """All gains over all costs: large owners count for more."""
-        return estimate(self.gain, self.cost)
-
-
-def regret(rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reach: float = np.inf) -> Regret:
-    """Regret over the lottery: what :func:`~hdpm_book.federated.reports.search` finds, with its possible scales."""
-    gain, _ = search(rule, market, budget, steps=steps, reach=reach)
-    return Regret(gain, play(rule, market, budget).cost, market.full_valuation, market.sizes)
-
-
-# --- both, for a network ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """What :func:`metrics` measures, each an :class:`Estimate`.
-
-    Attributes
-    ----------
-    published : regret by the procedure of the published code
-    no_misreport : the exact mean of that procedure when nobody misreports
-    regret, regret_over_full, regret_of_sums : of :class:`Regret`, over the lottery: lower bounds
-    near, near_over_full : the same with misreports within the reach of training, `REACH`
-    ir_violation, ex_post_violation : in expectation over the lottery, and after the draw
-    underpaid : share of owners who are paid less than what they sell costs them on average
-    overspent : share of profiles in which what is bought costs its owners more than the whole budget
-    invalid : probability that nobody sells
-    bought : mean share of the privacy budgets that is bought
-    """
-
-    published: Estimate
-    no_misreport: Estimate
-    regret: Estimate
-    regret_over_full: Estimate
-    regret_of_sums: Estimate
-    near: Estimate
-    near_over_full: Estimate
-    ir_violation: Estimate
-    ex_post_violation: Estimate
-    underpaid: Estimate
-    overspent: Estimate
-    invalid: Estimate
-    bought: Estimate
+def over_cost(gain: ArrayLike, cost: ArrayLike) -> Estimate:
+    """Mean of gain over cost, of the owners whose sale costs something; both of shape (k, n)."""
+    gained, costs = check_finite(gain, "gain", 2), check_finite(cost, "cost", 2, 0)
+    sells = costs > 0
+    return estimate(np.where(sells, gained / np.where(sells, costs, 1), 0), sells)
 
 
 def metrics(
@@ -214,35 +147,50 @@ def metrics(
     rng: np.random.Generator,
     steps: int = 25,
     printed_steps: int = 100,
-) -> Metrics:
+) -> dict[str, Estimate]:
     """Measure a network as printed, with draws of `rng`, and over the lottery.
 
     `printed_steps` are the `J` of :func:`~hdpm_book.federated.reports.printed_search`, and `steps` are those of
     :func:`~hdpm_book.federated.reports.search`.
+
+    Returns
+    -------
+    dict
+        - ``published``: regret by the procedure of the published code; ``no_misreport``: its exact mean when nobody
+          misreports
+        - ``regret``, ``regret_over_full``, ``regret_of_sums``: over the lottery, lower bounds: by :func:`over_cost`,
+          gain over full valuation, and all gains over all costs
+        - ``near``, ``near_over_full``: the same with misreports within the reach of training, `REACH`
+        - ``ir_violation``, ``ex_post_violation``: in expectation over the lottery, and after the draw
+        - ``underpaid``: share of owners who are paid less than what they sell costs them on average
+        - ``overspent``: share of profiles in which what is bought costs its owners more than the whole budget
+        - ``invalid``: probability that nobody sells
+        - ``bought``: mean share of the privacy budgets that is bought
+
     """
     check_generator(rng)
     check_count(steps, "steps", 0)
     check_count(printed_steps, "printed_steps", 0)
     rule, money = learned(network, weights), check_budget(budget, market)
     truth = play(rule, market, money)
-    found, near = (regret(rule, market, money, steps=steps, reach=reach) for reach in (np.inf, REACH))
+    far, near = (search(rule, market, money, steps=steps, reach=reach)[0] for reach in (np.inf, REACH))
     lies = printed_search(rule, market, money, steps=printed_steps, clamp="owners", frozen=True)
     levels = np.arange(rule.levels + 1) / rule.levels
-    return Metrics(
-        published=estimate(printed_regret(truth, play(rule, market, money, lies), rng)),
-        no_misreport=estimate(noise_floor(truth.outcomes, truth.costs)),
-        regret=found.relative,
-        regret_over_full=found.over_full,
-        regret_of_sums=found.of_sums,
-        near=near.relative,
-        near_over_full=near.over_full,
-        ir_violation=estimate(ir_violation(truth)),
-        ex_post_violation=estimate(ir_violation(truth, ex_post=True)),
-        underpaid=estimate(truth.utility < 0),
-        overspent=estimate(truth.cost.sum(-1) > money),
-        invalid=estimate(truth.invalid),
-        bought=estimate(truth.outcomes @ levels),
-    )
+    return {
+        "published": estimate(printed_regret(truth, play(rule, market, money, lies), rng)),
+        "no_misreport": estimate(noise_floor(truth.outcomes, truth.costs)),
+        "regret": over_cost(far, truth.cost),
+        "regret_over_full": estimate(far / market.full_valuation),
+        "regret_of_sums": estimate(far, truth.cost),
+        "near": over_cost(near, truth.cost),
+        "near_over_full": estimate(near / market.full_valuation),
+        "ir_violation": estimate(ir_violation(truth)),
+        "ex_post_violation": estimate(ir_violation(truth, ex_post=True)),
+        "underpaid": estimate(truth.utility < 0),
+        "overspent": estimate(truth.cost.sum(-1) > money),
+        "invalid": estimate(truth.invalid),
+        "bought": estimate(truth.outcomes @ levels),
+    }
 
 
 # --- what the book asks besides ---------------------------------------------------------------------------------------

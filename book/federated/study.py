@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,10 +134,10 @@ def heard(network: Network, weights: Weights, market: Bids, budget: ArrayLike, p
 def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> Row:
     """Train one network and measure it.
 
-    The row has kind, levels, seed, seconds of the processor, means of the last epoch,
-    :class:`~hdpm_book.federated.meters.Metrics` and the error bound of the valid draws as pairs of value and error; for
-    DM-RegretNet also the mean and the standard deviation of the level sold at each position, :func:`common_share`, and
-    how far valuations are :func:`heard`. If the weights are not numbers any more, it ends with the seconds.
+    The row has kind, levels, seed, seconds of the processor, means of the last epoch, and as pairs of value and error
+    the :func:`~hdpm_book.federated.meters.metrics` and the error bound of the valid draws; for DM-RegretNet also mean
+    and standard deviation of the level sold at each position, :func:`common_share`, and how far valuations are
+    :func:`heard`. If the weights are not numbers any more, it ends with the seconds.
     """
     began, net = time.process_time(), settings.network
     *_, (state, log) = train(settings, seed)
@@ -148,7 +148,7 @@ def measure(settings: Settings, seed: int, market: Bids, budget: ArrayLike) -> R
         return row
     row["log"] = {name: round(float(values.mean()), 4) for name, values in log.items()}
     found = metrics(net, state["weights"], market, budget, rng=np.random.default_rng(seed))
-    row["metrics"] = {part.name: [round(x, 5) for x in getattr(found, part.name)] for part in fields(found)}
+    row["metrics"] = {name: [round(x, 5) for x in value] for name, value in found.items()}
     drawn = run(net, state["weights"], market, budget, np.random.default_rng(seed)).privacy_loss
     row["error"] = [round(x, 4) for x in error_of_valid(drawn, market.sizes)[0]]
     if net.kind == "DM-RegretNet":

@@ -15,7 +15,7 @@ import pytest
 
 from hdpm_book import ledger
 from hdpm_book.federated import study
-from hdpm_book.federated.meters import Estimate, Metrics, error_of_valid
+from hdpm_book.federated.meters import Estimate, error_of_valid
 from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_book.federated.regretnet import Network, run
 from hdpm_book.federated.study import (
@@ -89,9 +89,9 @@ def test_what_a_network_hears(part: str) -> None:
 SETTINGS = Settings(Network("DM-RegretNet", owners=3, levels=4, hidden=(7, 5)))
 
 
-def fake_metrics(*_: Any, rng: np.random.Generator) -> Metrics:
+def fake_metrics(*_: Any, rng: np.random.Generator) -> dict[str, Estimate]:
     """All searches are the library's own: no length of one is given."""
-    return Metrics(**dict.fromkeys(Metrics.__dataclass_fields__, Estimate(0.123456789, 0.5)))
+    return dict.fromkeys(("regret", "bought"), Estimate(0.123456789, 0.5))
 
 
 def fake_train(settings: Settings, seed: int) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import execution
@@ -305,7 +305,7 @@ def test_function_without_limits_is_found() -> None:
 
 
 def page_complaints(root: Path) -> list[str]:
-    """Pages that are not there, not in the table of contents or in it twice, and references of pages that are gone."""
+    """Pages not there, not in the contents, in them twice or with two titles, and references of pages that are gone."""
     named = execution.pages(root)
     written = not_ignored((root / "book").rglob("*.md"))
     there = {path for path in written if path.relative_to(root / "book").parts[0][0] != "_"}
@@ -313,6 +313,12 @@ def page_complaints(root: Path) -> list[str]:
     found += [f"not in _toc.yml: {path.relative_to(root)}" for path in sorted(there - set(named))]
     found += [
         f"twice in _toc.yml: {path.relative_to(root)}" for path in sorted({p for p in named if named.count(p) > 1})
+    ]
+    lines = (root / "_toc.yml").read_text(encoding="utf8").splitlines()
+    found += [
+        f"overrides the line before it in _toc.yml: {line.strip()}"
+        for before, line in pairwise(lines)
+        if line.split(":")[0] == before.split(":")[0] and not line.lstrip().startswith("-")
     ]
     for path in sorted((root / "tests" / "refs").rglob("*")):
         page = root / "book" / path.relative_to(root / "tests" / "refs")
@@ -385,6 +391,8 @@ def test_bad_contents_are_found(tmp_path: Path) -> None:
         "in _toc.yml, but not there: book/gone.md",
         "twice in _toc.yml: book/ridge/idea.md",
     ]
+    write("_toc.yml", "root: book/index\nchapters:\n- file: book/ridge/idea\n  title: The paper\n  title: Appendix\n")
+    assert page_complaints(tmp_path) == ["overrides the line before it in _toc.yml: title: Appendix"]
     write("book/ridge/.ipynb_checkpoints/idea-checkpoint.md")  # an editor's copy
     contents("book/ridge/idea")
     assert page_complaints(tmp_path) == ["not in _toc.yml: book/ridge/.ipynb_checkpoints/idea-checkpoint.md"]

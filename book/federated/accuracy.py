@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from hdpm_book import datasets
 from hdpm_book.federated import RECORDED
+from hdpm_book.federated.meters import AGGREGATIONS
 from hdpm_book.federated.partition import KINDS, budget_of
 from hdpm_book.federated.regretnet import Network, Weights, load_trained, run
 from hdpm_book.federated.study import bids_of, people
 from hdpm_book.federated.training import FACTORS
 from hdpm_book.records import Row, collect
-from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.learners.fedsgd import Bought, fedsgd
 from hdpm_lib.learners.gradients import accuracy, draw_bidders
 
@@ -28,7 +28,6 @@ NETWORKS = {  # trained for each of the two laws of the sizes
     "IID": {"RegretNet": "regretnet-iid", "M-RegretNet": "m-short-iid", "DM-RegretNet": "dm-opt-iid"},
     "Non-IID": {"RegretNet": "regretnet-niid", "M-RegretNet": "m-short-niid", "DM-RegretNet": "dm-opt-niid"},
 }
-RULES = {"OptAggr": least_error_weights, "ConvAggr": size_weights}
 Data = tuple[NDArray, NDArray, NDArray, NDArray]
 
 
@@ -64,9 +63,9 @@ def accuracies(
             partial(_bought, Bought(sold.privacy_loss, sold.payments, money)),
             np.random.default_rng([seed, 3]),
         )
-        train = partial(fedsgd, X, y, rows, limits, asked, RULES, start, arithmetic="ideal")
+        train = partial(fedsgd, X, y, rows, limits, asked, AGGREGATIONS, start, arithmetic="ideal")
         ended = train(rng=noise, every=100, auction=auction)
-        for rule in RULES:
+        for rule in AGGREGATIONS:
             found[f"{name}, {rule}"] = round(float(accuracy(ended.parameters(rule)[-1], X_test, y_test)[0]), 5)
     return found
 

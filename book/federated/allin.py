@@ -17,7 +17,6 @@ from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.payments import with_own_report
 
 Array = NDArray[np.float64]
-FACTORS = (0.1, 0.3, 0.5, 0.7, 1.0, 2.0)
 Rule = Callable[[Array, Array, Array], Outcome]
 
 

@@ -75,20 +75,15 @@ def printed_regret(truth: Played, lie: Played, rng: np.random.Generator | None =
     It is 0 where both are 0. Utilities are expected ones; with `rng` the outcomes of truth and misreport are drawn
     independently of each other, as the published code does.
     """
-    _check_pair(truth, lie, rng)
+    if truth.costs.shape != lie.costs.shape:
+        raise ValueError(f"lie must have the shape of truth {truth.costs.shape}, got {lie.costs.shape}")
     if rng is None:
         honest, other = truth.utility, lie.utility
     else:  # one draw for the truth, and another one for the misreport
+        check_generator(rng)
         honest = truth.payments - _drawn(truth.outcomes, truth.costs, rng)
         other = lie.payments - _drawn(lie.outcomes, lie.costs, rng)
     return truth.relative(np.maximum(other - honest, 0))
-
-
-def _check_pair(truth: Played, lie: Played, rng: np.random.Generator | None) -> None:
-    if rng is not None:
-        check_generator(rng)
-    if truth.costs.shape != lie.costs.shape:
-        raise ValueError(f"lie must have the shape of truth {truth.costs.shape}, got {lie.costs.shape}")
 
 
 def _drawn(outcomes: Array, costs: Array, rng: np.random.Generator) -> Array:

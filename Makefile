@@ -64,9 +64,6 @@ notebooks: $(NOTEBOOKS)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@set -e; for page in $$(git ls-files 'book/*.md'); do \
-	  code=$$($(BIN)/jupytext --quiet --to py:percent --output - $$page); \
-	  printf '%s\n' "$$code" | $(BIN)/ruff check --quiet --ignore E402,E501,B018 --stdin-filename $$page.py - ; done
 	$(BIN)/python -m tests.format_chapters
 	mkdir -p _build/typing && ln -sfn ../../book _build/typing/hdpm_book
 	$(BIN)/mypy
@@ -83,6 +80,7 @@ lock:
 	$(COMPILE) -c requirements.txt requirements-cluster.in -o requirements-cluster.txt
 	$(COMPILE) -c requirements.txt requirements-flower.in -o requirements-flower.txt
 	$(COMPILE) -c requirements.txt -c requirements-flower.txt requirements-simulation.in -o requirements-simulation.txt
+	$(COMPILE) -c requirements.txt requirements-nightly.in -o requirements-nightly.txt
 
 # A cluster, and a federation, on this machine: what they need goes on top of the environment, with locks of its own.
 INSTALLED := $(VENV)/.extras
@@ -105,9 +103,20 @@ extras: $(INSTALLED)
 federation: $(INSTALLED)
 	$(BIN)/python flower/federation.py $(ARGS)
 
-# What takes longer than `make test` may: a fault for every computed verdict.
-nightly: $(READY)
+# What takes longer than `make test` may: a fault for every computed verdict, mutants of the library, and what is killed.
+NIGHTLY := $(VENV)/.nightly
+$(NIGHTLY): $(READY) requirements-nightly.txt
+	if command -v uv >/dev/null 2>&1; then \
+	  uv pip install -q --python $(BIN)/python --require-hashes -r requirements-nightly.txt ; \
+	else \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-nightly.txt ; \
+	fi
+	touch $@
+
+nightly: $(NIGHTLY) $(INSTALLED)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py
+	$(BIN)/python -m tests.mutation
+	$(BIN)/python -m pytest tests/test_cluster.py tests/federation
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench

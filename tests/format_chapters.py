@@ -1,6 +1,8 @@
-"""ruff format for the code cells of the chapters: ``python -m tests.format_chapters [--write]``.
+"""ruff for the code cells of the chapters: ``python -m tests.format_chapters [--write]``.
 
 jupytext can pipe a page through a formatter, but it rewrites the page around the code; this changes cells only.
+
+All cells go through ruff at once.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,15 +20,37 @@ WIDTH = 88  # cells are read on phones
 CELL = re.compile(r"(^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)*)\n*)(.*?)(^```$)", re.S | re.M)
 
 
-def formatted(code: str) -> str:
-    """Code as ruff lays it out."""
-    command = [sys.executable, "-m", "ruff", "format", "--quiet", f"--line-length={WIDTH}", "-"]
-    return subprocess.run(command, input=code, capture_output=True, text=True, check=True).stdout
+RUFF = [sys.executable, "-m", "ruff"]
+NOT_ASKED = "E402,E501,B018"  # of cells: imports stand where they are used, and a last line may be a value
 
 
-def reformat(page: str) -> str:
-    """A page with every code cell formatted, and nothing else changed."""
-    return CELL.sub(lambda cell: cell[1] + formatted(cell[2]) + cell[3], page)
+def formatted(cells: list[str]) -> list[str]:
+    """Pieces of code as ruff lays them out."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"cell_{k}.py" for k in range(len(cells))]
+        for file, code in zip(files, cells, strict=True):
+            file.write_text(code, encoding="utf8")
+        subprocess.run([*RUFF, "format", "--quiet", f"--line-length={WIDTH}", folder], check=True)
+        return [file.read_text(encoding="utf8") for file in files]
+
+
+def reformat(pages: list[str]) -> list[str]:
+    """Pages with every code cell formatted, and nothing else changed."""
+    cells = iter(formatted([cell[2] for page in pages for cell in CELL.finditer(page)]))
+    return [CELL.sub(lambda cell: cell[1] + next(cells) + cell[3], page) for page in pages]
+
+
+def checked(pages: dict[str, str]) -> int:
+    """The exit status of ruff's checks of the code of each page as one program, by names of files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, page in pages.items():
+            cells = [cell[2] for cell in CELL.finditer(page)]
+            gaps = ["\n\n" if re.match("def |class |@", cell) else "\n" for cell in cells]  # after imports
+            code = "".join(f"{gap}# %%\n{cell}" for gap, cell in zip(gaps, cells, strict=True))
+            (Path(folder) / f"{name.replace('/', '_')}.py").write_text(code, encoding="utf8")
+        config = f"--config={ROOT / 'pyproject.toml'}"
+        command = [*RUFF, "check", "--quiet", config, f"--ignore={NOT_ASKED}", "--no-cache", folder]
+        return subprocess.run(command, check=False).returncode
 
 
 def not_ignored(paths: Iterable[Path]) -> list[Path]:
@@ -41,16 +66,17 @@ def not_ignored(paths: Iterable[Path]) -> list[Path]:
 
 
 def main(write: bool) -> int:
-    """Format all pages, or name those that are not formatted; the number of such pages."""
+    """Format all pages, or name those that are not formatted, and check their code; 0 if all is well."""
+    paths = not_ignored((ROOT / "book").rglob("*.md"))
+    pages = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf8") for path in paths}
     found = 0
-    for path in not_ignored((ROOT / "book").rglob("*.md")):
-        text = path.read_text(encoding="utf8")
-        if (new := reformat(text)) != text:
+    for path, text, new in zip(paths, pages.values(), reformat(list(pages.values())), strict=True):
+        if new != text:
             found += 1
             print(f"{'formatted' if write else 'not formatted'}: {path.relative_to(ROOT)}")
             if write:
                 path.write_text(new, encoding="utf8")
-    return 0 if write else found
+    return 0 if write else found + checked(pages)
 
 
 if __name__ == "__main__":

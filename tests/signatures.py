@@ -548,7 +548,8 @@ LEFT_OUT = by_reason(  # not driven at all
         "parts of the audit of any mechanism, which checks what it is given": """
             audits.outcomes audits.scores audits.sources""",
         "a whole market: their own tests drive them": """
-            designs.rules designs.comparison.compare_markets designs.comparison.errors""",
+            designs.rules designs.comparison.compare_markets designs.comparison.errors
+            designs.comparison.tied_errors""",
         "any mechanism and any data: its own tests drive it": """
             audits.black_box audits.meters.privacy_losses audits.pairs.replacements""",
         ENGINE: """

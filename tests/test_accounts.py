@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+import math
 import multiprocessing
 import os
 import pickle
@@ -502,3 +503,9 @@ def test_folds_by_label_depend_on_the_data() -> None:
         return sum(len(np.setxor1d(one[1:], two[1:])) for (one, _), (two, _) in pairs)
 
     assert moved(KFold(3)) == 0 < moved(StratifiedKFold(3))
+
+
+@pytest.mark.parametrize("losses", [[math.inf, math.inf], [0.5, math.inf], [math.nan, 0.5]])
+def test_a_release_without_a_promise_is_not_counted(losses: list[float]) -> None:
+    with Account(2), pytest.raises(ValueError, match="promises nothing"):
+        accounts.charge(losses, generator(91))

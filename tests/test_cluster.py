@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdpm_book.beyond import machines
 from hdpm_lib import spread
-from tests import spread_tasks
+from tests import cluster, spread_tasks
 from tests.test_spread import digest
 
 distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed: no tests on Dask")
@@ -23,14 +22,14 @@ distributed = pytest.importorskip("distributed", reason="the extra cluster is no
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A scheduler and two workers of one thread each, as processes of their own."""
-    with machines.two_workers() as place:
+    with cluster.two_workers() as place:
         yield place
 
 
 @pytest.fixture
 def on_cluster(address: str) -> Iterator[Any]:
     """Blocks run there."""
-    with machines.on_cluster(address) as client:
+    with cluster.on_cluster(address) as client:
         yield client
 
 
@@ -102,19 +101,19 @@ def test_a_nanny_is_killed(on_cluster: Any) -> None:
 
 
 def test_the_same_bits_on_the_cluster_of_one_process() -> None:
-    with machines.local_cluster() as place, machines.on_cluster(place):
-        found = [machines.digest(machines.run(name, 20, 3)) for name in machines.STUDIES]
-    assert found == [machines.digest(machines.run(name, 20, 3)) for name in machines.STUDIES]
+    with cluster.local_cluster() as place, cluster.on_cluster(place):
+        found = spread.each(spread_tasks.moments, [100] * 3, seed=8)
+    assert digest(found) == digest(spread.each(spread_tasks.moments, [100] * 3, seed=8))
 
 
 def test_a_study_whose_client_is_killed_goes_on(address: str) -> None:
-    found = machines.resumed(tasks=30, blocks=3, place=address)
+    found = cluster.resumed(tasks=30, blocks=3, place=address)
     assert found.same and 3 <= found.kept < 30
 
 
 def test_a_scheduler_is_killed(tmp_path: Path) -> None:
     """An error, and the blocks that were done are kept."""
-    with machines.two_workers() as place, machines.on_cluster(place) as client:
+    with cluster.two_workers() as place, cluster.on_cluster(place) as client:
         scheduler = int(client.run_on_scheduler(os.getpid))
-        found = machines.attempt("the scheduler", 40, watch=lambda folder: machines.kill(scheduler, folder))
+        found = cluster.attempt(40, lambda folder: cluster.kill(scheduler, folder))
     assert "the scheduler" in found.happened and found.same and 5 <= found.kept < 40

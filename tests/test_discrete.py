@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdpm_book.privacy.laws import lattice_law
 from hdpm_lib import discrete
 from hdpm_lib.discrete import acceptance, discrete_laplace, lattice_laplace, root_above
 from hdpm_lib.validation import FALSE_ALARM
+from tests.listed import lattice_law
 from tests.support import generator, law_checks, law_of, objections, p_value, z_limit
 
 # --- paths ------------------------------------------------------------------------------------------------------------

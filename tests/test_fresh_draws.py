@@ -22,6 +22,7 @@ from hdpm_lib.learners import estimators, logistic, queries, ridge
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise, integer_gradients
 from hdpm_lib.learners.lattice import lattice_ridge
+from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.noise import spherical_laplace
 from tests.support import generator
 
@@ -64,6 +65,9 @@ RELEASES: dict[str, Release] = {
     "sum, many coordinates": lambda rng: queries.linear_query([1.0], 1.0, dimension=3, arithmetic="ideal").release(
         [[0.0] * 3], rng=rng
     ),
+    "sum, lattice": lambda rng: queries.linear_query([1.0], 1.0).release([0.0], rng=rng),
+    "mean, lattice": lambda rng: WeightedMean([0.5, 0.5], 1.0, np.zeros(2), 1.0).release(X[:2], rng=rng),
+    "mean": lambda rng: WeightedMean([0.5, 0.5], 1.0, np.zeros(2), 1.0, arithmetic="ideal").release(X[:2], rng=rng),
     "integer sum": lambda rng: IntegerSum(np.array([1]), 1, WIDE).release([0.0], rng=rng),
     "integer gradients": lambda rng: integer_gradients(np.zeros((2, 1, 2)), [1.0, 2.0], 1.0, spacing=2.0**-40, rng=rng),
     "noise of gradients": lambda rng: gradient_noise([1.0, 2.0], (2,), 1.0, 2.0**-40, rng=rng),
@@ -127,6 +131,13 @@ def test_no_release_has_the_digits_of_single_precision(name: str) -> None:
     """One number of 53 bits in 2**29 has no more than 24."""
     drawn = np.stack([RELEASES[name](generator(604, k)) for k in range(200)])
     assert not (drawn == drawn.astype(np.float32)).any()
+
+
+@pytest.mark.parametrize("name", [name for name in WHOLE if name != "masks"])
+def test_whole_numbers_have_more_digits_than_single_precision(name: str) -> None:
+    """Those have at most 24; here half of the numbers or more have others."""
+    drawn = np.stack([RELEASES[name](generator(605, k)) for k in range(100)]).astype(float)
+    assert (drawn == drawn.astype(np.float32)).mean() < 0.5
 
 
 @pytest.mark.parametrize("bits", [0, 8])

@@ -17,6 +17,7 @@ from scipy import integrate, special, stats
 from hdpm_lib.noise import (
     coordinate_variance,
     log_density,
+    norm_law,
     spherical_laplace,
 )
 from tests.support import (
@@ -179,3 +180,8 @@ def test_density_on_rays() -> None:
     assert log_density(ray, 2.0) - log_density(ray + step, 2.0) == pytest.approx(2 * np.linalg.norm(step))
     assert log_density([0.3], 2.0) == pytest.approx(stats.laplace.logpdf(0.3, scale=0.5))
     assert log_density(z.reshape(10, 100, 5), 2.0).shape == (10, 100)
+
+
+def test_law_of_lengths() -> None:
+    law = norm_law(3, 2.0)
+    assert law.mean() == pytest.approx(1.5, rel=1e-12) and law.var() == pytest.approx(0.75, rel=1e-12)

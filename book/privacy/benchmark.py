@@ -1,4 +1,4 @@
-r"""Twenty mechanisms, correct and broken ones, on which audits are compared; and seven for approximate privacy.
+r"""Twenty public mechanisms, correct and broken ones, on which audits are compared.
 
 The list, with settings and neighbours, is that of DP-Sniper (Bichsel et al., S&P 2021), which took most of it from
 StatDP (Ding et al., CCS 2018): *noisy maximum* and *histogram* are algorithms 5 to 10 there, *SVT 1* to *6* algorithms
@@ -11,12 +11,11 @@ number of releases.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
-from hdpm_book.privacy.guesses import event
 from hdpm_book.records import collect
 from hdpm_lib.audits.black_box import Audit, audit
-from hdpm_lib.audits.bounds import guess_epsilon, guess_p_value, power_of_guesses
+from hdpm_lib.audits.bounds import guess_epsilon, guess_p_value
 from hdpm_lib.audits.pairs import Pair, patterns
 from hdpm_lib.validation import FALSE_ALARM
 
@@ -271,12 +268,10 @@ RARE = ("noisy maximum 3", "SVT 3", "SVT 4", "SVT 6")
 
 
 def main() -> None:
-    """Audit every mechanism of the benchmark, then measure false alarms and power; store what comes."""
+    """Audit every mechanism of the list; store what comes."""
     jobs = [(entry.name, RUNS) for entry in BENCHMARK] + [(name, MORE) for name in RARE]
-    folder, packages = STORED / "studies", ("numpy", "scipy", "scikit-learn")
-    collect(folder, STUDY, jobs, measure, {"confidence": CONFIDENCE}, *packages)
-    collect(folder, ALARMS, [(name, block) for name in CORRECT for block in range(20)], alarms, {}, *packages)
-    collect(folder, POWER, [(claim, block) for claim in CLAIMS for block in range(4)], measured_power, {}, *packages)
+    packages = ("numpy", "scipy", "scikit-learn")
+    collect(STORED / "studies", STUDY, jobs, measure, {"confidence": CONFIDENCE}, *packages)
 
 
 @cache
@@ -290,253 +285,23 @@ def recorded() -> pd.DataFrame:
 
 
 def compared() -> pd.DataFrame:
-    """Bounds at confidence 0.9: ours, those of DP-Sniper and StatDP, and the most that our runs can give.
-
-    Ours are from the stored study, for some mechanisms also with twice the runs.
-    """
+    """Bounds at confidence 0.9, ours from the stored study and printed ones, in words; and who is rejected for good."""
     printed = pd.read_csv(STORED / "published" / "dp-sniper" / "benchmark.csv").set_index("mechanism")
     found, rows = recorded(), {}
     for entry in BENCHMARK:
         one, other = found.loc[entry.name, RUNS], printed.loc[entry.name]
+        p = guess_p_value(int(one.right), int(one.made), RUNS, entry.claim, sides=int(one.sides))
         rows[entry.name] = {
-            "broken": entry.broken,
-            "loss": entry.true,
-            "at most": attainable(entry, RUNS),
-            "ours": one["bound"],
-            "twice": found.loc[entry.name, MORE]["bound"] if entry.name in RARE else math.nan,
+            "broken": "broken" if entry.broken else "correct",
+            "claim": round(entry.claim, 3),
+            "loss": round(entry.true, 3),
+            "ours": round(one["bound"], 3),
+            "twice": round(found.loc[entry.name, MORE]["bound"], 3) if entry.name in RARE else math.nan,
             "DP-Sniper": other["dp_sniper"],
             "StatDP": other["statdp"],
-            "seconds": one["seconds"],
-            "DP-Sniper, s": other["dp_sniper_seconds"],
-            "StatDP, s": other["statdp_seconds"],
+            "rejected": "yes" if p <= FALSE_ALARM else "no",
         }
-    return pd.DataFrame(rows).T
-
-
-def decisions() -> dict[str, tuple[int, int]]:
-    """How many mechanisms the stored runs reject at the level of the book, of correct and of broken ones."""
-    found = recorded().xs(RUNS, level="runs")
-    rejected = {
-        e.name: guess_p_value(int(r.right), int(r.made), RUNS, e.claim, sides=int(r.sides)) <= FALSE_ALARM
-        for e in BENCHMARK
-        for r in [found.loc[e.name]]
-    }
-    kinds = {"correct": [e for e in BENCHMARK if not e.broken], "broken": [e for e in BENCHMARK if e.broken]}
-    return {kind: (sum(rejected[e.name] for e in some), len(some)) for kind, some in kinds.items()}
-
-
-# --- false alarms and power -------------------------------------------------------------------------------------------
-
-ALARMS, POWER = "audit-alarms", "audit-power"
-LEVELS, CLAIMS, COUNTED = (0.05, 0.01, 0.001), (0.1, 0.5, 1.0, 3.0), 100_000
-
-
-def two_answers(answers: Array, *, rng: Generator, size: int) -> list[str]:
-    """Randomised response at the loss 1."""
-    return np.where((rng.random(size) < 1 / (1 + math.e)) == (answers[0] < 1), "yes", "no").tolist()
-
-
-def gauss(answers: Array, *, rng: Generator, size: int, sigma: float) -> Array:
-    """An answer with normal noise."""
-    return answers[0] + sigma * rng.standard_normal(size)
-
-
-def gauss_delta(sigma: float, epsilon: float) -> float:
-    """Smallest delta of normal noise for answers one apart (Balle and Wang, 2018)."""
-    ends = stats.norm.cdf(np.array([0.5, -0.5]) / sigma - epsilon * sigma)
-    return float(ends[0] - math.exp(epsilon) * ends[1])
-
-
-CORRECT: dict[str, tuple[Callable[..., Any], float, float]] = {
-    "Laplace, loss 1": (partial(laplace, scale=1.0), 1.0, 0.0),
-    "randomised response, loss 1": (two_answers, 1.0, 0.0),
-    "normal noise, loss 0.5 and its delta": (partial(gauss, sigma=1.0), 0.5, gauss_delta(1.0, 0.5)),
-    "histogram of three, loss 1": (partial(laplace, scale=1.0), 1.0, 0.0),
-}
-"""Mechanisms that lose exactly what is claimed, with loss and delta."""
-
-
-def alarms(name: str, block: int) -> dict[str, Any]:
-    """How often audits of a correct mechanism object, at three levels; 2,000 runs each, the classifiers included."""
-    mechanism, epsilon, delta = CORRECT[name]
-    base, audits = (np.zeros(3), 10) if "three" in name else (np.zeros(1), 100)  # classifiers take their time
-    options: dict[str, Any] = {"runs": 2000, "level": LEVELS[0], "early": False, "time_limit": None}
-    seeds = range(audits * block, audits * (block + 1))
-    mechanism, first, second = partial(rounded, mechanism=mechanism), base, base + np.eye(len(base))[0]
-    found = np.array([audit(mechanism, first, second, epsilon, delta, seed=seed, **options).p_value for seed in seeds])
-    return {"mechanism": name, "audits": audits, "counts": [int((found <= level).sum()) for level in LEVELS]}
-
-
-def measured_power(claim: float, block: int, audits: int = 25) -> dict[str, Any]:
-    """How often a loss is found that exact binomials say is found with probability 0.9, by 100,000 runs."""
-    excess = _exposed(claim)
-    mechanism = partial(rounded, mechanism=partial(laplace, scale=1 / (claim * (1 + excess))))
-    seeds = range(audits * block, audits * (block + 1))
-    options: dict[str, Any] = {"runs": COUNTED, "early": False, "time_limit": None}
-    found = [audit(mechanism, np.zeros(1), np.ones(1), claim, seed=seed, **options).found for seed in seeds]
-    return {"claim": claim, "excess": excess, "audits": audits, "found": int(np.sum(found))}
-
-
-def _exposed(claim: float) -> float:
-    """Relative excess of Laplace noise that the best event exposes with probability 0.9 in 100,000 runs."""
-
-    def short(excess: float) -> float:
-        made, right = event(claim * (1 + excess), claim)
-        true = float(np.log(right / (1 - right)))
-        return power_of_guesses(true, made, COUNTED, claim, FALSE_ALARM) - 0.9
-
-    return float(optimize.brentq(short, 1e-3, 2.0, xtol=1e-4))
-
-
-def false_alarms() -> pd.DataFrame:
-    """Share of p-values up to each level in the stored audits of correct mechanisms."""
-    rows = pd.DataFrame(json.loads((STORED / "studies" / f"{ALARMS}.json").read_text("utf8"))["rows"])
-    total = rows.groupby("mechanism", sort=False)["audits"].sum()
-    counts = rows.groupby("mechanism", sort=False)["counts"].apply(lambda some: np.sum(some.tolist(), axis=0))
-    found = {name: [f"{count / total[name]:.4f}" for count in counts[name]] for name in total.index}
-    frame = pd.DataFrame(found, index=[f"p ≤ {level:g}" for level in LEVELS]).T
-    return frame.assign(audits=total)
-
-
-def power() -> pd.DataFrame:
-    """Share of the stored audits that found what exact binomials say is found with probability 0.9."""
-    rows = pd.DataFrame(json.loads((STORED / "studies" / f"{POWER}.json").read_text("utf8"))["rows"])
-    total = rows.groupby("claim").agg({"excess": "first", "audits": "sum", "found": "sum"})
-    return pd.DataFrame(
-        {"excess, %": 100 * total["excess"], "binomial": 0.9, "found": total["found"] / total["audits"]}
-    )
-
-
-# --- approximate privacy ----------------------------------------------------------------------------------------------
-
-
-def _sampled(answers: Array, *, rng: Generator, size: int, random: bool) -> Array:
-    """A sum of half of the records, drawn at random or always the first ones, with Laplace noise of scale 1."""
-    kept = rng.random((size, len(answers))) < 0.5 if random else np.arange(len(answers)) < len(answers) / 2
-    return (answers * kept).sum(-1) + rng.laplace(0, 1, size)
-
-
-def _sigma(epsilon: float, delta: float) -> float:
-    """The smallest sigma of normal noise for the claim."""
-    return float(optimize.brentq(lambda sigma: gauss_delta(sigma, epsilon) - delta, 0.01, 100))
-
-
-def approximate() -> pd.DataFrame:
-    """Claims with a delta, right and wrong ones, and what the audit says of them."""
-    amplified = math.log1p(0.5 * math.expm1(1.0))
-    classical = lambda epsilon, delta: math.sqrt(2 * math.log(1.25 / delta)) / epsilon  # noqa: E731
-    cases: dict[str, tuple[partial[Any], float, float]] = {
-        "normal noise, exact sigma": (partial(gauss, sigma=_sigma(1, 0.05)), 1, 0.05),
-        "sigma 5 % too small": (partial(gauss, sigma=0.95 * _sigma(1, 0.05)), 1, 0.05),
-        "sigma 10 % too small": (partial(gauss, sigma=0.9 * _sigma(1, 0.05)), 1, 0.05),
-        "classical sigma": (partial(gauss, sigma=classical(0.5, 0.05)), 0.5, 0.05),
-        "classical sigma, loss above 1": (partial(gauss, sigma=classical(8, 0.05)), 8, 0.05),
-        "random half, amplified claim": (partial(_sampled, random=True), amplified, 0),
-        "first half, amplified claim": (partial(_sampled, random=False), amplified, 0),
-    }
-    rows = {}
-    for name, (mechanism, epsilon, delta) in cases.items():
-        runs = 5 * RUNS if epsilon > 1 else RUNS  # at a large loss the wrong guesses are rare
-        judged, other = partial(rounded, mechanism=mechanism), np.eye(2)[0]
-        found = audit(judged, np.zeros(2), other, epsilon, delta, runs=runs, seed=0, time_limit=None)
-        true = gauss_delta(mechanism.keywords["sigma"], epsilon) if delta else math.nan
-        rows[name] = {
-            "loss": epsilon, "delta": delta, "true delta": true, "p": found.p_value, "violation": found.found,
-            "loss above, at 0.9": found.epsilon_lower(0.9),
-        }  # fmt: skip
-    return pd.DataFrame(rows).T
-
-
-def allowed_wrong(runs: int, epsilon: float = 8.0, delta: float = 0.05) -> float:
-    """Wrong guesses that the claim allows where all outputs above the best threshold are guessed, classical sigma."""
-    sigma = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-    right = stats.norm.cdf(0.5 / sigma - epsilon * sigma) / 2  # in a run
-    return runs * (right - delta / 2) * math.exp(-epsilon)
-
-
-# --- the most that so many runs can give ------------------------------------------------------------------------------
-
-
-def best_bound(first: Array, second: Array, runs: int) -> float:
-    """Bound at confidence 0.9 of the best event, at the expected counts, from the probabilities of all outcomes."""
-    first, second = (law[first + second > 0] / law.sum() for law in (first, second))
-    with np.errstate(divide="ignore"):
-        order = np.argsort(np.log(second) - np.log(first), kind="stable")
-    if len(order) > 600:  # outcomes of like ratio count as one
-        parts = np.array_split(order, 600)
-        first, second = (np.array([law[part].sum() for part in parts]) for law in (first, second))
-        order = np.arange(600)
-    below = [np.concatenate([[0.0], np.cumsum(law[order])]) for law in (first, second)]
-    right = (below[0][:, None] + 1 - below[1]) / 2  # guess the first data set below, the second one above
-    wrong = (below[1][:, None] + 1 - below[0]) / 2
-    allowed = np.tri(len(below[0]), dtype=bool).T & (right > 0)
-    made = np.clip((right + wrong)[allowed], 0, 1) * runs  # rounding
-    found = guess_epsilon(np.clip(right[allowed] * runs, 0, made), made, runs, 1 - CONFIDENCE)
-    return float(found.max())
-
-
-def attainable(entry: Entry, runs: int) -> float:
-    """The most that a test can be expected to prove in so many runs on any of the pairs; NaN if it is not computed.
-
-    From the exact law of the outcome: sums over all of them, or cells so fine that no bound changes by 0.001.
-    """
-    law = _LAWS.get(entry.name)
-    if law is None:
-        return math.nan
-    pairs = [p for p in entry.pairs if law is not _law_of_sums or p.words == "all answers up"]  # the furthest apart
-    return max(best_bound(law(p.first), law(p.second), runs) for p in pairs)
-
-
-_FINE = np.linspace(-400, 400, 40_001)  # for numbers whose noise has a scale of 20
-
-
-def _law_of_maximum(answers: Array, noise: Any) -> Array:
-    """Probabilities of fine cells for the largest noisy answer."""
-    return np.diff(np.prod([noise.cdf(_FINE, loc=a, scale=20.0) for a in answers], axis=0), prepend=0.0, append=1.0)
-
-
-def _law_of_flags(answers: Array, share: float, scale: float, stops: bool) -> Array:
-    """Probabilities of all series of flags, by quadrature over the noise of the threshold 1."""
-    width, nodes, weights = 1 / (share * EPSILON), *np.polynomial.legendre.leggauss(40)
-    ends = np.concatenate([-np.geomspace(40, 0.05, 12), [0], np.geomspace(0.05, 40, 12)]) * width
-    middle, half = (ends[1:] + ends[:-1]) / 2, np.diff(ends) / 2
-    bar = (middle[:, None] + half[:, None] * nodes).ravel()
-    mass = (half[:, None] * weights).ravel() * stats.laplace.pdf(bar, scale=width)
-    below = np.array([stats.laplace.cdf(bar + 1 - a, scale=scale) for a in answers])
-    if not stops:
-        series = itertools.product((False, True), repeat=len(answers))
-        return np.array([mass @ np.prod(np.where(np.array(s)[:, None], 1 - below, below), axis=0) for s in series])
-    before = np.cumprod(np.vstack([np.ones_like(bar), below]), axis=0)
-    return np.append((before[:-1] * (1 - below)) @ mass, before[-1] @ mass)
-
-
-def _law_of_values(answers: Array) -> Array:
-    """Probabilities of which answer is the first above the noisy threshold 1, and of fine cells for its noisy value."""
-    bar = 1 + _FINE
-    before = stats.laplace.pdf(_FINE, scale=20.0) * (_FINE[1] - _FINE[0])
-    parts, none = [], before
-    for a in answers:
-        cell = np.diff(stats.laplace.cdf(bar, loc=a, scale=20.0))
-        parts.append(((np.cumsum(none)[:-1]) * cell).reshape(-1, 50).sum(1))
-        none = none * stats.laplace.cdf(bar, loc=a, scale=20.0)
-    return np.append(np.concatenate(parts), none.sum())
-
-
-def _law_of_sums(answers: Array) -> Array:
-    """Probabilities of ten noisy answers, all 1 or all 2, grouped by their log ratio in fine steps."""
-    points = np.concatenate([[-np.inf], np.linspace(1, 2, 201), [np.inf]])
-    each = np.diff(stats.laplace.cdf(points, loc=answers[0], scale=1 / EPSILON))
-    return reduce(np.convolve, 10 * [each])
-
-
-_LAWS: dict[str, Callable[[Array], Array]] = {
-    "noisy maximum 3": partial(_law_of_maximum, noise=stats.laplace),
-    "noisy maximum 4": partial(_law_of_maximum, noise=stats.expon),
-    "SVT 3": _law_of_values,
-    "SVT 4": partial(_law_of_flags, share=0.25, scale=1 / 0.075, stops=True),
-    "prefix sums": _law_of_sums,
-    "SVT 6": partial(_law_of_flags, share=0.5, scale=20.0, stops=False),
-}
+    return pd.DataFrame(rows).T.sort_values("broken", kind="stable")
 
 
 if __name__ == "__main__":

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_generator, check_number, check_positive
+from hdpm_lib.validation import check_finite, check_generator, check_number, check_positive
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -128,85 +126,3 @@ def _check_broadcast(outputs: ArrayLike, centre: ArrayLike) -> tuple[Array, Arra
     except ValueError:
         raise ValueError(f"outputs and centre must broadcast, got shapes {o.shape} and {c.shape}") from None
     return o, c
-
-
-@dataclass(frozen=True)
-class Attack:
-    """How well outputs tell two answers apart, for somebody who knows which outputs each can give.
-
-    Attributes
-    ----------
-    draws : int, for each of the two answers
-    impossible : tuple of float
-        Share of the first answer's outputs that the second cannot give, and the other way round.
-    guess_rate : float
-        Share of right guesses if both answers are as likely.
-    false_proofs : float
-        Share of outputs that the answer they came from cannot give. Unless it is 0, the sets of outputs are wrong,
-        nothing is proved, and the other shares are NaN.
-    """
-
-    draws: int
-    impossible: tuple[float, float]
-    guess_rate: float
-    false_proofs: float
-
-    def __str__(self) -> str:
-        if self.false_proofs:
-            return f"nothing is proved: {self.false_proofs:.2g} of the outputs cannot come from where they came from"
-        return repr(self)
-
-
-def attack(possible: Any, scores: ArrayLike) -> Attack:
-    r"""Guess which of two answers each output came from: the possible one or, if both are, the more likely one.
-
-    Under :math:`\varepsilon`-differential privacy no guess is right more often than
-    :math:`e^\varepsilon/(1+e^\varepsilon)`, and no output is impossible.
-
-    Parameters
-    ----------
-    possible : bool array of shape (2, 2, n)
-        ``possible[a, s, k]``: answer `a` can give draw `k` of answer `s`.
-    scores : array of shape (2, n)
-        Positive where the second answer makes the draw more likely; at 0 half a guess is right.
-
-    Examples
-    --------
-    >>> attack(np.ones((2, 2, 3), dtype=bool), [[-1.0, -1.0, 1.0], [1.0, 1.0, 0.0]])
-    Attack(draws=3, impossible=(0.0, 0.0), guess_rate=0.75, false_proofs=0.0)
-    """
-    sets, score = _check_sets(possible, scores)
-    only = sets[1].astype(int) - sets[0]  # 1: only the second is possible
-    second = np.where(only != 0, only, np.sign(score))
-    right = (1 + second * np.array([[-1], [1]])) / 2
-    lost = 1 - sets.mean(-1)
-    false = float((lost[0, 0] + lost[1, 1]) / 2)
-    shares = [math.nan if false else float(share) for share in (lost[1, 0], lost[0, 1], right.mean())]
-    return Attack(sets.shape[-1], (shares[0], shares[1]), shares[2], false)
-
-
-def _check_sets(possible: Any, scores: ArrayLike) -> tuple[Flags, Array]:
-    """The arguments of :func:`attack`, or an error about them."""
-    sets, score = np.asarray(possible, dtype=bool), check_finite(scores, "scores")
-    if sets.ndim != 3 or sets.shape[:2] != (2, 2) or not sets.size:
-        raise ValueError(f"possible must have shape (2, 2, n) with n at least 1, got {sets.shape}")
-    if score.shape != sets.shape[1:]:
-        raise ValueError(f"scores must have shape {sets.shape[1:]}, got {score.shape}")
-    return sets, score
-
-
-def laplace_attack(
-    answers: tuple[float, float], epsilon: float, *, rng: np.random.Generator, draws: int = 20_000
-) -> Attack:
-    r"""The attack on ``Generator.laplace``, by all of its holes, between two different answers of neighbours.
-
-    With the privacy loss `epsilon`, positive, that the noise would have in real arithmetic, its scale is the distance
-    of the answers over it. Where not :func:`~hdpm_book.privacy.digits.model_holds`, its false proofs say so.
-    """
-    ends = check_finite(answers, "answers")
-    if ends.shape != (2,) or ends[0] == ends[1]:
-        raise ValueError(f"answers must be two different numbers, got {answers}")
-    scale = float(abs(ends[1] - ends[0])) / check_positive(epsilon, "epsilon")
-    outputs = check_generator(rng).laplace(ends[:, None], scale, (2, check_count(draws, "draws")))
-    possible = np.stack([could_be(outputs, end, scale) for end in ends.tolist()])
-    return attack(possible, np.abs(outputs - ends[0]) - np.abs(outputs - ends[1]))

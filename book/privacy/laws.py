@@ -5,8 +5,7 @@ without noise, computed apart from the learner, is subtracted. The tests look at
 a wrong rate or a wrong centre would show (:doc:`/book/privacy/audits`). Each gives a p-value; together they are one
 test. That it passes says nothing about the sensitivity that the rate rests on: that is the task of a meter.
 
-Throughout, `noise` of shape (N, d) holds at least two draws, in the order in which they were made. `released`, of shape
-(..., d), was published of records `X`, `y` and `weights`, of shapes (n, d), (n,) and (n,), and a positive `penalty`.
+Throughout, `noise` of shape (N, d) holds at least two draws, in the order in which they were made.
 """
 
 from __future__ import annotations
@@ -14,14 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.special import betainc, chdtrc, expit, gammaln, ndtr
-from sklearn.utils import check_consistent_length
+from scipy.special import betainc, chdtrc, gammaln, ndtr
 
 from hdpm_lib.validation import FALSE_ALARM, check_finite, check_number, check_positive
 
@@ -219,65 +216,3 @@ def _repeats(numbers: Array) -> LawTest:
     size, repeated = numbers.size, numbers.size - len(np.unique(numbers))
     bound = repeated * (2 * math.log(size) - math.log(2) + COMMONEST) - gammaln(repeated + 1)
     return LawTest("repeats", len(numbers), repeated, math.exp(min(0.0, bound)))
-
-
-# --- the noise that a learner used ------------------------------------------------------------------------------------
-
-
-def ridge_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Noise in released ridge estimates, of shape (..., d), for records inside the bounds.
-
-    The estimate is found by an orthogonal factorisation, not by the normal equations that the learner solves.
-    """
-    given = _promised(released, X, y, weights, penalty)
-    theta_and_noise, features, labels, w, lam = given
-    root, d = np.sqrt(w), features.shape[1]
-    ridge = math.sqrt(lam) * np.eye(d)
-    stacked = np.concatenate([root[:, None] * features, ridge])
-    right = np.concatenate([root * labels, np.zeros(d)])
-    theta = np.linalg.lstsq(stacked, right, rcond=None)[0]
-    return np.asarray(theta_and_noise - theta)
-
-
-def logistic_noise(released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Noise, of shape (..., d), that makes released coefficients the minimisers.
-
-    It is :math:`\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w` for :math:`u_j=y_jx_j`, with rows of norm at most 1 and
-    labels -1 or 1, and spherical, of rate :math:`\eta/2`, if all is as promised.
-    """
-    given = _promised(released, X, y, weights, penalty)
-    w, features, labels, share, lam = given
-    signed = labels[:, None] * features
-    pull = (share * expit(-w @ signed.T)) @ signed
-    return np.asarray(pull - lam * w)
-
-
-def _promised(
-    released: ArrayLike, X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: float
-) -> tuple[Array, Array, Array, Array, float]:
-    """The arguments, checked."""
-    features, labels, w = check_finite(X, "X", 2), check_finite(y, "y", 1), check_finite(weights, "weights", 1, 0)
-    check_consistent_length(features, labels, w)
-    values = check_finite(released, "released")
-    if values.shape[-1:] != features.shape[1:]:
-        raise ValueError(f"released must have shape (..., {features.shape[1]}), got {values.shape}")
-    return values, features, labels, w, check_positive(penalty, "penalty")
-
-
-def lattice_law(dimension: int, rate: Fraction | int, reach: int) -> tuple[NDArray[np.int64], Array]:
-    r"""Points with coordinates from `-reach` to `reach`, and their probabilities under
-    :func:`~hdpm_lib.discrete.lattice_laplace`.
-
-    By enumeration, in floats; one row for each point. What lies outside counts as 0, so
-    :math:`e^{-\text{rate}\times\text{reach}}` must be small.
-
-    Examples
-    --------
-    >>> points, probabilities = lattice_law(2, 1, 40)
-    >>> points[probabilities.argmax()], round(float(probabilities.max()), 4)
-    (array([0, 0]), 0.1537)
-    """
-    d, r = dimension, float(rate)
-    points = np.indices((2 * reach + 1,) * d).reshape(d, -1).T - reach
-    mass = np.exp(-r * np.sqrt((points**2).sum(1)))
-    return points, mass / mass.sum()

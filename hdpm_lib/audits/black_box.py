@@ -7,7 +7,7 @@ keeps its promise is called broken with a probability of at most the level. Noth
 
 That no violation is found proves nothing about other data sets, rarer events or what the scores cannot see: an audit
 never says that a mechanism is private. Without evidence, as when no guess was made, it says that nothing is decided.
-:doc:`/book/privacy/own` shows how to use it, and :doc:`/book/privacy/benchmark` what it finds. Runs are made in blocks
+:doc:`/book/privacy/audits` shows how to use it and what it finds. Runs are made in blocks
 where :func:`hdpm_lib.spread.use` says; their results do not depend on it.
 """
 

@@ -6,7 +6,7 @@ the coin, or abstains. With :math:`p=e^\varepsilon/(1+e^\varepsilon)` and a gues
 
 .. math:: p+(1-p)\frac{\delta s}{2G},
 
-where `s` is 1 if the rule only ever guesses one of the coin's sides and 2 if both: :doc:`/book/privacy/benchmark` has
+where `s` is 1 if the rule only ever guesses one of the coin's sides and 2 if both: :doc:`/book/privacy/audits` has
 the proof. Given the number of guesses, right ones are binomial; `G` is bounded from below at a tenth of the level.
 
 Throughout, `made` and `right` are numbers of guesses made and of right ones, arrays of one shape, `epsilon` is not

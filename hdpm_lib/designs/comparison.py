@@ -19,7 +19,7 @@ from hdpm_lib.learners.weighted_mean import (
     worst_error,
 )
 from hdpm_lib.spread import each
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator, check_number
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,20 @@ def errors(deal: Deal, task: Task, truth: Task) -> tuple[Array, Array]:
     radius = truth.sensitivity / 2
     cautious = best_worst_shrink(deal.weights, deal.noise, radius) if deal.shrink is None else deal.shrink
     return population, worst_error(deal.weights, deal.noise, radius, cautious)
+
+
+def tied_errors(deal: Deal, ranks: Array, task: Task, truth: Task, tie: float) -> Array:
+    r"""Population error of each draw, as a mean square, if records are normal and tied to the `ranks` of the costs.
+
+    With the normal score :math:`z_i` of her cost, a seller has a record whose mean lies :math:`t\tau z_i` farther from
+    the centre than that of all, and whose variance is :math:`(1-t^2)\tau^2`: :doc:`/book/beyond/guide`.
+    """
+    z = stats.norm.ppf(np.clip(ranks, 1e-9, 1 - 1e-9))
+    guess = sampling_error(deal.weights, deal.noise, task.variance)
+    shrink = best_shrink(guess, task.distance) if deal.shrink is None else deal.shrink
+    off = shrink * tie * np.sqrt(truth.variance) * (deal.weights * z).sum(-1) - (1 - shrink) * np.sqrt(truth.distance)
+    left = sampling_error(deal.weights, np.where(shrink > 0, deal.noise, 0.0), (1 - tie**2) * truth.variance)
+    return np.asarray(off**2 + shrink**2 * left)
 
 
 def law_of(costs: ArrayLike) -> Any:
@@ -59,6 +73,7 @@ def compare_markets(
     *,
     sellers: int | None = None,
     truth: Task | None = None,
+    tie: float = 0.0,
     designs: Sequence[str] = tuple(DESIGNS),
     draws: int = 40,
     rng: np.random.Generator | None = None,
@@ -66,7 +81,7 @@ def compare_markets(
     """What each design of :mod:`hdpm_lib.designs.rules` makes of the same expected money.
 
     Costs are drawn from their law, each design is tuned to the budget and buys, and both errors follow in closed form:
-    no data are needed. Costs are independent of the data; where they are not, :doc:`/book/beyond/data`.
+    no data are needed. What to read from it: :doc:`/book/beyond/guide`.
 
     Parameters
     ----------
@@ -79,6 +94,9 @@ def compare_markets(
         Number of sellers, needed with a law only.
     truth : Task, optional
         Variance and distance as they are, for the errors, if the buyer's guesses in `task` are wrong.
+    tie : float in [-1, 1], default 0
+        Correlation of cost and record, as normal scores: above 0 the records of dear sellers lie farther from the
+        centre, on the side of the mean. Records are then taken to be normal. It counts in ``error`` alone.
     designs : sequence of names in ``DESIGNS`` of :mod:`hdpm_lib.designs.rules`, default all
     draws : int, default 40, at least 2: of the costs of all sellers
     rng : Generator, optional, default with the seed 0, so that the table is the same each time
@@ -115,23 +133,27 @@ def compare_markets(
     drawn = np.asarray(law.ppf(rng.random((check_count(draws, "draws", 2), n))))
     for name in designs:
         check_choice(name, "designs", tuple(DESIGNS))
-    given = market, drawn, task, task if truth is None else truth
+    check_number(tie, "tie", -1, 1)
+    given = market, drawn, task, task if truth is None else truth, tie
     rows = dict(zip(designs, each(_bought, designs, *given), strict=True))
     none = np.zeros_like(drawn)
     nothing = Deal(none, weights=none, noise=np.full(draws, np.inf), money=np.zeros(draws))
-    rows["nothing is bought"] = _row(nothing, *given[1:])
+    rows["nothing is bought"] = _row(nothing, *given)
     return pd.DataFrame(rows).T
 
 
-def _bought(design: str, market: Market, costs: Array, task: Task, truth: Task) -> dict[str, float]:
+def _bought(design: str, market: Market, costs: Array, *given: Any) -> dict[str, float]:
     """The row of one design."""
-    return _row(DESIGNS[design](market, costs), costs, task, truth)
+    return _row(DESIGNS[design](market, costs), market, costs, *given)
 
 
-def _row(deal: Deal, costs: Array, task: Task, truth: Task) -> dict[str, float]:
+def _row(deal: Deal, market: Market, costs: Array, task: Task, truth: Task, tie: float) -> dict[str, float]:
     """One row of the table."""
+    population, worst = errors(deal, task, truth)
+    if tie:
+        population = tied_errors(deal, np.asarray(market.law.cdf(costs)), task, truth, tie)
     row = {}
-    for name, squares in zip(("error", "worst"), errors(deal, task, truth), strict=True):
+    for name, squares in (("error", population), ("worst", worst)):
         row[name] = np.sqrt(squares.mean())
         row[f"{name}_se"] = squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * row[name])  # by the delta method
     bought = deal.privacy_loss > 0

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hdpm_book.privacy import meters as pages
-from hdpm_book.privacy.listed import laplace_privacy_losses
-from hdpm_book.privacy.meters import gradient_privacy_losses
 from hdpm_lib import WeightedMean, integer_sum
 from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
+from tests.listed import laplace_privacy_losses
 from tests.support import generator
 
 
@@ -54,45 +51,6 @@ def test_wrong_sum_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (privacy_losses(query, [0.1, 0.6]).found / query.privacy_loss).max() <= 1 + 1e-12
     monkeypatch.setattr(*SUM_BUGS[name])
     assert (privacy_losses(query, [0.1, 0.6]).found / query.privacy_loss).max() > 1 + 1e-3
-
-
-def test_gradients_against_random_neighbours() -> None:
-    rng = generator(91)
-    g, other = rng.standard_normal((2, 2000, 2, 5)) * 10 ** rng.uniform(-2, 2, (2, 2000, 1, 1))
-    epsilon, L = 10 ** rng.uniform(-1, 1, 2000), 0.7
-    worst = gradient_privacy_losses(g, epsilon, L)
-    norms = np.minimum(np.abs(g).sum((1, 2)), L)
-    np.testing.assert_allclose(worst, epsilon * (norms + L) / (2 * L), rtol=1e-12)
-    pair = gradient_privacy_losses(g, epsilon, L, neighbours=other)
-    assert (pair <= worst * (1 + 1e-12)).all() and (worst <= epsilon * (1 + 1e-12)).all()
-    kept = [v * np.minimum(1, L / np.abs(v).sum((1, 2)))[:, None, None] for v in (g, other)]
-    np.testing.assert_allclose(pair, np.abs(kept[0] - kept[1]).sum((1, 2)) * epsilon / (2 * L), rtol=1e-9)
-    zero = gradient_privacy_losses(np.zeros((2, 3)), 0.8, L)
-    assert zero == pytest.approx(0.4) and gradient_privacy_losses(g[0], 0.0, L) == 0
-
-
-def cut(axes: Any, order: int) -> Any:
-    def clip(gradients: np.ndarray, clip_norm: float) -> np.ndarray:
-        norms = (np.abs(gradients) ** order).sum(axis=axes, keepdims=True) ** (1 / order)
-        return gradients * (clip_norm / np.maximum(norms, clip_norm))
-
-    return clip
-
-
-GRADIENT_BUGS: dict[str, tuple[str, Any, float]] = {
-    "L2 norm": ("clipped", cut((-2, -1), 2), math.sqrt(10)),
-    "each class by itself": ("clipped", cut(-1, 1), 2),
-    "each number by itself": ("clipped", lambda g, bound: np.clip(g, -bound, bound), 10),
-    "1 % more": ("clipped", lambda g, bound: cut((-2, -1), 1)(g, 1.01 * bound), 1.01),
-    "scale L over epsilon": ("noise_scale", lambda epsilon, bound: bound / epsilon, 2),
-}
-
-
-@pytest.mark.parametrize("name", GRADIENT_BUGS)
-def test_wrong_gradient_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    attribute, bug, times = GRADIENT_BUGS[name]
-    monkeypatch.setattr(pages, attribute, bug)
-    assert gradient_privacy_losses(np.full((2, 5), 3.0), 0.5, 1.5) == pytest.approx(0.5 * times)
 
 
 SUM = linear_query([0.2, 0.7], 1.0)

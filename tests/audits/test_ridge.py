@@ -15,14 +15,14 @@ from scipy import optimize
 from scipy.spatial.distance import pdist
 from sklearn.linear_model import Ridge
 
-from hdpm_book.privacy import appendix
-from hdpm_book.privacy.appendix import best_inside, losses_inside
 from hdpm_book.ridge.study import corners_of
 from hdpm_lib.audits.meters import PrivacyLosses, privacy_losses
 from hdpm_lib.audits.ridge import Rest, hull_bound, ridge_pair_loss
 from hdpm_lib.learners import ridge
 from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation, sensitivity_constant
 from hdpm_lib.schema import Category, Number, Schema
+from tests.audits import inside as inside_search
+from tests.audits.inside import best_inside, losses_inside
 from tests.support import generator
 
 BOUNDS: tuple[Any, ...] = ("paper", "sharp")
@@ -173,7 +173,7 @@ def test_values_inside_against_refits(n: int, d: int) -> None:
 def test_slope_of_the_search_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     minimize = optimize.minimize
-    monkeypatch.setattr(appendix.optimize, "minimize", lambda f, *a, **k: asked.append(f) or minimize(f, *a, **k))
+    monkeypatch.setattr(inside_search.optimize, "minimize", lambda f, *a, **k: asked.append(f) or minimize(f, *a, **k))
     for n, d in ((1, 2), (4, 3)):
         rng = generator(84, n)
         best_inside(rest_of(case(n, d, rng), 0.05), rng.random((2, n, d)), rng.choice([-1.0, 1.0], (2, n)))

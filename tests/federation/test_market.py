@@ -21,9 +21,8 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
 import federation
-from hdpm_book.beyond.federations import gap, small, wait_for
-from hdpm_book.beyond.owners import ask, owner_of, sell
 from hdpm_market import server
+from tests.federation.parts import ask, gap, owner_of, sell, small, wait_for
 
 
 @pytest.fixture(scope="module")

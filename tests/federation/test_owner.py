@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 
 import hdpm_owner.__main__ as door
-from hdpm_book.beyond import owners
-from hdpm_book.beyond.owners import MODEL, ask, owner_of, sell
 from hdpm_lib.auctions.bids import bids
 from hdpm_lib.learners.gradients import local_gradients
 from hdpm_lib.learners.integer_answers import integer_gradients
 from hdpm_owner.ledger import Ledger, Release, Sale
 from hdpm_owner.owner import Owner, Terms, _share, stream
+from tests.federation import parts as owners
+from tests.federation.parts import MODEL, ask, gap, owner_of, sell
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_killed_at_every_line_of_a_round_she_counts_what_left_her() -> None:
 
 LATE = """
 import pathlib, sys
-from hdpm_book.beyond.owners import deaths
+from tests.federation.parts import deaths
 from hdpm_owner.ledger import Ledger, Release
 real = Ledger.write
 Ledger.write = lambda self, one: self.entries.append(one) if isinstance(one, Release) else real(self, one)
@@ -257,3 +257,22 @@ def test_her_cost_is_that_of_the_library(owner: Owner) -> None:
     bid = owner.answer({"ask": "bid", "rounds": 1})
     market = bids([bid["family"]], bid["rate"], bid["limit"], bid["records"])
     assert float(market.full_valuation[0]) == 80.0 and Terms.seed is None
+
+
+def test_the_gap_sees_a_market_of_other_weights(tmp_path: Path) -> None:
+    """A market in this process, then the same with a model moved by 1e-9."""
+    folders, parts = [], []
+    for i, name in enumerate(("ann", "bea")):
+        own = owner_of(tmp_path / name, name=name, seed=10 + i)
+        ticket = sell(own, [1.0])
+        parts.append(np.array(ask(own, ticket, 1, model=np.zeros((2, 3)).tolist())["gradient"]))
+        own.ledger.close()
+        folders.append(tmp_path / name)
+    model = -2.0 * (parts[0] + parts[1]) / 2  # owners alike in size and loss: weights of one half
+    held = {"loss": [1.0, 1.0], "paid": [0.0, 0.0], "model": model.tolist()}
+    found = {"names": ["ann", "bea"], "rounds": [held]}
+    assert gap(found, folders, sale=1) <= 1e-12
+    held["model"] = (model + 1e-9).tolist()
+    assert gap(found, folders, sale=1) > 1e-10
+    held["model"] = (-2.0 * parts[0]).tolist()
+    assert gap(found, folders, sale=1) > 1e-3

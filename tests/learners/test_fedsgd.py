@@ -17,13 +17,13 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
 from hdpm_book.federated.partition import deal, dirichlet_counts, lognormal_sizes
-from hdpm_book.privacy.listed import laplace_privacy_losses
 from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.learners import fedsgd as module
 from hdpm_lib.learners import integer_answers
 from hdpm_lib.learners.fedsgd import Bought, Training, fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, draw_bidders, local_gradients, noise_scale
 from hdpm_lib.validation import FALSE_ALARM
+from tests.listed import laplace_privacy_losses
 from tests.support import SEED, generator, law_of, p_value
 
 CLASSES, WIDTH = 3, 4
@@ -633,3 +633,15 @@ def test_more_bidders_than_owners() -> None:
 def test_accuracy_of_unknown_labels() -> None:
     with pytest.raises(ValueError, match="labels must be whole numbers from 0 to 2, the classes"):
         accuracy(np.zeros((CLASSES, WIDTH)), np.ones((2, WIDTH)), np.array([0, 3]))
+
+
+def test_bidders_are_drawn_from_the_generator_that_is_given() -> None:
+    first, same, other = (draw_bidders(9, 3, 20, 2, generator(seed)) for seed in (31, 31, 32))
+    assert (first == same).all() and (first != other).any()
+
+
+def test_noise_of_a_training_is_not_printed() -> None:
+    one = [[np.array([0])]], [[1.0]], np.zeros((1, 1, 1), dtype=int)
+    rules = {"all": lambda epsilon, sizes: np.ones(epsilon.shape)}
+    made = fedsgd(np.ones((1, 1)), np.array([0]), *one, rules, np.zeros((2, 1)), rng=generator(33))
+    assert "noise" not in repr(made) and "signal" not in repr(made)

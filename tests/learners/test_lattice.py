@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdpm_book.privacy.laws import lattice_law
 from hdpm_lib.learners import lattice
 from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
 from hdpm_lib.learners.ridge import estimate_norm_bound, output_perturbation, sensitivity_constant, weighted_ridge
 from hdpm_lib.validation import FALSE_ALARM
+from tests.listed import lattice_law
 from tests.support import generator, p_value
 
 

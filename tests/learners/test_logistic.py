@@ -43,7 +43,7 @@ def gradient(model: ObjectivePerturbation, w: np.ndarray, noise: np.ndarray) -> 
 # --- the minimiser ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 30])
+@pytest.mark.parametrize("n", [1, 2, 7, 30, 31])
 def test_minimiser_of_extreme_problems_settles(n: int) -> None:
     rng = generator(60, n)
     X, y = records(80, n, rng)

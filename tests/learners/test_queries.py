@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdpm_book.privacy.listed import laplace_privacy_losses, sensitivity_on_grid, terms_on_grid
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
+from tests.listed import laplace_privacy_losses, sensitivity_on_grid, terms_on_grid
 from tests.support import Check, generator, law_checks, mean_z, objections, z_check
 
 SIZES = [(1, 1), (2, 1), (4, 1), (6, 1), (1, 2), (3, 2), (1, 3), (2, 3)]  # individuals, coordinates
@@ -373,3 +373,18 @@ REFUSED = "^terms must lie in their intervals: scale by public bounds, or clip$"
 def test_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("arithmetic", ["lattice", "ideal"])
+def test_nobody_who_sells_is_released_as_a_constant(arithmetic: Any) -> None:
+    query = linear_query([0.0, 0.0], 1.0, arithmetic=arithmetic)
+    assert (query.privacy_loss == 0).all()
+    released = query.release([0.3, 0.9], rng=generator(71), size=3)
+    assert released.shape == (3,) and len(np.unique(released)) == 3
+
+
+def test_by_default_a_datum_outside_is_refused() -> None:
+    plain = BiasedLaplace(np.ones(1), 1.0, np.ones((1, 1)), np.ones(1), np.zeros(1))
+    for query in (plain, linear_query([1.0], 1.0), nonlinear_query([1.0], 1.0, [[1.0]])):
+        with pytest.raises(ValueError, match="must lie in"):
+            query.mean([2.0])

@@ -170,3 +170,8 @@ def test_nothing_bought_is_the_centre() -> None:
     assert population_error(error, 0.2, best_shrink(error, 0.2)) == pytest.approx(0.2)
     assert worst_error(w, noise, 0.5, best_worst_shrink(w, noise, 0.5)) == pytest.approx(0.25)
     assert WeightedMean([1.0], 2.0, np.zeros(3), 1.0).noise == pytest.approx(3)
+
+
+def test_a_single_number_is_no_weights() -> None:
+    with pytest.raises(ValueError, match="weights must hold at least one seller"):
+        best_worst_shrink(0.5, 0.5, 0.5)

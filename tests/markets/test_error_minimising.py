@@ -130,3 +130,10 @@ def test_bad_arguments_are_named() -> None:
         error_minimising(1.0, 1.0, 1.0, 1.0)
     with pytest.raises(ValueError, match="gamma"):
         error_minimising([1.0], 1.0, 1.0, -1.0)
+
+
+def test_cost_is_that_of_what_is_bought_and_the_error_that_of_the_release() -> None:
+    psi = np.array([1.0, 1.5, 4.0])
+    found = error_minimising(psi, 0.5, 2.0, 0.1)
+    assert found.cost == pytest.approx(found.privacy_loss @ psi, rel=1e-12)
+    assert found.error == pytest.approx(0.5 * (found.weights**2).sum() + 2 / found.eta**2 + 0.1 * found.cost, rel=1e-9)

@@ -66,3 +66,8 @@ def test_bad_arguments_are_named() -> None:
         fair_query([1.0, 2.0], 0.0)
     with pytest.raises(ValueError, match="costs"):
         fair_query([-1.0, 2.0], 1.0)
+
+
+def test_a_single_cost_is_no_market() -> None:
+    with pytest.raises(ValueError, match="costs must hold at least one seller"):
+        fair_query(1.0, 1.0)

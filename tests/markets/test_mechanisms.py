@@ -458,3 +458,9 @@ def test_reports_outside_the_law_are_refused() -> None:
     for v in ([0.4, 0.7], [0.6, 1.1]):
         with pytest.raises(ValueError, match=r"must lie in"):
             myerson_contract(v, 0.3, stats.uniform(0.5, 0.5), power=2)
+
+
+@pytest.mark.parametrize("ironed", [False, True])
+def test_a_mechanism_says_which_error_it_keeps(ironed: bool) -> None:
+    found = myerson_contract([0.2, 0.6, 0.5], 0.3, stats.uniform(0, 1), power=2.0, ironed=ironed)
+    assert found.error == 0.3

@@ -302,3 +302,8 @@ def test_quadrature_that_fails_is_reported() -> None:
     rng = generator(65)
     with pytest.raises(RuntimeError, match="quadrature stopped at an error of"):
         envelope_payments([0.2, 0.5], 1.0, lambda reports: rng.random(reports.shape))
+
+
+def test_sums_over_steps_have_all_their_digits() -> None:
+    paid = step_payments([0.1], [0.0, 1 / 3, 1.0], lambda c: (c < 1 / 3) * 1.0)
+    assert paid[0] == pytest.approx(1 / 3, rel=1e-14)

@@ -19,7 +19,20 @@ from hdpm_book.ledger import MODE
 from hdpm_book.play.explorers import EXPLORERS
 from hdpm_book.play.forms import Choice, Explorer, Slider, digits
 from tests.site import check
-from tests.site.test_explorer import PAGE, STATIC
+
+STATIC = Path(__file__).resolve().parents[2] / "book" / "_static"
+PAGE = """<!DOCTYPE html>
+<html lang="en" data-theme="{theme}"><head><title>Explorer</title><meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<link rel="stylesheet" href="../../_static/book.css"><link rel="stylesheet" href="../../_static/ledger.css">
+<style>
+html {{ --pst-color-background: #ffffff; --pst-color-primary: #0a7d91; color: #222832 }}
+html[data-theme="dark"] {{ --pst-color-background: #14181e; --pst-color-primary: #3fb1c5; color: #ced6dd }}
+body {{ background: var(--pst-color-background); margin: 0; padding: 1rem; font-family: sans-serif }}
+* {{ box-sizing: border-box }}
+</style></head>
+<body><main class="bd-content"><h1>Explorer</h1><div class="cell_output">{explorer}</div></main></body></html>
+"""
 
 NAMES = sorted(EXPLORERS)
 SETTINGS = 1000  # of each explorer, compared with the library

@@ -1,4 +1,4 @@
-"""Sets of possible outputs, against enumeration and exact fractions, and the attacks that follow from them."""
+"""Sets of possible outputs, against enumeration and exact fractions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 from hdpm_book.privacy import digits as fp
-from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
@@ -198,98 +197,3 @@ def test_noise_in_single_precision() -> None:
     assert not fp.on_grid(outputs, theta + 1e-3, np.float32).all(-1).any()
     double = theta + spherical_laplace(12, 3.0, rng=rng, size=2000)
     assert not fp.on_grid(double, theta, np.float32).all(-1).any()
-
-
-# --- the attack -------------------------------------------------------------------------------------------------------
-
-
-@modelled
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
-def test_attack_on_the_generator(epsilon: float) -> None:
-    found = fp.laplace_attack((0.0, 1.0), epsilon, rng=generator(312), draws=5000)
-    assert found.false_proofs == 0 and min(found.impossible) > 0.75 and found.guess_rate > 0.88
-    assert (found.guess_rate > special.expit(epsilon)) == (epsilon < 3)
-    far = fp.laplace_attack((100.0, 101.0), epsilon, rng=generator(313), draws=5000)
-    assert far.false_proofs == 0 and 0 < max(far.impossible) < 0.12
-
-
-@modelled
-def test_attack_on_a_query_of_the_library() -> None:
-    query = linear_query(np.full(10, 0.7), 5.0, arithmetic="ideal")
-    low, high = np.full(10, 0.45), np.append(np.full(9, 0.45), 1.0)
-    outputs = np.stack([query.release(data, rng=generator(314, i), size=5000) for i, data in enumerate((low, high))])
-    possible = [fp.could_be(outputs, float(query.mean(data)), query.scale) for data in (low, high)]
-    found = fp.attack(possible, outputs)
-    assert found.false_proofs == 0 and min(found.impossible) > 0.5
-
-
-def test_attack_counts() -> None:
-    """Against a loop over the draws."""
-    rng = generator(315)
-    possible, scores = rng.random((2, 2, 500)) < 0.6, rng.integers(-1, 2, (2, 500)).astype(float)
-    possible[[0, 1], [0, 1]] = True
-    right, lost = 0.0, [0, 0]
-    for s in range(2):
-        for k in range(500):
-            here, there = possible[s, s, k], possible[1 - s, s, k]
-            lost[s] += not there
-            if here != there:
-                right += here
-            else:
-                right += 0.5 if scores[s, k] == 0 else (scores[s, k] > 0) == (s == 1)
-    found = fp.attack(possible, scores)
-    assert found.draws == 500 and found.guess_rate == pytest.approx(right / 1000)
-    assert found.impossible == pytest.approx((lost[0] / 500, lost[1] / 500))
-    assert found.false_proofs == 0 and str(found).startswith("Attack(")
-    possible[0, 0, 7] = False
-    wrong = fp.attack(possible, scores)
-    assert wrong.false_proofs == pytest.approx(1 / 1000) and np.isnan([*wrong.impossible, wrong.guess_rate]).all()
-
-
-@modelled
-@pytest.mark.parametrize("sampler", ["divided", "wider", "inverse"])
-def test_nothing_is_claimed_of_samplers_that_the_model_does_not_describe(sampler: str) -> None:
-    """A mean that is divided afterwards, noise with a last digit of its own, a logarithm that is inverted by hand."""
-    rng, ends, n = generator(317), np.array([0.3, 0.4]), 5000
-    outputs = {
-        "divided": lambda: (10 * ends[:, None] + rng.laplace(0, 1.0, (2, n))) / 10,
-        "wider": lambda: ends[:, None] + rng.laplace(0, 0.1, (2, n)) * (1 + 2.0**-50),
-        "inverse": lambda: ends[:, None] - 0.1 * np.sign(v := rng.random((2, n)) - 0.5) * np.log1p(-2 * np.abs(v)),
-    }[sampler]()
-    possible = np.stack([fp.could_be(outputs, end, 0.1) for end in ends.tolist()])
-    found = fp.attack(possible, outputs - 0.35)
-    assert found.false_proofs > 0.01 and np.isnan([*found.impossible, found.guess_rate]).all()
-    assert str(found).startswith("nothing is proved")
-
-
-def test_attack_on_ideal_outputs() -> None:
-    """Without holes the likelier answer is right with probability 1 - exp(-eps/2)/2, inside the bound of the loss."""
-    rng, n = generator(316), 20_000
-    for epsilon in (0.1, 1.0, 3.0):
-        outputs = rng.laplace([[0.0], [1.0]], 1 / epsilon, (2, n))
-        found = fp.attack(np.ones((2, 2, n), dtype=bool), outputs - 0.5)
-        ideal = 1 - math.exp(-epsilon / 2) / 2
-        assert ideal < special.expit(epsilon)
-        assert stats.binomtest(round(found.guess_rate * 2 * n), 2 * n, ideal).pvalue > FALSE_ALARM / 3
-
-
-# --- bad input --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: fp.numpy_laplace([0.5, 1.0], 0.0, 1.0), r"uniform must lie in \(0, 1\), got 1.0"),
-        (
-            lambda: fp.could_be([1.0, 1e9], 1e9, 1e-3),
-            "scale is too small beside outputs such as 1000000000.0, got 0.001",
-        ),
-        (lambda: fp.on_grid([1.0, 2.0], [0.0, 1.0, 2.0]), r"outputs and centre must broadcast, got shapes \(2,\)"),
-        (lambda: fp.attack(np.ones((2, 3)), np.ones((2, 3))), r"possible must have shape \(2, 2, n\)"),
-        (lambda: fp.attack(np.ones((2, 2, 3)), np.ones(3)), r"scores must have shape \(2, 3\), got \(3,\)"),
-        (lambda: fp.laplace_attack((1.0, 1.0), 1.0, rng=generator()), "answers must be two different numbers"),
-    ],
-)
-def test_bad_input(call: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -18,22 +18,13 @@ from hdpm_book.privacy.laws import (
     LAW_TESTS,
     LawTest,
     laplace_law,
-    logistic_noise,
     rate_resolution,
-    ridge_noise,
     smallest_p,
     spherical_law,
 )
-from hdpm_lib.learners import fedsgd as module
-from hdpm_lib.learners import logistic, queries, ridge
-from hdpm_lib.learners.fedsgd import fedsgd
-from hdpm_lib.learners.gradients import clipped, local_gradients
-from hdpm_lib.learners.logistic import objective_perturbation
-from hdpm_lib.learners.queries import linear_query
-from hdpm_lib.learners.ridge import output_perturbation, weighted_ridge
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
-from tests.support import generator, objections, p_checks, times, z_limit
+from tests.support import generator, objections, p_checks, z_limit
 
 # --- p-values ---------------------------------------------------------------------------------------------------------
 
@@ -203,112 +194,6 @@ def test_rate_resolution_in_broad_lines() -> None:
     assert rate_resolution(10**6, 30) == pytest.approx(z / math.sqrt(3e7), rel=0.01)
 
 
-# --- the noise that learners used -------------------------------------------------------------------------------------
-
-
-def test_noise_is_taken_out_as_it_was_put_in() -> None:
-    rng = generator(434)
-    X, y, w, z = rng.random((30, 4)), rng.uniform(-1, 1, 30), rng.dirichlet(np.ones(30)), rng.standard_normal((5, 2, 4))
-    np.testing.assert_allclose(ridge_noise(weighted_ridge(X, y, w, 0.3) + z, X, y, w, 0.3), z, atol=1e-12)
-    X, y = X / 2, np.where(y > 0, 1.0, -1.0)
-    released = objective_perturbation(X, y, w, 2.0, 0.1).minimise(z)
-    np.testing.assert_allclose(logistic_noise(released, X, y, w, 0.1), z, atol=1e-8)
-
-
-RNG = 435
-
-
-def of_ridge(n: int = 3000) -> tuple[LawTest, ...]:
-    rng = generator(RNG)
-    X, y, epsilon = rng.random((40, 4)), rng.uniform(-1, 1, 40), rng.choice([0.1, 1.0, 3.0], 40)
-    mechanism, weights = output_perturbation(X, y, epsilon, 0.5), epsilon / epsilon.sum()
-    rate = 0.5 * epsilon.sum() / (2 * 2 * (1 + 2 * min(0.5**-0.5, 2 / 0.5)))
-    return spherical_law(ridge_noise(mechanism.release(rng=rng, size=n), X, y, weights, 0.5), rate)
-
-
-def of_logistic(n: int = 3000) -> tuple[LawTest, ...]:
-    rng = generator(RNG + 1)
-    X, epsilon = rng.uniform(-0.5, 0.5, (40, 3)), rng.choice([0.1, 1.0, 3.0], 40)
-    y, weights = np.where(X[:, 0] + rng.normal(0, 0.2, 40) > 0, 1.0, -1.0), epsilon / epsilon.sum()
-    model = objective_perturbation(X, y, weights, epsilon.sum(), 0.05)
-    return spherical_law(logistic_noise(model.release(rng=rng, size=n), X, y, weights, 0.05), epsilon.sum() / 2)
-
-
-def of_sum(n: int = 3000) -> tuple[LawTest, ...]:
-    rng = generator(RNG + 2)
-    shares, data = rng.random(8), rng.random(8)
-    released = linear_query(shares, 0.7, arithmetic="ideal").release(data, rng=rng, size=n)
-    return laplace_law((released - math.fsum(shares * data + (1 - shares) / 2))[:, None], 0.7)
-
-
-def of_gradients(n: int = 1500) -> tuple[LawTest, ...]:
-    """As many markets of one owner with one record less noise; each takes one step of length 1 from her release."""
-    rng = generator(RNG + 3)
-    x, labels, start = np.array([[0.9, 1.0], [-0.4, 1.0]]), np.array([0, 1]), rng.normal(size=(2, 2))
-    owners = [[np.arange(2)]] * n
-    asked = np.zeros((1, n, 1), dtype=int)
-    run = fedsgd(
-        x,
-        labels,
-        owners,
-        np.full((n, 1), 0.8),
-        asked,
-        {"all": lambda epsilon, _: np.ones(epsilon.shape)},
-        start,
-        rng=rng,
-        learning_rate=1.0,
-        clip_norm=0.1,
-        arithmetic="ideal",
-    )
-    scores = x @ start.T
-    chance = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-    gradient = (chance - np.eye(2)[labels]).T @ x / 2
-    sent = gradient * min(1, 0.1 / np.abs(gradient).sum())
-    np.testing.assert_allclose(sent, clipped(local_gradients(start[None], x, labels, owners[0])[0, 0], 0.1), atol=1e-12)
-    return laplace_law((start - run.parameters("all")[-1] - sent).reshape(n, 4), 0.2 / 0.8)
-
-
-LEARNERS = {"ridge": of_ridge, "logistic": of_logistic, "sum": of_sum, "gradients": of_gradients}
-
-
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_learners_use_the_promised_noise(learner: str) -> None:
-    assert objections(p_checks(LEARNERS[learner](), looks=len(LEARNERS))) == []
-
-
-def worse_release(self: Any, terms: Any, *, rng: np.random.Generator, size: int) -> np.ndarray:
-    return np.asarray(self.mean(terms) + rng.laplace(scale=self.scale * 0.8, size=size))
-
-
-@pytest.mark.parametrize(
-    ("learner", "module", "name", "value"),
-    [
-        ("ridge", ridge, "spherical_laplace", times(0.9)),
-        ("ridge", ridge, "weighted_ridge", lambda X, y, w, p: weighted_ridge(X, y, w, p / len(y))),
-        ("ridge", ridge, "estimate_norm_bound", lambda *_: 0.5),
-        ("logistic", logistic, "spherical_laplace", times(0.9)),
-        ("logistic", logistic, "_newton", lambda signed, a, b, p, start: _one_step(signed, a, b, p)),
-        ("sum", queries.BiasedLaplace, "release", worse_release),
-        ("sum", queries.BiasedLaplace, "mean", lambda self, terms: self.shares @ np.asarray(terms)),
-        ("gradients", module, "clipped", lambda g, bound: g),
-        ("gradients", module, "_weights", None),
-    ],
-)
-def test_broken_learners_are_caught(
-    learner: str, module: Any, name: str, value: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if value is None:  # the scale without the factor 2
-        weights = module._weights
-        value = lambda *given: (lambda w, s: (w, s / 2))(*weights(*given))  # noqa: E731
-    monkeypatch.setattr(module, name, value)
-    assert objections(p_checks(LEARNERS[learner](), looks=len(LEARNERS))) != []
-
-
-def _one_step(signed: np.ndarray, a: np.ndarray, b: np.ndarray, penalty: float) -> np.ndarray:
-    """One gradient step instead of the minimiser."""
-    return (0.5 * a @ signed - b) / (penalty + 0.25)
-
-
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -322,9 +207,3 @@ def test_bad_noise(law: Callable[[Any, float], Any]) -> None:
             law(noise, 1.0)
     with pytest.raises(ValueError, match="tests is empty"):
         smallest_p([])
-
-
-def test_bad_releases() -> None:
-    for noise_of in (ridge_noise, logistic_noise):
-        with pytest.raises(ValueError, match=r"released must have shape \(..., 2\), got \(1,\)"):
-            noise_of([0.0], [[1.0, 0.5]], [1.0], [1.0], 1.0)

@@ -232,6 +232,7 @@ def test_sufficient_statistics_with_signs_and_label_bounds():
         a = LABEL_BOUNDS[trial % 3]
         *pair, eps, lam, bounds = signed_neighbours(rng, a)
         one, two = (variants.calibrate_sufficient_statistics(*data, eps, lam, **bounds) for data in pair)
+        assert one.label_bound == a  # which scales the noise
         units = [replace(m, cross=m.cross / a) for m in (one, two)]
         worst = max(worst, one.noise_rate * moved_moments(*units) / eps[0])
         unscaled = max(unscaled, one.noise_rate * moved_moments(one, two) / eps[0])

@@ -1,0 +1,646 @@
+"""Every learner in every option: does it release what it says, with noise of the law it promises?
+
+Settings follow from signatures: an option of a listed type is tried at all values of its type, a number at the ones
+given here, and a new option that nobody tries is an error. Each setting is asked for releases in batches, one by one,
+in tables and all at once. Centres, rates and promises are formulas typed anew; the rest of a release has to be noise of
+that law, with all its digits if it is in floats, and never to come back. Tests of one kind share the false-alarm rate.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from hdpm_book.privacy.laws import laplace_law, smallest_p, spherical_law
+from hdpm_book.ridge import jorgensen, variants
+from hdpm_lib.learners import estimators, fedsgd, integer_answers, lattice, logistic, queries, ridge, weighted_mean
+from hdpm_lib.learners.gradients import clipped, local_gradients
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator
+
+Array = np.ndarray
+DRAWS = 400  # of each setting; of the first of each learner 8,000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to use a learner.
+
+    `noise` turns releases, in rows, into noise of rate one; `promised` are the losses that people are told, `implied`
+    those that follow from weights, rate and a proved constant. `plain` releases noise around 0, if it is in floats.
+    """
+
+    name: str
+    release: Callable[..., Any]  # of rng and size
+    noise: Callable[[Array], Array]
+    law: Callable[[Array, float], Any] = spherical_law
+    promised: Any = 1.0
+    implied: Any = 1.0
+    plain: Callable[..., Any] | None = None
+    draws: int = DRAWS
+    again: bool = False  # whether numbers may come back
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def alternatives(function: Callable[..., Any], values: Mapping[str, Sequence[Any]], apart: str = "") -> Iterator[dict]:
+    """No option, then each option at each other kind of value, then the first other kinds of all at once."""
+    hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
+    yield {}
+    together: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.default is parameter.empty or name in apart.split():
+            continue
+        kind = hints.get(name)
+        kinds = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else values[name]
+        usual = "ideal" if name == "arithmetic" else parameter.default  # see `ideal`
+        others = [value for value in kinds if value != usual]
+        yield from ({name: value} for value in others)
+        together[name] = others[0]
+    if len(together) > 1:
+        yield together
+
+
+def asked(release: Callable[..., Any], rng: np.random.Generator, draws: int) -> Array:
+    """A quarter of the draws in five batches, one by one, in a table, and at once."""
+    k = draws // 4
+    parts = [release(rng=rng, size=k // 5) for _ in range(5)]
+    parts += [np.stack([release(rng=rng) for _ in range(min(k, 100))])]
+    parts += [np.reshape(release(rng=rng, size=(2, k // 2)), (2 * (k // 2), *np.shape(parts[0])[1:]))]
+    return np.concatenate([*parts, release(rng=rng, size=k)])
+
+
+def ideal(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with ideal arithmetic where there is a choice and none was made."""
+    there = "arithmetic" in inspect.signature(function).parameters
+    return ({"arithmetic": "ideal"} if there else {}) | dict(options)
+
+
+# --- ridge regression -------------------------------------------------------------------------------------------------
+
+BOUNDS = {"feature_norm": (2.5,), "label_bound": (0.5, 2.0), "norm_bound": (0.3,)}
+
+
+def constant(penalty: float, R: float, a: float, bound: str, B: float | None = None, total: float = 1.0) -> float:
+    """What a unit of weight moves the estimate at most: as printed, or sharper, which is proved.
+
+    `total` is the largest sum of the weights.
+    """
+    root = math.sqrt(total)
+    if bound == "paper":
+        return 2 * R / penalty * (a + R * (a * root * min(penalty**-0.5, R * root / penalty) if B is None else B))
+    s = min(math.sqrt(penalty), R * root)
+    return 2 * R / penalty * (a + R * (a * root * s / (s * s + penalty) if B is None else B) / 2)
+
+
+def ridge_records(d: int, n: int, options: Mapping[str, Any], dtype: Any) -> tuple[Array, Array, Array]:
+    """Features, labels, and a norm of the features, within the bounds, or outside if they are clipped."""
+    rng, a, R = np.random.default_rng([d, n]), options.get("label_bound", 1.0), options.get("feature_norm")
+    X, y = rng.random((n, d)), a * rng.uniform(-1, 1, n)
+    if R is not None:
+        X = (2 * X - 1) * (R / math.sqrt(d))
+    size = 1.5 if options.get("clip") or options.get("out_of_range") == "clip" else 0.99
+    return (size * X).astype(dtype), (size * y).astype(dtype), np.where(np.arange(n) % 3 == 0, 0.2, 1.0)
+
+
+def ridge_known(X: Array, y: Array, weights: Array, penalty: float, options: Mapping[str, Any]) -> Array:
+    """The estimate, by a factorisation."""
+    X, y, R, a = X.astype(float), y.astype(float), options.get("feature_norm"), options.get("label_bound", 1.0)
+    X = np.clip(X, 0, 1) if R is None else X * np.minimum(1, R / np.linalg.norm(X, axis=1))[:, None]
+    root = np.sqrt(weights)
+    stacked = np.vstack([root[:, None] * X, math.sqrt(penalty) * np.eye(X.shape[1])])
+    return np.linalg.lstsq(stacked, np.append(root * np.clip(y, -a, a), np.zeros(X.shape[1])), rcond=None)[0]
+
+
+def ridge_setting(
+    function: Any, options: dict, d: int = 12, n: int = 10, penalty: float = 1.0, dtype: Any = float, draws: int = DRAWS
+) -> Setting:
+    """Output perturbation, in floats or on a lattice."""
+    X, y, epsilon = ridge_records(d, n, options, dtype)
+    a, bound, B = options.get("label_bound", 1.0), options.get("bound", "paper"), options.get("norm_bound")
+    R = options.get("feature_norm", math.sqrt(d))
+    given = ideal(function, options)
+    made = function(X, y, epsilon, penalty, **given)
+    rate = epsilon.sum() / constant(penalty, R, a, bound, B)
+    centre = ridge_known(X, y, epsilon / epsilon.sum(), penalty, options)
+    name = f"{function.__name__} {options} d={d} n={n} penalty={penalty} {np.dtype(dtype)}"
+    return Setting(
+        name,
+        made.release,
+        lambda z: rate * (z - centre),
+        promised=np.array([float(loss) for loss in made.privacy_loss]),
+        implied=float(made.noise_rate) * constant(penalty, R, a, "sharp", B) * epsilon / epsilon.sum(),
+        plain=function(X, 0 * y, epsilon, penalty, **given).release if given.get("arithmetic") == "ideal" else None,
+        draws=draws,
+    )
+
+
+def ridge_settings() -> Iterator[Setting]:
+    """Each option; dimensions, penalties, types."""
+    yield ridge_setting(ridge.output_perturbation, {}, d=2)
+    for options in alternatives(ridge.output_perturbation, BOUNDS):
+        yield ridge_setting(ridge.output_perturbation, options)
+    for d, n, penalty in ((1, 10, 1.0), (2, 1, 1.0), (12, 200, 0.01), (12, 10, 1e4)):
+        yield ridge_setting(ridge.output_perturbation, {}, d, n, penalty)
+    for d in (31, 60):
+        yield ridge_setting(ridge.output_perturbation, {}, d, draws=8000)
+    yield ridge_setting(ridge.output_perturbation, {"bound": "sharp"}, penalty=50.0, dtype=np.float32)
+    for options in alternatives(
+        lattice.lattice_ridge, {k: BOUNDS[k] for k in ("feature_norm", "label_bound")}, "spacing"
+    ):
+        yield ridge_setting(lattice.lattice_ridge, options, d=2, penalty=0.5)
+    yield ridge_setting(lattice.lattice_ridge, {}, d=5, penalty=40.0, dtype=np.float32)
+
+
+def opened(z: Array, rate: float, radius: float) -> Array:
+    """Noise of rate one that was pulled back to a ball, as it may have been: what lay outside is drawn anew there."""
+    norm, d = rate * np.linalg.norm(z, axis=1), z.shape[1]
+    out = norm >= rate * radius * (1 - 1e-9)
+    assert (norm <= rate * radius * (1 + 1e-9)).all() and 0.2 < out.mean() < 0.8
+    length = norm.copy()
+    length[out] = stats.gamma.isf(generator(611).random(out.sum()) * stats.gamma.sf(rate * radius, d), d)
+    return rate * z * (length / norm)[:, None]
+
+
+def projected() -> Iterator[Setting]:
+    """Output perturbation pulled back to its ball, around the estimate 0."""
+    for options in ({}, {"bound": "sharp", "feature_norm": 2.5, "label_bound": 0.5}, {"norm_bound": 0.3}):
+        d, R, a = 3, options.get("feature_norm", math.sqrt(3)), options.get("label_bound", 1.0)
+        s = min(1.0, R)
+        radius = options.get("norm_bound", a * s / (s * s + 1))
+        c = constant(1.0, R, a, options.get("bound", "paper"), options.get("norm_bound"))
+        epsilon = np.full(4, d * c / radius / 4)  # about half of the draws lie outside
+        made = ridge.output_perturbation(np.zeros((4, d)), np.zeros(4), epsilon, 1.0, arithmetic="ideal", **options)
+        noise = partial(opened, rate=epsilon.sum() / c, radius=radius)
+        yield Setting(f"projected {options}", partial(made.release, project=True), noise)
+
+
+def sampled_setting(options: dict) -> Setting:
+    """Ridge regression on sampled records: noise by the number kept, or by the number expected."""
+    X, y, epsilon = ridge_records(5, 6, options, float)
+    epsilon[0] = 1.0  # kept for sure
+    keep = np.minimum(1, np.expm1(epsilon) / np.expm1(1.0))
+    R, a, bound = options.get("feature_norm", 5**0.5), options.get("label_bound", 1.0), options.get("bound", "paper")
+    fixed = options.get("size_in_noise") == "fixed"
+    c = constant(1.0, R, a, bound, total=len(epsilon) / keep.sum() if fixed else 1.0)
+
+    def release(*, rng: np.random.Generator, size: Any = ()) -> Array:
+        masks = jorgensen.draw_masks(epsilon, 1.0, math.prod(np.atleast_1d(size)) if size != () else 1, rng=rng)
+        made = jorgensen.sampled_ridge(X, y, epsilon, 1.0, 1.0, masks, **options)
+        kept = np.full(len(masks), keep.sum()) if fixed else masks.sum(1)
+        centres = [ridge_known(X, y, mask / k, 1.0, options) for mask, k in zip(masks, kept, strict=True)]
+        z = (made.release(rng=rng) - np.array(centres)) * (kept / c)[:, None]
+        return z.reshape(*np.atleast_1d(size).astype(int), 5) if size != () else z[0]
+
+    return Setting(f"sampled {options}", release, lambda z: z)
+
+
+def sampled_settings() -> Iterator[Setting]:
+    """Each option."""
+    yield from map(sampled_setting, alternatives(jorgensen.sampled_ridge, BOUNDS, "norm_bound"))
+
+
+def variant_settings() -> Iterator[Setting]:
+    """The private constant, for ranges of labels within and beyond one."""
+    epsilon = np.array([0.2, 1, 1, 0.5, 2, 1])
+    for low, high in ((0.0, 1.0), (-2.0, 2.0), (-0.5, 0.1)):
+        y, width = np.linspace(low, high, 6), high - low
+        centre = epsilon @ y / epsilon.sum()
+        release = partial(variants.private_constant, y, epsilon, label_range=(low, high))
+        rate = epsilon.sum() / width
+        yield Setting(f"constant {low} {high}", release, lambda z, c=centre, r=rate: r * (z[:, None] - c), laplace_law)
+
+
+# --- logistic regression ----------------------------------------------------------------------------------------------
+
+
+def slack(epsilon: Array, ratio: Array) -> Array:
+    """Largest ln(1 + ρq(1 - q)) - εq/2 over a fine grid of q."""
+    q = np.linspace(0, 1, 4001)[:, None]
+    return (np.log1p(ratio * q * (1 - q)) - epsilon / 2 * q).max(0)
+
+
+def vectors(d: int, m: int, clip: bool, dtype: Any) -> tuple[Array, Array]:
+    """Features in the unit ball, or also outside; and as they have to be used."""
+    X = np.random.default_rng([d, m]).standard_normal((m, d)) / math.sqrt(d)
+    if not clip:
+        X *= 0.999 / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    X = X.astype(dtype)
+    return X, X.astype(float) / np.maximum(1, np.linalg.norm(X.astype(float), axis=1, keepdims=True))
+
+
+def logistic_setting(
+    options: dict,
+    d: int = 5,
+    m: int = 20,
+    eta: float = 6.0,
+    penalty: float = 0.1,
+    dtype: Any = float,
+    one: bool = False,
+    draws: int = DRAWS,
+) -> Setting:
+    """Objective perturbation: the noise is what makes a release the minimiser."""
+    X, known = vectors(d, m, options.get("clip", False), dtype)
+    y, a = np.resize([1.0, -1.0], m), np.random.default_rng(m).dirichlet(np.ones(m))
+    if one:  # all labels the same, and somebody who sells nothing
+        y[:], a[0] = 1.0, 0.0
+        a /= a.sum()
+    given = ideal(logistic.objective_perturbation, options)
+    made = logistic.objective_perturbation(X, y.astype(dtype), a, eta, penalty, **given)
+    u = y[:, None] * known
+    zero = logistic.objective_perturbation(np.zeros((2, d), dtype), [1.0, -1.0], [0.5, 0.5], 2.0, 1.0, **given)
+    return Setting(
+        f"objective {options} d={d} m={m} eta={eta} penalty={penalty} {np.dtype(dtype)} {one}",
+        made.release,
+        lambda w: eta / 2 * ((a * expit(-w @ u.T)) @ u - penalty * w),
+        promised=made.privacy_loss[a > 0] * (1 + 1e-6),  # the error of the grid
+        implied=(a * eta + slack(a * eta, a / penalty))[a > 0],
+        plain=zero.release if given["arithmetic"] == "ideal" else None,
+        draws=draws,
+    )
+
+
+def logistic_settings() -> Iterator[Setting]:
+    """Each option; penalties on both sides of every branch; sizes and types."""
+    yield logistic_setting({}, d=2)
+    for options in alternatives(logistic.objective_perturbation, {}):
+        yield logistic_setting(options)
+    for penalty, eta in ((0.001, 6.0), (0.02, 6.0), (0.04, 60.0), (1.0, 1.0), (100.0, 0.3), (0.5, 300.0)):
+        yield logistic_setting({}, penalty=penalty, eta=eta)
+    for d, m in ((1, 20), (2, 1), (12, 60), (31, 8), (60, 8)):
+        yield logistic_setting({}, d, m)
+    for d in (31, 60):  # noise so large that records do not count, and there is nothing to solve
+        yield logistic_setting({}, d, 8, eta=1e-102, draws=8000)
+    yield logistic_setting({}, one=True, penalty=0.3)
+    for clip in ({}, {"clip": True}):
+        yield logistic_setting(clip, dtype=np.float32)
+
+
+# --- sums and means ---------------------------------------------------------------------------------------------------
+
+WEIGHTS = (1.0, -2.0, 0.3)
+
+
+def linear_setting(options: dict, scale: float = 2.0, n: int = 3, dtype: Any = float) -> Setting:
+    """A weighted sum of data in [0, 1]."""
+    m, q, shares = (
+        options.get("dimension", 1),
+        np.array(options.get("weights", np.ones(n))),
+        np.resize([1.0, 0.5, 0.25], n),
+    )
+    data = np.random.default_rng([n, m]).random((n, m))
+    if options.get("clip"):
+        data = 3 * data - 1
+        data[-1, 0] = np.nan
+    terms = (q[:, None] * data).astype(dtype)
+    known = np.where(np.isnan(data), 0.5, np.clip(terms.astype(float) / q[:, None], 0, 1))
+    centre = (shares * q) @ known + ((1 - shares) * q / 2).sum()
+    given = ideal(queries.linear_query, options)
+    made = queries.linear_query(shares, scale, **given)
+    at_zero = queries.linear_query(np.ones(n), scale, **{**given, "weights": np.ones(n)})
+    zero = np.zeros((n, m), dtype)
+    return Setting(
+        f"sum {options} scale={scale} n={n} {np.dtype(dtype)}",
+        partial(made.release, terms if m > 1 else terms[:, 0]),
+        lambda z: (z.reshape(len(z), m) - centre) / scale,
+        laplace_law,
+        made.privacy_loss,
+        m * shares * np.abs(q) / scale,
+        partial(at_zero.release, zero if m > 1 else zero[:, 0]) if given["arithmetic"] == "ideal" else None,
+    )
+
+
+def nonlinear_setting(options: dict) -> Setting:
+    """Two terms that both people can move."""
+    shares, scale, sensitivity = np.array([0.5, 1.0]), 2.0, np.array([[1.0, 1 / 3], [0.0, 1.0]])
+    given = ideal(queries.nonlinear_query, options)
+    made = queries.nonlinear_query(shares, scale, sensitivity, **given)
+    data = np.array([-0.5, np.nan]) if options.get("clip") else np.array([0.3, 0.8])
+    known = np.array([0.0, 0.5]) if options.get("clip") else data
+    centre = shares @ known + ((1 - shares) / 2).sum()
+    return Setting(
+        f"nonlinear {options}", partial(made.release, data), lambda z: (z[:, None] - centre) / scale, laplace_law,
+        made.privacy_loss, shares @ sensitivity / scale,
+    )  # fmt: skip
+
+
+def mean_setting(options: dict, d: int = 2, n: int = 3, dtype: Any = float) -> Setting:
+    """A weighted mean of records in a ball around a point that is not the origin."""
+    radius, rate, w = 2.0, 1.5, 0.9 ** np.arange(n) / (0.9 ** np.arange(n)).sum()
+    middle, shrink = np.linspace(-0.5, 1.0, d), options.get("shrink", 1.0)
+    apart = np.random.default_rng([n, d]).standard_normal((n, d))
+    apart *= 0.9 * radius / np.linalg.norm(apart, axis=1, keepdims=True)
+    known = apart.copy()
+    if options.get("clip"):
+        known[0] *= 1 / 0.9
+        apart[0], apart[1, 0], known[1, 0] = 3 * known[0], np.nan, 0.0
+    given = ideal(weighted_mean.WeightedMean, options)
+    made = weighted_mean.WeightedMean(w, rate, middle, radius, **given)
+    records = (middle + apart).astype(dtype)
+    known = known if dtype is float else records.astype(float) - middle
+    centre = middle + shrink * (w @ known)
+    at_zero = weighted_mean.WeightedMean(w, rate, np.zeros(d), radius, **given)
+    return Setting(
+        f"mean {options} d={d} n={n} {np.dtype(dtype)}",
+        partial(made.release, records),
+        lambda z: (z - centre) / shrink * rate,
+        promised=made.privacy_loss,
+        implied=2 * radius * rate * w,
+        plain=partial(at_zero.release, np.zeros((n, d), dtype)) if given["arithmetic"] == "ideal" else None,
+        draws=8000 if d == 12 else DRAWS,
+    )
+
+
+def integer_setting(options: dict, scale: float = 2.0, n: int = 3, dtype: Any = float) -> Setting:
+    """A sum in whole numbers; each is spread evenly over its step."""
+    q, shares = np.array(options.get("weights", np.ones(n))), np.resize([1.0, 0.5, 0.25], n)
+    levels, step = options.get("levels", 2**10), options.get("spacing", 2.0**-30)
+    data = np.random.default_rng(n).random(n)
+    data = (3 * data - 1 if options.get("clip") else data).astype(dtype)
+    steps = np.rint(np.clip(data.astype(float), 0, 1) * levels).astype(np.int64)
+    exact = [Fraction(a) * Fraction(b) for a, b in zip(shares.tolist(), q.tolist(), strict=True)]
+    whole = np.array([math.trunc(value / (levels * Fraction(step))) for value in exact])
+    made = integer_answers.integer_sum(shares, scale, **options)
+    spread = generator(612)
+    return Setting(
+        f"integers {options} scale={scale} n={n} {np.dtype(dtype)}",
+        partial(made.release, data),
+        lambda z: (z[:, None] - whole @ steps + spread.uniform(-0.5, 0.5, (len(z), 1))) * step / scale,
+        laplace_law,
+        np.array([float(loss) for loss in made.privacy_loss]),
+        np.abs(whole) * levels * step / scale,
+        again=True,
+    )
+
+
+def answer_settings() -> Iterator[Setting]:
+    """Sums and means: each option; sizes, scales and types."""
+    for options in alternatives(queries.linear_query, {"weights": (WEIGHTS,), "dimension": (2, 12)}):
+        yield linear_setting(options)
+    for more in ({"n": 1}, {"n": 40}, {"scale": 0.25}, {"scale": 40.0}, {"dtype": np.float32}):
+        yield linear_setting({}, **more)
+    yield from map(nonlinear_setting, alternatives(queries.nonlinear_query, {}))
+    for options in alternatives(weighted_mean.WeightedMean, {"shrink": (0.4,)}):
+        yield mean_setting(options)
+    for more in ({"d": 1}, {"d": 12}, {"n": 1}, {"n": 40}, {"dtype": np.float32}):
+        yield mean_setting({}, **more)
+    values = {"weights": (WEIGHTS,), "levels": (1, 7), "spacing": (2.0**-16,)}
+    for options in alternatives(integer_answers.integer_sum, values):
+        yield integer_setting(options)
+    for more in ({"n": 1}, {"n": 40}, {"scale": 0.3}, {"scale": 40.0}, {"dtype": np.float32}):
+        yield integer_setting({}, **more)
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+
+
+def half(bidders: Array) -> fedsgd.Bought:
+    """An auction that buys a half from everybody, for a payment of one unit each."""
+    return fedsgd.Bought(np.full(bidders.shape, 0.5), np.ones(bidders.shape), np.full(bidders.shape[:2], 99.0))
+
+
+def training_setting(
+    options: dict, d: int = 3, classes: int = 2, rows: int = 1, dtype: Any = float, own_start: bool = False
+) -> Setting:
+    """The first of two rounds of training, of as many models as are asked for, each with one owner of equal records."""
+    clip, epsilon = options.get("clip_norm", 1.0), 0.8
+    x, label, sold = np.linspace(0.5, 2, d).astype(dtype), classes - 1, 0.5 if "auction" in options else epsilon
+    given = {"learning_rate": 2.0**-20, "every": 1, **ideal(fedsgd.fedsgd, options)}
+    if "spacing" in options:
+        del given["arithmetic"]
+    features, labels = np.tile(x, (rows, 1)), np.full(rows, label)
+
+    def release(*, rng: np.random.Generator, size: Any = ()) -> Array:
+        runs = int(np.prod(size))
+        start = np.zeros((runs, classes, d) if own_start else (classes, d))
+        market = [[np.arange(rows)]] * runs, np.full((runs, 1), epsilon), np.zeros((2, runs, 1), dtype=int)
+        equal = {"all": lambda eps, sizes: np.ones(eps.shape)}
+        run = fedsgd.fedsgd(features, labels, *market, equal, start, rng=rng, **given)
+        np.testing.assert_allclose(run.privacy_loss, 2 * sold, rtol=1e-6)
+        models = run.parameters("all")
+        sent = (models[0] - models[1]) / given["learning_rate"]
+        return sent.reshape(*(size if isinstance(size, tuple) else (size,)), classes * d)
+
+    owner = np.array([label]), [np.array([0])]
+    gradient = local_gradients(np.zeros((1, classes, d)), x[None].astype(float), *owner)[0, 0]
+    grid, spread = options.get("spacing", 0.0), generator(613)
+
+    def noise(z: Array) -> Array:
+        within = grid * spread.uniform(-0.5, 0.5, z.shape)  # each whole number spread over its step
+        return (z - clipped(gradient, clip).ravel() + within) * sold / (2 * clip)
+
+    name = f"training {options} d={d} classes={classes} rows={rows} {np.dtype(dtype)} {own_start}"
+    return Setting(name, release, noise, laplace_law, again="spacing" in options)
+
+
+def whole_setting(clip: float, grid: float, dtype: Any) -> Setting:
+    """Gradients in whole numbers, of three owners who accept different losses."""
+    epsilon, most = np.array([0.5, 1.0, 3.0]), math.floor(clip / grid) * grid
+    g = np.random.default_rng(8).standard_normal((3, 2, 3)) * np.array([10.0, 0.01, 1.0])[:, None, None]
+    known = np.trunc(clipped(g.astype(dtype).astype(float), clip).reshape(3, 6) / grid) * grid
+    spread = generator(614)
+
+    def release(*, rng: np.random.Generator, size: Any = ()) -> Array:
+        k = int(np.prod(size))
+        many = np.tile(g.astype(dtype), (k, 1, 1)), np.tile(epsilon, k)
+        sent = integer_answers.integer_gradients(*many, clip, spacing=grid, rng=rng)
+        return sent.reshape(*(size if isinstance(size, tuple) else (size,)), 18)
+
+    def noise(z: Array) -> Array:
+        apart = z.reshape(-1, 3, 6) - known
+        spreaded = apart + grid * spread.uniform(-0.5, 0.5, apart.shape)
+        return (spreaded * epsilon[:, None] / (2 * most)).reshape(len(z), 18)
+
+    return Setting(f"whole gradients {clip} {grid} {np.dtype(dtype)}", release, noise, laplace_law, again=True)
+
+
+def training_settings() -> Iterator[Setting]:
+    """Each option of training; features, classes, records, types, starts; and gradients in whole numbers."""
+    values = {"auction": (half,), "learning_rate": (2.0**-10,), "clip_norm": (3.0, 0.5), "spacing": (2.0**-20,)}
+    yield from map(training_setting, alternatives(fedsgd.fedsgd, values, "every arithmetic"))
+    for more in ({"d": 1}, {"d": 20}, {"classes": 3}, {"rows": 3}, {"dtype": np.float32}, {"own_start": True}):
+        yield training_setting({}, **more)
+    yield training_setting({"auction": half, "clip_norm": 2.0}, dtype=np.float32)
+    for clip, grid in ((1.0, 2.0**-20), (3.0, 2.0**-20), (1.0, 2.0**-8)):
+        yield whole_setting(clip, grid, float)
+    yield whole_setting(1.0, 2.0**-20, np.float32)
+
+
+# --- estimators -------------------------------------------------------------------------------------------------------
+
+
+def fits(model: Any, X: Array, y: Any, losses: dict) -> Callable[..., Array]:
+    """Releases are fits, each with a generator of its own that follows from the one that is given."""
+
+    def release(*, rng: Any, size: Any = ()) -> Array:
+        found = []
+        for _ in range(int(np.prod(size))):
+            np.random.seed(0)  # noqa: NPY002  # no noise may come from the global state
+            model.set_params(random_state=np.random.default_rng(rng.integers(2**63)))
+            found.append(np.ravel(model.fit(X, y, **losses).coef_))
+        return np.reshape(found, (*np.atleast_1d(size).astype(int), -1)) if size != () else found[0]
+
+    return release
+
+
+def ridge_fits(k: int, options: dict) -> Setting:
+    """Fits of ridge regression: privacy losses of each record or, for even numbers, one for all."""
+    d, penalty = 2 if "arithmetic" in options else (31, 2, 5)[k % 3], options.get("penalty", 1.0)
+    X, y, epsilon = ridge_records(d, 8, options, float)
+    epsilon = np.full(8, 0.7) if k % 2 == 0 else epsilon
+    R, a = options.get("feature_norm", math.sqrt(d)), options.get("label_bound", 1.0)
+    rate = epsilon.sum() / constant(penalty, R, a, options.get("bound", "sharp"))
+    centre = ridge_known(X, y, epsilon / epsilon.sum(), penalty, options)
+    model = estimators.PersonalizedRidge(**{"arithmetic": "ideal", "project": False, "epsilon": 0.7, **options})
+    release = fits(model, X, y, {} if k % 2 == 0 else {"epsilon": epsilon})
+    return Setting(f"PersonalizedRidge {options}", release, lambda z: rate * (z - centre), draws=80)
+
+
+def logistic_fits(k: int, options: dict) -> Setting:
+    """Fits of logistic regression: privacy losses of each record or, for odd numbers, one for all."""
+    d, m, penalty = (5, 2, 31)[k % 3], 12, options.get("penalty", 0.1)
+    X, known = vectors(d, m, options.get("out_of_range") == "clip", float)
+    signs, epsilon = np.resize([1.0, -1.0], m), np.random.default_rng(k).uniform(2, 6, m)
+    epsilon = np.full(m, 2.5) if k % 2 else epsilon
+    low, high = options.get("classes", (0, 1))
+    model = estimators.PrivateLogisticRegression(**{"classes": (0, 1), "epsilon": 2.5, **options})
+    release = fits(model, X, np.where(signs > 0, high, low), {} if k % 2 else {"epsilon": epsilon})
+    a, u, eta = epsilon / epsilon.sum(), signs[:, None] * known, largest_eta(epsilon, penalty)
+
+    def noise(w: Array) -> Array:
+        return eta / 2 * ((a * expit(-w @ u.T)) @ u - penalty * w)
+
+    return Setting(f"PrivateLogisticRegression {options}", release, noise, draws=80)
+
+
+def estimator_settings() -> Iterator[Setting]:
+    """Both estimators: each option."""
+    values: dict[str, Any] = {"penalty": (0.1, 30.0), "feature_norm": (2.5,), "label_bound": (0.5,)}
+    for k, options in enumerate(alternatives(estimators.PersonalizedRidge, values, "epsilon random_state project")):
+        yield ridge_fits(k, options)
+    values = {"penalty": (0.05, 3.0), "classes": (("no", "yes"),)}
+    for k, options in enumerate(alternatives(estimators.PrivateLogisticRegression, values, "epsilon random_state")):
+        yield logistic_fits(k, options)
+
+
+def largest_eta(epsilon: Array, penalty: float) -> float:
+    """The strength of the noise that keeps all promises, with weights in proportion to them, by bisection."""
+    a, (low, high) = epsilon / epsilon.sum(), (0.0, float(epsilon.sum()))
+    for _ in range(60):
+        middle = (low + high) / 2
+        kept = (a * middle + slack(a * middle, a / penalty) <= epsilon * (1 + 1e-12)).all()
+        low, high = (middle, high) if kept else (low, middle)
+    return high
+
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+
+MAKERS = (
+    ridge_settings,
+    projected,
+    sampled_settings,
+    variant_settings,
+    logistic_settings,
+    answer_settings,
+    training_settings,
+    estimator_settings,
+)
+
+
+@cache
+def settings(maker: Callable[[], Iterator[Setting]]) -> tuple[Setting, ...]:
+    """All settings that a maker has."""
+    return tuple(maker())
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+def test_noise_has_the_law_and_never_comes_back(maker: Callable[[], Iterator[Setting]]) -> None:
+    found = settings(maker)
+    for number, setting in enumerate(found):
+        rng = generator(601, MAKERS.index(maker), number)
+        draws = 8000 if number == 0 and setting.draws == DRAWS else setting.draws
+        released = asked(setting.release, rng, draws)
+        z = np.asarray(setting.noise(released), dtype=float).reshape(len(released), -1)
+        assert smallest_p(setting.law(z, 1.0)) > FALSE_ALARM / len(MAKERS) / len(found), setting.name
+        if not setting.again:
+            few = np.round(np.abs(z[-1000:]), 8)
+            assert len(np.unique(few, axis=0)) == len(few), setting.name
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+def test_promises_are_kept_and_used_up(maker: Callable[[], Iterator[Setting]]) -> None:
+    for setting in settings(maker):
+        share = np.max(np.asarray(setting.implied) / np.asarray(setting.promised))
+        assert share <= 1 + 1e-9, setting.name
+
+
+def missing_digits(noise: Array) -> float:
+    """P-value of the zeros that end the binary digits of numbers: each further one has a chance of one half."""
+    mantissa = np.abs(np.ldexp(np.frexp(noise.ravel())[0], 53)).astype(np.int64)
+    lowest = np.where(mantissa > 0, mantissa & -mantissa, 2**53)
+    return float(stats.nbinom.sf(np.log2(lowest.astype(float)).sum() - 1, mantissa.size, 0.5))
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+def test_noise_in_floats_has_all_its_digits(maker: Callable[[], Iterator[Setting]]) -> None:
+    found = [setting for setting in settings(maker) if setting.plain is not None]
+    for number, setting in enumerate(found):
+        assert setting.plain is not None
+        z = asked(setting.plain, generator(602, MAKERS.index(maker), number), 80)
+        for part in np.split(z[: len(z) // 4 * 4], 4):  # each way to ask by itself
+            assert missing_digits(part) > FALSE_ALARM / 4 / len(MAKERS) / len(found), setting.name
+
+
+def test_missing_digits_sees_short_numbers() -> None:
+    z = generator(603).standard_normal((100, 3))
+    assert missing_digits(z) > FALSE_ALARM and missing_digits(z.astype(np.float32)) < 1e-100
+    assert missing_digits(np.round(z * 2**40) / 2**40) < 1e-100 and missing_digits(np.zeros(40)) < 1e-100
+
+
+def slower(minimise: Any, self: Any, noise: Array, *more: Any) -> Array:
+    return minimise(self, noise * (0.75 if self.penalty > 10 else 1), *more)
+
+
+WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setting]]]] = {
+    "5 % too small": (ridge, "spherical_laplace", lambda f, *a, **k: 0.95 * f(*a, **k), ridge_settings),
+    "wrong above thirty features": (
+        ridge,
+        "spherical_laplace",
+        lambda f, d, rate, **k: f(d, rate, **k) * (0.5 if d > 30 else 1),
+        ridge_settings,
+    ),
+    "another rate at large penalties": (logistic.ObjectivePerturbation, "minimise", slower, logistic_settings),
+    "terms exchanged": (queries.BiasedLaplace, "_centred", lambda f, *a: np.roll(f(*a), 1, -1), answer_settings),
+    "half the noise in an auction": (
+        fedsgd,
+        "noise_scale",
+        lambda f, eps, norm: f(eps, norm) / (2 if np.max(eps) == 0.5 else 1),
+        training_settings,
+    ),
+}
+
+
+def wrapped(wrong: Callable[..., Any], right: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, **more: wrong(right, *given, **more)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_bug_in_one_setting_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, attribute, wrong, maker = WRONG[name]
+    monkeypatch.setattr(place, attribute, wrapped(wrong, getattr(place, attribute)))
+    settings.cache_clear()
+    try:
+        with pytest.raises(AssertionError):
+            test_noise_has_the_law_and_never_comes_back(maker)
+            test_promises_are_kept_and_used_up(maker)
+    finally:
+        settings.cache_clear()

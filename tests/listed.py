@@ -1,0 +1,203 @@
+r"""Exact audits by lists: of all random integers that a program can draw, and of all data sets of a small domain.
+
+:func:`exact_law` runs a program once for each sequence of integers it can draw. Programs that toss coins until they
+stop have endless sequences; those below a given probability are left, and what is left is counted, so that every
+probability lies between two exact numbers. :func:`farthest_moves` goes through every data set of a small domain, and
+every pair that differs in one record. With discrete Laplace noise, or noise on a lattice, the exact loss of a pair is
+its distance over the scale or times the rate.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.validation import check_count, check_flag
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class _Unlikely(Exception):
+    """The integers drawn so far have too small a probability."""
+
+
+class _Scripted(np.random.Generator):
+    """A generator whose integers follow a script: first that, then zeros, which are added to it."""
+
+    def __init__(self, script: list[list[int]], most: int) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.script, self.most, self.place, self.product = script, most, 0, 1
+
+    def _next(self, count: int) -> int:
+        if self.place == len(self.script):
+            self.script.append([0, count])
+        value, expected = self.script[self.place]
+        if expected != count:
+            raise ValueError("release must draw the same integers whenever those before are the same")
+        self.place, self.product = self.place + 1, self.product * count
+        if self.product > self.most:
+            raise _Unlikely
+        return value
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Any:
+        """As ``numpy.random.Generator.integers``, for one range."""
+        first, end = (0, int(low)) if high is None else (int(low), int(high))
+        count = end - first + bool(endpoint)
+        if size is None:
+            return first + self._next(count)
+        shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
+        drawn = [first + self._next(count) for _ in range(math.prod(shape))]
+        return np.array(drawn, dtype=dtype).reshape(shape)
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("release must draw integers only: the law of anything else cannot be listed")
+
+    random = uniform = normal = standard_normal = laplace = gamma = exponential = standard_gamma = _refuse
+    standard_exponential = choice = permutation = permuted = shuffle = bytes = geometric = binomial = poisson = _refuse
+
+
+@dataclass(frozen=True)
+class ExactLaw:
+    """What a program gives, and with which probability at least."""
+
+    probabilities: Mapping[Hashable, Fraction]
+    rest: Fraction
+    sequences: int
+
+
+def exact_law(release: Callable[[np.random.Generator], Any], *, least: Fraction = Fraction(1, 10_000)) -> ExactLaw:
+    r"""List every sequence of random integers that a release can draw, with what it gives and its probability."""
+    if not (isinstance(least, Fraction) and 0 < least < 1):
+        raise ValueError(f"least must be a Fraction between 0 and 1, got {least!r}")
+    most, script = math.floor(1 / least), list[list[int]]()
+    found: defaultdict[Hashable, Fraction] = defaultdict(Fraction)
+    rest, sequences = Fraction(0), 0
+    while True:
+        rng = _Scripted(script, most)
+        try:
+            output = release(rng)
+        except _Unlikely:
+            rest += Fraction(1, rng.product)
+        else:
+            found[_key(output)] += Fraction(1, rng.product)
+            sequences += 1
+        del script[rng.place :]
+        while script and script[-1][0] == script[-1][1] - 1:  # the next sequence in the order of the alphabet
+            script.pop()
+        if not script:
+            return ExactLaw(dict(found), rest, sequences)
+        script[-1][0] += 1
+
+
+def _key(output: Any) -> Hashable:
+    """An output that can be looked up: numbers and tuples of them."""
+    array = np.asarray(output)
+    return array.item() if array.ndim == 0 else tuple(array.ravel().tolist())
+
+
+def proved_loss(first: ExactLaw, second: ExactLaw) -> float:
+    """The largest privacy loss between two laws that is certain, whatever the sequences that were left give."""
+    largest = 0.0
+    for one, two in ((first, second), (second, first)):
+        for output, probability in one.probabilities.items():
+            most = two.probabilities.get(output, Fraction(0)) + two.rest
+            largest = max(largest, math.log(probability / most) if most else math.inf)
+    return largest
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How far answers move when one record is replaced, over all data sets of a domain."""
+
+    data_sets: int
+    pairs: int
+    farthest: tuple[int, ...]
+    noises: frozenset[Hashable]
+
+
+def farthest_moves(
+    learn: Callable[[tuple[Any, ...]], tuple[Any, Hashable]],
+    domains: Sequence[Sequence[Any]],
+    *,
+    euclidean: bool = False,
+) -> Moves:
+    """Compare the answers of every pair of data sets of a domain that differ in one record."""
+    check_flag(euclidean, "euclidean")
+    sizes = [check_count(len(values), "domains") for values in domains]
+    if not sizes:
+        raise ValueError("domains is empty: there is nobody")
+    answers, noises = [], set()
+    for data in itertools.product(*domains):
+        answer, noise = learn(data)
+        array = np.asarray(answer)
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"learn must give answers in integers, got dtype {array.dtype}")
+        answers.append(array.ravel().astype(object))
+        noises.add(noise)
+    table = np.array(answers, dtype=object).reshape(*sizes, -1)
+    farthest, pairs = [], 0
+    for j, size in enumerate(sizes):
+        rows, worst = np.moveaxis(table, j, 0), 0
+        for a in range(size - 1):
+            apart = rows[a + 1 :] - rows[a]
+            moved = (apart * apart if euclidean else abs(apart)).sum(-1)
+            worst, pairs = max(worst, int(moved.max())), pairs + moved.size
+        farthest.append(worst)
+    return Moves(len(answers), pairs, tuple(farthest), frozenset(noises))
+
+
+def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, points: int) -> Array:
+    """Values of the terms of a query, shape (q, points, ..., points), on a grid of databases: one axis an individual.
+
+    Each of the `n` data takes a number of `points`, at least 2, equally spaced from 0 to 1. Each of the q functions is
+    called with the data: ``d[j]`` is an array of the datum of individual `j` on all databases.
+    """
+    data = np.indices((points,) * n) / (points - 1)
+    return np.stack([np.broadcast_to(np.asarray(f(data), dtype=float), data.shape[1:]) for f in functions])
+
+
+def sensitivity_on_grid(values: ArrayLike) -> Array:
+    """Sensitivity of each term to each individual, shape (q, n), on a grid: a lower end of the true one.
+
+    Privacy needs a bound on the true one, which a grid cannot prove.
+
+    """
+    v = np.asarray(values)
+    return np.stack([np.ptp(v, axis=j).reshape(len(v), -1).max(1) for j in range(1, v.ndim)], axis=1)
+
+
+def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = False) -> Array:
+    r"""Privacy loss of each individual, shape (n,), on a finite domain of databases, for an answer plus Laplace noise.
+
+    It is the largest L1 distance of two answers that differ along her axis only, over `scale`, positive. A domain that
+    is part of a larger one gives a lower end for that.
+
+    """
+    x = np.asarray(answers, dtype=float)
+    points = x if vector else x[..., None]
+    rows = [np.moveaxis(points, j, 0) for j in range(points.ndim - 1)]
+    return np.array([max(np.abs(values - value).sum(-1).max() for value in values) for values in rows]) / scale
+
+
+def lattice_law(dimension: int, rate: Fraction | int, reach: int) -> tuple[NDArray[np.int64], Array]:
+    r"""Points with coordinates from `-reach` to `reach`, and their probabilities under
+    :func:`~hdpm_lib.discrete.lattice_laplace`.
+
+    By enumeration, in floats; one row for each point. What lies outside counts as 0, so
+    :math:`e^{-\text{rate}\times\text{reach}}` must be small.
+    """
+    d, r = dimension, float(rate)
+    points = np.indices((2 * reach + 1,) * d).reshape(d, -1).T - reach
+    mass = np.exp(-r * np.sqrt((points**2).sum(1)))
+    return points, mass / mass.sum()

@@ -1,0 +1,252 @@
+"""Spoil the library in one place at a time and see whether a test fails: ``python -m tests.mutation``.
+
+Cosmic Ray finds the places and makes the changes, by its own operators and those of :mod:`tests.mutation.operators`. A
+seed draws equally many mutants of each module, as evenly over the kinds of change as its places allow. Each is tried in
+a copy of the project, by the tests of its module and by those that go through all learners or markets. What survives
+either stands in ``equivalent.yaml``, with the reason why nobody can see a difference, or is a gap: exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hypothesis  # noqa: F401  # as the next four: loaded once, for all tests
+import numpy as np
+import pandas  # noqa: F401
+import pytest
+import scipy.stats  # noqa: F401
+import sklearn.linear_model
+import sklearn.utils.estimator_checks  # noqa: F401
+import yaml
+from cosmic_ray.commands.init import init
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator
+from cosmic_ray.work_db import WorkDB, use_db
+from tqdm import tqdm
+
+from tests.mutation import operators  # noqa: F401  # has Cosmic Ray know them
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDY = ROOT / "data" / "studies" / "mutation.json"
+EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
+SECONDS = 180  # that the tests of one mutant may take
+LEARNERS = "ridge logistic queries weighted_mean gradients fedsgd integer_answers lattice estimators".split()
+MARKETS = (
+    "contracts costs error_minimising fair_query local_menu mechanisms payments procurement procurement_auction".split()
+)
+AUCTIONS = ("allin", "bids", "menus", "posted_prices")
+MODULES = [
+    *(f"learners/{name}" for name in LEARNERS),
+    *("noise", "discrete", "aggregation", "accounts"),
+    *(f"markets/{name}" for name in MARKETS),
+    *(f"auctions/{name}" for name in AUCTIONS),
+]
+OWN = {
+    "learners/gradients": ["learners/test_fedsgd.py", "learners/test_integer_answers.py"],
+    "noise": ["test_noise.py", "test_noise_in_use.py"],
+    "learners/ridge": ["learners/test_ridge.py", "test_noise_in_use.py"],
+    "auctions/bids": ["auctions/test_bids.py", "auctions/test_allin.py"],
+    "markets/costs": ["markets/test_costs.py", "markets/test_mechanisms.py"],
+}
+PRIVATE = ["audits/test_settings.py", "test_fresh_draws.py", "test_promises.py", "test_ingress.py"]  # of all learners
+WIDE = ["test_properties.py"]  # of all modules
+
+
+def tests_of(module: str) -> list[str]:
+    """Files of tests that look at a module, its own first."""
+    wing, _, name = module.rpartition("/")
+    own = OWN.get(module, [f"{wing}/test_{name}.py".lstrip("/")])
+    return [f"tests/{file}" for file in own + (WIDE if wing in ("markets", "auctions") else PRIVATE)]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: a module, an operator of Cosmic Ray's, and which of its places."""
+
+    module: str
+    operator: str
+    occurrence: int
+    line: int
+    definition: str
+
+    def source(self) -> str | None:
+        """The module with the change."""
+        return mutate_code(
+            (ROOT / path_of(self.module)).read_text("utf8"), get_operator(self.operator)(), self.occurrence
+        )
+
+
+def path_of(module: str) -> Path:
+    """Of a module, from the project's root."""
+    return Path("hdpm_lib") / f"{module}.py"
+
+
+def kind(operator: str) -> str:
+    """The kind of change: operators that replace one arithmetic operator by another are one kind."""
+    return operator.rpartition("/")[2].partition("_")[0]
+
+
+def possible(module: str) -> list[Mutant]:
+    """All mutants of a module, but for types, which nobody runs."""
+    with tempfile.TemporaryDirectory() as folder, use_db(Path(folder) / "work.sqlite", WorkDB.Mode.create) as base:
+        init([ROOT / path_of(module)], base, {})
+        specs = [spec for item in base.work_items for spec in item.mutations]
+    return [
+        Mutant(module, s.operator_name, s.occurrence, s.start_pos[0], s.definition_name or "")
+        for s in specs
+        if "BitOr" not in s.operator_name and not _plain(module, s.start_pos[0])
+    ]
+
+
+def _plain(module: str, line: int) -> bool:
+    """Whether a line says how a class is made, or raises an error."""
+    text = (ROOT / path_of(module)).read_text("utf8").splitlines()[line - 1].strip()
+    return text.startswith(("@dataclass", "raise ", "from ", "import "))
+
+
+def drawn(each: int, seed: int) -> list[Mutant]:
+    """So many mutants of each module, as evenly over the kinds as there are places."""
+    chosen = []
+    for number, module in enumerate(MODULES):
+        mutants, ranks = possible(module), Counter[str]()
+        order = []
+        for k in np.random.default_rng([seed, number]).permutation(len(mutants)):
+            ranks[kind(mutants[k].operator)] += 1
+            order.append((ranks[kind(mutants[k].operator)], k))
+        chosen += [mutants[k] for _, k in sorted(order, key=lambda pair: pair[0])[:each]]
+    return chosen
+
+
+_copy: Path | None = None
+
+
+def _prepare(folder: str) -> None:
+    """A copy of the project for this process."""
+    global _copy
+    _copy = Path(folder) / str(os.getpid())
+    left = shutil.ignore_patterns("_build", ".venv", ".git", "node_modules", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, _copy, ignore=left)
+
+
+def _tests(copy: Path, files: list[str], said: Path) -> None:
+    """Run tests in a process of its own, which has loaded all but the project."""
+    os.chdir(copy)
+    sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in ("", str(ROOT)))]
+    sys.stdout = sys.stderr = said.open("w")
+    quiet = ["-W", "ignore::SyntaxWarning", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    os._exit(int(pytest.main(["-x", "-q", "-p", "no:xdist", "--no-header", "--tb=no", *quiet, *files])))
+
+
+def tried(mutant: Mutant) -> dict[str, Any]:
+    """What the tests say of a mutant."""
+    assert _copy is not None
+    path, begin = _copy / path_of(mutant.module), time.perf_counter()
+    text, spoilt = path.read_text("utf8"), mutant.source() or ""
+    row: dict[str, Any] = {
+        "module": mutant.module, "operator": kind(mutant.operator), "function": mutant.definition, "line": mutant.line,
+        "change": changed(text, spoilt), "outcome": "killed", "by": "",
+    }  # fmt: skip
+    try:
+        compile(spoilt, str(path), "exec")
+    except SyntaxError:
+        return row | {"outcome": "no program"}
+    said = _copy / "said.txt"
+    child = multiprocessing.get_context("fork").Process(target=_tests, args=(_copy, tests_of(mutant.module), said))
+    try:
+        path.write_text(spoilt, "utf8")
+        child.start()
+        child.join(SECONDS)
+    finally:
+        if child.is_alive():
+            child.kill()
+            child.join()
+        path.write_text(text, "utf8")
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", said.read_text("utf8"), re.M)
+    row["by"] = found.group(1).rpartition("/")[2] if found else "time" if child.exitcode == -9 else "error"
+    if child.exitcode == 0:
+        row |= {"outcome": "survived", "by": ""}
+    return row | {"seconds": round(time.perf_counter() - begin, 1)}
+
+
+def changed(before: str, after: str) -> str:
+    """The lines that differ, in words."""
+    old, new = before.splitlines(), after.splitlines()
+    start = next((k for k, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    end = 1
+    while end <= min(len(old), len(new)) - start and old[-end] == new[-end]:
+        end += 1
+    one, two = (" ".join(" ".join(text[start : len(text) - end + 1]).split()) for text in (old, new))
+    return f"{one} -> {two}"
+
+
+def known() -> dict[str, str]:
+    """Why mutants change nothing, by module and change."""
+    found = yaml.safe_load(EQUIVALENT.read_text("utf8")) if EQUIVALENT.is_file() else {}
+    return {f"{module}: {change}": why for module, of in (found or {}).items() for change, why in of.items()}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line: draw, spoil, test, store."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=main.__doc__)
+    parser.add_argument("--each", type=int, default=16, help="mutants of each module; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw; default: %(default)s")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="side by side; default: %(default)s")
+    parser.add_argument("--modules", nargs="*", help="only those that contain one of these words")
+    parser.add_argument(
+        "--again", action="store_true", help="only what survived in the stored study and is not known to be the same"
+    )
+    parser.add_argument("--store", action="store_true", help=f"write {STUDY.relative_to(ROOT)}")
+    given = parser.parse_args(arguments)
+    chosen, rows, why = drawn(given.each, given.seed), [], known()
+    if given.modules is not None:
+        chosen = [mutant for mutant in chosen if any(word in mutant.module for word in given.modules)]
+    if given.again:
+        stored = json.loads(STUDY.read_text("utf8"))["rows"]
+        rows = [row for row in stored if row["outcome"] != "survived"]
+        killed = {(row["module"], row["change"]) for row in rows}
+        texts = {m.module: (ROOT / path_of(m.module)).read_text("utf8") for m in chosen}
+        named = [(m, m.module, changed(texts[m.module], m.source() or "")) for m in chosen]
+        rows += [row for row in stored if f"{row['module']}: {row['change']}" in why and row["outcome"] == "survived"]
+        done = killed | {(row["module"], row["change"]) for row in rows}
+        chosen = [m for m, module, change in named if (module, change) not in done]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(folder,)) as pool,
+    ):
+        for done in tqdm(as_completed([pool.submit(tried, m) for m in chosen]), total=len(chosen), unit="mutant"):
+            rows.append(done.result())
+            if rows[-1]["outcome"] == "survived":
+                tqdm.write(f"survived: {rows[-1]['module']}: {rows[-1]['change']}")
+    rows.sort(key=lambda row: (row["module"], row["line"], row["operator"], row["change"]))
+    rows = [row for row in rows if row["outcome"] != "no program"]
+    for row in rows:
+        row["equivalent"] = why.get(f"{row['module']}: {row['change']}", "") if row["outcome"] == "survived" else ""
+    open_ = [row for row in rows if row["outcome"] == "survived" and not row["equivalent"]]
+    print(f"{len(rows)} mutants, {sum(row['outcome'] == 'killed' for row in rows)} killed,", end=" ")
+    print(f"{sum(bool(row['equivalent']) for row in rows)} equivalent, {len(open_)} survive")
+    for row in open_:
+        print(f"  {row['module']}: {row['change']}")
+    if given.store:
+        from hdpm_book.records import provenance  # not before: the copies load their own library
+
+        record = provenance("cosmic-ray", "numpy", "scipy", "pytest")
+        record |= {"command": "python -m tests.mutation --store", "seed": given.seed, "rows": rows}
+        STUDY.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf8")
+    return int(bool(open_))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

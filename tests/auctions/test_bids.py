@@ -73,3 +73,14 @@ def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() ->
 def test_bad_input_is_named(call, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_one_exponential_cost_that_overflows_is_refused_among_others() -> None:
+    with pytest.raises(ValueError, match="privacy_budget must be at most"):
+        bids(["linear", "exponential"], [1.0, 1.0], privacy_budget=[5.0, 900.0], sizes=[1.0, 1.0])
+    assert bids(["linear", "linear"], [1.0, 1.0], privacy_budget=[5.0, 900.0], sizes=[1.0, 1.0]).shares.sum() == 1
+
+
+def test_shares_of_a_batch_are_those_of_each_market() -> None:
+    found = bids("linear", np.ones((2, 2)), privacy_budget=np.ones((2, 2)), sizes=[[1.0, 3.0], [4.0, 4.0]])
+    assert found.shares.tolist() == [[0.25, 0.75], [0.5, 0.5]]

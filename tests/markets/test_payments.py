@@ -307,3 +307,8 @@ def test_quadrature_that_fails_is_reported() -> None:
 def test_sums_over_steps_have_all_their_digits() -> None:
     paid = step_payments([0.1], [0.0, 1 / 3, 1.0], lambda c: (c < 1 / 3) * 1.0)
     assert paid[0] == pytest.approx(1 / 3, rel=1e-14)
+
+
+def test_quadrature_has_all_its_digits() -> None:
+    paid = envelope_payments([0.1, 0.7], 1.0, lambda c: (1 - c) ** 2, tolerance=1e-12)
+    assert paid == pytest.approx([0.1 * 0.9**2 + 0.9**3 / 3, 0.7 * 0.3**2 + 0.3**3 / 3], rel=1e-11)

@@ -38,7 +38,8 @@ def tied_errors(deal: Deal, ranks: Array, task: Task, truth: Task, tie: float) -
     r"""Population error of each draw, as a mean square, if records are normal and tied to the `ranks` of the costs.
 
     With the normal score :math:`z_i` of her cost, a seller has a record whose mean lies :math:`t\tau z_i` farther from
-    the centre than that of all, and whose variance is :math:`(1-t^2)\tau^2`: :doc:`/book/beyond/guide`.
+    the centre than that of all, and whose variance is :math:`(1-t^2)\tau^2`: :doc:`/book/beyond/guide`. The `ranks`
+    in (0, 1), of shape (draws, n), are those of the costs under their law; `tie` is :math:`t`, in [-1, 1].
     """
     z = stats.norm.ppf(np.clip(ranks, 1e-9, 1 - 1e-9))
     guess = sampling_error(deal.weights, deal.noise, task.variance)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -44,12 +44,11 @@ class Setting:
     release: Callable[..., Any]  # of rng and size
     noise: Callable[[Array], Array]
     law: Callable[[Array, float], Any] = spherical_law
-    promised: Any = 1.0
-    implied: Any = 1.0
+    promised: Any = None
+    implied: Any = None
     plain: Callable[..., Any] | None = None
     draws: int = DRAWS
     again: bool = False  # whether numbers may come back
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def alternatives(function: Callable[..., Any], values: Mapping[str, Sequence[Any]], apart: str = "") -> Iterator[dict]:
@@ -576,11 +575,14 @@ def test_noise_has_the_law_and_never_comes_back(maker: Callable[[], Iterator[Set
             assert len(np.unique(few, axis=0)) == len(few), setting.name
 
 
-@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize(
+    "maker", [ridge_settings, logistic_settings, answer_settings], ids=lambda maker: maker.__name__
+)
 def test_promises_are_kept_and_used_up(maker: Callable[[], Iterator[Setting]]) -> None:
-    for setting in settings(maker):
-        share = np.max(np.asarray(setting.implied) / np.asarray(setting.promised))
-        assert share <= 1 + 1e-9, setting.name
+    told = [setting for setting in settings(maker) if setting.promised is not None]
+    shares = {setting.name: float(np.max(setting.implied / setting.promised)) for setting in told}
+    assert max(shares.values()) <= 1 + 1e-9, shares
+    assert np.median(list(shares.values())) > 0.9  # those of the printed constant stay below what is proved
 
 
 def missing_digits(noise: Array) -> float:
@@ -641,6 +643,5 @@ def test_a_bug_in_one_setting_is_seen(name: str, monkeypatch: pytest.MonkeyPatch
     try:
         with pytest.raises(AssertionError):
             test_noise_has_the_law_and_never_comes_back(maker)
-            test_promises_are_kept_and_used_up(maker)
     finally:
         settings.cache_clear()

@@ -220,8 +220,8 @@ def main(arguments: list[str] | None = None) -> int:
         texts = {m.module: (ROOT / path_of(m.module)).read_text("utf8") for m in chosen}
         named = [(m, m.module, changed(texts[m.module], m.source() or "")) for m in chosen]
         rows += [row for row in stored if f"{row['module']}: {row['change']}" in why and row["outcome"] == "survived"]
-        done = killed | {(row["module"], row["change"]) for row in rows}
-        chosen = [m for m, module, change in named if (module, change) not in done]
+        settled = killed | {(row["module"], row["change"]) for row in rows}
+        chosen = [m for m, module, change in named if (module, change) not in settled]
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(folder,)) as pool,
@@ -243,7 +243,11 @@ def main(arguments: list[str] | None = None) -> int:
         from hdpm_book.records import provenance  # not before: the copies load their own library
 
         record = provenance("cosmic-ray", "numpy", "scipy", "pytest")
-        record |= {"command": "python -m tests.mutation --store", "seed": given.seed, "rows": rows}
+        record |= {
+            "command": "python -m tests.mutation --store; --again --store after new tests",
+            "seed": given.seed,
+            "rows": rows,
+        }
         STUDY.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf8")
     return int(bool(open_))
 

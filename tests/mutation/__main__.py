@@ -243,11 +243,8 @@ def main(arguments: list[str] | None = None) -> int:
         from hdpm_book.records import provenance  # not before: the copies load their own library
 
         record = provenance("cosmic-ray", "numpy", "scipy", "pytest")
-        record |= {
-            "command": "python -m tests.mutation --store; --again --store after new tests",
-            "seed": given.seed,
-            "rows": rows,
-        }
+        command = "python -m tests.mutation --store; --again --store after new tests"
+        record |= {"command": command, "seed": given.seed, "rows": rows}
         STUDY.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf8")
     return int(bool(open_))
 

@@ -143,6 +143,7 @@ def _on_processes(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
 def _on_cluster(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
     """On the workers of a Dask cluster, which repeats the tasks of those that die, also before a result is fetched."""
     from distributed import KilledWorker, as_completed
+    from distributed.comm import CommClosedError
 
     waiting, sent, coming = iter(left.items()), dict[Any, int](), as_completed()
     most = 2 * max(1, width())  # tasks on their way: what is shared goes with each
@@ -160,7 +161,7 @@ def _on_cluster(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
     except KilledWorker as error:
         what = f"block {k} was lost with every worker that took it: it, or a block beside it, kills them"
         raise RuntimeError(f"{what}: {error}") from error
-    except CancelledError as error:
+    except (CancelledError, CommClosedError) as error:  # the second if it went while a result was fetched
         raise RuntimeError(f"the scheduler was lost, with block {k} and others: {error}") from error
     finally:
         _place.cancel(list(sent))

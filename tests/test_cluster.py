@@ -117,3 +117,12 @@ def test_a_scheduler_is_killed(tmp_path: Path) -> None:
         scheduler = int(client.run_on_scheduler(os.getpid))
         found = cluster.attempt(40, lambda folder: cluster.kill(scheduler, folder))
     assert "the scheduler" in found.happened and found.same and 5 <= found.kept < 40
+
+
+def test_a_scheduler_is_lost_while_a_result_is_fetched(on_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: Any, **__: Any) -> None:
+        raise distributed.comm.CommClosedError("stream is closed")
+
+    monkeypatch.setattr(distributed.Future, "result", closed)
+    with pytest.raises(RuntimeError, match="the scheduler was lost, with block 0"):
+        spread.each(spread_tasks.moments, [10], seed=8)

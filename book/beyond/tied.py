@@ -86,3 +86,15 @@ def tied_error(
     off = W * (deal.weights * (mean - centre)).sum(-1) - (mean_record(quantile) - centre)
     noise = np.where(W > 0, deal.noise, 0.0)
     return np.asarray(off**2 + W**2 * ((deal.weights**2 * variance).sum(-1) + noise))
+
+
+def tied_costs(values: Array, correlation: float, law: Any, rng: np.random.Generator) -> Array:
+    """Costs of this `law` whose normal scores have this correlation with those of the `values`, shape (n,).
+
+    Ties are broken at random.
+    """
+    n = len(values)
+    score = np.empty(n)
+    score[np.lexsort((rng.random(n), values))] = stats.norm.ppf((np.arange(n) + 0.5) / n)
+    z = correlation * score + np.sqrt(1 - correlation**2) * rng.standard_normal(n)
+    return np.asarray(law.ppf(stats.norm.cdf(z)))

@@ -1,30 +1,24 @@
-"""FedSGD with local privacy: gradients, the law of the noise, the privacy that follows, accounting and limits.
-
-The noise is looked at in what training adds to the model, so that a sampler, a scale or a sum that is wrong shows.
-"""
+"""FedSGD with local privacy: gradients, plain loops, releases on a lattice, what they lose, accounting and limits."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import special, stats
-from sklearn.linear_model import LogisticRegression
 
-from hdpm_book.federated.partition import deal, dirichlet_counts, lognormal_sizes
+from hdpm_book.federated.partition import deal, lognormal_sizes
 from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.learners import fedsgd as module
 from hdpm_lib.learners import integer_answers
 from hdpm_lib.learners.fedsgd import Bought, Training, fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, draw_bidders, local_gradients, noise_scale
 from hdpm_lib.validation import FALSE_ALARM
-from tests.listed import laplace_privacy_losses
-from tests.support import SEED, generator, law_of, p_value
+from tests.support import generator, law_of, p_value
 
 CLASSES, WIDTH = 3, 4
 
@@ -70,13 +64,6 @@ def test_local_gradients_by_differences(dtype: type) -> None:
         )
 
 
-def test_gradient_vanishes_at_scikit_learns_optimum() -> None:
-    x, y = records(generator(2), 200)
-    fit = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(x, y)
-    gradient = local_gradients(fit.coef_[None], x, y, [np.arange(200)])[0, 0]
-    np.testing.assert_allclose(gradient + fit.coef_ / (0.5 * 200), 0, atol=1e-6)
-
-
 def test_huge_scores_do_not_overflow() -> None:
     x, y = records(generator(3), 20)
     found = local_gradients(np.array([np.eye(CLASSES, WIDTH) * 1e6]), x, y, [np.arange(20)])
@@ -98,134 +85,73 @@ def test_clip(clip_norm: float) -> None:
 # --- FedSGD -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["sizes", "classes"])
-def test_all_owners_without_noise_make_the_centralised_step(kind: str) -> None:
+def test_all_owners_without_noise_make_the_centralised_step() -> None:
     rng = generator(5)
     x, y = records(rng)
-    owners = (
-        lognormal_sizes(60, 7, rng, least=1) if kind == "sizes" else dirichlet_counts(np.bincount(y), 7, rng, extra=1)
-    )
-    parts = [deal(y, owners, rng)]
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts[0])), np.arange(60))
-    w = rng.standard_normal((CLASSES, WIDTH))
-    arms = {"by size": None, "wrong": lambda epsilon, sizes: np.full(sizes.shape, 1 / 7)}
-    run = fedsgd(
-        x, y, parts, np.full((1, 7), 1e9), np.arange(7)[None, None], arms, w, rng=rng, learning_rate=0.3, clip_norm=50
-    )
+    parts = [deal(y, lognormal_sizes(60, 7, rng, least=1), rng)]
+    w, arms = rng.standard_normal((CLASSES, WIDTH)), {"by size": None, "wrong": lambda e, d: np.full(d.shape, 1 / 7)}
+    limits, asked = np.full((1, 7), 1e9), np.arange(7)[None, None]
+    run = fedsgd(x, y, parts, limits, asked, arms, w, rng=rng, learning_rate=0.3, clip_norm=50)
     step = w - 0.3 * by_differences(w, x, y)
     np.testing.assert_allclose(run.parameters("by size")[-1, 0], step, atol=1e-8)
     assert np.abs(run.parameters("wrong")[-1, 0] - step).max() > 1e-4  # sizes differ, so equal weights do not give it
 
 
-def plain_fedsgd(
-    x: np.ndarray,
-    y: np.ndarray,
-    owners: list,
-    bidders: np.ndarray,
-    epsilon: Callable[[np.ndarray], np.ndarray],
-    rule: Any,
-    w: np.ndarray,
-    rate: float,
-    bound: float,
-    rng: np.random.Generator,
-) -> list[np.ndarray]:
-    """Algorithm 1, one owner and one run after the other; models after every round."""
-    models = [np.array([w] * len(owners), float)]
-    for asked in bidders:
-        eps, after = epsilon(asked), models[-1].copy()
-        for s, own in enumerate(asked):
-            noises = rng.laplace(size=(len(own), *w.shape))
-            sizes = np.array([[len(owners[s][i]) for i in own]], float)
-            if not (eps[s] > 0).any():
-                continue
-            weights = rule(eps[s][None], sizes)[0]
-            for i, e, share, noise in zip(own, eps[s], weights, noises, strict=True):
-                if e > 0:
-                    rows = owners[s][i]
-                    gradient = by_differences(models[-1][s], x[rows], y[rows])
-                    gradient *= min(1, bound / np.abs(gradient).sum())
-                    after[s] -= rate * share * (gradient + 2 * bound / e * noise)
-        models.append(after)
-    return models
-
-
 @pytest.mark.parametrize("rule", [least_error_weights, size_weights])
 def test_fedsgd_equals_plain_loops(rule: Any) -> None:
-    """With owners who come back, some who sell part, some nothing, and a round in which nobody sells."""
+    """Algorithm 1, one owner and one run after the other: owners come back, sell part or nothing, or nobody sells."""
     rng = generator(6)
     x, y, parts, limits = market(rng)
-    bidders = draw_bidders(6, 2, 8, 2, rng)
+    bidders, rate, bound = draw_bidders(6, 2, 8, 2, rng), 0.1, 0.7
     shares = rng.choice([0.0, 0.4, 1.0], size=(2, 6))
     shares[0, bidders[1, 0]] = 0
     shares[1, 3] = 1
 
-    def sold(asked: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(shares * limits, asked, 1)
-
     def auction(bidders: np.ndarray) -> Bought:
-        return Bought(np.array([sold(asked) for asked in bidders]), np.ones(bidders.shape), np.full((8, 2), 2.0))
+        sold = np.array([np.take_along_axis(shares * limits, asked, 1) for asked in bidders])
+        return Bought(sold, np.ones(bidders.shape), np.full((8, 2), 2.0))
 
-    w = rng.standard_normal((CLASSES, WIDTH))
+    w, plain = rng.standard_normal((CLASSES, WIDTH)), generator(7)
     run = fedsgd(
         x, y, parts, limits, bidders, {"rule": rule, "free": None}, w,
-        rng=generator(7), auction=auction, learning_rate=0.1, clip_norm=0.7, every=3, arithmetic="ideal",
+        rng=generator(7), auction=auction, learning_rate=rate, clip_norm=bound, every=3, arithmetic="ideal",
     )  # fmt: skip
-    models = plain_fedsgd(x, y, parts, bidders, sold, rule, w, 0.1, 0.7, generator(7))
+    models, spent, idle = [np.array([w] * 2)], np.zeros((2, 6)), np.zeros(2)
+    for asked in bidders:
+        after = models[-1].copy()
+        for s, own in enumerate(asked):
+            noises, eps = plain.laplace(size=(len(own), *w.shape)), (shares * limits)[s, own]
+            spent[s, own] += eps  # privacy losses of one owner add up
+            idle[s] += not eps.any()
+            if not eps.any():
+                continue
+            weights = rule(eps[None], np.array([[len(parts[s][i]) for i in own]], float))[0]
+            for i, e, share, noise in zip(own, eps, weights, noises, strict=True):
+                if e > 0:
+                    gradient = by_differences(models[-1][s], x[parts[s][i]], y[parts[s][i]])
+                    gradient *= min(1, bound / np.abs(gradient).sum())
+                    after[s] -= rate * share * (gradient + 2 * bound / e * noise)
+        models.append(after)
     assert run.rounds.tolist() == [0, 1, 3, 6, 8]
     np.testing.assert_allclose(run.parameters("rule"), [models[r] for r in run.rounds], atol=1e-7)
     assert (run.noise["free"] == 0).all() and np.abs(run.noise["rule"][-1]).min() > 0
-    spent, idle = np.zeros((2, 6)), np.zeros(2)
-    for asked in bidders:  # privacy losses of one owner add up
-        for s, own in enumerate(asked):
-            spent[s, own] += (shares * limits)[s, own]
-            idle[s] += not (shares * limits)[s, own].any()
     np.testing.assert_allclose(run.privacy_loss, spent)
     np.testing.assert_array_equal(run.idle, idle)
     assert run.idle[0] >= 1 and run.paid.tolist() == [16.0, 16.0]
 
 
-def noise_error(x: np.ndarray, y: np.ndarray, parts: list, limits: np.ndarray) -> float:
-    """Relative error of the noise of a round in which everybody sells all, against float64 draws of its law."""
-    asked = draw_bidders(6, 3, 1, 2, generator(17))
-    w = np.zeros((CLASSES, WIDTH))
+def test_noise_and_models_are_double_also_for_single_features() -> None:
+    """Gradients take the type of the features; the noise must not, as its gaps would show: it is float64 draws."""
+    x, y, parts, limits = market(generator(16))
+    asked, w, rule = draw_bidders(6, 3, 1, 2, generator(17)), 0.1 * np.ones((CLASSES, WIDTH)), {"conv": size_weights}
     options: dict[str, Any] = {"rng": generator(18), "learning_rate": 1.0, "arithmetic": "ideal"}
-    run = fedsgd(x, y, parts, limits, asked, {"conv": size_weights}, w, **options)
+    run = fedsgd(x.astype(np.float32), y, parts, limits, asked, rule, w, **options)
     drawn = generator(18).laplace(size=(2, 3, CLASSES, WIDTH))
     sizes = np.array([[len(parts[s][i]) for i in asked[0, s]] for s in range(2)], float)
     scale = sizes / sizes.sum(1, keepdims=True) * 2 / np.take_along_axis(limits, asked[0], 1)
-    return float(np.abs(run.noise["conv"][-1] / -np.einsum("rn,rnab->rab", scale, drawn) - 1).max())
-
-
-def test_noise_is_double_also_for_single_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gradients take the type of the features; the noise must not, as its gaps would show."""
-    x, y, parts, limits = market(generator(16))
-    assert noise_error(x.astype(np.float32), y, parts, limits) < 1e-12
-
-    class Single:
-        """A generator whose draws have the type of the features."""
-
-        def laplace(self, size: Any) -> np.ndarray:
-            return np.random.default_rng([SEED, 18]).laplace(size=size).astype(np.float32)
-
-    real = module.fedsgd
-    monkeypatch.setitem(globals(), "fedsgd", lambda *given, rng, **options: real(*given, rng=Single(), **options))
-    assert noise_error(x.astype(np.float32), y, [parts[0], parts[0]], limits) > 1e-9
-
-
-def test_models_are_double_also_for_single_features() -> None:
-    x, y, parts, limits = market(generator(16))
-    asked, w = draw_bidders(6, 3, 4, 2, generator(17)), 0.1 * np.ones((CLASSES, WIDTH))
-    rule: Any = {"conv": size_weights}
-    run = fedsgd(x.astype(np.float32), y, parts, limits, asked, rule, w, rng=generator(18), arithmetic="ideal")
+    np.testing.assert_allclose(run.noise["conv"][-1], -np.einsum("rn,rnab->rab", scale, drawn), rtol=1e-12)
     assert run.parameters("conv").dtype == np.float64
     assert (run.parameters("conv") == w + (run.signal["conv"] + run.noise["conv"])).all()
-
-
-def test_losses_of_an_owner_who_is_asked_often() -> None:
-    x, y, parts, limits = market(generator(8))
-    bidders = draw_bidders(6, 2, 30, 2, generator(8))
-    run = fedsgd(x, y, parts, limits, bidders, {"conv": size_weights}, np.zeros((CLASSES, WIDTH)), rng=generator(8))
-    np.testing.assert_allclose(run.privacy_loss, 10 * limits)  # thirty rounds of two: everybody ten times
 
 
 def test_arms_share_owners_and_noise_whatever_is_bought() -> None:
@@ -243,8 +169,8 @@ def test_arms_share_owners_and_noise_whatever_is_bought() -> None:
 
 @pytest.mark.parametrize(("owners", "bidders", "rounds"), [(12, 3, 11), (7, 3, 9), (5, 5, 3), (4, 1, 1)])
 def test_everybody_is_asked_once_before_anybody_twice(owners: int, bidders: int, rounds: int) -> None:
-    asked = draw_bidders(owners, bidders, rounds, 50, generator(11))
-    assert asked.shape == (rounds, 50, bidders)
+    asked, again = (draw_bidders(owners, bidders, rounds, 50, generator(11)) for _ in range(2))
+    assert asked.shape == (rounds, 50, bidders) and (asked == again).all()
     each = owners // bidders
     for start in range(0, rounds, each):
         once = np.sort(asked[start : start + each].transpose(1, 0, 2).reshape(50, -1), axis=1)
@@ -257,94 +183,14 @@ def test_first_bidder_is_anybody() -> None:
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
-# --- noise and privacy ------------------------------------------------------------------------------------------------
+# --- on a lattice -----------------------------------------------------------------------------------------------------
+
+SPACING = 2.0**-6
 
 
-def noise_objections(bound: float = 0.4, runs: int = 60) -> list[str]:
-    """What is wrong with the noise that training adds: its law for each privacy loss, and its dependence.
-
-    Objections come at FALSE_ALARM for each call: Kolmogorov-Smirnov with Massart's limit, sums by a normal limit.
-    """
-    rng, found, looks = generator(13), [], 7
-    x, y = records(rng, 8)
-    levels = np.array([0.3, 1.0, 4.0, 1.0])
-    parts = [[np.array([2 * i, 2 * i + 1]) for i in range(4)] for _ in range(runs)]
-    alone = {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(4)[i], e.shape)) for i in range(4)}
-    arms: dict[str, Any] = alone | {"all": lambda e, d: np.full(e.shape, 0.25)}
-    run = fedsgd(
-        x, y, parts, np.tile(levels, (runs, 1)), np.tile(np.arange(4), (20, runs, 1)), arms,
-        np.zeros((CLASSES, WIDTH)), rng=rng, learning_rate=1.0, clip_norm=bound, every=1, arithmetic="ideal",
-    )  # fmt: skip
-    noise = {name: -np.diff(path, axis=0).reshape(20, -1) for name, path in run.noise.items()}
-    n = noise["all"].size
-    limit = math.sqrt(math.log(2 * looks / FALSE_ALARM) / (2 * n))
-    for i, eps in enumerate(levels):
-        law = stats.laplace(scale=2 * bound / eps)
-        if stats.ks_1samp(noise[f"owner {i}"].ravel(), law.cdf, method="asymp").statistic > limit:
-            found.append(f"law of owner {i}")
-    normal = stats.norm.isf(FALSE_ALARM / looks / 2)
-    scales, flat = 2 * bound / levels, noise["all"].ravel()
-    second = 2 * (scales**2).sum() / 16  # independent owners: variances of Laplace variables add
-    fourth = 3 * second**2 + 12 * (scales**4).sum() / 4**4  # fourth cumulant of a Laplace variable: 12 b^4
-    if abs((flat**2).mean() - second) > normal * math.sqrt((fourth - second**2) / n):
-        found.append("owners are not independent")
-    for name, pairs in (
-        ("coordinates", noise["owner 1"].reshape(-1, CLASSES * WIDTH)),
-        ("rounds", noise["owner 1"].T),
-    ):
-        product = (pairs[:, 1:] * pairs[:, :-1]).ravel() / (2 * scales[1] ** 2)
-        if abs(product.sum()) > normal * math.sqrt(len(product)):
-            found.append(f"{name} are not independent")
-    return found
-
-
-class SharedNoise:
-    """A generator whose Laplace noise is the same for every owner of a round."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-
-    def laplace(self, size: tuple[int, ...]) -> np.ndarray:
-        return np.broadcast_to(self.rng.laplace(size=size[1:]), size)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.rng, name)
-
-
-def test_law_of_the_noise() -> None:
-    assert noise_objections() == []
-
-
-@pytest.mark.parametrize(
-    ("broken", "objection"), [("half the scale", "law of owner 0"), ("shared", "owners are not independent")]
-)
-def test_wrong_noise_is_caught(broken: str, objection: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if broken == "shared":
-        monkeypatch.setattr(f"{__name__}.generator", lambda *key: SharedNoise(np.random.default_rng([SEED, *key])))
-    else:
-        monkeypatch.setattr(module, "noise_scale", lambda e, bound: noise_scale(e, bound) / 2)
-    assert objection in noise_objections()
-
-
-CORNERS = [(np.array([*bits, 1.0]), label) for bits in itertools.product((0.0, 1.0), repeat=2) for label in (0, 1)]
-
-
-def exact_losses(w: np.ndarray, others: int, epsilon: float, bound: float) -> tuple[float, float]:
-    """Largest log ratio of densities if one owner's whole data set is swapped, and if one record of it is.
-
-    Her data sets are all tuples of `others` + 1 records of the corners; the release is what training sends.
-    """
-    sets = list(itertools.product(range(len(CORNERS)), repeat=others + 1))
-    x, y = np.array([c[0] for c in CORNERS]), np.array([c[1] for c in CORNERS])
-    sent = module.clipped(local_gradients(w[None], x, y, [np.array(rows) for rows in sets]), bound)
-    answers = sent.reshape(len(sets), -1)
-    scale = float(module.noise_scale(epsilon, bound))
-    whole = laplace_privacy_losses(answers, scale, vector=True)
-    single = laplace_privacy_losses(answers.reshape(*[len(CORNERS)] * (others + 1), -1), scale, vector=True)
-    return float(whole.max()), float(single.max())
-
-
-SPACING, ALONE = 2.0**-6, {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(4)[i], e.shape)) for i in range(4)}
+def alone(n: int) -> dict[str, Any]:
+    """A rule for each of n owners that takes hers alone."""
+    return {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(n)[i], e.shape)) for i in range(n)}
 
 
 def train_on_grid(levels: np.ndarray, spacing: float | None, runs: int = 15, **options: Any) -> Training:
@@ -353,7 +199,7 @@ def train_on_grid(levels: np.ndarray, spacing: float | None, runs: int = 15, **o
     parts = [[np.array([2 * i, 2 * i + 1]) for i in range(4)] for _ in range(runs)]
     asked = np.tile(np.arange(4), (20, runs, 1))
     return fedsgd(
-        x, y, parts, np.tile(levels, (runs, 1)), asked, ALONE, np.zeros((CLASSES, WIDTH)),
+        x, y, parts, np.tile(levels, (runs, 1)), asked, alone(4), np.zeros((CLASSES, WIDTH)),
         rng=rng, learning_rate=1.0, clip_norm=0.8, every=1, spacing=spacing, **options,
     )  # fmt: skip
 
@@ -363,7 +209,7 @@ def test_training_in_integers() -> None:
     levels = np.array([2.0, 4.0, 16.0, 4.0])
     run = train_on_grid(levels, SPACING)
     most = math.floor(Fraction(0.8) / Fraction(SPACING))
-    for name, eps in zip(ALONE, levels.tolist(), strict=True):
+    for name, eps in zip(alone(4), levels.tolist(), strict=True):
         signal, noise = (np.diff(path[name], axis=0) / SPACING for path in (run.signal, run.noise))
         assert (signal % 1 == 0).all() and (noise % 1 == 0).all()
         assert 0 < np.abs(signal).sum(axis=(-2, -1)).max() <= most
@@ -376,8 +222,7 @@ def test_training_in_integers() -> None:
 def test_all_digits_of_a_fine_grid_are_sent() -> None:
     """Numbers of 45 bits: what was received is the sum of gradients and noise, and the models are made of it."""
     run = train_on_grid(np.array([2.0, 4.0, 16.0, 4.0]), 2.0**-40)
-    for name in ALONE:
-        received = run.received[name]
+    for name, received in run.received.items():
         assert (received == run.signal[name] + run.noise[name]).all()
         assert all((path[1:] % 2.0**-36 != 0).mean() > 0.8 for path in (received, run.noise[name]))
         assert (run.parameters(name) == run.start + received).all()
@@ -387,7 +232,7 @@ def test_training_on_a_fine_grid_is_training() -> None:
     """With next to no noise, cutting to the grid is all that is left between the two."""
     loud, kinds = np.full(4, 1e9), [(2.0**-30, "lattice"), (None, "lattice"), (None, "ideal")]
     *fine, real = (train_on_grid(loud, spacing, runs=2, arithmetic=kind) for spacing, kind in kinds)
-    for name in ALONE:
+    for name in alone(4):
         for trained in fine:
             np.testing.assert_allclose(trained.parameters(name), real.parameters(name), atol=1e-6)
 
@@ -400,7 +245,7 @@ def test_spacing_by_default_fits_what_was_sold(least: float) -> None:
     step = module._spacing(sold, 0.8)
     assert np.log2(step) % 1 == 0 and 2.0**-40 * 0.8 <= step <= 0.8
     assert step <= max(2.0**-30 * 1.6 / 4, 64 * 0.8 / least * 2.0**-43)
-    assert all((run.noise[name] % step == 0).all() and run.received is not None for name in ALONE)
+    assert all((run.noise[name] % step == 0).all() and run.received is not None for name in alone(4))
 
 
 def models_from(shift: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[np.ndarray], np.ndarray]:
@@ -436,55 +281,25 @@ def test_models_depend_on_what_was_sent_alone(monkeypatch: pytest.MonkeyPatch) -
     assert models_from(0, monkeypatch)[1].tobytes() != models_from(1, monkeypatch)[1].tobytes()
 
 
-@pytest.mark.parametrize("broken", [False, True])
-def test_exact_privacy_loss_in_integers(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All data sets of two records of the corners, in fractions: never above eps, and equal to it when clipped."""
+@pytest.mark.parametrize("size", [1, 2])
+def test_exact_privacy_loss(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All data sets of so many records of the corners, in fractions: equal to eps, as the clip binds; never above."""
     scales: list[Fraction] = []
     draw = integer_answers.discrete_laplace
-
-    def spy(scale: Fraction, **options: Any) -> np.ndarray:
-        scales.append(scale / 2 if broken else scale)
-        return draw(scales[-1], **options)
-
-    monkeypatch.setattr(integer_answers, "discrete_laplace", spy)
-    sets = list(itertools.product(range(len(CORNERS)), repeat=2))
-    x, y = np.array([c[0] for c in CORNERS]), np.array([c[1] for c in CORNERS])
+    monkeypatch.setattr(
+        integer_answers, "discrete_laplace", lambda scale, **how: scales.append(scale) or draw(scale, **how)
+    )
+    corners = [(np.array([*bits, 1.0]), label) for bits in itertools.product((0.0, 1.0), repeat=2) for label in (0, 1)]
+    sets = list(itertools.product(range(len(corners)), repeat=size))
+    x, y = np.array([c[0] for c in corners]), np.array([c[1] for c in corners])
     parts, asked = [[np.array(rows) for rows in sets]], np.arange(len(sets))[None, None]
-    one = {f"owner {i}": (lambda e, d, i=i: np.broadcast_to(np.eye(len(sets))[i], e.shape)) for i in asked[0, 0]}
     run = fedsgd(
-        x, y, parts, np.full((1, len(sets)), 0.7), asked, one, np.zeros((2, 3)),
+        x, y, parts, np.full((1, len(sets)), 0.7), asked, alone(len(sets)), np.zeros((2, 3)),
         rng=generator(18), learning_rate=1.0, clip_norm=0.125, spacing=2.0**-10,
     )  # fmt: skip
-    steps = np.array([run.signal[name][-1, 0].ravel() for name in one]) * 2**10
+    steps = np.array([path[-1, 0].ravel() for path in run.signal.values()]) * 2**10
     distance = int(np.abs(steps[:, None] - steps[None]).sum(-1).max())
-    assert len(set(scales)) == 1 and distance == 256
-    assert (distance / scales[0] == Fraction(0.7)) == (not broken)
-    assert (distance / scales[0] <= Fraction(0.7)) == (not broken)
-
-
-@pytest.mark.parametrize("others", [0, 1, 2])
-def test_exact_privacy_loss(others: int) -> None:
-    """Never above eps; attained by a whole data set, and by one record if the clip binds for what it moves."""
-    rng, w = generator(14), np.zeros((2, 3))
-    for _ in range(20):
-        epsilon, bound = rng.uniform(0.1, 3), rng.uniform(0.01, 5)
-        model = rng.standard_normal((2, 3)) * rng.choice([0.1, 1, 10])
-        whole, single = exact_losses(model, others, epsilon, bound)
-        assert single <= whole <= epsilon * (1 + 1e-9)
-    whole, single = exact_losses(w, others, 0.7, 0.1)
-    assert whole == pytest.approx(0.7)
-    if others in (0, 2):  # two records can cancel, so that the third decides where the whole gradient points
-        assert single == pytest.approx(0.7)
-
-
-@pytest.mark.parametrize("broken", ["scale", "clip"])
-def test_wrong_mechanism_loses_more(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if broken == "scale":
-        monkeypatch.setattr(module, "noise_scale", lambda e, bound: bound / np.asarray(e))
-    else:
-        monkeypatch.setattr(module, "clipped", lambda gradients, bound: gradients)
-    whole, single = exact_losses(np.zeros((2, 3)), 0, 0.7, 0.1)
-    assert min(whole, single) > 1.3
+    assert len(set(scales)) == 1 and distance == 256 and distance / scales[0] == Fraction(0.7)
 
 
 def test_no_loss_no_release() -> None:
@@ -509,30 +324,22 @@ def test_owner_without_records_counts_as_one_with_a_gradient_of_zero() -> None:
     x, y, nothing = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0, 1]), np.array([], dtype=int)
     gradients = local_gradients(np.zeros((1, 2, 2)), x, y, [nothing, np.array([0]), nothing])
     assert (gradients[[0, 2]] == 0).all() and (gradients[1] != 0).all()
-    asked, sizes = np.array([[[0, 1]]]), []
-
-    def rule(epsilon: np.ndarray, size: np.ndarray) -> np.ndarray:
-        sizes.append(size)
-        return size_weights(epsilon, size)
-
+    asked, own = np.array([[[0, 1]]]), np.array([0, 1, 0])
     run = fedsgd(
-        x, y, [[nothing, np.array([0, 1, 0])]], [[1.0, 1.0]], asked, {"a": rule}, np.zeros((2, 2)), rng=generator()
+        x, y, [[nothing, own]], [[1.0, 1.0]], asked, {"a": size_weights}, np.zeros((2, 2)), rng=generator(), every=1
     )
-    assert sizes[0].tolist() == [[[1.0, 3.0]]]
-    alone = clipped(local_gradients(np.zeros((1, 2, 2)), x, y, [np.array([0, 1, 0])])[0], 1.0)
-    np.testing.assert_allclose(run.signal["a"][-1], -0.01 * 0.75 * alone)
+    short = clipped(local_gradients(np.zeros((1, 2, 2)), x, y, [own])[0], 1.0)
+    np.testing.assert_allclose(run.signal["a"][-1], -0.01 * 0.75 * short)  # three of four records
     assert (run.noise["a"][-1] != 0).all()
 
 
 @pytest.mark.parametrize("models", [1, 3])
 def test_nobody_who_is_asked_has_records(models: int) -> None:
-    x, y = records(generator(16))
-    nothing = [np.array([], dtype=int)] * 2
+    (x, y), nothing = records(generator(16)), [np.array([], dtype=int)] * 2
     found = local_gradients(np.ones((models, CLASSES, WIDTH)), x, y, nothing)
     assert found.shape == (2, models, CLASSES, WIDTH) and not found.any()
-    asked, start = np.array([[[0, 1]]]), np.zeros((CLASSES, WIDTH))
-    trained = fedsgd(x, y, [nothing], [[1.0, 2.0]], asked, {"conv": size_weights}, start, rng=generator(17))
-    assert trained.noise["conv"][-1].any() and not trained.signal["conv"].any()
+    run = train(owners=[nothing], privacy_budget=[[1.0, 2.0]], bidders=np.array([[[0, 1]]]))
+    assert run.noise["opt"][-1].any() and not run.signal["opt"][-1].any()
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -562,60 +369,50 @@ def spoilt(name: str, index: Any, value: float) -> np.ndarray:
     return array
 
 
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "text": ({"features": np.full((60, WIDTH), "a")}, "^features must be finite numbers: fill what is missing by"),
-    "unknown label": ({"labels": spoilt("labels", 5, 7)}, "labels must be whole numbers from 0 to 2, the classes"),
-    "negative label": ({"labels": spoilt("labels", 5, -1)}, "labels must be whole numbers from 0 to 2, the classes"),
-    "label missing": ({"labels": np.zeros(59, int)}, r"labels must have shape \(60,\), .*, got \(59,\)"),
-    "broken labels": ({"labels": np.full(60, 0.5)}, "labels must be whole numbers from 0 to 2, the classes"),
-    "narrow start": ({"start": np.zeros((3, 3))}, r"start must have shape \(classes, 4\)"),
-    "starts of other runs": ({"start": np.zeros((3, 3, 4))}, r"start must have shape .* got \(3, 3, 4\)"),
-    "too few owners": ({"owners": [part[:5] for part in good()["owners"]]}, "owners must have 2 runs of 6 owners"),
-    "too few runs": ({"owners": good()["owners"][:1]}, "owners must have 2 runs of 6 owners"),
-    "row outside": ({"owners": [[*own[:5], np.array([60])] for own in good()["owners"]]}, "rows of the 60 records"),
-    "stranger": ({"bidders": spoilt("bidders", (0, 0, 0), 6)}, "different owners 0 to 5"),
-    "asked twice": ({"bidders": np.zeros((3, 2, 2), int)}, "different owners 0 to 5"),
-    "no runs": ({"bidders": np.zeros((3, 2), int)}, r"bidders must be whole numbers of shape .* got shape \(3, 2\)"),
-    "no rounds": ({"bidders": np.zeros((0, 2, 2), int)}, r"bidders must be whole numbers .* got shape \(0, 2, 2\)"),
-}  # fmt: skip
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"labels": spoilt("labels", 5, 7)}, "labels must be whole numbers from 0 to 2, the classes"),
+    ({"labels": np.zeros(59, int)}, r"labels must have shape \(60,\), .*, got \(59,\)"),
+    ({"start": np.zeros((3, 3))}, r"start must have shape \(classes, 4\)"),
+    ({"start": np.zeros((3, 3, 4))}, r"start must have shape .* got \(3, 3, 4\)"),
+    ({"owners": [part[:5] for part in good()["owners"]]}, "owners must have 2 runs of 6 owners"),
+    ({"owners": good()["owners"][:1]}, "owners must have 2 runs of 6 owners"),
+    ({"owners": [[*own[:5], np.array([60])] for own in good()["owners"]]}, "rows of the 60 records, got 60"),
+    ({"bidders": spoilt("bidders", (0, 0, 0), 6)}, "different owners 0 to 5"),
+    ({"bidders": np.zeros((3, 2, 2), int)}, "different owners 0 to 5"),
+    ({"bidders": np.zeros((3, 2), int)}, r"bidders must be whole numbers of shape .* got shape \(3, 2\)"),
+    ({"bidders": np.zeros((0, 2, 2), int)}, r"bidders must be whole numbers .* got shape \(0, 2, 2\)"),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input(name: str) -> None:
-    changes, message = BAD[name]
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_bad_input(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         train(**changes)
 
 
 SHAPE = (3, 2, 2)
+ACCEPTED = good()["privacy_budget"][1, good()["bidders"][1, 1, 1]]  # by the last bidder of round 2
 
 
-def purchase(privacy_loss: float = 0.1, payments: float = 0.0, budget: float = 1.0, **of_one: float) -> Bought:
+def purchase(privacy_loss: float = 0.1, payments: float = 0.0, **of_one: float) -> Bought:
     """The same in three rounds, but for what is given of one bid, or of one auction, of round 2."""
-    parts = {
-        "privacy_loss": np.full(SHAPE, privacy_loss),
-        "payments": np.full(SHAPE, payments),
-        "budget": np.full((3, 2), budget),
-    }
+    bought = Bought(np.full(SHAPE, privacy_loss), np.full(SHAPE, payments), np.ones((3, 2)))
     for name, value in of_one.items():
-        parts[name.removesuffix("_of_one")].reshape(3, -1)[1, -1] = value
-    return Bought(**parts)
+        getattr(bought, name.removesuffix("_of_one")).reshape(3, -1)[1, -1] = value
+    return bought
 
 
 @pytest.mark.parametrize(
     ("bought", "message"),
     [
-        (purchase(privacy_loss_of_one=2.1), r"round 2: privacy_loss = 2\.1 of an owner who accepts at most"),
+        (purchase(privacy_loss_of_one=ACCEPTED * (1 + 1e-6)), f"round 2: privacy_loss = .* at most {ACCEPTED}"),
         (purchase(privacy_loss_of_one=-0.1), r"round 2: privacy_loss = -0\.1"),
         (purchase(privacy_loss_of_one=math.nan), "round 2: privacy_loss = nan"),
         (purchase(payments_of_one=1.1), r"round 2: payments \[0\. +1\.1\] with a budget of 1\.0"),
         (purchase(payments=0.4, payments_of_one=-0.1), r"round 2: payments \[ 0\.4 -0\.1\]"),
         (purchase(budget_of_one=math.nan), "round 2: payments .* with a budget of nan"),
-        (
-            Bought(np.ones((2, 2)), np.zeros(SHAPE), np.ones((3, 2))),
-            r"bidders of shape \(3, 2, 2\), got privacy_loss \(2, 2\)",
-        ),
-        (Bought(np.ones(SHAPE), np.zeros(SHAPE), np.ones(2)), r"auction must buy from bidders"),
+        (Bought(np.ones((2, 2)), np.zeros(SHAPE), np.ones((3, 2))), r"of shape \(3, 2, 2\), got privacy_loss \(2, 2\)"),
+        (Bought(np.ones(SHAPE), np.zeros(SHAPE), np.ones(2)), "auction must buy from bidders"),
         (purchase(privacy_loss=0.0), "privacy_loss is 0 for every bidder in every round"),
     ],
 )
@@ -625,23 +422,12 @@ def test_auction_that_breaks_a_limit(bought: Bought, message: str) -> None:
         train(auction=lambda asked: bought)
 
 
-def test_more_bidders_than_owners() -> None:
+def test_bidders_and_accuracy_refuse_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="bidders must be an integer from 1 to 5, got 6"):
         draw_bidders(5, 6, 1, 1, rng=generator())
-
-
-def test_accuracy_of_unknown_labels() -> None:
     with pytest.raises(ValueError, match="labels must be whole numbers from 0 to 2, the classes"):
         accuracy(np.zeros((CLASSES, WIDTH)), np.ones((2, WIDTH)), np.array([0, 3]))
 
 
-def test_bidders_are_drawn_from_the_generator_that_is_given() -> None:
-    first, same, other = (draw_bidders(9, 3, 20, 2, generator(seed)) for seed in (31, 31, 32))
-    assert (first == same).all() and (first != other).any()
-
-
 def test_noise_of_a_training_is_not_printed() -> None:
-    one = [[np.array([0])]], [[1.0]], np.zeros((1, 1, 1), dtype=int)
-    rules = {"all": lambda epsilon, sizes: np.ones(epsilon.shape)}
-    made = fedsgd(np.ones((1, 1)), np.array([0]), *one, rules, np.zeros((2, 1)), rng=generator(33))
-    assert "noise" not in repr(made) and "signal" not in repr(made)
+    assert "noise" not in repr(train()) and "signal" not in repr(train())

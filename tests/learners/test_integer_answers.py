@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import re
-import types
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -25,65 +23,19 @@ from tests.support import generator, law_of, p_value
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-def losses_by_enumeration(mechanism: IntegerSum, points: np.ndarray) -> list[Fraction]:
-    """Largest loss of each individual, over all databases of these points, all replacements and all outcomes."""
-    n = len(mechanism.weights)
-    sums = {data: mechanism.sum(np.array(data)) for data in itertools.product(points.tolist(), repeat=n)}
-    outcomes = np.arange(min(sums.values()) - 3, max(sums.values()) + 4)
-    worst = [Fraction(0)] * n
-    for data, centre in sums.items():
-        for i in range(n):
-            for value in points.tolist():
-                other = sums[(*data[:i], value, *data[i + 1 :])]
-                log_ratio = int((np.abs(outcomes - other) - np.abs(outcomes - centre)).max())  # times 1 / scale
-                worst[i] = max(worst[i], log_ratio / mechanism.scale)
-    return worst
-
-
-@pytest.mark.parametrize("scale", [Fraction(24), Fraction(7, 3), Fraction(1, 10)])
-def test_losses_of_a_sum_are_exact(scale: Fraction) -> None:
-    mechanism = IntegerSum([2, -1, 3], levels=3, scale=scale)
-    assert losses_by_enumeration(mechanism, np.arange(4) / 3) == list(mechanism.privacy_loss)
-    assert mechanism.privacy_loss.tolist() == [6 / scale, 3 / scale, 9 / scale]
-
-
-@pytest.mark.parametrize("broken", ["one step too far", "not clipped"])
-def test_wrong_sum_loses_more(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    reach = 4 / 3 if broken == "one step too far" else 2
-    monkeypatch.setattr(IntegerSum, "steps", lambda self, data: np.rint(reach * data * self.levels).astype(int))
-    mechanism = IntegerSum([2, -1, 3], levels=3, scale=Fraction(24))
-    found = losses_by_enumeration(mechanism, np.arange(4) / 3)
-    assert all(loss > claim for loss, claim in zip(found, mechanism.privacy_loss, strict=True))
-
-
-def query(n: int = 5) -> tuple[np.ndarray, float, np.ndarray, IntegerSum]:
-    rng = generator(41)
-    shares, weights = rng.uniform(0, 1, n), rng.choice([-1, 1], n) * rng.uniform(0.3, 3, n)
+def test_integer_sum_is_the_query_and_loses_no_more() -> None:
+    """Exactly no more than the query in real numbers, and hardly less."""
+    rng, scale = generator(41), 0.37
+    shares, weights = rng.uniform(0, 1, 5), rng.choice([-1, 1], 5) * rng.uniform(0.3, 3, 5)
     shares[:2] = 0, 1
-    return shares, 0.37, weights, integer_sum(shares, 0.37, weights=weights)
-
-
-def excess_losses() -> list[int]:
-    """Individuals who lose more than in the query in real numbers, exactly."""
-    shares, scale, weights, mechanism = query()
-    real = [Fraction(a) * abs(Fraction(q)) / Fraction(scale) for a, q in zip(shares, weights, strict=True)]
-    assert np.allclose([float(loss) for loss in mechanism.privacy_loss], [float(loss) for loss in real], atol=1e-5)
-    return [i for i, (loss, most) in enumerate(zip(mechanism.privacy_loss, real, strict=True)) if loss > most]
-
-
-def test_integer_sum_is_the_query_and_loses_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    shares, scale, weights, mechanism = query()
-    real = linear_query(shares, scale, weights=weights)
-    assert excess_losses() == []
-    for _ in range(20):
-        data = generator(42).integers(0, 1025, 5) / 1024
+    mechanism, real = integer_sum(shares, scale, weights=weights), linear_query(shares, scale, weights=weights)
+    most = [Fraction(a) * abs(Fraction(q)) / Fraction(scale) for a, q in zip(shares, weights, strict=True)]
+    assert (mechanism.privacy_loss <= most).all()
+    np.testing.assert_allclose(mechanism.privacy_loss.astype(float), real.privacy_loss, atol=1e-5)
+    for data in rng.integers(0, 1025, (20, 5)) / 1024:
         assert mechanism.steps(data).tolist() == (1024 * data).tolist()
         answer = mechanism.answer(mechanism.sum(data))
         assert float(answer) == pytest.approx(float(real.mean(weights * data)), abs=1e-5)
-    monkeypatch.setattr(  # shares rounded up
-        integer_answers, "math", types.SimpleNamespace(**{**vars(math), "floor": math.ceil})
-    )
-    assert excess_losses() != []
 
 
 def test_law_of_a_sum() -> None:
@@ -107,23 +59,8 @@ def test_data_next_to_the_grid_go_to_it() -> None:
 
 # --- gradients --------------------------------------------------------------------------------------------------------
 
-Grid = Callable[[np.ndarray, float, float], np.ndarray]
 
-
-def nearest(gradients: np.ndarray, clip_norm: float, spacing: float) -> np.ndarray:
-    return np.rint(clipped(gradients, clip_norm) / spacing).astype(int)
-
-
-def not_clipped(gradients: np.ndarray, clip_norm: float, spacing: float) -> np.ndarray:
-    return np.trunc(gradients / spacing).astype(int)
-
-
-def euclidean(gradients: np.ndarray, clip_norm: float, spacing: float) -> np.ndarray:
-    norms = np.sqrt((gradients**2).sum(axis=(-2, -1), keepdims=True))
-    return np.trunc(gradients * np.minimum(1, clip_norm / norms) / spacing).astype(int)
-
-
-def too_long(to_grid: Grid) -> int:
+def too_long() -> int:
     """Vectors, of many sizes, corners among them, that are longer than they may be: in integers."""
     rng, found = generator(45), 0
     for clip_norm, spacing in ((1.0, 2.0**-4), (0.3, 2.0**-3), (0.7, 2.0**-30), (1.0, 2.0**-40), (5.0, 4.0)):
@@ -131,17 +68,15 @@ def too_long(to_grid: Grid) -> int:
         gradients[:200] = np.exp(rng.normal(0, 3, (200, 1, 1))) * rng.choice([-1, 1], (200, 3, 7))
         gradients[200:400] *= np.arange(21).reshape(3, 7) == 4
         most = math.floor(Fraction(clip_norm) / Fraction(spacing))
-        for steps in to_grid(gradients, clip_norm, spacing).reshape(-1, 21).tolist():
+        for steps in grid_gradients(gradients, clip_norm, spacing).reshape(-1, 21).tolist():
             found += sum(map(abs, steps)) > most
     return found
 
 
 def test_gradients_on_the_grid_are_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert too_long(grid_gradients) == 0
-    for broken in (nearest, not_clipped, euclidean):
-        assert too_long(broken) > 0
+    assert too_long() == 0
     monkeypatch.setattr(integer_answers, "clipped", lambda gradients, clip_norm: gradients)
-    assert too_long(grid_gradients) == 0  # what floats let pass becomes the zero vector
+    assert too_long() == 0  # what floats let pass becomes the zero vector
 
 
 def test_gradients_inside_are_cut_towards_zero() -> None:
@@ -159,21 +94,16 @@ def test_losses_of_gradients(clip_norm: float, spacing: float, epsilon: Any, mon
     """All pairs of admissible vectors of two coordinates, as fractions: never above epsilon, and equal to it."""
     scales: list[Fraction] = []
     draw = integer_answers.discrete_laplace
-
-    def spy(scale: Fraction, **options: Any) -> np.ndarray:
-        scales.append(scale)
-        return draw(scale, **options)
-
-    monkeypatch.setattr(integer_answers, "discrete_laplace", spy)
+    monkeypatch.setattr(
+        integer_answers, "discrete_laplace", lambda scale, **how: scales.append(scale) or draw(scale, **how)
+    )
     gradient_noise([epsilon], (1, 2), clip_norm, spacing, rng=generator())
     axis = clip_norm * np.arange(-8, 9) / 4
     gradients = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 1, 2)
     vectors = np.unique(grid_gradients(gradients, clip_norm, spacing).reshape(-1, 2), axis=0)
-    distance = int(np.abs(vectors[:, None] - vectors[None]).sum(-1).max())
-    loss = distance / scales[0]
+    loss = int(np.abs(vectors[:, None] - vectors[None]).sum(-1).max()) / scales[0]
     assert Fraction(epsilon) * (1 - Fraction(1, 2**57)) <= loss <= Fraction(epsilon)
-    if epsilon in (0.5, Fraction(1, 3)):
-        assert loss == Fraction(epsilon)
+    assert loss == Fraction(epsilon) or epsilon not in (0.5, Fraction(1, 3))
 
 
 def test_losses_of_any_type() -> None:
@@ -229,40 +159,26 @@ def sent(**change: Any) -> Any:
     [
         (lambda: IntegerSum([0.5], 1, Fraction(1)), "weights must be a vector of integers, got [0.5]"),
         (lambda: IntegerSum([2**30, 2**30], 2**22, Fraction(1)), "sums of at most 2**52, got 9007199254740992"),
+        (lambda: IntegerSum([1], 1, 2**53), "scale must be at most 2**47 steps, got 9007199254740992"),
         (lambda: IntegerSum([1], 1, 1).sum([1.5]), "data must lie in [0, 1]: scale by public bounds, or clip"),
         (lambda: IntegerSum([1], 1, 1).sum([math.nan]), "data must lie in [0, 1]: scale by public bounds, or clip"),
         (lambda: IntegerSum([1], 1, 1).sum([0, 1]), "data must have shape (1,), as weights has, got (2,)"),
         (lambda: integer_sum([0.5], 1.0, weights=[0.0]), "weights must not be 0"),
         (lambda: integer_sum([0.5], 1.0, weights=[1.0, 2.0]), "weights has 2 entries for 1 shares"),
+        (lambda: integer_sum([1.0], 1.0, weights=[1e300]), "weights must be a vector of integers"),
         (lambda: integer_sum([0.5], 1.0, spacing=0.3), "spacing must be a power of two, got 0.3"),
         (lambda: sent(spacing=0.3), "spacing must be a power of two, got 0.3"),
         (lambda: sent(spacing=2.0), "spacing must lie between clip_norm / 2**40 and clip_norm = 1.0, got 2.0"),
         (lambda: sent(spacing=2.0**-41), "spacing must lie between clip_norm / 2**40"),
+        (lambda: sent(epsilon=[1e-12], spacing=2.0**-20), "spacing = 9.5367431640625e-07 is too small for a privacy"),
         (lambda: sent(epsilon=[0.0]), "epsilon must be positive and finite, got epsilon[0] = 0.0"),
         (lambda: sent(epsilon=[1.0, 1.0]), "epsilon has 2 entries for 1 records"),
-        (
-            lambda: gradient_noise([-1.0], (2,), 1.0, 0.5, rng=generator()),
-            "epsilon must be finite and not negative, got -1.0",
-        ),
-        (lambda: integer_sum([1.0], 1.0, weights=[1e300]), "weights must be a vector of integers"),
+        (lambda: gradient_noise([-1.0], (2,), 1.0, 0.5, rng=generator()), "epsilon must be finite and not negative"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
-
-
-def test_sums_clip_in_silence() -> None:
-    outside, inside = [math.inf, -3.0, 0.3, math.nan, -math.inf], [1.0, 0.0, 0.3, 0.5, 0.0]
-    shares, weights = [1.0, 0.5, 0.5, 1.0, 1.0], [1.0, 2.0, -3.0, 1.0, -1.0]
-    for make in (integer_sum, linear_query):
-        mechanisms = [make(shares, 1.0, weights=weights, clip=clip) for clip in (True, False)]
-        data = (
-            [np.multiply(weights, outside), np.multiply(weights, inside)] if make is linear_query else [outside, inside]
-        )
-        clipped_release, release = (m.release(d, rng=generator()) for m, d in zip(mechanisms, data, strict=True))
-        assert clipped_release == release
-        assert mechanisms[0].privacy_loss == pytest.approx(mechanisms[1].privacy_loss)
 
 
 def test_gradients_that_are_not_finite_count_as_zero() -> None:
@@ -277,13 +193,6 @@ def test_gradients_that_are_not_finite_count_as_zero() -> None:
 @pytest.mark.parametrize("levels", [np.uint8(200), np.int32(200), 200.0])
 def test_types_of_numbers_do_not_change_the_losses(levels: Any) -> None:
     assert IntegerSum(np.array([3], dtype=np.int8), levels, 100).privacy_loss == [Fraction(6)]
-
-
-def test_scales_that_would_cut_most_answers_are_refused() -> None:
-    with pytest.raises(ValueError, match=re.escape("spacing = 9.5367431640625e-07 is too small for a privacy loss")):
-        sent(epsilon=[1e-12], spacing=2.0**-20)
-    with pytest.raises(ValueError, match=re.escape("scale must be at most 2**47 steps, got 9007199254740992")):
-        IntegerSum([1], 1, 2**53)
 
 
 @pytest.mark.parametrize("refuse", [False, True])

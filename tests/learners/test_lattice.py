@@ -14,14 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from hdpm_lib.learners import lattice
-from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
 from hdpm_lib.learners.ridge import estimate_norm_bound, output_perturbation, sensitivity_constant, weighted_ridge
 from hdpm_lib.validation import FALSE_ALARM
-from tests.listed import lattice_law
+from tests.listed import farthest_moves, lattice_law
 from tests.support import generator, p_value
 
 
@@ -38,58 +36,24 @@ def data(n: int = 60, d: int = 3, steps: int = 2**20) -> tuple[np.ndarray, np.nd
 # --- the centre -------------------------------------------------------------------------------------------------------
 
 
-def determinant(matrix: list[list[int]]) -> int:
-    """By permutations."""
-    total = 0
-    for order in itertools.permutations(range(len(matrix))):
-        swaps = sum(a > b for a, b in itertools.combinations(order, 2))
-        total += (-1) ** swaps * math.prod(matrix[i][j] for i, j in enumerate(order))
-    return total
-
-
-def residual(matrix: list[list[int]], vector: list[int], found: list[int], denominator: int) -> list[int]:
-    return [
-        sum(a * x for a, x in zip(row, found, strict=True)) - b * denominator
-        for row, b in zip(matrix, vector, strict=True)
-    ]
-
-
 @pytest.mark.parametrize("d", [1, 2, 4, 12, 30])
 def test_integer_solve_is_exact(d: int) -> None:
     rng = generator(62, d)
     for size in (3, 10**6, 10**15):
         half = rng.integers(-size, size + 1, (d, d)).astype(object)
-        matrix = (half @ half.T + np.diag([1] * d)).tolist()
-        vector = rng.integers(-size, size + 1, d).astype(object).tolist()
-        found, denominator = lattice._exact_solve(matrix, vector)
-        assert residual(matrix, vector, found, denominator) == [0] * d
-        assert denominator > 0 and (d > 4 or denominator == determinant(matrix))
-        assert any(residual(matrix, vector, [found[0] + 1, *found[1:]], denominator))
+        matrix, vector = half @ half.T + np.eye(d, dtype=object), rng.integers(-size, size + 1, d).astype(object)
+        found, denominator = lattice._exact_solve(matrix.tolist(), vector.tolist())
+        assert denominator > 0 and (matrix @ found == vector * denominator).all()
 
 
 @pytest.mark.parametrize("d", [1, 3, 12])
 @pytest.mark.parametrize("penalty", [1e-3, 0.1, 7.0])
-def test_centre_is_the_ridge_estimate(d: int, penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_centre_is_the_step_next_to_the_ridge_estimate(d: int, penalty: float) -> None:
     X, y, epsilon = data(50, d)
-    systems: list[Any] = []
-    solve = lattice._exact_solve
-
-    def spy(matrix: Any, vector: Any) -> Any:
-        systems.append((matrix, vector, *solve(matrix, vector)))
-        return systems[-1][2:]
-
-    monkeypatch.setattr(lattice, "_exact_solve", spy)
     mechanism = lattice_ridge(X, y, 1e3 * epsilon, penalty, spacing=2.0**-34)
     expected = weighted_ridge(X, y, epsilon / epsilon.sum(), penalty)
-    np.testing.assert_allclose(mechanism.point * mechanism.spacing, expected, atol=1e-9)
-    ((matrix, vector, found, denominator),) = systems
-    np.testing.assert_allclose([x / denominator for x in found], expected, atol=1e-12)
-    assert residual(matrix, vector, found, denominator) == [0] * d
+    np.testing.assert_allclose(mechanism.point * 2.0**-34, expected, rtol=0, atol=2.0**-35 + 1e-12)
     np.testing.assert_allclose(mechanism.weights, epsilon / epsilon.sum())
-    assert all(  # rounded to the nearest step
-        abs(Fraction(x, denominator) * 2**34 - k) <= Fraction(1, 2)
-        for x, k in zip(found, mechanism.point.tolist(), strict=True)
-    )
 
 
 def test_halves_are_rounded_up() -> None:
@@ -108,12 +72,20 @@ def test_shares_are_proportional() -> None:
 # --- records on the grid ----------------------------------------------------------------------------------------------
 
 
+def within(X: np.ndarray, y: np.ndarray, square: Fraction) -> np.ndarray:
+    """Features on the grid, which lie, as the labels do, less than a step from the records, towards zero."""
+    xs, ys = lattice._grid_records(X, y, square)
+    for steps, exact in ((xs, X * 2**20), (ys, y * 2**20)):
+        assert (np.abs(steps) <= np.abs(exact)).all() and (np.abs(exact - steps) < 1).all()
+    return xs
+
+
 def test_records_stay_within_their_bounds() -> None:
     rng = generator(63)
-    X, y = np.vstack([rng.random((200, 4)), np.ones((1, 4)), np.zeros((1, 4))]), rng.uniform(-1, 1, 202)
-    xs, ys = lattice._grid_records(X, y, Fraction(4))
-    assert (xs <= X * 2**20).all() and (X * 2**20 - xs < 1).all() and xs.max() == 2**20
-    assert (np.abs(ys) <= np.abs(y) * 2**20).all() and (np.abs(ys - y * 2**20) < 1).all()
+    X, y = np.vstack([rng.random((200, 4)), np.ones((1, 4)), np.zeros((1, 4))]), rng.uniform(-5, 5, 202)
+    assert within(X, y, Fraction(4)).max() == 2**20
+    signed, limit = rng.uniform(-1, 1, (202, 3)), Fraction(3)
+    assert (within(signed, y, limit) == -within(-signed, y, limit)).all()
     for norm in (1.0, 0.7, 1 / 3):
         short = X * np.minimum(1, norm / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9))
         xs, _ = lattice._grid_records(short, y, Fraction(norm) ** 2)
@@ -125,22 +97,15 @@ def test_records_stay_within_their_bounds() -> None:
 def test_vector_that_floats_let_pass_is_shortened() -> None:
     norm = 0.5 * (1 - 5e-13)  # below 1/2, but within the tolerance of the check in floats
     xs, _ = lattice._grid_records(np.array([[0.5, 0.0], [0.25, 0.0]]), np.zeros(2), Fraction(norm) ** 2)
-    assert xs.tolist() == [[2**19 - 1, 0], [2**18, 0]] or xs.tolist()[0][0] in (2**19 - 2, 2**19 - 1)
+    assert xs[0, 0] in (2**19 - 1, 2**19 - 2) and xs[0, 1] == 0 and xs[1].tolist() == [2**18, 0]
     assert all(isinstance(k, int) for k in xs.ravel().tolist())  # and no floats, which would round the sums
     lattice_ridge([[0.5, 0.0], [0.25, 0.0]], [0.0, 1.0], [1.0, 1.0], 1.0, feature_norm=norm)
-
-
-def test_signed_records_are_cut_towards_zero() -> None:
-    X, y = generator(66).uniform(-1, 1, (200, 3)), np.linspace(-5, 5, 200)
-    limit = Fraction(float(np.linalg.norm(X, axis=1).max())) ** 2
-    xs, ys = lattice._grid_records(X, y, limit)
-    assert (np.abs(xs) <= np.abs(X) * 2**20).all() and (np.abs(X * 2**20 - xs) < 1).all()
-    assert (np.abs(ys) <= np.abs(y) * 2**20).all()
-    turned, _ = lattice._grid_records(-X, y, limit)
-    assert (turned == -xs).all()
     xs, _ = lattice._grid_records(np.array([[-0.6, 0.8]]), np.zeros(1), Fraction(1, 4))
     assert xs[0, 0] < 0 < xs[0, 1] and 0.249 * 2**40 < sum(k * k for k in xs[0]) <= 2**38
-    large = lattice_ridge([[1.0]], [2.0**44], [1.0], 1.0, spacing=2.0**10, label_bound=2.0**44)  # beyond 64 bits
+
+
+def test_labels_beyond_64_bits() -> None:
+    large = lattice_ridge([[1.0]], [2.0**44], [1.0], 1.0, spacing=2.0**10, label_bound=2.0**44)
     assert large.point.tolist() == [2**33]
 
 
@@ -165,132 +130,95 @@ def constant_between(penalty: Fraction, square: Fraction, bound: str) -> tuple[F
     return ends[0], ends[1]
 
 
-CONSTANTS = list(itertools.product((0.001, 0.1, 1.0, 3.0, 1e4), (1.0, 2.0, 12.0, 0.3), ("paper", "sharp")))
+@pytest.mark.parametrize("penalty", [0.001, 0.1, 1.0, 3.0, 1e4])
+@pytest.mark.parametrize("square", [1.0, 2.0, 12.0, 0.3])
+@pytest.mark.parametrize("bound", ["paper", "sharp"])
+def test_constant_is_rounded_up(penalty: float, square: float, bound: Any) -> None:
+    found = lattice._constant_above(Fraction(penalty), Fraction(square), bound, Fraction(1))
+    least, most = constant_between(Fraction(penalty), Fraction(square), bound)
+    assert float(found) == pytest.approx(sensitivity_constant(penalty, math.sqrt(square), bound), rel=1e-12)
+    assert least <= found <= most * (1 + Fraction(1, 2**50))
 
 
-def constant_objections() -> int:
-    wrong = 0
-    for penalty, square, bound in CONSTANTS:
-        found = lattice._constant_above(Fraction(penalty), Fraction(square), bound, Fraction(1))  # type: ignore[arg-type]
-        least, most = constant_between(Fraction(penalty), Fraction(square), bound)
-        assert float(found) == pytest.approx(sensitivity_constant(penalty, math.sqrt(square), bound), rel=1e-12)  # type: ignore[arg-type]
-        wrong += not least <= found <= most * (1 + Fraction(1, 2**50))
-    return wrong
-
-
-def test_constant_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert constant_objections() == 0
-    above = lattice.root_above
-    monkeypatch.setattr(lattice, "root_above", lambda square, n: max(above(square, n) - Fraction(1, n), Fraction(0)))
-    assert constant_objections() > 10
-
-
-def budget_objections(spacing: float) -> int:
-    """Records whose loss by the theorem, computed with other fractions, exceeds what they accept or say."""
+@pytest.mark.parametrize("spacing", [2.0**-2, 2.0**-10, 2.0**-20])
+def test_budget_is_kept_exactly(spacing: float) -> None:
+    """Losses by the theorem, computed with other fractions: at most what a record accepts, and what it is told."""
     X, y, epsilon = data(20, 2)
     mechanism = lattice_ridge(X, y, epsilon, 0.3, spacing=spacing, bound="sharp")
     _, c = constant_between(Fraction(0.3), Fraction(2), "sharp")
     _, root = root_between(Fraction(2))
-    total, wrong = sum(map(Fraction, epsilon)), 0
     for eps, promised in zip(epsilon.tolist(), mechanism.privacy_loss.tolist(), strict=True):
-        loss = mechanism.rate * (c * Fraction(eps) / total / Fraction(spacing) + root)
-        wrong += not loss <= Fraction(eps) or not loss <= Fraction(promised) <= min(Fraction(eps), loss * (1 + 2**-50))
+        loss = mechanism.rate * (c * Fraction(eps) / sum(map(Fraction, epsilon)) / Fraction(spacing) + root)
+        assert loss <= Fraction(eps)
+        assert loss <= Fraction(promised) <= min(Fraction(eps), loss * (1 + Fraction(1, 2**50)))
     np.testing.assert_allclose(mechanism.privacy_loss.min(), epsilon.min(), rtol=1e-14)
-    return wrong
-
-
-@pytest.mark.parametrize("spacing", [2.0**-2, 2.0**-10, 2.0**-20])
-def test_budget_is_kept_exactly(spacing: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert budget_objections(spacing) == 0
-    cut = lattice._cut
-    monkeypatch.setattr(lattice, "_cut", lambda value: cut(value) * (1 + Fraction(1, 2**50)))
-    assert budget_objections(spacing) > 0
 
 
 # --- losses of all neighbours -----------------------------------------------------------------------------------------
 
+Setting = tuple[int, float, float, list[float], Any]
 
-def largest_share(
-    d: int,
-    penalty: float,
-    spacing: float,
-    epsilon: list[float],
-    bound: Any,
-    patch: pytest.MonkeyPatch,
-    signed: bool = False,
-) -> Fraction:
-    """Largest squared share of what a record accepts that it can lose: all values of it on a grid of halves.
 
-    The others go through a few corners. In fractions of integers, all of them the mechanism's own. If `signed`, the
-    features go from -1 to 1, and the labels to a half.
+def largest_share(setting: Setting, patch: pytest.MonkeyPatch, signed: bool = False) -> Fraction:
+    """Largest squared share of what a record accepts that it can lose, in fractions of integers, the mechanism's own.
+
+    Features are multiples of a half, on a grid of halves, from 0 to 1, or from -1 to 1 and labels up to a half.
     """
     patch.setattr(lattice, "_GRID", 2)
+    d, penalty, spacing, epsilon, bound = setting
     side, a = ((-1.0, -0.5, 0.0, 0.5, 1.0), 0.5) if signed else ((0.0, 0.5, 1.0), 1.0)
     options = {"feature_norm": d**0.5, "label_bound": a} if signed else {}
+
+    def learn(records: tuple[Any, ...]) -> tuple[np.ndarray, Any]:
+        X, y = [x for x, _ in records], [label for _, label in records]
+        made = lattice_ridge(X, y, epsilon, penalty, spacing=spacing, bound=bound, **options)
+        return made.point, (made.rate, *made.privacy_loss.tolist())
+
     values = [(x, y / 2) for x in itertools.product(side, repeat=d) for y in range(-2, 3) if abs(y / 2) <= a]
     corners = [((0.0,) * d, 0.0), ((1.0,) * d, a), ((side[0],) * d, -a), ((1.0,) * d, -a)]
     worst, n = Fraction(0), len(epsilon)
-    for i, others in itertools.product(range(n), itertools.product(corners, repeat=n - 1)):
-        points = set()
-        for value in values:
-            records = [*others[:i], value, *others[i:]]
-            X, y = [x for x, _ in records], [label for _, label in records]
-            mechanism = lattice_ridge(X, y, epsilon, penalty, spacing=spacing, bound=bound, **options)
-            points.add(tuple(mechanism.point.tolist()))
-        square = max(sum((a - b) ** 2 for a, b in zip(k, j, strict=True)) for k in points for j in points)
-        loss = mechanism.rate**2 * square
-        assert loss <= Fraction(mechanism.privacy_loss[i]) ** 2 or loss > Fraction(epsilon[i]) ** 2
+    for i in range(n):
+        moves = farthest_moves(learn, [values if j == i else corners for j in range(n)], euclidean=True)
+        ((rate, *told),) = moves.noises
+        loss = rate**2 * moves.farthest[i]
+        assert loss <= Fraction(told[i]) ** 2 or loss > Fraction(epsilon[i]) ** 2
         worst = max(worst, loss / Fraction(epsilon[i]) ** 2)
     return worst
 
 
-SETTINGS = [
-    # d, penalty, spacing, epsilon, bound, the least share that must be found
-    (1, 1e4, 2.0**-40, [0.5, 1.0], "paper", 0.998),
-    (1, 1e4, 2.0**-40, [0.5, 1.0], "sharp", 0.998),
-    (2, 1e4, 2.0**-40, [0.5, 1.0], "paper", 0.996),
-    (1, 1e4, 2.0**-14, [0.7, 0.7], "sharp", 0.6),
-    (2, 1e4, 2.0**-14, [0.7, 0.7], "sharp", 0.6),
-    (1, 0.5, 2.0**-6, [2.0, 0.3, 0.3], "paper", 0.1),
-    (2, 0.5, 2.0**-2, [1.0, 0.3], "sharp", 0.1),
+SETTINGS: list[tuple[Setting, bool, float]] = [  # dimension, penalty, spacing, epsilon, bound; signed; a share to find
+    ((1, 1e4, 2.0**-40, [0.5, 1.0], "paper"), False, 0.998),
+    ((1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), False, 0.998),
+    ((2, 1e4, 2.0**-40, [0.5, 1.0], "paper"), False, 0.996),
+    ((1, 1e4, 2.0**-14, [0.7, 0.7], "sharp"), False, 0.6),
+    ((2, 1e4, 2.0**-14, [0.7, 0.7], "sharp"), False, 0.6),
+    ((1, 0.5, 2.0**-6, [2.0, 0.3, 0.3], "paper"), False, 0.1),
+    ((2, 0.5, 2.0**-2, [1.0, 0.3], "sharp"), False, 0.1),
+    ((1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), True, 0.998),
+    ((2, 0.5, 2.0**-6, [1.0, 0.3], "paper"), True, 0.1),
 ]
 
 
-@pytest.mark.parametrize(("d", "penalty", "spacing", "epsilon", "bound", "least"), SETTINGS)
-def test_no_neighbour_loses_more(
-    d: int, penalty: float, spacing: float, epsilon: list[float], bound: str, least: float, monkeypatch: Any
-) -> None:
-    share = largest_share(d, penalty, spacing, epsilon, bound, monkeypatch)
-    assert least**2 <= share <= 1, float(share) ** 0.5
+@pytest.mark.parametrize(("setting", "signed", "least"), SETTINGS)
+def test_no_neighbour_loses_more(setting: Setting, signed: bool, least: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert least**2 <= largest_share(setting, monkeypatch, signed) <= 1
 
 
-@pytest.mark.parametrize("setting", [(1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), (2, 0.5, 2.0**-6, [1.0, 0.3], "paper")])
-def test_no_neighbour_loses_more_with_signs_and_a_label_bound(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    least = 0.998 if setting[0] == 1 else 0.1
-    assert least**2 <= largest_share(*setting, monkeypatch, signed=True) <= 1
-    constant = lattice._constant_above
-    monkeypatch.setattr(lattice, "_constant_above", lambda p, s, b, a: constant(p, s, b, a * a))
-    if setting[0] == 1:
-        assert largest_share(*setting, monkeypatch, signed=True) > 1
+above, constant = lattice.root_above, lattice._constant_above
+WRONG: dict[str, tuple[int, str, Callable[..., Any]]] = {  # the setting that shows it, and what is broken
+    "no root of d": (2, "root_above", lambda square, n: Fraction(1) if square == 2 else above(square, n)),
+    "rounding forgotten": (4, "root_above", lambda square, n: 0 if isinstance(square, int) else above(square, n)),
+    "equal weights": (0, "_integer_shares", lambda losses: np.ones(len(losses), dtype=object)),
+    "half the constant": (1, "_constant_above", lambda *given: constant(*given) / 2),
+    "label bound squared": (7, "_constant_above", lambda p, s, b, a: constant(p, s, b, a * a)),
+}
 
 
-@pytest.mark.parametrize(
-    ("broken", "setting"),
-    [("no root of d", 2), ("rounding forgotten", 4), ("equal weights", 0), ("half the constant", 1)],
-)
-def test_wrong_ridge_loses_more(broken: str, setting: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    above, constant = lattice.root_above, lattice._constant_above
-    if broken == "no root of d":
-        monkeypatch.setattr(lattice, "root_above", lambda square, n: Fraction(1) if square == 2 else above(square, n))
-    elif broken == "rounding forgotten":
-        monkeypatch.setattr(
-            lattice, "root_above", lambda square, n: Fraction(0) if isinstance(square, int) else above(square, n)
-        )
-    elif broken == "equal weights":
-        monkeypatch.setattr(lattice, "_integer_shares", lambda losses: np.ones(len(losses), dtype=object))
-    else:
-        monkeypatch.setattr(lattice, "_constant_above", lambda *args: constant(*args) / 2)
-    assert largest_share(*SETTINGS[setting][:5], monkeypatch) > 1  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_ridge_loses_more(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, broken, by = WRONG[name]
+    monkeypatch.setattr(lattice, broken, by)
+    assert largest_share(*SETTINGS[place][:1], monkeypatch, SETTINGS[place][1]) > 1
 
 
 # --- releases ---------------------------------------------------------------------------------------------------------
@@ -307,18 +235,6 @@ def test_law_of_releases(d: int, spacing: float, reach: int) -> None:
     assert math.exp(-float(mechanism.rate) * reach) < 1e-9
     assert p_value(steps - mechanism.point, *law) > FALSE_ALARM
     assert p_value(steps - mechanism.point, *lattice_law(d, mechanism.rate * Fraction(6, 5), reach)) < FALSE_ALARM
-
-
-def test_law_of_fits() -> None:
-    """What users call: one release a fit, project and its default noise as they are."""
-    X, y, epsilon = data(5, 1)
-    model = PersonalizedRidge(0.5, project=False)
-    mechanism = lattice_ridge(X, y, 10 * epsilon, 0.5, bound="sharp")
-    released = np.array([model.fit(X, y, epsilon=10 * epsilon).coef_[0] for _ in range(3000)])
-    steps = released / mechanism.spacing - mechanism.point
-    assert (steps % 1 == 0).all() and mechanism.rate < 2.0**-25  # so fine that the law is Laplace's
-    assert stats.kstest(float(mechanism.rate) * steps, stats.laplace().cdf).pvalue > FALSE_ALARM
-    assert stats.kstest(2 * float(mechanism.rate) * steps, stats.laplace().cdf).pvalue < FALSE_ALARM
 
 
 def test_noise_grows_by_the_price_of_the_lattice() -> None:
@@ -341,13 +257,6 @@ def test_shapes_and_projection() -> None:
     assert far.any() and (np.linalg.norm(kept, axis=1) <= mechanism.radius * (1 + 1e-12)).all()
     np.testing.assert_array_equal(free[~far], kept[~far])
     assert mechanism.radius == estimate_norm_bound(0.5, math.sqrt(3), "sharp")
-
-
-def test_records_outside_are_clipped_or_refused() -> None:
-    X, y, epsilon = data()
-    clipped = lattice_ridge(2 * X, 3 * y, epsilon, 1.0, clip=True)
-    inside = lattice_ridge(np.minimum(2 * X, 1), np.clip(3 * y, -1, 1), epsilon, 1.0)
-    assert (clipped.point == inside.point).all()
 
 
 def fit(**change: Any) -> LatticeRidge:

@@ -6,7 +6,7 @@ A solver is compared with scikit-learn and SciPy, a closed form with a grid, a l
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,15 +18,9 @@ from sklearn.linear_model import LogisticRegression
 
 from hdpm_book.logistic.formulas import perturbed_objective, printed_slack
 from hdpm_lib.learners import logistic
-from hdpm_lib.learners.logistic import (
-    ObjectivePerturbation,
-    eta_within,
-    objective_perturbation,
-    sharp_slack,
-)
+from hdpm_lib.learners.logistic import ObjectivePerturbation, eta_within, objective_perturbation, sharp_slack
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import check_signed_records
-from tests.support import generator, law_checks, objections, with_shape
+from tests.support import generator, law_checks, objections
 
 
 def records(m: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -43,6 +37,14 @@ def gradient(model: ObjectivePerturbation, w: np.ndarray, noise: np.ndarray) -> 
 # --- the minimiser ----------------------------------------------------------------------------------------------------
 
 
+def settles(model: ObjectivePerturbation, noise: np.ndarray, rounding: float) -> bool:
+    """Whether slopes at the minimisers are as small as promised, or the rounding of their digits: a part in so many."""
+    w = model.minimise(noise)
+    slope = np.linalg.norm(gradient(model, w, noise), axis=1)
+    allowed = 1.01e-10 * np.maximum(1, np.linalg.norm(noise, axis=1)) + rounding * np.linalg.norm(w, axis=1)
+    return bool((slope <= allowed).all())
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 30, 31])
 def test_minimiser_of_extreme_problems_settles(n: int) -> None:
     rng = generator(60, n)
@@ -50,11 +52,20 @@ def test_minimiser_of_extreme_problems_settles(n: int) -> None:
     for _ in range(60):
         weights = rng.dirichlet(np.full(80, 10 ** rng.uniform(-2, 1)))
         model = objective_perturbation(X, y, weights, 10 ** rng.uniform(-4, 6), 10 ** rng.uniform(-8, 2))
-        noise = spherical_laplace(n, model.eta / 2, rng=rng, size=5)
-        w = model.minimise(noise)
-        slope = np.linalg.norm(gradient(model, w, noise), axis=1)
-        rounding = 1e-15 * np.linalg.norm(w, axis=1)  # of the margins, which are summed in another order here
-        assert (slope <= 1.01e-10 * np.maximum(1, np.linalg.norm(noise, axis=1)) + rounding).all()
+        assert settles(model, spherical_laplace(n, model.eta / 2, rng=rng, size=5), 1e-15)  # margins in another order
+
+
+def test_minimiser_in_the_worst_conditions_settles() -> None:
+    """Penalties down to 1e-20, noise up to 1e8, repeated and empty records, weights on few: no error, no waste."""
+    rng = generator(68)
+    for k in range(600):
+        m, n = rng.integers(1, 12), rng.integers(1, 9)
+        X, y = records(m, n, rng)
+        X = [X, X[:1].repeat(m, 0), 0 * X, X * (np.arange(n) > 0)][k % 4]
+        weights = np.eye(m)[0] if k % 3 else rng.dirichlet(np.full(m, 10 ** rng.uniform(-2, 1)))
+        model = objective_perturbation(X, y if k % 5 else 0 * y + 1, weights, 1.0, 10 ** rng.uniform(-20, 2))
+        noise = spherical_laplace(n, 10 ** rng.uniform(-7, 5), rng=rng, size=3)
+        assert settles(model, noise, 1e-14 * n * (model.penalty + weights.sum() / 4))  # of w, times the curvature
 
 
 def test_minimiser_agrees_with_scikit_learn_and_scipy() -> None:
@@ -98,46 +109,21 @@ def test_batches_chunks_and_zero_weights(monkeypatch: pytest.MonkeyPatch) -> Non
     assert model.release(rng=rng, size=0).shape == (0, 3)
 
 
-def test_minimiser_in_the_worst_conditions_settles() -> None:
-    """Penalties down to 1e-20, noise up to 1e8, repeated and empty records, weights on few: no error, no waste."""
-    rng = generator(68)
-    for k in range(600):
-        m, n = rng.integers(1, 12), rng.integers(1, 9)
-        X, y = records(m, n, rng)
-        X = [X, X[:1].repeat(m, 0), 0 * X, X * (np.arange(n) > 0)][k % 4]
-        weights = np.eye(m)[0] if k % 3 else rng.dirichlet(np.full(m, 10 ** rng.uniform(-2, 1)))
-        model = objective_perturbation(X, y if k % 5 else 0 * y + 1, weights, 1.0, 10 ** rng.uniform(-20, 2))
-        noise = spherical_laplace(n, 10 ** rng.uniform(-7, 5), rng=rng, size=3)
-        w = model.minimise(noise)
-        curvature = model.penalty + weights.sum() / 4
-        rounding = 1e-14 * n * curvature * np.linalg.norm(w, axis=1)  # of the minimiser itself, times the curvature
-        slope = np.linalg.norm(gradient(model, w, noise), axis=1)
-        assert (slope <= 1.01e-10 * np.maximum(1, np.linalg.norm(noise, axis=1)) + rounding).all()
-
-
-def test_minimiser_from_anywhere_is_the_same() -> None:
+def test_minimiser_from_anywhere_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And out of steps it gives what it has: whether a release fails must not depend on the records."""
     X, y = records(40, 3, generator(70))
     model = objective_perturbation(X, y, np.full(40, 1 / 40), 5.0, 0.1)
     noise = spherical_laplace(3, 2.5, rng=generator(70), size=4)
     for start in (1.0, [1e6, -1e6, 1e3], 10 * noise):
         np.testing.assert_allclose(model.minimise(noise, start), model.minimise(noise), atol=1e-8)
-
-
-def test_minimiser_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of steps it gives what it has: whether a release fails must not depend on the records."""
-    X, y = records(20, 2, generator(64))
-    model = objective_perturbation(X, y, np.full(20, 0.05), 1.0, 0.01)
     monkeypatch.setattr(logistic, "NEWTON_STEPS", 1)
-    assert np.isfinite(model.release(rng=generator(64), size=5)).all()
+    assert np.isfinite(model.minimise(noise, 1e3)).all()
 
 
 X3 = [[0.6, 0.0], [0.0, 0.8], [0.1, 0.2]]
 IN_BOUNDS: dict[str, tuple[Any, Any, Any]] = {
-    "two classes": (X3, [1, -1, -1], [0.2, 0.3, 0.5]),
-    "one class": (X3, [-1, -1, -1], [0.2, 0.3, 0.5]),
-    "the other class": (X3, [1, 1, 1], [0.2, 0.3, 0.5]),
+    "one class": (X3, [1, 1, 1], [0.2, 0.3, 0.5]),
     "no features": (np.zeros((3, 2)), [1, -1, -1], [0.2, 0.3, 0.5]),
-    "constant features": (np.full((3, 2), 0.7), [1, -1, -1], [0.2, 0.3, 0.5]),
     "one record": ([[0.6, 0.8]], [1], [1.0]),
     "all weight on one": (X3, [1, -1, -1], [0.0, 1.0, 0.0]),
     "same records": ([[0.6, 0.8]] * 3, [1, 1, 1], [0.2, 0.3, 0.5]),
@@ -165,44 +151,15 @@ def test_noise_part_to_the_last_digit() -> None:
     assert (model.epsilon == weights * 0.7).all() and (model.privacy_loss == model.epsilon).all()  # no slack here
 
 
-def noise_in_use(model: ObjectivePerturbation, *, n: int, key: int) -> list[Any]:
-    """What the law tests object to in the noise of releases, taken back out of them."""
-    rng = generator(65, key, model.X.shape[1])
-
-    def implied(size: int) -> np.ndarray:
-        w = model.release(rng=rng, size=size)
-        return -model.eta / 2 * gradient(model, w, np.zeros_like(w))
-
-    return objections(law_checks(implied, n))
-
-
-CORRECT = [(penalty, d, 1.0, 0) for penalty, d in [(1e-4, 2), (1e-3, 5), (0.04, 12), (0.1, 31), (1.0, 60), (10.0, 1)]]
-DOUBLE_RATE = [(penalty, d, 2.0, 0) for penalty, d, *_ in CORRECT if penalty < 0.05]
-LOW_SHAPE = [(penalty, d, 1.0, -1) for penalty, d, *_ in CORRECT if d > 30]
-
-
-@pytest.mark.parametrize(("penalty", "d", "factor", "shape"), CORRECT + DOUBLE_RATE + LOW_SHAPE)
-def test_noise_law_over_penalty_and_dimension(
-    penalty: float, d: int, factor: float, shape: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also the rate eta for eta / 2 where the penalty is small, and Gamma noise of shape d - 1 where d is large."""
-    X, y = records(5, d, generator(66, d))
-    model = objective_perturbation(X, y, np.full(5, 0.2), 4.0, penalty)
-    broken = (factor, shape) != (1.0, 0)
-    if broken:
-        sampler = with_shape(shape)
-        monkeypatch.setattr(logistic, "spherical_laplace", lambda d, rate, **how: sampler(d, rate * factor, **how))
-    caught = noise_in_use(model, n=8000, key=int(1e5 * penalty))
-    assert bool(caught) == broken, caught
-
-
-@pytest.mark.parametrize("factor", [1.0, 2.0, 0.97])
+@pytest.mark.parametrize("factor", [1.0, 0.97])
 def test_noise_in_use_has_the_promised_law(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closer look than that of `tests.audits.test_settings` at all options: noise taken back out of releases."""
     rng = generator(65)
     X, y = records(50, 3, rng)
     model = objective_perturbation(X, y, np.full(50, 0.02), 8.0, 0.05)
-    sampler = logistic.spherical_laplace
-    monkeypatch.setattr(logistic, "spherical_laplace", lambda d, rate, **how: sampler(d, rate * factor, **how))
+    monkeypatch.setattr(
+        logistic, "spherical_laplace", lambda d, rate, **how: spherical_laplace(d, rate * factor, **how)
+    )
 
     def implied(size: int) -> np.ndarray:
         w = model.release(rng=rng, size=size)
@@ -247,67 +204,37 @@ def test_eta_keeps_every_promise_and_no_larger_one_does() -> None:
     assert eta_within([800.0, 3000.0], [0.2, 0.8], 1.0) == 3750.0  # exp(epsilon) is beyond floating point
 
 
-def test_eta_needs_a_penalty() -> None:
-    needed = 0.5 / (4 * math.expm1(0.2))
-    with pytest.raises(ValueError, match=f"must exceed {needed:.6g}"):
-        eta_within([0.2, 0.9], [0.5, 0.5], needed * 0.999)
-    assert eta_within([0.2, 0.9], [0.5, 0.5], needed * 1.001) > 0
-
-
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 X2, Y2 = np.array([[0.6, 0.0], [0.0, 0.8]]), np.array([1.0, -1.0])
+NEEDED = 0.5 / (4 * math.expm1(0.2))
+
+
+def made(**change: Any) -> ObjectivePerturbation:
+    return objective_perturbation(**{"X": X2, "y": Y2, "weights": [0.5, 0.5], "eta": 1.0, "penalty": 0.1} | change)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("call", "message"),
     [
-        ({"X": [[0.6, 0.9], [0.0, 0.8]]}, "X must hold rows of norm at most 1: scale by a public bound, or clip"),
-        ({"X": [[np.nan, 0.0], [0.0, 0.8]]}, "X must hold rows of norm at most 1: scale by a public bound, or clip"),
-        ({"y": [1.0, 0.0]}, "y must hold no label but -1 and 1: recode the two classes, or clip"),
-        ({"weights": [0.0, 0.0]}, "not all 0"),
+        (lambda: made(X=[[0.6, 0.9], [0.0, 0.8]]), "X must hold rows of norm at most 1: scale by a public bound, or"),
+        (lambda: made(y=[1.0, 0.0]), "y must hold no label but -1 and 1: recode the two classes, or clip"),
+        (lambda: made(weights=[0.0, 0.0]), "not all 0"),
+        (lambda: made().minimise(np.zeros(3)), "noise must be finite, of shape"),
+        (lambda: made().minimise([np.nan, 0.0]), "noise must be finite, of shape"),
+        (lambda: eta_within([0.0, 1.0], [0.5, 0.5], 1.0), r"epsilon\[0\] = 0.0 allows no positive weight"),
+        (lambda: eta_within([1.0, 1.0], [0.0, 0.0], 1.0), "not all 0"),
+        (lambda: eta_within([0.2, 0.9], [0.5, 0.5], NEEDED * 0.999), f"must exceed {NEEDED:.6g}"),
     ],
 )
-def test_bad_input(change: dict[str, Any], message: str) -> None:
-    good = {"X": X2, "y": Y2, "weights": [0.5, 0.5], "eta": 1.0, "penalty": 0.1}
-    objective_perturbation(**good)  # type: ignore[arg-type]
+def test_bad_input(call: Callable[[], Any], message: str) -> None:
+    assert eta_within([0.2, 0.9], [0.5, 0.5], NEEDED * 1.001) > 0
     with pytest.raises(ValueError, match=message):
-        objective_perturbation(**(good | change))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "weights", "message"),
-    [
-        ([0.0, 1.0], [0.5, 0.5], r"epsilon\[0\] = 0.0 allows no positive weight"),
-        ([1.0, 1.0], [0.0, 0.0], "not all 0"),
-    ],
-)
-def test_bad_promises(epsilon: list[float], weights: list[float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        eta_within(epsilon, weights, 1.0)
-
-
-def test_noise_of_another_dimension_or_not_finite() -> None:
-    model = objective_perturbation(X2, Y2, [0.5, 0.5], 1.0, 0.1)
-    for noise in (np.zeros(3), np.array([np.nan, 0.0])):
-        with pytest.raises(ValueError, match="noise must be finite, of shape"):
-            model.minimise(noise)
+        call()
 
 
 @pytest.mark.filterwarnings("error")
 def test_clipping_is_silent() -> None:
     """Nothing tells how many records were long, how long, or where; squares may overflow."""
-    X, _ = check_signed_records([[3.0, 4.0], [0.0, 0.8], [3e200, 4e200]], [1, 1, 1], clip=True)
-    np.testing.assert_allclose(X, [[0.6, 0.8], [0.0, 0.8], [0.6, 0.8]], rtol=1e-15)
-
-
-@pytest.mark.parametrize("change", [{"X": 7.31}, {"y": 7.31}])
-def test_refusal_names_no_value_and_no_place(change: dict[str, float]) -> None:
-    messages = set()
-    for size, i in ((7.31, 0), (9.86, 1)):
-        X, y = np.zeros((2, 2)), np.ones(2)
-        (X if "X" in change else y)[i] = size
-        with pytest.raises(ValueError) as caught:
-            check_signed_records(X, y)
-        messages.add(str(caught.value))
-    assert len(messages) == 1 and not re.search(r"7\.31|9\.86|\[\d", messages.pop())
+    X = made(X=[[3.0, 4.0], [3e200, 4e200]], clip=True).X
+    np.testing.assert_allclose(X, [[0.6, 0.8], [0.6, 0.8]], rtol=1e-15)

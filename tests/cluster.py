@@ -11,11 +11,9 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +21,9 @@ import numpy as np
 
 from hdpm_lib import spread
 from hdpm_lib.validation import extra
+from tests import spread_tasks
 
-
-@contextmanager
-def on_processes(processes: int) -> Iterator[None]:
-    """Blocks run on so many processes of this machine."""
-    before = spread.use(processes)
-    try:
-        yield
-    finally:
-        spread.use(before)
+PATIENCE = 60  # seconds
 
 
 @contextmanager
@@ -72,8 +63,8 @@ def two_workers() -> Iterator[str]:
             started = [subprocess.Popen(command, **options) for command in commands]
             try:
                 address = _address(folder / "scheduler.json")
-                with Client(address, timeout=60) as client:
-                    client.wait_for_workers(2, timeout=60)
+                with Client(address, timeout=PATIENCE) as client:
+                    client.wait_for_workers(2, timeout=PATIENCE)
                 yield address
             finally:
                 for process in started:
@@ -83,7 +74,7 @@ def two_workers() -> Iterator[str]:
 
 def _address(file: Path) -> str:
     """Where the scheduler listens, when it has said so."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             return str(json.loads(file.read_text("utf8"))["address"])
@@ -93,39 +84,19 @@ def _address(file: Path) -> str:
 
 
 @contextmanager
-def local_cluster(workers: int = 2, memory: dict[str, str] = KEEP_MEMORY) -> Iterator[str]:
-    """Address of Dask's own cluster of processes, started from this one, with these settings of their memory."""
+def local_cluster() -> Iterator[str]:
+    """Address of Dask's own cluster of two processes, started from this one."""
     with extra("cluster"):
         import dask
         from distributed import LocalCluster
 
     options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
-    settings = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in memory.items()}
-    with dask.config.set(settings), LocalCluster(n_workers=workers, **options) as cluster:
+    settings = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in KEEP_MEMORY.items()}
+    with dask.config.set(settings), LocalCluster(n_workers=2, **options) as cluster:
         yield str(cluster.scheduler_address)
 
 
 # --- studies that are killed ------------------------------------------------------------------------------------------
-
-
-def victim(rng: np.random.Generator, number: int, doomed: int, deaths: int, marks: str) -> int:
-    """A sum of integers; the process dies in the middle of one task, as often as is said.
-
-    Each start leaves a mark in a folder.
-    """
-    folder = Path(marks)
-    (folder / f"{number}-{uuid.uuid4().hex}").touch()
-    first = rng.integers(2**40, size=10_000).sum()
-    if number == doomed and len(list(folder.glob(f"{number}-*"))) <= deaths:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return int(first + rng.integers(2**40, size=10_000).sum())
-
-
-def victims(folder: str, tasks: int, doomed: int = -1, deaths: int = 1) -> list[int]:
-    """A study of such tasks, with a folder of blocks and one of marks in `folder`."""
-    marks = Path(folder) / "marks"
-    marks.mkdir(parents=True, exist_ok=True)
-    return spread.each(victim, range(tasks), doomed, deaths, str(marks), seed=19, folder=Path(folder) / "blocks")
 
 
 @dataclass(frozen=True)
@@ -137,64 +108,60 @@ class Killed:
     same: bool
 
 
+def study(folder: str | Path, tasks: int) -> list[float]:
+    """Draws that take their time, with a folder of blocks."""
+    return spread.each(spread_tasks.slow, [0.01] * tasks, seed=19, folder=folder)
+
+
+def draws(tasks: int) -> list[float]:
+    """What such a study gives if nobody dies."""
+    return [float(np.random.default_rng(np.random.SeedSequence(19, spawn_key=(k,))).random()) for k in range(tasks)]
+
+
 def _kept(folder: Path) -> dict[int, Any]:
     """Results that are stored, by their numbers."""
-    return {int(file.stem[6:]): pickle.loads(file.read_bytes()) for file in (folder / "blocks").glob("block-*.pickle")}
-
-
-@cache
-def _undisturbed(tasks: int) -> list[int]:
-    """What the tasks give if nobody dies."""
-    with tempfile.TemporaryDirectory() as folder, on_processes(1):
-        return victims(folder, tasks)
+    return {int(file.stem[6:]): pickle.loads(file.read_bytes()) for file in folder.glob("block-*.pickle")}
 
 
 def attempt(tasks: int, watch: Callable[[Path], None]) -> Killed:
     """Run such a study where blocks run now, while `watch` does something to it."""
-    plain = _undisturbed(tasks)
     with tempfile.TemporaryDirectory() as name:
         folder, happened = Path(name), "finished"
         watcher = threading.Thread(target=watch, args=(folder,))
         watcher.start()
         try:
-            victims(name, tasks)
+            study(folder, tasks)
         except RuntimeError as error:
             happened = str(error)
         watcher.join()
-        blocks = _kept(folder)
+        blocks, plain = _kept(folder), draws(tasks)
         return Killed(happened, len(blocks), all(found == plain[number] for number, found in blocks.items()))
 
 
-def _wait_for(folder: Path, blocks: int, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while len(list((folder / "blocks").glob("block-*.pickle"))) < blocks:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"fewer than {blocks} blocks in {seconds} seconds")
-        time.sleep(0.01)
-
-
-def resumed(tasks: int, blocks: int, place: int | str) -> Killed:
-    """Start a study in a process of its own, kill it with SIGKILL after some blocks, and go on with its folder here.
-
-    `place` is where its blocks run, before and after.
-    """
-    plain = _undisturbed(tasks)
+def resumed(tasks: int, blocks: int, place: str) -> Killed:
+    """Start a study in a process of its own, kill it with SIGKILL after some blocks, and go on with its folder here."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        code = f"from tests import cluster as m; m.spread.use({place!r}); m.victims({name!r}, {tasks})"
-        study = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stderr=subprocess.DEVNULL)
+        code = f"from tests import cluster as m; m.spread.use({place!r}); m.study({name!r}, {tasks})"
+        started = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stderr=subprocess.DEVNULL)
         try:
-            _wait_for(folder, blocks)
+            _wait_for(Path(name), blocks)
         finally:
-            os.killpg(study.pid, signal.SIGKILL)
-            study.wait()
-        kept = len(_kept(folder))
-        with on_cluster(place) if isinstance(place, str) else on_processes(place):
-            found = victims(name, tasks)
-        return Killed("resumed", kept, found == plain)
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+        kept = len(_kept(Path(name)))
+        with on_cluster(place):
+            return Killed("resumed", kept, study(name, tasks) == draws(tasks))
 
 
 def kill(process: int, folder: Path) -> None:
     """SIGKILL, when some blocks are done."""
     _wait_for(folder, 5)
     os.kill(process, signal.SIGKILL)
+
+
+def _wait_for(folder: Path, blocks: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while len(list(folder.glob("block-*.pickle"))) < blocks:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"fewer than {blocks} blocks in {PATIENCE} seconds")
+        time.sleep(0.01)

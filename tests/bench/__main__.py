@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -52,7 +51,6 @@ def cases() -> list[tuple[str, int, Case]]:
 
 
 def measure_cases() -> list[dict[str, Any]]:
-    """A row for each case."""
     return [
         {"wing": wing} | in_process(wing, f"measure(part.CASES[{place}])")
         for wing, place, _ in tqdm(cases(), desc="cases", disable=not sys.stderr.isatty())
@@ -73,37 +71,32 @@ def measure_goals(before: Path | None = None) -> list[dict[str, Any]]:
     return rows
 
 
-def store(part: str, found: Callable[[], Any], about: dict[str, Any] | None = None) -> None:
+def store(part: str, rows: Callable[[], Any], **about: Any) -> None:
     """Measure a part, and store it beside the others with where and when."""
     began = sum(os.times()[:4])  # of this process and of those that it started
-    rows = found()
-    spent = round(sum(os.times()[:4]) - began)
-    packages = [name for name in (*PACKAGES, "cvxpylayers") if importlib.util.find_spec(name.replace("scikit-", "sk"))]
+    found = {"found": rows(), "cpu_seconds": round(sum(os.times()[:4]) - began)}
     record = json.loads(STUDY.read_text("utf8")) if STUDY.is_file() else {}
-    record[part] = provenance(*packages) | (about or {}) | {"cpu_seconds": spent, "found": rows}
+    record[part] = provenance(*PACKAGES) | about | found
     STUDY.write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Command line: measure cases and goals, or the parts that are named, and store what came of it."""
+def main() -> None:
+    """Measure cases and goals, or the parts that are named, and store what came of it."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=main.__doc__)
     parser.add_argument("parts", nargs="*", help="cases, goals, pages; default: cases goals")
     parser.add_argument("--before", type=Path, metavar="PATH", help="another checkout, for the goals before and after")
-    given = parser.parse_args(arguments)
-    describe = ["git", "-C", str(given.before), "describe", "--always", "--dirty"]
-    parts: dict[str, Callable[[], None]] = {
-        "cases": lambda: store("cases", measure_cases),
-        "goals": lambda: store(
-            "goals",
-            lambda: measure_goals(given.before),
-            {"before": subprocess.check_output(describe, text=True).strip()} if given.before else None,
-        ),
-        "pages": lambda: store("pages", seconds_of_pages),
-    }
+    given = parser.parse_args()
+    if unknown := set(given.parts) - {"cases", "goals", "pages"}:
+        parser.error(f"parts are cases, goals, pages, got {', '.join(unknown)}")
     for part in given.parts or ("cases", "goals"):
-        if part not in parts:
-            parser.error(f"parts are {', '.join(parts)}, got {part}")
-        parts[part]()
+        if part == "cases":
+            store(part, measure_cases)
+        elif part == "pages":
+            store(part, seconds_of_pages)
+        else:
+            describe = ["git", "-C", str(given.before), "describe", "--always", "--dirty"]
+            before = {"before": subprocess.check_output(describe, text=True).strip()} if given.before else {}
+            store(part, lambda: measure_goals(given.before), **before)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,15 @@
-"""Other ways to the weights of least error bound: a conic solver, and a differentiable convex layer."""
+"""Another way to the weights of least error bound: a conic solver."""
 
 from __future__ import annotations
-
-import importlib.util
-import math
-from functools import cache
-from typing import Any
 
 import clarabel
 import numpy as np
 from scipy import sparse
 
 from hdpm_lib.aggregation import error_bound, least_error_weights
-from tests.bench.case import Arguments
+from tests.bench.case import Arguments, Array, Generator
 
 OWNERS = 10  # of an auction
-Array = np.ndarray
 
 
 def conic_weights(epsilon: Array, shares: Array, coordinates: int = 1, *, printed: bool = False) -> Array:
@@ -50,41 +44,6 @@ def conic_batch(epsilon: Array, sizes: Array) -> Array:
     return np.array([conic_weights(e, d) for e, d in zip(epsilon, shares, strict=True)])
 
 
-@cache
-def convex_layer() -> Any:
-    """The quadratic program as a layer of cvxpylayers, from losses and shares to weights; None if it is not there.
-
-    It is not among the requirements: ``pip install cvxpylayers``, into an environment of its own.
-    """
-    if not importlib.util.find_spec("cvxpylayers"):
-        return None
-    import cvxpy as cp
-    import jax
-    from cvxpylayers.jax import CvxpyLayer
-
-    noise, shares = cp.Parameter(OWNERS, nonneg=True), cp.Parameter(OWNERS)
-    x, y = cp.Variable(OWNERS), cp.Variable(OWNERS)
-    bound = cp.sum_squares(cp.multiply(noise, x)) + cp.square(cp.sum(y))
-    rules = [cp.sum(x) == 1, y >= x - shares, y >= shares - x, x >= 0]
-    layer = CvxpyLayer(cp.Problem(cp.Minimize(bound), rules), parameters=[noise, shares], variables=[x])
-
-    def forward(epsilon: Array, sizes: Array, settings: dict[str, float]) -> Any:
-        share = jax.numpy.asarray(sizes / sizes.sum(-1, keepdims=True))
-        return jax.vjp(lambda e: layer(math.sqrt(8) / e, share, solver_args=settings)[0], jax.numpy.asarray(epsilon))
-
-    return forward
-
-
-def layer_weights(epsilon: Array, sizes: Array, settings: dict[str, float]) -> Array | None:
-    """The layer's weights."""
-    if (forward := convex_layer()) is None:
-        return None
-    import jax
-
-    with jax.enable_x64(True):
-        return np.asarray(forward(epsilon, sizes, settings)[0])
-
-
 def excess(arguments: Arguments, _: Array, weights: Array) -> float:
     """Largest relative excess of the bound of weights, moved onto the simplex, over that of the exact ones."""
     epsilon, sizes = arguments
@@ -93,11 +52,11 @@ def excess(arguments: Arguments, _: Array, weights: Array) -> float:
     return float((bound / error_bound(least_error_weights(epsilon, sizes), epsilon, sizes) - 1).max())
 
 
-def one(n: int, rng: np.random.Generator) -> Arguments:
+def one(n: int, rng: Generator) -> Arguments:
     return rng.uniform(0.5, 2, n), rng.lognormal(3, 2, n)
 
 
-def batch(n: int, rng: np.random.Generator) -> Arguments:
+def batch(n: int, rng: Generator) -> Arguments:
     """Losses as FL-Market's auctions with eight levels buy them, sizes lognormal."""
     shape = n // OWNERS, OWNERS
     losses = rng.uniform(0.5, 2, shape) * rng.integers(1, 9, shape) / 8

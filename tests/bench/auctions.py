@@ -10,11 +10,9 @@ from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.auctions.menus import menus, trained_weights
 from hdpm_lib.auctions.posted_prices import posted_prices
-from tests.bench.case import Arguments, Case, Peer
+from tests.bench.case import Arguments, Array, Case, Generator, Peer
 
 OWNERS = 10
-Array = np.ndarray
-Generator = np.random.Generator
 
 
 def offers(n: int, rng: Generator) -> Arguments:

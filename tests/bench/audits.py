@@ -11,10 +11,7 @@ from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 from hdpm_lib.validation import FALSE_ALARM
-from tests.bench.case import Arguments, Case, Peer
-
-Array = np.ndarray
-Generator = np.random.Generator
+from tests.bench.case import Arguments, Array, Case, Generator, Peer
 
 DATA, NEIGHBOUR = np.zeros(10), np.eye(10)[0]
 

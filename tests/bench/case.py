@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -18,70 +18,45 @@ LONGEST = 0.4  # seconds of a call; a size at which it would take longer is left
 PATIENCE = 0.5  # seconds of a peer, beyond which it is called once
 SHORTEST = 0.002  # what takes less is called several times at once
 
+Array = np.ndarray
+Generator = np.random.Generator
 Arguments = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Peer:
-    """What a user would call instead.
+    """What a user would call instead, with the arguments of the case."""
 
-    Attributes
-    ----------
-    name : str, in words
-    call : callable
-        With the arguments of the case. Where it returns None, for want of a package, it is left out.
-    n : int, one of the sizes of the case, at which it is timed
-    off : callable, optional
-        From the arguments, what the library returned and what the peer returned to a number: how far off the peer is.
-    measure : str, what that number is, in words
-    """
-
-    name: str
+    name: str  # in words
     call: Callable[..., Any]
-    n: int
-    off: Callable[[Arguments, Any, Any], float] | None = None
-    measure: str = ""
+    n: int  # one of the sizes of the case, at which it is timed
+    off: Callable[[Arguments, Any, Any], float] | None = None  # from arguments and what both return: how far off it is
+    measure: str = ""  # what that number is, in words
 
 
 @dataclass(frozen=True)
 class Case:
-    """A function of the library as it is called.
-
-    Attributes
-    ----------
-    function : callable
-    make : callable, from a size and a generator to the arguments
-    call : callable, optional, what is timed with them: by default the function itself
-    variant : str, which one of several uses of the function
-    counts : str, what the size counts
-    sizes : tuple of int
-    peers : tuple of Peer
-    """
+    """A function of the library as it is called."""
 
     function: Callable[..., Any]
-    make: Callable[[int, np.random.Generator], Arguments]
-    call: Callable[..., Any] | None = None
-    variant: str = ""
-    counts: str = "sellers"
+    make: Callable[[int, Generator], Arguments]  # from a size to the arguments
+    call: Callable[..., Any] | None = None  # what is timed with them: by default the function itself
+    variant: str = ""  # which one of several uses of the function
+    counts: str = "sellers"  # what the size counts
     sizes: tuple[int, ...] = SIZES
     peers: tuple[Peer, ...] = ()
 
     @property
-    def where(self) -> str:
-        """The place of the function in its package."""
-        return f"{self.function.__module__.partition('.')[2]}.{self.function.__name__}"
-
-    @property
     def name(self) -> str:
-        """The place, and the variant."""
-        return f"{self.where}, {self.variant}" if self.variant else self.where
+        """The place of the function in its package, and the variant."""
+        where = f"{self.function.__module__.partition('.')[2]}.{self.function.__name__}"
+        return f"{where}, {self.variant}" if self.variant else where
 
     def arguments(self, n: int) -> Arguments:
         """The input of this size, the same each time."""
         return self.make(n, np.random.default_rng([0, n]))
 
     def run(self, arguments: Arguments) -> Any:
-        """One call."""
         return (self.call or self.function)(*arguments)
 
 
@@ -106,7 +81,7 @@ def repeated(*functions: Callable[[], Any], once: float = np.inf) -> list[list[f
     return [least_and_median(seconds) for seconds in zip(*rounds, strict=True)]
 
 
-def least_and_median(seconds: tuple[float, ...] | list[float]) -> list[float]:
+def least_and_median(seconds: Sequence[float]) -> list[float]:
     """Both to four digits."""
     return [float(f"{value:.4g}") for value in (min(seconds), median(seconds))]
 
@@ -135,13 +110,12 @@ def memory(case: Case, n: int) -> int:
     return peak
 
 
-def beside(case: Case, peer: Peer) -> dict[str, Any] | None:
-    """Seconds of a peer and of the library on the same input; None if the peer needs what is not installed."""
+def beside(case: Case, peer: Peer) -> dict[str, Any]:
+    """Seconds of a peer and of the library on the same input."""
     arguments = case.arguments(peer.n)
     ours, own = case.run(arguments), repeated(partial(case.run, arguments))[0]
     began = time.process_time()
-    if (theirs := peer.call(*arguments)) is None:
-        return None
+    theirs = peer.call(*arguments)
     seconds = least_and_median([time.process_time() - began])
     if again := seconds[0] <= PATIENCE:
         seconds = repeated(partial(peer.call, *arguments))[0]
@@ -155,4 +129,4 @@ def measure(case: Case) -> dict[str, Any]:
     """All of a case; in a process of its own, for its memory."""
     rows = list(growth(case))
     row = {"name": case.name, "counts": case.counts, "sizes": rows, "memory": memory(case, rows[-1]["n"])}
-    return row | {"peers": [found for peer in case.peers if (found := beside(case, peer))]}
+    return row | {"peers": [beside(case, peer) for peer in case.peers]}

@@ -19,20 +19,12 @@ STEPS = 5  # of the ascent, timed together
 
 @dataclass(frozen=True)
 class Goal:
-    """A piece of work with a goal.
-
-    Attributes
-    ----------
-    work : str
-    goal : float, in the unit
-    unit : str
-    value : callable, a number in the unit: measured once, after a call that warms up
-    """
+    """A piece of work with a goal."""
 
     work: str
     goal: float
     unit: str
-    value: Callable[[], float]
+    value: Callable[[], float]  # a number in the unit: measured once, after a call that warms up
 
 
 def warm(call: Callable[[], Any]) -> float:

@@ -16,12 +16,10 @@ from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.weighted_mean import WeightedMean
-from tests.bench.case import SIZES, Arguments, Case, Peer
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer
 
 D = 10  # features
 PENALTY = 1.0
-Array = np.ndarray
-Generator = np.random.Generator
 
 # --- ridge regression -------------------------------------------------------------------------------------------------
 
@@ -31,11 +29,15 @@ def records(n: int, rng: Generator) -> Arguments:
     return X, np.clip(X @ np.linspace(-0.2, 0.2, D) + rng.normal(0, 0.1, n), -1, 1), rng.uniform(0.1, 1, n), rng
 
 
-def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
+def private_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
+    return output_perturbation(X, y, epsilon, PENALTY).release(rng=rng)
+
+
+def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator, rate: float = 10.0) -> Array:
     """The same estimate by scikit-learn, and noise of some rate."""
     model = Ridge(alpha=PENALTY, fit_intercept=False).fit(X, y, sample_weight=epsilon / epsilon.sum())
-    direction = rng.standard_normal(D)
-    return np.asarray(model.coef_ + rng.gamma(D, 0.1) * direction / np.linalg.norm(direction))
+    direction = rng.standard_normal(X.shape[1])
+    return np.asarray(model.coef_ + rng.gamma(X.shape[1], 1 / rate) * direction / np.linalg.norm(direction))
 
 
 def cell(runs: int, rng: Generator) -> Arguments:
@@ -59,15 +61,10 @@ def closed_form(split: study.Split, epsilon: Array, *_: object) -> float:
 
 def plain_losses(split: study.Split, epsilon: Array, runs: int, rng: Generator) -> float:
     """One fit, one noise vector, one loss at a time."""
-    rate = output_perturbation(split.X_train, split.y_train, epsilon, PENALTY).noise_rate
-    d, losses = split.X_train.shape[1], []
-    for _ in range(runs):
-        model = Ridge(alpha=PENALTY, fit_intercept=False)
-        model.fit(split.X_train, split.y_train, sample_weight=epsilon / epsilon.sum())
-        direction = rng.standard_normal(d)
-        theta = model.coef_ + rng.gamma(d, 1 / rate) * direction / np.linalg.norm(direction)
-        losses.append(mean_squared_error(split.y_test, split.X_test @ theta))
-    return float(np.mean(losses))
+    train = split.X_train, split.y_train, epsilon
+    rate = output_perturbation(*train, PENALTY).noise_rate
+    found = [plain_fit(*train, rng, rate) for _ in range(runs)]
+    return float(np.mean([mean_squared_error(split.y_test, split.X_test @ theta) for theta in found]))
 
 
 def relative(_: Arguments, ours: float, theirs: float) -> float:
@@ -142,7 +139,7 @@ CASES = (
     Case(
         output_perturbation,
         records,
-        lambda X, y, e, rng: output_perturbation(X, y, e, PENALTY).release(rng=rng),
+        private_fit,
         counts=RECORDS,
         peers=(Peer("scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000),),
     ),
@@ -164,13 +161,7 @@ CASES = (
         lambda X, y, e, rng: lattice_ridge(X, y, e, PENALTY).release(rng=rng),
         variant="two features, in integers",
         counts=RECORDS,
-        peers=(
-            Peer(
-                "the same in floats, output_perturbation",
-                lambda X, y, e, rng: output_perturbation(X, y, e, PENALTY).release(rng=rng),
-                10_000,
-            ),
-        ),
+        peers=(Peer("the same in floats, output_perturbation", private_fit, 10_000),),
     ),
     Case(
         objective_perturbation,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import integrate, optimize, stats
 
 from hdpm_book.contracts.study import conic_power
-from hdpm_book.logistic.peer import conic_search, gradient_and_grid, procure_fast
+from hdpm_book.logistic.peer import conic_search, procure_fast
 from hdpm_lib.markets.contracts import equal_loss_contract, least_cost_contract
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.error_minimising import error_minimising
@@ -19,10 +20,7 @@ from hdpm_lib.markets.mechanisms import equal_loss_pricing, myerson_contract, vc
 from hdpm_lib.markets.payments import envelope_payments, vcg_payments
 from hdpm_lib.markets.procurement import procure
 from hdpm_lib.markets.procurement_auction import procurement_auction
-from tests.bench.case import SIZES, Arguments, Case, Peer
-
-Array = np.ndarray
-Generator = np.random.Generator
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer
 
 # --- contracts: cost v eps^2, K = n^2 / 16 ----------------------------------------------------------------------------
 
@@ -34,8 +32,8 @@ def contract(n: int, rng: Generator) -> Arguments:
     return rng.random(n), n**2 / 16
 
 
-def dearer(_: Arguments, ours: Any, theirs: Any) -> float:
-    return float(theirs.cost / ours.cost - 1)
+def excess(of: str) -> Callable[[Arguments, Any, Any], float]:
+    return lambda _, ours, theirs: float(getattr(theirs, of) / getattr(ours, of) - 1)
 
 
 def one_by_one(v: Array, K: float) -> Array:
@@ -67,8 +65,7 @@ def smooth(reports: Array) -> Array:
 
 def integrated(reports: Array) -> Array:
     """Envelope payments seller by seller."""
-    own = [c * np.exp(-c) + integrate.quad(lambda s: np.exp(-s), c, 1.0)[0] for c in reports]
-    return np.array(own)
+    return np.array([c * np.exp(-c) + integrate.quad(lambda s: np.exp(-s), c, 1.0)[0] for c in reports])
 
 
 # --- procurement: costs uniform on [1, 5], mu = sigma = 1, gamma = 0.01 -----------------------------------------------
@@ -80,15 +77,6 @@ LOSS = "relative excess of the loss"
 
 def virtual(n: int, rng: Generator) -> Arguments:
     return (virtual_valuation(LAW, LAW.rvs(n, random_state=rng), check=False),)
-
-
-def worse(_: Arguments, ours: Any, theirs: Any) -> float:
-    return float(theirs.error / ours.error - 1)
-
-
-def grid(points: int) -> Any:
-    """The paper's search, with the grid that suits it: the best rate lies midway between two rates."""
-    return lambda psi: gradient_and_grid(psi, *SCALE, largest_eta=2 * procure_fast(psi, *SCALE).eta, points=points)
 
 
 def by_definition(costs: Array) -> Array:
@@ -162,7 +150,7 @@ CASES = (
         least_cost_contract,
         contract,
         lambda v, K: least_cost_contract(v, K, power=POWER),
-        peers=(Peer("Clarabel", lambda v, K: conic_power(v, K, power=POWER), 1_000, dearer, COST),),
+        peers=(Peer("Clarabel", lambda v, K: conic_power(v, K, power=POWER), 1_000, excess("cost"), COST),),
     ),
     Case(equal_loss_pricing, contract, lambda v, K: equal_loss_pricing(v, K, 1.0, power=POWER)),
     Case(
@@ -205,7 +193,7 @@ CASES = (
                 "Clarabel, and a search from 4 rates",
                 lambda psi: conic_search(psi, *SCALE, cap=3 / len(psi), starts=4),
                 1_000,
-                worse,
+                excess("error"),
                 LOSS,
             ),
         ),

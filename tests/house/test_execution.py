@@ -7,19 +7,17 @@ Runs are shared between the tests, since each starts a kernel a chapter, and go 
 from __future__ import annotations
 
 import ast
-import base64
 import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import execution
 import pytest
@@ -28,7 +26,7 @@ import yaml
 from tests import apart
 
 ROOT = Path(__file__).resolve().parents[2]
-CHECKED = "nbval-check-output"
+CHECKED = ":tags: [nbval-check-output]\n"
 HEADER = """---
 jupytext:
   text_representation: {{extension: .md, format_name: myst}}
@@ -36,17 +34,6 @@ kernelspec: {{display_name: Python 3, language: python, name: python3}}
 {extra}---
 # {title}
 """
-
-
-def png(level: int) -> str:
-    """A picture of one grey point, in base64."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
-    body = chunk(b"IDAT", zlib.compress(bytes([0, level]))) + chunk(b"IEND", b"")
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + head + body).decode()
 
 
 @dataclass(frozen=True)
@@ -90,13 +77,9 @@ class Book:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf8")
 
-    def chapter(self, name: str, *cells: tuple[str, str], header: bool = True, extra: str = "") -> None:
-        """Write a chapter; a cell is its code and its tag (or nothing)."""
-        text = HEADER.format(title=name, extra=extra) if header else f"# {name}\n"
-        for code, tag in cells:
-            tags = f":tags: [{tag}]\n" if tag else ""
-            text += f"\n```{{code-cell}} python3\n{tags}{code}\n```\n"
-        self.write(f"book/{name}.md", text)
+    def chapter(self, name: str, *cells: str, extra: str = "") -> None:
+        fenced = [f"\n```{{code-cell}} python3\n{code}\n```\n" for code in cells]
+        self.write(f"book/{name}.md", HEADER.format(title=name, extra=extra) + "".join(fenced))
 
     def toc(self, names: Iterable[str]) -> None:
         first, *others = names
@@ -111,39 +94,30 @@ class Book:
         entries = json.loads(self.references(name).read_text(encoding="utf8"))
         return [entry["output"] for entry in entries.values()]
 
-    def _start(self, program: str, *options: str, **environment: str) -> apart.Running:
+    def _start(self, program: str, *options: str, **environment: str) -> Callable[[], Run]:
+        """Start a program in the book; what comes back waits for its end."""
         inherited = {key: value for key, value in os.environ.items() if key not in ("HDPM_DATA", "HDPM_DATA_DIR")}
         own = {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
-        return apart.start(program, *options, folder=self.root, environment=inherited | own | environment)
+        running = apart.start(program, *options, folder=self.root, environment=inherited | own | environment)
+
+        def end() -> Run:
+            done = running.end()
+            stored = {file.name.partition(".")[0] for file in self.executed()}
+            return Run(done.status, done.printed, _outcomes(self.root / "report.xml"), stored)
+
+        return end
 
     def test(self, *options: str, **environment: str) -> Callable[[], Run]:
-        """Start the tests of the book; what comes back waits for their end."""
-        report = self.root / "report.xml"
-        report.unlink(missing_ok=True)
-        running = self._start(
-            "pytest:console_main", "book", "--color=no", f"--junitxml={report}", *options, **environment
-        )
-
-        def end() -> Run:
-            done = running.end()
-            return Run(done.status, done.printed, _outcomes(report), self.stored())
-
-        return end
+        command = "pytest:console_main book --color=no --junitxml=report.xml"
+        return self._start(*command.split(), *options, **environment)
 
     def build(self, **environment: str) -> Callable[[], Run]:
-        running = self._start(
-            "jupyter_book.cli.main:main", *"build . --all -W --keep-going -n -q".split(), **environment
-        )
+        command = "jupyter_book.cli.main:main build . --all -W --keep-going -n -q"
+        return self._start(*command.split(), **environment)
 
-        def end() -> Run:
-            done = running.end()
-            return Run(done.status, done.printed, {}, self.stored())
-
-        return end
-
-    def stored(self) -> set[str]:
-        """Names of the chapters that are stored."""
-        return {file.name.partition(".")[0] for file in self.root.glob("_build/executed/*.ipynb")}
+    def executed(self, chapter: str = "*") -> list[Path]:
+        """What is stored of a chapter, the oldest first."""
+        return sorted(self.root.glob(f"_build/executed/{chapter}.*.ipynb"), key=lambda file: file.stat().st_mtime)
 
     def shown(self, name: str) -> str:
         """Outputs on the built page of a chapter."""
@@ -160,15 +134,6 @@ class Run:
     outcomes: dict[tuple[str, str], tuple[str, str]]
     stored: set[str]
 
-    def of(self, chapter: str) -> dict[str, str]:
-        """Items of a chapter and how they ended."""
-        return {item: outcome for (name, item), (outcome, _) in self.outcomes.items() if name == chapter}
-
-    def message(self, chapter: str, item: str) -> str:
-        outcome, text = self.outcomes[chapter, item]
-        assert outcome == "failure", f"{chapter} {item}: {outcome}"
-        return text
-
 
 def _outcomes(report: Path) -> dict[tuple[str, str], tuple[str, str]]:
     found: dict[tuple[str, str], tuple[str, str]] = {}
@@ -182,68 +147,59 @@ def _outcomes(report: Path) -> dict[tuple[str, str], tuple[str, str]]:
 
 # --- the book in order, and the same book with everything wrong in it -------------------------------------------------
 
-PICTURE = f"""from IPython.display import display
-pictures = {{'a': '{png(0)}', 'b': '{png(255)}'}}
+PICTURE = """from base64 import b64encode
+from IPython.display import display
 print('one picture')
-display({{'text/plain': '<Figure>', 'image/png': pictures[os.environ['OUTSIDE'][0]]}}, raw=True)"""
-MARKUP = "display({'text/html': '<b>bold</b>'}, raw=True)"
+picture = b64encode(os.environ['OUTSIDE'].encode()).decode()
+display({'text/plain': '<Figure>', 'image/png': picture}, raw=True)"""
 SHOUT = "import warnings\nif x > 2: warnings.warn('look out')"
 LATER = "open('later.txt', 'w').close()"
+PAGES = ("numbers", "exception", "outputs", "data")
 
 
 def in_order(root: Path) -> Book:
     book = Book.new(root)
     book.chapter(
         "numbers",
-        ("import hdpm_lib\nx = 1 + 1", ""),
-        ("print('number', x)", CHECKED),
-        ("print('constant', hdpm_lib.CONSTANT)", CHECKED),
-        (SHOUT, ""),
-        ("z = 2", CHECKED),
-        ("print('first')", CHECKED),
-        ("print('second')", CHECKED),
+        "import hdpm_lib\nx = 1 + 1",
+        CHECKED + "print('number', x)",
+        CHECKED + "print('constant', hdpm_lib.CONSTANT)",
+        SHOUT,
+        CHECKED + "z = 2",
+        CHECKED + "print('first')",
+        CHECKED + "print('second')",
     )
-    book.chapter("exception", ("y = 1", ""), ("assert y == 1", ""), (LATER, ""))
+    book.chapter("exception", "y = 1", "assert y == 1", LATER)
     book.chapter(
         "outputs",
-        ("1 / 0", f"raises-exception, {CHECKED}"),
-        ("import os\nprint('outside', os.environ['OUTSIDE'])", ""),
-        (PICTURE, CHECKED),
-        ("v = 5\nv;", CHECKED),
-        ("v", CHECKED),
-        ("print('no end of line', end='')", CHECKED),
-        (MARKUP, CHECKED),
-        (LATER.replace("later", "expected"), ""),
+        CHECKED.replace("[", "[raises-exception, ") + "1 / 0",
+        "import os\nprint('outside', os.environ['OUTSIDE'])",
+        CHECKED + PICTURE,
+        CHECKED + "v = 5\nv;",
+        CHECKED + "v",
+        CHECKED + "print('no end of line', end='')",
+        CHECKED + "display({'text/html': '<b>bold</b>'}, raw=True)",
+        LATER.replace("later", "expected"),
     )
     book.chapter(
         "data",
-        ("print('file', open('../data/number.txt').read())", ""),
-        ("from hdpm_book import datasets\nprint('source', datasets.source_of('toy'))", CHECKED),
+        "print('file', open('../data/number.txt').read())",
+        CHECKED + "from hdpm_book import datasets\nprint('source', datasets.source_of('toy'))",
         extra="hdpm: {data: [toy]}\n",
     )
     book.toc(PAGES)
     return book
 
 
-PAGES = ("numbers", "exception", "outputs", "data")
-
-
 def put_wrong(book: Book) -> None:
-    book.chapter(
-        "numbers",
-        ("import hdpm_lib\nx = 1 + 2", ""),
-        ("print('number', x)", CHECKED),
-        ("print('constant', hdpm_lib.CONSTANT)", CHECKED),
-        (SHOUT, ""),
-        ("z = 2", CHECKED),
-        ("print('first')", CHECKED),
-        ("print('second, edited')", ""),
-    )
+    page = book.root / "book" / "numbers.md"
+    text = page.read_text(encoding="utf8").replace("1 + 1", "1 + 2")
+    page.write_text(text.replace(CHECKED + "print('second')", "print('second, edited')"), encoding="utf8")
     book.write("hdpm_lib/__init__.py", "CONSTANT = 42\n")
     references = json.loads(book.references("numbers").read_text(encoding="utf8"))
     kept = {key: entry for key, entry in references.items() if entry["cell"] not in ("z = 2", "print('first')")}
     book.references("numbers").write_text(json.dumps(kept), encoding="utf8")
-    book.chapter("exception", ("y = 2", ""), ("assert y == 1", ""), (LATER, ""))
+    book.chapter("exception", "y = 2", "assert y == 1", LATER)
     book.references("data.real").unlink()
     for name in ("later.txt", "expected.txt"):
         (book.root / "book" / name).unlink()
@@ -266,8 +222,8 @@ class Runs:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     book = in_order(tmp_path_factory.mktemp("order") / "tiny")
     updated = book.test("--update-refs", OUTSIDE="a picture")()
-    shutil.rmtree(book.root / "_build")
     wrong = book.copy(tmp_path_factory.mktemp("wrong") / "tiny")
+    shutil.rmtree(wrong.root / "_build")
     put_wrong(wrong)
     other = book.copy(tmp_path_factory.mktemp("other") / "tiny")
     stand_in = other.test("--update-refs", "--data-dependent", HDPM_DATA="stand-in")
@@ -275,83 +231,60 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs(book, wrong, other, updated, stand_in(), good(), bad())
 
 
-@pytest.mark.parametrize("chapter", PAGES)
-def test_chapter_in_order_passes_and_is_stored(runs: Runs, chapter: str) -> None:
-    assert set(runs.good.of(chapter).values()) == {"passed"}, runs.good.printed
-    assert chapter in runs.good.stored
-    assert runs.good.status == 0
-
-
-def test_seconds_of_cells_are_noted(runs: Runs) -> None:
-    files = list((runs.book.root / "_build" / "executed").glob("numbers.*.ipynb"))
-    assert files
-    for file in files:
-        page = json.loads(file.read_text(encoding="utf8"))
-        code = [cell for cell in page["cells"] if cell["cell_type"] == "code"]
-        assert len(page["metadata"]["seconds"]) == len(code)
-        assert all(0 < seconds < 300 for seconds in page["metadata"]["seconds"])
-
-
 def test_update_writes_references(runs: Runs) -> None:
     assert runs.updated.status == 0, runs.updated.printed
     said = ["number 2", "constant 41", None, "first", "second"]
     assert runs.book.printed("numbers") == [[{"stdout": [words]}] if words else [] for words in said]
     assert not runs.book.references("exception").exists()  # it has no checked cell
+    assert runs.book.printed("outputs") == [
+        [{"error": ["ZeroDivisionError: division by zero"]}],
+        [{"stdout": ["one picture"]}, {"text/plain": ["<Figure>"]}],
+        [],
+        [{"text/plain": ["5"]}],
+        [{"stdout": ["no end of line"]}],
+        [{"text/plain": []}],
+    ]
 
 
-def test_wrong_number_fails(runs: Runs) -> None:
-    message = runs.bad.message("numbers", "Cell 1")
-    assert "Cell outputs differ" in message
-    assert "number 2" in message
-    assert "number 3" in message
+def test_a_book_in_order_passes_and_is_stored(runs: Runs) -> None:
+    """With another picture than when the references were written."""
+    assert set(dict(runs.good.outcomes.values())) == {"passed"}, runs.good.printed
+    assert runs.good.status == 0 and runs.good.stored == set(PAGES)
+    (file,) = runs.book.executed("numbers")
+    page = json.loads(file.read_text(encoding="utf8"))
+    assert len(page["metadata"]["seconds"]) == sum(cell["cell_type"] == "code" for cell in page["cells"])
+    assert all(0 < seconds < 300 for seconds in page["metadata"]["seconds"])
 
 
-def test_changed_library_fails(runs: Runs) -> None:
-    message = runs.bad.message("numbers", "Cell 2")
-    assert "constant 41" in message
-    assert "constant 42" in message
+WRONG = {
+    ("numbers", "Cell 1"): ["Cell outputs differ", "number 2", "number 3"],
+    ("numbers", "Cell 2"): ["constant 41", "constant 42"],  # the library has changed
+    ("numbers", "Cell 3"): ["The cell wrote to stderr", "look out"],
+    ("numbers", "Cell 4"): ["No reference in"],  # a cell that prints nothing
+    ("numbers", "Cell 5"): ["No reference in", "numbers.json"],
+    ("numbers", "references"): ["stale references", "print('second')"],
+    ("exception", "Cell 1"): ["Cell execution caused an exception", "AssertionError"],
+    ("data", "Cell 1"): ["No reference in", "data.real.json"],  # the stand-in's does not serve instead
+}
 
 
-def test_hidden_warning_fails(runs: Runs) -> None:
-    message = runs.bad.message("numbers", "Cell 3")
-    assert "The cell wrote to stderr" in message
-    assert "look out" in message
+@pytest.mark.parametrize(("chapter", "item"), WRONG)
+def test_what_is_wrong_fails_and_says_why(runs: Runs, chapter: str, item: str) -> None:
+    outcome, message = runs.bad.outcomes[chapter, item]
+    assert outcome == "failure" and all(words in message for words in WRONG[chapter, item]), message
 
 
-def test_missing_reference_fails(runs: Runs) -> None:
-    message = runs.bad.message("numbers", "Cell 5")
-    assert "No reference in" in message
-    assert "numbers.json" in message
-    assert "No reference in" in runs.bad.message("numbers", "Cell 4")  # also of a cell that prints nothing
+def test_nothing_else_fails_and_what_failed_is_not_stored(runs: Runs) -> None:
+    assert {item for item, (outcome, _) in runs.bad.outcomes.items() if outcome == "failure"} == WRONG.keys()
+    assert runs.bad.status == 1 and runs.bad.stored == {"outputs"}
 
 
-def test_stale_reference_fails(runs: Runs) -> None:
-    assert runs.bad.of("numbers")["Cell 6"] == "passed"  # nothing wrong with the edited cell itself
-    message = runs.bad.message("numbers", "references")
-    assert "stale references" in message
-    assert "print('second')" in message
-
-
-def test_exception_fails_and_the_rest_of_the_chapter_is_not_run(runs: Runs) -> None:
-    message = runs.bad.message("exception", "Cell 1")
-    assert "Cell execution caused an exception" in message
-    assert "AssertionError" in message
-    ends = {"Cell 0": "passed", "Cell 1": "failure", "Cell 2": "skipped", "references": "passed"}
-    assert runs.bad.of("exception") == ends
-    assert "the chapter stopped at cell 1" in runs.bad.outcomes["exception", "Cell 2"][1]
+def test_an_exception_stops_the_chapter_unless_it_is_expected(runs: Runs) -> None:
+    outcome, message = runs.bad.outcomes["exception", "Cell 2"]
+    assert outcome == "skipped" and "the chapter stopped at cell 1" in message
     assert (runs.book.root / "book" / "later.txt").exists()  # the last cell writes it when all is well
     assert not (runs.wrong.root / "book" / "later.txt").exists()
-
-
-def test_expected_exception_does_not_stop_the_chapter(runs: Runs) -> None:
     assert (runs.wrong.root / "book" / "expected.txt").exists()
-    assert set(runs.bad.of("outputs").values()) == {"passed"}
-    assert runs.book.printed("outputs")[0] == [{"error": ["ZeroDivisionError: division by zero"]}]
-
-
-def test_failed_chapter_is_not_stored(runs: Runs) -> None:
-    assert runs.bad.status == 1
-    assert runs.bad.stored == {"outputs"}  # the one with nothing wrong
 
 
 def test_references_are_chosen_by_source_of_data(runs: Runs) -> None:
@@ -360,61 +293,40 @@ def test_references_are_chosen_by_source_of_data(runs: Runs) -> None:
     for source in ("real", "stand-in"):
         assert runs.other.printed(f"data.{source}") == [[{"stdout": [f"source {source}"]}]]
     assert not runs.other.references("data").exists()
-    assert "data.real.json" in runs.bad.message("data", "Cell 1")  # the stand-in's does not serve instead
-
-
-def test_silenced_expression_stays_silent(runs: Runs) -> None:
-    assert runs.book.printed("outputs")[2:4] == [[], [{"text/plain": ["5"]}]]
-
-
-def test_figures_are_not_compared(runs: Runs) -> None:
-    # `good` drew another picture than the run that wrote the references; the text beside it is compared.
-    assert runs.good.of("outputs")["Cell 2"] == "passed"
-    assert runs.book.printed("outputs")[1] == [{"stdout": ["one picture"]}, {"text/plain": ["<Figure>"]}]
 
 
 def test_code_cells_without_a_header_fail(tmp_path: Path) -> None:
     book = Book.new(tmp_path / "tiny")
-    book.chapter("plain", ("print(1)", ""), header=False)
+    book.write("book/plain.md", "```{code-cell} python3\nprint(1)\n```\n")
     book.toc(["plain"])
     run = book.test("--collect-only")()
     assert run.status != 0
     assert "plain.md has code cells but no jupytext header" in run.printed
-    book.chapter("plain", ("print(1)", ""))
-    assert execution.is_chapter(book.root / "book" / "plain.md")
 
 
-# --- the built book ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sequels:
-    """Three copies of the tested book, and what has been started in them."""
-
-    shown: tuple[Book, Callable[[], Run]]  # built as it is
-    faulty: tuple[Book, Callable[[], Run]]  # built after changes
-    reused: tuple[Book, Callable[[], Run]]  # tested once more
+# --- the built book, and what is not executed again -------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def sequels(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Sequels:
+def sequels(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Book, Callable[[], Run]]]:
+    """Copies of the tested book, and what has been started in them."""
     shown, faulty, reused = (runs.book.copy(tmp_path_factory.mktemp("sequel") / "tiny") for _ in range(3))
     shown.toc(["numbers", "outputs", "data"])
     faulty.write("data/number.txt", "8\n")
-    faulty.chapter("exception", ("raise RuntimeError('no such market')", ""))
-    faulty.chapter("numbers", ("x = 3", ""), (SHOUT, ""))
+    faulty.chapter("exception", "raise RuntimeError('no such market')")
+    faulty.chapter("numbers", "x = 3", SHOUT)
     faulty.toc(["data", "exception", "numbers"])
     reused.toc(["numbers", "outputs", "data"])
     (reused.root / "book" / "expected.txt").unlink()
-    return Sequels(
-        shown=(shown, shown.build(OUTSIDE="built")),
-        faulty=(faulty, faulty.build()),
-        reused=(reused, reused.test("--reuse", OUTSIDE="again")),
-    )
+    return {
+        "built": (shown, shown.build(OUTSIDE="built")),
+        "built after changes": (faulty, faulty.build()),
+        "tested again": (reused, reused.test("--reuse", OUTSIDE="again")),
+    }
 
 
-def test_book_shows_what_was_tested_until_the_library_changes(sequels: Sequels) -> None:
-    book, ended = sequels.shown
+def test_book_shows_what_was_tested_until_the_library_changes(sequels: Any) -> None:
+    book, ended = sequels["built"]
     run = ended()
     assert run.status == 0, run.printed
     assert "outside before" in book.shown("outputs")  # executed anew it would be "outside built"
@@ -428,8 +340,8 @@ def test_book_shows_what_was_tested_until_the_library_changes(sequels: Sequels) 
     assert "outside before" in book.shown("outputs")  # this chapter does not import the library
 
 
-def test_book_shows_changed_data_and_fails_on_errors_and_warnings(sequels: Sequels) -> None:
-    book, ended = sequels.faulty
+def test_book_shows_changed_data_and_fails_on_errors_and_warnings(sequels: Any) -> None:
+    book, ended = sequels["built after changes"]
     run = ended()
     assert run.status != 0
     assert re.search(r"exception\.md.*Executing notebook failed", run.printed)
@@ -438,68 +350,73 @@ def test_book_shows_changed_data_and_fails_on_errors_and_warnings(sequels: Seque
     assert "file 8" in book.shown("data")  # with --keep-going the other pages are there to look at
 
 
+def test_reuse_looks_at_references_and_executes_what_has_changed(sequels: Any) -> None:
+    book, ended = sequels["tested again"]
+    again = ended()
+    assert again.status == 0, again.printed
+    assert not (book.root / "book" / "expected.txt").exists()  # the last cell of `outputs` writes it
+    references = book.references("numbers")
+    references.write_text(references.read_text(encoding="utf8").replace("number 2", "number 5"), encoding="utf8")
+    book.write("data/number.txt", "8\n")
+    changed = book.test("--reuse", OUTSIDE="again")()
+    outcome, message = changed.outcomes["numbers", "Cell 1"]
+    assert outcome == "failure" and "number 5" in message
+    assert changed.outcomes["numbers", "Cell 2"][0] == "passed"
+    assert not (book.root / "book" / "expected.txt").exists()
+    _, newest = book.executed("data")
+    assert "file 8" in newest.read_text(encoding="utf8")
+
+
+# --- what outputs depend on -------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    ("name", "matters"),
+    ("name", "added", "matters"),
     [
-        ("hdpm_lib/__init__.py", True),
-        ("hdpm_lib/wing/inner.py", True),
-        ("hdpm_lib/wing/public.py", True),
-        ("hdpm_lib/other.py", False),  # this chapter does not import it
-        ("hdpm_lib/__pycache__/old.pyc", False),
-        ("book/number.md", True),
-        ("book/beside.py", True),
-        ("data/number.txt", True),
-        ("data/claims/new.yaml", True),
-        ("data/others/new.yaml", False),
-        ("data/cache/download.csv", False),
-        ("requirements.txt", True),
+        ("hdpm_lib/__init__.py", "# changed", True),
+        ("hdpm_lib/wing/inner.py", "# changed", True),
+        ("hdpm_lib/wing/public.py", "# changed", True),
+        ("hdpm_lib/other.py", "# changed", False),  # this chapter does not import it
+        ("hdpm_lib/__pycache__/old.pyc", "changed", False),
+        ("book/number.md", "```{code-cell} python3\nx = 2\n```", True),
+        ("book/number.md", "Words.", False),
+        ("book/beside.py", "# changed", True),
+        ("data/number.txt", "8", True),
+        ("data/claims/old.yaml", "  note: words", False),
+        ("data/claims/old.yaml", "  verdict: partial", True),
+        ("data/claims/new.yaml", "- {id: b, verdict: refuted}", True),
+        ("data/others/new.yaml", "", False),
+        ("data/cache/download.csv", "", False),
+        ("requirements.txt", "numpy", True),
     ],
 )
-def test_fingerprint_covers_what_outputs_depend_on(tmp_path: Path, name: str, matters: bool) -> None:
+def test_fingerprint_covers_what_outputs_depend_on(tmp_path: Path, name: str, added: str, matters: bool) -> None:
     book = Book.new(tmp_path / "tiny")
     chapter = book.root / "book" / "number.md"
-    book.chapter("number", ("%matplotlib inline\nfrom hdpm_lib import public\nfrom hdpm_book import beside", ""))
+    book.chapter("number", "%matplotlib inline\nfrom hdpm_lib import public\nfrom hdpm_book import beside")
     book.write("hdpm_lib/__init__.pyi", "from .wing.public import public as public")
     book.write("hdpm_lib/wing/public.py", "def public():\n    from hdpm_lib.wing import inner\n")
-    book.write("hdpm_lib/wing/inner.py", "FILES = ('number.txt', 'claims/*.yaml')")
+    book.write("hdpm_lib/wing/inner.py", "FILES = ('number.txt', 'claims/*.yaml')\n")
     book.write("book/beside.py", "")
+    book.write("data/claims/old.yaml", "- id: a\n  verdict: refuted\n")
     book.write("data/others/old.yaml", "")
     book.toc(["number"])
     before = execution.fingerprint(chapter, book.root)
     assert execution.fingerprint(chapter, book.root) == before
-    if name == "book/number.md":
-        book.chapter("number", ("%matplotlib inline\nfrom hdpm_lib import public\nx = 2", ""))
-    else:
-        kept = (book.root / name).read_text(encoding="utf8") if (book.root / name).exists() else ""
-        book.write(name, kept + ("- {id: a, verdict: refuted}\n" if "claims" in name else "\n# changed\n"))
+    kept = (book.root / name).read_text(encoding="utf8") if (book.root / name).exists() else ""
+    book.write(name, f"{kept}{added}\n")
     assert (execution.fingerprint(chapter, book.root) != before) is matters
-
-
-def test_words_of_the_ledger_do_not_matter_to_an_execution(tmp_path: Path) -> None:
-    book = Book.new(tmp_path / "tiny")
-    book.chapter("number", ("from hdpm_book import beside", ""))
-    book.write("book/beside.py", "FOLDER = 'claims'")
-    book.toc(["number"])
-    digests = []
-    for words in ("verdict: refuted, note: once", "verdict: refuted, note: twice", "verdict: partial, note: once"):
-        book.write("data/claims/a.yaml", f"- {{id: a, {words}}}\n")
-        digests.append(execution.fingerprint(book.root / "book" / "number.md", book.root))
-    assert digests[0] == digests[1] != digests[2]
 
 
 def test_fingerprint_covers_the_source_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = Book.new(tmp_path / "tiny")
-    book.chapter("data", ("print(2)", ""), extra="hdpm: {data: [toy]}\n")
+    book.chapter("data", "print(2)", extra="hdpm: {data: [toy]}\n")
     book.toc(["data"])
     digests = set()
     for source in ("real", "stand-in"):
         monkeypatch.setattr("hdpm_book.datasets.source_of", lambda name, source=source: source)
         digests.add(execution.fingerprint(book.root / "book" / "data.md", book.root))
     assert len(digests) == 2
-
-
-def chapters() -> list[Path]:
-    return [path for path in execution.pages(ROOT) if execution.is_chapter(path)]
 
 
 IMPORTS = """
@@ -516,7 +433,7 @@ for code in json.load(sys.stdin):
 def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     """Python's own answer: what is loaded when the import statements of a page have run."""
     pages, ours = {}, []
-    for path in chapters():
+    for path in filter(execution.is_chapter, execution.pages(ROOT)):
         cells = [cell.source for cell in execution.read(path).cells if cell.cell_type == "code"]
         code = pages[path] = re.sub(r"(?m)^\s*[%!].*$", "", "\n".join(cells))
         imports = [ast.unparse(n) for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Import | ast.ImportFrom)]
@@ -527,22 +444,3 @@ def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     there = execution.modules(ROOT).keys()
     for (page, code), said in zip(pages.items(), run.stdout.splitlines(), strict=True):
         assert there & json.loads(said) <= execution.closure(code, ROOT).keys(), page
-
-
-# --- what is not executed again ---------------------------------------------------------------------------------------
-
-
-def test_reuse_looks_at_references_and_executes_what_has_changed(sequels: Sequels) -> None:
-    book, ended = sequels.reused
-    again = ended()
-    assert again.status == 0, again.printed
-    assert not (book.root / "book" / "expected.txt").exists()  # the last cell of `outputs` writes it
-    references = book.references("numbers")
-    references.write_text(references.read_text(encoding="utf8").replace("number 2", "number 5"), encoding="utf8")
-    book.write("data/number.txt", "8\n")
-    changed = book.test("--reuse", OUTSIDE="again")()
-    assert "number 5" in changed.message("numbers", "Cell 1")
-    assert changed.of("numbers")["Cell 2"] == "passed"
-    assert not (book.root / "book" / "expected.txt").exists()
-    files = list(book.root.glob("_build/executed/data.*.ipynb"))
-    assert len(files) == 2 and "file 8" in max(files, key=lambda file: file.stat().st_mtime).read_text(encoding="utf8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.format_chapters import checked, reformat
+from tests.format_chapters import ROOT, checked, not_ignored, reformat
 
 PAGE = """---
 hdpm: {data: [x]}
@@ -30,14 +30,16 @@ not=a cell
 """
 
 
-def test_only_code_cells_change() -> None:
-    assert reformat([PAGE, PAGE]) == [PAGE.replace("x=  1", "x = 1").replace("{'a':1}", '{"a": 1}')] * 2
-
-
-def test_a_formatted_page_stays() -> None:
-    assert reformat(reformat([PAGE])) == reformat([PAGE]) != [PAGE]
+def test_only_code_cells_change_and_only_once() -> None:
+    formatted = PAGE.replace("x=  1", "x = 1").replace("{'a':1}", '{"a": 1}')
+    assert reformat([PAGE, formatted]) == [formatted] * 2
 
 
 def test_code_of_a_page_is_checked() -> None:
     assert checked({"book/a": PAGE}) == 0
     assert checked({"book/a": PAGE, "book/b": PAGE.replace("x=  1", "import os")}) != 0
+
+
+def test_copies_that_an_editor_keeps_are_not_pages() -> None:
+    page, copy = ROOT / "README.md", ROOT / "book" / ".ipynb_checkpoints" / "index-checkpoint.md"
+    assert not_ignored([page, copy]) == [page]

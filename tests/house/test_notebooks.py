@@ -147,13 +147,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         shutil.copy(ROOT / "book" / "_ext" / name, root / "book" / "_ext")
     shutil.copy(ROOT / "pyproject.toml", root)
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
-    extensions = dict.fromkeys(("execution", "notebooks", "numbering"), "book/_ext")
-    config["sphinx"]["local_extensions"] = extensions
-    styles = {"bibtex_reference_style": "author_year", "exercise_style": "solution_follow_exercise"}
-    config["sphinx"]["config"] = styles
-    config["sphinx"]["extra_extensions"] = ["sphinx_proof", "sphinx_exercise", "numpydoc"]
-    contents = {"format": "jb-book", "root": "book/index", "parts": [{"caption": "1. One", "chapters": []}]}
-    contents["parts"][0]["chapters"] = [{"file": f"book/{name}"} for name in ("page", "other", "prose")]
+    config["sphinx"] = {
+        "local_extensions": dict.fromkeys(("execution", "notebooks", "numbering"), "book/_ext"),
+        "config": {"bibtex_reference_style": "author_year", "exercise_style": "solution_follow_exercise"},
+        "extra_extensions": ["sphinx_proof", "sphinx_exercise", "numpydoc"],
+    }
+    chapters = [{"file": f"book/{name}"} for name in ("page", "other", "prose")]
+    contents = {"format": "jb-book", "root": "book/index", "parts": [{"caption": "1. One", "chapters": chapters}]}
     texts = {
         "_config.yml": yaml.safe_dump(config),
         "_toc.yml": yaml.safe_dump(contents),
@@ -206,36 +206,23 @@ def test_every_kind_of_text_is_plain_markdown(built: Built, markdown: str) -> No
 
 def test_notebooks_are_whole_and_what_is_broken_is_found(built: Built, tmp_path: Path) -> None:
     assert check.broken_notebooks(built.folder, built.root) == []
-    other = tmp_path / "book" / "other.ipynb"
-    complaints = {
-        "no notebook": None,
-        "other code than its page": new_code_cell("2"),
-        "MyST: {doc}`": new_markdown_cell("See {doc}`page`"),
-        "MyST: :::": new_markdown_cell(":::{note}\n:::"),
-        "MyST: ```{": new_markdown_cell("```{note}\n```"),
-    }
-    for complaint, cell in complaints.items():
-        shutil.copytree(built.folder / "book", tmp_path / "book", dirs_exist_ok=True)
-        nb = built.read("other")
-        if cell is None:
-            other.unlink()
-        else:
-            nb.cells.append(cell)
-            nbformat.write(nb, other)
-        assert check.broken_notebooks(tmp_path, built.root) == [f"book/other: {complaint}"]
+    shutil.copytree(built.folder / "book", tmp_path / "book")
+    (tmp_path / "book" / "page.ipynb").unlink()
+    nb = built.read("other")
+    nb.cells += [new_code_cell("2"), new_markdown_cell("See {doc}`page`"), new_markdown_cell(":::{note}\n:::")]
+    nbformat.write(nb, tmp_path / "book" / "other.ipynb")
+    found = check.broken_notebooks(tmp_path, built.root)
+    other = ["book/other: other code than its page", "book/other: MyST: {doc}`", "book/other: MyST: :::"]
+    assert found == [*other, "book/page: no notebook"]
 
 
-def test_cells_are_folded_as_on_the_site(built: Built) -> None:
+def test_cells_are_folded_as_on_the_site_and_carry_what_they_last_printed(built: Built) -> None:
     first, hidden, solution, shown = [cell for cell in built.read().cells if cell.cell_type == "code"]
     assert first.source.startswith(notebooks.FIRST.partition("{")[0])
     assert hidden.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
     assert solution.metadata == {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
     assert shown.metadata == {} and not shown.outputs
-
-
-def test_cells_carry_what_they_printed_when_the_page_was_run(built: Built) -> None:
-    *_, last = built.read("other").cells
-    assert last.outputs[0].data == {"text/plain": "1"}
+    assert built.read("other").cells[-1].outputs[0].data == {"text/plain": "1"}
 
 
 def test_what_has_no_markdown_is_a_warning(built: Built) -> None:
@@ -255,36 +242,34 @@ def test_the_first_cell_installs_the_wheel_beside_the_notebook_or_on_its_site(bu
     name, folder = wheel_name(built.root), tmp_path / "_sources" / "book"
     folder.mkdir(parents=True)
     (tmp_path / "pip.py").write_text("import sys\nopen('asked', 'w').write(sys.argv[-1])\n")
-
-    def asked() -> str:
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True)
-        return (folder / "asked").read_text()
-
-    assert asked() == f"hdpm-lib[book] @ {(tmp_path / name).as_uri()}"
-    (folder / name).touch()
-    assert asked() == f"hdpm-lib[book] @ {(folder / name).as_uri()}"
+    for place in (tmp_path, folder):
+        if place == folder:
+            (folder / name).touch()
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=folder, env=os.environ | {"PYTHONPATH": str(tmp_path)}, check=True
+        )
+        assert (folder / "asked").read_text() == f"hdpm-lib[book] @ {(place / name).as_uri()}"
 
 
 def test_a_reader_keeps_what_she_changed(built: Built) -> None:
-    path = built.folder / "book" / "other.ipynb"
+    page, folder = built.root / "book" / "other.md", built.folder / "book"
 
-    def cells(name: str = "other") -> list[str]:
-        return [cell.source for cell in built.read(name).cells]
+    def change(mine: str, theirs: str = "") -> None:
+        nb = built.read("other")
+        nb.cells[-1].source = mine
+        nbformat.write(nb, folder / "other.ipynb")
+        if theirs:
+            page.write_text(f"{HEAD}# Other\n\n```{{code-cell}} python3\n{theirs}\n```\n", encoding="utf8")
+        build(built.root)
 
-    mine = built.read("other")
-    mine.cells[-1].source = "2"
-    nbformat.write(mine, path)
-    build(built.root)  # the page is as it was
-    assert cells()[-1] == "2"
-    shutil.copy(built.folder / "book" / "page.ipynb", built.folder / "book" / "gone.ipynb")
-    page = built.root / "book" / "other.md"
-    page.write_text(page.read_text(encoding="utf8").replace("\n1\n", "\n3\n"), encoding="utf8")
-    build(built.root)
-    assert cells()[-1] == "3" and cells("other-changed")[-1] == "2"
-    mine.cells[-1].source = "4"
-    nbformat.write(mine, path)
-    page.write_text(page.read_text(encoding="utf8").replace("\n3\n", "\n5\n"), encoding="utf8")
-    build(built.root)
-    assert [cells(name)[-1] for name in ("other", "other-changed", "other-changed-2")] == ["5", "2", "4"]
-    assert not (built.folder / "book" / "gone.ipynb").exists()
+    def now() -> dict[str, str]:
+        return {file.stem: built.read(file.stem).cells[-1].source for file in folder.glob("other*.ipynb")}
+
+    change("2")  # the page is as it was
+    assert now() == {"other": "2"}
+    shutil.copy(folder / "page.ipynb", folder / "gone.ipynb")
+    change("2", theirs="3")
+    assert now() == {"other": "3", "other-changed": "2"}
+    change("4", theirs="5")
+    assert now() == {"other": "5", "other-changed": "2", "other-changed-2": "4"}
+    assert not (folder / "gone.ipynb").exists()

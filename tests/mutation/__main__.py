@@ -215,13 +215,10 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = [mutant for mutant in chosen if any(word in mutant.module for word in given.modules)]
     if given.again:
         stored = json.loads(STUDY.read_text("utf8"))["rows"]
-        rows = [row for row in stored if row["outcome"] != "survived"]
-        killed = {(row["module"], row["change"]) for row in rows}
-        texts = {m.module: (ROOT / path_of(m.module)).read_text("utf8") for m in chosen}
-        named = [(m, m.module, changed(texts[m.module], m.source() or "")) for m in chosen]
-        rows += [row for row in stored if f"{row['module']}: {row['change']}" in why and row["outcome"] == "survived"]
-        settled = killed | {(row["module"], row["change"]) for row in rows}
-        chosen = [m for m, module, change in named if (module, change) not in settled]
+        rows = [row for row in stored if row["outcome"] != "survived" or f"{row['module']}: {row['change']}" in why]
+        settled = {(row["module"], row["change"]) for row in rows}
+        texts = {module: (ROOT / path_of(module)).read_text("utf8") for module in MODULES}
+        chosen = [m for m in chosen if (m.module, changed(texts[m.module], m.source() or "")) not in settled]
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(folder,)) as pool,

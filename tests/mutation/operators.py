@@ -54,18 +54,16 @@ def arguments(node: Any) -> list[Any]:
     return [part for part in inner if code_of(part) != ","]
 
 
-def replaced(node: Any, old: Any, new: str) -> str:
-    """Source of a node with another text for one of its children."""
-    start, end, text = old.start_pos, old.end_pos, code_of(node)
-    lines = text.splitlines(keepends=True)
-    offset = [0]
-    for line in lines:
-        offset.append(offset[-1] + len(line))
-    at = [
-        offset[row - node.start_pos[0]] + column - (node.start_pos[1] if row == node.start_pos[0] else 0)
-        for row, column in (start, end)
-    ]
-    return text[: at[0]] + new + text[at[1] :]
+def replaced(node: Any, *changes: tuple[Any, str]) -> str:
+    """Source of a node with other texts for some of the nodes in it."""
+    new = {id(old): text for old, text in changes}
+
+    def source(part: Any) -> str:
+        if id(part) in new:
+            return str(part.get_first_leaf().prefix) + new[id(part)]
+        return "".join(map(source, part.children)) if hasattr(part, "children") else str(part.get_code())
+
+    return source(node)[len(node.get_first_leaf().prefix) :]
 
 
 class Replacer(Operator):
@@ -168,15 +166,7 @@ class Exchanged(Replacer):
         if called(node) and not re.match(r"check_|isinstance|zip|range|getattr|enumerate|\w*Error", called(node)):
             given = [a for a in arguments(node) if a.type != "argument"]
             for one, two in itertools.pairwise(given):
-                text = replaced(node, two, code_of(one))
-                yield replaced_start(node, one, two, text)
-
-
-def replaced_start(node: Any, one: Any, two: Any, text: str) -> str:
-    """The text in which `two` was replaced, with the code of `two` in the place of `one`, which stands before it."""
-    before = replaced(node, one, "\0")
-    at = before.index("\0")
-    return text[:at] + code_of(two) + text[at + len(code_of(one)) :]
+                yield replaced(node, (one, code_of(two)), (two, code_of(one)))
 
 
 class LeftOut(Replacer):
@@ -193,7 +183,7 @@ class LeftOut(Replacer):
         if called(node) and not called(node).startswith("check_"):
             for argument in arguments(node):
                 if argument.type == "argument" and not code_of(argument).startswith(("rng=", "strict=", "dtype=", "*")):
-                    text = replaced(node, argument, "\0")
+                    text = replaced(node, (argument, "\0"))
                     yield re.sub(r",\s*\0|\0,?\s*", "", text)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -40,21 +40,17 @@ VIEWS = (  # screen, scheme, size of the text in percent; one change at a time, 
     ("wide", "light", 100),
     ("wide", "dark", 100),
 )
-AXE = Path(__file__).resolve().parent / "node_modules" / "axe-core" / "axe.min.js"  # put there by `make book`
-CHROMIUM_OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
+HERE = Path(__file__).resolve().parent
+AXE = HERE / "node_modules" / "axe-core" / "axe.min.js"  # put there by `make book`
+CHROMIUM_OPTIONS = """
+    --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run
+""".split()
 
 NOT_LOADED = {"alternate", "author", "canonical", "help", "index", "license", "next", "prev", "search"}  # of <link rel>
-REFRESH = re.compile(r"""<meta[^>]+http-equiv=["']?refresh""", re.IGNORECASE)
+REFRESH = re.compile(r"""<meta[^>]+http-equiv=["']?refresh[^>]+url=([^"'>]+)""", re.IGNORECASE)
 BOXES = re.compile(r"[a-z]+-content|proof")  # ids that sphinx-proof and sphinx-exercise give to every box of a kind
-LOADING = ("src", "srcset", "poster", "data", "background", "xlink:href")
-CSS_ADDRESS = re.compile(r"""url\(\s*["']?([^"')]+)["']?\s*\)|@import\s+["']([^"']+)["']""")
+LOADING = ("src", "srcset", "poster", "xlink:href")
+CSS_ADDRESS = re.compile(r"""(?:url\(|@import )\s*["']?([^"')\s]+)""")
 SCRIPT_ADDRESS = re.compile(r"""["'`]((?:https?:)?//[\w.-]+\.\w+[^"'`\s]*)""")
 
 
@@ -81,42 +77,21 @@ def is_redirect(page: Path) -> bool:
 def loads_from_outside(site: Path) -> list[str]:
     """Whatever a page or a style sheet loads from another place than the site, or that is not there."""
     found = []
-    for page in pages(site):
-        for address in _loaded(read(page)):
-            if complaint := _not_local(site, page, address):
-                found.append(f"{page.relative_to(site)} loads {complaint}")
-        for script in read(page).find_all("script", src=False):
-            for address in SCRIPT_ADDRESS.findall(script.get_text()):
-                found.append(f"{page.relative_to(site)} has a script that names {address}")
-    for sheet in sorted(site.rglob("*.css")):
-        for address in _css_addresses(sheet.read_text(encoding="utf8")):
-            if complaint := _not_local(site, sheet, address):
-                found.append(f"{sheet.relative_to(site)} loads {complaint}")
+    for file in [*pages(site), *sorted(site.rglob("*.css"))]:
+        addresses = CSS_ADDRESS.findall(file.read_text(encoding="utf8"))
+        if file.suffix == ".html":
+            addresses += [str(tag[name]) for name in LOADING for tag in read(file).find_all(attrs={name: True})]
+            links = read(file).find_all("link", href=True)
+            addresses += [str(link["href"]) for link in links if not {*link.get_attribute_list("rel")} <= NOT_LOADED]
+            scripts = "\n".join(script.get_text() for script in read(file).find_all("script", src=False))
+            addresses += SCRIPT_ADDRESS.findall(scripts)
+        complaints = filter(None, (_not_local(site, file, address) for address in addresses))
+        found += [f"{file.relative_to(site)} loads {complaint}" for complaint in complaints]
     return found
-
-
-def _loaded(soup: BeautifulSoup) -> Iterator[str]:
-    for tag in soup.find_all(True):
-        if tag.name == "style":
-            yield from _css_addresses(tag.get_text())
-        if tag.name == "link" and not {str(rel).lower() for rel in tag.get_attribute_list("rel")} <= NOT_LOADED:
-            yield str(tag.get("href", ""))
-        if tag.name in ("use", "image") and tag.has_attr("href"):
-            yield str(tag["href"])
-        yield from _css_addresses(str(tag.get("style", "")))
-        for name in LOADING:
-            if tag.has_attr(name) and not (name == "data" and tag.name != "object"):
-                value = str(tag[name])
-                yield from (part.split()[0] for part in value.split(", ")) if name == "srcset" else [value]
-
-
-def _css_addresses(text: str) -> list[str]:
-    return [first or second for first, second in CSS_ADDRESS.findall(text)]
 
 
 def _not_local(site: Path, base: Path, address: str) -> str | None:
     """Why an address does not serve offline, if it does not."""
-    address = address.strip()
     parts = urlsplit(address)
     if parts.scheme in ("data", "blob", "about") or not (parts.path or parts.scheme or parts.netloc):
         return None
@@ -134,14 +109,10 @@ def dead_links(site: Path) -> list[str]:
     """Links inside the site that lead to no file, or to no such place in a page."""
     found = []
     for page in pages(site):
-        links = [str(tag.get("href", "")) for tag in read(page).find_all(["a", "area"])]
-        if is_redirect(page):
-            meta = read(page).find("meta", attrs={"http-equiv": re.compile("refresh", re.IGNORECASE)})
-            assert isinstance(meta, Tag)
-            links.append(str(meta["content"]).split("url=")[-1])
-        for link in dict.fromkeys(links):
+        links = [str(tag["href"]) for tag in read(page).find_all(["a", "area"], href=True)]
+        for link in dict.fromkeys(links + REFRESH.findall(page.read_text(encoding="utf8"))):
             parts = urlsplit(link)
-            if parts.scheme in ("http", "https", "mailto") or link in ("", "#"):
+            if parts.scheme in ("http", "https", "mailto"):
                 continue
             if complaint := _not_local(site, page, link):
                 found.append(f"{page.relative_to(site)} links to {complaint}")
@@ -181,22 +152,15 @@ def white_figures(site: Path) -> list[str]:
 
 
 def misshapen_pages(site: Path) -> list[str]:
-    """Pages without a language, a title or exactly one first heading, and ids that stand for two places."""
+    """Pages without exactly one first heading, and ids that stand for two places; language and title axe looks for."""
     found = []
     for page in pages(site):
-        if is_redirect(page):
-            continue
         soup, name = read(page), page.relative_to(site)
-        if not (soup.html and str(soup.html.get("lang", "")).strip()):
-            found.append(f"{name}: <html> has no lang")
-        if not (soup.title and soup.title.get_text(strip=True)):
-            found.append(f"{name}: no <title>")
         headings = [heading for heading in soup.find_all("h1") if not heading.find_parent(class_="onlyprint")]
-        if len(headings) != 1:
+        if len(headings) != 1 and not is_redirect(page):
             found.append(f"{name}: {len(headings)} <h1>")
-        ids = [str(tag["id"]) for tag in (soup.find("main") or soup).find_all(id=True)]
-        doubles = sorted({i for i in ids if ids.count(i) > 1 and not BOXES.fullmatch(i)})
-        found += [f"{name}: id {double} is there twice" for double in doubles]
+        ids = Counter(str(tag["id"]) for tag in (soup.find("main") or soup).find_all(id=True))
+        found += [f"{name}: id {i} is there twice" for i in ids if ids[i] > 1 and not BOXES.fullmatch(i)]
     return found
 
 
@@ -231,7 +195,11 @@ def broken_notebooks(folder: Path, root: Path) -> list[str]:
     return found
 
 
-UNSEEN = ("code-cell", "eval-rst", "holds")  # directives whose content is no prose
+# Of a page's source: blocks without prose, and a fence with the options of its directive.
+CODE = re.compile(
+    r"^(`{3,}|:{3,})(?:\{(?:code-cell|eval-rst|holds)\}.*?|\w[^\n]*\n.*?)^\1 *$", re.DOTALL | re.MULTILINE
+)
+FENCE = re.compile(r"^ *(?:`{3,}|:{3,})(?:\{[\w:-]+\})?(.*)\n(?: *:[\w-]+:.*\n)*", re.MULTILINE)
 # What ends a run of words: numbers of lists, labels, roles, code, formulas, addresses and other marks.
 MARKS = re.compile(
     r"^ *\d+\.|\(eq-[\w-]+\)|\([\w-]+\)=|\{[\w:-]+\}`[^`]*`|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\{[^}]*\}|<[^>]*>"
@@ -242,26 +210,12 @@ MARKS = re.compile(
 
 def prose(text: str) -> list[str]:
     """Paragraphs and titles of a page's source: without header, code and options of directives."""
-    found, lines, fence, options = list[str](), list[str](), "", False
-    for line in [*re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL).splitlines(), ""]:
-        mark = re.match(r"\s*(`{3,}|:{3,})(?:\{([\w:-]+)\})?\s*(.*)", line)
-        if fence:
-            fence = "" if mark and mark[1] == fence and not mark[3] else fence
-        elif mark:
-            fence = mark[1] if mark[2] in UNSEEN or (mark[3] and not mark[2]) else ""
-            found += [mark[3]] if re.search("[a-z] ", mark[3]) and not fence else []
-            options = True
-        elif line.strip() and not (options and re.match(r"\s*:[\w-]+:", line)):
-            lines.append(line)
-            options = False
-            continue
-        if lines:
-            found.append("\n".join(lines))
-            lines = []
-    return found
+    text = CODE.sub("", re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))
+    text = FENCE.sub(lambda fence: f"\n{fence[1] if re.search('[a-z] ', fence[1]) else ''}\n\n", f"{text}\n")
+    return re.split(r"\n\s*\n", text)
 
 
-def lost_words(site: Path, root: Path) -> list[str]:
+def lost_words(site: Path, root: Path = HERE.parents[1]) -> list[str]:
     """Words of a page's source that are not in the page: six in a row, or three to five between marks."""
 
     def words(text: str) -> list[str]:
@@ -272,7 +226,8 @@ def lost_words(site: Path, root: Path) -> list[str]:
         main = read(site / path.relative_to(root).with_suffix(".html")).find("main")
         assert isinstance(main, Tag)
         there = f" {' '.join(words(main.get_text(' ')))} "
-        for run in [run for block in prose(path.read_text(encoding="utf8")) for run in map(words, MARKS.split(block))]:
+        blocks = prose(path.read_text(encoding="utf8"))
+        for run in [words(part) for block in blocks for part in MARKS.split(block)]:
             parts = [" ".join(run[k : k + 6]) for k in range(max(len(run) - 5, 1))] if len(run) > 2 else []
             found += [f"{path.relative_to(root)} loses: {part}" for part in parts if f" {part} " not in there]
     return found
@@ -287,22 +242,12 @@ def find_chromium() -> str | None:
 
 
 WIDTH = """() => {
-  const root = document.documentElement, found = [], width = root.clientWidth;
+  const root = document.documentElement, width = root.clientWidth, found = [];
   if (root.scrollWidth > width) {
-    const right = e => {                        // of what is in it, if it spills over
-      const box = e.getBoundingClientRect(), spills = getComputedStyle(e).overflowX === 'visible';
-      return window.scrollX + (spills ? Math.max(box.right, box.left + e.scrollWidth) : box.right);
-    };
-    const held = e => {                         // does something that fits scroll it or cut it off?
-      for (let p = e.parentElement; p && p !== document.body; p = p.parentElement)
-        if (getComputedStyle(p).overflowX !== 'visible' && right(p) <= width + 1) return true;
-      return false;
-    };
-    const all = [...(document.querySelector('article') || document.body).querySelectorAll('*')];
-    const wide = all.filter(e => right(e) > width + 1 && !held(e));
-    const most = Math.max(...wide.map(right));
-    const names = wide.filter(e => right(e) > most - 1).slice(-2).map(e => e.outerHTML.slice(0, 90));
-    found.push(`scrolls sideways: ${root.scrollWidth} px wide on ${width} px, by ${names.join(' and ')}`);
+    const wide = [...document.querySelectorAll('article *, body > main *')].filter(
+      e => window.scrollX + e.getBoundingClientRect().left + e.scrollWidth > width + 1);
+    const names = wide.slice(-2).map(e => e.outerHTML.slice(0, 90));
+    found.push(`scrolls sideways: ${root.scrollWidth} px wide on ${width} px, perhaps by ${names.join(' and ')}`);
   }
   if (window.innerWidth === 1280)
     for (const e of document.querySelectorAll('pre'))
@@ -328,7 +273,7 @@ LOOK = """() => {
   }
   return found;
 }"""
-# What is there but can hardly be read: words broken in a table, tables that are cut and do not say so, faint captions.
+# What is there but can hardly be read: words broken in a table, tables that are cut and do not say so, thin captions.
 LEGIBLE = """async () => {
   for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);  // scripts that follow a new size have run
   const found = [], brief = e => e.textContent.trim().slice(0, 60);
@@ -357,31 +302,13 @@ LEGIBLE = """async () => {
     if (wide && !(box.tabIndex === 0 && box.role === 'region' && box.ariaLabel))
       found.push(`a wide table is no region with a name: ${brief(table)}`);
   }
-  const linear = part => part <= 10.3 ? part / 3295 : ((part / 255 + 0.055) / 1.055) ** 2.4;
-  const light = colour => {
-    const [red, green, blue] = colour.match(/[\\d.]+/g).map(linear);
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  };
   for (const text of shown('figcaption :is(.caption-text, p:not(:has(.caption-text))), figcaption:not(:has(p))')) {
-    const style = getComputedStyle(text);
-    const ground = e => getComputedStyle(e).backgroundColor;
-    let behind = text;
-    while (behind.parentElement && /, 0\\)$/.test(ground(behind))) behind = behind.parentElement;
-    const [dark, pale] = [style.color, ground(behind)].map(light).sort((a, b) => a - b);
-    const contrast = (pale + 0.05) / (dark + 0.05), { fontStyle, fontWeight } = style;
-    if (fontWeight < 400 || fontStyle !== 'normal' || contrast < 4.5)
-      found.push(`a caption is faint: ${fontStyle}, weight ${fontWeight}, contrast ${contrast.toFixed(1)}`);
+    const { fontStyle, fontWeight } = getComputedStyle(text);
+    if (fontWeight < 400 || fontStyle !== 'normal') found.push(`a caption is faint: ${fontStyle}, ${fontWeight}`);
   }
   return found;
 }"""
-# A script of the theme follows a change of the scheme a little later. This waits for it, ten seconds at most.
-THEME_FOLLOWS = """scheme => new Promise(done => {
-  const root = document.documentElement, follows = () => (root.dataset.theme || scheme) === scheme;
-  if (follows()) return done();
-  const watch = new MutationObserver(() => { if (follows()) { watch.disconnect(); done(); } });
-  watch.observe(root, {attributes: true, attributeFilter: ['data-theme']});
-  setTimeout(done, 10_000);
-})"""
+THEME_FOLLOWS = "scheme => [scheme, undefined].includes(document.documentElement.dataset.theme)"
 # Lightness of what lies behind the text and of the text, 0 to 1.
 LIGHTNESS = """() => {
   const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number); return (0.3 * r + 0.6 * g + 0.1 * b) / 255; };
@@ -427,23 +354,23 @@ RULES = """async scheme => {
 }"""
 
 
-def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) -> list[str]:
+class Opened(NamedTuple):
+    """A page on its way, what is heard of it, and the files that it has loaded."""
+
+    file: Path
+    page: Any
+    heard: list[str]
+    loaded: set[Path]
+
+
+def browse(browser: Any, files: Iterable[Path]) -> list[str]:
     """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen.
 
     A few are open at a time: while one is looked at, the others load and set their formulas.
-
-    Parameters
-    ----------
-    browser : playwright.sync_api.Browser
-    files : iterable of Path
-    pictures : Path, optional
-        Folder for pictures of the whole pages.
     """
     context = browser.new_context(reduced_motion="reduce")
     context.set_default_timeout(60_000)
     context.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
-    if pictures:
-        pictures.mkdir(parents=True, exist_ok=True)
     axe = AXE.read_text(encoding="utf8") if AXE.exists() else ""
     found, ahead, opened = [], iter(files), deque[Opened]()
     while True:
@@ -454,38 +381,66 @@ def browse(browser: Any, files: Iterable[Path], pictures: Path | None = None) ->
         page.bring_to_front()  # a page behind another draws no frames, and waits for them
         page.wait_for_load_state("load")
         page.evaluate("async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }")
-        page.add_style_tag(
-            content="*, ::before, ::after { transition: none !important; }"
-        )  # colours under way are none
+        still = "*, ::before, ::after { transition: none !important; }"  # colours under way are none
+        page.add_style_tag(content=still)
         if axe:
             page.evaluate(axe)
         name = "/".join(file.parts[-2:])
-        for screen, scheme, percent in VIEWS:
-            page.set_viewport_size(SCREENS[screen])
-            page.emulate_media(color_scheme=scheme)
-            page.evaluate(THEME_FOLLOWS, scheme)
-            page.evaluate("percent => { document.documentElement.style.fontSize = `${percent}%`; }", percent)
-            seen = page.evaluate(WIDTH)
-            behind, text = page.evaluate(LIGHTNESS)
-            if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
-                seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
-            if screen in ("phone", "wide") and percent == 100:
-                seen += page.evaluate(LEGIBLE)
-            if screen == "wide":
-                if scheme == "light":
-                    seen += page.evaluate(LOOK)
-                if axe:
-                    page.evaluate(THIN)
-                    seen += page.evaluate(RULES, scheme)
-            found += [f"{name} ({screen}, {scheme}, {percent} %): {complaint}" for complaint in seen]
-            if pictures:
-                picture = f"{file.parent.name}-{file.stem}-{screen}-{scheme}-{percent}.png"
-                page.screenshot(path=pictures / picture, full_page=True)
+        for view in VIEWS:
+            found += [f"{name} ({', '.join(map(str, view))} %): {seen}" for seen in _seen(page, *view, axe != "")]
         heard += too_heavy(loaded, LIMITS_MB.get(name, PAGE_MB))
         found += [f"{name}: {complaint}" for complaint in dict.fromkeys(heard)]
         page.close()
     context.close()
     return found
+
+
+def _open(context: Any, file: Path) -> Opened:
+    page, heard, loaded = context.new_page(), [], set()
+
+    def asked(request: Any) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme == "file":
+            loaded.add(Path(unquote(parts.path)))
+        elif parts.scheme not in ("data", "blob"):
+            heard.append(f"asks for {request.url}")
+
+    page.on("request", asked)
+    page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
+    page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
+    page.set_viewport_size(SCREENS["phone"])
+    page.emulate_media(color_scheme="light")
+    page.goto(file.resolve().as_uri(), wait_until="commit")
+    return Opened(file, page, heard, loaded)
+
+
+def _seen(page: Any, screen: str, scheme: str, percent: int, axe: bool) -> list[str]:
+    page.set_viewport_size(SCREENS[screen])
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_function(THEME_FOLLOWS, arg=scheme)  # a script of the theme does, a little later
+    page.evaluate("percent => { document.documentElement.style.fontSize = `${percent}%`; }", percent)
+    seen = page.evaluate(WIDTH)
+    behind, text = page.evaluate(LIGHTNESS)
+    if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
+        seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")
+    if screen in ("phone", "wide") and percent == 100:
+        seen += page.evaluate(LEGIBLE)
+    if screen == "wide":
+        if scheme == "light":
+            seen += page.evaluate(LOOK)
+        if axe:
+            page.evaluate(THIN)
+            seen += page.evaluate(RULES, scheme)
+    return list(seen)
+
+
+def too_heavy(loaded: Iterable[Path], limit_mb: float) -> list[str]:
+    """What a page weighs, if that is above the limit, and by what."""
+    sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
+    if (total := sum(sizes.values())) <= limit_mb:
+        return []
+    most = ", ".join(f"{name} {sizes[name]:.2f}" for name in sorted(sizes, key=lambda name: -sizes[name])[:3])
+    return [f"loads {total:.2f} MB, more than {limit_mb:g}: {most}"]
 
 
 COVERED = """() => [...document.querySelectorAll('main a[href]:not(.sd-stretched-link)')].filter(a => {
@@ -498,11 +453,9 @@ COVERED = """() => [...document.querySelectorAll('main a[href]:not(.sd-stretched
 
 def covered(browser: Any, file: Path) -> list[str]:
     """Links of a page that lie behind something, such as a link that covers a card."""
-    page = browser.new_page()
-    page.goto(file.resolve().as_uri())
-    found = list(page.evaluate(COVERED))
-    page.close()
-    return found
+    with browser.new_page() as page:
+        page.goto(file.resolve().as_uri())
+        return list(page.evaluate(COVERED))
 
 
 PRINTED = """() => {
@@ -520,51 +473,10 @@ PRINTED = """() => {
 
 def printed(browser: Any, file: Path) -> list[str]:
     """What is wrong with a page on paper, printed by a reader who has chosen the dark colours."""
-    page = browser.new_page(color_scheme="dark")
-    page.goto(file.resolve().as_uri())
-    page.emulate_media(media="print")
-    page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
-    page.evaluate(THEME_FOLLOWS, "light")
-    found = page.evaluate(PRINTED)
-    behind, text = page.evaluate(LIGHTNESS)
-    page.close()
-    return [*found, *([] if behind > text else ["prints pale text"])]
-
-
-class Opened(NamedTuple):
-    """A page on its way, what is heard of it, and the files that it has loaded."""
-
-    file: Path
-    page: Any
-    heard: list[str]
-    loaded: set[Path]
-
-
-def _open(context: Any, file: Path) -> Opened:
-    page, heard, loaded = context.new_page(), [], set()
-
-    def asked(request: Any) -> None:
-        heard.extend(_outside(request.url))
-        if (parts := urlsplit(request.url)).scheme == "file":
-            loaded.add(Path(unquote(parts.path)))
-
-    page.on("request", asked)
-    page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
-    page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
-    page.set_viewport_size(SCREENS["phone"])
-    page.emulate_media(color_scheme="light")
-    page.goto(file.resolve().as_uri(), wait_until="commit")
-    return Opened(file, page, heard, loaded)
-
-
-def too_heavy(loaded: Iterable[Path], limit_mb: float) -> list[str]:
-    """What a page weighs, if that is above the limit, and by what."""
-    sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
-    if (total := sum(sizes.values())) <= limit_mb:
-        return []
-    most = ", ".join(f"{name} {sizes[name]:.2f}" for name in sorted(sizes, key=lambda name: -sizes[name])[:3])
-    return [f"loads {total:.2f} MB, more than {limit_mb:g}: {most}"]
-
-
-def _outside(address: str) -> list[str]:
-    return [] if urlsplit(address).scheme in ("file", "data", "blob") else [f"asks for {address}"]
+    with browser.new_page(color_scheme="dark") as page:
+        page.goto(file.resolve().as_uri())
+        page.emulate_media(media="print")
+        page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        page.wait_for_function(THEME_FOLLOWS, arg="light")
+        behind, text = page.evaluate(LIGHTNESS)
+        return [*page.evaluate(PRINTED), *([] if behind > text else ["prints pale text"])]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,6 @@ class Chapter(IPyNbFile):
                 self.reference_path.unlink(missing_ok=True)
         code = [cell for cell in self.nb.cells if cell.cell_type == "code"]
         if len(self.passed) == len(code):
-            self.nb.metadata["seconds"] = [round(item.seconds, 3) for item in self.passed]  # for tests/bench/pages.py
             for item in self.passed:
                 item.cell.outputs = [_valid(output) for output in item.test_outputs or []]
                 item.cell.execution_count = item.cell_num + 1
@@ -120,11 +118,9 @@ class ChapterCell(IPyNbCell):
             if reference is not None:
                 self.cell.outputs = [_as_output(entry) for entry in reference["output"]]
                 self.cell.execution_count = 1
-        began = time.perf_counter()
         try:
             super().runtest()
         finally:
-            self.seconds = time.perf_counter() - began
             outputs = self.test_outputs or []
             self.cell.outputs, self.cell.execution_count = [], None
             error = any(output.output_type == "error" for output in outputs) and not self.options["check_exception"]

@@ -1,4 +1,4 @@
-"""What the page :doc:`/book/reference/costs` shows: the stored record of what the library and the book cost.
+"""What the page :doc:`/book/reference/costs` shows: the stored record of what the library costs.
 
 ``make bench`` measures and stores it (``tests/bench``); nothing is timed while the page is built. Times are seconds of
 the processor, on one thread, the least and the median of five.
@@ -26,23 +26,22 @@ Row = dict[str, Any]
 
 
 @cache
-def record() -> dict[str, Any]:
-    """For each part what was `found`, and where and when."""
-    text = (resources.files("hdpm_book.data") / "studies" / STUDY).read_text("utf8")
-    found: dict[str, Any] = json.loads(text)
+def record() -> Row:
+    """Where and when it was measured, and the `cases`."""
+    found: Row = json.loads((resources.files("hdpm_book.data") / "studies" / STUDY).read_text("utf8"))
     return found
 
 
-def where(part: str) -> str:
-    """Machine, date, versions and commit of a part of the record."""
-    made = record()[part]
+def where() -> str:
+    """Machine, date, versions and commit."""
+    made = record()
     versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
     return f"{made['hardware']}; {made['date']}; commit {made['commit']}; {versions}"
 
 
 def rows(wing: str) -> list[Row]:
     """What was measured of a wing, or of the ground floor."""
-    return [row for row in record()["cases"]["found"] if row["wing"] == wing]
+    return [row for row in record()["cases"] if row["wing"] == wing]
 
 
 def short(name: str) -> str:
@@ -120,7 +119,7 @@ def accuracy() -> pd.DataFrame:
     found = [
         {"function": short(row["name"]), "instead": peer["name"], "what": peer["measure"]}
         | {"n": f"{peer['n']:,}", "off": f"{peer['off']:.2g}"}
-        for row in record()["cases"]["found"]
+        for row in record()["cases"]
         for peer in row["peers"]
         if "off" in peer
     ]
@@ -144,31 +143,3 @@ def figure(wing: str) -> Figure:
         panel.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8)
     axes[-1, 0].set_xlabel("n")
     return drawn
-
-
-def goals() -> pd.DataFrame:
-    """What was set as a goal, and what it takes: least and median of five processes; before, if that was measured."""
-    found = {}
-    for row in record()["goals"]["found"]:
-        values = {name: row[name] for name in ("before", "now") if name in row}
-        told = {name: f"{least:.3g}, {middle:.3g}" for name, (least, middle) in values.items()}
-        found[row["work"]] = told | {"goal": f"{row['goal']:g}", "unit": row["unit"]}
-    return pd.DataFrame(found).T.rename_axis("least, median")
-
-
-def pages() -> pd.Series:
-    """Seconds of the pages, the longest first."""
-    return pd.Series(record()["pages"]["found"]["pages"], name="seconds").sort_values(ascending=False)
-
-
-def slowest_pages(count: int = 10) -> pd.DataFrame:
-    """The slowest pages, all others together, and the whole book."""
-    seconds = pages()
-    parts = seconds.head(count).to_dict() | {f"the other {len(seconds) - count}": seconds.iloc[count:].sum()}
-    return pd.DataFrame({"seconds": pd.Series(parts | {"all": seconds.sum()}).map("{:.0f}".format)}).rename_axis("page")
-
-
-def slowest_cells() -> pd.DataFrame:
-    """The slowest cells by their first lines."""
-    cells = pd.DataFrame(record()["pages"]["found"]["cells"])
-    return cells.assign(seconds=cells["seconds"].map("{:.0f}".format)).set_index("page")[["seconds", "cell"]]

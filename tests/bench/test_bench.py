@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
-from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import hdpm_lib
 from tests.bench import case as bench
-from tests.bench.__main__ import STUDY, cases, in_process
+from tests.bench.__main__ import STUDY, cases
 from tests.bench.case import Arguments, Array, Case, Peer
-from tests.bench.goals import GOALS
-from tests.bench.pages import seconds_of_pages
 from tests.house.volume import public_names
 
 CASES = [case for _, _, case in cases()]
@@ -63,13 +58,12 @@ def test_a_peer_that_is_off_is_seen() -> None:
     assert peer.off is not None and peer.off(arguments, None, arguments[1] / arguments[1].sum()) > 1e-3
 
 
-def test_cases_and_goals_are_those_of_the_record() -> None:
+def test_cases_are_those_of_the_record() -> None:
     """Who adds a case runs `make bench`."""
     record = json.loads(STUDY.read_text("utf8"))
-    stored = [(row["wing"], row["name"], [p["name"] for p in row["peers"]]) for row in record["cases"]["found"]]
+    stored = [(row["wing"], row["name"], [p["name"] for p in row["peers"]]) for row in record["cases"]]
     assert stored == [(wing, case.name, [peer.name for peer in case.peers]) for wing, _, case in cases()]
     assert len({name for _, name, _ in stored}) == len(stored)
-    assert [row["work"] for row in record["goals"]["found"]] == [goal.work for goal in GOALS]
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------
@@ -92,31 +86,3 @@ def test_a_row_has_growth_memory_and_peers(monkeypatch: pytest.MonkeyPatch) -> N
 
 def double(values: Array) -> Array:
     return 2 * values
-
-
-def test_the_library_of_another_checkout_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "hdpm_lib").mkdir()
-    (tmp_path / "hdpm_lib" / "__init__.py").write_text("ANSWER = 42\n")
-    assert in_process("case", "__import__('hdpm_lib').ANSWER", tmp_path) == 42
-
-
-# --- the book ---------------------------------------------------------------------------------------------------------
-
-
-def test_seconds_of_pages_come_from_their_executions(tmp_path: Path) -> None:
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/one\n")
-    (tmp_path / "book").mkdir()
-    header = "---\njupytext:\n  text_representation: {extension: .md, format_name: myst}\n---\n"
-    (tmp_path / "book" / "one.md").write_text(f"{header}# A page\n")
-    with pytest.raises(FileNotFoundError, match=r"one has no times yet: run pytest book/one\.md"):
-        seconds_of_pages(tmp_path)
-    cells = [new_code_cell("import numpy\n\nnumpy.sort(x)"), new_markdown_cell("a"), new_code_cell("f()")]
-    kept = tmp_path / "_build" / "executed"
-    kept.mkdir(parents=True)
-    nbformat.write(new_notebook(cells=cells, metadata={"seconds": [0.5, 2.25]}), kept / "one.0123456789abcdef.ipynb")
-    found = seconds_of_pages(tmp_path)
-    assert found["pages"] == {"one": 2.75}
-    assert found["cells"] == [
-        {"seconds": 2.25, "page": "one", "cell": "f()"},
-        {"seconds": 0.5, "page": "one", "cell": "numpy.sort(x)"},
-    ]

@@ -250,10 +250,6 @@ def test_a_book_in_order_passes_and_is_stored(runs: Runs) -> None:
     """With another picture than when the references were written."""
     assert set(dict(runs.good.outcomes.values())) == {"passed"}, runs.good.printed
     assert runs.good.status == 0 and runs.good.stored == set(PAGES)
-    (file,) = runs.book.executed("numbers")
-    page = json.loads(file.read_text(encoding="utf8"))
-    assert len(page["metadata"]["seconds"]) == sum(cell["cell_type"] == "code" for cell in page["cells"])
-    assert all(0 < seconds < 300 for seconds in page["metadata"]["seconds"])
 
 
 WRONG = {

@@ -9,19 +9,18 @@ from typing import Any
 from tests.book.dataflow import Fault
 
 
+def remade(change: Callable[[Any], Any]) -> Fault:
+    """What a function returns, changed."""
+    return lambda function: lambda *arguments, **options: change(function(*arguments, **options))
+
+
 def other(**changes: Callable[[Any], Any]) -> Fault:
     """Fields of what a function returns, changed."""
-
-    def broken(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            found = function(*arguments, **options)
-            return replace(found, **{name: change(getattr(found, name)) for name, change in changes.items()})
-
-        return call
-
-    return broken
+    return remade(
+        lambda found: replace(found, **{name: change(getattr(found, name)) for name, change in changes.items()})
+    )
 
 
 def times(factor: float) -> Fault:
     """A number that a function returns, times another one."""
-    return lambda function: lambda *arguments, **options: function(*arguments, **options) * factor
+    return remade(lambda found: found * factor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -43,21 +44,18 @@ def test_code_is_shown_as_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "message"),
+    ("call", "message"),
     [
-        ("nothing.here", "^no module for nothing.here$"),
-        ("hdpm_lib.noise.nothing", "^hdpm_lib.noise has no nothing$"),
-        ("hdpm_lib.noise.Nothing.fit", "^hdpm_lib.noise has no Nothing$"),
+        (lambda: code_of.named("nothing.here"), "^no module for nothing.here$"),
+        (lambda: code_of.named("hdpm_lib.noise.nothing"), "^hdpm_lib.noise has no nothing$"),
+        (lambda: code_of.named("hdpm_lib.noise.Nothing.fit"), "^hdpm_lib.noise has no Nothing$"),
+        (lambda: code_of.code_of(Path), "Path'> is no function"),
     ],
+    ids=["module", "function", "class", "no function"],
 )
-def test_what_is_not_there_is_named(path: str, message: str) -> None:
+def test_what_is_not_there_is_named(call: Callable[[], str], message: str) -> None:
     with pytest.raises(LookupError, match=message):
-        code_of.named(path)
-
-
-def test_only_functions_have_code() -> None:
-    with pytest.raises(LookupError, match="Path'> is no function"):
-        code_of.code_of(Path)
+        call()
 
 
 def test_folded_code_that_shows_nothing_is_folded_with_the_next() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hdpm_book.records import collect, provenance
+from hdpm_book.records import collect
 from hdpm_lib import spread
 from hdpm_lib.audits.bounds import guess_epsilon
 
@@ -45,7 +45,3 @@ def test_rows_of_other_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="blocks of another study"):
         collect(tmp_path, "bounds", JOBS, stops, {"runs": 2000})
     assert len(list((tmp_path / "bounds.parts").glob("block-*"))) == 3
-
-
-def test_provenance_names_what_is_asked() -> None:
-    assert set(provenance("numpy", "scipy")["versions"]) == {"numpy", "scipy", "python"}

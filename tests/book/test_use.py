@@ -88,26 +88,13 @@ def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:
 # --- the table of the reference, and the glossary ---------------------------------------------------------------------
 
 
-def missing_names(text: str) -> list[str]:
-    """Functions and classes that a page links to, and that are not there."""
-    found = []
-    for path in re.findall(r"\{(?:func|class)\}`~?([\w.]+)`", text):
-        module, _, name = path.rpartition(".")
-        try:
-            if not callable(getattr(importlib.import_module(module), name, None)):
-                found.append(path)
-        except ModuleNotFoundError:
-            found.append(path)
-    return found
-
-
 def test_the_table_of_the_reference_has_all_public_names() -> None:
     text = (BOOK / "reference" / "index.md").read_text(encoding="utf8")
-    assert missing_names(text) == []
+    for path in re.findall(r"\{(?:func|class)\}`~?([\w.]+)`", text):
+        module, _, name = path.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), name, None)), path
     listed = re.findall(r"\{(?:func|class)\}`~hdpm_lib\.[\w.]+\.(\w+)`", text)
     assert sorted(listed) == sorted(public_names())
-    bad = "{func}`~hdpm_lib.markets.fair_query.unfair_query`, {class}`hdpm_lib.nowhere.Account`"
-    assert missing_names(bad) == ["hdpm_lib.markets.fair_query.unfair_query", "hdpm_lib.nowhere.Account"]
 
 
 def test_the_readme_runs() -> None:
@@ -119,12 +106,6 @@ def test_the_readme_runs() -> None:
     assert len([line for line in block.splitlines() if line.strip()]) <= 30
 
 
-def glossary(text: str) -> list[str]:
-    """Terms of a glossary, in order."""
-    (block,) = re.findall(r"(?s)```\{glossary\}\n(.*?)```", text)
-    return re.findall(r"(?m)^(?=\S)(.+)$", block)
-
-
 def unknown_terms(text: str, terms: list[str]) -> list[str]:
     """Links of a page to terms that the glossary does not have, or that stand in code or headings."""
     prose = re.sub(r"(?ms)^```\{code-cell\}.*?^```$|^#.*?$", "", text)
@@ -134,13 +115,12 @@ def unknown_terms(text: str, terms: list[str]) -> list[str]:
 
 
 def test_the_glossary_is_in_order_and_linked() -> None:
-    terms = glossary((USE / "glossary.md").read_text(encoding="utf8"))
+    (block,) = re.findall(r"(?s)```\{glossary\}\n(.*?)```", (USE / "glossary.md").read_text(encoding="utf8"))
+    terms = re.findall(r"(?m)^(?=\S)(.+)$", block)
     assert terms == sorted(set(terms), key=str.lower) and 20 <= len(terms) <= 45
     pages = {path: path.read_text(encoding="utf8") for path in BOOK.rglob("*.md")}
     assert [unknown_terms(text, terms) for text in pages.values() if unknown_terms(text, terms)] == []
     assert sum("{term}`" in text for text in pages.values()) >= 15
-    assert unknown_terms("A {term}`rent`, {term}`owners <owner>`, {term}`rant`.", terms) == ["rant"]
-    assert unknown_terms("# A {term}`rent`", terms) == ["rent"]
 
 
 # --- a ledger of one's own --------------------------------------------------------------------------------------------

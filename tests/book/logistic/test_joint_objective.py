@@ -1,5 +1,5 @@
 """The joint objective and its solvers: derivatives against differences, exact steps and projections against SciPy's
-optimisers, printed descents where theory says what they do; every kind of check is shown to object."""
+optimisers, printed descents where theory says what they do."""
 
 from __future__ import annotations
 
@@ -47,71 +47,37 @@ def plain_value(f: JointObjective, w: np.ndarray, a: np.ndarray, eta: float) -> 
     return float(total)
 
 
-def derivative_errors(f: JointObjective, rng: np.random.Generator) -> dict[str, float]:
-    """Value against the plain sum, gradient and both Hessians against central differences."""
-    w, a, eta = point(rng, f)
-    n = len(w)
-    found = {"value": abs(float(f.value(w, a, eta)) - plain_value(f, w, a, eta))}
-    h, flat = 1e-5, np.r_[w, a, eta]
-    moves = h * np.eye(len(flat))
-
-    def flat_value(v: np.ndarray) -> float:
-        return plain_value(f, v[:n], v[n:-1], float(v[-1]))
-
-    slope = [(flat_value(flat + d) - flat_value(flat - d)) / (2 * h) for d in moves]
-    in_w, in_a, in_eta = f.gradient(w, a, eta)
-    found["gradient"] = float(np.abs(np.r_[in_w, in_a, in_eta] - slope).max())
-
-    def slope_at(v: np.ndarray, logs: bool) -> np.ndarray:
-        weights = np.exp(v[n:]) if logs else v[n:]
-        in_w, in_a, _ = f.gradient(v[:n], weights, eta)
-        return np.r_[in_w, in_a * weights if logs else in_a]
-
-    for logs in (False, True):
-        start = np.r_[w, np.log(a) if logs else a]
-        bend = np.array([slope_at(start + d, logs) - slope_at(start - d, logs) for d in moves[:-1, :-1]]) / (2 * h)
-        scale = np.maximum(1, np.abs(bend))
-        found["hessian"] = max(
-            found.get("hessian", 0.0), float((np.abs(f.hessian(w, a, eta, logs=logs) - bend) / scale).max())
-        )
-    return found
-
-
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
-def test_derivatives(squared: bool, power: float) -> None:
-    rng = generator(51, int(squared), int(2 * power))
+def test_value_and_derivatives(squared: bool, power: float) -> None:
+    """Value against the plain sum, of a batch too, gradient and both Hessians against central differences."""
+    rng, h = generator(51, int(squared), int(2 * power)), 1e-5
     for _ in range(10):
-        errors = derivative_errors(instance(rng, squared=squared, power=power), rng)
-        assert errors["value"] < 1e-12 and errors["gradient"] < 1e-6 and errors["hessian"] < 1e-5, errors
+        f = instance(rng, squared=squared, power=power)
+        points = [point(rng, f) for _ in range(3)]
+        batch = f.value(*(np.array(part) for part in zip(*points, strict=True)))
+        np.testing.assert_allclose(batch, [plain_value(f, *p) for p in points], rtol=0, atol=1e-12)
+        w, a, eta = points[0]
+        n, flat = len(w), np.r_[w, a, eta]
+        moves = h * np.eye(len(flat))
 
+        def flat_value(v: np.ndarray, f: JointObjective = f, n: int = n) -> float:
+            return plain_value(f, v[:n], v[n:-1], float(v[-1]))
 
-def test_derivative_checks_object() -> None:
-    class HalfNoise(JointObjective):
-        def gradient(self, w: np.ndarray, a: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray, float]:
-            in_w, in_a, in_eta = super().gradient(w, a, eta)
-            return in_w - self.unit_noise / eta, in_a, in_eta
+        slope = [(flat_value(flat + d) - flat_value(flat - d)) / (2 * h) for d in moves]
+        in_w, in_a, in_eta = f.gradient(w, a, eta)
+        np.testing.assert_allclose(np.r_[in_w, in_a, in_eta], slope, rtol=0, atol=1e-6)
 
-    class NoFirstOrder(JointObjective):
-        def hessian(self, w: np.ndarray, a: np.ndarray, eta: float, *, logs: bool = False) -> np.ndarray:
-            lost = np.diag(np.r_[np.zeros(len(w)), a * self.gradient(w, a, eta)[1]])
-            return super().hessian(w, a, eta, logs=logs) - (lost if logs else 0)
+        def slope_at(v: np.ndarray, logs: bool, f: JointObjective = f, n: int = n, eta: float = eta) -> np.ndarray:
+            weights = np.exp(v[n:]) if logs else v[n:]
+            in_w, in_a, _ = f.gradient(v[:n], weights, eta)
+            return np.r_[in_w, in_a * weights if logs else in_a]
 
-    class OtherNorm(JointObjective):
-        def value(self, w: Any, a: Any, eta: Any) -> np.ndarray:
-            return JointObjective(**(vars(self) | {"squared": not self.squared})).value(w, a, eta)
-
-    f = instance(generator(52))
-    for mutant, look in ((HalfNoise, "gradient"), (NoFirstOrder, "hessian"), (OtherNorm, "value")):
-        assert derivative_errors(mutant(**vars(f)), generator(53))[look] > 1e-2
-
-
-def test_value_of_a_batch() -> None:
-    rng = generator(54)
-    f = instance(rng, power=2)
-    points = [point(rng, f) for _ in range(5)]
-    batch = f.value(*(np.array(part) for part in zip(*points, strict=True)))
-    assert np.allclose(batch, [f.value(*p) for p in points], rtol=1e-14)
+        for logs in (False, True):
+            start = np.r_[w, np.log(a) if logs else a]
+            bend = np.array([slope_at(start + d, logs) - slope_at(start - d, logs) for d in moves[:-1, :-1]]) / (2 * h)
+            error = np.abs(f.hessian(w, a, eta, logs=logs) - bend) / np.maximum(1, np.abs(bend))
+            assert error.max() < 1e-5
 
 
 # --- exact steps ------------------------------------------------------------------------------------------------------
@@ -125,9 +91,9 @@ def kkt_violation(weights: np.ndarray, slope: np.ndarray, cap: float) -> float:
     return float(max(feasible, high.max() - low.min() if low.size and high.size else 0.0))
 
 
-def violations(fill: Callable) -> int:
-    """How often weights are not those of water-filling: with unlike curvatures, as a projection, and that with ties."""
-    rng, bad = generator(55), 0
+def test_water_filling_is_optimal() -> None:
+    """With unlike curvatures, as a projection, and that with ties."""
+    rng = generator(55)
     for k in range(600):
         m = int(rng.integers(1, 20))
         levels, d = [
@@ -136,27 +102,9 @@ def violations(fill: Callable) -> int:
             (rng.integers(0, 3, m) * 1.0, np.ones(m)),
         ][k % 3]
         cap = None if k % 2 else float(rng.uniform(1 / m, min(4 / m, 1)))
-        a = fill(levels, d, cap)
-        bad += kkt_violation(a, levels + d * a, cap or 1.0) > 1e-9 * max(np.abs(levels).max(), 1)
-    return bad
-
-
-def test_water_filling_is_optimal() -> None:
-    assert violations(water_filling) == 0
+        a = water_filling(levels, d, cap)
+        assert kkt_violation(a, levels + d * a, cap or 1.0) < 1e-9 * max(np.abs(levels).max(), 1)
     assert np.allclose(water_filling(np.zeros((3, 4)), 1.0, 0.25), 0.25)
-
-
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        lambda levels, d, cap: (levels.sum() + 1) / len(levels) - levels,  # sum 1 only
-        lambda levels, d, cap: water_filling(levels, d),  # forgets the cap
-        lambda levels, d, cap: water_filling(2 * levels, d, cap),
-        lambda levels, d, cap: water_filling(levels, 1.0, cap),
-    ],
-)
-def test_other_weights_are_not(mutant: Callable) -> None:
-    assert violations(mutant) > 50
 
 
 def slsqp(value: Callable, starts: list, **options: Any) -> float:
@@ -194,8 +142,6 @@ def test_best_weights_of_a_batch_and_without_mu() -> None:
     greedy = replace(f, mu=0.0).best_weights(losses, eta)
     nearly = replace(f, mu=1e-9, squared=True).best_weights(losses, eta)
     assert np.allclose(greedy, nearly, atol=1e-6) and np.allclose(greedy.sum(-1), 1)
-    with pytest.raises(ValueError, match="power 1 and 2 only, got 3"):
-        replace(f, power=3.0).best_weights(losses, 1.0)
 
 
 def test_best_coefficients() -> None:
@@ -210,9 +156,6 @@ def test_best_coefficients() -> None:
             assert np.linalg.norm(slope) < 1e-9
         else:  # on the sphere the gradient points inwards, nothing else
             assert abs(size - radius) < 1e-9 and np.allclose(slope, -np.linalg.norm(slope) * w / size, atol=1e-8)
-        ball = {"type": "ineq", "fun": lambda x, r=radius: (1e9 if r is None else r**2) - x @ x}
-        oracle = slsqp(lambda x, f=f, a=a, eta=eta: float(f.value(x, a, eta)), [np.zeros(2)], constraints=ball)
-        assert abs(float(f.value(w, a, eta)) - oracle) < 1e-7
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
@@ -263,57 +206,32 @@ def test_alternation_and_scipy_agree_where_the_objective_is_convex() -> None:
         assert abs(found.value - oracle) < 1e-8
 
 
-def test_theorem_33() -> None:
-    """TMLR Theorem 3.3 at what the alternation finds without a ball; a moved weight breaks it."""
-    f = instance(generator(62), sigma=30.0, gamma=0.002, mu=1.0)
-    found = alternate(f)
-    levels = f.gamma * found.eta * f.virtual_costs + f.losses(found.coefficients)
-    tau = optimize.brentq(lambda t: (np.maximum(t - levels, 0) ** 2).sum() - f.mu**2, levels.min(), levels.max() + f.mu)
-    printed = np.maximum(tau - levels, 0) * np.linalg.norm(found.weights) / f.mu
-    assert np.abs(printed - found.weights).max() < 1e-8
-    assert np.abs(printed - f.best_weights(f.losses(0 * found.coefficients), found.eta)).max() > 1e-3
-
-
 # --- bad input --------------------------------------------------------------------------------------------------------
 
-GOOD: dict[str, Any] = {
-    "X": [[1.0], [0.5]],
-    "y": [1, -1],
-    "unit_noise": [0.2],
-    "virtual_costs": [0.1, 0.3],
-    **PARAMETERS,
-}
 
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"X": [[2.0], [0.5]]}, "X must hold rows of norm at most 1"),
-        ({"unit_noise": [0.2, 0.1]}, r"unit_noise has 2 entries, X has the shape \(2, 1\)"),
-        ({"virtual_costs": [0.1]}, "virtual_costs has 1 entries"),
-        ({"cap": 0.4}, r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
-    ],
-)
-def test_bad_objective(change: dict[str, Any], message: str) -> None:
-    joint_objective(**GOOD)
-    with pytest.raises(ValueError, match=message):
-        joint_objective(**(GOOD | change))
+def small(**change: Any) -> JointObjective:
+    good: dict[str, Any] = {"X": [[1.0], [0.5]], "y": [1, -1], "unit_noise": [0.2], "virtual_costs": [0.1, 0.3]}
+    return joint_objective(**(good | PARAMETERS | change))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda f: alternate(f, 1.0, start_weights=[0.5, 0.6]), r"sum to 1, got sum 1.1"),
-        (lambda f: alternate(replace(f, power=3.0), 1.0), "power 1 and 2 only"),
+        (lambda: small(X=[[2.0], [0.5]]), "X must hold rows of norm at most 1"),
+        (lambda: small(unit_noise=[0.2, 0.1]), r"unit_noise has 2 entries, X has the shape \(2, 1\)"),
+        (lambda: small(virtual_costs=[0.1]), "virtual_costs has 1 entries"),
+        (lambda: small(cap=0.4), r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
+        (lambda: alternate(small(), 1.0, start_weights=[0.5, 0.6]), r"sum to 1, got sum 1.1"),
+        (lambda: alternate(small(power=3.0), 1.0), "power 1 and 2 only, got 3"),
     ],
+    ids=["long", "noise", "costs", "cap", "weights", "power"],
 )
-def test_bad_call(call: Callable, message: str) -> None:
+def test_what_is_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        call(joint_objective(**GOOD))
+        call()
 
 
 def test_no_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    f = joint_objective(**GOOD)
     monkeypatch.setattr(joint, "ROUNDS", 1)
     with pytest.raises(RuntimeError, match="did not settle in 1 rounds: the last one moved"):
-        alternate(f, 1.0)
+        alternate(small(), 1.0)

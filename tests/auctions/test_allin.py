@@ -1,9 +1,10 @@
-"""All-in as printed against exact arithmetic; the repaired rule against every lie that could matter; meters of lies."""
+"""All-in as printed and repaired: against exact arithmetic, and against every lie that could matter; meters of lies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -88,6 +89,7 @@ def test_rules_are_those_of_exact_arithmetic() -> None:
             sale, paid = all_in_printed(*numbers, stop=stop), exact_all_in(v, x, budget, stop)
             assert sale.payments == pytest.approx([float(p) for p in paid], rel=1e-14)
             assert (wins(sale) == [p > 0 for p in paid]).all()
+            assert sum(paid) in (0, budget) and all(p == 0 or p >= cost for p, cost in zip(paid, v, strict=True))
         sale, paid = all_or_nothing(*numbers), [exact_payment(i, v, x, budget) for i in range(len(v))]
         assert sale.payments == pytest.approx([float(p) for p in paid], rel=1e-14)
         assert (wins(sale) == [p > 0 for p in paid]).all()
@@ -96,16 +98,9 @@ def test_rules_are_those_of_exact_arithmetic() -> None:
 
 
 def test_examples_by_hand() -> None:
-    v, x, budget = [Fraction(100), Fraction(2)], [Fraction(100), Fraction(1)], Fraction(100)
-    for stop in (False, True):
-        assert exact_all_in(v, x, budget, stop) == [100, 0]
-        assert exact_all_in([v[0], Fraction(1, 2)], x, budget, stop)[1] - 2 == 98
     unit = [1.0, 4.0, 4.2], [1.0, 1.0, 1.0]  # the third loses; saying 3.9 she is paid 4.5
     assert single_minded_gains(all_in_printed, *unit, ([1.0, 4.0, 3.9], unit[1]), 9.0)[2] == pytest.approx(0.3)
     assert all_or_nothing(*unit, 9.0).payments.round(12).tolist() == [4.2, 4.2, 0.0]
-    passed_over = [1.0, 6.0, 2.5], [1.0, 3.0, 1.0], 6.0  # unit valuations 1, 2 and 2.5; the second needs 8
-    assert wins(all_in_printed(*passed_over)).tolist() == [True, False, True]
-    assert wins(all_in_printed(*passed_over, stop=True)).tolist() == [True, False, False]
 
 
 def test_ties_go_by_place() -> None:
@@ -122,11 +117,7 @@ def test_ties_go_by_place() -> None:
 
 def markets(rng: np.random.Generator, count: int, n: int, whole: bool) -> tuple[Array, Array, Array]:
     if whole:
-        return (
-            rng.integers(1, 9, (count, n)) * 1.0,
-            rng.integers(1, 9, (count, n)) * 1.0,
-            rng.integers(1, 31, count) * 1.0,
-        )
+        return *(rng.integers(1, 9, (2, count, n)) * 1.0), rng.integers(1, 31, count) * 1.0
     v, x = rng.lognormal(0, 1, (count, n)), rng.lognormal(0, 1, (count, n))
     return v, x, rng.uniform(0.1, 2, count) * v.sum(-1)
 
@@ -149,33 +140,6 @@ def worst_lies(rule: Callable[..., Outcome], v: Array, x: Array, budget: Array, 
     return best
 
 
-def everything_paid(v: Array, x: Array, budget: Array) -> Outcome:
-    """A wrong repair: stop and leave out, but pay the whole budget."""
-    sale = all_or_nothing(v, x, budget)
-    sold = sale.privacy_loss
-    with np.errstate(invalid="ignore"):
-        return Outcome(sold, np.nan_to_num(sold * budget[..., None] / sold.sum(-1, keepdims=True)))
-
-
-def next_valuation_paid(v: Array, x: Array, budget: Array) -> Outcome:
-    """Another: the price of the first loser, even where the budget does not reach."""
-    sale = all_or_nothing(v, x, budget)
-    following = np.where(wins(sale) | (v > budget[..., None]), np.inf, v / x).min(-1, keepdims=True)
-    price = np.where(np.isinf(following), budget[..., None], following)
-    return Outcome(sale.privacy_loss, sale.privacy_loss * price)
-
-
-def passing_over(v: Array, x: Array, budget: Array) -> Outcome:
-    """A third: pass over those not covered, and pay the highest price below the first of them."""
-    sale = all_in_printed(v, x, budget)
-    sold = sale.privacy_loss.sum(-1, keepdims=True)
-    following = np.where(wins(sale), np.inf, v / x).min(-1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        return Outcome(
-            sale.privacy_loss, np.where(wins(sale), x * np.minimum(budget[..., None] / sold, following), 0.0)
-        )
-
-
 def violations(rule: Callable[..., Outcome], count: int, key: int) -> dict[str, int]:
     rng = generator(401, key)
     found = {"instances": 0, "truthful": 0, "rational": 0, "feasible": 0}
@@ -196,36 +160,9 @@ def test_repaired_rule_is_truthful_rational_and_feasible() -> None:
     assert violations(all_or_nothing, 6000, 0) == expected
 
 
-def test_truth_is_best_in_exact_arithmetic() -> None:
-    rng, lies = generator(402), 0
-    for _ in range(60):
-        v, x, budget = small_market(rng)
-        paid = [exact_payment(i, v, x, budget) for i in range(len(v))]
-        assert sum(paid) <= budget and all(p == 0 or p >= cost for p, cost in zip(paid, v, strict=True))
-        for i in range(len(v)):
-            honest = paid[i] - (v[i] if paid[i] else 0)
-            for part in (Fraction(1), Fraction(1, 2), Fraction(int(rng.integers(1, 9)), 8)):
-                less = [*x[:i], part * x[i], *x[i + 1 :]]
-                for unit in breakpoints(i, v, less, budget):
-                    said = [*v[:i], unit * less[i], *v[i + 1 :]]
-                    told = exact_payment(i, said, less, budget)
-                    assert told == 0 or told - v[i] <= honest
-                    lies += 1
-    assert lies > 500
-
-
-@pytest.mark.parametrize(
-    ("rule", "broken"),
-    [
-        (all_in_printed, "truthful"),
-        (lambda v, x, budget: all_in_printed(v, x, budget, stop=True), "truthful"),
-        (everything_paid, "truthful"),
-        (next_valuation_paid, "feasible"),
-        (passing_over, "rational"),
-    ],
-)
-def test_wrong_rules_are_caught(rule: Callable[..., Outcome], broken: str) -> None:
-    assert violations(rule, 1600, 1)[broken] > 10
+@pytest.mark.parametrize("stop", [False, True])
+def test_printed_rule_is_not_truthful(stop: bool) -> None:
+    assert violations(partial(all_in_printed, stop=stop), 1600, 1)["truthful"] > 10
 
 
 def test_only_losers_who_ask_for_less_gain_from_the_printed_rule() -> None:
@@ -233,10 +170,7 @@ def test_only_losers_who_ask_for_less_gain_from_the_printed_rule() -> None:
     for n in (2, 3, 5):
         v, x, budget = markets(rng, 600, n, False)
         for stop in (False, True):
-
-            def rule(v: Array, x: Array, budget: Array, stop: bool = stop) -> Outcome:
-                return all_in_printed(v, x, budget, stop=stop)
-
+            rule = partial(all_in_printed, stop=stop)
             gain = worst_lies(rule, v, x, budget, rng)
             won = wins(rule(v, x, budget))
             assert (gain[won] <= 1e-9).all() and (gain[~won] > 1e-6).sum() > 12
@@ -244,23 +178,10 @@ def test_only_losers_who_ask_for_less_gain_from_the_printed_rule() -> None:
                 lies = v * (1 + rng.exponential(1, (20, *v.shape))), np.broadcast_to(x * part, (20, *v.shape))
                 assert (single_minded_gains(rule, v, x, lies, budget) <= 1e-12 * budget[:, None]).all()
                 assert (single_minded_gains(rule, v, x, (v, x * part), budget) <= 1e-12 * budget[:, None]).all()
-
-
-def test_printed_rule_is_monotone_rational_and_spends_everything() -> None:
-    rng = generator(404)
-    for n in (1, 2, 5, 10):
-        v, x, budget = markets(rng, 2000, n, n == 5)
-        for stop in (False, True):
-            sale = all_in_printed(v, x, budget, stop=stop)
-            some = wins(sale).any(-1)
-            assert sale.payments.sum(-1)[some] == pytest.approx(budget[some], rel=1e-12)
-            assert (sale.payments >= np.where(wins(sale), v, 0) * (1 - 1e-12)).all()
-            for _ in range(5):
-                better = v * rng.uniform(0, 1, v.shape), x * (1 + rng.exponential(1, v.shape) * rng.integers(0, 2))
-                for i in range(n):
-                    own = np.arange(n) == i
-                    again = all_in_printed(np.where(own, better[0], v), np.where(own, better[1], x), budget, stop=stop)
-                    assert wins(again)[wins(sale)[:, i], i].all()
+            for i, own in enumerate(np.eye(n, dtype=bool)):  # who asks for less or offers more still wins
+                better = v * rng.uniform(0, 1, v.shape), x * (1 + rng.exponential(1, v.shape))
+                again = rule(np.where(own, better[0], v), np.where(own, rng.choice([x, better[1]]), x), budget)
+                assert wins(again)[won[:, i], i].all()
 
 
 def test_splitting_does_not_pay_and_agreement_does() -> None:
@@ -342,7 +263,6 @@ def test_meters_are_the_definition() -> None:
     [
         (([1.0, 2.0], [1.0, 1.0, 1.0], 1.0), r"must have shape \(..., n\), n >= 1, got \(2,\) and \(3,\)"),
         ((1.0, 1.0, 1.0), r"n >= 1, got \(\) and \(\)"),
-        (([], [], 1.0), r"valuations is empty"),
         (([[1.0], [2.0]], [1.0], [1.0, 1.0, 1.0]), r"must fit, got shapes \(2, 1\), \(1,\) and \(3,\)"),
     ],
 )

@@ -16,13 +16,8 @@ from tests.support import generator, ks_check, objections
 def test_valuations_are_the_four_of_the_paper() -> None:
     market = bids(list(FAMILIES), 1.25, [0.5, 1.0, 1.5, 2.0], [10, 20, 30, 40])
     eps = np.array([0.3, 0.7, 0.25, 1.1])
-    expected = [
-        1.25 * 2 * 10 * 0.3,
-        1.25 * 20 * 0.7**2,
-        1.25 * 2 * 30 * np.sqrt(0.25),
-        1.25 * 40 * (np.exp(1.1) - 1),
-    ]
-    np.testing.assert_allclose(market.valuation(eps), expected, rtol=1e-14)
+    expected = [2 * 10 * 0.3, 20 * 0.7**2, 2 * 30 * np.sqrt(0.25), 40 * (np.exp(1.1) - 1)]
+    np.testing.assert_allclose(market.valuation(eps), 1.25 * np.array(expected), rtol=1e-14)
     np.testing.assert_allclose(market.full_valuation, market.valuation(market.privacy_budget), rtol=0)
     assert (market.valuation(np.zeros(4)) == 0).all()
     np.testing.assert_allclose(market.shares, [0.1, 0.2, 0.3, 0.4], rtol=1e-15)
@@ -64,10 +59,8 @@ def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() ->
         (lambda: bids([0.5], 1, 1, [1]), r"family must hold names .* got \[0.5\]"),
         (lambda: bids("linear", [1, 1], 1, [1, 2, 3]), "the parts of bids must have shapes that fit"),
         (lambda: bids("linear", 1, 1, 1), "at least one owner"),
-        (lambda: bids("linear", 1, 1, []), "sizes is empty"),
-        (lambda: check_budget(-1, bids("linear", 1, 1, [1])), "budget must be positive and finite, got -1"),
-        (lambda: check_budget(np.nan, bids("linear", 1, 1, [1])), "budget must be positive and finite, got nan"),
         (lambda: check_budget([1, 2], bids("linear", 1, 1, [1])), "budget must have one value for each auction"),
+        (lambda: bids(["linear", "exponential"], 1, [5, 900], [1, 1]), "privacy_budget must be at most"),
     ],
 )
 def test_bad_input_is_named(call, message: str) -> None:
@@ -75,12 +68,7 @@ def test_bad_input_is_named(call, message: str) -> None:
         call()
 
 
-def test_one_exponential_cost_that_overflows_is_refused_among_others() -> None:
-    with pytest.raises(ValueError, match="privacy_budget must be at most"):
-        bids(["linear", "exponential"], [1.0, 1.0], privacy_budget=[5.0, 900.0], sizes=[1.0, 1.0])
-    assert bids(["linear", "linear"], [1.0, 1.0], privacy_budget=[5.0, 900.0], sizes=[1.0, 1.0]).shares.sum() == 1
-
-
 def test_shares_of_a_batch_are_those_of_each_market() -> None:
+    assert bids("linear", 1, [5, 900], [1, 1]).shares.sum() == 1  # only an exponential cost would overflow
     found = bids("linear", np.ones((2, 2)), privacy_budget=np.ones((2, 2)), sizes=[[1.0, 3.0], [4.0, 4.0]])
     assert found.shares.tolist() == [[0.25, 0.75], [0.5, 0.5]]

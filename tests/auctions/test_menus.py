@@ -6,7 +6,6 @@ The auction is run again owner by owner in plain loops; the search for profitabl
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -59,14 +58,6 @@ def some_schedules(count: int, rng: np.random.Generator) -> tuple[Array, Bids]:
     return prices, owner
 
 
-def regret_on_grid(choice: Callable[[Array, Bids], Outcome], prices: Array, owner: Bids) -> Array:
-    """What the best of 2001 points within the privacy budget, and of the budget itself, gains beyond the choice."""
-    points = np.minimum(GRID, owner.privacy_budget[:, None])
-    offered = np.array([np.interp(row, KNOTS, price) for row, price in zip(points, prices, strict=True)])
-    cost = owner.sizes[:, None] * unit_valuation(owner.family[:, None], owner.rate[:, None], points)
-    return (offered - cost).max(-1) - utility(owner, choice(prices, owner))
-
-
 def test_choice_is_exact() -> None:
     prices, owner = some_schedules(1200, generator(440))
     chosen = choose(prices, owner)
@@ -74,26 +65,14 @@ def test_choice_is_exact() -> None:
     assert np.allclose(chosen.payments, on_schedule, rtol=1e-12, atol=1e-14)
     assert (chosen.privacy_loss <= owner.privacy_budget).all() and (utility(owner, chosen) >= 0).all()
     assert 0.2 < (chosen.privacy_loss > 0).mean() < 0.95
-    regret = regret_on_grid(choose, prices, owner)
+    # what the best of 2001 points within the privacy budget, and of the budget itself, gains beyond the choice
+    points = np.minimum(GRID, owner.privacy_budget[:, None])
+    offered = np.array([np.interp(row, KNOTS, price) for row, price in zip(points, prices, strict=True)])
+    cost = owner.sizes[:, None] * unit_valuation(owner.family[:, None], owner.rate[:, None], points)
+    regret = (offered - cost).max(-1) - utility(owner, chosen)
     assert (regret <= 1e-13 * (1 + prices[:, -1])).all()
     for family in range(4):  # and the grid comes near, so that the choice is not above what is possible
         assert np.median(regret[owner.family == family]) > -1e-3
-
-
-def test_broken_choices_are_found() -> None:
-    prices, owner = some_schedules(1200, generator(440))
-
-    def knots_only(prices: Array, owner: Bids) -> Outcome:
-        gain = prices - owner.sizes[:, None] * unit_valuation(owner.family[:, None], owner.rate[:, None], KNOTS)
-        gain[owner.privacy_budget[:, None] < KNOTS] = -np.inf
-        best = gain.argmax(-1)
-        return Outcome(KNOTS[best], prices[np.arange(len(best)), best])
-
-    def without_limit(prices: Array, owner: Bids) -> Outcome:
-        return choose(prices, bids(owner.family, owner.rate, 2.4, owner.sizes))
-
-    for broken in (knots_only, without_limit):
-        assert (regret_on_grid(broken, prices, owner) > 1e-6).any()
 
 
 def test_choice_at_the_edges() -> None:
@@ -225,34 +204,14 @@ def test_no_lie_about_valuation_or_privacy_budget_pays(kind: str) -> None:
         assert largest_gain(leaky(weights), truth, budget, false_bids(truth, 5, rng)) > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["IID", "Non-IID"])
-def test_no_report_of_any_kind_does_better_than_truth(kind: str) -> None:
-    """Whatever she says, she gets a point of her schedule: try them all."""
-    rng = generator(447, len(kind))
-    truth, budget = some_auctions(40, rng, kind)
-    for weights in both_weights(rng):
-        offered, honest = schedules(truth, budget, weights), utility(truth, menus(truth, budget, weights))
-        points = np.linspace(0, 1, 401) * truth.privacy_budget[..., None]
-        rows = zip(points.reshape(-1, 401), offered.reshape(-1, len(KNOTS)), strict=True)
-        price = np.reshape([np.interp(epsilon, KNOTS, row) for epsilon, row in rows], points.shape)
-        cost = truth.sizes[..., None] * unit_valuation(truth.family[..., None], truth.rate[..., None], points)
-        assert ((price - cost).max(-1) - honest <= 1e-12 * truth.full_valuation).all()
-
-
-def test_lies_about_sizes_pay() -> None:
+def test_lies_about_sizes_and_money_that_follows_the_reports_pay() -> None:
     rng = generator(448)
     truth, budget = some_auctions(40, rng)
     for weights in (trained_weights(), random_weights(rng)):
         lies = Bids(truth.family, truth.rate, truth.privacy_budget, 0.5 * truth.sizes)
         assert largest_gain(lambda r, b, w=weights: menus(r, b, w), truth, budget, lies) > 1e-3
-
-
-def test_money_that_follows_the_reports_pays() -> None:
-    rng = generator(449)
-    truth, budget = some_auctions(40, rng)
     lies = Bids(truth.family, 5 * truth.rate, truth.privacy_budget, truth.sizes)
-    weights = trained_weights()
-    assert largest_gain(lambda r, _: menus(r, budget_of(r, 0.3), weights), truth, budget, lies) > 1e-3
+    assert largest_gain(lambda r, _: menus(r, budget_of(r, 0.3), trained_weights()), truth, budget, lies) > 1e-3
 
 
 # --- the recorded weights ---------------------------------------------------------------------------------------------
@@ -273,9 +232,8 @@ def test_trained_menus_beat_posted_prices(kind: str) -> None:
 
 def test_provenance_is_stored() -> None:
     about = json.loads((TRAINED / "menus.json").read_text("utf8"))
-    assert (
-        about["settings"]["partition"] == "IID" and about["commit"] and about["hardware"] and about["versions"]["jax"]
-    )
+    assert about["settings"]["partition"] == "IID" and about["commit"] and about["hardware"]
+    assert about["versions"]["jax"]
     assert len(about["log"]) * about["settings"]["log"] == about["settings"]["steps"]
 
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import special, stats
 
 from hdpm_book.logistic.formulas import output_log_density
 from hdpm_book.logistic.pairs import NeighbourPairs, search_pairs, tight_pair
 from hdpm_lib.audits.meters import privacy_losses
-from hdpm_lib.learners import logistic
 from hdpm_lib.learners.logistic import ObjectivePerturbation, objective_perturbation
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
-
-Density = Callable[[ObjectivePerturbation, Any], Any]
 
 
 def mechanism(m: int, n: int, rng: np.random.Generator, *, eta: float = 6.0, penalty: float = 0.2) -> Any:
@@ -35,17 +29,7 @@ def mechanism(m: int, n: int, rng: np.random.Generator, *, eta: float = 6.0, pen
 # --- the density ------------------------------------------------------------------------------------------------------
 
 
-def line_mass(density: Density, model: ObjectivePerturbation) -> float:
-    """Integral over the line, from the kink at the minimiser without noise."""
-    kink, far = float(model.minimise([0.0])[0]), 60 / (model.eta * model.penalty)
-    parts = [(kink - far - 5, kink), (kink, kink + far + 5)]
-    return sum(
-        integrate.quad(lambda w: math.exp(float(density(model, [w]))), *ends, limit=400, epsabs=1e-10)[0]
-        for ends in parts
-    )
-
-
-def cells(density: Density, model: ObjectivePerturbation, edges: np.ndarray, sectors: int) -> np.ndarray:
+def cells(model: ObjectivePerturbation, edges: np.ndarray, sectors: int) -> np.ndarray:
     """Probabilities of the cells of a polar grid around the minimiser without noise, in the plane; the last is open."""
     kink = model.minimise([0.0, 0.0])
     x, weight = np.polynomial.legendre.leggauss(24)
@@ -55,66 +39,33 @@ def cells(density: Density, model: ObjectivePerturbation, edges: np.ndarray, sec
     r = low[:, None] + (high - low)[:, None] * (x + 1) / 2
     angle = (np.arange(sectors)[:, None] + (x + 1) / 2) * 2 * np.pi / sectors
     points = kink + r[..., None, None, None] * np.stack([np.cos(angle), np.sin(angle)], -1)
-    values = np.exp(density(model, points)) * r[..., None, None]
+    values = np.exp(output_log_density(model, points)) * r[..., None, None]
     mass = np.einsum("rjsk,j,k->rs", values, weight, weight) * ((high - low) / 2)[:, None] * np.pi / sectors
     inner = len(edges) - 1
     return np.vstack([mass[:inner], mass[inner:].sum(0)])
 
 
-def edges(model: ObjectivePerturbation) -> np.ndarray:
-    return np.r_[0, np.array([0.3, 0.6, 1.0, 1.6, 2.5])] * 4 / (model.eta * (model.penalty + 0.1))
-
-
 @pytest.mark.parametrize(("eta", "penalty"), [(6.0, 0.2), (1.0, 1.0), (40.0, 0.05), (100.0, 0.004)])
 def test_density_integrates_to_one(eta: float, penalty: float) -> None:
     for k in range(3):
-        on_line = mechanism(5, 1, generator(91, k), eta=eta, penalty=penalty)
-        assert line_mass(output_log_density, on_line) == pytest.approx(1, abs=1e-7)
         plane = mechanism(6, 2, generator(92, k), eta=eta, penalty=penalty)
-        mass = cells(output_log_density, plane, np.r_[0, np.geomspace(1e-3, 30, 20)] * 4 / (eta * penalty), 16).sum()
+        mass = cells(plane, np.r_[0, np.geomspace(1e-3, 30, 20)] * 4 / (eta * penalty), 16).sum()
         assert mass == pytest.approx(1, abs=1e-6)
 
 
-WRONG: dict[str, Density] = {
-    "no determinant": lambda model, w: output_log_density(replace(model, weights=0 * model.weights), w),
-    "rate eta": lambda model, w: output_log_density(replace(model, eta=2 * model.eta), w) - 0.1,
-    "penalty without the identity": lambda model, w: (
-        output_log_density(model, w) - np.log1p(model.penalty * np.ones(np.shape(w)[:-1]))
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ["penalty without the identity", "rate eta"])
-def test_wrong_mass_is_caught(name: str) -> None:
-    assert line_mass(WRONG[name], mechanism(5, 1, generator(91))) != pytest.approx(1, abs=1e-3)
-
-
-def box_test(model: ObjectivePerturbation, density: Density, draws: np.ndarray) -> float:
-    """Chi-square p-value of the outputs' frequencies in a polar grid of cells."""
-    probability = cells(density, model, edges(model), 8).ravel()
-    aside = draws - model.minimise([0.0, 0.0])
-    ring = np.searchsorted(edges(model), np.linalg.norm(aside, axis=1)) - 1
-    sector = (np.arctan2(aside[:, 1], aside[:, 0]) % (2 * np.pi) / (2 * np.pi / 8)).astype(int) % 8
-    found = np.bincount(np.minimum(ring, len(edges(model)) - 1) * 8 + sector, minlength=len(probability))
-    expected = probability / probability.sum() * len(draws)
-    assert expected.min() > 20
-    return float(stats.chisquare(found, expected).pvalue)
-
-
 @pytest.mark.parametrize("penalty", [0.05, 1.0])
-def test_outputs_follow_the_density(penalty: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_follow_the_density(penalty: float) -> None:
+    """Chi-square test of their frequencies in a polar grid of cells."""
     model = mechanism(6, 2, generator(93), penalty=penalty)
-    assert box_test(model, output_log_density, model.release(rng=generator(94), size=20_000)) > FALSE_ALARM / 2
-    assert box_test(model, WRONG["no determinant"], model.release(rng=generator(94), size=20_000)) < FALSE_ALARM
-    draw = logistic.spherical_laplace
-    bugs: dict[str, Any] = {
-        "noise of rate eta": lambda n, rate, **rest: draw(n, 2 * rate, **rest),
-        "independent coordinates": lambda n, rate, *, rng, size: rng.laplace(scale=1 / rate, size=(size, n)),
-        "noise 10 % small": lambda n, rate, **rest: draw(n, 1.1 * rate, **rest),
-    }
-    for name, bug in bugs.items():
-        monkeypatch.setattr(logistic, "spherical_laplace", bug)
-        assert box_test(model, output_log_density, model.release(rng=generator(94), size=20_000)) < FALSE_ALARM, name
+    borders = np.r_[0, np.array([0.3, 0.6, 1.0, 1.6, 2.5])] * 4 / (model.eta * (penalty + 0.1))
+    probability = cells(model, borders, 8).ravel()
+    aside = model.release(rng=generator(94), size=20_000) - model.minimise([0.0, 0.0])
+    ring = np.searchsorted(borders, np.linalg.norm(aside, axis=1)) - 1
+    sector = (np.arctan2(aside[:, 1], aside[:, 0]) % (2 * np.pi) / (2 * np.pi / 8)).astype(int) % 8
+    found = np.bincount(np.minimum(ring, len(borders) - 1) * 8 + sector, minlength=len(probability))
+    expected = probability / probability.sum() * len(aside)
+    assert expected.min() > 20
+    assert stats.chisquare(found, expected).pvalue > FALSE_ALARM / 2
 
 
 # --- the loss of a pair -----------------------------------------------------------------------------------------------
@@ -145,14 +96,11 @@ def as_mechanisms(pair: NeighbourPairs) -> list[ObjectivePerturbation]:
 
 @pytest.mark.parametrize(("k", "n"), [(1, 1), (2, 2), (4, 3), (3, 12)])
 def test_loss_is_the_difference_of_log_densities(k: int, n: int) -> None:
-    pairs, caught = random_pairs(20, k, n, generator(95, n)), 0
+    pairs = random_pairs(20, k, n, generator(95, n))
     for i, loss in enumerate(pairs.loss):
         one = entry(pairs, i)
         first, second = (float(output_log_density(m, one.coefficients)) for m in as_mechanisms(one))
         assert loss == pytest.approx(first - second, rel=1e-8, abs=1e-9) == float(one.loss)
-        for other in (replace(one, eta=1.001 * one.eta), replace(one, penalty=1.001 * one.penalty)):
-            caught += abs(float(other.loss) - (first - second)) > 1e-6
-    assert caught >= 10
     swapped = replace(pairs, record=pairs.replacement, replacement=pairs.record)
     np.testing.assert_allclose(swapped.loss, -pairs.loss, rtol=1e-9)
     scaled = replace(pairs, weight=3 * pairs.weight, other_weights=3 * pairs.other_weights)
@@ -199,17 +147,11 @@ def shares(pairs: NeighbourPairs) -> np.ndarray:
     return np.abs(pairs.loss) / pairs.privacy_loss
 
 
-@functools.cache
-def found(dimension: int, others: int = 2, s: int = 100) -> NeighbourPairs:
-    rng = generator(97, dimension, others)
-    return search_pairs(
-        10 ** rng.uniform(-1.5, 1.5, s), 10 ** rng.uniform(-2, 2, s), dimension=dimension, others=others, rng=rng
-    )
-
-
 def test_search_never_exceeds_the_guarantee() -> None:
     for dimension, others in ((1, 1), (1, 4), (2, 1), (3, 4), (6, 1)):
-        pairs = found(dimension, others)
+        rng = generator(97, dimension, others)
+        given = 10 ** rng.uniform(-1.5, 1.5, 100), 10 ** rng.uniform(-2, 2, 100)
+        pairs = search_pairs(*given, dimension=dimension, others=others, rng=rng)
         share = shares(pairs)
         assert 0.9 < share.max() <= 1 + 1e-9
         assert share.max() > 0.99 or dimension in (1, 6)
@@ -217,11 +159,7 @@ def test_search_never_exceeds_the_guarantee() -> None:
         rows = np.concatenate([pairs.others, pairs.record[:, None], pairs.replacement[:, None]], 1)
         assert np.linalg.norm(rows, axis=-1).max() <= 1 + 1e-12
         assert (pairs.other_weights / pairs.weight[:, None]).max() <= 1000 * (1 + 1e-9)
-
-
-def test_random_pairs_never_exceed_the_guarantee() -> None:
-    for n in (1, 2, 3):
-        assert shares(random_pairs(20_000, 3, n, generator(98, n))).max() <= 1 + 1e-9
+    assert all(shares(random_pairs(20_000, 3, n, generator(98, n))).max() <= 1 + 1e-9 for n in (1, 2, 3))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 10.0])
@@ -234,25 +172,6 @@ def test_tight_pair(epsilon: float, ratio: float) -> None:
     assert 1 - finer.loss / finer.privacy_loss < (1 - share) / 50
     rows = np.vstack([pair.others, pair.record, pair.replacement])
     assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-15
-
-
-MUTANTS: dict[str, Callable[[NeighbourPairs], NeighbourPairs]] = {
-    "noise of rate eta": lambda p: replace(p, eta=2 * p.eta),
-    "noise 1 % small": lambda p: replace(p, eta=1.01 * p.eta),
-    "half the penalty": lambda p: replace(p, penalty=p.penalty / 2),
-    "logarithm to base 2": lambda p: replace(p, weight=p.weight / np.log(2), other_weights=p.other_weights / np.log(2)),
-    "norms not checked": lambda p: replace(p, record=1.5 * p.record, replacement=1.5 * p.replacement),
-    "no penalty to speak of": lambda p: replace(p, penalty=1e-3 * p.penalty),
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_mutant_is_flagged(name: str) -> None:
-    """Each breaks the promise of the correct learner, on instances that were found for that one."""
-    pairs = found(2)
-    tight = tight_pair(1.0, 3.0 if "penalty" in name else 0.4)
-    worst = np.abs(MUTANTS[name](pairs).loss) / pairs.privacy_loss
-    assert max(worst.max(), float(MUTANTS[name](tight).loss / tight.privacy_loss)) > 1.005
 
 
 def test_slack_is_needed_and_cannot_be_smaller() -> None:

@@ -34,25 +34,6 @@ def test_sums_against_every_pair_of_databases() -> None:
     assert privacy_losses(linear_query([0.0, 0.0], 0.0), [0.2, 1.0]).found.tolist() == [0, 0]
 
 
-SUM_BUGS: dict[str, tuple[Any, str, Any]] = {
-    "whole values": (BiasedLaplace, "mean", lambda self, terms: np.asarray(np.sum(terms, axis=0))),
-    "shares 1 % large": (
-        BiasedLaplace,
-        "mean",
-        lambda self, terms: 1.01 * np.tensordot(self.shares, self._centred(terms), 1),
-    ),
-    "noise 1 % small": (BiasedLaplace, "privacy_loss", property(lambda self: self.shares @ self.sensitivity / 1.01)),
-}
-
-
-@pytest.mark.parametrize("name", SUM_BUGS)
-def test_wrong_sum_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    query = linear_query([0.2, 0.7], 1.0)
-    assert (privacy_losses(query, [0.1, 0.6]).found / query.privacy_loss).max() <= 1 + 1e-12
-    monkeypatch.setattr(*SUM_BUGS[name])
-    assert (privacy_losses(query, [0.1, 0.6]).found / query.privacy_loss).max() > 1 + 1e-3
-
-
 SUM = linear_query([0.2, 0.7], 1.0)
 
 
@@ -60,22 +41,16 @@ SUM = linear_query([0.2, 0.7], 1.0)
     ("call", "message"),
     [
         (lambda: privacy_losses(SUM, [0.1, 0.2, 0.3]), "terms has 3 entries for 2 shares"),
-        (
-            lambda: privacy_losses(SUM, [0.1, 1.5]),
-            "terms must lie in their intervals: scale by public bounds, or clip",
-        ),
+        (lambda: privacy_losses(SUM, [0.1, 1.5]), "terms must lie in their intervals: scale by public bounds, or clip"),
         (
             lambda: privacy_losses(nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]]), [0.1, 0.2]),
             "must be a linear query",
         ),
+        (lambda: privacy_losses(integer_sum([1.0], 1.0), [1.0]), "must be a BiasedLaplace, .* got IntegerSum"),
+        (lambda: privacy_losses(WeightedMean([1.0], 1.0, np.zeros(1), 1.0), [1.0]), "got WeightedMean"),
+        (lambda: privacy_losses(np.ones(3), [1.0]), "got ndarray"),
     ],
 )
 def test_bad_input(call: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         call()
-
-
-@pytest.mark.parametrize("other", [integer_sum([1.0], 1.0), WeightedMean([1.0], 1.0, np.zeros(1), 1.0), np.ones(3)])
-def test_other_mechanisms_are_refused(other: Any) -> None:
-    with pytest.raises(TypeError, match=f"mechanism must be a BiasedLaplace, .* got {type(other).__name__}"):
-        privacy_losses(other, [1.0])

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import optimize
 from scipy.spatial.distance import pdist
-from sklearn.linear_model import Ridge
 
 from hdpm_book.ridge.study import corners_of
 from hdpm_lib.audits.meters import PrivacyLosses, privacy_losses
 from hdpm_lib.audits.ridge import Rest, hull_bound, ridge_pair_loss
-from hdpm_lib.learners import ridge
-from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation, sensitivity_constant
+from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 from hdpm_lib.schema import Category, Number, Schema
-from tests.audits import inside as inside_search
-from tests.audits.inside import best_inside, losses_inside
+from tests.audits.inside import losses_inside
 from tests.support import generator
 
 BOUNDS: tuple[Any, ...] = ("paper", "sharp")
@@ -59,12 +53,6 @@ def learner(weights: np.ndarray, penalty: float, noise_rate: float = 7.0) -> Out
     return OutputPerturbation(np.zeros(1), weights, noise_rate, 1.0, 1.0, penalty)
 
 
-def share_of(mechanism: OutputPerturbation, data: Data) -> np.ndarray:
-    """Losses found over those accepted."""
-    X, y, epsilon = data
-    return privacy_losses(mechanism, X, y, rng=generator(61, 0)).found / epsilon
-
-
 # --- what the meter finds ---------------------------------------------------------------------------------------------
 
 
@@ -78,44 +66,23 @@ def exhaustive(data: Data, penalty: float, rate: float, i: int) -> float:
     return rate * float(np.linalg.norm(thetas[:, None] - thetas[None], axis=-1).max())
 
 
-@functools.cache
-def worst_corners(sizes: tuple[int, ...]) -> list[tuple[Data, float, list[float]]]:
-    """Data sets with their penalties, and the worst losses of all their records."""
-    made = []
-    for d, n, kind, penalty in itertools.product((1, 2, 3), sizes, range(4), (0.02, 1.0, 30.0)):
-        data = case(n, d, generator(62, d, n, kind), kind)
-        made.append((data, penalty, [exhaustive(data, penalty, 7.0, i) for i in range(n)]))
-    return made
-
-
-def found_over_exhaustive(meter: Callable[..., PrivacyLosses], sizes: tuple[int, ...] = (1, 2, 6)) -> np.ndarray:
+def found_over_exhaustive(sizes: tuple[int, ...], restarts: int = 4) -> np.ndarray:
+    """For the records of several data sets, what is found over the worst pair of corners."""
     ratios = []
-    for (X, y, epsilon), penalty, worst in worst_corners(sizes):
-        found = meter(learner(epsilon / epsilon.sum(), penalty), X, y, rng=generator(63)).found
-        ratios.append(found / worst)
+    for d, n, kind, penalty in itertools.product((1, 2, 3), sizes, range(4), (0.02, 1.0, 30.0)):
+        data = X, y, epsilon = case(n, d, generator(62, d, n, kind), kind)
+        given = learner(epsilon / epsilon.sum(), penalty), X, y
+        found = privacy_losses(*given, restarts=restarts, rng=generator(63)).found
+        ratios.append(found / [exhaustive(data, penalty, 7.0, i) for i in range(n)])
     return np.concatenate(ratios)
 
 
 def test_found_against_every_pair_of_corners() -> None:
     """At most the worst corner, by direct refits to 1e-9, and nearly always that one: rank-one updates are exact."""
-    ratios = found_over_exhaustive(privacy_losses)
+    ratios = found_over_exhaustive((1, 2, 6))
     assert ratios.max() <= 1 + 1e-9
     assert (ratios > 1 - 1e-9).mean() > 0.85 and ratios.min() > 0.4  # a local search, after four random starts
-    assert found_over_exhaustive(functools.partial(privacy_losses, restarts=50), (3,)).min() > 1 - 1e-9
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda m, X, y, rng: privacy_losses(replace(m, penalty=m.penalty * (1 + 1e-4)), X, y, rng=rng),
-        lambda m, X, y, rng: privacy_losses(m, X, 0.99 * y + 0.005, rng=rng),
-        lambda m, X, y, rng: privacy_losses(replace(m, weights=m.weights * (1 + 1e-4)), X, y, rng=rng),
-    ],
-    ids=["other penalty", "other labels", "other weights"],
-)
-def test_meter_of_another_learner_is_caught(wrong: Callable[..., PrivacyLosses]) -> None:
-    ratios = found_over_exhaustive(wrong)
-    assert ratios.max() > 1 + 1e-9 or (ratios > 1 - 1e-9).mean() < 0.5
+    assert found_over_exhaustive((3,), restarts=50).min() > 1 - 1e-9
 
 
 def worst_by_search(data: Data, penalty: float, rate: float, i: int, rng: np.random.Generator) -> float:
@@ -168,19 +135,6 @@ def test_values_inside_against_refits(n: int, d: int) -> None:
     for i in range(n):
         direct = refit(*with_record(X, y, i, v[:, i], labels[:, i]), epsilon / epsilon.sum(), 0.05)
         np.testing.assert_allclose(moved[:, i], direct, rtol=1e-8, atol=1e-10)
-
-
-def test_slope_of_the_search_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    minimize = optimize.minimize
-    monkeypatch.setattr(inside_search.optimize, "minimize", lambda f, *a, **k: asked.append(f) or minimize(f, *a, **k))
-    for n, d in ((1, 2), (4, 3)):
-        rng = generator(84, n)
-        best_inside(rest_of(case(n, d, rng), 0.05), rng.random((2, n, d)), rng.choice([-1.0, 1.0], (2, n)))
-        point = rng.uniform(0.2, 0.8, 2 * n * d)
-        steps = 1e-6 * np.eye(len(point))
-        slope = [(asked[-1](point + step)[0] - asked[-1](point - step)[0]) / 2e-6 for step in steps]
-        np.testing.assert_allclose(asked[-1](point)[1], slope, rtol=1e-5, atol=1e-6)
 
 
 def test_inside_of_the_box() -> None:
@@ -262,119 +216,17 @@ def test_hull_bound_covers_corners_and_all_between(penalty: float, a: float) -> 
         assert pdist(inside).max() <= at_most[i] * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("a", [0.5, 3.0])
-def test_recoded_ridge_keeps_its_promise_and_wrong_powers_of_the_label_bound_are_flagged(bound: Any, a: float) -> None:
-    X, y, epsilon = coded(a, 30)
-
-    def share(penalty: float, factor: float = 1.0, norm: float = SCHEMA.feature_norm) -> float:
-        m = output_perturbation(X, y, epsilon, penalty, bound=bound, feature_norm=norm, label_bound=a)
-        return float((factor * m.noise_rate * moved(X, y, m.weights, penalty, a) / epsilon).max())
-
-    assert all(share(penalty) <= 1 + 1e-9 for penalty in (0.01, 0.2, 1.0, 1e4))
-    assert share(1e4) > 0.99
-    assert max(share(1e4, a), share(1e4, 1 / a)) > 1.9  # c not scaled, or scaled by the square of a
-    with pytest.raises(ValueError, match="rows of X must have a norm of at most feature_norm"):
-        share(1e4, norm=0.9)
-
-
-# --- guarantees on a tight instance -----------------------------------------------------------------------------------
-
-
-def tight() -> tuple[Data, float]:
-    """An instance on which the sharp bound is attained but for a thousandth: a penalty that outweighs the data."""
+def test_tight_instance() -> None:
+    """The sharp bound is attained but for a thousandth, at a penalty that outweighs the data."""
     rng = generator(69)
     X = np.column_stack([rng.random((40, 11)), np.ones(40)])
-    return (X, rng.uniform(-1, 1, 40), rng.choice([0.05, 0.3, 1.0], 40)), 1e4
-
-
-def test_tight_instance() -> None:
-    data, penalty = tight()
-    share = share_of(output_perturbation(*data, penalty, bound="sharp"), data)
+    y, epsilon = rng.uniform(-1, 1, 40), rng.choice([0.05, 0.3, 1.0], 40)
+    mechanism = output_perturbation(X, y, epsilon, 1e4, bound="sharp")
+    share = privacy_losses(mechanism, X, y, rng=generator(61, 0)).found / epsilon
     assert share.min() > 0.998 and share.max() <= 1
 
 
-def constant(change: Callable[[float, float, float], float]) -> Any:
-    def changed(penalty: float, feature_norm: float, *more: Any) -> float:
-        return change(penalty, feature_norm, sensitivity_constant(penalty, feature_norm, *more))
-
-    return changed
-
-
-BUGS: dict[str, tuple[str, Any]] = {
-    "half the noise": ("sensitivity_constant", constant(lambda p, r, c: c / 2)),
-    "noise 1 % small": ("sensitivity_constant", constant(lambda p, r, c: 0.99 * c)),
-    "sqrt(d) taken for 1": ("sensitivity_constant", constant(lambda p, r, c: c / r)),
-    "factor 2 lost": ("sensitivity_constant", constant(lambda p, r, c: r / p * (1 + r**2 / p))),
-    "weights not normalised": ("personalized_weights", lambda eps: np.asarray(eps)),
-    "uniform weights, personalised rate": ("personalized_weights", lambda eps: np.full(len(eps), 1 / len(eps))),
-    "squared weights": ("personalized_weights", lambda eps: np.square(eps) / np.square(eps).sum()),
-}
-
-
-@pytest.mark.parametrize("name", BUGS)
-def test_planted_bug_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ridge, *BUGS[name])
-    data, penalty = tight()
-    share = share_of(output_perturbation(*data, penalty, bound="sharp"), data)
-    assert share.max() > 1 + 1e-3, f"{name}: at most {share.max()}"
-
-
-def test_missing_norm_bound_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a large penalty B hardly counts; here it does."""
-    monkeypatch.setattr(ridge, "sensitivity_constant", lambda p, r, *rest: 2 * r / p)
-    others = np.repeat(np.eye(30)[:1], 9, axis=0)  # the others make the estimate large, her weight is small
-    data = np.vstack([others, np.ones(30)]), np.ones(10), np.append(np.ones(9), 1e-3)
-    share = share_of(output_perturbation(*data, 1.0, bound="sharp"), data)
-    assert share.max() > 1.1
-
-
-# --- the learner as a black box, for fits that the meter cannot know --------------------------------------------------
-
-
-def black_box_share(spill: float = 1.0) -> float:
-    """Largest loss over the loss accepted between pairs of data sets that the learner itself fits."""
-    (X, y, epsilon), penalty = tight()
-    worst = 0.0
-    for i in range(5):
-        ends = []
-        for sign in (-1, 1):
-            X2, y2 = X.copy(), y.copy()
-            X2[i], y2[i] = spill, spill * sign
-            ends.append(output_perturbation(X2, y2, epsilon, penalty, bound="sharp", clip=spill > 1))
-        assert ends[0].noise_rate == ends[1].noise_rate
-        loss = ridge_pair_loss(ends[0].theta, ends[1].theta, ends[0].noise_rate)
-        worst = max(worst, float(loss / epsilon[i]))
-    return worst
-
-
-weighted_ridge = ridge.weighted_ridge
-
-
-def intercept_not_penalised(X: Any, y: Any, weights: Any, penalty: float) -> np.ndarray:
-    penalties = np.diag(np.append(np.full(X.shape[1] - 1, penalty), 1e-6))
-    return np.linalg.solve((X.T * weights) @ X + penalties, (weights * y) @ X)
-
-
-FITS: dict[str, Any] = {
-    "penalty over n": lambda X, y, w, p: weighted_ridge(X, y, w, p / len(y)),
-    "intercept not penalised": intercept_not_penalised,
-    "scikit-learn's sum of squares": lambda X, y, w, p: Ridge(alpha=p, fit_intercept=False).fit(X, y).coef_,
-    "weights times n": lambda X, y, w, p: weighted_ridge(X, y, w * len(y), p),
-}
-
-
-@pytest.mark.parametrize("name", FITS)
-def test_wrong_fit_is_flagged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 0.99 < black_box_share() <= 1
-    monkeypatch.setattr(ridge, "weighted_ridge", FITS[name])
-    assert black_box_share() > 1.01
-
-
-def test_missing_clip_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 0.99 < black_box_share(3.0) <= 1
-    monkeypatch.setattr(ridge, "check_records", lambda X, y, **_: (X, y))
-    assert black_box_share(3.0) > 1.01
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -382,8 +234,6 @@ def test_missing_clip_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"mechanism": learner(np.ones(3), 1.0)}, "X has 4 records, y has 4 and weights has 3"),
         ({"y": np.ones(5)}, "y has 5"),
-        ({"y": np.full(4, math.nan)}, r"y must lie in \[-1, 1\], got nan"),
-        ({"X": np.full((4, 2), 1.5)}, r"X must lie in \[0, 1\], got 1.5"),
     ],
 )
 def test_meter_refuses_what_does_not_fit(change: dict, message: str) -> None:

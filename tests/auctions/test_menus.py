@@ -230,6 +230,13 @@ def test_trained_menus_beat_posted_prices(kind: str) -> None:
         assert better.mean() > z_limit(6) * better.std() / 20
 
 
+def test_the_network_sees_what_it_was_trained_on() -> None:
+    """What the stored weights make of one market: they are worth nothing with other features."""
+    market = bids([0, 1, 2, 3], [0.6, 0.9, 1.1, 1.4], [0.5, 1.0, 1.5, 2.0], [100.0, 200.0, 150.0, 50.0])
+    paid = menus(market, 1000.0, trained_weights()).payments
+    np.testing.assert_allclose(paid, [0.0, 450.70857, 472.90662, 64.45279], rtol=1e-6)
+
+
 def test_provenance_is_stored() -> None:
     about = json.loads((TRAINED / "menus.json").read_text("utf8"))
     assert about["settings"]["partition"] == "IID" and about["commit"] and about["hardware"]

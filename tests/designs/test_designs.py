@@ -148,13 +148,25 @@ def test_the_contract_released_is_the_contract(deals: tuple[Market, np.ndarray, 
     np.testing.assert_allclose(deal.money, again.payments.sum(-1), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", [M2, "everyone at the highest cost, shrunk"])
+@pytest.mark.parametrize("name", DESIGNS)
 def test_units_and_dimensions_only_scale(name: str) -> None:
-    """Errors in a ball of diameter 2 are four times those at the same noise constant in a ball of diameter 1."""
+    """In a ball of diameter 2 errors are four times those in a ball of diameter 1, and money and losses the same."""
     costs = drawn(5, 50, 1)
     small, large = Task(0.1, 0.05, 1.0, 2), Task(0.4, 0.2, 2.0, 2)
-    one, two = (errors(DESIGNS[name](Market(task, LAW, 10.0), costs), task, task) for task in (small, large))
-    np.testing.assert_allclose(two, 4 * np.array(one), rtol=1e-9)
+    one, two = (DESIGNS[name](Market(task, LAW, 10.0), costs) for task in (small, large))
+    np.testing.assert_allclose(two.money, one.money, rtol=1e-6)
+    np.testing.assert_allclose(two.privacy_loss, one.privacy_loss, rtol=1e-6)
+    np.testing.assert_allclose(errors(two, large, large), 4 * np.array(errors(one, small, small)), rtol=1e-6)
+
+
+def test_noise_of_local_records_is_that_of_their_weighted_mean(
+    deals: tuple[Market, np.ndarray, dict[str, Deal]],
+) -> None:
+    """By 20,000 draws of the noise of each record, within the false-alarm rate."""
+    deal, rng = deals[2]["local, All-in repaired"], generator(1756)
+    weights, loss = deal.weights[0], deal.privacy_loss[0]
+    noise = rng.laplace(size=(20_000, (loss > 0).sum())) @ (weights[loss > 0] / loss[loss > 0])
+    assert abs((noise**2).mean() - deal.noise[0]) < z_limit() * (noise**2).std() / np.sqrt(20_000)
 
 
 def test_errors_are_those_of_drawn_data() -> None:

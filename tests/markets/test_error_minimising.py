@@ -49,7 +49,12 @@ def by_threshold(psi: Array, variance: float, noise: float, gamma: float) -> flo
 
 
 def test_no_threshold_does_better() -> None:
-    for psi, variance, noise, gamma in markets(40, 1720):
+    rng = generator(1722)
+    two_minima = [  # a few nearly free sellers and a few dear ones
+        (np.r_[rng.uniform(0.001, 0.05, 3), rng.uniform(0.9, 1.1, 2)], 1.0, 1.0, gamma)
+        for gamma in np.geomspace(1e-4, 10, 200)
+    ]
+    for psi, variance, noise, gamma in markets(40, 1720) + two_minima:
         best = error_minimising(psi, variance, noise, gamma)
         stated = objective(best.weights, float(best.eta), psi, variance, noise, gamma)
         assert best.error == pytest.approx(stated, rel=1e-12) and best.weights.sum() == pytest.approx(1, rel=1e-12)

@@ -107,7 +107,7 @@ def test_step_payments_are_vcg_payments_on_the_steps() -> None:
         np.testing.assert_allclose(found, envelope_payments(reports, 1.0, rounded, tolerance=1e-6), rtol=1e-4)
         assert (np.abs(step_payments(reports, edges, rule) / found - 1) > 1e-4).any()  # that rule has no steps
     paid = step_payments([0.1], [0.0, 1 / 3, 1.0], lambda c: (c < 1 / 3) * 1.0)
-    assert paid[0] == pytest.approx(1 / 3, rel=1e-14)
+    assert paid.dtype == np.float64 and paid[0] == pytest.approx(1 / 3, rel=1e-14)
 
 
 # --- the meter --------------------------------------------------------------------------------------------------------

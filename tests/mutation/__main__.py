@@ -147,7 +147,22 @@ def _tests(copy: Path, files: list[str], said: Path) -> None:
     sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in ("", str(ROOT)))]
     sys.stdout = sys.stderr = said.open("w")
     quiet = ["-W", "ignore::SyntaxWarning", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    os._exit(int(pytest.main(["-x", "-q", "-p", "no:xdist", "--no-header", "--tb=no", *quiet, *files])))
+    os._exit(int(pytest.main(["-x", "-q", "-p", "no:xdist", "--no-header", "--tb=no", "-rfE", *quiet, *files])))
+
+
+def failing(module: str) -> str:
+    """The first of the tests of a module that fails in the copy, "time" or "error"; nothing if all pass."""
+    assert _copy is not None
+    said = _copy / "said.txt"
+    child = multiprocessing.get_context("fork").Process(target=_tests, args=(_copy, tests_of(module), said))
+    child.start()
+    child.join(SECONDS)
+    if child.is_alive():
+        child.kill()
+        child.join()
+        return "time"
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", said.read_text("utf8"), re.M)
+    return "" if child.exitcode == 0 else found.group(1).rpartition("/")[2] if found else "error"
 
 
 def tried(mutant: Mutant) -> dict[str, Any]:
@@ -157,28 +172,19 @@ def tried(mutant: Mutant) -> dict[str, Any]:
     text, spoilt = path.read_text("utf8"), mutant.source() or ""
     row: dict[str, Any] = {
         "module": mutant.module, "operator": kind(mutant.operator), "function": mutant.definition, "line": mutant.line,
-        "change": changed(text, spoilt), "outcome": "killed", "by": "",
+        "change": changed(text, spoilt),
     }  # fmt: skip
     try:
         compile(spoilt, str(path), "exec")
     except SyntaxError:
         return row | {"outcome": "no program"}
-    said = _copy / "said.txt"
-    child = multiprocessing.get_context("fork").Process(target=_tests, args=(_copy, tests_of(mutant.module), said))
     try:
         path.write_text(spoilt, "utf8")
-        child.start()
-        child.join(SECONDS)
+        by = failing(mutant.module)
     finally:
-        if child.is_alive():
-            child.kill()
-            child.join()
         path.write_text(text, "utf8")
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", said.read_text("utf8"), re.M)
-    row["by"] = found.group(1).rpartition("/")[2] if found else "time" if child.exitcode == -9 else "error"
-    if child.exitcode == 0:
-        row |= {"outcome": "survived", "by": ""}
-    return row | {"seconds": round(time.perf_counter() - begin, 1)}
+    outcome = "killed" if by else "survived"
+    return row | {"outcome": outcome, "by": by, "seconds": round(time.perf_counter() - begin, 1)}
 
 
 def changed(before: str, after: str) -> str:
@@ -223,6 +229,9 @@ def main(arguments: list[str] | None = None) -> int:
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(folder,)) as pool,
     ):
+        modules = sorted({mutant.module for mutant in chosen})
+        if bad := [f"{name}: {by}" for name, by in zip(modules, pool.map(failing, modules), strict=True) if by]:
+            raise RuntimeError(f"tests fail on the library as it is: {', '.join(bad)}")
         for done in tqdm(as_completed([pool.submit(tried, m) for m in chosen]), total=len(chosen), unit="mutant"):
             rows.append(done.result())
             if rows[-1]["outcome"] == "survived":

@@ -15,12 +15,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from hdpm_lib.validation import check_count, check_flag
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,16 +46,13 @@ class _Scripted(np.random.Generator):
             raise _Unlikely
         return value
 
-    def integers(
-        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
-    ) -> Any:
+    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
         """As ``numpy.random.Generator.integers``, for one range."""
         first, end = (0, int(low)) if high is None else (int(low), int(high))
-        count = end - first + bool(endpoint)
         if size is None:
-            return first + self._next(count)
+            return first + self._next(end - first)
         shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
-        drawn = [first + self._next(count) for _ in range(math.prod(shape))]
+        drawn = [first + self._next(end - first) for _ in range(math.prod(shape))]
         return np.array(drawn, dtype=dtype).reshape(shape)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
@@ -73,16 +68,13 @@ class ExactLaw:
 
     probabilities: Mapping[Hashable, Fraction]
     rest: Fraction
-    sequences: int
 
 
 def exact_law(release: Callable[[np.random.Generator], Any], *, least: Fraction = Fraction(1, 10_000)) -> ExactLaw:
     r"""List every sequence of random integers that a release can draw, with what it gives and its probability."""
-    if not (isinstance(least, Fraction) and 0 < least < 1):
-        raise ValueError(f"least must be a Fraction between 0 and 1, got {least!r}")
     most, script = math.floor(1 / least), list[list[int]]()
     found: defaultdict[Hashable, Fraction] = defaultdict(Fraction)
-    rest, sequences = Fraction(0), 0
+    rest = Fraction(0)
     while True:
         rng = _Scripted(script, most)
         try:
@@ -91,12 +83,11 @@ def exact_law(release: Callable[[np.random.Generator], Any], *, least: Fraction 
             rest += Fraction(1, rng.product)
         else:
             found[_key(output)] += Fraction(1, rng.product)
-            sequences += 1
         del script[rng.place :]
         while script and script[-1][0] == script[-1][1] - 1:  # the next sequence in the order of the alphabet
             script.pop()
         if not script:
-            return ExactLaw(dict(found), rest, sequences)
+            return ExactLaw(dict(found), rest)
         script[-1][0] += 1
 
 
@@ -116,45 +107,35 @@ def proved_loss(first: ExactLaw, second: ExactLaw) -> float:
     return largest
 
 
-@dataclass(frozen=True)
-class Moves:
-    """How far answers move when one record is replaced, over all data sets of a domain."""
+def farthest(points: NDArray[Any], euclidean: bool = False) -> list[Any]:
+    """For each axis but the last, how far apart two points are that differ along it only: in L1, or L2 squared."""
+    found = []
+    for axis in range(points.ndim - 1):
+        rows = np.moveaxis(points, axis, 0)
+        apart = [rows[k + 1 :] - rows[k] for k in range(len(rows) - 1)]
+        found.append(max(((x * x if euclidean else abs(x)).sum(-1).max() for x in apart), default=0))
+    return found
 
-    data_sets: int
-    pairs: int
-    farthest: tuple[int, ...]
-    noises: frozenset[Hashable]
+
+class Moves(NamedTuple):
+    """How far answers move when one record is replaced, by record; and all noises that there are."""
+
+    farthest: list[int]
+    noises: set[Hashable]
 
 
 def farthest_moves(
-    learn: Callable[[tuple[Any, ...]], tuple[Any, Hashable]],
-    domains: Sequence[Sequence[Any]],
-    *,
-    euclidean: bool = False,
+    learn: Callable[[tuple[Any, ...]], tuple[Any, Hashable]], domains: Sequence[Sequence[Any]], euclidean: bool = False
 ) -> Moves:
-    """Compare the answers of every pair of data sets of a domain that differ in one record."""
-    check_flag(euclidean, "euclidean")
-    sizes = [check_count(len(values), "domains") for values in domains]
-    if not sizes:
-        raise ValueError("domains is empty: there is nobody")
+    """Compare the answers, in integers, of every pair of data sets of a domain that differ in one record."""
     answers, noises = [], set()
     for data in itertools.product(*domains):
         answer, noise = learn(data)
         array = np.asarray(answer)
-        if array.dtype.kind not in "iu":
-            raise TypeError(f"learn must give answers in integers, got dtype {array.dtype}")
+        assert array.dtype.kind in "iu", array.dtype
         answers.append(array.ravel().astype(object))
         noises.add(noise)
-    table = np.array(answers, dtype=object).reshape(*sizes, -1)
-    farthest, pairs = [], 0
-    for j, size in enumerate(sizes):
-        rows, worst = np.moveaxis(table, j, 0), 0
-        for a in range(size - 1):
-            apart = rows[a + 1 :] - rows[a]
-            moved = (apart * apart if euclidean else abs(apart)).sum(-1)
-            worst, pairs = max(worst, int(moved.max())), pairs + moved.size
-        farthest.append(worst)
-    return Moves(len(answers), pairs, tuple(farthest), frozenset(noises))
+    return Moves(farthest(np.array(answers, dtype=object).reshape(*map(len, domains), -1), euclidean), noises)
 
 
 def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, points: int) -> Array:
@@ -171,7 +152,6 @@ def sensitivity_on_grid(values: ArrayLike) -> Array:
     """Sensitivity of each term to each individual, shape (q, n), on a grid: a lower end of the true one.
 
     Privacy needs a bound on the true one, which a grid cannot prove.
-
     """
     v = np.asarray(values)
     return np.stack([np.ptp(v, axis=j).reshape(len(v), -1).max(1) for j in range(1, v.ndim)], axis=1)
@@ -182,12 +162,9 @@ def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = F
 
     It is the largest L1 distance of two answers that differ along her axis only, over `scale`, positive. A domain that
     is part of a larger one gives a lower end for that.
-
     """
     x = np.asarray(answers, dtype=float)
-    points = x if vector else x[..., None]
-    rows = [np.moveaxis(points, j, 0) for j in range(points.ndim - 1)]
-    return np.array([max(np.abs(values - value).sum(-1).max() for value in values) for values in rows]) / scale
+    return np.array(farthest(x if vector else x[..., None]), dtype=float) / scale
 
 
 def lattice_law(dimension: int, rate: Fraction | int, reach: int) -> tuple[NDArray[np.int64], Array]:

@@ -68,9 +68,7 @@ def test_no_worse_than_a_conic_solver() -> None:
     [
         lambda e, d, coordinates: opt_aggr_printed(e * coordinates**-0.5, d),  # shares of the idle left out
         lambda e, d, coordinates: opt_aggr_printed(e * coordinates**-0.5, d, renormalised=True),
-        lambda e, d, coordinates: least_error_weights(
-            e, d, coordinates=2 * coordinates
-        ),  # a factor of 2 in the variance
+        lambda e, d, coordinates: least_error_weights(e, d, coordinates=2 * coordinates),
         lambda e, d, coordinates: least_error_weights(e, d),
         lambda e, d, coordinates: size_weights(e, d),
         lambda e, d, coordinates: e**2 / (e**2).sum(),
@@ -96,16 +94,6 @@ def certified_excess(weights: np.ndarray, epsilon: np.ndarray, sizes: np.ndarray
     return float((slope @ weight - slope.min()) / error_bound(weights, epsilon, sizes))
 
 
-def test_certified_up_to_a_hundred_thousand_owners() -> None:
-    rng = generator(2)
-    for n in (100, 1000, 100_000):
-        epsilon, sizes = rng.uniform(0.5, 2, n) * (rng.random(n) < 0.8), rng.lognormal(3, 2, n)
-        epsilon[0] = 1.0
-        weights = least_error_weights(epsilon, sizes)
-        assert certified_excess(weights, epsilon, sizes) < 1e-9, n
-        assert certified_excess(size_weights(epsilon, sizes), epsilon, sizes) > 1e-3
-
-
 # --- many owners ------------------------------------------------------------------------------------------------------
 
 
@@ -119,10 +107,8 @@ def large_differences(count: int = 24) -> int:
         printed = opt_aggr_printed(epsilon, sizes)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(aggregation, "FEW", len(epsilon))
-            same = np.allclose(
-                weights, least_error_weights(epsilon, sizes, coordinates=coordinates), rtol=1e-10, atol=0
-            )
-            same &= np.allclose(printed, opt_aggr_printed(epsilon, sizes), rtol=1e-10, atol=0)
+            sorted_ = least_error_weights(epsilon, sizes, coordinates=coordinates), opt_aggr_printed(epsilon, sizes)
+        same = all(np.allclose(a, b, rtol=1e-10, atol=0) for a, b in zip((weights, printed), sorted_, strict=True))
         found += not same or certified_excess(weights, epsilon * coordinates**-0.5, sizes) > 1e-9
     return found
 
@@ -139,14 +125,6 @@ def test_many_owners(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = least_error_weights(epsilon, sizes)
     for i in np.ndindex(2, 2):
         np.testing.assert_allclose(batch[i], least_error_weights(epsilon[i], sizes), rtol=1e-13)
-
-
-def test_many_owners_against_a_conic_solver() -> None:
-    rng = generator(19)
-    for _ in range(6):
-        epsilon, sizes = market(2000, rng)
-        oracle = error_bound(conic_weights(epsilon, shares_of(sizes), 1), epsilon, sizes)
-        assert error_bound(least_error_weights(epsilon, sizes), epsilon, sizes) <= oracle * (1 + 1e-10)
 
 
 @pytest.mark.parametrize("few", [4, 7])
@@ -168,18 +146,6 @@ def test_a_lost_stand_in_is_noticed(lost: int, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(aggregation, "_condensed", broken)
     assert large_differences() > 8
-
-
-def test_grid() -> None:
-    t = np.linspace(0, 1, 401)
-    points = np.array([(a, b, 1 - a - b) for a, b in itertools.product(t, t) if a + b <= 1])
-    rng = generator(3)
-    for _ in range(20):
-        epsilon, sizes = rng.uniform(0.2, 3, 4), rng.uniform(0.1, 1, 4)
-        epsilon[3] = 0
-        best = error_bound(least_error_weights(epsilon, sizes), epsilon, sizes)
-        everywhere = error_bound(np.column_stack([points, np.zeros(len(points))]), epsilon, sizes)
-        assert best <= everywhere.min() <= best * (1 + 1e-2)
 
 
 def test_known_answers() -> None:
@@ -263,16 +229,6 @@ def test_bound_is_the_mean_squared_error_of_the_worst_case() -> None:
     assert simulated_z(1) > z_limit()
 
 
-def test_bound_holds_for_other_gradients() -> None:
-    rng = generator(8)
-    epsilon, sizes = np.array([2.0, 1.0, 0.7]), np.array([1.0, 4.0, 2.0])
-    weights, shares = least_error_weights(epsilon, sizes), shares_of(sizes)
-    gradients = rng.standard_normal((5000, 3, 5)) * rng.choice([0.1, 3.0], (5000, 3, 5))
-    gradients /= np.abs(gradients).sum(-1, keepdims=True)
-    bias = np.linalg.norm(np.einsum("kij,i->kj", gradients, weights - shares), axis=-1)
-    assert bias.max() <= np.abs(weights - shares).sum() * (1 + 1e-12)
-
-
 # --- Problem 3 as printed, and as coded -------------------------------------------------------------------------------
 
 
@@ -306,44 +262,13 @@ def test_all_three_agree_where_everybody_sells_and_only_there() -> None:
     np.testing.assert_allclose(opt_aggr_printed([2, 2, 0], [1, 3, 4], renormalised=True), [0.375, 0.625, 0], rtol=1e-14)
 
 
-# --- the gradient -----------------------------------------------------------------------------------------------------
-
-
-def differences(function: Solver, epsilon: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Central differences of a function of the losses, last axis the loss."""
-    h = 1e-6 * np.diag(epsilon)
-    width = np.where(epsilon > 0, 2e-6 * epsilon, 1.0)
-    return np.asarray((function(epsilon + h, sizes) - function(epsilon - h, sizes)) / width)
+# --- JAX --------------------------------------------------------------------------------------------------------------
 
 
 def envelope(epsilon: np.ndarray, sizes: np.ndarray, clip_norm: float = 1.0) -> np.ndarray:
     """Gradient of the least error bound in the losses, by the envelope theorem; 0 at a loss of 0."""
     safe = np.where(epsilon > 0, epsilon, np.inf)
     return np.asarray(-16 * clip_norm**2 * (least_error_weights(epsilon, sizes) / safe) ** 2 / safe)
-
-
-def least(epsilon: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    return error_bound(least_error_weights(epsilon, sizes), epsilon, sizes)
-
-
-def gradient_error(gradient: Solver) -> float:
-    """Largest distance of a gradient of the least bound from central differences, relative to its size."""
-    rng, worst = generator(13), 0.0
-    for n, _ in itertools.product((1, 2, 10), range(20)):
-        epsilon, sizes = market(n, rng)
-        found, slope = gradient(epsilon, sizes) * epsilon, differences(least, epsilon, sizes) * epsilon
-        size = max(np.abs(slope).max(), least(epsilon, sizes) / 100)
-        worst = max(worst, float(np.abs(found - slope).max() / size))
-    return worst
-
-
-def test_envelope_gradient() -> None:
-    assert gradient_error(envelope) < 1e-6
-    assert gradient_error(lambda e, d: envelope(e, d) / 2) > 0.1
-    assert gradient_error(lambda e, d: envelope(e, d) * e) > 0.1
-
-
-# --- JAX --------------------------------------------------------------------------------------------------------------
 
 
 @jax.jit
@@ -385,36 +310,24 @@ def test_jax_agrees() -> None:
     assert np.isposinf(flat["error"][0]) and (flat["gradient"][0] == 0).all()
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
-
-GOOD: dict[str, Any] = {
-    "weights": [0.5, 0.5],
-    "epsilon": [1.0, 2.0],
-    "sizes": [1, 2],
-    "clip_norm": 1.0,
-    "coordinates": 1,
-}
+# --- bad input: shapes that do not fit --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("given", "message"),
     [
-        ({"epsilon": 1.0}, r"epsilon and sizes must have shape \(..., n\), got \(\) and \(2,\)"),
-        ({"epsilon": [1, 2, 3]}, r"got \(3,\) and \(2,\)"),
-        ({"epsilon": np.ones((0, 2))}, r"epsilon is empty \(shape \(0, 2\)\)"),
-        ({"sizes": [[1], [2]]}, r"got \(2,\) and \(2, 1\)"),
-        ({"weights": [1.0]}, r"weights must have shape \(..., 2\), got \(1,\)"),
+        ((1.0, 2.0), r"epsilon and sizes must have shape \(..., n\), got \(\) and \(\)"),
+        (([1, 2, 3], [1, 2]), r"epsilon and sizes must .* got \(3,\) and \(2,\)"),
+        ((np.ones((0, 2)), [1, 2]), r"epsilon is empty \(shape \(0, 2\)\)"),
+        (([1.0, 2.0], [[1], [2]]), r"epsilon and sizes must .* got \(2,\) and \(2, 1\)"),
+        (([1.0, 2.0], [1, 2], [1.0]), r"weights must have shape \(..., 2\), got \(1,\)"),
     ],
 )
-def test_bad_input(change: dict[str, Any], message: str) -> None:
-    takes: dict[Solver, set[str]] = {
-        least_error_weights: {"coordinates"},
-        size_weights: set(),
-        error_bound: {"weights", "clip_norm", "coordinates"},
-    }
-    for function, names in takes.items():
-        names = names | {"epsilon", "sizes"}
-        function(**{name: GOOD[name] for name in names})
-        if set(change) <= names:
-            with pytest.raises(ValueError, match=message):
-                function(**{name: {**GOOD, **change}[name] for name in names})
+def test_bad_shapes(given: tuple[Any, ...], message: str) -> None:
+    epsilon, sizes, *weights = given
+    calls = [lambda: error_bound(*(weights or [[0.5, 0.5]]), epsilon, sizes)]
+    if not weights:
+        calls += [lambda: least_error_weights(epsilon, sizes), lambda: size_weights(epsilon, sizes)]
+    for call in calls:
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -10,97 +10,63 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 
-from hdpm_book.ridge import jorgensen, variants
-from hdpm_lib.aggregation import size_weights
+from hdpm_book.ridge import jorgensen
 from hdpm_lib.discrete import discrete_laplace, lattice_laplace
-from hdpm_lib.learners import estimators, logistic, queries, ridge
-from hdpm_lib.learners.fedsgd import fedsgd
-from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise, integer_gradients
+from hdpm_lib.learners.estimators import PersonalizedRidge
+from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise
 from hdpm_lib.learners.lattice import lattice_ridge
-from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.noise import spherical_laplace
+from tests import releases
+from tests.releases import LEARNERS, NOISY, Learner
 from tests.support import generator
 
+Array = np.ndarray
 COUNT = 600
-X, Y, LOSSES = np.zeros((3, 2)), np.zeros(3), np.array([0.5, 1.0, 1.5])
-MOMENTS = variants.calibrate_sufficient_statistics(X, Y, LOSSES, 1.0)
-OBJECTIVE = variants.calibrate_objective_perturbation(X, Y, 4 * LOSSES, 1.0)
-WIDE = Fraction(2**44)
-Release = Callable[[np.random.Generator], np.ndarray]
+WIDE, FINE = Fraction(2**44), 2.0**-40
 
 
-def _trained(rng: np.random.Generator, **options: Any) -> np.ndarray:
-    x, y, rows = np.ones((2, 1)), np.array([0, 1]), [[np.array([0]), np.array([1])]]
-    asked, start = np.array([[[0, 1]]] * 2), np.zeros((2, 1))
-    made = fedsgd(x, y, rows, [[1.0, 2.0]], asked, {"conv": size_weights}, start, rng=rng, every=1, **options)
-    return np.diff(made.noise["conv"], axis=0)
+def noise(learner: Learner, rng: np.random.Generator) -> Array:
+    return releases.arrays(releases.of_nothing(learner, rng)[0])[0]
 
 
-def _logistic() -> logistic.ObjectivePerturbation:
-    return logistic.objective_perturbation(X, Y + 1, LOSSES, 1.0, 1.0, arithmetic="ideal")
-
-
-def _fitted(model: estimators.PersonalizedRidge | estimators.PrivateLogisticRegression, y: np.ndarray) -> np.ndarray:
-    return np.asarray(model.fit(X, y).coef_)
-
-
-RELEASES: dict[str, Release] = {
+FLOATS = [name for name in NOISY if "ideal" in name and "PersonalizedRidge" not in name]  # which would be projected
+FLOATS += [name for name in NOISY if "'fixed'" in name] + ["ridge objective", "ridge statistics", "private_constant"]
+GRIDS = [f"{name} {{}}" for name in ("output_perturbation", "objective_perturbation", "linear_query", "WeightedMean")]
+GRIDS += [
+    "nonlinear_query {}",
+    "linear_query, many",
+    "PersonalizedRidge {'project': False}",
+    "PrivateLogisticRegression",
+]
+ONE_LENGTH = ("ridge objective", "ridge statistics")  # those outside the ball are pulled onto it
+RELEASES: dict[str, Callable[[np.random.Generator], Array]] = {
     "spherical noise": lambda rng: spherical_laplace(2, 1.0, rng=rng),
     "spherical noise, two at once": lambda rng: spherical_laplace(2, [1.0, 2.0], rng=rng, size=2),
     "integers": lambda rng: discrete_laplace(WIDE, rng=rng, size=2),
     "lattice": lambda rng: lattice_laplace(2, 1 / WIDE, rng=rng),
-    "ridge": lambda rng: ridge.output_perturbation(X, Y, LOSSES, 1.0, arithmetic="ideal").release(rng=rng),
-    "ridge, two at once": lambda rng: ridge.output_perturbation(X, Y, LOSSES, 1.0, arithmetic="ideal").release(
-        rng=rng, size=2
-    ),
-    "lattice ridge": lambda rng: lattice_ridge(X, Y, LOSSES, 1.0, spacing=2.0**-43).release(rng=rng),
-    "logistic": lambda rng: _logistic().release(rng=rng),
-    "logistic, two at once": lambda rng: _logistic().release(rng=rng, size=2),
-    "sum": lambda rng: queries.linear_query([1.0], 1.0, arithmetic="ideal").release([0.0], rng=rng),
-    "sum, many coordinates": lambda rng: queries.linear_query([1.0], 1.0, dimension=3, arithmetic="ideal").release(
-        [[0.0] * 3], rng=rng
-    ),
-    "sum, lattice": lambda rng: queries.linear_query([1.0], 1.0).release([0.0], rng=rng),
-    "mean, lattice": lambda rng: WeightedMean([0.5, 0.5], 1.0, np.zeros(2), 1.0).release(X[:2], rng=rng),
-    "mean": lambda rng: WeightedMean([0.5, 0.5], 1.0, np.zeros(2), 1.0, arithmetic="ideal").release(X[:2], rng=rng),
+    **{name: partial(noise, LEARNERS[name]) for name in FLOATS + GRIDS},
+    "lattice ridge": partial(noise, Learner(releases.records(lattice_ridge, spacing=2.0**-41), releases.boxes)),
+    "training": partial(noise, Learner(partial(releases.federated, spacing=FINE), releases.shared_out, mode="raise")),
     "integer sum": lambda rng: IntegerSum(np.array([1]), 1, WIDE).release([0.0], rng=rng),
-    "integer gradients": lambda rng: integer_gradients(np.zeros((2, 1, 2)), [1.0, 2.0], 1.0, spacing=2.0**-40, rng=rng),
-    "noise of gradients": lambda rng: gradient_noise([1.0, 2.0], (2,), 1.0, 2.0**-40, rng=rng),
-    "training": partial(_trained, arithmetic="ideal"),
-    "training in integers": lambda rng: _trained(rng, spacing=2.0**-40),
-    "sampling": lambda rng: jorgensen.sampled_ridge(
-        X, Y, LOSSES, 1.0, 1.5, np.ones((2, 3)), size_in_noise="fixed"
-    ).release(rng=rng),
-    "objective": lambda rng: variants.release_objective_perturbation(OBJECTIVE, rng=rng),
-    "moments": lambda rng: variants.release_sufficient_statistics(MOMENTS, rng=rng),
-    "constant": lambda rng: variants.private_constant(Y, LOSSES, rng=rng),
-    "estimator": lambda rng: _fitted(
-        estimators.PersonalizedRidge(project=False, arithmetic="ideal", random_state=rng), Y
-    ),
-    "estimator, logistic": lambda rng: _fitted(
-        estimators.PrivateLogisticRegression(2.0, classes=(0, 1), random_state=rng), Y
-    ),
-    "estimator, by itself": lambda rng: _fitted(estimators.PersonalizedRidge(project=False), Y),
+    "integer gradients": lambda rng: releases.sent(np.zeros((3, 1, 2)), releases.LOSSES, rng, FINE)[0],
+    "noise of gradients": lambda rng: gradient_noise([1.0, 2.0], (2,), 1.0, FINE, rng=rng),
+    "estimator, by itself": lambda rng: PersonalizedRidge(project=False).fit(releases.X, releases.Y).coef_,
     "masks": lambda rng: np.packbits(jorgensen.draw_masks(np.full(128, 0.5), 0.7, 1, rng=rng).astype(bool)).view("u8"),
 }
-ONE_LENGTH = ("objective", "moments")  # those outside the ball are pulled onto it
 
 
-def parts(drawn: np.ndarray) -> np.ndarray:
+def parts(drawn: Array) -> Array:
     """What must not come back, for each release in a row: coordinates, and lengths of vectors; by absolute value."""
     rows = np.abs(drawn.reshape(len(drawn), -1).astype(float))
-    lengths = np.linalg.norm(
-        drawn.reshape(len(drawn), -1, drawn.shape[-1] if drawn.ndim > 1 else 1).astype(float), axis=2
-    )
-    return np.column_stack([rows, lengths])
+    vectors = drawn.reshape(len(drawn), -1, drawn.shape[-1] if drawn.ndim > 1 else 1).astype(float)
+    return np.column_stack([rows, np.linalg.norm(vectors, axis=2)])
 
 
-def repeated(drawn: np.ndarray) -> int:
+def repeated(drawn: Array) -> int:
     """How many numbers came back, in the same place or in another."""
     columns = parts(drawn)
     return max(len(columns) - len(np.unique(np.round(column / column.mean(), 12))) for column in columns.T)
@@ -108,41 +74,23 @@ def repeated(drawn: np.ndarray) -> int:
 
 @pytest.mark.parametrize("name", RELEASES)
 def test_no_release_comes_back(name: str) -> None:
-    drawn = np.stack([RELEASES[name](generator(601, k)) for k in range(COUNT)])
-    if name in ONE_LENGTH:
-        drawn = np.arctan2(drawn[:, :1], drawn[:, 1:])
-    assert repeated(drawn) == 0
-    again = generator(601, 0)
+    drawn, again = np.stack([RELEASES[name](generator(601, k)) for k in range(COUNT)]), generator(601, 0)
     first, second = RELEASES[name](again), RELEASES[name](again)
-    if name != "estimator, by itself":
-        assert (first == (drawn[0] if name not in ONE_LENGTH else first)).all()
+    assert name == "estimator, by itself" or (first == drawn[0]).all()
     assert (first != second).all()
+    assert repeated(np.arctan2(drawn[..., 0], drawn[..., 1]) if name in ONE_LENGTH else drawn) == 0
 
 
-WHOLE = [
-    name
-    for name in RELEASES
-    if any(word in name for word in ("integer", "lattice", "masks", "gradients", "estimator, "))
-]
-
-
-@pytest.mark.parametrize("name", [name for name in RELEASES if name not in WHOLE])
-def test_no_release_has_the_digits_of_single_precision(name: str) -> None:
-    """One number of 53 bits in 2**29 has no more than 24."""
-    drawn = np.stack([RELEASES[name](generator(604, k)) for k in range(200)])
-    assert not (drawn == drawn.astype(np.float32)).any()
-
-
-@pytest.mark.parametrize("name", [name for name in WHOLE if name != "masks"])
-def test_whole_numbers_have_more_digits_than_single_precision(name: str) -> None:
-    """Those have at most 24; here half of the numbers or more have others."""
-    drawn = np.stack([RELEASES[name](generator(605, k)) for k in range(100)]).astype(float)
-    assert (drawn == drawn.astype(np.float32)).mean() < 0.5
+@pytest.mark.parametrize("name", [name for name in RELEASES if name != "masks"])
+def test_digits_are_more_than_those_of_single_precision(name: str) -> None:
+    """One number of 53 bits in 2**29 has no more than 24; of those on a grid half or more have."""
+    drawn = np.stack([RELEASES[name](generator(604, k)) for k in range(100)]).astype(float)
+    assert (drawn == drawn.astype(np.float32)).mean() <= (0.0 if name in FLOATS or "spherical" in name else 0.5)
 
 
 @pytest.mark.parametrize("bits", [0, 8])
 def test_few_seeds_are_caught(bits: int) -> None:
-    def draw(rng: np.random.Generator) -> np.ndarray:
+    def draw(rng: np.random.Generator) -> Array:
         return spherical_laplace(2, 1.0, rng=np.random.default_rng(rng.integers(2**bits)))
 
     assert repeated(np.stack([draw(generator(602, k)) for k in range(COUNT)])) > 0

@@ -11,12 +11,13 @@ import contextlib
 import dataclasses
 import importlib
 import inspect
+import itertools
 import os
 import pkgutil
 import re
 import signal
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from hypothesis import strategies as st
 import hdpm_lib
 from hdpm_lib.validation import check_positive
 from tests import signatures as table
-from tests.strategies import Array, Kind, Scene
+from tests.strategies import FLAG, Array, Kind, Scene
 
 EXAMPLES = int(os.environ.get("HDPM_EXAMPLES", "12"))
 PATIENCE = 60.0  # seconds for one call
@@ -63,43 +64,29 @@ def public_functions() -> dict[str, Callable[..., Any]]:
     return found
 
 
-def unknown(name: str) -> set[str]:
-    """Arguments of a function that the tables say nothing about."""
-    parameters = inspect.signature(FUNCTIONS[name]).parameters
-    named = {argument for argument, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
-    flags = {argument for argument in named if parameters[argument].annotation == "bool"}
-    made = {"self"} if name.rsplit(".", 1)[0] in table.OBJECTS else set()
-    return named - flags - made - set(table.BY_NAME) - set(table.SPECIAL.get(name, {}))
+def places(name: str) -> set[str]:
+    """A function, its class and its module."""
+    parts = name.split(".")
+    return {".".join(parts[:k]) for k in range(1, len(parts) + 1)}
 
 
 FUNCTIONS = public_functions()
+LEFT_OUT = set(" ".join(table.LEFT_OUT.values()).split())
+TRIED = sorted(name for name in FUNCTIONS if not places(name) & LEFT_OUT)
 
 
-def in_table(name: str, exempt: Collection[str]) -> bool:
-    """Whether a function, its class or its module is in a table."""
-    parts = name.split(".")
-    return any(".".join(parts[:k]) in exempt for k in range(1, len(parts) + 1))
-
-
-KEPT = sorted(name for name in FUNCTIONS if not in_table(name, table.LEFT_OUT))
-DRIVEN = [name for name in KEPT if not unknown(name)]
-CHECKED = sorted(name for name in DRIVEN if not in_table(name, table.INNER))
-
-
-def kinds(name: str, function: Callable[..., Any]) -> dict[str, tuple[Kind, inspect.Parameter]]:
+def kinds(name: str, function: Callable[..., Any]) -> dict[str, tuple[Any, inspect.Parameter]]:
     """The kind of each argument of a function."""
     found, special = {}, table.SPECIAL.get(name, {})
-    parameters = inspect.signature(function).parameters
-    assert set(special) <= set(parameters), f"{name} has no argument {set(special) - set(parameters)}"
-    for argument, parameter in parameters.items():
+    for argument, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         kind = special.get(argument) or table.BY_NAME.get(argument)
         if argument == "self" and kind is None:
-            kind = table.Made(table.OBJECTS[name.rsplit(".", 1)[0]])
+            kind = Kind(table.OBJECTS[name.rsplit(".", 1)[0]])
         if kind is None and parameter.annotation == "bool":
-            kind = table.FLAG
-        assert kind is not None, f"{name}: nothing known of the argument {argument}"
+            kind = FLAG
+        assert kind is not None, f"say in tests/signatures.py what {argument} of {name} is, or why it is left out"
         found[argument] = kind, parameter
     return found
 
@@ -163,12 +150,7 @@ def documented(name: str, function: Callable[..., Any], wide: bool = False) -> s
 
 
 def complaint(
-    call: Callable[[], Any],
-    infinite: bool = False,
-    nan: bool = False,
-    errors: str = "(?!)",
-    *,
-    seconds: float = PATIENCE,
+    call: Callable[[], Any], infinite: bool = False, errors: str = "(?!)", *, seconds: float = PATIENCE
 ) -> str | None:
     """What is wrong with a call inside the documented ranges."""
     try:
@@ -181,7 +163,7 @@ def complaint(
             return None
         return f"{type(error).__name__}: {error}"
     for where, array in found:
-        if np.isnan(array).any() and not nan:
+        if np.isnan(array).any():
             return f"{where} is not a number"
         if np.isinf(array).any() and not infinite:
             return f"{where} is infinite"
@@ -206,114 +188,106 @@ def refusal(call: Callable[[], Any], names: set[str]) -> str | None:
 
 
 def refusals(name: str, function: Callable[..., Any], scene: Scene) -> list[str]:
-    """Complaints about all bad values of all arguments of one function, one at a time."""
+    """Complaints about all bad values of all arguments of one function, one at a time, and about unequal lengths."""
     known = kinds(name, function)
     full = {argument: kind.good(scene) for argument, (kind, _) in known.items()}
     base = {a: full[a] for a, (_, p) in known.items() if p.default is p.empty or a in table.ALWAYS}
+    axes = {a: kind.shape[:1] for a, (kind, _) in known.items() if isinstance(kind, Array)}
     found = []
+
+    def ask(argument: str, label: str, value: Any, others: set[str]) -> None:
+        names = {argument, *table.ALIASES.get(argument, ()), *others}
+        if said := refusal(lambda: function(**base | {argument: value}), names):
+            found.append(f"{name}({argument}: {label}) {said}")
+
     for argument, (kind, parameter) in known.items():
-        names = {argument, *table.ALIASES.get(argument, ())}
-        bad = kind.bad(scene)
-        others = {
-            a
-            for a, (k, _) in known.items()
-            if isinstance(k, Array)
-            and isinstance(kind, Array)
-            and a != argument
-            and k.shape[:1]
-            and k.shape[:1] == kind.shape[:1]
-            and a in base
-        }
-        for label, value in bad:
-            if label == "strings" and name.startswith("learners.") and argument in table.PRIVATE:
-                continue
-            if label == "None" and (parameter.default is None or "None" in str(parameter.annotation)):
-                continue
-            if said := refusal(lambda v=value, a=argument: function(**base | {a: v}), names):
-                found.append(f"{name}({argument}: {label}) {said}")
+        skipped = {"strings"} if name.startswith("learners.") and argument in table.PRIVATE else set()
+        if parameter.default is None or "None" in str(parameter.annotation):
+            skipped.add("None")
+        for label, value in kind.bad(scene):
+            if label not in skipped:
+                ask(argument, label, value, set())
+        others = {a for a in base if a != argument and axes.get(argument) and axes.get(a) == axes[argument]}
         if others:
-            longer = np.concatenate([full[argument], full[argument][-1:]])
-            if said := refusal(lambda v=longer, a=argument: function(**base | {a: v}), names | others | {"records"}):
-                found.append(f"{name}({argument}: longer) {said}")
+            ask(argument, "longer", np.concatenate([full[argument], full[argument][-1:]]), others | {"records"})
     return found
 
 
 # --- the tests --------------------------------------------------------------------------------------------------------
 
 
-def test_all_public_functions_are_known(capsys: pytest.CaptureFixture[str]) -> None:
-    out = set(FUNCTIONS) - set(DRIVEN)
-    places = {*FUNCTIONS, *(name.rsplit(".", k)[0] for name in FUNCTIONS for k in (1, 2))}
-    assert {*table.LEFT_OUT, *table.INNER, *table.SPECIAL, *table.OBJECTS} <= places
-    missing = {name: sorted(unknown(name)) for name in KEPT if unknown(name)}
-    assert missing == {}, "say in tests/signatures.py what these arguments are, or why the function is left out"
-    with capsys.disabled():
-        print(f"\n{len(FUNCTIONS)} public functions: {len(DRIVEN)} driven in range, {len(CHECKED)} out of range too")
-        for reason in sorted(set(table.LEFT_OUT.values())):
-            why = {place for place, words in table.LEFT_OUT.items() if words == reason}
-            names = [name for name in sorted(out) if in_table(name, why)]
-            print(f"  {len(names)} left out, {reason}: {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}")
+def test_tables_speak_of_what_is_there() -> None:
+    there = set().union(*map(places, FUNCTIONS))
+    assert {*LEFT_OUT, *table.SPECIAL, *table.OBJECTS} <= there
+    for names, special in table.RANGES.items():
+        named = set().union(*(inspect.signature(FUNCTIONS[name]).parameters for name in names.split()))
+        assert set(table.by_word(special)) <= named, names
 
 
-@pytest.mark.parametrize("name", DRIVEN)
+def look(name: str, examples: int, wide: bool = False) -> None:
+    """Calls inside the documented ranges: no complaint."""
+    function = FUNCTIONS[name]
+
+    @settings(LOOK, max_examples=examples)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        given_ = arguments(name, function, table.scene(name, data.draw, wide))
+        how = name in table.INFINITE, documented(name, function, wide)
+        assert complaint(lambda: function(**given_), *how) is None, given_
+
+    run()
+
+
+@pytest.mark.parametrize("name", TRIED)
 def test_in_range(name: str) -> None:
     """Ordinary values: a finite result, without a warning."""
-
-    @settings(LOOK, max_examples=min(EXAMPLES, 2) if name in table.FEW else EXAMPLES)
-    @given(st.data())
-    def look(data: st.DataObject) -> None:
-        given_ = arguments(name, FUNCTIONS[name], table.scene(name, data.draw))
-        how = table.infinite(name), name in table.NAN, documented(name, FUNCTIONS[name])
-        assert complaint(lambda: FUNCTIONS[name](**given_), *how) is None, given_
-
-    look()
+    look(name, min(EXAMPLES, 2) if name in table.FEW else EXAMPLES)
 
 
-@pytest.mark.parametrize("name", [name for name in CHECKED if name not in table.FEW])
+@pytest.mark.parametrize("name", [name for name in TRIED if name not in table.FEW])
 def test_extreme_magnitudes(name: str) -> None:
     """Numbers from 1e-12 to 1e12 side by side: a finite result, or an error that says which argument is too much."""
-
-    @settings(LOOK, max_examples=max(EXAMPLES // 2, 1))
-    @given(st.data())
-    def look(data: st.DataObject) -> None:
-        given_ = arguments(name, FUNCTIONS[name], table.scene(name, data.draw, wide=True))
-        how = table.infinite(name), name in table.NAN, documented(name, FUNCTIONS[name], wide=True)
-        assert complaint(lambda: FUNCTIONS[name](**given_), *how) is None, given_
-
-    look()
+    look(name, max(EXAMPLES // 2, 1), wide=True)
 
 
-@pytest.mark.parametrize("name", CHECKED)
-def test_out_of_range(name: str) -> None:
-    """Every argument in turn, of a wrong type, shape or size: refused by name."""
+def refused(name: str, function: Callable[..., Any]) -> list[str]:
+    """Complaints about one draw of the arguments of a function, spoilt in turn."""
+    found = []
 
     @settings(LOOK, max_examples=1)
     @given(st.data())
-    def look(data: st.DataObject) -> None:
-        assert refusals(name, FUNCTIONS[name], table.scene(name, data.draw)) == []
+    def run(data: st.DataObject) -> None:
+        found[:] = refusals(name, function, table.scene(name, data.draw))
 
-    look()
+    run()
+    return found
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_out_of_range(name: str) -> None:
+    """Every argument in turn, of a wrong type, shape or size: refused by name."""
+    assert refused(name, FUNCTIONS[name]) == []
 
 
 # --- the tests can fail -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: np.array([1.0, np.nan]), "result is not a number"),
+        (lambda: {"a": (1.0, np.float64(np.inf))}, "result['a'][1] is infinite"),
+        (lambda: [k for k in itertools.count() if k < 0], "still running"),
+        (lambda: np.float64(1) / np.float64(0), "RuntimeWarning"),
+        (lambda: check_positive(-1, "scale"), "ValueError"),
+    ],
+)
+def test_broken_function_is_found_in_range(call: Callable[[], Any], said: str) -> None:
+    assert said in (complaint(call, seconds=0.5) or "") and complaint(lambda: check_positive(2, "scale")) is None
+
+
 def correct(scale: float) -> float:
     return 1 / check_positive(scale, "scale")
-
-
-def not_a_number(scale: float) -> np.ndarray:
-    return np.array([check_positive(scale, "scale"), np.nan])
-
-
-def endless(scale: float) -> float:
-    while check_positive(scale, "scale"):
-        pass
-    return scale
-
-
-def warning(scale: float) -> float:
-    return float(np.float64(check_positive(scale, "scale")) / np.float64(0))
 
 
 def taking_none(scale: float | str) -> float:
@@ -332,24 +306,6 @@ def broken_off(scale: float) -> float:
     return 1 / check_positive(scale["scale"], "scale") if isinstance(scale, str) else correct(scale)
 
 
-def test_correct_function_passes() -> None:
-    assert complaint(lambda: correct(2.0)) is None
-
-
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
-        (not_a_number, "result is not a number"),
-        (lambda scale: {"a": (1.0, np.float64(np.inf))}, "result['a'][1] is infinite"),
-        (endless, "still running"),
-        (warning, "RuntimeWarning"),
-        (lambda scale: correct(-scale), "ValueError"),
-    ],
-)
-def test_broken_function_is_found_in_range(broken: Callable[[float], Any], said: str) -> None:
-    assert said in (complaint(lambda: broken(2.0), seconds=0.5) or "")
-
-
 @pytest.mark.parametrize(
     ("toy", "found"),
     [
@@ -361,10 +317,4 @@ def test_broken_function_is_found_in_range(broken: Callable[[float], Any], said:
     ],
 )
 def test_broken_function_is_found_out_of_range(toy: Callable[..., Any], found: set[str]) -> None:
-    @settings(LOOK, max_examples=1)
-    @given(st.data())
-    def look(data: st.DataObject) -> None:
-        said = refusals("toy", toy, Scene(data.draw))
-        assert {re.search(r"\(scale: (.*?)\)", line)[1] for line in said} == found
-
-    look()
+    assert {re.search(r"\(scale: (.*?)\)", line)[1] for line in refused("toy", toy)} == found

@@ -43,6 +43,15 @@ def digest(results: list[Any]) -> str:
     return hashlib.sha256(b"".join(np.asarray(x).tobytes() for x, _ in results)).hexdigest()
 
 
+def ran(arguments: list[str], cwd: Path = ROOT, **variables: str) -> str:
+    """What a Python of its own prints."""
+    environment = os.environ | {"PYTHONPATH": f"{cwd}{os.pathsep}{ROOT}"} | variables
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, env=environment, cwd=cwd, capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+
+
 def test_the_same_bits_in_this_process_and_in_others() -> None:
     plain = spread.each(spread_tasks.moments, [200] * 6, seed=7)
     for processes in (1, 2):
@@ -81,18 +90,15 @@ def test_libraries_that_come_later_are_set_to_one_thread() -> None:
     """A task that imports what has threads is done again, on one."""
     code = "from hdpm_lib import spread; from tests import spread_tasks as t; import sys; "
     code += "assert 'scipy.linalg' not in sys.modules; print(spread.each(t.threads_of_scipy, range(2)))"
-    environment = (
-        os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2") | {"PYTHONPATH": str(ROOT)}
-    )
-    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    first, second = ast.literal_eval(ran.stdout)
+    first, second = ast.literal_eval(ran(["-c", code], OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2"))
     assert first == second == [1] * len(first) and first
 
 
-def test_a_failing_task_is_named() -> None:
+def test_a_failing_task_is_named_and_blocks_before_it_are_kept(tmp_path: Path) -> None:
     first = next(k for k, x in enumerate(plain(5, 20)) if x > 0.8)
     with pytest.raises(ValueError, match=rf"drew .*\nin task {first} of 20 \(seed 5\)$"):
-        spread.each(spread_tasks.fails, [0.8] * 20, seed=5)
+        spread.each(spread_tasks.fails, [0.8] * 20, seed=5, folder=tmp_path)
+    assert len(list(tmp_path.glob("block-*.pickle"))) == first
     spread.use(2)
     with pytest.raises(ValueError, match=r"drew .*\nin task \d+ of 20 \(seed 5\)$"):
         spread.each(spread_tasks.fails, [0.8] * 20, seed=5)
@@ -103,18 +109,9 @@ def test_a_failing_task_is_named() -> None:
 # --- blocks that are kept ---------------------------------------------------------------------------------------------
 
 
-def test_blocks_before_a_failure_are_kept(tmp_path: Path) -> None:
-    first = next(k for k, x in enumerate(plain(5, 20)) if x > 0.8)
-    with pytest.raises(ValueError, match="drew"):
-        spread.each(spread_tasks.fails, [0.8] * 20, seed=5, folder=tmp_path)
-    assert len(list(tmp_path.glob("block-*.pickle"))) == first
-
-
 def test_a_folder_is_for_one_study(tmp_path: Path) -> None:
+    """What is there is taken, unless it is of another study, or damaged."""
     found = plain(5, 8, folder=tmp_path)
-    stamps = [file.stat().st_mtime_ns for file in sorted(tmp_path.glob("block-*"))]
-    assert plain(5, 8, folder=tmp_path) == found
-    assert [file.stat().st_mtime_ns for file in sorted(tmp_path.glob("block-*"))] == stamps
     for function, items, seed, shared in (
         (spread_tasks.scaled, range(8), 5, (1.0,)),
         (spread_tasks.drawn, range(9), 5, ()),
@@ -123,33 +120,26 @@ def test_a_folder_is_for_one_study(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match="holds blocks of another study"):
             spread.each(function, items, *shared, seed=seed, folder=tmp_path)
-    (tmp_path / "block-000000.pickle").write_bytes(pickle.dumps(0.0))  # what is there is taken
-    assert plain(5, 8, folder=tmp_path)[0] == 0
-
-
-def test_a_damaged_block_is_named(tmp_path: Path) -> None:
-    plain(5, 3, folder=tmp_path)
+    (tmp_path / "block-000000.pickle").write_bytes(pickle.dumps(0.0))
+    assert plain(5, 8, folder=tmp_path) == [0.0, *found[1:]]
     (tmp_path / "block-000001.pickle").write_bytes(b"no pickle")
     with pytest.raises(ValueError, match=r"block-000001\.pickle is damaged: delete it"):
-        plain(5, 3, folder=tmp_path)
+        plain(5, 8, folder=tmp_path)
+
+
+BEGUN = """
+from hdpm_lib import spread
+def task(rng, _): return rng.random()
+def main(): print(spread.each(task, range(4), seed=1, folder="blocks"))
+if __name__ == "__main__": main()
+"""
 
 
 def test_a_study_begun_by_a_command_goes_on_elsewhere(tmp_path: Path) -> None:
     """Where its task's module was ``__main__``."""
-    lines = ["from hdpm_lib import spread", "def task(rng, _): return rng.random()"]
-    lines += [
-        "def main(): print(spread.each(task, range(4), seed=1, folder='blocks'))",
-        "if __name__ == '__main__': main()",
-    ]
-    (tmp_path / "begun.py").write_text("\n".join(lines))
-    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    said = set()
+    (tmp_path / "begun.py").write_text(BEGUN)
     for command in (["-m", "begun"], ["-c", "import begun; begun.main()"]):
-        ran = subprocess.run(
-            [sys.executable, *command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        said.add(ran.stdout)
-    assert said == {f"{plain(1, 4)}\n"}
+        assert ran(command, tmp_path) == f"{plain(1, 4)}\n"
 
 
 STUDY = """
@@ -180,8 +170,7 @@ def test_a_study_that_is_killed_goes_on(tmp_path: Path, processes: int) -> None:
         kept = len(list(folder.glob("block-*.pickle")))
         assert before + 2 <= kept < 20
         before = kept
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.strip() == str(plain(1, 20))
+    assert ran(command[1:]).strip() == str(plain(1, 20))
 
 
 # --- workers that die -------------------------------------------------------------------------------------------------
@@ -202,41 +191,3 @@ def test_a_task_that_kills_every_worker_is_an_error(tmp_path: Path) -> None:
     drawn = plain(2, 12)
     kept = {int(file.stem[6:]): pickle.loads(file.read_bytes()) for file in blocks.glob("block-*.pickle")}
     assert kept and all(value == drawn[k] for k, value in kept.items())
-
-
-def test_a_block_is_lost_after_it_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a cluster whose first worker dies before its result is gathered: it is computed again, and so pending."""
-
-    class Future:
-        def __init__(self, work: Any) -> None:
-            self.work, self.status, self.runs = work, "finished", 1
-
-        def result(self) -> Any:
-            self.runs, self.status = self.runs + (self.status == "pending"), "finished"
-            return self.work()
-
-    class Completed(list[Future]):
-        def __init__(self, with_results: bool = False, **_: Any) -> None:
-            super().__init__()
-            self.with_results, self.add = with_results, self.append
-
-        def __next__(self) -> Any:
-            future = self.pop()
-            got = (future, future.work()) if self.with_results else future
-            if not lost:
-                lost.append(future)
-                future.status = "pending"
-            return got
-
-    lost: list[Future] = []
-    fake = SimpleNamespace(as_completed=Completed, KilledWorker=RuntimeError)
-    client = SimpleNamespace(
-        submit=lambda run, *parts, pure: Future(lambda: run(*parts)),
-        cancel=lambda sent: None,
-        nthreads=lambda: {"a": 1},
-    )
-    monkeypatch.setitem(sys.modules, "distributed", fake)
-    spread.use(client)
-    found = plain(3, 4)
-    spread.use(1)
-    assert found == plain(3, 4) and lost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +20,7 @@ from tests.support import generator
 
 Array = np.ndarray
 Generator = np.random.Generator
-
-
-def gradient_losses(g: Array, other: Array, epsilon: Array, clip_norm: float) -> Array:
-    """Losses between two gradients of each owner."""
-    apart = np.abs(clipped(g, clip_norm) - clipped(other, clip_norm)).sum((-2, -1))
-    return np.asarray(apart / noise_scale(epsilon, clip_norm))
+BOUNDS: tuple[Any, ...] = ("paper", "sharp")
 
 
 def sum_pairs(rng: Generator) -> Array:
@@ -55,10 +51,10 @@ def ridge_data(rng: Generator, n: int, d: int, kind: int) -> tuple[Array, Array,
     return X, y, 10 ** rng.uniform(-2, 0.5, n)
 
 
-def ridge_pairs(rng: Generator, bound: Any) -> Array:
-    """Shares of 1,500 random pairs, both fitted by the learner."""
+def ridge_pairs(rng: Generator) -> Array:
+    """Shares of 3,000 random pairs, both fitted by the learner."""
     shares = []
-    for k in range(1500):
+    for bound, k in itertools.product(BOUNDS, range(1500)):
         n, d = (int(size) for size in rng.integers(1, (12, 6)))
         X, y, eps = ridge_data(rng, n, d, k % 4)
         X2, y2, i, lam = X.copy(), y.copy(), k % n, 10 ** rng.uniform(-2, 4)
@@ -68,18 +64,13 @@ def ridge_pairs(rng: Generator, bound: Any) -> Array:
     return np.array(shares)
 
 
-def ridge_searched(rng: Generator, bound: Any) -> Array:
-    """Shares of the worst pairs found for all records of 112 data sets."""
-    shares = []
-    for n, d in ((1, 1), (2, 2), (3, 6), (10, 3), (50, 4), (60, 2), (60, 12)):
-        for kind in range(4):
-            for lam in (0.01, 1.0, 50.0, 1e4):
-                X, y, eps = ridge_data(rng, n, d, kind)
-                m, meter = (
-                    output_perturbation(X, y, eps, lam, bound=bound),
-                    losses_inside if n * d <= 20 else privacy_losses,
-                )
-                shares.append(meter(m, X, y, restarts=2, rng=rng).found / eps)
+def ridge_searched(rng: Generator) -> Array:
+    """Shares of the worst pairs found for all records of 224 data sets."""
+    shares, sizes = [], ((1, 1), (2, 2), (3, 6), (10, 3), (50, 4), (60, 2), (60, 12))
+    for bound, (n, d), kind, lam in itertools.product(BOUNDS, sizes, range(4), (0.01, 1.0, 50.0, 1e4)):
+        X, y, eps = ridge_data(rng, n, d, kind)
+        m, meter = output_perturbation(X, y, eps, lam, bound=bound), losses_inside if n * d <= 20 else privacy_losses
+        shares.append(meter(m, X, y, restarts=2, rng=rng).found / eps)
     return np.concatenate(shares)
 
 
@@ -89,21 +80,29 @@ def _ball(rng: Generator, *shape: int) -> Array:
     return np.asarray(u / np.maximum(1, np.linalg.norm(u, axis=-1, keepdims=True)))
 
 
-def logistic_pairs(rng: Generator, n: int) -> Array:
-    """Shares of 2,000 random pairs with three other records, in `n` dimensions."""
-    a = rng.dirichlet(np.ones(4), 2000)
-    eta, penalty = 10 ** rng.uniform([[0.0], [-2.0]], [[1.5], [0.5]], (2, 2000))
-    w = rng.normal(size=(2000, n)) * 10 ** rng.uniform(-1, 1, (2000, 1))
-    records = _ball(rng, 2000, n), _ball(rng, 2000, n), _ball(rng, 2000, 3, n)
-    pairs = NeighbourPairs(*records, a[:, 0], a[:, 1:], eta, penalty, w)
+def logistic_pairs(rng: Generator) -> Array:
+    """Shares of 6,000 random pairs with three other records, in one to three dimensions."""
+    shares = []
+    for n in (1, 2, 3):
+        a = rng.dirichlet(np.ones(4), 2000)
+        eta, penalty = 10 ** rng.uniform([[0.0], [-2.0]], [[1.5], [0.5]], (2, 2000))
+        w = rng.normal(size=(2000, n)) * 10 ** rng.uniform(-1, 1, (2000, 1))
+        records = _ball(rng, 2000, n), _ball(rng, 2000, n), _ball(rng, 2000, 3, n)
+        shares.append(used_up(NeighbourPairs(*records, a[:, 0], a[:, 1:], eta, penalty, w)))
+    return np.concatenate(shares)
+
+
+def used_up(pairs: NeighbourPairs) -> Array:
     return np.asarray(np.abs(pairs.loss) / pairs.privacy_loss)
 
 
-def logistic_walks(rng: Generator, n: int) -> Array:
-    """Shares at the ends of 200 random walks that make them as large as they can, in `n` dimensions."""
-    eps, ratio = 10 ** rng.uniform([[-1.5], [-2.0]], [[1.5], [2.0]], (2, 200))
-    pairs = search_pairs(eps, ratio, dimension=n, rng=rng)
-    return np.asarray(np.abs(pairs.loss) / pairs.privacy_loss)
+def logistic_walks(rng: Generator) -> Array:
+    """Shares at the ends of 600 random walks that make them as large as they can, in one to three dimensions."""
+    shares = []
+    for n in (1, 2, 3):
+        eps, ratio = 10 ** rng.uniform([[-1.5], [-2.0]], [[1.5], [2.0]], (2, 200))
+        shares.append(used_up(search_pairs(eps, ratio, dimension=n, rng=rng)))
+    return np.concatenate(shares)
 
 
 def near_tight(rng: Generator) -> Array:
@@ -116,8 +115,7 @@ def near_tight(rng: Generator) -> Array:
         numbers = (pair.weight, pair.other_weights, pair.eta, pair.penalty)
         own, others, eta, lam = (np.broadcast_to(v, (500, *v.shape)) for v in numbers)
         w = pair.coefficients * (1 + size * rng.normal(size=(500, 1)))
-        pairs = NeighbourPairs(first, second, other[:, None], own, others, eta, lam, w)
-        shares.append(np.abs(pairs.loss) / pairs.privacy_loss)
+        shares.append(used_up(NeighbourPairs(first, second, other[:, None], own, others, eta, lam, w)))
     return np.concatenate(shares)
 
 
@@ -126,22 +124,22 @@ def _moved(u: Array, size: Array, rng: Generator) -> Array:
     return np.asarray(u / np.maximum(1, np.linalg.norm(u, axis=1, keepdims=True)))
 
 
-def gradient_pairs(rng: Generator, *, antipodes: bool) -> Array:
-    """Shares of 5,000 pairs of gradients of all lengths, the other one random or the worst."""
+def gradient_pairs(rng: Generator) -> Array:
+    """Shares of 10,000 pairs of gradients of all lengths, the other one random or the worst."""
     g, other = rng.normal(size=(2, 5000, 2, 5)) * 10 ** rng.uniform(-2, 2, (2, 5000, 1, 1))
     eps = 10 ** rng.uniform(-1, 1, 5000)
-    return np.asarray(gradient_losses(g, -100 * g if antipodes else other, eps, 0.7) / eps)
+    apart = [np.abs(clipped(g, 0.7) - clipped(x, 0.7)).sum((-2, -1)) for x in (other, -100 * g)]
+    return np.asarray(apart / noise_scale(eps, 0.7) / eps).ravel()
 
 
 KINDS: dict[str, tuple[Callable[[Generator], Array], float]] = {  # with the largest share that has to be met
     "sum": (sum_pairs, 0.999),
-    "ridge, random": (lambda rng: np.append(ridge_pairs(rng, "paper"), ridge_pairs(rng, "sharp")), 0.7),
-    "ridge, searched": (lambda rng: np.append(ridge_searched(rng, "paper"), ridge_searched(rng, "sharp")), 0.99),
-    "logistic, random": (lambda rng: np.concatenate([logistic_pairs(rng, n) for n in (1, 2, 3)]), 0.3),
-    "logistic, walks": (lambda rng: np.concatenate([logistic_walks(rng, n) for n in (1, 2, 3)]), 0.9),
+    "ridge, random": (ridge_pairs, 0.7),
+    "ridge, searched": (ridge_searched, 0.99),
+    "logistic, random": (logistic_pairs, 0.3),
+    "logistic, walks": (logistic_walks, 0.9),
     "logistic, near tight": (near_tight, 0.99),
-    "gradients, random": (lambda rng: gradient_pairs(rng, antipodes=False), 0.5),
-    "gradients, antipodes": (lambda rng: gradient_pairs(rng, antipodes=True), 0.999),
+    "gradients": (gradient_pairs, 0.999),
 }
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -78,6 +79,16 @@ def asked(release: Callable[..., Any], rng: np.random.Generator, draws: int) -> 
     return np.concatenate([*parts, release(rng=rng, size=k)])
 
 
+def batched(many: Callable[[int, np.random.Generator], Array]) -> Callable[..., Array]:
+    """A release of any size, from one of so many rows."""
+
+    def release(*, rng: np.random.Generator, size: Any = ()) -> Array:
+        found = np.asarray(many(int(np.prod(size)), rng))
+        return found[0] if size == () else found.reshape(*np.atleast_1d(size).astype(int), -1)
+
+    return release
+
+
 def ideal(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, with ideal arithmetic where there is a choice and none was made."""
     there = "arithmetic" in inspect.signature(function).parameters
@@ -131,9 +142,8 @@ def ridge_setting(
     made = function(X, y, epsilon, penalty, **given)
     rate = epsilon.sum() / constant(penalty, R, a, bound, B)
     centre = ridge_known(X, y, epsilon / epsilon.sum(), penalty, options)
-    name = f"{function.__name__} {options} d={d} n={n} penalty={penalty} {np.dtype(dtype)}"
     return Setting(
-        name,
+        f"{function.__name__} {options} d={d} n={n} penalty={penalty} {np.dtype(dtype)}",
         made.release,
         lambda z: rate * (z - centre),
         promised=np.array([float(loss) for loss in made.privacy_loss]),
@@ -153,9 +163,7 @@ def ridge_settings() -> Iterator[Setting]:
     for d in (31, 60):
         yield ridge_setting(ridge.output_perturbation, {}, d, draws=8000)
     yield ridge_setting(ridge.output_perturbation, {"bound": "sharp"}, penalty=50.0, dtype=np.float32)
-    for options in alternatives(
-        lattice.lattice_ridge, {k: BOUNDS[k] for k in ("feature_norm", "label_bound")}, "spacing"
-    ):
+    for options in alternatives(lattice.lattice_ridge, BOUNDS, "spacing"):
         yield ridge_setting(lattice.lattice_ridge, options, d=2, penalty=0.5)
     yield ridge_setting(lattice.lattice_ridge, {}, d=5, penalty=40.0, dtype=np.float32)
 
@@ -192,13 +200,13 @@ def sampled_setting(options: dict) -> Setting:
     fixed = options.get("size_in_noise") == "fixed"
     c = constant(1.0, R, a, bound, total=len(epsilon) / keep.sum() if fixed else 1.0)
 
-    def release(*, rng: np.random.Generator, size: Any = ()) -> Array:
-        masks = jorgensen.draw_masks(epsilon, 1.0, math.prod(np.atleast_1d(size)) if size != () else 1, rng=rng)
+    @batched
+    def release(count: int, rng: np.random.Generator) -> Array:
+        masks = jorgensen.draw_masks(epsilon, 1.0, count, rng=rng)
         made = jorgensen.sampled_ridge(X, y, epsilon, 1.0, 1.0, masks, **options)
         kept = np.full(len(masks), keep.sum()) if fixed else masks.sum(1)
         centres = [ridge_known(X, y, mask / k, 1.0, options) for mask, k in zip(masks, kept, strict=True)]
-        z = (made.release(rng=rng) - np.array(centres)) * (kept / c)[:, None]
-        return z.reshape(*np.atleast_1d(size).astype(int), 5) if size != () else z[0]
+        return (made.release(rng=rng) - np.array(centres)) * (kept / c)[:, None]
 
     return Setting(f"sampled {options}", release, lambda z: z)
 
@@ -226,6 +234,11 @@ def slack(epsilon: Array, ratio: Array) -> Array:
     """Largest ln(1 + ρq(1 - q)) - εq/2 over a fine grid of q."""
     q = np.linspace(0, 1, 4001)[:, None]
     return (np.log1p(ratio * q * (1 - q)) - epsilon / 2 * q).max(0)
+
+
+def pulled(a: Array, u: Array, eta: float, penalty: float) -> Callable[[Array], Array]:
+    """Noise of rate one that makes coefficients the minimiser."""
+    return lambda w: eta / 2 * ((a * expit(-w @ u.T)) @ u - penalty * w)
 
 
 def vectors(d: int, m: int, clip: bool, dtype: Any) -> tuple[Array, Array]:
@@ -260,7 +273,7 @@ def logistic_setting(
     return Setting(
         f"objective {options} d={d} m={m} eta={eta} penalty={penalty} {np.dtype(dtype)} {one}",
         made.release,
-        lambda w: eta / 2 * ((a * expit(-w @ u.T)) @ u - penalty * w),
+        pulled(a, u, eta, penalty),
         promised=made.privacy_loss[a > 0] * (1 + 1e-6),  # the error of the grid
         implied=(a * eta + slack(a * eta, a / penalty))[a > 0],
         plain=zero.release if given["arithmetic"] == "ideal" else None,
@@ -291,11 +304,8 @@ WEIGHTS = (1.0, -2.0, 0.3)
 
 def linear_setting(options: dict, scale: float = 2.0, n: int = 3, dtype: Any = float) -> Setting:
     """A weighted sum of data in [0, 1]."""
-    m, q, shares = (
-        options.get("dimension", 1),
-        np.array(options.get("weights", np.ones(n))),
-        np.resize([1.0, 0.5, 0.25], n),
-    )
+    m, shares = options.get("dimension", 1), np.resize([1.0, 0.5, 0.25], n)
+    q = np.array(options.get("weights", np.ones(n)))
     data = np.random.default_rng([n, m]).random((n, m))
     if options.get("clip"):
         data = 3 * data - 1
@@ -418,16 +428,15 @@ def training_setting(
         del given["arithmetic"]
     features, labels = np.tile(x, (rows, 1)), np.full(rows, label)
 
-    def release(*, rng: np.random.Generator, size: Any = ()) -> Array:
-        runs = int(np.prod(size))
+    @batched
+    def release(runs: int, rng: np.random.Generator) -> Array:
         start = np.zeros((runs, classes, d) if own_start else (classes, d))
         market = [[np.arange(rows)]] * runs, np.full((runs, 1), epsilon), np.zeros((2, runs, 1), dtype=int)
         equal = {"all": lambda eps, sizes: np.ones(eps.shape)}
         run = fedsgd.fedsgd(features, labels, *market, equal, start, rng=rng, **given)
         np.testing.assert_allclose(run.privacy_loss, 2 * sold, rtol=1e-6)
         models = run.parameters("all")
-        sent = (models[0] - models[1]) / given["learning_rate"]
-        return sent.reshape(*(size if isinstance(size, tuple) else (size,)), classes * d)
+        return ((models[0] - models[1]) / given["learning_rate"]).reshape(runs, classes * d)
 
     owner = np.array([label]), [np.array([0])]
     gradient = local_gradients(np.zeros((1, classes, d)), x[None].astype(float), *owner)[0, 0]
@@ -448,11 +457,10 @@ def whole_setting(clip: float, grid: float, dtype: Any) -> Setting:
     known = np.trunc(clipped(g.astype(dtype).astype(float), clip).reshape(3, 6) / grid) * grid
     spread = generator(614)
 
-    def release(*, rng: np.random.Generator, size: Any = ()) -> Array:
-        k = int(np.prod(size))
+    @batched
+    def release(k: int, rng: np.random.Generator) -> Array:
         many = np.tile(g.astype(dtype), (k, 1, 1)), np.tile(epsilon, k)
-        sent = integer_answers.integer_gradients(*many, clip, spacing=grid, rng=rng)
-        return sent.reshape(*(size if isinstance(size, tuple) else (size,)), 18)
+        return integer_answers.integer_gradients(*many, clip, spacing=grid, rng=rng).reshape(k, 18)
 
     def noise(z: Array) -> Array:
         apart = z.reshape(-1, 3, 6) - known
@@ -480,13 +488,14 @@ def training_settings() -> Iterator[Setting]:
 def fits(model: Any, X: Array, y: Any, losses: dict) -> Callable[..., Array]:
     """Releases are fits, each with a generator of its own that follows from the one that is given."""
 
-    def release(*, rng: Any, size: Any = ()) -> Array:
+    @batched
+    def release(count: int, rng: np.random.Generator) -> Any:
         found = []
-        for _ in range(int(np.prod(size))):
+        for _ in range(count):
             np.random.seed(0)  # noqa: NPY002  # no noise may come from the global state
             model.set_params(random_state=np.random.default_rng(rng.integers(2**63)))
             found.append(np.ravel(model.fit(X, y, **losses).coef_))
-        return np.reshape(found, (*np.atleast_1d(size).astype(int), -1)) if size != () else found[0]
+        return found
 
     return release
 
@@ -515,10 +524,7 @@ def logistic_fits(k: int, options: dict) -> Setting:
     release = fits(model, X, np.where(signs > 0, high, low), {} if k % 2 else {"epsilon": epsilon})
     a, u, eta = epsilon / epsilon.sum(), signs[:, None] * known, largest_eta(epsilon, penalty)
 
-    def noise(w: Array) -> Array:
-        return eta / 2 * ((a * expit(-w @ u.T)) @ u - penalty * w)
-
-    return Setting(f"PrivateLogisticRegression {options}", release, noise, draws=80)
+    return Setting(f"PrivateLogisticRegression {options}", release, pulled(a, u, eta, penalty), draws=80)
 
 
 def estimator_settings() -> Iterator[Setting]:
@@ -543,16 +549,9 @@ def largest_eta(epsilon: Array, penalty: float) -> float:
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 
-MAKERS = (
-    ridge_settings,
-    projected,
-    sampled_settings,
-    variant_settings,
-    logistic_settings,
-    answer_settings,
-    training_settings,
-    estimator_settings,
-)
+MAKERS = (ridge_settings, projected, sampled_settings, variant_settings, logistic_settings, answer_settings)
+MAKERS += (training_settings, estimator_settings)
+named = attrgetter("__name__")
 
 
 @cache
@@ -561,7 +560,7 @@ def settings(maker: Callable[[], Iterator[Setting]]) -> tuple[Setting, ...]:
     return tuple(maker())
 
 
-@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize("maker", MAKERS, ids=named)
 def test_noise_has_the_law_and_never_comes_back(maker: Callable[[], Iterator[Setting]]) -> None:
     found = settings(maker)
     for number, setting in enumerate(found):
@@ -575,9 +574,7 @@ def test_noise_has_the_law_and_never_comes_back(maker: Callable[[], Iterator[Set
             assert len(np.unique(few, axis=0)) == len(few), setting.name
 
 
-@pytest.mark.parametrize(
-    "maker", [ridge_settings, logistic_settings, answer_settings], ids=lambda maker: maker.__name__
-)
+@pytest.mark.parametrize("maker", [ridge_settings, logistic_settings, answer_settings], ids=named)
 def test_promises_are_kept_and_used_up(maker: Callable[[], Iterator[Setting]]) -> None:
     told = [setting for setting in settings(maker) if setting.promised is not None]
     shares = {setting.name: float(np.max(setting.implied / setting.promised)) for setting in told}
@@ -591,7 +588,7 @@ def missing_digits(noise: Array) -> float:
     return float(stats.nbinom.sf(np.log2(lowest.astype(float)).sum() - 1, mantissa.size, 0.5))
 
 
-@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize("maker", MAKERS, ids=named)
 def test_noise_in_floats_has_all_its_digits(maker: Callable[[], Iterator[Setting]]) -> None:
     found = [setting for setting in settings(maker) if setting.plain is not None]
     for number, setting in enumerate(found):

@@ -211,7 +211,14 @@ def test_copies_of_generators_are_caught_and_a_copy_that_moved_on_is_not() -> No
         with pytest.raises(ValueError, match="rng is in a state"):
             RIDGE.release(rng=np.random.Generator(np.random.MT19937(5)))
         RIDGE.release(rng=old)
-    assert account.releases == 4
+        RIDGE.release(rng=np.random.Generator(np.random.MT19937(6)))  # another table
+    assert account.releases == 5
+
+
+@pytest.mark.parametrize("who", [2, 0])
+def test_the_record_over_its_limit_is_named(who: int) -> None:
+    with Account(3, limit=1.0), pytest.raises(ValueError, match=rf"limit = 1 of record {who} would be exceeded"):
+        accounts.charge(np.where(np.arange(3) == who, 2.0, 0.5), generator(605))
 
 
 @pytest.mark.parametrize("losses", [[math.inf, math.inf], [0.5, math.inf], [math.nan, 0.5]])
@@ -306,6 +313,8 @@ def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
             RIDGE.release(rng=generator(611))
     np.testing.assert_allclose(account.total, 2 * THREE)  # of the file
     assert os.listdir(tmp_path) == ["spent.json"]
+    Account(2, limit=0.5, file=tmp_path / "small.json")
+    assert (Account.load(tmp_path / "small.json").limit == 0.5).all()
     with pytest.raises(FileExistsError, match=r"spent\.json"):
         Account(3, file=file)
     with pytest.raises(FileNotFoundError, match=r"other\.json"):

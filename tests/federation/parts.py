@@ -7,18 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from hdpm_lib.aggregation import least_error_weights
@@ -39,16 +36,12 @@ MODEL = ((0.0, 0.0, 0.0), (0.1, 0.0, -0.1))
 def owner_of(folder: Path, **changes: Any) -> Owner:
     """An owner of forty records, in a folder that is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "terms.toml").write_text(toml(replace(TERMS, **changes)), "utf8")
+    terms = {name: value for name, value in (vars(TERMS) | changes).items() if value is not None}
+    (folder / "terms.toml").write_text("".join(f"{name} = {json.dumps(x)}\n" for name, x in terms.items()), "utf8")
     if not (folder / "data.npz").exists():
         rng = np.random.default_rng(0)
         np.savez(folder / "data.npz", features=rng.random((40, 3)), labels=rng.integers(2, size=40))
     return Owner(folder)
-
-
-def toml(terms: Terms) -> str:
-    """Terms as their file has them."""
-    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in vars(terms).items() if value is not None)
 
 
 def sell(owner: Owner, losses: Sequence[float], payment: float = 1e6) -> str:
@@ -67,7 +60,7 @@ def ask(owner: Owner, ticket: str, round: int, loss: float = 1.0, model: Any = M
 # What a market may try that has bought a loss of 1 in round 1 and nothing in round 2, and the answer that counts.
 LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "asks twice, at another model": lambda own, t: (ask(own, t, 1), ask(own, t, 1, model=[[1.0] * 3] * 2))[1],
-    "sends a letter again": lambda own, t: (ask(own, t, 1), ask(own, t, 1))[1],
+    "asks twice, with the same letter": lambda own, t: (ask(own, t, 1), ask(own, t, 1))[1],
     "asks for more than was sold": lambda own, t: ask(own, t, 1, 1.5),
     "says that less was sold": lambda own, t: ask(own, t, 1, 0.5),
     "asks in a round in which nothing was sold": lambda own, t: ask(own, t, 2, 0.0),
@@ -97,41 +90,16 @@ def _offer(owner: Owner, ticket: str | None, changes: Answer) -> Answer:
     return owner.answer({"ask": "sale"} | offer | changes)
 
 
-def lies() -> pd.DataFrame:
-    """What each lie got, and what an owner had lost after it."""
-    rows = {}
-    for what, lie in LIES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            owner = owner_of(Path(folder))
-            before = sell(owner, [1.0, 0.0])
-            answer = lie(owner, before)
-            rows[what] = {"answer": answer.get("refused", "an answer"), "lost": float(owner.ledger.spent)}
-            owner.ledger.close()
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("the market")
-
-
 # --- death at any moment ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Deaths:
-    """An owner killed at every line of a round in turn, then started again and asked for the same round.
+def deaths(place: Path) -> dict[str, int]:
+    """Kill an owner at every line of a round in turn, the last first; start her again and ask for the same round.
 
-    Attributes
-    ----------
-    lines : int, of her code in a round
-    twice : bool, whether two releases of one round were ever had
-    lost : int, how many deaths left a round counted that nobody got
+    Found: the `lines` of her code in a round; how often releases of one round were had `twice`; how many deaths `lost`
+    a round, which is counted though nobody got it. The process that calls this must have one thread.
     """
-
-    lines: int
-    twice: bool
-    lost: int
-
-
-def deaths(place: Path) -> Deaths:
-    """Kill an owner at every line in turn, the last first. The process that calls this must have one thread."""
-    lines, lost, step = 0, 0, 10**9  # at first to the end
+    lines, twice, lost, step = 0, 0, 0, 10**9  # at first to the end
     while step > 0:
         folder = place / str(step)
         owner = owner_of(folder, seed=3)  # which makes each round run the same lines
@@ -141,12 +109,10 @@ def deaths(place: Path) -> Deaths:
         owner = Owner(folder)
         counted, again = owner.ledger.spent == 1, "gradient" in ask(owner, ticket, 1)
         owner.ledger.close()
-        if out and again:
-            return Deaths(lines or ran, True, lost)
-        lost += counted and not out
+        twice, lost = twice + (out and again), lost + (counted and not out)
         lines = lines or ran
         step = min(step - 1, lines)
-    return Deaths(lines, False, lost)
+    return {"lines": lines, "twice": twice, "lost": lost}
 
 
 def _round_in_a_child(folder: Path, ticket: str, step: int) -> tuple[bool, int]:
@@ -182,14 +148,12 @@ def _round_in_a_child(folder: Path, ticket: str, step: int) -> tuple[bool, int]:
     os._exit(0)
 
 
-def deaths_in_a_process() -> Deaths:
+def deaths_in_a_process(place: Path) -> dict[str, int]:
     """:func:`deaths`, in a process that may fork."""
     code = "import sys, json, pathlib; from tests.federation.parts import deaths; "
-    code += "print(json.dumps(vars(deaths(pathlib.Path(sys.argv[1])))))"
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", code, folder]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    return Deaths(**json.loads(done.stdout))
+    code += "print(json.dumps(deaths(pathlib.Path(sys.argv[1]))))"
+    command = [sys.executable, "-c", code, str(place)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
 
 
 # --- the same market in one process -----------------------------------------------------------------------------------
@@ -230,12 +194,6 @@ def gap(found: Row, owners: Sequence[Path], sale: int, learning_rate: float = 2.
         )
     models = np.array([held["model"] for held in found["rounds"]])
     return float(np.abs(trained.parameters("OptAggr")[1:, 0] - models).max())
-
-
-def releases(own: Path) -> list[Row]:
-    """The lines of an owner's ledger that are releases."""
-    lines = [json.loads(line) for line in (own / "ledger.jsonl").read_text("utf8").splitlines()]
-    return [line for line in lines if line["entry"] == "release"]
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:

@@ -22,11 +22,14 @@ from flwr.supercore.task_identity import TaskIdentity
 
 import federation
 from hdpm_market import server
+from hdpm_owner.owner import Owner
 from tests.federation.parts import ask, gap, owner_of, sell, small, wait_for
+
+Shared = tuple[federation.Federation, Path]
 
 
 @pytest.fixture(scope="module")
-def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[federation.Federation, Path]]:
+def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     """A federation that all tests of this module share."""
     folder = tmp_path_factory.mktemp("federation")
     owners, test = small(federation, folder / "owners")
@@ -38,7 +41,7 @@ def lines_of(own: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (own / "ledger.jsonl").read_text().splitlines()]
 
 
-def test_rounds_of_processes_are_those_of_fedsgd(market: tuple[federation.Federation, Path]) -> None:
+def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
     running, test = market
     found = running.run(test, rounds=2, budget=300.0)
     assert found["refused"] == [] and found["records"] == [60, 40]
@@ -50,7 +53,7 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: tuple[federation.Federa
         assert [line["loss"] for line in released] == sale["losses"] == [held["loss"][i] for held in found["rounds"]]
 
 
-def test_an_owner_who_is_killed_goes_on_with_her_ledger(market: tuple[federation.Federation, Path]) -> None:
+def test_an_owner_who_is_killed_goes_on_with_her_ledger(market: Shared) -> None:
     """She dies when the sales are agreed, and is started again in the second round."""
     running, test = market
     ann, bea = running.owners
@@ -81,7 +84,9 @@ THEFT = """
 """
 
 
-def test_what_the_market_ships_cannot_read_her_data(market: tuple[federation.Federation, Path], tmp_path: Path) -> None:
+def test_what_the_market_ships_cannot_read_her_data(
+    market: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A client that looks for data where it knows them to be, and reports."""
     running, test = market
     if not federation.apart():
@@ -89,13 +94,10 @@ def test_what_the_market_ships_cannot_read_her_data(market: tuple[federation.Fed
     app = shutil.copytree(federation.APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__"))
     thief = app / "hdpm_market" / "client.py"
     targets = [str(own / name) for own in running.owners for name in ("data.npz", "ledger.jsonl", "terms.toml")]
-    text = thief.read_text().replace("    with Client(door", THEFT.format(targets=targets) + "    with Client(door")
-    thief.write_text(text)
-    running.app, own_app = app, running.app
-    try:
-        found = running.run(test, rounds=1)
-    finally:
-        running.app = own_app
+    theft = THEFT.format(targets=targets) + "    with Client(door"
+    thief.write_text(thief.read_text().replace("    with Client(door", theft))
+    monkeypatch.setattr(running, "app", app)
+    found = running.run(test, rounds=1)
     assert len(found["refused"]) == 2 and found["rounds"] == []
     assert all(f"stolen: {['PermissionError'] * 6}" in said for said in found["refused"])
 
@@ -187,39 +189,36 @@ NONSENSE = {
 
 
 @pytest.fixture
-def post_office(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Letters are written in a run, and there is none here."""
+def two(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Owner]]:
+    """Two owners, who may be asked though there is no run, in which letters are written."""
     for name in ("_run_id", "_task_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
+    owners = [owner_of(tmp_path / name, name=name, total=total) for name, total in (("ann", 20.0), ("bea", 4.0))]
+    yield owners
+    for own in owners:
+        own.ledger.close()
 
 
-@pytest.mark.usefixtures("post_office")
 @pytest.mark.parametrize("what", NONSENSE)
-def test_an_owner_who_answers_nonsense_stops_nobody_else(tmp_path: Path, what: str) -> None:
-    own = [owner_of(tmp_path / name, name=name, total=20.0) for name in ("ann", "bea")]
-
+def test_an_owner_who_answers_nonsense_stops_nobody_else(two: list[Owner], what: str) -> None:
     def spoiled(request: dict[str, Any]) -> dict[str, Any]:
-        answer, wrong = own[1].answer(request), NONSENSE[what].get(request["ask"])
+        answer, wrong = two[1].answer(request), NONSENSE[what].get(request["ask"])
         return answer if wrong is None else wrong if request["ask"] == "release" or "hello" in wrong else answer | wrong
 
-    market = trained({1: own[0].answer, 2: spoiled})
+    market = trained({1: two[0].answer, 2: spoiled})
     assert market.refused
     for held in market.rounds_held:
-        assert np.isfinite(held["model"]).all() and held["loss"][0] > 0 and sum(held["loss"][1:]) == 0
-        assert sum(held["paid"][1:]) == 0
-    for one in own:
-        one.ledger.close()
+        assert np.isfinite(held["model"]).all() and held["loss"][0] > 0
+        assert sum(held["loss"][1:]) == sum(held["paid"][1:]) == 0
 
 
-@pytest.mark.usefixtures("post_office")
-def test_an_owner_with_nothing_left_declines_and_the_others_sell(tmp_path: Path) -> None:
-    own = [owner_of(tmp_path / name, name=name, total=total) for name, total in (("ann", 20.0), ("bea", 1.0))]
-    ask(own[1], sell(own[1], [1.0]), 1)
-    market = trained({1: own[0].answer, 2: own[1].answer})
+def test_an_owner_with_nothing_left_declines_and_the_others_sell(two: list[Owner]) -> None:
+    ticket = sell(two[1], [1.0] * 4)
+    for number in range(1, 5):
+        ask(two[1], ticket, number)
+    market = trained({1: two[0].answer, 2: two[1].answer})
     assert [one.bid["name"] for one in market.sellers] == ["ann"]
-    assert market.refused == ["node 2: nothing is left of a total of 1.0"]
-    for one in own:
-        one.ledger.close()
+    assert market.refused == ["node 2: nothing is left of a total of 4.0"]
 
 
 def test_an_unknown_rule_is_named() -> None:
@@ -228,8 +227,7 @@ def test_an_unknown_rule_is_named() -> None:
 
 
 def test_the_demonstration_explains_itself() -> None:
-    done = subprocess.run(
-        [sys.executable, str(federation.APP / "federation.py"), "--help"],
-        capture_output=True, text=True, check=True, env=federation._settings(Path("/nonexistent")),
-    )  # fmt: skip
+    command = [sys.executable, str(federation.APP / "federation.py"), "--help"]
+    settings = federation._settings(Path("/nonexistent"))
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=settings)
     assert "--rounds" in done.stdout and "--secure" in done.stdout

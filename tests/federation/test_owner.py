@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from multiprocessing.connection import Client
 from pathlib import Path
@@ -14,19 +13,16 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 
 import hdpm_owner.__main__ as door
-from hdpm_lib.auctions.bids import bids
 from hdpm_lib.learners.gradients import local_gradients
 from hdpm_lib.learners.integer_answers import integer_gradients
 from hdpm_owner.ledger import Ledger, Release, Sale
-from hdpm_owner.owner import Owner, Terms, _share, stream
-from tests.federation import parts as owners
-from tests.federation.parts import MODEL, ask, gap, owner_of, sell
+from hdpm_owner.owner import Owner, _share, stream
+from tests.federation.parts import LIES, MODEL, ask, deaths_in_a_process, owner_of, sell
 
 
 @pytest.fixture
@@ -57,23 +53,12 @@ def test_without_a_seed_no_two_owners_have_one_noise(tmp_path: Path) -> None:
 # --- a market that lies -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def lies() -> pd.DataFrame:
-    return owners.lies()
-
-
-@pytest.mark.parametrize("lie", owners.LIES)
-def test_a_market_that_lies_gets_nothing(lies: pd.DataFrame, lie: str) -> None:
+@pytest.mark.parametrize("lie", LIES)
+def test_a_market_that_lies_gets_nothing(owner: Owner, lie: str) -> None:
     """What an owner has lost after a lie is the honest round that came before it, if there was one."""
-    assert lies.answer[lie] != "an answer" and len(lies.answer[lie]) > 10
-    assert lies.lost[lie] == (lie in ("asks twice, at another model", "sends a letter again"))
-
-
-def test_an_owner_who_believes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table of lies against an owner who forgets what she has released."""
-    monkeypatch.setattr(Ledger, "released", lambda *_: set())
-    found = owners.lies()
-    assert set(found.index[found.answer == "an answer"]) == {"asks twice, at another model", "sends a letter again"}
+    answer = LIES[lie](owner, sell(owner, [1.0, 0.0]))
+    assert answer.keys() == {"refused"} and len(answer["refused"]) > 10
+    assert owner.ledger.spent == lie.startswith("asks twice")
 
 
 def test_a_payment_that_covers_her_cost_exactly_is_enough(owner: Owner) -> None:
@@ -100,11 +85,7 @@ def test_the_total_holds_over_rounds_runs_and_restarts(tmp_path: Path) -> None:
     assert released == 3 and own.ledger.spent == 3
 
 
-@given(
-    total=st.floats(1e-3, 50),
-    limit=st.floats(1e-3, 20),
-    rounds=st.integers(1, 60),
-)
+@given(total=st.floats(1e-3, 50), limit=st.floats(1e-3, 20), rounds=st.integers(1, 60))
 @settings(max_examples=200, deadline=None)
 def test_what_she_bids_never_adds_up_to_more_than_she_has(total: float, limit: float, rounds: int) -> None:
     offered = min(limit, _share(Fraction(total), rounds))
@@ -135,21 +116,16 @@ def test_whatever_her_data_a_release_comes(
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"limit": 0.0}, "limit must be positive"),
-        ({"family": "cubic"}, "family must be"),
-        ({"classes": 1}, "classes must be"),
+        ({"limit": 0.0}, "terms.toml: limit must be positive"),
+        ({"family": "cubic"}, "terms.toml: family must be"),
+        ({"classes": 1}, "terms.toml: classes must be"),
+        ({"surname": 1}, "terms.toml: .*unexpected keyword argument 'surname'"),
         ({"features": 4}, "features must have 4 columns"),
     ],
 )
 def test_terms_that_are_none_stop_her_at_the_start(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        owner_of(tmp_path / "ann", **changes)
-
-
-def test_terms_with_an_unknown_name_are_refused_with_their_file(tmp_path: Path) -> None:
-    (tmp_path / "terms.toml").write_text("surname = 1")
-    with pytest.raises(ValueError, match=r"terms.toml: .*unexpected keyword argument 'surname'"):
-        Terms.read(tmp_path / "terms.toml")
+        owner_of(tmp_path, **changes)
 
 
 # --- the ledger -------------------------------------------------------------------------------------------------------
@@ -182,35 +158,17 @@ def test_a_damaged_ledger_is_not_opened(tmp_path: Path, damage: bytes) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    first = Ledger(tmp_path / "ledger.jsonl")
-    with pytest.raises(RuntimeError, match="another process holds the ledger"):
+    with closing(Ledger(tmp_path / "ledger.jsonl")), pytest.raises(RuntimeError, match="another process holds the"):
         Ledger(tmp_path / "ledger.jsonl")
-    first.close()
 
 
 # --- death at any moment ----------------------------------------------------------------------------------------------
 
 
-def test_killed_at_every_line_of_a_round_she_counts_what_left_her() -> None:
-    found = owners.deaths_in_a_process()
-    assert found.lines > 30 and not found.twice
-    assert 0 < found.lost < found.lines  # rounds that she counts though nobody has them: never too little
-
-
-LATE = """
-import pathlib, sys
-from tests.federation.parts import deaths
-from hdpm_owner.ledger import Ledger, Release
-real = Ledger.write
-Ledger.write = lambda self, one: self.entries.append(one) if isinstance(one, Release) else real(self, one)
-print(deaths(pathlib.Path(sys.argv[1])).twice)
-"""
-
-
-def test_an_owner_who_sends_before_she_writes_is_caught(tmp_path: Path) -> None:
-    """The same search on a ledger that says that it has written a release, and has not; in a process that may fork."""
-    command = [sys.executable, "-c", LATE, str(tmp_path)]
-    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout == "True\n"
+def test_killed_at_every_line_of_a_round_she_counts_what_left_her(tmp_path: Path) -> None:
+    found = deaths_in_a_process(tmp_path)
+    assert found["lines"] > 30 and not found["twice"]
+    assert 0 < found["lost"] < found["lines"]  # rounds that she counts though nobody has them: never too little
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------
@@ -251,28 +209,3 @@ def test_the_ledger_is_printed(owner: Owner, tmp_path: Path, capsys: pytest.Capt
     sale, release, total = capsys.readouterr().out.splitlines()
     assert "sold: 1 rounds, losses of 0.5 for 1e+06" in sale
     assert "round 1: 0.5" in release and total == "lost in all: 0.5"
-
-
-def test_her_cost_is_that_of_the_library(owner: Owner) -> None:
-    bid = owner.answer({"ask": "bid", "rounds": 1})
-    market = bids([bid["family"]], bid["rate"], bid["limit"], bid["records"])
-    assert float(market.full_valuation[0]) == 80.0 and Terms.seed is None
-
-
-def test_the_gap_sees_a_market_of_other_weights(tmp_path: Path) -> None:
-    """A market in this process, then the same with a model moved by 1e-9."""
-    folders, parts = [], []
-    for i, name in enumerate(("ann", "bea")):
-        own = owner_of(tmp_path / name, name=name, seed=10 + i)
-        ticket = sell(own, [1.0])
-        parts.append(np.array(ask(own, ticket, 1, model=np.zeros((2, 3)).tolist())["gradient"]))
-        own.ledger.close()
-        folders.append(tmp_path / name)
-    model = -2.0 * (parts[0] + parts[1]) / 2  # owners alike in size and loss: weights of one half
-    held = {"loss": [1.0, 1.0], "paid": [0.0, 0.0], "model": model.tolist()}
-    found = {"names": ["ann", "bea"], "rounds": [held]}
-    assert gap(found, folders, sale=1) <= 1e-12
-    held["model"] = (model + 1e-9).tolist()
-    assert gap(found, folders, sale=1) > 1e-10
-    held["model"] = (-2.0 * parts[0]).tolist()
-    assert gap(found, folders, sale=1) > 1e-3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.book.broken import other, times
+from tests.book.broken import other, remade, times
 from tests.book.dataflow import Fault
 
 dearer = other(cost=lambda cost: 1.01 * cost)
@@ -30,8 +30,8 @@ FAULTS["contracts/allocation"] = [
     ("khalili-thm5", "theorem5", lambda f: lambda v, K, **_: f(v, K, repaired=True)),
     ("khalili-thm5", "theorem5", lambda f: lambda v, K, **_: f(v, K)),
     ("khalili-thm5-single-fractional", "conic_power", other(shares=lambda a: a / 2 + 0.01)),
-    ("khalili-thm5-single-fractional", "theorem5", lambda f: lambda *a, **k: (f(*a, **k)[0], 1.01 * f(*a, **k)[1])),
-    ("khalili-alg1", "algorithm1", lambda f: lambda *a, **k: (*f(*a, **k)[:2], 0.5 * f(*a, **k)[2])),
+    ("khalili-thm5-single-fractional", "theorem5", remade(lambda found: (found[0], 1.01 * found[1]))),
+    ("khalili-alg1", "algorithm1", remade(lambda found: (*found[:2], 0.5 * found[2]))),
     ("khalili-alg1", "other_shares", times(0.99)),
     ("khalili-thm6", "least_cost_contract", dearer),
     ("khalili-thm6", "conic_power", dearer),
@@ -41,14 +41,8 @@ FAULTS["contracts/allocation"] = [
     ("khalili-abstract-both-benefit", "equal_loss_contract", more),
 ]
 
-SMALL["contracts/answer"] = {
-    "algorithms": 30,
-    "problems": 30,
-    "releases": 20_000,
-    "runs": 2,
-    "points": 60,
-    "markets": 30,
-}
+SMALL["contracts/answer"] = {"releases": 20_000, "runs": 2, "points": 60}
+SMALL["contracts/answer"] |= dict.fromkeys(("algorithms", "problems", "markets"), 30)
 FAULTS["contracts/answer"] = [
     ("khalili-group-privacy", "group_loss", times(1.01)),
     ("khalili-group-privacy", "linear_query", other(sensitivity=lambda moves: 0.9 * moves)),
@@ -62,7 +56,7 @@ FAULTS["contracts/answer"] = [
     ("khalili-thm1", "equal_loss_contract", other(cost=lambda loss: 0.5 * loss)),
     ("khalili-thm1", "least_cost_contract", other(privacy_loss=np.zeros_like)),
     ("khalili-thm1-log-growth", "all_groups", times(0.5)),
-    ("khalili-thm1-log-growth", "staircase", lambda f: lambda *a: (*f(*a)[:2], f(*a)[2] ** 2)),
+    ("khalili-thm1-log-growth", "staircase", remade(lambda found: (*found[:2], found[2] ** 2))),
     ("khalili-thm4", "equal_loss_contract", more),
     ("khalili-thm4", "least_cost_contract", dearer),
     ("khalili-comparison-p1-vs-au", "equal_loss_contract", dearer),
@@ -77,24 +71,15 @@ FAULTS["contracts/answer"] = [
     ("khalili-def3-query", "linear_query", other(shares=np.sqrt)),
 ]
 
-SMALL["contracts/mechanisms"] = {
-    "draws": 2000,
-    "few": 200,
-    "samples": 1000,
-    "markets": 1,
-    "wanted": 1000,
-    "cases": 1,
-    "count": 3,
-    "triples": 1,
-    "several": 2,
-}
+SMALL["contracts/mechanisms"] = {"draws": 2000, "few": 200, "samples": 1000, "wanted": 1000, "count": 3, "several": 2}
+SMALL["contracts/mechanisms"] |= dict.fromkeys(("markets", "cases", "triples"), 1)
 FAULTS["contracts/mechanisms"] = [
     ("khalili-exp-asym", "vcg_contract", other(payments=lambda paid: 1.1 * paid)),
     ("khalili-fig3", "vcg_contract", other(payments=lambda paid: 1.3 * paid)),
-    ("khalili-fig3", "m3", lambda f: lambda *a: (f(*a)[0], 0.1 * f(*a)[1])),
+    ("khalili-fig3", "m3", remade(lambda found: (found[0], 0.1 * found[1]))),
     ("khalili-fig3-decreasing", "m3", lambda f: lambda v, K, *rest: f(v, 25 - K, *rest)),
     ("khalili-fig4", "vcg_contract", other(payments=lambda paid: paid + 1e-6)),
-    ("khalili-fig4", "m1", lambda f: lambda *a: (f(*a)[0], 10 * f(*a)[1])),
+    ("khalili-fig4", "m1", remade(lambda found: (found[0], 10 * found[1]))),
     ("khalili-scenario2-variance-explanation", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
     ("khalili-eq14-ic-ir", "vcg_contract", other(payments=lambda paid: 0.99 * paid)),
     ("khalili-eq14-ic-ir", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
@@ -118,7 +103,7 @@ FAULTS["contracts/queries"] = [
     ("khalili-ex1-setup", "nonlinear_query", noisier),
     ("khalili-ex1-setup", "sensitivities", times(1.01)),
     ("khalili-thm10", "nonlinear_query", other(sensitivity=lambda moves: 0.9 * moves)),
-    ("khalili-eq22-24", "printed_shares", lambda f: lambda *a: (0.99 * f(*a)[0], f(*a)[1])),
+    ("khalili-eq22-24", "printed_shares", remade(lambda found: (0.99 * found[0], found[1]))),
     ("khalili-eq22-24", "conic_power", dearer),
     ("khalili-eq22-24", "least_cost_contract", dearer),
     ("khalili-ex1-tight-sensitivity", "sensitivities", times(1.01)),
@@ -127,7 +112,7 @@ FAULTS["contracts/queries"] = [
     ("khalili-thm11", "linear_query", other(shares=np.sqrt)),
     ("khalili-thm12", "linear_query", other(shares=np.sqrt)),
     ("khalili-thm12", "linear_query", other(scale=lambda b: 2 * b)),
-    ("khalili-multidim-same-problem", "vcg", lambda f: lambda *a: (f(*a)[0], 1.01 * f(*a)[1], f(*a)[2])),
+    ("khalili-multidim-same-problem", "vcg", remade(lambda found: (found[0], 1.01 * found[1], found[2]))),
     ("khalili-multidim-same-problem", "conic_power", flat),
     ("khalili-multidim-same-problem", "linear_query", lambda f: lambda a, b, **k: f(a, b + k["dimension"], **k)),
     ("khalili-future-work", "conic_power", more),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from hdpm_book.privacy import digits as fp
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
 
 SETTINGS = [(0.0, 10.0), (1.0, 10.0), (0.3, 1.0), (100.0, 1 / 3), (-5.271, 4.2), (0.0, 1e-9), (3.0, 1e6)]
@@ -45,32 +43,19 @@ def integers(k: np.ndarray) -> np.ndarray:
 @modelled
 @pytest.mark.parametrize(("loc", "scale"), SETTINGS)
 def test_model_equals_the_generator(loc: float, scale: float) -> None:
-    rng = generator(301)
-    assert fp.model_holds(loc, scale, rng=rng)
+    assert fp.model_holds(loc, scale, rng=generator(301))
 
 
-def test_model_moves_the_generator_on() -> None:
-    rng, other = generator(302), generator(302)
-    fp.model_holds(0.0, 1.0, rng=rng)
-    other.laplace(size=20_000)
-    assert rng.random() == other.random()
-
-
-def test_other_samplers_are_not_taken_for_the_model() -> None:
+def test_other_samplers_are_not_taken_for_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sampler with the same law, and one whose logarithm is wrong in the last place."""
     model = fp.numpy_laplace
-
-    def subtracted_at_once(u: Any, loc: float, scale: float) -> np.ndarray:
-        u = np.asarray(u)
-        return np.where(u < 0.5, model(u, loc, scale), loc - scale * np.log(2 * (1 - u)))
-
-    def other_logarithm(u: Any, loc: float, scale: float) -> np.ndarray:
-        return loc + np.nextafter(model(u, 0.0, scale), 0)
-
-    for broken in (subtracted_at_once, other_logarithm):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fp, "numpy_laplace", broken)
-            assert not fp.model_holds(0.0, 1.0, rng=generator(303))
+    broken: list[Callable[[np.ndarray, float, float], np.ndarray]] = [
+        lambda u, loc, scale: np.where(u < 0.5, model(u, loc, scale), loc - scale * np.log(2 * (1 - u))),
+        lambda u, loc, scale: loc + np.nextafter(model(u, 0.0, scale), 0),
+    ]
+    for other in broken:
+        monkeypatch.setattr(fp, "numpy_laplace", other)
+        assert not fp.model_holds(0.0, 1.0, rng=generator(303))
 
 
 def test_arguments_of_the_logarithm() -> None:
@@ -83,13 +68,6 @@ def test_arguments_of_the_logarithm() -> None:
     assert (np.where(u < 0.5, u + u, (2.0 - u) - u) == j * 2.0**-53).all()
 
 
-@modelled
-def test_numpy_laplace_has_the_law() -> None:
-    u = generator(305).integers(1, 2**53, 100_000) * 2.0**-53
-    p = stats.kstest(fp.numpy_laplace(u, 2.0, 0.7), stats.laplace(2.0, 0.7).cdf).pvalue
-    assert p > FALSE_ALARM > stats.kstest(fp.numpy_laplace(u, 2.0, 0.75), stats.laplace(2.0, 0.7).cdf).pvalue
-
-
 # --- what it can return -----------------------------------------------------------------------------------------------
 
 
@@ -100,11 +78,8 @@ def test_possible_outputs_are_those_of_the_model(loc: float, scale: float, start
     k = np.arange(start, start + 3000)
     made = np.unique(fp.numpy_laplace(k * 2.0**-53, loc, scale))
     assert fp.could_be(made, loc, scale).all()
-    side = np.sign(made - loc)
-    inner = made[20:-20] if side.any() and made.size > 50 else made[:0]  # not all makers of the ends are in the list
-    tested = around(inner)
-    tested = tested[(tested >= inner.min(initial=np.inf)) & (tested <= inner.max(initial=-np.inf))]
-    if tested.size:
+    if made.size > 50:
+        tested = around(made[20:-20])[3:-3]  # not all makers of the ends are in the list
         np.testing.assert_array_equal(fp.could_be(tested, loc, scale), np.isin(tested, made))
 
 
@@ -116,18 +91,6 @@ def test_could_be_finds_impossible_and_possible_numbers() -> None:
     assert fp.could_be(-0.0, 0.0, 1.0)
     largest = 53 * math.log(2)
     assert not fp.could_be([largest * 1.01, -largest * 1.01, 1e300], 0.0, 1.0).any()
-
-
-def test_a_wrong_set_of_arguments_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too few arguments make false proofs; too many lose true ones."""
-    outputs = fp.numpy_laplace(generator(307).random(20_000), 1.0, 10.0)
-    above = generator(307, 1).uniform(2, 3, 2000)
-    right = fp.could_be(above, 1.0, 10.0)
-    assert fp.could_be(outputs, 1.0, 10.0).all()
-    monkeypatch.setattr(fp.np, "isin", lambda j, residues: j % 2 == 0)
-    assert not fp.could_be(outputs, 1.0, 10.0).all()
-    monkeypatch.setattr(fp.np, "isin", lambda j, residues: j % 2 < 2)
-    assert (fp.could_be(above, 1.0, 10.0) & ~right).any()
 
 
 # --- a double added to a double ---------------------------------------------------------------------------------------
@@ -163,21 +126,9 @@ def test_on_grid_against_fractions() -> None:
     assert (flags >= naive).all()
 
 
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_one_of_a_power_of_two_is_reached(k: int) -> None:
-    """Consecutive doubles whose difference to the centre lies in a part of the line that is 2^k times as coarse."""
-    first = 1.5 * 2.0**-k
-    outputs = first + np.arange(2**10) * np.spacing(first)
-    for centre in first - generator(309, k).uniform(1.1, 1.9, 20):
-        flags = fp.on_grid(outputs, centre)
-        spread = np.spacing(np.abs(outputs - centre)) / np.spacing(outputs)
-        assert set(spread.tolist()) == {2.0**k}
-        np.testing.assert_array_equal(flags.reshape(-1, 2**k).sum(1), 1)
-
-
 @pytest.mark.parametrize("d", [1, 2, 12, 30])
 def test_vectors(d: int) -> None:
-    """No false proof in 200,000 vectors; and proofs where the neighbour's estimate differs in one coordinate."""
+    """No false proof in 20,000 vectors; and proofs where the neighbour's estimate differs in one coordinate."""
     rng = generator(310, d)
     theta, other = np.full((2, d), 0.37)
     theta[0], other[0] = 0.1, 0.9

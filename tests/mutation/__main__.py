@@ -148,7 +148,9 @@ def _tests(copy: Path, files: list[str], said: Path) -> None:
     sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in ("", str(ROOT)))]
     sys.stdout = sys.stderr = said.open("w")
     quiet = ["-W", "ignore::SyntaxWarning", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    os._exit(int(pytest.main(["-x", "-q", "-p", "no:xdist", "--no-header", "--tb=no", "-rfE", *quiet, *files])))
+    status = pytest.main(["-x", "-q", "-p", "no:xdist", "--no-header", "--tb=no", "-rfE", *quiet, *files])
+    sys.stdout.flush()
+    os._exit(int(status))
 
 
 def failing(module: str) -> str:

@@ -2,8 +2,8 @@
 
 Cosmic Ray finds the places and makes the changes, by its own operators and those of :mod:`tests.mutation.operators`. A
 seed draws equally many mutants of each module, as evenly over the kinds of change as its places allow. Each is tried in
-a copy of the project, by the tests of its module and by those that go through all learners or markets; they must pass on
-the library as it is. What survives either stands in ``equivalent.yaml``, with the reason why nobody can see a
+a copy of the project, by the tests of its module and by those that go through all learners or markets; these must pass
+on the library as it is. What survives either stands in ``equivalent.yaml``, with the reason why nobody can see a
 difference, or is a gap: exit status 1.
 """
 

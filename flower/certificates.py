@@ -1,8 +1,8 @@
-"""Certificates and keys for a market on loopback: ``python flower/certificates.py FOLDER [OWNER ...]``.
+"""Certificates and keys for a market: ``python flower/certificates.py FOLDER [OWNER ...] [--host HOST ...]``.
 
-The folder gets a certificate authority that exists for this market only, a certificate of the server for 127.0.0.1 and
-localhost, and a pair of keys for each owner. A real market takes its certificate from its own authority, and an owner
-makes her keys herself and hands in the public one.
+The folder gets a certificate authority that exists for this market only, a certificate of the server for localhost,
+127.0.0.1 and the hosts that are named, and a pair of keys for each owner. A real market takes its certificate from its
+own authority, and an owner makes her keys herself and hands in the public one.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from cryptography.x509.oid import NameOID
 DAYS = 30
 
 
-def make(folder: Path, owners: Iterable[str] = ()) -> None:
+def make(folder: Path, owners: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
     """Write ``ca.crt``, ``server.crt``, ``server.key`` and for each owner ``NAME.key`` and ``NAME.pub``."""
     folder.mkdir(parents=True, exist_ok=True)
     ca_key, server_key = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
-    here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    authority, server = _name("market on loopback: authority"), _name("market on loopback")
+    here = [_host(host) for host in ("localhost", "127.0.0.1", *hosts)]
+    authority, server = _name("market: authority"), _name("market")
     uses = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
     identifier = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
     ca = (
@@ -51,6 +51,13 @@ def make(folder: Path, owners: Iterable[str] = ()) -> None:
         _private(folder / f"{owner}.key", key, serialization.PrivateFormat.OpenSSH)
         form = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
         (folder / f"{owner}.pub").write_bytes(key.public_key().public_bytes(*form))
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _name(common: str) -> x509.Name:
@@ -82,5 +89,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("owners", nargs="*")
+    parser.add_argument("--host", nargs="*", default=[], help="names or addresses of the server besides this machine's")
     given = parser.parse_args()
-    make(given.folder, given.owners)
+    make(given.folder, given.owners, given.host)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -23,35 +25,48 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import certificates
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from hdpm_owner.owner import Terms
+from hdpm_lib.learners.gradients import accuracy
+from hdpm_lib.learners.integer_answers import record_steps
+from hdpm_owner import ledger
+from hdpm_owner.__main__ import main as hdpm_owner
+from hdpm_owner.receipts import main as hdpm_market
+from hdpm_owner.signatures import Key
+from hdpm_owner.table import Agreement, read_table
+
+Array = NDArray[np.float64]
 
 APP = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 OWNERS = 20_001  # number of the user to whom the owners' folders belong
 POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
-BUDGET = 400_000.0  # of the demonstration, for each round
 STARTED = 60.0  # seconds until a server has to answer
 
 
-def prepare(folder: Path, terms: Terms, features: NDArray, labels: NDArray) -> Path:
-    """The folder of an owner, closed to everybody else."""
-    own = folder / terms.name
-    own.mkdir(mode=0o700, parents=True)
-    lines = [f"{name} = {json.dumps(value)}" for name, value in asdict(terms).items() if value is not None]
+def prepare(folder: Path, table: pd.DataFrame, schema: Path, market: str, **terms: Any) -> Path:
+    """The folder of an owner, closed to everybody else, from her table, as ``hdpm-owner init`` makes it.
+
+    `market` is the public key of the market that she approves of; `terms` are those of ``terms.toml``.
+    """
+    own, file = folder / terms["name"], folder / f"{terms['name']}.csv"
+    folder.mkdir(parents=True, exist_ok=True)
+    table.to_csv(file, index=False)
+    with contextlib.redirect_stdout(io.StringIO()):  # her report
+        hdpm_owner(["init", str(file), "--schema", str(schema), "--folder", str(own)])
+    lines = [f"{name} = {json.dumps(value)}" for name, value in terms.items()]
+    lines += ["[[markets]]", 'name = "market"', f'key = "{market}"']
     (own / "terms.toml").write_text("\n".join(lines) + "\n", "utf8")
-    np.savez(own / "data.npz", features=np.asarray(features, dtype=float), labels=labels)
     if apart():
-        for file in (own, *own.iterdir()):
-            os.chown(file, OWNERS, OWNERS)
+        for part in (own, *own.iterdir()):
+            os.chown(part, OWNERS, OWNERS)
     return own
 
 
@@ -66,6 +81,7 @@ class Federation:
     Parameters
     ----------
     folder : path, of the market; all logs go there
+    schema : path, on which all have agreed
     owners : sequence of paths, folders of :func:`prepare`
     secure : bool
         TLS, and only SuperNodes whose keys are registered.
@@ -79,6 +95,7 @@ class Federation:
     def __init__(
         self,
         folder: Path,
+        schema: Path,
         owners: Sequence[Path],
         *,
         secure: bool = False,
@@ -86,7 +103,7 @@ class Federation:
         trusted: Path | None = None,
         app: Path = APP,
     ) -> None:
-        self.folder, self.owners, self.app = folder, owners, app
+        self.folder, self.schema, self.owners, self.app = folder, schema, owners, app
         self.secure, self.simulated, self.trusted = secure, simulated, trusted
         self.port = _free_port()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -139,8 +156,10 @@ class Federation:
     def _start_superlink(self) -> None:
         command: list[object] = [BIN / "flower-superlink", "--host", "127.0.0.1", "--port", self.port]
         command += ["--disable-runtime-dependency-installation", *(["--simulation"] if self.simulated else [])]
-        if self.secure:
+        command += ["--database", self.folder / "superlink.sqlite"]
+        if self.secure and not self._certificates.exists():
             certificates.make(self._certificates, [own.name for own in self.owners])
+        if self.secure:
             for name in ("ca.crt", "server.crt", "server.key"):
                 option = {"ca.crt": "--ssl-ca-certfile", "server.crt": "--ssl-certfile", "server.key": "--ssl-keyfile"}
                 command += [option[name], self._certificates / name]
@@ -171,7 +190,7 @@ class Federation:
 
     def start_owner(self, own: Path) -> None:
         """The process that has her data; started again after a kill, it goes on with her ledger."""
-        self._start(f"owner-{own.name}", [sys.executable, "-m", "hdpm_owner", own, "--door", self.door(own)])
+        self._start(f"owner-{own.name}", [sys.executable, "-m", "hdpm_owner", "serve", own, "--door", self.door(own)])
         end = time.monotonic() + STARTED
         while not _answers(self.door(own)):
             if time.monotonic() > end or self.processes[f"owner-{own.name}"].poll() is not None:
@@ -208,20 +227,23 @@ class Federation:
             raise RuntimeError(f"flwr {arguments[0]} failed: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def start_run(self, test: Path, **config: str | float) -> Path:
-        """Start a market; the file in which its result will be."""
-        out = self.folder / f"found-{len(list(self.folder.glob('run-*')))}.json"
-        out.with_name(out.stem.replace("found", "run")).touch()
+    def start_run(self, test: Path, folder: Path | None = None, **config: str | float | bool) -> Path:
+        """Start a market, or go on with that of a folder (``resume=True``); the folder of its book."""
+        if folder is None:
+            folder = self.folder / f"run-{len(list(self.folder.glob('run-*')))}"
+            folder.mkdir()
+            shutil.copy(self.schema, folder / "schema.toml")
+            shutil.copy(self.folder / "key", folder / "key")
         doors = ",".join(str(self.door(own)) for own in self.owners)
-        given = {"owners": len(self.owners), "doors": doors} | config | {"out": str(out), "test": str(test)}
+        given = {"owners": len(self.owners), "doors": doors} | config | {"folder": str(folder), "test": str(test)}
         text = " ".join(f"{name.replace('_', '-')}={json.dumps(value)}" for name, value in given.items())
         nodes = ["--federation-config", f"num-supernodes={len(self.owners)}"] if self.simulated else []
         self.flwr("run", self.app, "market", "--run-config", text, *nodes)
-        return out
+        return folder
 
-    def result(self, out: Path, seconds: float = 600.0) -> dict[str, Any]:
+    def result(self, folder: Path, seconds: float = 600.0) -> dict[str, Any]:
         """What a market wrote down at its end."""
-        end, asked = time.monotonic() + seconds, time.monotonic()
+        out, end, asked = folder / "found.json", time.monotonic() + seconds, time.monotonic()
         while not out.is_file():
             if time.monotonic() - asked > 10:
                 ended, asked = self._ended(), time.monotonic()
@@ -230,12 +252,22 @@ class Federation:
             time.sleep(0.2)
         return json.loads(out.read_text("utf8"))
 
+    def rounds(self, folder: Path) -> list[dict[str, Any]]:
+        """What the book of a market tells by now, also while it is being written."""
+        if not (folder / "market.sqlite").exists():
+            return []
+        with contextlib.closing(sqlite3.connect(f"file:{folder / 'market.sqlite'}?mode=ro", uri=True)) as base:
+            try:
+                return [json.loads(text) for (text,) in base.execute("SELECT text FROM rounds ORDER BY round")]
+            except sqlite3.OperationalError:  # no table yet
+                return []
+
     def _ended(self) -> bool:
         """Whether no run is in work."""
         listed = json.loads(self.flwr("list", "market", "--format", "json"))
         return all(one["status"].startswith("finished") for one in listed["runs"])
 
-    def run(self, test: Path, seconds: float = 600.0, **config: str | float) -> dict[str, Any]:
+    def run(self, test: Path, seconds: float = 600.0, **config: str | float | bool) -> dict[str, Any]:
         """A market from its start to its end."""
         return self.result(self.start_run(test, **config), seconds)
 
@@ -264,68 +296,136 @@ def _answers(door: Path) -> bool:
 
 # --- the demonstration ------------------------------------------------------------------------------------------------
 
-COLUMNS = ("logged_in", "serror_rate", "dst_host_srv_count")  # of NSL-KDD; few, for noise falls on every parameter
-SHAPE: dict[str, Any] = {"classes": 2, "features": len(COLUMNS) + 1}
-SELLERS = (
-    Terms("ann", "linear", rate=0.6, limit=4.0, total=30.0, **SHAPE),
-    Terms("bea", "quadratic", rate=0.9, limit=3.0, total=12.0, **SHAPE),
-    Terms("cem", "square root", rate=1.2, limit=2.0, total=12.0, **SHAPE),
+SELLERS: tuple[dict[str, Any], ...] = (
+    {"name": "ann", "family": "linear", "rate": 0.6},
+    {"name": "bea", "family": "quadratic", "rate": 0.9},
+    {"name": "cem", "family": "square root", "rate": 1.2},
 )
+SIZES = (50_000, 45_000, 30_000)  # connections of NSL-KDD
+ALL = {"epsilon": 8.0, "delta": 1e-5}
+STUDY = APP.parent / "data" / "studies" / "federation.json"
+BUDGET = 400_000.0  # of the demonstration, for each round
 
 
-def shards(folder: Path, sizes: Sequence[int] = (50_000, 45_000, 30_000), seed: int = 0) -> tuple[list[Path], Path]:
-    """Folders of three owners who share NSL-KDD, and a file with test data. The question: is a connection an attack?"""
+def tables(folder: Path, seed: int = 0) -> tuple[list[pd.DataFrame], Path, Path]:
+    """NSL-KDD for three owners, the schema, and a file of test data. The question: is a connection an attack?"""
     from hdpm_book import datasets, standins
 
     train, test = datasets.nsl_kdd(), datasets.nsl_kdd("test")
-    X, y, X_test, y_test = datasets.nsl_kdd_design(train, test)
-    numbers = [c for c in datasets.NSL_KDD_COLUMNS if c not in standins.CATEGORICAL]
-    columns = [*map(numbers.index, COLUMNS), X.shape[1] - 1]
-    rows = np.random.default_rng(seed).permutation(len(y))
-    owners = []
-    for terms, part in zip(SELLERS, np.split(rows, np.cumsum(sizes))[: len(sizes)], strict=True):
-        owners.append(prepare(folder, terms, X[part][:, columns], (y[part] > 0).astype(int)))
-    np.savez(folder / "test.npz", features=X_test[:, columns].astype(float), labels=(y_test > 0).astype(int))
-    return owners, folder / "test.npz"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ['row = "one connection"', "[label]", 'name = "kind"', 'classes = ["normal", "attack"]']
+    told = standins.nsl_kdd_statistics()
+    known = dict(
+        zip(standins.CATEGORICAL, (set(told["protocol_of"].values()), told["protocol_of"], told["flags"]), strict=True)
+    )
+    for name in datasets.NSL_KDD_COLUMNS:
+        column = train.features[name]
+        lines += ["[[columns]]", f"name = {json.dumps(name)}"]
+        if name in standins.CATEGORICAL:
+            lines += [f"levels = {json.dumps(sorted(known[name]))}"]
+        else:
+            low, high = float(column.min()), float(column.max())
+            lines += [f"low = {low}", f"high = {high if high > low else low + 1}"]
+    (folder / "schema.toml").write_text("\n".join(lines) + "\n", "utf8")
+
+    def labelled(part: Any) -> pd.DataFrame:
+        return part.features.assign(kind=np.where(part.labels == "Normal", "normal", "attack"))
+
+    known_levels = labelled(test)
+    for name in standins.CATEGORICAL:  # a service that no owner has
+        known_levels[name] = known_levels[name].where(known_levels[name].isin(list(known[name])))
+    known_levels.to_csv(folder / "test.csv", index=False)
+    rows = np.random.default_rng(seed).permutation(len(train.labels))
+    parts = np.split(rows, np.cumsum(SIZES))[: len(SIZES)]
+    return [labelled(train).iloc[part] for part in parts], folder / "schema.toml", folder / "test.csv"
 
 
-def show(found: dict[str, Any], owners: Sequence[Path], folder: Path) -> None:
-    """Print the rounds, what each owner sold, and her own ledger."""
-    print(f"{'round':>5}  {'accuracy':>8}  {'paid':>8}  {'seconds':>7}  who arrived")
-    print(f"{0:>5}  {found['accuracy'][0]:>8.3f}")
-    for number, held in enumerate(found["rounds"], 1):
-        names = [name for name, loss in zip(found["names"], held["loss"], strict=True) if loss]
-        text = f"{found['accuracy'][number]:>8.3f}  {sum(held['paid']):>8.2f}  {held['seconds']:>7.1f}"
-        print(f"{number:>5}  {text}  {', '.join(names) or 'nobody'}")
-    for reason in found["refused"]:
-        print(f"refused: {reason}")
-    for own in owners:
-        print(f"\nledger of {own.name}, in {own}")
-        subprocess.run([sys.executable, "-m", "hdpm_owner", own, "--ledger"], env=_settings(folder), check=True)
+def watch(federation: Federation, run: Path, test: Path, rounds: int) -> list[float]:
+    """Print the rounds of a market as they come; the accuracy after each."""
+    agreed = Agreement.read(federation.schema)
+    data, shown = read_table(test, agreed), list[float]()
+    print(f"{'round':>5}  {'accuracy':>8}  {'paid':>10}  {'seconds':>7}  who arrived")
+    while len(shown) < rounds:
+        for held in federation.rounds(run)[len(shown) :]:
+            shown.append(float(accuracy(np.array(held["model"]), data.features, data.labels)))
+            text = f"{held['round']:>5}  {shown[-1]:>8.3f}  {sum(held['paid']):>10.2f}  {held['seconds']:>7.1f}"
+            print(f"{text}  {sum(loss > 0 for loss in held['loss'])} of {len(held['loss'])}", flush=True)
+        if (run / "found.json").exists() and len(federation.rounds(run)) == len(shown):
+            break
+        time.sleep(0.5)
+    for absence in federation.result(run)["absences"]:
+        print(f"without {absence['name']} after round {absence['round']}: {absence['reason']}")
+    return shown
+
+
+def without_noise(parts: Sequence[pd.DataFrame], schema: Path, test: Path, rounds: int, learning_rate: float) -> Array:
+    """Accuracies of the same descent with no noise, and those of the two models that always say the same."""
+    agreed, folder = Agreement.read(schema), schema.parent
+    pd.concat(parts).to_csv(folder / "all.csv", index=False)
+    whole, judged = (read_table(file, agreed) for file in (folder / "all.csv", test))
+    w, clip, spacing = np.zeros((len(agreed.classes), agreed.features)), 1.0, 2.0**-20
+    for _ in range(rounds):
+        steps = record_steps(w, whole.features, whole.labels, clip, spacing)
+        w -= learning_rate * steps * spacing / len(whole.labels)
+    share = float((judged.labels == 0).mean())
+    return np.array([accuracy(w, judged.features, judged.labels), share, 1 - share])
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--rule", default="posted prices", help="posted prices, all-in or menus; default: %(default)s")
     parser.add_argument("--budget", type=float, default=BUDGET, help="money for each round; default: %(default)s")
     parser.add_argument("--secure", action="store_true", help="TLS, and SuperNodes with registered keys")
     parser.add_argument(
         "--folder", type=Path, help="where all files stay; default: a folder that is deleted at the end"
     )
+    parser.add_argument("--store", action="store_true", help=f"write {STUDY.name}, which the book shows")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the processes end with this one
+    plan = {"rounds": given.rounds, "rule": given.rule, "budget": given.budget, "learning_rate": 1.0}
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
         if not apart():
             print("SuperNodes run as the user to whom the data belong: what is shipped could read them. On a real")
             print("machine, give an owner a user of her own, as this program does when root starts it.")
-        owners, test = shards(folder / "owners")
-        with Federation(folder / "market", owners, secure=given.secure) as federation:
-            print(f"{len(owners)} owners, a SuperLink on port {federation.port}; logs in {folder / 'market' / 'logs'}")
-            found = federation.run(test, rounds=given.rounds, rule=given.rule, budget=given.budget)
-        show(found, owners, folder)
+        parts, schema, test = tables(folder / "tables")
+        table = []
+        for unit, noise in (("record", "gaussian"), ("record", "laplace"), ("owner", "laplace")):
+            place = folder / f"{unit}-{noise}"
+            place.mkdir()
+            told = ALL if noise == "gaussian" else {"epsilon": ALL["epsilon"]}
+            key = Key(place / "key").public
+            pairs = zip(parts, SELLERS, strict=True)
+            owners = [
+                prepare(place / "owners", part, schema, key, unit=unit, noise=noise, **told, **one)
+                for part, one in pairs
+            ]
+            what = "a record" if unit == "record" else "the whole owner"
+            print(f"\n{what} is protected, {noise} noise, epsilon {ALL['epsilon']:g} in all")
+            with Federation(place, schema, owners, secure=given.secure) as federation:
+                run = federation.start_run(test, unit=unit, noise=noise, **plan)
+                accuracies = watch(federation, run, test, given.rounds)
+                table.append((f"{what}, {noise} noise", accuracies[-1] if accuracies else float("nan")))
+                ledgers = []
+                for own in owners:
+                    ledgers.append(place / f"{own.name}.json")
+                    ledgers[-1].write_text(json.dumps(ledger.read(own)), "utf8")
+            print("who is owed what, by receipts that agree with the owners' ledgers:", flush=True)
+            hdpm_market(["receipts", str(run), "--ledgers", *map(str, ledgers)])
+        plain, zeros, ones = without_noise(parts, schema, test, given.rounds, float(plan["learning_rate"]))
+        table = [("nobody, no noise", plain), *table, ("always normal", zeros), ("always attack", ones)]
+        if given.store:
+            from hdpm_book.records import provenance
+
+            record = provenance("flwr", "opendp", "numpy") | {"command": "federation.py --store"} | ALL
+            record |= {"rounds": given.rounds, "owners": len(SELLERS)}
+            record["rows"] = [{"protected": name, "accuracy": round(found, 4)} for name, found in table]
+            STUDY.write_text(json.dumps(record, indent=1) + "\n", "utf8")
+        print(f"\n{'protected':<34}  accuracy  of that without noise")
+        for name, found in table:
+            print(f"{name:<34}  {found:>8.3f}  {found / plain:>8.1%}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from . import auctions as auctions
 from . import audits as audits
 from . import designs as designs
 from . import discrete as discrete
+from . import gaussian as gaussian
 from . import learners as learners
 from . import markets as markets
 from . import noise as noise
@@ -25,6 +26,8 @@ from .designs.comparison import compare_markets as compare_markets
 from .designs.rules import Task as Task
 from .discrete import discrete_laplace as discrete_laplace
 from .discrete import lattice_laplace as lattice_laplace
+from .gaussian import gaussian_delta as gaussian_delta
+from .gaussian import gaussian_epsilon as gaussian_epsilon
 from .learners.estimators import PersonalizedRidge as PersonalizedRidge
 from .learners.estimators import PrivateLogisticRegression as PrivateLogisticRegression
 from .learners.estimators import private_pipeline as private_pipeline

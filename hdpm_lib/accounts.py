@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_generator, check_size
+from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_number, check_size
 
 Array = NDArray[np.float64]
 MARKS = "HDPM_ACCOUNTS"  # environment variable: files that are there while a process above this one has an account open
@@ -45,6 +46,9 @@ class Account:
     limit : float or array of shape (n_records,), not negative, optional
         The most that a record may lose. What would exceed it, by more than a part in 10**9, is an error: nothing is
         released, and nothing charged.
+    delta : float in [0, 1), default 0
+        With releases of Gaussian noise, the limit is on the epsilon at this delta, of all releases together
+        (:mod:`~hdpm_lib.gaussian`). With 0 a limit refuses them.
     file : path, optional
         Of a new file, on a local disk, that holds the account and is on disk before anything is released;
         :meth:`load` goes on with it. An old copy of it forgets what came later. Not on Windows.
@@ -53,6 +57,8 @@ class Account:
     ----------
     total : array of shape (n_records,)
         Sum of the privacy losses of all releases that saw a record: what they together may tell of it.
+    mu : array of shape (n_records,)
+        What Gaussian releases tell besides. ``epsilon(delta)`` is the loss of both.
     releases : int
     limit : array of shape (n_records,), or None
 
@@ -87,14 +93,21 @@ class Account:
     """
 
     def __init__(
-        self, n_records: int, *, limit: ArrayLike | None = None, file: str | os.PathLike[str] | None = None
+        self,
+        n_records: int,
+        *,
+        limit: ArrayLike | None = None,
+        delta: float = 0.0,
+        file: str | os.PathLike[str] | None = None,
     ) -> None:
         n = check_count(n_records, "n_records")
         most = None if limit is None else check_finite(limit, "limit", low=0)
         if most is not None and most.shape not in ((), (n,)):
             raise ValueError(f"limit must be one number, or {n} of them, got shape {most.shape}")
         self.limit = None if most is None else np.full(n, most)
-        self._total, self._releases, self._states, self._lock = np.zeros(n), 0, set[str](), threading.Lock()
+        self.delta = check_number(delta, "delta", 0, 1, ends="[)")
+        self._total, self._squares, self._releases = np.zeros(n), np.zeros(n), 0
+        self._states, self._lock = set[str](), threading.Lock()
         self._file = None if file is None else Path(file).absolute()
         if self._file is not None:
             self._file.open("xb").close()
@@ -115,6 +128,18 @@ class Account:
             return self._total.copy()
 
     @property
+    def mu(self) -> Array:
+        with self._lock:
+            self._read()
+            return np.sqrt(self._squares)
+
+    def epsilon(self, delta: float) -> Array:
+        """The epsilon of each record, shape (n_records,), at a delta in (0, 1)."""
+        with self._lock:
+            self._read()
+            return gaussian_epsilon(delta, np.sqrt(self._squares), self._total)
+
+    @property
     def releases(self) -> int:
         with self._lock:
             self._read()
@@ -131,7 +156,7 @@ class Account:
         Path(_marks[-1]).unlink(missing_ok=True)
         _open.clear()
 
-    def _charge(self, losses: Array, times: int, rng: np.random.Generator) -> None:
+    def _charge(self, losses: Array, times: int, rng: np.random.Generator, squares: Array) -> None:
         n, record = len(self._total), _rows.get()
         if record is None and len(losses) != n:
             raise ValueError(f"a release about {len(losses)} of {n} records needs their numbers: with records(...)")
@@ -142,17 +167,28 @@ class Account:
             raise ValueError(f"record must lie from 0 to {n - 1}, got {rows[outside][0]}")
         state = json.dumps(rng.bit_generator.state, default=lambda part: part.tolist()).encode()
         cost, drawn = times * np.bincount(rows, losses, n), hashlib.sha256(state).hexdigest()[:32]
+        more = times * np.bincount(rows, squares, n)
         with self._lock, nullcontext() if self._file is None else _alone(self._file.parent):
             self._read()
             if drawn in self._states:
                 raise ValueError("rng is in a state that noise was drawn from before, which this release would repeat")
-            if self.limit is not None and (over := self._total + cost > self.limit * (1 + 1e-9)).any():
+            if self.limit is not None and (over := self._over(cost, more)).any():
                 k = int(over.argmax())
                 spent = f"{self._total[k]:g} is spent, and this release costs {cost[k]:g}"
+                if self._squares[k] + more[k] > 0:
+                    spent += f"; besides mu = {math.sqrt(self._squares[k]):g}, and {math.sqrt(more[k]):g}"
+                    spent += f", at delta = {self.delta:g}"
                 raise ValueError(f"limit = {self.limit[k]:g} of record {k} would be exceeded: {spent}")
-            self._total, self._releases = self._total + cost, self._releases + times
+            self._total, self._squares = self._total + cost, self._squares + more
+            self._releases += times
             self._states.add(drawn)
             self._write()
+
+    def _over(self, cost: NDArray[Any], more: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which records would exceed their limits."""
+        total, squares, limit = self._total + cost, self._squares + more, np.asarray(self.limit) * (1 + 1e-9)
+        more_than = (gaussian_delta(limit, np.sqrt(squares), total) > self.delta) | (self.delta == 0)  # it underflows
+        return np.where(squares > 0, more_than, total > limit)
 
     def _read(self) -> None:
         """Take what the file holds."""
@@ -165,6 +201,8 @@ class Account:
             found = json.loads(kept)
             total, most = check_finite(found["total"], "total", 1, 0), found["limit"]
             self.limit = None if most is None else np.full(total.shape, check_finite(most, "limit", 1, 0))
+            self._squares = check_finite(found["squares"], "squares", 1, 0)
+            self.delta = check_number(found["delta"], "delta", 0, 1, ends="[)")
             self._total, self._releases, self._states = total, int(found["releases"]), set(found["states"])
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{self._file} holds no account, or is damaged: {error}") from error
@@ -172,7 +210,8 @@ class Account:
     def _write(self) -> None:
         if self._file is not None:
             limit = None if self.limit is None else self.limit.tolist()
-            found = {"total": self._total.tolist(), "limit": limit, "releases": self._releases}
+            found: dict[str, Any] = {"total": self._total.tolist(), "squares": self._squares.tolist()}
+            found |= {"limit": limit, "delta": self.delta, "releases": self._releases}
             kept = json.dumps(found | {"states": sorted(self._states)}).encode()
             part = self._file.with_suffix(".part")
             with part.open("wb") as stream:
@@ -182,11 +221,12 @@ class Account:
             part.replace(self._file)  # in one step: whoever comes after a crash finds all of it or what was there
 
 
-def charge(losses: Any, rng: Any = None, size: int | tuple[int, ...] = ()) -> None:
+def charge(losses: Any, rng: Any = None, size: int | tuple[int, ...] = (), *, mu: ArrayLike = 0.0) -> None:
     """Charge a release to the account that is open, if there is one, or raise an error.
 
     To call when arguments are checked, and before noise is drawn: with one privacy loss for each record, or a function
-    that gives them, the generator of the noise, and how many releases there are.
+    that gives them, the generator of the noise, and how many releases there are; for Gaussian noise with losses of 0,
+    and `mu`, a number or one for each record (:func:`~hdpm_lib.gaussian.gaussian_mu`).
 
     Examples
     --------
@@ -197,10 +237,12 @@ def charge(losses: Any, rng: Any = None, size: int | tuple[int, ...] = ()) -> No
     """
     if (account := _account()) is not None:
         lost = np.ravel(np.asarray(losses() if callable(losses) else losses, dtype=float))
-        if not np.isfinite(lost).all():
+        with np.errstate(over="ignore"):
+            squares = np.broadcast_to(np.square(check_finite(mu, "mu", low=0)), lost.shape)
+        if not (np.isfinite(lost).all() and np.isfinite(squares).all()):
             raise ValueError("this release promises nothing, so that no account can count it")
         if times := math.prod(check_size(size)):
-            account._charge(lost, times, check_generator(rng))
+            account._charge(lost, times, check_generator(rng), squares)
 
 
 @contextmanager

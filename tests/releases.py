@@ -18,7 +18,7 @@ from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, local_gradients
-from hdpm_lib.learners.integer_answers import grid_gradients, integer_gradients, integer_sum
+from hdpm_lib.learners.integer_answers import grid_gradients, integer_gradients, integer_sum, record_steps
 from hdpm_lib.learners.lattice import lattice_ridge
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
@@ -233,6 +233,12 @@ def local(x: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
     return clipped(found, 0.7).astype(float), []
 
 
+def summed(x: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
+    """What needs noise, too."""
+    y = np.arange(len(epsilon)) % CLASSES
+    return [record_steps(np.ones((CLASSES, D)), x, y, 0.7, 2.0**-10, norm=norm) for norm in (1, 2)], []
+
+
 def right(x: Any, y: Any, owners: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
     return accuracy(np.eye(CLASSES), x, y), []
 
@@ -303,6 +309,7 @@ LEARNERS: dict[str, Learner] = {
     "accuracy": Learner(right, shared_out, SHARED, "raise", noisy=False),
     "clipped": Learner(shortened, gradients, GRADIENTS, "silent", noisy=False),
     "local_gradients": Learner(local, tables, FEATURES, "silent", noisy=False),
+    "record_steps": Learner(summed, tables, FEATURES, "silent", noisy=False),
     "Schema": Learner(coded, tables, ("X",), noisy=False),
 }
 EACH = [(name, clip) for name, learner in LEARNERS.items() for clip in MODES[learner.mode]]

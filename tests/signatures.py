@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import stats
 
-from hdpm_lib import schema
+from hdpm_lib import accounts, schema
 from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.auctions import allin, bids, menus
 from hdpm_lib.learners import estimators, integer_answers, lattice, logistic, queries, ridge, weighted_mean
@@ -58,6 +58,12 @@ def plain_model(s: Scene) -> ridge.OutputPerturbation:
     return ridge.output_perturbation(unit("nd").good(s), unit().good(s), positive().good(s), 1.0)
 
 
+def charged(s: Scene) -> accounts.Account:
+    with accounts.Account(s.length("n")) as account:
+        accounts.charge(not_negative().good(s), np.random.default_rng(), mu=not_negative().good(s))
+    return account
+
+
 def regressor(s: Scene) -> estimators.PersonalizedRidge:
     return estimators.PersonalizedRidge(random_state=0).fit(unit("nd").good(s), unit().good(s))
 
@@ -77,6 +83,7 @@ def cheapest(c: np.ndarray) -> np.ndarray:
 BIDS = Kind(lambda s: s.once("market", lambda: market(s)))
 AGE = schema.Number("age", 0, 100)
 OBJECTS: dict[str, Callable[[Scene], Any]] = {
+    "accounts.Account": charged,
     "schema.Schema": lambda s: schema.Schema([AGE, schema.Category("smoker", ("yes", "no"))]),
     "auctions.bids.Bids": BIDS.good,
     "learners.estimators.PersonalizedRidge": regressor,
@@ -157,6 +164,7 @@ ANYTHING = {"gradients": Array("ncd", at=(-2.0, 2.0), batch=True, infinite=True,
 UNITS = Number(ends="[)")
 NOISES = {"noise": POSITIVE}
 RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
+    "accounts.Account.epsilon": {"delta": SHARE},
     "aggregation.size_weights aggregation.least_error_weights": {"epsilon": LOSSES},
     "aggregation.error_bound": {"epsilon": LOSSES, "weights": real(at=(0.1, 1.0), batch=True)},
     "audits.logistic.worst_losses": {"mechanism": Kind(perturbed)},
@@ -191,6 +199,14 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "discrete.acceptance": {"dimension": count(at=(1, 50))},
     "discrete.discrete_laplace": {"scale": RATIONAL},
     "discrete.lattice_laplace": {"rate": RATIONAL, "dimension": count(1, 50, at=(1, 4))},
+    "gaussian.gaussian_mu": {"sensitivity": LOSSES, "sd": positive(batch=True)},
+    "gaussian.discrete_gaussian_mu": {"sensitivity": LOSSES, "sd": Array("n", 3, np.inf, "()", (3.1, 50.0), True)},
+    "gaussian.gaussian_delta gaussian.gaussian_epsilon gaussian.largest_mu": {
+        "epsilon": not_negative(at=(1.0, 9.0), batch=True),
+        "delta": Array("n", 0, 1, "()", (1e-9, 0.9), True),
+        "mu": LOSSES,
+        "pure": not_negative(at=(0.0, 1.0), batch=True),
+    },
     "learners.estimators.PersonalizedRidge.fit": {"epsilon": positive(batch="scalar")},
     "learners.estimators.PrivateLogisticRegression.fit": SIGNED | {"epsilon": positive(batch="scalar")},
     """learners.estimators.PersonalizedRidge.predict learners.estimators.PrivateLogisticRegression.predict
@@ -227,6 +243,11 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "levels": count(at=(1, 1024)),
     },
     "learners.integer_answers.grid_gradients": ANYTHING,
+    "learners.integer_answers.record_steps": {
+        "parameters": real("Cd"),
+        "features": Array("nd", at=(-2.0, 2.0), infinite=True, nan=True),
+        "norm": count(1, 2, at=(1, 2)),
+    },
     "learners.integer_answers.integer_gradients": {"gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)},
     "learners.integer_answers.gradient_noise": {"epsilon": not_negative(at=(0.1, 2.0)), "shape": one_of(((2, 2),))},
     "learners.lattice.lattice_ridge": {"spacing": one_of((2.0**-20, 2.0**-10))},
@@ -338,7 +359,8 @@ LEFT_OUT = {
         accounts.charge aggregation.count_while auctions.bids.unit_valuation auctions.menus.nothing_sold
         auctions.menus.public auctions.menus.record_sale auctions.posted_prices.best_sale audits.ridge.Rest
         audits.ridge.best_corners audits.ridge.corner_search audits.ridge.hull_bound discrete.proposal_scale
-        discrete.root_above learners.integer_answers.cut learners.integer_answers.power_of_two
+        discrete.root_above learners.gradients.residuals learners.integer_answers.cut
+        learners.integer_answers.power_of_two
         markets.contracts.largest_valuation markets.contracts.one_root markets.contracts.ratio_power
         markets.contracts.scaled_root markets.contracts.solved_contract markets.contracts.suffix_weights
         markets.payments.with_own_report markets.procurement.cheapest markets.procurement.local_minima

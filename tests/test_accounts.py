@@ -35,6 +35,7 @@ from hdpm_book.ridge import jorgensen, variants
 from hdpm_lib import accounts
 from hdpm_lib.accounts import Account, records
 from hdpm_lib.aggregation import size_weights
+from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon, largest_mu
 from hdpm_lib.learners import queries, ridge
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.learners.fedsgd import fedsgd
@@ -294,6 +295,97 @@ def test_limits_are_kept_in_threads() -> None:
     for bad in (-1.0, [1.0, 2.0], np.nan):
         with pytest.raises(ValueError, match="limit must be"):
             Account(1, limit=bad)
+
+
+# --- Gaussian noise ---------------------------------------------------------------------------------------------------
+
+NO_LOSS = np.zeros(3)
+
+
+def test_gaussian_releases_add_up_in_squares_beside_pure_ones() -> None:
+    with Account(3) as account:
+        accounts.charge(NO_LOSS, rng := generator(620), mu=[0.3, 0.0, 1.2])
+        rng.random()
+        accounts.charge(NO_LOSS, rng, 4, mu=0.2)
+        assert not account.total.any() and account.releases == 5
+        RIDGE.release(rng=generator(628))
+        rng.random()
+        with records([2, 0, 2]):
+            accounts.charge(NO_LOSS, rng, mu=[0.5, 0.1, 0.7])
+    squares = np.array([0.09 + 0.16 + 0.01, 0.16, 1.44 + 0.16 + 0.25 + 0.49])
+    np.testing.assert_allclose(account.mu, np.sqrt(squares))
+    np.testing.assert_allclose(account.total, THREE)
+    np.testing.assert_allclose(account.epsilon(1e-5), gaussian_epsilon(1e-5, np.sqrt(squares), THREE), rtol=1e-9)
+    np.testing.assert_allclose(gaussian_delta(account.epsilon(1e-5), account.mu, account.total), 1e-5, rtol=1e-9)
+
+
+@pytest.mark.parametrize("pure", [0.0, 0.5])
+def test_a_limit_at_a_delta_refuses_the_first_release_over_it(pure: float) -> None:
+    """As many as the formula allows for the record that loses most, and then nothing is charged or drawn."""
+    limit, delta, each = np.array([4.0, 2.0, 3.0]), 1e-5, 0.15
+    allowed = int(np.argmax(gaussian_delta(2.0, each * np.sqrt(np.arange(1, 1000)), pure) > delta))
+    assert 3 < allowed < 30
+    rng = generator(621)
+    with Account(3, limit=limit, delta=delta) as account:
+        accounts.charge([pure] * 3, rng)
+        for _ in range(allowed):
+            rng.random()
+            accounts.charge(NO_LOSS, rng, mu=each)
+        rng.random()
+        said = "limit = 2 of record 1 would be exceeded: .* besides mu = .*, and 0.15, at delta = 1e-05"
+        for size in (1, 100):
+            with pytest.raises(ValueError, match=said if size == 1 else "would be exceeded"):
+                accounts.charge(NO_LOSS, rng, size, mu=each)
+        with pytest.raises(ValueError, match="would be exceeded"):
+            accounts.charge([2.0] * 3, rng)  # a pure one that is too much beside the Gaussian ones
+        assert account.releases == allowed + 1
+        np.testing.assert_allclose(account.mu, each * math.sqrt(allowed))
+        np.testing.assert_allclose(account.total, pure)
+        with records([0, 2]):
+            accounts.charge([0, 0], rng, mu=each)
+    assert account.mu[0] == account.mu[2] > account.mu[1] and (account.epsilon(delta) <= limit).all()
+
+
+def test_all_of_a_limit_can_be_spent_on_one_release() -> None:
+    most = largest_mu([0.5, 1.0, 8.0], 1e-6)
+    with Account(3, limit=[0.5, 1.0, 8.0], delta=1e-6) as account:
+        with pytest.raises(ValueError, match="would be exceeded"):
+            accounts.charge(NO_LOSS, generator(622), mu=most * (1 + 1e-6))
+        accounts.charge(NO_LOSS, generator(622), mu=most)
+    np.testing.assert_allclose(account.epsilon(1e-6), [0.5, 1.0, 8.0])
+
+
+def test_a_limit_without_delta_refuses_gaussian_noise() -> None:
+    """However little it tells: where its delta is no float above 0, too."""
+    with Account(3, limit=100.0) as account:
+        for mu in (5.0, 1.0, 1e-3):
+            with pytest.raises(ValueError, match="limit = 100 of record 0 would be exceeded"):
+                accounts.charge(NO_LOSS, generator(623), mu=mu)
+        RIDGE.release(rng=generator(623))
+    assert account.releases == 1 and not account.mu.any()
+    for bad in (-1e-9, 1.0, math.nan):
+        with pytest.raises(ValueError, match="delta must"):
+            Account(3, delta=bad)
+    with Account(3) as account:
+        for wrong in (-1.0, math.nan):
+            with pytest.raises(ValueError, match="mu must be finite and not negative"):
+                accounts.charge(NO_LOSS, generator(624), mu=wrong)
+        with pytest.raises(ValueError, match="promises nothing"):
+            accounts.charge(NO_LOSS, generator(624), mu=1e200)  # whose square is no float
+    assert account.releases == 0
+
+
+def test_a_file_keeps_gaussian_releases_and_delta(tmp_path: Path) -> None:
+    with Account(3, limit=4.0, delta=1e-5, file=tmp_path / "spent") as account:
+        accounts.charge(THREE, generator(625), mu=[0.1, 0.2, 0.3])
+    loaded = Account.load(tmp_path / "spent")
+    assert loaded.delta == 1e-5 and (loaded.mu == account.mu).all() and (loaded.total == THREE).all()
+    with loaded:
+        accounts.charge(NO_LOSS, generator(626), mu=0.4)
+        with pytest.raises(ValueError, match="would be exceeded"):
+            accounts.charge(NO_LOSS, generator(627), mu=2.0)
+    np.testing.assert_allclose(account.mu, np.sqrt([0.17, 0.2, 0.25]))  # of the file
+    np.testing.assert_allclose(account.epsilon(1e-5), gaussian_epsilon(1e-5, account.mu, THREE))
 
 
 # --- files and processes ----------------------------------------------------------------------------------------------

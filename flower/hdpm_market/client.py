@@ -6,32 +6,33 @@ It reads no data and knows no noise. A market may exchange it at any time, so no
 from __future__ import annotations
 
 import json
-from multiprocessing.connection import Client
+import socket
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 app = ClientApp()
+PATIENCE = 600.0  # seconds that an owner may take
 
 
 @app.query()
 def query(message: Message, context: Context) -> Message:
-    """A bid or a sale."""
-    return _reply(message, json.loads(message.content["ask"]["text"]), context)
+    """A letter without a model."""
+    return _reply(message, dict(message.content["letter"]), context)
 
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """The release of a round."""
     model = message.content["model"]["w"].numpy().tolist()
-    return _reply(message, json.loads(message.content["ask"]["text"]) | {"model": model}, context)
+    return _reply(message, dict(message.content["letter"]) | {"model": model}, context)
 
 
 def _reply(message: Message, request: dict, context: Context) -> Message:
     answer = _ask(request, _door(context))
     content = RecordDict()
-    if "gradient" in answer:
-        content["gradient"] = ArrayRecord({"g": _array(answer.pop("gradient"))})
+    if "steps" in answer:
+        content["steps"] = ArrayRecord({"s": _array(answer.pop("steps"))})
     content["answer"] = ConfigRecord({"text": json.dumps(answer)})
     return Message(content, reply_to=message)
 
@@ -43,13 +44,17 @@ def _door(context: Context) -> str:
     return str(context.run_config["doors"]).split(",")[int(context.node_config["partition-id"])]
 
 
-def _array(numbers: list[list[float]]) -> Array:
+def _array(numbers: list[list[int]]) -> Array:
     import numpy as np
 
-    return Array(np.array(numbers))
+    return Array(np.array(numbers, dtype=np.int64))
 
 
 def _ask(request: dict, door: str) -> dict:
-    with Client(door, family="AF_UNIX") as owner:
-        owner.send_bytes(json.dumps(request).encode())
-        return json.loads(owner.recv_bytes())
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(PATIENCE)
+        caller.connect(door)
+        with caller.makefile("rwb") as stream:
+            stream.write(json.dumps(request).encode() + b"\n")
+            stream.flush()
+            return json.loads(stream.readline())

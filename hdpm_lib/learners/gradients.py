@@ -47,20 +47,30 @@ def local_gradients(
     if w.ndim != 3:
         raise ValueError(f"parameters must have 3 dimensions, got shape {w.shape}")
     rows, labels = np.concatenate(owners), check_labels(labels, features, w.shape[1])
-    x, columns = features[rows], np.arange(len(rows))
+    x = features[rows]
     gradients, end = np.empty((len(owners), *w.shape), dtype=features.dtype), 0
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of the data; `clipped` takes what comes
-        residual = (w.reshape(-1, w.shape[-1]) @ x.T).reshape(*w.shape[:2], len(rows))  # models x classes x records
-        residual -= residual.max(axis=1, keepdims=True)
-        np.exp(residual, out=residual)
-        residual /= residual.sum(axis=1, keepdims=True)  # probabilities
-        residual[:, labels[rows], columns] -= 1
+        residual = residuals(w, x, labels[rows])
         residual = residual.reshape(w.shape[0] * w.shape[1], len(rows))  # there may be no rows
         for gradient, own in zip(gradients, owners, strict=True):
             start, end = end, end + len(own)
             np.matmul(residual[:, start:end], x[start:end], out=gradient.reshape(-1, w.shape[-1]))
             gradient /= max(len(own), 1)
     return gradients
+
+
+def residuals(parameters: NDArray, features: NDArray, labels: NDArray) -> NDArray:
+    """Probabilities less what is true, shape (models, classes, records): times the features, gradients of records.
+
+    Arguments are as in :func:`local_gradients`, and not checked.
+    """
+    w, columns = parameters, np.arange(len(labels))
+    found = (w.reshape(-1, w.shape[-1]) @ features.T).reshape(*w.shape[:2], len(labels))
+    found -= found.max(axis=1, keepdims=True)
+    np.exp(found, out=found)
+    found /= found.sum(axis=1, keepdims=True)
+    found[:, labels, columns] -= 1
+    return found
 
 
 def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
@@ -151,7 +161,7 @@ def _models(parameters: ArrayLike, features: NDArray) -> tuple[NDArray, NDArray]
     return w.astype(table.dtype), table
 
 
-def check_labels(labels: NDArray, features: NDArray, classes: int) -> Integers:
+def check_labels(labels: ArrayLike, features: NDArray, classes: int) -> Integers:
     """Labels, which are private: one class 0, 1, ... for each row of `features`."""
     found = private_cells(labels, "labels", 1)
     if len(found) != len(features):

@@ -14,7 +14,7 @@ these bounds, and what is not a number to 1/2, instead of refusing them.
 
 For gradients, `clip_norm` is `L`, positive, and `spacing` is `g`, a power of two from :math:`L/2^{40}` to `L`.
 Privacy losses are floats or Fractions, one for each of `n` owners. Neighbours: the *whole* data of an owner replaced;
-her clipped gradient has at most :math:`M=\lfloor L/g\rfloor` steps.
+her clipped gradient has at most :math:`M=\lfloor L/g\rfloor` steps. Only in :func:`record_steps` it is one *record*.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.discrete import LARGEST, discrete_laplace
-from hdpm_lib.learners.gradients import clipped
+from hdpm_lib.learners.gradients import check_labels, clipped, residuals
 from hdpm_lib.validation import (
     check_count,
     check_epsilon,
@@ -193,6 +193,52 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
     most = _longest(clip_norm, spacing)
     steps = np.trunc(clipped(private_doubles(gradients, "gradients"), clip_norm) / spacing).astype(np.int64)
     return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
+
+
+def record_steps(
+    parameters: ArrayLike, features: ArrayLike, labels: ArrayLike, clip_norm: float, spacing: float, *, norm: int = 2
+) -> Integers:
+    r"""The sum of all records' clipped gradients in steps, shape (classes, features): each record is protected.
+
+    Arguments are as in :mod:`~hdpm_lib.learners.gradients`, `parameters` of shape (classes, features). The gradient of
+    each record is shortened to `clip_norm` in the L1 or the L2 norm, as `norm` says, and cut towards zero on the grid;
+    one that is not finite, or still too long, counts as zero. It is private: add noise before it leaves.
+
+    Notes
+    -----
+    A record in the place of another moves the sum by at most :math:`2L/g` steps in that norm. With Laplace noise
+    of scale `b` and the L1 norm the loss of a record is :math:`2M/b`, with noise of standard deviation `s` and the L2
+    norm it is that of :func:`~hdpm_lib.gaussian.discrete_gaussian_mu`. The number of records is public.
+
+    Examples
+    --------
+    >>> x, y = np.array([[3.0, 1.0], [0.0, 1.0]]), np.array([0, 1])
+    >>> record_steps(np.zeros((2, 2)), x, y, 1.0, 2.0**-4, norm=1)
+    array([[-6,  6],
+           [ 6, -6]])
+    """
+    most, w = _longest(clip_norm, spacing), check_finite(parameters, "parameters", 2)
+    if check_count(norm, "norm", 1, 2) == 2 and most > 2**30:
+        raise ValueError(f"spacing must be at least clip_norm / 2**30 for the L2 norm, got {spacing}")
+    x = private_doubles(features, "features", 2)
+    if x.shape[1] != w.shape[1]:
+        raise ValueError(f"features must have {w.shape[1]} columns, as parameters have, got {x.shape[1]}")
+    y, total = check_labels(labels, x, len(w)), np.zeros(w.shape, dtype=np.int64)
+    if most * len(x) > MOST:
+        raise ValueError(f"spacing = {spacing} is too small for {len(x)} records: their sum would not be a float")
+    limit = most if norm == 1 else math.floor((Fraction(float(clip_norm)) / Fraction(spacing)) ** 2)
+    chunk = max(1, 2**20 // w.size)
+    for start in range(0, len(x), chunk):
+        rows = x[start : start + chunk]
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradient = residuals(w[None], rows, y[start : start + chunk])[0].T[:, :, None] * rows[:, None, :]
+            length = np.linalg.norm(gradient.reshape(len(rows), -1), norm, axis=1)
+            gradient *= (clip_norm / np.maximum(length, clip_norm))[:, None, None]
+        gradient[~np.isfinite(length)] = 0
+        steps = np.trunc(gradient / spacing).astype(np.int64)
+        long = (np.abs(steps) ** norm).sum(axis=(1, 2)) > limit
+        total += steps[~long].sum(axis=0)
+    return total
 
 
 def _longest(clip_norm: float, spacing: float) -> int:

@@ -28,6 +28,8 @@ LEFT_OUT = {
     "Schema": "scaling and dummy columns: what NumPy takes to copy a table",
     "size_weights": FORMULA,
     "error_bound": FORMULA,
+    "gaussian_delta": FORMULA,
+    "gaussian_epsilon": "a root of that formula, by SciPy",
     "all_in": "all_or_nothing behind bids",
     "PersonalizedRidge": "output_perturbation behind scikit-learn's checks",
     "PrivateLogisticRegression": "objective_perturbation behind scikit-learn's checks",

@@ -16,12 +16,16 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hdpm_lib.aggregation import least_error_weights
+from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners import fedsgd as fedsgd_module
-from hdpm_lib.learners.integer_answers import gradient_noise
-from hdpm_owner.owner import Owner, Terms, stream
+from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
+from hdpm_owner.signatures import Key
+from hdpm_owner.table import Agreement, read_table
+from hdpm_owner.terms import Approved, Terms
 
 Answer = dict[str, Any]
 Array = NDArray[np.float64]
@@ -29,45 +33,100 @@ Row = dict[str, Any]
 
 # --- an owner, asked in this process ----------------------------------------------------------------------------------
 
-TERMS = Terms("ann", "linear", rate=1.0, limit=1.0, total=3.0, classes=2, features=3)
+SCHEMA = """row = "one person"
+label = {name = "ill", classes = ["no", "yes"]}
+[[columns]]
+name = "a"
+low = 0
+high = 1
+[[columns]]
+name = "b"
+low = 0
+high = 1
+"""
+TERMS = {
+    "name": "ann",
+    "family": "linear",
+    "rate": 1.0,
+    "limit": 1.0,
+    "epsilon": 3.0,
+    "unit": "owner",
+    "noise": "laplace",
+}
 MODEL = ((0.0, 0.0, 0.0), (0.1, 0.0, -0.1))
+MARKET = Approved("market", "0" * 64)
 
 
-def owner_of(folder: Path, **changes: Any) -> Owner:
+def people(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """A table of the schema."""
+    return pd.DataFrame(
+        {"a": rng.random(n), "b": rng.random(n), "ill": np.array(["no", "yes"])[rng.integers(2, size=n)]}
+    )
+
+
+def owner_of(folder: Path, rows: pd.DataFrame | None = None, key: str = MARKET.key, **changes: Any) -> Owner:
     """An owner of forty records, in a folder that is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
-    terms = {name: value for name, value in (vars(TERMS) | changes).items() if value is not None}
-    (folder / "terms.toml").write_text("".join(f"{name} = {json.dumps(x)}\n" for name, x in terms.items()), "utf8")
     if not (folder / "data.npz").exists():
-        rng = np.random.default_rng(0)
-        np.savez(folder / "data.npz", features=rng.random((40, 3)), labels=rng.integers(2, size=40))
+        (folder / "schema.toml").write_text(SCHEMA, "utf8")
+        (people(40, np.random.default_rng(0)) if rows is None else rows).to_csv(folder / "table.csv", index=False)
+        agreed = Agreement.read(folder / "schema.toml")
+        table = read_table(folder / "table.csv", agreed)
+        np.savez(folder / "data.npz", features=table.features, labels=table.labels, schema=agreed.digest)
+    terms = {name: value for name, value in (TERMS | changes).items() if value is not None}
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in terms.items()]
+    lines += [f'[[markets]]\nname = "market"\nkey = "{key}"\n']
+    (folder / "terms.toml").write_text("".join(lines), "utf8")
     return Owner(folder)
 
 
-def sell(owner: Owner, losses: Sequence[float], payment: float = 1e6) -> str:
+def demand(owner: Owner, rounds: int = 1) -> Answer:
+    """The letter that asks her for a bid on her own terms."""
+    names = ("unit", "noise", "clip_norm", "spacing")
+    asked = {name: getattr(owner.terms, name) for name in names}
+    return {"ask": "bid", "rounds": rounds, "schema": owner.agreed.digest} | asked
+
+
+def bid_of(owner: Owner, rounds: int = 1, market: Approved = MARKET) -> Answer:
+    """Her bid, or her refusal."""
+    answer = owner.answer(demand(owner, rounds), market)
+    return json.loads(answer["bid"]) if "bid" in answer else answer
+
+
+def sell(owner: Owner, losses: Sequence[float], payment: float = 1e6, market: Approved = MARKET) -> str:
     """Sell these losses to a market that pays well; the ticket."""
-    ticket = owner.answer({"ask": "bid", "rounds": len(losses)})["ticket"]
+    ticket = bid_of(owner, len(losses), market)["ticket"]
     terms = {"ticket": ticket, "records": owner.records, "losses": list(losses), "payments": [payment] * len(losses)}
-    assert owner.answer({"ask": "sale"} | terms) == {"sold": ticket}
+    assert owner.answer({"ask": "sale"} | terms, market) == {"sold": ticket}
     return ticket
 
 
-def ask(owner: Owner, ticket: str, round: int, loss: float = 1.0, model: Any = MODEL) -> Answer:
+def ask(
+    owner: Owner, ticket: str, round: int, loss: float = 1.0, model: Any = MODEL, market: Approved = MARKET
+) -> Answer:
     """Ask for the release of a round."""
-    return owner.answer({"ask": "release", "ticket": ticket, "round": round, "loss": loss, "model": model})
+    digest = model_digest(np.array(model, dtype=float))
+    letter = {"ask": "release", "ticket": ticket, "round": round, "loss": loss, "digest": digest, "model": model}
+    return owner.answer(letter, market)
 
 
 # What a market may try that has bought a loss of 1 in round 1 and nothing in round 2, and the answer that counts.
 LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "asks twice, at another model": lambda own, t: (ask(own, t, 1), ask(own, t, 1, model=[[1.0] * 3] * 2))[1],
-    "asks twice, with the same letter": lambda own, t: (ask(own, t, 1), ask(own, t, 1))[1],
+    "asks twice, at another loss": lambda own, t: (ask(own, t, 1), ask(own, t, 1, 0.5))[1],
     "asks for more than was sold": lambda own, t: ask(own, t, 1, 1.5),
     "says that less was sold": lambda own, t: ask(own, t, 1, 0.5),
     "asks in a round in which nothing was sold": lambda own, t: ask(own, t, 2, 0.0),
     "asks in a round after the last": lambda own, t: ask(own, t, 3),
     "asks in round 0": lambda own, t: ask(own, t, 0),
     "invents a ticket": lambda own, t: ask(own, "0" * 32, 1),
-    "comes with the ticket of a sale that a later one closed": lambda own, t: (sell(own, [1.0]), ask(own, t, 1))[1],
+    "comes with another market's ticket": lambda own, t: ask(own, t, 1, market=Approved("other", "1" * 64)),
+    "sends another model than the letter says": lambda own, t: own.answer(
+        {"ask": "release", "ticket": t, "round": 1, "loss": 1.0, "digest": "0", "model": MODEL}, MARKET
+    ),
+    "has another schema": lambda own, t: own.answer(demand(own) | {"schema": "0"}, MARKET),
+    "wants a record where she protects all of her": lambda own, t: own.answer(demand(own) | {"unit": "record"}, MARKET),
+    "wants longer gradients": lambda own, t: own.answer(demand(own) | {"clip_norm": 2.0}, MARKET),
     "offers the same sale twice": lambda own, t: _offer(own, t, {}),
     "counts her with fewer records": lambda own, t: _offer(own, None, {"records": 4}),
     "offers more than she bid": lambda own, t: _offer(own, None, {"losses": [1.0, 1.25]}),
@@ -78,16 +137,16 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "buys a loss too small for her noise": lambda own, t: _offer(own, None, {"losses": [1.0, 1e-12]}),
     "sends a model of another shape": lambda own, t: ask(own, t, 1, model=[[0.0] * 4] * 2),
     "sends a model that is no number": lambda own, t: ask(own, t, 1, model=[[float("nan")] * 3] * 2),
-    "asks for her data": lambda own, t: own.answer({"ask": "data"}),
-    "tells her which seed to use": lambda own, t: own.answer({"ask": "bid", "rounds": 1, "seed": 1}),
-    "asks in no words": lambda own, t: own.answer(None),
+    "asks for her data": lambda own, t: own.answer({"ask": "data"}, MARKET),
+    "tells her which seed to use": lambda own, t: own.answer(demand(own) | {"ask": "sale", "seed": 1}, MARKET),
+    "asks in no words": lambda own, t: own.answer(None, MARKET),
 }
 
 
 def _offer(owner: Owner, ticket: str | None, changes: Answer) -> Answer:
-    ticket = ticket or owner.answer({"ask": "bid", "rounds": 2})["ticket"]
+    ticket = ticket or bid_of(owner, 2)["ticket"]
     offer = {"ticket": ticket, "records": owner.records, "losses": [1.0, 1.0], "payments": [1e6, 80.0]}
-    return owner.answer({"ask": "sale"} | offer | changes)
+    return owner.answer({"ask": "sale"} | offer | changes, MARKET)
 
 
 # --- death at any moment ----------------------------------------------------------------------------------------------
@@ -96,8 +155,8 @@ def _offer(owner: Owner, ticket: str | None, changes: Answer) -> Answer:
 def deaths(place: Path) -> dict[str, int]:
     """Kill an owner at every line of a round in turn, the last first; start her again and ask for the same round.
 
-    Found: the `lines` of her code in a round; how often releases of one round were had `twice`; how many deaths `lost`
-    a round, which is counted though nobody got it. The process that calls this must have one thread.
+    Found: the `lines` of her code in a round; how often two different releases of a round were had, `twice`; how many
+    deaths `lost` a round, which is counted though nobody got it. The process that calls this must have one thread.
     """
     lines, twice, lost, step = 0, 0, 0, 10**9  # at first to the end
     while step > 0:
@@ -107,16 +166,16 @@ def deaths(place: Path) -> dict[str, int]:
         owner.ledger.close()
         out, ran = _round_in_a_child(folder, ticket, step)
         owner = Owner(folder)
-        counted, again = owner.ledger.spent == 1, "gradient" in ask(owner, ticket, 1)
+        counted, again = owner.ledger.spent.pure == 1, ask(owner, ticket, 1).get("receipt")
         owner.ledger.close()
-        twice, lost = twice + (out and again), lost + (counted and not out)
+        twice, lost = twice + (out is not None and again not in (None, out)), lost + (counted and again is None)
         lines = lines or ran
         step = min(step - 1, lines)
     return {"lines": lines, "twice": twice, "lost": lost}
 
 
-def _round_in_a_child(folder: Path, ticket: str, step: int) -> tuple[bool, int]:
-    """Ask in a forked child that is killed at its `step`-th line: whether the answer was out, and lines run."""
+def _round_in_a_child(folder: Path, ticket: str, step: int) -> tuple[str | None, int]:
+    """Ask in a forked child that is killed at its `step`-th line: the receipt if it was out, and lines run."""
     here, there = Pipe(duplex=False)
     if child := os.fork():
         there.close()
@@ -124,10 +183,10 @@ def _round_in_a_child(folder: Path, ticket: str, step: int) -> tuple[bool, int]:
         try:
             answer, lines = json.loads(here.recv_bytes())
         except EOFError:
-            return False, step
+            return None, step
         finally:
             here.close()
-        return "gradient" in answer, lines
+        return answer["receipt"], lines
     lines = 0
 
     def killer(frame: Any, event: str, _: Any) -> Any:
@@ -163,6 +222,7 @@ def gap(found: Row, owners: Sequence[Path], sale: int, learning_rate: float = 2.
     """Largest difference between the models of a market of processes and those of ``fedsgd`` in this one.
 
     The owners' noise comes from the same streams, of the `sale`-th sale of each; privacy losses are of what arrived.
+    Processes weigh by the scales of the noise, which are rounded up by a part in 10**12.
     """
     terms = [tomllib.loads((own / "terms.toml").read_text("utf8")) for own in owners]
     assert [one["name"] for one in terms] == found["names"]
@@ -172,10 +232,13 @@ def gap(found: Row, owners: Sequence[Path], sale: int, learning_rate: float = 2.
     losses, paid = (np.array([held[name] for held in found["rounds"]])[:, None] for name in ("loss", "paid"))
     number = iter(range(1, len(losses) + 1))
 
-    def noise(epsilon: Array, *grid: Any, rng: np.random.Generator) -> NDArray[np.int64]:
-        now = next(number)
-        streams = [stream(one["seed"], sale, now) for one in terms]
-        return np.concatenate([gradient_noise([e], *grid, rng=own) for e, own in zip(epsilon, streams, strict=True)])
+    def noise(epsilon: Array, shape: Any, *grid: Any, rng: np.random.Generator) -> NDArray[np.int64]:
+        now, drawn = next(number), np.zeros((len(epsilon), *shape), dtype=np.int64)
+        for row, loss, one in zip(drawn, epsilon, terms, strict=True):
+            if loss > 0:
+                scale = noise_scale(Terms(**one | {"markets": ()}), float(loss))
+                row[...] = discrete_laplace(scale, rng=stream(one["seed"], sale, now), size=shape)
+        return drawn
 
     with mock.patch.object(fedsgd_module, "gradient_noise", noise):
         trained = fedsgd_module.fedsgd(
@@ -185,7 +248,7 @@ def gap(found: Row, owners: Sequence[Path], sale: int, learning_rate: float = 2.
             [[one["limit"] for one in terms]],
             np.tile(np.arange(len(terms)), (len(losses), 1, 1)),
             {"OptAggr": least_error_weights},
-            np.zeros((terms[0]["classes"], features.shape[1])),
+            np.zeros((2, features.shape[1])),
             rng=np.random.default_rng(0),
             auction=lambda _: fedsgd_module.Bought(losses, paid, paid.sum(axis=2)),
             learning_rate=learning_rate,
@@ -205,11 +268,21 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
         time.sleep(0.05)
 
 
-def small(federation: Any, folder: Path) -> tuple[list[Path], Path]:
-    """Two owners with seeds and a hundred records, and test data of the market."""
+def small(federation: Any, folder: Path) -> tuple[Path, list[Path], Path]:
+    """The schema, two owners with seeds and a hundred records, and test data; the market's key lies beside `folder`."""
     rng, owners = np.random.default_rng(5), []
+    folder.mkdir(parents=True)
+    (schema := folder / "schema.toml").write_text(SCHEMA, "utf8")
+    (place := folder.parent / "market").mkdir()
+    key = Key(place / "key").public
     for i, (name, n) in enumerate((("ann", 60), ("bea", 40))):
-        terms = Terms(name, ("linear", "quadratic")[i], 1.0, 2.0, 20.0, classes=2, features=3, seed=10 + i)
-        owners.append(federation.prepare(folder, terms, rng.random((n, 3)), rng.integers(2, size=n)))
-    np.savez(folder / "test.npz", features=rng.random((50, 3)), labels=rng.integers(2, size=50))
-    return owners, folder / "test.npz"
+        terms = TERMS | {
+            "name": name,
+            "family": ("linear", "quadratic")[i],
+            "limit": 2.0,
+            "epsilon": 20.0,
+            "seed": 10 + i,
+        }
+        owners.append(federation.prepare(folder, people(n, rng), schema, key, **terms))
+    people(50, rng).to_csv(folder / "test.csv", index=False)
+    return schema, owners, folder / "test.csv"

@@ -17,60 +17,89 @@ pytest.importorskip("flwr", reason="the extra flower is not installed: no market
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
 import federation
+from hdpm_lib.learners.integer_answers import record_steps
 from hdpm_market import server
+from hdpm_market.book import Book
+from hdpm_owner import ledger, receipts
 from hdpm_owner.owner import Owner
-from tests.federation.parts import ask, gap, owner_of, sell, small, wait_for
+from hdpm_owner.signatures import Key, canonical
+from hdpm_owner.table import Agreement
+from hdpm_owner.terms import Terms
+from tests.federation.parts import ask, gap, owner_of, people, sell, small, wait_for
 
 Shared = tuple[federation.Federation, Path]
+PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}
 
 
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     """A federation that all tests of this module share."""
     folder = tmp_path_factory.mktemp("federation")
-    owners, test = small(federation, folder / "owners")
-    with federation.Federation(folder / "market", owners) as running:
+    schema, owners, test = small(federation, folder / "owners")
+    with federation.Federation(folder / "market", schema, owners) as running:
         yield running, test
 
 
 def lines_of(own: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (own / "ledger.jsonl").read_text().splitlines()]
+    return ledger.read(own)
+
+
+def audited(running: federation.Federation) -> list[str]:
+    """What receipts of all runs and ledgers do not agree on."""
+    rows = [row for folder in running.folder.glob("run-*") if list(folder.iterdir()) for row in receipts.kept(folder)]
+    return receipts.compared(rows, {own.name: lines_of(own) for own in running.owners})
 
 
 def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
     running, test = market
-    found = running.run(test, rounds=2, budget=300.0)
-    assert found["refused"] == [] and found["records"] == [60, 40]
+    folder = running.start_run(test, rounds=2, **PLAN)
+    found = running.result(folder)
+    assert found["absences"] == [] and found["records"] == [60, 40]
     assert all(min(held["loss"]) > 0 and sum(held["paid"]) <= 300 for held in found["rounds"])
-    assert gap(found, running.owners, sale=1) <= 1e-12
+    assert gap(found, running.owners, sale=1) <= 1e-10
     for i, own in enumerate(running.owners):
         sale, *released = lines_of(own)
-        assert [line["round"] for line in released] == [1, 2]
-        assert [line["loss"] for line in released] == sale["losses"] == [held["loss"][i] for held in found["rounds"]]
+        assert [line["round"] for line in released] == [1, 2] and all(line["countersignature"] for line in released)
+        assert (
+            [line["loss"] for line in released] == list(sale["losses"]) == [held["loss"][i] for held in found["rounds"]]
+        )
+    assert audited(running) == []
+    paid = sum(row["owed"] for row in receipts.owed(receipts.kept(folder)))
+    assert paid == pytest.approx(sum(sum(held["paid"]) for held in found["rounds"]))
 
 
-def test_an_owner_who_is_killed_goes_on_with_her_ledger(market: Shared) -> None:
-    """She dies when the sales are agreed, and is started again in the second round."""
+def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shared) -> None:
+    """An owner dies when the sales are agreed, and is started again in the second round; then the market dies."""
     running, test = market
     ann, bea = running.owners
     before = [len(lines_of(own)) for own in (ann, bea)]
-    out = running.start_run(test, rounds=3, budget=300.0)
+    folder = running.start_run(test, rounds=5, **PLAN)
     wait_for(lambda: all(len(lines_of(own)) > n for own, n in zip((ann, bea), before, strict=True)))
     running.kill("owner-ann")
     wait_for(lambda: len(lines_of(bea)) == before[1] + 3)
     running.start_owner(ann)
-    found = running.result(out)
+    wait_for(lambda: len(running.rounds(folder)) == 3)
+    stop_run(running)
+    found = running.result(running.start_run(test, folder, rounds=5, resume=True, **PLAN))
     losses = np.array([held["loss"] for held in found["rounds"]])
-    assert losses[0, 0] == 0 and losses[2, 0] > 0 and losses[:, 1].min() > 0
+    assert len(losses) == 5 and losses[0, 0] == 0 and losses[2:, 0].min() > 0 and losses[:, 1].min() > 0
     paid = np.array([held["paid"] for held in found["rounds"]])
-    assert ((paid > 0) == (losses > 0)).all()
-    assert gap(found, running.owners, sale=2) <= 1e-12
-    counted = {line["round"] for line in lines_of(ann)[before[0] + 1 :]}
-    assert counted >= set(np.flatnonzero(losses[:, 0]) + 1)
+    assert ((paid > 0) == (losses > 0)).all() and audited(running) == []
+    assert found["absences"] and {one["name"] for one in found["absences"]} == {"ann"}
+    assert gap(found, running.owners, sale=2) <= 1e-10
+
+
+def stop_run(running: federation.Federation) -> None:
+    """SIGKILL to the process of the market that runs, and its run is given up."""
+    subprocess.run(["pkill", "-9", "-f", "flwr-serverapp|flower-serverapp|flwr.*serverapp"], check=False)
+    listed = json.loads(running.flwr("list", "market", "--format", "json"))["runs"]
+    for one in listed:
+        if not one["status"].startswith("finished"):
+            running.flwr("stop", one["run-id"], "market")
 
 
 THEFT = """
@@ -93,21 +122,21 @@ def test_what_the_market_ships_cannot_read_her_data(
         pytest.skip("not root: what is shipped runs as the user to whom the data belong")
     app = shutil.copytree(federation.APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__"))
     thief = app / "hdpm_market" / "client.py"
-    targets = [str(own / name) for own in running.owners for name in ("data.npz", "ledger.jsonl", "terms.toml")]
-    theft = THEFT.format(targets=targets) + "    with Client(door"
-    thief.write_text(thief.read_text().replace("    with Client(door", theft))
+    targets = [str(own / name) for own in running.owners for name in ("data.npz", "ledger.sqlite", "key")]
+    theft = THEFT.format(targets=targets) + "    with socket.socket(socket.AF_UNIX"
+    thief.write_text(thief.read_text().replace("    with socket.socket(socket.AF_UNIX", theft))
     monkeypatch.setattr(running, "app", app)
-    found = running.run(test, rounds=1)
-    assert len(found["refused"]) == 2 and found["rounds"] == []
-    assert all(f"stolen: {['PermissionError'] * 6}" in said for said in found["refused"])
+    found = running.run(test, rounds=1, **PLAN)
+    assert len(found["absences"]) == 2 and found["rounds"] == []
+    assert all(f"stolen: {['PermissionError'] * 6}" in one["reason"] for one in found["absences"])
 
 
 def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
     """The same market, encrypted; a node whose key nobody registered is not let in."""
-    owners, test = small(federation, tmp_path / "owners")
-    with federation.Federation(tmp_path / "market", owners, secure=True) as running:
-        found = running.run(test, rounds=1, budget=300.0)
-        assert gap(found, owners, sale=1) <= 1e-12 and found["refused"] == []
+    schema, owners, test = small(federation, tmp_path / "owners")
+    with federation.Federation(tmp_path / "market", schema, owners, secure=True) as running:
+        found = running.run(test, rounds=1, **PLAN)
+        assert gap(found, owners, sale=1) <= 1e-10 and found["absences"] == []
         running.kill("node-ann")
         keys = running.folder / "certificates"
         federation.certificates.make(keys / "other", ["ann"])
@@ -121,32 +150,34 @@ def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
 
 def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
     """``--trusted-entities``: signatures come from Flower's hub only, so that a market of one's own is refused."""
-    owners, test = small(federation, tmp_path / "owners")
+    schema, owners, test = small(federation, tmp_path / "owners")
     key = Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
     (trusted := tmp_path / "trusted.yaml").write_text(f"fpk_someone: '{key}'\n")
-    with federation.Federation(tmp_path / "market", owners, trusted=trusted) as running:
-        found = running.run(test, rounds=1)
-        assert found["rounds"] == [] and len(found["refused"]) == 2
+    with federation.Federation(tmp_path / "market", schema, owners, trusted=trusted) as running:
+        found = running.run(test, rounds=1, **PLAN)
+        assert found["rounds"] == [] and len(found["absences"]) == 2
         assert "could not be verified" in (running.folder / "logs" / "node-ann.log").read_text()
-    assert all((own / "ledger.jsonl").read_text() == "" for own in owners)
+    assert all(lines_of(own) == [] for own in owners)
 
 
 def test_in_simulation(tmp_path: Path) -> None:
     """Flower's own processes, by Ray: the same models."""
     pytest.importorskip("ray", reason="the extra simulation is not installed: no simulated markets")
-    owners, test = small(federation, tmp_path / "owners")
-    with federation.Federation(tmp_path / "market", owners, simulated=True) as running:
-        found = running.run(test, rounds=2, budget=300.0)
-    assert found["refused"] == [] and gap(found, owners, sale=1) <= 1e-12
+    schema, owners, test = small(federation, tmp_path / "owners")
+    with federation.Federation(tmp_path / "market", schema, owners, simulated=True) as running:
+        found = running.run(test, rounds=2, **PLAN)
+    assert found["absences"] == [] and gap(found, owners, sale=1) <= 1e-10
 
 
 # --- the market's side, without processes -----------------------------------------------------------------------------
 
+Node = Callable[[dict[str, Any]], Any]
+
 
 class Post:
-    """A grid whose nodes are functions from letters to answers."""
+    """A grid whose nodes are functions from letters to answers, or to the content of a reply as it is."""
 
-    def __init__(self, nodes: dict[int, Callable[[dict[str, Any]], dict[str, Any]]]) -> None:
+    def __init__(self, nodes: dict[int, Node]) -> None:
         self.nodes = nodes
 
     def send_and_receive(self, messages: Iterable[Message], **_: Any) -> list[Message]:
@@ -154,38 +185,23 @@ class Post:
         replies = []
         for message in messages:
             message.metadata.__dict__["_message_id"] = "letter"
-            request = json.loads(message.content["ask"]["text"])
+            request = dict(message.content["letter"])
             if "model" in message.content:
                 request["model"] = message.content["model"]["w"].numpy().tolist()
-            answer, content = self.nodes[message.metadata.dst_node_id](request), RecordDict()
-            if "gradient" in answer:
-                content["gradient"] = ArrayRecord({"g": Array(np.array(answer.pop("gradient"), dtype=float))})
-            content["answer"] = ConfigRecord({"text": json.dumps(answer)})
+            answer = self.nodes[message.metadata.dst_node_id](request)
+            if answer is None:
+                continue  # no answer at all
+            if isinstance(answer, Error):
+                replies.append(Message(answer, reply_to=message))
+                continue
+            content = answer
+            if isinstance(answer, dict):
+                content = RecordDict()
+                if "steps" in answer:
+                    content["steps"] = ArrayRecord({"s": Array(np.array(answer.pop("steps")))})
+                content["answer"] = ConfigRecord({"text": json.dumps(answer)})
             replies.append(Message(content, reply_to=message))
         return replies
-
-
-def trained(nodes: dict[int, Any], rounds: int = 2) -> server.Market:
-    """A market that was held with these nodes."""
-    market = server.Market(list(nodes), rounds, "posted prices", 300.0, learning_rate=2.0, wait=5.0)
-    grid, model = Post(nodes), ArrayRecord({"w": Array(np.zeros((2, 3)))})
-    market.open(grid)
-    for number in range(1, rounds + 1):
-        replies = grid.send_and_receive(market.configure_train(number, model, ConfigRecord(), grid))
-        model, _ = market.aggregate_train(number, replies)
-    return market
-
-
-NONSENSE = {
-    "no bid": {"bid": {"hello": "world"}},
-    "a negative rate": {"bid": {"rate": -1.0}},
-    "a rate in words": {"bid": {"rate": "dear"}},
-    "a name that is none": {"bid": {"name": 7}},
-    "a list for a bid": {"bid": {"limit": [1.0, 2.0]}},
-    "a gradient of another shape": {"release": {"gradient": [[1.0]]}},
-    "a gradient that is no number": {"release": {"gradient": [[float("nan")] * 3] * 2}},
-    "no gradient": {"release": {"thanks": True}},
-}
 
 
 @pytest.fixture
@@ -193,37 +209,212 @@ def two(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Owner]
     """Two owners, who may be asked though there is no run, in which letters are written."""
     for name in ("_run_id", "_task_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
-    owners = [owner_of(tmp_path / name, name=name, total=total) for name, total in (("ann", 20.0), ("bea", 4.0))]
+    key = Key(tmp_path / "key").public
+    owners = [owner_of(tmp_path / name, key=key, name=name, epsilon=e) for name, e in (("ann", 20.0), ("bea", 4.0))]
     yield owners
     for own in owners:
         own.ledger.close()
 
 
-@pytest.mark.parametrize("what", NONSENSE)
-def test_an_owner_who_answers_nonsense_stops_nobody_else(two: list[Owner], what: str) -> None:
-    def spoiled(request: dict[str, Any]) -> dict[str, Any]:
-        answer, wrong = two[1].answer(request), NONSENSE[what].get(request["ask"])
-        return answer if wrong is None else wrong if request["ask"] == "release" or "hello" in wrong else answer | wrong
+def held(
+    nodes: dict[int, Node], place: Path, rounds: int = 2, until: int | None = None, resume: bool = False, **plan: Any
+) -> server.Market:
+    """A market that was held with these nodes, up to some round, or goes on there."""
+    agreed = Agreement.read(place / "ann" / "schema.toml")
+    chosen = server.Plan(rounds, **PLAN | {"wait": 5.0} | plan)
+    market, grid = server.Market(list(nodes), chosen, agreed, Key(place / "key"), Book(place / "book")), Post(nodes)
+    market.resume(grid) if resume else market.open(grid)
+    for _ in range(market.done, rounds if until is None else until):
+        letters = market.configure_train(1, ArrayRecord(), ConfigRecord(), grid)
+        market.aggregate_train(1, grid.send_and_receive(letters))
+        market.configure_evaluate(1, ArrayRecord(), ConfigRecord(), grid)
+    return market
 
-    market = trained({1: two[0].answer, 2: spoiled})
-    assert market.refused
-    for held in market.rounds_held:
-        assert np.isfinite(held["model"]).all() and held["loss"][0] > 0
-        assert sum(held["loss"][1:]) == sum(held["paid"][1:]) == 0
+
+def is_release(request: dict[str, Any]) -> bool:
+    return json.loads(request["text"])["ask"] == "release"
 
 
-def test_an_owner_with_nothing_left_declines_and_the_others_sell(two: list[Owner]) -> None:
-    ticket = sell(two[1], [1.0] * 4)
-    for number in range(1, 5):
-        ask(two[1], ticket, number)
-    market = trained({1: two[0].answer, 2: two[1].answer})
+def resigned(own: Owner, answer: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A bid with changes that its owner has signed."""
+    if "bid" not in answer:
+        return answer
+    text = canonical(json.loads(answer["bid"]) | changes)
+    return {"bid": text, "signature": own.key.sign(text)}
+
+
+def text(content: Any) -> RecordDict:
+    """A reply that carries a text, or something else, in its place."""
+    return RecordDict({"answer": ConfigRecord({"text": content})})
+
+
+BIDS = {"a negative rate": {"rate": -1.0}, "a rate in words": {"rate": "dear"}, "a name that is none": {"name": 7}}
+BIDS |= {
+    "a list for a bid": {"limit": [1.0, 2.0]},
+    "another clipping norm": {"clip_norm": 9.0},
+    "another schema": {"schema": "0"},
+}
+ANSWERS: dict[str, Any] = {
+    "an object that is no bid": {"hello": "world"},
+    "a text": text(json.dumps("refused, sorry")),
+    "a number": text("5"),
+    "no JSON": text("{"),
+    "endless brackets": text("[" * 100_000),
+    "a number for a text": text(5),
+    "ten million characters": text("x" * 10**7),
+    "nothing in the reply": RecordDict(),
+    "an error": Error(0, "out of memory"),
+    "silence": None,
+}
+GRADIENTS: dict[str, Any] = {
+    "of another shape": [[1]],
+    "of floats": [[0.5] * 3] * 2,
+    "of words": [["a"] * 3] * 2,
+    "beyond what noise explains": [[2**50] * 3] * 2,
+    "the most negative number": [[-(2**63)] * 3] * 2,
+    "that was made up": [[7] * 3] * 2,
+}
+
+
+def check_without_bea(market: server.Market) -> None:
+    """Nothing of hers counts, why is known, and the others' market is held."""
+    assert {one["reason"] != "" for one in market.absences} == {True}
+    for one in market.book.rounds:
+        assert np.isfinite(one["model"]).all() and np.abs(one["model"]).max() > 0
+        assert one["loss"][0] > 0 and sum(one["loss"][1:]) == sum(one["paid"][1:]) == 0
+    assert {json.loads(row["receipt"])["owner"] for row in receipts.kept(Path(market.book.folder))} == {"ann"}
+
+
+@pytest.mark.parametrize("what", BIDS)
+def test_a_bid_that_is_none_stops_nobody_else(two: list[Owner], tmp_path: Path, what: str) -> None:
+    ann, bea = two
+    check_without_bea(
+        held({1: ann.open_letter, 2: lambda r: resigned(bea, bea.open_letter(r), **BIDS[what])}, tmp_path)
+    )
+
+
+@pytest.mark.parametrize("when", ["always", "in the rounds"])
+@pytest.mark.parametrize("what", ANSWERS)
+def test_an_answer_that_is_none_stops_nobody_else(two: list[Owner], tmp_path: Path, what: str, when: str) -> None:
+    ann, bea = two
+
+    def spoiled(request: dict[str, Any]) -> Any:
+        return ANSWERS[what] if when == "always" or is_release(request) else bea.open_letter(request)
+
+    check_without_bea(held({1: ann.open_letter, 2: spoiled}, tmp_path))
+
+
+@pytest.mark.parametrize("what", GRADIENTS)
+def test_a_gradient_that_is_none_is_neither_used_nor_paid(two: list[Owner], tmp_path: Path, what: str) -> None:
+    ann, bea = two
+
+    def spoiled(request: dict[str, Any]) -> Any:
+        answer = bea.open_letter(request)
+        return answer | {"steps": GRADIENTS[what]} if is_release(request) else answer
+
+    check_without_bea(held({1: ann.open_letter, 2: spoiled}, tmp_path))
+
+
+@pytest.mark.parametrize("part", ["signature", "receipt"])
+def test_a_receipt_of_somebody_else_is_none(two: list[Owner], tmp_path: Path, part: str) -> None:
+    ann, bea = two
+
+    def spoiled(request: dict[str, Any]) -> Any:
+        answer = bea.open_letter(request)
+        return answer | {part: "00" * 64} if is_release(request) else answer
+
+    check_without_bea(held({1: ann.open_letter, 2: spoiled}, tmp_path))
+
+
+def test_of_two_nodes_with_one_name_neither_is_taken(two: list[Owner], tmp_path: Path) -> None:
+    ann, bea = two
+    third = owner_of(tmp_path / "third", key=Key(tmp_path / "key").public, name="bea")
+    market = held({1: ann.open_letter, 2: bea.open_letter, 3: third.open_letter}, tmp_path)
     assert [one.bid["name"] for one in market.sellers] == ["ann"]
-    assert market.refused == ["node 2: nothing is left of a total of 4.0"]
+    assert [one["reason"] for one in market.absences] == ["2 nodes have the name bea"] * 2
+    third.ledger.close()
 
 
-def test_an_unknown_rule_is_named() -> None:
-    with pytest.raises(ValueError, match="rule must be one of posted prices, all-in, menus, got first come"):
-        server.Market([1], 1, "first come", 1.0, 1.0, 1.0)
+def test_an_owner_with_nothing_left_declines_and_the_others_sell(two: list[Owner], tmp_path: Path) -> None:
+    ann, bea = two
+    approved = bea.terms.markets[0]
+    ticket = sell(bea, [1.0] * 4, market=approved)
+    for number in range(1, 5):
+        ask(bea, ticket, number, market=approved)
+    market = held({1: ann.open_letter, 2: bea.open_letter}, tmp_path)
+    assert [one.bid["name"] for one in market.sellers] == ["ann"]
+    assert "nothing is left of epsilon = 4" in market.absences[0]["reason"]
+
+
+def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(two: list[Owner], tmp_path: Path) -> None:
+    """After a round, and after a round was asked for and before it was written down; nodes have other numbers then."""
+    ann, bea = two
+    first = held({1: ann.open_letter, 2: bea.open_letter}, tmp_path, rounds=4, until=1)
+    letters = first.configure_train(1, ArrayRecord(), ConfigRecord(), Post({}))
+    lost = Post({1: ann.open_letter, 2: bea.open_letter}).send_and_receive(letters)
+    assert len(lost) == 2 and ann.ledger.number == 3
+    first.book.close()
+    again = held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=4, resume=True)
+    rows = receipts.kept(tmp_path / "book")
+    assert len(rows) == 8 and again.absences == [] and ann.ledger.number == bea.ledger.number == 5
+    assert receipts.compared(rows, {own.terms.name: ledger.read(tmp_path / own.terms.name) for own in two}) == []
+    with pytest.raises(ValueError, match="has another plan"):
+        held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=5, resume=True)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_where_a_record_is_protected_a_step_is_that_of_all_records(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, noise: str
+) -> None:
+    """With a loss so large that noise is small: the mean of all records' clipped gradients."""
+    for name in ("_run_id", "_task_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+    key, rng, nodes, parts = Key(tmp_path / "key").public, np.random.default_rng(2), {}, []
+    terms = {"unit": "record", "noise": noise, "epsilon": 1e7, "delta": 1e-5, "limit": 2e3}
+    for k, (name, n) in enumerate((("ann", 30), ("bea", 70))):
+        parts.append(owner_of(tmp_path / name, people(n, rng), key=key, name=name, **terms))
+        nodes[k] = parts[-1].open_letter
+    plan = {"unit": "record", "noise": noise, "budget": 1e9}
+    market = held(nodes, tmp_path, rounds=1, **plan)
+    x, y = (np.concatenate([getattr(own, part) for own in parts]) for part in ("_features", "_labels"))
+    steps = record_steps(np.zeros((2, 3)), x, y, 1.0, Terms.spacing, norm=2 if noise == "gaussian" else 1)
+    assert np.allclose(market.model, -2.0 * steps * Terms.spacing / 100, atol=2e-3)
+    for own in parts:
+        own.ledger.close()
+
+
+@pytest.mark.parametrize("rule", ["trimmed mean", "krum"])
+def test_one_liar_moves_a_robust_market_less(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str) -> None:
+    """Five owners of the same law, one of whom has turned all labels and sends long gradients."""
+    for name in ("_run_id", "_task_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+    key, rng, owners = Key(tmp_path / "key").public, np.random.default_rng(3), []
+    for k in range(5):
+        rows = people(200, rng)
+        rows["ill"] = np.where((rows["a"] > 0.5) == (k != 4), "yes", "no")
+        name = ["ann", "bea", "cem", "dan", "eve"][k]
+        terms = {"unit": "record", "noise": "gaussian", "epsilon": 1e4, "delta": 1e-5, "limit": 50.0}
+        owners.append(owner_of(tmp_path / name, rows, key=key, name=name, **terms))
+    owners[4]._features *= 50
+    nodes, plan = (
+        {k: own.open_letter for k, own in enumerate(owners)},
+        {"unit": "record", "noise": "gaussian", "budget": 1e9},
+    )
+    models = []
+    for aggregate in ("least error", rule):
+        shutil.rmtree(tmp_path / "book", ignore_errors=True)
+        market = held(nodes, tmp_path, rounds=3, aggregate=aggregate, liars=1, **plan)
+        assert not market.absences
+        models.append(market.model[1] - market.model[0])
+    assert models[1][0] > models[0][0] and models[1][0] > 0.1  # who is ill has a large value of a
+    for own in owners:
+        own.ledger.close()
+
+
+@pytest.mark.parametrize("part", ["rule", "aggregate"])
+def test_an_unknown_rule_is_named(part: str) -> None:
+    with pytest.raises(ValueError, match=f"{part} must be one of .*, got first come"):
+        server.Plan(1, **{part: "first come"})
 
 
 def test_the_demonstration_explains_itself() -> None:

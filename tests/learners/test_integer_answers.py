@@ -15,7 +15,14 @@ from scipy import stats
 
 from hdpm_lib.learners import integer_answers
 from hdpm_lib.learners.gradients import clipped
-from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise, grid_gradients, integer_gradients, integer_sum
+from hdpm_lib.learners.integer_answers import (
+    IntegerSum,
+    gradient_noise,
+    grid_gradients,
+    integer_gradients,
+    integer_sum,
+    record_steps,
+)
 from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, law_of, p_value
@@ -146,12 +153,105 @@ def test_law_of_gradients() -> None:
     assert (silent[0] == 0).all() and (silent[1] != 0).any()
 
 
+# --- sums over records ------------------------------------------------------------------------------------------------
+
+
+def one_by_one(w: np.ndarray, x: np.ndarray, y: np.ndarray, clip_norm: float, spacing: float, norm: int) -> np.ndarray:
+    """The gradient of each record by itself, with the longest that the norm lets pass in fractions."""
+    total = np.zeros(w.shape, dtype=np.int64)
+    for row, label in zip(x, y, strict=True):
+        scores = np.exp(w @ row - (w @ row).max())
+        gradient = np.outer(scores / scores.sum() - (np.arange(len(w)) == label), row)
+        length = np.abs(gradient).sum() if norm == 1 else math.sqrt((gradient**2).sum())
+        steps = np.trunc(gradient * min(1.0, clip_norm / length) / spacing).astype(int)
+        assert (
+            sum(Fraction(int(k)) ** norm for k in np.abs(steps).ravel())
+            <= (Fraction(clip_norm) / Fraction(spacing)) ** norm
+        )
+        total += steps
+    return total
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize(("clip_norm", "spacing"), [(1.0, 2.0**-6), (0.3, 2.0**-12), (50.0, 0.25)])
+def test_records_are_clipped_one_by_one(norm: int, clip_norm: float, spacing: float) -> None:
+    rng = generator(51, norm)
+    w, x, y = rng.normal(size=(3, 5)), rng.laplace(size=(200, 5)), rng.integers(0, 3, 200)
+    x[:50] *= np.geomspace(1e-4, 1e3, 50)[:, None]
+    found = record_steps(w, x, y, clip_norm, spacing, norm=norm)
+    assert found.dtype == np.int64 and np.abs(found - one_by_one(w, x, y, clip_norm, spacing, norm)).max() <= 1
+    assert (found != record_steps(w, x, y, clip_norm, spacing, norm=3 - norm)).any()
+    parts = [record_steps(w, x[k : k + 1], y[k : k + 1], clip_norm, spacing, norm=norm) for k in range(200)]
+    assert np.abs(sum(parts) - found).max() <= 1  # a last digit may fall differently
+    assert (record_steps(w, x, y, clip_norm, spacing) == record_steps(w, x, y, clip_norm, spacing, norm=2)).all()
+
+
+EXTREME = [0.0, 5e-324, 1e-160, 0.3, -1.0, 1e6, -1e154, 1e200, -1.7e308, math.inf, -math.inf, math.nan]
+
+
+def moved_most(norm: int, draws: int = 2000) -> float:
+    """How far a record in the place of another moves the sum, of all that is tried, in units of the bound."""
+    rng, most = generator(52, norm), 0.0
+    for k in range(draws):
+        w = rng.normal(size=(3, 2)) * rng.choice([0.0, 1.0, 100.0])
+        x, y = rng.normal(size=(4, 2)), rng.integers(0, 3, 4)
+        clip_norm, spacing = [(1.0, 2.0**-4), (0.3, 2.0**-3), (0.7, 2.0**-20), (5.0, 4.0)][k % 4]
+        sums = []
+        for _ in range(2):
+            x[0] = rng.choice(EXTREME, 2) if k % 3 == 0 else rng.choice([-1, 1], 2) * np.exp(rng.normal(1, 3, 2))
+            if k % 3 == 1:  # the same record, with the opposite sign
+                x[0] = np.sign(len(sums) - 0.5) * np.array([3.0, 0.001])
+                y[0] = 0
+            else:
+                y[0] = rng.integers(0, 3)
+            sums.append(record_steps(w, x, y, clip_norm, spacing, norm=norm))
+        far = sum(Fraction(int(j)) ** norm for j in np.abs(sums[0] - sums[1]).ravel())
+        most = max(most, float(far / (2 * Fraction(clip_norm) / Fraction(spacing)) ** norm))
+    return most
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_a_record_in_the_place_of_another_moves_the_sum_no_further_than_is_said(
+    norm: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it holds, in fractions, and nearly as far; also with gradients that are wrong."""
+    assert 0.9 < moved_most(norm) <= 1
+    monkeypatch.setattr(integer_answers, "residuals", lambda w, x, y: 5.0 * np.ones((1, w.shape[1], len(x))))
+    assert moved_most(norm, 200) <= 1
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_records_that_are_too_long_in_floats_count_as_zero(norm: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = np.linalg.norm
+    x, y = generator(53).normal(size=(5, 2)), np.zeros(5, dtype=int)
+    assert record_steps(np.zeros((2, 2)), x, y, 0.1, 2.0**-20, norm=norm).any()
+    monkeypatch.setattr(np.linalg, "norm", lambda *given, **how: long(*given, **how) * 0.9)
+    assert not record_steps(np.zeros((2, 2)), x, y, 0.1, 2.0**-20, norm=norm).any()
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_records_that_are_not_finite_count_as_zero_in_silence(norm: int) -> None:
+    x, y = np.array([[math.nan, 1.0], [math.inf, 1.0], [1e308, 1e308], [0.5, 1.0]]), np.array([0, 1, 1, 0])
+    w = np.array([[1.0, 0.2], [-1e10, 3.0]])
+    with np.errstate(all="raise", under="ignore"):
+        found = record_steps(w, x, y, 1.0, 2.0**-8, norm=norm)
+        rest = record_steps(w, x[3:], y[3:], 1.0, 2.0**-8, norm=norm)
+        assert (found == rest).all()
+        cells = record_steps(w, [[None, 1.0], ["0.5", 1.0]], [1, 0], 1.0, 2.0**-8, norm=norm)
+        assert (cells == rest).all()
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
 def sent(**change: Any) -> Any:
     arguments = {"gradients": np.ones((1, 2, 2)), "epsilon": [1.0], "clip_norm": 1.0, "spacing": 0.25} | change
     return integer_gradients(**arguments, rng=generator())
+
+
+def summed(**change: Any) -> Any:
+    arguments = {"parameters": np.zeros((2, 2)), "features": np.ones((2, 2)), "labels": [0, 1]} | change
+    return record_steps(**{"clip_norm": 1.0, "spacing": 0.25} | arguments)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +274,20 @@ def sent(**change: Any) -> Any:
         (lambda: sent(epsilon=[0.0]), "epsilon must be positive and finite, got epsilon[0] = 0.0"),
         (lambda: sent(epsilon=[1.0, 1.0]), "epsilon has 2 entries for 1 records"),
         (lambda: gradient_noise([-1.0], (2,), 1.0, 0.5, rng=generator()), "epsilon must be finite and not negative"),
+        (lambda: summed(spacing=0.3), "spacing must be a power of two, got 0.3"),
+        (lambda: summed(spacing=2.0), "spacing must lie between clip_norm / 2**40 and clip_norm = 1.0, got 2.0"),
+        (lambda: summed(spacing=2.0**-31), "spacing must be at least clip_norm / 2**30 for the L2 norm, got 4.6566"),
+        (lambda: summed(norm=3), "norm must be"),
+        (lambda: summed(clip_norm=0.0), "clip_norm must be positive"),
+        (lambda: summed(parameters=np.zeros(2)), "parameters must have 2 dimension(s), got shape (2,)"),
+        (lambda: summed(features=np.ones((2, 3))), "features must have 2 columns, as parameters have, got 3"),
+        (lambda: summed(labels=[0]), "labels must have shape (2,), one for each row of features, got (1,)"),
+        (lambda: summed(labels=[0, 2]), "labels must be whole numbers from 0 to 1"),
+        (lambda: summed(labels=np.ma.array([0, 1], mask=[0, 1])), "labels must be whole numbers from 0 to 1"),
+        (
+            lambda: summed(features=np.ones((5000, 2)), labels=[0] * 5000, spacing=2.0**-40, norm=1),
+            "too small for 5000 records: their sum would not be a float",
+        ),
     ],
 )
 def test_bad_input(call: Callable[[], Any], message: str) -> None:

@@ -51,7 +51,7 @@ MARKETS = (
 AUCTIONS = ("allin", "bids", "menus", "posted_prices")
 MODULES = [
     *(f"learners/{name}" for name in LEARNERS),
-    *("noise", "discrete", "aggregation", "accounts"),
+    *("noise", "discrete", "aggregation", "accounts", "gaussian"),
     *(f"markets/{name}" for name in MARKETS),
     *(f"auctions/{name}" for name in AUCTIONS),
 ]

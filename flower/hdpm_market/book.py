@@ -1,0 +1,61 @@
+"""What a market has in writing: its state after each round and all receipts, in one database, each round in one step.
+
+A market that is killed at any moment goes on after the last round that is here, and asks for the next one again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS state (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS rounds (round INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS receipts (
+  owner TEXT, ticket TEXT, round INTEGER, receipt TEXT, signature TEXT, countersignature TEXT,
+  PRIMARY KEY (ticket, round)
+) STRICT;
+"""
+Row = dict[str, Any]
+
+
+class Book:
+    """The database of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._base = sqlite3.connect(folder / "market.sqlite", isolation_level=None)
+        self._base.execute("PRAGMA journal_mode = WAL")
+        self._base.execute("PRAGMA synchronous = FULL")
+        self._base.executescript(TABLES)
+
+    @property
+    def state(self) -> Row | None:
+        """What was written last, if anything was."""
+        found = self._base.execute("SELECT text FROM state").fetchone()
+        return json.loads(found[0]) if found else None
+
+    @property
+    def rounds(self) -> list[Row]:
+        """What happened in each round."""
+        return [json.loads(text) for (text,) in self._base.execute("SELECT text FROM rounds ORDER BY round")]
+
+    def write(self, state: Row, held: Row | None = None, receipts: list[tuple[Any, ...]] | None = None) -> None:
+        """The state, and with it a round and its receipts: all of it, or after a crash nothing."""
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            self._base.execute("INSERT OR REPLACE INTO state VALUES (1, ?)", (json.dumps(state),))
+            if held is not None:
+                self._base.execute("INSERT INTO rounds VALUES (?, ?)", (held["round"], json.dumps(held)))
+            self._base.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?)", receipts or [])
+        except BaseException:
+            self._base.execute("ROLLBACK")
+            raise
+        self._base.execute("COMMIT")
+
+    def close(self) -> None:
+        """Leave the file."""
+        self._base.close()

@@ -1,0 +1,79 @@
+"""Her door: a Unix socket that takes a line of JSON and answers one. Nothing that a caller sends is ever run."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import socket
+from pathlib import Path
+from typing import TextIO
+
+from hdpm_owner.owner import Owner
+
+LONGEST = 2**24  # bytes of a letter
+PATIENCE = 10.0  # seconds that a caller may take for all of it
+CALLERS = 32  # at once; who comes later waits
+
+
+def serve(owner: Owner, door: Path) -> None:
+    """Answer callers, several at once, for ever. Who may write to the door may ask: its folder says who that is."""
+    lock = _own(door)
+    try:
+        asyncio.run(_serve(owner, door))
+    finally:
+        lock.close()
+
+
+def _own(door: Path) -> TextIO:
+    """Hold a door, which another process, of her or of another owner, may have."""
+    lock = open(f"{door}.lock", "a")  # noqa: SIM115  held as long as the process lives
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise RuntimeError(f"another owner answers at the door {door}") from None
+    door.unlink(missing_ok=True)  # of a process that was killed: the lock says that it lives no more
+    return lock
+
+
+async def _serve(owner: Owner, door: Path) -> None:
+    few = asyncio.Semaphore(CALLERS)
+
+    async def call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with few:
+                async with asyncio.timeout(PATIENCE):
+                    line = await reader.readuntil(b"\n")
+                answer = await asyncio.to_thread(_answer, owner, line)
+                async with asyncio.timeout(PATIENCE):
+                    writer.write(answer + b"\n")
+                    await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # who is slow, hangs up or does not stop gets nothing
+        finally:
+            writer.close()
+
+    server = await asyncio.start_unix_server(call, str(door), limit=LONGEST)
+    os.chmod(door, 0o666)
+    async with server:
+        await server.serve_forever()
+
+
+def _answer(owner: Owner, line: bytes) -> bytes:
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError):
+        request = None
+    return json.dumps(owner.open_letter(request)).encode()
+
+
+def ask(door: Path, request: object) -> dict:
+    """Write a line to a door, and read the answer: what a client does."""
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(door))
+        with caller.makefile("rwb") as stream:
+            stream.write(json.dumps(request).encode() + b"\n")
+            stream.flush()
+            return json.loads(stream.readline())

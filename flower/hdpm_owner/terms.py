@@ -1,0 +1,159 @@
+"""What an owner has decided, in ``terms.toml``: what is protected and how, how much she may lose, and to whom."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, sqrt
+from pathlib import Path
+from typing import Any
+
+from scipy.optimize import brentq
+
+from hdpm_lib.auctions.bids import FAMILIES
+from hdpm_lib.gaussian import gaussian_delta, largest_mu
+from hdpm_lib.validation import check_choice, check_count, check_number, check_positive
+
+UNITS = ("record", "owner")
+NOISES = ("gaussian", "laplace")
+ROUNDS = 10_000  # of one sale, at most
+_ROUNDING = 1e-9  # share of what is left that is never offered, so that rounding refuses no release that was sold
+
+
+class Refusal(ValueError):
+    """What she does not do, and why, in words that depend on nothing private."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What releases have cost together: the sum of pure losses, and of squared ``mu`` of Gaussian noise, exactly."""
+
+    pure: Fraction = Fraction(0)
+    squares: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, noise: str, loss: float, times: int = 1) -> Spent:
+        """Some releases of the same loss: epsilon for Laplace noise, ``mu`` for Gaussian noise."""
+        exact = Fraction(loss)
+        return cls(squares=times * exact**2) if noise == "gaussian" else cls(pure=times * exact)
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.pure + other.pure, self.squares + other.squares)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.pure - other.pure, self.squares - other.squares)
+
+    def within(self, epsilon: float, delta: float) -> bool:
+        """Whether all of it is (epsilon, delta)-private: :mod:`hdpm_lib.gaussian`."""
+        if not self.squares or self.pure > epsilon:
+            return self.pure <= epsilon
+        return float(gaussian_delta(epsilon, sqrt(self.squares), float(self.pure))) <= delta
+
+    def share(self, noise: str, rounds: int, epsilon: float, delta: float) -> float:
+        """The largest loss of which so many more stay within (epsilon, delta); 0 if nothing is left."""
+        pure = float(self.pure)
+        if not self.within(epsilon, delta):
+            return 0.0
+        if noise == "gaussian":
+            squares = float(largest_mu(epsilon, delta, pure)) ** 2 * (1 - _ROUNDING) - float(self.squares)
+            return sqrt(max(squares, 0.0) / rounds)
+        most = epsilon
+        if self.squares:
+            mu = sqrt(self.squares)
+            if gaussian_delta(epsilon, mu, epsilon) > delta:
+                most = brentq(lambda e: float(gaussian_delta(epsilon, mu, e)) - delta, 0, epsilon)
+            most *= 1 - _ROUNDING
+        share = max(float((Fraction(most) - self.pure) / rounds), 0.0)
+        return share if Fraction(share) * rounds + self.pure <= most else share * (1 - 2.0**-52)
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A market that she sells to.
+
+    Attributes
+    ----------
+    name, key : str; the key is public, 64 hexadecimal digits
+    epsilon : float, the most that it may buy, over all its rounds, at the delta of her terms
+    money : float, the most that it may promise her in all: what is never paid is lost
+    rounds : int, of one sale
+    """
+
+    name: str
+    key: str
+    epsilon: float = inf
+    money: float = inf
+    rounds: int = ROUNDS
+
+    def __post_init__(self) -> None:
+        if len(self.key) != 64 or set(self.key) - set("0123456789abcdef"):
+            raise ValueError(f"key of market {self.name!r} must have 64 hexadecimal digits, got {self.key!r}")
+        for name in ("epsilon", "money"):
+            if getattr(self, name) != inf:
+                check_positive(getattr(self, name), name)
+        check_count(self.rounds, "rounds", 1, ROUNDS)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Her terms.
+
+    Attributes
+    ----------
+    name : str
+    family, rate : her cost of privacy, as in :class:`~hdpm_lib.auctions.bids.Bids`
+    epsilon, delta : float
+        What all releases together may lose, over all rounds, markets and restarts. Laplace noise needs no delta.
+    unit : {"record", "owner"}
+        What takes another's place in a neighbour: one row of her table, or all of it.
+    noise : {"gaussian", "laplace"}
+        A loss, in a bid, a sale or a receipt, is ``mu`` or epsilon.
+    limit : float, largest loss in a round
+    clip_norm, spacing : float, as in :mod:`hdpm_lib.learners.integer_answers`
+    keep : float, hours for which what she has sold waits for the rounds of that sale
+    markets : the approved ones
+    seed : int, optional
+        For tests only: who knows it can take the Laplace noise off what she sends. By default the system's entropy.
+    """
+
+    name: str
+    family: str
+    rate: float
+    epsilon: float
+    delta: float = 0.0
+    unit: str = "record"
+    noise: str = "gaussian"
+    limit: float = inf
+    clip_norm: float = 1.0
+    spacing: float = 2.0**-20
+    keep: float = 24.0
+    markets: tuple[Approved, ...] = ()
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, known in (("family", FAMILIES), ("unit", UNITS), ("noise", NOISES)):
+            check_choice(getattr(self, name), name, known)
+        for name in ("rate", "epsilon", "clip_norm", "spacing", "keep"):
+            check_positive(getattr(self, name), name)
+        if self.limit != inf:
+            check_positive(self.limit, "limit")
+        check_number(self.delta, "delta", 0, 1, ends="[)")
+        if self.noise == "gaussian" and self.delta == 0:
+            raise ValueError("delta must be positive with Gaussian noise, 1e-5 for instance, got 0")
+        if self.noise == "gaussian" and self.seed is not None:
+            raise ValueError("seed must not be given with Gaussian noise, which OpenDP draws")
+        for name in ("name", "key"):
+            if len({getattr(one, name) for one in self.markets}) < len(self.markets):
+                raise ValueError(f"markets must have different {name}s")
+
+    @classmethod
+    def read(cls, file: Path) -> Terms:
+        """Terms from a TOML file."""
+        try:
+            content: dict[str, Any] = tomllib.loads(file.read_text("utf8"))
+            return cls(**content | {"markets": tuple(Approved(**one) for one in content.get("markets", ()))})
+        except FileNotFoundError:
+            raise ValueError(f"{file} is not there: hdpm-owner init makes it") from None
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"{file}: {error}") from error

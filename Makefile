@@ -117,6 +117,7 @@ nightly: $(NIGHTLY) $(INSTALLED)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_cluster.py tests/federation
+	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench

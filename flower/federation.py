@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from hdpm_lib.learners.gradients import accuracy
 from hdpm_lib.learners.integer_answers import record_steps
 from hdpm_owner import ledger
-from hdpm_owner.__main__ import main as hdpm_owner
+from hdpm_owner.commands import main as hdpm_owner
 from hdpm_owner.receipts import main as hdpm_market
 from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement, read_table

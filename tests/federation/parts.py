@@ -55,6 +55,7 @@ TERMS = {
 }
 MODEL = ((0.0, 0.0, 0.0), (0.1, 0.0, -0.1))
 MARKET = Approved("market", "0" * 64)
+PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}  # of a market that buys on these terms
 
 
 def people(n: int, rng: np.random.Generator) -> pd.DataFrame:

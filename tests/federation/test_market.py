@@ -29,10 +29,10 @@ from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
-from tests.federation.parts import ask, gap, owner_of, people, sell, small, wait_for
+from tests.federation.kills import stop_market
+from tests.federation.parts import PLAN, ask, gap, owner_of, people, sell, small, wait_for
 
 Shared = tuple[federation.Federation, Path]
-PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shar
     wait_for(lambda: len(lines_of(bea)) == before[1] + 3)
     running.start_owner(ann)
     wait_for(lambda: len(running.rounds(folder)) == 3)
-    stop_run(running)
+    stop_market(running)
     found = running.result(running.start_run(test, folder, rounds=5, resume=True, **PLAN))
     losses = np.array([held["loss"] for held in found["rounds"]])
     assert len(losses) == 5 and losses[0, 0] == 0 and losses[2:, 0].min() > 0 and losses[:, 1].min() > 0
@@ -91,15 +91,6 @@ def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shar
     assert ((paid > 0) == (losses > 0)).all() and audited(running) == []
     assert found["absences"] and {one["name"] for one in found["absences"]} == {"ann"}
     assert gap(found, running.owners, sale=2) <= 1e-10
-
-
-def stop_run(running: federation.Federation) -> None:
-    """SIGKILL to the process of the market that runs, and its run is given up."""
-    subprocess.run(["pkill", "-9", "-f", "flwr-serverapp|flower-serverapp|flwr.*serverapp"], check=False)
-    listed = json.loads(running.flwr("list", "market", "--format", "json"))["runs"]
-    for one in listed:
-        if not one["status"].startswith("finished"):
-            running.flwr("stop", one["run-id"], "market")
 
 
 THEFT = """

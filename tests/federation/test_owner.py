@@ -27,7 +27,7 @@ from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
 from hdpm_lib.learners.gradients import local_gradients
 from hdpm_lib.learners.integer_answers import grid_gradients
 from hdpm_owner import door, ledger, receipts
-from hdpm_owner.__main__ import main
+from hdpm_owner.commands import main
 from hdpm_owner.ledger import Ledger, Release, Sale
 from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
 from hdpm_owner.signatures import Key, canonical, signed

@@ -220,6 +220,13 @@ def test_a_record_in_the_place_of_another_moves_the_sum_no_further_than_is_said(
     assert moved_most(norm, 200) <= 1
 
 
+@pytest.mark.parametrize(("norm", "x"), [(1, [1.0, 0.0]), (2, [1.0, 1.0])])
+@pytest.mark.parametrize("spacing", [2.0**-4, 2.0**-30])
+def test_a_record_as_long_as_it_may_be_counts(norm: int, x: list[float], spacing: float) -> None:
+    found = record_steps(np.zeros((2, 2)), [x], [0], 1.0, spacing, norm=norm)
+    assert (spacing * found == np.outer([-0.5, 0.5], x)).all()
+
+
 @pytest.mark.parametrize("norm", [1, 2])
 def test_records_that_are_too_long_in_floats_count_as_zero(norm: int, monkeypatch: pytest.MonkeyPatch) -> None:
     long = np.linalg.norm

@@ -1,0 +1,101 @@
+"""Kill owners, the market and the SuperLink at random moments: ``python -m tests.federation.kills``, in `make nightly`.
+
+Whatever dies is started again as `flower/README.md` says. At the end ledgers and receipts must tell the same, nobody is
+paid twice, and each death has cost an owner at most one release that no receipt tells of. Exit status 1 if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+import federation
+from hdpm_owner import ledger, receipts
+from tests.federation.parts import PLAN, small
+
+
+def stop_market(running: federation.Federation) -> None:
+    """SIGKILL to the process of the market that runs; its run is given up."""
+    group = str(running.processes["superlink"].pid)
+    subprocess.run(["pkill", "-9", "-g", group, "-x", "flwr-serverapp"], check=False)
+    for one in json.loads(running.flwr("list", "market", "--format", "json"))["runs"]:
+        if not one["status"].startswith("finished"):
+            with suppress(RuntimeError):  # it has ended meanwhile
+                running.flwr("stop", one["run-id"], "market")
+
+
+def restart_superlink(running: federation.Federation) -> None:
+    """SIGKILL to the SuperLink, which has a database; SuperNodes that end with it are started again."""
+    running.kill("superlink")
+    running._start_superlink()
+    for own in running.owners:
+        if running.processes[f"node-{own.name}"].poll() is not None:
+            running.kill(f"node-{own.name}")
+            running.start_supernode(own)
+
+
+def kills(folder: Path, number: int, rounds: int, seed: int) -> dict[str, Any]:
+    """What was killed how often, rounds held, releases, receipts and complaints."""
+    schema, owners, test = small(federation, folder / "owners")
+    rng, plan, done = np.random.default_rng(seed), PLAN | {"wait": 20.0, "rounds": rounds}, Counter[str]()
+    with federation.Federation(folder / "market", schema, owners) as running:
+        run = running.start_run(test, **plan)
+        for _ in tqdm(range(number), unit="kill"):
+            time.sleep(rng.uniform(1, 12))
+            if (run / "found.json").exists():
+                break
+            what = ("owner", "market", "SuperLink")[rng.choice(3, p=[0.5, 0.3, 0.2])]
+            done[what] += 1
+            if what == "owner":
+                own = owners[rng.integers(len(owners))]
+                running.kill(f"owner-{own.name}")
+                time.sleep(rng.uniform(0, 3))
+                running.start_owner(own)
+                continue
+            if what == "SuperLink":
+                restart_superlink(running)
+            stop_market(running)
+            if not (run / "found.json").exists():
+                running.start_run(test, run, resume=True, **plan)
+        found = running.result(run, 1200)
+        rows, ledgers = receipts.kept(run), {own.name: ledger.read(own) for own in owners}
+    released = sum(row["entry"] == "release" for entries in ledgers.values() for row in entries)
+    wrong = [line for line in receipts.compared(rows, ledgers) if "have no receipt" not in line]
+    return {
+        "killed": dict(done),
+        "rounds": len(found["rounds"]),
+        "released": released,
+        "receipts": len(rows),
+        "paid": sum(sum(held["paid"]) for held in found["rounds"]),
+        "owed": sum(row["owed"] for row in receipts.owed(rows)),
+        "wrong": wrong,
+    }
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.federation.kills", description=__doc__)
+    parser.add_argument("--number", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = kills(Path(folder), given.number, given.rounds, given.seed)
+    print(json.dumps(found))
+    lost, deaths = found["released"] - found["receipts"], sum(found["killed"].values())
+    return int(bool(found["wrong"]) or not 0 <= lost <= 2 * deaths or abs(found["paid"] - found["owed"]) > 1e-3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -163,11 +163,18 @@ class Market(Strategy):
         self.sellers = [Seller(**one) for one in state["sellers"]]
         self.absences, self._owed = state["absences"], state["owed"]
         self.model, self.done = np.array(state["model"]), state["done"]
-        here = {}
-        for node, answer in self._ask(grid, {node: {"ask": "hello"} for node in self.nodes}).items():
+        for one in self.sellers:
+            one.node = -1
+        self._find(grid, self.nodes)
+
+    def _find(self, grid: Grid, nodes: Iterable[int]) -> None:
+        """Look among these nodes for the sellers who have none: whoever comes back is asked again."""
+        here: dict[object, int] = {}
+        for node, answer in self._ask(grid, {node: {"ask": "hello"} for node in nodes}).items():
             here.setdefault(answer.get("key"), node)
         for one in self.sellers:
-            one.node = here.get(one.bid["key"], -1)
+            if one.node < 0:
+                one.node = here.get(one.bid["key"], -1)
 
     def _state(self) -> dict[str, Any]:
         plan = asdict(self.plan) | {"schema": self.agreed.digest}
@@ -181,6 +188,8 @@ class Market(Strategy):
     ) -> list[Message]:
         """The model, to all who sold something in this round."""
         self._began, letters = time.monotonic(), []
+        if any(one.node < 0 for one in self.sellers):
+            self._find(grid, set(grid.get_node_ids()) - {one.node for one in self.sellers})
         for one in self.sellers:
             if (loss := one.losses[self.done]) > 0 and one.node >= 0:
                 letter = {"ask": "release", "ticket": one.bid["ticket"], "round": self.done + 1, "loss": loss}
@@ -206,6 +215,8 @@ class Market(Strategy):
                     gradients[i], receipt = self._gradient(one, arrived[one.node])
                 except Refused as error:
                     self._absent(one.node, str(error), one.bid["name"])
+                    if one.node not in arrived:
+                        one.node = -1  # looked for before the next round
                     continue
                 loss[i], paid[i] = one.losses[self.done], one.payments[self.done]
                 row = one.bid["name"], one.bid["ticket"], number, *receipt, self.key.sign(receipt[0])

@@ -171,6 +171,10 @@ class Post:
     def __init__(self, nodes: dict[int, Node]) -> None:
         self.nodes = nodes
 
+    def get_node_ids(self) -> list[int]:
+        """Who is online."""
+        return list(self.nodes)
+
     def send_and_receive(self, messages: Iterable[Message], **_: Any) -> list[Message]:
         """Carry letters as the client does, but in this process."""
         replies = []
@@ -351,6 +355,20 @@ def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(two: list[Owner], 
     assert receipts.compared(rows, {own.terms.name: ledger.read(tmp_path / own.terms.name) for own in two}) == []
     with pytest.raises(ValueError, match="has another plan"):
         held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=5, resume=True)
+
+
+def test_who_comes_back_at_another_node_is_asked_again(two: list[Owner], tmp_path: Path) -> None:
+    ann, bea = two
+    nodes: dict[int, Node] = {1: ann.open_letter, 2: bea.open_letter}
+    market = held(nodes, tmp_path, rounds=4, until=1)
+    grid = Post(nodes | {2: lambda _: None})
+    for _ in range(3):
+        letters = market.configure_train(1, ArrayRecord(), ConfigRecord(), grid)
+        market.aggregate_train(1, grid.send_and_receive(letters))
+        grid = Post({1: ann.open_letter, 9: bea.open_letter})
+    losses = np.array([one["loss"] for one in market.book.rounds])
+    assert ((losses > 0) == [[True, True], [True, False], [True, True], [True, True]]).all()
+    assert {one["name"] for one in market.absences} == {"bea"}
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])

@@ -24,6 +24,7 @@ FINDS = {  # the words of a visitor, and an address that is among the first ones
     "pipeline": "book/use/pipeline.html",
     "grid search": "book/use/pipeline.html",
     "audit my mechanism": "book/use/audit.html",
+    "noise label": "book/use/label.html",
     "gradients noise": "book/use/gradients.html",
     "classifier": "book/use/classifier.html",
     "glossary": "book/use/glossary.html",

@@ -66,7 +66,7 @@ class Owner:
         self.records = len(self._labels)
         self.shape = len(self.agreed.classes), self.agreed.features
         self.key = Key(folder / "key")
-        noise_scale(self.terms, 1.0)  # an error now, not in a sale
+        self.noisy_steps(np.zeros(self.shape), 1.0)  # an error now, not when a release is in the ledger already
         self.ledger = Ledger(folder)
         self._offers: dict[str, _Offer] = {}
         self._lock = Lock()
@@ -104,7 +104,7 @@ class Owner:
                 raise Refusal(f"ask must be one of {', '.join(known)}")
             given = {name: part for name, part in letter.items() if name != "ask"}
             return known[letter["ask"]](market, **given)
-        except (TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             return {"refused": str(error)}
         except (OSError, sqlite3.Error) as error:  # a full disk, for one: what is not recorded is not sent
             return {"refused": f"her ledger cannot be written: {error}"}
@@ -130,9 +130,10 @@ class Owner:
                 f"nothing is left of epsilon = {self.terms.epsilon:g}, of which some may wait for other sales"
             )
         ticket, offer = secrets.token_hex(16), bids([self.terms.family], self.terms.rate, offered, self.records)
-        while len(self._offers) >= _OFFERS:
-            self._offers.pop(next(iter(self._offers)))
-        self._offers[ticket] = _Offer(market.name, count, offer)
+        with self._lock:
+            while len(self._offers) >= _OFFERS:
+                self._offers.pop(next(iter(self._offers)))
+            self._offers[ticket] = _Offer(market.name, count, offer)
         told = {"name": self.terms.name, "key": self.key.public, "family": self.terms.family, "rate": self.terms.rate}
         told |= {"ticket": ticket, "limit": offered, "records": self.records, "schema": schema}
         text = canonical(told | {name: getattr(self.terms, name) for name in _DEMANDS})
@@ -176,7 +177,7 @@ class Owner:
             terms = self.terms
             sale = Sale(ticket, market.name, terms.unit, terms.noise, tuple(loss.tolist()), tuple(paid.tolist()))
             self.ledger.write(sale)
-            del self._offers[ticket]
+            self._offers.pop(ticket, None)
         return {"sold": ticket}
 
     # --- a release, and its receipt -----------------------------------------------------------------------------------

@@ -250,6 +250,11 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
+@pytest.mark.parametrize("rows", [[{}], [5], 5, [{"ticket": "t", "round": 2**70, "signature": "00"}]])
+def test_receipts_that_are_none_are_refused_and_nothing_more(owner: Owner, rows: Any) -> None:
+    assert owner.answer({"ask": "paid", "receipts": rows}, MARKET).keys() == {"refused"}
+
+
 def test_whatever_is_signed_by_nobody_is_not_signed(tmp_path: Path) -> None:
     key = Key(tmp_path / "key")
     assert signed("a", key.sign("a"), key.public) and not signed("b", key.sign("a"), key.public)
@@ -373,6 +378,7 @@ def test_a_schema_that_is_none_is_named(tmp_path: Path, text: str, says: str) ->
         ({"surname": 1}, "terms.toml: .*unexpected keyword argument 'surname'"),
         ({"key": "xy"}, "terms.toml: key of market 'market' must have 64"),
         ({"spacing": 2.0**-60}, "spacing"),
+        ({"unit": "record", "spacing": 2.0**-40, "clip_norm": 1000.0}, "spacing"),
     ],
 )
 def test_terms_that_are_none_stop_her_at_the_start(tmp_path: Path, changes: dict[str, Any], says: str) -> None:

@@ -100,7 +100,7 @@ def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: 
     axes : matplotlib Axes
     x : array of shape (n,)
     curves : dict of arrays of shape (n,)
-        Keys name the legend entries.
+        Keys name the legend entries; one curve has none, its axis names it.
     log : str
         Axes on a logarithmic scale: ``""``, ``"x"``, ``"y"`` or ``"xy"``.
     spread : dict, optional
@@ -123,7 +123,8 @@ def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: 
             axes.set_xscale("log")
         if "y" in log:
             axes.set_yscale("log")
-        axes.legend()
+        if len(curves) > 1:
+            axes.legend()
 
 
 class SvgFigure:

@@ -378,7 +378,7 @@ def check_records(
         is no number becomes 1/2 in the box, and 0 in the ball and as a label.
     """
     features, bound = _features(X, feature_norm, clip=clip), check_positive(label_bound, "label_bound")
-    rule, remedy = f"lie in [{-bound:g}, {bound:g}]", ", give label_bound"
+    rule, remedy = f"lie in [{-bound:g}, {bound:g}]", " (a Schema of its own), give label_bound"
     labels = check_inside(y, "y", -bound, bound, rule, clip=clip, ndim=1, remedy=remedy)
     return _paired(features, labels)
 
@@ -386,13 +386,13 @@ def check_records(
 def _features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = False) -> Array:
     """The features of :func:`check_records`."""
     if feature_norm is None:
-        remedy = ", give feature_norm"
+        remedy = " (Schema, in a private_pipeline), give feature_norm"
         return check_inside(X, "X", 0, 1, "lie in [0, 1]", clip=check_flag(clip, "clip"), ndim=2, remedy=remedy)
     norm, array = check_positive(feature_norm, "feature_norm"), private_doubles(X, "X", 2)
     inside = _shortened(np.nan_to_num(array), norm)
     if not check_flag(clip, "clip") and (inside != array).any():
         text = f"rows of X must have a norm of at most feature_norm = {feature_norm}"
-        raise ValueError(f"{text}: scale them by public bounds, or clip")
+        raise ValueError(f"{text}: scale by public bounds (Schema, in a private_pipeline), or clip")
     return inside
 
 
@@ -444,7 +444,8 @@ def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> t
     if not clip and (labels != given).any():
         raise ValueError("y must hold no label but -1 and 1: recode the two classes, or clip")
     if not clip and (inside != array).any():
-        raise ValueError("X must hold rows of norm at most 1: scale by a public bound, or clip")
+        text = "scale by public bounds (Schema, over its feature_norm, in a private_pipeline)"
+        raise ValueError(f"X must hold rows of norm at most 1: {text}, or clip")
     return inside, labels
 
 

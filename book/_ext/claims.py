@@ -1,7 +1,7 @@
-"""The ledger and the errata, made from what the chapters printed in this build.
+"""The ledger, made from what the chapters printed in this build.
 
 A chapter shows decisions with ``hdpm_book.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
-that these decisions printed; the directives ``{ledger}``, ``{errata}``, ``{needs}``, ``{findings}`` and ``{holds}``
+that these decisions printed; the directives ``{ledger}``, ``{needs}``, ``{verdicts}`` and ``{holds}``
 put them beside the ledger's entries. A claim that is decided twice, on another page than the ledger says, nowhere, by
 too few draws, or with another verdict than the ledger's is a warning, which ends a build under ``-W``.
 
@@ -19,13 +19,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
-from sphinx.domains import Domain, ObjType
 from sphinx.util import logging
 
 from hdpm_book import ledger
@@ -248,26 +247,6 @@ def check(app: Any, env: Any) -> None:
 # --- for other programs ---
 
 
-class ClaimDomain(Domain):
-    """Claims as objects of the site, so that its search finds them by id and by place in the paper."""
-
-    name = "claim"
-    object_types: ClassVar = {"claim": ObjType("claim")}
-
-    def get_objects(self) -> Iterator[tuple[str, str, str, str, str, int]]:
-        """One for each claim, on the ledger's page."""
-        for claim in ledger.load():
-            name = f"{claim.place} ({claim.id})"
-            yield name, name, "claim", "book/ledger", claim.id, 0
-
-    def resolve_any_xref(self, *_: Any) -> list[Any]:
-        """Pages link to claims by the ledger's address."""
-        return []
-
-    def merge_domaindata(self, docnames: Iterable[str], otherdata: Any) -> None:
-        """Nothing is kept: the ledger's files are read."""
-
-
 FIELDS = ("id", "paper", "place", "kind", "statement", "verdict", "correction", "note", "link", "section", "evidence")
 
 
@@ -298,11 +277,11 @@ def export(app: Any, error: Exception | None) -> None:
         writer.writerows(rows)
 
 
-# --- the two pages ---
+# --- the page, and parts of it on others ---
 
 
 class table(nodes.General, nodes.Element):
-    """Stands for the ledger, or for the errata of one paper, until all pages have been read."""
+    """Stands for a part of the ledger until all pages have been read."""
 
 
 class LedgerDirective(Directive):
@@ -317,32 +296,6 @@ class LedgerDirective(Directive):
 
     def parts(self) -> list[nodes.Node]:
         return [table(kind="ledger")]
-
-
-class ErrataDirective(LedgerDirective):
-    """``{errata}``: what is wrong in each paper, a section for each."""
-
-    def parts(self) -> list[nodes.Node]:
-        found: list[nodes.Node] = []
-        for paper, title in ledger.PAPERS.items():
-            if errata_of(paper):
-                section = nodes.section(ids=[f"errata-{paper}"], names=[f"errata-{paper}"])
-                section += [nodes.title(text=title), table(kind="errata", paper=paper)]
-                found.append(section)
-        first = table(kind="standin")
-        return [first, *found] if found else [first, nodes.paragraph(text="No claim has been found wrong so far.")]
-
-
-class FindingsDirective(LedgerDirective):
-    """``{findings}``: claims, a line each with what was found in one sentence, beside the evidence of this build."""
-
-    has_content = True
-
-    def parts(self) -> list[nodes.Node]:
-        entries = [line.partition(": ")[::2] for line in self.content if line.strip()]
-        if unknown := {claim_id for claim_id, _ in entries} - {claim.id for claim in ledger.load()}:
-            raise self.error(f"findings: not in the ledger: {sorted(unknown)}")
-        return [table(kind="findings", entries=entries)]
 
 
 class HoldsDirective(LedgerDirective):
@@ -394,10 +347,9 @@ def wanting(link: Any) -> str:
     )
 
 
-def errata_of(paper: str) -> list[ledger.Claim]:
-    """Claims of a paper that need to be put right."""
-    wrong = ("corrected", "refuted")
-    return [c for c in ledger.load(paper) if c.verdict in wrong or (c.verdict == "partial" and c.correction)]
+def is_wrong(claim: ledger.Claim) -> bool:
+    """Whether a claim needs to be put right."""
+    return claim.verdict in ("corrected", "refuted") or (claim.verdict == "partial" and bool(claim.correction))
 
 
 def fill(app: Any, doctree: nodes.document, docname: str) -> None:
@@ -418,16 +370,10 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
             body = wanting(link)
         elif node["kind"] == "ledger":
             body = standin(shown) + FILES + FILTERS + rows(shown, link) + summary()
-        elif node["kind"] == "errata":
-            body = "".join(erratum(claim, shown, link) for claim in errata_of(node["paper"]))
         elif node["kind"] == "verdicts":
             body = bar(node["paper"], app.builder.get_relative_uri(docname, "book/ledger"))
-        elif node["kind"] == "findings":
-            body = "".join(finding(ledger.get(name), words, shown, link) for name, words in node["entries"])
-        elif node["kind"] == "holds":
-            body = held(node["entries"], app.builder.get_relative_uri(docname, "book/ledger"), link)
         else:
-            body = standin(shown)
+            body = held(node["entries"], app.builder.get_relative_uri(docname, "book/ledger"), link)
         node.replace_self(nodes.raw("", f'<div class="hdpm-ledger mathjax_ignore">{body}</div>', format="html"))
 
 
@@ -444,22 +390,19 @@ def standin(shown: Mapping[str, Shown]) -> str:
     )
 
 
-def text_or_dash(words: str | None) -> str:
-    return ledger.markup(words) if words else '<span class="hdpm-none">none</span>'
-
-
 def bar(paper: str, page: str) -> str:
-    """How many claims have which verdict, as one bar; every part is a link to them on the ledger's `page`."""
+    """How many claims have which verdict: a bar to scale, and under it links to them on the ledger's `page`."""
     claims, query = ledger.load(paper or None), f"{page}?" + (f"paper={paper}&amp;" if paper else "")
-    title, parts = ledger.PAPERS.get(paper, "all papers"), ""
+    title, parts, links = ledger.PAPERS.get(paper, "all papers"), "", []
     for v in ledger.VERDICTS:
         if n := sum(c.verdict == v for c in claims):
-            name, link = "" if paper else f" <span>{v}</span>", f"{query}verdict={v.replace(' ', '+')}"
-            parts += (
-                f'<a class="hdpm-{v.replace(" ", "-")}" style="flex-grow: {n}" href="{link}"'
-                f' title="{n} {v}" aria-label="{n} {v}, {escape(title)}">{n}{name}</a>'
-            )
-    return f'<nav class="hdpm-verdicts" aria-label="Claims by verdict, {escape(title)}">{parts}</nav>'
+            kind = f'class="hdpm-{v.replace(" ", "-")}"'
+            parts += f'<span {kind} style="flex-grow: {n}"></span>'
+            links.append(f'<a {kind} href="{query}verdict={v.replace(" ", "+")}">{n} {v}</a>')
+    return (
+        f'<nav class="hdpm-verdicts" aria-label="Claims by verdict, {escape(title)}">'
+        f'<div aria-hidden="true">{parts}</div><p>{" ".join(links)}</p></nav>'
+    )
 
 
 def summary() -> str:
@@ -498,7 +441,7 @@ FILTERS = (
     '<form class="hdpm-filters" role="search" aria-label="Filter the claims" hidden>'
     + _select("paper", "Paper", ledger.PAPERS)
     + _select("kind", "Kind", {kind: kind for kind in ledger.KINDS})
-    + _select("verdict", "Verdict", {v: v for v in (*ledger.VERDICTS, "pending")})
+    + _select("verdict", "Verdict", {"wrong": "wrong as printed"} | {v: v for v in (*ledger.VERDICTS, "pending")})
     + '<div><label for="hdpm-q">Search: id, place, words (press /)</label>'
     '<input id="hdpm-q" name="q" type="search" autocomplete="off" placeholder="theorem 5"></div>'
     '<button type="reset">Show all</button><output aria-live="polite"></output></form>'
@@ -525,12 +468,17 @@ def rows(shown: Mapping[str, Shown], link: Any) -> str:
         right = (
             f'<p><span class="hdpm-label">Correction:</span> {ledger.markup(c.correction)}</p>' if c.correction else ""
         )
+        if c.verdict == "refuted" and not c.correction:
+            right = "<p>No statement near it is known to hold.</p>"
+        values = "; ".join(f"{name}: {value}" for name, value in c.printed_values.items()) if is_wrong(c) else ""
+        printed = f' <span class="hdpm-values">({escape(values)})</span>' if values else ""
         reasons = evidence + right + note + damage(c)
         body += (
-            f'<tr id="{c.id}" data-paper="{c.paper}" data-kind="{c.kind}" data-verdict="{c.verdict}">'
+            f'<tr id="{c.id}" data-paper="{c.paper}" data-kind="{c.kind}" data-verdict="{c.verdict}"'
+            f"{' data-wrong' * is_wrong(c)}>"
             f'<th scope="row"><a class="hdpm-id" href="#{c.id}">{c.id}</a>'
             f'<span class="hdpm-where">{escape(c.place)}</span><span class="hdpm-kind">{c.kind}</span></th>'
-            f'<td data-label="Statement">{ledger.markup(c.statement)}</td>'
+            f'<td data-label="Statement">{ledger.markup(c.statement)}{printed}</td>'
             f'<td data-label="Verdict">{verdict}<p>{link(c, "in")}</p></td>'
             f'<td data-label="Evidence and note">{reasons}</td></tr>'
         )
@@ -538,43 +486,6 @@ def rows(shown: Mapping[str, Shown], link: Any) -> str:
         '<table class="hdpm-claims"><caption>All claims that the filters above let through</caption><thead><tr>'
         '<th scope="col">Claim</th><th scope="col">Statement, in our words</th><th scope="col">Verdict</th>'
         f'<th scope="col">Evidence of this build, and note</th></tr></thead><tbody>{body}</tbody></table>'
-    )
-
-
-def erratum(claim: ledger.Claim, shown: Mapping[str, Shown], link: Any) -> str:
-    """What is printed, what is right, and how this build shows it."""
-    run = shown.get(claim.id)
-    undecided = f"{run.outcome}: " if run and run.outcome.startswith(ledger.STANDIN) else ""
-    values = "; ".join(f"{name}: {value}" for name, value in claim.printed_values.items())
-    none = "No statement near it is known to hold."
-    items = [
-        (
-            "Printed",
-            ledger.markup(claim.statement)
-            + (f' <span class="hdpm-values">({escape(values)})</span>' if values else ""),
-        ),
-        ("Right", ledger.markup(claim.correction) if claim.correction else none),
-        ("This build", escape(undecided + run.evidence) if run else text_or_dash(None)),
-        ("Note", text_or_dash(claim.note) + damage(claim)),
-    ]
-    entries = "".join(f"<dt>{name}</dt><dd>{body}</dd>" for name, body in items)
-    head = f"{ledger.badge(claim.verdict)} <strong>{escape(claim.place)}</strong>"
-    return (
-        f'<article class="hdpm-erratum" id="erratum-{claim.id}">'
-        f'<p class="hdpm-verdict-line">{head} <a href="ledger.html#{claim.id}">{claim.id}</a></p>'
-        f"<dl>{entries}</dl><p>{link(claim, 'Shown in')}</p></article>"
-    )
-
-
-def finding(claim: ledger.Claim, words: str, shown: Mapping[str, Shown], link: Any) -> str:
-    """A claim on the front page: what was found, where it was printed, what this build measured."""
-    run = shown.get(claim.id)
-    label = '<span class="hdpm-label">This build:</span>'
-    evidence = f'<p class="hdpm-evidence">{label} {escape(run.evidence)}</p>' if run else ""
-    return (
-        f'<article class="hdpm-erratum"><p><strong>{ledger.markup(words)}</strong></p>'
-        f'<p class="hdpm-verdict-line">{ledger.badge(claim.verdict)} {escape(claim.place)}</p>'
-        f"{evidence}<p>{link(claim, 'Shown in')}</p></article>"
     )
 
 
@@ -611,11 +522,8 @@ def use_folder(app: Any, config: Any) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_config_value("claims_folder", "", "env")
-    app.add_domain(ClaimDomain)
     app.add_directive("ledger", LedgerDirective)
-    app.add_directive("errata", ErrataDirective)
     app.add_directive("verdicts", VerdictsDirective)
-    app.add_directive("findings", FindingsDirective)
     app.add_directive("holds", HoldsDirective)
     app.add_directive("needs", NeedsDirective)
     app.add_css_file("ledger.css", priority=900)

@@ -1,6 +1,6 @@
 """Theorems, figures, tables, equations and exercises are numbered by chapter: Theorem 3.4 is the fourth of chapter 3.
 
-A chapter is a part of the table of contents whose caption begins with its number; its pages continue one another's
+A chapter is an entry of the table of contents whose title begins with its number; its pages continue one another's
 numbers. So a number of the book, with its dot, does not look like a paper's.
 """
 
@@ -19,18 +19,22 @@ def chapters(contents: dict[str, Any]) -> dict[str, int]:
 
     Examples
     --------
-    >>> pages = [{"file": "a", "sections": [{"file": "b"}]}]
-    >>> chapters({"parts": [{"caption": "3. Contracts", "chapters": pages}, {"caption": "Library", "chapters": []}]})
+    >>> chapters({"chapters": [{"file": "a", "title": "3. Contracts", "sections": [{"file": "b"}]}, {"file": "c"}]})
     {'a': 3, 'b': 3}
     """
+    found = {}
 
-    def files(part: dict[str, Any]) -> list[str]:
-        below = [*part.get("chapters", ()), *part.get("sections", ())]
-        own = [part["file"]] if "file" in part else []
-        return own + [name for entry in below for name in files(entry)]
+    def walk(entry: dict[str, Any], number: int) -> None:
+        title = re.match(r"\d+", entry.get("title", ""))
+        number = int(title[0]) if title else number
+        if number:
+            found[entry["file"]] = number
+        for below in entry.get("sections", ()):
+            walk(below, number)
 
-    numbered = [(re.match(r"\d+", part.get("caption", "")), part) for part in contents.get("parts", ())]
-    return {name: int(number[0]) for number, part in numbered if number for name in files(part)}
+    for entry in contents.get("chapters", ()):
+        walk(entry, 0)
+    return found
 
 
 def renumber(app: Any, env: Any) -> list[str]:

@@ -38,14 +38,17 @@ def wheel_name(root: Path) -> str:
 
 
 class InstallDirective(SphinxDirective):
-    """``{install}``: the command, and a link to the wheel."""
+    """``{install}``: a link to the wheel, and the command."""
 
     def run(self) -> list[nodes.Node]:
         name = wheel_name(Path(self.env.srcdir))
         link = "../" * self.env.docname.count("/") + name
         html = (
-            f'<p class="hdpm-install"><code>pip install {name}</code> <a href="{link}" download>Download the wheel</a>'
-            ", or in a copy of the project <code>pip install .</code></p>"
+            f'<p class="hdpm-install"><a href="{link}" download>Download the wheel</a>, then '
+            f"<code>pip install {name}</code></p>"
+            # the address of the wheel, wherever the site lies, so that the line works as it stands
+            "<script>(() => { const p = document.currentScript.previousElementSibling, a = p.firstChild; "
+            'p.lastChild.textContent = `pip install "${a.href}"`; })();</script>'
         )
         return [nodes.raw("", html, format="html")]
 

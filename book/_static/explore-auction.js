@@ -104,31 +104,32 @@
   const sizes = [120, 80, 60, 40, 20, 10], limits = [1, 1.5, 0.8, 2, 1.2, 1.8], rates = [0.7, 0.35, 0.55, 0.45, 0.3, 0.65];
   const RULES = { printed: "All-in as printed", repaired: "All-in repaired", posted: "posted prices", menus: "learned menus" };
 
-  // What every owner sells, is paid and gains, if owner `liar` reports `factor` times her valuation.
+  // What every owner sells, is paid and ends with, if owner `liar` reports `factor` times her valuation.
   function market(net, rule, liar, factor, B) {
     const told = rates.map((a, i) => (i === liar ? a * factor : a)), x = sizes.map((d, i) => d * limits[i]);
     const all = (sale) => ({ epsilon: sale.wins.map((w, i) => (w ? limits[i] : 0)), payments: sale.payments });
     const V = told.map((a, i) => 2 * a * x[i]);
     const found = rule === "posted" ? posted(told, limits, sizes, B)
       : rule === "menus" ? menus(net, told, limits, sizes, B) : all((rule === "printed" ? allIn : repaired)(V, x, B));
-    return { ...found, gains: rates.map((a, i) => found.payments[i] - 2 * a * found.epsilon[i] * sizes[i]) };
+    return { ...found, ends: rates.map((a, i) => found.payments[i] - 2 * a * found.epsilon[i] * sizes[i]) };
   }
 
   hdpm.auctions = { allIn, repaired, posted, menus, market };
 
   hdpm.explorers.auction = ({ rule, owner, factor, budget }, net) => {
-    const i = Number(owner) - 1, B = Number(budget), truth = market(net, rule, i, 1, B), lie = market(net, rule, i, Number(factor), B);
-    const gain = lie.gains[i] - truth.gains[i];
-    const factors = Array.from({ length: 99 }, (_, k) => 0.05 + 0.025 * k);
+    const i = Number(owner) - 1, B = Number(budget), f = Number(factor), all = sizes.map((d, k) => 2 * d * limits[k] * rates[k]);
+    const found = market(net, rule, i, f, B), ends = found.ends[i], honest = market(net, rule, i, 1, B).ends[i], gain = ends - honest;
+    const said = all.map((v, k) => (k === i ? v * f : v)), factors = Array.from({ length: 99 }, (_, k) => 0.05 + 0.025 * k);
+    const change = Math.abs(gain) < 1e-9 ? "gains and loses nothing" : `${gain > 0 ? "gains" : "loses"} ${hdpm.digits(Math.abs(gain))}`;
     return {
-      sentence: Math.abs(gain) < 1e-9 ? `${RULES[rule]}: the report changes nothing for owner ${owner}, who gains ${hdpm.digits(truth.gains[i])}.`
-        : `${RULES[rule]}: owner ${owner} ${gain > 0 ? "gains" : "loses"} ${hdpm.digits(Math.abs(gain))} by reporting ${factor} times her valuation.`,
-      caption: `${RULES[rule]}, budget ${budget}`,
-      rows: sizes.map((d, k) => [`owner ${k + 1}`, 2 * d * limits[k] * rates[k] * (k === i ? Number(factor) : 1), lie.epsilon[k], lie.payments[k], lie.gains[k]]),
+      sentence: `${RULES[rule]}: the data of owner ${owner} are worth ${hdpm.digits(all[i])} euros to her. She says ${hdpm.digits(said[i])} and ends with `
+        + `${hdpm.digits(ends)}; the truth would leave her with ${hdpm.digits(honest)}${f === 1 ? ", too." : `: the lie ${change}.`}`,
+      caption: `${RULES[rule]}, budget ${budget} euros`,
+      rows: sizes.map((_, k) => [`owner ${k + 1}`, said[k], found.epsilon[k], found.payments[k], found.ends[k]]),
       figure: () => ({
-        x: `what owner ${owner} reports, over her valuation`, y: "her gain", at: Number(factor),
-        alt: `Gain of owner ${owner} by what she reports, in four auctions; in all but the printed one it is largest at the truth, 1.`,
-        curves: Object.entries(RULES).map(([name, label]) => ({ name: label, points: factors.map((f) => [f, market(net, name, i, f, B).gains[i]]) })),
+        x: `report of owner ${owner}, times the truth`, y: "she ends with (euros)", at: f, mark: [1, "truth"],
+        alt: `What owner ${owner} ends with, by what she reports, in four auctions; in all but the printed one nothing is better than the truth, 1.`,
+        curves: Object.entries(RULES).map(([name, label]) => ({ name: label, points: factors.map((x) => [x, market(net, name, i, x, B).ends[i]]) })),
       }),
     };
   };

@@ -61,14 +61,15 @@
     const curve = (name, f) => ({ name, points: errors.map((e) => [e, f((e * n) ** 2)]) });
     const e = Math.sqrt(K) / n;
     return {
-      sentence: `An error of ${hdpm.digits(e)} a seller costs ${hdpm.digits(sum(found.payments))}; `
-        + `they lose ${hdpm.digits(total)} of privacy in all, and no algorithm makes do with less than ${hdpm.digits(bound(n, K))}.`,
-      caption: `Contract M2, cost v times the ${r === 1 ? "loss" : `loss to the power ${r}`}`,
+      sentence: `A mean of ${n} numbers from 0 to 1 that is off by at most ${hdpm.digits(e)} (root mean square, whatever the numbers are) `
+        + `costs the buyer ${hdpm.digits(sum(found.payments))} euros. The sellers lose ${hdpm.digits(total)} of privacy in all; `
+        + `no algorithm manages with less than ${hdpm.digits(bound(n, K))}.`,
+      caption: `Contract M2; a seller's cost in euros is her valuation times the ${r === 1 ? "loss" : `loss to the power ${r}`}`,
       rows: v.map((x, i) => [String(x), found.shares[i], found.epsilon[i], x * found.epsilon[i] ** r, found.payments[i]]),
       figure: () => ({
-        x: "error a seller", y: "privacy lost in all", log: "xy", at: e,
+        x: "error of the mean (root mean square, numbers from 0 to 1)", y: "privacy loss of all sellers", log: "xy", at: e,
         alt: "Privacy lost in all against the error: unbiased answer, biased answer, least-cost contract, and the line that no algorithm passes.",
-        curves: [curve("unbiased", (k) => unbiased(n, k)), curve("biased, equal losses", (k) => biased(n, k)), curve("least cost", (k) => sum(least(v, k, r).epsilon)), curve("no algorithm below", (k) => bound(n, k))],
+        curves: [curve("without bias", (k) => unbiased(n, k)), curve("with bias, equal losses", (k) => biased(n, k)), curve("at least cost", (k) => sum(least(v, k, r).epsilon)), curve("no algorithm below", (k) => bound(n, k))],
       }),
     };
   };

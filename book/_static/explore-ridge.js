@@ -25,30 +25,34 @@
     const c = paper(penalty, R), own = sum(groups.map((k, i) => k * limits[i]));
     const kept = sum(groups.map((k, i) => (k * Math.expm1(limits[i])) / Math.expm1(most)));
     return {
-      "the strictest for all": (people * Math.min(...limits)) / c,
-      "drawn by lot": (kept * most) / c,
-      "her own limit": own / c,
-      "her own, sharper bound": own / sharp(penalty, R),
+      "the strictest limit for all": (people * Math.min(...limits)) / c,
+      "people drawn by lot": (kept * most) / c,
+      "a limit for each": own / c,
+      "a limit for each, sharper bound": own / sharp(penalty, R),
     };
   }
 
   hdpm.ridge = { paper, sharp, loss, rates };
 
+  const PENALTIES = Array.from({ length: 81 }, (_, i) => 10 ** (i / 20 - 2));
+
   hdpm.explorers.ridge = ({ people, strict, middle, lax, penalty, features }) => {
-    const limits = [strict, middle, lax].map(Number), d = Number(features), found = rates(Number(people), limits, Number(penalty), d);
-    const all = (rate, lambda) => sum(loss(rate, lambda, d));
-    const rows = Object.entries(found).map(([name, rate]) => [name, rate, d / rate, ...loss(rate, Number(penalty), d), all(rate, Number(penalty))]);
-    const ratio = rows[0][3 + 1] / rows[2][3 + 1];
-    const penalties = Array.from({ length: 81 }, (_, i) => 10 ** (-1 + i / 20));
+    const limits = [strict, middle, lax].map(Number), d = Number(features), lambda = Number(penalty);
+    const at = (l) => Object.entries(rates(Number(people), limits, l, d));
+    const rows = at(lambda).map(([name, rate]) => [name, d / rate, ...loss(rate, lambda, d), sum(loss(rate, lambda, d))]);
+    const [[, , , strictest], , [, , bias, added, both]] = rows, zero = (1 / 12 + d / 4) / d;
+    const curves = rows.map(([name], i) => ({ name, points: PENALTIES.map((l) => [l, sum(loss(at(l)[i][1], l, d))]) }));
+    const least = curves.map(({ points }) => points.reduce((a, b) => (b[1] < a[1] ? b : a))), [best, lowest] = least[2].map((x) => hdpm.digits(x));
     return {
-      sentence: `With a limit for each the noise adds ${hdpm.digits(rows[2][4])} to the error, `
-        + (ratio > 1 ? `${hdpm.digits(ratio)} times less than if all are treated as the strictest.` : "as much as if all are treated as the strictest."),
-      caption: `${people} people, penalty ${penalty}, ${features} features`,
+      sentence: `With a limit for each, predictions have a mean squared error of ${hdpm.digits(both)}: ${hdpm.digits(bias)} because of the penalty, `
+        + `${hdpm.digits(added)} because of the noise. With the strictest limit for all, the noise adds ${hdpm.digits(strictest)}. `
+        + `The answer 0 for everybody has ${hdpm.digits(zero)}; the best penalty, ${best}, has ${lowest}.`,
+      caption: `Errors for labels from 0 to 1; ${people} people, penalty ${penalty}, features: ${features}`,
       rows,
       figure: () => ({
-        x: "penalty", y: "error of predictions", log: "xy", at: Number(penalty),
-        alt: "Error of predictions against the penalty: with little penalty the noise dominates, with much of it the penalty itself; the curves of the methods lie apart on the left and meet on the right.",
-        curves: Object.keys(found).map((name) => ({ name, points: penalties.map((l) => [l, all(rates(Number(people), limits, l, d)[name], l)]) })),
+        x: "penalty", y: "mean squared error of predictions", log: "x", at: lambda, range: [0, 2 * Math.max(...least.map(([, e]) => e))],
+        alt: "Error of predictions against the penalty: little penalty leaves much noise, much penalty shrinks predictions to 0; each method has its best penalty between.",
+        curves,
       }),
     };
   };

@@ -1,7 +1,7 @@
-// Explorers: a form, a figure, a table and a sentence for what the reader chose. Each explorer is a function of the
-// form's values, registered in `hdpm.explorers` by a script of its own; what this file does is the same for all.
-// The values live in the address, ?explore-NAME=..., so that a setting can be cited. Without scripts the page shows
-// the table and the sentence of one setting, as the library computed them.
+// Explorers: a form, a figure, a table and a sentence for what the reader chose. An explorer is a function of the form's
+// values, registered in `hdpm.explorers` by a script of its own, or else the page holds what the library says of every
+// setting; what this file does is the same for all. The values live in the address, ?explore-NAME=..., so that a setting
+// can be cited. Without scripts the page shows sentence and table of one setting, as the library computed them.
 const hdpm = { explorers: {} };
 
 // Numbers as the library prints them: three digits, or what the column asks for.
@@ -33,28 +33,31 @@ hdpm.make = (tag, attributes = {}, ...children) => {
   return made;
 };
 
-// A figure of curves, in the style of the book's: { x, y, log, curves: [{ name, points }], at }.
-hdpm.figure = ({ x, y, log = "", curves, at, alt }) => {
+// A figure of curves, in the style of the book's: { x, y, log, alt, curves: [{ name, points }] }; `at` is where the setting
+// is on the x axis, `mark` another place there and its name, and `range` the ends of the y axis, if they are not those of
+// the curves.
+hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range }) => {
   const W = 520, H = 300, left = 66, right = 24, top = 12, bottom = 50;
   const scale = (name, values, from, to) => {
     const f = log.includes(name) ? Math.log10 : (v) => v;
     const finite = values.map(f).filter(Number.isFinite);
     let low = Math.min(...finite), high = Math.max(...finite);
-    if (low === high) { low -= 0.5; high += 0.5; }
+    const edge = low === high ? 0.5 : name === "y" && !range ? 0.04 * (high - low) : 0;
+    [low, high] = [low - edge, high + edge];
     const place = (v) => from + ((f(v) - low) / (high - low)) * (to - from);
     const rough = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(rough)), ticks = [];
     if (log.includes(name)) {
       const step = Math.max(1, Math.round(rough)), parts = high - low < 2 ? [1, 2, 5] : [1];
       for (let t = Math.floor(low / step) * step; t <= high; t += step) ticks.push(...parts.map((m) => m * 10 ** t));
     } else {
-      const step = unit * [1, 2, 5, 10].find((m) => m * unit >= rough);
+      const step = unit * [1, 2, 2.5, 5, 10].find((m) => m * unit >= rough);
       for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + 1e-9 * step; t += step) ticks.push(Number(t.toPrecision(12)));
     }
     const slack = 1e-9 * (high - low);
     return { place, ticks: ticks.filter((t) => f(t) >= low - slack && f(t) <= high + slack) };
   };
   const all = curves.flatMap(({ points }) => points);
-  const X = scale("x", all.map(([a]) => a), left, W - right), Y = scale("y", all.map(([, b]) => b), H - bottom, top);
+  const X = scale("x", all.map(([a]) => a), left, W - right), Y = scale("y", range ?? all.map(([, b]) => b), H - bottom, top);
   const svg = hdpm.make("svg", { viewBox: `0 0 ${W} ${H}`, class: "hdpm-figure", role: "img", "aria-label": alt });
   for (const t of X.ticks) {
     svg.append(hdpm.make("line", { x1: X.place(t), x2: X.place(t), y1: top, y2: H - bottom, class: "hdpm-grid" }));
@@ -66,25 +69,37 @@ hdpm.figure = ({ x, y, log = "", curves, at, alt }) => {
   }
   svg.append(hdpm.make("text", { x: (left + W - right) / 2, y: H - 6, "text-anchor": "middle" }, x));
   svg.append(hdpm.make("text", { x: 14, y: (top + H - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + H - bottom) / 2})` }, y));
+  const upright = (where, kind) => hdpm.make("line", { x1: X.place(where), x2: X.place(where), y1: top, y2: H - bottom, class: kind });
+  if (mark) svg.append(upright(mark[0], "hdpm-truth"), hdpm.make("text", { x: X.place(mark[0]) + 5, y: top + 12 }, mark[1]));
+  if (Number.isFinite(at)) svg.append(upright(at, "hdpm-at"));
+  const box = { x: left, y: top, width: W - left - right, height: H - top - bottom };
+  const plot = hdpm.make("svg", { ...box, viewBox: Object.values(box).join(" ") }); // cuts off what leaves the range; dashes far outside take long to draw
   curves.forEach(({ points }, i) => {
     const inside = points.filter(([a, b]) => [a, b].every((v, k) => Number.isFinite(v) && (!log.includes("xy"[k]) || v > 0)));
-    svg.append(hdpm.make("path", { d: inside.map(([a, b], k) => `${k ? "L" : "M"}${X.place(a).toFixed(1)} ${Y.place(b).toFixed(1)}`).join(""), class: `hdpm-curve hdpm-curve-${i}` }));
+    plot.append(hdpm.make("path", { d: inside.map(([a, b], k) => `${k ? "L" : "M"}${X.place(a).toFixed(1)} ${Math.max(Y.place(b), -H).toFixed(1)}`).join(""), class: `hdpm-curve hdpm-curve-${i}` }));
+    const here = inside.find(([a]) => Math.abs(a - at) < 1e-9 * at);
+    if (here) plot.append(hdpm.make("circle", { cx: X.place(at), cy: Y.place(here[1]), r: 5, class: `hdpm-dot-${i}` }));
   });
-  if (at !== undefined) svg.append(hdpm.make("line", { x1: X.place(at), x2: X.place(at), y1: top, y2: H - bottom, class: "hdpm-at" }));
+  svg.append(plot);
   const sample = (i) => hdpm.make("svg", { viewBox: "0 0 30 6", "aria-hidden": "true" }, hdpm.make("path", { d: "M0 3H30", class: `hdpm-curve hdpm-curve-${i}` }));
   const key = hdpm.make("p", { class: "hdpm-key" }, ...curves.map(({ name }, i) => hdpm.make("span", {}, sample(i), name)));
   return [key, svg];
 };
 
-// Sets a form to what the address says under a key; the function that it returns writes the address anew.
-hdpm.cited = (form, key) => {
-  const written = () => new URLSearchParams(new FormData(form)).toString(), first = written();
-  for (const [field, value] of new URLSearchParams(new URLSearchParams(location.search).get(key) ?? "")) {
+// Sets controls of a form to what a query says.
+hdpm.set = (form, query) => {
+  for (const [field, value] of new URLSearchParams(query ?? "")) {
     const control = form.elements[field], before = control?.value;
     if (!control) continue;
     control.value = value;
     if (control.value !== value) control.value = before; // an address may say anything
   }
+};
+
+// Sets a form to what the address says under a key; the function that it returns writes the address anew.
+hdpm.cited = (form, key) => {
+  const written = () => new URLSearchParams(new FormData(form)).toString(), first = written();
+  hdpm.set(form, new URLSearchParams(location.search).get(key));
   return () => {
     const query = new URLSearchParams(location.search);
     if (written() === first) query.delete(key);
@@ -97,11 +112,16 @@ hdpm.cited = (form, key) => {
   };
 };
 
+// What the library says of a setting, where the page holds it for all of them.
+hdpm.held = (state, { parts, states }) => {
+  const found = states[Object.values(state).join("|")], [sentence, caption, rows, figure] = found.slice(0, 4).map((i) => parts[i]);
+  return { sentence, caption, rows, figure: () => ({ ...figure, at: found[4] }) };
+};
+
 // Start every explorer of the page.
 addEventListener("DOMContentLoaded", () => {
   for (const root of document.querySelectorAll("[data-explorer]")) {
-    const name = root.dataset.explorer, show = hdpm.explorers[name];
-    if (!show) continue;
+    const name = root.dataset.explorer, show = hdpm.explorers[name] ?? hdpm.held;
     const form = root.querySelector("form"), table = root.querySelector("table");
     const held = root.querySelector('script[type="application/json"]'), data = held && JSON.parse(held.textContent);
 
@@ -113,15 +133,21 @@ addEventListener("DOMContentLoaded", () => {
         slider.setAttribute("aria-valuetext", state[name]);
         slider.parentElement.querySelector("output").textContent = state[name];
       }
+      for (const part of form.querySelectorAll("[data-when]")) {
+        const [other, value] = part.dataset.when.split("=");
+        part.hidden = state[other] !== value;
+      }
       const found = show(state, data);
       root.querySelector(".hdpm-winner").textContent = found.sentence;
       root.classList.toggle("hdpm-refused", Boolean(found.refused));
       if (found.refused) return;
-      table.caption.textContent = found.caption;
-      table.tBodies[0].replaceChildren(...found.rows.map(([head, ...cells]) => {
-        const th = hdpm.make("th", { scope: "row" }, head);
-        return hdpm.make("tr", {}, th, ...cells.map((cell) => hdpm.make("td", {}, typeof cell === "number" ? hdpm.digits(cell) : cell)));
-      }));
+      if (table) {
+        table.caption.textContent = found.caption;
+        table.tBodies[0].replaceChildren(...found.rows.map(([head, ...cells]) => {
+          const th = hdpm.make("th", { scope: "row" }, head);
+          return hdpm.make("tr", {}, th, ...cells.map((cell) => hdpm.make("td", {}, typeof cell === "number" ? hdpm.digits(cell) : cell)));
+        }));
+      }
       root.querySelector(".hdpm-drawn").replaceChildren(...hdpm.figure(found.figure()));
     };
 
@@ -130,6 +156,14 @@ addEventListener("DOMContentLoaded", () => {
     form.addEventListener("input", draw);
     form.addEventListener("change", remember);
     form.addEventListener("submit", (event) => event.preventDefault());
+    for (const preset of form.querySelectorAll("button")) {
+      preset.addEventListener("click", () => {
+        form.reset();
+        hdpm.set(form, preset.value);
+        draw();
+        remember();
+      });
+    }
     form.hidden = false;
     draw();
   }

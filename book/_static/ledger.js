@@ -59,7 +59,7 @@
     const words = query.split(" ").filter(Boolean);
     const kept = [];
     rows.forEach((entry, order) => {
-      const here = ["paper", "kind", "verdict"].every((n) => !form.elements[n].value || form.elements[n].value === entry.row.dataset[n]);
+      const here = ["paper", "kind", "verdict"].every((n) => ["", entry.row.dataset[n]].includes(form.elements[n].value) || (form.elements[n].value === "wrong" && "wrong" in entry.row.dataset));
       const value = here ? score(entry, query, words) : 0;
       entry.row.hidden = true;
       if (value) kept.push({ row: entry.row, value, order });

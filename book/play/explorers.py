@@ -1,7 +1,7 @@
-"""What the library says of a setting of each paper's explorer, and the explorers themselves.
+"""What the library says of a setting of each explorer, and the explorers themselves.
 
-An explorer opens the first page of a paper: ``explorers.show("contracts")``. Its script has the same closed forms; the
-tests compare the two. The functions take what a form holds, strings.
+An explorer opens the first page of a paper, the front page, or a recipe: ``explorers.show("contracts")``. Some have a
+script with the same closed forms; the tests compare the two. The functions take what a form holds, strings.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, stats
 from scipy.special import expit
 
@@ -22,17 +23,30 @@ from hdpm_book.privacy.digits import on_grid
 from hdpm_book.ridge import jorgensen
 from hdpm_lib import noise
 from hdpm_lib.auctions import menus
-from hdpm_lib.auctions.allin import all_in
+from hdpm_lib.auctions.allin import all_in, all_or_nothing
 from hdpm_lib.auctions.bids import bids
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.audits import bounds
+from hdpm_lib.designs.comparison import law_of
+from hdpm_lib.designs.rules import Task
 from hdpm_lib.learners import ridge
 from hdpm_lib.markets.contracts import least_cost_contract
 from hdpm_lib.markets.mechanisms import vcg_contract
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.procurement_auction import procurement_auction
 
+Array = NDArray[np.float64]
 GROUPS = np.array([0.34, 0.43, 0.23])  # of the ridge paper
+PENALTIES = 10 ** (np.arange(81) / 20 - 2)
+
+
+@cache
+def _ridge_errors(d: int, lam: float, bound: Any) -> Array:
+    """Of a total privacy loss of 1: mean length of the noise, mean squared errors by the penalty and by the noise."""
+    second, truth = np.full((d, d), 1 / 4) + np.eye(d) / 12, np.full(d, 1 / d)
+    rate = 1 / ridge.sensitivity_constant(lam, np.sqrt(d), bound)
+    off = np.linalg.solve(second + lam * np.eye(d), second @ truth) - truth
+    return np.array([d / rate, off @ second @ off, np.trace(second) * noise.coordinate_variance(d, rate)])
 
 
 def ridge_losses(people: str, strict: str, middle: str, lax: str, penalty: str, features: str) -> Found:
@@ -40,36 +54,36 @@ def ridge_losses(people: str, strict: str, middle: str, lax: str, penalty: str, 
 
     The penalty acts on the moments of the population, and what is drawn by lot is the number that is kept on average.
     """
-    n, lam, d = int(people), float(penalty), int(features)
+    n, d = int(people), int(features)
     counts = np.rint(GROUPS * n).astype(int)
     limits = np.repeat([float(strict), float(middle), float(lax)], counts)
-    c, most = ridge.sensitivity_constant(lam, np.sqrt(d)), limits.max()
+    most = limits.max()
     kept = jorgensen.inclusion_probabilities(limits, most).sum()
-    rates = {
-        "the strictest for all": np.full(len(limits), limits.min()).sum() / c,
-        "drawn by lot": kept * most / c,
-        "her own limit": limits.sum() / c,
-        "her own, sharper bound": limits.sum() / ridge.sensitivity_constant(lam, np.sqrt(d), "sharp"),
+    totals = {
+        "the strictest limit for all": len(limits) * limits.min(),
+        "people drawn by lot": kept * most,
+        "a limit for each": limits.sum(),
+        "a limit for each, sharper bound": limits.sum(),
     }
-    second = np.full((d, d), 1 / 4) + np.eye(d) / 12
-    truth = np.full(d, 1 / d)
-    off = np.linalg.solve(second + lam * np.eye(d), second @ truth) - truth
-    bias = off @ second @ off
-    added = {name: np.trace(second) * float(noise.coordinate_variance(d, rate)) for name, rate in rates.items()}
-    ratio = added["the strictest for all"] / added["her own limit"]
+
+    def errors(name: str, lam: float) -> Array:
+        total, bound = totals[name], "sharp" if "sharper" in name else "paper"
+        return _ridge_errors(d, lam, bound) / np.array([total, 1, total**2])
+
+    found = {name: errors(name, float(penalty)) for name in totals}
+    (_, bias, added), strictest = found["a limit for each"], found["the strictest limit for all"][2]
+    by_penalty = [sum(errors("a limit for each", lam)[1:]) for lam in PENALTIES]
     return Found(
-        f"With a limit for each the noise adds {digits(added['her own limit'])} to the error, "
-        + (
-            f"{digits(ratio)} times less than if all are treated as the strictest."
-            if ratio > 1
-            else "as much as if all are treated as the strictest."
-        ),
-        f"{people} people, penalty {penalty}, {features} features",
-        [row(name, rate, d / rate, bias, added[name], bias + added[name]) for name, rate in rates.items()],
+        f"With a limit for each, predictions have a mean squared error of {digits(bias + added)}: {digits(bias)} "
+        f"because of the penalty, {digits(added)} because of the noise. With the strictest limit for all, the noise "
+        f"adds {digits(strictest)}. The answer 0 for everybody has {digits(1 / 4 + 1 / (12 * d))}; the best penalty, "
+        f"{digits(PENALTIES[np.argmin(by_penalty)])}, has {digits(min(by_penalty))}.",
+        f"Errors for labels from 0 to 1; {people} people, penalty {penalty}, features: {features}",
+        tuple(row(name, *parts, sum(parts[1:])) for name, parts in found.items()),
     )
 
 
-def contract(valuations: str, goal: str, error: str, money: str, power: str) -> Found:
+def contract(valuations: str, power: str, goal: str, error: str, money: str) -> Found:
     """Mechanism M2 for an error, or for as little error as the money buys."""
     v, r = np.array(valuations.replace(",", " ").split(), dtype=float), int(power)
     n, ceiling = len(v), 2 * v.max()
@@ -83,35 +97,54 @@ def contract(valuations: str, goal: str, error: str, money: str, power: str) -> 
     columns = shares, bought.privacy_loss, v * bought.privacy_loss**r, paid
     loss = "the loss" if r == 1 else f"the loss to the power {r}"
     return Found(
-        f"An error of {digits(np.sqrt(K) / n)} a seller costs {digits(bought.payments.sum())}; they lose "
-        f"{digits(bought.privacy_loss.sum())} of privacy in all, and no algorithm makes do with less than "
+        f"A mean of {n} numbers from 0 to 1 that is off by at most {digits(np.sqrt(K) / n)} (root mean square, "
+        f"whatever the numbers are) costs the buyer {digits(bought.payments.sum())} euros. The sellers lose "
+        f"{digits(bought.privacy_loss.sum())} of privacy in all; no algorithm manages with less than "
         f"{digits(float(least_total_loss(n, K)))}.",
-        f"Contract M2, cost v times {loss}",
-        [row(f"{one:.12g}", *numbers) for one, *numbers in zip(v, *columns, strict=True)],
+        f"Contract M2; a seller's cost in euros is her valuation times {loss}",
+        tuple(row(f"{one:.12g}", *numbers) for one, *numbers in zip(v, *columns, strict=True)),
     )
 
 
+SELLERS = 50
 LAWS = {"0.5": "most of them cheap", "1": "uniform", "2": "most of them dear"}  # by the power of the distribution
 
 
-def purchase(sellers: str, law: str, spread: str, gamma: str) -> Found:
+def purchase(law: str, spread: str, gamma: str) -> Found:
     """The market that decides before it sees the data: sellers at the quantiles of a law of costs."""
-    m, high = int(sellers), float(spread)
+    high = float(spread)
     costs_law = stats.uniform(1, high - 1) if law == "1" else stats.beta(float(law), 1, loc=1, scale=high - 1)
-    costs = costs_law.ppf((np.arange(m) + 0.5) / m)
+    costs = costs_law.ppf((np.arange(SELLERS) + 0.5) / SELLERS)
     bought = procurement_auction(costs, costs_law, 1.0, 1.0, float(gamma))
-    epsilon, own = bought.privacy_loss, costs * bought.privacy_loss
-    places = [math.floor(share * (m - 1) + 0.5) for share in (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)]
+    epsilon, own, paid = bought.privacy_loss, costs * bought.privacy_loss, bought.payments
+    uneven, added = np.sqrt((bought.weights**2).sum()), 1 / float(bought.eta)
+    places = [math.floor(share * (SELLERS - 1) + 0.5) for share in (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)]
+    drawn = range(0, SELLERS, 3)
     return Found(
-        f"{(epsilon > 0).sum()} of {m} sellers are bought, for {digits(bought.payments.sum())} in all; what they lose "
-        f"costs them {digits(own.sum())}.",
-        f"{m} sellers, costs from 1 to {spread}, {LAWS[law]}; money weighs {gamma}",
-        [row(f"seller {i + 1}", costs[i], epsilon[i], own[i], bought.payments[i]) for i in places],
-    )
+        f"{(epsilon > 0).sum()} of {SELLERS} sellers are bought, for {digits(paid.sum())} euros in all; what they lose "
+        f"costs them {digits(own.sum())} euros. The bound on the error is {digits(uneven + added)}: {digits(uneven)} "
+        f"because few data count, {digits(added)} because of the noise.",
+        f"{SELLERS} sellers; a unit of privacy loss costs them 1 to {spread} euros, {LAWS[law]}",
+        tuple(row(f"seller {i + 1}", costs[i], epsilon[i], own[i], paid[i]) for i in places),
+        {
+            "x": "cost of a unit of privacy loss (euros)", "y": "euros",
+            "alt": "Payment and own cost of each seller by her cost; payments lie above, both are 0 from some cost on.",
+            "curves": [
+                _curve(name, costs[drawn], euros[drawn])
+                for name, euros in (("payment to her", paid), ("her cost", own))
+            ],
+        },
+    )  # fmt: skip
+
+
+def _curve(name: str, x: Any, y: Any) -> dict[str, Any]:
+    """A curve of a figure, in as many digits as one sees."""
+    return {"name": name, "points": [[float(f"{a:.4g}"), float(f"{b:.3g}")] for a, b in zip(x, y, strict=True)]}
 
 
 SIZES = np.array([120.0, 80, 60, 40, 20, 10])
 LIMITS, RATES = np.array([1, 1.5, 0.8, 2, 1.2, 1.8]), np.array([0.7, 0.35, 0.55, 0.45, 0.3, 0.65])
+VALUATIONS = 2 * SIZES * LIMITS * RATES
 
 
 _weights = cache(menus.trained_weights)
@@ -123,61 +156,164 @@ RULES: dict[str, tuple[str, Callable[[Any, float], Outcome]]] = {
 }
 
 
-def auction(rule: str, owner: str, factor: str, budget: str) -> Found:
+def _ends_with(rule: str, who: int, factor: float, budget: float) -> tuple[Outcome, Any]:
+    """The sale, and the payments less what the losses cost their owners, if one reports a multiple of her valuation."""
+    told = np.where(np.arange(6) == who, factor, 1.0) * RATES
+    sold = RULES[rule][1](bids("linear", told, LIMITS, SIZES), budget)
+    return sold, sold.payments - 2 * RATES * sold.privacy_loss * SIZES
+
+
+def auction(rule: str, budget: str, owner: str, factor: str) -> Found:
     """Six owners bid, one of them a multiple of her valuation."""
-    name, sell = RULES[rule]
-    who = int(owner) - 1
-
-    def gains(times: float) -> tuple[Outcome, Any]:
-        told = RATES.copy()
-        told[who] *= times
-        sold = sell(bids("linear", told, LIMITS, SIZES), float(budget))
-        return sold, sold.payments - 2 * RATES * sold.privacy_loss * SIZES
-
-    (_, honest), (sold, found) = gains(1.0), gains(float(factor))
-    gain = found[who] - honest[who]
-    reported = 2 * SIZES * LIMITS * RATES * np.where(np.arange(6) == who, float(factor), 1.0)
-    columns = reported, sold.privacy_loss, sold.payments, found
-    change = f"{'gains' if gain > 0 else 'loses'} {digits(abs(gain))}"
+    name, who = RULES[rule][0], int(owner) - 1
+    reported = VALUATIONS * np.where(np.arange(6) == who, float(factor), 1.0)
+    (_, honest), (sold, ends) = (_ends_with(rule, who, times, float(budget)) for times in (1.0, float(factor)))
+    gain = ends[who] - honest[who]
+    if abs(gain) < 1e-9:
+        change = "gains and loses nothing"
+    else:
+        change = f"{'gains' if gain > 0 else 'loses'} {digits(abs(gain))}"
+    columns = reported, sold.privacy_loss, sold.payments, ends
     return Found(
-        f"{name}: the report changes nothing for owner {owner}, who gains {digits(honest[who])}."
-        if abs(gain) < 1e-9
-        else f"{name}: owner {owner} {change} by reporting {factor} times her valuation.",
-        f"{name}, budget {budget}",
-        [row(f"owner {i + 1}", *numbers) for i, numbers in enumerate(zip(*columns, strict=True))],
+        f"{name}: the data of owner {owner} are worth {digits(VALUATIONS[who])} euros to her. She says "
+        f"{digits(reported[who])} and ends with {digits(ends[who])}; the truth would leave her with "
+        + (f"{digits(honest[who])}, too." if float(factor) == 1 else f"{digits(honest[who])}: the lie {change}."),
+        f"{name}, budget {budget} euros",
+        tuple(row(f"owner {i + 1}", *numbers) for i, numbers in enumerate(zip(*columns, strict=True))),
     )
+
+
+LIAR, BUDGET, SAID = 3, 140.0, range(20, 121, 2)  # owner 4, whose data are worth 72 to her
+
+
+@cache
+def _lies(rule: str) -> list[tuple[float, float]]:
+    """What she is paid and what she ends with, by what she says."""
+    sales = (_ends_with(rule, LIAR, said / VALUATIONS[LIAR], BUDGET) for said in SAID)
+    return [(float(sold.payments[LIAR]), float(ends[LIAR])) for sold, ends in sales]
+
+
+def lie(said: str) -> Found:
+    """The same market at one budget: what owner 4 says, and how she ends in All-in as printed and as repaired."""
+    worth, place = round(VALUATIONS[LIAR]), SAID.index(int(said))
+
+    def told(rule: str) -> str:
+        paid, ends = _lies(rule)[place]
+        if not paid:
+            return "buys nothing from her"
+        change = f"{'gains' if ends > 0 else 'loses'} {digits(abs(ends))}" if abs(ends) > 1e-9 else "gains nothing"
+        return f"pays her {digits(paid)} euros: she {change}"
+
+    return Found(
+        f"If she says {said}{', the truth' * (int(said) == worth)}, the auction as printed {told('printed')}. "
+        f"Repaired, it {told('repaired')}.",
+        figure={
+            "x": f"what she says (euros); the truth is {worth}", "y": "what she gains (euros)",
+            "mark": [worth, "truth"],
+            "alt": f"What she gains by what she says: as printed a low report pays, though her data are worth {worth} "
+            "to her; repaired, nothing is better than the truth.",
+            "curves": [
+                _curve(words, SAID, [ends for _, ends in _lies(rule)])
+                for rule, words in (("printed", "as printed"), ("repaired", "repaired"))
+            ],
+        },
+        at=int(said),
+    )  # fmt: skip
 
 
 BUGS = {"none": 1.0, "tenth": 0.9, "half": 0.5, "third": 1 / 3}  # noise over the noise that the claim needs
 DRAWS = np.random.default_rng(0).laplace(size=256)
 NOISES = {"none": "as claimed", "tenth": "a tenth too small", "half": "half", "third": "a third"}
-VIEWS = {"proved": "what the runs prove", "power": "how often the claim falls", "densities": "both densities"}
+RUNS = 10 ** (np.arange(21) / 5 + 2)
 
 
-def audit(claim: str, bug: str, runs: str, alarms: str, view: str = "proved") -> Found:
-    """What guesses prove of an answer of 0 or 1 with Laplace noise, and what its last digits give away.
-
-    The script draws what `view` names; sentence and table are those of every view.
-    """
-    eps, level = float(claim), 1 / float(alarms)
+@cache
+def _audited(eps: float, bug: str, level: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Loss proved by numbers of runs, and the probability that they reject the claim."""
     true = eps / BUGS[bug]
     share = (1 + np.exp(-true)) / 2  # of the runs in which a guess is made: the release is not between the two
+    counts = np.floor(RUNS + 0.5)
+    made = np.floor(share * counts + 0.5)
+    proved = [bounds.guess_epsilon(k * expit(true), k, n, level) for k, n in zip(made, counts, strict=True)]
+    rejected = [bounds.power_of_guesses(true, 1.0, int(k), eps, level) for k in made]
+    return tuple(max(0.0, float(one)) for one in proved), tuple(map(float, rejected))
 
-    def proved(count: int) -> float:
-        made = math.floor(share * count + 0.5)
-        return max(0.0, float(bounds.guess_epsilon(made * expit(true), made, count, level)))
 
-    def rejected(count: int) -> float:
-        made = math.floor(share * count + 0.5)
-        return bounds.power_of_guesses(true, 1.0, made, eps, level)
-
+def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
+    """What guesses prove of an answer of 0 or 1 with Laplace noise, and what its last digits give away."""
+    eps = float(claim)
+    true = eps / BUGS[bug]
+    proved, rejected = _audited(eps, bug, 1 / float(alarms))
+    table = {f"{RUNS[i]:.0f}": (proved[i], rejected[i]) for i in range(0, len(RUNS), 5)}
     betrayed = (~on_grid(DRAWS / true, 1.0)).sum()
+    flat = RUNS[[0, -1]]
     return Found(
-        f"The release loses {digits(true)}, {digits(eps)} is claimed: {runs} runs prove {digits(proved(int(runs)))} "
-        f"and reject the claim with probability {digits(rejected(int(runs)))}. "
+        f"The release loses {digits(true)}, {digits(eps)} is claimed: {runs} runs prove {digits(table[runs][0])} "
+        f"and reject the claim with probability {digits(table[runs][1])}. "
         f"Its last digits alone give {betrayed} of {len(DRAWS)} releases of the answer 0 away.",
         f"By the number of runs, false alarms once in {alarms}",
-        [row(str(count), proved(count), rejected(count)) for count in (100, 1000, 10_000, 100_000, 1_000_000)],
+        tuple(row(*pair) for pair in ((count, *numbers) for count, numbers in table.items())),
+        {
+            "x": "runs", "y": "privacy loss", "log": "x",
+            "alt": "The loss that the runs prove rises with their number to the true loss; the claim is a level line.",
+            "curves": [
+                _curve("proved by the runs", RUNS, proved), _curve("true loss", flat, [true, true]),
+                _curve("loss claimed", flat, [eps, eps]),
+            ],
+        },
+        int(runs),
+    )  # fmt: skip
+
+
+TASK = Task()  # the mean of numbers from 0 to 1
+COSTS = {  # of a unit of privacy loss, in euros: shares of people, and the ends of their intervals
+    "even": ("1 to 5 euros, evenly", ([1.0], [1.0, 5.0])),
+    "groups": ("half 1 to 2, half 5 to 10 euros", ([0.5, 0.0, 0.5], [1.0, 2.0, 5.0, 10.0])),
+    "few": ("most 1 to 2, one in five up to 20 euros", ([0.8, 0.2], [1.0, 2.0, 20.0])),
+}
+PASTED = "2, 1.5, 4, 1, 3, 8, 2.5, 1.2, 2, 5, 1.8, 3.5"
+
+
+def survey(money: str, people: str, costs: str, pasted: str) -> Found:
+    """The plan of All-in, repaired, for people at the quantiles of a law of costs: one loss for all who are taken.
+
+    With `k` people taken, the largest loss that the money covers is best, and its payments are those of one posted
+    price: each gets the `k`-th part of the money. What is left to choose is `k`.
+    """
+    n, budget = int(people), float(money)
+    if costs == "pasted":
+        law = law_of(np.array(pasted.replace(",", " ").split(), dtype=float))
+    else:
+        shares, ends = COSTS[costs][1]
+        law = stats.rv_histogram((np.array(shares), np.array(ends)), density=False)
+    quotes, k = law.ppf((np.arange(n) + 0.5) / n), np.arange(1, n + 1)
+    squares = TASK.variance / k + TASK.noise * (quotes / budget) ** 2
+    last = np.argmax(squares <= squares.min() * (1 + 1e-12))  # the first of a tie
+    loss = budget / (k[last] * quotes[last])
+    sale = all_or_nothing(loss * quotes, np.full(n, loss), budget * (1 + 1e-12))
+    taken, total = (sale.privacy_loss > 0).sum(), sale.privacy_loss.sum()
+    sampling, added = np.sqrt(TASK.variance / taken), np.sqrt(TASK.noise) / total
+    error, everybody, guess = np.hypot(sampling, added), np.sqrt(TASK.variance / n), np.sqrt(TASK.distance)
+    odds = (
+        f"the odds about one answer change {digits(np.exp(loss))}-fold at most" if loss < 10 else "that protects nobody"
+    )
+    if error > guess:
+        verdict = f"That is no better than the guess 0.5 without any data, {digits(guess)}."
+    elif error < 1.1 * sampling:
+        verdict = f"The noise hardly matters: without it the error would be {digits(sampling)}."
+    else:
+        verdict = f"The noise matters: without it the error would be {digits(sampling)}."
+    who = f"all {taken}" if taken == n else f"the {taken} cheapest"
+    return Found(
+        f"Ask all {people} people what a privacy loss of {digits(loss)} would cost them ({odds}). Expect to take {who} "
+        f"and to pay each {digits(sale.payments.max())} euros. The error of the mean is {digits(error)} on a scale "
+        f"from 0 to 1. {verdict}",
+        f"{people} people, {money} euros; errors are root mean squares",
+        (
+            ("this plan", f"{taken}", *map(digits, (sampling, added, error))),
+            ("the same people without noise", f"{taken}", *map(digits, (sampling, 0, sampling))),
+            ("all people without noise", people, *map(digits, (everybody, 0, everybody))),
+        ),
     )
 
 
@@ -199,60 +335,99 @@ def _short(weights: Any) -> Any:
     return [_short(part) for part in weights] if weights.ndim else float(str(weights))
 
 
+def _knots() -> dict[str, Any]:
+    """The laws of costs by their quantiles: probabilities, and costs."""
+    return {name: [np.cumsum([0, *shares]).tolist(), ends] for name, (_, (shares, ends)) in COSTS.items()}
+
+
 EXPLORERS = {
     one.name: one
     for one in (
         Explorer(
             "ridge",
             "Ridge regression of three groups of people",
-            ("method", "rate of the noise", "its mean length", "error by the penalty", "by the noise", "both"),
+            ("method", "mean length of the noise", "error: of the penalty", "of the noise", "in all"),
             (
                 Choice("people", "People", "100", _same("100 1000 10000")),
-                Choice("features", "Features", "3", _same("1 3 10")),
                 Slider("strict", "Limit of the strict third (34 %)", "-1", (-2, 0.5), 0.1, log=True),
                 Slider("middle", "Limit of the middle (43 %)", "-0.3", (-2, 0.5), 0.1, log=True),
                 Slider("lax", "Limit of the others (23 %)", "0", (-2, 0.5), 0.1, log=True),
-                Slider("penalty", "Penalty", "0.5", (-1, 3), 0.1, log=True),
+                Slider("penalty", "Penalty", "0.5", (-2, 2), 0.1, log=True),
+                Choice("features", "Features", "3", _same("1 3 10")),
             ),
             ridge_losses,
+            {
+                "a strict third": "",
+                "all alike": "strict=-0.3&lax=-0.3",
+                "a third far stricter": "strict=-2",
+                "a hundred times as many people": "people=10000",
+            },
         ),
         Explorer(
             "contracts",
             "Sellers under contract",
-            ("valuation", "share of her datum", "privacy loss", "her cost", "payment"),
+            ("valuation", "share of her number", "privacy loss", "her cost (euros)", "payment (euros)"),
             (
-                Field("valuations", "Valuations of the sellers", "1, 2, 4, 8, 16"),
+                Field("valuations", "Valuations of the sellers (euros)", "1, 2, 4, 8, 16"),
                 Choice("power", "Cost grows with the loss", "1", {"1": "itself", "2": "squared", "3": "cubed"}),
                 Choice("goal", "Given is", "error", {"error": "the error", "money": "the money"}),
-                Slider("error", "Error a seller", "-0.6", (-1.7, -0.31), 0.01, log=True),
-                Slider("money", "Money", "2", (-1, 4), 0.1, log=True),
+                Slider("error", "Error of the mean", "-0.6", (-1.7, -0.31), 0.01, log=True, when="goal=error"),
+                Slider("money", "Money (euros)", "2", (-1, 4), 0.1, log=True, when="goal=money"),
             ),
             contract,
+            {
+                "five sellers": "",
+                "one dear seller": "valuations=1, 1, 1, 1, 50",
+                "a small error": "error=-1.5",
+                "ten euros to spend": "goal=money&money=1",
+            },
         ),
         Explorer(
             "logistic",
             "A market that decides before it sees the data",
-            ("seller", "cost", "privacy loss", "her cost in all", "payment"),
+            ("seller", "cost of a unit (euros)", "privacy loss", "her cost in all (euros)", "payment (euros)"),
             (
-                Choice("sellers", "Sellers", "50", _same("10 50 100")),
                 Choice("law", "Costs", "1", LAWS),
-                Slider("spread", "Costs from 1 up to", "0.5", (0.1, 2), 0.1, log=True),
-                Slider("gamma", "Weight of money against error", "-1", (-4, 1), 0.1, log=True),
+                Choice("spread", "Costs from 1 up to (euros)", "3", _same("3 10 100")),
+                Slider("gamma", "Weight of a euro against error", "-1", (-4, 1), 0.5, log=True),
             ),
             purchase,
+            {
+                "costs from 1 to 3 euros": "",
+                "error counts more": "gamma=-3",
+                "money counts more": "gamma=0",
+                "most are dear": "law=2&spread=10",
+            },
+            script=False,
         ),
         Explorer(
             "auction",
             "Six owners bid",
-            ("owner", "valuation reported", "privacy loss sold", "payment", "gain"),
+            ("owner", "valuation reported (euros)", "privacy loss sold", "payment (euros)", "she ends with (euros)"),
             (
                 Choice("rule", "Auction", "printed", {name: words for name, (words, _) in RULES.items()}),
-                Slider("budget", "Budget", "140", (20, 400), 5),
+                Slider("budget", "Budget (euros)", "140", (20, 400), 5),
                 Choice("owner", "Who may lie", "4", _same("1 2 3 4 5 6")),
-                Slider("factor", "Her report over her valuation", "0.75", (0.05, 2.5), 0.05),
+                Slider("factor", "Her report, times the truth", "0.75", (0.05, 2.5), 0.05),
             ),
             auction,
-            _network,
+            {
+                "a lie that pays": "",
+                "the same lie, repaired": "rule=repaired",
+                "asking too much": "owner=2&factor=1.5",
+                "posted prices": "rule=posted",
+                "learned menus": "rule=menus",
+            },
+            data=_network,
+        ),
+        Explorer(
+            "lie",
+            "What should she say?",
+            (),
+            (Slider("said", "An owner's data are worth 72 euros to her. She says", "54", (SAID[0], SAID[-1]), 2),),
+            lie,
+            script=False,
+            depth=1,
         ),
         Explorer(
             "privacy",
@@ -263,10 +438,35 @@ EXPLORERS = {
                 Choice("bug", "Noise", "half", NOISES),
                 Choice("runs", "Runs", "10000", _same("100 1000 10000 100000 1000000")),
                 Choice("alarms", "False alarms once in", "1000", _same("20 1000 1000000")),
-                Choice("view", "Show", "proved", VIEWS),
             ),
             audit,
-            DRAWS.tolist,
+            {
+                "half the noise": "",
+                "an honest release": "bug=none",
+                "a small fault": "bug=tenth",
+                "a small fault, more runs": "bug=tenth&runs=100000",
+            },
+            script=False,
+        ),
+        Explorer(
+            "survey",
+            "A survey within a budget",
+            ("", "people who answer", "error: of sampling", "of the noise", "in all"),
+            (
+                Field("money", "Money (euros)", "100", keys="decimal"),
+                Field("people", "People to ask", "200", keys="numeric"),
+                Choice("costs", "A unit of privacy loss costs them", "even",
+                       {name: words for name, (words, _) in COSTS.items()} | {"pasted": "as pasted"}),
+                Field("pasted", "Costs that people quoted (euros)", PASTED, when="costs=pasted"),
+            ),
+            survey,
+            {
+                "200 people, 100 euros": "",
+                "a class": "money=50&people=30",
+                "a panel": "money=5000&people=2000",
+                "costs from others": "costs=pasted",
+            },
+            data=_knots,
         ),
     )
 }  # fmt: skip
@@ -277,7 +477,7 @@ def show(name: str) -> Explorer:
 
     Examples
     --------
-    >>> show("auction").found.sentence
-    'All-in as printed: owner 4 gains 35.7 by reporting 0.75 times her valuation.'
+    >>> show("lie").find("54").sentence[:74]
+    'If she says 54, the auction as printed pays her 108 euros: she gains 35.7.'
     """
     return EXPLORERS[name]

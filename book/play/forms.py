@@ -1,7 +1,9 @@
-"""Explorers: a form, a table and a sentence, which change with the form in a browser that runs scripts.
+"""Explorers: a form, a figure, a table and a sentence, which change with the form in a browser that runs scripts.
 
-``book/_static/explore-NAME.js`` computes them there; without a script, and in a notebook, a page shows what the library
-says of the setting with which the form opens. What a form holds are strings; :func:`digits` writes as the scripts do.
+Where a form has few settings, the library computes them all into the page, and ``book/_static/explore.js`` looks one
+up; otherwise ``book/_static/explore-NAME.js`` computes it in the browser. Without scripts, and in a notebook, a page
+shows what the library says of the setting with which the form opens. A form holds strings; :func:`digits` writes as the
+scripts do.
 """
 
 from __future__ import annotations
@@ -9,10 +11,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context
 from functools import cached_property
 from html import escape
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -41,11 +44,17 @@ def digits(x: float) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """What an explorer says of one setting: a sentence, and a table with its caption."""
+    """What an explorer says of one setting: a sentence, and a table with its caption.
+
+    Where the page only looks it up there is the figure too, as `hdpm.figure` of ``explore.js`` takes it, and the place
+    on its axis that the setting has.
+    """
 
     sentence: str
-    caption: str
-    rows: list[Row]
+    caption: str = ""
+    rows: tuple[Row, ...] = ()
+    figure: dict[str, Any] = field(default_factory=dict)
+    at: float | None = None
 
 
 def row(head: str, *numbers: float) -> Row:
@@ -55,17 +64,28 @@ def row(head: str, *numbers: float) -> Row:
 
 @dataclass(frozen=True)
 class Field:
-    """A control: its name, label, value at the start, and what else there is to choose."""
+    """A control: its name, label, value at the start, and what else there is to choose.
+
+    With `when`, as "goal=money", it is shown while another control has that value; `keys` are those of a phone.
+    """
 
     name: str
     label: str
     start: str
+    when: str = field(default="", kw_only=True)
+    keys: str = field(default="text", kw_only=True)
 
     def html(self, place: str) -> str:
-        """The control, with `place` as the beginning of its id."""
+        """The control with its label, in a box; `place` begins its id."""
+        here = f"{place}-{self.name}"
+        when = f' data-when="{self.when}"' if self.when else ""
+        return f'<div{when}><label for="{here}">{escape(self.label)}</label>{self.control(here)}</div>'
+
+    def control(self, here: str) -> str:
+        """What one types into."""
         return (
-            f'<div><label for="{place}-{self.name}">{escape(self.label)}</label>'
-            f'<input id="{place}-{self.name}" name="{self.name}" value="{escape(self.start)}" spellcheck="false"></div>'
+            f'<input id="{here}" name="{self.name}" value="{escape(self.start)}" inputmode="{self.keys}" '
+            'spellcheck="false">'
         )
 
 
@@ -75,14 +95,17 @@ class Choice(Field):
 
     options: Mapping[str, str]
 
-    def html(self, place: str) -> str:
+    def values(self) -> list[str]:
+        """All that there is to choose."""
+        return list(self.options)
+
+    def control(self, here: str) -> str:
         """A select."""
         options = "".join(
             f'<option value="{value}"{" selected" * (value == self.start)}>{escape(words)}</option>'
             for value, words in self.options.items()
         )
-        label = f'<label for="{place}-{self.name}">{escape(self.label)}</label>'
-        return f'<div>{label}<select id="{place}-{self.name}" name="{self.name}">{options}</select></div>'
+        return f'<select id="{here}" name="{self.name}">{options}</select>'
 
 
 @dataclass(frozen=True)
@@ -97,27 +120,46 @@ class Slider(Field):
         """What the form says where the slider is."""
         return digits(10**at) if self.log else f"{at:g}"
 
-    def html(self, place: str) -> str:
-        """A range, and an output for its value."""
+    def values(self) -> list[str]:
+        """All of its values."""
         low, high = self.ends
-        here = f"{place}-{self.name}"
+        return [self.value(round(low + i * self.step, 9)) for i in range(round((high - low) / self.step) + 1)]
+
+    def control(self, here: str) -> str:
+        """An output for its value, and a range."""
+        low, high = self.ends
         return (
-            f'<div><label for="{here}">{escape(self.label)}</label><output for="{here}" aria-live="off">'
-            f'{self.value(float(self.start))}</output><input id="{here}" name="{self.name}" type="range" min="{low:g}" '
-            f'max="{high:g}" step="{self.step:g}" value="{self.start}"{" data-log" * self.log}></div>'
+            f'<output for="{here}" aria-live="off">{self.value(float(self.start))}</output>'
+            f'<input id="{here}" name="{self.name}" type="range" min="{low:g}" max="{high:g}" step="{self.step:g}" '
+            f'value="{self.start}"{" data-log" * self.log}>'
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """A form, a table and a sentence; the library's function of the form, and what its script needs besides."""
+    """A form, and what the library says of its values.
+
+    Attributes
+    ----------
+    name, title : str
+    columns : of the table, if there is one
+    fields : controls of the form
+    find : the library's function of what the form holds
+    presets : settings to try by a button: words, and what they change of the form, as the query of an address
+    script : whether a script of its own computes in the page; else the page holds all that `find` says
+    data : what that script needs besides
+    depth : how many folders above its page the site begins
+    """
 
     name: str
     title: str
     columns: tuple[str, ...]
     fields: tuple[Field, ...]
     find: Callable[..., Found]
+    presets: Mapping[str, str] = field(default_factory=dict)
+    script: bool = True
     data: Callable[[], Any] = lambda: None
+    depth: int = 2
 
     def opening(self) -> dict[str, str]:
         """The values of the form at the start, as the script reads them."""
@@ -128,35 +170,63 @@ class Explorer:
         """What the library says at the start."""
         return self.find(**self.opening())
 
+    def settings(self) -> list[dict[str, str]]:
+        """All settings of a form of choices and sliders."""
+        values = (part.values() for part in self.fields if isinstance(part, Choice | Slider))
+        return [dict(zip(self.opening(), chosen, strict=True)) for chosen in product(*values)]
+
+    def held(self) -> Any:
+        """What the page holds: data of the script, or all that the library says, each part of it once."""
+        if self.script:
+            return self.data()
+        parts: dict[str, int] = {}
+        states = {}
+        for setting in self.settings():
+            found = self.find(**setting)
+            said = found.sentence, found.caption, found.rows, found.figure
+            places = [parts.setdefault(json.dumps(part), len(parts)) for part in said]
+            states["|".join(setting.values())] = [*places, found.at]
+        return {"parts": [json.loads(part) for part in parts], "states": states}
+
     def __repr__(self) -> str:
         """Sentence and table as text."""
         found = self.found
+        if not self.columns:
+            return found.sentence
         table = pd.DataFrame([cells for _, *cells in found.rows], [head for head, *_ in found.rows], self.columns[1:])
         return f"{found.sentence}\n{found.caption}\n{table.to_string()}"
 
     def _repr_html_(self) -> str:
-        """The explorer; for those who explore in a notebook its table alone."""
-        found = self.found
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns)
-        body = "".join(
-            f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-            for first, *cells in found.rows
-        )
-        result = (
-            f'<p class="hdpm-winner" aria-live="polite">{escape(found.sentence)}</p><div class="hdpm-drawn"></div>'
-            f'<div class="hdpm-scroll" role="region" aria-label="{escape(self.title)}: table" tabindex="0">'
-            f'<table class="hdpm-table"><caption>{escape(found.caption)}</caption><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
+        """The explorer; for those who explore in a notebook its sentence and table alone."""
+        sentence = f'<p class="hdpm-winner" aria-live="polite">{escape(self.found.sentence)}</p>'
+        result = f'{sentence}<div class="hdpm-drawn"></div>{self._table() if self.columns else ""}'
         if os.environ.get(MODE) == "explore":
             return result
-        form = "".join(field.html(f"explore-{self.name}") for field in self.fields)
-        data = json.dumps(self.data(), separators=(",", ":"))
+        buttons = " ".join(
+            f'<button type="button" value="{escape(query)}">{escape(words)}</button>'
+            for words, query in self.presets.items()
+        )
+        form = "".join(part.html(f"explore-{self.name}") for part in self.fields)
+        data = json.dumps(self.held(), separators=(",", ":"))
         held = "" if data == "null" else f'<script type="application/json">{data}</script>'
         scripts = "".join(
-            f'<script defer src="../../_static/{name}.js"></script>' for name in ("explore", f"explore-{self.name}")
+            f'<script defer src="{"../" * self.depth}_static/{name}.js"></script>'
+            for name in ("explore", *[f"explore-{self.name}"] * self.script)
         )
         return (
             f'<div class="hdpm-explorer" data-explorer="{self.name}"><form class="hdpm-market" autocomplete="off" '
-            f'aria-label="{escape(self.title)}" hidden>{form}</form>{result}{held}{scripts}</div>'
+            f'aria-label="{escape(self.title)}" hidden>{f"<p>Try {buttons}</p>" * bool(buttons)}{form}</form>'
+            f"{result}{held}{scripts}</div>"
+        )
+
+    def _table(self) -> str:
+        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns)
+        body = "".join(
+            f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+            for first, *cells in self.found.rows
+        )
+        return (
+            f'<div class="hdpm-scroll" role="region" aria-label="{escape(self.title)}: table" tabindex="0">'
+            f'<table class="hdpm-table"><caption>{escape(self.found.caption)}</caption><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
         )

@@ -80,7 +80,8 @@ def private_pipeline(*steps: Any) -> Pipeline:
     for name, step in pipeline.steps[:-1]:
         if not isinstance(step, str | None | FrozenEstimator) and get_tags(step).requires_fit:
             text = f"step {name!r} is fitted on the data, so that one record can move all others"
-            warnings.warn(f"{text}: fit it on public ranges and freeze it, by FrozenEstimator", stacklevel=2)
+            remedy = "put a Schema in its place, or fit it on public ranges and freeze it, by FrozenEstimator"
+            warnings.warn(f"{text}: {remedy}", stacklevel=2)
     return pipeline
 
 
@@ -152,7 +153,8 @@ class PersonalizedRidge(RegressorMixin, _Private):
     Parameters
     ----------
     penalty : float, positive, default 1.0
-        Ridge penalty on the weighted mean of squared errors.
+        Ridge penalty on the weighted mean of squared errors. A small one lets noise through, a large one pulls
+        predictions to 0: where R^2 is below 0, :doc:`/book/use/pipeline` tells which it was.
     epsilon, out_of_range, random_state
     bound : {"sharp", "paper"}, default "sharp"
         Sensitivity bound that sets the noise; ``"paper"`` is Theorem 2.1 as printed.

@@ -114,8 +114,8 @@ def test_a_missing_symbol_is_found(tmp_path: Path) -> None:
 
 
 def test_pages_of_a_chapter_continue_its_numbers(tmp_path: Path) -> None:
-    first = {"caption": "1. One", "chapters": [{"file": "a"}, {"file": "b"}]}
-    contents = {"root": "index", "parts": [first, {"caption": "2. Two", "chapters": [{"file": "c"}]}]}
+    first = {"file": "a", "title": "1. One", "sections": [{"file": "b", "title": "A page"}]}
+    contents = {"root": "index", "chapters": [first, {"file": "c", "title": "2. Two"}]}
     (tmp_path / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf8")
     through = {
         "index": {"figure": {"x": (1,)}},

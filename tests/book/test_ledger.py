@@ -436,7 +436,7 @@ symbols:
 
 
 def build(folder: Path, pages: dict[str, list[str]], parts: str = "") -> apart.Running:
-    """Start to build a book with the real ledger and errata pages and these chapters, warnings as errors."""
+    """Start to build a book with the real page of the ledger and these chapters, warnings as errors."""
     book = folder / "book"
     book.mkdir(parents=True)
     setup = f"from pathlib import Path\nfrom hdpm_book import ledger\nledger.CLAIMS = Path({str(folder / 'claims')!r})"
@@ -447,10 +447,9 @@ def build(folder: Path, pages: dict[str, list[str]], parts: str = "") -> apart.R
         )
     (book / "ridge" / "notation.yaml").write_text(SYMBOLS, encoding="utf8")
     (book / "index.md").write_text("# A small book\n\nWords.\n", encoding="utf8")
-    for name in ("ledger.md", "errata.md"):
-        shutil.copy(ROOT / "book" / name, book / name)
-    files = [{"file": f"book/{name}"} for name in (*pages, "ledger", "errata")]
-    toc = {"format": "jb-book", "root": "book/index", "parts": [{"caption": "1. Ridge", "chapters": files}]}
+    shutil.copy(ROOT / "book" / "ledger.md", book)
+    files = [{"file": f"book/{name}", "title": f"1. {name}"} for name in (*pages, "ledger")]
+    toc = {"format": "jb-book", "root": "book/index", "chapters": files}
     config = {
         "title": "A small book",
         "only_build_toc_files": True,
@@ -555,17 +554,13 @@ def test_the_ledger_page_counts_and_says_what_waits_for_work(site: Path) -> None
     assert [row[-1] for row in list(rows.values())[:-1]] == list(COUNTS.values())
 
 
-def test_the_errata_page(site: Path) -> None:
-    page = soup(site / "errata.html")
-    entries = {str(entry["id"]).removeprefix("erratum-"): entry for entry in page.select(".hdpm-erratum")}
-    assert sorted(entries) == ["pdp-lemmaC3", "pdp-thm21", "pdp-thm25"] and "Built on stand-in data" in page.text
-    assert page.select_one("section#errata-pdp-ridge h2") and not page.select("#errata-khalili")
+def test_what_is_wrong_as_printed_is_marked_with_what_is_right(site: Path) -> None:
+    rows = {str(row["id"]): row for row in soup(site / "ledger.html").select("tr[data-wrong]")}
+    assert sorted(rows) == ["pdp-lemmaC3", "pdp-thm21", "pdp-thm25"]
     statement = BeautifulSoup(ledger.markup(get("pdp-lemmaC3").statement), "html.parser").text
-    assert all(part in entries["pdp-lemmaC3"].text for part in (statement, "At most 2 sqrt(d)", "ratio 2.1"))
+    assert all(part in rows["pdp-lemmaC3"].text for part in (statement, "At most 2 sqrt(d)", "ratio 2.1"))
     words = ("No statement near it is known to hold.", "Possibly damaged in our copy")
-    assert all(part in entries["pdp-thm25"].text for part in words)
-    links = [link["href"] for link in entries["pdp-thm21"].select("a")]
-    assert links == ["ledger.html#pdp-thm21", "ridge/reproduction.html#claim-pdp-thm21"]
+    assert all(part in rows["pdp-thm25"].text for part in words)
 
 
 def test_other_programs_read_the_ledger_too(site: Path) -> None:
@@ -579,13 +574,14 @@ def test_other_programs_read_the_ledger_too(site: Path) -> None:
         assert list(csv.DictReader(file)) == list(rows.values())
     links = [str(link["href"]) for link in soup(site / "ledger.html").select("a[download]")]
     assert sorted(links) == ["claims.csv", "claims.json"]
-    for name, needed in (("ledger", True), ("errata", False), (PAGE, False)):  # the script, where it is of use
+    for name, needed in (("ledger", True), (PAGE, False)):  # the script, where it is of use
         assert ("ledger.js" in (site / f"{name}.html").read_text(encoding="utf8")) == needed
 
 
 def test_a_bar_counts_verdicts_and_links_to_them(edited: Path) -> None:
     bar = BeautifulSoup(claims.bar("pdp-ridge", "ledger.html"), "html.parser")
-    counted = {str(link["href"]).split("verdict=")[1].replace("+", " "): int(link.text) for link in bar.select("a")}
+    counted = {str(a["href"]).split("verdict=")[1].replace("+", " "): int(a.text.split()[0]) for a in bar.select("a")}
+    assert [int(str(part["style"]).split()[-1]) for part in bar.select("div span")] == [*counted.values()]
     verdicts = Counter(claim.verdict for claim in load("pdp-ridge"))
     assert counted == {v: n for v, n in verdicts.items() if v != "pending"}
     assert bar.a["href"] == "ledger.html?paper=pdp-ridge&verdict=reproduced"

@@ -13,6 +13,7 @@ from itertools import combinations
 from pathlib import Path
 
 import execution
+import pages
 import pytest
 
 from tests.format_chapters import not_ignored
@@ -218,6 +219,38 @@ def page_complaints(root: Path) -> list[str]:
 
 def test_pages_and_references_match_the_contents() -> None:
     assert page_complaints(ROOT) == []
+
+
+def sentence_complaints(root: Path) -> list[str]:
+    """Pages without a sentence of their own, and titles that two pages have, in the contents or on themselves."""
+    files, found, seen = execution.pages(root), [], dict[str, Path]()
+    contents = (root / "_toc.yml").read_text(encoding="utf8")
+    titled = [(f"in the contents {title}", root / "_toc.yml") for title in re.findall(r"title: (.*)", contents)]
+    for path in files:
+        words = pages.head(path).get("description", "")
+        found += [f"no sentence of 20 to 160 characters: {path.name}"] * (not 20 <= len(words) <= 160)
+        headline = re.search(r"^# (.*)$", path.read_text(encoding="utf8"), re.M)
+        titled += [(words, path), (f"title {headline[1] if headline else ''}", path)]
+    for words, path in titled:
+        found += [f"said twice: {words}"] * (words in seen)
+        seen[words] = path
+    return found
+
+
+def test_each_page_has_a_sentence_and_a_title_of_its_own() -> None:
+    assert sentence_complaints(ROOT) == []
+
+
+def test_a_missing_sentence_and_a_second_title_are_found(tmp_path: Path) -> None:
+    (tmp_path / "_toc.yml").write_text("root: a\nchapters:\n- file: b\n  title: B\n", encoding="utf8")
+    said = '---\ndescription: "What the page about a says."\n---\n\n# A\n'
+    (tmp_path / "a.md").write_text(said, encoding="utf8")
+    (tmp_path / "b.md").write_text(said.replace("about a", "about b").replace("# A", "# B"), encoding="utf8")
+    assert sentence_complaints(tmp_path) == []
+    pages.head.cache_clear()
+    (tmp_path / "b.md").write_text("# A\n", encoding="utf8")
+    assert sentence_complaints(tmp_path) == ["no sentence of 20 to 160 characters: b.md", "said twice: title A"]
+    pages.head.cache_clear()
 
 
 def test_bad_contents_are_found(tmp_path: Path) -> None:

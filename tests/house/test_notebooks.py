@@ -152,8 +152,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         "config": {"bibtex_reference_style": "author_year", "exercise_style": "solution_follow_exercise"},
         "extra_extensions": ["sphinx_proof", "sphinx_exercise", "numpydoc"],
     }
-    chapters = [{"file": f"book/{name}"} for name in ("page", "other", "prose")]
-    contents = {"format": "jb-book", "root": "book/index", "parts": [{"caption": "1. One", "chapters": chapters}]}
+    sections = [{"file": f"book/{name}"} for name in ("other", "prose")]
+    first = {"file": "book/page", "title": "1. One", "sections": sections}
+    contents = {"format": "jb-book", "root": "book/index", "chapters": [first]}
     texts = {
         "_config.yml": yaml.safe_dump(config),
         "_toc.yml": yaml.safe_dump(contents),

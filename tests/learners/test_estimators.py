@@ -230,7 +230,8 @@ def test_pipeline_warns_of_steps_that_learn_from_the_data(step: Any, warned: boo
     texts = [str(one.message) for one in said]
     name = pipeline.steps[0][0]
     text = f"step {name!r} is fitted on the data, so that one record can move all others"
-    assert texts == [f"{text}: fit it on public ranges and freeze it, by FrozenEstimator"] * warned
+    remedy = "put a Schema in its place, or fit it on public ranges and freeze it, by FrozenEstimator"
+    assert texts == [f"{text}: {remedy}"] * warned
     assert said == [] or said[0].filename == __file__
     assert [name for name, _ in pipeline.steps] == [name for name, _ in make_pipeline(step, PersonalizedRidge()).steps]
 

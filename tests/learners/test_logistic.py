@@ -217,7 +217,7 @@ def made(**change: Any) -> ObjectivePerturbation:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: made(X=[[0.6, 0.9], [0.0, 0.8]]), "X must hold rows of norm at most 1: scale by a public bound, or"),
+        (lambda: made(X=[[0.6, 0.9], [0.0, 0.8]]), "norm at most 1: scale by public bounds .Schema, over its"),
         (lambda: made(y=[1.0, 0.0]), "y must hold no label but -1 and 1: recode the two classes, or clip"),
         (lambda: made(weights=[0.0, 0.0]), "not all 0"),
         (lambda: made().minimise(np.zeros(3)), "noise must be finite, of shape"),

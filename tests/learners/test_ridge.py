@@ -178,9 +178,9 @@ GOOD: dict[str, Any] = {
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": [0.1, 0.2, -0.3]}, "epsilon must be positive and finite, got epsilon[2] = -0.3"),
     ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries for 3 records"),
-    ({"X": [[0.2, 0.9], [1.1, 0.1], [1.0, 0.0]]}, "X must lie in [0, 1]: scale by public bounds, give feature_norm,"),
+    ({"X": [[0.2, 0.9], [1.1, 0.1], [1.0, 0.0]]}, "X must lie in [0, 1]: scale by public bounds (Schema, in a "),
     ({"X": np.empty((3, 0))}, "X has 0 feature(s) (shape=(3, 0)) while a minimum of 1 is required."),
-    ({"y": [-1.0, 0.3, 1.5]}, "y must lie in [-1, 1]: scale by public bounds, give label_bound, or clip"),
+    ({"y": [-1.0, 0.3, 1.5]}, "y must lie in [-1, 1]: scale by public bounds (a Schema of its own), give label"),
     ({"y": [-1.0, 0.3]}, "X has 3 records and y has 2"),
     ({"feature_norm": 0.95}, "rows of X must have a norm of at most feature_norm = 0.95"),
     ({"y": [-1.0, 0.3, 0.5], "label_bound": 0.5}, "y must lie in [-0.5, 0.5]"),

@@ -1,4 +1,4 @@
-"""The explorers of the papers' first pages: their scripts say what the library says, and one can play with them.
+"""The explorers: their scripts say what the library says, and one can play with them.
 
 Each is tried on a page of its own with the book's styles, so no site has to be built.
 """
@@ -6,30 +6,34 @@ Each is tried on a page of its own with the book's styles, so no site has to be 
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hdpm_book.ledger import MODE
 from hdpm_book.play.explorers import EXPLORERS
 from hdpm_book.play.forms import Choice, Explorer, Slider, digits
+from hdpm_lib import Task, compare_markets
 from tests.site import check
 
 STATIC = Path(__file__).resolve().parents[2] / "book" / "_static"
 PAGE = """<!DOCTYPE html>
 <html lang="en" data-theme="light"><head><title>Explorer</title><meta charset="utf-8">
-<link rel="stylesheet" href="../../_static/book.css"><link rel="stylesheet" href="../../_static/ledger.css">
+<link rel="stylesheet" href="{up}_static/book.css"><link rel="stylesheet" href="{up}_static/ledger.css">
 <style>* {{ box-sizing: border-box }}</style></head>
 <body><main class="bd-content"><h1>Explorer</h1><div class="cell_output">{explorer}</div></main></body></html>
 """
 
 NAMES = sorted(EXPLORERS)
-SETTINGS = 1000  # of each explorer, compared with the library
+SCRIPTED = [name for name in NAMES if EXPLORERS[name].script]
+SETTINGS = 1000  # of each script, compared with the library
 QUICK = {"goal": "error", "law": "1"}  # what the library finds without a search or a quadrature: most of the settings
 
 
@@ -40,12 +44,10 @@ def setting(one: Explorer, rng: np.random.Generator) -> dict[str, str]:
     """Random values of a form, as its script reads them."""
     chosen = {}
     for field in one.fields:
-        if isinstance(field, Choice):
-            chosen[field.name] = str(rng.choice(list(field.options)))
-        elif isinstance(field, Slider):
-            low, high = field.ends
-            at = low + field.step * int(rng.integers(round((high - low) / field.step) + 1))
-            chosen[field.name] = field.value(round(at, 9))
+        if isinstance(field, Choice | Slider):
+            chosen[field.name] = str(rng.choice(field.values()))
+        elif field.keys != "text":
+            chosen[field.name] = f"{np.exp(rng.uniform(np.log(3), np.log(1000))):.0f}"
         else:
             sellers = rng.uniform(0.1, 50, rng.integers(2, 9)).round(2)
             chosen[field.name] = ", ".join(f"{v:g}" for v in sellers)
@@ -58,7 +60,7 @@ def setting(one: Explorer, rng: np.random.Generator) -> dict[str, str]:
 def loaded(browser: Any, right: str = "", wrong: str = "") -> Any:
     """A page with all scripts, and in them one text for another."""
     page = browser.new_page()
-    for name in ("explore", *(f"explore-{name}" for name in NAMES)):
+    for name in ("explore", *(f"explore-{name}" for name in SCRIPTED)):
         text = (STATIC / f"{name}.js").read_text(encoding="utf8")
         page.add_script_tag(content=text.replace(right, wrong) if right else text)
     return page
@@ -100,7 +102,7 @@ def last_digit(a: str, b: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCRIPTED)
 def test_equal_to_the_library(scripts: Any, name: str) -> None:
     found = differences(scripts, name, SETTINGS, 1)
     assert not found, found[:3]
@@ -132,12 +134,13 @@ def test_digits_are_those_of_the_library(scripts: Any) -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page for each explorer, beside the book's static files."""
     root = tmp_path_factory.mktemp("site")
-    (root / "book" / "play").mkdir(parents=True)
     shutil.copytree(STATIC, root / "_static")
     for name, one in EXPLORERS.items():
-        text = PAGE.format(explorer=one._repr_html_())
-        (root / "book" / "play" / f"{name}.html").write_text(text, encoding="utf8")
-    return root / "book" / "play"
+        place = root.joinpath(*["folder"] * one.depth)
+        place.mkdir(parents=True, exist_ok=True)
+        text = PAGE.format(explorer=one._repr_html_(), up="../" * one.depth)
+        (place / f"{name}.html").write_text(text, encoding="utf8")
+    return root
 
 
 @pytest.fixture
@@ -150,7 +153,8 @@ def opened(browser: Any, folder: Path) -> Iterator[Any]:
         page = contexts[-1].new_page()
         page.on("pageerror", lambda error: heard.append(str(error)))
         page.on("console", lambda said: heard.append(said.text) if said.type == "error" else None)
-        page.goto((folder / f"{name}.html").as_uri() + query)
+        (file,) = folder.rglob(f"{name}.html")
+        page.goto(file.as_uri() + query)
         return page
 
     yield visit
@@ -160,16 +164,16 @@ def opened(browser: Any, folder: Path) -> Iterator[Any]:
 
 
 def shown(page: Any) -> list[Any]:
-    """Sentence, caption and rows of a page."""
+    """Sentence, and caption and rows if there is a table."""
     rows = "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
     table = page.eval_on_selector_all("tbody tr", rows)
-    return [page.text_content(".hdpm-winner"), page.text_content("caption"), *map(tuple, table)]
+    return [*page.locator(".hdpm-winner, caption").all_text_contents(), *map(tuple, table)]
 
 
 def said(name: str, **changed: str) -> list[Any]:
     """What the library says of the setting at the start, but for what is changed."""
     found = EXPLORERS[name].find(**(EXPLORERS[name].opening() | changed))
-    return [found.sentence, found.caption, *found.rows]
+    return [found.sentence, *([found.caption] if EXPLORERS[name].columns else []), *found.rows]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -188,11 +192,13 @@ def test_it_opens_on_any_screen_with_what_the_library_says(
 
 
 MOVES = {  # by keyboard: a control, a key, and what the form then says
-    "ridge": ("penalty", "End", {"penalty": "1000"}),
+    "ridge": ("penalty", "End", {"penalty": "100"}),
     "contracts": ("goal", "ArrowDown", {"goal": "money"}),
-    "logistic": ("gamma", "ArrowRight", {"gamma": "0.126"}),
+    "logistic": ("gamma", "ArrowRight", {"gamma": "0.316"}),
     "auction": ("rule", "ArrowDown", {"rule": "repaired"}),
+    "lie": ("said", "ArrowRight", {"said": "56"}),
     "privacy": ("bug", "Home", {"bug": "none"}),
+    "survey": ("costs", "ArrowDown", {"costs": "groups"}),
 }
 
 
@@ -209,6 +215,53 @@ def test_it_moves_by_keyboard_and_its_setting_can_be_cited(opened: Any, name: st
     assert parse_qs(state)[field]
     again = opened(name, query="?" + urlsplit(page.url).query)
     assert shown(again) == shown(page)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if EXPLORERS[name].presets])
+def test_a_button_tries_what_it_says(opened: Any, name: str) -> None:
+    one, page = EXPLORERS[name], opened(name)
+    fields = {field.name: field for field in one.fields}
+    for words, query in one.presets.items():
+        changed = {key: value for key, (value,) in parse_qs(query).items()}
+        for key, value in changed.items():
+            if isinstance(field := fields[key], Slider):
+                changed[key] = field.value(float(value))
+            assert not isinstance(field, Choice | Slider) or changed[key] in field.values()
+        page.get_by_role("button", name=words, exact=True).click()
+        assert shown(page) == said(name, **changed)
+        for field in one.fields:
+            given, _, needed = field.when.partition("=")
+            told = (one.opening() | changed).get(given, needed)
+            assert page.is_visible(f"[name={field.name}]") == (told == needed)
+
+
+@pytest.mark.parametrize("name", ["auction", "lie"])
+def test_the_truth_is_marked(opened: Any, name: str) -> None:
+    page = opened(name)
+    assert page.text_content(".hdpm-truth + text") == "truth"
+    assert page.locator(".hdpm-drawn circle").count() == page.locator(".hdpm-drawn path.hdpm-curve").count() / 2
+
+
+# --- the calculator ---------------------------------------------------------------------------------------------------
+
+
+def test_the_calculator_agrees_with_the_recipe() -> None:
+    """Its people have the quantiles of the law for costs; the recipe's design is tuned to forty draws of them."""
+    design = "hard budget, All-in repaired"
+    for people, money in ((200, 30), (200, 100), (200, 600), (1000, 150), (1000, 3000)):
+        told = re.findall(r"\d+\.\d+(?= would| on a)", said("survey", people=str(people), money=str(money))[0])
+        plan = compare_markets(stats.uniform(1, 4), Task(), money, sellers=people, designs=[design]).loc[design]
+        shrunk = 1 / np.sqrt(float(told[1]) ** -2 + 12)  # the plan's release is shrunk
+        np.testing.assert_allclose([float(told[0]), shrunk], plan[["largest_epsilon", "error"]], rtol=0.04)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"money": "none"}, {"people": "1.5"}, {"people": "1"}, {"costs": "pasted", "pasted": "2, 2, 2"}]
+)
+def test_what_cannot_be_planned_is_refused_in_words(opened: Any, changed: dict[str, str]) -> None:
+    query = quote(urlencode(changed))
+    page = opened("survey", query=f"?explore-survey={query}")
+    assert page.text_content(".hdpm-winner").startswith(("Give", "Paste")) and page.is_hidden("table")
 
 
 def test_what_cannot_be_sold_is_refused_in_words(opened: Any) -> None:

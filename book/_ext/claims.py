@@ -207,8 +207,6 @@ def collect(app: Any, doctree: nodes.document) -> None:
     docname = app.env.docname
     if shown := [*printed_decisions(doctree, docname)]:
         decisions(app.env)[docname] = shown
-    if shown or docname in ledger_pages(app.env):  # formulas of the ledger are no nodes, and want MathJax all the same
-        app.env.get_domain("math").data["has_equations"][docname] = True
 
 
 def purge(app: Any, env: Any, docname: str) -> None:
@@ -374,7 +372,7 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
             body = bar(node["paper"], app.builder.get_relative_uri(docname, "book/ledger"))
         else:
             body = held(node["entries"], app.builder.get_relative_uri(docname, "book/ledger"), link)
-        node.replace_self(nodes.raw("", f'<div class="hdpm-ledger mathjax_ignore">{body}</div>', format="html"))
+        node.replace_self(nodes.raw("", f'<div class="hdpm-ledger">{body}</div>', format="html"))
 
 
 def standin(shown: Mapping[str, Shown]) -> str:

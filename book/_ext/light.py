@@ -2,8 +2,7 @@
 
 The theme loads all of FontAwesome as a script, all of Bootstrap's styles and the index of the search on every page.
 After a build this leaves each page what it uses: a font with the icons that are somewhere on the site; of the theme's
-style sheets the rules that can apply; the index where one searches; MathJax where there is a formula. Of MathJax the
-parts are copied that ``_config.yml`` names: with fonts instead of drawn glyphs it has a third of the size.
+style sheets the rules that can apply; the index where one searches.
 
 The same pass mends what the theme gets wrong for a reader who hears the page.
 """
@@ -11,9 +10,7 @@ The same pass mends what the theme gets wrong for a reader who hears the page.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Iterator
-from importlib.metadata import files
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +18,6 @@ import tinycss2
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 
-MATHJAX = (
-    "startup.js",
-    "core.js",
-    "input/tex.js",
-    "input/tex/",
-    "output/chtml.js",
-    "output/chtml/",
-    "a11y/assistive-mml.js",
-)
 WORD = re.compile(r"[\w-]+")
 NAMES = re.compile(r"""\b(?:class|id)=["']([^"']*)["']""")
 SCRIPTS = {  # loaded on every page, and of use on those with such elements
@@ -38,9 +26,6 @@ SCRIPTS = {  # loaded on every page, and of use on those with such elements
 }
 SEARCH_SCRIPTS = re.compile(
     r'\s*<script src="[^"]*(?:_static/(?:searchtools|language_data)|searchindex)\.js[^"]*"></script>'
-)
-MATHJAX_SCRIPTS = re.compile(
-    r'\s*<script(?: defer="defer" src="[^"]*/mathjax/startup\.js[^"]*"|)>(?:window\.MathJax = [^<]*)?</script>'
 )
 ICON_SCRIPT = re.compile(r'\s*<script defer src="[^"]*scripts/fontawesome\.js[^"]*"></script>')
 PACKED_FONT = re.compile(r'url\([^)]*\.woff2\) format\("woff2"\),')
@@ -55,18 +40,6 @@ SPOKEN = (  # what has no name gets one; a name that says other than what is see
     ('<i class="theme-switch ', '<i aria-hidden="true" class="theme-switch '),
 )
 OWN = ("book.css", "ledger.css")  # short as they are, and legible
-
-
-def copy_mathjax(app: Any) -> None:
-    """Put the parts of MathJax that pages load beside the other static files."""
-    if app.builder.name != "html":
-        return
-    for file in files("sphinx-mathjax-offline") or ():
-        name = str(file).partition("static/mathjax/")[2]
-        if name.startswith(MATHJAX):
-            target = Path(app.outdir) / "_static" / "mathjax" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(str(file.locate()), target)
 
 
 # --- icons ------------------------------------------------------------------------------------------------------------
@@ -174,8 +147,6 @@ def lighten(page: str, searches: bool = False) -> str:
     page = ICON_SCRIPT.sub("", page)
     if not searches:
         page = SEARCH_SCRIPTS.sub("", page)
-    if ' class="math ' not in page:
-        page = MATHJAX_SCRIPTS.sub("", page)
     for script, needed in SCRIPTS.items():
         if not needed.search(page):
             page = re.sub(rf'\s*<script[^>]*src="[^"]*/{re.escape(script)}[^"]*"></script>', "", page)
@@ -200,8 +171,7 @@ def lighten_site(app: Any, error: Exception | None) -> None:
         texts.append(light)
     (static / "scripts" / "fontawesome.js").unlink(missing_ok=True)
     for path in static.rglob("*.js"):
-        if "mathjax" not in path.parts:
-            words |= set(WORD.findall(path.read_text(encoding="utf8")))
+        words |= set(WORD.findall(path.read_text(encoding="utf8")))
     sheets = {path: path.read_text(encoding="utf8") for path in static.rglob("*.css")}
     sheets |= {path: used(css, words) for path, css in sheets.items() if path.name not in OWN}
     asked = words | set(re.findall(r"var\(\s*(--[\w-]+)", "".join([*sheets.values(), *texts])))
@@ -218,6 +188,5 @@ def lighten_site(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
-    app.connect("builder-inited", copy_mathjax)
     app.connect("build-finished", lighten_site)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

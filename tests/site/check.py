@@ -259,16 +259,13 @@ LOOK = """() => {
   const found = [];
   const brief = text => text.trim().slice(0, 60), name = e => brief(e.textContent);
   for (const e of document.querySelectorAll('.math'))
-    if (!e.querySelector('mjx-container')) found.push(`formula not rendered: ${name(e)}`);
-  // an unknown macro is no error to MathJax: it is shown in red
-  const wrong = 'mjx-merror, [data-mml-node=merror], [data-mjx-error], mjx-container [fill=red]';
-  for (const e of document.querySelectorAll(wrong))
-    found.push(`error in a formula: ${e.getAttribute('data-mjx-error') || name(e.closest('mjx-container') || e)}`);
+    if (!e.querySelector('math')) found.push(`formula not set: ${name(e)}`);
+  for (const e of document.querySelectorAll('merror')) found.push(`error in a formula: ${name(e.closest('math'))}`);
   const main = document.querySelector('main') || document.body;
   const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode());) {
-    if (node.parentElement.closest('pre, code, script, style, textarea, mjx-container')) continue;
-    if (/Math input error|\\\\\\(|\\\\\\[|\\$(?!\\s?\\d)/.test(node.data))  // $5 is fine
+    if (node.parentElement.closest('pre, code, script, style, textarea')) continue;
+    if (/\\\\[(\\[a-z]|\\$(?!\\s?\\d)/i.test(node.data))  // $5 is fine
       found.push(`bare TeX in the text: ${brief(node.data)}`);
   }
   return found;
@@ -289,7 +286,7 @@ LEGIBLE = """async () => {
     for (let node; (node = walker.nextNode());) {
       const part = node.parentElement.closest('thead, caption');
       if (part && getComputedStyle(part).clipPath !== 'none') continue;  // it is for those who hear the page
-      if (node.parentElement.closest('mjx-container') || lines(node, 0, node.length) < 2) continue;
+      if (node.parentElement.closest('math') || lines(node, 0, node.length) < 2) continue;
       for (const { 0: word, index } of node.data.matchAll(/[\\p{L}\\p{N}]+/gu))
         if (lines(node, index, index + word.length) > 1) found.push(`a word is broken: ${word}`);
     }
@@ -320,9 +317,9 @@ LIGHTNESS = """() => {
 }"""
 
 
-# What axe need not see: the inside of formulas, which is MathJax's own, and code whose kinds of tokens it has seen.
+# What axe need not see: the inside of formulas, which has no text to judge, and code whose kinds of tokens it has seen.
 THIN = """() => {
-  for (const e of document.querySelectorAll('mjx-container')) e.replaceChildren('x');
+  for (const e of document.querySelectorAll('math')) e.replaceChildren();
   const seen = new Set();
   for (const pre of document.querySelectorAll('.highlight pre')) {
     const kinds = [...pre.querySelectorAll('*')].map(e => `${e.tagName}.${e.className}`);
@@ -366,7 +363,7 @@ class Opened(NamedTuple):
 def browse(browser: Any, files: Iterable[Path]) -> list[str]:
     """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen.
 
-    A few are open at a time: while one is looked at, the others load and set their formulas.
+    A few are open at a time: while one is looked at, the others load.
     """
     context = browser.new_context(reduced_motion="reduce")
     context.set_default_timeout(60_000)
@@ -380,7 +377,6 @@ def browse(browser: Any, files: Iterable[Path]) -> list[str]:
         file, page, heard, loaded = opened.popleft()
         page.bring_to_front()  # a page behind another draws no frames, and waits for them
         page.wait_for_load_state("load")
-        page.evaluate("async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }")
         still = "*, ::before, ::after { transition: none !important; }"  # colours under way are none
         page.add_style_tag(content=still)
         if axe:
@@ -441,6 +437,23 @@ def too_heavy(loaded: Iterable[Path], limit_mb: float) -> list[str]:
         return []
     most = ", ".join(f"{name} {sizes[name]:.2f}" for name in sorted(sizes, key=lambda name: -sizes[name])[:3])
     return [f"loads {total:.2f} MB, more than {limit_mb:g}: {most}"]
+
+
+STANDING = """async () => {
+  await document.fonts.ready;
+  for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);
+  return performance.now() / 1000;
+}"""
+
+
+def slow(browser: Any, file: Path, limit_s: float) -> list[str]:
+    """How long it takes until the formulas of a page stand, if each of three times that is above the limit."""
+    times = []
+    while len(times) < 3 and min(times, default=limit_s) >= limit_s:
+        with browser.new_page() as page:
+            page.goto(file.resolve().as_uri())
+            times.append(page.evaluate(STANDING))
+    return [f"formulas stand after {best:.1f} s, not {limit_s:g}"] if (best := min(times)) >= limit_s else []
 
 
 COVERED = """() => [...document.querySelectorAll('main a[href]:not(.sd-stretched-link)')].filter(a => {

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import formulas
 import notebooks
 import pytest
 
@@ -23,6 +24,7 @@ STATIC = (
     check.misshapen_pages,
     check.folds_in_a_row,
 )
+BUSY = 4  # times slower than alone is a machine that does other work beside a test
 PARTS = 12  # of the pages, which are looked at side by side
 Look = Callable[[Path], list[str]]
 
@@ -56,6 +58,14 @@ def test_a_page_on_paper(site: Path, browser: Any) -> None:
     assert not found, complaints(found)
 
 
+@pytest.mark.parametrize(
+    ("page", "limit_s"), [("contracts/idea", 1), ("federated/networks", 1), ("logistic/guarantee", 1), ("ledger", 2)]
+)
+def test_formulas_stand_at_once(site: Path, browser: Any, page: str, limit_s: float) -> None:
+    found = check.slow(browser, site / "book" / f"{page}.html", BUSY * limit_s)
+    assert not found, complaints(found)
+
+
 def test_links_in_cards_can_be_clicked(site: Path, browser: Any) -> None:
     found = check.covered(browser, site / "book" / "index.html")
     assert not found, complaints(found)
@@ -85,7 +95,7 @@ GOOD = """<!DOCTYPE html>
 </head>
 <body><main><h1 id="top">Good</h1> <p>It costs $5. <code>$$x$$</code></p>
 <a href="#top">up</a> <a href="good.html#top">up</a> <a href="https://example.org/">out</a>
-<img src="dot.svg" alt="A dot"> <span class="math"><mjx-container>x</mjx-container></span>
+<img src="dot.svg" alt="A dot"> <span class="math"><math><mi>x</mi></math></span>
 <!-- here --></main></body></html>
 """
 
@@ -170,9 +180,9 @@ def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any) -> None:
         "console: look out": "<script>console.error('look out')</script>",
         "error in a script: no market": "<script>throw new Error('no market')</script>",
         "scrolls sideways": "<div style='width: 2000px'>wide</div>",
-        "formula not rendered: y": "<span class='math'>y</span>",
-        "error in a formula: bad": "<mjx-container><mjx-merror data-mjx-error='bad'></mjx-merror></mjx-container>",
-        "error in a formula: \\foo": "<mjx-container><svg><g fill='red'><text>\\foo</text></g></svg></mjx-container>",
+        "formula not set: y": "<span class='math'>y</span>",
+        "error in a formula: bad": "<math><merror><mtext>bad</mtext></merror></math>",
+        "bare TeX in the text: \\foo": "<math><mtext>\\foo</mtext></math>",
         "bare TeX in the text: $$x": "<p>$$x</p>",
         "bare TeX in the text: or $": "<p>or $<i>x</i>$</p>",
         "(wide, light, 100 %): scrolls": "<div style='width: 1460px; height: 1px'></div>",
@@ -215,6 +225,23 @@ def test_a_link_behind_another_is_found(tmp_path: Path, browser: Any) -> None:
         cover = ".sd-stretched-link::after { content: ''; position: absolute; inset: 0; z-index: 1 }"
         site = make_site(tmp_path / str(count), f"{card}<style>{cover}{rule}</style>")
         assert len(check.covered(browser, site / "good.html")) == count
+
+
+def test_a_broken_formula_stays_and_is_found(tmp_path: Path, browser: Any) -> None:
+    heard: list[str] = []
+    page = (
+        make_site(tmp_path, r'<span class="math x">\(\eps\)</span><span class="math x">\(\norm x\)</span>')
+        / "good.html"
+    )
+    page.write_text(formulas.with_formulas(page.read_text(encoding="utf8"), heard.append), encoding="utf8")
+    assert len(heard) == 2 and r"\norm x" in heard[1]
+    assert [r"formula not set: \(\eps\)" in line for line in check.browse(browser, [page])].count(True) == 1
+
+
+def test_slow_formulas_are_found(tmp_path: Path, browser: Any) -> None:
+    wait = "<script>for (const start = Date.now(); Date.now() < start + 500;);</script>"
+    for name, added, limit_s, count in (("good", "", 20, 0), ("bad", wait, 0.5, 1)):
+        assert len(check.slow(browser, make_site(tmp_path / name, added) / "good.html", limit_s)) == count
 
 
 def test_heavy_page_is_found(tmp_path: Path, browser: Any) -> None:

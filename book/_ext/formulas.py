@@ -1,0 +1,100 @@
+"""Formulas, which the build writes into the pages as MathML: a browser sets them as it sets words, without a script.
+
+What is written in TeX, in the text or in the ledger, comes out of Sphinx as it would for MathJax and is replaced in the
+finished pages. A formula that cannot be read stays as it is, with a warning, which ends a build under ``-W``. Pages
+with formulas load a style sheet that holds their font, cut down to the characters in use.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from html import unescape
+from importlib.metadata import files
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+from fontTools.subset import Options, Subsetter
+from fontTools.ttLib import TTFont
+from math_core import LatexError, LatexToMathML
+from sphinx.ext.mathjax import html_visit_displaymath, html_visit_math
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+TEX = LatexToMathML(fancy_error=False)
+FORMULA = re.compile(
+    r'(<(?:span|div) class="math [^>]*>\s*(?:<span class="eqno">.*?</span>\s*)?)\\([(\[])(.*?)\\[)\]]', re.DOTALL
+)
+BRACKET = re.compile(r"(<m(?:sub|sup|subsup)>)(<mo minsize[^>]*>[^<]*</mo>)")  # grows in Chromium within a row alone
+ITALICS = [chr(code) for code in (0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C))]  # h stands apart
+
+
+def with_formulas(page: str, complain: Callable[[str], None]) -> str:
+    r"""A page with its formulas set.
+
+    Examples
+    --------
+    >>> with_formulas(r'<span class="math a">\(x&lt;1\)</span>', print)
+    '<span class="math a"><math><mi>x</mi><mo>&lt;</mo><mn>1</mn></math></span>'
+    >>> with_formulas(r'<span class="math a">\(\norm x\)</span>', print)
+    0: Unknown command "\norm". in \norm x
+    '<span class="math a">\\(\\norm x\\)</span>'
+    """
+
+    def mathml(found: re.Match[str]) -> str:
+        tex = unescape(found[3]).replace("{split}", "{aligned}")
+        try:
+            made = TEX.convert_with_local_state(tex, displaystyle=found[2] == "[")
+            return found[1] + BRACKET.sub(r"\1<mrow>\2</mrow>", made)
+        except LatexError as error:
+            complain(f"{error} in {tex}")
+            return found[0]
+
+    return FORMULA.sub(mathml, page)
+
+
+def font(characters: set[str]) -> bytes:
+    """The font of formulas with certain characters and, for letters, the italics that a browser shows for them."""
+    plain = {normalize("NFKC", c) for c in characters}
+    (path,) = [file for file in files("ziamath") or () if file.name == "STIXTwoMath-Regular.ttf"]
+    cut = TTFont(path.locate())
+    heights = cut["MATH"].table.MathConstants  # a browser also moves the script of a lone y or ] by these
+    heights.SubscriptBaselineDropMin.Value, heights.SuperscriptBaselineDropMax.Value = -100, 400
+    licence = [0, 13, 14]  # whose it is, and that it may be cut and copied
+    subsetter = Subsetter(
+        Options(layout_features=["ssty"], layout_scripts=["math"], hinting=False, name_IDs=[*licence, 1, 2])
+    )
+    subsetter.populate(text="".join(characters | {c for c in ITALICS if normalize("NFKC", c) in plain}))
+    subsetter.subset(cut)
+    cut["GSUB"].table.ScriptList.ScriptRecord[0].ScriptTag = "DFLT"  # for style sheets, which name no script
+    cut.flavor = "woff"
+    cut.save(packed := BytesIO())
+    return packed.getvalue()
+
+
+def set_formulas(app: Any, error: Exception | None) -> None:
+    """Go over what was built."""
+    if error or app.builder.name != "html":
+        return
+    site, characters = Path(app.outdir), set[str]()
+    for path in site.rglob("*.html"):
+        text, name = path.read_text(encoding="utf8"), path.relative_to(site)
+        page = with_formulas(text, lambda words, name=name: LOGGER.warning("formula: %s", words, location=str(name)))
+        if page != text:
+            style = f'<link rel="stylesheet" href="{"../" * (len(name.parts) - 1)}_static/formulas.css">'
+            path.write_text(page.replace("</head>", f"{style}</head>", 1), encoding="utf8")
+        for formula in re.findall("<math.*?</math>", page, re.DOTALL):
+            characters |= set(unescape(re.sub("<[^>]*>", "", formula)))
+    data = b64encode(font(characters)).decode()  # within the style: at hand at once, and from disk in every browser
+    face = f'@font-face {{ font-family: "STIX Two Math"; src: url(data:font/woff;base64,{data}) }}\n'
+    (site / "_static" / "formulas.css").write_text(face, encoding="utf8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.add_html_math_renderer("mathml", (html_visit_math, None), (html_visit_displaymath, None))
+    app.connect("build-finished", set_formulas, priority=400)  # before light.py, which looks at what pages use
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,10 +15,14 @@ from typing import Any
 
 import yaml
 from docutils import nodes
+from formulas import with_formulas
 from sphinx.addnodes import pending_xref
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from hdpm_book import ledger
+
+LOGGER = logging.getLogger(__name__)
 
 
 @cache
@@ -72,6 +76,7 @@ def describe(app: Any, pagename: str, templatename: str, context: dict[str, Any]
     if words := app.env.metadata.get(pagename, {}).get("description"):
         context["metatags"] = context.get("metatags", "") + f'<meta name="description" content="{escape(words)}">'
     if pagename == "search":
+        app.add_css_file("formulas.css")
         app.add_js_file("found.js", loading_method="defer")
         app.add_js_file("search.js", loading_method="defer")
 
@@ -85,7 +90,10 @@ def write(app: Any, error: Exception | None) -> None:
         for name, kept in app.env.metadata.items()
         if "nosearch" not in kept
     }
-    claims = [[claim.id, claim.place, claim.verdict, claim.statement] for claim in ledger.load()]
+    claims = [
+        [claim.id, claim.place, claim.verdict, with_formulas(ledger.markup(claim.statement), LOGGER.warning)]
+        for claim in ledger.load()
+    ]
     found = json.dumps({"pages": pages, "claims": claims}, ensure_ascii=False, separators=(",", ":"))
     (Path(app.outdir) / "_static" / "found.js").write_text(f"const FOUND = {found};\n", encoding="utf8")
 

@@ -20,6 +20,9 @@
     return score * (met / asked.length) ** 2;
   };
 
+  const escaped = (words) => Object.assign(document.createElement("p"), { textContent: words }).innerHTML;
+  const claims = FOUND.claims.map(([id, place, verdict, html]) => [id, place, `${verdict}: ${html}`, plain(html)]);
+
   function ranked(query, index) {
     const asked = [...new Set(stems(query))], phrase = query.toLowerCase().trim(), found = [];
     if (!asked.length) return found;
@@ -38,13 +41,13 @@
       const whole = asked.every((word) => own.some(([, words]) => words.includes(word)));
       const literal = [title, sentence, keywords].some((words) => words.toLowerCase().includes(phrase)) ? 2 : 1;
       const order = literal * (name.startsWith("book/reference/") ? 0.7 : name.startsWith("book/use/") ? 1.1 : 1);
-      if (section && !whole) add(score * order, `${name}.html#${section[2]}`, `${title} > ${section[1]}`, sentence);
-      else add(score * order, `${name}.html`, title, sentence);
+      if (section && !whole) add(score * order, `${name}.html#${section[2]}`, `${title} > ${section[1]}`, escaped(sentence));
+      else add(score * order, `${name}.html`, title, escaped(sentence));
     });
-    for (const [id, place, verdict, statement] of FOUND.claims) {
+    for (const [id, place, words, statement] of claims) {
       const at = place.toLowerCase(), exact = phrase === id || (/\d/.test(phrase) && at.includes(phrase) && !/\d/.test(at[at.indexOf(phrase) + phrase.length] ?? ""));
       const score = 0.6 * fit(asked, [[5, stems(`${place} ${id}`)], [2, stems(statement)]], rare);
-      add(exact ? 100 - place.length / 10 : score, `book/ledger.html#${id}`, `${place} (${id})`, `${verdict}: ${statement}`);
+      add(exact ? 100 - place.length / 10 : score, `book/ledger.html#${id}`, `${place} (${id})`, words);
     }
     for (const [prefix, objects] of Object.entries(index.objects)) {
       for (const [page, type, , anchor, name] of objects) {
@@ -63,7 +66,7 @@
     for (const { address, title, words } of found) {
       const link = Object.assign(document.createElement("a"), { href: address, textContent: title });
       const item = document.createElement("li"), said = document.createElement("p");
-      said.textContent = words;
+      said.innerHTML = words;
       item.append(link, said);
       Search.output.append(item);
     }

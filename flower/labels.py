@@ -13,7 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import log, nan, sqrt
 from pathlib import Path
@@ -28,10 +29,15 @@ from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, 
 from flwr.supercore.privacy_accounting import SamplingMethod
 from flwr.supercore.task_identity import TaskIdentity
 
+import federation
 from hdpm_lib.audits.black_box import audit
-from hdpm_lib.gaussian import gaussian_epsilon
+from hdpm_lib.gaussian import gaussian_epsilon, largest_mu
+from hdpm_lib.learners.gradients import accuracy
+from hdpm_lib.learners.integer_answers import record_steps
+from hdpm_owner.table import Agreement, Table, read_table
 
 STUDY = Path(__file__).resolve().parents[1] / "data" / "studies" / "flower_labels.json"
+GRID = 2.0**-20  # of clipped gradients
 CLIP, DELTA, OTHERS = 1.0, 1e-5, 0.25  # OTHERS: the updates of the owners who are not replaced
 LOCAL = [(times, epsilon) for epsilon in (1.0, 4.0, 10.0) for times in (1.0, 2.0)]  # sensitivity over clipping norm
 CENTRAL = [((1,) * 10, 1.0), ((1,) * 10, 2.0), ((9,) + (1,) * 9, 2.0)]  # ten owners' records; updates that far apart
@@ -52,8 +58,12 @@ def letters(updates: Iterable[np.ndarray], records: Iterable[int]) -> tuple[Mess
 
 def local(value: float, size: int, *, sensitivity: float, epsilon: float) -> np.ndarray:
     """Releases of an owner whose update is `value`, by the mod."""
-    mod = LocalDpMod(CLIP * size, sensitivity, epsilon, DELTA)
-    asked, (reply,) = letters([np.full(size, value)], [1])
+    return through(LocalDpMod(CLIP * size, sensitivity, epsilon, DELTA), np.full(size, value))
+
+
+def through(mod: LocalDpMod, update: np.ndarray) -> np.ndarray:
+    """What the mod lets out of an owner's update."""
+    asked, (reply,) = letters([update], [1])
     context: Any = Context(1, 1, {}, RecordDict(), {})
     return mod(asked, context, lambda *_: reply).content["arrays"]["w"].numpy()
 
@@ -62,11 +72,19 @@ def central(
     value: float, size: int, *, multiplier: float, records: tuple[int, ...], accountant: Any = None
 ) -> np.ndarray:
     """Releases of a server to which the first owner sends `value`, by the strategy."""
+    updates = [np.full(size, value)] + [np.full(size, OTHERS)] * (len(records) - 1)
+    return aggregated(multiplier / size, CLIP * size, updates, records, accountant)
+
+
+def aggregated(
+    multiplier: float, clip: float, updates: Sequence[np.ndarray], records: Sequence[int], accountant: Any = None
+) -> np.ndarray:
+    """What the strategy makes of the owners' updates."""
     strategy = DifferentialPrivacyServerSideFixedClipping(
-        FedAvg(), multiplier / size, CLIP * size, len(records), accountant=accountant
+        FedAvg(), multiplier, clip, len(updates), accountant=accountant
     )
     strategy._pending_events[1] = None  # of a round that was configured
-    asked, replies = letters([np.full(size, value)] + [np.full(size, OTHERS)] * (len(records) - 1), records)
+    asked, replies = letters(updates, records)
     strategy.current_arrays = asked.content["arrays"]
     return strategy.aggregate_train(1, replies)[0]["w"].numpy()
 
@@ -91,6 +109,22 @@ def row(release: Release, sd: float, moved: float, promised: float, runs: int, a
     }
     told |= {"found": bool(found.found), "undecided": found.undecided, "found in the last digits": bool(raw.found)}
     return told | {"sd": float(release(CLIP, 1_000_000).std()), "sd by the formula": sd}
+
+
+def trained(kind: str, owners: Sequence[Table], test: Table, rounds: int, clip: float = 1.0) -> float:
+    """Accuracy of a training in which an owner's update is protected with what ``federation.ALL`` allows in all."""
+    each = float(largest_mu(federation.ALL["epsilon"], federation.ALL["delta"])) / sqrt(rounds)  # mu of a round
+    epsilon, multiplier = sqrt(2 * log(1.25 / DELTA)) * each, 2 / each  # by which noise is as large as that needs
+    w = np.zeros((int(test.labels.max()) + 1, test.features.shape[1]))
+    for _ in range(rounds):
+        steps = (record_steps(w, own.features, own.labels, clip, GRID) * GRID / len(own.labels) for own in owners)
+        updates = [-step.ravel() for step in steps]
+        if kind == "local":
+            mod = partial(LocalDpMod, clip, 2 * clip, epsilon, DELTA)
+            w += np.mean([through(mod(), update) for update in updates], axis=0).reshape(w.shape)
+        else:
+            w += aggregated(multiplier, clip, updates, (1,) * len(updates)).reshape(w.shape)
+    return float(accuracy(w, test.features, test.labels))
 
 
 def odd_cases() -> dict[str, Any]:
@@ -139,6 +173,17 @@ def main() -> None:
         told = row(release, CLIP / len(records), share * apart * CLIP, promised, runs // 4, apart)
         record["rows"].append({"what": "central", "apart": apart, "share": share, **told})
     record["odd cases"] = odd_cases()
+    with tempfile.TemporaryDirectory() as folder:
+        parts, schema, file = federation.tables(Path(folder))
+        agreed = Agreement.read(schema)
+        test, owners = read_table(file, agreed), []
+        for part in parts:
+            part.to_csv(Path(folder) / "part.csv", index=False)
+            owners.append(read_table(Path(folder) / "part.csv", agreed))
+        record |= {"rounds": 10, "trainings": 10} | federation.ALL
+        for kind in ("local", "central"):
+            found = [trained(kind, owners, test, record["rounds"]) for _ in range(record["trainings"])]
+            record[f"accuracy, {kind}"] = np.quantile(found, [0, 0.5, 1]).round(3).tolist()
     STUDY.write_text(json.dumps(record, indent=1) + "\n", "utf8")
 
 

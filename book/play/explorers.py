@@ -270,6 +270,10 @@ COSTS = {  # of a unit of privacy loss, in euros: shares of people, and the ends
     "even": ("1 to 5 euros, evenly", ([1.0], [1.0, 5.0])),
     "groups": ("half 1 to 2, half 5 to 10 euros", ([0.5, 0.0, 0.5], [1.0, 2.0, 5.0, 10.0])),
     "few": ("most 1 to 2, one in five up to 20 euros", ([0.8, 0.2], [1.0, 2.0, 20.0])),
+    "log": (
+        "log-normal, half of them below 2 euros",
+        ([0.05] * 20, stats.lognorm(1, scale=2).ppf(np.linspace(0.001, 0.999, 21)).round(2).tolist()),
+    ),
 }
 PASTED = "2, 1.5, 4, 1, 3, 8, 2.5, 1.2, 2, 5, 1.8, 3.5"
 

@@ -484,6 +484,14 @@ PRINTED = """() => {
 }"""
 
 
+def sheets(browser: Any, file: Path) -> int:
+    """How many sheets of A4 a page prints on."""
+    margin = dict.fromkeys(("top", "right", "bottom", "left"), "15mm")
+    with browser.new_page() as page:
+        page.goto(file.resolve().as_uri())
+        return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", margin=margin)))
+
+
 def printed(browser: Any, file: Path) -> list[str]:
     """What is wrong with a page on paper, printed by a reader who has chosen the dark colours."""
     with browser.new_page(color_scheme="dark") as page:

@@ -66,6 +66,12 @@ def test_formulas_stand_at_once(site: Path, browser: Any, page: str, limit_s: fl
     assert not found, complaints(found)
 
 
+def test_a_handout_is_one_sheet(site: Path, browser: Any) -> None:
+    handouts = sorted((site / "book" / "teach").glob("*.html"))
+    counts = {file.stem: check.sheets(browser, file) for file in handouts}
+    assert counts.pop("index") > 1 and set(counts.values()) == {1}, counts
+
+
 def test_links_in_cards_can_be_clicked(site: Path, browser: Any) -> None:
     found = check.covered(browser, site / "book" / "index.html")
     assert not found, complaints(found)

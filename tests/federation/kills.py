@@ -29,6 +29,7 @@ def stop_market(running: federation.Federation) -> None:
     """SIGKILL to the process of the market that runs; its run is given up."""
     group = str(running.processes["superlink"].pid)
     subprocess.run(["pkill", "-9", "-g", group, "-x", "flwr-serverapp"], check=False)
+    time.sleep(5)  # a SuperNode that is at work when its run is given up may hang (flwr 1.41)
     for one in json.loads(running.flwr("list", "market", "--format", "json"))["runs"]:
         if not one["status"].startswith("finished"):
             with suppress(RuntimeError):  # it has ended meanwhile

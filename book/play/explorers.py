@@ -252,7 +252,7 @@ def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
         f"and reject the claim with probability {digits(table[runs][1])}. "
         f"Its last digits alone give {betrayed} of {len(DRAWS)} releases of the answer 0 away.",
         f"By the number of runs, false alarms once in {alarms}",
-        tuple(row(*pair) for pair in ((count, *numbers) for count, numbers in table.items())),
+        tuple(row(count, *numbers) for count, numbers in table.items()),
         {
             "x": "runs", "y": "privacy loss", "log": "x",
             "alt": "The loss that the runs prove rises with their number to the true loss; the claim is a level line.",

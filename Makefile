@@ -47,7 +47,7 @@ site: $(READY)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
 
 check-site: $(READY) $(AXE)
-	$(BIN)/python -m pytest -n auto --dist loadgroup tests/site
+	$(BIN)/python -m pytest -n auto --dist loadgroup tests/site/test_site.py tests/site/test_search.py
 
 book: site
 	$(MAKE) check-site
@@ -107,16 +107,16 @@ federation: $(INSTALLED)
 NIGHTLY := $(VENV)/.nightly
 $(NIGHTLY): $(READY) requirements-nightly.txt
 	if command -v uv >/dev/null 2>&1; then \
-	  uv pip install -q --python $(BIN)/python --require-hashes -r requirements-nightly.txt ; \
+	  uv pip install -q --python $(BIN)/python --no-deps --require-hashes -r requirements-nightly.txt ; \
 	else \
-	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-nightly.txt ; \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-nightly.txt ; \
 	fi
 	touch $@
 
 nightly: $(NIGHTLY) $(INSTALLED)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py
 	$(BIN)/python -m tests.mutation
-	$(BIN)/python -m pytest tests/test_cluster.py tests/federation
+	$(BIN)/python -m pytest tests/test_gaussian.py tests/test_cluster.py tests/federation
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills
 
 bench: $(READY)

@@ -138,25 +138,6 @@ def farthest_moves(
     return Moves(farthest(np.array(answers, dtype=object).reshape(*map(len, domains), -1), euclidean), noises)
 
 
-def terms_on_grid(functions: Sequence[Callable[[Array], ArrayLike]], n: int, points: int) -> Array:
-    """Values of the terms of a query, shape (q, points, ..., points), on a grid of databases: one axis an individual.
-
-    Each of the `n` data takes a number of `points`, at least 2, equally spaced from 0 to 1. Each of the q functions is
-    called with the data: ``d[j]`` is an array of the datum of individual `j` on all databases.
-    """
-    data = np.indices((points,) * n) / (points - 1)
-    return np.stack([np.broadcast_to(np.asarray(f(data), dtype=float), data.shape[1:]) for f in functions])
-
-
-def sensitivity_on_grid(values: ArrayLike) -> Array:
-    """Sensitivity of each term to each individual, shape (q, n), on a grid: a lower end of the true one.
-
-    Privacy needs a bound on the true one, which a grid cannot prove.
-    """
-    v = np.asarray(values)
-    return np.stack([np.ptp(v, axis=j).reshape(len(v), -1).max(1) for j in range(1, v.ndim)], axis=1)
-
-
 def laplace_privacy_losses(answers: ArrayLike, scale: float, *, vector: bool = False) -> Array:
     r"""Privacy loss of each individual, shape (n,), on a finite domain of databases, for an answer plus Laplace noise.
 

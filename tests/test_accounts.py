@@ -26,7 +26,7 @@ from joblib import parallel_config
 from joblib.externals.loky import get_reusable_executor
 from sklearn import config_context
 from sklearn.ensemble import BaggingRegressor
-from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -41,7 +41,7 @@ from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegre
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.integer_answers import integer_sum
 from hdpm_lib.learners.weighted_mean import WeightedMean
-from tests import releases
+from tests import releases, spread_tasks
 from tests.releases import LEARNERS, NOISY
 from tests.support import generator
 
@@ -67,20 +67,6 @@ def test_grid_search_spends_seven_times(jobs: int) -> None:
     assert account.releases == 10
     np.testing.assert_allclose(account.total, 7 * epsilon)
     np.testing.assert_allclose(found.best_estimator_.privacy_loss_, epsilon)
-
-
-def test_records_keep_their_losses_in_uneven_folds() -> None:
-    X, y, epsilon, record = data()
-    folds = [(np.arange(10), np.arange(10, N)), (np.arange(5, 40), np.arange(5))]
-    with Account(N) as account:
-        cross_val_score(PersonalizedRidge(), X, y, cv=folds, params={"epsilon": epsilon, "record": record})
-    times = np.isin(record, folds[0][0]).astype(int) + np.isin(record, folds[1][0])
-    assert set(times) == {0, 1, 2}
-    np.testing.assert_allclose(account.total, times * epsilon)
-    with account:  # goes on
-        PersonalizedRidge().fit(X[3:5], y[3:5], epsilon=0.25, record=record[3:5])
-    np.testing.assert_allclose(account.total, times * epsilon + np.where(np.isin(record, [3, 4]), 0.25, 0))
-    assert account.releases == 3
 
 
 def test_other_searches_estimators_and_routing() -> None:
@@ -213,22 +199,23 @@ def test_copies_of_generators_are_caught_and_a_copy_that_moved_on_is_not() -> No
             RIDGE.release(rng=np.random.Generator(np.random.MT19937(5)))
         RIDGE.release(rng=old)
         RIDGE.release(rng=np.random.Generator(np.random.MT19937(6)))  # another table
-    assert account.releases == 5
+        for kind in (np.random.RandomState, np.random.default_rng):
+            PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
+            with pytest.raises(ValueError, match="rng is in a state"):
+                PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
+    assert account.releases == 7
 
 
-@pytest.mark.parametrize("who", [2, 0])
-def test_the_record_over_its_limit_is_named(who: int) -> None:
-    with Account(3, limit=1.0), pytest.raises(ValueError, match=rf"limit = 1 of record {who} would be exceeded"):
-        accounts.charge(np.where(np.arange(3) == who, 2.0, 0.5), generator(605))
+def test_the_record_over_its_limit_is_named() -> None:
+    for who in (2, 0):
+        with Account(3, limit=1.0), pytest.raises(ValueError, match=rf"limit = 1 of record {who} would be exceeded"):
+            accounts.charge(np.where(np.arange(3) == who, 2.0, 0.5), generator(605))
 
 
-@pytest.mark.parametrize("losses", [[math.inf, math.inf], [0.5, math.inf], [math.nan, 0.5]])
-def test_a_release_without_a_promise_is_not_counted(losses: list[float]) -> None:
-    with Account(2), pytest.raises(ValueError, match="promises nothing"):
-        accounts.charge(losses, generator(91))
-
-
-def test_learners_that_promise_nothing_are_refused() -> None:
+def test_what_promises_nothing_is_refused() -> None:
+    for losses in ([math.inf, math.inf], [0.5, math.inf], [math.nan, 0.5]):
+        with Account(2), pytest.raises(ValueError, match="promises nothing"):
+            accounts.charge(losses, generator(91))
     objective = joint.joint_objective(ZEROS, NONE + 1, np.ones(3), NONE, penalty=1, mu=1, sigma=1, gamma=1)
     asked, owners = np.zeros((1, 1, 1), dtype=int), [[np.array([0])]]
     with Account(1) as account:
@@ -266,15 +253,6 @@ def test_arguments_are_checked_before_anything_is_charged() -> None:
             with pytest.raises(ValueError, match="size must be"):
                 mechanism.release(0 * np.array(given), rng=generator(615), size=-1)  # type: ignore[attr-defined]
     assert account.releases == 0
-
-
-def test_fits_with_equal_sources_are_refused() -> None:
-    for kind in (np.random.RandomState, np.random.default_rng):
-        with Account(3) as account:
-            PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
-            with pytest.raises(ValueError, match="rng is in a state"):
-                PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
-        np.testing.assert_allclose(account.total, THREE)
 
 
 def test_limits_are_kept_in_threads() -> None:
@@ -452,46 +430,31 @@ def test_what_cannot_be_written_is_not_released(tmp_path: Path, monkeypatch: pyt
     assert account.releases == 0 and not account.total.any() and Account.load(file).releases == 0
 
 
-def _release(seed: int, record: list[int] | None = None) -> list[float]:
-    """What another process does: a fit that is told its records, or a release that is not."""
-    if record is not None:
-        return list(PersonalizedRidge().fit(ZEROS, NONE, THREE, record).coef_)
-    return list(RIDGE.release(rng=np.random.default_rng([614, seed])))
+def test_other_processes_are_counted_in_a_file_or_refused(tmp_path: Path) -> None:
+    """Also workers that were there before the block; after it they are free again.
 
-
-def _processes(how: str) -> Any:
-    if how == "loky":
-        return get_reusable_executor(max_workers=2)
-    return ProcessPoolExecutor(2, multiprocessing.get_context(how))
-
-
-def _apart(function: Callable[..., None], *given: Any) -> None:
-    """Call a function in a fresh process: it forks, and here other tests may have started threads."""
+    And a fork that leaves the block closes nothing. All from a fresh process: here others may have started threads.
+    """
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        pool.submit(function, *given).result()
-
-
-@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver", "loky"])
-def test_other_processes_are_counted_in_a_file_or_refused(how: str, tmp_path: Path) -> None:
-    """Also workers that were there before the block; after it they are free again."""
-    _apart(_counted_or_refused, how, tmp_path)
+        pool.submit(_fork_leaves).result()
+        for how in ("fork", "spawn", "forkserver", "loky"):
+            pool.submit(_counted_or_refused, how, tmp_path).result()
 
 
 def _counted_or_refused(how: str, tmp_path: Path) -> None:
-    pool = _processes(how)
-    early = [len(found) for found in pool.map(_release, range(4))]
+    workers, context = 1 + (how == "fork"), multiprocessing.get_context(None if how == "loky" else how)
+    pool = get_reusable_executor(2) if how == "loky" else ProcessPoolExecutor(workers, context)
+    early = [len(found) for found in pool.map(spread_tasks.spends, range(4))]
     with Account(3) as account:
         for tasks in ((0,), (1, [0, 1, 2])):
-            with pytest.raises(
-                RuntimeError, match="an account is open in another process, which cannot count this one"
-            ):
-                pool.submit(_release, *tasks).result()
-    with Account(3, file=tmp_path / "spent") as kept:
-        [*pool.map(_release, range(20))]
-        pool.submit(_release, 0, [0, 0, 2]).result()
+            with pytest.raises(RuntimeError, match="an account is open in another process, which cannot count this"):
+                pool.submit(spread_tasks.spends, *tasks).result()
+    with Account(3, file=tmp_path / how) as kept:
+        [*pool.map(spread_tasks.spends, range(20))]
+        pool.submit(spread_tasks.spends, 0, [0, 0, 2]).result()
         with pytest.raises(ValueError, match="rng is in a state"):
-            pool.submit(_release, 3).result()
-    assert [len(found) for found in pool.map(_release, range(4))] == early == [3] * 4
+            pool.submit(spread_tasks.spends, 3).result()
+    assert [len(found) for found in pool.map(spread_tasks.spends, range(4))] == early == [3] * 4
     pool.shutdown()
     assert account.releases == 0 and kept.releases == 21
     np.testing.assert_allclose(kept.total, 20 * THREE + [1.5, 0, 1.5])
@@ -506,10 +469,6 @@ def test_a_process_of_a_process_is_refused() -> None:
         ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode and "an account is open in another process" in ran.stderr
     assert subprocess.run(command).returncode == 0
-
-
-def test_a_fork_that_leaves_the_block_closes_nothing() -> None:
-    _apart(_fork_leaves)
 
 
 def _fork_leaves() -> None:

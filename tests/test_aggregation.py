@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -43,7 +44,7 @@ def shares_of(sizes: np.ndarray) -> np.ndarray:
 # --- the least error bound --------------------------------------------------------------------------------------------
 
 
-def beaten(solver: Solver, instances: int = 100) -> list[str]:
+def beaten(solver: Solver, instances: int = 40) -> list[str]:
     """How a solver of Problem 1 loses against the conic one: a higher bound, or weights off the simplex."""
     rng, wrong, excess = generator(1), [], []
     for n, coordinates in itertools.product((1, 2, 5, 10, 50), (1, WIDTH)):
@@ -127,10 +128,9 @@ def test_many_owners(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(batch[i], least_error_weights(epsilon[i], sizes), rtol=1e-13)
 
 
-@pytest.mark.parametrize("few", [4, 7])
-def test_few_owners_as_if_many(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregation, "FEW", few)
-    assert beaten(least_error_weights, 40) == []
+def test_few_owners_as_if_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregation, "FEW", 4)
+    assert beaten(least_error_weights) == []
     test_printed_problem_against_a_conic_solver(False)
 
 
@@ -161,24 +161,6 @@ def test_known_answers() -> None:
     np.testing.assert_array_equal(
         size_weights([[1, 0, 2], [0, 0, 0]], [1, 2, 3]), [[0.25, 0, 0.75], [1 / 6, 2 / 6, 3 / 6]]
     )
-
-
-def test_structure_of_the_weights() -> None:
-    """Above, at and below the share by rank of share over squared loss; units of sizes and order do not matter."""
-    rng = generator(4)
-    for n in (2, 7, 40):
-        epsilon, sizes = market(n, rng)
-        weights, shares = least_error_weights(epsilon, sizes), shares_of(sizes)
-        sells = epsilon > 0
-        assert (weights[~sells] == 0).all() and (weights[sells] > 0).all()
-        rank = np.argsort(shares[sells] / epsilon[sells] ** 2)
-        side = np.sign(np.round(weights - shares, 14))[sells][rank]
-        assert (np.diff(side) <= 0).all()
-        order = rng.permutation(n)
-        np.testing.assert_allclose(least_error_weights(epsilon[order], 7 * sizes[order]), weights[order], rtol=1e-12)
-        np.testing.assert_allclose(
-            least_error_weights(epsilon / 3, sizes), least_error_weights(epsilon, sizes, coordinates=9), rtol=1e-12
-        )
 
 
 def test_limits() -> None:
@@ -253,9 +235,9 @@ def test_all_three_agree_where_everybody_sells_and_only_there() -> None:
     for renormalised in (False, True):
         printed = opt_aggr_printed(epsilon, sizes, renormalised=renormalised)
         np.testing.assert_allclose(printed, least_error_weights(epsilon, sizes), rtol=1e-12)
-        partial = np.where(np.arange(6) < 4, epsilon, 0.0)
-        worse = error_bound(opt_aggr_printed(partial, sizes, renormalised=renormalised), partial, sizes)
-        ratio = worse / error_bound(least_error_weights(partial, sizes), partial, sizes)
+        some = np.where(np.arange(6) < 4, epsilon, 0.0)
+        worse = error_bound(opt_aggr_printed(some, sizes, renormalised=renormalised), some, sizes)
+        ratio = worse / error_bound(least_error_weights(some, sizes), some, sizes)
         assert (ratio > 1 - 1e-12).all() and ratio.max() > 1.001
     np.testing.assert_allclose(opt_aggr_printed([2, 0.5, 0], [1, 1, 2]), [17 / 19, 2 / 19, 0], rtol=1e-14)
     np.testing.assert_allclose(opt_aggr_printed([2, 2, 0], [1, 3, 4]), [0.5, 0.5, 0], rtol=1e-14)
@@ -310,24 +292,12 @@ def test_jax_agrees() -> None:
     assert np.isposinf(flat["error"][0]) and (flat["gradient"][0] == 0).all()
 
 
-# --- bad input: shapes that do not fit --------------------------------------------------------------------------------
+# --- bad input --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((1.0, 2.0), r"epsilon and sizes must have shape \(..., n\), got \(\) and \(\)"),
-        (([1, 2, 3], [1, 2]), r"epsilon and sizes must .* got \(3,\) and \(2,\)"),
-        ((np.ones((0, 2)), [1, 2]), r"epsilon is empty \(shape \(0, 2\)\)"),
-        (([1.0, 2.0], [[1], [2]]), r"epsilon and sizes must .* got \(2,\) and \(2, 1\)"),
-        (([1.0, 2.0], [1, 2], [1.0]), r"weights must have shape \(..., 2\), got \(1,\)"),
-    ],
-)
-def test_bad_shapes(given: tuple[Any, ...], message: str) -> None:
-    epsilon, sizes, *weights = given
-    calls = [lambda: error_bound(*(weights or [[0.5, 0.5]]), epsilon, sizes)]
-    if not weights:
-        calls += [lambda: least_error_weights(epsilon, sizes), lambda: size_weights(epsilon, sizes)]
-    for call in calls:
-        with pytest.raises(ValueError, match=message):
-            call()
+def test_bad_shapes() -> None:
+    """Beyond what `tests/test_properties.py` tries: numbers, and a column beside a row."""
+    for epsilon, sizes in ((1.0, 2.0), ([1.0, 2.0], [[1], [2]])):
+        for call in (partial(error_bound, [0.5, 0.5]), least_error_weights, size_weights):
+            with pytest.raises(ValueError, match=r"epsilon and sizes must have shape \(..., n\), got"):
+                call(epsilon, sizes)

@@ -4,33 +4,75 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hdpm_lib import spread
-from tests import cluster, spread_tasks
-from tests.test_spread import digest
+from tests import spread_tasks
+from tests.test_spread import ROOT, digest, kept, wait_for
 
 distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed: no tests on Dask")
 
 
+@contextmanager
+def two_workers() -> Iterator[str]:
+    """Address of a scheduler with two workers of one thread each, all processes of their own, on loopback."""
+    dask, loopback = [sys.executable, "-m", "dask"], ["--host", "127.0.0.1", "--no-dashboard"]
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        file, started = f"{folder}/scheduler.json", []
+        worker = [*dask, "worker", "--scheduler-file", file, *loopback, "--nthreads", "1", "--memory-limit", "2GiB"]
+        commands = [[*dask, "scheduler", "--scheduler-file", file, *loopback, "--port", "0"]]
+        commands += [[*worker, "--local-directory", f"{folder}/{k}"] for k in range(2)]
+        try:
+            for command in commands:
+                quiet = subprocess.DEVNULL
+                started.append(subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True))
+            with distributed.Client(scheduler_file=file, timeout=60) as client:
+                client.wait_for_workers(2, timeout=60)
+                address = client.scheduler.address
+            yield address
+        finally:
+            for process in started:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+@contextmanager
+def running_on(address: str) -> Iterator[Any]:
+    """Blocks run on the workers of a scheduler; gives the client."""
+    with distributed.Client(address) as client:
+        before = spread.use(client)
+        try:
+            yield client
+        finally:
+            spread.use(before)
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """A scheduler and two workers of one thread each, as processes of their own."""
-    with cluster.two_workers() as place:
+    with two_workers() as place:
         yield place
 
 
 @pytest.fixture
 def on_cluster(address: str) -> Iterator[Any]:
-    """Blocks run there."""
-    with cluster.on_cluster(address) as client:
+    with running_on(address) as client:
         yield client
+
+
+def draws(seed: int, tasks: int) -> list[float]:
+    """What a study gives if nobody dies."""
+    return [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))).random() for k in range(tasks)]
 
 
 def test_the_same_bits_on_a_cluster(on_cluster: Any) -> None:
@@ -52,11 +94,7 @@ def test_killed_workers_and_a_killed_nanny(on_cluster: Any, tmp_path: Path) -> N
     """Workers that kill themselves are started again; then one worker goes with its nanny, in mid-study."""
     found = spread.each(spread_tasks.dies_once, [5] * 12, str(tmp_path), seed=2)
     assert list(tmp_path.iterdir())
-    assert found == [float(x) for x in _plain(2, 12)]
-
-
-def _plain(seed: int, tasks: int) -> list[float]:
-    return [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))).random() for k in range(tasks)]
+    assert found == draws(2, 12)
 
 
 def test_a_task_that_kills_every_worker_is_an_error_on_a_cluster(on_cluster: Any, tmp_path: Path) -> None:
@@ -84,7 +122,7 @@ def test_a_worker_dies_between_finishing_and_gathering(on_cluster: Any, monkeypa
 
     on_cluster.wait_for_workers(2, timeout=60)
     monkeypatch.setattr(distributed, "as_completed", Late)
-    assert spread.each(spread_tasks.slow, [0.1] * 10, seed=1) == _plain(1, 10)
+    assert spread.each(spread_tasks.slow, [0.1] * 10, seed=1) == draws(1, 10)
     assert killed
 
 
@@ -96,27 +134,40 @@ def test_a_nanny_is_killed(on_cluster: Any) -> None:
     before = time.monotonic()
     os.kill(victim, signal.SIGKILL)
     found = spread.each(spread_tasks.slow, [0.1] * 10, seed=1)
-    assert found == _plain(1, 10)
+    assert found == draws(1, 10)
     assert time.monotonic() - before < 60
 
 
 def test_the_same_bits_on_the_cluster_of_one_process() -> None:
-    with cluster.local_cluster() as place, cluster.on_cluster(place):
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(n_workers=2, **options) as started, running_on(started.scheduler_address):
         found = spread.each(spread_tasks.moments, [100] * 3, seed=8)
     assert digest(found) == digest(spread.each(spread_tasks.moments, [100] * 3, seed=8))
 
 
-def test_a_study_whose_client_is_killed_goes_on(address: str) -> None:
-    found = cluster.resumed(tasks=30, blocks=3, place=address)
-    assert found.same and 3 <= found.kept < 30
+def test_a_study_whose_client_is_killed_goes_on(address: str, tmp_path: Path) -> None:
+    code = f"from hdpm_lib import spread; from tests import spread_tasks; spread.use({address!r}); "
+    code += f"spread.each(spread_tasks.slow, [0.01] * 30, seed=1, folder={str(tmp_path)!r})"
+    study = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stderr=subprocess.DEVNULL, cwd=ROOT)
+    wait_for(tmp_path, 3)
+    os.killpg(study.pid, signal.SIGKILL)
+    study.wait()
+    assert 3 <= len(kept(tmp_path)) < 30
+    with running_on(address):
+        assert spread.each(spread_tasks.slow, [0.01] * 30, seed=1, folder=tmp_path) == draws(1, 30)
 
 
 def test_a_scheduler_is_killed(tmp_path: Path) -> None:
     """An error, and the blocks that were done are kept."""
-    with cluster.two_workers() as place, cluster.on_cluster(place) as client:
-        scheduler = int(client.run_on_scheduler(os.getpid))
-        found = cluster.attempt(40, lambda folder: cluster.kill(scheduler, folder))
-    assert "the scheduler" in found.happened and found.same and 5 <= found.kept < 40
+    with two_workers() as place, running_on(place) as client:
+        scheduler = client.run_on_scheduler(os.getpid)
+        killer = threading.Thread(target=lambda: (wait_for(tmp_path, 5), os.kill(scheduler, signal.SIGKILL)))
+        killer.start()
+        with pytest.raises(RuntimeError, match="the scheduler"):
+            spread.each(spread_tasks.slow, [0.01] * 40, seed=1, folder=tmp_path)
+        killer.join()
+    found, right = kept(tmp_path), draws(1, 40)
+    assert 5 <= len(found) < 40 and all(value == right[k] for k, value in found.items())
 
 
 def test_a_scheduler_is_lost_while_a_result_is_fetched(on_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

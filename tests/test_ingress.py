@@ -328,15 +328,7 @@ def test_levels_of_a_category_are_found_in_any_container() -> None:
 
 
 SHAPES: list[Any] = [None, WORD, 3.0, {WORD: 1.0}, {WORD}, [], [[]], [WORD, WORD], [[1.0, 2.0], [3.0]], [[1.0], WORD]]
-SHAPES += [
-    [[1.0], None],
-    [[[WORD]]],
-    np.zeros((2, 3, 1)),
-    np.zeros((0, 2)),
-    np.zeros((2, 0)),
-    [[1.0], {WORD: 1}],
-    Odd(),
-]
+SHAPES += [[[1.0], None], [[[WORD]]], *map(np.zeros, ((2, 3, 1), (0, 2), (2, 0))), [[1.0], {WORD: 1}], Odd()]
 
 
 @pytest.mark.parametrize("value", SHAPES, ids=map(str, range(len(SHAPES))))

@@ -59,12 +59,12 @@ def sorted_together(order: Callable[[np.ndarray], np.ndarray]) -> Sampler:
 
 # mutant, the dimensions in which it differs from the law, the look that has to object
 MUTANTS: dict[str, tuple[Sampler, tuple[int, ...], str]] = {
-    "shape d-1": (with_shape(-1), (2, 30, 615), "sum of radii"),
+    "shape d-1": (with_shape(-1), (2, 30), "sum of radii"),
     "shape d+1": (with_shape(1), (1, 12, 615), "sum of radii"),
     "rate taken for the scale": (rate_as_scale, (1, 30), "radius"),
     "10 % small": (times(0.9), (1, 30), "sum of radii"),
     "iid Laplace": (laplace_by_coordinate, (2, 30), "radius"),
-    "direction from the cube": (cube_direction, (2, 12, 615), "projection 0"),
+    "direction from the cube": (cube_direction, (2, 12), "projection 0"),
     "noise handed out twice": (reused, (1, 30), "consecutive radii"),
     "direction handed out twice": (reused, (1, 30), "consecutive directions"),
     "no negative noise": (lambda *law, **how: np.abs(spherical_laplace(*law, **how)), (1, 30), "mean direction"),
@@ -103,9 +103,9 @@ def test_batches_with_a_rate_for_each(broken: bool) -> None:
     assert bool(objections(law_checks(lambda k: next(halves), 40_000, looks=5))) == broken
 
 
-@pytest.mark.parametrize(("size", "shape"), [((), (2,)), (5, (5, 2)), ((3, 4), (3, 4, 2)), (0, (0, 2))])
-def test_shapes(size: Any, shape: tuple[int, ...]) -> None:
-    assert spherical_laplace(2, 1.0, rng=generator(), size=size).shape == shape
+def test_shapes() -> None:
+    for size in ((), (5,), (3, 4), (0,)):
+        assert spherical_laplace(2, 1.0, rng=generator(), size=size).shape == (*size, 2)
 
 
 @pytest.mark.parametrize("d", [2, 30])

@@ -66,7 +66,7 @@ def noise_of(size: float, penalty: float, rng: np.random.Generator) -> Callable[
     return lambda **how: rate * (mechanism.release(rng=rng, **how) - theta)
 
 
-def one_by_one(n_runs: int = 4000) -> list[Check]:
+def one_by_one(n_runs: int = 2000) -> list[Check]:
     """Releases one at a time, in turn of two mechanisms that share a generator."""
     rng = generator(14)
     return law_checks(alternate(noise_of(0.1, 1.0, rng), noise_of(3.0, 12.0, rng)), n_runs)
@@ -92,10 +92,10 @@ def test_releases_share_no_noise(releases: Callable[[], list[Check]], monkeypatc
     assert any("consecutive" in line for line in objections(releases()))
 
 
-@pytest.mark.parametrize("source", ["seeds", "state", "none", "one seed"])
+@pytest.mark.parametrize("source", ["seeds", "state", "one seed"])
 def test_fits_share_no_noise_unless_a_seed_says_so(source: str) -> None:
     seeds, state = itertools.count(), np.random.RandomState(generator(17).integers(2**32))
-    draw = {"seeds": lambda: next(seeds), "state": lambda: state, "none": lambda: None, "one seed": lambda: 5}[source]
+    draw = {"seeds": lambda: next(seeds), "state": lambda: state, "one seed": lambda: 5}[source]
     X, y, epsilon = data(2, 3.0)
     theta, rate = known(X, y, epsilon)
     model = PersonalizedRidge(bound="paper", project=False)
@@ -103,7 +103,7 @@ def test_fits_share_no_noise_unless_a_seed_says_so(source: str) -> None:
     def noise() -> np.ndarray:
         return rate * (model.set_params(random_state=draw()).fit(X, y, epsilon=epsilon).coef_ - theta)
 
-    found = objections(law_checks(alternate(noise), 2000))
+    found = objections(law_checks(alternate(noise), 1000))
     assert any("consecutive" in line for line in found) if source == "one seed" else found == []
 
 

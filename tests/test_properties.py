@@ -240,14 +240,10 @@ def look(name: str, examples: int, wide: bool = False) -> None:
 
 @pytest.mark.parametrize("name", TRIED)
 def test_in_range(name: str) -> None:
-    """Ordinary values: a finite result, without a warning."""
+    """A finite result without a warning, or, where 1e-12 and 1e12 stand side by side, an error that says which is."""
     look(name, min(EXAMPLES, 2) if name in table.FEW else EXAMPLES)
-
-
-@pytest.mark.parametrize("name", [name for name in TRIED if name not in table.FEW])
-def test_extreme_magnitudes(name: str) -> None:
-    """Numbers from 1e-12 to 1e12 side by side: a finite result, or an error that says which argument is too much."""
-    look(name, max(EXAMPLES // 2, 1), wide=True)
+    if name not in table.FEW:
+        look(name, max(EXAMPLES // 2, 1), wide=True)
 
 
 def refused(name: str, function: Callable[..., Any]) -> list[str]:
@@ -286,34 +282,21 @@ def test_broken_function_is_found_in_range(call: Callable[[], Any], said: str) -
     assert said in (complaint(call, seconds=0.5) or "") and complaint(lambda: check_positive(2, "scale")) is None
 
 
-def correct(scale: float) -> float:
-    return 1 / check_positive(scale, "scale")
-
-
-def taking_none(scale: float | str) -> float:
-    return 1.0 if scale is None else correct(scale)
-
-
-def flagged(scale: float) -> float:
-    return correct(float(scale) if isinstance(scale, bool) else scale)
-
-
-def misnamed(scale: float) -> float:
-    return 1 / check_positive(scale, "size")
-
-
-def broken_off(scale: float) -> float:
-    return 1 / check_positive(scale["scale"], "scale") if isinstance(scale, str) else correct(scale)
+def correct(scale: Any) -> float:
+    return check_positive(scale, "scale")
 
 
 @pytest.mark.parametrize(
     ("toy", "found"),
     [
         (correct, set()),
-        (taking_none, {"None"}),
-        (flagged, {"True"}),
-        (broken_off, {"a string"}),
-        (misnamed, {"None", "a string", "a list", "True", "nan", "inf", "-inf", "0.0", "-0.5"}),
+        (lambda scale: 1.0 if scale is None else correct(scale), {"None"}),
+        (lambda scale: correct(float(scale) if isinstance(scale, bool) else scale), {"True"}),
+        (lambda scale: correct(scale["scale"] if isinstance(scale, str) else scale), {"a string"}),
+        (
+            lambda scale: check_positive(scale, "size"),
+            {"None", "a string", "a list", "True", "nan", "inf", "-inf", "0.0", "-0.5"},
+        ),
     ],
 )
 def test_broken_function_is_found_out_of_range(toy: Callable[..., Any], found: set[str]) -> None:

@@ -71,19 +71,13 @@ def test_norm_is_attained_by_a_corner_and_by_none_exceeded() -> None:
 
 
 def test_the_medical_columns() -> None:
+    """Found by name in a frame, and in order in an array."""
     schema, table = Schema(PEOPLE), people()
-    assert schema.feature_norm**2 == pytest.approx(3, abs=1e-12)
-    assert len(schema.get_feature_names_out()) == 10
-    assert COSTS.feature_norm == 0.5 and len(corners_of(schema)) == 2**5 * 4
     coded = schema.transform(table)
     columns = dict(zip(schema.get_feature_names_out(), coded.T, strict=True))
     np.testing.assert_allclose(columns["age"], (table["age"] - 41) / 46)
-    np.testing.assert_array_equal(columns["smoker_yes"], np.where(table["smoker"] == "yes", 0.5, -0.5))
     np.testing.assert_array_equal(columns["region_south"], np.where(table["region"] == "south", 0.75, -0.25))
-    assert (columns["intercept"] == 1).all() and len(columns) == 10
-    assert np.linalg.norm(coded, axis=1).max() <= schema.feature_norm * (1 + 1e-12)
-    in_order = table[[c.name for c in PEOPLE]].to_numpy()
-    np.testing.assert_array_equal(schema.transform(in_order), coded)
+    np.testing.assert_array_equal(schema.transform(table[[c.name for c in PEOPLE]].to_numpy()), coded)
 
 
 def test_predictions_come_back_in_units_of_the_label() -> None:

@@ -43,6 +43,17 @@ def digest(results: list[Any]) -> str:
     return hashlib.sha256(b"".join(np.asarray(x).tobytes() for x, _ in results)).hexdigest()
 
 
+def kept(folder: Path) -> dict[int, Any]:
+    """Results that are stored, by their numbers."""
+    return {int(file.stem[6:]): pickle.loads(file.read_bytes()) for file in folder.glob("block-*.pickle")}
+
+
+def wait_for(folder: Path, blocks: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("block-*.pickle"))) < blocks and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def ran(arguments: list[str], cwd: Path = ROOT, **variables: str) -> str:
     """What a Python of its own prints."""
     environment = os.environ | {"PYTHONPATH": f"{cwd}{os.pathsep}{ROOT}"} | variables
@@ -148,7 +159,7 @@ from hdpm_lib import spread
 from tests import spread_tasks
 if __name__ == "__main__":
     spread.use(int(sys.argv[2]))
-    print(spread.each(spread_tasks.slow, [0.3] * 20, seed=1, folder=sys.argv[1]))
+    print(spread.each(spread_tasks.slow, [0.1] * 20, seed=1, folder=sys.argv[1]))
 """
 
 
@@ -162,14 +173,11 @@ def test_a_study_that_is_killed_goes_on(tmp_path: Path, processes: int) -> None:
     before = 0
     for _ in range(2):
         study = subprocess.Popen(command, env=environment, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while len(list(folder.glob("block-*.pickle"))) < before + 2 and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(folder, before + 2)
         os.killpg(study.pid, signal.SIGKILL)
         study.wait()
-        kept = len(list(folder.glob("block-*.pickle")))
-        assert before + 2 <= kept < 20
-        before = kept
+        assert before + 2 <= len(kept(folder)) < 20
+        before = len(kept(folder))
     assert ran(command[1:]).strip() == str(plain(1, 20))
 
 
@@ -188,6 +196,5 @@ def test_a_task_that_kills_every_worker_is_an_error(tmp_path: Path) -> None:
     blocks = tmp_path / "blocks"
     with pytest.raises(RuntimeError, match="workers died 3 times without finishing a block; not done are blocks"):
         spread.each(spread_tasks.dies_always, [0.25] * 12, seed=2, folder=blocks)
-    drawn = plain(2, 12)
-    kept = {int(file.stem[6:]): pickle.loads(file.read_bytes()) for file in blocks.glob("block-*.pickle")}
-    assert kept and all(value == drawn[k] for k, value in kept.items())
+    drawn, found = plain(2, 12), kept(blocks)
+    assert found and all(value == drawn[k] for k, value in found.items())

@@ -163,15 +163,15 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list
     pools = [np.arange(len(classes))]
     if wanted.ndim == 2:
         pools = [np.flatnonzero(classes == c) for c in range(table.shape[1])]
-    rows: list[list[Integers]] = [[] for _ in table]
+    taken = []
     for c, pool in enumerate(pools):
         if (needed := int(table[:, c].sum())) > len(pool):
             of = f" of class {c}" if wanted.ndim == 2 else ""
             raise ValueError(f"counts ask for {needed} records{of}, there are {len(pool)}")
-        ends = np.cumsum(table[:, c])
-        for own, part in zip(rows, np.split(rng.permutation(pool)[: ends[-1]], ends[:-1]), strict=True):
-            own.append(part)
-    return [np.concatenate(own) for own in rows]
+        taken.append(rng.permutation(pool)[:needed])
+    owner = np.concatenate([np.repeat(np.arange(len(table)), column) for column in table.T])
+    rows = np.concatenate(taken)[np.argsort(owner, kind="stable")]
+    return np.split(rows, np.cumsum(table.sum(axis=1))[:-1])
 
 
 def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:

@@ -141,8 +141,11 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
     if not np.isfinite(features).all():
         raise ValueError("features must be finite numbers: fill what is missing by a public rule")
     labels = check_labels(labels, features, w.shape[-2])
-    found = [(np.argmax(features @ model.T, axis=1) == labels).mean() for model in w.reshape(-1, *w.shape[-2:])]
-    return np.reshape(found, w.shape[:-2])
+    found, models = [], w.reshape(-1, *w.shape[-2:])
+    for some in np.array_split(models, len(models) // 32 + 1):  # one wide product takes a third of the time of many
+        scores = (features @ some.reshape(-1, w.shape[-1]).T).reshape(len(labels), *some.shape[:2])
+        found.append((scores.argmax(axis=2) == labels[:, None]).mean(axis=0))
+    return np.concatenate(found).reshape(w.shape[:-2])
 
 
 def _tables(gradients: NDArray) -> NDArray:

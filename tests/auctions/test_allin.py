@@ -12,7 +12,7 @@ import pytest
 from hdpm_book.federated.allin import all_in_printed, printed_for_bids, single_minded_gains
 from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_lib.auctions.allin import all_in, all_or_nothing, gains
-from hdpm_lib.auctions.bids import Bids, bids, utility
+from hdpm_lib.auctions.bids import Bids, utility
 from hdpm_lib.markets.outcome import Outcome
 from tests.support import generator
 
@@ -48,41 +48,32 @@ def exact_winners(v: Exact, x: Exact, budget: Fraction) -> list[int]:
     return winners
 
 
-def breakpoints(i: int, v: Exact, x: Exact, budget: Fraction) -> list[Fraction]:
-    """Unit valuations at which anything may change for owner `i`."""
-    others = sorted((j for j in range(len(v)) if j != i and v[j] <= budget), key=lambda j: v[j] / x[j])
+def exact_payment(i: int, v: Exact, x: Exact, budget: Fraction) -> Fraction:
+    """Of the repaired rule, literally: a winner's amount times the highest unit valuation below which she wins.
+
+    Tried just below every unit valuation at which anything may change for her.
+    """
+    if i not in exact_winners(v, x, budget):
+        return Fraction(0)
     held, points = x[i], [budget / x[i]]
-    for j in others:
+    for j in sorted((j for j in range(len(v)) if j != i and v[j] <= budget), key=lambda j: v[j] / x[j]):
         held += x[j]
         points += [v[j] / x[j], budget / held]
-    return points
-
-
-def exact_threshold(i: int, v: Exact, x: Exact, budget: Fraction) -> Fraction:
-    """Highest unit valuation below which `i` wins: tried just below every breakpoint."""
-    best = Fraction(0)
-    for point in breakpoints(i, v, x, budget):
-        lie = [*v[:i], point * (1 - Fraction(1, 10**15)) * x[i], *v[i + 1 :]]
-        if i in exact_winners(lie, x, budget):
-            best = max(best, point)
-    return best
-
-
-def exact_payment(i: int, v: Exact, x: Exact, budget: Fraction) -> Fraction:
-    """Of the repaired rule, literally: the threshold of a winner times her amount."""
-    return x[i] * exact_threshold(i, v, x, budget) if i in exact_winners(v, x, budget) else Fraction(0)
+    below = 1 - Fraction(1, 10**15)
+    wins = [p for p in points if i in exact_winners([*v[:i], p * below * x[i], *v[i + 1 :]], x, budget)]
+    return x[i] * max(wins, default=Fraction(0))
 
 
 def small_market(rng: np.random.Generator) -> tuple[list[Fraction], list[Fraction], Fraction]:
-    """Small integers, so that ties and exact breakpoints are frequent."""
+    """Small integers, so that ties, exact breakpoints and valuations of all the budget are frequent."""
     n = int(rng.integers(1, 6))
-    v, x = (rng.integers(1, 9, n) for _ in range(2))
-    return [Fraction(int(k)) for k in v], [Fraction(int(k)) for k in x], Fraction(int(rng.integers(1, 31)))
+    v, x = rng.integers(0, 9, n).tolist(), rng.integers(1, 9, n).tolist()
+    return [*map(Fraction, v)], [*map(Fraction, x)], Fraction(int(rng.integers(1, 31)))
 
 
 def test_rules_are_those_of_exact_arithmetic() -> None:
     rng, several = generator(400), 0
-    for _ in range(1500):
+    for _ in range(1000):
         v, x, budget = small_market(rng)
         numbers = [float(k) for k in v], [float(k) for k in x], float(budget)
         for stop in (False, True):
@@ -94,22 +85,7 @@ def test_rules_are_those_of_exact_arithmetic() -> None:
         assert sale.payments == pytest.approx([float(p) for p in paid], rel=1e-14)
         assert (wins(sale) == [p > 0 for p in paid]).all()
         several += wins(sale).sum() > 1
-    assert several > 200
-
-
-def test_examples_by_hand() -> None:
-    unit = [1.0, 4.0, 4.2], [1.0, 1.0, 1.0]  # the third loses; saying 3.9 she is paid 4.5
-    assert single_minded_gains(all_in_printed, *unit, ([1.0, 4.0, 3.9], unit[1]), 9.0)[2] == pytest.approx(0.3)
-    assert all_or_nothing(*unit, 9.0).payments.round(12).tolist() == [4.2, 4.2, 0.0]
-
-
-def test_ties_go_by_place() -> None:
-    assert wins(all_in_printed([2.0, 2.0, 2.0], [1.0, 1.0, 1.0], 4.0)).tolist() == [True, True, False]
-    assert all_or_nothing([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], 3.0).payments.tolist() == [1.0, 2.0, 0.0]
-    alone = all_or_nothing([3.0], [2.0], 3.0)  # asks for all there is
-    assert wins(alone).tolist() == [True] and alone.payments.tolist() == [3.0]
-    assert not wins(all_or_nothing([3.0 + 1e-9], [2.0], 3.0)).any()
-    assert all_or_nothing([0.0, 5.0], [1.0, 1.0], 1.0).payments.tolist() == [1.0, 0.0]
+    assert several > 130
 
 
 # --- incentives -----------------------------------------------------------------------------------------------------
@@ -124,45 +100,30 @@ def markets(rng: np.random.Generator, count: int, n: int, whole: bool) -> tuple[
 
 def worst_lies(rule: Callable[..., Outcome], v: Array, x: Array, budget: Array, rng: np.random.Generator) -> Array:
     """Largest gain of every owner over joint lies: amounts down, valuations at, below and above each breakpoint."""
-    n, best = v.shape[-1], np.full(v.shape, -np.inf)
+    best = np.full(v.shape, -np.inf)
+    behind = np.take_along_axis(x, np.argsort(v / x, axis=-1, kind="stable"), -1).cumsum(-1)
     for part in (1.0, 0.5, rng.uniform(0.02, 1, v.shape)):
-        amount = x * part
-        points = [(v / x)[:, [j]] for j in range(n)]
-        order = np.argsort(v / x, axis=-1, kind="stable")
-        behind = np.take_along_axis(x, order, -1).cumsum(-1)
-        points += [budget[:, None] / behind[:, [j]] for j in range(n)]
-        points += [budget[:, None] / (behind[:, [j]] + amount) for j in range(n)]
-        units = np.stack([np.broadcast_to(p, v.shape) for p in points])
-        units = np.concatenate(
-            [units, units * (1 - 1e-9), units * (1 + 1e-9), [0 * v, v / x, rng.uniform(0, 3) * v / x]]
-        )
+        amount, points = x * part, []
+        for j in range(v.shape[-1]):
+            alone = budget[:, None] / behind[:, [j]] + 0 * v
+            points += [(v / x)[:, [j]] + 0 * v, alone, budget[:, None] / (behind[:, [j]] + amount)]
+        units = np.stack(points)
+        others = [0 * v, v / x, rng.uniform(0, 3) * v / x]
+        units = np.concatenate([units, units * (1 - 1e-9), units * (1 + 1e-9), others])
         best = np.maximum(best, single_minded_gains(rule, v, x, (units * amount, amount), budget).max(0))
     return best
 
 
-def violations(rule: Callable[..., Outcome], count: int, key: int) -> dict[str, int]:
-    rng = generator(401, key)
-    found = {"instances": 0, "truthful": 0, "rational": 0, "feasible": 0}
+def test_repaired_rule_is_truthful_rational_and_feasible() -> None:
+    """In 4,000 markets; the next test finds what is wrong with the printed rule by the same lies."""
+    rng = generator(401, 0)
     for n in (2, 3, 4, 5):
         for whole in (True, False):
-            v, x, budget = markets(rng, count // 8, n, whole)
-            sale = rule(v, x, budget)
-            scale = budget[:, None] * 1e-12
-            found["instances"] += len(v)
-            found["truthful"] += int((worst_lies(rule, v, x, budget, rng) > scale).any(-1).sum())
-            found["rational"] += int((sale.payments - np.where(wins(sale), v, 0) < -scale).any(-1).sum())
-            found["feasible"] += int((sale.payments.sum(-1) > budget * (1 + 1e-12)).sum())
-    return found
-
-
-def test_repaired_rule_is_truthful_rational_and_feasible() -> None:
-    expected = {"instances": 6000, "truthful": 0, "rational": 0, "feasible": 0}
-    assert violations(all_or_nothing, 6000, 0) == expected
-
-
-@pytest.mark.parametrize("stop", [False, True])
-def test_printed_rule_is_not_truthful(stop: bool) -> None:
-    assert violations(partial(all_in_printed, stop=stop), 1600, 1)["truthful"] > 10
+            v, x, budget = markets(rng, 500, n, whole)
+            sale, rounding = all_or_nothing(v, x, budget), budget[:, None] * 1e-12
+            assert (worst_lies(all_or_nothing, v, x, budget, rng) <= rounding).all()
+            assert (sale.payments - np.where(wins(sale), v, 0) >= -rounding).all()
+            assert (sale.payments.sum(-1) <= budget * (1 + 1e-12)).all()
 
 
 def test_only_losers_who_ask_for_less_gain_from_the_printed_rule() -> None:
@@ -208,24 +169,13 @@ def test_splitting_does_not_pay_and_agreement_does() -> None:
 def test_single_minded_sells_whole_privacy_budgets() -> None:
     rng = generator(406)
     truth = draw_bids(rng.integers(1, 200, (50, 6)), rng)
+    budget = budget_of(truth, 0.4)
     for rule, auction in ((all_or_nothing, all_in), (all_in_printed, printed_for_bids)):
-        budget = budget_of(truth, 0.4)
-        outcome = auction(truth, budget)
-        sale = rule(truth.full_valuation, truth.sizes * truth.privacy_budget, budget)
+        outcome, sale = auction(truth, budget), rule(truth.full_valuation, truth.sizes * truth.privacy_budget, budget)
         assert (outcome.privacy_loss == np.where(wins(sale), truth.privacy_budget, 0)).all()
         assert (outcome.payments == sale.payments).all()
         assert (utility(truth, outcome) >= -1e-12 * budget[:, None]).all()
-    each = [all_in(truth[k], budget[k]) for k in range(50)]
-    assert np.array_equal(np.stack([one.privacy_loss for one in each]), all_in(truth, budget).privacy_loss)
-
-
-def test_a_divisible_owner_gains_by_offering_less() -> None:
-    """The repaired rule is for single-minded owners: a convex cost makes a smaller offer cheaper per unit."""
-    truth = bids(["exponential", "linear"], [1.0, 1.0], [2.0, 1.0], [10, 10])
-    less = bids(["exponential", "linear"], [1.0, 1.0], [1.0, 1.0], [10, 10])
-    assert all_in(truth, 60.0).privacy_loss.tolist() == [0.0, 1.0]
-    found = gains(all_in, truth, less, 60.0)
-    assert found.dtype == np.float64 and found[0] > 5
+        assert all((auction(truth[k], budget[k]).payments == outcome.payments[k]).all() for k in range(50))
 
 
 def test_meters_are_the_definition() -> None:

@@ -33,15 +33,8 @@ def test_bids_follow_the_laws_of_the_paper() -> None:
     ]
     assert objections(checks) == []
     assert stats.chisquare(np.bincount(market.family.ravel())).pvalue > FALSE_ALARM
-    part = market[3]
-    assert part.rate.shape == (10,) and np.array_equal(part.rate, market.rate[3])
-
-
-def test_budget_is_a_multiple_of_what_everything_is_worth() -> None:
-    market = draw_bids(np.arange(1, 9).reshape(2, 4), generator(51))
-    np.testing.assert_allclose(budget_of(market, 1.0), market.full_valuation.sum(axis=1), rtol=1e-15)
-    np.testing.assert_allclose(budget_of(market, [0.1, 2.0]) / budget_of(market, 1.0), [0.1, 2.0], rtol=1e-14)
-    assert np.array_equal(check_budget(3, market), [3, 3])
+    assert np.array_equal(market[3].rate, market.rate[3])
+    np.testing.assert_allclose(budget_of(market, 2.0), 2 * market.full_valuation.sum(axis=1), rtol=1e-14)
 
 
 def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() -> None:
@@ -54,10 +47,7 @@ def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() ->
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bids("cubic", 1, 1, [1]), "family must be one of .* got 'cubic'"),
         (lambda: bids([4], 1, 1, [1]), r"family must hold names .* got \[4\]"),
-        (lambda: bids([0.5], 1, 1, [1]), r"family must hold names .* got \[0.5\]"),
-        (lambda: bids("linear", [1, 1], 1, [1, 2, 3]), "the parts of bids must have shapes that fit"),
         (lambda: bids("linear", 1, 1, 1), "at least one owner"),
         (lambda: check_budget([1, 2], bids("linear", 1, 1, [1])), "budget must have one value for each auction"),
         (lambda: bids(["linear", "exponential"], 1, [5, 900], [1, 1]), "privacy_budget must be at most"),

@@ -1,11 +1,10 @@
-"""Posted prices: the exact choice, no profitable lie, the money lasts; and what fails when a condition is dropped."""
+"""Posted prices: the exact choice, no profitable lie, the money lasts. What fails without its conditions: allin.md."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from hdpm_book.federated.partition import budget_of
-from hdpm_lib.auctions.allin import gains
 from hdpm_lib.auctions.bids import Bids, bids, unit_valuation, utility
 from hdpm_lib.auctions.posted_prices import EXTRA, POWER, SCALE, best_sale, posted_prices
 from hdpm_lib.markets.outcome import Outcome
@@ -86,53 +85,8 @@ def test_nobody_loses_somebody_sells_and_the_money_lasts() -> None:
 # --- lies -------------------------------------------------------------------------------------------------------------
 
 
-def test_no_lie_gains_in_half_a_million() -> None:
-    rng, tried = generator(423), 0
+def test_no_lie_gains_in_two_hundred_thousand() -> None:
+    rng = generator(423)
     for kind in ("IID", "Non-IID"):
         truth, budget = some_auctions(100, rng, kind)
-        for _ in range(10):
-            lies = false_bids(truth, 26, rng)
-            assert largest_gain(posted_prices, truth, budget, lies) <= 1e-12
-            tried += lies.rate.size
-    assert tried >= 500_000
-
-
-# --- what each condition is for ---------------------------------------------------------------------------------------
-
-
-def test_a_budget_from_reports_makes_lies_pay() -> None:
-    truth = bids("quadratic", 1.0, [1.0, 1.0], [10, 10])
-    lies = bids("quadratic", [1.5, 1.5], [1.0, 1.0], [10, 10])
-
-    def from_reports(reports: Bids, _: Array) -> Outcome:
-        return posted_prices(reports, budget_of(reports, 0.5))
-
-    assert gains(from_reports, truth, lies, 1.0).max() > 0.1
-    assert gains(posted_prices, truth, lies, budget_of(truth, 0.5)).max() <= 0
-
-
-def test_sizes_must_be_verified() -> None:
-    truth = bids("quadratic", 1.0, [2.0, 2.0], [20, 10])
-    lies = bids("quadratic", 1.0, [2.0, 2.0], [9, 10])  # she moves to the end and finds more money for each record
-    assert gains(posted_prices, truth, lies, 10.0)[0] > 0.1
-    rng = generator(425)
-    truth, budget = some_auctions(200, rng)
-    less = Bids(truth.family, truth.rate, truth.privacy_budget, truth.sizes * 0.5)
-    assert (gains(posted_prices, truth, less, budget) > 1e-9).mean() > 0.02
-
-
-def test_one_owner_one_name() -> None:
-    one = bids("quadratic", 1.0, [2.0, 2.0], [20, 10])
-    two = bids("quadratic", 1.0, [2.0, 2.0, 2.0], [10, 10, 10])  # the first owner under two names, half the data each
-    whole = utility(one, posted_prices(one, 10.0))[0]
-    halves = utility(two, posted_prices(two, 10.0))
-    assert max(halves[:2].sum(), halves[1:].sum()) > whole + 0.01  # whichever places her names take
-
-
-def test_the_limit_must_be_hard() -> None:
-    truth = bids("quadratic", 1.0, [0.5, 0.5], [10, 10])
-    lies = bids("quadratic", 1.0, [1.0, 1.0], [10, 10])
-    assert (gains(posted_prices, truth, lies, 30.0) == -np.inf).all()
-    soft = bids("quadratic", 1.0, [9.0, 9.0], [10, 10])  # the same cost, and no limit
-    honest, told = posted_prices(truth, 30.0), posted_prices(lies, 30.0)
-    assert utility(soft, told)[0] > utility(soft, honest)[0] + 0.5
+        assert largest_gain(posted_prices, truth, budget, false_bids(truth, 100, rng)) <= 1e-12

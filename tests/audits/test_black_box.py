@@ -40,7 +40,7 @@ def fine(numbers: Any) -> Any:
 
 
 def laplace(data: np.ndarray, rng: Rng, size: int, scale: float = 1.0) -> np.ndarray:
-    return np.asarray(fine(data.sum() + rng.laplace(0, scale, size)))
+    return fine(data.sum() + rng.laplace(0, scale, size))
 
 
 def one_at_a_time(data: np.ndarray, rng: Rng) -> float:
@@ -83,7 +83,7 @@ def test_every_kind_of_output(kind: str) -> None:
     def answer(data: np.ndarray, rng: Rng, size: int) -> Any:
         return ANSWERS[kind]((rng.random(size) < expit(1.0)) == (data.sum() > 0), rng)
 
-    option = {"nan": "value"} if kind == "not-a-number" else {}
+    option = {"runs": 8000, "nan": "value" if kind == "not-a-number" else "refuse"}
     assert few(answer, ZERO, ONE, 0.7, **option).found and not few(answer, ZERO, ONE, 1.0, **option).found
 
 
@@ -91,7 +91,7 @@ def test_approximate_privacy() -> None:
     """The Gaussian mechanism of Balle and Wang (2018): exact at its sigma, broken with a third less."""
 
     def gauss(data: np.ndarray, rng: Rng, size: int, sigma: float) -> np.ndarray:
-        return np.asarray(fine(data.sum() + sigma * rng.standard_normal(size)))
+        return fine(data.sum() + sigma * rng.standard_normal(size))
 
     sigma, epsilon = 1.2, 0.5
     tails = stats.norm.cdf([0.5 / sigma - epsilon * sigma, -0.5 / sigma - epsilon * sigma])
@@ -134,10 +134,7 @@ SAME: Any = lambda data, size: data.sum() + np.random.default_rng(0).laplace(siz
         ((laplace, np.zeros((2, 2)), "search"), "among is missing"),
         ((3,), "mechanism must be a function or an estimator, got int"),
         ((Silent(), [[1.0]], [[2.0]]), "mechanism Silent learns no numbers"),
-        (
-            (laplace, np.zeros(5), list(np.eye(5)[:2]), np.ones(5)),
-            "a data set for each of 5 records, got 2",
-        ),
+        ((laplace, np.zeros(5), list(np.eye(5)[:2]), np.ones(5)), "a data set for each of 5 records, got 2"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(arguments: tuple[Any, ...], message: str) -> None:
@@ -218,9 +215,8 @@ def test_a_refusal_is_an_output() -> None:
 
 def test_last_digits_are_exact() -> None:
     numbers = [1.0, -3.0, 0.1, 96.0, 5e-324, 2.0**60, 0.0]
-    expected = [0, 0, -55, 5, -1074, 60, 1024]
+    expected = [0, 0, -55, 5, -1074, 60, 1024]  # 0.1 is 0x1.999999999999ap-4, and the a ends in 10: -4 - 52 + 1
     assert last_digits(outcomes(np.array(numbers)), 0).numbers[:, 1].tolist() == expected
-    assert float.fromhex("0x1.999999999999ap-4") == 0.1  # its last digit is that of the a: -4 - 52 + 1
 
 
 FLOATS = {
@@ -319,25 +315,25 @@ def test_learners_and_estimators_as_they_are() -> None:
     assert not kept.found and kept.replayable and kept.mechanism == "lattice_ridge"
     assert few(learner, (X, y), (X, TURNED), 0.3, runs=200_000).found
     ridge = PersonalizedRidge(epsilon=0.5, penalty=1e4)
-    kept = audit(ridge, (X, y), (X, TURNED), 0.5, runs=400, time_limit=None, seed=SEED)
+    fits = partial(few, runs=200)
+    kept = fits(ridge, (X, y), (X, TURNED), 0.5)
     assert not kept.found and kept.mechanism == "PersonalizedRidge" and kept.replayable
     features = X + np.arange(6)[:, None]
-    assert audit(LinearRegression(), (features, y), (features, TURNED), 2.0, runs=400, time_limit=None).found
-    assert audit(StandardScaler(), features, features + 1.0, 2.0, runs=400, time_limit=None).found  # data are no tuple
+    assert fits(LinearRegression(), (features, y), (features, TURNED), 2.0).found
+    assert fits(StandardScaler(), features, features + 1.0, 2.0).found  # data are no tuple
     for kind in ("tree", "key", "arrays", "bytes", "itself"):
-        assert audit(Holder(kind), ZERO, ONE, 2.0, runs=400, time_limit=None).found, kind
-    kept = audit(Holder("locked"), ZERO, ONE, 1.0, runs=400, time_limit=None)
+        assert fits(Holder(kind), ZERO, ONE, 2.0).found, kind
+    kept = fits(Holder("locked"), ZERO, ONE, 1.0)
     assert not kept.found and "what is inside lock: it cannot be looked into" in str(kept)
     exact = integer_sum(np.ones(2), 2.0)
-    release = partial(few, lambda data, rng, size: exact.release(data, rng=rng, size=size))
-    assert not release(np.zeros(2), np.array([1.0, 0]), 0.5).found
+    assert not few(exact.release, np.zeros(2), np.array([1.0, 0]), 0.5).found
 
 
 # --- replay, stopping, time -------------------------------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_audit_in_any_number_of_processes() -> None:
-    first = few(laplace, ZERO, ONE, 0.8)
+    first = few(laplace, ZERO, ONE, 0.8, runs=5000)
     for processes in (1, 2):
         spread.use(processes)
         try:
@@ -345,7 +341,8 @@ def test_the_same_seed_gives_the_same_audit_in_any_number_of_processes() -> None
         finally:
             spread.use(1)
         assert (again.looks, again.event) == (first.looks, first.event)
-    assert audit(one_at_a_time, ZERO, ONE, 1.0, runs=200).seed != audit(one_at_a_time, ZERO, ONE, 1.0, runs=200).seed
+    one, other = (audit(one_at_a_time, ZERO, ONE, 1.0, runs=200) for _ in range(2))
+    assert one.seed != other.seed and one.replayable
     assert not audit(lambda data: data.sum() + np.random.default_rng().laplace(), ZERO, ONE, 1.0, runs=200).replayable
     found = few(partial(laplace, scale=0.5), ZERO, ONE, 1.0)
     assert f"seed={found.seed}, runs={found.planned}" in str(found)
@@ -359,43 +356,42 @@ def test_it_stops_early_only_if_asked() -> None:
 
 
 class Slow(BaseEstimator):
-    """A noisy mean that takes 20 ms a fit, always or on average."""
+    """A noisy mean that takes 20 ms a fit on average."""
 
-    def __init__(self, varies: bool = False, random_state: Any = None) -> None:
-        self.varies, self.random_state = varies, random_state
+    def __init__(self, random_state: Any = None) -> None:
+        self.random_state = random_state
 
     def fit(self, X: Any) -> Slow:
         rng = np.random.default_rng(self.random_state)
-        time.sleep(0.02 * (rng.exponential() if self.varies else 1))
+        time.sleep(0.02 * rng.exponential())
         self.mean_ = float(fine(np.mean(X) + rng.laplace(0, 1 / len(X))))
         return self
 
 
-@pytest.mark.parametrize("varies", [False, True])
-def test_a_time_limit_is_kept(varies: bool) -> None:
+def test_a_time_limit_is_kept() -> None:
     """Within a fifth, and a second for a busy machine; who had no time to decide does not say that all is well."""
     start = time.monotonic()
-    found = audit(Slow(varies), np.zeros(5), np.eye(5)[0], 1.0, time_limit=4.0, seed=SEED)
-    assert time.monotonic() - start < 1.2 * 4 + 1
+    found = audit(Slow(), np.zeros(5), np.eye(5)[0], 1.0, time_limit=3.0, seed=SEED)
+    assert time.monotonic() - start < 1.2 * 3 + 1
     assert found.passed == (not found.found and found.looks[-1].runs >= 200)
     assert found.passed or found.found or "time ran out" in str(found)
-    assert audit(one_at_a_time, ZERO, ONE, 1.0, time_limit=2.0, seed=SEED).passed
+    assert audit(one_at_a_time, ZERO, ONE, 1.0, time_limit=1.0, seed=SEED).passed
 
 
 def step(data: np.ndarray, rng: Rng, size: int) -> np.ndarray:
     """On a coarse lattice."""
     one, other = rng.geometric(1 - np.exp(-1.0), (2, size))
-    return np.asarray(data.sum() + one - other)
+    return data.sum() + one - other
 
 
 def columns(data: np.ndarray, rng: Rng, size: int) -> np.ndarray:
     """Three, on a fine lattice, whose last digits are many."""
-    return np.asarray(fine(data.sum() * np.eye(3)[0] + rng.laplace(0, 1, (size, 3))))
+    return fine(data.sum() * np.eye(3)[0] + rng.laplace(0, 1, (size, 3)))
 
 
 @pytest.mark.parametrize(
     ("mechanism", "audits", "level"),
-    [(laplace, 100, 0.05), (laplace, 100, 0.01), (step, 100, 0.05), (columns, 15, 0.05)],
+    [(laplace, 100, 0.05), (step, 60, 0.01), (columns, 15, 0.05)],
 )
 def test_false_alarms(mechanism: Any, audits: int, level: float) -> None:
     """Audits at the exact claim; more objections than the binomial law of the level allows fail."""

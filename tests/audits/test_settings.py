@@ -4,6 +4,7 @@ Settings follow from signatures: an option of a listed type is tried at all valu
 given here, and a new option that nobody tries is an error. Each setting is asked for releases in batches, one by one,
 in tables and all at once. Centres, rates and promises are formulas typed anew; the rest of a release has to be noise of
 that law, with all its digits if it is in floats, and never to come back. Tests of one kind share the false-alarm rate.
+Fits of estimators are such releases (`tests.learners.test_estimators`), and so are projected ones, before they are.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from scipy.special import expit
 
 from hdpm_book.privacy.laws import laplace_law, smallest_p, spherical_law
 from hdpm_book.ridge import jorgensen, variants
-from hdpm_lib.learners import estimators, fedsgd, integer_answers, lattice, logistic, queries, ridge, weighted_mean
+from hdpm_lib.learners import fedsgd, integer_answers, lattice, logistic, queries, ridge, weighted_mean
 from hdpm_lib.learners.gradients import clipped, local_gradients
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
@@ -74,7 +75,7 @@ def asked(release: Callable[..., Any], rng: np.random.Generator, draws: int) -> 
     """A quarter of the draws in five batches, one by one, in a table, and at once."""
     k = draws // 4
     parts = [release(rng=rng, size=k // 5) for _ in range(5)]
-    parts += [np.stack([release(rng=rng) for _ in range(min(k, 100))])]
+    parts += [np.stack([release(rng=rng) for _ in range(min(k, 50))])]
     parts += [np.reshape(release(rng=rng, size=(2, k // 2)), (2 * (k // 2), *np.shape(parts[0])[1:]))]
     return np.concatenate([*parts, release(rng=rng, size=k)])
 
@@ -118,7 +119,7 @@ def ridge_records(d: int, n: int, options: Mapping[str, Any], dtype: Any) -> tup
     X, y = rng.random((n, d)), a * rng.uniform(-1, 1, n)
     if R is not None:
         X = (2 * X - 1) * (R / math.sqrt(d))
-    size = 1.5 if options.get("clip") or options.get("out_of_range") == "clip" else 0.99
+    size = 1.5 if options.get("clip") else 0.99
     return (size * X).astype(dtype), (size * y).astype(dtype), np.where(np.arange(n) % 3 == 0, 0.2, 1.0)
 
 
@@ -146,7 +147,7 @@ def ridge_setting(
         f"{function.__name__} {options} d={d} n={n} penalty={penalty} {np.dtype(dtype)}",
         made.release,
         lambda z: rate * (z - centre),
-        promised=np.array([float(loss) for loss in made.privacy_loss]),
+        promised=made.privacy_loss.astype(float),
         implied=float(made.noise_rate) * constant(penalty, R, a, bound, B) * epsilon / epsilon.sum(),
         plain=function(X, 0 * y, epsilon, penalty, **given).release if given.get("arithmetic") == "ideal" else None,
         draws=draws,
@@ -166,29 +167,6 @@ def ridge_settings() -> Iterator[Setting]:
     for options in alternatives(lattice.lattice_ridge, BOUNDS, "spacing"):
         yield ridge_setting(lattice.lattice_ridge, options, d=2, penalty=0.5)
     yield ridge_setting(lattice.lattice_ridge, {}, d=5, penalty=40.0, dtype=np.float32)
-
-
-def opened(z: Array, rate: float, radius: float) -> Array:
-    """Noise of rate one that was pulled back to a ball, as it may have been: what lay outside is drawn anew there."""
-    norm, d = rate * np.linalg.norm(z, axis=1), z.shape[1]
-    out = norm >= rate * radius * (1 - 1e-9)
-    assert (norm <= rate * radius * (1 + 1e-9)).all() and 0.2 < out.mean() < 0.8
-    length = norm.copy()
-    length[out] = stats.gamma.isf(generator(611).random(out.sum()) * stats.gamma.sf(rate * radius, d), d)
-    return rate * z * (length / norm)[:, None]
-
-
-def projected() -> Iterator[Setting]:
-    """Output perturbation pulled back to its ball, around the estimate 0."""
-    for options in ({}, {"bound": "sharp", "feature_norm": 2.5, "label_bound": 0.5}, {"norm_bound": 0.3}):
-        d, R, a = 3, options.get("feature_norm", math.sqrt(3)), options.get("label_bound", 1.0)
-        s = min(1.0, R)
-        radius = options.get("norm_bound", a * s / (s * s + 1))
-        c = constant(1.0, R, a, options.get("bound", "paper"), options.get("norm_bound"))
-        epsilon = np.full(4, d * c / radius / 4)  # about half of the draws lie outside
-        made = ridge.output_perturbation(np.zeros((4, d)), np.zeros(4), epsilon, 1.0, arithmetic="ideal", **options)
-        noise = partial(opened, rate=epsilon.sum() / c, radius=radius)
-        yield Setting(f"projected {options}", partial(made.release, project=True), noise)
 
 
 def sampled_setting(options: dict) -> Setting:
@@ -251,16 +229,10 @@ def vectors(d: int, m: int, clip: bool, dtype: Any) -> tuple[Array, Array]:
 
 
 def logistic_setting(
-    options: dict,
-    d: int = 5,
-    m: int = 20,
-    eta: float = 6.0,
-    penalty: float = 0.1,
-    dtype: Any = float,
-    one: bool = False,
-    draws: int = DRAWS,
+    options: dict, d: int = 5, m: int = 20, eta: float = 6.0, penalty: float = 0.1, one: bool = False, **more: Any
 ) -> Setting:
     """Objective perturbation: the noise is what makes a release the minimiser."""
+    dtype = more.pop("dtype", float)
     X, known = vectors(d, m, options.get("clip", False), dtype)
     y, a = np.resize([1.0, -1.0], m), np.random.default_rng(m).dirichlet(np.ones(m))
     if one:  # all labels the same, and somebody who sells nothing
@@ -277,7 +249,7 @@ def logistic_setting(
         promised=made.privacy_loss[a > 0] * (1 + 1e-6),  # the error of the grid
         implied=(a * eta + slack(a * eta, a / penalty))[a > 0],
         plain=zero.release if given["arithmetic"] == "ideal" else None,
-        draws=draws,
+        **more,
     )
 
 
@@ -385,7 +357,7 @@ def integer_setting(options: dict, scale: float = 2.0, n: int = 3, dtype: Any = 
         partial(made.release, data),
         lambda z: (z[:, None] - whole @ steps + spread.uniform(-0.5, 0.5, (len(z), 1))) * step / scale,
         laplace_law,
-        np.array([float(loss) for loss in made.privacy_loss]),
+        made.privacy_loss.astype(float),
         np.abs(whole) * levels * step / scale,
         again=True,
     )
@@ -450,107 +422,18 @@ def training_setting(
     return Setting(name, release, noise, laplace_law, again="spacing" in options)
 
 
-def whole_setting(clip: float, grid: float, dtype: Any) -> Setting:
-    """Gradients in whole numbers, of three owners who accept different losses."""
-    epsilon, most = np.array([0.5, 1.0, 3.0]), math.floor(clip / grid) * grid
-    g = np.random.default_rng(8).standard_normal((3, 2, 3)) * np.array([10.0, 0.01, 1.0])[:, None, None]
-    known = np.trunc(clipped(g.astype(dtype).astype(float), clip).reshape(3, 6) / grid) * grid
-    spread = generator(614)
-
-    @batched
-    def release(k: int, rng: np.random.Generator) -> Array:
-        many = np.tile(g.astype(dtype), (k, 1, 1)), np.tile(epsilon, k)
-        return integer_answers.integer_gradients(*many, clip, spacing=grid, rng=rng).reshape(k, 18)
-
-    def noise(z: Array) -> Array:
-        apart = z.reshape(-1, 3, 6) - known
-        spreaded = apart + grid * spread.uniform(-0.5, 0.5, apart.shape)
-        return (spreaded * epsilon[:, None] / (2 * most)).reshape(len(z), 18)
-
-    return Setting(f"whole gradients {clip} {grid} {np.dtype(dtype)}", release, noise, laplace_law, again=True)
-
-
 def training_settings() -> Iterator[Setting]:
-    """Each option of training; features, classes, records, types, starts; and gradients in whole numbers."""
+    """Each option of training; features, classes, records, types, starts."""
     values = {"auction": (half,), "learning_rate": (2.0**-10,), "clip_norm": (3.0, 0.5), "spacing": (2.0**-20,)}
     yield from map(training_setting, alternatives(fedsgd.fedsgd, values, "every arithmetic"))
     for more in ({"d": 1}, {"d": 20}, {"classes": 3}, {"rows": 3}, {"dtype": np.float32}, {"own_start": True}):
         yield training_setting({}, **more)
     yield training_setting({"auction": half, "clip_norm": 2.0}, dtype=np.float32)
-    for clip, grid in ((1.0, 2.0**-20), (3.0, 2.0**-20), (1.0, 2.0**-8)):
-        yield whole_setting(clip, grid, float)
-    yield whole_setting(1.0, 2.0**-20, np.float32)
-
-
-# --- estimators -------------------------------------------------------------------------------------------------------
-
-
-def fits(model: Any, X: Array, y: Any, losses: dict) -> Callable[..., Array]:
-    """Releases are fits, each with a generator of its own that follows from the one that is given."""
-
-    @batched
-    def release(count: int, rng: np.random.Generator) -> Any:
-        found = []
-        for _ in range(count):
-            np.random.seed(0)  # noqa: NPY002  # no noise may come from the global state
-            model.set_params(random_state=np.random.default_rng(rng.integers(2**63)))
-            found.append(np.ravel(model.fit(X, y, **losses).coef_))
-        return found
-
-    return release
-
-
-def ridge_fits(k: int, options: dict) -> Setting:
-    """Fits of ridge regression: privacy losses of each record or, for even numbers, one for all."""
-    d, penalty = 2 if "arithmetic" in options else (31, 2, 5)[k % 3], options.get("penalty", 1.0)
-    X, y, epsilon = ridge_records(d, 8, options, float)
-    epsilon = np.full(8, 0.7) if k % 2 == 0 else epsilon
-    R, a = options.get("feature_norm", math.sqrt(d)), options.get("label_bound", 1.0)
-    rate = epsilon.sum() / constant(penalty, R, a, options.get("bound", "sharp"))
-    centre = ridge_known(X, y, epsilon / epsilon.sum(), penalty, options)
-    model = estimators.PersonalizedRidge(**{"arithmetic": "ideal", "project": False, "epsilon": 0.7, **options})
-    release = fits(model, X, y, {} if k % 2 == 0 else {"epsilon": epsilon})
-    return Setting(f"PersonalizedRidge {options}", release, lambda z: rate * (z - centre), draws=80)
-
-
-def logistic_fits(k: int, options: dict) -> Setting:
-    """Fits of logistic regression: privacy losses of each record or, for odd numbers, one for all."""
-    d, m, penalty = (5, 2, 31)[k % 3], 12, options.get("penalty", 0.1)
-    X, known = vectors(d, m, options.get("out_of_range") == "clip", float)
-    signs, epsilon = np.resize([1.0, -1.0], m), np.random.default_rng(k).uniform(2, 6, m)
-    epsilon = np.full(m, 2.5) if k % 2 else epsilon
-    low, high = options.get("classes", (0, 1))
-    model = estimators.PrivateLogisticRegression(**{"classes": (0, 1), "epsilon": 2.5, **options})
-    release = fits(model, X, np.where(signs > 0, high, low), {} if k % 2 else {"epsilon": epsilon})
-    a, u, eta = epsilon / epsilon.sum(), signs[:, None] * known, largest_eta(epsilon, penalty)
-
-    return Setting(f"PrivateLogisticRegression {options}", release, pulled(a, u, eta, penalty), draws=80)
-
-
-def estimator_settings() -> Iterator[Setting]:
-    """Both estimators: each option."""
-    values: dict[str, Any] = {"penalty": (0.1, 30.0), "feature_norm": (2.5,), "label_bound": (0.5,)}
-    for k, options in enumerate(alternatives(estimators.PersonalizedRidge, values, "epsilon random_state project")):
-        yield ridge_fits(k, options)
-    values = {"penalty": (0.05, 3.0), "classes": (("no", "yes"),)}
-    for k, options in enumerate(alternatives(estimators.PrivateLogisticRegression, values, "epsilon random_state")):
-        yield logistic_fits(k, options)
-
-
-def largest_eta(epsilon: Array, penalty: float) -> float:
-    """The strength of the noise that keeps all promises, with weights in proportion to them, by bisection."""
-    a, (low, high) = epsilon / epsilon.sum(), (0.0, float(epsilon.sum()))
-    for _ in range(60):
-        middle = (low + high) / 2
-        kept = (a * middle + slack(a * middle, a / penalty) <= epsilon * (1 + 1e-12)).all()
-        low, high = (middle, high) if kept else (low, middle)
-    return high
 
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 
-MAKERS = (ridge_settings, projected, sampled_settings, variant_settings, logistic_settings, answer_settings)
-MAKERS += (training_settings, estimator_settings)
+MAKERS = (ridge_settings, sampled_settings, variant_settings, logistic_settings, answer_settings, training_settings)
 named = attrgetter("__name__")
 
 

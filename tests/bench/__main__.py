@@ -9,45 +9,37 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import subprocess
-import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from hdpm_book.records import provenance
-from tests.bench.case import Case
+from tests.bench.case import Case, measure
 
-ROOT = Path(__file__).resolve().parents[2]
-STUDY = ROOT / "data" / "studies" / "costs.json"
+STUDY = Path(__file__).resolve().parents[2] / "data" / "studies" / "costs.json"
 WINGS = ("ground", "learners", "markets", "auctions", "audits", "designs")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "clarabel", "jax")
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def in_process(module: str, expression: str) -> Any:
-    """What an expression on `part`, a module of this folder, gives in a process of its own."""
-    imports = f"import json; from tests.bench.case import measure; from tests.bench import {module} as part"
-    code = f"{imports}; print(json.dumps({expression}))"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, check=True
-    )
-    return json.loads(ran.stdout)
+def cases(wing: str) -> tuple[Case, ...]:
+    found: tuple[Case, ...] = importlib.import_module(f"tests.bench.{wing}").CASES
+    return found
 
 
-def cases() -> list[tuple[str, int, Case]]:
-    """Wing, place in it, and case."""
-    modules = {wing: importlib.import_module(f"tests.bench.{wing}") for wing in WINGS}
-    return [(wing, place, case) for wing, module in modules.items() for place, case in enumerate(module.CASES)]
+def row(place: tuple[str, int]) -> dict[str, Any]:
+    """What is measured of one case of a wing."""
+    return {"wing": place[0]} | measure(cases(place[0])[place[1]])
 
 
 def main() -> None:
     """Measure all cases and store what came of it."""
-    rows = [
-        {"wing": wing} | in_process(wing, f"measure(part.CASES[{place}])")
-        for wing, place, _ in tqdm(cases(), desc="cases", disable=None)
-    ]
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    places = [(wing, k) for wing in WINGS for k in range(len(cases(wing)))]
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        rows = list(tqdm(pool.map(row, places), desc="cases", total=len(places), disable=None))
     STUDY.write_text(json.dumps(provenance(*PACKAGES) | {"cases": rows}, indent=1) + "\n", encoding="utf8")
 
 

@@ -10,9 +10,9 @@ from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.auctions.menus import menus, trained_weights
 from hdpm_lib.auctions.posted_prices import posted_prices
-from tests.bench.case import Arguments, Array, Case, Generator, Peer
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator
 
-OWNERS = 10
+OF_TEN = ("markets of ten", "owners, ten a market")
 
 
 def offers(n: int, rng: Generator) -> Arguments:
@@ -24,21 +24,12 @@ def offers(n: int, rng: Generator) -> Arguments:
 
 def markets(n: int, rng: Generator) -> tuple[Bids, Array]:
     """The paper's laws of bids, in markets of ten, with a budget factor of one half."""
-    bids = draw_bids(np.maximum(10, rng.lognormal(3, 2, (n // OWNERS, OWNERS))), rng)
+    bids = draw_bids(np.maximum(10, rng.lognormal(3, 2, (n // 10, 10))), rng)
     return bids, np.asarray(budget_of(bids, 0.5))
 
 
-OF_TEN = "owners, ten a market"
-BATCHES = (100, 1_000, 10_000, 100_000)
 CASES = (
-    Case(all_or_nothing, offers, counts="owners", peers=(Peer("All-in as printed", all_in_printed, 10_000),)),
-    Case(posted_prices, markets, variant="markets of ten", counts=OF_TEN),
-    Case(
-        menus,
-        markets,
-        lambda bids, money: menus(bids, money, trained_weights()),
-        variant="markets of ten",
-        counts=OF_TEN,
-        sizes=BATCHES,
-    ),
+    Case(all_or_nothing, offers, counts="owners").beside("All-in as printed", all_in_printed, 10_000),
+    Case(posted_prices, markets, None, *OF_TEN),
+    Case(menus, markets, lambda bids, money: menus(bids, money, trained_weights()), *OF_TEN, SIZES[:-1]),
 )

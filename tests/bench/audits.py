@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from scipy import stats
+from scipy.spatial.distance import pdist
 from sklearn.linear_model import Ridge
 
-from hdpm_lib.audits.black_box import audit
-from hdpm_lib.audits.meters import privacy_losses
+from hdpm_lib.audits.black_box import Audit, audit
+from hdpm_lib.audits.meters import PrivacyLosses, privacy_losses
 from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 from hdpm_lib.validation import FALSE_ALARM
-from tests.bench.case import Arguments, Array, Case, Generator, Peer
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator
 
 DATA, NEIGHBOUR = np.zeros(10), np.eye(10)[0]
 
@@ -32,8 +35,8 @@ def by_histogram(runs: int) -> float:
     return max(0.0, float(np.log(low / high).max()))
 
 
-def draws(n: int, rng: Generator) -> Arguments:
-    return (rng.laplace(scale=2.0, size=(n, 4)),)
+def a_sum(n: int, rng: Generator) -> Arguments:
+    return linear_query(rng.random(n), 1.0), rng.random(n)
 
 
 def records(n: int, rng: Generator) -> Arguments:
@@ -41,61 +44,40 @@ def records(n: int, rng: Generator) -> Arguments:
     return output_perturbation(X, y, np.ones(n), 1.0), X, y, rng
 
 
+def own_losses(mechanism: OutputPerturbation, X: Array, y: Array, rng: Generator) -> PrivacyLosses:
+    return privacy_losses(mechanism, X, y, rng=rng)
+
+
 def refits(mechanism: OutputPerturbation, X: Array, y: Array, _: Generator) -> float:
     """The farthest that an estimate moves when a record goes to each of 32 corners: a fit for each."""
-    corners = np.array([[*map(int, f"{k:04b}")] for k in range(16)], float)
     model, farthest = Ridge(alpha=1.0, fit_intercept=False), 0.0
     for i in range(len(y)):
         X_i, y_i, found = X.copy(), y.copy(), []
-        for corner in corners:
-            for label in (-1.0, 1.0):
-                X_i[i], y_i[i] = corner, label
-                found.append(model.fit(X_i, y_i, sample_weight=mechanism.weights).coef_)
-        apart = np.array(found)
-        farthest = max(farthest, float(np.linalg.norm(apart[:, None] - apart[None], axis=2).max()))
-    return mechanism.noise_rate * farthest
+        for *corner, label in product(*[(0, 1)] * 4, (-1, 1)):
+            X_i[i], y_i[i] = corner, label
+            found.append(model.fit(X_i, y_i, sample_weight=mechanism.weights).coef_)
+        farthest = max(farthest, pdist(found).max())
+    return float(mechanism.noise_rate * farthest)
+
+
+def audited(runs: int) -> Audit:
+    return audit(noisy_mean, DATA, NEIGHBOUR, 1.0, runs=runs, early=False, seed=0, time_limit=None)
 
 
 CASES = (
-    Case(
-        audit,
-        lambda n, rng: (n,),
-        lambda n: audit(noisy_mean, DATA, NEIGHBOUR, 1.0, runs=n, early=False, seed=0, time_limit=None),
-        variant="a Laplace mechanism",
-        counts="runs",
-        sizes=(1_000, 10_000, 100_000, 1_000_000),
-        peers=(
-            Peer(
-                "a histogram and exact intervals",
-                by_histogram,
-                100_000,
-                lambda _, found, bound: float(found.epsilon_lower() - bound),
-                "how much lower its bound is",
-            ),
-        ),
+    Case(audit, lambda n, rng: (n,), audited, "a Laplace mechanism", "runs", SIZES[1:]).beside(
+        "a histogram and exact intervals",
+        by_histogram,
+        100_000,
+        lambda _, found, bound: float(found.epsilon_lower() - bound),
+        "how much lower its bound is",
     ),
-    Case(
-        privacy_losses,
-        records,
-        lambda mechanism, X, y, rng: privacy_losses(mechanism, X, y, rng=rng),
-        variant="ridge regression, four features",
-        counts="records",
-        sizes=(30, 100, 1_000, 10_000, 100_000),
-        peers=(
-            Peer(
-                "a scikit-learn fit for each corner",
-                refits,
-                30,
-                lambda _, ours, farthest: float(farthest / ours.found.max() - 1),
-                "relative difference of the largest loss",
-            ),
-        ),
+    Case(privacy_losses, records, own_losses, "ridge regression, four features", "records", (30, *SIZES[:-1])).beside(
+        "a scikit-learn fit for each corner",
+        refits,
+        30,
+        lambda _, ours, farthest: float(farthest / ours.found.max() - 1),
+        "relative difference of the largest loss",
     ),
-    Case(
-        privacy_losses,
-        lambda n, rng: (linear_query(rng.random(n), 1.0), rng.random(n)),
-        variant="a sum",
-        counts="individuals",
-        sizes=(100, 300, 1_000, 3_000),
-    ),
+    Case(privacy_losses, a_sum, None, "a sum", "individuals", (100, 300, 1_000, 3_000)),
 )

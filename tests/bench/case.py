@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
+from timeit import Timer
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,10 @@ class Case:
     sizes: tuple[int, ...] = SIZES
     peers: tuple[Peer, ...] = ()
 
+    def beside(self, *peer: Any) -> Case:
+        """The case with one peer more."""
+        return replace(self, peers=(*self.peers, Peer(*peer)))
+
     @property
     def name(self) -> str:
         """The place of the function in its package, and the variant."""
@@ -60,24 +65,16 @@ class Case:
         return (self.call or self.function)(*arguments)
 
 
-def spent(function: Callable[[], Any], number: int = 1) -> float:
-    """Mean seconds of the processor of so many calls."""
-    began = time.process_time()
-    for _ in range(number):
-        function()
-    return (time.process_time() - began) / number
-
-
 def repeated(*functions: Callable[[], Any], once: float = np.inf) -> list[list[float]]:
     """Least and median seconds of each function after a call that warms up; they take turns.
 
     Nothing is repeated if the first function takes longer than `once`.
     """
-    first = [spent(function) for function in functions]
-    if first[0] > once:
-        return [least_and_median([seconds]) for seconds in first]
-    numbers = [max(1, int(SHORTEST / max(seconds, 1e-7))) for seconds in first]
-    rounds = [[spent(*pair) for pair in zip(functions, numbers, strict=True)] for _ in range(REPEATS)]
+    timers = [Timer(function, timer=time.process_time) for function in functions]
+    rounds = [[timer.timeit(1) for timer in timers]]
+    if rounds[0][0] <= once:
+        turns = [(timer, max(1, int(SHORTEST / max(t, 1e-7)))) for timer, t in zip(timers, rounds[0], strict=True)]
+        rounds = [[timer.timeit(number) / number for timer, number in turns] for _ in range(REPEATS)]
     return [least_and_median(seconds) for seconds in zip(*rounds, strict=True)]
 
 

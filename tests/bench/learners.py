@@ -16,7 +16,7 @@ from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.weighted_mean import WeightedMean
-from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator
 
 D = 10  # features
 PENALTY = 1.0
@@ -31,6 +31,15 @@ def records(n: int, rng: Generator) -> Arguments:
 
 def private_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
     return output_perturbation(X, y, epsilon, PENALTY).release(rng=rng)
+
+
+def two_features(n: int, rng: Generator) -> Arguments:
+    X, *others = records(n, rng)
+    return X[:, :2], *others
+
+
+def lattice_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
+    return lattice_ridge(X, y, epsilon, PENALTY).release(rng=rng)
 
 
 def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator, rate: float = 10.0) -> Array:
@@ -134,89 +143,59 @@ def plain_rounds(X: Array, labels: Array, owners: list[list[Array]], asked: Arra
     return model
 
 
-RECORDS = "records"
+RECORDS, FEW = "records", (100, 300, 1_000, 3_000)
+LAPLACE = ("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0))
+OFF = (relative, "relative difference of the mean")
 CASES = (
-    Case(
-        output_perturbation,
-        records,
-        private_fit,
-        counts=RECORDS,
-        peers=(Peer("scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000),),
+    Case(output_perturbation, records, private_fit, counts=RECORDS).beside(
+        "scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000
     ),
-    Case(
-        output_perturbation,
-        cell,
-        batched_losses,
-        variant="one cell of Table 2",
-        counts="noise draws",
-        sizes=(100, 1_000, 10_000, 100_000),
-        peers=(
-            Peer("a loop of scikit-learn fits", plain_losses, 1_000, relative, "relative difference of the mean"),
-            Peer("the closed form of the library", closed_form, 10_000, relative, "relative difference of the mean"),
-        ),
-    ),
-    Case(
-        lattice_ridge,
-        lambda n, rng: (*(part[..., :2] if part.ndim == 2 else part for part in records(n, rng)[:3]), rng),
-        lambda X, y, e, rng: lattice_ridge(X, y, e, PENALTY).release(rng=rng),
-        variant="two features, in integers",
-        counts=RECORDS,
-        peers=(Peer("the same in floats, output_perturbation", private_fit, 10_000),),
+    Case(output_perturbation, cell, batched_losses, "one cell of Table 2", "noise draws", SIZES[:-1])
+    .beside("a loop of scikit-learn fits", plain_losses, 1_000, *OFF)
+    .beside("the closed form of the library", closed_form, 10_000, *OFF),
+    Case(lattice_ridge, two_features, lattice_fit, "two features, in integers", RECORDS).beside(
+        "the same in floats, output_perturbation", private_fit, 10_000
     ),
     Case(
         objective_perturbation,
         signed,
         lambda X, y, a, rng: objective_perturbation(X, y, a, 10.0, 0.01).release(rng=rng),
         counts=RECORDS,
-        peers=(Peer("scikit-learn's LogisticRegression, not private", plain_logistic, 100_000),),
-    ),
+    ).beside("scikit-learn's LogisticRegression, not private", plain_logistic, 100_000),
     Case(
         WeightedMean,
         balls,
         lambda X, w, rng: WeightedMean(w, 10.0, np.zeros(D), 1.0).release(X, rng=rng),
         counts=RECORDS,
-        peers=(Peer("NumPy's average, not private", lambda X, w, rng: np.average(X, axis=0, weights=w), 1_000_000),),
-    ),
-    Case(
-        linear_query,
-        shares,
-        lambda s, x, rng: linear_query(s, 10.0).release(x, rng=rng),
-        counts=RECORDS,
-        sizes=(100, 300, 1_000, 3_000),
-        peers=(Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 1_000),),
+    ).beside("NumPy's average, not private", lambda X, w, rng: np.average(X, axis=0, weights=w), 1_000_000),
+    Case(linear_query, shares, lambda s, x, rng: linear_query(s, 10.0).release(x, rng=rng), "", RECORDS, FEW).beside(
+        *LAPLACE, 1_000
     ),
     Case(
         nonlinear_query,
         pairs,
-        lambda s, table, x, rng: nonlinear_query(s, 10.0, table).privacy_loss,
-        counts="records, as many terms",
-        sizes=(100, 300, 1_000, 3_000),
-        peers=(Peer("NumPy's product", lambda s, table, x, rng: s @ table / 10.0, 1_000),),
-    ),
+        lambda s, t, x, rng: nonlinear_query(s, 10.0, t).privacy_loss,
+        "",
+        "records, as many terms",
+        FEW,
+    ).beside("NumPy's product", lambda s, table, x, rng: s @ table / 10.0, 1_000),
     Case(
         integer_sum,
         shares,
         lambda s, x, rng: integer_sum(s, 10.0).release(x, rng=rng),
-        variant="in integers",
-        counts=RECORDS,
-        sizes=SIZES[:-1],
-        peers=(Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 10_000),),
-    ),
+        "in integers",
+        RECORDS,
+        SIZES[:-1],
+    ).beside(*LAPLACE, 10_000),
     Case(
         integer_gradients,
         gradients,
         lambda table, e, rng: integer_gradients(table, e, 1.0, spacing=2.0**-10, rng=rng),
-        variant="100 coordinates, in integers",
-        counts="owners",
-        sizes=(10, 100, 1_000, 10_000),
-        peers=(Peer("the same in floats with NumPy", noisy_gradients, 100),),
-    ),
-    Case(
-        fedsgd,
-        federation,
-        ten_rounds,
-        variant="ten owners, ten rounds",
-        counts=RECORDS,
-        peers=(Peer("scikit-learn's partial fits, not private", plain_rounds, 10_000),),
+        "100 coordinates, in integers",
+        "owners",
+        (10, *SIZES[:3]),
+    ).beside("the same in floats with NumPy", noisy_gradients, 100),
+    Case(fedsgd, federation, ten_rounds, "ten owners, ten rounds", RECORDS).beside(
+        "scikit-learn's partial fits, not private", plain_rounds, 10_000
     ),
 )

@@ -20,7 +20,7 @@ from hdpm_lib.markets.mechanisms import equal_loss_pricing, myerson_contract, vc
 from hdpm_lib.markets.payments import envelope_payments, vcg_payments
 from hdpm_lib.markets.procurement import procure
 from hdpm_lib.markets.procurement_auction import procurement_auction
-from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator
 
 # --- contracts: cost v eps^2, K = n^2 / 16 ----------------------------------------------------------------------------
 
@@ -38,10 +38,9 @@ def excess(of: str) -> Callable[[Arguments, Any, Any], float]:
 
 def one_by_one(v: Array, K: float) -> Array:
     """M2's payments by their definition: the contract solved again without each seller, who reports the ceiling."""
-    bought = least_cost_contract(v, K, power=POWER)
-    own = v * bought.privacy_loss**POWER
+    own = v * least_cost_contract(v, K, power=POWER).privacy_loss ** POWER
     without = [
-        float(least_cost_contract(np.where(np.arange(len(v)) == i, 1.0, v), K, power=POWER).cost) for i in range(len(v))
+        least_cost_contract(np.where(np.arange(len(v)) == i, 1.0, v), K, power=POWER).cost for i in range(len(v))
     ]
     return np.array(without) - (own.sum() - own)
 
@@ -54,9 +53,17 @@ def largest_difference(_: Arguments, ours: Any, payments: Array) -> float:
 DIFFERENCE = "largest relative difference of a payment"
 
 
+def myerson(v: Array, K: float) -> object:
+    return myerson_contract(v, K, stats.uniform(0, 1), power=POWER)
+
+
 def cheapest_half(reports: Array) -> Array:
     """One unit from each of the cheaper half."""
     return (reports < np.median(reports, axis=-1, keepdims=True)) * 1.0
+
+
+def externalities(c: Array) -> Array:
+    return vcg_payments(c, 1.0, cheapest_half, lambda r: (r * cheapest_half(r)).sum(-1))
 
 
 def smooth(reports: Array) -> Array:
@@ -71,7 +78,6 @@ def integrated(reports: Array) -> Array:
 # --- procurement: costs uniform on [1, 5], mu = sigma = 1, gamma = 0.01 -----------------------------------------------
 
 LAW, SCALE = stats.uniform(1, 4), (1.0, 1.0, 0.01)
-GENERAL = stats.truncexpon(4, loc=1, scale=1)
 LOSS = "relative excess of the loss"
 
 
@@ -81,15 +87,18 @@ def virtual(n: int, rng: Generator) -> Arguments:
 
 def by_definition(costs: Array) -> Array:
     """Envelope payments by adaptive quadrature over a whole procurement at each node."""
-    epsilon, paid = procure_fast(virtual_valuation(LAW, costs, check=False), *SCALE).privacy_loss, []
-    for i, own in enumerate(costs):
 
-        def amount(report: float, i: int = i) -> float:
-            reports = np.where(np.arange(len(costs)) == i, report, costs)
-            return float(procure_fast(virtual_valuation(LAW, reports, check=False), *SCALE).privacy_loss[i])
+    def amount(report: float, i: int) -> float:
+        reports = np.where(np.arange(len(costs)) == i, report, costs)
+        return float(procure_fast(virtual_valuation(LAW, reports, check=False), *SCALE).privacy_loss[i])
 
-        paid.append(own * epsilon[i] + integrate.quad(amount, own, 5.0, limit=200)[0])
+    paid = [own * amount(own, i) + integrate.quad(amount, own, 5.0, (i,), limit=200)[0] for i, own in enumerate(costs)]
     return np.array(paid)
+
+
+def under(law: Any) -> tuple[Callable[..., Any], ...]:
+    """Costs that follow a law, and the auction that knows it."""
+    return lambda n, rng: (law.rvs(n, random_state=rng),), lambda costs: procurement_auction(costs, law, *SCALE)
 
 
 # --- other purchases --------------------------------------------------------------------------------------------------
@@ -108,27 +117,19 @@ def by_slsqp(psi: Array) -> float:
     def loss(x: Array) -> float:
         return float(TASK[0] * (x[:n] ** 2).sum() + TASK[1] / x[n] ** 2 + 0.01 * x[n] * (x[:n] @ psi))
 
-    start = np.append(np.full(n, 1 / n), 1.0)
-    sums = {"type": "eq", "fun": lambda x: x[:n].sum() - 1}
-    options = {"maxiter": 1000, "ftol": 1e-12}
-    found = optimize.minimize(
-        loss, start, method="SLSQP", bounds=[(0, 1)] * n + [(1e-6, None)], constraints=[sums], options=options
-    )
-    return float(found.fun)
+    bounds, sums = [(0, 1)] * n + [(1e-6, None)], {"type": "eq", "fun": lambda x: x[:n].sum() - 1}
+    how = {"method": "SLSQP", "options": {"maxiter": 1000, "ftol": 1e-12}}
+    return float(optimize.minimize(loss, [1 / n] * n + [1.0], bounds=bounds, constraints=[sums], **how).fun)
 
 
 def each_alone(psi: Array) -> Array:
     """The best loss of each seller by SciPy's bounded search."""
-    variance, noise = TASK
 
-    def best(price: float) -> float:
-        def gain(e: float) -> float:
-            return float(price * e - 100 * e * e / (variance * e * e + noise))
+    def bill(e: float, price: float) -> float:
+        return price * e - 100 * e * e / (TASK[0] * e * e + TASK[1])
 
-        found = optimize.minimize_scalar(gain, bounds=(0, 100), method="bounded")
-        return float(found.x) if found.fun < 0 else 0.0
-
-    return np.array([best(price) for price in psi])
+    found = [optimize.minimize_scalar(bill, args=(price,), bounds=(0, 100), method="bounded") for price in psi]
+    return np.array([one.x if one.fun < 0 else 0.0 for one in found])
 
 
 def by_loop(costs: Array, budget: float) -> Array:
@@ -140,108 +141,52 @@ def by_loop(costs: Array, budget: float) -> Array:
     return (costs < ordered[sold]) / (n - sold)
 
 
-def first_price(reports: Array) -> tuple[Array, Array]:
-    return np.ones_like(reports), reports
+def searched(c: Array) -> object:
+    """All lies in a first price."""
+    return search_misreports(lambda reports: (np.ones_like(reports), reports), c, reports_to_try(c, 1.0))
 
 
+def uniform(n: int, rng: Generator) -> Arguments:
+    return (rng.random(n),)
+
+
+FEW = (100, 300, 1_000, 3_000)
 CASES = (
     Case(equal_loss_contract, lambda n, rng: (n, n**2 / 16)),
-    Case(
-        least_cost_contract,
-        contract,
-        lambda v, K: least_cost_contract(v, K, power=POWER),
-        peers=(Peer("Clarabel", lambda v, K: conic_power(v, K, power=POWER), 1_000, excess("cost"), COST),),
+    Case(least_cost_contract, contract, lambda v, K: least_cost_contract(v, K, power=POWER)).beside(
+        "Clarabel", lambda v, K: conic_power(v, K, power=POWER), 1_000, excess("cost"), COST
     ),
     Case(equal_loss_pricing, contract, lambda v, K: equal_loss_pricing(v, K, 1.0, power=POWER)),
-    Case(
-        vcg_contract,
-        contract,
-        lambda v, K: vcg_contract(v, K, 1.0, power=POWER),
-        variant="all payments",
-        peers=(Peer("a contract solved for each seller", one_by_one, 1_000, largest_difference, DIFFERENCE),),
+    Case(vcg_contract, contract, lambda v, K: vcg_contract(v, K, 1.0, power=POWER), "all payments").beside(
+        "a contract solved for each seller", one_by_one, 1_000, largest_difference, DIFFERENCE
     ),
-    Case(
-        myerson_contract,
-        contract,
-        lambda v, K: myerson_contract(v, K, stats.uniform(0, 1), power=POWER),
-        variant="with payments",
-        sizes=(2, 5, 10, 30),
-    ),
-    Case(
-        vcg_payments,
-        lambda n, rng: (rng.random(n),),
-        lambda c: vcg_payments(c, 1.0, cheapest_half, lambda r: (r * cheapest_half(r)).sum(-1)),
-        variant="any rule",
-        sizes=(100, 300, 1_000, 3_000),
-    ),
-    Case(
-        envelope_payments,
-        lambda n, rng: (rng.random(n),),
-        lambda c: envelope_payments(c, 1.0, smooth),
-        variant="any rule",
-        sizes=(100, 300, 1_000),
-        peers=(Peer("SciPy's quad for each seller", integrated, 300, largest_difference, DIFFERENCE),),
+    Case(myerson_contract, contract, myerson, "with payments", sizes=(2, 5, 10, 30)),
+    Case(vcg_payments, uniform, externalities, "any rule", sizes=FEW),
+    Case(envelope_payments, uniform, lambda c: envelope_payments(c, 1.0, smooth), "any rule", sizes=FEW[:-1]).beside(
+        "SciPy's quad for each seller", integrated, 300, largest_difference, DIFFERENCE
     ),
     Case(procure, virtual, lambda psi: procure(psi, *SCALE)),
-    Case(
-        procure,
-        virtual,
-        lambda psi: procure(psi, *SCALE, cap=3 / len(psi)),
-        variant="with a cap",
-        peers=(
-            Peer(
-                "Clarabel, and a search from 4 rates",
-                lambda psi: conic_search(psi, *SCALE, cap=3 / len(psi), starts=4),
-                1_000,
-                excess("error"),
-                LOSS,
-            ),
-        ),
+    Case(procure, virtual, lambda psi: procure(psi, *SCALE, cap=3 / len(psi)), "with a cap").beside(
+        "Clarabel, and a search from 4 rates",
+        lambda psi: conic_search(psi, *SCALE, cap=3 / len(psi), starts=4),
+        1_000,
+        excess("error"),
+        LOSS,
     ),
-    Case(
-        procurement_auction,
-        lambda n, rng: (LAW.rvs(n, random_state=rng),),
-        lambda costs: procurement_auction(costs, LAW, *SCALE),
-        variant="uniform costs",
-        sizes=(10, *SIZES),
-        peers=(Peer("SciPy's quad over procure_fast", by_definition, 10, largest_difference, DIFFERENCE),),
+    Case(procurement_auction, *under(LAW), "uniform costs", sizes=(10, *SIZES)).beside(
+        "SciPy's quad over procure_fast", by_definition, 10, largest_difference, DIFFERENCE
     ),
-    Case(
-        procurement_auction,
-        lambda n, rng: (GENERAL.rvs(n, random_state=rng),),
-        lambda costs: procurement_auction(costs, GENERAL, *SCALE),
-        variant="exponential costs",
+    Case(procurement_auction, *under(stats.truncexpon(4, loc=1, scale=1)), "exponential costs"),
+    Case(error_minimising, prices, lambda psi: error_minimising(psi, *TASK, 0.01)).beside(
+        "SciPy's SLSQP", by_slsqp, 100, lambda _, ours, least: float(least / ours.error - 1), LOSS
     ),
-    Case(
-        error_minimising,
-        prices,
-        lambda psi: error_minimising(psi, *TASK, 0.01),
-        peers=(Peer("SciPy's SLSQP", by_slsqp, 100, lambda _, ours, least: float(least / ours.error - 1), LOSS),),
+    Case(fair_query, lambda n, rng: (*prices(n, rng), 2.0)).beside("a loop, as printed", by_loop, 100_000),
+    Case(local_menu, prices, lambda psi: local_menu(psi, *TASK, 100.0)).beside(
+        "SciPy's bounded search for each seller",
+        each_alone,
+        1_000,
+        lambda _, ours, found: float(np.abs(found - ours.privacy_loss).max()),
+        "largest difference of a loss",
     ),
-    Case(
-        fair_query,
-        lambda n, rng: (rng.uniform(1, 9, n), 2.0),
-        peers=(Peer("a loop, as printed", by_loop, 100_000),),
-    ),
-    Case(
-        local_menu,
-        prices,
-        lambda psi: local_menu(psi, *TASK, 100.0),
-        peers=(
-            Peer(
-                "SciPy's bounded search for each seller",
-                each_alone,
-                1_000,
-                lambda _, ours, found: float(np.abs(found - ours.privacy_loss).max()),
-                "largest difference of a loss",
-            ),
-        ),
-    ),
-    Case(
-        search_misreports,
-        lambda n, rng: (rng.random(n),),
-        lambda c: search_misreports(first_price, c, reports_to_try(c, 1.0)),
-        variant="of a first price",
-        sizes=(10, 30, 100, 300),
-    ),
+    Case(search_misreports, uniform, searched, "of a first price", sizes=(10, 30, 100, 300)),
 )

@@ -10,11 +10,12 @@ import pytest
 
 import hdpm_lib
 from tests.bench import case as bench
-from tests.bench.__main__ import STUDY, cases
-from tests.bench.case import Arguments, Array, Case, Peer
+from tests.bench.__main__ import STUDY, WINGS, cases
+from tests.bench.case import Arguments, Array, Case
 from tests.house.volume import public_names
 
-CASES = [case for _, _, case in cases()]
+ALL = [(wing, case) for wing in WINGS for case in cases(wing)]
+CASES = [case for _, case in ALL]
 RECORD = "a record or a bound object: what it holds is measured where it is made"
 FORMULA = "a formula of one line"
 LEFT_OUT = {
@@ -64,7 +65,7 @@ def test_cases_are_those_of_the_record() -> None:
     """Who adds a case runs `make bench`."""
     record = json.loads(STUDY.read_text("utf8"))
     stored = [(row["wing"], row["name"], [p["name"] for p in row["peers"]]) for row in record["cases"]]
-    assert stored == [(wing, case.name, [peer.name for peer in case.peers]) for wing, _, case in cases()]
+    assert stored == [(wing, case.name, [peer.name for peer in case.peers]) for wing, case in ALL]
     assert len({name for _, name, _ in stored}) == len(stored)
 
 
@@ -75,7 +76,7 @@ def test_a_row_has_growth_memory_and_peers(monkeypatch: pytest.MonkeyPatch) -> N
     def off(given: Arguments, ours: Array, theirs: Array) -> float:
         return float(np.abs(ours - theirs - given[0]).max())
 
-    case = Case(double, lambda n, rng: (rng.random(n),), sizes=(100, 100_000), peers=(Peer("x", np.copy, 100, off),))
+    case = Case(double, lambda n, rng: (rng.random(n),), sizes=(100, 100_000)).beside("x", np.copy, 100, off)
     assert np.array_equal(case.arguments(10), case.arguments(10))
     row = bench.measure(case)
     assert [size["n"] for size in row["sizes"]] == [100, 100_000]

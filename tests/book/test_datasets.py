@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 import types
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,6 +40,7 @@ CLASS_COUNTS = {
     "train": {"Normal": 67343, "DoS": 45927, "Probe": 11656, "R2L": 995, "U2R": 52},
     "test": {"Normal": 9711, "DoS": 7460, "Probe": 2421, "R2L": 2885, "U2R": 67},
 }
+drawn = functools.cache(standins.nsl_kdd)
 # takes the place of the real file where only bytes count
 SMALL = standins.medical_cost(seed=7).to_csv(index=False).encode()
 
@@ -60,34 +60,39 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ucimlrepo", None)  # importing it fails
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """Pin SMALL in place of the Medical Cost file; returns the registry entry."""
+def pin(monkeypatch: pytest.MonkeyPatch, content: bytes, name: str, part: str) -> dict[str, object]:
+    """Pin a content in place of that of a file; returns the registry entry."""
     registry = copy.deepcopy(retrieval.REGISTRY)
-    entry = registry["medical_cost"]["files"]["all"]
-    entry.update(sha256=hashlib.sha256(SMALL).hexdigest(), bytes=len(SMALL))
+    entry: dict[str, object] = registry[name]["files"][part]
+    entry.update(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
     monkeypatch.setattr(retrieval, "REGISTRY", registry)
     return entry
 
 
 @pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    return pin(monkeypatch, SMALL, "medical_cost", "all")
+
+
+@pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty folder that HDPM_DATA_DIR names."""
-    place = tmp_path / "mine"
-    place.mkdir()
-    monkeypatch.setenv("HDPM_DATA_DIR", str(place))
-    return place
+    (tmp_path / "mine").mkdir()
+    monkeypatch.setenv("HDPM_DATA_DIR", str(tmp_path / "mine"))
+    return tmp_path / "mine"
 
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    place = tmp_path / "cache"
-    place.mkdir()
-    return place
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache"
+
+
+Serve = Callable[..., Counter[str]]
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator[Callable[..., Counter[str]]]:
+def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator[Serve]:
     """Start a local server that behaves as asked and pin its URL; returns a counter of requests."""
     # undo the refusal: these tests talk to 127.0.0.1 only
     monkeypatch.setattr(requests, "get", requests.api.get)
@@ -103,10 +108,10 @@ def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                step = 1 if behaviour == "trickle" else 100 if behaviour == "cut" else len(body)
+                parts = {"cut": [body[:100]], "trickle": [body[k : k + 1] for k in range(len(body))]}
                 with contextlib.suppress(OSError):
-                    for k in range(0, step if behaviour == "cut" else len(body), step):
-                        self.wfile.write(body[k : k + step])
+                    for part in parts.get(behaviour, [body]):
+                        self.wfile.write(part)
                         if behaviour == "trickle" and stop.wait(0.01):
                             return
 
@@ -127,6 +132,12 @@ def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator
         server.server_close()
 
 
+@functools.cache
+def both_parts() -> tuple[datasets.Dataset, datasets.Dataset]:
+    """Real if any are there; else stand-ins."""
+    return datasets.nsl_kdd("train"), datasets.nsl_kdd("test")
+
+
 def real(name: str) -> Path:
     """Path of a real file, or skip."""
     for suffix in ("", ".gz"):
@@ -138,9 +149,7 @@ def real(name: str) -> Path:
 # ---------------------------------------------------------------------------------------- where the rows come from
 
 
-def test_folder_before_cache_before_download(
-    small: dict[str, object], folder: Path, cache: Path, serve: Callable[..., Counter[str]]
-) -> None:
+def test_folder_before_cache_before_download(folder: Path, cache: Path, serve: Serve) -> None:
     """Each place is asked only when those before it do not have the file."""
     asked = serve()
     downloaded = datasets.medical_cost()
@@ -174,12 +183,7 @@ def test_folder_before_cache_before_download(
     ids=["changed", "longer", "empty", "gz changed", "gz cut", "gz crc", "not gz", "a folder"],
 )
 def test_wrong_file_is_an_error(
-    place: str,
-    name: str,
-    content: bytes | None,
-    small: dict[str, object],
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
+    place: str, name: str, content: Any, small: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that is there and wrong is named, with both hashes, and never replaced silently by something else."""
     path = request.getfixturevalue(place) / name
@@ -204,9 +208,7 @@ def test_wrong_file_is_an_error(
     [(SMALL[:-1] + b"x", "plain", 200), (SMALL * 2, "plain", 200), (SMALL, "cut", 200), (SMALL, "plain", 404)],
     ids=["changed", "too long", "cut short", "not found"],
 )
-def test_wrong_download_is_not_kept(
-    body: bytes, behaviour: str, status: int, serve: Callable[..., Counter[str]], cache: Path
-) -> None:
+def test_wrong_download_is_not_kept(body: bytes, behaviour: str, status: int, serve: Serve, cache: Path) -> None:
     """Nor is it tried again in the same process."""
     asked = serve(body, behaviour, status)
     for _ in range(2):
@@ -216,9 +218,7 @@ def test_wrong_download_is_not_kept(
 
 
 @pytest.mark.parametrize("behaviour", ["silent", "trickle"])
-def test_deadline_is_total(
-    behaviour: str, serve: Callable[..., Counter[str]], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deadline_is_total(behaviour: str, serve: Serve, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that never answers, or sends a byte now and then, holds nobody longer than the deadline."""
     monkeypatch.setattr(retrieval, "DEADLINE", 0.4)
     asked = serve(behaviour=behaviour)
@@ -231,13 +231,10 @@ def test_deadline_is_total(
     assert list(cache.iterdir()) == []
 
 
-def test_an_unwritable_cache_says_so(
-    small: dict[str, object], serve: Callable[..., Counter[str]], tmp_path: Path
-) -> None:
+def test_an_unwritable_cache_says_so(serve: Serve, tmp_path: Path) -> None:
     asked = serve()
     (tmp_path / "cache").write_text("a file where the folder should be")
-    words = r"the cache folder \S+cache is not writable: .*HDPM_DATA_DIR"
-    with pytest.warns(datasets.StandInWarning, match=words):
+    with pytest.warns(datasets.StandInWarning, match=r"the cache folder \S+cache is not writable: .*HDPM_DATA_DIR"):
         assert datasets.medical_cost().source == "stand-in"
     assert asked.total() == 0
 
@@ -245,8 +242,7 @@ def test_an_unwritable_cache_says_so(
 def test_offline_stand_in_says_so() -> None:
     with pytest.warns(datasets.StandInWarning, match="no network.*HDPM_DATA_DIR"):
         data = datasets.medical_cost()
-    assert (data.source, data.sha256) == ("stand-in", None)
-    assert "stand-in for the Medical Cost data" in data.notice
+    assert (data.source, data.sha256) == ("stand-in", None) and "stand-in for the Medical Cost data" in data.notice
     assert datasets.source_of("medical_cost") == datasets.source_of("nsl_kdd") == "stand-in"
 
 
@@ -265,9 +261,7 @@ def test_forced_modes(monkeypatch: pytest.MonkeyPatch, small: dict[str, object],
 
 def test_half_of_a_data_set_is_not_used(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A real train part beside a stand-in test part would be neither."""
-    registry = copy.deepcopy(retrieval.REGISTRY)
-    registry["nsl_kdd"]["files"]["train"].update(sha256=hashlib.sha256(b"0").hexdigest(), bytes=1)
-    monkeypatch.setattr(retrieval, "REGISTRY", registry)
+    pin(monkeypatch, b"0", "nsl_kdd", "train")
     (folder / "KDDTrain+.txt").write_bytes(b"0")
     with pytest.warns(datasets.StandInWarning, match=r"nsl_kdd: KDDTest\+\.txt cannot be had"):
         assert datasets.nsl_kdd("train").source == "stand-in"
@@ -280,8 +274,8 @@ def test_half_of_a_data_set_is_not_used(monkeypatch: pytest.MonkeyPatch, folder:
         (lambda: datasets.breast_cancer(ODD), {}, ValueError, "must be 'diagnostic' or 'original', got 'odd'"),
         (lambda: datasets.source_of(ODD), {}, ValueError, "name='odd'"),
         (lambda: datasets.medical_design(datasets.breast_cancer()), {}, ValueError, "pass what medical_cost"),
-        (lambda: design_of("test", "train"), {"HDPM_DATA": "standin"}, ValueError, "pass both parts from nsl_kdd"),
-        (lambda: design_of("train", "train"), {"HDPM_DATA": "standin"}, ValueError, "pass both parts from nsl_kdd"),
+        (lambda: design_of(22_544, 125_973), {}, ValueError, "pass both parts from nsl_kdd"),  # test, train
+        (lambda: design_of(125_973, 125_973), {}, ValueError, "pass both parts from nsl_kdd"),
         (datasets.medical_cost, {"HDPM_DATA_DIR": "/nowhere"}, FileNotFoundError, "'/nowhere' is not a folder"),
         (datasets.medical_cost, {"HDPM_DATA": "so"}, ValueError, "HDPM_DATA='so' is not one of auto, real, standin"),
         (datasets.breast_cancer, {"HDPM_DATA": "so"}, ValueError, "HDPM_DATA='so' is not one of"),
@@ -289,11 +283,7 @@ def test_half_of_a_data_set_is_not_used(monkeypatch: pytest.MonkeyPatch, folder:
     ],
 )
 def test_what_is_refused(
-    call: Callable[[], Any],
-    setting: dict[str, str],
-    error: type[Exception],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[], Any], setting: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
@@ -301,8 +291,9 @@ def test_what_is_refused(
         call()
 
 
-def design_of(*parts: Any) -> Any:
-    return datasets.nsl_kdd_design(*map(datasets.nsl_kdd, parts))
+def design_of(*rows: int) -> Any:
+    parts = [datasets.Dataset("NSL-KDD", pd.DataFrame(), np.zeros(n), (), "stand-in", None) for n in rows]
+    return datasets.nsl_kdd_design(*parts)
 
 
 def test_cache_is_in_the_checkout_else_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -317,9 +308,7 @@ def test_cache_is_in_the_checkout_else_the_users(monkeypatch: pytest.MonkeyPatch
 
 
 def fake_uci(monkeypatch: pytest.MonkeyPatch, fetch: Callable[..., object]) -> None:
-    module = types.ModuleType("ucimlrepo")
-    module.fetch_ucirepo = fetch  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "ucimlrepo", module)
+    monkeypatch.setitem(sys.modules, "ucimlrepo", types.SimpleNamespace(fetch_ucirepo=fetch))
 
 
 def uci_answer(features: pd.DataFrame, target: np.ndarray) -> Callable[..., object]:
@@ -390,8 +379,9 @@ def test_original_absent_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> No
         datasets.breast_cancer("original")
     assert datasets.source_of("breast_cancer_original") == "stand-in"
     monkeypatch.setenv("HDPM_DATA", "standin")
-    with pytest.raises(datasets.DataUnavailableError, match="has no stand-in"):
-        datasets.breast_cancer("original")
+    for call in (lambda: datasets.breast_cancer("original"), datasets.nsl_kdd_table):
+        with pytest.raises(datasets.DataUnavailableError, match="no stand-in"):
+            call()
     monkeypatch.setenv("HDPM_DATA", "real")
     with pytest.raises(datasets.DataUnavailableError):
         datasets.source_of("breast_cancer_original")
@@ -440,7 +430,7 @@ def test_published_statistics_are_made_by_the_script(kdd: dict[str, datasets.Dat
 
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_nsl_kdd_stand_in_has_the_schema(part: str) -> None:
-    features, classes = standins.nsl_kdd(part)
+    features, classes = drawn(part)
     assert tuple(features.columns) == datasets.NSL_KDD_COLUMNS
     assert Counter(classes.tolist()) == CLASS_COUNTS[part]
     levels = standins.nsl_kdd_statistics()
@@ -456,21 +446,18 @@ def test_nsl_kdd_stand_in_has_the_schema(part: str) -> None:
     assert not features.equals(standins.nsl_kdd(part, seed=1)[0])
 
 
-def test_medical_stand_in_has_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HDPM_DATA", "standin")
-    data = datasets.medical_cost()
-    pd.testing.assert_frame_equal(data.features, datasets.medical_cost().features)
-    assert data.features["age"].between(18, 64).all() and data.features["children"].between(0, 5).all()
-    surcharge = data.labels - standins.medical_base_charge(data.features)
-    assert (surcharge > -1e-5).all() and 0.05 < (surcharge > 1).mean() < 0.13
-
-
 @pytest.fixture
-def somebody() -> datasets.Dataset:
+def somebody(monkeypatch: pytest.MonkeyPatch) -> datasets.Dataset:
     """The medical data that can be had without a file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", datasets.StandInWarning)
-        return datasets.medical_cost()
+    monkeypatch.setenv("HDPM_DATA", "standin")
+    return datasets.medical_cost()
+
+
+def test_medical_stand_in_has_the_schema(somebody: datasets.Dataset) -> None:
+    pd.testing.assert_frame_equal(somebody.features, datasets.medical_cost().features)
+    assert somebody.features["age"].between(18, 64).all() and somebody.features["children"].between(0, 5).all()
+    surcharge = somebody.labels - standins.medical_base_charge(somebody.features)
+    assert (surcharge > -1e-5).all() and 0.05 < (surcharge > 1).mean() < 0.13
 
 
 def test_medical_design(somebody: datasets.Dataset) -> None:
@@ -516,14 +503,11 @@ def test_medical_schema(somebody: datasets.Dataset) -> None:
     np.testing.assert_allclose(charges, y - 0.5, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["stand-in", "real"])
-def test_nsl_kdd_design(kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against an encoding of its own with pandas, cell by cell."""
-    if kind == "real":
-        train, test = request.getfixturevalue("kdd").values()
-    else:
-        monkeypatch.setenv("HDPM_DATA", "standin")
-        train, test = datasets.nsl_kdd("train"), datasets.nsl_kdd("test")
+@pytest.mark.filterwarnings("ignore::hdpm_book.retrieval.StandInWarning")
+def test_nsl_kdd_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against an encoding of its own with pandas, cell by cell; of the real files where they are."""
+    monkeypatch.setenv("HDPM_DATA_DIR", REAL_FOLDER or "")
+    train, test = both_parts()
     X, y, X_test, y_test = datasets.nsl_kdd_design(train, test)
     levels, raw = standins.nsl_kdd_statistics(), pd.concat([train.features, test.features])
     assert X.dtype == X_test.dtype == np.float32 and X.shape == (125973, 123) and X_test.shape == (22544, 123)
@@ -595,15 +579,10 @@ def test_medical_stand_in_agrees_with_real(medical: datasets.Dataset) -> None:
         assert gaps.max() < 3, gaps.round(2)
 
 
-@functools.cache
-def real_kdd() -> dict[str, datasets.Dataset]:
-    return {"train": datasets.nsl_kdd("train"), "test": datasets.nsl_kdd("test")}
-
-
 @pytest.fixture
 def kdd(monkeypatch: pytest.MonkeyPatch) -> dict[str, datasets.Dataset]:
     monkeypatch.setenv("HDPM_DATA_DIR", str(real("KDDTrain+.txt")))
-    return real_kdd()
+    return dict(zip(("train", "test"), both_parts(), strict=True))
 
 
 def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> None:
@@ -618,7 +597,7 @@ def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> 
     for kind in ("real", "stand-in"):
         for part, data in kdd.items():
             assert data.sha256 == retrieval.REGISTRY["nsl_kdd"]["files"][part]["sha256"]
-            features, labels = (data.features, data.labels) if kind == "real" else standins.nsl_kdd(part)
+            features, labels = (data.features, data.labels) if kind == "real" else drawn(part)
             assert Counter(labels.tolist()) == CLASS_COUNTS[part]
             assert (features.dtypes == data.features.dtypes).all()
             if part == "train":
@@ -644,23 +623,20 @@ def test_nsl_kdd_stand_in_has_the_class_means(kdd: dict[str, datasets.Dataset]) 
     most.
     """
     for part, data in kdd.items():
-        drawn, classes = standins.nsl_kdd(part)
+        mine, classes = drawn(part)
         for name in data.features.columns.difference(standins.CATEGORICAL):
             scale = np.log1p if name in standins.LOG_SCALE else np.asarray
-            ours, theirs = scale(drawn[name].to_numpy(float)), scale(data.features[name].to_numpy(float))
+            ours, theirs = scale(mine[name].to_numpy(float)), scale(data.features[name].to_numpy(float))
             unit = theirs.std() or 1.0
             for label in datasets.NSL_KDD_CLASSES:
-                mine, real_ones = ours[classes == label], theirs[data.labels == label]
-                error = np.sqrt((mine.var() + real_ones.var()) / len(mine))
-                assert abs(mine.mean() - real_ones.mean()) < 0.1 * unit + 3 * error, (part, name, label)
+                one, other = ours[classes == label], theirs[data.labels == label]
+                error = np.sqrt((one.var() + other.var()) / len(one))
+                assert abs(one.mean() - other.mean()) < 0.1 * unit + 3 * error, (part, name, label)
 
 
-def test_nsl_kdd_table_has_the_attacks(kdd: dict[str, datasets.Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nsl_kdd_table_has_the_attacks(kdd: dict[str, datasets.Dataset]) -> None:
     train, test = datasets.nsl_kdd_table("train"), datasets.nsl_kdd_table("test")
     assert train.shape == (125973, 43) and test.shape == (22544, 43)
     assert len(set(test["attack"]) - set(train["attack"])) == 17
     assert set(train["attack"]) | set(test["attack"]) == set(datasets.ATTACK_CLASS)
     assert set(kdd["train"].labels) == set(datasets.NSL_KDD_CLASSES)
-    monkeypatch.setenv("HDPM_DATA", "standin")
-    with pytest.raises(datasets.DataUnavailableError, match="no stand-in"):
-        datasets.nsl_kdd_table()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import doctest
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import code_of
+import notation
+import numbering
 import pytest
 import yaml
 from docutils import nodes
 from docutils.utils import new_document
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
-import code_of  # noqa: E402
-import notation  # noqa: E402
-import numbering  # noqa: E402
 
 
 @pytest.mark.parametrize("module", [code_of, notation, numbering], ids=lambda module: module.__name__)

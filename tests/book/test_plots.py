@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -46,12 +47,13 @@ def draw(shown: list[Any], alt: str = ALT) -> str:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alt", ["", "   ", "too short", "spaces" + 30 * " "])
-def test_figure_without_alt_text_is_refused(alt: str, shown: list[Any]) -> None:
-    figure, _ = plots.subplots()
+@pytest.mark.parametrize("text", ["", "  \n", "too short", "spaces" + 30 * " "])
+def test_figure_without_alt_text_and_table_without_caption_are_refused(text: str, shown: list[Any]) -> None:
     with pytest.raises(ValueError, match="a figure needs alt text that says what it shows, got alt="):
-        plots.show(figure, alt)
-    plt.close(figure)
+        plots.show(plots.subplots()[0], text)
+    if not text.strip():
+        with pytest.raises(ValueError, match="a table needs a caption"):
+            plots.show_table(PRINTED, text)
     assert shown == []
 
 
@@ -81,13 +83,9 @@ def test_a_legend_that_a_page_draws_has_no_ground(shown: list[Any]) -> None:
 
 def test_svg_is_the_same_in_every_run(shown: list[Any]) -> None:
     assert draw(shown) == draw(shown)
-    code = (
-        "import sys; from tests.book import test_plots as t; from hdpm_book import plots; seen = [];"
-        "plots.display = seen.append; sys.stdout.write(t.draw(seen))"
-    )
-    root = str(__file__).rsplit("/tests/", 1)[0]
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    assert run.stdout == draw(shown)
+    code = "from tests.book.test_plots import draw, plots; seen = []; plots.display = seen.append; print(draw(seen))"
+    root = Path(__file__).resolve().parents[2]
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=root) == f"{draw(shown)}\n"
 
 
 def test_ids_differ_between_figures(shown: list[Any]) -> None:
@@ -100,7 +98,7 @@ def test_ids_differ_between_figures(shown: list[Any]) -> None:
     assert first and second and not first & second
 
 
-def test_curves_differ_in_colour_line_and_marker() -> None:
+def test_curves_differ_in_colour_line_and_marker_and_panels_are_stacked() -> None:
     for key in ("color", "linestyle", "marker"):
         assert len({str(style[key]) for style in plots.STYLES}) == len(plots.STYLES)
     _, axes = plots.subplots()
@@ -111,13 +109,9 @@ def test_curves_differ_in_colour_line_and_marker() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == list("01234")
     with pytest.raises(ValueError, match="curves has 6 entries, and there are 5 styles"):
         plots.lines(axes, [1, 2], {str(k): [k, k] for k in range(6)})
+    figure, panels = plots.subplots(3)  # stacked
+    assert panels.shape == (3,) and figure.get_size_inches()[0] < 6 < figure.get_size_inches()[1]
     plt.close("all")
-
-
-def test_panels_are_stacked() -> None:
-    figure, axes = plots.subplots(3)
-    assert axes.shape == (3,) and figure.get_size_inches()[0] < 6 < figure.get_size_inches()[1]
-    plt.close(figure)
 
 
 def contrast(one: str, other: str) -> float:
@@ -140,13 +134,6 @@ def test_colours_stand_out_from_both_pages(style: dict[str, Any], page: str) -> 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 PRINTED = pd.DataFrame({"a": [1.0, 200.0], "b": [3e-5, 4.0]}, index=pd.Index([0.1, 0.5], name="lambda"))
-
-
-@pytest.mark.parametrize("caption", ["", "  \n"])
-def test_table_without_caption_is_refused(caption: str, shown: list[Any]) -> None:
-    with pytest.raises(ValueError, match="a table needs a caption"):
-        plots.show_table(PRINTED, caption)
-    assert shown == []
 
 
 def test_table_has_a_caption_and_scrolls_by_keyboard(shown: list[Any]) -> None:

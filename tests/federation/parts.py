@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,15 +45,8 @@ name = "b"
 low = 0
 high = 1
 """
-TERMS = {
-    "name": "ann",
-    "family": "linear",
-    "rate": 1.0,
-    "limit": 1.0,
-    "epsilon": 3.0,
-    "unit": "owner",
-    "noise": "laplace",
-}
+TERMS = {"name": "ann", "family": "linear", "rate": 1.0, "limit": 1.0, "epsilon": 3.0}
+TERMS |= {"unit": "owner", "noise": "laplace"}
 MODEL = ((0.0, 0.0, 0.0), (0.1, 0.0, -0.1))
 MARKET = Approved("market", "0" * 64)
 PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}  # of a market that buys on these terms
@@ -94,12 +88,17 @@ def bid_of(owner: Owner, rounds: int = 1, market: Approved = MARKET) -> Answer:
     return json.loads(answer["bid"]) if "bid" in answer else answer
 
 
-def sell(owner: Owner, losses: Sequence[float], payment: float = 1e6, market: Approved = MARKET) -> str:
-    """Sell these losses to a market that pays well; the ticket."""
-    ticket = bid_of(owner, len(losses), market)["ticket"]
-    terms = {"ticket": ticket, "records": owner.records, "losses": list(losses), "payments": [payment] * len(losses)}
-    assert owner.answer({"ask": "sale"} | terms, market) == {"sold": ticket}
-    return ticket
+def offer(owner: Owner, losses: Sequence[float], market: Approved = MARKET, **changes: Any) -> Answer:
+    """Her answer to an offer of these losses on her own bid, by a market that pays well."""
+    terms = {"ask": "sale", "records": owner.records, "losses": list(losses), "payments": [1e6] * len(losses)} | changes
+    return owner.answer(
+        {"ticket": changes.get("ticket") or bid_of(owner, len(losses), market)["ticket"]} | terms, market
+    )
+
+
+def sell(owner: Owner, losses: Sequence[float], market: Approved = MARKET) -> str:
+    """The ticket of a sale of these losses."""
+    return offer(owner, losses, market)["sold"]
 
 
 def ask(
@@ -128,26 +127,20 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "has another schema": lambda own, t: own.answer(demand(own) | {"schema": "0"}, MARKET),
     "wants a record where she protects all of her": lambda own, t: own.answer(demand(own) | {"unit": "record"}, MARKET),
     "wants longer gradients": lambda own, t: own.answer(demand(own) | {"clip_norm": 2.0}, MARKET),
-    "offers the same sale twice": lambda own, t: _offer(own, t, {}),
-    "counts her with fewer records": lambda own, t: _offer(own, None, {"records": 4}),
-    "offers more than she bid": lambda own, t: _offer(own, None, {"losses": [1.0, 1.25]}),
-    "pays less than her cost": lambda own, t: _offer(own, None, {"payments": [1e6, 79.0]}),
-    "pays what is no number": lambda own, t: _offer(own, None, {"payments": [float("nan"), 1e6]}),
-    "buys a negative loss": lambda own, t: _offer(own, None, {"losses": [1.0, -1.0]}),
-    "forgets a payment": lambda own, t: _offer(own, None, {"payments": [1e6]}),
-    "buys a loss too small for her noise": lambda own, t: _offer(own, None, {"losses": [1.0, 1e-12]}),
+    "offers the same sale twice": lambda own, t: offer(own, [1.0, 1.0], ticket=t),
+    "counts her with fewer records": lambda own, t: offer(own, [1.0, 1.0], records=4),
+    "offers more than she bid": lambda own, t: offer(own, [1.0, 1.25]),
+    "pays less than her cost": lambda own, t: offer(own, [1.0, 1.0], payments=[1e6, 79.999]),
+    "pays what is no number": lambda own, t: offer(own, [1.0, 1.0], payments=[float("nan"), 1e6]),
+    "buys a negative loss": lambda own, t: offer(own, [1.0, -1.0]),
+    "forgets a payment": lambda own, t: offer(own, [1.0, 1.0], payments=[1e6]),
+    "buys a loss too small for her noise": lambda own, t: offer(own, [1.0, 1e-12]),
     "sends a model of another shape": lambda own, t: ask(own, t, 1, model=[[0.0] * 4] * 2),
     "sends a model that is no number": lambda own, t: ask(own, t, 1, model=[[float("nan")] * 3] * 2),
     "asks for her data": lambda own, t: own.answer({"ask": "data"}, MARKET),
     "tells her which seed to use": lambda own, t: own.answer(demand(own) | {"ask": "sale", "seed": 1}, MARKET),
     "asks in no words": lambda own, t: own.answer(None, MARKET),
 }
-
-
-def _offer(owner: Owner, ticket: str | None, changes: Answer) -> Answer:
-    ticket = ticket or bid_of(owner, 2)["ticket"]
-    offer = {"ticket": ticket, "records": owner.records, "losses": [1.0, 1.0], "payments": [1e6, 80.0]}
-    return owner.answer({"ask": "sale"} | offer | changes, MARKET)
 
 
 # --- death at any moment ----------------------------------------------------------------------------------------------
@@ -159,12 +152,12 @@ def deaths(place: Path) -> dict[str, int]:
     Found: the `lines` of her code in a round; how often two different releases of a round were had, `twice`; how many
     deaths `lost` a round, which is counted though nobody got it. The process that calls this must have one thread.
     """
+    owner = owner_of(place / "alive", seed=3)  # which makes each round run the same lines
+    ticket = sell(owner, [1.0])
+    owner.ledger.close()
     lines, twice, lost, step = 0, 0, 0, 10**9  # at first to the end
     while step > 0:
-        folder = place / str(step)
-        owner = owner_of(folder, seed=3)  # which makes each round run the same lines
-        ticket = sell(owner, [1.0])
-        owner.ledger.close()
+        folder = shutil.copytree(place / "alive", place / str(step))
         out, ran = _round_in_a_child(folder, ticket, step)
         owner = Owner(folder)
         counted, again = owner.ledger.spent.pure == 1, ask(owner, ticket, 1).get("receipt")
@@ -192,7 +185,7 @@ def _round_in_a_child(folder: Path, ticket: str, step: int) -> tuple[str | None,
 
     def killer(frame: Any, event: str, _: Any) -> Any:
         nonlocal lines
-        if "hdpm_owner" not in Path(frame.f_code.co_filename).parts:
+        if "/hdpm_owner/" not in frame.f_code.co_filename:
             return None  # the library touches no disk
         if event == "line":
             lines += 1
@@ -276,14 +269,8 @@ def small(federation: Any, folder: Path) -> tuple[Path, list[Path], Path]:
     (schema := folder / "schema.toml").write_text(SCHEMA, "utf8")
     (place := folder.parent / "market").mkdir()
     key = Key(place / "key").public
-    for i, (name, n) in enumerate((("ann", 60), ("bea", 40))):
-        terms = TERMS | {
-            "name": name,
-            "family": ("linear", "quadratic")[i],
-            "limit": 2.0,
-            "epsilon": 20.0,
-            "seed": 10 + i,
-        }
+    for name, family, seed, n in (("ann", "linear", 10, 60), ("bea", "quadratic", 11, 40)):
+        terms = TERMS | {"name": name, "family": family, "limit": 2.0, "epsilon": 20.0, "seed": seed}
         owners.append(federation.prepare(folder, people(n, rng), schema, key, **terms))
     people(50, rng).to_csv(folder / "test.csv", index=False)
     return schema, owners, folder / "test.csv"

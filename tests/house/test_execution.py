@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import execution
 import pytest
@@ -57,14 +57,11 @@ class Book:
         }
         (root / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf8")
         book = cls(root)
+        (root / "hdpm_book").symlink_to("book")
         book.write("pytest.ini", "[pytest]\naddopts = -p no:cacheprovider\nfilterwarnings = ignore:.*IPKernelApp.*\n")
         book.write("hdpm_lib/__init__.py", "CONSTANT = 41\n")
-        (root / "hdpm_book").symlink_to("book")
         book.write("hdpm_lib/other.py", "")
-        book.write(
-            "book/datasets.py",
-            'import os\n\n\ndef source_of(name):\n    return os.environ.get("HDPM_DATA", "real")\n',
-        )
+        book.write("book/datasets.py", "import os\nsource_of = lambda name: os.environ.get('HDPM_DATA', 'real')\n")
         book.write("data/number.txt", "7\n")
         return book
 
@@ -91,14 +88,13 @@ class Book:
 
     def printed(self, name: str) -> list[list[dict[str, list[str]]]]:
         """What the checked cells must print, in order."""
-        entries = json.loads(self.references(name).read_text(encoding="utf8"))
-        return [entry["output"] for entry in entries.values()]
+        return [entry["output"] for entry in json.loads(self.references(name).read_text(encoding="utf8")).values()]
 
-    def _start(self, program: str, *options: str, **environment: str) -> Callable[[], Run]:
+    def _start(self, command: str, *options: str, **environment: str) -> Callable[[], Run]:
         """Start a program in the book; what comes back waits for its end."""
         inherited = {key: value for key, value in os.environ.items() if key not in ("HDPM_DATA", "HDPM_DATA_DIR")}
-        own = {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
-        running = apart.start(program, *options, folder=self.root, environment=inherited | own | environment)
+        own = inherited | {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+        running = apart.start(*command.split(), *options, folder=self.root, environment=own)
 
         def end() -> Run:
             done = running.end()
@@ -108,12 +104,10 @@ class Book:
         return end
 
     def test(self, *options: str, **environment: str) -> Callable[[], Run]:
-        command = "pytest:console_main book --color=no --junitxml=report.xml"
-        return self._start(*command.split(), *options, **environment)
+        return self._start("pytest:console_main book --color=no --junitxml=report.xml", *options, **environment)
 
     def build(self, **environment: str) -> Callable[[], Run]:
-        command = "jupyter_book.cli.main:main build . --all -W --keep-going -n -q"
-        return self._start(*command.split(), **environment)
+        return self._start("jupyter_book.cli.main:main build . --all -W --keep-going -n -q", **environment)
 
     def executed(self, chapter: str = "*") -> list[Path]:
         """What is stored of a chapter, the oldest first."""
@@ -125,8 +119,7 @@ class Book:
         return " ".join(re.findall(r'<div class="cell_output.*?</div>\n</div>', html, flags=re.DOTALL))
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """What a run did: exit status, all it printed, outcome of each item, chapters in the cache after it."""
 
     status: int
@@ -205,8 +198,7 @@ def put_wrong(book: Book) -> None:
         (book.root / "book" / name).unlink()
 
 
-@dataclass(frozen=True)
-class Runs:
+class Runs(NamedTuple):
     """The book in order and out of order, and the runs that the tests read."""
 
     book: Book
@@ -270,12 +262,9 @@ def test_what_is_wrong_fails_and_says_why(runs: Runs, chapter: str, item: str) -
     assert outcome == "failure" and all(words in message for words in WRONG[chapter, item]), message
 
 
-def test_nothing_else_fails_and_what_failed_is_not_stored(runs: Runs) -> None:
+def test_nothing_else_fails_or_is_stored_and_an_exception_stops_the_chapter_unless_it_is_expected(runs: Runs) -> None:
     assert {item for item, (outcome, _) in runs.bad.outcomes.items() if outcome == "failure"} == WRONG.keys()
     assert runs.bad.status == 1 and runs.bad.stored == {"outputs"}
-
-
-def test_an_exception_stops_the_chapter_unless_it_is_expected(runs: Runs) -> None:
     outcome, message = runs.bad.outcomes["exception", "Cell 2"]
     assert outcome == "skipped" and "the chapter stopped at cell 1" in message
     assert (runs.book.root / "book" / "later.txt").exists()  # the last cell writes it when all is well
@@ -292,12 +281,12 @@ def test_references_are_chosen_by_source_of_data(runs: Runs) -> None:
 
 
 def test_code_cells_without_a_header_fail(tmp_path: Path) -> None:
-    book = Book.new(tmp_path / "tiny")
-    book.write("book/plain.md", "```{code-cell} python3\nprint(1)\n```\n")
-    book.toc(["plain"])
-    run = book.test("--collect-only")()
-    assert run.status != 0
-    assert "plain.md has code cells but no jupytext header" in run.printed
+    page = tmp_path / "plain.md"
+    page.write_text("```{code-cell} python3\nprint(1)\n```\n", encoding="utf8")
+    with pytest.raises(
+        ValueError, match=r"plain\.md has code cells but no jupytext header"
+    ):  # pytest asks of each page
+        execution.is_chapter(page)
 
 
 # --- the built book, and what is not executed again -------------------------------------------------------------------
@@ -327,12 +316,10 @@ def test_book_shows_what_was_tested_until_the_library_changes(sequels: Any) -> N
     assert run.status == 0, run.printed
     assert "outside before" in book.shown("outputs")  # executed anew it would be "outside built"
     assert "constant 41" in book.shown("numbers")
-
     book.write("hdpm_lib/__init__.py", "CONSTANT = 43\n")  # the code of no chapter changes
     run = book.build(OUTSIDE="built")()
     assert run.status == 0, run.printed
-    assert "constant 43" in book.shown("numbers")
-    assert "constant 41" not in book.shown("numbers")
+    assert "constant 43" in book.shown("numbers") and "constant 41" not in book.shown("numbers")
     assert "outside before" in book.shown("outputs")  # this chapter does not import the library
 
 
@@ -405,10 +392,7 @@ def test_fingerprint_covers_what_outputs_depend_on(tmp_path: Path, name: str, ad
 
 
 def test_fingerprint_covers_the_source_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = Book.new(tmp_path / "tiny")
-    book.chapter("data", "print(2)", extra="hdpm: {data: [toy]}\n")
-    book.toc(["data"])
-    digests = set()
+    book, digests = in_order(tmp_path / "tiny"), set()
     for source in ("real", "stand-in"):
         monkeypatch.setattr("hdpm_book.datasets.source_of", lambda name, source=source: source)
         digests.add(execution.fingerprint(book.root / "book" / "data.md", book.root))
@@ -434,9 +418,7 @@ def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
         code = pages[path] = re.sub(r"(?m)^\s*[%!].*$", "", "\n".join(cells))
         imports = [ast.unparse(n) for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Import | ast.ImportFrom)]
         ours.append("\n".join(line for line in imports if "hdpm_" in line))
-    run = subprocess.run(
-        [sys.executable, "-c", IMPORTS], input=json.dumps(ours), capture_output=True, text=True, check=True
-    )
+    run = subprocess.check_output([sys.executable, "-c", IMPORTS], input=json.dumps(ours), text=True)
     there = execution.modules(ROOT).keys()
-    for (page, code), said in zip(pages.items(), run.stdout.splitlines(), strict=True):
+    for (page, code), said in zip(pages.items(), run.splitlines(), strict=True):
         assert there & json.loads(said) <= execution.closure(code, ROOT).keys(), page

@@ -16,7 +16,7 @@ import notebooks
 import pytest
 import yaml
 from nbclient import NotebookClient
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from package import wheel_name
 
 from tests.site import check
@@ -154,10 +154,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     }
     sections = [{"file": f"book/{name}"} for name in ("other", "prose")]
     first = {"file": "book/page", "title": "1. One", "sections": sections}
-    contents = {"format": "jb-book", "root": "book/index", "chapters": [first]}
     texts = {
         "_config.yml": yaml.safe_dump(config),
-        "_toc.yml": yaml.safe_dump(contents),
+        "_toc.yml": yaml.safe_dump({"format": "jb-book", "root": "book/index", "chapters": [first]}),
         "book/index.md": "# Tiny\n\n```{bibliography}\n```\n",
         "book/page.md": HEAD + PAGE,
         "book/other.md": HEAD + "# Other\n\n```{code-cell} python3\n1\n```\n",
@@ -243,34 +242,33 @@ def test_the_first_cell_installs_the_wheel_beside_the_notebook_or_on_its_site(bu
     name, folder = wheel_name(built.root), tmp_path / "_sources" / "book"
     folder.mkdir(parents=True)
     (tmp_path / "pip.py").write_text("import sys\nopen('asked', 'w').write(sys.argv[-1])\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     for place in (tmp_path, folder):
-        if place == folder:
-            (folder / name).touch()
-        subprocess.run(
-            [sys.executable, "-c", code], cwd=folder, env=os.environ | {"PYTHONPATH": str(tmp_path)}, check=True
-        )
+        subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True)
         assert (folder / "asked").read_text() == f"hdpm-lib[book] @ {(place / name).as_uri()}"
+        (folder / name).touch()
 
 
-def test_a_reader_keeps_what_she_changed(built: Built) -> None:
-    page, folder = built.root / "book" / "other.md", built.folder / "book"
+def test_a_reader_keeps_what_she_changed(built: Built, tmp_path: Path) -> None:
+    path = tmp_path / "other.ipynb"
 
-    def change(mine: str, theirs: str = "") -> None:
-        nb = built.read("other")
-        nb.cells[-1].source = mine
-        nbformat.write(nb, folder / "other.ipynb")
-        if theirs:
-            page.write_text(f"{HEAD}# Other\n\n```{{code-cell}} python3\n{theirs}\n```\n", encoding="utf8")
-        build(built.root)
+    def now(page: str, mine: str = "") -> dict[str, str]:
+        """What there is after a build of the page, and after a reader's change before it."""
+        if mine:
+            nb = nbformat.read(path, as_version=4)
+            nb.cells[-1].source = mine
+            nbformat.write(nb, path)
+        notebooks.save(new_notebook(cells=[new_code_cell(page)]), path)
+        return {file.stem: nbformat.read(file, as_version=4).cells[-1].source for file in tmp_path.iterdir()}
 
-    def now() -> dict[str, str]:
-        return {file.stem: built.read(file.stem).cells[-1].source for file in folder.glob("other*.ipynb")}
-
-    change("2")  # the page is as it was
-    assert now() == {"other": "2"}
-    shutil.copy(folder / "page.ipynb", folder / "gone.ipynb")
-    change("2", theirs="3")
-    assert now() == {"other": "3", "other-changed": "2"}
-    change("4", theirs="5")
-    assert now() == {"other": "5", "other-changed": "2", "other-changed-2": "4"}
-    assert not (folder / "gone.ipynb").exists()
+    assert now("1") == {"other": "1"}
+    assert now("1", mine="2") == {"other": "2"}  # the page is as it was
+    assert now("3") == {"other": "3", "other-changed": "2"}
+    assert now("5", mine="4") == {"other": "5", "other-changed": "2", "other-changed-2": "4"}
+    page, gone, mine = (built.folder / "book" / f"{name}.ipynb" for name in ("page", "gone", "other"))
+    shutil.copy(page, gone)
+    nb = built.read("other")
+    nb.cells[-1].source = "2"
+    nbformat.write(nb, mine)
+    build(built.root)
+    assert not gone.exists() and built.read("other").cells[-1].source == "2"

@@ -102,9 +102,9 @@ def refused(wheel: Path) -> dict[str, dict[str, str]]:
 def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
     there = {str(path.relative_to(wheel)) for path in wheel.rglob("*") if path.is_file()}
     folders = ["data", "hdpm_lib", "flower/hdpm_owner", "book"]
-    listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True)
+    listed = subprocess.check_output(["git", "ls-files", *folders], cwd=ROOT, text=True)
     wanted = set()
-    for name in filter(lambda name: (ROOT / name).exists(), listed.stdout.split()):
+    for name in filter(lambda name: (ROOT / name).exists(), listed.split()):
         page = name.startswith("book/") and not name.endswith((".py", "py.typed"))
         if not page and not name.startswith("book/_ext"):
             place = name.replace("data/trained/", "hdpm_lib/trained/").removeprefix("flower/")

@@ -17,7 +17,12 @@ import pytest
 
 from hdpm_lib.learners import lattice
 from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
-from hdpm_lib.learners.ridge import estimate_norm_bound, output_perturbation, sensitivity_constant, weighted_ridge
+from hdpm_lib.learners.ridge import (
+    estimate_norm_bound,
+    project_on_ball,
+    sensitivity_constant,
+    weighted_ridge,
+)
 from hdpm_lib.validation import FALSE_ALARM
 from tests.listed import farthest_moves, lattice_law
 from tests.support import generator, p_value
@@ -60,13 +65,6 @@ def test_halves_are_rounded_up() -> None:
     for k in (-3, -1, 1, 3, 5):  # one record, weight and penalty 1: the estimate is y / 2
         mechanism = lattice_ridge([[1.0]], [k / 8], [1.0], 1.0, spacing=2.0**-3)
         assert mechanism.point.tolist() == [(k + 1) // 2]
-
-
-def test_shares_are_proportional() -> None:
-    losses = [Fraction(e) for e in (0.1, 0.3, 2.5, 1e-3)]
-    shares = lattice._integer_shares(losses)
-    assert math.gcd(*shares) == 1
-    assert all(share * losses[0] == shares[0] * loss for share, loss in zip(shares, losses, strict=True))
 
 
 # --- records on the grid ----------------------------------------------------------------------------------------------
@@ -159,22 +157,22 @@ def test_budget_is_kept_exactly(spacing: float) -> None:
 Setting = tuple[int, float, float, list[float], Any]
 
 
-def largest_share(setting: Setting, patch: pytest.MonkeyPatch, signed: bool = False) -> Fraction:
+def largest_share(setting: Setting, options: dict[str, Any], patch: pytest.MonkeyPatch) -> Fraction:
     """Largest squared share of what a record accepts that it can lose, in fractions of integers, the mechanism's own.
 
-    Features are multiples of a half, on a grid of halves, from 0 to 1, or from -1 to 1 and labels up to a half.
+    Features are multiples of a half, on a grid of halves, from 0 to 1, or from -1 to 1 if their norm is bounded.
     """
     patch.setattr(lattice, "_GRID", 2)
     d, penalty, spacing, epsilon, bound = setting
-    side, a = ((-1.0, -0.5, 0.0, 0.5, 1.0), 0.5) if signed else ((0.0, 0.5, 1.0), 1.0)
-    options = {"feature_norm": d**0.5, "label_bound": a} if signed else {}
+    side = (-1.0, -0.5, 0.0, 0.5, 1.0) if "feature_norm" in options else (0.0, 0.5, 1.0)
+    a = 3.0 if options.get("clip") else options.get("label_bound", 1.0)
 
     def learn(records: tuple[Any, ...]) -> tuple[np.ndarray, Any]:
         X, y = [x for x, _ in records], [label for _, label in records]
         made = lattice_ridge(X, y, epsilon, penalty, spacing=spacing, bound=bound, **options)
         return made.point, (made.rate, *made.privacy_loss.tolist())
 
-    values = [(x, y / 2) for x in itertools.product(side, repeat=d) for y in range(-2, 3) if abs(y / 2) <= a]
+    values = [(x, y / 2) for x in itertools.product(side, repeat=d) for y in range(-6, 7) if abs(y / 2) <= a]
     corners = [((0.0,) * d, 0.0), ((1.0,) * d, a), ((side[0],) * d, -a), ((1.0,) * d, -a)]
     worst, n = Fraction(0), len(epsilon)
     for i in range(n):
@@ -186,22 +184,27 @@ def largest_share(setting: Setting, patch: pytest.MonkeyPatch, signed: bool = Fa
     return worst
 
 
-SETTINGS: list[tuple[Setting, bool, float]] = [  # dimension, penalty, spacing, epsilon, bound; signed; a share to find
-    ((1, 1e4, 2.0**-40, [0.5, 1.0], "paper"), False, 0.998),
-    ((1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), False, 0.998),
-    ((2, 1e4, 2.0**-40, [0.5, 1.0], "paper"), False, 0.996),
-    ((1, 1e4, 2.0**-14, [0.7, 0.7], "sharp"), False, 0.6),
-    ((2, 1e4, 2.0**-14, [0.7, 0.7], "sharp"), False, 0.6),
-    ((1, 0.5, 2.0**-6, [2.0, 0.3, 0.3], "paper"), False, 0.1),
-    ((2, 0.5, 2.0**-2, [1.0, 0.3], "sharp"), False, 0.1),
-    ((1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), True, 0.998),
-    ((2, 0.5, 2.0**-6, [1.0, 0.3], "paper"), True, 0.1),
+SIGNED: list[dict[str, Any]] = [{"feature_norm": d**0.5, "label_bound": 0.5} for d in (1, 2)]
+SETTINGS: list[
+    tuple[Setting, dict[str, Any], float]
+] = [  # dimension, penalty, spacing, epsilon, bound; a share to find
+    ((1, 1e4, 2.0**-40, [0.5, 1.0], "paper"), {}, 0.998),
+    ((1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), {}, 0.998),
+    ((2, 1e4, 2.0**-40, [0.5, 1.0], "paper"), {}, 0.996),
+    ((1, 1e4, 2.0**-14, [0.7, 0.7], "sharp"), {}, 0.6),
+    ((2, 1e4, 2.0**-14, [0.7, 0.7], "sharp"), {}, 0.6),
+    ((1, 0.5, 2.0**-6, [2.0, 0.3, 0.3], "paper"), {}, 0.1),
+    ((2, 0.5, 2.0**-2, [1.0, 0.3], "sharp"), {}, 0.1),
+    ((1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), SIGNED[0], 0.998),
+    ((2, 0.5, 2.0**-6, [1.0, 0.3], "paper"), SIGNED[1], 0.1),
+    ((2, 500.0, 2.0**-20, [0.5, 2.0], "paper"), {"feature_norm": 1.5, "label_bound": 2.0}, 0.1),
+    ((1, 1e4, 2.0**-40, [0.5, 1.0], "sharp"), {"clip": True}, 0.998),
 ]
 
 
-@pytest.mark.parametrize(("setting", "signed", "least"), SETTINGS)
-def test_no_neighbour_loses_more(setting: Setting, signed: bool, least: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert least**2 <= largest_share(setting, monkeypatch, signed) <= 1
+@pytest.mark.parametrize(("setting", "options", "least"), SETTINGS)
+def test_no_neighbour_loses_more(setting: Setting, options: Any, least: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert least**2 <= largest_share(setting, options, monkeypatch) <= 1
 
 
 above, constant = lattice.root_above, lattice._constant_above
@@ -218,7 +221,7 @@ WRONG: dict[str, tuple[int, str, Callable[..., Any]]] = {  # the setting that sh
 def test_wrong_ridge_loses_more(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, broken, by = WRONG[name]
     monkeypatch.setattr(lattice, broken, by)
-    assert largest_share(*SETTINGS[place][:1], monkeypatch, SETTINGS[place][1]) > 1
+    assert largest_share(*SETTINGS[place][:2], monkeypatch) > 1
 
 
 # --- releases ---------------------------------------------------------------------------------------------------------
@@ -231,37 +234,16 @@ def test_law_of_releases(d: int, spacing: float, reach: int) -> None:
     released = mechanism.release(rng=generator(64, d), size=20_000)
     steps = (released / spacing).astype(int)
     assert (steps * spacing == released).all() and released.shape == (20_000, d)
+    kept = mechanism.release(rng=generator(64, d), size=20_000, project=True)
+    np.testing.assert_array_equal(kept, project_on_ball(released, estimate_norm_bound(1.0, math.sqrt(d), "sharp")))
     law = lattice_law(d, mechanism.rate, reach)
     assert math.exp(-float(mechanism.rate) * reach) < 1e-9
     assert p_value(steps - mechanism.point, *law) > FALSE_ALARM
     assert p_value(steps - mechanism.point, *lattice_law(d, mechanism.rate * Fraction(6, 5), reach)) < FALSE_ALARM
 
 
-def test_noise_grows_by_the_price_of_the_lattice() -> None:
-    X, y, epsilon = data(40, 3)
-    for bound, spacing in itertools.product(("paper", "sharp"), (2.0**-5, 2.0**-20)):
-        exact = lattice_ridge(X, y, epsilon, 0.2, bound=bound, spacing=spacing)  # type: ignore[arg-type]
-        real = output_perturbation(X, y, epsilon, 0.2, bound=bound)  # type: ignore[arg-type]
-        price = 1 + spacing * math.sqrt(3) * epsilon.sum() / (real.constant * epsilon.min())
-        assert real.noise_rate / exact.noise_rate == pytest.approx(price, rel=1e-12)
-        assert exact.radius == pytest.approx(real.radius)
-
-
-def test_shapes_and_projection() -> None:
-    X, y, epsilon = data()
-    mechanism = lattice_ridge(X, y, 0.01 * epsilon, 0.5)
-    for size, shape in (((), (3,)), (4, (4, 3)), ((2, 5), (2, 5, 3))):
-        assert mechanism.release(rng=generator(), size=size).shape == shape
-    free, kept = (mechanism.release(rng=generator(65), size=50, project=p) for p in (False, True))
-    far = np.linalg.norm(free, axis=1) > mechanism.radius
-    assert far.any() and (np.linalg.norm(kept, axis=1) <= mechanism.radius * (1 + 1e-12)).all()
-    np.testing.assert_array_equal(free[~far], kept[~far])
-    assert mechanism.radius == estimate_norm_bound(0.5, math.sqrt(3), "sharp")
-
-
 def fit(**change: Any) -> LatticeRidge:
-    arguments = {"X": np.ones((2, 1)), "y": [0.0, 1.0], "epsilon": [1.0, 1.0], "penalty": 1.0} | change
-    return lattice_ridge(**arguments)
+    return lattice_ridge(**{"X": np.ones((2, 1)), "y": [0.0, 1.0], "epsilon": [1.0, 1.0], "penalty": 1.0} | change)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +254,6 @@ def fit(**change: Any) -> LatticeRidge:
         (lambda: fit(penalty=2.0**-60, spacing=2.0**-20), "spacing must be larger for noise of the rate"),
         (lambda: fit(epsilon=[5e-324, 5e-324], spacing=2.0**-20), "spacing must be larger for noise of the rate"),
         (lambda: lattice_ridge(np.ones((2, 51)), [0.0, 0.0], [1.0, 1.0], 1.0), "dimension must be at most 50"),
-        (lambda: fit(feature_norm=0.5), "rows of X must have a norm of at most feature_norm = 0.5"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], message: str) -> None:

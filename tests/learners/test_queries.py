@@ -6,7 +6,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from scipy import stats
 
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
-from tests.listed import laplace_privacy_losses, sensitivity_on_grid, terms_on_grid
+from tests.listed import laplace_privacy_losses
 from tests.support import generator
 
 SIZES = [(1, 1), (2, 1), (4, 1), (6, 1), (1, 2), (3, 2), (1, 3), (2, 3)]  # individuals, coordinates
@@ -71,10 +70,7 @@ def test_worst_error_by_enumeration(n: int, m: int, seed: int) -> None:
 
 
 def test_special_cases() -> None:
-    """Theorem 2, Principle 1 at n = 2 and K = 1/4, and the constant: no bias, the printed loss, no loss."""
-    plain = linear_query(np.ones(4), 0.5)
-    assert (plain.bias(databases(4, 1)[..., 0]) == 0).all()
-    assert plain.worst_case_mse == 0.5 and plain.privacy_loss.tolist() == [2] * 4
+    """Principle 1 at n = 2 and K = 1/4, and the constant: the printed loss, no loss."""
     equal = linear_query([0.75, 0.75], math.sqrt(1.5) / 4)
     assert equal.worst_case_mse == pytest.approx(0.25) and equal.privacy_loss.tolist() == pytest.approx([6**0.5] * 2)
     constant = linear_query([0, 0, 0], 0)
@@ -98,14 +94,6 @@ def test_losses_by_enumeration(n: int, m: int, seed: int) -> None:
         np.testing.assert_allclose(laplace_privacy_losses(means[..., 0], scale), measured, rtol=1e-12)
 
 
-def test_half_lines_attain_the_loss() -> None:
-    """Definition 1 speaks of sets of outputs: that below both answers has the worst ratio of probabilities."""
-    mechanism = linear_query([0.8, 0.3], 0.4, weights=[1.0, -2.0])
-    ends = mechanism.mean(np.array([[0.0, 1.0, 0.0], [-2.0, -2.0, 0.0]]))  # both low, first moved, second moved
-    below = stats.laplace.logcdf(ends.min(), ends, 0.4)
-    np.testing.assert_allclose(np.abs(below[1:] - below[0]), mechanism.privacy_loss, rtol=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_group_privacy(seed: int) -> None:
     """Losses add up over those who differ, with equality where all their terms move to the same other end."""
@@ -126,27 +114,13 @@ def test_group_privacy(seed: int) -> None:
 
 # --- non-linear queries -----------------------------------------------------------------------------------------------
 
-EXAMPLE = [lambda d: d[0] / (1 + d[1] ** 2), lambda d: 1 / (1 + d[0] ** 2)]
-POINTS = 41
-
-
-def test_example_1() -> None:
-    terms = terms_on_grid(EXAMPLE, 2, POINTS)
-    assert terms.shape == (2, POINTS, POINTS)
-    sensitivity = sensitivity_on_grid(terms)
-    np.testing.assert_allclose(sensitivity, [[1, 0.5], [0.5, 0]], rtol=0, atol=1e-15)
-    b = 0.3
-    plain = nonlinear_query([1, 1], b, sensitivity)
-    np.testing.assert_allclose(plain.privacy_loss, [1.5 / b, 0.5 / b])
-    # f1 rises and f2 falls in d1: together they move by a half at most
-    np.testing.assert_allclose(laplace_privacy_losses(plain.mean(terms), b), [0.5 / b, 0.5 / b])
-
 
 @pytest.mark.parametrize("shares", [(1.0, 1.0), (0.4, 1.0), (0.0, 0.7), (0.3, 0.2), (0.0, 0.0)])
 def test_theorem_10_bounds_example_1(shares: tuple[float, float]) -> None:
-    terms, b = terms_on_grid(EXAMPLE, 2, POINTS), 0.3
-    mechanism = nonlinear_query(shares, b, sensitivity_on_grid(terms))
-    a1, a2 = shares
+    """The page has its sensitivities, and random queries: `khalili-ex1-setup`, `khalili-thm10`."""
+    (a1, a2), b, (d1, d2) = shares, 0.3, np.indices((41, 41)) / 40
+    terms = np.stack([d1 / (1 + d2**2), 1 / (1 + d1**2)])
+    mechanism = nonlinear_query(shares, b, [[1, 0.5], [0.5, 0]])
     np.testing.assert_allclose(mechanism.privacy_loss, [(a1 + a2 / 2) / b, a1 / 2 / b])  # (27)
     assert mechanism.worst_case_mse == pytest.approx(((2 - a1 - a2) / 2) ** 2 + 2 * b**2)
     means = a1 * terms[0] + a2 * terms[1] + (1 - a1) / 2 + (1 - a2) / 2
@@ -160,6 +134,7 @@ def test_theorem_10_bounds_example_1(shares: tuple[float, float]) -> None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
+RNG = generator()
 REFUSED = "^terms must lie in their intervals: scale by public bounds, or clip$"
 ONE = BiasedLaplace(np.ones(1), 1.0, np.ones((1, 1)), np.ones(1), np.zeros(1))
 
@@ -167,25 +142,15 @@ ONE = BiasedLaplace(np.ones(1), 1.0, np.ones((1, 1)), np.ones(1), np.zeros(1))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: linear_query([0.5, 1.2], 1.0), r"shares must lie in \[0, 1\], got shares\[1\] = 1\.2"),
         (lambda: linear_query([0.0, 0.5], 0.0), r"scale must be positive .*every share 0\), got 0\.0"),
         (lambda: linear_query([0.5], 1.0, weights=[0.0]), r"weights must not be 0 .*, got weights\[0\] = 0\.0"),
-        (lambda: nonlinear_query([1, 1], 1.0, [[1.0, -2.0], [0, 0]]), r"got sensitivity\[0, 1\] = -2\.0"),
         (lambda: nonlinear_query([1, 1], 1.0, [[1.0]]), "sensitivity has 1 rows for 2 shares"),
-        (lambda: replace(ONE, ranges=[0.0]), r"ranges must be positive, got ranges\[0\] = 0\.0"),
-        (lambda: replace(ONE, lower=[0, 0]), "lower has 2 rows for 1 shares"),
         (lambda: ONE.mean([2.0]), REFUSED),
-        (lambda: nonlinear_query([1.0], 1.0, [[1.0]]).mean([2.0]), REFUSED),
-        (lambda: linear_query([1, 1], 1.0).mean([0.5, 1.01]), REFUSED),
         (lambda: linear_query([1], 1.0, weights=[-1]).bias([0.5]), REFUSED),
-        (lambda: linear_query([1, 1], 1.0).bias([math.nan, 0]), REFUSED),
         (lambda: linear_query([1, 1], 1.0, dimension=2).release([[0, 0], [0, -3]], rng=generator()), REFUSED),
         (lambda: ONE.mean(0.5), r"terms must have 1 rows, .*, got shape \(\)"),
-        (lambda: ONE.release([0.5, 0.5], rng=generator()), r"terms must have shape \(1,\), got \(2,\)"),
-        (
-            lambda: linear_query([1, 1], 1.0, dimension=3).release([0.5, 0.5], rng=generator()),
-            "with rows of one length",
-        ),
+        (lambda: ONE.release([0.5, 0.5], rng=RNG), r"terms must have shape \(1,\), got \(2,\)"),
+        (lambda: linear_query([1, 1], 1.0, dimension=3).release([0.5, 0.5], rng=RNG), "with rows of one length"),
     ],
 )
 def test_refused(call: Callable[[], Any], message: str) -> None:
@@ -199,10 +164,3 @@ def test_nobody_who_sells_is_released_as_a_constant(arithmetic: Any) -> None:
     assert (query.privacy_loss == 0).all()
     released = query.release([0.3, 0.9], rng=generator(71), size=3)
     assert released.shape == (3,) and len(np.unique(released)) == 3
-
-
-def test_shapes() -> None:
-    for size, batch in (((), ()), (5, (5,)), ((3, 4), (3, 4)), (0, (0,))):
-        assert linear_query([1.0, 0.5], 1).release([0, 1], rng=generator(), size=size).shape == batch
-        vectors = linear_query([1.0, 0.5], 1, dimension=3).release(np.zeros((2, 3)), rng=generator(), size=size)
-        assert vectors.shape == (*batch, 3)

@@ -6,14 +6,16 @@ import functools
 import math
 import timeit
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import optimize
 
-from hdpm_book.contracts.study import conic_power, unbiased_contract, unbiased_pricing
+from hdpm_book.contracts.study import conic_power, unbiased_pricing
 from hdpm_lib.markets import contracts
 from hdpm_lib.markets.contracts import equal_loss_contract, least_cost_contract
 from hdpm_lib.markets.mechanisms import equal_loss_pricing, vcg_contract
@@ -34,27 +36,23 @@ def search(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @functools.cache
-def instances(count: int = 256) -> list[tuple[np.ndarray, float, float]]:
-    """Markets of 2 to 50 sellers with `K` from a thousandth of n^2/4 to just below it."""
+def instances(count: int = 256) -> list[tuple[np.ndarray, float, float, np.ndarray]]:
+    """Markets of 2 to 50 sellers, half of them with ranges, and `K` of a thousandth to 0.999 of what needs nobody."""
     rng, found = generator(41), []
     for i in range(count):
         n = int(rng.integers(2, 51))
-        K = 10 ** rng.uniform(-3, math.log10(0.999)) * n**2 / 4
-        found.append((valuations(KINDS[i // 4 % 4], n, rng), K, POWERS[i % 4]))
+        v, q = valuations(KINDS[i // 4 % 4], n, rng), rng.lognormal(0, 1, n) if i // 16 % 2 else np.ones(n)
+        found.append((v, 10 ** rng.uniform(-3, math.log10(0.999)) * q.sum() ** 2 / 4, POWERS[i % 4], q))
     return found
 
 
-def oracle_cost(*market: Any, **options: Any) -> float:
-    """What the conic solver finds; not-a-number, which compares with nothing, where it gives up on heavy tails."""
-    try:
-        return float(conic_power(*market, **options).cost)
-    except RuntimeError:
-        return math.nan
-
-
 @functools.cache
-def oracle_costs() -> list[float]:
-    found = [oracle_cost(v, K, power=r) for v, K, r in instances()]
+def oracle_costs() -> np.ndarray:
+    """What the conic solver finds; not-a-number where it gives up on heavy tails."""
+    found = np.full(len(instances()), np.nan)
+    for i, (v, K, r, q) in enumerate(instances()):
+        with suppress(RuntimeError):
+            found[i] = conic_power(v, K, power=r, ranges=q).cost
     assert np.isnan(found).mean() < 0.01
     return found
 
@@ -63,21 +61,21 @@ def worst_mse(found: Contract, ranges: Any = 1.0) -> np.ndarray:
     return ((ranges * (1 - found.shares)).sum(-1) / 2) ** 2 + 2 * found.scale**2
 
 
-def kkt_residual(best: Contract, v: Any, K: float, *, power: float) -> np.ndarray:
+def kkt_residual(best: Contract, v: Any, K: float, *, power: float, ranges: Any = 1.0) -> np.ndarray:
     r"""How far a contract is from the conditions that single out the optimum, of shape (...); 0 means optimal.
 
-    It is the largest of the error of the accuracy constraint over `K` and, with :math:`C=\sum va^r`, the amount by
-    which :math:`v_ka_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where :math:`a_k` is 0
-    or 1, over the largest of their terms. Below :math:`K\approx10^{-3}n^2/4`, where `T` is small, the rounding of the
-    shares shows.
+    It is the largest of the error of the accuracy constraint over `K` and, with :math:`C=\sum vq^ra^r`, the amount by
+    which :math:`v_kq_k^{r-1}a_k^{r-1}(4K-T^2)` differs from :math:`TC`, or lies on the wrong side of it where
+    :math:`a_k` is 0 or 1, over the largest of their terms. Below :math:`K\approx10^{-3}n^2/4`, where `T` is small, the
+    rounding of the shares shows.
     """
-    v, r, T = np.asarray(v, dtype=float), power, (1 - best.shares).sum(-1, keepdims=True)
+    v, r, T = np.asarray(v, dtype=float), power, (ranges * (1 - best.shares)).sum(-1, keepdims=True)
     most = best.shares.max(-1, keepdims=True)
     a = best.shares / np.where(most > 0, most, 1.0)  # the conditions scale; powers of small shares underflow
     accuracy = np.abs((T[..., 0] / 2) ** 2 + 2 * best.scale**2 - K) / K
     tiny = np.finfo(float).tiny if r > 1 else 0.0  # a share of 0 is then one too small for a float
-    marginal = v * np.maximum(a, tiny) ** (r - 1)
-    trade = T * most * (v * a**r).sum(-1, keepdims=True)
+    marginal = v * (ranges * np.maximum(a, tiny)) ** (r - 1)
+    trade = T * most * (v * (ranges * a) ** r).sum(-1, keepdims=True)
     gap = marginal * (4 * K - T**2) - trade
     gap = np.where(best.shares >= 1, np.maximum(gap, 0), np.where(a <= tiny, np.maximum(-gap, 0), np.abs(gap)))
     size = np.maximum((4 * K * marginal + T**2 * marginal).max(-1, keepdims=True), trade)
@@ -95,14 +93,17 @@ def repaired(shares: np.ndarray, v: np.ndarray, K: float, r: float) -> Contract:
 
 
 def test_exact_solver_is_optimal(search: None) -> None:
-    for (v, K, r), oracle in zip(instances(), oracle_costs(), strict=True):
-        best = least_cost_contract(v, K, power=r)
-        assert (best.shares >= 0).all() and (best.shares <= 1).all()
-        assert abs(worst_mse(best) / K - 1) <= 1e-12
-        np.testing.assert_allclose(best.privacy_loss * best.scale, best.shares, rtol=1e-12)
-        assert v @ best.privacy_loss**r == pytest.approx(best.cost, rel=1e-10)
-        assert math.isnan(oracle) or best.cost == pytest.approx(oracle, rel=1e-6)
-        assert kkt_residual(best, v, K, power=r) <= 1e-12
+    """In whatever unit valuations are, and ranges."""
+    for (v, K, r, q), oracle in zip(instances(), oracle_costs(), strict=True):
+        for money, length in ((1.0, 1.0), (1e-5, 7.0), (7e9, 1e-3)):
+            market = {"valuations": money * v, "max_mse": K * length**2, "ranges": q * length}
+            best = least_cost_contract(**market, power=r)
+            assert (best.shares >= 0).all() and (best.shares <= 1).all()
+            assert worst_mse(best, market["ranges"]) == pytest.approx(market["max_mse"], rel=1e-12)
+            np.testing.assert_allclose(best.privacy_loss * best.scale, market["ranges"] * best.shares, rtol=1e-12)
+            assert market["valuations"] @ best.privacy_loss**r == pytest.approx(best.cost, rel=1e-10)
+            assert math.isnan(oracle) or best.cost == pytest.approx(money * oracle, rel=1e-6)
+            assert kkt_residual(best, money * v, market["max_mse"], power=r, ranges=market["ranges"]) <= 1e-12
 
 
 def test_residual_flags_what_is_not_optimal() -> None:
@@ -157,23 +158,9 @@ def test_many_sellers() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(contracts, "FEW", n)
             plain = least_cost_contract(v, K, power=r, ranges=q)
-        assert i % 2 or kkt_residual(best, v, K, power=r) <= 1e-12
-        assert worst_mse(best, q) <= K * (1 + 1e-12)
+        assert kkt_residual(best, v, K, power=r, ranges=q) <= 1e-12
         for name in FIELDS:
             np.testing.assert_allclose(getattr(best, name), getattr(plain, name), rtol=1e-10, atol=1e-14 * n)
-        threshold = (v * q ** (r - 1) * best.shares ** (r - 1))[best.shares < 1]  # the same for all below the cap
-        if r in (1.5, 2.0, 3.0) and len(threshold) and threshold.min() > 0:
-            assert threshold.max() <= threshold.min() * (1 + 1e-10)
-
-
-def test_large_markets_in_a_batch() -> None:
-    v = generator(53).random((2, 3, 1500))
-    for power in POWERS:
-        batch = least_cost_contract(v, 1500**2 / 16, power=power)
-        for i in np.ndindex(2, 3):
-            one = least_cost_contract(v[i], 1500**2 / 16, power=power)
-            for field in FIELDS:
-                np.testing.assert_allclose(getattr(batch, field)[i], getattr(one, field), rtol=1e-13)
 
 
 # --- its symmetries ---------------------------------------------------------------------------------------------------
@@ -188,8 +175,8 @@ def markets(rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("power", [*POWERS, 1.01, 7.0])
-def test_batches_and_permutations(power: float) -> None:
-    rng = generator(43)
+def test_batches_and_permutations(power: float, search: None) -> None:
+    rng, rounding = generator(43), 0.0 if contracts.FEW > 8 else 1e-13  # a sort depends on no order
     v = markets(rng)
     batch, order = least_cost_contract(v, 2.25, power=power), rng.permutation(8)
     assert batch.scale[0, 2] == 0 and (batch.privacy_loss[0, 2] == np.inf).any()
@@ -197,23 +184,11 @@ def test_batches_and_permutations(power: float) -> None:
     for field in FIELDS:
         found = getattr(batch, field)
         assert found.shape == ((2, 20, 8) if field in ("shares", "privacy_loss") else (2, 20))
-        np.testing.assert_array_equal(getattr(permuted, field), found[..., order] if found.ndim == 3 else found)
+        again = found[..., order] if found.ndim == 3 else found
+        np.testing.assert_allclose(getattr(permuted, field), again, rtol=rounding)
         for i in np.ndindex(2, 20):
-            np.testing.assert_allclose(
-                getattr(least_cost_contract(v[i], 2.25, power=power), field), found[i], rtol=1e-14
-            )
-
-
-@pytest.mark.parametrize("power", POWERS)
-def test_scaling(power: float) -> None:
-    """Cost is homogeneous in the valuations."""
-    v = markets(generator(44))
-    best = least_cost_contract(v, 2.25, power=power)
-    for factor in (8.0, 1e-5, 7e9):
-        found = least_cost_contract(factor * v, 2.25, power=power)
-        np.testing.assert_allclose(found.shares, best.shares, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(found.scale, best.scale, rtol=1e-12)
-        np.testing.assert_allclose(found.cost, factor * best.cost, rtol=1e-12)
+            alone = getattr(least_cost_contract(v[i], 2.25, power=power), field)
+            np.testing.assert_allclose(alone, found[i], rtol=max(rounding, 1e-14))
 
 
 @pytest.mark.parametrize("power", [*POWERS, 7.0])
@@ -236,43 +211,6 @@ def test_power_one_is_the_limit(excess: float) -> None:
             assert near.cost == pytest.approx(limit.cost, rel=slack)
 
 
-# --- ranges -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("power", POWERS)
-def test_ranges_against_the_oracle(power: float, search: None) -> None:
-    rng = generator(45)
-    for kind in KINDS * 5:
-        n = int(rng.integers(2, 20))
-        v, q = valuations(kind, n, rng), rng.lognormal(0, 1, n)
-        K = rng.uniform(0.01, 0.99) * q.sum() ** 2 / 4
-        best = least_cost_contract(v, K, power=power, ranges=q)
-        oracle = oracle_cost(v, K, power=power, ranges=q)
-        assert math.isnan(oracle) or best.cost == pytest.approx(oracle, rel=1e-6)
-        assert worst_mse(best, q) == pytest.approx(K, rel=1e-12)
-        np.testing.assert_allclose(best.privacy_loss, q * best.shares / best.scale, rtol=1e-12)
-        assert v @ best.privacy_loss**power == pytest.approx(best.cost, rel=1e-10)
-
-
-@pytest.mark.parametrize("power", POWERS)
-def test_a_long_range_is_that_of_many_sellers(power: float) -> None:
-    """A seller with range q equals q sellers with range 1 and valuation `v q^(r-1)`: at power 1, with her own."""
-    rng = generator(46)
-    for kind in KINDS * 5:
-        v, q = valuations(kind, 6, rng), rng.integers(1, 5, 6)
-        K = rng.uniform(0.01, 0.99) * q.sum() ** 2 / 4
-        one = least_cost_contract(v, K, power=power, ranges=q)
-        many = least_cost_contract(np.repeat(v * q ** (power - 1.0), q), K, power=power)
-        np.testing.assert_allclose(np.repeat(one.shares, q), many.shares, rtol=1e-11, atol=1e-12)
-        np.testing.assert_allclose(one.scale, many.scale, rtol=1e-11)
-        np.testing.assert_allclose(one.cost, many.cost, rtol=1e-11)
-        longer = least_cost_contract(v, 49 * K, power=power, ranges=7 * q)
-        np.testing.assert_allclose(longer.shares, one.shares, rtol=1e-11, atol=1e-12)
-        np.testing.assert_allclose([longer.scale, longer.cost], [7 * one.scale, one.cost], rtol=1e-11)
-    even = [least_cost_contract(v, 1.0, power=power, ranges=ranges) for ranges in (None, np.ones(6))]
-    np.testing.assert_array_equal(even[0].privacy_loss, even[1].privacy_loss)
-
-
 # --- the ends ---------------------------------------------------------------------------------------------------------
 
 
@@ -289,25 +227,21 @@ def test_sellers_who_ask_nothing(power: float, search: None) -> None:
     assert kkt_residual(short, v, 0.99, power=power) < 1e-12
     free = least_cost_contract(np.zeros(3), 0.5, power=power)
     assert free.cost == 0 and (free.shares == 1).all() and worst_mse(free) == pytest.approx(0.5)
-
-    costs, scales = np.array(
-        [(s.cost, s.scale) for s in (least_cost_contract(v, 1 - 10.0**-k, power=power) for k in (2, 4, 6, 8))]
-    ).T
-    assert (np.diff(costs) < 0).all() and (np.diff(scales) < 0).all() and scales[-1] < 1e-3  # they go to the limit's
+    near = [least_cost_contract(v, 1 - 10.0**-k, power=power) for k in (2, 4, 6, 8)]  # they go to the limit's
+    assert all(b.cost < a.cost and b.scale < a.scale for a, b in pairwise(near)) and near[-1].scale < 1e-3
 
 
 @pytest.mark.parametrize("power", POWERS)
-@pytest.mark.parametrize("ranges", [None, [1.0, 2.0, 0.5]])
-def test_nobody_is_needed(power: float, ranges: Any) -> None:
-    limit = (sum(ranges or [1, 1, 1]) / 2) ** 2
+@pytest.mark.parametrize("ranges", [[1.0, 1.0, 1.0], [1.0, 2.0, 0.5]])
+def test_nobody_is_needed(power: float, ranges: list[float]) -> None:
+    limit = (sum(ranges) / 2) ** 2
     for K in (limit, limit + 0.1, 100.0):
-        found = least_cost_contract([1.0, 0.0, 2.0], K, power=power, ranges=ranges)
-        assert (found.shares == 0).all() and (found.privacy_loss == 0).all() and found.cost == 0
-        assert worst_mse(found, ranges or 1.0) == pytest.approx(K, rel=1e-15)
-    batch = least_cost_contract(np.ones((2, 5, 3)), 3.0, power=power)
-    assert batch.shares.shape == batch.privacy_loss.shape == (2, 5, 3)
-    assert batch.scale.shape == batch.cost.shape == (2, 5)
-    assert least_cost_contract(np.ones(3), 2.25, power=power).scale == 0
+        batch = least_cost_contract([[1.0, 0.0, 2.0]] * 2, K, power=power, ranges=ranges)
+        for found in (batch, equal_loss_contract(3, K * 9 / 4 / limit)):
+            assert not found.shares.any() and not found.privacy_loss.any() and not found.cost.any()
+        np.testing.assert_allclose(worst_mse(batch, ranges), [K, K], rtol=1e-15)
+        np.testing.assert_allclose(worst_mse(found), K * 9 / 4 / limit, rtol=1e-15)
+        assert batch.privacy_loss.shape == (2, 3) and batch.scale.any() == (limit < K)
 
 
 @pytest.mark.parametrize("power", [1.0, 1.01, 1.1, 2.0, 3.0])
@@ -326,7 +260,7 @@ def test_heavy_tails_do_not_overflow(power: float, K: float, search: None) -> No
 def test_million_sellers(power: float) -> None:
     v, K = generator(48).random(10**6), 10**12 / 16
     assert kkt_residual(least_cost_contract(v, K, power=power), v, K, power=power) < 1e-12
-    assert min(timeit.repeat(lambda: least_cost_contract(v, K, power=power), number=1, repeat=3)) < 2
+    assert min(timeit.repeat(lambda: least_cost_contract(v, K, power=power), number=1, repeat=2)) < 2
 
 
 # --- Principle 1 and the unbiased answer ------------------------------------------------------------------------------
@@ -347,27 +281,12 @@ def test_principle1_minimises_the_loss(n: int, part: float) -> None:
     assert searched.fun * (1 - 1e-9) <= found.privacy_loss[0] <= searched.fun * (1 + 1e-12)
     assert found.shares[0] == pytest.approx(searched.x, abs=1e-4)
     assert worst_mse(found) == pytest.approx(K, rel=1e-12)
-    assert found.cost == pytest.approx(n * math.sqrt((2 * n**2 - 8 * K) / K) / n, rel=1e-10)
     np.testing.assert_allclose(found.privacy_loss, found.shares / found.scale, rtol=1e-12)
     assert loss(1 - 2 * K / n**2) > found.privacy_loss[0] * (1 + 1e-4 * part)  # with 4K for 8K, as the appendix reads
     a = 1 - generator(49, n).random((2000, n)) * 2 * math.sqrt(K) / n
     a = a[a.min(-1) >= 0]
     unequal = a.max(-1) / np.sqrt((K - ((1 - a).sum(-1) / 2) ** 2) / 2)
     assert unequal.min() >= found.privacy_loss[0] * (1 - 1e-12)
-
-
-def test_closed_forms() -> None:
-    """Section VII-A, and the accuracies from which on nobody is needed."""
-    found = equal_loss_contract(2, 0.25)
-    assert found.shares == pytest.approx([0.75, 0.75])
-    assert found.scale == pytest.approx(math.sqrt(1.5) / 4) and found.cost == pytest.approx(2 * math.sqrt(6))
-    for K in (1.0, 1.5):
-        free = equal_loss_contract(2, K)
-        assert free.cost == 0 and (free.privacy_loss == 0).all() and worst_mse(free) == pytest.approx(K)
-    plain = unbiased_contract(2, 0.25)
-    assert (plain.shares == 1).all() and worst_mse(plain) == pytest.approx(0.25)
-    np.testing.assert_allclose(plain.privacy_loss, math.sqrt(8))
-    assert plain.cost == pytest.approx(2 * math.sqrt(8))
 
 
 # --- the range of floats ----------------------------------------------------------------------------------------------
@@ -384,20 +303,22 @@ FAR = [
 @pytest.mark.parametrize("K", [0.2, 0.3])
 @pytest.mark.parametrize("v", FAR)
 def test_valuations_far_apart(v: tuple[float, float], K: float, power: float) -> None:
-    """The further apart, the more the dear one only adds what the cheap one's free data leave to want, or nothing."""
+    """Of an exact cost, no share of the dear one is cheaper beside all or, at high powers, part of the cheap one's."""
+
+    def log_cost(cheap: Any, dear: Any, scale: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            terms = [
+                np.log(price) + power * np.log(share / scale) for price, share in zip(v, (cheap, dear), strict=True)
+            ]
+        return np.logaddexp(*terms)
+
     best = least_cost_contract(v, K, power=power)
     assert worst_mse(best) == pytest.approx(K, rel=1e-12)
-    share = max(1 - 4 * K, 0)  # for one seller alone; 0 where the cheap one's data are enough
-    scale = np.sqrt((K - ((1 - share) / 2) ** 2) / 2)
-    alone = np.log(v[1 if share else 0]) + power * np.log((share or 1) / scale)
-    apart = np.log(v[1]) - np.log(v[0])
-    vanishing = 400 * ((power > 1) * np.exp(-apart / max(power - 1, 1e-3)) + (share > 0) * np.exp(-apart))
-    assert np.log(best.cost) == pytest.approx(alone, abs=vanishing + 1e-12)
     assert best.shares[0] == 1 or power > 10
-    shares = np.append(np.linspace(max(0, 1 - 2 * np.sqrt(K)), 1, 2001)[1:], share + 1e-300)
-    scales = np.sqrt((K - ((1 - shares) / 2) ** 2) / 2)
-    logs = np.logaddexp(np.log(v[0]) - power * np.log(scales), np.log(v[1]) + power * np.log(shares / scales))
-    assert np.log(best.cost) <= logs.min() + 1e-9
+    assert np.log(best.cost) == pytest.approx(log_cost(*best.shares, best.scale), abs=1e-12)
+    alone = max(1 - 4 * K, 0) + 1e-300  # what is asked of the dear one if her own cost is all that counts
+    dear = np.append(np.linspace(max(0, 1 - 2 * np.sqrt(K)), 1, 2001)[1:], alone)
+    assert np.log(best.cost) <= log_cost(1.0, dear, np.sqrt((K - ((1 - dear) / 2) ** 2) / 2)).min() + 1e-12
 
 
 @pytest.mark.parametrize("power", [20.0, 200.0, 2000.0])

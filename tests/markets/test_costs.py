@@ -30,12 +30,6 @@ GAP = stats.rv_histogram((np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 3.0, 4.
 IRREGULAR = {"dip": (DIP, 2.0), "rise": (RISE, 1.0), "gap": (GAP, 3.0), "arcsine": (stats.arcsine(), None)}
 
 
-def ironed_in(law: Any, v: Any, cells: int) -> np.ndarray:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(costs, "RESOLUTION", cells)
-        return ironed_virtual_valuation(law, v)
-
-
 # --- regular laws -----------------------------------------------------------------------------------------------------
 
 
@@ -75,31 +69,24 @@ def test_paying_the_threshold_costs_the_virtual_valuation(name: str) -> None:
 def test_the_place_is_named(name: str) -> None:
     law, place = IRREGULAR[name]
     with pytest.raises(ValueError, match=r"the law is irregular: .* falls at v = .*; use ironed") as error:
-        virtual_valuation(law, 1.0 if place is None else place)
-    if place is not None:
-        named = float(str(error.value).split("v = ")[1].split(";")[0])
-        assert named == pytest.approx(place, abs=0.02)
+        virtual_valuation(law, place or 1.0)
+    named = float(str(error.value).split("v = ")[1].split(";")[0])
+    assert place is None or named == pytest.approx(place, abs=0.02)
 
 
 @pytest.mark.parametrize("cells", [60, 700])
 @pytest.mark.parametrize("name", [*IRREGULAR, *REGULAR])
-def test_ironing_is_the_convex_hull(name: str, cells: int) -> None:
+def test_ironing_is_the_convex_hull(name: str, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over quantiles its integral is the greatest convex function below H(s) = s ppf(s)."""
     law = IRREGULAR[name][0] if name in IRREGULAR else REGULAR[name]
     s = np.arange(cells + 1) / cells
     H = s * np.append(law.ppf(s[:-1]) * (s[:-1] > 0), law.support()[1])
-    values = ironed_in(law, law.ppf((s[:-1] + s[1:]) / 2), cells)
+    monkeypatch.setattr(costs, "RESOLUTION", cells)
+    values = ironed_virtual_valuation(law, law.ppf((s[:-1] + s[1:]) / 2))
     lower = (equations := ConvexHull(np.column_stack([s, H])).equations)[equations[:, 1] < -1e-12]
     minorant = (-(np.outer(s, lower[:, 0]) + lower[:, 2]) / lower[:, 1]).max(axis=1)
     np.testing.assert_allclose(np.append(0, np.cumsum(values) / cells), minorant, rtol=0, atol=1e-9)
     assert (np.diff(values) >= -1e-9).all()
-
-
-def test_a_dip_by_hand() -> None:
-    """Three thirds of quantile 3/7, 1/7, 3/7: H rises with 14/3 s at first, and the dip's average is levelled out."""
-    below, flat, still, top = ironed_in(DIP, [0.3, 1.5, 2.1, 3.0], 7 * 512)
-    assert below == pytest.approx(0.6, abs=0.01)
-    assert below < flat == still < top
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -109,6 +96,5 @@ def test_a_dip_by_hand() -> None:
 def test_refusals(function: Any) -> None:
     with pytest.raises(ValueError, match="law must be a continuous law of"):
         function(stats.poisson(3), 1.0)
-    for v in (1.9, 5.1, [3.0, 9.0]):
-        with pytest.raises(ValueError, match=r"v must lie in \[2, 5\] \(valuations in the support of the law\), got"):
-            function(stats.uniform(2, 3), v)
+    with pytest.raises(ValueError, match=r"v must lie in \[2, 5\] \(valuations in the support of the law\), got"):
+        function(stats.uniform(2, 3), [3.0, 1.9])

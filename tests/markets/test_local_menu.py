@@ -20,9 +20,10 @@ def test_no_other_loss_is_worth_more() -> None:
         grid = np.linspace(0, 40 * np.sqrt(noise / variance), 200_001)
         sold = local_menu(psi, variance, noise, worth).privacy_loss
         ours = worth * information(sold, variance, noise) - psi * sold
-        told = worth * information(grid, variance, noise)
+        told = information(grid, variance, noise)
+        np.testing.assert_allclose(told[1:], 1 / (variance + noise / grid[1:] ** 2))
         for p, own in zip(psi, ours, strict=True):
-            assert (told - p * grid).max() <= own + 1e-9 * worth / variance
+            assert (worth * told - p * grid).max() <= own + 1e-9 * worth / variance
 
 
 def test_no_joint_purchase_tells_more_for_the_money() -> None:
@@ -53,7 +54,3 @@ def test_nobody_sells_less_than_the_least_loss() -> None:
     sold = local_menu(np.geomspace(1e-12, 1e12, 500), variance, noise, 5.0).privacy_loss
     assert ((sold == 0) | (sold >= least * (1 - 1e-9))).all()
     assert (np.diff(sold) <= 0).all()
-
-
-def test_information_is_an_inverse_variance() -> None:
-    assert information([0.0, 2.0], 0.5, 8.0) == pytest.approx([0, 1 / (0.5 + 8 / 4)])

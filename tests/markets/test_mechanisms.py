@@ -1,4 +1,4 @@
-"""The contract paper's mechanisms: payments by three roads, and nobody gains by lying."""
+"""The contract paper's mechanisms: payments by three roads. That nobody gains by lying: contracts/mechanisms.md."""
 
 from __future__ import annotations
 
@@ -16,27 +16,19 @@ from hdpm_book.contracts.study import unbiased_pricing
 from hdpm_lib.markets import mechanisms
 from hdpm_lib.markets.contracts import least_cost_contract
 from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
-from hdpm_lib.markets.incentives import reports_to_try, search_misreports
+from hdpm_lib.markets.incentives import search_misreports
 from hdpm_lib.markets.mechanisms import equal_loss_pricing, myerson_contract, pivot_costs, vcg_contract
-from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.payments import envelope_payments, vcg_payments, with_own_report
-from tests.support import KINDS, generator, mean_z, valuations, z_limit
+from tests.support import KINDS, generator, valuations
 
 POWERS = (1.0, 1.5, 2.0, 3.0)
+RULES = (equal_loss_pricing, vcg_contract, unbiased_pricing)
 
 
 def profile(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
     """Valuations in [0, 1]; ties at the ceiling too, and tails over many orders of magnitude."""
     v = valuations(kind, n, rng)
     return v / 3 if kind == "ties" else rng.random(n) ** 12 if kind == "heavy" else v
-
-
-def markets(count: int, key: int, largest: int = 12) -> list[tuple[np.ndarray, float]]:
-    rng, found = generator(71, key), []
-    for i in range(count):
-        n = int(rng.integers(1, largest + 1))
-        found.append((profile(KINDS[i % 4], n, rng), rng.uniform(0.01, 0.99) * n**2 / 4))
-    return found
 
 
 def market(K: float, r: float) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
@@ -50,38 +42,33 @@ def market(K: float, r: float) -> tuple[Callable[[np.ndarray], np.ndarray], Call
 # --- M2: three roads to its payments ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("power", POWERS)
-def test_m2_pays_vcg(power: float) -> None:
-    for v, K in markets(80, 1):
-        found, vcg = vcg_contract(v, K, 1.0, power=power), vcg_payments(v, 1.0, *market(K, power))
-        np.testing.assert_allclose(found.payments, vcg, rtol=1e-10, atol=1e-10 * vcg.max())
-        np.testing.assert_array_equal(found.privacy_loss, least_cost_contract(v, K, power=power).privacy_loss)
-        tenth = vcg_contract(v / 10, K, 0.1, power=power)
-        np.testing.assert_allclose(tenth.payments, found.payments / 10, rtol=1e-9, atol=1e-11 * vcg.max())
-
-
-@pytest.mark.parametrize("power", [1.5, 2.0, 3.0])
-def test_m2_pays_the_envelope(power: float) -> None:
-    for i, (v, K) in enumerate(markets(12 if power == 2 else 4, 2, largest=4)):
-        if i % 4 == KINDS.index("heavy"):
-            continue  # peaks that are too narrow for quadrature
-        found = vcg_contract(v, K, 1.0, power=power).payments
-        envelope = envelope_payments(v, 1.0, market(K, power)[0], tolerance=1e-7)
-        np.testing.assert_allclose(found, envelope, rtol=0, atol=1e-6 * found.max())
-
-
 @pytest.mark.parametrize("power", [*POWERS, 1.01, 7.0])
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
-def test_pivot_costs_are_those_of_replaced_profiles(power: float, n: int) -> None:
+def test_m2_pays_vcg(power: float, n: int) -> None:
+    """And the pivots are the least costs of replaced profiles."""
     rng = generator(72, n)
     v = np.stack([profile(kind, n, rng) for kind in KINDS * 3])
     v[0], v[1] = 0.0, 1.0
     for part in (0.003, 0.2, 0.77, 0.99):
         K = part * n**2 / 4
-        found = pivot_costs(v, K, 1.0, power=power)
-        for row, pivots in zip(v, found, strict=True):
+        found = vcg_contract(v, K, 1.0, power=power)
+        np.testing.assert_array_equal(found.privacy_loss, least_cost_contract(v, K, power=power).privacy_loss)
+        for row, pivots, paid in zip(v, pivot_costs(v, K, 1.0, power=power), found.payments, strict=True):
             expected = least_cost_contract(with_own_report(row, 1.0), K, power=power).cost
             np.testing.assert_allclose(pivots, expected, rtol=1e-9, atol=1e-13 * expected.max())
+            vcg = vcg_payments(row, 1.0, *market(K, power))
+            np.testing.assert_allclose(paid, vcg, rtol=1e-10, atol=1e-10 * vcg.max())
+
+
+@pytest.mark.parametrize("power", [1.5, 2.0, 3.0])
+def test_m2_pays_the_envelope(power: float) -> None:
+    rng = generator(71, 2)
+    for kind in ("uniform", "ties", "zeros") * (3 if power == 2 else 1):  # heavy tails have peaks too narrow to add up
+        v = profile(kind, int(rng.integers(1, 5)), rng)
+        K = rng.uniform(0.01, 0.99) * len(v) ** 2 / 4
+        found = vcg_contract(v, K, 1.0, power=power).payments
+        envelope = envelope_payments(v, 1.0, market(K, power)[0], tolerance=1e-7)
+        np.testing.assert_allclose(found, envelope, rtol=0, atol=1e-6 * found.max())
 
 
 def test_pivots_of_many_sellers() -> None:
@@ -99,7 +86,7 @@ def test_pivots_of_many_sellers() -> None:
             assert found[k] == pytest.approx(right, rel=1e-14 * n)  # far less than what one seller changes
 
 
-@pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("K", [0.9, 1.0, 1.5])
 def test_pivots_of_valuations_far_apart(power: float, K: float) -> None:
     """Without the seller at 1, the costs at the cap are 1e-20 in all: they must not be lost beside hers."""
@@ -110,25 +97,19 @@ def test_pivots_of_valuations_far_apart(power: float, K: float) -> None:
     assert (outcome.payments >= v * outcome.privacy_loss**power * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize("power", POWERS)
-def test_batches(power: float) -> None:
+@pytest.mark.parametrize("rule", RULES)
+def test_batches(rule: Any) -> None:
     rng = generator(73)
     v = np.stack([profile(KINDS[i % 4], 5, rng) for i in range(24)]).reshape(2, 12, 5)
     v[0, 0] = 0
-    for rule in (equal_loss_pricing, vcg_contract, unbiased_pricing):
+    for power in POWERS:
         batch = rule(v, 1.3, 1.0, power=power)
         assert batch.privacy_loss.shape == batch.payments.shape == v.shape
         for i in np.ndindex(2, 12):
-            one = rule(v[i], 1.3, 1.0, power=power)
-            np.testing.assert_allclose(batch.privacy_loss[i], one.privacy_loss, rtol=1e-13)
-            np.testing.assert_allclose(batch.payments[i], one.payments, rtol=1e-12, atol=1e-13 * one.payments.max())
-    order = rng.permutation(5)
-    np.testing.assert_allclose(
-        vcg_contract(v[..., order], 1.3, 1.0, power=power).payments,
-        vcg_contract(v, 1.3, 1.0, power=power).payments[..., order],
-        rtol=1e-12,
-        atol=1e-12,
-    )
+            order = rng.permutation(5)
+            one = rule(v[i][order], 1.3, 1.0, power=power)
+            np.testing.assert_allclose(batch.privacy_loss[i][order], one.privacy_loss, rtol=1e-13)
+            np.testing.assert_allclose(batch.payments[i][order], one.payments, rtol=1e-12, atol=1e-12)
 
 
 # --- M1 and M3 --------------------------------------------------------------------------------------------------------
@@ -149,68 +130,14 @@ def test_equal_payments(power: float, n: int, part: float) -> None:
 
 
 @pytest.mark.parametrize("power", POWERS)
-def test_nobody_is_needed(power: float) -> None:
-    for K in (2.25, 3.0):
-        for rule in (equal_loss_pricing, vcg_contract):
-            outcome = rule([0.2, 0.0, 1.0], K, 1.0, power=power)
-            assert (outcome.payments == 0).all() and (outcome.privacy_loss == 0).all()
-        assert (pivot_costs([0.2, 0.0, 1.0], K, 1.0, power=power) == 0).all()
-        assert (unbiased_pricing([0.2, 0.0, 1.0], K, 1.0, power=power).payments > 0).all()
-        priced = myerson_contract([0.2, 0.0, 1.0], K, stats.uniform(0, 1), power=power)
-        assert (priced.payments == 0).all() and (priced.privacy_loss == 0).all()
-
-
-# --- incentives -------------------------------------------------------------------------------------------------------
-
-
-def searched(rule: Callable[..., Outcome], count: int) -> tuple[float, float, int]:
-    """Over random markets the largest gain by a lie and the largest loss at truth, over payments; and lies tried."""
-    gain, loss, tried = -math.inf, -math.inf, 0
-    for i, (v, K) in enumerate(markets(count, 3, largest=8)):
-        power = POWERS[i // 4 % 4]
-
-        def sold(reports: np.ndarray, K: float = K, r: float = power) -> tuple[np.ndarray, np.ndarray]:
-            outcome = rule(reports, K, 1.0, power=r)
-            return outcome.privacy_loss**r, outcome.payments
-
-        found = search_misreports(sold, v, reports_to_try(v, 1.0, grid=201), refine=power in (1, 2))
-        if found.payment.max() > 0:
-            gain = max(gain, found.relative_gain)
-            loss = max(loss, -float(found.utility.min() / found.payment.max()))
-        tried += found.tried
-    return gain, loss, tried
-
-
-def test_nobody_gains_by_lying() -> None:
-    gain, loss, tried = searched(vcg_contract, 48)
-    assert tried >= 30_000 and gain <= 1e-9 and loss <= 1e-9
-    for rule in (equal_loss_pricing, unbiased_pricing):
-        gain, loss, _ = searched(rule, 16)
-        assert gain <= 1e-12 and loss <= 1e-12
-
-
-@pytest.mark.parametrize(("share", "more", "least"), [(0, 1, -1), (1.01, 0, -1), (1, -0.01, 1e-4)])
-def test_wrong_payments_are_caught(share: float, more: float, least: float) -> None:
-    """Paid as bid; a hundredth too much; and a hundredth of her cost not refunded."""
-
-    def wrong(v: Any, K: float, top: float, *, power: float) -> Outcome:
-        found = vcg_contract(v, K, top, power=power)
-        return Outcome(found.privacy_loss, share * found.payments + more * v * found.privacy_loss**power)
-
-    gain, loss, _ = searched(wrong, 16)
-    assert gain > 1e-6 and loss > least
-
-
-@pytest.mark.parametrize("n", [2, 5, 10])
-@pytest.mark.parametrize("power", [1.0, 2.0])
-def test_uniform_valuations_cost_twice(n: int, power: float) -> None:
-    """E M2 = 2 E W for U[0, ceiling]; and not 2.05 E W."""
-    v = 10 * generator(75, n).random((20_000, n))
-    for part in (0.1, 0.6):
-        K = part * n**2 / 4
-        paid, cost = vcg_contract(v, K, 10.0, power=power).payments.sum(-1), least_cost_contract(v, K, power=power).cost
-        assert abs(mean_z(paid - 2 * cost, 0.0)) < z_limit()
-        assert abs(mean_z(paid - 2.1 * cost, 0.0)) > z_limit()
+@pytest.mark.parametrize("K", [2.25, 3.0])
+def test_nobody_is_needed(power: float, K: float) -> None:
+    v = [0.2, 0.0, 1.0]
+    free = [rule(v, K, 1.0, power=power) for rule in (equal_loss_pricing, vcg_contract)]
+    for outcome in (*free, myerson_contract(v, K, stats.uniform(0, 1), power=power)):
+        assert not outcome.payments.any() and not outcome.privacy_loss.any()
+    assert not pivot_costs(v, K, 1.0, power=power).any()
+    assert (unbiased_pricing(v, K, 1.0, power=power).payments > 0).all()
 
 
 @pytest.mark.parametrize("n", range(2, 13))
@@ -226,68 +153,52 @@ def test_sellers_at_zero_make_m2_dearer_by_a_formula(n: int) -> None:
 # --- virtual pricing --------------------------------------------------------------------------------------------------
 
 IRREGULAR = stats.rv_histogram((np.array([0.3, 0.1, 0.6]), np.array([0.0, 0.3, 0.6, 1.0])), density=False)
+LATE = stats.uniform(0.5, 0.5)
 
 
-@pytest.fixture
-def loose(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quadrature to six digits: hundreds of them are needed."""
+@pytest.mark.parametrize(("power", "K"), [(1.0, 0.2), (2.0, 0.7), (3.0, 0.2)])
+def test_uniform_from_zero_is_m2(power: float, K: float) -> None:
+    v = 10 * generator(76).random(2)
+    priced, plain = myerson_contract(v, K, stats.uniform(0, 10), power=power), vcg_contract(v, K, 10.0, power=power)
+    np.testing.assert_allclose(priced.privacy_loss, plain.privacy_loss, rtol=1e-12)
+    np.testing.assert_allclose(priced.payments, plain.payments, atol=3e-6 * plain.payments.max())
+
+
+@pytest.mark.parametrize(("law", "ironed"), [(LATE, False), (IRREGULAR, True)], ids=["regular", "irregular"])
+def test_virtual_pricing_is_truthful(law: Any, ironed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By quadratures to six digits, as hundreds of them are needed."""
     quick = functools.partial(envelope_payments, tolerance=1e-6)
-    monkeypatch.setattr(mechanisms, "envelope_payments", quick, raising=False)
-
-
-@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
-def test_uniform_from_zero_is_m2(power: float, loose: None) -> None:
-    v = 10 * generator(76).random(3)
-    for K in (0.4, 1.9):
-        priced, plain = myerson_contract(v, K, stats.uniform(0, 10), power=power), vcg_contract(v, K, 10.0, power=power)
-        np.testing.assert_allclose(priced.privacy_loss, plain.privacy_loss, rtol=1e-12)
-        np.testing.assert_allclose(priced.payments, plain.payments, atol=3e-6 * plain.payments.max())
-
-
-def priced_gain(law: Any, v: np.ndarray, ironed: bool, points: int = 21) -> tuple[float, float]:
-    """Largest gain by a lie under virtual pricing, and largest loss at truth, over the largest payment."""
+    monkeypatch.setattr(mechanisms, "envelope_payments", quick)
 
     def sold(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         outcomes = [myerson_contract(row, 0.5, law, power=2, ironed=ironed) for row in reports]
         return np.array([o.privacy_loss**2 for o in outcomes]), np.array([o.payments for o in outcomes])
 
-    candidates = [np.linspace(max(law.support()[0], 0.01), 0.99, points)] * len(v)
-    found = search_misreports(sold, v, candidates, refine=False)
-    return found.relative_gain, -float(found.utility.min() / found.payment.max())
-
-
-@pytest.mark.parametrize(
-    ("law", "ironed"), [(stats.uniform(0.5, 0.5), False), (IRREGULAR, True)], ids=["regular", "irregular"]
-)
-def test_virtual_pricing_is_truthful(law: Any, ironed: bool, loose: None) -> None:
-    gain, loss = priced_gain(law, np.array([0.55, 0.8]), ironed)
-    assert gain < 1e-5 and loss < 1e-5
+    candidates = [np.linspace(max(law.support()[0], 0.01), 0.99, 21)] * 2
+    found = search_misreports(sold, np.array([0.55, 0.8]), candidates, refine=False)
+    assert found.relative_gain < 1e-5 and found.utility.min() > -1e-5 * found.payment.max()
 
 
 def test_losses_are_those_at_the_virtual_valuations() -> None:
     """With the least payments: at the highest valuation they are the cost."""
-    law, v = stats.uniform(0.5, 0.5), [0.6, 1.0]
-    plain, ironed = (myerson_contract(v, 0.5, law, power=2, ironed=choice) for choice in (False, True))
-    expected = least_cost_contract(virtual_valuation(law, v), 0.5, power=2)
-    np.testing.assert_allclose(plain.privacy_loss, expected.privacy_loss)
+    v = [0.6, 1.0]
+    plain, ironed = (myerson_contract(v, 0.5, LATE, power=2, ironed=choice) for choice in (False, True))
     np.testing.assert_allclose(ironed.payments, plain.payments, rtol=1e-3)
-    assert plain.payments[1] == pytest.approx(plain.privacy_loss[1] ** 2, rel=1e-9)
-    assert plain.error == ironed.error == 0.5
     priced = myerson_contract(v, 0.5, IRREGULAR, power=2, ironed=True)
-    expected = least_cost_contract(ironed_virtual_valuation(IRREGULAR, v), 0.5, power=2)
-    np.testing.assert_allclose(priced.privacy_loss, expected.privacy_loss)
-    assert priced.payments[1] == pytest.approx(priced.privacy_loss[1] ** 2, rel=1e-9)
-    assert priced.payments[0] >= 0.6 * priced.privacy_loss[0] ** 2
+    virtual = virtual_valuation(LATE, v), ironed_virtual_valuation(IRREGULAR, v)
+    for found, expected in zip((plain, priced), virtual, strict=True):
+        np.testing.assert_allclose(found.privacy_loss, least_cost_contract(expected, 0.5, power=2).privacy_loss)
+        assert found.payments[1] == pytest.approx(found.privacy_loss[1] ** 2, rel=1e-9)
+        assert found.payments[0] >= 0.6 * found.privacy_loss[0] ** 2 and found.error == ironed.error == 0.5
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [equal_loss_pricing, vcg_contract, unbiased_pricing, pivot_costs])
+@pytest.mark.parametrize("rule", [*RULES, pivot_costs])
 def test_reports_lie_up_to_the_ceiling(rule: Any) -> None:
     for bad, message in (
-        ([1.0, 10.5], "must lie in [0, 10], got 10.5"),
-        ([[1.0, 2.0], [-1.0, 2.0]], "must lie in [0, 10], got -1.0"),
+        ([[1.0, 2.0], [10.5, 2.0]], "must lie in [0, 10], got 10.5"),
         (2.0, "must hold at least one seller, got shape ()"),
     ):
         with pytest.raises(ValueError, match=re.escape(f"valuations {message}")):
@@ -307,10 +218,9 @@ def test_a_limit_is_no_contract(power: float) -> None:
     ("v", "law", "message"),
     [
         ([0.2, 0.7], IRREGULAR, "the law is irregular: its virtual valuation falls at v ="),
-        ([0.2, 0.7], stats.beta(0.5, 0.5), "the law is irregular: its virtual valuation falls at v ="),
         ([0.5, 1.0], stats.beta(2, 2), r"the law has density 0 at 1\.0"),
-        ([0.4, 0.7], stats.uniform(0.5, 0.5), "must lie in"),
-        ([0.6, 1.1], stats.uniform(0.5, 0.5), "must lie in"),
+        ([0.4, 0.7], LATE, "must lie in"),
+        ([0.6, 1.1], LATE, "must lie in"),
     ],
 )
 def test_virtual_pricing_refuses(v: list[float], law: Any, message: str) -> None:

@@ -30,30 +30,15 @@ def cobb_douglas(weights: np.ndarray) -> Market:
     return lambda c: weights * least(c)[..., None] / c, least
 
 
-def menu(bundles: np.ndarray) -> Market:
-    """Choose the cheapest of some bundles."""
-    return lambda c: bundles[(c @ bundles.T).argmin(-1)], lambda c: (c @ bundles.T).min(-1)
-
-
 def ball(n: int) -> Market:
     """Choose amounts in the unit ball around (1, ..., 1)."""
     return lambda c: 1 - c / np.linalg.norm(c, axis=-1, keepdims=True), lambda c: c.sum(-1) - np.linalg.norm(c, axis=-1)
-
-
-def truthful(market: Market, top: float) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Reports of shape (k, n) to amounts and VCG payments."""
-
-    def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return market[0](reports), np.array([vcg_payments(c, top, *market) for c in reports])
-
-    return mechanism
 
 
 def test_with_own_report() -> None:
     found = with_own_report(np.array([1.0, 2.0, 3.0]), [7.0, 8.0, 9.0])
     np.testing.assert_array_equal(found, [[7, 2, 3], [1, 8, 3], [1, 2, 9]])
     np.testing.assert_array_equal(with_own_report(np.array([1.0, 2.0]), 5.0), [[5, 2], [1, 5]])
-    np.testing.assert_array_equal(with_own_report([1.0], 5.0), [[5]])
     batch, own = np.arange(6.0).reshape(3, 1, 2), np.arange(8.0).reshape(4, 2) + 10
     found = with_own_report(batch, own)
     assert found.shape == (3, 4, 2, 2)
@@ -113,20 +98,9 @@ def test_step_payments_are_vcg_payments_on_the_steps() -> None:
 # --- the meter --------------------------------------------------------------------------------------------------------
 
 
-def test_truthful_markets_pass() -> None:
-    rng = generator(63)
-    for n in (1, 3, 5):
-        for market in (second_price(), cobb_douglas(rng.dirichlet(np.ones(n))), menu(rng.random((4, n)))):
-            c = 0.05 + 0.9 * rng.random(n)
-            candidates = [tries[tries >= 0.01] for tries in reports_to_try(c, 1.0)]
-            found = search_misreports(truthful(market, 1.0), c, candidates)
-            assert found.relative_gain < 1e-12 and (found.utility >= -1e-12 * found.payment.max()).all()
-            assert found.tried >= sum(map(len, candidates)) + n
-
-
 @pytest.mark.parametrize("refine", [True, False])
 def test_pay_as_bid(refine: bool) -> None:
-    """Everybody asks the ceiling: the gain is what is left up to it."""
+    """Everybody asks the ceiling: the gain is what is left up to it. A fixed price tempts nobody, and may be a loss."""
     c, x = np.array([0.2, 0.5, 1.0]), np.array([1.0, 3.0, 2.0])
     found = search_misreports(lambda s: (x + 0 * s, x * s), c, reports_to_try(c, 1.0), refine=refine)
     np.testing.assert_array_equal(found.report[:2], 1.0)
@@ -134,29 +108,24 @@ def test_pay_as_bid(refine: bool) -> None:
     assert found.gain[2] < 0 and found.relative_gain == pytest.approx(1.5 / 2)
     np.testing.assert_array_equal(found.utility, 0.0)
     np.testing.assert_array_equal(found.payment, x * c)
-
-
-def test_a_loss_at_truth_shows() -> None:
-    c = np.array([0.2, 0.9])
-    found = search_misreports(lambda s: (np.ones_like(s), np.full_like(s, 0.5)), c, reports_to_try(c, 1.0))
-    np.testing.assert_allclose(found.utility, [0.3, -0.4])
-    np.testing.assert_array_equal(found.gain, 0.0)
+    fixed = search_misreports(lambda s: (x + 0 * s, x / 2 + 0 * s), c, reports_to_try(c, 1.0), refine=refine)
+    np.testing.assert_allclose(fixed.utility, (0.5 - c) * x)
+    np.testing.assert_array_equal(fixed.gain, 0.0)
 
 
 def test_refining_finds_the_interior() -> None:
-    """The best report 0.3217 is on no grid."""
+    """The best report 0.3217 is on no grid; of one report each, the gain may be a loss."""
     c = np.array([0.6, 0.1])
 
     def mechanism(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros_like(reports), 1 - (reports - 0.3217) ** 2
 
-    coarse, fine = (
-        search_misreports(mechanism, c, reports_to_try(c, 1.0, grid=11), refine=refine) for refine in (False, True)
-    )
+    tries = reports_to_try(c, 1.0, grid=11)
+    coarse, fine = (search_misreports(mechanism, c, tries, refine=refine) for refine in (False, True))
     np.testing.assert_allclose(fine.gain, (c - 0.3217) ** 2, atol=1e-10)
     np.testing.assert_allclose(fine.report, 0.3217, atol=1e-5)
     np.testing.assert_allclose(coarse.report, 0.3, atol=1e-12)
-    assert (coarse.gain < fine.gain - 1e-4).all() and fine.tried > coarse.tried > 20
+    assert (coarse.gain < fine.gain - 1e-4).all() and fine.tried > coarse.tried == sum(map(len, tries))
     single = search_misreports(mechanism, c, [[0.5], [0.5]])
     np.testing.assert_allclose(single.gain, 1 - (0.5 - 0.3217) ** 2 - (1 - (c - 0.3217) ** 2))
 
@@ -164,27 +133,12 @@ def test_refining_finds_the_interior() -> None:
 def test_reports_to_try() -> None:
     c = np.array([0.0, 0.25, 2.0, 0.25])
     found = reports_to_try(c, 2.0, grid=5)
-    assert len(found) == 4
     for own, tries in zip(c, found, strict=True):
         assert (np.diff(tries) > 0).all() and own not in tries and tries.min() >= 0 and tries.max() <= 2
         expected = {*np.linspace(0, 2, 5), *c, 2e-7, 0.25 - 2e-7, 0.25 + 2e-7, 2 - 2e-7} - {own}
         np.testing.assert_allclose(tries, sorted(expected), rtol=1e-14)
-    assert len(reports_to_try(c, 2.0)[0]) > 101
-
-
-def test_special_reports_are_tried() -> None:
-    """A window of profitable reports that no grid hits: the meter sees it if it is told where it begins."""
-
-    def window(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inside = (reports >= 0.123456) & (reports <= 0.123457)
-        return np.zeros_like(reports), inside.astype(float)
-
-    truth = np.array([0.2, 0.7])
-    blind = search_misreports(window, truth, reports_to_try(truth, 1.0))
-    told = reports_to_try(truth, 1.0, special=[[0.123456], [0.5]])
-    assert (blind.gain == 0).all()
-    np.testing.assert_array_equal(search_misreports(window, truth, told).gain, [1, 0])
-    assert np.abs(told[0] - 0.123456).min() == 0 and {0.123456 - 1e-7, 0.123456 + 1e-7} < set(told[0])
+    told = reports_to_try([0.2, 0.7], 1.0, special=[[0.123456], [0.5]])  # which no grid hits
+    assert {0.123456 - 1e-7, 0.123456, 0.123456 + 1e-7} < set(told[0]) and len(told[0]) > 101
 
 
 def test_gain_where_nothing_is_paid() -> None:
@@ -195,17 +149,9 @@ def test_gain_where_nothing_is_paid() -> None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def infinite(reports: np.ndarray) -> np.ndarray:
-    return np.full_like(reports, np.inf)
-
-
 def holed(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Not-a-number compares with nothing: a search that passed over it would call such a mechanism truthful."""
     return np.zeros_like(reports), np.where(reports == 0.5, np.nan, 0.0)
-
-
-def steps(reports: list[float], edges: list[float]) -> np.ndarray:
-    return step_payments(reports, edges, np.zeros_like)
 
 
 RULE, LEAST = second_price()
@@ -213,15 +159,14 @@ TWO = [0.2, 0.5]
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: vcg_payments([0.5, 1.5], 1.0, RULE, LEAST), "reports must lie in [0, 1], got 1.5"),
     (lambda: envelope_payments([0.5, 1.5], 1.0, RULE), "reports must lie in [0, 1], got 1.5"),
-    (lambda: vcg_payments(TWO, 1.0, infinite, LEAST), "rule must give finite amounts, got"),
-    (lambda: step_payments(TWO, [0.0, 1.0], infinite), "rule must give finite amounts, got"),
-    (lambda: steps([0.2], [0.5, 1.0]), "reports must lie in [0.5, 1] (between the edges), got 0.2"),
-    (lambda: steps([1.2], [0.5, 1.0]), "reports must lie in [0.5, 1] (between the edges), got 1.2"),
-    (lambda: steps([0.2], [1.0]), "edges must be at least two numbers that do not fall, got [1.]"),
-    (lambda: steps([0.2], [0.0, 0.9, 0.5]), "edges must be at least two numbers that do not fall, got"),
+    (lambda: vcg_payments(TWO, 1.0, lambda c: c + np.inf, LEAST), "rule must give finite amounts, got"),
+    (lambda: step_payments(TWO, [0.0, 1.0], lambda c: c + np.inf), "rule must give finite amounts, got"),
+    (lambda: step_payments([0.2], [0.5, 1.0], RULE), "reports must lie in [0.5, 1] (between the edges), got 0.2"),
+    (lambda: step_payments([1.2], [0.5, 1.0], RULE), "reports must lie in [0.5, 1] (between the edges), got 1.2"),
+    (lambda: step_payments([0.2], [1.0], RULE), "edges must be at least two numbers that do not fall, got [1.]"),
+    (lambda: step_payments([0.2], [0.0, 0.9, 0.5], RULE), "edges must be at least two numbers that do not fall, got"),
     (lambda: reports_to_try([0.5, 1.5], 1.0), "types must lie in [0, 1], got 1.5"),
     (lambda: reports_to_try(TWO, 1.0, special=[[0.1]]), "one set of reports for each of 2 sellers, got 1"),
-    (lambda: search_misreports(holed, TWO, [[0.1]]), "misreports for each of 2 sellers, got [1]"),
     (lambda: search_misreports(holed, TWO, [[0.1]] * 3), "misreports for each of 2 sellers, got [1, 1, 1]"),
     (lambda: search_misreports(holed, TWO, [[0.1], []]), "misreports for each of 2 sellers, got [1, 0]"),
     (lambda: search_misreports(holed, [0.2, 0.7], [[0.1], [0.5]]), "gives seller 1 no utility (not a number) at her"),
@@ -237,4 +182,4 @@ def test_refusals(call: Callable[[], Any], message: str) -> None:
 def test_quadrature_that_fails_is_reported() -> None:
     rng = generator(65)
     with pytest.raises(RuntimeError, match="quadrature stopped at an error of"):
-        envelope_payments(TWO, 1.0, lambda reports: rng.random(reports.shape))
+        envelope_payments([0.2], 1.0, lambda reports: rng.random(reports.shape))

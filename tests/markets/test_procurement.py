@@ -5,8 +5,6 @@ The oracle minimises over the simplex with SciPy from many starts; optimality is
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy import optimize
@@ -30,19 +28,8 @@ def market(rng: np.random.Generator, m: int, kind: int) -> Array:
     return rng.integers(1, 4, m).astype(float)  # many ties
 
 
-def scale(rng: np.random.Generator) -> tuple[float, float, float]:
-    mu, sigma, gamma = 10 ** rng.uniform(-2, 2, 3)
-    return mu, sigma, gamma
-
-
-def residuals(found: Purchase, virtual_costs: Array, mu: float, sigma: float, gamma: float) -> tuple[float, float]:
-    """How far Eqs. (13) and (14) are from holding without a cap, each relative to its largest term."""
-    multiplier = gamma * found.cutoff
-    u = np.maximum(multiplier - gamma * np.asarray(virtual_costs, dtype=float), 0)
-    square, total = u @ u, u.sum()
-    printed = mu * u / (np.sqrt(square) * total)
-    eq13 = np.abs(found.privacy_loss - printed).max() / printed.max()
-    return float(eq13), float(abs(multiplier - sigma / mu**2 * square - square / total) / multiplier)
+def scale(rng: np.random.Generator) -> list[float]:
+    return (10 ** rng.uniform(-2, 2, 3)).tolist()
 
 
 def kkt_excess(found: Purchase, psi: Array, mu: float, sigma: float, gamma: float, cap: float = np.inf) -> float:
@@ -60,7 +47,7 @@ def kkt_excess(found: Purchase, psi: Array, mu: float, sigma: float, gamma: floa
 
 
 def by_many_starts(psi: Array, mu: float, sigma: float, gamma: float, cap: float, rng: np.random.Generator) -> float:
-    m = len(psi)
+    m, best = len(psi), np.inf
 
     def loss(a: Array) -> float:
         return mu * float(np.linalg.norm(a)) + 2 * float(np.sqrt(sigma * gamma * max(a @ psi, 1e-300)))
@@ -68,15 +55,11 @@ def by_many_starts(psi: Array, mu: float, sigma: float, gamma: float, cap: float
     def slope(a: Array) -> Array:
         return mu * a / np.linalg.norm(a) + np.sqrt(sigma * gamma / max(a @ psi, 1e-300)) * psi
 
-    starts = [np.full(m, 1 / m), *rng.dirichlet(np.full(m, 0.3), 4)]
-    starts += [np.where(psi == psi.min(), 1.0, 0.0) / (psi == psi.min()).sum()]
-    simplex = {"type": "eq", "fun": lambda a: a.sum() - 1, "jac": lambda a: np.ones(m)}
-    best = np.inf
-    for start in starts:
-        done = optimize.minimize(
-            loss, np.clip(start, 0, cap), jac=slope, bounds=[(0, cap)] * m, constraints=simplex, method="SLSQP",
-            options={"maxiter": 500, "ftol": 1e-14},
-        )  # fmt: skip
+    cheapest = psi == psi.min()
+    simplex = {"type": "eq", "fun": lambda a: a.sum() - 1, "jac": np.ones_like}
+    how = {"method": "SLSQP", "bounds": [(0, cap)] * m, "options": {"maxiter": 500, "ftol": 1e-14}}
+    for start in [np.full(m, 1 / m), *rng.dirichlet(np.full(m, 0.3), 4), cheapest / cheapest.sum()]:
+        done = optimize.minimize(loss, np.clip(start, 0, cap), jac=slope, constraints=simplex, **how)
         if done.success or np.abs(done.x.sum() - 1) < 1e-9:
             a = np.clip(done.x, 0, cap)
             best = min(best, loss(a / a.sum()))
@@ -87,7 +70,7 @@ def by_many_starts(psi: Array, mu: float, sigma: float, gamma: float, cap: float
 def test_no_start_of_the_oracle_does_better(capped: bool) -> None:
     rng = generator(70, capped)
     agree = several = 0
-    for trial in range(160):
+    for trial in range(80):
         m = int(rng.integers(1, 13))
         psi, constants = market(rng, m, trial % 4), scale(rng)
         cap = min(1.0, rng.uniform(1, 4) / m) if capped else None
@@ -96,7 +79,7 @@ def test_no_start_of_the_oracle_does_better(capped: bool) -> None:
         assert found.error <= oracle * (1 + 1e-7)
         agree += oracle <= found.error * (1 + 1e-7)
         several += count_minima(psi, *constants, cap=cap) > 1
-    assert agree >= 150  # the oracle itself may stop too early
+    assert agree >= 75  # the oracle itself may stop too early
     assert capped or several > 0
 
 
@@ -107,15 +90,16 @@ def test_conditions_hold_to_rounding() -> None:
         psi, constants = market(rng, m, trial % 4), scale(rng)
         free = procure(psi, *constants)
         assert kkt_excess(free, psi, *constants) < 1e-11
-        rounding = 1e-15 * free.cutoff / (free.cutoff - psi.min())  # what counts is its excess
-        assert max(residuals(free, psi, *constants)) < max(1e-12, rounding)
+        excess = np.maximum(free.cutoff - psi, 0)
+        rounding = 1e-15 * free.cutoff / excess.max()
+        np.testing.assert_allclose(free.weights, excess / excess.sum(), rtol=0, atol=max(1e-12, rounding))
         assert free.error == pytest.approx(float(proxy_loss(free.weights, free.eta, psi, *constants)), rel=1e-13)
         cap = min(1.0, rng.uniform(1, 5) / m)
         bound = procure(psi, *constants, cap=cap)
         assert kkt_excess(bound, psi, *constants, cap=cap) < 1e-10
+        assert bound.weights.max() <= cap * (1 + 1e-12) and bound.error >= free.error * (1 - 1e-13)
         edge = np.append(psi, free.cutoff * (1 - 1e-14))  # rounding alone says whether she sells
         assert kkt_excess(procure(edge, *constants), edge, *constants) < 1e-11
-        assert bound.weights.max() <= cap * (1 + 1e-12) and bound.error >= free.error * (1 - 1e-13)
 
 
 def test_the_least_of_several_minima() -> None:
@@ -146,25 +130,19 @@ def test_fast_path_is_the_scan_where_there_is_one_minimum() -> None:
 def test_limits_and_scales() -> None:
     rng = generator(74)
     psi = market(rng, 30, 0)
-    base = procure(psi, 1.0, 2.0, 0.3)
-    for scaled in (procure(psi, 7.0, 14.0, 2.1), procure(psi * 10, 1.0, 2.0, 0.03)):
-        assert np.allclose(scaled.weights, base.weights, atol=1e-13)
-    assert np.allclose(procure(psi, 1.0, 2.0, 0.3, cap=1 / 30).weights, 1 / 30)
-    assert np.allclose(procure(psi, 1.0, 2.0, 0.3, cap=1.0).weights, base.weights, atol=1e-13)
-    assert np.allclose(procure(np.full(30, 2.0), 1.0, 2.0, 0.3).weights, 1 / 30)
+    weights = procure(psi, 1.0, 2.0, 0.3).weights
+    for same in (procure(psi, 7.0, 14.0, 2.1), procure(psi * 10, 1.0, 2.0, 0.03), procure(psi, 1.0, 2.0, 0.3, cap=1.0)):
+        assert np.allclose(same.weights, weights, atol=1e-13)
+    for even in (procure(psi, 1.0, 2.0, 0.3, cap=1 / 30), procure(np.full(30, 2.0), 1.0, 2.0, 0.3)):
+        assert np.allclose(even.weights, 1 / 30)
     shuffled = rng.permutation(30)
-    assert np.allclose(procure(psi[shuffled], 1.0, 2.0, 0.3).weights, base.weights[shuffled], atol=1e-15)
+    assert np.allclose(procure(psi[shuffled], 1.0, 2.0, 0.3).weights, weights[shuffled], atol=1e-15)
     assert procure([3.0], 2.0, 1.0, 1.0).error == pytest.approx(2 + 2 * np.sqrt(3))
     two = procure(psi, 1.0, 100.0, 100.0, cap=0.25)  # noise and payments dear: the four cheapest, at the cap
     assert sorted(two.weights)[-4:] == [0.25] * 4 and two.cutoff == np.sort(psi)[4]
 
 
-@pytest.mark.parametrize("solve", [procure, procure_fast])
-def test_privacy_that_costs_nothing_is_refused(solve: Any) -> None:
-    with pytest.raises(ValueError, match=r"virtual_costs\[1\] = 0.0: privacy that costs nothing"):
-        solve([1.0, 0.0], 1.0, 1.0, 1.0)
-
-
-def test_a_cap_leaves_room_for_all_weight() -> None:
-    with pytest.raises(ValueError, match=r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"):
-        procure([1.0, 2.0], 1.0, 1.0, 1.0, cap=0.4)
+def test_privacy_that_costs_nothing_is_refused() -> None:
+    for solve in (procure, procure_fast):
+        with pytest.raises(ValueError, match=r"virtual_costs\[1\] = 0.0: privacy that costs nothing"):
+            solve([1.0, 0.0], 1.0, 1.0, 1.0)

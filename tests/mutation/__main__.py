@@ -44,17 +44,14 @@ ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "data" / "studies" / "mutation.json"
 EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
 SECONDS = 180  # that the tests of one mutant may take
-LEARNERS = "ridge logistic queries weighted_mean gradients fedsgd integer_answers lattice estimators".split()
-MARKETS = (
-    "contracts costs error_minimising fair_query local_menu mechanisms payments procurement procurement_auction".split()
-)
-AUCTIONS = ("allin", "bids", "menus", "posted_prices")
-MODULES = [
-    *(f"learners/{name}" for name in LEARNERS),
-    *("noise", "discrete", "aggregation", "accounts", "gaussian"),
-    *(f"markets/{name}" for name in MARKETS),
-    *(f"auctions/{name}" for name in AUCTIONS),
-]
+WINGS = {
+    "learners/": "ridge logistic queries weighted_mean gradients fedsgd integer_answers lattice estimators",
+    "": "noise discrete aggregation accounts gaussian",
+    "markets/": "contracts costs error_minimising fair_query local_menu mechanisms payments procurement "
+    "procurement_auction",
+    "auctions/": "allin bids menus posted_prices",
+}
+MODULES = [wing + name for wing, names in WINGS.items() for name in names.split()]
 OWN = {
     "learners/gradients": ["learners/test_fedsgd.py", "learners/test_integer_answers.py"],
     "noise": ["test_noise.py", "test_noise_in_use.py"],
@@ -62,8 +59,9 @@ OWN = {
     "auctions/bids": ["auctions/test_bids.py", "auctions/test_allin.py"],
     "markets/costs": ["markets/test_costs.py", "markets/test_mechanisms.py"],
 }
-PRIVATE = ["audits/test_settings.py", "test_fresh_draws.py", "test_promises.py", "test_ingress.py"]  # of all learners
 WIDE = ["test_properties.py"]  # of all modules
+PRIVATE = ["audits/test_settings.py", "test_fresh_draws.py", "test_promises.py", "test_ingress.py"]
+PRIVATE += ["audits/test_lists.py", "learners/test_defaults.py", *WIDE]  # of all learners
 
 
 def tests_of(module: str) -> list[str]:
@@ -213,15 +211,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--each", type=int, default=16, help="mutants of each module; default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of the draw; default: %(default)s")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="side by side; default: %(default)s")
-    parser.add_argument("--modules", nargs="*", help="only those that contain one of these words")
-    parser.add_argument(
-        "--again", action="store_true", help="only what survived in the stored study and is not known to be the same"
-    )
+    parser.add_argument("--modules", nargs="*", default=[""], help="only those that contain one of these words")
+    parser.add_argument("--again", action="store_true", help="only survivors of the stored study that have no reason")
     parser.add_argument("--store", action="store_true", help=f"write {STUDY.relative_to(ROOT)}")
     given = parser.parse_args(arguments)
     chosen, rows, why = drawn(given.each, given.seed), [], known()
-    if given.modules is not None:
-        chosen = [mutant for mutant in chosen if any(word in mutant.module for word in given.modules)]
+    chosen = [mutant for mutant in chosen if any(word in mutant.module for word in given.modules)]
     if given.again:
         stored = json.loads(STUDY.read_text("utf8"))["rows"]
         rows = [row for row in stored if row["outcome"] != "survived" or f"{row['module']}: {row['change']}" in why]

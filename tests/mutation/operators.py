@@ -77,9 +77,7 @@ class Replacer(Operator):
 
     def mutation_positions(self, node: Any) -> Iterator[Place]:
         """One place for each text."""
-        for text in self.texts(node):
-            if text != code_of(node):
-                yield node.start_pos, node.end_pos
+        return ((node.start_pos, node.end_pos) for text in self.texts(node) if text != code_of(node))
 
     def mutate(self, node: Any, index: int) -> Any:
         """The node with one of the texts."""
@@ -101,7 +99,6 @@ class SinglePrecision(Replacer):
     )
 
     def texts(self, node: Any) -> Iterator[str]:
-        """Draws, and products and sums that a function returns."""
         result = node.type in ("term", "arith_expr") and node.parent.type == "return_stmt"
         if called(node) in DRAWS or result:
             yield f"np.float32({code_of(node)})"
@@ -113,7 +110,6 @@ class Seeded(Replacer):
     shown = (("f(a, rng=rng)", f"f(a, rng={SEED})"), ("rng.random(3)", f"{SEED}.random(3)"))
 
     def texts(self, node: Any) -> Iterator[str]:
-        """Arguments, and the generator whose method is called."""
         for source in (SEED, EIGHT_BITS):
             if node.type == "argument" and code_of(node) == "rng=rng":
                 yield f"rng={source}"
@@ -128,7 +124,6 @@ class Kept(Replacer):
     shown = (("z = rng.laplace(0, b)", f"z = {keep}(rng.laplace(0, b))"),)
 
     def texts(self, node: Any) -> Iterator[str]:
-        """Draws, and calls of functions by a plain name."""
         plain = node.type == "atom_expr" and len(node.children) == 2 and node.children[0].type == "name"
         own = plain and node.parent.type in ("expr_stmt", "return_stmt", "term", "arith_expr")
         if called(node) in DRAWS or (own and called(node) and not called(node).startswith("check_")):
@@ -141,7 +136,6 @@ class BoundFromData(Replacer):
     shown = (("def f(X, radius):\n    return g(radius)", "def f(X, radius):\n    return g(float(np.abs(X).max()))"),)
 
     def texts(self, node: Any) -> Iterator[str]:
-        """Uses of a bound in a function that has the data."""
         if node.type != "name" or node.value not in BOUNDS or node.is_definition() or node.parent.type == "param":
             return
         attribute = node.parent.type == "trailer" and node.parent.children[0].value == "."
@@ -162,7 +156,6 @@ class Exchanged(Replacer):
     shown = (("f(a, b)", "f(b, a)"),)
 
     def texts(self, node: Any) -> Iterator[str]:
-        """Neighbours among the plain arguments."""
         if called(node) and not re.match(r"check_|isinstance|zip|range|getattr|enumerate|\w*Error", called(node)):
             given = [a for a in arguments(node) if a.type != "argument"]
             for one, two in itertools.pairwise(given):
@@ -175,7 +168,6 @@ class LeftOut(Replacer):
     shown = (("x += 1", "pass"), ("f(a, clip=b)", "f(a)"))
 
     def texts(self, node: Any) -> Iterator[str]:
-        """Augmented assignments, calls whose result nobody uses, and arguments."""
         operator = code_of(node.children[1]) if node.type == "expr_stmt" and len(node.children) == 3 else ""
         alone = node.parent is not None and node.parent.type == "simple_stmt" and node.parent.children[0] is node
         if (operator.endswith("=") and operator != "=") or (alone and called(node)):
@@ -193,7 +185,6 @@ class OtherFunction(Replacer):
     shown = (("np.minimum(a, b)", "np.maximum(a, b)"), ("a.any()", "a.all()"))
 
     def texts(self, node: Any) -> Iterator[str]:
-        """Names of what is called."""
         if node.type == "name" and node.value in OTHERS:
             trailer = node.parent if node.parent.type == "trailer" else node
             after = trailer.get_next_sibling()

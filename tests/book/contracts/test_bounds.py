@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from hdpm_book.contracts.study import (
-    group_loss_bound,
-    least_total_loss,
-    log_staircase_mse,
-    loss_curves,
-    staircase_loss,
-    total_loss_bound,
-)
+from hdpm_book.contracts import study
 from hdpm_lib.learners.queries import linear_query
 from tests.support import generator
 
@@ -28,13 +21,13 @@ FRACTIONS = np.concatenate([np.geomspace(1e-6, 0.5, 500), 1 - np.geomspace(1e-6,
 def test_order_of_the_totals(n: int) -> None:
     """Theorem 1 < all groups < bias and staircase <= biased Laplace < unbiased Laplace, at each accuracy."""
     K = FRACTIONS * n**2 / 4
-    plain, biased, stairs, groups, printed = loss_curves(n, K).values()
+    plain, biased, stairs, groups, printed = study.loss_curves(n, K).values()
     np.testing.assert_allclose(plain, n * np.sqrt(2 / K))
     np.testing.assert_allclose(printed, np.log((n - np.sqrt(K)) ** 2 / K), rtol=1e-8)
     assert (groups >= 2 * np.arctanh(np.sqrt(1 - 4 * K / n**2)) * (1 - 1e-9)).all()
     assert (printed > 0).all() and (printed < groups).all() and (groups < stairs).all()
     assert (stairs < biased * (1 + 1e-9)).all() and (biased < plain).all()
-    for bound in (total_loss_bound, least_total_loss, staircase_loss):
+    for bound in (study.total_loss_bound, study.least_total_loss, study.staircase_loss):
         assert (bound(n, n**2 / 4 * np.array([1, 1 + 1e-9, 4, 1e9])) == 0).all()
         assert bound(n, 0.1).shape == () and bound(n, K.reshape(10, -1)).shape == (10, 100)
 
@@ -44,10 +37,10 @@ def test_how_far_from_the_best() -> None:
     for n in (1, 2, 3, 4, 7, 10, 30, 100, 300, 1000):
         K = np.unique(np.r_[np.geomspace(1e-9, 1, 200), n**2 / 4 * FRACTIONS, (np.arange(1, n + 1) / 2) ** 2 * 1.0001])
         K = K[n**2 / 4 * (1 - 1e-5) > K]
-        least = least_total_loss(n, K)
-        assert (n * staircase_loss(n, K) < 2.15 * least).all()
+        least = study.least_total_loss(n, K)
+        assert (n * study.staircase_loss(n, K) < 2.15 * least).all()
         assert (np.sqrt(2 * n**2 / K - 8) < 2.17 * least)[K >= 1].all()
-    assert np.sqrt(2) * 1000 / least_total_loss(1000, 1.0) > 2.14  # nor is the factor far smaller
+    assert np.sqrt(2) * 1000 / study.least_total_loss(1000, 1.0) > 2.14  # nor is the factor far smaller
 
 
 def test_best_group_is_found() -> None:
@@ -55,19 +48,11 @@ def test_best_group_is_found() -> None:
     for n in (1, 2, 3, 7, 40):
         m = np.arange(1, n + 1)
         for K in np.r_[n**2 / 4 * FRACTIONS[::20], (m / 2) ** 2, 1e-300]:
-            every = n / m * group_loss_bound(m, K)
-            assert least_total_loss(n, K) == pytest.approx(every.max(), rel=1e-12)
-    assert group_loss_bound(1e300, 1e-300) == pytest.approx(3 * math.log(1e300))
-    assert least_total_loss(10**9, 1e-300) == pytest.approx(1e9 * math.log(1e300), rel=1e-6)
-    assert 2 * np.arccosh(1e9) == pytest.approx(float(group_loss_bound(2e9, 1.0)), rel=1e-15)
-
-
-def test_ratios_near_the_threshold() -> None:
-    """The differences go to 0 there; against Theorem 1 the ratio grows without limit, against the groups to sqrt 2."""
-    K = 25 * (1 - np.array([1e-2, 1e-4, 1e-6]))
-    biased = np.sqrt(200 / K - 8)
-    assert (biased / total_loss_bound(10, K) > [14, 141, 1410]).all() and biased[-1] < 1e-2
-    assert biased[-1] / least_total_loss(10, K)[-1] == pytest.approx(math.sqrt(2), rel=1e-5)
+            every = n / m * study.group_loss_bound(m, K)
+            assert study.least_total_loss(n, K) == pytest.approx(every.max(), rel=1e-12)
+    assert study.group_loss_bound(1e300, 1e-300) == pytest.approx(3 * math.log(1e300))
+    assert study.least_total_loss(10**9, 1e-300) == pytest.approx(1e9 * math.log(1e300), rel=1e-6)
+    assert 2 * np.arccosh(1e9) == pytest.approx(float(study.group_loss_bound(2e9, 1.0)), rel=1e-15)
 
 
 def test_no_linear_query_is_below() -> None:
@@ -79,13 +64,10 @@ def test_no_linear_query_is_below() -> None:
         scale = 10 ** rng.uniform(-1, 1) * np.abs(weights).sum() / 3
         mechanism = linear_query(shares, scale, weights=weights)
         for group in itertools.product((False, True), repeat=n):
-            least = float(group_loss_bound(np.abs(weights[list(group)]).sum() or 1e-9, mechanism.worst_case_mse))
+            least = float(study.group_loss_bound(np.abs(weights[list(group)]).sum() or 1e-9, mechanism.worst_case_mse))
             if least > 0:
                 ratios.append(mechanism.privacy_loss[list(group)].sum() / least)
     assert len(ratios) > 100 and 1 < min(ratios) < 2.5
-
-
-# --- against every algorithm on bits ----------------------------------------------------------------------------------
 
 
 def best_error(losses: tuple[float, ...], outputs: np.ndarray) -> float:
@@ -118,25 +100,22 @@ def test_no_algorithm_on_bits_is_below() -> None:
         outputs = np.unique(np.r_[np.linspace(0, n, 8 * n + 1), n * p, n * (1 - p)])
         K = best_error(tuple(losses), outputs)
         groups = [group for size in range(1, n + 1) for group in itertools.combinations(losses, size)]
-        near.append(max(float(group_loss_bound(len(group), K)) / sum(group) for group in groups))
-        assert sum(losses) > least_total_loss(n, K) * (1 - 1e-6)
+        near.append(max(float(study.group_loss_bound(len(group), K)) / sum(group) for group in groups))
+        assert sum(losses) > study.least_total_loss(n, K) * (1 - 1e-6)
     assert 0.9999 < max(near) <= 1 + 1e-6
 
 
 @pytest.mark.parametrize(("n", "K"), [(10, 2.0), (10, 12.5), (10, 20.0), (3, 0.4)])
 def test_two_outputs_attain_it_for_their_pair(n: int, K: float) -> None:
     """From the two databases of the proof alone no more can be had."""
-    p = 1 / (1 + math.exp(-group_loss_bound(n, K)))
+    p = 1 / (1 + math.exp(-study.group_loss_bound(n, K)))
     outputs, probabilities = n * np.array([1 - p, p]), np.array([p, 1 - p])
     assert probabilities @ outputs**2 == pytest.approx(K, rel=1e-10)
     assert probabilities[::-1] @ (n - outputs) ** 2 == pytest.approx(K, rel=1e-10)
 
 
-# --- staircase noise --------------------------------------------------------------------------------------------------
-
-
 def staircase_mse(epsilon: Any) -> Any:
-    return np.exp(log_staircase_mse(epsilon))
+    return np.exp(study.log_staircase_mse(epsilon))
 
 
 @pytest.mark.parametrize("eps", [0.03, 0.5, 1.0, 4.0, 15.0])
@@ -172,7 +151,7 @@ def test_staircase_variance(eps: float) -> None:
 def test_bias_and_staircase_meet_the_accuracy() -> None:
     for n, part in itertools.product((1, 3, 40), (1e-12, 1e-3, 0.4, 0.99)):
         K = part * n**2 / 4
-        V = staircase_mse(staircase_loss(n, K))
+        V = staircase_mse(study.staircase_loss(n, K))
         shares = np.linspace(0, 1, 20_001)
         assert (n**2 * (1 - shares) ** 2 / 4 + shares**2 * V).min() == pytest.approx(K, rel=1e-3)
-    assert staircase_loss(5, 1e-300) == pytest.approx(1.5 * math.log(1e300), rel=0.01)
+    assert study.staircase_loss(5, 1e-300) == pytest.approx(1.5 * math.log(1e300), rel=0.01)

@@ -150,10 +150,6 @@ def test_closed_forms_and_limits() -> None:
     mixed = rng.permutation(10)
     scaled = bids(market.family, 3 * market.rate, market.privacy_budget, 7 * market.sizes)[..., mixed]
     assert lower_bound(scaled, budget_of(scaled, 0.3)) == pytest.approx(path[2], rel=1e-7)
-
-
-def test_shapes() -> None:
-    rng = generator(446)
     market = draw_bids(rng.integers(1, 99, (2, 3, 5)), rng)
     budget = budget_of(market, 0.3)
     bound = lower_bound(market, budget)

@@ -34,6 +34,7 @@ def test_shares_follow_their_laws() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_bidders_are_a_random_few_of_a_market(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shortcut of `draw_sizes` has the law of the long way: spread over all owners, pick some."""
+    assert (draw_sizes(kind, 2, generator(46), owners=5, of=5).sum(axis=1) == TOTAL).all()  # all owners, all records
     monkeypatch.setattr(partition, "NSL_KDD_COUNTS", {"a": 10_000, "b": 500})
     of, repeats = 20, 2000
     short = draw_sizes(kind, repeats, generator(44), owners=2, of=of)
@@ -47,11 +48,6 @@ def test_bidders_are_a_random_few_of_a_market(kind: str, monkeypatch: pytest.Mon
     for f in (lambda s: s[:, 0], lambda s: s.sum(axis=1)):
         assert stats.ks_2samp(f(short), f(long)).pvalue > FALSE_ALARM
     assert stats.ks_2samp(short[:, 0], draw_sizes(kind, repeats, rng, owners=2, of=10)[:, 0]).pvalue < FALSE_ALARM
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_market_of_all_owners_has_all_records(kind: str) -> None:
-    assert (draw_sizes(kind, 2, generator(46), owners=5, of=5).sum(axis=1) == TOTAL).all()
 
 
 def test_dealt_rows_are_what_was_asked_for() -> None:

@@ -17,17 +17,6 @@ from hdpm_book.federated import study
 from hdpm_book.federated.meters import Estimate, error_of_valid
 from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_book.federated.regretnet import Network, run
-from hdpm_book.federated.study import (
-    STUDIES,
-    VALUATION,
-    bids_of,
-    common_share,
-    heard,
-    main,
-    measure,
-    people,
-    study_markets,
-)
 from hdpm_book.federated.training import Settings
 from hdpm_lib.auctions.bids import bids
 from hdpm_lib.auctions.posted_prices import posted_prices
@@ -37,9 +26,9 @@ from tests.support import generator, some_weights
 def test_common_share() -> None:
     levels = generator(940).integers(0, 4, (50, 10))
     counts = [max(list(column).count(level) for level in range(4)) for column in levels.T]
-    assert common_share(levels + 1e-9) == pytest.approx(sum(counts) / 500)
+    assert study.common_share(levels + 1e-9) == pytest.approx(sum(counts) / 500)
     with pytest.raises(ValueError, match="levels"):
-        common_share([1.0, 2.0])
+        study.common_share([1.0, 2.0])
 
 
 @pytest.mark.parametrize(("part", "place"), [("rate", 3), ("privacy_budget", 4), ("sizes", 5)])
@@ -57,7 +46,7 @@ def test_what_a_network_hears(part: str, place: int) -> None:
     high = run(network, weights, market, 1.0).privacy_loss / market.privacy_budget
     assert {0.0, 1.0} == set(high.ravel())
     for other in ("family", "rate", "privacy_budget", "sizes"):
-        found = heard(network, weights, market, np.ones(200), [other])
+        found = study.heard(network, weights, market, np.ones(200), [other])
         if other != part:
             assert found == 0 or (part, other) == ("rate", "privacy_budget")
         elif part != "sizes":  # which enter as shares, and so depend on the others
@@ -65,7 +54,7 @@ def test_what_a_network_hears(part: str, place: int) -> None:
         else:
             assert 0.1 < found < 0.9
     with pytest.raises(ValueError, match="parts must be"):
-        heard(network, weights, market, np.ones(200), ["alpha"])
+        study.heard(network, weights, market, np.ones(200), ["alpha"])
 
 
 SETTINGS = Settings(Network("DM-RegretNet", owners=3, levels=4, hidden=(7, 5)))
@@ -86,8 +75,8 @@ def test_one_network_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = generator(941)
     market = draw_bids(rng.integers(10, 999, (30, 3)), rng)
     budget = market.full_valuation.sum(-1)
-    row, again = (measure(SETTINGS, 5, market, budget) for _ in range(2))
-    other = measure(SETTINGS, 6, market, budget)
+    row, again = (study.measure(SETTINGS, 5, market, budget) for _ in range(2))
+    other = study.measure(SETTINGS, 6, market, budget)
     assert row | {"cpu_seconds": 0} == again | {"cpu_seconds": 0} and row["mean"] != other["mean"]
     *_, (state, _) = fake_train(SETTINGS, 5)
     sold = run(SETTINGS.network, state["weights"], market, budget).privacy_loss
@@ -95,8 +84,10 @@ def test_one_network_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["mean"] == pytest.approx(levels.mean(0), abs=0.006)
     assert row["deviation"] == pytest.approx(levels.std(0), abs=0.006)
     assert row["log"] == {"objective": 5.25}
-    assert row["common_share"] == pytest.approx(common_share(levels), abs=1e-4)
-    assert row["heard"] == pytest.approx(heard(SETTINGS.network, state["weights"], market, budget, VALUATION), abs=1e-4)
+    assert row["common_share"] == pytest.approx(study.common_share(levels), abs=1e-4)
+    assert row["heard"] == pytest.approx(
+        study.heard(SETTINGS.network, state["weights"], market, budget, study.VALUATION), abs=1e-4
+    )
     assert row["metrics"]["regret"] == [0.12346, 0.5] and (row["levels"], row["seed"]) == (4, 5)
     assert json.loads(json.dumps(row)) == row
     assert row["error"] == pytest.approx(error_of_valid(sold, market.sizes)[0], abs=1e-3)
@@ -106,13 +97,13 @@ def test_weights_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training that diverged is recorded as such."""
     lost = {"weights": {"payment.2.offset": np.array([0.0, np.nan])}}
     monkeypatch.setattr(study, "train", lambda *_: iter([(lost, {})]))
-    row = measure(SETTINGS, 5, *study_markets(3))
+    row = study.measure(SETTINGS, 5, *study.study_markets(3))
     assert set(row) == {"kind", "levels", "seed", "determinism", "cpu_seconds"}
 
 
 def test_all_networks_are_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(study, "measure", lambda one, seed, *_: {"levels": one.network.levels, "seed": seed})
-    main(["levels", "--folder", str(tmp_path)])
+    study.main(["levels", "--folder", str(tmp_path)])
     found = json.loads((tmp_path / "levels.json").read_text("utf8"))
     jobs = [(which, M, seed) for which, M in enumerate((1, 2, 4, 8, 16)) for seed in range(10)]
     assert found["rows"] == [{"setting": which, "levels": M, "seed": seed} for which, M, seed in jobs]
@@ -120,19 +111,19 @@ def test_all_networks_are_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_studies_differ_in_what_they_study_only() -> None:
-    (one, other), _ = STUDIES["seeds"]
+    (one, other), _ = study.STUDIES["seeds"]
     assert one.determinism and replace(other, determinism=True) == one
-    for settings in STUDIES["levels"][0]:
+    for settings in study.STUDIES["levels"][0]:
         assert replace(settings, network=one.network) == one
-    short, printed = STUDIES["trading"][0]
+    short, printed = study.STUDIES["trading"][0]
     assert replace(short, batches=100, epochs=8) == printed
-    both, plain = STUDIES["plain"][0]
+    both, plain = study.STUDIES["plain"][0]
     assert replace(both, epochs=plain.epochs, normalised=True) == plain and not plain.adam
-    sizes = STUDIES["size"][0]
+    sizes = study.STUDIES["size"][0]
     parts = {"profiles": 64, "search": 5, "batches": 8}
     assert {replace(one, network=sizes[0].network, **parts) for one in sizes} == {sizes[3]} and len(set(sizes)) == 30
-    assert (study_markets(3, "Non-IID")[0].sizes != study_markets(3)[0].sizes).any()
-    market, budget = study_markets(20)
+    assert (study.study_markets(3, "Non-IID")[0].sizes != study.study_markets(3)[0].sizes).any()
+    market, budget = study.study_markets(20)
     factor = budget / market.full_valuation.sum(-1)
     assert market.sizes.shape == (20, 10) and (factor >= 0.1).all() and (factor <= 2).all()
 
@@ -140,17 +131,17 @@ def test_studies_differ_in_what_they_study_only() -> None:
 @pytest.mark.parametrize("law", ["IID", "Non-IID"])
 def test_people_share_all_records(law: str) -> None:
     labels = generator(85).integers(5, size=400)
-    markets, offers = people(labels, law, 2, generator(87), owners=12, least=1)
+    markets, offers = study.people(labels, law, 2, generator(87), owners=12, least=1)
     for rows, sizes in zip(markets, offers.sizes, strict=True):
         assert [len(own) for own in rows] == sizes.tolist()
         assert len(np.unique(np.concatenate(rows))) == len(labels) == sizes.sum()
     asked = np.array([[[3, 5], [0, 1]]])
     expected = np.stack([offers.rate[0, [3, 5]], offers.rate[1, [0, 1]]])
-    assert (bids_of(offers, asked).rate == expected[None]).all()
+    assert (study.bids_of(offers, asked).rate == expected[None]).all()
 
 
 def test_note_on_payments_above_factor_one() -> None:
-    market, _ = study_markets(500)
+    market, _ = study.study_markets(500)
     sold = [posted_prices(market, budget_of(market, factor)) for factor in (1.0, 1.4, 2.0)]
     least = min(x.payments.sum() / market.valuation(x.privacy_loss).sum() for x in sold)
     note = ledger.get("flm-claim-budget-above-one").note or ""

@@ -17,36 +17,23 @@ from hdpm_book.federated import checkpoints, training
 from hdpm_book.federated.checkpoints import provenance, read_checkpoint, write_checkpoint
 from hdpm_book.federated.regretnet import Network, forward, load_trained, sub_bid_values
 from hdpm_book.federated.reports import Reports, alone, parts
-from hdpm_book.federated.training import (
-    REACH,
-    Settings,
-    allowed,
-    draw_markets,
-    lying_utilities,
-    main,
-    reports,
-    run_epoch,
-    search,
-    start,
-    violations,
-)
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from hdpm_lib.auctions.bids import Bids
 from tests.support import SEED, generator, some_weights
 
 DM = Network("DM-RegretNet", owners=3, levels=4, hidden=(7, 5))
-SETTINGS = Settings(DM, epochs=3, batches=1, profiles=8, search=2, every=3)  # one for all: compiled once
+SETTINGS = training.Settings(DM, epochs=3, batches=1, profiles=8, search=2, every=3)  # one for all: compiled once
 PLAIN = replace(SETTINGS, determinism=False, adam=False, normalised=False, search=1)
-VIOLATIONS, UTILITIES = (jax.jit(f, static_argnums=0) for f in (violations, lying_utilities))
+VIOLATIONS, UTILITIES = (jax.jit(f, static_argnums=0) for f in (training.violations, training.lying_utilities))
 Array = np.ndarray
 
 
-def case(kind: str) -> tuple[Settings, dict[str, Any], dict[str, Any], Array]:
+def case(kind: str) -> tuple[training.Settings, dict[str, Any], dict[str, Any], Array]:
     """Settings, weights, the markets of one batch and misreports."""
     settings = replace(SETTINGS, network=replace(DM, kind=kind))
-    market = {name: x[0] for name, x in draw_markets(settings, SEED).items()}
+    market = {name: x[0] for name, x in training.draw_markets(settings, SEED).items()}
     weights = some_weights(settings.network, generator(920))
-    lies = np.array(start(settings, SEED)["misreports"][0])
+    lies = np.array(training.start(settings, SEED)["misreports"][0])
     lies[0] = 0  # one truthful market
     return settings, {name: jnp.asarray(w, jnp.float32) for name, w in weights.items()}, market, lies
 
@@ -56,7 +43,9 @@ def truth_of(market: dict[str, Any]) -> Bids:
     return replace(truth, family=np.asarray(market["family"]))
 
 
-def by_auctions(settings: Settings, weights: dict[str, Any], market: dict[str, Any], lies: Array) -> dict[str, Any]:
+def by_auctions(
+    settings: training.Settings, weights: dict[str, Any], market: dict[str, Any], lies: Array
+) -> dict[str, Any]:
     """Utilities at misreports, objective and violations, from whole auctions, one for each owner who lies, in NumPy."""
     net, truth, budget = settings.network, truth_of(market), jnp.asarray(market["budget"], float)
     M, limits, sizes = net.levels, truth.privacy_budget, truth.sizes
@@ -65,7 +54,9 @@ def by_auctions(settings: Settings, weights: dict[str, Any], market: dict[str, A
     told_limits, told_sizes = limits * np.exp(-lies[..., -2]), sizes * np.exp(-lies[..., -1])
     with jax.enable_x64(True):
         doubles = {name: jnp.asarray(w, float) for name, w in weights.items()}
-        lone = alone(partial(forward, net), doubles, parts(truth), Reports(told, told_limits, told_sizes), budget)
+        lone = jax.jit(partial(alone, partial(forward, net)))(
+            doubles, parts(truth), Reports(told, told_limits, told_sizes), budget
+        )
         open_ = forward(net, doubles, values, limits, sizes, budget)
 
     def outcome(found: Any, limits: Array, sizes: Array) -> tuple[Array, Array, Array]:
@@ -106,18 +97,18 @@ def test_utilities_and_violations(kind: str, aggregation: str) -> None:
 
 def test_search_stays_within_reach_and_climbs() -> None:
     settings, weights, market, lies = case("DM-RegretNet")
-    found = np.asarray(jax.jit(search, static_argnums=0)(replace(settings, search=20), weights, market, lies))
-    sizes, most = np.asarray(market["sizes"]), REACH * (1 + 1e-6)
+    found = np.asarray(jax.jit(training.search, static_argnums=0)(replace(settings, search=20), weights, market, lies))
+    sizes, most = np.asarray(market["sizes"]), training.REACH * (1 + 1e-6)
     assert np.abs(found[..., :-1]).max() <= most and (found[..., -2:] >= 0).all()
     true = sub_bid_values(market["family"], market["rate"], market["limit"], 4)
-    values, limits, told = (np.asarray(x) for x in reports(true, market, found))
+    values, limits, told = (np.asarray(x) for x in training.reports(true, market, found))
     assert (np.diff(values, axis=-1) >= 0).all()
     assert (limits <= market["limit"]).all() and (limits > 0).all()
     assert (told <= sizes).all() and (told >= 1 - 1e-5).all()
     gain = np.asarray(UTILITIES(DM, weights, market, found) - UTILITIES(DM, weights, market, lies)) / sizes
     assert gain.mean() > 0 and (gain > 0).mean() > 0.7
-    wild = np.asarray(allowed(jnp.full((2, 3, 6), 99.0), jnp.ones((2, 3))))
-    np.testing.assert_allclose(wild[0, 0], [REACH] * 5 + [0], rtol=1e-6)
+    wild = np.asarray(training.allowed(jnp.full((2, 3, 6), 99.0), jnp.ones((2, 3))))
+    np.testing.assert_allclose(wild[0, 0], [training.REACH] * 5 + [0], rtol=1e-6)
 
 
 RHO = {"rgt": 2.0, "irv": 3.0, "dav": 1.0}
@@ -125,7 +116,7 @@ RHO = {"rgt": 2.0, "irv": 3.0, "dav": 1.0}
 
 def slopes(before: Any, after: Any, h: float, multipliers: Any, rho: dict[str, float]) -> list[tuple[float, float]]:
     """Steps of the largest weights of two layers, and slopes of the Lagrangian there, by differences."""
-    market, found = {name: x[0] for name, x in draw_markets(SETTINGS, SEED).items()}, []
+    market, found = {name: x[0] for name, x in training.draw_markets(SETTINGS, SEED).items()}, []
 
     def lagrangian(weights: Any) -> float:
         objective, broken = VIOLATIONS(SETTINGS, weights, market, after["misreports"][0])
@@ -144,13 +135,13 @@ def slopes(before: Any, after: Any, h: float, multipliers: Any, rho: dict[str, f
 
 def test_steps() -> None:
     """Each step goes down the Lagrangian, by finite differences; multipliers follow the batches that are due."""
-    markets, rho = draw_markets(SETTINGS, SEED), RHO
-    before = start(SETTINGS, SEED)
-    after, _ = run_epoch(SETTINGS, before, markets, rho)
+    markets, rho = training.draw_markets(SETTINGS, SEED), RHO
+    before = training.start(SETTINGS, SEED)
+    after, _ = training.run_epoch(SETTINGS, before, markets, rho)
     for step, slope in slopes(before, after, 0.03, before["multipliers"], rho):
         assert abs(step) == pytest.approx(SETTINGS.descent, rel=1e-2) and slope * step < 0  # Adam's first step
-    two, _ = run_epoch(SETTINGS, after, markets, rho)
-    three, log = run_epoch(SETTINGS, two, markets, rho)
+    two, _ = training.run_epoch(SETTINGS, after, markets, rho)
+    three, log = training.run_epoch(SETTINGS, two, markets, rho)
     assert int(three["iteration"]) == 3 and set(log) == {"objective", *rho}
     for name in rho:
         assert (two["multipliers"][name] == 1).all() and (three["multipliers"][name] >= 1).all()
@@ -164,17 +155,17 @@ def test_plain_steps() -> None:
 
     Here without the penalty for dav, of which that Lagrangian has nothing.
     """
-    before, market = start(PLAIN, SEED), {name: x[0] for name, x in draw_markets(PLAIN, SEED).items()}
+    before, market = training.start(PLAIN, SEED), {name: x[0] for name, x in training.draw_markets(PLAIN, SEED).items()}
     free = before["multipliers"] | {"dav": jnp.zeros(3)}
-    after, _ = run_epoch(PLAIN, before, {name: x[None] for name, x in market.items()}, RHO)
-    lies, moved = allowed(before["misreports"][0], market["sizes"]), after["misreports"][0]
+    after, _ = training.run_epoch(PLAIN, before, {name: x[None] for name, x in market.items()}, RHO)
+    lies, moved = training.allowed(before["misreports"][0], market["sizes"]), after["misreports"][0]
     for coordinate in (0, 4, 5):  # a value, the privacy budget, the size: slopes of the utility of a record
         ends = [
             UTILITIES(DM, before["weights"], market, lies.at[..., coordinate].add(h)) / market["sizes"]
             for h in (-0.02, 0.02)
         ]
         slope, step = (ends[1] - ends[0]) / 0.04, (moved - lies)[..., coordinate]
-        inside = np.asarray((moved == allowed(moved, market["sizes"])).all(-1) & (step != 0))
+        inside = np.asarray((moved == training.allowed(moved, market["sizes"])).all(-1) & (step != 0))
         off = np.abs(step / PLAIN.ascent - slope)[inside] / np.abs(slope).max()
         assert inside.sum() > 5 and np.median(off) < 1e-2  # a few stand where two values meet, and have two slopes
     for step, slope in slopes(before, after, 0.01, free, RHO | {"dav": 0.0}):
@@ -182,27 +173,34 @@ def test_plain_steps() -> None:
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, PLAIN])
-def test_penalty_for_dav(settings: Settings) -> None:
-    markets, state = draw_markets(settings, SEED), start(settings, SEED)
-    low, high = (run_epoch(settings, state, markets, {"rgt": 1.0, "irv": 1.0, "dav": rho})[0] for rho in (1.0, 99.0))
+def test_penalty_for_dav(settings: training.Settings) -> None:
+    markets, state = training.draw_markets(settings, SEED), training.start(settings, SEED)
+    low, high = (
+        training.run_epoch(settings, state, markets, {"rgt": 1.0, "irv": 1.0, "dav": rho})[0] for rho in (1.0, 99.0)
+    )
     same = [bool((w == high["weights"][name]).all()) for name, w in low["weights"].items()]
     assert all(same) != settings.determinism
 
 
+def test_paper_settings() -> None:
+    """The defaults are the numbers of Appendix A; the page on networks decides T K."""
+    paper = training.Settings(Network("DM-RegretNet"))
+    assert (paper.network.hidden, paper.epochs) == ((100, 100), 50)
+    assert (paper.search, paper.every, paper.ascent, paper.descent) == (100, 10, 0.1, 0.001)
+
+
 def test_markets_and_starts() -> None:
-    markets = draw_markets(SETTINGS, SEED)
+    markets = training.draw_markets(SETTINGS, SEED)
     assert markets["rate"].shape == (1, 8, 3) and markets["budget"].shape == (1, 8)
     factor = np.asarray(markets["budget"]) / truth_of(markets).full_valuation.sum(-1)
     assert factor.min() >= 0.1 and factor.max() <= 2 and factor.std() > 0.3
-    assert (draw_markets(SETTINGS, SEED)["rate"] == markets["rate"]).all()
-    assert (draw_markets(SETTINGS, SEED + 1)["rate"] != markets["rate"]).any()
-    assert (draw_markets(replace(SETTINGS, partition="Non-IID"), SEED)["sizes"] != markets["sizes"]).any()
-    one, other = start(SETTINGS, SEED), start(SETTINGS, SEED + 1)
+    assert (training.draw_markets(SETTINGS, SEED)["rate"] == markets["rate"]).all()
+    assert (training.draw_markets(SETTINGS, SEED + 1)["rate"] != markets["rate"]).any()
+    assert (training.draw_markets(replace(SETTINGS, partition="Non-IID"), SEED)["sizes"] != markets["sizes"]).any()
+    one, other = training.start(SETTINGS, SEED), training.start(SETTINGS, SEED + 1)
     assert (one["weights"]["payment.0.slope"] != other["weights"]["payment.0.slope"]).all()
     assert (one["misreports"] != other["misreports"]).any()
 
-
-# --- the command line, checkpoints ------------------------------------------------------------------------------------
 
 OPTIONS = "--epochs 3 --batches 1 --profiles 8 --search 2 --levels 4".split()
 
@@ -210,7 +208,7 @@ OPTIONS = "--epochs 3 --batches 1 --profiles 8 --search 2 --levels 4".split()
 def test_interrupted_training_ends_where_the_other_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of networks as small as those of the other tests, so that nothing compiles again."""
     monkeypatch.setattr(training, "Network", lambda kind, levels=4: replace(DM, kind=kind, levels=levels))
-    monkeypatch.setattr(training, "Settings", partial(Settings, every=3))
+    monkeypatch.setattr(training, "Settings", partial(training.Settings, every=3))
     options = [*OPTIONS, "--seed", str(SEED), "--folder", str(tmp_path)]
 
     class Interrupted(checkpoints.tqdm):
@@ -219,10 +217,10 @@ def test_interrupted_training_ends_where_the_other_does(monkeypatch: pytest.Monk
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(checkpoints, "tqdm", Interrupted)
-        main(["stopped", *options])
+        training.main(["stopped", *options])
     assert [path.name for path in tmp_path.iterdir()] == ["stopped.checkpoint"]
     for name in ("stopped", "whole"):
-        main([name, *options])
+        training.main([name, *options])
     (_, found), (_, expected) = (load_trained(name, tmp_path) for name in ("stopped", "whole"))
     assert all((found[part] == expected[part]).all() for part in expected)
     record, other = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("whole", "stopped"))
@@ -234,11 +232,11 @@ def test_interrupted_training_ends_where_the_other_does(monkeypatch: pytest.Monk
 
 
 def test_checkpoint_keeps_every_bit(tmp_path: Path) -> None:
-    state = start(SETTINGS, SEED)
+    state = training.start(SETTINGS, SEED)
     about = {"settings": asdict(SETTINGS), "seed": SEED}
     write_checkpoint(tmp_path / "a", state, about, {"log": [0.1]})
     write_checkpoint(tmp_path / "a", state, about, {"log": [0.1, 0.2]})
-    found, record = read_checkpoint(tmp_path / "a", start(SETTINGS, SEED + 1), about)
+    found, record = read_checkpoint(tmp_path / "a", training.start(SETTINGS, SEED + 1), about)
     assert record == {"log": [0.1, 0.2]} and jax.tree.structure(found) == jax.tree.structure(state)
     assert jax.tree.all(jax.tree.map(lambda a, b: (a == b).all() and a.dtype == b.dtype, found, state))
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -248,10 +246,3 @@ def test_checkpoint_keeps_every_bit(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a is damaged or no checkpoint"):
         read_checkpoint(tmp_path / "a", state, about)
     assert json.loads(json.dumps(provenance())) == provenance()
-
-
-def test_paper_settings() -> None:
-    """Appendix A prints T K = 102,400 profiles, and the defaults are its other numbers."""
-    paper = Settings(Network("DM-RegretNet"))
-    assert paper.batches * paper.profiles == 102_400 and paper.network.hidden == (100, 100) and paper.epochs == 50
-    assert (paper.search, paper.every, paper.ascent, paper.descent) == (100, 10, 0.1, 0.001)

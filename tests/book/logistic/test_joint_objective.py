@@ -12,12 +12,7 @@ import pytest
 from scipy import optimize
 
 from hdpm_book.logistic import joint_objective as joint
-from hdpm_book.logistic.joint_objective import (
-    JointObjective,
-    alternate,
-    joint_objective,
-    water_filling,
-)
+from hdpm_book.logistic.joint_objective import JointObjective, alternate, joint_objective, water_filling
 from tests.support import generator
 
 PARAMETERS = {"penalty": 0.3, "mu": 0.4, "sigma": 3.0, "gamma": 0.2}
@@ -33,9 +28,6 @@ def instance(rng: np.random.Generator, m: int = 6, n: int = 2, **options: Any) -
 def point(rng: np.random.Generator, f: JointObjective) -> tuple[np.ndarray, np.ndarray, float]:
     m, n = f.X.shape
     return rng.normal(size=n), (1 / m + rng.dirichlet(np.ones(m))) / 2, float(rng.uniform(0.5, 5))
-
-
-# --- value and derivatives --------------------------------------------------------------------------------------------
 
 
 def plain_value(f: JointObjective, w: np.ndarray, a: np.ndarray, eta: float) -> float:
@@ -78,9 +70,6 @@ def test_value_and_derivatives(squared: bool, power: float) -> None:
             bend = np.array([slope_at(start + d, logs) - slope_at(start - d, logs) for d in moves[:-1, :-1]]) / (2 * h)
             error = np.abs(f.hessian(w, a, eta, logs=logs) - bend) / np.maximum(1, np.abs(bend))
             assert error.max() < 1e-5
-
-
-# --- exact steps ------------------------------------------------------------------------------------------------------
 
 
 def kkt_violation(weights: np.ndarray, slope: np.ndarray, cap: float) -> float:
@@ -172,9 +161,6 @@ def test_best_eta(power: float) -> None:
         replace(f, gamma=0.0).best_eta(w, a)
 
 
-# --- alternation ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("power", [1, 2])
 def test_alternation_ends_where_every_block_is_optimal(squared: bool, power: int) -> None:
@@ -204,9 +190,6 @@ def test_alternation_and_scipy_agree_where_the_objective_is_convex() -> None:
             constraints=total,
         )
         assert abs(found.value - oracle) < 1e-8
-
-
-# --- bad input --------------------------------------------------------------------------------------------------------
 
 
 def small(**change: Any) -> JointObjective:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from hdpm_book.datasets import breast_cancer
 from hdpm_book.logistic import study
 from hdpm_book.logistic.joint_objective import alternate, joint_objective
 from hdpm_book.logistic.study import COSTS, Candidates, Parts
@@ -20,7 +19,6 @@ from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.incentives import reports_to_try, search_misreports
 from hdpm_lib.markets.procurement import procure
 from hdpm_lib.noise import spherical_laplace
-from hdpm_lib.validation import check_signed_records
 from tests.support import generator
 
 LOW, HIGH = COSTS.support()
@@ -30,9 +28,6 @@ def records(n: int = 120, d: int = 4, key: int = 0) -> tuple[np.ndarray, np.ndar
     rng = generator(700, key)
     X = rng.standard_normal((n, d)) * rng.uniform(0.1, 10, d) + rng.uniform(-3, 3, d)
     return X, np.where((X - X.mean(0)) / X.std(0) @ rng.standard_normal(d) > 0, 1.0, -1.0)
-
-
-# --- the split --------------------------------------------------------------------------------------------------------
 
 
 def test_split_reads_public_records_only() -> None:
@@ -53,10 +48,9 @@ def test_split_parts_the_records() -> None:
     X[:, 0] = np.arange(len(y))  # a name for each record
     parts = study.public_scale_split(X, y, rng=generator(702))
     assert [len(part) for part in (parts.y_train, parts.y_public, parts.y_test)] == [72, 24, 24]
-    public = parts.X_public
-    np.testing.assert_allclose(public.mean(0), 0, atol=1e-12)
-    np.testing.assert_allclose(public.std(0), public.std(0)[0])
-    assert np.linalg.norm(public, axis=1).max() == pytest.approx(1)
+    np.testing.assert_allclose(parts.X_public.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(parts.X_public.std(0), parts.X_public.std(0)[0])
+    assert np.linalg.norm(parts.X_public, axis=1).max() == pytest.approx(1)
     # every record is in one part, with its own label
     scale = parts.X_public[:, 0].std()
     whole = np.concatenate([parts.X_public[:, 0], parts.X_test[:, 0]]) / scale
@@ -65,42 +59,20 @@ def test_split_parts_the_records() -> None:
     centre, spread = names[:24].mean(), names[:24].std()
     np.testing.assert_allclose(whole * spread + centre, names, atol=1e-9)
     np.testing.assert_array_equal(labels, y[names])
-
-
-def test_split_into_other_sizes() -> None:
-    """Sellers are those of the default, or the first of them; the default itself is sizes of 60 % and 20 %."""
-    X, y = records()
-    whole, same, fewer = (
-        study.public_scale_split(X, y, rng=generator(702), sizes=sizes) for sizes in (None, (72, 24), (10, 24))
-    )
-    np.testing.assert_array_equal(whole.X_train, same.X_train)
+    same, fewer = (study.public_scale_split(X, y, rng=generator(702), sizes=(k, 24)) for k in (72, 10))
+    np.testing.assert_array_equal(parts.X_train, same.X_train)  # sizes of 60 % and 20 %
     assert [len(part) for part in (fewer.y_train, fewer.y_public, fewer.y_test)] == [10, 24, 86]
-    np.testing.assert_array_equal(fewer.y_train, whole.y_train[:10])
-
-
-def test_long_rows_of_sellers_are_shortened() -> None:
-    X, y = records()
-    order = generator(705).permutation(len(y))
-    X[order[:5]] *= 1000
-    parts = study.public_scale_split(X, y, rng=generator(705))
-    norms = np.linalg.norm(parts.X_train, axis=1)
-    assert parts.shortened == (norms > 1 - 1e-12).sum() >= 5
+    np.testing.assert_array_equal(fewer.y_train, parts.y_train[:10])
+    X[generator(702).permutation(len(y))[:5]] *= 1000
+    long = study.public_scale_split(X, y, rng=generator(702))
+    norms = np.linalg.norm(long.X_train, axis=1)
+    assert long.shortened == (norms > 1 - 1e-12).sum() >= 5
     np.testing.assert_allclose(norms[:5], 1)
-
-
-def test_breast_cancer_parts_are_admissible() -> None:
-    data = breast_cancer()
-    y = np.where(data.labels == "malignant", 1.0, -1.0)
-    parts = study.public_scale_split(data.features.to_numpy(float), y, rng=generator(703))
-    assert (len(parts.y_train), len(parts.y_public), len(parts.y_test)) == (341, 114, 114)
-    check_signed_records(parts.X_train, parts.y_train)
-
-
-# --- the optimal market -----------------------------------------------------------------------------------------------
 
 
 def test_two_numbers_are_enough() -> None:
     """The optimum of the proxy loss for any mu, sigma and gamma, and payments that are integrated."""
+    assert COSTS.support() == pytest.approx((np.exp(-4), 5 * np.exp(-4)))  # those of the papers
     rng = generator(710)
     for k in range(60):
         c = COSTS.rvs(int(rng.integers(2, 5 if k < 2 else 30)), random_state=rng)
@@ -130,9 +102,6 @@ def test_grid_of_the_optimal_market() -> None:
         for name in ("weights", "eta", "payments"):
             np.testing.assert_allclose(getattr(found, name)[row], getattr(one, name)[0])
     np.testing.assert_allclose(found.weights.sum(1), 1)
-
-
-# --- the simple markets -----------------------------------------------------------------------------------------------
 
 
 def one_price(make: Callable[[np.ndarray], Candidates]) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -183,9 +152,6 @@ def test_cheapest_minimise_the_loss_without_mu_and_sigma() -> None:
         found = study.cheapest_candidates(c, HIGH, [count], [5.0])
         best = optimize.linprog(psi, A_eq=np.ones((1, m)), b_eq=[1], bounds=(0, 1 / count)).fun
         assert found.weights[0] @ psi == pytest.approx(best)
-
-
-# --- models and the choice --------------------------------------------------------------------------------------------
 
 
 def example(key: int = 0) -> tuple[Parts, Candidates, np.ndarray]:
@@ -243,15 +209,6 @@ def test_choice_is_the_least_and_is_described() -> None:
         assert tuple(found.settings.iloc[row]) == (line.kappa, line.scale)
 
 
-def test_costs_are_those_of_the_papers() -> None:
-    c = COSTS.rvs(50, random_state=generator(750))
-    np.testing.assert_allclose(virtual_valuation(COSTS, c), 2 * c - np.exp(-4))
-    assert COSTS.support() == pytest.approx((np.exp(-4), 5 * np.exp(-4)))
-
-
-# --- the joint rule ---------------------------------------------------------------------------------------------------
-
-
 def test_joint_rule_against_a_search_with_everything_inside() -> None:
     """Eta, penalty, mu and sigma by a plain loop over objectives that hold sigma."""
     X, y = records()
@@ -290,8 +247,6 @@ def test_joint_rule_against_a_search_with_everything_inside() -> None:
         _, new, spent = min(tried)
         assert errors[g] == pytest.approx(new) and paid[g] == pytest.approx(spent)
 
-
-# --- what is refused --------------------------------------------------------------------------------------------------
 
 ROWS, LABELS = records()
 

@@ -41,12 +41,10 @@ def test_the_geometric_mechanism_is_the_one_of_its_authors() -> None:
 
 def test_correct_mechanisms_are_kept_and_the_worst_broken_ones_found() -> None:
     for entry in BENCHMARK:
-        if entry.answers == 1 or not entry.broken or entry.true > 5:
-            options: dict[str, Any] = {"runs": 4000, "time_limit": None, "seed": 1}
+        if not entry.broken:
             mechanism = partial(benchmark.rounded, mechanism=entry.mechanism)
-            options |= {"among": entry.pairs[:2]}
-            found = benchmark.audit(mechanism, np.ones(entry.answers), "search", entry.claim, **options)
-            assert not (found.found and not entry.broken), entry.name
+            options: dict[str, Any] = {"runs": 2000, "time_limit": None, "seed": 1, "among": entry.pairs[:1]}
+            assert not benchmark.audit(mechanism, np.ones(entry.answers), "search", entry.claim, **options).found, entry
     assert benchmark.bound(find("noisy histogram 2"), runs=20_000).epsilon_lower(0.9) > 5
 
 

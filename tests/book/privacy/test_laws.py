@@ -26,8 +26,6 @@ def named(tests: Iterable[LawTest], name: str) -> LawTest:
     return next(test for test in tests if test.name == name)
 
 
-# --- p-values ---------------------------------------------------------------------------------------------------------
-
 EXACT = {"sum of radii", "total size"}  # uniform at every N, but for the two tails
 
 
@@ -151,9 +149,6 @@ def test_repeats_far_apart() -> None:
     assert [line.split(":")[0] for line in objections(p_checks(spherical_law(z, 1.0)))] == ["repeats"]
 
 
-# --- what the laws expose ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("n", "d"), [(100, 1), (200, 3), (60, 12)])
 def test_rate_resolution_is_exposed_nine_times_in_ten(n: int, d: int) -> None:
     runs, excess = 2000, float(rate_resolution(n, d))
@@ -171,9 +166,6 @@ def test_rate_resolution_in_broad_lines() -> None:
     assert excess.shape == (2, 3) and (np.diff(excess, axis=0) < 0).all() and (np.diff(excess, axis=1) < 0).all()
     z = stats.norm.isf(FALSE_ALARM / LAW_TESTS / 2) + stats.norm.isf(0.1)  # the normal limit
     assert rate_resolution(10**6, 30) == pytest.approx(z / math.sqrt(3e7), rel=0.01)
-
-
-# --- bad input --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", [spherical_law, laplace_law])

@@ -47,9 +47,7 @@ FAULTS["ridge/guarantee"] = [
 ]
 
 SMALL["ridge/beyond"] = {"draws": 14, "size": 20, "worlds": 2}
-FAULTS["ridge/beyond"] = [
-    ("pdp-future-work", "release_objective_perturbation", times(0.0)),
-]
+FAULTS["ridge/beyond"] = [("pdp-future-work", "release_objective_perturbation", times(0.0))]
 
 SMALL["ridge/tables"] = {"candidates": 2000, "recoveries": 1, "sets": 60, "seeds": 25, "count": 20, "runs": 100}
 FAULTS["ridge/tables"] = [

@@ -21,16 +21,15 @@ from tests.support import Check, generator, objections
 
 EPSILON = np.array([0.05, 0.3, 0.7, 1.0, 1.4])
 
-# --- who is kept ------------------------------------------------------------------------------------------------------
-
 
 def test_inclusion_spends_exactly_what_is_accepted() -> None:
     """Sampling at p turns t into ln(1 + p (e^t - 1)), which has to be the smaller of epsilon and t."""
     rng = generator(51)
     for t in (0.01, 0.8, 5.0):
         epsilon = rng.uniform(0.001, 2 * t, 200)
-        amplified = np.log1p(inclusion_probabilities(epsilon, t) * math.expm1(t))
-        np.testing.assert_allclose(amplified, np.minimum(epsilon, t), rtol=1e-10)
+        keep, spent = inclusion_probabilities(epsilon, t), np.minimum(epsilon, t)
+        np.testing.assert_allclose(np.log1p(keep * math.expm1(t)), spent, rtol=1e-10)
+        assert (t * keep <= spent * (1 + 1e-12)).all()  # by convexity: never more budget than weighting
     np.testing.assert_allclose(inclusion_probabilities([1e-9, 3e-9], 4e-9), [0.25, 0.75], rtol=1e-6)
     np.testing.assert_allclose(inclusion_probabilities([990.0, 1000.0, 2000.0], 1000.0), [math.exp(-10), 1, 1])
 
@@ -74,19 +73,6 @@ def test_all_masks(t: float) -> None:
     expected = by_enumeration(EPSILON, t)
     assert {tuple(mask) for mask in masks} == set(expected) and len(masks) == len(expected)
     np.testing.assert_allclose(probability, [expected[tuple(mask)] for mask in masks], rtol=1e-10)
-
-
-def test_sampling_never_has_more_budget_than_weighting() -> None:
-    """By convexity of e^x - 1: t E[n_s] <= sum min(epsilon_i, t) <= sum epsilon_i, equal if all are at least t."""
-    rng = generator(53)
-    for _ in range(2000):
-        epsilon = rng.gamma(rng.uniform(0.2, 3), rng.uniform(0.1, 2), rng.integers(1, 20)) + 1e-6
-        t = rng.choice([epsilon.max(), epsilon.mean(), rng.uniform(0.01, 3)])
-        assert t * inclusion_probabilities(epsilon, t).sum() <= np.minimum(epsilon, t).sum() * (1 + 1e-12)
-    assert 0.5 * inclusion_probabilities(EPSILON[2:], 0.5).sum() == np.minimum(EPSILON[2:], 0.5).sum()
-
-
-# --- the loss ---------------------------------------------------------------------------------------------------------
 
 
 def small(n: int = 4, d: int = 2) -> tuple[np.ndarray, np.ndarray, QuadraticLoss]:
@@ -133,9 +119,6 @@ def test_loss_over_all_sets(size_in_noise: Any) -> None:
     assert found.loss(loss, 0.8).mean == pytest.approx(np.mean(each))
 
 
-# --- densities and privacy --------------------------------------------------------------------------------------------
-
-
 def test_density_of_a_release() -> None:
     X, y, _ = small(3, 1)
     masks, probability = all_masks([0.2, 0.5, 1.0], 1.0)
@@ -178,38 +161,24 @@ def worst_share(size_in_noise: str, a: float | None = None, count: int = 150) ->
 @pytest.mark.parametrize("a", [None, 0.2, 1.0, 6.0])
 def test_fixed_size_is_private(a: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.5 < worst_share("fixed", a) <= 1 + 1e-9
+    assert a is not None or worst_share("realised") > 1.2  # which is not private
     right, wrong = jorgensen.sensitivity_constant, a or 2.0  # the label bound forgotten, or half of all
     monkeypatch.setattr(jorgensen, "sensitivity_constant", lambda *args: right(*args) / wrong)
     assert (worst_share("fixed", a) > 1.1) == (wrong > 1)
 
 
-def test_realised_size_is_not_private() -> None:
-    assert worst_share("realised") > 1.2
-
-
-# --- what is refused --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_what_is_refused_and_what_is_not() -> None:
+    X, y, _ = small()
+    good: dict[str, Any] = {"X": X, "y": y, "epsilon": [0.5, 0.5, 0.5, 0.6], "penalty": 1.0, "threshold": 0.9}
+    for change, message in (
         ({"masks": [[1, 1, 1, 1], [0, 0, 0, 0]]}, "masks[1] keeps no record: the realised size cannot set the noise"),
         ({"masks": np.ones((2, 3))}, "masks must have shape (m, 4), got (2, 3)"),
         ({"epsilon": [1.0, 1.0]}, "epsilon has 2 entries for 4 records"),
         ({"size_in_noise": "realized"}, "size_in_noise must be 'realised' or 'fixed', got 'realized'"),
         ({"X": np.full((4, 2), 1.5)}, "X must lie in [0, 1]"),
         ({"y": [0.0, 0.0, 2.0, 0.0]}, "y must lie in [-1, 1]"),
-    ],
-    ids=["empty", "shape", "epsilon", "size", "X", "y"],
-)
-def test_bad_input(change: dict[str, Any], message: str) -> None:
-    X, y, _ = small()
-    good = {"X": X, "y": y, "epsilon": [1.0] * 4, "penalty": 1.0, "threshold": 1.0, "masks": np.ones((2, 4))}
-    with pytest.raises(ValueError, match=re.escape(message)):
-        sampled_ridge(**{**good, **change})
-
-
-def test_an_empty_set_is_allowed_with_a_fixed_size() -> None:
-    X, y, _ = small()
-    found = sampled_ridge(X, y, [0.5, 0.5, 0.5, 0.6], 1.0, 0.9, np.zeros((1, 4)), size_in_noise="fixed")
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            sampled_ridge(**good | {"masks": np.ones((2, 4))} | change)
+    found = sampled_ridge(**good, masks=np.zeros((1, 4)), size_in_noise="fixed")  # an empty set
     assert (found.theta == 0).all() and found.noise_rate[0] > 0

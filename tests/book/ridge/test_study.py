@@ -17,53 +17,29 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from hdpm_book.ridge import jorgensen, study
-from hdpm_book.ridge.study import (
-    Draw,
-    PrivacyGroups,
-    Split,
-    Table,
-    cells,
-    effective_sample_budget,
-    fresh_draws,
-    linear_population,
-    published,
-    repairs,
-    synthetic_split,
-    take,
-)
-from hdpm_lib.noise import spherical_laplace
+from hdpm_book.ridge.moments import QuadraticLoss
 from tests.book.dataflow import statements
 from tests.support import generator, ks_check, mean_z, objections, z_check, z_limit
 
-TABLE_9 = PrivacyGroups(f_c=0.54, f_m=0.37)
+TABLE_9 = study.PrivacyGroups(f_c=0.54, f_m=0.37)
 ROWS = {1: 15, 2: 12, 3: 7, 4: 7, 5: 10, 6: 10, 7: 6, 8: 6, 9: 10, 10: 10, 11: 15, 12: 12, 13: 15, 14: 12}
 COLUMNS = {**dict.fromkeys(range(1, 11), 4), 11: 8, 12: 8, 13: 6, 14: 6}
 
 
-def medical(n: int = 1070, n_test: int = 268) -> Split:
+def medical(n: int = 1070, n_test: int = 268) -> study.Split:
     """Data of the size of the medical records, with their intercept."""
     rng = generator(90)
     X = np.column_stack([rng.random((n + n_test, 11)), np.ones(n + n_test)])
     y = np.clip(X @ rng.uniform(0, 0.15, 12) + 0.05 * rng.standard_normal(n + n_test), 0, 1)
-    return Split(X[:n], y[:n], X[n:], y[n:])
+    return study.Split(X[:n], y[:n], X[n:], y[n:])
 
 
-# --- people and data --------------------------------------------------------------------------------------------------
-
-GROUPS = PrivacyGroups(f_c=0.54, f_m=0.37, eps_c=0.02, eps_m=0.5, eps_l=1.5)
-
-
-def test_counts() -> None:
-    for groups, n, counts in (
-        (PrivacyGroups(), 1070, (363, 460, 247)),
-        (GROUPS, 80, (43, 29, 8)),
-        (GROUPS, 1, (0, 0, 1)),
-        (PrivacyGroups(0.0, 1.0), 5, (0, 5, 0)),
-    ):
-        assert groups.counts(n) == counts
+GROUPS = study.PrivacyGroups(f_c=0.54, f_m=0.37, eps_c=0.02, eps_m=0.5, eps_l=1.5)
 
 
 def test_draws_lie_in_the_ranges_of_their_groups_in_random_order() -> None:
+    assert study.PrivacyGroups().counts(1070) == (363, 460, 247) and GROUPS.counts(80) == (43, 29, 8)
+    assert GROUPS.counts(1) == (0, 0, 1) and study.PrivacyGroups(0.0, 1.0).counts(5) == (0, 5, 0)
     drawn = GROUPS.draw(1000, rng=generator(81))
     conservative, pragmatic, liberal = np.split(np.sort(drawn), [540, 910])
     assert conservative.max() <= 0.5 <= pragmatic.min() and (liberal == 1.5).all()
@@ -87,15 +63,18 @@ def test_moments_of_the_sum() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: PrivacyGroups(f_c=-0.1), "f_c and f_m must be shares with a sum of at most 1, got -0.1 and 0.43"),
-        (lambda: PrivacyGroups(f_c=0.6, f_m=0.5), "got 0.6 and 0.5"),
-        (lambda: PrivacyGroups(f_m=math.nan), "f_m must be finite, got nan"),
-        (lambda: PrivacyGroups(eps_c=0.0), "need 0 < eps_c <= eps_m <= eps_l, got 0.0, 0.2, 1.0"),
-        (lambda: PrivacyGroups(eps_m=2.0), "got 0.01, 2.0, 1.0"),
-        (lambda: published(0), "number must be an integer from 1 to 14, got 0"),
-        (lambda: published(15), "got 15"),
-        (lambda: cells(fresh_draws(published(11), generator())[0], 3.0, masks=5), "rng is needed"),
-        (lambda: fresh_draws(published(2), generator()), "Table 2 needs the medical records"),
+        (
+            lambda: study.PrivacyGroups(f_c=-0.1),
+            "f_c and f_m must be shares with a sum of at most 1, got -0.1 and 0.43",
+        ),
+        (lambda: study.PrivacyGroups(f_c=0.6, f_m=0.5), "got 0.6 and 0.5"),
+        (lambda: study.PrivacyGroups(f_m=math.nan), "f_m must be finite, got nan"),
+        (lambda: study.PrivacyGroups(eps_c=0.0), "need 0 < eps_c <= eps_m <= eps_l, got 0.0, 0.2, 1.0"),
+        (lambda: study.PrivacyGroups(eps_m=2.0), "got 0.01, 2.0, 1.0"),
+        (lambda: study.published(0), "number must be an integer from 1 to 14, got 0"),
+        (lambda: study.published(15), "got 15"),
+        (lambda: study.cells(study.fresh_draws(study.published(11), generator())[0], 3.0, masks=5), "rng is needed"),
+        (lambda: study.fresh_draws(study.published(2), generator()), "Table 2 needs the medical records"),
     ],
     ids=["share", "shares", "nan", "zero", "order", "table 0", "table 15", "rng", "medical"],
 )
@@ -106,7 +85,7 @@ def test_what_is_refused(call: Callable[[], Any], message: str) -> None:
 
 @pytest.mark.parametrize("d", [1, 5, 30])
 def test_linear_data_are_noiseless_and_inside_the_bounds(d: int) -> None:
-    split = linear_population(60, 20, d, rng=generator(84, d))
+    split = study.linear_population(60, 20, d, rng=generator(84, d))
     X, y = np.vstack([split.X_train, split.X_test]), np.concatenate([split.y_train, split.y_test])
     assert split.X_train.shape == (60, d) and split.y_test.shape == (20,)
     assert X.min() >= 0 and X.max() <= 1 and np.abs(y).max() <= 1
@@ -119,7 +98,7 @@ def test_linear_data_follow_their_law() -> None:
     """Features uniform; the hidden direction uniform on the sphere, and another one in every draw."""
     rng, n, signs, features = generator(85), 3000, [], []
     for _ in range(n):
-        split = linear_population(4, 1, 3, rng=rng)
+        split = study.linear_population(4, 1, 3, rng=rng)
         signs.append(np.linalg.lstsq(split.X_train, split.y_train, rcond=None)[0] * math.sqrt(3))
         features.append(split.X_test[0])
     directions = np.array(signs)
@@ -128,11 +107,8 @@ def test_linear_data_follow_their_law() -> None:
     assert objections(checks) == []
 
 
-# --- what is stored ---------------------------------------------------------------------------------------------------
-
-
 def test_shapes() -> None:
-    tables = {k: published(k) for k in range(1, 15)}
+    tables = {k: study.published(k) for k in range(1, 15)}
     assert {k: table.printed.shape for k, table in tables.items()} == {k: (ROWS[k], COLUMNS[k]) for k in ROWS}
     assert sum(table.printed.size for table in tables.values()) - ROWS[11] == 735  # less one column of round-off
     for k, table in tables.items():
@@ -143,30 +119,30 @@ def test_shapes() -> None:
 
 
 def test_repairs_change_the_listed_cells_and_no_others() -> None:
-    listed, changed = {(r.table, r.row, r.column) for r in repairs().itertuples()}, set()
+    listed, changed = {(r.table, r.row, r.column) for r in study.repairs().itertuples()}, set()
     for k in ROWS:
-        raw, repaired = published(k, repaired=False).printed, published(k).printed
+        raw, repaired = study.published(k, repaired=False).printed, study.published(k).printed
         for row, column in zip(*np.nonzero((raw != repaired).to_numpy()), strict=True):
             changed.add((k, raw.index[row], raw.columns[column]))
     assert changed == listed and len(listed) == 9
-    for r in repairs().itertuples():
-        assert published(r.table).printed.loc[r.row, r.column] == r.repaired and r.reason.strip()
+    for r in study.repairs().itertuples():
+        assert study.published(r.table).printed.loc[r.row, r.column] == r.repaired and r.reason.strip()
 
 
 def test_tables_agree_where_they_share_columns() -> None:
     """Tables 11 and 12 print two columns of Tables 1 and 2 again."""
     for first, second in ((1, 11), (2, 12)):
-        pair = [published(k).printed[["unreg_pdp_op", "reg_pdp_op"]] for k in (first, second)]
+        pair = [study.published(k).printed[["unreg_pdp_op", "reg_pdp_op"]] for k in (first, second)]
         rows = pair[0].index.intersection(pair[1].index)
         assert len(rows) == 12
         pd.testing.assert_frame_equal(pair[0].loc[rows], pair[1].loc[rows])
-    raw = published(11, repaired=False).printed
-    assert raw.loc[1.0, "unreg_pdp_op"] != published(1).printed.loc[1.0, "unreg_pdp_op"]  # the repair did it
+    raw = study.published(11, repaired=False).printed
+    assert raw.loc[1.0, "unreg_pdp_op"] != study.published(1).printed.loc[1.0, "unreg_pdp_op"]  # the repair did it
 
 
 def test_rows_carry_the_captions() -> None:
-    rows = {k: list(published(k).rows()) for k in ROWS}
-    assert [r.penalty for r in rows[1]] == list(published(1).printed.index) == [r.value for r in rows[1]]
+    rows = {k: list(study.published(k).rows()) for k in ROWS}
+    assert [r.penalty for r in rows[1]] == list(study.published(1).printed.index) == [r.value for r in rows[1]]
     assert {r.penalty for r in rows[3] + rows[5] + rows[7] + rows[9]} == {100.0}
     assert {r.penalty for r in rows[4] + rows[6] + rows[8] + rows[10]} == {1.0}
     assert [r.groups.eps_c for r in rows[3]] == [r.value for r in rows[3]]
@@ -176,75 +152,54 @@ def test_rows_carry_the_captions() -> None:
     assert {(r.groups.f_c, r.groups.f_m, r.groups.eps_m) for r in rows[1] + rows[10]} == {(0.34, 0.43, 0.2)}
     assert {r.groups.f_m for r in rows[7]} == {0.37}
     assert [r.fraction for r in rows[9]] == [r.value for r in rows[9]] and {r.fraction for r in rows[1]} == {1.0}
-    assert {r.groups for r in published(9).rows(TABLE_9)} == {TABLE_9}
+    assert {r.groups for r in study.published(9).rows(TABLE_9)} == {TABLE_9}
 
 
-# --- cells ------------------------------------------------------------------------------------------------------------
-
-CASES = [(1, 3), (1, 9), (3, 2), (4, 1), (10, 4)]  # table, row
-
-
-def plain_cells(draw: Draw, penalty: float, runs: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Losses of noisy estimates for two methods, record by record, with the paper's rate typed anew."""
-    X, y = draw.split.X_train, draw.split.y_train
-    n, d = X.shape
+@pytest.mark.parametrize(("number", "line"), [(1, 3), (1, 9), (3, 2), (4, 1), (10, 4)])  # table, row
+def test_cells_of_both_methods(number: int, line: int) -> None:
+    """Scikit-learn's estimate and the paper's rate typed anew; the moments have tests of their own."""
+    spec = study.published(number)
+    draw, row = study.fresh_draws(spec, generator(91, number, line), medical())[line], list(spec.rows())[line]
+    X, y, penalty, found = draw.split.X_train, draw.split.y_train, row.penalty, study.cells(draw, row.penalty)
+    d, loss = X.shape[1], QuadraticLoss.of(draw.split.X_test, draw.split.y_test)
     B = min(1 / math.sqrt(penalty), math.sqrt(d) / penalty)
-    losses = {}
-    for name, epsilon in (("pdp_op", draw.epsilon), ("nonpersonalized", np.full(n, draw.epsilon.min()))):
-        model = Ridge(alpha=penalty, fit_intercept=False).fit(X, y, sample_weight=epsilon / epsilon.sum())
+    for name, epsilon in (("pdp_op", draw.epsilon), ("nonpersonalized", np.full(len(y), draw.epsilon.min()))):
+        theta = Ridge(alpha=penalty, fit_intercept=False).fit(X, y, sample_weight=epsilon / epsilon.sum()).coef_
         rate = penalty * epsilon.sum() / (2 * math.sqrt(d) * (1 + math.sqrt(d) * B))
-        theta = model.coef_ + spherical_laplace(d, rate, rng=rng, size=runs)
-        errors = ((draw.split.y_test - theta @ draw.split.X_test.T) ** 2).mean(1)
-        losses[f"unreg_{name}"], losses[f"reg_{name}"] = errors, errors + penalty * (theta**2).sum(1)
-    return losses
-
-
-@pytest.mark.parametrize(("number", "line"), CASES)
-def test_closed_form_against_ten_thousand_runs(number: int, line: int) -> None:
-    rng, spec = generator(91, number, line), published(number)
-    draw, row = fresh_draws(spec, rng, medical())[line], list(spec.rows())[line]
-    simulated, found = plain_cells(draw, row.penalty, study.RUNS, rng), cells(draw, row.penalty)
-    looks, checks = 2 * len(simulated) * len(CASES), []
-    for name, losses in simulated.items():
-        mean, variance = float(found[name].mean), float(found[name].variance)
-        checks.append(z_check(f"mean {name}", len(losses), float(mean_z(losses, mean)), looks))
-        z = float(mean_z((losses - mean) ** 2, variance))
-        checks.append(z_check(f"variance {name}", len(losses), z, looks))
-    assert objections(checks) == []
+        for kind, added in (("unreg", 0.0), ("reg", penalty)):
+            expected, cell = loss.under_noise(theta, rate, added), found[f"{kind}_{name}"]
+            np.testing.assert_allclose([cell.mean, cell.variance], [expected.mean, expected.variance], rtol=1e-9)
 
 
 def test_noiseless_cells() -> None:
-    draw = fresh_draws(published(11), generator(92))[0]
-    found = cells(draw, 3.0, masks=5, rng=generator(93))
+    draw = study.fresh_draws(study.published(11), generator(92))[0]
+    found = study.cells(draw, 3.0, masks=5, rng=generator(93))
     X, y = draw.split.X_train, draw.split.y_train
     theta = Ridge(alpha=3.0 * len(y), fit_intercept=False).fit(X, y).coef_
     direct = ((draw.split.y_test - draw.split.X_test @ theta) ** 2).mean() + 3 * theta @ theta
     assert found["reg_nonprivate"].mean == pytest.approx(direct) and found["reg_nonprivate"].variance == 0
     assert found["unreg_nonprivate"].mean < 1e-25  # noiseless data: nothing but round-off
-    assert set(found) >= set(published(11).printed.columns)
+    assert set(found) >= set(study.published(11).printed.columns)
 
 
 def test_table_has_the_printed_layout() -> None:
     for number in (9, 13):
-        spec, rng = published(number), generator(94)
-        draws = fresh_draws(spec, rng, medical())
+        spec, rng = study.published(number), generator(94)
+        draws = study.fresh_draws(spec, rng, medical())
         ours = study.table(spec, draws, masks=50, rng=rng)
         assert ours.index.equals(spec.printed.index) and ours.columns.equals(spec.printed.columns)
-        found = cells(draws[0], next(iter(spec.rows())).penalty)["unreg_pdp_op"]
+        found = study.cells(draws[0], next(iter(spec.rows())).penalty)["unreg_pdp_op"]
         assert ours.iloc[0]["unreg_pdp_op"] == getattr(found, spec.statistic)
 
 
 def test_fresh_draws() -> None:
-    one, nine, ten = (fresh_draws(published(k), generator(95), medical()) for k in (1, 9, 10))
+    one, nine, ten = (study.fresh_draws(study.published(k), generator(95), medical()) for k in (1, 9, 10))
     assert all(draw is one[0] for draw in one)  # one draw for the whole sweep of the penalty
     assert [len(draw.epsilon) for draw in nine] == [8 * k for k in range(1, 11)]
     assert [len(draw.split.y_train) for draw in ten] == [107 * k for k in range(1, 11)]
     assert len({draw.split.y_train[0] for draw in nine}) == 10 and len({draw.split.y_train[0] for draw in ten}) == 1
     assert one[0].total == one[0].epsilon.sum() and one[0].strictest == one[0].epsilon.min()
-    assert len(take(medical(), 0.5).y_train) == 535 and len(take(medical(), 1e-9).y_train) == 1
-
-
-# --- the recovery of the page on the tables, on a draw that is known --------------------------------------------------
+    assert len(study.take(medical(), 0.5).y_train) == 535 and len(study.take(medical(), 1e-9).y_train) == 1
 
 
 class Page(SimpleNamespace):
@@ -257,23 +212,23 @@ class Page(SimpleNamespace):
         self.__dict__.update(names)
 
 
-PAGE = Page(ours={k: published(k).printed for k in ROWS})
+PAGE = Page(ours={k: study.published(k).printed for k in ROWS})
 
 
 def three_digits(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.map(lambda x: float(f"{x:.2e}"))
 
 
-def simulated(number: int, draws: list[Draw], rng: np.random.Generator) -> Table:
+def simulated(number: int, draws: list[study.Draw], rng: np.random.Generator) -> study.Table:
     """A table as it would be printed, had the paper drawn `draws`."""
-    spec = published(number)
+    spec = study.published(number)
     return replace(spec, printed=three_digits(study.table(spec, draws, masks=200 if number > 10 else 0, rng=rng)))
 
 
 def test_implied_total_inverts_the_closed_form() -> None:
-    rng, spec = generator(98), published(3)
-    for row, draw in zip(spec.rows(), fresh_draws(spec, rng), strict=True):
-        found = cells(draw, row.penalty)
+    rng, spec = generator(98), study.published(3)
+    for row, draw in zip(spec.rows(), study.fresh_draws(spec, rng), strict=True):
+        found = study.cells(draw, row.penalty)
         for column in spec.printed.columns:
             expected = draw.total if "pdp_op" in column else len(draw.epsilon) * draw.strictest
             assert PAGE.implied_total(row, draw, float(found[column].mean), column) == pytest.approx(expected)
@@ -283,32 +238,32 @@ def test_implied_total_inverts_the_closed_form() -> None:
 def test_effective_budget_of_sampling() -> None:
     """The mean inverse square of the sample size, by simulation."""
     rng = generator(100)
-    epsilon = PrivacyGroups().draw(80, rng=rng)
+    epsilon = study.PrivacyGroups().draw(80, rng=rng)
     for threshold in (1.0, float(epsilon.mean())):
         kept = np.where(epsilon >= threshold, 1, np.expm1(epsilon) / np.expm1(threshold))
         sizes = (rng.random((20_000, 80)) < kept).sum(1)
         direct = threshold * np.mean(1.0 / sizes**2) ** -0.5
-        assert effective_sample_budget(epsilon, threshold) == pytest.approx(direct, rel=0.01)
+        assert study.effective_sample_budget(epsilon, threshold) == pytest.approx(direct, rel=0.01)
 
 
 def test_whole_recovery_finds_the_hidden_data() -> None:
     """A paper made by the library itself, its data sets hidden among others: every odd table is predicted."""
     rng = generator(101)
-    hidden = {k: synthetic_split(rng) for k in (1, 3, 7)}
-    drawn: dict[int, list[Draw]] = {}
+    hidden = {k: study.synthetic_split(rng) for k in (1, 3, 7)}
+    drawn: dict[int, list[study.Draw]] = {}
     for k in range(1, 11, 2):
         groups = TABLE_9 if k == 9 else None
         split = hidden.get(3 if k == 5 else k)
-        rows, fresh = published(k).rows(groups), fresh_draws(published(k), rng, groups=groups)
+        rows, fresh = study.published(k).rows(groups), study.fresh_draws(study.published(k), rng, groups=groups)
         drawn[k] = [
-            draw if split is None else replace(draw, split=take(split, row.fraction))
+            draw if split is None else replace(draw, split=study.take(split, row.fraction))
             for row, draw in zip(rows, fresh, strict=True)
         ]
     drawn[11] = drawn[13] = [drawn[1][0]] * 15
     paper = {k: simulated(k, draws, rng) for k, draws in drawn.items()}
-    pool = [*hidden.values(), *(synthetic_split(rng) for _ in range(300))]
+    pool = [*hidden.values(), *(study.synthetic_split(rng) for _ in range(300))]
     for draw in drawn[9]:  # its data sets are cut short row by row: the pool holds the whole ones
-        rest = synthetic_split(rng)
+        rest = study.synthetic_split(rng)
         n = len(draw.split.y_train)
         X, y = np.vstack([draw.split.X_train, rest.X_train[n:]]), np.append(draw.split.y_train, rest.y_train[n:])
         pool.append(replace(draw.split, X_train=X, y_train=y))
@@ -333,7 +288,7 @@ def test_nothing_resembles_the_table() -> None:
 def test_used_cells_and_cells_that_follow() -> None:
     used, follow = ({k: pick(k) for k in ROWS} for pick in (PAGE.used, PAGE.follows))
     for k, frame in used.items():
-        printed = published(k).printed
+        printed = study.published(k).printed
         assert frame.index.equals(printed.index) and frame.columns.equals(printed.columns)
         assert not frame.all(axis=None) and frame.any(axis=None) == (k != 14)
         assert not (follow[k] & frame).any(axis=None)
@@ -341,9 +296,6 @@ def test_used_cells_and_cells_that_follow() -> None:
     counts = {k: int(frame.to_numpy().sum()) for k, frame in follow.items()}
     assert sum(counts[k] for k in range(1, 11)) == 147  # all that is predicted
     assert [counts[k] for k in (11, 12, 13, 14)] == [14, 14, 0, 0]
-
-
-# --- what the fit absorbs, and what it cannot -------------------------------------------------------------------------
 
 
 def change_constant(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
@@ -360,9 +312,9 @@ def test_a_wrong_sensitivity_constant_turns_tables_red(factor: float, monkeypatc
     rng = generator(103)
     splits, shown = PAGE.candidate_sets(1500, rng)
     for k in (5, 7):
-        spec = published(k)
+        spec = study.published(k)
         split = PAGE.match_cells(splits, shown, spec.printed)
-        draws = PAGE.set_noise(spec, [replace(draw, split=split) for draw in fresh_draws(spec, rng)])
+        draws = PAGE.set_noise(spec, [replace(draw, split=split) for draw in study.fresh_draws(spec, rng)])
         ratios = [study.table(spec, draws) / spec.printed]
         scores = [PAGE.scores(spec, draws, study.N_TRAIN)]
         assert PAGE.agreement(k, ratios, [0 * scores[0]])[1]  # the cells alone see nothing
@@ -370,25 +322,23 @@ def test_a_wrong_sensitivity_constant_turns_tables_red(factor: float, monkeypatc
 
 
 def test_agreement_wants_every_recovery() -> None:
-    printed = published(4).printed
-    good, sums = [1 + 0 * printed] * 3, [np.ones(7)] * 3
-    assert PAGE.agreement(4, good, sums) == ("100% of 28 cells within 5%, worst 0% off", True)
-    third, one = 1 + 0 * printed, 1 + 0 * printed
+    good = 1 + 0 * study.published(4).printed
+    assert PAGE.agreement(4, [good] * 3, [np.ones(7)] * 3) == ("100% of 28 cells within 5%, worst 0% off", True)
+    third, one = 1 * good, 1 * good
     third.iloc[:3, 0], one.iloc[0, 0] = 1.06, 0.79  # 3 of 28 cells beyond 5 %, 1 beyond 20 %
-    for bad in (third, one):
-        assert not PAGE.agreement(4, [*good[:2], bad], sums)[1]
-    assert PAGE.agreement(14, [1 + 0 * published(14).printed + 0.09], sums[:1])[1]
-    assert not PAGE.agreement(4, good, [*sums[:2], np.full(7, 3.0)])[1]
+    for bad, last in ((third, np.ones(7)), (one, np.ones(7)), (good, np.full(7, 3.0))):
+        assert not PAGE.agreement(4, [good, good, bad], [np.ones(7), np.ones(7), last])[1]
+    assert PAGE.agreement(14, [1.09 + 0 * study.published(14).printed], [np.ones(7)])[1]
 
 
 def test_unregularised_means_follow_whatever_the_noise_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Change the noise: the two means of a method move on one line, whose slope the data give; deviations do not."""
-    spec, penalty = published(11), 3.0
-    draw, found = fresh_draws(spec, generator(104))[0], []
+    spec, penalty = study.published(11), 3.0
+    draw, found = study.fresh_draws(spec, generator(104))[0], []
     for factor in (0.5, 1.0, 2.0):
         with monkeypatch.context() as patch:
             change_constant(patch, factor)
-            found.append(cells(draw, penalty, masks=20, rng=generator(105)))
+            found.append(study.cells(draw, penalty, masks=20, rng=generator(105)))
     trace = np.trace(draw.split.X_test.T @ draw.split.X_test) / len(draw.split.y_test)
     d, slopes = draw.split.X_train.shape[1], {}
     for name in ("pdp_op", "nonpersonalized", "jorgensen_max", "jorgensen_mean"):

@@ -1,0 +1,24 @@
+"""Owners who let go of their ledgers when a test is over."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdpm_owner.owner import Owner
+from tests.federation.parts import owner_of
+
+
+@pytest.fixture
+def hire(tmp_path: Path) -> Iterator[Callable[..., Owner]]:
+    """Owners in folders of these names, on these terms."""
+    with ExitStack() as stack:
+
+        def one(name: str = "ann", /, *rows: Any, **terms: Any) -> Owner:
+            own = owner_of(tmp_path / name, *rows, **terms)
+            stack.callback(own.ledger.close)
+            return own
+
+        yield one

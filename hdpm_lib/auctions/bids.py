@@ -54,7 +54,9 @@ class Bids:
 
     def valuation(self, epsilon: ArrayLike) -> Array:
         """Cost of privacy losses (..., n) in money; 0 for a loss of 0, infinite for exponentials beyond all numbers."""
-        return self.sizes * unit_valuation(self.family, self.rate, check_finite(epsilon, "epsilon", low=0))
+        unit = unit_valuation(self.family, self.rate, check_finite(epsilon, "epsilon", low=0))
+        with np.errstate(over="ignore"):
+            return np.asarray(self.sizes * unit)
 
     @property
     def full_valuation(self) -> Array:
@@ -78,9 +80,9 @@ def unit_valuation(family: Any, rate: Any, epsilon: Any, xp: Any = np) -> Any:
     array([1.    , 0.5   , 1.    , 0.8591])
     """
     eps, place = xp.asarray(epsilon, dtype=float), xp.asarray(family, dtype=int)
-    with np.errstate(over="ignore"):  # in the exponential of another family's loss
+    with np.errstate(over="ignore"):  # infinite, or of another family
         convex = xp.where(place == 0, 2 * eps, xp.where(place == 1, eps**2, xp.expm1(eps)))
-    return xp.asarray(rate) * xp.where(place == 2, 2 * xp.sqrt(eps), convex)
+        return xp.asarray(rate) * xp.where(place == 2, 2 * xp.sqrt(eps), convex)
 
 
 def bids(family: str | Sequence[str] | ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, sizes: ArrayLike) -> Bids:
@@ -145,6 +147,7 @@ def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = N
     It is minus infinity beyond what they can deliver. `delivered_sizes` are the records sold, if not all.
     """
     sizes = truth.sizes if delivered_sizes is None else check_finite(delivered_sizes, "delivered_sizes", low=0)
-    cost = sizes * unit_valuation(truth.family, truth.rate, outcome.privacy_loss)
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the limits
+        cost = sizes * unit_valuation(truth.family, truth.rate, outcome.privacy_loss)
     beyond = (outcome.privacy_loss > truth.privacy_budget * (1 + 1e-12)) | (sizes > truth.sizes * (1 + 1e-12))
     return np.where(beyond, -np.inf, outcome.payments - cost)

@@ -23,6 +23,8 @@ def test_valuations_are_the_four_of_the_paper() -> None:
     np.testing.assert_allclose(market.shares, [0.1, 0.2, 0.3, 0.4], rtol=1e-15)
     assert np.array_equal(bids([0, 1, 2, 3], 1.25, 1.0, [10, 20, 30, 40]).family, market.family)
     assert unit_valuation(3, 1.0, 1e-12) == pytest.approx(1e-12, rel=1e-9)  # no cancellation near 0
+    dear = bids("exponential", 1.0, 1.0, [1e6])
+    assert dear.valuation([697.8]) == dear.valuation([710.0]) == np.inf  # in the product, in the exponential
 
 
 def test_bids_follow_the_laws_of_the_paper() -> None:
@@ -42,6 +44,8 @@ def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() ->
     outcome = Outcome(np.array([0.0, 0.5, 1.1]), np.array([0.0, 4.0, 100.0]))
     assert utility(truth, outcome).tolist() == [0.0, 1.5, -np.inf]
     assert utility(truth, outcome, [11, 4, 4]).tolist() == [-np.inf, 3.0, -np.inf]
+    dear, loss = bids("exponential", 1.0, 1.0, [10, 10, 1e6]), np.array([1.0, 800.0, 697.8])
+    assert utility(dear, Outcome(loss, np.ones(3)), [10, 0, 1e6])[1:].tolist() == [-np.inf, -np.inf]
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 88  # cells are read on phones
 # fence, options (": key" lines or a block between "---"), code, fence
 CELL = re.compile(r"(^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)*)\n*)(.*?)(^```$)", re.S | re.M)
-
-
 RUFF = [sys.executable, "-m", "ruff"]
 NOT_ASKED = "E402,E501,B018"  # of cells: imports stand where they are used, and a last line may be a value
 
@@ -54,15 +52,8 @@ def checked(pages: dict[str, str]) -> int:
 
 
 def not_ignored(paths: Iterable[Path]) -> list[Path]:
-    """Those of the files that git does not ignore, sorted; all of them where there is no repository."""
-    found = sorted(paths)
-    if not found:
-        return []
-    command = ["git", "check-ignore", "-z", "--stdin"]
-    names = "\0".join(map(str, found))
-    run = subprocess.run(command, cwd=found[0].parent, input=names, capture_output=True, text=True, check=False)
-    ignored = set(run.stdout.split("\0"))
-    return [path for path in found if str(path) not in ignored]
+    """Those of the files that are no copies of an editor's, sorted."""
+    return sorted(path for path in paths if ".ipynb_checkpoints" not in path.parts)
 
 
 def main(write: bool) -> int:

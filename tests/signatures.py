@@ -112,57 +112,72 @@ def by_word(table: Mapping[str, Any]) -> dict[str, Any]:
 
 LAWS = stats.uniform(0, 4), stats.beta(2, 2, 0, 4), stats.uniform(0, 10)
 NO_LAWS = ("a string", "uniform"), ("unbounded", stats.norm()), ("negative", stats.uniform(-1, 2))
+LOSSES = not_negative(at=(0.1, 2.0), batch=True)
+SQUARE = Array("", 0, at=(0.1, 2.0), batch="scalar", infinite=True)
+ANYTHING = Array("ncd", at=(-2.0, 2.0), batch=True, infinite=True, nan=True)
 BY_NAME: dict[str, Any] = by_word(
     {
-        "noise_rate norm_bound penalty eta mu sigma gamma scale rate clip_norm radius variance": POSITIVE,
+        """noise_rate norm_bound penalty eta mu sigma gamma scale rate clip_norm radius variance noise learning_rate
+        total_weight worth distance""": POSITIVE,
         "level": Number(0, 1, "()", at=(1e-6, 0.1)),
         "power": Number(1, np.inf, "[)", at=(1.0, 4.0)),
         "cap": Number(0, 1, "(]", at=(0.99, 1.0)),
         "delta": Number(0, 1, "[)", at=(0.0, 0.3)),
-        "sides": count(1, 2, at=(1, 2)),
+        "sides norm": count(1, 2, at=(1, 2)),
         "max_mse": Number(at=(0.01, 2.0)),
         "ceiling": Number(at=(4.0, 10.0)),
+        "tolerance": Number(at=(1e-9, 1e-6)),
         "feature_norm": Number(at=(2.0, 3.0)),
         "label_bound": Number(at=(1.0, 2.0)),
-        "dimension n coordinates runs": count(),
+        "low": ANY,
+        "high": Number(-np.inf, np.inf, at=(2.0, 3.0)),
+        "dimension n coordinates runs rounds every": count(),
         "restarts": count(0, at=(0, 2)),
+        "grid": count(2, at=(2, 9)),
         "rng": RNG,
         "size": SIZE,
         "bound": choice("paper", "sharp"),
         "arithmetic": choice("lattice", "ideal"),
         "spacing": one_of((2.0**-10, 2.0**-4)),
-        "record": one_of((None,)),
+        "record input_features": one_of((None,)),
         "X": unit("nd"),
         "y": Array("n", -1, 1, at=(-1.0, 1.0)),
         "shares terms data p_values": unit(),
-        "epsilon virtual_costs": positive(),
+        "epsilon virtual_costs ranges": positive(),
         "weights": not_negative(at=(0.1, 2.0)),
-        "valuations": not_negative(at=(0.1, 2.0), batch=True),
+        "sensitivity": not_negative("nk"),
+        "valuations": not_negative(at=(0.1, 3.9), batch=True),
         "costs": not_negative(at=(0.1, 3.9)),
+        "delivered_sizes": not_negative(at=(0.5, 1.0), batch=True),
+        "v": Array("n", 0, 10, "[]", (0.1, 3.9), batch="scalar"),
+        "family": Array("n", 0, 3, "[]", (0, 3), "scalar", True),
         "reports types": not_negative(at=(0.0, 4.0)),
         "sizes": positive(at=(1.0, 50.0), batch=True),
         "amounts": positive(batch=True),
         "budget": positive("", (5.0, 50.0), batch=True),
-        "coefficients noise theta theta_neighbour": real("d", batch=True),
-        "features": real("nd"),
+        "error": SQUARE,
+        "answers lower": real(),
+        "released": real(at=(-9.0, 9.0), batch="scalar"),
+        "coefficients start theta theta_neighbour z": real("d", batch=True),
+        "centre": real("d"),
+        "features records": real("nd"),
+        "gradients": ANYTHING,
         "labels": Kind(lambda s: np.array([s.draw(st.integers(0, 1)) for _ in range(s.length("n"))])),
         "law": one_of(LAWS, NONE, *NO_LAWS),
+        "rule": one_of((contracts.equal_loss_contract,)),
         "bids truth lies": BIDS,
+        "name": one_of(("age",)),
+        "levels": one_of((("yes", "no"), ("a", "b", "c"))),
+        "unit offset": one_of((Fraction(1, 2),)),
     }
 )
 
 # --- where a function's range is another ------------------------------------------------------------------------------
 
-SQUARE = Array("", 0, at=(0.1, 2.0), batch="scalar", infinite=True)
 FACTOR = Array("", 0, 1, at=(0.1, 0.9), batch="scalar")
-SHARED = not_negative(at=(0.1, 0.9), batch=True)
 GUESSED = {"epsilon": NOT_NEGATIVE, "guessed": unit(batch="scalar")}
-UNDER_LAW = {"v": Array("n", 0, 10, "[]", (0.1, 3.9), batch="scalar")}
 SIGNED = {"X": short(), "y": signs()}
-LOSSES = not_negative(at=(0.1, 2.0), batch=True)
-ANYTHING = {"gradients": Array("ncd", at=(-2.0, 2.0), batch=True, infinite=True, nan=True)}
-UNITS = Number(ends="[)")
-NOISES = {"noise": POSITIVE}
+ROUNDED = {"arithmetic": choice("rounded", "ideal")}
 RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "accounts.Account.epsilon": {"delta": SHARE},
     "aggregation.size_weights aggregation.least_error_weights": {"epsilon": LOSSES},
@@ -182,20 +197,12 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "made": not_negative(at=(10, 50), batch="scalar"),
         "runs": Number(at=(100.0, 300.0)),
     },
-    "audits.pairs.patterns": {"answers": real()},
     "auctions.allin.gains": {"auction": one_of((allin.all_in,))},
     "auctions.bids.Bids.valuation": {"epsilon": not_negative(batch=True)},
-    "auctions.bids.bids": {
-        "family": Array("n", 0, 3, "[]", (0, 3), "scalar", True),
-        "rate privacy_budget sizes": positive(batch="scalar"),
-    },
-    "auctions.bids.utility": {
-        "outcome": Kind(lambda s: allin.all_in(BIDS.good(s), 20.0)),
-        "delivered_sizes": not_negative(at=(0.5, 1.0), batch=True),
-    },
+    "auctions.bids.bids": {"rate privacy_budget sizes": positive(batch="scalar")},
+    "auctions.bids.utility": {"outcome": Kind(lambda s: allin.all_in(BIDS.good(s), 20.0))},
     "auctions.menus.menus auctions.menus.serve": {"weights": Kind(lambda s: menus.trained_weights())},
     "auctions.menus.choose": {"prices": Kind(lambda s: np.multiply.outer(np.ones(s.length("n")), menus.KNOTS))},
-    "designs.comparison.law_of": {"costs": Array("n", 0, np.inf, "[)", (0.1, 3.9))},
     "discrete.acceptance": {"dimension": count(at=(1, 50))},
     "discrete.discrete_laplace": {"scale": RATIONAL},
     "discrete.lattice_laplace": {"rate": RATIONAL, "dimension": count(1, 50, at=(1, 4))},
@@ -212,14 +219,13 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     """learners.estimators.PersonalizedRidge.predict learners.estimators.PrivateLogisticRegression.predict
     learners.estimators.PrivateLogisticRegression.decision_function""": {"X": real("nd")},
     "learners.gradients.accuracy": {"parameters": real("kCd", batch=True)},
-    "learners.gradients.clipped": ANYTHING,
-    "learners.gradients.draw_bidders": {"owners": count(at=(3, 6)), "bidders": count(at=(1, 3)), "rounds": count()},
+    "learners.gradients.draw_bidders": {"owners": count(at=(3, 6)), "bidders": count(at=(1, 3))},
     "learners.gradients.local_gradients": {
         "features": Array("nd", at=(-2.0, 2.0), nan=True),
         "parameters": real("kCd"),
         "owners": Kind(lambda s: [np.arange(s.length("n")), np.array([0])]),
     },
-    "learners.gradients.noise_scale": {"epsilon": not_negative(batch="scalar")},
+    "learners.gradients.noise_scale markets.local_menu.information": {"epsilon": not_negative(batch="scalar")},
     "learners.fedsgd.fedsgd": {
         "owners": Kind(lambda s: [[np.arange(s.length("n")), np.array([0])]]),
         "privacy_budget": positive("12"),
@@ -227,26 +233,20 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "aggregations": Kind(lambda s: {"opt": least_error_weights, "none": None}),
         "start": real("Cd", batch=True),
         "auction": one_of((None,)),
-        "learning_rate": POSITIVE,
-        "every": count(),
     },
     "learners.integer_answers.IntegerSum": {
         "weights": Array("n", at=(-3, 3), whole=True),
         "levels": count(at=(1, 9)),
         "scale": RATIONAL,
-        "unit offset": one_of((Fraction(1, 2),)),
     },
-    "learners.integer_answers.IntegerSum.answer": {"released": real(at=(-9.0, 9.0), batch="scalar")},
     "learners.integer_answers.integer_sum": {
         "shares": unit(at=(0.1, 1.0)),
         "weights": real(at=(0.5, 2.0)),
         "levels": count(at=(1, 1024)),
     },
-    "learners.integer_answers.grid_gradients": ANYTHING,
     "learners.integer_answers.record_steps": {
         "parameters": real("Cd"),
         "features": Array("nd", at=(-2.0, 2.0), infinite=True, nan=True),
-        "norm": count(1, 2, at=(1, 2)),
     },
     "learners.integer_answers.integer_gradients": {"gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)},
     "learners.integer_answers.gradient_noise": {"epsilon": not_negative(at=(0.1, 2.0)), "shape": one_of(((2, 2),))},
@@ -257,18 +257,13 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "weights": not_negative(at=(0.1, 0.5)),
         "penalty": Number(at=(0.5, 2.0)),
     },
-    "learners.logistic.ObjectivePerturbation.minimise": {"start": real("d", batch=True)},
-    "learners.logistic.objective_perturbation": SIGNED | {"arithmetic": choice("rounded", "ideal")},
-    "learners.queries.BiasedLaplace": {
-        "scale": UNITS,
-        "sensitivity": not_negative("nk"),
-        "ranges": positive(),
-        "lower": real(),
+    "learners.logistic.ObjectivePerturbation.minimise": {"noise": real("d", batch=True)},
+    "learners.logistic.objective_perturbation": SIGNED | ROUNDED,
+    "learners.queries.BiasedLaplace learners.queries.linear_query learners.queries.nonlinear_query": {
+        "scale": NOT_NEGATIVE,
+        "weights": real(at=(0.5, 2.0)),
     },
-    "learners.queries.linear_query": {"scale": UNITS, "weights": real(at=(0.5, 2.0))},
-    "learners.queries.nonlinear_query": {"scale": UNITS, "sensitivity": not_negative("nk")},
-    "learners.ridge.estimate_norm_bound": {"total_weight": POSITIVE},
-    "learners.ridge.output_perturbation": {"arithmetic": choice("rounded", "ideal")},
+    "learners.ridge.output_perturbation": ROUNDED,
     "learners.ridge.project_on_ball": {"theta": real("nd", batch=True)},
     "learners.ridge.weighted_ridge": {
         "penalty": not_negative("", (0.1, 2.0), batch="scalar"),
@@ -276,56 +271,36 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "y": real(),
         "weights": not_negative(at=(0.1, 2.0), batch=True),
     },
-    "learners.weighted_mean.WeightedMean": {
-        "weights": simplex(),
-        "centre": real("d"),
-        "shrink": Number(0, 1, "[]", at=(0.1, 0.9)),
+    "learners.weighted_mean.WeightedMean": {"weights": simplex(), "shrink": Number(0, 1, "[]", at=(0.1, 0.9))},
+    "learners.weighted_mean.population_error": {"distance": NOT_NEGATIVE, "shrink": FACTOR},
+    """learners.weighted_mean.best_worst_shrink learners.weighted_mean.sampling_error
+    learners.weighted_mean.worst_error""": {
+        "weights": not_negative(at=(0.1, 0.9), batch=True),
+        "noise": SQUARE,
+        "variance": NOT_NEGATIVE,
+        "shrink": FACTOR,
     },
-    "learners.weighted_mean.WeightedMean.release": {"records": real("nd")},
-    "learners.weighted_mean.best_shrink": {"error": SQUARE, "distance": POSITIVE},
-    "learners.weighted_mean.best_worst_shrink": {"weights": SHARED, "noise": SQUARE},
-    "learners.weighted_mean.population_error": {"error": SQUARE, "distance": NOT_NEGATIVE, "shrink": FACTOR},
-    "learners.weighted_mean.sampling_error": {"weights": SHARED, "noise": SQUARE, "variance": NOT_NEGATIVE},
-    "learners.weighted_mean.worst_error": {"weights": SHARED, "noise": SQUARE, "shrink": FACTOR},
-    "markets.contracts.least_cost_contract": {"ranges": positive()},
-    "markets.costs.virtual_valuation markets.costs.ironed_virtual_valuation": UNDER_LAW,
-    "markets.error_minimising.error_minimising": NOISES | {"virtual_costs": positive(batch=True)},
+    "markets.error_minimising.error_minimising": {"virtual_costs": positive(batch=True)},
     "markets.fair_query.fair_query": {"costs": not_negative(at=(0.1, 3.9), batch=True), "budget": POSITIVE},
-    "markets.incentives.reports_to_try": {
-        "grid": count(2, at=(2, 9)),
-        "special": Kind(lambda s: [[0.5]] * s.length("n")),
-    },
+    "markets.incentives.reports_to_try": {"special": Kind(lambda s: [[0.5]] * s.length("n"))},
     "markets.incentives.search_misreports": {
         "mechanism": one_of((first_price,)),
         "types": real(),
         "candidates": Kind(lambda s: [positive().good(s) for _ in range(s.length("n"))]),
     },
-    "markets.local_menu.information": NOISES | {"epsilon": not_negative(batch="scalar")},
-    "markets.local_menu.local_menu": NOISES | {"virtual_costs": positive(batch="scalar"), "worth": POSITIVE},
-    """markets.mechanisms.equal_loss_pricing markets.mechanisms.vcg_contract markets.mechanisms.pivot_costs
-    markets.mechanisms.paid_at_ceiling""": {
-        "valuations": not_negative(at=(0.1, 3.9), batch=True),
-        "rule": one_of((contracts.equal_loss_contract,)),
-    },
+    "markets.local_menu.local_menu": {"virtual_costs": positive(batch="scalar")},
     "markets.mechanisms.myerson_contract": {"valuations": Array("n", 0, 10, "[]", (0.1, 3.9))},
     "markets.payments.vcg_payments": {"rule": one_of((cheapest,)), "least_cost": one_of((lambda c: c.min(-1),))},
-    "markets.payments.envelope_payments": {
-        "rule": one_of((lambda c: 1 / (1 + c),)),
-        "tolerance": Number(at=(1e-9, 1e-6)),
-    },
+    "markets.payments.envelope_payments": {"rule": one_of((lambda c: 1 / (1 + c),))},
     "markets.payments.step_payments": {
         "edges": Kind(lambda s: np.array([0.0, 1.0, 5.0])),
         "rule": one_of((lambda c: (c < 1) * 1.0,)),
     },
     "noise.spherical_laplace": {"rate": positive("", batch="scalar")},
     "noise.coordinate_variance": {"rate": positive(batch="scalar")},
-    "noise.log_density": {"z": real("d", batch=True)},
-    "schema.Category": {"name": one_of(("smoker",)), "levels": one_of((("yes", "no"), ("a", "b", "c")))},
-    "schema.Number": {"name": one_of(("age",)), "low": ANY, "high": Number(-np.inf, np.inf, at=(2.0, 3.0))},
     "schema.Schema.transform": {"X": one_of(([[30, "yes"], [40, "no"]],))},
     "schema.Schema.inverse_transform": {"self": Kind(lambda s: schema.Schema([AGE], intercept=False)), "X": real("n1")},
     "schema.Schema.fit": {"X y": one_of((None,))},
-    "schema.Schema.get_feature_names_out": {"input_features": one_of((None,))},
 }
 SPECIAL = {name: by_word(table) for name, table in by_word(RANGES).items()}
 ALWAYS = set("sensitivity top owners rng spacing steps restarts".split())

@@ -24,13 +24,8 @@ def scaled(rng: np.random.Generator, item: float, factor: float) -> float:
     return factor * item * float(rng.random())
 
 
-def drawn(rng: np.random.Generator, _: int) -> float:
-    """A draw."""
-    return float(rng.random())
-
-
-def slow(rng: np.random.Generator, seconds: float) -> float:
-    """A task that takes its time."""
+def drawn(rng: np.random.Generator, seconds: float) -> float:
+    """A draw that takes its time."""
     time.sleep(seconds)
     return float(rng.random())
 

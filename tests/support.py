@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -38,16 +39,12 @@ class Check:
     low: float
     high: float
 
-    @property
-    def objects(self) -> bool:
-        return not self.low <= self.statistic <= self.high
-
     def __str__(self) -> str:
         return f"{self.name}: n={self.n}, statistic={self.statistic:.6g}, allowed [{self.low:.6g}, {self.high:.6g}]"
 
 
 def objections(checks: Iterable[Check]) -> list[str]:
-    return [str(check) for check in checks if check.objects]
+    return [str(check) for check in checks if not check.low <= check.statistic <= check.high]
 
 
 def z_limit(looks: int = 1) -> float:
@@ -116,17 +113,10 @@ def times(factor: float) -> Sampler:
 
 def p_value(drawn: np.ndarray, points: np.ndarray, probabilities: np.ndarray) -> float:
     """Chi-square; whatever is expected less than ten times makes one cell, with all that is not listed."""
-    base = 2 * int(max(np.abs(drawn).max(), np.abs(points).max())) + 1
-    powers = base ** np.arange(points.shape[1])
-    keys = points @ powers
-    order = np.argsort(keys)
-    place = np.minimum(np.searchsorted(keys[order], drawn @ powers), len(keys) - 1)
-    listed = order[place]
-    counts = np.bincount(listed[keys[listed] == drawn @ powers], minlength=len(keys))
-    often = probabilities * len(drawn) >= 10
+    often, seen = probabilities * len(drawn) >= 10, Counter(map(tuple, drawn.tolist()))
+    counts = [seen[tuple(point)] for point in points[often].tolist()]
     expected = np.append(probabilities[often], 1 - probabilities[often].sum()) * len(drawn)
-    seen = np.append(counts[often], len(drawn) - counts[often].sum())
-    return float(stats.chisquare(seen, expected).pvalue)
+    return float(stats.chisquare([*counts, len(drawn) - sum(counts)], expected).pvalue)
 
 
 def law_of(scale: Fraction, reach: int) -> tuple[np.ndarray, np.ndarray]:

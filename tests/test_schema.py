@@ -16,37 +16,20 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 
+from hdpm_book import standins
+from hdpm_book.datasets import MEDICAL_FEATURES
 from hdpm_book.ridge.study import corners_of
 from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.schema import Category, Number, Schema
 from tests.support import generator
 
-REGIONS = ("north", "east", "south", "west")
-PEOPLE = (
-    Number("age", 18, 64),
-    Number("bmi", 10, 60),
-    Number("children", 0, 5),
-    Category("sex", ("female", "male")),
-    Category("smoker", ("no", "yes")),
-    Category("region", REGIONS),
-)
+PEOPLE = MEDICAL_FEATURES.columns
 COSTS = Schema([Number("cost", 0, 50_000)], intercept=False)
 
 
 def people(n: int = 200) -> pd.DataFrame:
-    rng = generator(81)
-    return pd.DataFrame(
-        {
-            "region": rng.choice(REGIONS, n),
-            "age": rng.integers(18, 65, n),
-            "bmi": rng.uniform(10, 60, n),
-            "smoker": rng.choice(["no", "yes"], n),
-            "sex": rng.choice(["female", "male"], n),
-            "children": rng.integers(0, 6, n),
-            "unused": "x",
-        }
-    )
+    return standins.medical_cost().drop(columns="charges").assign(unused="x").head(n)
 
 
 def random_schema(rng: np.random.Generator) -> Schema:
@@ -76,7 +59,7 @@ def test_the_medical_columns() -> None:
     coded = schema.transform(table)
     columns = dict(zip(schema.get_feature_names_out(), coded.T, strict=True))
     np.testing.assert_allclose(columns["age"], (table["age"] - 41) / 46)
-    np.testing.assert_array_equal(columns["region_south"], np.where(table["region"] == "south", 0.75, -0.25))
+    np.testing.assert_array_equal(columns["region_southeast"], np.where(table["region"] == "southeast", 0.75, -0.25))
     np.testing.assert_array_equal(schema.transform(table[[c.name for c in PEOPLE]].to_numpy()), coded)
 
 
@@ -114,7 +97,7 @@ def test_what_is_outside_is_refused_or_clipped_without_a_word(name: str, value: 
             nearer = {17.0: -0.5, -math.inf: -0.5, 1e300: 0.5, math.inf: 0.5}
             assert columns["age"] == nearer.get(value, 0.0)
         if name == "region":
-            assert all(columns[f"region_{level}"] == 0 for level in REGIONS)
+            assert all(columns[f"region_{level}"] == 0 for level in standins.REGIONS)
     assert said == {f"X: column '{name}' must be {SAID[name]}: declare a wider one, or clip"}
 
 

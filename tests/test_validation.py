@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hdpm_book.federated.partition import draw_sizes
-from hdpm_book.logistic.peer import conic_search, gradient_and_grid, procure_fast
+from hdpm_book.logistic.peer import conic_search, procure_fast
 from hdpm_book.ridge.jorgensen import all_masks, sampled_ridge
 from hdpm_book.ridge.variants import private_constant
 from hdpm_lib import validation as v
@@ -29,7 +29,6 @@ CHECKS: dict[str, Callable[[Any], float]] = {
     "number": lambda value: v.check_number(value, "it", 0, 1),
     "positive": lambda value: v.check_positive(value, "it"),
     "count": lambda value: v.check_count(value, "it"),
-    "cap": lambda value: v.check_cap(2 if value is None else value, 3),
 }
 
 
@@ -39,10 +38,10 @@ def test_number_is_one_real_number(check: str) -> None:
         found = CHECKS[check](value)
         assert found == 1 and type(found) is (int if check == "count" else float)
     for value in WRONG:
-        with pytest.raises(ValueError if check == "cap" and value is None else TypeError, match=r"^(it|cap) must"):
+        with pytest.raises(TypeError, match=r"^it must"):
             CHECKS[check](value)
-    for value in NOT_FINITE[: -1 if check in ("count", "cap") else None]:
-        with pytest.raises(ValueError, match=r"^(it|cap) must .* got") as caught:
+    for value in NOT_FINITE[: -1 if check == "count" else None]:
+        with pytest.raises(ValueError, match=r"^it must .* got") as caught:
             CHECKS[check](value)
         assert len(str(caught.value)) < 120
 
@@ -67,12 +66,11 @@ def test_range_is_said_and_kept(low: float, high: float, ends: str, value: float
         v.check_number(value, "it", low, high, ends=ends)
     with pytest.raises(ValueError, match=f"^it {re.escape(message.split(', got')[0])}"):
         v.check_finite([value, 0.5], "it", 1, low, high, ends=ends)
-    if np.isfinite(low) and np.isfinite(high):
-        assert v.check_number(low, "it", low, high) == low and v.check_number(high, "it", low, high) == high
 
 
 def test_what_is_in_range_is_taken_as_it_is() -> None:
-    assert v.check_count(10**400, "n") == 10**400 and v.check_count(3.0, "n", 0, 3) == 3
+    assert v.check_number(0, "it", 0, 1) == 0 and v.check_count(10**400, "n") == 10**400
+    assert v.check_count(3.0, "n", 0, 3) == 3
     assert v.check_flag(np.True_, "project") is True and v.check_flag(False, "project") is False
     assert v.check_size(()) == () and v.check_size(3) == (3,) and v.check_size((2, np.int64(0))) == (2, 0)
     for array in (np.array([1, 2]), [1.0, 2], np.array([1, 2], dtype=np.float32)):
@@ -112,7 +110,6 @@ def test_listed_case_is_refused() -> None:
     constant = partial(private_constant, [0.5], [1.0], rng=rng)
     for call, message in (
         (lambda: draw_sizes("IID", 1, rng, of=12_598), "of must be an integer from 1 to 12597"),
-        (lambda: sampled_ridge(*one, [[7]]), "masks must hold 0 and 1, got 7"),
         (lambda: sampled_ridge(*one, [[-1]]), "masks must hold 0 and 1, got -1"),
         (lambda: constant(label_range=(np.nan, 1)), "label_range must be finite, got nan"),
         (lambda: constant(label_range=(1, 0)), "label_range must be two finite numbers, the lower"),
@@ -132,7 +129,7 @@ def test_huge_noise_leaves_the_noise_alone() -> None:
 
 
 @pytest.mark.parametrize("cap", [None, 0.4, 0.7])
-@pytest.mark.parametrize("mu", [1e-100, 1e-60, 1e60, 1e100])
+@pytest.mark.parametrize("mu", [1e-100, 1e100])
 def test_procurement_at_the_limits(mu: float, cap: float | None) -> None:
     """Where weights may be as uneven as they like the cheapest sellers are bought; where they may not, all alike."""
     psi = [3.0, 0.2, 1.0, 0.7]
@@ -154,11 +151,6 @@ def test_aggregation_of_huge_numbers() -> None:
 @pytest.mark.parametrize("value", [1e-200, 1e200])
 def test_constants_of_the_proxy_loss_have_a_range(name: str, value: float) -> None:
     given = {"mu": 1.0, "sigma": 1.0, "gamma": 1.0, name: value}
-    for call in (
-        lambda: procure([0.2, 1.2], **given),
-        lambda: procure_fast([0.2, 1.2], **given),
-        lambda: conic_search([0.2, 1.2], **given),
-        lambda: gradient_and_grid([0.2, 1.2], **given, largest_eta=1.0),
-    ):
+    for rule in (procure, procure_fast, conic_search):
         with pytest.raises(ValueError, match=rf"^{name} must lie in \[1e-100, 1e\+100\], got {re.escape(str(value))}"):
-            call()
+            rule([0.2, 1.2], **given)

@@ -1,15 +1,14 @@
 r"""Other ways to the optimal procurement, to compare :mod:`hdpm_lib.markets.procurement` with.
 
-Both slow ones fix the rate :math:`\eta` and minimise the proxy loss over the weights, a convex problem; then they
-search over :math:`\eta`. They share nothing with the exact solver but the problem,
+Both share nothing with the exact solver but the problem,
 
 .. math:: \min_{a,\eta}\ \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
     \qquad\sum_ia_i=1,\quad0\le a_i\le\text{cap},
 
 with `virtual_costs` :math:`\psi` of shape (m,), `mu`, `sigma` and `gamma` positive, and a `cap` in [1/m, 1] or none.
-:func:`gradient_and_grid` does what the paper describes, on a grid of rates. :func:`conic_search` has each convex
-problem solved by an interior-point solver and follows every local minimum that it sees between its starts.
-:func:`procure_fast` does not sort, and is content with a local minimum.
+:func:`conic_search` minimises the loss over the weights for each rate, a convex problem, by an interior-point solver,
+and follows every local minimum along the rate that it sees between its starts. :func:`procure_fast` does not sort, and
+is content with a local minimum.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse
 
 from hdpm_book.contracts.conic import solve_cone
-from hdpm_book.logistic.joint_objective import water_filling
 from hdpm_lib.markets.outcome import Purchase
 from hdpm_lib.markets.procurement import (
     check_constants,
@@ -32,7 +30,7 @@ from hdpm_lib.markets.procurement import (
     settle,
     smallest_root,
 )
-from hdpm_lib.validation import check_cap, check_count, check_finite, check_positive, extra
+from hdpm_lib.validation import check_cap, check_count, check_finite, extra
 
 with extra("book"):
     import clarabel
@@ -41,7 +39,6 @@ with extra("book"):
 Array = NDArray[np.float64]
 
 LOOSEST = 1e-6  # tolerance of the conic solver that may do where rounding ends it
-SETTLED, ITERATIONS = 1e-13, 10_000  # of the gradient: largest change of a weight; a limit
 
 
 def proxy_loss(
@@ -115,72 +112,6 @@ class Searched:
         return self.weights * self.eta
 
 
-def gradient_and_grid(
-    virtual_costs: ArrayLike,
-    mu: float,
-    sigma: float,
-    gamma: float,
-    *,
-    largest_eta: float,
-    points: int = 100,
-) -> Searched:
-    r"""Step 1 of the paper's Algorithm 2: projected gradient descent on the weights for each rate of a grid, no cap.
-
-    Parameters
-    ----------
-    virtual_costs : array of shape (m,)
-        Not negative.
-    mu, sigma, gamma
-    largest_eta : float
-        `L`, positive: the grid is :math:`L/k,2L/k,\dots,L` for `k` points.
-    points : int, default 100
-
-    Returns
-    -------
-    Searched
-        As good as the grid: the rate is off by up to half its step.
-
-    Raises
-    ------
-    RuntimeError
-        If the descent does not settle.
-
-    Notes
-    -----
-    The paper names no step length. We take :math:`\lVert a\rVert/\mu`, which serves it best. The gradient is
-    :math:`\mu a/\lVert a\rVert+\gamma\eta\psi`, so the step leads to :math:`-s\psi` before the projection, with
-    :math:`s=\gamma\eta\lVert a\rVert/\mu`. The norm of the projection rises with `s`, so `s` moves in one direction and
-    converges, to the one minimiser.
-
-    Examples
-    --------
-    >>> best = gradient_and_grid([0.2, 1.2], 1.0, 1.0, 0.1, largest_eta=10.0)
-    >>> best.eta, best.weights.round(3), round(best.error, 4)
-    (4.3, array([0.66, 0.34]), 1.2072)
-    """
-    psi = check_finite(virtual_costs, "virtual_costs", 1, 0)
-    check_constants(mu, sigma, gamma)
-    rates = check_positive(largest_eta, "largest_eta") * np.arange(1, check_count(points, "points") + 1) / points
-    a, found = np.full(len(psi), 1 / len(psi)), []
-    for eta in rates:
-        a = _descend(psi, mu, gamma * eta, a)
-        found.append(a)
-    norms = np.array([np.linalg.norm(a) for a in found])
-    losses = mu * norms + sigma / rates + gamma * rates * (np.array(found) @ psi)
-    return _best(found, rates, losses, losses[_dips(losses)])
-
-
-def _descend(psi: Array, mu: float, price: float, a: Array) -> Array:
-    """Weights that minimise `mu norm(a) + price a.psi`, from the weights `a` on."""
-    for _ in range(ITERATIONS):
-        norm = np.linalg.norm(a)
-        gradient = mu * a / norm + price * psi
-        last, a = a, water_filling(norm / mu * gradient - a, 1.0)
-        if np.abs(a - last).max() <= SETTLED:
-            return a
-    raise RuntimeError(f"the descent has not settled after {ITERATIONS} steps at gamma * eta = {price}")
-
-
 def conic_search(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None, starts: int = 16
 ) -> Searched:
@@ -236,7 +167,8 @@ def conic_search(
     losses = np.array(
         [mu * np.linalg.norm(a) + sigma / eta + gamma * eta * (a @ psi) for a, eta in zip(found, rates, strict=True)]
     )
-    return _best(found, rates, losses, losses)
+    best = int(np.argmin(losses))
+    return Searched(found[best], float(rates[best]), float(losses[best]), losses)
 
 
 def _conic_program(psi: Array, mu: float, top: float) -> Callable[[float], Array]:
@@ -257,15 +189,3 @@ def _conic_program(psi: Array, mu: float, top: float) -> Callable[[float], Array
         return a / a.sum()
 
     return minimiser
-
-
-def _dips(losses: Array) -> NDArray[np.intp]:
-    """Places where a sequence is below its neighbours."""
-    padded = np.concatenate([[np.inf], losses, [np.inf]])
-    return np.flatnonzero((losses < padded[:-2]) & (losses <= padded[2:]))
-
-
-def _best(found: list[Array], rates: Array, losses: Array, minima: Array) -> Searched:
-    """The least of the losses, with the local minima."""
-    k = int(np.argmin(losses))
-    return Searched(found[k], float(rates[k]), float(losses[k]), minima)

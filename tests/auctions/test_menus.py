@@ -224,4 +224,6 @@ def test_bad_weights() -> None:
             menus(truth, 5.0, good | {name: np.zeros((*shape, 1))})
         for bad in (np.nan, np.inf, -1e7):
             with pytest.raises(ValueError, match=rf"weights\['{name}'\] must be finite and below a million, got"):
-                menus(truth, 5.0, good | {name: np.full(shape, bad)})
+                spoilt = np.array(good[name])
+                spoilt.flat[-1] = bad
+                menus(truth, 5.0, good | {name: spoilt})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hdpm_book.federated.partition import budget_of
 from hdpm_lib.auctions.bids import Bids, bids, unit_valuation, utility
@@ -61,6 +62,8 @@ def test_rule_is_that_of_the_loop() -> None:
         assert np.allclose(sale.payments, again.payments, rtol=1e-9)
     equal = bids("quadratic", 1.0, [1.0, 1.0, 1.0], 20)
     assert np.allclose(posted_prices(equal, 30.0).privacy_loss, rolling(equal, np.array(30.0)).privacy_loss)
+    price = (1.1 + 0.2 / 3) * 0.5 ** (2 / 3)  # of the first, whose share of the money is 0.5 a record
+    assert posted_prices(equal, 30.0).privacy_loss[0] == pytest.approx(price / 2)
     several = posted_prices(truth[None], budget)
     assert several.privacy_loss.shape == (1, 60, 10) and np.array_equal(several.privacy_loss[0], sale.privacy_loss)
 

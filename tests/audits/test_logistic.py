@@ -32,7 +32,7 @@ def mechanism(m: int, n: int, rng: np.random.Generator, *, eta: float = 6.0, pen
 def cells(model: ObjectivePerturbation, edges: np.ndarray, sectors: int) -> np.ndarray:
     """Probabilities of the cells of a polar grid around the minimiser without noise, in the plane; the last is open."""
     kink = model.minimise([0.0, 0.0])
-    x, weight = np.polynomial.legendre.leggauss(24)
+    x, weight = np.polynomial.legendre.leggauss(40)
     tail = edges[-1] * np.array([1, 2, 4, 8, 16, 32])  # the open end, in pieces
     radii = np.r_[edges, tail[1:]]
     low, high = radii[:-1], radii[1:]
@@ -45,24 +45,17 @@ def cells(model: ObjectivePerturbation, edges: np.ndarray, sectors: int) -> np.n
     return np.vstack([mass[:inner], mass[inner:].sum(0)])
 
 
-@pytest.mark.parametrize(("eta", "penalty"), [(6.0, 0.2), (1.0, 1.0), (40.0, 0.05), (100.0, 0.004)])
-def test_density_integrates_to_one(eta: float, penalty: float) -> None:
-    for k in range(3):
-        plane = mechanism(6, 2, generator(92, k), eta=eta, penalty=penalty)
-        mass = cells(plane, np.r_[0, np.geomspace(1e-3, 30, 20)] * 4 / (eta * penalty), 16).sum()
-        assert mass == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("penalty", [0.05, 1.0])
-def test_outputs_follow_the_density(penalty: float) -> None:
-    """Chi-square test of their frequencies in a polar grid of cells."""
-    model = mechanism(6, 2, generator(93), penalty=penalty)
+@pytest.mark.parametrize(("eta", "penalty"), [(6.0, 0.05), (1.0, 1.0), (40.0, 0.05)])
+def test_outputs_follow_the_density(eta: float, penalty: float) -> None:
+    """A chi-square test of their frequencies in a polar grid of cells, whose probabilities sum to one."""
+    model = mechanism(6, 2, generator(93), eta=eta, penalty=penalty)
     borders = np.r_[0, np.array([0.3, 0.6, 1.0, 1.6, 2.5])] * 4 / (model.eta * (penalty + 0.1))
     probability = cells(model, borders, 8).ravel()
     aside = model.release(rng=generator(94), size=20_000) - model.minimise([0.0, 0.0])
     ring = np.searchsorted(borders, np.linalg.norm(aside, axis=1)) - 1
     sector = (np.arctan2(aside[:, 1], aside[:, 0]) % (2 * np.pi) / (2 * np.pi / 8)).astype(int) % 8
     found = np.bincount(np.minimum(ring, len(borders) - 1) * 8 + sector, minlength=len(probability))
+    assert probability.sum() == pytest.approx(1, abs=1e-6)
     expected = probability / probability.sum() * len(aside)
     assert expected.min() > 20
     assert stats.chisquare(found, expected).pvalue > FALSE_ALARM / 2
@@ -148,17 +141,15 @@ def shares(pairs: NeighbourPairs) -> np.ndarray:
 
 
 def test_search_never_exceeds_the_guarantee() -> None:
-    for dimension, others in ((1, 1), (1, 4), (2, 1), (3, 4), (6, 1)):
-        rng = generator(97, dimension, others)
-        given = 10 ** rng.uniform(-1.5, 1.5, 100), 10 ** rng.uniform(-2, 2, 100)
-        pairs = search_pairs(*given, dimension=dimension, others=others, rng=rng)
-        share = shares(pairs)
-        assert 0.9 < share.max() <= 1 + 1e-9
-        assert share.max() > 0.99 or dimension in (1, 6)
-        np.testing.assert_allclose(pairs.weight + pairs.other_weights.sum(1), 1)
-        rows = np.concatenate([pairs.others, pairs.record[:, None], pairs.replacement[:, None]], 1)
-        assert np.linalg.norm(rows, axis=-1).max() <= 1 + 1e-12
-        assert (pairs.other_weights / pairs.weight[:, None]).max() <= 1000 * (1 + 1e-9)
+    """The page has it for one to three features: `anjarlekar-j-propII2`."""
+    rng = generator(97)
+    given = 10 ** rng.uniform(-1.5, 1.5, 100), 10 ** rng.uniform(-2, 2, 100)
+    pairs = search_pairs(*given, dimension=6, others=4, rng=rng)
+    assert 0.9 < shares(pairs).max() <= 1 + 1e-9
+    np.testing.assert_allclose(pairs.weight + pairs.other_weights.sum(1), 1)
+    rows = np.concatenate([pairs.others, pairs.record[:, None], pairs.replacement[:, None]], 1)
+    assert np.linalg.norm(rows, axis=-1).max() <= 1 + 1e-12
+    assert (pairs.other_weights / pairs.weight[:, None]).max() <= 1000 * (1 + 1e-9)
     assert all(shares(random_pairs(20_000, 3, n, generator(98, n))).max() <= 1 + 1e-9 for n in (1, 2, 3))
 
 
@@ -170,14 +161,13 @@ def near(pair: NeighbourPairs, rng: np.random.Generator) -> NeighbourPairs:
         u = u * (1 + size * rng.standard_normal((500, 2))) + 0.1 * size * rng.standard_normal((500, 2))
         return u / np.maximum(1, np.linalg.norm(u, axis=1, keepdims=True))
 
-    same = {field.name: np.repeat(getattr(pair, field.name)[None], 500, axis=0) for field in fields(pair)}
-    own = {
-        "record": moved(pair.record),
-        "replacement": moved(pair.replacement),
-        "others": moved(pair.others[0])[:, None],
-    }
-    w = pair.coefficients * (1 + size * rng.standard_normal((500, 1)))
-    return NeighbourPairs(**same | own | {"coefficients": w})
+    return replace(
+        pair,
+        record=moved(pair.record),
+        replacement=moved(pair.replacement),
+        others=moved(pair.others[0])[:, None],
+        coefficients=pair.coefficients * (1 + size * rng.standard_normal((500, 1))),
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 10.0])
@@ -191,12 +181,6 @@ def test_tight_pair(epsilon: float, ratio: float) -> None:
     assert 1 - finer.loss / finer.privacy_loss < (1 - share) / 50
     rows = np.vstack([pair.others, pair.record, pair.replacement])
     assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-15
-
-
-def test_slack_is_needed_and_cannot_be_smaller() -> None:
-    pair = tight_pair(1.0, 3.0)
-    assert pair.loss > 1.34 > pair.weight * pair.eta
-    assert pair.loss > pair.weight * pair.eta + 0.999 * (pair.privacy_loss - pair.weight * pair.eta)
 
 
 # --- the worst replacement at an output -------------------------------------------------------------------------------
@@ -237,16 +221,7 @@ def test_worst_losses_against_a_search(n: int, least: float) -> None:
         meter = privacy_losses(model, w).found
         ratios += [meter[i] / max(1e-9, ends_by_search(model, w, i, generator(101, k, i))) for i in range(2)]
     assert min(ratios) > least
-    if n == 1:  # where the search can hardly miss, the meter must not claim more
-        grid = np.sinh(np.linspace(-1, 1, 20_001) * np.arcsinh(abs(w[0]))) / abs(w[0])
-        for i in range(3):
-            own = NeighbourPairs(
-                *(grid[:, None], np.zeros((20_001, 1))),
-                *(np.delete(model.y[:, None] * model.X, i, 0)[None], np.full(20_001, model.weights[i])),
-                np.delete(model.weights, i),
-                *(np.full(20_001, model.eta), np.full(20_001, model.penalty), np.full((20_001, 1), w[0])),
-            )
-            assert meter[i] == pytest.approx(np.ptp(own.loss), rel=1e-3)
+    assert n > 1 or max(ratios) < 1.001  # where the search can hardly miss, the meter must not claim more
 
 
 def test_worst_losses_stay_below_the_guarantee() -> None:

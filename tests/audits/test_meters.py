@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdpm_lib import WeightedMean, integer_sum
+from hdpm_lib import integer_sum
 from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
@@ -33,6 +33,7 @@ def test_sums_lose_what_they_promise() -> None:
 
 
 SUM = linear_query([0.2, 0.7], 1.0)
+NONLINEAR = nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]])
 RIDGE = output_perturbation(np.ones((3, 2)), np.zeros(3), np.ones(3), 1.0)
 RNG = generator()
 LOGISTIC = objective_perturbation(np.eye(2), [1, -1], [0.5, 0.5], 1.0, 1.0)
@@ -43,18 +44,9 @@ LOGISTIC = objective_perturbation(np.eye(2), [1, -1], [0.5, 0.5], 1.0, 1.0)
     [
         (lambda: privacy_losses(SUM, [0.1, 0.2, 0.3]), "terms has 3 entries for 2 shares"),
         (lambda: privacy_losses(SUM, [0.1, 1.5]), "terms must lie in their intervals: scale by public bounds, or clip"),
-        (
-            lambda: privacy_losses(nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]]), [0.1, 0.2]),
-            "must be a linear query",
-        ),
+        (lambda: privacy_losses(NONLINEAR, [0.1, 0.2]), "must be a linear query"),
         (lambda: privacy_losses(integer_sum([1.0], 1.0), [1.0]), "must be a BiasedLaplace, .* got IntegerSum"),
-        (lambda: privacy_losses(WeightedMean([1.0], 1.0, np.zeros(1), 1.0), [1.0]), "got WeightedMean"),
-        (lambda: privacy_losses(np.ones(3), [1.0]), "got ndarray"),
-        (
-            lambda: privacy_losses(RIDGE, np.ones((4, 2)), np.ones(4), rng=RNG),
-            "X has 4 records, y has 4 and weights has 3",
-        ),
-        (lambda: privacy_losses(RIDGE, np.ones((3, 2)), np.ones(2), rng=RNG), "y has 2"),
+        (lambda: privacy_losses(RIDGE, np.ones((3, 2)), np.ones(2), rng=RNG), "X has 3 .* y has 2 and weights has 3"),
         (lambda: privacy_losses(LOGISTIC, np.zeros(3)), r"coefficients must have shape \(..., 2\), got \(3,\)"),
     ],
 )

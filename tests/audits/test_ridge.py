@@ -6,15 +6,10 @@ import itertools
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy import optimize
-from scipy.spatial.distance import pdist
 
-from hdpm_book.ridge.study import corners_of
 from hdpm_lib.audits.meters import privacy_losses
-from hdpm_lib.audits.ridge import Rest, hull_bound
 from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
-from hdpm_lib.schema import Category, Number, Schema
 from tests.support import generator
 
 BOUNDS: tuple[Any, ...] = ("paper", "sharp")
@@ -142,48 +137,3 @@ def test_nobody_loses_more_than_she_accepts() -> None:
         count += n
     assert count > 5000
     assert all(0.9 < share <= 1 + 1e-9 for share in worst.values()), f"{worst=} over {count} records"
-
-
-# --- corners of a schema ----------------------------------------------------------------------------------------------
-
-SCHEMA = Schema([Number("age", 18, 64), Category("sex", ("f", "m")), Category("region", ("n", "s", "w"))])
-
-
-def coded(a: float, n: int = 6) -> Data:
-    """Records inside the schema, some at its corners, with labels of at most `a`."""
-    rng, corners = generator(85), corners_of(SCHEMA)
-    X = corners[rng.integers(len(corners), size=n)]
-    X[: n // 2, 0] = rng.uniform(-0.5, 0.5, n // 2)
-    return X, rng.uniform(-a, a, n), 10 ** rng.uniform(-2, 0.5, n)
-
-
-def moved(X: np.ndarray, y: np.ndarray, weights: np.ndarray, penalty: float, a: float) -> np.ndarray:
-    """The furthest apart that two corners, with labels at the ends, put the estimate: for each record, fitted anew."""
-    corners = corners_of(SCHEMA)
-    values, labels = np.repeat(corners, 2, axis=0), np.tile([a, -a], len(corners))
-    fits = (refit(*with_record(X, y, i, values, labels), weights, penalty) for i in range(len(y)))
-    return np.array([pdist(fitted).max() for fitted in fits])
-
-
-@pytest.mark.parametrize("penalty", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("a", [0.5, 3.0])
-def test_hull_bound_covers_corners_and_all_between(penalty: float, a: float) -> None:
-    X, y, epsilon = coded(a)
-    w, corners, rng = epsilon / epsilon.sum(), corners_of(SCHEMA), generator(86)
-    rest = Rest.of(X, y, w, penalty)
-    at_most = hull_bound(rest, a + np.abs(rest.theta @ corners.T).max(1), float((corners**2).sum(1).max()))
-    assert (moved(X, y, w, penalty, a) <= at_most * (1 + 1e-12)).all()
-    for i in range(len(y)):
-        mixed = rng.dirichlet(np.full(len(corners), 0.2), 500) @ corners  # anywhere in the convex hull
-        inside = refit(*with_record(X, y, i, mixed, rng.choice([-a, a], 500)), w, penalty)
-        assert pdist(inside).max() <= at_most[i] * (1 + 1e-12)
-
-
-def test_tight_instance() -> None:
-    """The sharp bound is attained but for a thousandth, at a penalty that outweighs the data."""
-    rng = generator(69)
-    X = np.column_stack([rng.random((40, 11)), np.ones(40)])
-    y, epsilon = rng.uniform(-1, 1, 40), rng.choice([0.05, 0.3, 1.0], 40)
-    mechanism = output_perturbation(X, y, epsilon, 1e4, bound="sharp")
-    share = privacy_losses(mechanism, X, y, rng=generator(61, 0)).found / epsilon
-    assert share.min() > 0.998 and share.max() <= 1

@@ -1,7 +1,6 @@
 """What the library costs: ``make bench``, or ``python -m tests.bench``; stored in ``data/studies/costs.json``.
 
-Each case is measured in a process of its own. Times are seconds of the processor, the least and the
-median of five.
+Each case is measured in a process of its own. Times are seconds of the processor, the median of five.
 """
 
 from __future__ import annotations

@@ -6,10 +6,7 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from hdpm_lib.aggregation import error_bound, least_error_weights
-from tests.bench.case import Arguments, Array, Generator
-
-OWNERS = 10  # of an auction
+from tests.bench.case import Array
 
 
 def conic_weights(epsilon: Array, shares: Array, coordinates: int = 1, *, printed: bool = False) -> Array:
@@ -34,30 +31,3 @@ def conic_weights(epsilon: Array, shares: Array, coordinates: int = 1, *, printe
     weights = np.zeros(len(epsilon))
     weights[sells] = np.maximum(unit * found.x[:k], -np.inf if printed else 0)
     return np.asarray(weights / weights.sum())
-
-
-def conic_batch(epsilon: Array, sizes: Array) -> Array:
-    """The conic solver for one instance, or for each of a batch."""
-    shares = sizes / sizes.sum(-1, keepdims=True)
-    if epsilon.ndim == 1:
-        return conic_weights(epsilon, shares)
-    return np.array([conic_weights(e, d) for e, d in zip(epsilon, shares, strict=True)])
-
-
-def excess(arguments: Arguments, _: Array, weights: Array) -> float:
-    """Largest relative excess of the bound of weights, moved onto the simplex, over that of the exact ones."""
-    epsilon, sizes = arguments
-    weights = np.maximum(weights, 0)
-    bound = error_bound(weights / weights.sum(-1, keepdims=True), epsilon, sizes)
-    return float((bound / error_bound(least_error_weights(epsilon, sizes), epsilon, sizes) - 1).max())
-
-
-def one(n: int, rng: Generator) -> Arguments:
-    return rng.uniform(0.5, 2, n), rng.lognormal(3, 2, n)
-
-
-def batch(n: int, rng: Generator) -> Arguments:
-    """Losses as FL-Market's auctions with eight levels buy them, sizes lognormal."""
-    shape = n // OWNERS, OWNERS
-    losses = rng.uniform(0.5, 2, shape) * rng.integers(1, 9, shape) / 8
-    return losses, np.maximum(10, rng.lognormal(3, 2, shape))

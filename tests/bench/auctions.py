@@ -10,7 +10,7 @@ from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.auctions.menus import menus, trained_weights
 from hdpm_lib.auctions.posted_prices import posted_prices
-from tests.bench.case import SIZES, Arguments, Array, Case, Generator
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer
 
 OF_TEN = ("markets of ten", "owners, ten a market")
 
@@ -29,7 +29,7 @@ def markets(n: int, rng: Generator) -> tuple[Bids, Array]:
 
 
 CASES = (
-    Case(all_or_nothing, offers, counts="owners").beside("All-in as printed", all_in_printed, 10_000),
+    Case(all_or_nothing, offers, counts="owners", peer=Peer("All-in as printed", all_in_printed, 10_000)),
     Case(posted_prices, markets, None, *OF_TEN),
     Case(menus, markets, lambda bids, money: menus(bids, money, trained_weights()), *OF_TEN, SIZES[:-1]),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from timeit import Timer
@@ -16,7 +16,6 @@ import numpy as np
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 REPEATS = 5
 LONGEST = 0.4  # seconds of a call; a size at which it would take longer is left out
-PATIENCE = 0.5  # seconds of a peer, beyond which it is called once
 SHORTEST = 0.002  # what takes less is called several times at once
 
 Array = np.ndarray
@@ -45,11 +44,7 @@ class Case:
     variant: str = ""  # which one of several uses of the function
     counts: str = "sellers"  # what the size counts
     sizes: tuple[int, ...] = SIZES
-    peers: tuple[Peer, ...] = ()
-
-    def beside(self, *peer: Any) -> Case:
-        """The case with one peer more."""
-        return replace(self, peers=(*self.peers, Peer(*peer)))
+    peer: Peer | None = None
 
     @property
     def name(self) -> str:
@@ -65,22 +60,11 @@ class Case:
         return (self.call or self.function)(*arguments)
 
 
-def repeated(*functions: Callable[[], Any], once: float = np.inf) -> list[list[float]]:
-    """Least and median seconds of each function after a call that warms up; they take turns.
-
-    Nothing is repeated if the first function takes longer than `once`.
-    """
-    timers = [Timer(function, timer=time.process_time) for function in functions]
-    rounds = [[timer.timeit(1) for timer in timers]]
-    if rounds[0][0] <= once:
-        turns = [(timer, max(1, int(SHORTEST / max(t, 1e-7)))) for timer, t in zip(timers, rounds[0], strict=True)]
-        rounds = [[timer.timeit(number) / number for timer, number in turns] for _ in range(REPEATS)]
-    return [least_and_median(seconds) for seconds in zip(*rounds, strict=True)]
-
-
-def least_and_median(seconds: Sequence[float]) -> list[float]:
-    """Both to four digits."""
-    return [float(f"{value:.4g}") for value in (min(seconds), median(seconds))]
+def seconds(call: Callable[[], Any]) -> float:
+    """Median of five calls, to four digits, after one that warms up."""
+    timer = Timer(call, timer=time.process_time)
+    number = max(1, int(SHORTEST / max(timer.timeit(1), 1e-7)))
+    return float(f"{median(timer.repeat(REPEATS, number)) / number:.4g}")
 
 
 def growth(case: Case) -> Iterator[dict[str, Any]]:
@@ -89,12 +73,12 @@ def growth(case: Case) -> Iterator[dict[str, Any]]:
     case.run(case.arguments(case.sizes[0]))  # what is loaded and compiled once
     for n in case.sizes:
         arguments, floats = case.arguments(n), np.random.default_rng(n).random(n)
-        own, sort = repeated(partial(case.run, arguments), partial(np.argsort, floats), once=LONGEST)
-        yield {"n": n, "seconds": own, "argsort": sort}
-        rise = own[1] / last if last else 10.0
-        if max(rise, 1.0) * own[1] > LONGEST:
+        own = seconds(partial(case.run, arguments))
+        yield {"n": n, "seconds": own, "argsort": seconds(partial(np.argsort, floats))}
+        rise = own / last if last else 10.0
+        if max(rise, 1.0) * own > LONGEST:
             return
-        last = own[1]
+        last = own
 
 
 def memory(case: Case, n: int) -> int:
@@ -110,15 +94,11 @@ def memory(case: Case, n: int) -> int:
 def beside(case: Case, peer: Peer) -> dict[str, Any]:
     """Seconds of a peer and of the library on the same input."""
     arguments = case.arguments(peer.n)
-    ours, own = case.run(arguments), repeated(partial(case.run, arguments))[0]
-    began = time.process_time()
-    theirs = peer.call(*arguments)
-    seconds = least_and_median([time.process_time() - began])
-    if again := seconds[0] <= PATIENCE:
-        seconds = repeated(partial(peer.call, *arguments))[0]
-    row = {"name": peer.name, "n": peer.n, "repeats": REPEATS if again else 1, "seconds": seconds, "library": own}
+    own, theirs = (seconds(partial(call, *arguments)) for call in (case.call or case.function, peer.call))
+    row = {"name": peer.name, "n": peer.n, "seconds": theirs, "library": own}
     if peer.off:
-        row |= {"off": float(f"{peer.off(arguments, ours, theirs):.3g}"), "measure": peer.measure}
+        off = peer.off(arguments, case.run(arguments), peer.call(*arguments))
+        row |= {"off": float(f"{off:.3g}"), "measure": peer.measure}
     return row
 
 
@@ -126,4 +106,4 @@ def measure(case: Case) -> dict[str, Any]:
     """All of a case; in a process of its own, for its memory."""
     rows = list(growth(case))
     row = {"name": case.name, "counts": case.counts, "sizes": rows, "memory": memory(case, rows[-1]["n"])}
-    return row | {"peers": [beside(case, peer) for peer in case.peers]}
+    return row | ({"peer": beside(case, case.peer)} if case.peer else {})

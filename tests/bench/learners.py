@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
-from sklearn.metrics import mean_squared_error
+from sklearn.linear_model import LogisticRegression, Ridge
 
-from hdpm_book.ridge import study
-from hdpm_book.ridge.moments import QuadraticLoss
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import draw_bidders
 from hdpm_lib.learners.integer_answers import integer_gradients, integer_sum
@@ -16,7 +13,7 @@ from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.weighted_mean import WeightedMean
-from tests.bench.case import SIZES, Arguments, Array, Case, Generator
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer
 
 D = 10  # features
 PENALTY = 1.0
@@ -42,42 +39,11 @@ def lattice_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
     return lattice_ridge(X, y, epsilon, PENALTY).release(rng=rng)
 
 
-def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator, rate: float = 10.0) -> Array:
+def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
     """The same estimate by scikit-learn, and noise of some rate."""
     model = Ridge(alpha=PENALTY, fit_intercept=False).fit(X, y, sample_weight=epsilon / epsilon.sum())
-    direction = rng.standard_normal(X.shape[1])
-    return np.asarray(model.coef_ + rng.gamma(X.shape[1], 1 / rate) * direction / np.linalg.norm(direction))
-
-
-def cell(runs: int, rng: Generator) -> Arguments:
-    """One cell of the ridge paper's tables on made-up records: PDP-OP at penalty 1, so many noise draws."""
-    split = study.synthetic_split(rng)
-    return split, study.DEFAULT.draw(len(split.y_train), rng=rng), runs, rng
-
-
-def batched_losses(split: study.Split, epsilon: Array, runs: int, rng: Generator) -> float:
-    """Mean test loss: one fit, all noise vectors at once."""
-    mechanism = output_perturbation(split.X_train, split.y_train, epsilon, PENALTY)
-    return float(QuadraticLoss.of(split.X_test, split.y_test)(mechanism.release(rng=rng, size=runs)).mean())
-
-
-def closed_form(split: study.Split, epsilon: Array, *_: object) -> float:
-    """One fit and no noise at all."""
-    mechanism = output_perturbation(split.X_train, split.y_train, epsilon, PENALTY)
-    loss = QuadraticLoss.of(split.X_test, split.y_test)
-    return float(loss.under_noise(mechanism.theta, mechanism.noise_rate).mean)
-
-
-def plain_losses(split: study.Split, epsilon: Array, runs: int, rng: Generator) -> float:
-    """One fit, one noise vector, one loss at a time."""
-    train = split.X_train, split.y_train, epsilon
-    rate = output_perturbation(*train, PENALTY).noise_rate
-    found = [plain_fit(*train, rng, rate) for _ in range(runs)]
-    return float(np.mean([mean_squared_error(split.y_test, split.X_test @ theta) for theta in found]))
-
-
-def relative(_: Arguments, ours: float, theirs: float) -> float:
-    return abs(theirs / ours - 1)
+    direction = rng.standard_normal(D)
+    return np.asarray(model.coef_ + rng.gamma(D, 0.1) * direction / np.linalg.norm(direction))
 
 
 # --- other learners ---------------------------------------------------------------------------------------------------
@@ -100,12 +66,20 @@ def balls(n: int, rng: Generator) -> Arguments:
     return rng.uniform(-0.25, 0.25, (n, D)), weights / weights.sum(), rng
 
 
+def private_mean(X: Array, weights: Array, rng: Generator) -> Array:
+    return WeightedMean(weights, 10.0, np.zeros(D), 1.0).release(X, rng=rng)
+
+
 def shares(n: int, rng: Generator) -> Arguments:
     return rng.random(n), rng.random(n), rng
 
 
 def pairs(n: int, rng: Generator) -> Arguments:
-    return rng.random(n), rng.random((n, n)), rng.random(n), rng
+    return rng.random(n), rng.random((n, n))
+
+
+def private_answer(s: Array, table: Array) -> Array:
+    return nonlinear_query(s, 10.0, table).privacy_loss
 
 
 def gradients(n: int, rng: Generator) -> Arguments:
@@ -133,52 +107,33 @@ def by_size(epsilon: Array, sizes: Array) -> Array:
     return np.asarray(np.broadcast_to(sizes / sizes.sum(-1, keepdims=True), epsilon.shape))
 
 
-def plain_rounds(X: Array, labels: Array, owners: list[list[Array]], asked: Array, _: Generator) -> object:
-    """Ten times partial fits, without privacy."""
-    model = SGDClassifier(loss="log_loss")
-    for round_ in asked:
-        for owner in round_[0]:
-            rows = owners[0][owner]
-            model.partial_fit(X[rows], labels[rows], classes=np.arange(5))
-    return model
-
-
 RECORDS, FEW = "records", (100, 300, 1_000, 3_000)
-LAPLACE = ("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0))
-OFF = (relative, "relative difference of the mean")
 CASES = (
-    Case(output_perturbation, records, private_fit, counts=RECORDS).beside(
-        "scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000
+    Case(
+        output_perturbation,
+        records,
+        private_fit,
+        counts=RECORDS,
+        peer=Peer("scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000),
     ),
-    Case(output_perturbation, cell, batched_losses, "one cell of Table 2", "noise draws", SIZES[:-1])
-    .beside("a loop of scikit-learn fits", plain_losses, 1_000, *OFF)
-    .beside("the closed form of the library", closed_form, 10_000, *OFF),
-    Case(lattice_ridge, two_features, lattice_fit, "two features, in integers", RECORDS).beside(
-        "the same in floats, output_perturbation", private_fit, 10_000
+    Case(
+        lattice_ridge,
+        two_features,
+        lattice_fit,
+        "two features, in integers",
+        RECORDS,
+        peer=Peer("the same in floats, output_perturbation", private_fit, 10_000),
     ),
     Case(
         objective_perturbation,
         signed,
         lambda X, y, a, rng: objective_perturbation(X, y, a, 10.0, 0.01).release(rng=rng),
         counts=RECORDS,
-    ).beside("scikit-learn's LogisticRegression, not private", plain_logistic, 100_000),
-    Case(
-        WeightedMean,
-        balls,
-        lambda X, w, rng: WeightedMean(w, 10.0, np.zeros(D), 1.0).release(X, rng=rng),
-        counts=RECORDS,
-    ).beside("NumPy's average, not private", lambda X, w, rng: np.average(X, axis=0, weights=w), 1_000_000),
-    Case(linear_query, shares, lambda s, x, rng: linear_query(s, 10.0).release(x, rng=rng), "", RECORDS, FEW).beside(
-        *LAPLACE, 1_000
+        peer=Peer("scikit-learn's LogisticRegression, not private", plain_logistic, 100_000),
     ),
-    Case(
-        nonlinear_query,
-        pairs,
-        lambda s, t, x, rng: nonlinear_query(s, 10.0, t).privacy_loss,
-        "",
-        "records, as many terms",
-        FEW,
-    ).beside("NumPy's product", lambda s, table, x, rng: s @ table / 10.0, 1_000),
+    Case(WeightedMean, balls, private_mean, counts=RECORDS),
+    Case(linear_query, shares, lambda s, x, rng: linear_query(s, 10.0).release(x, rng=rng), "", RECORDS, FEW),
+    Case(nonlinear_query, pairs, private_answer, "", "records, as many terms", FEW),
     Case(
         integer_sum,
         shares,
@@ -186,7 +141,8 @@ CASES = (
         "in integers",
         RECORDS,
         SIZES[:-1],
-    ).beside(*LAPLACE, 10_000),
+        Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 10_000),
+    ),
     Case(
         integer_gradients,
         gradients,
@@ -194,8 +150,7 @@ CASES = (
         "100 coordinates, in integers",
         "owners",
         (10, *SIZES[:3]),
-    ).beside("the same in floats with NumPy", noisy_gradients, 100),
-    Case(fedsgd, federation, ten_rounds, "ten owners, ten rounds", RECORDS).beside(
-        "scikit-learn's partial fits, not private", plain_rounds, 10_000
+        Peer("the same in floats with NumPy", noisy_gradients, 100),
     ),
+    Case(fedsgd, federation, ten_rounds, "ten owners, ten rounds", RECORDS),
 )

@@ -11,7 +11,7 @@ import pytest
 import hdpm_lib
 from tests.bench import case as bench
 from tests.bench.__main__ import STUDY, WINGS, cases
-from tests.bench.case import Arguments, Array, Case
+from tests.bench.case import Arguments, Array, Case, Peer
 from tests.house.volume import public_names
 
 ALL = [(wing, case) for wing in WINGS for case in cases(wing)]
@@ -45,44 +45,41 @@ def test_every_public_algorithm_has_a_case_or_a_reason() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_case_runs_with_its_peers(case: Case) -> None:
+def test_every_case_runs_with_its_peer(case: Case) -> None:
     """At the smallest size; a peer that can be compared is near."""
-    arguments = case.arguments(case.sizes[0])
-    found = case.run(arguments)
+    n, peer = case.sizes[0], case.peer
+    found = case.run(case.arguments(n))
     assert found is not None
-    for peer in case.peers:
+    if peer:
         assert peer.n in case.sizes
-        other = peer.call(*case.arguments(case.sizes[0]))
-        assert peer.off is None or (abs(peer.off(arguments, found, other)) < 1 and peer.measure)
+        other = peer.call(*case.arguments(n))
+        assert peer.off is None or (abs(peer.off(case.arguments(n), found, other)) < 1 and peer.measure)
 
 
 def test_a_peer_that_is_off_is_seen() -> None:
-    (peer,), arguments = CASES[0].peers, CASES[0].arguments(100)
-    assert peer.off is not None and peer.off(arguments, None, arguments[1] / arguments[1].sum()) > 1e-3
+    peer, (epsilon, sizes) = CASES[0].peer, CASES[0].arguments(100)
+    assert peer is not None and peer.off is not None
+    assert peer.off((epsilon, sizes), CASES[0].run((epsilon, sizes)), sizes / sizes.sum()) > 1e-3
 
 
 def test_cases_are_those_of_the_record() -> None:
     """Who adds a case runs `make bench`."""
     record = json.loads(STUDY.read_text("utf8"))
-    stored = [(row["wing"], row["name"], [p["name"] for p in row["peers"]]) for row in record["cases"]]
-    assert stored == [(wing, case.name, [peer.name for peer in case.peers]) for wing, case in ALL]
+    stored = [(row["wing"], row["name"], row.get("peer", {}).get("name")) for row in record["cases"]]
+    assert stored == [(wing, case.name, case.peer.name if case.peer else None) for wing, case in ALL]
     assert len({name for _, name, _ in stored}) == len(stored)
 
 
-# --- the runner -------------------------------------------------------------------------------------------------------
-
-
-def test_a_row_has_growth_memory_and_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_has_growth_memory_and_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     def off(given: Arguments, ours: Array, theirs: Array) -> float:
         return float(np.abs(ours - theirs - given[0]).max())
 
-    case = Case(double, lambda n, rng: (rng.random(n),), sizes=(100, 100_000)).beside("x", np.copy, 100, off)
-    assert np.array_equal(case.arguments(10), case.arguments(10))
+    case = Case(double, lambda n, rng: (rng.random(n),), sizes=(100, 100_000), peer=Peer("x", np.copy, 100, off))
     row = bench.measure(case)
     assert [size["n"] for size in row["sizes"]] == [100, 100_000]
-    assert all(0 < low <= middle for size in row["sizes"] for low, middle in (size["seconds"], size["argsort"]))
+    assert all(size["seconds"] > 0 < size["argsort"] for size in row["sizes"])
     assert 8e5 <= row["memory"] < 9e5  # the result
-    assert [(peer["name"], peer["off"], peer["repeats"]) for peer in row["peers"]] == [("x", 0.0, 5)]
+    assert row["peer"]["name"] == "x" and row["peer"]["off"] == 0
     monkeypatch.setattr(bench, "LONGEST", 0.0)
     assert [row["n"] for row in bench.growth(case)] == [100]
 

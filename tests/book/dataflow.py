@@ -85,8 +85,6 @@ def rests_on(*block: ast.AST) -> set[str]:
         if isinstance(part, ast.For):
             targets = {node.id for node in ast.walk(part.target) if isinstance(node, ast.Name)}
             names |= rests_on(part.iter) | rests_on(*part.body, *part.orelse) - targets
-        elif isinstance(part, ast.If):
-            names |= rests_on(part.test) | rests_on(*part.body) | rests_on(*part.orelse)
         else:
             names |= read(symtable.symtable(ast.unparse(part), "page", "exec"))
     return names

@@ -96,7 +96,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator
     """Start a local server that behaves as asked and pin its URL; returns a counter of requests."""
     # undo the refusal: these tests talk to 127.0.0.1 only
     monkeypatch.setattr(requests, "get", requests.api.get)
-    stop, servers, asked = threading.Event(), [], Counter[str]()
+    stop, asked, cleanup = threading.Event(), Counter[str](), contextlib.ExitStack()
 
     def start(body: bytes = SMALL, behaviour: str = "plain", status: int = 200) -> Counter[str]:
         class Handler(BaseHTTPRequestHandler):
@@ -118,18 +118,16 @@ def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator
             def log_message(self, *_: object) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = cleanup.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        servers.append(server)
+        cleanup.callback(server.shutdown)
+        cleanup.callback(stop.set)
         small["url"] = f"http://127.0.0.1:{server.server_port}/insurance.csv"
         return asked
 
-    yield start
-    stop.set()
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with cleanup:
+        yield start
 
 
 @functools.cache
@@ -155,7 +153,6 @@ def test_folder_before_cache_before_download(folder: Path, cache: Path, serve: S
     downloaded = datasets.medical_cost()
     assert (downloaded.source, asked.total()) == ("downloaded", 1)
     assert (cache / "insurance.csv").read_bytes() == SMALL
-    serve(b"another server, that must not be asked")
     assert datasets.medical_cost().source == "downloaded"  # from the cache
     assert asked.total() == 1
     (cache / "insurance.csv").write_bytes(b"wrong, but not looked at")
@@ -173,14 +170,12 @@ def test_folder_before_cache_before_download(folder: Path, cache: Path, serve: S
     [
         ("insurance.csv", SMALL[:-1]),
         ("insurance.csv", SMALL + b"\n"),
-        ("insurance.csv", b""),
         ("insurance.csv.gz", gzip.compress(SMALL[:-1])),
         ("insurance.csv.gz", gzip.compress(SMALL)[:-20]),
         ("insurance.csv.gz", gzip.compress(SMALL)[:-9] + b"12345678"),
-        ("insurance.csv.gz", b"not gzip at all"),
         ("insurance.csv.gz", None),
     ],
-    ids=["changed", "longer", "empty", "gz changed", "gz cut", "gz crc", "not gz", "a folder"],
+    ids=["changed", "longer", "gz changed", "gz cut", "gz crc", "a folder"],
 )
 def test_wrong_file_is_an_error(
     place: str, name: str, content: Any, small: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -316,21 +311,6 @@ def uci_answer(features: pd.DataFrame, target: np.ndarray) -> Callable[..., obje
     return lambda id: types.SimpleNamespace(data=data)
 
 
-def test_diagnostic_is_scikit_learns() -> None:
-    data = datasets.breast_cancer()
-    raw = importlib.resources.files("sklearn.datasets.data").joinpath("breast_cancer.csv").read_bytes()
-    assert (data.source, data.sha256, data.notice) == ("scikit-learn", hashlib.sha256(raw).hexdigest(), "")
-    assert Counter(data.labels.tolist()) == {"benign": 357, "malignant": 212}
-    assert data.names == tuple(data.features.columns) and data.features.shape == (569, 30)
-
-
-def test_diagnostic_equals_wdbc_cell_by_cell() -> None:
-    table = pd.read_csv(real("wdbc.data") / "wdbc.data", header=None)
-    data = datasets.breast_cancer()
-    np.testing.assert_array_equal(data.features.to_numpy(), table.iloc[:, 2:].to_numpy())
-    np.testing.assert_array_equal(data.labels == "malignant", (table[1] == "M").to_numpy())
-
-
 def test_uci_agrees_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     bunch = load_breast_cancer(as_frame=True)
     diagnosis, changed = np.where(bunch.target == 0, "M", "B"), bunch.data.copy()
@@ -349,29 +329,26 @@ def test_uci_agrees_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_uci_hangs_fails_or_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(datasets.DataUnavailableError, match=r"ucimlrepo is not installed.*hdpm-lib\[book\]"):
         datasets.breast_cancer(source="uci")
-    retrieval._failures.clear()
     release, calls = threading.Event(), Counter[str]()
 
     def hang(id: int) -> None:
         calls["hang"] += 1
         release.wait(20)
 
-    monkeypatch.setattr(retrieval, "DEADLINE", 0.3)
-    fake_uci(monkeypatch, hang)
-    start = time.monotonic()
-    for _ in range(2):
-        with pytest.raises(datasets.DataUnavailableError, match=r"within 0\.3 s"):
-            datasets.breast_cancer(source="uci")
-    assert time.monotonic() - start < 2 and calls["hang"] == 1
-    release.set()
-    retrieval._failures.clear()
-
     def html(id: int) -> None:
         raise ValueError("Expecting value: line 1 column 1")  # what a captive portal leads to
 
-    fake_uci(monkeypatch, html)
-    with pytest.raises(datasets.DataUnavailableError, match="Expecting value"):
-        datasets.breast_cancer(source="uci")
+    monkeypatch.setattr(retrieval, "DEADLINE", 0.3)
+    for fetch, message in ((hang, r"within 0\.3 s"), (html, "Expecting value")):
+        retrieval._failures.clear()
+        fake_uci(monkeypatch, fetch)
+        start = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(datasets.DataUnavailableError, match=message):
+                datasets.breast_cancer(source="uci")
+        assert time.monotonic() - start < 2
+    release.set()
+    assert calls["hang"] == 1
 
 
 def test_original_absent_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -461,22 +438,18 @@ def test_medical_stand_in_has_the_schema(somebody: datasets.Dataset) -> None:
 
 
 def test_medical_design(somebody: datasets.Dataset) -> None:
-    X, y, names = datasets.medical_design(somebody, ranges="data")
-    assert X.shape == (1338, 12) and X.min() == 0 and X.max() == 1
-    assert y.min() >= 0 and y.max() <= 1 and np.ptp(y) == pytest.approx(1, abs=1e-12)
-    column = dict(zip(names, X.T, strict=True))
-    for group in (("female", "male"), ("smoker_no", "smoker_yes"), standins.REGIONS):
-        np.testing.assert_array_equal(sum(column[name] for name in group), 1)
-    np.testing.assert_array_equal(column["smoker_yes"], somebody.features["smoker"] == "yes")
-    np.testing.assert_array_equal(column["southeast"], somebody.features["region"] == "southeast")
-    np.testing.assert_allclose(column["age"], (somebody.features["age"] - 18) / 46)
-    assert names[-1] == "intercept" and (column["intercept"] == 1).all()
-    declared, labels, same_names = datasets.medical_design(somebody)
-    numbers = somebody.features[["age", "bmi", "children"]].to_numpy(float)
-    np.testing.assert_allclose(declared[:, :3], np.clip((numbers - [18, 10, 0]) / [46, 50, 5], 0, 1), atol=1e-12)
-    np.testing.assert_array_equal(declared[:, 3:], X[:, 3:])
-    np.testing.assert_allclose(labels, np.clip(somebody.labels / 50_000, 0, 1), atol=1e-12)
-    assert same_names == names
+    """Against an encoding of its own with pandas, cell by cell."""
+    table = somebody.features.assign(charges=somebody.labels)
+    numbers = table[["age", "bmi", "children", "charges"]].to_numpy(float)
+    named = {"sex": ("female", "male"), "smoker": ("no", "yes"), "region": standins.REGIONS}
+    coded = [table[column] == level for column, levels in named.items() for level in levels]
+    ends = {"data": (numbers.min(0), numbers.max(0)), "declared": ([18, 10, 0, 0], [64, 60, 5, 50_000])}
+    for ranges, (low, high) in ends.items():
+        X, y, names = datasets.medical_design(somebody, ranges)
+        scaled = np.clip((numbers - low) / np.subtract(high, low), 0, 1)
+        np.testing.assert_allclose(X, np.column_stack([scaled[:, :3], *coded, np.ones(1338)]), atol=1e-12)
+        np.testing.assert_allclose(y, scaled[:, 3], atol=1e-12)
+        assert [name.removeprefix("smoker_") for name in names[3:-1]] == [*itertools.chain(*named.values())]
 
 
 def test_declared_ranges_code_each_row_by_itself(somebody: datasets.Dataset) -> None:
@@ -492,15 +465,6 @@ def test_declared_ranges_code_each_row_by_itself(somebody: datasets.Dataset) -> 
     assert moved("declared") == 0 and moved("data") > 0.5
     with pytest.raises(ValueError, match="ranges must be 'declared' or 'data', got 'public'"):
         moved("public")
-
-
-def test_medical_schema(somebody: datasets.Dataset) -> None:
-    coded = datasets.MEDICAL_FEATURES.transform(somebody.features)
-    assert datasets.MEDICAL_FEATURES.feature_norm**2 == pytest.approx(3, abs=1e-12) and coded.shape == (1338, 10)
-    X, y, _ = datasets.medical_design(somebody)
-    np.testing.assert_allclose(coded[:, :3], X[:, :3] - 0.5, atol=1e-12)
-    charges = datasets.MEDICAL_CHARGES.transform(somebody.labels[:, None])[:, 0]
-    np.testing.assert_allclose(charges, y - 0.5, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::hdpm_book.retrieval.StandInWarning")
@@ -586,7 +550,7 @@ def kdd(monkeypatch: pytest.MonkeyPatch) -> dict[str, datasets.Dataset]:
 
 
 def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> None:
-    """Class counts and types are exact; multinomial logistic regression on 10,000 rows is within 3 points on test.
+    """Types are exact; multinomial logistic regression on 10,000 rows is within 3 points on test.
 
     Tolerance of 3 points: trained on other subsamples of the real file, test accuracy itself moves by about half a
     point, so a gap of 3 is one that a reader of the chapter would see as another result. Compared: fitted on either,
@@ -598,7 +562,6 @@ def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> 
         for part, data in kdd.items():
             assert data.sha256 == retrieval.REGISTRY["nsl_kdd"]["files"][part]["sha256"]
             features, labels = (data.features, data.labels) if kind == "real" else drawn(part)
-            assert Counter(labels.tolist()) == CLASS_COUNTS[part]
             assert (features.dtypes == data.features.dtypes).all()
             if part == "train":
                 some = np.random.default_rng(0).permutation(len(labels))[:10_000]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from functools import partial
 from pathlib import Path
@@ -20,14 +19,12 @@ from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.designs.comparison import compare_markets
 from hdpm_lib.designs.rules import Task
 from hdpm_lib.learners.weighted_mean import WeightedMean
-from hdpm_lib.markets.incentives import reports_to_try, search_misreports
 from hdpm_lib.validation import FALSE_ALARM
 from tests.book.test_ledger import GOOD
 from tests.house.volume import public_names
 from tests.support import generator
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-USE = BOOK / "use"
 
 
 # --- the survey -------------------------------------------------------------------------------------------------------
@@ -65,15 +62,6 @@ def test_the_error_of_a_survey_is_the_one_promised() -> None:
     assert abs(np.mean(squares) - unshrunk) < allowed < unshrunk / 4
 
 
-def test_quotes_pay_nobody_who_lies_if_the_plan_came_first() -> None:
-    rng = generator(8)
-    costs = LAW.rvs(30, random_state=rng)
-    auction = partial(sold, loss=0.6, money=20.0)
-    found = search_misreports(auction, costs, reports_to_try(costs, 5.0, grid=41), refine=False)
-    assert found.gain.max() <= 1e-9 and found.utility.min() >= -1e-9
-    assert auction(costs)[1].sum() <= 20.0 + 1e-9
-
-
 def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:
     costs = np.random.default_rng(0).uniform(1, 5, 12)
 
@@ -91,9 +79,6 @@ def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:
 
 def test_the_table_of_the_reference_has_all_public_names() -> None:
     text = (BOOK / "reference" / "index.md").read_text(encoding="utf8")
-    for path in re.findall(r"\{(?:func|class)\}`~?([\w.]+)`", text):
-        module, _, name = path.rpartition(".")
-        assert callable(getattr(importlib.import_module(module), name, None)), path
     listed = re.findall(r"\{(?:func|class)\}`~hdpm_lib\.[\w.]+\.(\w+)`", text)
     assert sorted(listed) == sorted(public_names())
 
@@ -109,21 +94,10 @@ def test_the_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert len([line for line in block.splitlines() if line.strip()]) <= 30
 
 
-def unknown_terms(text: str, terms: list[str]) -> list[str]:
-    """Links of a page to terms that the glossary does not have, or that stand in code or headings."""
-    prose = re.sub(r"(?ms)^```\{code-cell\}.*?^```$|^#.*?$", "", text)
-    links = re.findall(r"\{term\}`([^`]+)`", text)
-    found = [link for link in links if re.sub(r".*<(.+)>", r"\1", link) not in terms]
-    return found + links[len(re.findall(r"\{term\}`", prose)) :]
-
-
-def test_the_glossary_is_in_order_and_linked() -> None:
-    (block,) = re.findall(r"(?s)```\{glossary\}\n(.*?)```", (USE / "glossary.md").read_text(encoding="utf8"))
+def test_the_glossary_is_in_order() -> None:
+    (block,) = re.findall(r"(?s)```\{glossary\}\n(.*?)```", (BOOK / "use" / "glossary.md").read_text(encoding="utf8"))
     terms = re.findall(r"(?m)^(?=\S)(.+)$", block)
-    assert terms == sorted(set(terms), key=str.lower) and 20 <= len(terms) <= 45
-    pages = {path: path.read_text(encoding="utf8") for path in BOOK.rglob("*.md")}
-    assert [unknown_terms(text, terms) for text in pages.values() if unknown_terms(text, terms)] == []
-    assert sum("{term}`" in text for text in pages.values()) >= 15
+    assert terms == sorted(set(terms), key=str.lower) and len(terms) >= 20
 
 
 # --- a ledger of one's own --------------------------------------------------------------------------------------------
@@ -132,25 +106,14 @@ CLAIM = GOOD | {"id": "mine-thm1", "paper": "mine", "page": "checks"}
 
 
 def write(folder: Path, *changes: dict[str, Any], name: str = "mine") -> Path:
-    folder.mkdir(exist_ok=True)
     (folder / f"{name}.yaml").write_text(yaml.safe_dump([CLAIM | change for change in changes]), encoding="utf8")
     return folder
 
 
-def test_claims_of_another_folder_are_read_anew(tmp_path: Path) -> None:
-    folder = write(tmp_path, {})
-    assert judge("mine-thm1", "7 of 7", printed=True, folder=folder).verdict == "reproduced"
-    with pytest.raises(LedgerMismatch, match="this run finds 'refuted', the ledger says 'reproduced'"):
-        judge("mine-thm1", "3 of 7", printed=False, folder=str(folder))
-    write(folder, {"verdict": "refuted"})
-    assert repr(judge("mine-thm1", "3 of 7", printed=False, folder=folder)) == "mine-thm1  refuted  3 of 7"
-    write(folder, {"verdict": "pending", "page": None, "note": None})
-    with pytest.raises(LedgerMismatch, match=f"write it with page and note into {re.escape(str(folder))}/mine.yaml"):
-        judge("mine-thm1", "7 of 7", printed=True, folder=folder)
-
-
 def test_papers_of_another_folder(tmp_path: Path) -> None:
-    folder = write(tmp_path, {}, {"id": "mine-thm2"})
+    folder = write(tmp_path, {}, {"id": "mine-thm2", "verdict": "pending", "page": None, "note": None})
+    with pytest.raises(LedgerMismatch, match=f"write it with page and note into {re.escape(str(folder))}/mine.yaml"):
+        judge("mine-thm2", "7 of 7", printed=True, folder=str(folder))
     write(folder, {"id": "ours-thm1", "paper": "ours"}, name="ours")
     assert [claim.id for claim in load(folder=folder)] == ["mine-thm1", "mine-thm2", "ours-thm1"]
     assert [claim.place for claim in load("ours", folder=folder)] == ["ours, Theorem 1"]

@@ -1,17 +1,11 @@
-"""Owners who are lied to, owners who die, and a market of processes beside the same market in one process."""
+"""Owners who are lied to, and a market of processes beside the same market in one process."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
 import time
 import tomllib
 from collections.abc import Callable, Sequence
-from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -115,7 +109,6 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "asks twice, at another model": lambda own, t: (ask(own, t, 1), ask(own, t, 1, model=[[1.0] * 3] * 2))[1],
     "asks twice, at another loss": lambda own, t: (ask(own, t, 1), ask(own, t, 1, 0.5))[1],
     "asks for more than was sold": lambda own, t: ask(own, t, 1, 1.5),
-    "says that less was sold": lambda own, t: ask(own, t, 1, 0.5),
     "asks in a round in which nothing was sold": lambda own, t: ask(own, t, 2, 0.0),
     "asks in a round after the last": lambda own, t: ask(own, t, 3),
     "asks in round 0": lambda own, t: ask(own, t, 0),
@@ -140,73 +133,11 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "asks for her data": lambda own, t: own.answer({"ask": "data"}, MARKET),
     "tells her which seed to use": lambda own, t: own.answer(demand(own) | {"ask": "sale", "seed": 1}, MARKET),
     "asks in no words": lambda own, t: own.answer(None, MARKET),
+    "thanks for no receipt": lambda own, t: own.answer({"ask": "paid", "receipts": [5]}, MARKET),
+    "thanks for a round beyond all numbers": lambda own, t: own.answer(
+        {"ask": "paid", "receipts": [{"ticket": t, "round": 2**70, "signature": "00"}]}, MARKET
+    ),
 }
-
-
-# --- death at any moment ----------------------------------------------------------------------------------------------
-
-
-def deaths(place: Path) -> dict[str, int]:
-    """Kill an owner at every line of a round in turn, the last first; start her again and ask for the same round.
-
-    Found: the `lines` of her code in a round; how often two different releases of a round were had, `twice`; how many
-    deaths `lost` a round, which is counted though nobody got it. The process that calls this must have one thread.
-    """
-    owner = owner_of(place / "alive", seed=3)  # which makes each round run the same lines
-    ticket = sell(owner, [1.0])
-    owner.ledger.close()
-    lines, twice, lost, step = 0, 0, 0, 10**9  # at first to the end
-    while step > 0:
-        folder = shutil.copytree(place / "alive", place / str(step))
-        out, ran = _round_in_a_child(folder, ticket, step)
-        owner = Owner(folder)
-        counted, again = owner.ledger.spent.pure == 1, ask(owner, ticket, 1).get("receipt")
-        owner.ledger.close()
-        twice, lost = twice + (out is not None and again not in (None, out)), lost + (counted and again is None)
-        lines = lines or ran
-        step = min(step - 1, lines)
-    return {"lines": lines, "twice": twice, "lost": lost}
-
-
-def _round_in_a_child(folder: Path, ticket: str, step: int) -> tuple[str | None, int]:
-    """Ask in a forked child that is killed at its `step`-th line: the receipt if it was out, and lines run."""
-    here, there = Pipe(duplex=False)
-    if child := os.fork():
-        there.close()
-        os.waitpid(child, 0)
-        try:
-            answer, lines = json.loads(here.recv_bytes())
-        except EOFError:
-            return None, step
-        finally:
-            here.close()
-        return answer["receipt"], lines
-    lines = 0
-
-    def killer(frame: Any, event: str, _: Any) -> Any:
-        nonlocal lines
-        if "/hdpm_owner/" not in frame.f_code.co_filename:
-            return None  # the library touches no disk
-        if event == "line":
-            lines += 1
-            if lines == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return killer
-
-    owner = Owner(folder)
-    sys.settrace(killer)
-    answer = ask(owner, ticket, 1)
-    sys.settrace(None)
-    there.send_bytes(json.dumps([answer, lines]).encode())
-    os._exit(0)
-
-
-def deaths_in_a_process(place: Path) -> dict[str, int]:
-    """:func:`deaths`, in a process that may fork."""
-    code = "import sys, json, pathlib; from tests.federation.parts import deaths; "
-    code += "print(json.dumps(deaths(pathlib.Path(sys.argv[1]))))"
-    command = [sys.executable, "-c", code, str(place)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
 
 
 # --- the same market in one process -----------------------------------------------------------------------------------

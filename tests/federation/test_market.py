@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
@@ -32,7 +30,7 @@ from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
 from tests.federation.kills import stop_market
-from tests.federation.parts import PLAN, ask, gap, people, sell, small, wait_for
+from tests.federation.parts import PLAN, gap, people, small, wait_for
 
 Shared = tuple[federation.Federation, Path]
 
@@ -46,14 +44,10 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         yield running, test
 
 
-def lines_of(own: Path) -> list[dict[str, Any]]:
-    return ledger.read(own)
-
-
 def audited(running: federation.Federation) -> list[str]:
     """What receipts of all runs and ledgers do not agree on."""
     rows = [row for folder in running.folder.glob("run-*") if list(folder.iterdir()) for row in receipts.kept(folder)]
-    return receipts.compared(rows, {own.name: lines_of(own) for own in running.owners})
+    return receipts.compared(rows, {own.name: ledger.read(own) for own in running.owners})
 
 
 def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
@@ -64,7 +58,7 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
     assert all(min(held["loss"]) > 0 and sum(held["paid"]) <= 300 for held in found["rounds"])
     assert gap(found, running.owners, sale=1) <= 1e-10
     for i, own in enumerate(running.owners):
-        sale, *released = lines_of(own)
+        sale, *released = ledger.read(own)
         assert [line["round"] for line in released] == [1, 2] and all(line["countersignature"] for line in released)
         assert (
             [line["loss"] for line in released] == list(sale["losses"]) == [held["loss"][i] for held in found["rounds"]]
@@ -78,11 +72,11 @@ def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shar
     """An owner dies when the sales are agreed, and is started again in the second round; then the market dies."""
     running, test = market
     ann, bea = running.owners
-    before = [len(lines_of(own)) for own in (ann, bea)]
+    before = [len(ledger.read(own)) for own in (ann, bea)]
     folder = running.start_run(test, rounds=5, **PLAN)
-    wait_for(lambda: all(len(lines_of(own)) > n for own, n in zip((ann, bea), before, strict=True)))
+    wait_for(lambda: all(len(ledger.read(own)) > n for own, n in zip((ann, bea), before, strict=True)))
     running.kill("owner-ann")
-    wait_for(lambda: len(lines_of(bea)) == before[1] + 3)
+    wait_for(lambda: len(ledger.read(bea)) == before[1] + 3)
     running.start_owner(ann)
     wait_for(lambda: len(running.rounds(folder)) == 3)
     stop_market(running)
@@ -150,7 +144,7 @@ def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
         found = running.run(test, rounds=1, **PLAN)
         assert found["rounds"] == [] and len(found["absences"]) == 2
         assert "could not be verified" in (running.folder / "logs" / "node-ann.log").read_text()
-    assert all(lines_of(own) == [] for own in owners)
+    assert all(ledger.read(own) == [] for own in owners)
 
 
 def test_in_simulation(tmp_path: Path) -> None:
@@ -238,6 +232,7 @@ def resigned(own: Owner, answer: dict[str, Any], **changes: Any) -> dict[str, An
 
 BIDS = [{"rate": -1.0}, {"rate": "dear"}, {"name": 7}, {"limit": [1.0, 2.0]}, {"clip_norm": 9.0}, {"schema": "0"}]
 ANSWERS: dict[str, Any] = {
+    "a refusal": text(json.dumps({"refused": "nothing is left"})),
     "an object that is no bid": {"hello": "world"},
     "a text": text(json.dumps("refused, sorry")),
     "a number": text("5"),
@@ -291,17 +286,6 @@ def test_of_two_nodes_with_one_name_neither_is_taken(
     market = held({i: own.open_letter for i, own in enumerate((*two, third))}, tmp_path)
     assert [one.bid["name"] for one in market.sellers] == ["ann"]
     assert [one["reason"] for one in market.absences] == ["2 nodes have the name bea"] * 2
-
-
-def test_an_owner_with_nothing_left_declines_and_the_others_sell(two: list[Owner], tmp_path: Path) -> None:
-    ann, bea = two
-    approved = bea.terms.markets[0]
-    ticket = sell(bea, [1.0] * 4, market=approved)
-    for number in range(1, 5):
-        ask(bea, ticket, number, market=approved)
-    market = held({1: ann.open_letter, 2: bea.open_letter}, tmp_path)
-    assert [one.bid["name"] for one in market.sellers] == ["ann"]
-    assert "nothing is left of epsilon = 4" in market.absences[0]["reason"]
 
 
 def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(two: list[Owner], tmp_path: Path) -> None:
@@ -371,10 +355,3 @@ def test_one_liar_moves_a_robust_market_less(hire: Callable[..., Owner], without
 def test_an_unknown_rule_is_named(part: str) -> None:
     with pytest.raises(ValueError, match=f"{part} must be one of .*, got first come"):
         server.Plan(1, **{part: "first come"})
-
-
-def test_the_demonstration_explains_itself() -> None:
-    command = [sys.executable, str(federation.APP / "federation.py"), "--help"]
-    settings = federation._settings(Path("/nonexistent"))
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=settings)
-    assert "--rounds" in done.stdout and "--secure" in done.stdout

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -28,36 +29,25 @@ MODULES = sorted(execution.modules(ROOT))
 LIBRARY = [name for name in MODULES if name.startswith("hdpm_lib")]
 
 IMPORT_ALL = """
-import importlib, json, multiprocessing, sys
-from importlib import abc
+import importlib, json, sys
 
-import jax, matplotlib.pyplot, numpy, optax, pandas, scipy.stats, sklearn.base  # once for all; forgotten where hidden
+folder, modules, hidden = json.load(sys.stdin)
 
-class Hide(abc.MetaPathFinder):
-    def __init__(self, hidden):
-        self.hidden = hidden
-
-    def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] in self.hidden:
+class Hide:
+    def find_spec(name, path, target=None):
+        if name.partition(".")[0] in hidden:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-def answer(folder, modules, hidden):
-    for name in list(sys.modules):
-        if name.partition(".")[0] in hidden:
-            del sys.modules[name]
-    sys.meta_path.insert(0, Hide(hidden))
-    sys.path.insert(0, folder)
-    said = {}
-    for module in modules:
-        try:
-            found = importlib.import_module(module)
-            assert found.__file__.startswith(folder), found.__file__
-        except ImportError as error:
-            said[module] = f"{type(error).__name__}: {error}"
-    return said
-
-with multiprocessing.get_context("fork").Pool(maxtasksperchild=1) as pool:
-    print(json.dumps(pool.starmap(answer, json.load(sys.stdin), chunksize=1)))
+sys.meta_path.insert(0, Hide)
+sys.path.insert(0, folder)
+said = {}
+for module in modules:
+    try:
+        found = importlib.import_module(module)
+        assert found.__file__.startswith(folder), found.__file__
+    except ImportError as error:
+        said[module] = f"{type(error).__name__}: {error}"
+print(json.dumps(said))
 """
 
 
@@ -90,13 +80,16 @@ def declared(extras: list[str]) -> set[str]:
 def refused(wheel: Path) -> dict[str, dict[str, str]]:
     """What each module says that does not import: with nothing but the library, with the book, and without SciPy."""
     asked = {"library": declared([]), "book": declared(["book", "owner"]), "no SciPy": declared([]) - {"scipy"}}
-    owners, questions = metadata.packages_distributions(), []
-    for there in asked.values():
-        hidden = [top for top, names in owners.items() if not there & {canonicalize_name(owner) for owner in names}]
-        questions.append((str(wheel), MODULES, [top for top in hidden if top not in execution.PACKAGES]))
+    owners = metadata.packages_distributions()
     command = [sys.executable, "-W", "error::ImportWarning", "-c", IMPORT_ALL]
-    run = subprocess.run(command, input=json.dumps(questions), stdout=subprocess.PIPE, text=True, check=True, cwd=wheel)
-    return dict(zip(asked, json.loads(run.stdout), strict=True))
+
+    def answer(there: set[str]) -> dict[str, str]:
+        hidden = [top for top, names in owners.items() if not there & {canonicalize_name(owner) for owner in names}]
+        words = json.dumps([str(wheel), MODULES, [top for top in hidden if top not in execution.PACKAGES]])
+        return dict(json.loads(subprocess.check_output(command, input=words, text=True, cwd=wheel)))
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(asked, pool.map(answer, asked.values()), strict=True))
 
 
 def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:

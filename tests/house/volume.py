@@ -1,11 +1,10 @@
-"""How large the library is: ``python -m tests.house.volume`` prints lines by room, and the number of public names."""
+"""How large the library is: ``python -m tests.house.volume`` prints lines, and the number of public names."""
 
 from __future__ import annotations
 
 import ast
 import io
 import tokenize
-from collections import Counter
 from pathlib import Path
 
 LIBRARY = Path(__file__).resolve().parents[2] / "hdpm_lib"
@@ -26,26 +25,20 @@ def lines_of_code(source: str) -> int:
     return len({line for token in tokens for line in range(token.start[0], token.end[0] + 1)} - texts)
 
 
-def volume(library: Path = LIBRARY) -> dict[str, tuple[int, int]]:
-    """Lines of code and of all, of each room and of the whole."""
-    code, everything = Counter[str](), Counter[str]()
-    for path in sorted(library.rglob("*.py")):
-        source, place = path.read_text(encoding="utf8"), path.relative_to(library).parts
-        for room in (place[0] if len(place) > 1 else "ground", "all"):
-            code[room] += lines_of_code(source)
-            everything[room] += source.count("\n")
-    return {room: (code[room], everything[room]) for room in sorted(code, key=lambda room: (room == "all", room))}
+def volume() -> tuple[int, int]:
+    """Lines of code and of all."""
+    sources = [path.read_text(encoding="utf8") for path in LIBRARY.rglob("*.py")]
+    return sum(map(lines_of_code, sources)), sum(source.count("\n") for source in sources)
 
 
-def public_names(library: Path = LIBRARY) -> list[str]:
+def public_names() -> list[str]:
     """What can be imported from the library itself, its modules aside."""
-    stub = ast.parse((library / "__init__.pyi").read_text(encoding="utf8"))
+    stub = ast.parse((LIBRARY / "__init__.pyi").read_text(encoding="utf8"))
     return [
         alias.name for node in stub.body if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
     ]
 
 
 if __name__ == "__main__":
-    for room, (code, everything) in volume().items():
-        print(f"{room:10s} {code:6,d} lines of code {everything:7,d} of all")
-    print(f"{len(public_names())} public names")
+    code, everything = volume()
+    print(f"{code:,d} lines of code, {everything:,d} of all; {len(public_names())} public names")

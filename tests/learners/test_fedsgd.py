@@ -126,13 +126,13 @@ def test_fedsgd_equals_plain_loops(rule: Any, dtype: type) -> None:
     assert run.parameters("rule").dtype == np.float64 and (run.noise["free"] == 0).all()
     np.testing.assert_allclose(run.privacy_loss, spent)
     np.testing.assert_array_equal(run.idle, idle)
-    assert run.idle[0] >= 1 and run.paid.tolist() == [16.0, 16.0]
+    assert run.idle[0] >= 1 and run.paid.tolist() == [16.0, 16.0] and "noise" not in repr(run)
 
 
 @pytest.mark.parametrize(("owners", "bidders", "rounds"), [(12, 3, 11), (7, 3, 9), (5, 5, 3), (4, 1, 1)])
 def test_everybody_is_asked_once_before_anybody_twice(owners: int, bidders: int, rounds: int) -> None:
-    asked, again = (draw_bidders(owners, bidders, rounds, 50, generator(11)) for _ in range(2))
-    assert asked.shape == (rounds, 50, bidders) and (asked == again).all()
+    asked, again, other = (draw_bidders(owners, bidders, rounds, 50, generator(k)) for k in (11, 11, 12))
+    assert asked.shape == (rounds, 50, bidders) and (asked == again).all() and (asked != other).any()
     each = owners // bidders
     for start in range(0, rounds, each):
         once = np.sort(asked[start : start + each].transpose(1, 0, 2).reshape(50, -1), axis=1)
@@ -356,5 +356,7 @@ def test_auction_that_breaks_a_limit(bought: Bought, message: str) -> None:
 def test_bidders_and_accuracy_refuse_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="bidders must be an integer from 1 to 5, got 6"):
         draw_bidders(5, 6, 1, 1, rng=generator())
+    with pytest.raises(ValueError, match=rf"parameters must have shape \(..., classes, {WIDTH}\), got \({WIDTH},\)"):
+        accuracy(np.zeros(WIDTH), np.ones((2, WIDTH)), np.array([0, 0]))
     with pytest.raises(ValueError, match="labels must be whole numbers from 0 to 2, the classes"):
         accuracy(np.zeros((CLASSES, WIDTH)), np.ones((2, WIDTH)), np.array([0, 3]))

@@ -148,6 +148,7 @@ ONE = BiasedLaplace(np.ones(1), 1.0, np.ones((1, 1)), np.ones(1), np.zeros(1))
         (lambda: ONE.mean([2.0]), REFUSED),
         (lambda: linear_query([1], 1.0, weights=[-1]).bias([0.5]), REFUSED),
         (lambda: linear_query([1, 1], 1.0, dimension=2).release([[0, 0], [0, -3]], rng=generator()), REFUSED),
+        (lambda: nonlinear_query([1.0], 1.0, [[1.0]]).mean([1.5]), REFUSED),
         (lambda: ONE.mean(0.5), r"terms must have 1 rows, .*, got shape \(\)"),
         (lambda: ONE.release([0.5, 0.5], rng=RNG), r"terms must have shape \(1,\), got \(2,\)"),
         (lambda: linear_query([1, 1], 1.0, dimension=3).release([0.5, 0.5], rng=RNG), "with rows of one length"),

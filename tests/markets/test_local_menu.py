@@ -51,6 +51,7 @@ def test_nobody_sells_less_than_the_least_loss() -> None:
     edge = 5.0 / (2 * np.sqrt(variance * noise))  # the virtual cost up to which somebody sells
     sold = local_menu([edge * (1 - 1e-9), edge * (1 + 1e-9)], variance, noise, 5.0).privacy_loss
     assert sold == pytest.approx([least, 0], rel=1e-3)
+    assert local_menu([1.0], 1.0, 1.0, 2.0).privacy_loss == [1.0]  # at the edge itself
     sold = local_menu(np.geomspace(1e-12, 1e12, 500), variance, noise, 5.0).privacy_loss
     assert ((sold == 0) | (sold >= least * (1 - 1e-9))).all()
     assert (np.diff(sold) <= 0).all()

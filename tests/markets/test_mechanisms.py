@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from hdpm_book.contracts.study import unbiased_pricing
-from hdpm_lib.markets import mechanisms
+from hdpm_lib.markets import costs, mechanisms
 from hdpm_lib.markets.contracts import least_cost_contract
 from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.markets.incentives import search_misreports
@@ -104,7 +104,7 @@ def test_batches(rule: Any) -> None:
     v[0, 0] = 0
     for power in POWERS:
         batch = rule(v, 1.3, 1.0, power=power)
-        assert batch.privacy_loss.shape == batch.payments.shape == v.shape
+        assert batch.privacy_loss.shape == batch.payments.shape == v.shape and np.shape(batch.error) == (2, 12)
         for i in np.ndindex(2, 12):
             order = rng.permutation(5)
             one = rule(v[i][order], 1.3, 1.0, power=power)
@@ -190,6 +190,18 @@ def test_losses_are_those_at_the_virtual_valuations() -> None:
         np.testing.assert_allclose(found.privacy_loss, least_cost_contract(expected, 0.5, power=2).privacy_loss)
         assert found.payments[1] == pytest.approx(found.privacy_loss[1] ** 2, rel=1e-9)
         assert found.payments[0] >= 0.6 * found.privacy_loss[0] ** 2 and found.error == ironed.error == 0.5
+
+
+def test_ironed_payments_are_the_sum_over_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the middles of 2,000 parts of what the first seller could have reported."""
+    for module in (mechanisms, costs):
+        monkeypatch.setattr(module, "RESOLUTION", 20)
+    sell = functools.partial(myerson_contract, max_mse=0.5, law=IRREGULAR, power=2, ironed=True)
+    z = 0.55 + 0.45 * (np.arange(2000) + 0.5) / 2000
+    above = [sell([x, 0.8]).privacy_loss[0] ** 2 for x in z]
+    sold = sell([0.55, 0.8])
+    paid = 0.55 * sold.privacy_loss[0] ** 2 + 0.45 * np.mean(above)
+    assert sold.payments[0] == pytest.approx(paid, rel=2e-4)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -18,12 +18,25 @@ from hdpm_lib.markets.procurement_auction import procurement_auction
 from tests.support import generator
 
 UNIT = math.exp(-4)
+
+
+class Rising(stats.rv_continuous):
+    """A density that rises like exp(2x), so that the virtual cost is concave."""
+
+    def _cdf(self, x: Any) -> Any:
+        return np.expm1(2 * x) / np.expm1(2)
+
+    def _pdf(self, x: Any) -> Any:
+        return 2 * np.exp(2 * x) / np.expm1(2)
+
+
 LAWS = {
     "the paper's uniform law": stats.uniform(UNIT, 4 * UNIT),
     "uniform from 0": stats.uniform(0, 4),
     "power": stats.beta(3, 1),
     "beta": stats.beta(2, 2),
     "truncated exponential": stats.truncexpon(3),
+    "rising": Rising(a=0, b=1)(),
 }
 AFFINE = list(LAWS)[:3]
 SCALES = [(1.0, 1.0, 1.0), (1.0, 1.0, 0.01), (10.0, 100.0, 0.01)]

@@ -57,6 +57,7 @@ OWN = {
     "noise": ["test_noise.py", "test_noise_in_use.py"],
     "learners/ridge": ["learners/test_ridge.py", "test_noise_in_use.py"],
     "auctions/bids": ["auctions/test_bids.py", "auctions/test_allin.py"],
+    "markets/procurement": ["markets/test_procurement.py", "markets/test_error_minimising.py"],
     "markets/costs": ["markets/test_costs.py", "markets/test_mechanisms.py"],
 }
 WIDE = ["test_properties.py"]  # of all modules

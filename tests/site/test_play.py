@@ -81,7 +81,7 @@ def differences(scripts: Any, name: str, count: int, seed: int) -> list[str]:
     """What script and library say differently, if it is more than a last digit in one of 1,000 cells: a tie."""
     one, rng = EXPLORERS[name], np.random.default_rng(seed)
     states = [setting(one, rng) for _ in range(count)]
-    found, ties, cells = [], [], 0
+    found, ties, cells = list[str](), list[str](), 0
     for state, said in zip(states, scripts.evaluate(SAY, [name, states, one.data()]), strict=True):
         expected = one.find(**state)
         pairs = [*zip(said[:2], (expected.sentence, expected.caption), strict=True)]
@@ -114,16 +114,8 @@ def test_a_wrong_formula_is_found(browser: Any) -> None:
 
 def test_digits_are_those_of_the_library(scripts: Any) -> None:
     rng = np.random.default_rng(2)
-    numbers = [
-        *(10 ** rng.uniform(-9, 9, 2000) * rng.choice([-1, 1], 2000)),
-        0.0,
-        0.125,
-        1.125,
-        99.95,
-        999.5,
-        1e6,
-        1e-4,
-    ]
+    ties = [0.0, 0.125, 1.125, 99.95, 999.5, 1e6, 1e-4]
+    numbers = [*(10 ** rng.uniform(-9, 9, 2000) * rng.choice([-1, 1], 2000)), *ties]
     assert scripts.evaluate("numbers => numbers.map(x => hdpm.digits(x))", numbers) == [digits(x) for x in numbers]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize
+from scipy import optimize
 
 from hdpm_book.contracts import study
 from hdpm_lib.learners.queries import linear_query
@@ -30,17 +30,6 @@ def test_order_of_the_totals(n: int) -> None:
     for bound in (study.total_loss_bound, study.least_total_loss, study.staircase_loss):
         assert (bound(n, n**2 / 4 * np.array([1, 1 + 1e-9, 4, 1e9])) == 0).all()
         assert bound(n, 0.1).shape == () and bound(n, K.reshape(10, -1)).shape == (10, 100)
-
-
-def test_how_far_from_the_best() -> None:
-    """Biased Laplace from K = 1 on, and with staircase noise at every K, lose less than 2.17 times the bound."""
-    for n in (1, 2, 3, 4, 7, 10, 30, 100, 300, 1000):
-        K = np.unique(np.r_[np.geomspace(1e-9, 1, 200), n**2 / 4 * FRACTIONS, (np.arange(1, n + 1) / 2) ** 2 * 1.0001])
-        K = K[n**2 / 4 * (1 - 1e-5) > K]
-        least = study.least_total_loss(n, K)
-        assert (n * study.staircase_loss(n, K) < 2.15 * least).all()
-        assert (np.sqrt(2 * n**2 / K - 8) < 2.17 * least)[K >= 1].all()
-    assert np.sqrt(2) * 1000 / study.least_total_loss(1000, 1.0) > 2.14  # nor is the factor far smaller
 
 
 def test_best_group_is_found() -> None:
@@ -105,53 +94,23 @@ def test_no_algorithm_on_bits_is_below() -> None:
     assert 0.9999 < max(near) <= 1 + 1e-6
 
 
-@pytest.mark.parametrize(("n", "K"), [(10, 2.0), (10, 12.5), (10, 20.0), (3, 0.4)])
-def test_two_outputs_attain_it_for_their_pair(n: int, K: float) -> None:
-    """From the two databases of the proof alone no more can be had."""
-    p = 1 / (1 + math.exp(-study.group_loss_bound(n, K)))
-    outputs, probabilities = n * np.array([1 - p, p]), np.array([p, 1 - p])
-    assert probabilities @ outputs**2 == pytest.approx(K, rel=1e-10)
-    assert probabilities[::-1] @ (n - outputs) ** 2 == pytest.approx(K, rel=1e-10)
-
-
-def staircase_mse(epsilon: Any) -> Any:
-    return np.exp(study.log_staircase_mse(epsilon))
-
-
 @pytest.mark.parametrize("eps", [0.03, 0.5, 1.0, 4.0, 15.0])
 def test_staircase_variance(eps: float) -> None:
     """The least of all densities that fall by the factor exp(eps) at the first step and at each unit after it."""
     height = np.exp(-eps * np.arange(4000))
 
-    def variance(gamma: float) -> Any:
-        ends = np.r_[0, gamma + np.arange(4000)]
-        return height @ np.diff(ends**3) / 3 / (height @ np.diff(ends))
+    def log_variance(log_gamma: float) -> Any:
+        ends = np.r_[0, math.exp(log_gamma) + np.arange(4000)]
+        return math.log(height @ np.diff(ends**3) / 3 / (height @ np.diff(ends)))
 
-    least = optimize.minimize_scalar(
-        lambda t: math.log(variance(math.exp(t))), bounds=(-eps - 1, 0), method="bounded", options={"xatol": 1e-10}
-    )
-    assert staircase_mse(eps) == pytest.approx(math.exp(least.fun), rel=1e-8)
-    assert staircase_mse(eps) < 2 / eps**2
-    ends = np.r_[0, math.exp(least.x) + np.arange(4000)]
-
-    def density(x: np.ndarray | float) -> np.ndarray:
-        return height[np.searchsorted(ends, np.abs(x), side="right") - 1]
-
-    x, shifts = np.linspace(-20, 20, 3001), np.linspace(-1, 1, 21)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.log(density(x)) - np.log(density(x + shifts))
-    assert np.nanmax(np.abs(ratios)) == pytest.approx(eps)
-    if eps >= 1:
-        second, mass = (
-            integrate.quad(lambda x, k=k: x**k * density(x), 0, 29, points=ends[1:30], limit=200)[0] for k in (2, 0)
-        )
-        assert second / mass == pytest.approx(staircase_mse(eps), rel=1e-6)
+    least = optimize.minimize_scalar(log_variance, bounds=(-eps - 1, 0), method="bounded", options={"xatol": 1e-10})
+    assert study.log_staircase_mse(np.array(eps)) == pytest.approx(least.fun, abs=1e-8)
 
 
 def test_bias_and_staircase_meet_the_accuracy() -> None:
     for n, part in itertools.product((1, 3, 40), (1e-12, 1e-3, 0.4, 0.99)):
         K = part * n**2 / 4
-        V = staircase_mse(study.staircase_loss(n, K))
+        V = np.exp(study.log_staircase_mse(study.staircase_loss(n, K)))
         shares = np.linspace(0, 1, 20_001)
         assert (n**2 * (1 - shares) ** 2 / 4 + shares**2 * V).min() == pytest.approx(K, rel=1e-3)
     assert study.staircase_loss(5, 1e-300) == pytest.approx(1.5 * math.log(1e300), rel=0.01)

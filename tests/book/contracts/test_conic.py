@@ -31,27 +31,6 @@ def market(n: int, q: int | None, rng: np.random.Generator) -> tuple[np.ndarray,
     return v, rng.uniform(0.05, 0.95) * ranges.sum() ** 2 / 4, delta, ranges
 
 
-def test_worked_examples() -> None:
-    linear = conic_power([1, 2], 0.25, power=1)
-    np.testing.assert_allclose(linear.shares, [1, 1 / 3], atol=1e-5)
-    assert linear.scale == pytest.approx(math.sqrt(2.5) / 6, rel=1e-5)
-    assert linear.cost == pytest.approx(10 / math.sqrt(2.5), rel=1e-9)
-    quadratic = conic_power([1, 10], 0.3, power=2)
-    np.testing.assert_allclose(quadratic.shares, [1, 0.2], atol=1e-5)
-    assert quadratic.scale == pytest.approx(math.sqrt(0.07), rel=1e-5) and quadratic.cost == pytest.approx(20, rel=1e-9)
-
-
-@pytest.mark.parametrize("power", [1, 1.5, 2, 3, 6])
-@pytest.mark.parametrize(("n", "K"), [(2, 0.25), (5, 0.1), (5, 6.0)])
-def test_equal_valuations_get_theorem_4(n: int, K: float, power: float) -> None:
-    found = conic_power(np.full(n, 7.0), K, power=power)
-    epsilon = math.sqrt((2 * n**2 - 8 * K) / K) / n
-    assert found.cost == pytest.approx(7 * n * epsilon**power, rel=1e-9)
-    if power > 1:  # at power 1 only the sum is determined
-        np.testing.assert_allclose(found.shares, 1 - 4 * K / n**2, rtol=1e-4)
-    np.testing.assert_allclose(found.privacy_loss.sum(), n * epsilon, rtol=1e-5)
-
-
 def test_data_that_cost_nothing() -> None:
     found = conic_power([0, 1, 0], 0.3, power=2)
     assert found.shares.tolist() == [1, 0, 1] and found.cost == 0

@@ -5,7 +5,7 @@ The proof is on the page `contracts/beyond`. It climbs from any valuations to al
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -111,10 +111,3 @@ def test_two_capped_in_closed_form(n: int) -> None:
     market[:, :2] = u[:, None]
     np.testing.assert_allclose(m1(n, K) - m2(market, K), form, atol=1e-10 * m1(n, K))
     assert (form >= min(form[0], form[-1]) - SLACK).all() and form.min() > 0
-
-
-@pytest.mark.parametrize(("n", "points"), [(3, 41), (4, 17)])
-def test_order_on_a_grid_of_all_profiles(n: int, points: int) -> None:
-    v = np.array(list(combinations_with_replacement(np.linspace(0, 1, points), n)))
-    for K in threshold(n) * np.array([1.0001, 1.2, 1.5]):
-        assert (m2(v, K) <= m1(n, K) * (1 + 1e-12)).all()

@@ -72,20 +72,16 @@ FAULTS["federated/aggregation"] = [
     ("flm-err-decomposition", "error_bound", times(1.3)),
     ("flm-problem1", "mean_absolute", lambda f: lambda bias, s, t: bias**2 + 2 * s**2 + 2 * t**2),
     ("flm-zero-eps-zero-weight", "least_error_weights", lambda f: lambda e, d: f(np.sqrt(e), d)),
-    ("flm-problem3", "opt_aggr_printed", exact),
+    *((claim, "opt_aggr_printed", exact) for claim in ("flm-problem3", "flm-prop1", "flm-optaggr-vs-conv-dominance")),
+    *((claim, "least_error_weights", printed) for claim in ("flm-prop1", "flm-alg2-optaggr")),
     ("flm-problem3", "bound", lambda f: lambda x, idle: f(x, 0)),
-    ("flm-prop1", "opt_aggr_printed", exact),
-    ("flm-prop1", "least_error_weights", printed),
-    ("flm-alg2-optaggr", "least_error_weights", printed),
     ("flm-optaggr-vs-conv-dominance", "least_error_weights", reversed_),
-    ("flm-optaggr-vs-conv-dominance", "opt_aggr_printed", exact),
 ]
 
 FAULTS["federated/networks"] = [
     ("flm-eq3-argmax", "certain", remade(lambda chances: chances[..., ::-1])),
     ("flm-alg3-dm", "smooth", lambda f: lambda kind, chances, *tau: chances),
-    ("flm-m-regretnet", "forward", richer),
-    ("flm-m-regretnet-bf", "forward", richer),
+    *((claim, "forward", richer) for claim in ("flm-m-regretnet", "flm-m-regretnet-bf")),
     ("flm-m1-reduces", "forward", remade(lambda found: (found[0] ** 2, found[1]))),
     ("flm-problems-regretnet", "draw", lambda f: lambda *a: f(*a) * (np.arange(len(a[0])) % 2)[:, None]),
     ("flm-footnote3-npl", "violations", remade(lambda found: (1.01 * found[0], *found[1:]))),
@@ -101,17 +97,14 @@ FAULTS["federated/regret"] = [  # the quickest first
     ("flm-claim-dm-universal", "printed_table", times(0.0)),
     ("flm-table1", "gini", times(0.1)),
     ("flm-bid-search", "search", remade(lambda found: (0 * found[0], found[1]))),
-    ("flm-fig7", "error_of_valid", noisier),
-    ("flm-fig8", "error_of_valid", noisier),
-    ("flm-claim-dm-lowest-error", "error_of_valid", noisier),
+    *((claim, "error_of_valid", noisier) for claim in ("flm-fig7", "flm-fig8", "flm-claim-dm-lowest-error")),
     ("flm-claim-budget-above-one", "budget_of", lambda f: lambda bidders, factor: f(bidders, 1.0)),
 ]
 
 SMALL["federated/learning"] = {"models": 3}
 FAULTS["federated/learning"] = [
-    ("flm-eq1-clip", "clipped", times(1.2)),
+    *((claim, "clipped", times(1.2)) for claim in ("flm-eq1-clip", "flm-record-level")),
     ("flm-fedsgd", "fedsgd", other(signal=lambda sums: {name: 1.01 * x for name, x in sums.items()})),
-    ("flm-record-level", "clipped", times(1.2)),
     ("flm-data-nslkdd", "people", lambda f: lambda y, *a, **k: f(y[1:], *a, **k)),
     ("flm-alg1", "learn", overspent),
     ("flm-claim-optaggr", "lead", times(-1)),

@@ -8,13 +8,10 @@ import pytest
 from scipy import optimize, sparse, special
 
 from hdpm_book.contracts.conic import solve_cone
-from hdpm_book.federated.allin import printed_for_bids
-from hdpm_book.federated.lower_bound import dual_value, lower_bound, relaxed_rates
+from hdpm_book.federated.lower_bound import lower_bound, relaxed_rates
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
 from hdpm_lib.aggregation import error_bound, least_error_weights
-from hdpm_lib.auctions.allin import all_in
 from hdpm_lib.auctions.bids import Bids, bids
-from hdpm_lib.auctions.posted_prices import posted_prices
 from tests.support import generator
 
 Array = np.ndarray
@@ -105,18 +102,6 @@ def test_very_uneven_markets_of_two() -> None:
         assert lower_bound(market, budget) == pytest.approx(found, rel=1e-6)
 
 
-def test_any_multipliers_give_a_bound_and_slopes_are_supergradients() -> None:
-    rng = generator(443)
-    market = draw_bids(draw_sizes("IID", 40, rng), rng)
-    budget = budget_of(market, 0.3)
-    best = lower_bound(market, budget)
-    points = rng.exponential(1, (2, 50, 40, 3)) * np.stack([best, np.ones(40), 2 * best + 1], -1)
-    (at, slope), (there, _) = (dual_value(p, *parts(market, budget)) for p in points)
-    assert (at <= best * (1 + 1e-8)).all() and at.max(0).mean() > 0.3 * best.mean()
-    ahead = at + (slope * (points[1] - points[0])).sum(-1)
-    assert (there <= ahead + 1e-9 * (1 + np.abs(ahead))).all()
-
-
 def test_no_purchase_within_the_budget_does_better() -> None:
     rng = generator(444)
     for kind in ("IID", "Non-IID"):
@@ -124,10 +109,8 @@ def test_no_purchase_within_the_budget_does_better() -> None:
         for factor in (0.1, 0.5, 1.0, 3.0):
             budget = budget_of(market, factor)
             bound = lower_bound(market, budget)
-            for auction in (posted_prices, all_in, printed_for_bids):
-                bought = auction(market, budget).privacy_loss
-                assert (least_error(bought, market.sizes) >= bound * (1 - 1e-12)).all()
-            tried = market.privacy_budget * rng.beta(*rng.uniform(0.3, 2, 2), (30, 80, 10))
+            a, b = rng.uniform(0.3, 2, 2)
+            tried = market.privacy_budget * rng.beta(a, b, (30, 80, 10))
             for _ in range(60):  # until they can be paid
                 tried = np.where((market.valuation(tried).sum(-1) > budget)[..., None], 0.9 * tried, tried)
             paid = market.valuation(tried).sum(-1) <= budget
@@ -145,11 +128,6 @@ def test_closed_forms_and_limits() -> None:
     market = draw_bids(draw_sizes("IID", 30, rng), rng)
     full = least_error(market.privacy_budget, market.sizes)
     assert lower_bound(market, budget_of(market, 1.0)) == pytest.approx(full, rel=1e-12)
-    path = np.stack([lower_bound(market, budget_of(market, f)) for f in (0.05, 0.1, 0.3, 0.6, 0.9)])
-    assert (np.diff(path, axis=0) <= 1e-8 * path[:-1]).all() and (path >= full).all()
-    mixed = rng.permutation(10)
-    scaled = bids(market.family, 3 * market.rate, market.privacy_budget, 7 * market.sizes)[..., mixed]
-    assert lower_bound(scaled, budget_of(scaled, 0.3)) == pytest.approx(path[2], rel=1e-7)
     market = draw_bids(rng.integers(1, 99, (2, 3, 5)), rng)
     budget = budget_of(market, 0.3)
     bound = lower_bound(market, budget)

@@ -140,22 +140,6 @@ def test_over_reported_budgets_pay_only_below_the_true_one() -> None:
         assert np.isneginf(play(rule, market, MONEY, misreport(market, 4, **lie)).utility).all()
 
 
-def gini_by_steps(z: np.ndarray, v: np.ndarray) -> float:
-    """Integral of F (1 - F) over the mean, level by level."""
-    below = z.cumsum()[:-1]
-    return float((np.diff(v) * below * (1 - below)).sum() / (np.diff(v) * (1 - below)).sum())
-
-
-@pytest.mark.parametrize("levels", [1, 2, 8, 16])
-def test_noise_floor_is_the_gini_coefficient_between_its_bounds(levels: int) -> None:
-    rng = generator(407, levels)
-    z, v = rng.dirichlet(np.full(levels + 1, 0.5)), np.append(0, np.sort(rng.exponential(1, levels)))
-    floor = float(meters.noise_floor(z, v))
-    assert math.isclose(floor, gini_by_steps(z, v), abs_tol=1e-12)
-    assert z[0] - 1e-12 <= floor <= 1 - z[-1] + 1e-12  # which meet if there is one level
-    assert (meters.noise_floor([np.eye(levels + 1)[0], np.eye(levels + 1)[-1]], [v, v]) == 0).all()  # no lottery
-
-
 def sampled_mean(truth: Played, lie: Played) -> np.ndarray:
     """Mean of the regret from independent draws, over all pairs of outcomes."""
     gain = (lie.payments - truth.payments)[..., None, None] + truth.costs[..., None] - lie.costs[..., None, :]
@@ -266,12 +250,6 @@ def test_metrics_put_the_pieces_together(kind: str) -> None:
     assert math.isclose(found["bought"].value, bought.mean(), rel_tol=1e-9)
 
 
-def test_gain_over_cost_is_that_of_those_who_sell() -> None:
-    gain, cost = np.array([[1.0, 3.0], [0.0, 2.0]]), np.array([[2.0, 0.0], [4.0, 8.0]])
-    assert math.isclose(meters.over_cost(gain, cost).value, (0.5 + 0 + 0.25) / 3)
-    assert math.isnan(meters.over_cost(gain, np.zeros((2, 2))).value)
-
-
 def test_estimate_has_the_error_it_says() -> None:
     rng = generator(417)
     tops, bottoms = rng.exponential(1, (4000, 50, 2)), rng.exponential(2, (4000, 50, 2)) + 1
@@ -279,6 +257,9 @@ def test_estimate_has_the_error_it_says() -> None:
     spread = np.std([r.value for r in ratios], ddof=1)
     assert math.isclose(spread, np.mean([r.error for r in ratios]), rel_tol=0.15)
     assert math.isclose(meters.estimate(tops[0]).error, tops[0].mean(-1).std(ddof=1) / math.sqrt(50))
+    gain, cost = np.array([[1.0, 3.0], [0.0, 2.0]]), np.array([[2.0, 0.0], [4.0, 8.0]])
+    assert math.isclose(meters.over_cost(gain, cost).value, (0.5 + 0 + 0.25) / 3)  # of those who sell
+    assert math.isnan(meters.over_cost(gain, np.zeros((2, 2))).value)
 
 
 def test_errors_of_valid_profiles() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -75,6 +77,6 @@ def test_dealt_rows_are_what_was_asked_for() -> None:
         (lambda rng: deal([[0]], [1], rng), r"labels and counts must have shapes \(records,\)"),
     ],
 )
-def test_bad_input_is_named(call, message: str) -> None:
+def test_bad_input_is_named(call: Callable[[np.random.Generator], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(generator(49))

@@ -1,5 +1,4 @@
-"""The joint objective and its solvers: derivatives against differences, exact steps and projections against SciPy's
-optimisers, printed descents where theory says what they do."""
+"""The joint objective and its solvers: derivatives against differences, exact steps by conditions of optimality."""
 
 from __future__ import annotations
 
@@ -39,37 +38,45 @@ def plain_value(f: JointObjective, w: np.ndarray, a: np.ndarray, eta: float) -> 
     return float(total)
 
 
+def differences(function: Callable[[np.ndarray], Any], at: np.ndarray) -> np.ndarray:
+    """Derivatives by central differences."""
+    return np.mean([optimize.approx_fprime(at, function, h) for h in (1e-5, -1e-5)], axis=0)
+
+
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
-def test_value_and_derivatives(squared: bool, power: float) -> None:
-    """Value against the plain sum, of a batch too, gradient and both Hessians against central differences."""
-    rng, h = generator(51, int(squared), int(2 * power)), 1e-5
-    for _ in range(10):
-        f = instance(rng, squared=squared, power=power)
-        points = [point(rng, f) for _ in range(3)]
-        batch = f.value(*(np.array(part) for part in zip(*points, strict=True)))
-        np.testing.assert_allclose(batch, [plain_value(f, *p) for p in points], rtol=0, atol=1e-12)
-        w, a, eta = points[0]
-        n, flat = len(w), np.r_[w, a, eta]
-        moves = h * np.eye(len(flat))
+def test_value(squared: bool, power: float) -> None:
+    """Against the plain sum, of a batch too."""
+    rng = generator(51, int(squared), int(2 * power))
+    f = instance(rng, squared=squared, power=power)
+    points = [point(rng, f) for _ in range(30)]
+    batch = f.value(*(np.array(part) for part in zip(*points, strict=True)))
+    np.testing.assert_allclose(batch, [plain_value(f, *p) for p in points], rtol=0, atol=1e-12)
 
-        def flat_value(v: np.ndarray, f: JointObjective = f, n: int = n) -> float:
-            return plain_value(f, v[:n], v[n:-1], float(v[-1]))
 
-        slope = [(flat_value(flat + d) - flat_value(flat - d)) / (2 * h) for d in moves]
-        in_w, in_a, in_eta = f.gradient(w, a, eta)
-        np.testing.assert_allclose(np.r_[in_w, in_a, in_eta], slope, rtol=0, atol=1e-6)
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("key", range(10))
+def test_derivatives(squared: bool, power: float, key: int) -> None:
+    """Gradient and both Hessians."""
+    rng = generator(52, int(squared), int(2 * power), key)
+    f = instance(rng, squared=squared, power=power)
+    w, a, eta = point(rng, f)
+    n = len(w)
+    slope = differences(lambda v: plain_value(f, v[:n], v[n:-1], float(v[-1])), np.r_[w, a, eta])
+    np.testing.assert_allclose(np.hstack(f.gradient(w, a, eta)), slope, rtol=0, atol=1e-6)
 
-        def slope_at(v: np.ndarray, logs: bool, f: JointObjective = f, n: int = n, eta: float = eta) -> np.ndarray:
-            weights = np.exp(v[n:]) if logs else v[n:]
-            in_w, in_a, _ = f.gradient(v[:n], weights, eta)
-            return np.r_[in_w, in_a * weights if logs else in_a]
+    def in_weights(v: np.ndarray) -> np.ndarray:
+        return np.hstack(f.gradient(v[:n], v[n:], eta)[:2])
 
-        for logs in (False, True):
-            start = np.r_[w, np.log(a) if logs else a]
-            bend = np.array([slope_at(start + d, logs) - slope_at(start - d, logs) for d in moves[:-1, :-1]]) / (2 * h)
-            error = np.abs(f.hessian(w, a, eta, logs=logs) - bend) / np.maximum(1, np.abs(bend))
-            assert error.max() < 1e-5
+    def in_logs(v: np.ndarray) -> np.ndarray:
+        weights = np.exp(v[n:])
+        return in_weights(np.r_[v[:n], weights]) * np.r_[np.ones(n), weights]
+
+    for logs, function, z in ((False, in_weights, a), (True, in_logs, np.log(a))):
+        bend = differences(function, np.r_[w, z])
+        error = np.abs(f.hessian(w, a, eta, logs=logs) - bend) / np.maximum(1, np.abs(bend))
+        assert error.max() < 1e-5
 
 
 def kkt_violation(weights: np.ndarray, slope: np.ndarray, cap: float) -> float:
@@ -96,14 +103,6 @@ def test_water_filling_is_optimal() -> None:
     assert np.allclose(water_filling(np.zeros((3, 4)), 1.0, 0.25), 0.25)
 
 
-def slsqp(value: Callable, starts: list, **options: Any) -> float:
-    """Least value that SciPy's optimiser finds from any of the starts."""
-    found = [
-        optimize.minimize(value, s, method="SLSQP", options={"maxiter": 500, "ftol": 1e-14}, **options) for s in starts
-    ]
-    return min(r.fun for r in found)
-
-
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("power", [1, 2])
 def test_best_weights(squared: bool, power: int) -> None:
@@ -113,13 +112,7 @@ def test_best_weights(squared: bool, power: int) -> None:
         f = instance(rng, squared=squared, power=power, mu=10 ** rng.uniform(-2, 1), cap=cap)
         w, _, eta = point(rng, f)
         a = f.best_weights(f.losses(w), eta)
-        assert kkt_violation(a, f.gradient(w, a, eta)[1], f.cap) < 1e-9
-        total = {"type": "eq", "fun": lambda x: x.sum() - 1}
-        starts = [rng.dirichlet(np.ones(6)) for _ in range(2)]
-        oracle = slsqp(
-            lambda x, f=f, w=w, eta=eta: float(f.value(w, x, eta)), starts, bounds=[(0, f.cap)] * 6, constraints=total
-        )
-        assert abs(float(f.value(w, a, eta)) - oracle) < 1e-6
+        assert kkt_violation(a, f.gradient(w, a, eta)[1], f.cap) < 1e-9  # which suffices, by convexity
 
 
 def test_best_weights_of_a_batch_and_without_mu() -> None:
@@ -174,22 +167,6 @@ def test_alternation_ends_where_every_block_is_optimal(squared: bool, power: int
         assert kkt_violation(found.weights, in_a, f.cap) < 1e-7
         assert (np.diff(found.values) <= 1e-12).all()
         assert np.allclose(found.epsilon, found.weights * found.eta)
-
-
-def test_alternation_and_scipy_agree_where_the_objective_is_convex() -> None:
-    """With 2 penalty mu > m there is one minimum: SciPy's and the alternation's."""
-    rng = generator(61)
-    for _ in range(3):
-        f = instance(rng, penalty=2.0, mu=2.0, squared=True, cap=0.6)
-        found = alternate(f, 3.0)
-        total = {"type": "eq", "fun": lambda x: x[2:].sum() - 1}
-        oracle = slsqp(
-            lambda x, f=f: float(f.value(x[:2], x[2:], 3.0)),
-            [np.r_[rng.normal(size=2), rng.dirichlet(np.ones(6))] for _ in range(3)],
-            bounds=[(-9, 9)] * 2 + [(0, f.cap)] * 6,
-            constraints=total,
-        )
-        assert abs(found.value - oracle) < 1e-8
 
 
 def small(**change: Any) -> JointObjective:

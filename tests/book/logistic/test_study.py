@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -30,59 +29,45 @@ def records(n: int = 120, d: int = 4, key: int = 0) -> tuple[np.ndarray, np.ndar
     return X, np.where((X - X.mean(0)) / X.std(0) @ rng.standard_normal(d) > 0, 1.0, -1.0)
 
 
-def test_split_reads_public_records_only() -> None:
-    """Neither the public rows nor the scale of the others change with a record that is not public."""
-    X, y = records()
-    before = study.public_scale_split(X, y, rng=generator(701))
-    order = generator(701).permutation(len(y))
-    for changed, rest in ((order[0], "X_test"), (order[-1], "X_train")):  # a seller's, and one to test on
-        other = X.copy()
-        other[changed] *= 50
-        after = study.public_scale_split(other, y, rng=generator(701))
-        for part in ("X_public", rest):
-            np.testing.assert_array_equal(getattr(before, part), getattr(after, part))
-
-
 def test_split_parts_the_records() -> None:
+    """Each into one part, with its label; means, spread and the largest norm are those of public records alone."""
     X, y = records()
-    X[:, 0] = np.arange(len(y))  # a name for each record
+    train, public, test = np.split(generator(702).permutation(len(y)), [72, 96])  # 60 % and 20 %
+    X[train[:5]] *= 1000
+    scaled = (X - X[public].mean(0)) / X[public].std(0)
+    scaled /= np.linalg.norm(scaled[public], axis=1).max()
+    norms = np.linalg.norm(scaled[train], axis=1, keepdims=True)
     parts = study.public_scale_split(X, y, rng=generator(702))
-    assert [len(part) for part in (parts.y_train, parts.y_public, parts.y_test)] == [72, 24, 24]
-    np.testing.assert_allclose(parts.X_public.mean(0), 0, atol=1e-12)
-    np.testing.assert_allclose(parts.X_public.std(0), parts.X_public.std(0)[0])
-    assert np.linalg.norm(parts.X_public, axis=1).max() == pytest.approx(1)
-    # every record is in one part, with its own label
-    scale = parts.X_public[:, 0].std()
-    whole = np.concatenate([parts.X_public[:, 0], parts.X_test[:, 0]]) / scale
-    labels = np.concatenate([parts.y_public, parts.y_test])
-    names = generator(702).permutation(len(y))[72:]
-    centre, spread = names[:24].mean(), names[:24].std()
-    np.testing.assert_allclose(whole * spread + centre, names, atol=1e-9)
-    np.testing.assert_array_equal(labels, y[names])
-    same, fewer = (study.public_scale_split(X, y, rng=generator(702), sizes=(k, 24)) for k in (72, 10))
-    np.testing.assert_array_equal(parts.X_train, same.X_train)  # sizes of 60 % and 20 %
+    assert parts.shortened == (norms > 1).sum() >= 5
+    for name, part, rows in (
+        ("train", train, scaled[train] / np.maximum(norms, 1)),
+        ("public", public, scaled[public]),
+        ("test", test, scaled[test]),
+    ):
+        np.testing.assert_allclose(getattr(parts, f"X_{name}"), rows, rtol=1e-12)
+        np.testing.assert_array_equal(getattr(parts, f"y_{name}"), y[part])
+    fewer = study.public_scale_split(X, y, rng=generator(702), sizes=(10, 24))
     assert [len(part) for part in (fewer.y_train, fewer.y_public, fewer.y_test)] == [10, 24, 86]
     np.testing.assert_array_equal(fewer.y_train, parts.y_train[:10])
-    X[generator(702).permutation(len(y))[:5]] *= 1000
-    long = study.public_scale_split(X, y, rng=generator(702))
-    norms = np.linalg.norm(long.X_train, axis=1)
-    assert long.shortened == (norms > 1 - 1e-12).sum() >= 5
-    np.testing.assert_allclose(norms[:5], 1)
 
 
 def test_two_numbers_are_enough() -> None:
-    """The optimum of the proxy loss for any mu, sigma and gamma, and payments that are integrated."""
+    """The optimum of the proxy loss for any mu, sigma and gamma, on a grid, and payments that are integrated."""
     assert COSTS.support() == pytest.approx((np.exp(-4), 5 * np.exp(-4)))  # those of the papers
     rng = generator(710)
     for k in range(60):
         c = COSTS.rvs(int(rng.integers(2, 5 if k < 2 else 30)), random_state=rng)
         mu, sigma, gamma = 10 ** rng.uniform(-2, 2, 3)
-        found = study.optimal_candidates(c, COSTS, [sigma * gamma / mu**2], [np.sqrt(sigma / gamma)])
+        kappa, ratio = sigma * gamma / mu**2, np.sqrt(sigma / gamma)
+        found = study.optimal_candidates(c, COSTS, [0.1, kappa], [3.0, ratio, 300.0])
+        assert found.settings.to_dict("list") == {"kappa": [0.1] * 3 + [kappa] * 3, "scale": [3.0, ratio, 300.0] * 2}
+        weights, eta, payments = found.weights[4], found.eta[4], found.payments[4]
 
         def bought(reports: np.ndarray, scale: tuple = (mu, sigma, gamma)) -> np.ndarray:
             return procure(virtual_valuation(COSTS, reports), *scale).privacy_loss
 
-        np.testing.assert_allclose(found.weights[0] * found.eta[0], bought(c), rtol=1e-9, atol=1e-9 * found.eta[0])
+        np.testing.assert_allclose(weights * eta, bought(c), rtol=1e-9, atol=1e-9 * eta)
+        np.testing.assert_allclose(found.weights.sum(1), 1)
         if k < 2:
             paid = 0.0
             for i, own in enumerate(c):
@@ -90,18 +75,7 @@ def test_two_numbers_are_enough() -> None:
                 for low, high in pairwise(np.linspace(own, HIGH, 9)):  # the purchase ends somewhere in between
                     paid += integrate.quad(lambda z, h=hers, c=c: bought(np.where(h, z, c))[h][0], low, high)[0]
                 paid += own * bought(c)[i]
-            assert found.payments[0] == pytest.approx(paid, rel=1e-5)
-
-
-def test_grid_of_the_optimal_market() -> None:
-    c = COSTS.rvs(9, random_state=generator(711))
-    found = study.optimal_candidates(c, COSTS, [0.1, 10.0], [3.0, 30.0, 300.0])
-    assert found.settings.to_dict("list") == {"kappa": [0.1] * 3 + [10.0] * 3, "scale": [3.0, 30.0, 300.0] * 2}
-    for row, setting in found.settings.iterrows():
-        one = study.optimal_candidates(c, COSTS, [setting.kappa], [setting.scale])
-        for name in ("weights", "eta", "payments"):
-            np.testing.assert_allclose(getattr(found, name)[row], getattr(one, name)[0])
-    np.testing.assert_allclose(found.weights.sum(1), 1)
+            assert payments == pytest.approx(paid, rel=1e-5)
 
 
 def one_price(make: Callable[[np.ndarray], Candidates]) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -141,17 +115,6 @@ def test_what_the_simple_markets_buy() -> None:
     cheapest = study.cheapest_candidates(c, 0.1, [1, 3, 4], [6.0])
     np.testing.assert_allclose(cheapest.weights * 6, [[0, 6, 0, 0], [2, 2, 2, 0], [1.5] * 4])
     np.testing.assert_allclose(cheapest.payments, [0.18, 0.48, 0.6])
-
-
-def test_cheapest_minimise_the_loss_without_mu_and_sigma() -> None:
-    rng = generator(721)
-    for _ in range(20):
-        m = int(rng.integers(2, 12))
-        c, count = COSTS.rvs(m, random_state=rng), int(rng.integers(1, m + 1))
-        psi = virtual_valuation(COSTS, c)
-        found = study.cheapest_candidates(c, HIGH, [count], [5.0])
-        best = optimize.linprog(psi, A_eq=np.ones((1, m)), b_eq=[1], bounds=(0, 1 / count)).fun
-        assert found.weights[0] @ psi == pytest.approx(best)
 
 
 def example(key: int = 0) -> tuple[Parts, Candidates, np.ndarray]:
@@ -220,29 +183,22 @@ def test_joint_rule_against_a_search_with_everything_inside() -> None:
     ends = study.joint_ends(parts, psi, noise, penalties=penalties, mus=mus, **grids)  # type: ignore[arg-type]
     errors, paid = study.joint_choice(ends, sigmas=sigmas, **grids)  # type: ignore[arg-type]
     settings = list(itertools.product(penalties, mus, sigmas))
-    found: dict[tuple, list] = {}
-    for (penalty, mu, sigma), b, eta in itertools.product(settings, range(2), grids["totals"]):
-        weights = None
-        for gamma in grids["gammas"]:
-            rule = joint_objective(
-                *(parts.X_train, parts.y_train, noise[b], psi),
-                **{"penalty": penalty, "mu": mu, "sigma": sigma, "gamma": gamma, "squared": True},  # type: ignore[arg-type]
-            )
-            end = alternate(rule, eta, start_weights=weights, tolerance=1e-4)
-            weights = end.weights
-            found.setdefault((gamma, penalty, mu, sigma, b), []).append(end)
+    sides = ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
+    found = np.empty((len(settings), 3, 2, 3, 4))  # by setting, gamma, draw and eta: value, both errors, what is spent
+    for (s, setting), (k, b) in itertools.product(enumerate(settings), enumerate(noise)):
+        scale = dict(zip(("penalty", "mu", "sigma"), setting, strict=True))
+        for t, eta in enumerate(grids["totals"]):
+            weights = None
+            for g, gamma in enumerate(grids["gammas"]):
+                rule = joint_objective(parts.X_train, parts.y_train, b, psi, gamma=gamma, squared=True, **scale)
+                end = alternate(rule, eta, start_weights=weights, tolerance=1e-4)
+                weights = end.weights
+                wrong = [study.misclassified(end.coefficients, *side) for side in sides]
+                found[s, g, k, t] = end.value, *wrong, end.epsilon @ psi
     for g, gamma in enumerate(grids["gammas"]):
         tried = []
-        for setting in settings:
-            lines = []
-            for b in range(2):
-                end = min(found[(gamma, *setting, b)], key=lambda s: s.value)
-                line = [
-                    study.misclassified(end.coefficients, *part)
-                    for part in ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
-                ]
-                lines.append([*line, end.epsilon @ psi])
-            seen, new, spent = np.mean(lines, axis=0)
+        for ends_of_setting in found[:, g].tolist():
+            _, seen, new, spent = np.mean([min(line) for line in ends_of_setting], axis=0)
             tried.append((seen + gamma * spent, new, spent))
         _, new, spent = min(tried)
         assert errors[g] == pytest.approx(new) and paid[g] == pytest.approx(spent)
@@ -255,28 +211,19 @@ def split_of(X: np.ndarray = ROWS, y: np.ndarray = LABELS, sizes: tuple[int, int
     return study.public_scale_split(X, y, rng=generator(704), sizes=sizes)
 
 
-def errors_of(noise: np.ndarray | None = None, cut: int = 0) -> Any:
-    parts, found, right = example()
-    found = replace(found, weights=found.weights[:, cut:])
-    return study.candidate_errors(parts, found, [2.0], right if noise is None else noise)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: split_of(y=LABELS * 2), r"-1 or 1, got y\[0\]"),
         (lambda: split_of(X=ROWS * [1, 1, 0, 1]), r"X\[:, 2\] is constant on the public records"),
         (lambda: split_of(X=ROWS[:1], y=LABELS[:1]), "X has 1 records: too few for 1 sellers, 0 public ones"),
-        (lambda: split_of(sizes=(0, 24)), "too few"),
-        (lambda: split_of(sizes=(72, 0)), "too few"),
-        (lambda: split_of(sizes=(96, 24)), "too few"),
+        (lambda: split_of(sizes=(96, 24)), "too few for 96 sellers, 24 public ones and some to test on"),
         (lambda: study.optimal_candidates([0.2], COSTS, [1.0], [1.0]), "got 0.2"),
         (lambda: study.posted_candidates([1.0], [0.5], [1.0]), "below the smallest cost 1: nobody accepts"),
         (lambda: study.cheapest_candidates([1.0], 0.5, [1], [1.0]), "got 1.0"),
         (lambda: study.cheapest_candidates([1.0], 2.0, [2], [1.0]), "at most the number of sellers 1, got 2"),
         (lambda: study.cheapest_candidates([1.0], 2.0, [0], [1.0]), "counts must be a positive integer, got 0"),
-        (lambda: errors_of(noise=np.ones((4, 2))), r"noise must be finite, of shape \(..., 3\)"),
-        (lambda: errors_of(cut=1), "weights has 47 entries for 48 records"),
+        (lambda: study.candidate_errors(*example()[:2], [2.0], np.ones((4, 2))), "noise must be finite, of shape"),
     ],
 )
 def test_what_is_refused(call: Callable[[], Any], message: str) -> None:

@@ -161,13 +161,6 @@ def test_rate_resolution_is_exposed_nine_times_in_ten(n: int, d: int) -> None:
     assert abs(exposed - 0.9 * runs) < z_limit(3) * math.sqrt(0.09 * runs)
 
 
-def test_rate_resolution_in_broad_lines() -> None:
-    excess = rate_resolution([[100], [10_000]], [1, 2, 12])
-    assert excess.shape == (2, 3) and (np.diff(excess, axis=0) < 0).all() and (np.diff(excess, axis=1) < 0).all()
-    z = stats.norm.isf(FALSE_ALARM / LAW_TESTS / 2) + stats.norm.isf(0.1)  # the normal limit
-    assert rate_resolution(10**6, 30) == pytest.approx(z / math.sqrt(3e7), rel=0.01)
-
-
 @pytest.mark.parametrize("law", [spherical_law, laplace_law])
 def test_bad_noise(law: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="noise must hold at least 2 draws, got 1"):

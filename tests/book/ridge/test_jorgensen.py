@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.linear_model import Ridge
 
 from hdpm_book.ridge import jorgensen
 from hdpm_book.ridge.jorgensen import all_masks, draw_masks, inclusion_probabilities, sampled_ridge
-from hdpm_book.ridge.moments import QuadraticLoss
+from hdpm_book.ridge.moments import Moments, QuadraticLoss
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import Check, generator, objections
 
@@ -34,45 +34,38 @@ def test_inclusion_spends_exactly_what_is_accepted() -> None:
     np.testing.assert_allclose(inclusion_probabilities([990.0, 1000.0, 2000.0], 1000.0), [math.exp(-10), 1, 1])
 
 
-def mask_checks(draw: Callable[..., np.ndarray], size: int = 20_000) -> list[Check]:
+def frequency_checks(masks: np.ndarray) -> list[Check]:
     """How often each record, and each pair of records, is kept: exact binomial limits."""
-    masks = draw(EPSILON, 1.5, size, rng=generator(52))
-    assert masks.shape == (size, 5) and set(np.unique(masks)) == {0.0, 1.0}
     keep = (np.exp(EPSILON) - 1) / (math.exp(1.5) - 1)
     events = [*itertools.combinations(range(5), 1), *itertools.combinations(range(5), 2)]
     tail = FALSE_ALARM / len(events) / 2
     checks = []
     for event in events:
-        law = stats.binom(size, keep[list(event)].prod())
+        law = stats.binom(len(masks), keep[list(event)].prod())
         count = masks[:, list(event)].all(1).sum()
-        checks.append(Check(f"records {event}", size, float(count), law.ppf(tail), law.isf(tail)))
+        checks.append(Check(f"records {event}", len(masks), float(count), law.ppf(tail), law.isf(tail)))
     return checks
 
 
 def test_masks_have_the_right_frequencies() -> None:
-    assert objections(mask_checks(draw_masks)) == []
-    assert objections(mask_checks(lambda eps, t, size, rng: draw_masks(0.95 * eps, t, size, rng=rng))) != []
-    one_coin = objections(mask_checks(lambda eps, t, size, rng: np.tile(rng.random((size, 1)) < 0.5, 5) * 1.0))
+    rng, size = generator(52), 20_000
+    masks = draw_masks(EPSILON, 1.5, size, rng=rng)
+    assert masks.shape == (size, 5) and set(np.unique(masks)) == {0.0, 1.0}
+    assert objections(frequency_checks(masks)) == []
+    assert objections(frequency_checks(draw_masks(0.95 * EPSILON, 1.5, size, rng=rng))) != []
+    one_coin = objections(frequency_checks(np.tile(rng.random((size, 1)) < 0.5, 5)))
     assert any(line.startswith("records (0, 1)") for line in one_coin)
-
-
-def by_enumeration(epsilon: np.ndarray, t: float) -> dict[tuple[float, ...], float]:
-    """Every subset with its probability, one record after the other."""
-    keep = [1.0 if eps >= t else (math.exp(eps) - 1) / (math.exp(t) - 1) for eps in epsilon]
-    found = {}
-    for mask in itertools.product((0.0, 1.0), repeat=len(epsilon)):
-        chance = math.prod(p if kept else 1 - p for kept, p in zip(mask, keep, strict=True))
-        if chance > 0:
-            found[mask] = chance
-    return found
 
 
 @pytest.mark.parametrize("t", [0.05, 0.5, 2.0])
 def test_all_masks(t: float) -> None:
+    """Each once; and every group is kept with the product of its members' probabilities, which fixes the law."""
     masks, probability = all_masks(EPSILON, t)
-    expected = by_enumeration(EPSILON, t)
-    assert {tuple(mask) for mask in masks} == set(expected) and len(masks) == len(expected)
-    np.testing.assert_allclose(probability, [expected[tuple(mask)] for mask in masks], rtol=1e-10)
+    assert len(np.unique(masks, axis=0)) == len(masks) == 2 ** (t > EPSILON).sum()
+    keep = np.minimum(np.expm1(EPSILON) / math.expm1(t), 1)
+    for chosen in itertools.product((False, True), repeat=5):
+        group = np.array(chosen)
+        assert probability @ masks[:, group].all(1) == pytest.approx(keep[group].prod(), rel=1e-10)
 
 
 def small(n: int = 4, d: int = 2) -> tuple[np.ndarray, np.ndarray, QuadraticLoss]:
@@ -80,23 +73,16 @@ def small(n: int = 4, d: int = 2) -> tuple[np.ndarray, np.ndarray, QuadraticLoss
     return rng.random((n, d)), rng.uniform(-1, 1, n), QuadraticLoss.of(rng.random((9, d)), rng.uniform(-1, 1, 9))
 
 
-def each_set(masks: np.ndarray, penalty: float, t: float, size: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the test loss for each set: scikit-learn's fit, the closed forms typed anew."""
+def each_set(masks: np.ndarray, penalty: float, t: float, size: float | None) -> Iterator[Moments]:
+    """Test loss for each set: scikit-learn's fit and the rate typed anew; the moments have tests of their own."""
     X, y, loss = small()
     d = X.shape[1]
-    means, variances = [], []
     for mask in masks:
         m = mask.sum() if size is None else size
         theta = Ridge(alpha=penalty, fit_intercept=False).fit(X, y, sample_weight=mask / m).coef_
         W = 1.0 if size is None else len(y) / size
         B = math.sqrt(W) * min(1 / math.sqrt(penalty), math.sqrt(d * W) / penalty)
-        unit = (d + 1) * (2 * math.sqrt(d) / penalty * (1 + math.sqrt(d) * B) / (t * m)) ** 2  # variance by coordinate
-        A = loss.second
-        g = 2 * (A @ theta - loss.cross)
-        means.append(theta @ A @ theta - 2 * loss.cross @ theta + loss.label_square + np.trace(A) * unit)
-        fourth = (np.trace(A) ** 2 + 2 * np.trace(A @ A)) * unit**2 * (d + 3) / (d + 1)
-        variances.append(fourth + g @ g * unit - (np.trace(A) * unit) ** 2)
-    return np.array(means), np.array(variances)
+        yield loss.under_noise(theta, t * m * penalty / (2 * math.sqrt(d) * (1 + math.sqrt(d) * B)))
 
 
 @pytest.mark.parametrize("size_in_noise", ["realised", "fixed"])
@@ -107,7 +93,8 @@ def test_loss_over_all_sets(size_in_noise: Any) -> None:
     masks = np.array([[*mask, 1.0] for mask in itertools.product((0.0, 1.0), repeat=3)])
     found = sampled_ridge(X, y, [half, half, half, t], 20.0, t, masks, size_in_noise=size_in_noise)
     assert found.sample_size.tolist() == masks.sum(1).tolist()
-    means, variances = each_set(masks, 20.0, t, None if size_in_noise == "realised" else 2.5)
+    each = list(each_set(masks, 20.0, t, None if size_in_noise == "realised" else 2.5))
+    means, variances = np.array([[one.mean, one.variance] for one in each]).T
     moments = found.loss(loss)
     assert moments.mean == pytest.approx(means.mean(), rel=1e-10)
     total = variances.mean() + means.var()
@@ -115,8 +102,8 @@ def test_loss_over_all_sets(size_in_noise: Any) -> None:
     spread = variances + (means - means.mean()) ** 2
     assert moments.mean_error == pytest.approx(means.std() / math.sqrt(8))
     assert moments.std_error == pytest.approx(spread.std() / math.sqrt(8) / (2 * math.sqrt(total)))  # to first order
-    each = [loss.under_noise(theta, rate, 0.8).mean for theta, rate in zip(found.theta, found.noise_rate, strict=True)]
-    assert found.loss(loss, 0.8).mean == pytest.approx(np.mean(each))
+    shrunk = loss.under_noise(found.theta, found.noise_rate, np.full(8, 0.8))
+    assert found.loss(loss, 0.8).mean == pytest.approx(shrunk.mean.mean())
 
 
 def test_density_of_a_release() -> None:

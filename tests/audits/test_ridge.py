@@ -6,8 +6,10 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import optimize
 
+from hdpm_lib.audits import ridge
 from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 from tests.support import generator
@@ -117,6 +119,17 @@ def test_upper_end_and_promise_are_above_every_pair() -> None:
             assert rate * worst / 7 <= epsilon[i] * (1 + 1e-9)
     assert 0.9 < max(shares) <= 1 + 1e-9  # above a tenth less it would fail: the end is not idle
     assert max(gains) > 1.2
+
+
+def test_upper_end_takes_the_largest_residual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all corners and labels, against the estimate of the others; the end has too much room to show it by itself."""
+    monkeypatch.setattr(ridge, "hull_bound", lambda rest, residual, square: residual)
+    X, y, epsilon = case(6, 3, generator(67))
+    weights, corners = epsilon / epsilon.sum(), np.array(list(itertools.product((0.0, 1.0), repeat=3)))
+    taken = privacy_losses(learner(weights, 0.02, 1.0), X, y, restarts=0, rng=generator(68)).at_most
+    for i, others in enumerate(~np.eye(6, dtype=bool)):
+        predicted = corners @ refit(X[others], y[others], weights[others], 0.02)
+        assert taken[i] == pytest.approx(1 + np.abs(predicted).max())
 
 
 # --- guarantees -------------------------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 r"""Other ways to the optimal procurement, to compare :mod:`hdpm_lib.markets.procurement` with.
 
-Both share nothing with the exact solver but the problem,
+The problem is
 
 .. math:: \min_{a,\eta}\ \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
     \qquad\sum_ia_i=1,\quad0\le a_i\le\text{cap},
 
 with `virtual_costs` :math:`\psi` of shape (m,), `mu`, `sigma` and `gamma` positive, and a `cap` in [1/m, 1] or none.
 :func:`conic_search` minimises the loss over the weights for each rate, a convex problem, by an interior-point solver,
-and follows every local minimum along the rate that it sees between its starts. :func:`procure_fast` does not sort, and
-is content with a local minimum.
+and follows every local minimum along the rate that it sees between its starts; it shares nothing with the exact solver
+but the problem. :func:`procure_fast` does not sort, and is content with a local minimum.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def figure(wing: str) -> Figure:
     """Time over n of the functions of a wing, a few a panel, and of one sort of as many floats."""
     there = rows(wing)
     panels = [there[k : k + CURVES] for k in range(0, len(there), CURVES)]
-    size = (5.2, 0.4 + 3.5 * len(panels))
+    size = (5.2, 0.4 + 3.9 * len(panels))
     drawn, axes = plots.subplots(len(panels), sharex=True, sharey=True, squeeze=False, figsize=size)
     for panel, some in zip(axes[:, 0], panels, strict=True):
         for style, row in zip(plots.STYLES, some, strict=False):
@@ -139,6 +139,6 @@ def figure(wing: str) -> Figure:
         n, seconds = np.array(sorted(sorts.items())).T
         panel.plot(n, seconds, label="one argsort", color="#808080", linestyle="--", linewidth=1.2)
         panel.set(xscale="log", yscale="log", ylabel="seconds")
-        panel.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8)
+        panel.legend(loc="lower left", bbox_to_anchor=(0, 1), fontsize=8)
     axes[-1, 0].set_xlabel("n")
     return drawn

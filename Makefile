@@ -33,7 +33,7 @@ $(READY): requirements.txt pyproject.toml
 	touch $@
 endif
 
-# Chapters whose outputs cannot have changed are not executed again; with CI set, all are.
+# Chapters and tests that have passed are not run again until something changes that they depend on; with CI set, all are.
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(if $(CI),,--reuse)
 

@@ -27,7 +27,7 @@ collect_ignore_glob = ["book/*.py", "book/*/*.py"]  # tests/book runs their exam
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-refs", action="store_true", help="rewrite tests/refs from this run")
-    parser.addoption("--reuse", action="store_true", help="take what a chapter printed from its last run, if it may")
+    parser.addoption("--reuse", action="store_true", help="take what has not changed from the last run, if it may")
     parser.addoption("--data-dependent", action="store_true", help="only chapters that declare data sets")
 
 
@@ -35,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.nbval_lax = True  # compare tagged cells only
     config.option.nbval_current_env = True
     config.option.nbval_cell_timeout = 300
+    if config.option.reuse:
+        config.pluginmanager.register(Passes())
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -43,6 +45,43 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if parent.config.option.data_dependent and not execution.data_sets(file_path):
         return None
     return Chapter.from_parent(parent, path=file_path)
+
+
+class Passes:
+    """With ``--reuse``, tests are left out whose file has passed, if nothing that it depends on has changed since."""
+
+    def __init__(self) -> None:
+        self.marks: dict[Path, Path] = {}
+        self.known: set[Path] = set()
+        self.ahead: dict[Path, set[str]] = defaultdict(set)
+        self.done: set[str] = set()
+        self.bad: set[str] = set()
+
+    @pytest.hookimpl(tryfirst=True)  # before -k takes a part of a file
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        if any("::" in argument for argument in config.args):
+            return
+        for item in items:
+            self.ahead[item.path].add(item.nodeid)
+        found = {path: execution.mark(path) for path in self.ahead if path.suffix == ".py"}
+        self.marks = {path: mark for path, mark in found.items() if mark is not None}
+        self.known = {path for path, mark in self.marks.items() if mark.exists()}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if item.path in self.known:
+            pytest.skip("passed before, and nothing has changed that it depends on")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed or (report.skipped and not hasattr(report, "wasxfail")):
+            self.bad.add(report.nodeid)
+        if report.when == "teardown":
+            self.done.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        for path, mark in self.marks.items():
+            if self.ahead[path] <= self.done - self.bad:
+                execution.note(mark)
 
 
 def reference_path(chapter: Path) -> Path:

@@ -3,7 +3,8 @@
 ``pytest`` (see ``conftest.py``) executes every chapter under nbval and stores what passed, one file a chapter. The file
 is named after all that its outputs depend on: its code, the modules it imports and those that they import, the data
 that these read, the lock, and where its data sets come from. While that stays as it is, the stored outputs are what the
-chapter would print: the book shows them, and ``pytest --reuse`` compares them with the references.
+chapter would print: the book shows them, and ``pytest --reuse`` compares them with the references. Likewise a file of
+tests that has passed is left out until something changes that it depends on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,9 @@ from myst_parser.config.main import MdParserConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_owner": "flower/hdpm_owner", "hdpm_book": "book"}
-KEPT = 4  # executions of one chapter
+KEPT = 4  # executions of one chapter, and passes of one file of tests
+# Tests with one of these names depend on more than they import: on pages, on programs, on whatever there is.
+LOOKS_AROUND = frozenset("ROOT __file__ cwd chdir resources subprocess multiprocessing import_module execution".split())
 
 # Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on the cores.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -91,10 +95,10 @@ def data_source(path: Path) -> str:
 # --- what the outputs of a chapter depend on --------------------------------------------------------------------------
 
 
-def modules(root: Path = ROOT) -> dict[str, Path]:
+def modules(root: Path = ROOT, packages: Mapping[str, str] = PACKAGES) -> dict[str, Path]:
     """Modules of the library and of the book by name."""
     found = {}
-    for package, folder in PACKAGES.items():
+    for package, folder in packages.items():
         for path in (root / folder).rglob("*.py"):
             parts = path.relative_to(root / folder).with_suffix("").parts
             if not any(part.startswith((".", "_")) and part != "__init__" for part in parts):
@@ -126,9 +130,9 @@ def _public(stub: str) -> dict[str, str]:
     return found
 
 
-def closure(source: str, root: Path = ROOT) -> dict[str, Path]:
+def closure(source: str, root: Path = ROOT, packages: Mapping[str, str] = PACKAGES) -> dict[str, Path]:
     """Modules of the library and of the book that a source imports, and all that they import."""
-    there, stub = modules(root), root / "hdpm_lib" / "__init__.pyi"
+    there, stub = modules(root, packages), root / "hdpm_lib" / "__init__.pyi"
     public = _public(stub.read_text(encoding="utf8")) if stub.exists() else {}
     found: dict[str, Path] = {}
     ahead = list(_read_names(source)[0])
@@ -147,9 +151,41 @@ def fingerprint(path: Path, root: Path = ROOT) -> str:
     # lines that only a notebook understands import nothing
     cells = [re.sub(r"(?m)^\s*[%!].*$", "", cell.source) for cell in read(path).cells if cell.cell_type == "code"]
     used = closure("\n".join(cells), root)
-    sources = [*cells, *(used[name].read_text(encoding="utf8") for name in sorted(used))]
+    return _digest([*cells, *(used[name].read_text(encoding="utf8") for name in sorted(used))], data_source(path), root)
+
+
+def fingerprint_of_tests(path: Path, root: Path = ROOT) -> str | None:
+    """Digest of all that the tests of a file depend on; None of tests that look around."""
+    files = [
+        path,
+        *(folder / "conftest.py" for folder in path.parents if folder.is_relative_to(root) and folder != root),
+    ]
+    own = [file.read_text(encoding="utf8") for file in files if file.exists()]
+    used = closure("\n".join(own), root, PACKAGES | {"tests": "tests"})
+    sources = {name: used[name].read_text(encoding="utf8") for name in sorted(used)}
+    beside = [source for name, source in sources.items() if name.startswith("tests.")]
+    if any(LOOKS_AROUND & _named(source) for source in (*own, *beside)):
+        return None
+    known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_") and key != "HDPM_ACCOUNTS"}
+    settings = [f"{key}={value}" for key, value in sorted(known.items())]  # accounts are named anew in each process
+    settings += [file.read_text(encoding="utf8") for file in (root / "conftest.py", root / "pyproject.toml")]
+    return _digest([*own, *sources.values()], "\0".join(settings), root)
+
+
+@cache
+def _named(source: str) -> frozenset[str]:
+    """Names of variables, attributes and modules in a source."""
+    kinds, found = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name", ast.ImportFrom: "module"}, set()
+    for node in ast.walk(ast.parse(source)):
+        if field := kinds.get(type(node)):
+            found |= set((getattr(node, field) or "").split("."))
+    return frozenset(found)
+
+
+def _digest(sources: list[str], settings: str, root: Path) -> str:
+    """Digest of sources, of the data that they name, and of the lock."""
     words = {word for source in sources for word in _read_names(source)[1]}
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {data_source(path)}".encode())
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {settings}".encode())
     for source in sources:
         digest.update(hashlib.sha256(source.encode()).digest())
     for place in sorted((root / "data").iterdir()):  # read by those who name it
@@ -184,7 +220,11 @@ def store(path: Path, nb: nbformat.NotebookNode, root: Path = ROOT) -> None:
     part = file.with_suffix(".part")
     nbformat.write(nb, part)
     part.replace(file)
-    others = file.parent.glob(f"{file.stem.rpartition('.')[0]}.*.ipynb")
+    _forget_old(file)
+
+
+def _forget_old(file: Path) -> None:
+    others = file.parent.glob(f"{file.stem.rpartition('.')[0]}.*{file.suffix}")
     for old in sorted(others, key=lambda other: other.stat().st_mtime)[:-KEPT]:
         old.unlink(missing_ok=True)
 
@@ -193,6 +233,20 @@ def stored(path: Path, root: Path = ROOT) -> nbformat.NotebookNode | None:
     """A chapter with the outputs that it still has."""
     file = _file(path, root)
     return nbformat.read(file, as_version=4) if file.exists() else None
+
+
+def mark(path: Path, root: Path = ROOT) -> Path | None:
+    """Where it is noted that the tests of a file have passed as they are; None if that says nothing."""
+    fingerprint = fingerprint_of_tests(path, root)
+    name = ".".join(path.relative_to(root).with_suffix("").parts)
+    return root / "_build" / "passed" / f"{name}.{fingerprint}.txt" if fingerprint else None
+
+
+def note(marked: Path) -> None:
+    """Note that tests have passed."""
+    marked.parent.mkdir(parents=True, exist_ok=True)
+    marked.touch()
+    _forget_old(marked)
 
 
 def _fill_cache(app: Any, config: Any) -> None:

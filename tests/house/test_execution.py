@@ -35,6 +35,10 @@ kernelspec: {{display_name: Python 3, language: python, name: python3}}
 {extra}---
 # {title}
 """
+PYTEST = """[tool.pytest.ini_options]
+addopts = "-p no:cacheprovider --import-mode=importlib"
+filterwarnings = ["ignore:.*IPKernelApp.*"]
+"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Book:
         (root / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf8")
         book = cls(root)
         (root / "hdpm_book").symlink_to("book")
-        book.write("pytest.ini", "[pytest]\naddopts = -p no:cacheprovider\nfilterwarnings = ignore:.*IPKernelApp.*\n")
+        book.write("pyproject.toml", PYTEST)
         book.write("hdpm_lib/__init__.py", "CONSTANT = 41\n")
         book.write("hdpm_lib/other.py", "")
         book.write("book/datasets.py", "import os\nsource_of = lambda name: os.environ.get('HDPM_DATA', 'real')\n")
@@ -99,8 +103,8 @@ class Book:
         stored = {file.name.partition(".")[0] for file in self.executed()}
         return Run(done.status, done.printed, _outcomes(self.root / "report.xml"), stored)
 
-    def test(self, *options: str, **environment: str) -> Run:
-        return self._run("pytest:console_main book --color=no --junitxml=report.xml", *options, **environment)
+    def test(self, *options: str, where: str = "book", **environment: str) -> Run:
+        return self._run(f"pytest:console_main {where} --color=no --junitxml=report.xml", *options, **environment)
 
     def build(self, **environment: str) -> Run:
         return self._run("jupyter_book.cli.main:main build . --all -W --keep-going -n -q", **environment)
@@ -325,6 +329,81 @@ def test_reuse_looks_at_references_and_executes_what_has_changed(runs: Runs, tmp
     assert not (book.root / "book" / "expected.txt").exists()
     _, newest = book.executed("data")
     assert "file 8" in newest.read_text(encoding="utf8")
+
+
+TESTS = {
+    "right": "from hdpm_lib.other import VALUE\ndef test_value(): assert VALUE\ndef test_more(): assert 2",
+    "wrong": "def test_wrong(): assert 0",
+    "partly": "import pytest\ndef test_one(): pass\ndef test_other(): pytest.skip('no browser')",
+    "broken": "import pytest\n@pytest.mark.xfail(strict=True)\ndef test_broken(): assert 0",
+    "around": "def test_here(): assert open(__file__)",
+}
+
+
+def test_reuse_leaves_out_tests_that_have_passed_until_something_changes(tmp_path: Path) -> None:
+    book = Book.new(tmp_path / "tiny")
+    book.toc(["none"])
+    book.write("hdpm_lib/other.py", "VALUE = 1\n")
+    for name, code in TESTS.items():
+        book.write(f"tests/test_{name}.py", code + "\n")
+
+    def run(*options: str, where: str = "tests") -> set[str]:
+        """Tests that were run; the others say why not."""
+        outcomes = book.test("--reuse", *options, where=where).outcomes
+        left = {name for (_, name), (_, message) in outcomes.items() if "passed before" in message}
+        return {name for _, name in outcomes} - left
+
+    every = {"test_value", "test_more", "test_wrong", "test_one", "test_other", "test_broken", "test_here"}
+    assert run(where="tests/test_right.py::test_more") == {"test_more"}
+    assert run("-k", "more") == {"test_more"}  # neither of these was the whole file
+    assert run() == every
+    assert run() == every - {"test_value", "test_more", "test_broken"}
+    book.write("hdpm_lib/other.py", "VALUE = 2\n")
+    assert run() == every - {"test_broken"}
+
+
+@pytest.mark.parametrize(
+    ("name", "added", "matters"),
+    [
+        ("tests/room/test_it.py", "# changed", True),
+        ("tests/room/conftest.py", "# changed", True),
+        ("tests/helper.py", "# changed", True),
+        ("hdpm_lib/other.py", "# changed", True),  # the helper imports it
+        ("book/beside.py", "# changed", True),  # the fixtures do
+        ("data/number.txt", "8", True),
+        ("conftest.py", "# changed", True),
+        ("pyproject.toml", "# changed", True),
+        ("tests/test_other.py", "# changed", False),
+        ("hdpm_lib/third.py", "# changed", False),
+        ("book/number.md", "Words.", False),
+    ],
+)
+def test_fingerprint_of_tests_covers_what_they_depend_on(tmp_path: Path, name: str, added: str, matters: bool) -> None:
+    book = Book.new(tmp_path / "tiny")
+    book.write("tests/room/test_it.py", "from tests import helper\n")
+    book.write("tests/room/conftest.py", "import hdpm_book.beside\n")
+    book.write("tests/helper.py", "from hdpm_lib import other\nFILE = 'number.txt'\n")
+    book.write("book/beside.py", "")
+    tests = book.root / "tests" / "room" / "test_it.py"
+    before = execution.fingerprint_of_tests(tests, book.root)
+    assert before == execution.fingerprint_of_tests(tests, book.root) != None  # noqa: E711
+    path = book.root / name
+    book.write(name, (path.read_text(encoding="utf8") if path.exists() else "") + f"{added}\n")
+    assert (execution.fingerprint_of_tests(tests, book.root) != before) is matters
+
+
+def test_fingerprint_of_tests_covers_settings_and_there_is_none_if_a_helper_looks_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = Book.new(tmp_path / "tiny")
+    book.write("tests/test_it.py", "from tests import helper\n")
+    book.write("tests/helper.py", "")
+    tests = book.root / "tests" / "test_it.py"
+    before = execution.fingerprint_of_tests(tests, book.root)
+    monkeypatch.setenv("HDPM_TEST_SEED", "1")
+    assert before and execution.fingerprint_of_tests(tests, book.root) not in (before, None)
+    book.write("tests/helper.py", "from subprocess import run\n")
+    assert execution.fingerprint_of_tests(tests, book.root) is None
 
 
 # --- what outputs depend on -------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import reprlib
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Complex, Integral, Rational, Real
 from typing import Any
 
@@ -36,6 +37,7 @@ so that no check needs a seed that was picked because it passes.
 """
 
 
+@lru_cache
 def _range(low: float, high: float, ends: str, why: str) -> str:
     """What a number must be, in words."""
     if np.isfinite(low) and np.isfinite(high):
@@ -51,7 +53,7 @@ def _range(low: float, high: float, ends: str, why: str) -> str:
     return must + (f" ({why})" if why else "")
 
 
-def _inside(value: Array, low: float, high: float, ends: str) -> NDArray[np.bool_]:
+def _inside(value: Any, low: float, high: float, ends: str) -> NDArray[np.bool_]:
     """Which values are finite and in the range."""
     above = value >= low if ends[0] == "[" else value > low
     return np.isfinite(value) & above & (value <= high if ends[1] == "]" else value < high)
@@ -87,7 +89,7 @@ def check_number(
         found = float(number)
     except OverflowError:
         found = np.inf
-    if not _inside(np.asarray(found), low, high, ends):
+    if not _inside(found, low, high, ends):
         raise ValueError(f"{name} must {must}, got {reprlib.repr(value) if found == np.inf else value}")
     return found
 
@@ -179,7 +181,8 @@ def check_finite(
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape})")
-    if (bad := ~_inside(array, low, high, ends)).any():
+    if not _inside(np.array([array.min(), array.max()]), low, high, ends).all():  # NaN if there is one
+        bad = ~_inside(array, low, high, ends)
         raise ValueError(f"{name} must {_range(low, high, ends, why)}, got {array[bad].flat[0]}")
     return array
 
@@ -301,7 +304,7 @@ def private_places(value: Any, name: str, levels: Sequence[Hashable]) -> NDArray
 
     def place_of(cell: Any) -> int:
         try:
-            return table.get(cell, table.get(_number(cell), -1))
+            return table[cell] if cell in table else table.get(_number(cell), -1)
         except Exception:  # what cannot be hashed is no label
             return -1
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import special, stats
 
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
@@ -27,6 +28,17 @@ Sampler = Callable[..., np.ndarray]
 
 def generator(*key: int) -> np.random.Generator:
     return np.random.default_rng([SEED, *key])
+
+
+def refusals(*cases: tuple[Callable[[], Any], str]) -> Callable[..., None]:
+    """A test that each of these calls is refused, in words that this expression matches."""
+
+    @pytest.mark.parametrize(("call", "message"), cases)
+    def test(call: Callable[[], Any], message: str) -> None:
+        with pytest.raises((ValueError, TypeError), match=message):
+            call()
+
+    return test
 
 
 @dataclass(frozen=True)

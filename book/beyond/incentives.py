@@ -8,6 +8,7 @@ still sells at higher reports is :math:`(J(\psi_i=2\cdot5-1)-J)/(2\gamma)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,7 @@ Mechanism = Callable[[Array], tuple[Array, Array]]
 
 TOP, SELLERS, BUDGET = 5.0, 40, 30.0
 MARKET = Market(Task(), stats.uniform(1, TOP - 1), BUDGET)
+OTHERS = 1 + (TOP - 1) * np.random.default_rng(12).random((40, SELLERS))  # draws on which designs are tuned
 TUNED = "gamma tuned to the reports"
 SMALL = np.array([0.01, 0.02, 0.05, 0.1])  # lies that a grid over the whole range would miss
 
@@ -81,6 +83,12 @@ def penalty(buy: Purchase, costs: Array, near: float = 1e-3, factor: float = 1e6
     return float(np.exp(optimize.brentq(excess, np.log(near / factor), np.log(near * factor), xtol=1e-12)))
 
 
+@cache
+def tuned(buy: Purchase) -> float:
+    """That gamma for the other draws."""
+    return penalty(buy, OTHERS)
+
+
 def truthful(buy: Purchase, gamma: float, costs: Array) -> Mechanism:
     """A purchase with its envelope payments; in a profile with a lie only the liar's is right."""
 
@@ -119,22 +127,30 @@ def all_in_with(rule: Callable[..., Outcome], loss: float) -> Mechanism:
     return mechanism
 
 
+@cache
+def free_numbers() -> tuple[float, ...]:
+    """The posted price and amount, what is offered to All-in, and the accuracies of M1 and M2."""
+    posted, sold, *contracts = (
+        DESIGNS[name](MARKET, OTHERS)
+        for name in (
+            "one posted price", "hard budget, All-in repaired", "contracts, M1 as released", "contracts, M2 as released"
+        )
+    )  # fmt: skip
+    price = float(posted.money.sum() / posted.privacy_loss.sum())
+    worst = (float(errors(deal, MARKET.task, MARKET.task)[1][0]) * SELLERS**2 for deal in contracts)
+    return price, float(posted.privacy_loss.max()), float(sold.privacy_loss.max()), *worst
+
+
 def designs(costs: Array) -> dict[str, Mechanism]:
     """Every design for these sellers; its free number is found on 40 other draws."""
-    others = 1 + (TOP - 1) * np.random.default_rng(12).random((40, SELLERS))
-    deals = {name: rule(MARKET, others) for name, rule in DESIGNS.items() if "Algorithm" not in name}
-    worst = {name: float(errors(deal, MARKET.task, MARKET.task)[1][0]) * SELLERS**2 for name, deal in deals.items()}
-    posted = deals["one posted price"]
-    price, amount = float(posted.money.sum() / posted.privacy_loss.sum()), float(posted.privacy_loss.max())
-    offered = float(deals["hard budget, All-in repaired"].privacy_loss.max())
-    K1, K2 = worst["contracts, M1 as released"], worst["contracts, M2 as released"]
+    price, amount, offered, K1, K2 = free_numbers()
 
     def one_price(profiles: Array) -> tuple[Array, Array]:
         epsilon = np.where(profiles <= price, amount, 0.0)
         return epsilon, price * epsilon
 
     paid = {"error-minimising auction": least_error, "Algorithm 2": algorithm2, "local menu": menu}
-    return {name: truthful(buy, penalty(buy, others), costs) for name, buy in paid.items()} | {
+    return {name: truthful(buy, tuned(buy), costs) for name, buy in paid.items()} | {
         "one posted price": one_price,
         "hard budget, All-in repaired": all_in_with(all_or_nothing, offered),
         "contracts, M2": lambda profiles: _both(vcg_contract(profiles, K2, TOP, power=1)),
@@ -145,8 +161,7 @@ def designs(costs: Array) -> dict[str, Mechanism]:
 
 def failing(costs: Array) -> dict[str, Mechanism]:
     """Three rules that look like designs and are none."""
-    others = 1 + (TOP - 1) * np.random.default_rng(12).random((40, SELLERS))
-    gamma = penalty(least_error, others)
+    gamma = tuned(least_error)
 
     def virtual_price(profiles: Array) -> tuple[Array, Array]:
         epsilon, _ = least_error(2 * profiles - 1, gamma)

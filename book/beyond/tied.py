@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
 from hdpm_lib.designs.rules import Deal, Task
 from hdpm_lib.learners.weighted_mean import best_shrink, sampling_error
@@ -38,7 +38,7 @@ def record_given_cost(quantile: Quantile, correlation: float, ranks: ArrayLike) 
     (array([0.179, 0.5  ]), array([0.0314, 0.0638]))
     """
     r = check_number(correlation, "correlation", -1, 1)
-    score = stats.norm.ppf(check_finite(ranks, "ranks", low=0, high=1, ends="()"))
+    score = ndtri(check_finite(ranks, "ranks", low=0, high=1, ends="()"))
     grid, mean, variance = _on_grid(quantile, r)
     return np.interp(score, grid, mean), np.interp(score, grid, variance)
 
@@ -46,12 +46,14 @@ def record_given_cost(quantile: Quantile, correlation: float, ranks: ArrayLike) 
 @lru_cache(maxsize=64)  # designs are compared at the same correlations
 def _on_grid(quantile: Quantile, correlation: float) -> tuple[Array, Array, Array]:
     """Scores of costs, and mean and variance of a record at each; in between one interpolates."""
-    middle = stats.norm.ppf((np.arange(CELLS) + 0.5) / CELLS)
-    grid = np.linspace(-6.1, 6.1, 2 * CELLS + 1)  # beyond all ranks, and as fine among the few who sell
-    x = quantile(stats.norm.cdf(correlation * grid[:, None] + np.sqrt(1 - correlation**2) * middle))
+    middle = ndtri((np.arange(CELLS) + 0.5) / CELLS)
+    points = 2 * CELLS + 1 if correlation else 1  # as fine among the few who sell; one if costs tell nothing
+    grid = np.linspace(-6.1, 6.1, points)  # beyond all ranks
+    x = quantile(ndtr(correlation * grid[:, None] + np.sqrt(1 - correlation**2) * middle))
     return grid, x.mean(-1), x.var(-1)
 
 
+@lru_cache(maxsize=64)
 def mean_record(quantile: Quantile) -> float:
     """Mean of a record."""
     return float(quantile((np.arange(4000) + 0.5) / 4000).mean())
@@ -95,6 +97,6 @@ def tied_costs(values: Array, correlation: float, law: Any, rng: np.random.Gener
     """
     n = len(values)
     score = np.empty(n)
-    score[np.lexsort((rng.random(n), values))] = stats.norm.ppf((np.arange(n) + 0.5) / n)
+    score[np.lexsort((rng.random(n), values))] = ndtri((np.arange(n) + 0.5) / n)
     z = correlation * score + np.sqrt(1 - correlation**2) * rng.standard_normal(n)
-    return np.asarray(law.ppf(stats.norm.cdf(z)))
+    return np.asarray(law.ppf(ndtr(z)))

@@ -13,7 +13,7 @@ sub-bids `M`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_book.federated.regretnet import Network, Weights, allocation, forward, smooth_allocation, sub_bid_values
+from hdpm_book.federated.regretnet import Network, Weights, allocation, forward_alone, smooth_allocation, sub_bid_values
 from hdpm_lib.auctions.bids import FAMILIES, LARGEST_EXPONENT, Bids, check_budget, unit_valuation
 from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_number, check_positive, extra
 
@@ -57,8 +57,9 @@ class Rule:
     ----------
     levels : int
     outcome : callable
-        `weights`, values, privacy budgets, sizes and money to probabilities of the outcomes (..., n, M + 1), of which
-        the first is to sell nothing, and to payments (..., n); in JAX.
+        `weights`, truthful :class:`Reports`, lies and money to what each owner gets in the auction in which she alone
+        makes her report of the lies: probabilities of the outcomes (..., n, M + 1), of which the first is to sell
+        nothing, and payments (..., n); in JAX.
     guide : callable, the same made differentiable: what a search climbs along
     weights : passed on to both: what differs between rules of one form
     """
@@ -82,7 +83,7 @@ def _functions(network: Network) -> tuple[Function, Function]:
 
     def through(choose: Callable[[Network, Any], Any]) -> Function:
         def function(weights: tuple[Any, Weights], *reports: Any) -> tuple[Any, Any]:
-            probabilities, payments = forward(network, weights[1], *reports)
+            probabilities, payments = forward_alone(network, weights[1], *reports)
             return jnp.where(weights[0], choose(network, probabilities), probabilities), payments
 
         return function
@@ -200,7 +201,7 @@ def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = Non
     if given.values.shape != shape or given.privacy_budget.shape != shape[:-1] or given.sizes.shape != shape[:-1]:
         raise ValueError(f"lies must have values of shape {shape}, got {tuple(np.shape(x) for x in given)}")
     with jax.enable_x64(True):
-        found = _play(rule.outcome, rule.guide, lies is None, rule.weights, parts(market), given, money)
+        found = _play(rule.outcome, rule.guide, rule.weights, parts(market), given, money)
         played = Played(*map(np.asarray, found))
     if np.isnan(played.utility).any():
         raise ValueError(f"rule gives a utility that is not a number in {np.isnan(played.utility).sum()} cases")
@@ -232,15 +233,16 @@ def printed_search(
     """
     check_choice(clamp, "clamp", CLAMPS)
     check_count(steps, "steps", 0)
-    options = (int(steps), check_positive(rate, "rate"), CLAMPS.index(clamp), check_flag(frozen, "frozen"))
+    options = int(steps), check_positive(rate, "rate"), CLAMPS.index(clamp)
+    fixed = rule.guide, check_flag(frozen, "frozen"), rule.weights, parts(market)
     start, money = misreport(market, rule.levels), check_budget(budget, market)
     with jax.enable_x64(True):
-        found = _printed(rule.guide, rule.weights, parts(market), start, money, *options)
+        found = _printed(*fixed, start, money, *options)
         return Reports(*map(np.asarray, found))
 
 
 def search(
-    rule: Rule, market: Bids, budget: ArrayLike, *, steps: int = 25, reach: float = np.inf
+    rule: Rule, market: Bids, budget: ArrayLike, *, steps: int | Sequence[int] = 25, reach: float = np.inf
 ) -> tuple[Array, Reports]:
     """Largest gain found, and its misreport, among structured ones and on a path that climbs from the best of them.
 
@@ -249,13 +251,14 @@ def search(
 
     Parameters
     ----------
-    steps : int
-        Length of the path; 0 for structured misreports only.
+    steps : int, or sequence of int
+        Length of the path; 0 for structured misreports only. For several, gains are of shape (lengths, ..., n), and the
+        misreport is that of the longest.
     reach : float, above 1
         If finite, values, privacy budgets and sizes stay within this factor of the true ones, and no privacy budget is
         exaggerated: misreports like those that networks are trained against.
     """
-    check_count(steps, "steps", 0)
+    ends = np.array([check_count(length, "steps", 0) for length in np.ravel(steps)]).reshape(np.shape(steps))
     if not (isinstance(reach, float) and reach == np.inf):
         check_number(reach, "reach", 1, ends="()")
     money, tries = check_budget(budget, market), structured(market, rule.levels)
@@ -271,9 +274,11 @@ def search(
             found = np.asarray(_utility(rule.outcome, *fixed, lies, money))
             better = found > best
             best, chosen = np.where(better, found, best), _pick(np, better, lies, chosen)
-        if steps:
-            best, chosen = _climb(rule.outcome, rule.guide, *fixed, chosen, best, money, steps, low, high)
-        return np.maximum(np.asarray(best) - honest, 0.0), Reports(*map(np.asarray, chosen))
+        after = best[None]
+        if longest := int(ends.max()):
+            path, chosen = _climb(rule.outcome, rule.guide, longest, *fixed, chosen, best, money, low, high)
+            after = np.concatenate([after, path[1:]])
+        return np.maximum(after[ends] - honest, 0.0), Reports(*map(np.asarray, chosen))
 
 
 # --- arrays of JAX, inside jit ----------------------------------------------------------------------------------------
@@ -284,16 +289,10 @@ def parts(market: Bids) -> Parts:
     return market.family, market.rate, market.privacy_budget, market.sizes
 
 
-def alone(function: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any]:
-    """Outcomes (..., n, M + 1) and payments (..., n) of each owner in the auction in which she alone misreports."""
+def truth_of(market: Parts, levels: int) -> Reports:
+    """The truthful reports."""
     family, rate, ceiling, sizes = market
-    truth = Reports(sub_bid_values(family, rate, ceiling, lies.values.shape[-1]), ceiling, sizes)
-    liar = jnp.eye(lies.sizes.shape[-1], dtype=bool)
-    values = jnp.where(liar[..., None], lies.values[..., None, :, :], truth.values[..., None, :, :])
-    rest = [jnp.where(liar, a[..., None, :], b[..., None, :]) for a, b in zip(lies[1:], truth[1:], strict=True)]
-    money = jnp.broadcast_to(budget[..., None], rest[0].shape[:-1])
-    outcomes, payments = function(weights, values, *rest, money)
-    return jnp.einsum("...iim->...im", outcomes), jnp.einsum("...ii->...i", payments)
+    return Reports(sub_bid_values(family, rate, ceiling, levels), ceiling, sizes)
 
 
 def true_costs(market: Parts, lies: Reports, limits: bool = True) -> Any:
@@ -313,29 +312,29 @@ def mean_cost(xp: Any, outcomes: Any, costs: Any) -> Any:
     return xp.where(outcomes > 0, outcomes * xp.where(outcomes > 0, costs, 0), 0).sum(-1)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _play(
-    outcome: Function, guide: Function, truthful: bool, weights: Any, market: Parts, lies: Reports, budget: Any
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    def one(function: Function) -> tuple[Any, Any]:
-        if truthful:
-            return function(weights, *lies, budget)
-        return alone(function, weights, market, lies, budget)
+def _alone(function: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any]:
+    return function(weights, truth_of(market, lies.values.shape[-1]), lies, budget)
 
-    (outcomes, payments), costs = one(outcome), true_costs(market, lies)
-    return outcomes, payments, costs, mean_cost(jnp, one(guide)[0], costs)
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _play(
+    outcome: Function, guide: Function, weights: Any, market: Parts, lies: Reports, budget: Any
+) -> tuple[Any, Any, Any, Any]:
+    (outcomes, payments), costs = _alone(outcome, weights, market, lies, budget), true_costs(market, lies)
+    smooth = _alone(guide, weights, market, lies, budget)[0]
+    return outcomes, payments, costs, mean_cost(jnp, smooth, costs)
 
 
 @partial(jax.jit, static_argnums=0)
 def _utility(outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
-    outcomes, payments = alone(outcome, weights, market, lies, budget)
+    outcomes, payments = _alone(outcome, weights, market, lies, budget)
     return payments - mean_cost(jnp, outcomes, true_costs(market, lies))
 
 
-def _smooth_utility(guide: Function, frozen: Any, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
+def _smooth_utility(guide: Function, frozen: bool, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
     """Sum over owners and auctions: each owner's report moves her own utility only."""
-    outcomes, payments = alone(guide, weights, market, lies, budget)
-    outcomes = jnp.where(frozen, lax.stop_gradient(outcomes), outcomes)
+    outcomes, payments = _alone(guide, weights, market, lies, budget)
+    outcomes = lax.stop_gradient(outcomes) if frozen else outcomes
     return (payments - (outcomes * true_costs(market, lies, limits=False)).sum(-1)).sum()
 
 
@@ -344,10 +343,10 @@ def _pick(xp: Any, better: Any, new: Reports, old: Reports) -> Reports:
     return Reports(values, *(xp.where(better, a, b) for a, b in zip(new[1:], old[1:], strict=True)))
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _printed(
-    guide: Function, weights: Any, market: Parts, start: Reports, budget: Any, steps: int, rate: float, clamp: int,
-    frozen: bool,
+    guide: Function, frozen: bool, weights: Any, market: Parts, start: Reports, budget: Any, steps: int, rate: float,
+    clamp: int,
 ) -> Reports:  # fmt: skip
     def utilities(lies: Reports) -> Any:
         return _smooth_utility(guide, frozen, weights, market, lies, budget)
@@ -368,12 +367,15 @@ def _printed(
     return lax.fori_loop(0, steps, step, start)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _climb(
-    outcome: Function, guide: Function, weights: Any, market: Parts, start: Reports, best: Any, budget: Any, steps: int,
+    outcome: Function, guide: Function, steps: int, weights: Any, market: Parts, start: Reports, best: Any, budget: Any,
     low: Reports, high: Reports,
 ) -> tuple[Any, Reports]:  # fmt: skip
-    """Ascent in the logarithms of the rises of the values, of the privacy budget and of the size; best point."""
+    """Ascent in the logarithms of the rises of the values, of the privacy budget and of the size.
+
+    The best utilities so far, at the start and after each step, and the best point.
+    """
     rises = jnp.maximum(jnp.diff(start.values, axis=-1, prepend=0.0), 1e-9)
     top = jnp.maximum(start.privacy_budget, market[2])
     bounds = (1e-9, *low[1:]), (1e9, top, market[3])
@@ -386,14 +388,15 @@ def _climb(
     slopes = jax.grad(lambda at: -_smooth_utility(guide, False, weights, market, reports(at), budget))
     climber = optax.adam(0.1)
 
-    def step(_: int, carry: Any) -> Any:
+    def step(carry: Any, _: None) -> tuple[Any, Any]:
         at, state, best, chosen = carry
-        updates, state = climber.update(slopes(at), state)
-        at = tuple(jnp.clip(x + u, a, b) for x, u, a, b in zip(at, updates, least, most, strict=True))
-        lies = reports(at)
+        lies = reports(at)  # its utility and its slope share what the network computes
         found = _utility(outcome, weights, market, lies, budget)
         better = found > best
-        return at, state, jnp.where(better, found, best), _pick(jnp, better, lies, chosen)
+        best, chosen = jnp.where(better, found, best), _pick(jnp, better, lies, chosen)
+        updates, state = climber.update(slopes(at), state)
+        at = tuple(jnp.clip(x + u, a, b) for x, u, a, b in zip(at, updates, least, most, strict=True))
+        return (at, state, best, chosen), best
 
-    carry = lax.fori_loop(0, steps, step, (first, climber.init(first), best, start))
-    return carry[2], carry[3]
+    (*_, chosen), path = lax.scan(step, (first, climber.init(first), best, start), length=steps + 1)
+    return path, chosen

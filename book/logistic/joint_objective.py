@@ -128,8 +128,8 @@ class JointObjective:
             raise ValueError(f"weights are found exactly for power 1 and 2 only, got {self.power}")
         e, priced = np.asarray(eta, dtype=float)[..., None], self.gamma * self.virtual_costs
         levels = np.asarray(losses, dtype=float) + (priced * e if self.power == 1 else 0.0)
-        bend = 2 * priced * e**2 if self.power == 2 else np.zeros_like(levels)
-        levels, bend = np.broadcast_arrays(levels, bend)
+        bend = 2 * priced * e**2 if self.power == 2 else np.zeros(())
+        levels = np.broadcast_to(levels, np.broadcast_shapes(levels.shape, bend.shape))
         if self.mu == 0 and self.power == 1:  # linear: fill up the cheapest
             rank = np.argsort(np.argsort(levels, axis=-1, kind="stable"), axis=-1)
             return np.clip(1 - self.cap * rank, 0, self.cap)
@@ -145,7 +145,7 @@ class JointObjective:
             last = ((left >= 0) & (tau > ordered)).sum(-1, keepdims=True) - 1
             parts = np.maximum(np.take_along_axis(tau, last, -1) - low, 0)
             return np.asarray(parts / parts.sum(-1, keepdims=True))
-        rows, bends = levels.reshape(-1, m), bend.reshape(-1, m)
+        rows, bends = (part.reshape(-1, m) for part in np.broadcast_arrays(levels, bend))
 
         def weights(s: Array, row: NDArray[np.intp]) -> Array:
             return water_filling(rows[row], self.mu / s[..., None] + bends[row], self.cap)
@@ -228,10 +228,30 @@ def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = N
     """
     low, d = np.atleast_1d(check_finite(levels, "levels")), check_finite(curvature, "curvature", low=0, ends="()")
     top = check_cap(cap, low.shape[-1])
+    even = d.ndim == 0
     try:
         d = np.broadcast_to(d, low.shape)
     except ValueError:
         raise ValueError(f"curvature must broadcast against levels, got shapes {d.shape} and {low.shape}") from None
+    tau = _projected(low, d) if even and top == 1 else _filled(low, d, top)
+    for _ in range(3):  # Newton steps on the sum itself: what rounding in the running sums left over
+        weights = np.clip((tau - low) / d, 0, top)
+        left = 1 - weights.sum(-1, keepdims=True)
+        if (np.abs(left) <= 1e-15).all():
+            return np.asarray(weights)
+        rate = np.where((weights > 0) & (weights < top), 1 / d, 0.0).sum(-1, keepdims=True)
+        tau = tau + np.where(rate > 0, left / np.where(rate > 0, rate, 1.0), 0.0)
+    return np.asarray(np.clip((tau - low) / d, 0, top))
+
+
+def _projected(low: Array, d: Array) -> Array:
+    """The level of the water under one curvature and no cap: the least that any number of the lowest would have."""
+    count = np.arange(1, low.shape[-1] + 1)
+    return np.asarray(((np.cumsum(np.sort(low, axis=-1), axis=-1) + d) / count).min(-1, keepdims=True))
+
+
+def _filled(low: Array, d: Array, top: float) -> Array:
+    """The level of the water, from the running sum of the weights at all levels where one leaves 0 or meets the cap."""
     breaks = np.concatenate([low, low + top * d], axis=-1)
     order = np.argsort(breaks, axis=-1)
     breaks = np.take_along_axis(breaks, order, -1)
@@ -240,12 +260,7 @@ def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = N
     k = np.minimum((total < 1).sum(-1, keepdims=True), total.shape[-1] - 1)
     before = np.where(k > 0, np.take_along_axis(total, np.maximum(k - 1, 0), -1), 0.0)
     rate = np.maximum(np.take_along_axis(slope, k, -1), 1 / (2 * d.max()))
-    tau = np.take_along_axis(breaks, k, -1) + (1 - before) / rate
-    for _ in range(3):  # Newton steps on the sum itself: what rounding in the running sums left over
-        weights = np.clip((tau - low) / d, 0, top)
-        rate = np.where((weights > 0) & (weights < top), 1 / d, 0.0).sum(-1, keepdims=True)
-        tau = tau + np.where(rate > 0, (1 - weights.sum(-1, keepdims=True)) / np.where(rate > 0, rate, 1.0), 0.0)
-    return np.asarray(np.clip((tau - low) / d, 0, top))
+    return np.asarray(np.take_along_axis(breaks, k, -1) + (1 - before) / rate)
 
 
 @dataclass(frozen=True)
@@ -273,6 +288,7 @@ def alternate(
     eta: float | None = None,
     *,
     start_weights: ArrayLike | None = None,
+    guess: ArrayLike = 0.0,
     tolerance: float = 1e-10,
 ) -> JointSolution:
     """Alternate the exact minimisers over coefficients, weights and, if it is free, eta.
@@ -287,6 +303,8 @@ def alternate(
         Where eta stays; chosen as well if not given, starting at 1 for each seller.
     start_weights : array of shape (m,), optional
         Equal ones if not given.
+    guess : array of shape (n,), default 0.0
+        Coefficients that the first minimiser starts from.
     tolerance : float, default 1e-10
         Converged when one round moves no weight, and no coefficient and eta relative to their size, by more.
 
@@ -299,7 +317,7 @@ def alternate(
     check_positive(tolerance, "tolerance")
     m, n = objective.X.shape
     now = float(m) if eta is None else check_positive(eta, "eta")
-    w, a = np.zeros(n), np.full(m, 1 / m)
+    w, a = np.broadcast_to(check_finite(guess, "guess"), n), np.full(m, 1 / m)
     if start_weights is not None:
         a = _weights(start_weights, m, "start_weights")
     charge(np.inf)

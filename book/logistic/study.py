@@ -233,11 +233,14 @@ def candidate_errors(
     tuple of two arrays of shape (k, r), means over the draws
     """
     ratio, b = _grid(ratios, "ratios"), check_finite(unit_noise, "unit_noise", 2)
-    released = np.empty((len(candidates.eta), len(ratio), *b.shape))
+    released, line = np.empty((len(candidates.eta), len(ratio), *b.shape)), 0
     for k, (weights, eta) in enumerate(zip(candidates.weights, candidates.eta, strict=True)):
         model = objective_perturbation(parts.X_train, parts.y_train, weights, eta, 1.0)
-        for j, r in enumerate(ratio):
-            released[k, j] = replace(model, penalty=r / eta).minimise(2 * b / eta)
+        line = line + 1 if k and (weights == candidates.weights[k - 1]).all() else 0  # along it eta alone changes
+        for j, r in enumerate(ratio):  # each from where the two before point to
+            start = released[k - 1, j] if line else 0.0
+            step = start - released[k - 2, j] if line > 1 else 0.0
+            released[k, j] = replace(model, penalty=r / eta).minimise(2 * b / eta, start + step)
     public, test = _errors(parts, released)
     return public.mean(-1), test.mean(-1)
 
@@ -320,10 +323,12 @@ def joint_ends(
     first = [joint_objective(parts.X_train, parts.y_train, b, psi, squared=True, **scale) for b in draws]
     for k, p, u, t in np.ndindex(shape[:-1]):
         weights: Array | None = None
-        for g, price in enumerate(gamma):  # each from the weights of the one before
+        w: ArrayLike = 0.0
+        for g, price in enumerate(gamma):  # each from the end of the one before
             rule = replace(first[k], penalty=float(penalty[p]), mu=float(mu[u]), gamma=float(price))
-            end = alternate(rule, float(eta[t]), start_weights=weights, tolerance=1e-4)
-            weights, coefficients[k, p, u, t, g] = end.weights, end.coefficients
+            end = alternate(rule, float(eta[t]), start_weights=weights, guess=w, tolerance=1e-4)
+            weights, w = end.weights, end.coefficients
+            coefficients[k, p, u, t, g] = w
             found[::3, k, p, u, t, g] = end.value, end.epsilon @ psi
     found[1:3] = _errors(parts, coefficients)
     return found

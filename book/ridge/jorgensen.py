@@ -85,7 +85,7 @@ class SampledRidge:
     def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> SampledMoments:
         """Mean and variance of the test loss: exact over the noise, averaged over the sampled sets."""
         lam = check_number(penalty, "penalty", 0)
-        each = test_loss.under_noise(self.theta, self.noise_rate, np.full(len(self.theta), lam))
+        each = test_loss.under_noise(self.theta, self.noise_rate, lam)
         mean, root = each.mean.mean(), np.sqrt(len(self.theta))
         spread = each.variance + (each.mean - mean) ** 2  # its average is the variance
         error = spread.std() / (2 * np.sqrt(spread.mean() or 1.0))

@@ -408,14 +408,15 @@ def monte_carlo(
     }
 
 
-def effective_sample_budget(epsilon: Array, threshold: float) -> float:
+def effective_sample_budget(epsilon: Array, threshold: float) -> Array:
     r"""Total privacy loss that would add the same mean noise power as Jorgensen sampling with that threshold.
 
+    For `epsilon` of shape (..., n) an array of the leading shape,
     :math:`\mathbb{E}[(t\,n_s)^{-2}]^{-1/2}` to second order in the spread of the sample size :math:`n_s`.
     """
-    p = inclusion_probabilities(epsilon, threshold)
-    size = p.sum()
-    return float(threshold * size / np.sqrt(1 + 3 * (p * (1 - p)).sum() / size**2))
+    p = inclusion_probabilities(np.ravel(epsilon), threshold).reshape(np.shape(epsilon))
+    size = p.sum(-1)
+    return np.asarray(threshold * size / np.sqrt(1 + 3 * (p * (1 - p)).sum(-1) / size**2))
 
 
 # --- worlds that a schema allows --------------------------------------------------------------------------------------

@@ -310,7 +310,10 @@ def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Ar
     wrong = np.maximum(made - right, 0)
     cautious = np.where(made > 0, stats.beta.ppf(_CAUTION, np.maximum(right, 1e-9), wrong + 1), 0.0)  # less luck
     expected = made / seen * goal.runs
-    one, two = (guess_epsilon(cautious * expected, expected, goal.runs, goal.level, goal.delta, s) for s in (1, 2))
+    two = guess_epsilon(cautious * expected, expected, goal.runs, goal.level, goal.delta, 2)
+    if not goal.delta:  # sides do not matter
+        return two
+    one = guess_epsilon(cautious * expected, expected, goal.runs, goal.level, goal.delta, 1)
     return np.where(np.equal(sides, 1), one, two)
 
 
@@ -322,8 +325,8 @@ def best_rules(score: Score, seen: Outcomes, bits: Bits, goal: Goal) -> list[Rul
         return []
     found = tails(values[known], bits[known])
     one_sided = (found.low_bits[:, None] == found.high_bits) | np.isinf(found.lows)[:, None] | np.isinf(found.highs)
-    promise = promised(found.made, found.right, len(seen), np.where(one_sided, 1, 2), goal)
-    promise = np.where(found.apart & (found.made > 0), promise, -np.inf)
+    promise, fit = np.full(one_sided.shape, -np.inf), found.apart & (found.made > 0)
+    promise[fit] = promised(found.made[fit], found.right[fit], len(seen), np.where(one_sided, 1, 2)[fit], goal)
     band = np.searchsorted(-_BANDS, -found.made / len(seen))
     rules = []
     for number in range(len(_BANDS) + 1):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -156,6 +156,7 @@ def at_budget(buy: Callable[[float], Deal], budget: float) -> Deal:
     Where the payment leaps over the budget, by more than a twentieth of it, the deal before the leap is taken. A budget
     so far from the costs that no number is found is an error.
     """
+    buy = lru_cache(4)(buy)  # the ends and the root are asked for twice
 
     def excess(log: float) -> float:
         return float(np.log(np.maximum(buy(float(np.exp(log))).money.mean(), 1e-300) / budget))
@@ -210,11 +211,11 @@ def posted_price(market: Market, costs: Array) -> Deal:
     """One loss and one price for it, posted to all: who finds it worth her cost sells. Both follow from the law."""
     task, n = market.task, costs.shape[-1]
 
-    def error(share: float) -> float:
+    def error(share: Any) -> Any:
         return task.variance / (n * share) + task.noise * (market.law.ppf(share) / market.budget) ** 2
 
     shares = np.linspace(0, 1, 401)[1:]
-    near = shares[np.argmin([error(share) for share in shares])]
+    near = shares[np.argmin(error(shares))]
     ends = max(near - 1 / 400, 1e-6), min(near + 1 / 400, 1.0)
     share = float(optimize.minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
     price = float(market.law.ppf(share))

@@ -47,7 +47,7 @@ def local_gradients(
     if w.ndim != 3:
         raise ValueError(f"parameters must have 3 dimensions, got shape {w.shape}")
     rows, labels = np.concatenate(owners), check_labels(labels, features, w.shape[1])
-    x = features[rows]
+    x, counts = features.take(rows, axis=0), [max(len(own), 1) for own in owners]
     gradients, end = np.empty((len(owners), *w.shape), dtype=features.dtype), 0
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of the data; `clipped` takes what comes
         residual = residuals(w, x, labels[rows])
@@ -55,7 +55,7 @@ def local_gradients(
         for gradient, own in zip(gradients, owners, strict=True):
             start, end = end, end + len(own)
             np.matmul(residual[:, start:end], x[start:end], out=gradient.reshape(-1, w.shape[-1]))
-            gradient /= max(len(own), 1)
+        gradients /= np.array(counts, features.dtype)[:, None, None, None]
     return gradients
 
 
@@ -88,7 +88,8 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
     finite = np.isfinite(norms)
-    return np.where(finite, gradients, 0) * (bound / np.maximum(np.where(finite, norms, 0), bound))
+    shorter = bound / np.maximum(np.where(finite, norms, 0), bound)
+    return np.multiply(gradients, shorter, out=np.zeros_like(gradients), where=finite)
 
 
 def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,11 +110,12 @@ def lattice_ridge(
     check_choice(bound, "bound", ("paper", "sharp"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
     d = features.shape[1]
-    losses = [Fraction(e) for e in check_epsilon(epsilon, len(labels)).tolist()]
+    different, which = np.unique(check_epsilon(epsilon, len(labels)), return_inverse=True)
+    losses, counts = [Fraction(e) for e in different.tolist()], np.bincount(which).tolist()
     lam, norm = Fraction(check_penalty(penalty)), math.sqrt(d) if feature_norm is None else float(feature_norm)
     square = Fraction(d) if feature_norm is None else Fraction(norm) ** 2
     # The noise: what a record can move, in steps, is at most `moves` times its loss, plus a rounding
-    total, least = sum(losses), min(losses)
+    total, least = sum(map(mul, losses, counts)), min(losses)
     radius = estimate_norm_bound(float(lam), norm, "sharp", 1.0, label_bound)
     if spacing is None:
         move = sensitivity_constant(float(lam), norm, bound, None, label_bound) / float(total)
@@ -125,17 +127,18 @@ def lattice_ridge(
     if Fraction(radius) + 32 * d * step / rate > MOST * step:  # multiples must be floats
         raise ValueError(f"spacing must be larger for noise of the rate {float(rate):.3g} a step, got {spacing}")
     proposal_scale(d, rate)  # its errors now, from public numbers, and not once the data are in
-    privacy_loss = np.array([_float_above(rate * (moves * loss + rounding)) for loss in losses])
+    slope, rest = rate * moves, rate * rounding
+    privacy_loss = np.array([_float_above(slope * loss + rest) for loss in losses])[which]
 
     # The estimate
-    shares = _integer_shares(losses)
+    shares = _integer_shares(losses)[which]
     xs, ys = _grid_records(features, labels, square)
     weighted = xs * shares[:, None]
     matrix = (weighted.T @ xs) * lam.denominator
     matrix[np.diag_indices(d)] += lam.numerator * _GRID**2 * sum(shares)
     numerators, denominator = _exact_solve(matrix.tolist(), ((weighted.T @ ys) * lam.denominator).tolist())
     point = [math.floor(Fraction(numerator, denominator) / step + Fraction(1, 2)) for numerator in numerators]
-    weights = np.array([float(loss / total) for loss in losses])
+    weights = np.array([float(loss / total) for loss in losses])[which]
     return LatticeRidge(np.array(point, dtype=np.int64), rate, float(spacing), weights, privacy_loss, radius)
 
 
@@ -173,9 +176,9 @@ def _grid_records(features: Array, labels: Array, square: Fraction) -> tuple[NDA
     """Records in grid steps, as Python integers; squared norms of features are then at most `square`, exactly."""
     xs, ys = (np.frompyfunc(lambda value: int(value * _GRID), 1, 1)(part) for part in (features, labels))
     limit = math.floor(square * _GRID**2)
-    for row in xs:
-        if (length := sum(k * k for k in row)) > limit:  # floats have let too long a vector pass
-            row[:] = [k * math.isqrt(limit) // (math.isqrt(length) + 1) for k in abs(row)] * np.sign(row)
+    lengths = (xs * xs).sum(axis=1)
+    for i in np.flatnonzero(lengths > limit):  # floats have let too long a vector pass
+        xs[i] = abs(xs[i]) * math.isqrt(limit) // (math.isqrt(lengths[i]) + 1) * np.sign(xs[i])
     return xs, ys
 
 

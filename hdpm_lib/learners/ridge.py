@@ -120,7 +120,7 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     features, labels, w, lam = _check_problem(X, y, weights, penalty)
     if lam.ndim == 0 and lam == 0:
         return _least_squares(features, labels, w)
-    second, cross = _second_moments(features, w), (w * labels) @ features
+    second, cross = _second_moments(features, w), w @ (labels[:, None] * features)
     system = second + lam[..., None, None] * np.eye(features.shape[1])
     return np.asarray(np.linalg.solve(system, cross[..., None])[..., 0])
 
@@ -146,9 +146,10 @@ def _second_moments(features: Array, weights: Array) -> Array:
     """Weighted sums of the squares of records, shape (..., d, d)."""
     if weights.ndim == 1:
         return np.asarray((features.T * weights) @ features)
-    n, d = features.shape
-    products = (features[:, :, None] * features[:, None, :]).reshape(n, d * d)
-    return np.asarray((weights @ products).reshape(*weights.shape[:-1], d, d))
+    rows, columns = np.triu_indices(features.shape[1])
+    place = np.zeros((features.shape[1],) * 2, dtype=int)
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    return np.take(weights @ (features[:, rows] * features[:, columns]), place, axis=-1)
 
 
 @dataclass(frozen=True)

@@ -106,20 +106,23 @@ def search_misreports(
     if len(sizes) != len(truth) or not all(sizes):
         raise ValueError(f"candidates must hold misreports for each of {len(truth)} sellers, got {sizes}")
 
-    def utilities(i: int, reports: Array) -> tuple[Array, Array]:
+    def checked(i: int, reports: Array, utility: Array) -> Array:
+        if (bad := np.isnan(utility)).any():
+            raise ValueError(f"mechanism gives seller {i} no utility (not a number) at her report {reports[bad][0]}")
+        return utility
+
+    def utilities(i: int, reports: Array) -> Array:
         profiles = np.tile(truth, (len(reports), 1))
         profiles[:, i] = reports
         amounts, payments = mechanism(profiles)
-        utility = payments[:, i] - truth[i] * amounts[:, i]
-        if (bad := np.isnan(utility)).any():
-            raise ValueError(f"mechanism gives seller {i} no utility (not a number) at her report {reports[bad][0]}")
-        return utility, payments[:, i]
+        return checked(i, reports, payments[:, i] - truth[i] * amounts[:, i])
 
+    sold, paid = (part[0] for part in mechanism(truth[None].copy()))
     rows, tried = [], 0
     for i, tries in enumerate(candidates):
         reports = np.asarray(tries, dtype=float)
-        (honest,), (paid,) = utilities(i, truth[i : i + 1])
-        gains = utilities(i, reports)[0] - honest
+        (honest,) = checked(i, truth[i : i + 1], (paid - truth * sold)[i : i + 1])
+        gains = utilities(i, reports) - honest
         tried += len(reports)
         best = int(np.argmax(gains))
         gain, report = gains[best], reports[best]
@@ -128,11 +131,11 @@ def search_misreports(
             at = int(np.searchsorted(ordered, report))
             ends = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]
             found = scipy.optimize.minimize_scalar(
-                lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0][0], bounds=ends, method="bounded"
+                lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0], bounds=ends, method="bounded"
             )
             tried += found.nfev
             if -found.fun > gain and found.x != truth[i]:
                 gain, report = -found.fun, found.x
-        rows.append((gain, report, honest, paid))
-    gain, report, honest, paid = (np.array(column) for column in zip(*rows, strict=True))
-    return Incentives(gain, report, honest, paid, tried)
+        rows.append((gain, report, honest, paid[i]))
+    gain, report, honest, payment = (np.array(column) for column in zip(*rows, strict=True))
+    return Incentives(gain, report, honest, payment, tried)

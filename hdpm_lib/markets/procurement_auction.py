@@ -36,7 +36,7 @@ NODES, HALVINGS = 8, 60  # of a panel, and how often it is halved at most
 PANELS = 10_000  # a seller, on average, at most
 BISECTIONS = 30  # towards the report at which a seller leaves: what is left of it is a panel's
 CELLS = 1 << 16  # of sellers in markets that are solved together
-REFINEMENTS, PARTS = 6, 10_000  # of the stretch on which the optimum must have no rival
+REFINEMENTS, PARTS = 6, 1_000  # of the stretch on which the optimum must have no rival
 
 
 class _Changed(NamedTuple):

@@ -5,7 +5,6 @@ Each case is measured in a process of its own. Times are seconds of the processo
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -16,27 +15,23 @@ from typing import Any
 from tqdm import tqdm
 
 from hdpm_book.records import provenance
-from tests.bench.case import Case, measure
+from tests.bench.case import measure
+from tests.bench.cases import WINGS
 
 STUDY = Path(__file__).resolve().parents[2] / "data" / "studies" / "costs.json"
-WINGS = ("ground", "learners", "markets", "auctions", "audits", "designs")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "clarabel", "jax")
-
-
-def cases(wing: str) -> tuple[Case, ...]:
-    found: tuple[Case, ...] = importlib.import_module(f"tests.bench.{wing}").CASES
-    return found
 
 
 def row(place: tuple[str, int]) -> dict[str, Any]:
     """What is measured of one case of a wing."""
-    return {"wing": place[0]} | measure(cases(place[0])[place[1]])
+    wing, number = place
+    return {"wing": wing} | measure(WINGS[wing][number])
 
 
 def main() -> None:
     """Measure all cases and store what came of it."""
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    places = [(wing, k) for wing in WINGS for k in range(len(cases(wing)))]
+    places = [(wing, k) for wing, some in WINGS.items() for k in range(len(some))]
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
         rows = list(tqdm(pool.map(row, places), desc="cases", total=len(places), disable=None))
     STUDY.write_text(json.dumps(provenance(*PACKAGES) | {"cases": rows}, indent=1) + "\n", encoding="utf8")

@@ -11,62 +11,35 @@ import re
 import symtable
 import warnings
 from collections.abc import Callable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from hdpm_book.ledger import load
+
 BOOK = Path(__file__).resolve().parents[2] / "book"
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)*)(.*?)^```$", re.S | re.M)
+CLAIMS = {claim.id for claim in load()}
 Fault = Callable[[Callable[..., Any]], Callable[..., Any]]  # from a function to a broken one
 
 
 def statements(page: str) -> list[ast.stmt]:
     """All of a page, cell by cell."""
     text = (BOOK / f"{page}.md").read_text(encoding="utf8")
-    return [part for code in CELL.findall(text) for statement in ast.parse(code).body for part in unrolled(statement)]
+    return [statement for code in CELL.findall(text) for statement in ast.parse(code).body]
 
 
-class Put(ast.NodeTransformer):
-    """Values in the place of names."""
-
-    def __init__(self, values: dict[str, ast.expr]) -> None:
-        self.values = values
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return deepcopy(self.values.get(node.id, node))
-
-
-def parts(node: ast.expr) -> list[ast.expr]:
-    """Of a tuple, or the one that it is."""
-    return node.elts if isinstance(node, ast.Tuple) else [node]
-
-
-def unrolled(statement: ast.stmt) -> list[ast.stmt]:
-    """A loop over claims, written out: each is decided by a statement of its own."""
-    if not isinstance(statement, ast.For) or not isinstance(statement.iter, ast.Tuple):
-        return [statement]
-    if not any(isinstance(node, ast.Name) and node.id == "decide" for node in ast.walk(statement)):
-        return [statement]
-    found: list[ast.stmt] = []
-    for item in statement.iter.elts:
-        pairs = zip(parts(statement.target), parts(item), strict=True)
-        put = Put({name.id: value for name, value in pairs if isinstance(name, ast.Name)})
-        found += [ast.fix_missing_locations(put.visit(deepcopy(part))) for part in statement.body]
-    return found
-
-
-def decided(statement: ast.stmt) -> str:
-    """The claim that a statement decides, if it does."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "decide":
-        return str(ast.literal_eval(call.args[0]))
-    return ""
+def decided(statement: ast.stmt) -> set[str]:
+    """The claims that a statement decides: one, or those that a loop goes through."""
+    if not any(isinstance(node, ast.Call) and ast.unparse(node.func) == "decide" for node in ast.walk(statement)):
+        return set()
+    return CLAIMS & {node.value for node in ast.walk(statement) if isinstance(node, ast.Constant)}
 
 
 def shows(statement: ast.stmt) -> bool:
     """Whether a statement prints, draws or decides."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(call, ast.Call) and ast.unparse(call.func).partition(".")[0] in {"print", "plots", "decide", "ax"}
+    drawn = isinstance(call, ast.Call) and ast.unparse(call.func).partition(".")[0] in {"print", "plots", "ax"}
+    return drawn or bool(decided(statement))
 
 
 def read(table: symtable.SymbolTable) -> set[str]:
@@ -115,7 +88,7 @@ def changes(statement: ast.stmt) -> set[str]:
 
 def needed(page: list[ast.stmt], claim: str) -> list[ast.stmt]:
     """What the decision of a claim rests on, and the decision, in order."""
-    (last,) = [k for k, statement in enumerate(page) if decided(statement) == claim]
+    (last,) = [k for k, statement in enumerate(page) if claim in decided(statement)]
     imported = set().union(*(sets(s) for s in page if isinstance(s, ast.Import | ast.ImportFrom)))
     names, kept = rests_on(page[last]), [page[last]]
     for statement in reversed(page[:last]):

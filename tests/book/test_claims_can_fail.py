@@ -54,5 +54,5 @@ def test_a_broken_function_turns_the_verdict(page: str, claim: str, name: str, f
 
 @pytest.mark.parametrize("page", FAULTS)
 def test_every_computed_verdict_has_a_fault(page: str) -> None:
-    computed = {decided(statement) for statement in statements(page)} - {""}
+    computed = set().union(*map(decided, statements(page)))
     assert computed == {claim for claim, *_ in FAULTS[page]}

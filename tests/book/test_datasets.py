@@ -269,12 +269,17 @@ def test_half_of_a_data_set_is_not_used(monkeypatch: pytest.MonkeyPatch, folder:
         (lambda: datasets.breast_cancer(ODD), {}, ValueError, "must be 'diagnostic' or 'original', got 'odd'"),
         (lambda: datasets.source_of(ODD), {}, ValueError, "name='odd'"),
         (lambda: datasets.medical_design(datasets.breast_cancer()), {}, ValueError, "pass what medical_cost"),
+        (
+            lambda: datasets.medical_design(datasets.medical_cost(), ODD),
+            {"HDPM_DATA": "standin"},
+            ValueError,
+            "'declared' or 'data'",
+        ),
         (lambda: design_of(22_544, 125_973), {}, ValueError, "pass both parts from nsl_kdd"),  # test, train
         (lambda: design_of(125_973, 125_973), {}, ValueError, "pass both parts from nsl_kdd"),
         (datasets.medical_cost, {"HDPM_DATA_DIR": "/nowhere"}, FileNotFoundError, "'/nowhere' is not a folder"),
         (datasets.medical_cost, {"HDPM_DATA": "so"}, ValueError, "HDPM_DATA='so' is not one of auto, real, standin"),
         (datasets.breast_cancer, {"HDPM_DATA": "so"}, ValueError, "HDPM_DATA='so' is not one of"),
-        (lambda: datasets.source_of("nsl_kdd"), {"HDPM_DATA": "so"}, ValueError, "HDPM_DATA='so' is not one of"),
     ],
 )
 def test_what_is_refused(
@@ -387,17 +392,14 @@ def test_published_statistics_are_coarse() -> None:
     statistics = standins.nsl_kdd_statistics()
     packed = importlib.resources.files("hdpm_book.data").joinpath("nslkdd-standin.json.gz").read_bytes()
     assert len(packed) < 60_000 and packed[4:8] == bytes(4)  # no time stamp: the file is the same every time
-    for part, expected in CLASS_COUNTS.items():
-        found: Counter[str] = Counter()
+    for part in CLASS_COUNTS:
         for cell in statistics[part]:
-            found[cell["class"]] += cell["n"]
             counts = [combo[3] for combo in cell["combos"]]
             assert min([cell["n"], *counts]) >= 10 and (cell["other"] == 0 or cell["other"] >= 10)
             assert sum(counts) + cell["other"] == cell["n"]
             for runs in cell["numeric"].values():
                 assert all(count >= 10 for count, _, _ in runs) and sum(count for count, _, _ in runs) == cell["n"]
                 assert all(mean == float(f"{mean:.{2 if several else 3}g}") for _, mean, several in runs)
-        assert found == expected
 
 
 def test_published_statistics_are_made_by_the_script(kdd: dict[str, datasets.Dataset]) -> None:
@@ -438,8 +440,11 @@ def test_medical_stand_in_has_the_schema(somebody: datasets.Dataset) -> None:
 
 
 def test_medical_design(somebody: datasets.Dataset) -> None:
-    """Against an encoding of its own with pandas, cell by cell."""
-    table = somebody.features.assign(charges=somebody.labels)
+    """Against an encoding of its own with pandas, cell by cell; one row has values far out of the declared ranges."""
+    features, labels = somebody.features.astype({"bmi": float, "age": float}), somebody.labels.copy()
+    features.loc[0, ["age", "bmi", "children"]], labels[0] = [99, 80.0, 30], 1e6
+    somebody = dataclasses.replace(somebody, features=features, labels=labels)
+    table = features.assign(charges=labels)
     numbers = table[["age", "bmi", "children", "charges"]].to_numpy(float)
     named = {"sex": ("female", "male"), "smoker": ("no", "yes"), "region": standins.REGIONS}
     coded = [table[column] == level for column, levels in named.items() for level in levels]
@@ -450,21 +455,6 @@ def test_medical_design(somebody: datasets.Dataset) -> None:
         np.testing.assert_allclose(X, np.column_stack([scaled[:, :3], *coded, np.ones(1338)]), atol=1e-12)
         np.testing.assert_allclose(y, scaled[:, 3], atol=1e-12)
         assert [name.removeprefix("smoker_") for name in names[3:-1]] == [*itertools.chain(*named.values())]
-
-
-def test_declared_ranges_code_each_row_by_itself(somebody: datasets.Dataset) -> None:
-    """One row takes values far out: with ranges of the data all others move."""
-    features, labels = somebody.features.astype({"bmi": float, "age": float}), somebody.labels.copy()
-    features.loc[0, ["age", "bmi", "children"]], labels[0] = [99, 80.0, 30], 1e6
-    changed = dataclasses.replace(somebody, features=features, labels=labels)
-
-    def moved(ranges: Any) -> float:
-        pair = (np.column_stack(datasets.medical_design(part, ranges)[:2])[1:] for part in (somebody, changed))
-        return float(np.abs(np.subtract(*pair)).max())
-
-    assert moved("declared") == 0 and moved("data") > 0.5
-    with pytest.raises(ValueError, match="ranges must be 'declared' or 'data', got 'public'"):
-        moved("public")
 
 
 @pytest.mark.filterwarnings("ignore::hdpm_book.retrieval.StandInWarning")

@@ -1,4 +1,4 @@
-"""Studies that are stored: the same rows here and in other processes, and a folder that goes when all is done."""
+"""Studies that are stored: rows in their order, none of other settings, and a folder that goes when all is done."""
 
 from __future__ import annotations
 
@@ -9,24 +9,17 @@ from typing import Any
 import pytest
 
 from hdpm_book.records import collect
-from hdpm_lib import spread
 from hdpm_lib.audits.bounds import guess_epsilon
+
+JOBS = [(20, right) for right in range(8, 20, 2)]
 
 
 def row(made: int, right: int) -> dict[str, Any]:
     return {"made": made, "bound": round(float(guess_epsilon(right, made, 1000, 0.05)), 6)}
 
 
-JOBS = [(20, right) for right in range(8, 20, 2)]
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_rows_are_stored_in_their_order(tmp_path: Path, processes: int) -> None:
-    spread.use(processes)
-    try:
-        collect(tmp_path, "bounds", JOBS, row, {"runs": 1000}, "numpy")
-    finally:
-        spread.use(1)
+def test_rows_are_stored_in_their_order(tmp_path: Path) -> None:
+    collect(tmp_path, "bounds", JOBS, row, {"runs": 1000}, "numpy")
     assert [path.name for path in tmp_path.iterdir()] == ["bounds.json"]
     found = json.loads((tmp_path / "bounds.json").read_text("utf8"))
     assert found["rows"] == [row(*job) for job in JOBS]

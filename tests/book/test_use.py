@@ -1,4 +1,4 @@
-"""The recipes: what they promise in prose, the reference's table, the glossary, and a ledger of one's own."""
+"""The recipes: what they promise in prose, the reference's table, and a ledger of one's own."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:
     assert utility(0.7 * costs[3]) > utility(costs[3]) + 0.1
 
 
-# --- the table of the reference, and the glossary ---------------------------------------------------------------------
+# --- the table of the reference, and the readme -----------------------------------------------------------------------
 
 
 def test_the_table_of_the_reference_has_all_public_names() -> None:
@@ -92,12 +92,6 @@ def test_the_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     exec(block, data | {"costs": stats.uniform(1, 4).rvs(20, random_state=rng)})
     assert "violation found" in capsys.readouterr().out
     assert len([line for line in block.splitlines() if line.strip()]) <= 30
-
-
-def test_the_glossary_is_in_order() -> None:
-    (block,) = re.findall(r"(?s)```\{glossary\}\n(.*?)```", (BOOK / "use" / "glossary.md").read_text(encoding="utf8"))
-    terms = re.findall(r"(?m)^(?=\S)(.+)$", block)
-    assert terms == sorted(set(terms), key=str.lower) and len(terms) >= 20
 
 
 # --- a ledger of one's own --------------------------------------------------------------------------------------------

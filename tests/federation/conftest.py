@@ -13,11 +13,11 @@ from tests.federation.parts import owner_of
 
 @pytest.fixture
 def hire(tmp_path: Path) -> Iterator[Callable[..., Owner]]:
-    """Owners in folders of these names, on these terms."""
+    """Owners of these names, each in a folder of hers, on these terms."""
     with ExitStack() as stack:
 
         def one(name: str = "ann", /, *rows: Any, **terms: Any) -> Owner:
-            own = owner_of(tmp_path / name, *rows, **terms)
+            own = owner_of(tmp_path / name, *rows, name=name, **terms)
             stack.callback(own.ledger.close)
             return own
 

@@ -47,29 +47,27 @@ def restart_superlink(running: federation.Federation) -> None:
 def main(number: int = 50, rounds: int = 60) -> int:
     """Kill so many times; exit status 1 if something is wrong."""
     rng, plan, done = np.random.default_rng(0), PLAN | {"wait": 20.0, "rounds": rounds}, Counter[str]()
-    with tempfile.TemporaryDirectory() as place:
-        schema, owners, test = small(federation, Path(place) / "owners")
-        with federation.Federation(Path(place) / "market", schema, owners) as running:
-            run = running.start_run(test, **plan)
-            for _ in tqdm(range(number), unit="kill"):
-                time.sleep(rng.uniform(1, 12))
-                if (run / "found.json").exists():
-                    break
-                what = ("owner", "market", "SuperLink")[rng.choice(3, p=[0.5, 0.3, 0.2])]
-                done[what] += 1
-                if what == "owner":
-                    own = owners[rng.integers(len(owners))]
-                    running.kill(f"owner-{own.name}")
-                    time.sleep(rng.uniform(0, 3))
-                    running.start_owner(own)
-                    continue
-                if what == "SuperLink":
-                    restart_superlink(running)
-                stop_market(running)
-                if not (run / "found.json").exists():
-                    running.start_run(test, run, resume=True, **plan)
-            found = running.result(run, 1200)
-            rows, ledgers = receipts.kept(run), {own.name: ledger.read(own) for own in owners}
+    with tempfile.TemporaryDirectory() as place, small(Path(place)) as (running, test):
+        run = running.start_run(test, **plan)
+        for _ in tqdm(range(number), unit="kill"):
+            time.sleep(rng.uniform(1, 12))
+            if (run / "found.json").exists():
+                break
+            what = ("owner", "market", "SuperLink")[rng.choice(3, p=[0.5, 0.3, 0.2])]
+            done[what] += 1
+            if what == "owner":
+                own = running.owners[rng.integers(2)]
+                running.kill(f"owner-{own.name}")
+                time.sleep(rng.uniform(0, 3))
+                running.start_owner(own)
+                continue
+            if what == "SuperLink":
+                restart_superlink(running)
+            stop_market(running)
+            if not (run / "found.json").exists():
+                running.start_run(test, run, resume=True, **plan)
+        found = running.result(run, 1200)
+        rows, ledgers = receipts.kept(run), {own.name: ledger.read(own) for own in running.owners}
     wrong = [line for line in receipts.compared(rows, ledgers) if "have no receipt" not in line]
     lost = sum(row["entry"] == "release" for entries in ledgers.values() for row in entries) - len(rows)
     unpaid = sum(row["owed"] for row in receipts.owed(rows)) - sum(sum(held["paid"]) for held in found["rounds"])

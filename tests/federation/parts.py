@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+import federation
 from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners import fedsgd as fedsgd_module
@@ -47,10 +49,7 @@ PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}  # of a market tha
 
 
 def people(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """A table of the schema."""
-    return pd.DataFrame(
-        {"a": rng.random(n), "b": rng.random(n), "ill": np.array(["no", "yes"])[rng.integers(2, size=n)]}
-    )
+    return pd.DataFrame({"a": rng.random(n), "b": rng.random(n), "ill": rng.choice(["no", "yes"], n)})
 
 
 def owner_of(folder: Path, rows: pd.DataFrame | None = None, key: str = MARKET.key, **changes: Any) -> Owner:
@@ -85,20 +84,18 @@ def bid_of(owner: Owner, rounds: int = 1, market: Approved = MARKET) -> Answer:
 def offer(owner: Owner, losses: Sequence[float], market: Approved = MARKET, **changes: Any) -> Answer:
     """Her answer to an offer of these losses on her own bid, by a market that pays well."""
     terms = {"ask": "sale", "records": owner.records, "losses": list(losses), "payments": [1e6] * len(losses)} | changes
-    return owner.answer(
-        {"ticket": changes.get("ticket") or bid_of(owner, len(losses), market)["ticket"]} | terms, market
-    )
+    if "ticket" not in terms:
+        terms["ticket"] = bid_of(owner, len(losses), market)["ticket"]
+    return owner.answer(terms, market)
 
 
 def sell(owner: Owner, losses: Sequence[float], market: Approved = MARKET) -> str:
-    """The ticket of a sale of these losses."""
     return offer(owner, losses, market)["sold"]
 
 
 def ask(
     owner: Owner, ticket: str, round: int, loss: float = 1.0, model: Any = MODEL, market: Approved = MARKET
 ) -> Answer:
-    """Ask for the release of a round."""
     digest = model_digest(np.array(model, dtype=float))
     letter = {"ask": "release", "ticket": ticket, "round": round, "loss": loss, "digest": digest, "model": model}
     return owner.answer(letter, market)
@@ -143,7 +140,7 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
 # --- the same market in one process -----------------------------------------------------------------------------------
 
 
-def gap(found: Row, owners: Sequence[Path], sale: int, learning_rate: float = 2.0) -> float:
+def gap(found: Row, owners: Sequence[Path], sale: int) -> float:
     """Largest difference between the models of a market of processes and those of ``fedsgd`` in this one.
 
     The owners' noise comes from the same streams, of the `sale`-th sale of each; privacy losses are of what arrived.
@@ -176,7 +173,7 @@ def gap(found: Row, owners: Sequence[Path], sale: int, learning_rate: float = 2.
             np.zeros((2, features.shape[1])),
             rng=np.random.default_rng(0),
             auction=lambda _: fedsgd_module.Bought(losses, paid, paid.sum(axis=2)),
-            learning_rate=learning_rate,
+            learning_rate=2.0,
             every=1,
             spacing=Terms.spacing,
         )
@@ -193,15 +190,17 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
         time.sleep(0.05)
 
 
-def small(federation: Any, folder: Path) -> tuple[Path, list[Path], Path]:
-    """The schema, two owners with seeds and a hundred records, and test data; the market's key lies beside `folder`."""
-    rng, owners = np.random.default_rng(5), []
-    folder.mkdir(parents=True)
+@contextmanager
+def small(place: Path, **options: Any) -> Iterator[tuple[federation.Federation, Path]]:
+    """A market of processes with two owners, who have seeds and a hundred records; and a file of test data."""
+    rng, owners, folder = np.random.default_rng(5), [], place / "owners"
+    for part in (folder, place / "market"):
+        part.mkdir(parents=True)
     (schema := folder / "schema.toml").write_text(SCHEMA, "utf8")
-    (place := folder.parent / "market").mkdir()
-    key = Key(place / "key").public
+    key = Key(place / "market" / "key").public
     for name, family, seed, n in (("ann", "linear", 10, 60), ("bea", "quadratic", 11, 40)):
         terms = TERMS | {"name": name, "family": family, "limit": 2.0, "epsilon": 20.0, "seed": seed}
         owners.append(federation.prepare(folder, people(n, rng), schema, key, **terms))
     people(50, rng).to_csv(folder / "test.csv", index=False)
-    return schema, owners, folder / "test.csv"
+    with federation.Federation(place / "market", schema, owners, **options) as running:
+        yield running, folder / "test.csv"

@@ -30,7 +30,7 @@ from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
 from tests.federation.kills import stop_market
-from tests.federation.parts import PLAN, gap, people, small, wait_for
+from tests.federation.parts import PLAN, gap, owner_of, people, small, wait_for
 
 Shared = tuple[federation.Federation, Path]
 
@@ -38,10 +38,8 @@ Shared = tuple[federation.Federation, Path]
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     """A federation that all tests of this module share."""
-    folder = tmp_path_factory.mktemp("federation")
-    schema, owners, test = small(federation, folder / "owners")
-    with federation.Federation(folder / "market", schema, owners) as running:
-        yield running, test
+    with small(tmp_path_factory.mktemp("federation")) as both:
+        yield both
 
 
 def audited(running: federation.Federation) -> list[str]:
@@ -120,15 +118,14 @@ def test_what_the_market_ships_cannot_read_her_data(
 
 def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
     """The same market, encrypted; a node whose key nobody registered is not let in."""
-    schema, owners, test = small(federation, tmp_path / "owners")
-    with federation.Federation(tmp_path / "market", schema, owners, secure=True) as running:
+    with small(tmp_path, secure=True) as (running, test):
         found = running.run(test, rounds=1, **PLAN)
-        assert gap(found, owners, sale=1) <= 1e-10 and found["absences"] == []
+        assert gap(found, running.owners, sale=1) <= 1e-10 and found["absences"] == []
         running.kill("node-ann")
         keys = running.folder / "certificates"
         federation.certificates.make(keys / "other", ["ann"])
         shutil.copy(keys / "other" / "ann.key", keys / "ann.key")
-        running.start_supernode(owners[0])
+        running.start_supernode(running.owners[0])
         said = running.folder / "logs" / "superlink.log"
         wait_for(lambda: "Attempted to register SuperNode with public key" in said.read_text())
         again = (running.folder / "logs" / "node-ann.log").read_text().split("Starting Flower SuperNode")[2]
@@ -137,28 +134,27 @@ def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
 
 def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
     """``--trusted-entities``: signatures come from Flower's hub only, so that a market of one's own is refused."""
-    schema, owners, test = small(federation, tmp_path / "owners")
     key = Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
     (trusted := tmp_path / "trusted.yaml").write_text(f"fpk_someone: '{key}'\n")
-    with federation.Federation(tmp_path / "market", schema, owners, trusted=trusted) as running:
+    with small(tmp_path, trusted=trusted) as (running, test):
         found = running.run(test, rounds=1, **PLAN)
         assert found["rounds"] == [] and len(found["absences"]) == 2
         assert "could not be verified" in (running.folder / "logs" / "node-ann.log").read_text()
-    assert all(ledger.read(own) == [] for own in owners)
+    assert all(ledger.read(own) == [] for own in running.owners)
 
 
 def test_in_simulation(tmp_path: Path) -> None:
     """Flower's own processes, by Ray: the same models."""
     pytest.importorskip("ray", reason="the extra simulation is not installed: no simulated markets")
-    schema, owners, test = small(federation, tmp_path / "owners")
-    with federation.Federation(tmp_path / "market", schema, owners, simulated=True) as running:
+    with small(tmp_path, simulated=True) as (running, test):
         found = running.run(test, rounds=2, **PLAN)
-    assert found["absences"] == [] and gap(found, owners, sale=1) <= 1e-10
+    assert found["absences"] == [] and gap(found, running.owners, sale=1) <= 1e-10
 
 
 # --- the market's side, without processes -----------------------------------------------------------------------------
 
 Node = Callable[[dict[str, Any]], Any]
+Hire = Callable[..., Owner]
 
 
 class Post:
@@ -192,16 +188,16 @@ class Post:
 
 
 @pytest.fixture
-def without_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Letters may be written though there is no run."""
+def hire(hire: Hire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hire:
+    """Owners who approve of a market that is held in this process; letters may be written though there is no run."""
     for name in ("_run_id", "_task_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
+    return partial(hire, key=Key(tmp_path / "key").public)
 
 
 @pytest.fixture
-def two(hire: Callable[..., Owner], without_a_run: None, tmp_path: Path) -> list[Owner]:
-    key = Key(tmp_path / "key").public
-    return [hire(name, key=key, name=name, epsilon=e) for name, e in (("ann", 20.0), ("bea", 4.0))]
+def two(hire: Hire) -> list[Owner]:
+    return [hire("ann", epsilon=20.0), hire("bea", epsilon=4.0)]
 
 
 def held(
@@ -256,10 +252,10 @@ RELEASES: dict[str, dict[str, Any]] = {
 }
 Spoil = Callable[[Owner, dict[str, Any]], Any]
 NONE: dict[tuple[str, str], Spoil] = {("bid", str(change)): partial(resigned, **change) for change in BIDS}
-for when, (what, one) in product(("always", "release"), ANSWERS.items()):
-    NONE[when, what] = lambda own, answer, one=one: one
 for what, change in RELEASES.items():
     NONE["release", what] = lambda own, answer, change=change: answer | change
+for when, (what, one) in product(("always", "release"), ANSWERS.items()):
+    NONE[when, what] = lambda own, answer, one=one: one
 
 
 @pytest.mark.parametrize(("when", "what"), NONE)
@@ -279,11 +275,11 @@ def test_an_answer_that_is_none_stops_nobody_else(two: list[Owner], tmp_path: Pa
     assert {json.loads(row["receipt"])["owner"] for row in receipts.kept(Path(market.book.folder))} == {"ann"}
 
 
-def test_of_two_nodes_with_one_name_neither_is_taken(
-    two: list[Owner], hire: Callable[..., Owner], tmp_path: Path
-) -> None:
-    third = hire("third", key=Key(tmp_path / "key").public, name="bea")
-    market = held({i: own.open_letter for i, own in enumerate((*two, third))}, tmp_path)
+def test_of_two_nodes_with_one_name_neither_is_taken(two: list[Owner], tmp_path: Path) -> None:
+    ann, bea = two
+    third = owner_of(tmp_path / "third", key=Key(tmp_path / "key").public, name="bea")
+    market = held(dict(enumerate(own.open_letter for own in (ann, bea, third))), tmp_path)
+    third.ledger.close()
     assert [one.bid["name"] for one in market.sellers] == ["ann"]
     assert [one["reason"] for one in market.absences] == ["2 nodes have the name bea"] * 2
 
@@ -319,28 +315,25 @@ def test_who_comes_back_at_another_node_is_asked_again(two: list[Owner], tmp_pat
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-def test_where_a_record_is_protected_a_step_is_that_of_all_records(
-    hire: Callable[..., Owner], without_a_run: None, tmp_path: Path, noise: str
-) -> None:
+def test_where_a_record_is_protected_a_step_is_that_of_all_records(hire: Hire, tmp_path: Path, noise: str) -> None:
     """With a loss so large that noise is small: the mean of all records' clipped gradients."""
-    key, rng, kind = Key(tmp_path / "key").public, np.random.default_rng(2), {"unit": "record", "noise": noise}
-    terms = kind | {"key": key, "epsilon": 1e7, "delta": 1e-5, "limit": 2e3}
-    owners = [hire(name, people(n, rng), name=name, **terms) for name, n in (("ann", 30), ("bea", 70))]
+    rng, kind = np.random.default_rng(2), {"unit": "record", "noise": noise}
+    terms = kind | {"epsilon": 1e7, "delta": 1e-5, "limit": 2e3}
+    owners = [hire(name, people(n, rng), **terms) for name, n in (("ann", 30), ("bea", 70))]
     market = held({k: own.open_letter for k, own in enumerate(owners)}, tmp_path, rounds=1, budget=1e9, **kind)
     x, y = (np.concatenate([getattr(own, part) for own in owners]) for part in ("_features", "_labels"))
     steps = record_steps(np.zeros((2, 3)), x, y, 1.0, Terms.spacing, norm=2 if noise == "gaussian" else 1)
     assert np.allclose(market.model, -2.0 * steps * Terms.spacing / 100, atol=2e-3)
 
 
-def test_one_liar_moves_a_robust_market_less(hire: Callable[..., Owner], without_a_run: None, tmp_path: Path) -> None:
+def test_one_liar_moves_a_robust_market_less(hire: Hire, tmp_path: Path) -> None:
     """Five owners of the same law, one of whom has turned all labels and sends long gradients."""
-    key, rng, owners = Key(tmp_path / "key").public, np.random.default_rng(3), []
-    kind = {"unit": "record", "noise": "gaussian"}
-    terms = kind | {"key": key, "epsilon": 1e4, "delta": 1e-5, "limit": 50.0}
+    rng, owners, kind = np.random.default_rng(3), [], {"unit": "record", "noise": "gaussian"}
+    terms = kind | {"epsilon": 1e4, "delta": 1e-5, "limit": 50.0}
     for name in ("ann", "bea", "cem", "dan", "eve"):
         rows = people(200, rng)
         rows["ill"] = np.where((rows["a"] > 0.5) == (name != "eve"), "yes", "no")
-        owners.append(hire(name, rows, name=name, **terms))
+        owners.append(hire(name, rows, **terms))
     owners[4]._features *= 50
     nodes, slopes = {k: own.open_letter for k, own in enumerate(owners)}, []
     for aggregate in ("least error", "trimmed mean", "krum"):

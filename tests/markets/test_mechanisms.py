@@ -198,9 +198,12 @@ def test_ironed_payments_are_the_sum_over_cells(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(module, "RESOLUTION", 20)
     sell = functools.partial(myerson_contract, max_mse=0.5, law=IRREGULAR, power=2, ironed=True)
     z = 0.55 + 0.45 * (np.arange(2000) + 0.5) / 2000
-    above = [sell([x, 0.8]).privacy_loss[0] ** 2 for x in z]
+    virtual = costs.ironed_virtual_valuation(IRREGULAR, np.stack([z, np.full_like(z, 0.8)], -1))
+    above = least_cost_contract(virtual, 0.5, power=2).privacy_loss
+    for k in range(0, 2000, 50):  # so it is what the rule sells
+        assert sell([z[k], 0.8]).privacy_loss == pytest.approx(above[k], rel=1e-12)
     sold = sell([0.55, 0.8])
-    paid = 0.55 * sold.privacy_loss[0] ** 2 + 0.45 * np.mean(above)
+    paid = 0.55 * sold.privacy_loss[0] ** 2 + 0.45 * np.mean(above[:, 0] ** 2)
     assert sold.payments[0] == pytest.approx(paid, rel=2e-4)
 
 

@@ -84,9 +84,8 @@ class Mutant:
 
     def source(self) -> str | None:
         """The module with the change."""
-        return mutate_code(
-            (ROOT / path_of(self.module)).read_text("utf8"), get_operator(self.operator)(), self.occurrence
-        )
+        text = (ROOT / path_of(self.module)).read_text("utf8")
+        return mutate_code(text, get_operator(self.operator)(), self.occurrence)
 
 
 def path_of(module: str) -> Path:
@@ -100,21 +99,17 @@ def kind(operator: str) -> str:
 
 
 def possible(module: str) -> list[Mutant]:
-    """All mutants of a module, but for types, which nobody runs."""
+    """All mutants of a module, but for types, which nobody runs, and lines that make a class, raise or import."""
+    lines = [line.strip() for line in (ROOT / path_of(module)).read_text("utf8").splitlines()]
     with tempfile.TemporaryDirectory() as folder, use_db(Path(folder) / "work.sqlite", WorkDB.Mode.create) as base:
         init([ROOT / path_of(module)], base, {})
         specs = [spec for item in base.work_items for spec in item.mutations]
     return [
         Mutant(module, s.operator_name, s.occurrence, s.start_pos[0], s.definition_name or "")
         for s in specs
-        if "BitOr" not in s.operator_name and not _plain(module, s.start_pos[0])
+        if "BitOr" not in s.operator_name
+        and not lines[s.start_pos[0] - 1].startswith(("@dataclass", "raise ", "from ", "import "))
     ]
-
-
-def _plain(module: str, line: int) -> bool:
-    """Whether a line says how a class is made, or raises an error."""
-    text = (ROOT / path_of(module)).read_text("utf8").splitlines()[line - 1].strip()
-    return text.startswith(("@dataclass", "raise ", "from ", "import "))
 
 
 def drawn(each: int, seed: int) -> list[Mutant]:

@@ -141,9 +141,7 @@ class BoundFromData(Replacer):
         attribute = node.parent.type == "trailer" and node.parent.children[0].value == "."
         if attribute or (node.parent.type == "argument" and node.parent.children[0] is node):
             return
-        function = node.parent
-        while function is not None and function.type != "funcdef":
-            function = function.parent
+        function = node.search_ancestor("funcdef")
         names = [p.name.value for p in function.get_params()] if function is not None else []
         for name in DATA:
             if name in names:
@@ -193,16 +191,4 @@ class OtherFunction(Replacer):
 
 
 OPERATORS = {c.__name__: c for c in (SinglePrecision, Seeded, Kept, BoundFromData, Exchanged, LeftOut, OtherFunction)}
-
-
-class Provider:
-    """The operators by name."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(OPERATORS)
-
-    def __getitem__(self, name: str) -> type[Replacer]:
-        return OPERATORS[name]
-
-
-cosmic_ray.plugins.OPERATOR_PROVIDERS["hdpm"] = Provider()
+cosmic_ray.plugins.OPERATOR_PROVIDERS["hdpm"] = OPERATORS

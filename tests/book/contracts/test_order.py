@@ -62,25 +62,6 @@ def climb(v: np.ndarray, K: float) -> list[np.ndarray]:
     return path
 
 
-def test_substitutes_and_complements() -> None:
-    """What a seller's higher valuation does to the shares and losses of the others."""
-    falls, rises = [], []
-    for n in range(2, 9):
-        rng = generator(90, n)
-        K, v = n**2 / 4 * 10 ** rng.uniform(-2, -0.01), profiles(n, 40, rng)
-        mine = np.arange(n) == rng.integers(n, size=(len(v), 1))
-        higher = np.where(mine, rng.uniform(v, 1), v)
-        before, after = (least_cost_contract(w, K, power=2) for w in (v, higher))
-        assert (np.where(mine, -1, 1) * (after.shares - before.shares) >= -SLACK).all()
-        change = (after.privacy_loss / before.privacy_loss) ** 2 - 1
-        both = (before.shares == 1) & (after.shares == 1)[mine][:, None]
-        never = (after.shares < 1) | (before.shares < 1)[mine][:, None]
-        falls += list(change[both & ~mine])
-        rises += list(change[never & ~mine])
-    assert max(falls) <= SLACK and min(rises) >= -SLACK
-    assert min(falls) < -0.01 and max(rises) > 0.01  # both happen
-
-
 @pytest.mark.parametrize("n", [3, 4, 5, 7, 10, 12])
 def test_each_step_of_the_climb(n: int) -> None:
     rng, least = generator(91, n), threshold(n)
@@ -94,20 +75,6 @@ def test_each_step_of_the_climb(n: int) -> None:
             legs = np.array([m2(start + t * (end - start), K) for t in (0, 0.25, 0.5, 0.75, 1)])
             assert (np.diff(legs, axis=0) >= -SLACK * top).all()
         pair = (least_cost_contract(path[-1], K, power=2).shares[:, :2] > 1 - SLACK).all(-1)
-        assert ((path[-1] == 1).all(-1) | pair).all()
+        assert ((path[-1] == 1).all(-1) | pair).all() and (m2(path[-1], K) <= top * (1 + SLACK)).all()
     for K in least * np.array([0.999, 0.99, 0.5]):  # below it two at 0 break the order
         assert m2(np.r_[0.0, 0.0, np.ones(n - 2)], K) > m1(n, K) * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("n", [3, 5, 10])
-def test_two_capped_in_closed_form(n: int) -> None:
-    """And least at an end."""
-    K = threshold(n) * 1.01
-    u = np.linspace(1e-9, 1 - 4 * K / (n * (n - 2)), 50)
-    A1, A2 = (n - k + 4 * K / (n - k) for k in (1, 2))
-    constant = n / 2 - 4 * K / n + 4 * K / (n - 1) - 2 * K / (n - 2)
-    form = 2 / K * (constant + np.sqrt((u + A2 / 2) ** 2 - 4 * K) - np.sqrt((u + A1) ** 2 - 16 * K))
-    market = np.ones((50, n))
-    market[:, :2] = u[:, None]
-    np.testing.assert_allclose(m1(n, K) - m2(market, K), form, atol=1e-10 * m1(n, K))
-    assert (form >= min(form[0], form[-1]) - SLACK).all() and form.min() > 0

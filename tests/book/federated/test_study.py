@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdpm_book import ledger
 from hdpm_book.federated import study
 from hdpm_book.federated.meters import Estimate, error_of_valid
-from hdpm_book.federated.partition import budget_of
 from hdpm_book.federated.regretnet import Network, run
 from hdpm_book.federated.training import Settings
 from hdpm_lib.auctions.bids import bids
-from hdpm_lib.auctions.posted_prices import posted_prices
 from tests.support import generator, some_weights
 
 
@@ -88,13 +84,6 @@ def test_all_networks_are_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert found["versions"]["jax"] and found["test_markets"] == 300
 
 
-def test_markets_of_the_studies() -> None:
-    assert (study.study_markets(3, "Non-IID")[0].sizes != study.study_markets(3)[0].sizes).any()
-    market, budget = study.study_markets(20)
-    factor = budget / market.full_valuation.sum(-1)
-    assert market.sizes.shape == (20, 10) and (factor >= 0.1).all() and (factor <= 2).all()
-
-
 @pytest.mark.parametrize("law", ["IID", "Non-IID"])
 def test_people_share_all_records(law: str) -> None:
     labels = generator(85).integers(5, size=400)
@@ -105,12 +94,3 @@ def test_people_share_all_records(law: str) -> None:
     asked = np.array([[[3, 5], [0, 1]]])
     expected = np.stack([offers.rate[0, [3, 5]], offers.rate[1, [0, 1]]])
     assert (study.bids_of(offers, asked).rate == expected[None]).all()
-
-
-def test_note_on_payments_above_factor_one() -> None:
-    market, _ = study.study_markets(500)
-    sold = [posted_prices(market, budget_of(market, factor)) for factor in (1.0, 1.4, 2.0)]
-    least = min(x.payments.sum() / market.valuation(x.privacy_loss).sum() for x in sold)
-    note = ledger.get("flm-claim-budget-above-one").note or ""
-    said = [float(x) for x in re.findall(r"([0-9.]+)\s+times", note)]
-    assert said and least == pytest.approx(min(said), abs=0.005)

@@ -52,9 +52,13 @@ def by_auctions(
     values = np.maximum.accumulate(sub_bid_values(truth.family, truth.rate, limits, M) * np.exp(lies[..., :-2]), -1)
     told = Reports(values, limits * np.exp(-lies[..., -2]), sizes * np.exp(-lies[..., -1]))
 
-    def in_training(weights: Any, *reports: Any) -> tuple[Any, Any]:
-        probabilities, payments = forward(net, weights, *reports)
-        return smooth_allocation(net, probabilities), payments
+    def in_training(weights: Any, truth: Reports, lies: Reports, money: Any) -> tuple[Any, Any]:
+        liar = jnp.eye(net.owners, dtype=bool)
+        values = jnp.where(liar[..., None], lies.values[:, None], truth.values[:, None])
+        limits, sizes = (jnp.where(liar, a[:, None], b[:, None]) for a, b in zip(lies[1:], truth[1:], strict=True))
+        probabilities, payments = forward(net, weights, values, limits, sizes, money[:, None])
+        own = jnp.einsum("kiim->kim", smooth_allocation(net, probabilities))
+        return own, jnp.einsum("kii->ki", payments)
 
     rule = Rule(M, in_training, in_training, {name: np.asarray(w, float) for name, w in weights.items()})
     open_, lying = play(rule, truth, budget), play(rule, truth, budget, told).utility

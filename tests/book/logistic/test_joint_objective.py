@@ -12,7 +12,7 @@ from scipy import optimize
 
 from hdpm_book.logistic import joint_objective as joint
 from hdpm_book.logistic.joint_objective import JointObjective, alternate, joint_objective, water_filling
-from tests.support import generator
+from tests.support import generator, refusals
 
 PARAMETERS = {"penalty": 0.3, "mu": 0.4, "sigma": 3.0, "gamma": 0.2}
 
@@ -45,24 +45,14 @@ def differences(function: Callable[[np.ndarray], Any], at: np.ndarray) -> np.nda
 
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
-def test_value(squared: bool, power: float) -> None:
-    """Against the plain sum, of a batch too."""
-    rng = generator(51, int(squared), int(2 * power))
-    f = instance(rng, squared=squared, power=power)
-    points = [point(rng, f) for _ in range(30)]
-    batch = f.value(*(np.array(part) for part in zip(*points, strict=True)))
-    np.testing.assert_allclose(batch, [plain_value(f, *p) for p in points], rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
 @pytest.mark.parametrize("key", range(10))
-def test_derivatives(squared: bool, power: float, key: int) -> None:
-    """Gradient and both Hessians."""
+def test_value_and_derivatives(squared: bool, power: float, key: int) -> None:
+    """The value, in a batch too, the gradient and both Hessians."""
     rng = generator(52, int(squared), int(2 * power), key)
     f = instance(rng, squared=squared, power=power)
     w, a, eta = point(rng, f)
-    n = len(w)
+    n, value = len(w), plain_value(f, w, a, eta)
+    np.testing.assert_allclose(f.value([[w, w]], [[a, a]], [[eta, eta]]), [[value, value]], rtol=0, atol=1e-12)
     slope = differences(lambda v: plain_value(f, v[:n], v[n:-1], float(v[-1])), np.r_[w, a, eta])
     np.testing.assert_allclose(np.hstack(f.gradient(w, a, eta)), slope, rtol=0, atol=1e-6)
 
@@ -103,18 +93,6 @@ def test_water_filling_is_optimal() -> None:
     assert np.allclose(water_filling(np.zeros((3, 4)), 1.0, 0.25), 0.25)
 
 
-@pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize("power", [1, 2])
-def test_best_weights(squared: bool, power: int) -> None:
-    rng = generator(56, int(squared), power)
-    for k in range(8):
-        cap = rng.uniform(0.2, 1) if k % 2 else None
-        f = instance(rng, squared=squared, power=power, mu=10 ** rng.uniform(-2, 1), cap=cap)
-        w, _, eta = point(rng, f)
-        a = f.best_weights(f.losses(w), eta)
-        assert kkt_violation(a, f.gradient(w, a, eta)[1], f.cap) < 1e-9  # which suffices, by convexity
-
-
 def test_best_weights_of_a_batch_and_without_mu() -> None:
     rng = generator(57)
     f = instance(rng, cap=0.4)
@@ -124,20 +102,6 @@ def test_best_weights_of_a_batch_and_without_mu() -> None:
     greedy = replace(f, mu=0.0).best_weights(losses, eta)
     nearly = replace(f, mu=1e-9, squared=True).best_weights(losses, eta)
     assert np.allclose(greedy, nearly, atol=1e-6) and np.allclose(greedy.sum(-1), 1)
-
-
-def test_best_coefficients() -> None:
-    rng = generator(58)
-    for radius in (None, 0.7):
-        f = instance(rng, radius=radius)
-        f = replace(f, unit_noise=10 * f.unit_noise / np.linalg.norm(f.unit_noise))  # large: the ball binds
-        _, a, eta = point(rng, f)
-        w = f.best_coefficients(a, eta)
-        slope, size = f.gradient(w, a, eta)[0], np.linalg.norm(w)
-        if radius is None:
-            assert np.linalg.norm(slope) < 1e-9
-        else:  # on the sphere the gradient points inwards, nothing else
-            assert abs(size - radius) < 1e-9 and np.allclose(slope, -np.linalg.norm(slope) * w / size, atol=1e-8)
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
@@ -157,16 +121,22 @@ def test_best_eta(power: float) -> None:
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("power", [1, 2])
 def test_alternation_ends_where_every_block_is_optimal(squared: bool, power: int) -> None:
-    rng = generator(60, int(squared), power)
-    for _ in range(10):
-        f = instance(rng, squared=squared, power=power, sigma=40.0, radius=3.0, cap=0.5)
+    """With a ball that binds at times, and without; there the gradient points inwards, nothing else."""
+    rng, bound = generator(60, int(squared), power), []
+    for k in range(12):
+        limits = {"cap": (0.3, 0.5, None)[k % 3], "radius": (0.7, None)[k // 6]}
+        f = instance(rng, squared=squared, power=power, mu=10 ** rng.uniform(-2, 1), sigma=100.0, **limits)
         found = alternate(f)
         in_w, in_a, in_eta = f.gradient(found.coefficients, found.weights, found.eta)
-        inward = in_w + np.linalg.norm(in_w) * found.coefficients / max(np.linalg.norm(found.coefficients), 1e-300)
-        assert min(np.linalg.norm(in_w), np.linalg.norm(inward)) < 1e-7 and abs(in_eta) < 1e-8
+        size = np.linalg.norm(found.coefficients)
+        bound.append(f.radius is not None and size > f.radius * (1 - 1e-9))
+        assert f.radius is None or size < f.radius * (1 + 1e-9)
+        inward = bound[-1] * np.linalg.norm(in_w) * found.coefficients / size
+        assert np.linalg.norm(in_w + inward) < 1e-7 and abs(in_eta) < 1e-8
         assert kkt_violation(found.weights, in_a, f.cap) < 1e-7
         assert (np.diff(found.values) <= 1e-12).all()
         assert np.allclose(found.epsilon, found.weights * found.eta)
+    assert 0 < sum(bound) < 12, bound
 
 
 def small(**change: Any) -> JointObjective:
@@ -174,21 +144,14 @@ def small(**change: Any) -> JointObjective:
     return joint_objective(**(good | PARAMETERS | change))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: small(X=[[2.0], [0.5]]), "X must hold rows of norm at most 1"),
-        (lambda: small(unit_noise=[0.2, 0.1]), r"unit_noise has 2 entries, X has the shape \(2, 1\)"),
-        (lambda: small(virtual_costs=[0.1]), "virtual_costs has 1 entries"),
-        (lambda: small(cap=0.4), r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
-        (lambda: alternate(small(), 1.0, start_weights=[0.5, 0.6]), r"sum to 1, got sum 1.1"),
-        (lambda: alternate(small(power=3.0), 1.0), "power 1 and 2 only, got 3"),
-    ],
-    ids=["long", "noise", "costs", "cap", "weights", "power"],
+test_what_is_refused = refusals(
+    (lambda: small(X=[[2.0], [0.5]]), "X must hold rows of norm at most 1"),
+    (lambda: small(unit_noise=[0.2, 0.1]), r"unit_noise has 2 entries, X has the shape \(2, 1\)"),
+    (lambda: small(virtual_costs=[0.1]), "virtual_costs has 1 entries"),
+    (lambda: small(cap=0.4), r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
+    (lambda: alternate(small(), 1.0, start_weights=[0.5, 0.6]), r"sum to 1, got sum 1.1"),
+    (lambda: alternate(small(power=3.0), 1.0), "power 1 and 2 only, got 3"),
 )
-def test_what_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 def test_no_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:

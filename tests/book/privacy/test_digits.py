@@ -50,11 +50,7 @@ def test_possible_outputs_are_those_of_the_model(loc: float, scale: float, start
         np.testing.assert_array_equal(fp.could_be(tested, loc, scale), np.isin(tested, made))
 
 
-def test_could_be_finds_impossible_and_possible_numbers() -> None:
-    outputs = generator(306).uniform(-20, 20, (50, 4))
-    flags = fp.could_be(outputs, 0.0, 10.0)
-    assert flags.shape == (50, 4) and 0 < flags.mean() < 0.6
-    np.testing.assert_array_equal(flags[3], fp.could_be(outputs[3], 0.0, 10.0))
+def test_zero_has_two_signs_and_nothing_lies_beyond_the_largest_output() -> None:
     assert fp.could_be(-0.0, 0.0, 1.0)
     largest = 53 * math.log(2)
     assert not fp.could_be([largest * 1.01, -largest * 1.01, 1e300], 0.0, 1.0).any()

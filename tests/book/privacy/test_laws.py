@@ -77,20 +77,6 @@ def test_repeats_are_bounded(numbers: int, bits: int, monkeypatch: pytest.Monkey
             assert found.p_value < 3 * exact[k]  # and not for nothing
 
 
-def test_distances_and_tails_by_hand() -> None:
-    tests = spherical_law(np.array([[1.0], [-2.0], [0.5]]), 2.0)
-    total, radius, left = named(tests, "sum of radii"), named(tests, "radius"), stats.gamma.cdf(7.0, 3)
-    assert total.statistic == 7.0 and total.p_value == pytest.approx(2 * min(left, 1 - left))
-    steps = 1 - np.exp(-np.array([1.0, 2.0, 4.0]))  # radii in order
-    distance = max(np.abs(steps - k / 3).max() for k in (np.arange(3), np.arange(1, 4)))
-    assert radius.statistic == pytest.approx(distance)
-    assert radius.p_value == pytest.approx(min(1, 2 * math.exp(-6 * distance**2)))
-    tests = laplace_law(np.array([[1.0], [2.0], [3.0], [-4.0]]), 1.0)
-    assert named(tests, "signs").p_value == pytest.approx(10 / 16)
-    assert named(tests, "signs of consecutive draws").p_value == 1.0
-    assert smallest_p([LawTest("a", 1, 0.0, 0.4), LawTest("b", 1, 0.0, 0.7)]) == 0.8
-
-
 def twice(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
     return np.repeat(rng.laplace(size=(n // 2, k)), 2, axis=0)
 
@@ -135,11 +121,6 @@ def test_broken_laplace_noise_is_caught(name: str, wide: bool) -> None:
     k = (5, 100)[wide] if "coordinate" in look else (1, 5)[wide]
     found = objections(p_checks(laplace_law(make(generator(431, k), 10_000 if k < 50 else 2000, k), 1.0)))
     assert any(line.startswith(f"{look}:") for line in found), found
-
-
-@pytest.mark.parametrize(("n", "k"), [(20_000, 1), (4000, 5), (200, 615)])
-def test_laplace_law(n: int, k: int) -> None:
-    assert objections(p_checks(laplace_law(generator(432, k).laplace(scale=0.3, size=(n, k)), 0.3), looks=3)) == []
 
 
 def test_repeats_far_apart() -> None:

@@ -1,13 +1,8 @@
-"""Penalties from public facts, and what the page beyond the ridge paper says of declared caps."""
+"""Penalties from public facts."""
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-
 import numpy as np
-import pytest
 
 from hdpm_book.ridge import study
 from hdpm_lib.schema import Category, Number, Schema
@@ -30,16 +25,3 @@ def test_rows_of_a_world_are_inside_the_schema() -> None:
     rows = study._uniform_rows(SMALL, 2000, np.random.default_rng(3))
     assert SMALL.transform(rows).shape == (2000, 6)  # refused otherwise
     assert rows["age"].between(18, 20).any() and set(rows["region"]) == {"n", "s", "w"}
-
-
-@pytest.mark.parametrize("kind", ["real", "stand-in"])
-def test_the_page_says_from_which_cap_on_a_constant_is_better(kind: str) -> None:
-    """Twenty splits for each of five ranges: signs of the mean differences on both sides of the page's sentence."""
-    root = Path(__file__).resolve().parents[3]
-    printed = json.loads((root / f"tests/refs/ridge/beyond.{kind}.json").read_text(encoding="utf8")).values()
-    tables = [out["text/plain"] for cell in printed for out in cell["output"] if "text/plain" in out]
-    lines = [line for table in tables if "by ranges and cap" in table[0] for line in table]
-    gaps = np.array([re.findall(r"([+-]0\.\d{3}) ±", line) for line in lines[1:] if "±" in line], dtype=float)
-    assert gaps.shape == (5, 5) and (gaps[:, :3] < 0).all() and (gaps[:, 3:] > 0).all()
-    page = (root / "book/ridge/beyond.md").read_text(encoding="utf8")
-    assert "**From 150,000 on" in page and 'caps |= {f"{cap:,}": cap for cap in (100_000, 150_000, 200_000)}' in page

@@ -1,8 +1,6 @@
 """ruff for the code cells of the chapters: ``python -m tests.format_chapters [--write]``.
 
 jupytext can pipe a page through a formatter, but it rewrites the page around the code; this changes cells only.
-
-All cells go through ruff at once.
 """
 
 from __future__ import annotations
@@ -22,20 +20,16 @@ RUFF = [sys.executable, "-m", "ruff"]
 NOT_ASKED = "E402,E501,B018"  # of cells: imports stand where they are used, and a last line may be a value
 
 
-def formatted(cells: list[str]) -> list[str]:
-    """Pieces of code as ruff lays them out."""
+def reformat(pages: list[str]) -> list[str]:
+    """Pages with every code cell as ruff lays it out, and nothing else changed."""
+    cells = [cell[2] for page in pages for cell in CELL.finditer(page)]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"cell_{k}.py" for k in range(len(cells))]
         for file, code in zip(files, cells, strict=True):
             file.write_text(code, encoding="utf8")
-        subprocess.run([*RUFF, "format", "--quiet", f"--line-length={WIDTH}", folder], check=True)
-        return [file.read_text(encoding="utf8") for file in files]
-
-
-def reformat(pages: list[str]) -> list[str]:
-    """Pages with every code cell formatted, and nothing else changed."""
-    cells = iter(formatted([cell[2] for page in pages for cell in CELL.finditer(page)]))
-    return [CELL.sub(lambda cell: cell[1] + next(cells) + cell[3], page) for page in pages]
+        subprocess.run([*RUFF, "format", "--quiet", f"--line-length={WIDTH}", folder], check=True)  # all at once
+        formatted = iter([file.read_text(encoding="utf8") for file in files])
+    return [CELL.sub(lambda cell: cell[1] + next(formatted) + cell[3], page) for page in pages]
 
 
 def checked(pages: dict[str, str]) -> int:
@@ -58,16 +52,14 @@ def not_ignored(paths: Iterable[Path]) -> list[Path]:
 
 def main(write: bool) -> int:
     """Format all pages, or name those that are not formatted, and check their code; 0 if all is well."""
-    paths = not_ignored((ROOT / "book").rglob("*.md"))
-    pages = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf8") for path in paths}
-    found = 0
-    for path, text, new in zip(paths, pages.values(), reformat(list(pages.values())), strict=True):
-        if new != text:
-            found += 1
-            print(f"{'formatted' if write else 'not formatted'}: {path.relative_to(ROOT)}")
-            if write:
-                path.write_text(new, encoding="utf8")
-    return 0 if write else found + checked(pages)
+    names = [path.relative_to(ROOT).as_posix() for path in not_ignored((ROOT / "book").rglob("*.md"))]
+    pages = {name: (ROOT / name).read_text(encoding="utf8") for name in names}
+    changed = {name: new for name, new in zip(names, reformat([*pages.values()]), strict=True) if new != pages[name]}
+    for name, new in changed.items():
+        print(f"{'formatted' if write else 'not formatted'}: {name}")
+        if write:
+            (ROOT / name).write_text(new, encoding="utf8")
+    return 0 if write else len(changed) + checked(pages)
 
 
 if __name__ == "__main__":

@@ -87,9 +87,8 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     bound, gradients = check_positive(clip_norm, "clip_norm"), _tables(gradients)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
-    finite = np.isfinite(norms)
-    shorter = bound / np.maximum(np.where(finite, norms, 0), bound)
-    return np.multiply(gradients, shorter, out=np.zeros_like(gradients), where=finite)
+        shorter = bound / np.maximum(norms, bound)
+    return np.multiply(gradients, shorter, out=np.zeros_like(gradients), where=np.isfinite(norms))
 
 
 def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:

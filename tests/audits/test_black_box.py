@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from hdpm_lib import Category, Number, PersonalizedRidge, Schema, audit, spread
+from hdpm_lib import Category, Number, Schema, audit, spread
 from hdpm_lib.audits import black_box
 from hdpm_lib.audits.outcomes import outcomes
 from hdpm_lib.audits.pairs import patterns, replacements
@@ -55,7 +55,6 @@ def test_a_scale_too_small_is_found_in_any_unit(unit: float) -> None:
     right = few(lambda data, rng, size: unit * laplace(data, rng, size), ZERO, ONE, 1.0)
     assert wrong.found and 1.2 < wrong.epsilon_lower() < wrong.epsilon_lower(0.9) < 2
     assert not right.found and right.epsilon_lower() < 1
-    assert str(wrong).startswith("violation found") and str(right).startswith("no violation found")
     assert "private" not in str(right) and right.passed and not wrong.passed
     assert few(lambda data, rng: float(data.sum()), ZERO, 1e-10 * ONE, 5.0).found  # no noise at all
 
@@ -255,8 +254,6 @@ def test_every_seller_against_her_own_promise() -> None:
     found = few(release, np.zeros(5), lambda i: np.eye(5)[i], promised)
     assert found.found.tolist() == [False, False, False, True, False]
     assert found.table().index[0] == 3 and "record 3" in str(found)
-    listed = few(release, np.zeros(5), list(np.eye(5)), promised)
-    assert [one.looks for one in listed.sellers] == [one.looks for one in found.sellers]
     searched = few(release, np.zeros(5), "search", promised, among=np.array([0.0, 1.0]))
     assert searched.found.tolist() == found.found.tolist()
 
@@ -297,9 +294,6 @@ def test_learners_and_estimators_as_they_are() -> None:
     kept = few(learner, (X, y), (X, TURNED), 0.5)
     assert not kept.found and kept.replayable and kept.mechanism == "lattice_ridge"
     assert few(learner, (X, y), (X, TURNED), 0.3, runs=200_000).found
-    ridge = PersonalizedRidge(epsilon=0.5, penalty=1e4)
-    kept = few(ridge, (X, y), (X, TURNED), 0.5, runs=200)
-    assert not kept.found and kept.mechanism == "PersonalizedRidge" and kept.replayable
     assert few(StandardScaler(), X, X + 1.0, 2.0, runs=200).found  # data are no tuple
 
 
@@ -345,26 +339,11 @@ def test_a_time_limit_is_kept() -> None:
     assert audit(one_at_a_time, ZERO, ONE, 1.0, time_limit=1.0, seed=SEED).passed
 
 
-def step(data: np.ndarray, rng: Rng, size: int) -> np.ndarray:
-    """On a coarse lattice."""
-    one, other = rng.geometric(1 - np.exp(-1.0), (2, size))
-    return data.sum() + one - other
-
-
-def columns(data: np.ndarray, rng: Rng, size: int) -> np.ndarray:
-    """Three, on a fine lattice, whose last digits are many."""
-    return fine(data.sum() * np.eye(3)[0] + rng.laplace(0, 1, (size, 3)))
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "audits", "level"),
-    [(laplace, 100, 0.05), (step, 60, 0.01), (columns, 15, 0.05)],
-)
-def test_false_alarms(mechanism: Any, audits: int, level: float) -> None:
-    """Audits at the exact claim; more objections than the binomial law of the level allows fail."""
-    runs = partial(audit, runs=1000, time_limit=None, level=level)
-    count = sum(runs(mechanism, ZERO, ONE, 1.0, seed=1000 * SEED + k).found for k in range(audits))
-    assert count <= stats.binom.isf(FALSE_ALARM, audits, level)
+def test_false_alarms() -> None:
+    """100 audits at the exact claim; a rule that is tested on the runs that taught it objects to a third of them."""
+    runs = partial(audit, runs=1000, time_limit=None, level=0.05)
+    count = sum(runs(laplace, ZERO, ONE, 1.0, seed=1000 * SEED + k).found for k in range(100))
+    assert count <= stats.binom.isf(FALSE_ALARM, 100, 0.05)
 
 
 def test_outcomes_keep_numbers_and_labels_apart() -> None:

@@ -144,16 +144,6 @@ def test_search_never_exceeds_the_guarantee() -> None:
     assert all(shares(random_pairs(20_000, 3, n, generator(98, n))).max() <= 1 + 1e-9 for n in (1, 2, 3))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 10.0])
-@pytest.mark.parametrize("ratio", [0.01, 0.4, 3.0, 30.0])
-def test_tight_pair(epsilon: float, ratio: float) -> None:
-    pair = tight_pair(epsilon, ratio)
-    share = float(pair.loss / pair.privacy_loss)
-    assert 0.99998 < share <= 1
-    rows = np.vstack([pair.others, pair.record, pair.replacement])
-    assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-15
-
-
 # --- the worst replacement at an output -------------------------------------------------------------------------------
 
 

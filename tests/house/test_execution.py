@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import execution
 import pytest
@@ -35,10 +35,6 @@ kernelspec: {{display_name: Python 3, language: python, name: python3}}
 {extra}---
 # {title}
 """
-PYTEST = """[tool.pytest.ini_options]
-addopts = "-p no:cacheprovider --import-mode=importlib"
-filterwarnings = ["ignore:.*IPKernelApp.*"]
-"""
 
 
 @dataclass(frozen=True)
@@ -53,17 +49,16 @@ class Book:
         shutil.copy(ROOT / "conftest.py", root)
         shutil.copy(ROOT / "book" / "_ext" / "execution.py", root / "book" / "_ext")
         config = {
-            "title": "Tiny",
-            "author": "Nobody",
             "only_build_toc_files": True,
-            "exclude_patterns": ["_build"],
             "execute": yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))["execute"],
             "sphinx": {"local_extensions": {"execution": "book/_ext"}},
         }
-        (root / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf8")
-        book = cls(root)
         (root / "hdpm_book").symlink_to("book")
-        book.write("pyproject.toml", PYTEST)
+        book = cls(root)
+        book.write("_config.yml", yaml.safe_dump(config))
+        options = '"-p nbval.plugin -p no:cacheprovider --import-mode=importlib --color=no"'
+        warnings = '["ignore:.*IPKernelApp.*"]'
+        book.write("pyproject.toml", f"[tool.pytest.ini_options]\naddopts = {options}\nfilterwarnings = {warnings}\n")
         book.write("hdpm_lib/__init__.py", "CONSTANT = 41\n")
         book.write("hdpm_lib/other.py", "")
         book.write("book/datasets.py", "import os\nsource_of = lambda name: os.environ.get('HDPM_DATA', 'real')\n")
@@ -73,6 +68,9 @@ class Book:
     def copy(self, root: Path) -> Book:
         shutil.copytree(self.root, root, symlinks=True)
         return Book(root)
+
+    def read(self, name: str) -> str:
+        return (self.root / name).read_text(encoding="utf8")
 
     def write(self, name: str, text: str) -> None:
         path = self.root / name
@@ -88,26 +86,31 @@ class Book:
         chapters = [{"file": f"book/{name}"} for name in others]
         self.write("_toc.yml", yaml.safe_dump({"format": "jb-book", "root": f"book/{first}", "chapters": chapters}))
 
-    def references(self, name: str) -> Path:
-        return self.root / "tests" / "refs" / f"{name}.json"
-
     def printed(self, name: str) -> list[list[dict[str, list[str]]]]:
         """What the checked cells must print, in order."""
-        return [entry["output"] for entry in json.loads(self.references(name).read_text(encoding="utf8")).values()]
+        return [entry["output"] for entry in json.loads(self.read(f"tests/refs/{name}.json")).values()]
 
-    def _run(self, command: str, *options: str, **environment: str) -> Run:
-        """Run a program in the book."""
+    def _run(self, program: str, *options: str, **environment: str) -> apart.Ended:
+        """Run a program in the book; pytest takes seconds to load plugins that nothing here needs."""
         inherited = {key: value for key, value in os.environ.items() if key not in ("HDPM_DATA", "HDPM_DATA_DIR")}
-        own = inherited | {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"} | environment
-        done = apart.start(*command.split(), *options, folder=self.root, environment=own).end()
+        own = {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return apart.start(program, *options, folder=self.root, environment=inherited | own | environment).end()
+
+    def test(self, *options: str, where: str = "book", **environment: str) -> SimpleNamespace:
+        """Exit status of a run, all it printed, outcome of each item, and chapters that are stored after it."""
+        report = self.root / f"report-{environment.get('HDPM_DATA', 'real')}.xml"
+        done = self._run("pytest:console_main", where, f"--junitxml={report}", *options, **environment)
+        found: dict[tuple[str, str], tuple[str, str]] = {}
+        for case in ElementTree.parse(report).iter("testcase"):
+            chapter = case.get("classname", "").removeprefix("book.").removesuffix(".md")
+            results = [(node.tag, f"{node.get('message')}\n{node.text}") for node in case if node.tag != "system-out"]
+            found[chapter, case.get("name", "")] = results[0] if results else ("passed", "")
         stored = {file.name.partition(".")[0] for file in self.executed()}
-        return Run(done.status, done.printed, _outcomes(self.root / "report.xml"), stored)
+        return SimpleNamespace(status=done.status, printed=done.printed, outcomes=found, stored=stored)
 
-    def test(self, *options: str, where: str = "book", **environment: str) -> Run:
-        return self._run(f"pytest:console_main {where} --color=no --junitxml=report.xml", *options, **environment)
-
-    def build(self, **environment: str) -> Run:
-        return self._run("jupyter_book.cli.main:main build . --all -W --keep-going -n -q", **environment)
+    def build(self, **environment: str) -> apart.Ended:
+        options = "build . --all -W --keep-going -n -q".split()
+        return self._run("jupyter_book.cli.main:main", *options, **environment)
 
     def executed(self, chapter: str = "*") -> list[Path]:
         """What is stored of a chapter, the oldest first."""
@@ -115,27 +118,8 @@ class Book:
 
     def shown(self, name: str) -> str:
         """Outputs on the built page of a chapter."""
-        html = (self.root / "_build" / "html" / "book" / f"{name}.html").read_text(encoding="utf8")
+        html = self.read(f"_build/html/book/{name}.html")
         return " ".join(re.findall(r'<div class="cell_output.*?</div>\n</div>', html, flags=re.DOTALL))
-
-
-class Run(NamedTuple):
-    """What a run did: exit status, all it printed, outcome of each item, chapters in the cache after it."""
-
-    status: int
-    printed: str
-    outcomes: dict[tuple[str, str], tuple[str, str]]
-    stored: set[str]
-
-
-def _outcomes(report: Path) -> dict[tuple[str, str], tuple[str, str]]:
-    found: dict[tuple[str, str], tuple[str, str]] = {}
-    if report.exists():
-        for case in ElementTree.parse(report).iter("testcase"):
-            chapter = case.get("classname", "").removeprefix("book.").removesuffix(".md")
-            results = [(node.tag, f"{node.get('message')}\n{node.text}") for node in case if node.tag != "system-out"]
-            found[chapter, case.get("name", "")] = results[0] if results else ("passed", "")
-    return found
 
 
 # --- the book in order, and the same book with everything wrong in it -------------------------------------------------
@@ -179,50 +163,34 @@ def in_order(root: Path) -> Book:
 
 
 def put_wrong(book: Book) -> None:
-    page = book.root / "book" / "numbers.md"
-    text = page.read_text(encoding="utf8").replace("1 + 1", "1 + 2")
-    page.write_text(text.replace(CHECKED + "print('second')", "print('second, edited')"), encoding="utf8")
+    shutil.rmtree(book.root / "_build")
+    page = book.read("book/numbers.md").replace("1 + 1", "1 + 2").replace("z = 2", "z = 3").replace("first", "1st")
+    book.write("book/numbers.md", page.replace(CHECKED + "print('second')", "print('second, edited')"))
     book.write("hdpm_lib/__init__.py", "CONSTANT = 42\n")
-    references = json.loads(book.references("numbers").read_text(encoding="utf8"))
-    kept = {key: entry for key, entry in references.items() if entry["cell"] not in ("z = 2", "print('first')")}
-    book.references("numbers").write_text(json.dumps(kept), encoding="utf8")
     book.chapter("exception", "y = 2", "assert y == 1", LATER)
-    book.references("data.real").unlink()
-    for name in ("later.txt", "expected.txt"):
-        (book.root / "book" / name).unlink()
-
-
-class Runs(NamedTuple):
-    """The book in order and out of order, and the runs that the tests read."""
-
-    book: Book
-    wrong: Book
-    other: Book  # on the stand-in
-    updated: Run  # --update-refs with real data
-    stand_in: Run  # --update-refs with the stand-in, only chapters with data
-    good: Run
-    bad: Run
+    for name in ("tests/refs/data.real.json", "book/later.txt", "book/expected.txt"):
+        (book.root / name).unlink()
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    book = in_order(tmp_path_factory.mktemp("order") / "tiny")
-    updated = book.test("--update-refs", OUTSIDE="a picture")
-    wrong = book.copy(tmp_path_factory.mktemp("wrong") / "tiny")
-    shutil.rmtree(wrong.root / "_build")
-    put_wrong(wrong)
-    other = book.copy(tmp_path_factory.mktemp("other") / "tiny")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """The book in order, the book with everything wrong, and the runs that the tests read."""
+    book, wrong = in_order(tmp_path_factory.mktemp("order") / "tiny"), tmp_path_factory.mktemp("wrong") / "tiny"
+    found = SimpleNamespace(book=book)
     with ThreadPoolExecutor() as pool:
-        stand_in = pool.submit(other.test, "--update-refs", "--data-dependent", HDPM_DATA="stand-in")
-        good, bad = (pool.submit(one.test, OUTSIDE="before") for one in (book, wrong))
-    return Runs(book, wrong, other, updated, stand_in.result(), good.result(), bad.result())
+        stand_in = pool.submit(book.test, "--update-refs", "--data-dependent", HDPM_DATA="stand-in")
+        found.updated, found.stand_in = book.test("--update-refs", OUTSIDE="a picture"), stand_in.result()
+        found.wrong = book.copy(wrong)
+        put_wrong(found.wrong)
+        found.good, found.bad = pool.map(lambda one: one.test(OUTSIDE="before"), (book, found.wrong))
+    return found
 
 
-def test_update_writes_references(runs: Runs) -> None:
+def test_update_writes_references(runs: SimpleNamespace) -> None:
     assert runs.updated.status == 0, runs.updated.printed
     said = ["number 2", "constant 41", None, "first", "second"]
     assert runs.book.printed("numbers") == [[{"stdout": [words]}] if words else [] for words in said]
-    assert not runs.book.references("exception").exists()  # it has no checked cell
+    assert not (runs.book.root / "tests" / "refs" / "exception.json").exists()  # it has no checked cell
     assert runs.book.printed("outputs") == [
         [{"error": ["ZeroDivisionError: division by zero"]}],
         [{"stdout": ["drawn"]}, {"text/plain": []}],  # pictures and HTML are not kept
@@ -232,7 +200,7 @@ def test_update_writes_references(runs: Runs) -> None:
     ]
 
 
-def test_a_book_in_order_passes_and_is_stored(runs: Runs) -> None:
+def test_a_book_in_order_passes_and_is_stored(runs: SimpleNamespace) -> None:
     """With another picture than when the references were written."""
     assert set(dict(runs.good.outcomes.values())) == {"passed"}, runs.good.printed
     assert runs.good.status == 0 and runs.good.stored == set(PAGES)
@@ -251,84 +219,74 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("chapter", "item"), WRONG)
-def test_what_is_wrong_fails_and_says_why(runs: Runs, chapter: str, item: str) -> None:
+def test_what_is_wrong_fails_and_says_why(runs: SimpleNamespace, chapter: str, item: str) -> None:
     outcome, message = runs.bad.outcomes[chapter, item]
     assert outcome == "failure" and all(words in message for words in WRONG[chapter, item]), message
 
 
-def test_nothing_else_fails_or_is_stored_and_an_exception_stops_the_chapter_unless_it_is_expected(runs: Runs) -> None:
+def test_nothing_else_fails_or_is_stored_and_an_exception_stops_its_chapter(runs: SimpleNamespace) -> None:
     assert {item for item, (outcome, _) in runs.bad.outcomes.items() if outcome == "failure"} == WRONG.keys()
     assert runs.bad.status == 1 and runs.bad.stored == {"outputs"}
     outcome, message = runs.bad.outcomes["exception", "Cell 2"]
     assert outcome == "skipped" and "the chapter stopped at cell 1" in message
     assert (runs.book.root / "book" / "later.txt").exists()  # the last cell writes it when all is well
     assert not (runs.wrong.root / "book" / "later.txt").exists()
-    assert (runs.wrong.root / "book" / "expected.txt").exists()
+    assert (runs.wrong.root / "book" / "expected.txt").exists()  # unless it is expected
 
 
-def test_references_are_chosen_by_source_of_data(runs: Runs) -> None:
+def test_references_are_chosen_by_source_of_data(runs: SimpleNamespace) -> None:
     assert runs.stand_in.status == 0
     assert {chapter for chapter, _ in runs.stand_in.outcomes} == {"data"}  # --data-dependent
     for source in ("real", "stand-in"):
-        assert runs.other.printed(f"data.{source}") == [[{"stdout": [f"source {source}"]}]]
-    assert not runs.other.references("data").exists()
+        assert runs.book.printed(f"data.{source}") == [[{"stdout": [f"source {source}"]}]]
+    assert not (runs.book.root / "tests" / "refs" / "data.json").exists()
 
 
 def test_code_cells_without_a_header_fail(tmp_path: Path) -> None:
-    page = tmp_path / "plain.md"
-    page.write_text("```{code-cell} python3\nprint(1)\n```\n", encoding="utf8")
+    (tmp_path / "plain.md").write_text("```{code-cell} python3\nprint(1)\n```\n", encoding="utf8")
     with pytest.raises(ValueError, match=r"plain\.md has code cells but no jupytext header"):
-        execution.is_chapter(page)  # pytest asks of each page
+        execution.is_chapter(tmp_path / "plain.md")  # pytest asks of each page
 
 
 # --- the built book, and what is not executed again -------------------------------------------------------------------
 
 
-def test_book_shows_what_was_tested_until_the_library_changes(runs: Runs, tmp_path: Path) -> None:
+def test_book_shows_what_was_tested_and_fails_on_errors(runs: SimpleNamespace, tmp_path: Path) -> None:
     book = runs.book.copy(tmp_path / "tiny")
     book.toc(["numbers", "outputs", "data"])
     run = book.build(OUTSIDE="built")
     assert run.status == 0, run.printed
-    assert "outside before" in book.shown("outputs")  # executed anew it would be "outside built"
     assert "constant 41" in book.shown("numbers")
     book.write("hdpm_lib/__init__.py", "CONSTANT = 43\n")  # the code of no chapter changes
-    run = book.build(OUTSIDE="built")
-    assert run.status == 0, run.printed
-    assert "constant 43" in book.shown("numbers") and "constant 41" not in book.shown("numbers")
-    assert "outside before" in book.shown("outputs")  # this chapter does not import the library
-
-
-def test_book_shows_changed_data_and_fails_on_errors_and_warnings(runs: Runs, tmp_path: Path) -> None:
-    book = runs.book.copy(tmp_path / "tiny")
     book.write("data/number.txt", "8\n")
     book.chapter("exception", "raise RuntimeError('no such market')")
-    book.chapter("numbers", "x = 3", SHOUT)
-    book.toc(["data", "exception", "numbers"])
-    run = book.build()
+    book.chapter("warning", "x = 3", SHOUT)
+    book.toc([*PAGES, "warning"])
+    run = book.build(OUTSIDE="built")
     assert run.status != 0
     assert re.search(r"exception\.md.*Executing notebook failed", run.printed)
-    assert re.search(r"numbers\.md.*stderr was found in the cell outputs", run.printed)
-    assert "data.md" not in run.printed
-    assert "file 8" in book.shown("data")  # with --keep-going the other pages are there to look at
+    assert re.search(r"warning\.md.*stderr was found in the cell outputs", run.printed)
+    assert not re.search(r"(numbers|outputs|data)\.md", run.printed)
+    assert "constant 43" in book.shown("numbers")  # with --keep-going the other pages are there to look at
+    assert "file 8" in book.shown("data")
+    assert "outside before" in book.shown("outputs")  # it does not import the library; anew it would be "outside built"
 
 
-def test_reuse_looks_at_references_and_executes_what_has_changed(runs: Runs, tmp_path: Path) -> None:
+def test_reuse_looks_at_references_and_executes_what_has_changed(runs: SimpleNamespace, tmp_path: Path) -> None:
     book = runs.book.copy(tmp_path / "tiny")
     book.toc(["numbers", "outputs", "data"])
     (book.root / "book" / "expected.txt").unlink()
     again = book.test("--reuse", OUTSIDE="again")
     assert again.status == 0, again.printed
     assert not (book.root / "book" / "expected.txt").exists()  # the last cell of `outputs` writes it
-    references = book.references("numbers")
-    references.write_text(references.read_text(encoding="utf8").replace("number 2", "number 5"), encoding="utf8")
+    book.write("tests/refs/numbers.json", book.read("tests/refs/numbers.json").replace("number 2", "number 5"))
     book.write("data/number.txt", "8\n")
     changed = book.test("--reuse", OUTSIDE="again")
     outcome, message = changed.outcomes["numbers", "Cell 1"]
     assert outcome == "failure" and "number 5" in message
     assert changed.outcomes["numbers", "Cell 2"][0] == "passed"
     assert not (book.root / "book" / "expected.txt").exists()
-    _, newest = book.executed("data")
-    assert "file 8" in newest.read_text(encoding="utf8")
+    assert "file 8" in book.executed("data")[-1].read_text(encoding="utf8")
 
 
 TESTS = {
@@ -362,74 +320,13 @@ def test_reuse_leaves_out_tests_that_have_passed_until_something_changes(tmp_pat
     assert run() == every - {"test_broken"}
 
 
-@pytest.mark.parametrize(
-    ("name", "added", "matters"),
-    [
-        ("tests/room/test_it.py", "# changed", True),
-        ("tests/room/conftest.py", "# changed", True),
-        ("tests/helper.py", "# changed", True),
-        ("hdpm_lib/other.py", "# changed", True),  # the helper imports it
-        ("book/beside.py", "# changed", True),  # the fixtures do
-        ("data/number.txt", "8", True),
-        ("conftest.py", "# changed", True),
-        ("pyproject.toml", "# changed", True),
-        ("tests/test_other.py", "# changed", False),
-        ("hdpm_lib/third.py", "# changed", False),
-        ("book/number.md", "Words.", False),
-    ],
-)
-def test_fingerprint_of_tests_covers_what_they_depend_on(tmp_path: Path, name: str, added: str, matters: bool) -> None:
+# --- what outputs and passes depend on --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Book:
+    """A chapter and a file of tests, with something of each kind that they depend on."""
     book = Book.new(tmp_path / "tiny")
-    book.write("tests/room/test_it.py", "from tests import helper\n")
-    book.write("tests/room/conftest.py", "import hdpm_book.beside\n")
-    book.write("tests/helper.py", "from hdpm_lib import other\nFILE = 'number.txt'\n")
-    book.write("book/beside.py", "")
-    tests = book.root / "tests" / "room" / "test_it.py"
-    before = execution.fingerprint_of_tests(tests, book.root)
-    assert before == execution.fingerprint_of_tests(tests, book.root) != None  # noqa: E711
-    path = book.root / name
-    book.write(name, (path.read_text(encoding="utf8") if path.exists() else "") + f"{added}\n")
-    assert (execution.fingerprint_of_tests(tests, book.root) != before) is matters
-
-
-def test_fingerprint_of_tests_covers_settings_and_there_is_none_if_a_helper_looks_around(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    book = Book.new(tmp_path / "tiny")
-    book.write("tests/test_it.py", "from tests import helper\n")
-    book.write("tests/helper.py", "")
-    tests = book.root / "tests" / "test_it.py"
-    before = execution.fingerprint_of_tests(tests, book.root)
-    monkeypatch.setenv("HDPM_TEST_SEED", "1")
-    assert before and execution.fingerprint_of_tests(tests, book.root) not in (before, None)
-    book.write("tests/helper.py", "from subprocess import run\n")
-    assert execution.fingerprint_of_tests(tests, book.root) is None
-
-
-# --- what outputs depend on -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "added", "matters"),
-    [
-        ("hdpm_lib/__init__.py", "# changed", True),
-        ("hdpm_lib/wing/inner.py", "# changed", True),
-        ("hdpm_lib/other.py", "# changed", False),  # this chapter does not import it
-        ("book/number.md", "```{code-cell} python3\nx = 2\n```", True),
-        ("book/number.md", "Words.", False),
-        ("book/beside.py", "# changed", True),
-        ("data/number.txt", "8", True),
-        ("data/claims/old.yaml", "  note: words", False),
-        ("data/claims/old.yaml", "  verdict: partial", True),
-        ("data/claims/new.yaml", "- {id: b, verdict: refuted}", True),
-        ("data/others/new.yaml", "", False),
-        ("data/cache/download.csv", "", False),
-        ("requirements.txt", "numpy", True),
-    ],
-)
-def test_fingerprint_covers_what_outputs_depend_on(tmp_path: Path, name: str, added: str, matters: bool) -> None:
-    book = Book.new(tmp_path / "tiny")
-    chapter = book.root / "book" / "number.md"
     book.chapter("number", "%matplotlib inline\nfrom hdpm_lib import public\nfrom hdpm_book import beside")
     book.write("hdpm_lib/__init__.pyi", "from .wing.public import public as public")
     book.write("hdpm_lib/wing/public.py", "def public():\n    from hdpm_lib.wing import inner\n")
@@ -437,20 +334,63 @@ def test_fingerprint_covers_what_outputs_depend_on(tmp_path: Path, name: str, ad
     book.write("book/beside.py", "")
     book.write("data/claims/old.yaml", "- id: a\n  verdict: refuted\n")
     book.write("data/others/old.yaml", "")
-    book.toc(["number"])
-    before = execution.fingerprint(chapter, book.root)
-    assert execution.fingerprint(chapter, book.root) == before
-    kept = (book.root / name).read_text(encoding="utf8") if (book.root / name).exists() else ""
-    book.write(name, f"{kept}{added}\n")
-    assert (execution.fingerprint(chapter, book.root) != before) is matters
+    book.write("tests/room/test_it.py", "from tests import helper\n")
+    book.write("tests/room/conftest.py", "import hdpm_book.beside\n")
+    book.write("tests/helper.py", "from hdpm_lib import public\n")
+    return book
 
 
-def test_fingerprint_covers_the_source_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book, digests = in_order(tmp_path / "tiny"), set()
-    for source in ("real", "stand-in"):
+def fingerprints(book: Book) -> list[str | None]:
+    """Of the chapter, and of the tests."""
+    chapter, tests = (book.root / name for name in ("book/number.md", "tests/room/test_it.py"))
+    return [execution.fingerprint(chapter, book.root), execution.fingerprint_of_tests(tests, book.root)]
+
+
+@pytest.mark.parametrize(
+    ("name", "added", "matters"),  # to the chapter, and to the tests
+    [
+        ("hdpm_lib/__init__.py", "# changed", (True, True)),
+        ("hdpm_lib/wing/inner.py", "# changed", (True, True)),
+        ("hdpm_lib/other.py", "# changed", (False, False)),  # neither imports it
+        ("book/number.md", "```{code-cell} python3\nx = 2\n```", (True, False)),
+        ("book/number.md", "Words.", (False, False)),
+        ("book/beside.py", "# changed", (True, True)),
+        ("data/number.txt", "8", (True, True)),
+        ("data/claims/old.yaml", "  note: words", (False, False)),
+        ("data/claims/old.yaml", "  verdict: partial", (True, True)),
+        ("data/claims/new.yaml", "- {id: b, verdict: refuted}", (True, True)),
+        ("data/others/new.yaml", "", (False, False)),
+        ("data/cache/download.csv", "", (False, False)),
+        ("requirements.txt", "numpy", (True, True)),
+        ("tests/room/test_it.py", "# changed", (False, True)),
+        ("tests/room/conftest.py", "# changed", (False, True)),
+        ("tests/helper.py", "# changed", (False, True)),
+        ("tests/test_other.py", "# changed", (False, False)),
+        ("conftest.py", "# changed", (False, True)),
+        ("pyproject.toml", "# changed", (False, True)),
+    ],
+)
+def test_fingerprints_cover_what_matters(tiny: Book, name: str, added: str, matters: tuple[bool, bool]) -> None:
+    before = fingerprints(tiny)
+    assert fingerprints(tiny) == before and None not in before
+    kept = tiny.read(name) if (tiny.root / name).exists() else ""
+    tiny.write(name, f"{kept}{added}\n")
+    assert tuple(a != b for a, b in zip(before, fingerprints(tiny), strict=True)) == matters
+
+
+def test_fingerprints_cover_settings(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny.chapter("number", "x = 1", extra="hdpm: {data: [toy]}\n")
+    found = set()
+    for source, seed in (("real", "0"), ("stand-in", "1")):
         monkeypatch.setattr("hdpm_book.datasets.source_of", lambda name, source=source: source)
-        digests.add(execution.fingerprint(book.root / "book" / "data.md", book.root))
-    assert len(digests) == 2
+        monkeypatch.setenv("HDPM_TEST_SEED", seed)
+        found |= set(fingerprints(tiny))
+    assert len(found) == 4 and None not in found
+
+
+def test_tests_have_no_fingerprint_if_a_helper_looks_around(tiny: Book) -> None:
+    tiny.write("tests/helper.py", "from subprocess import run\n")
+    assert fingerprints(tiny)[1] is None
 
 
 IMPORTS = """

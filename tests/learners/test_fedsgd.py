@@ -358,5 +358,7 @@ def test_bidders_and_accuracy_refuse_what_does_not_fit() -> None:
         draw_bidders(5, 6, 1, 1, rng=generator())
     with pytest.raises(ValueError, match=rf"parameters must have shape \(..., classes, {WIDTH}\), got \({WIDTH},\)"):
         accuracy(np.zeros(WIDTH), np.ones((2, WIDTH)), np.array([0, 0]))
+    with pytest.raises(ValueError, match=r"gradients must have shape \(..., classes, features\), got \(3,\)"):
+        clipped(np.zeros(3), 1.0)
     with pytest.raises(ValueError, match="labels must be whole numbers from 0 to 2, the classes"):
         accuracy(np.zeros((CLASSES, WIDTH)), np.ones((2, WIDTH)), np.array([0, 3]))

@@ -56,6 +56,8 @@ def test_batches() -> None:
         weighted_ridge(X, y, weights[0, 0], penalties[0])[3], weighted_ridge(X, y, weights[0, 0], penalties[0, 3])
     )
     np.testing.assert_allclose(weighted_ridge(X, y, weights, 0.0)[1, 2], weighted_ridge(X, y, weights[1, 2], 0.0))
+    with pytest.raises(ValueError, match="only a single one can be 0"):
+        weighted_ridge(X, y, weights, np.arange(5.0))
 
 
 @pytest.mark.parametrize(("n", "d", "copies"), [(30, 3, 0), (3, 5, 0), (30, 4, 2)])
@@ -113,6 +115,7 @@ def test_projection_is_the_nearest_point() -> None:
     rng = generator(30)
     far, near = rng.standard_normal((7, 5, 3)) + 2, 0.1 * rng.standard_normal((4, 3)) / 3
     assert (project_on_ball(near, 1.0) == near).all() and (project_on_ball(np.zeros(3), 1.0) == 0).all()
+    assert project_on_ball(near[:0], 1.0).shape == (0, 3)
     projected = project_on_ball(far, 1.0)
     np.testing.assert_allclose(np.linalg.norm(projected, axis=-1), 1)
     ball = {"type": "ineq", "fun": lambda t: 1 - t @ t}

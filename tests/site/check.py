@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import gc
 import re
-import shutil
 from collections import Counter, deque
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import execution
@@ -25,18 +24,11 @@ LIMIT_MB = 45  # five of them are what the notebooks carry from the last run
 PAGE_MB = 2.0  # all that a page loads, as it lies on disk
 LIMITS_MB = {"book/index.html": 0.5}  # the front page
 OPEN = 2  # pages at a time: one is looked at while the next one loads
-SCREENS = {
-    "wide": {"width": 1440, "height": 900},
-    "desktop": {"width": 1280, "height": 800},
-    "tablet": {"width": 820, "height": 1180},
-    "phone": {"width": 390, "height": 844},
-}
+SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1280, 800), "wide": (1440, 900)}
+SCREENS = {screen: {"width": width, "height": height} for screen, (width, height) in SIZES.items()}
 VIEWS = (  # screen, scheme, size of the text in percent; one change at a time, for each costs a layout
     ("phone", "light", 200),
-    ("phone", "light", 100),
-    ("tablet", "light", 100),
-    ("desktop", "light", 100),
-    ("wide", "light", 100),
+    *((screen, "light", 100) for screen in SCREENS),
     ("wide", "dark", 100),
 )
 DARK = (("tablet", "dark", 100), ("phone", "dark", 100))  # of one page: the style sheets of all are the same
@@ -124,11 +116,10 @@ def dead_links(site: Path) -> list[str]:
             parts = urlsplit(link)
             if parts.scheme in ("http", "https", "mailto"):
                 continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             if complaint := _not_local(site, page, link):
                 found.append(f"{page.relative_to(site)} links to {complaint}")
-                continue
-            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
-            if parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in _places(target):
+            elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in _places(target):
                 found.append(f"{page.relative_to(site)} links to {link}, but there is no such place in that page")
     return found
 
@@ -141,13 +132,13 @@ def _places(page: Path) -> frozenset[str]:
 
 def images_without_words(site: Path) -> list[str]:
     """Pictures without an alternative text; a file name, which Sphinx puts in when there is none, is not one."""
-    found = []
-    for page in pages(site):
-        for image in [tag for tag in tags(page) if tag.name == "img"]:
-            text = str(image.get("alt", "")).strip()
-            if not text or re.fullmatch(r"\S+\.(png|svg|jpe?g|gif|webp)", text, flags=re.IGNORECASE):
-                found.append(f"{page.relative_to(site)}: {str(image.get('src', ''))[:100]} has no alt text")
-    return found
+    wordless = re.compile(r"\s*(\S+\.(png|svg|jpe?g|gif|webp)\s*)?", re.IGNORECASE)
+    return [
+        f"{page.relative_to(site)}: {str(image.get('src', ''))[:100]} has no alt text"
+        for page in pages(site)
+        for image in tags(page)
+        if image.name == "img" and wordless.fullmatch(str(image.get("alt", "")))
+    ]
 
 
 def white_figures(site: Path) -> list[str]:
@@ -207,9 +198,10 @@ def broken_notebooks(folder: Path, root: Path) -> list[str]:
     return found
 
 
-# Of a page's source: blocks without prose, and a fence with the options of its directive.
+# Of a page's source: header and blocks without prose, and a fence with the options of its directive.
 CODE = re.compile(
-    r"^(`{3,}|:{3,})(?:\{(?:code-cell|eval-rst|holds)\}.*?|\w[^\n]*\n.*?)^\1 *$", re.DOTALL | re.MULTILINE
+    r"\A---\n.*?\n---\n|^(`{3,}|:{3,})(?:\{(?:code-cell|eval-rst|holds)\}.*?|\w[^\n]*\n.*?)^\1 *$",
+    re.DOTALL | re.MULTILINE,
 )
 FENCE = re.compile(r"^ *(?:`{3,}|:{3,})(?:\{[\w:-]+\})?(.*)\n(?: *:[\w-]+:.*\n)*", re.MULTILINE)
 # What ends a run of words: numbers of lists, labels, roles, code, formulas, addresses and other marks.
@@ -220,37 +212,28 @@ MARKS = re.compile(
 )
 
 
-def prose(text: str) -> list[str]:
-    """Paragraphs and titles of a page's source: without header, code and options of directives."""
-    text = CODE.sub("", re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))
-    text = FENCE.sub(lambda fence: f"\n{fence[1] if re.search('[a-z] ', fence[1]) else ''}\n\n", f"{text}\n")
-    return re.split(r"\n\s*\n", text)
-
-
 def lost_words(site: Path, root: Path = HERE.parents[1]) -> list[str]:
     """Words of a page's source that are not in the page: six in a row, or three to five between marks."""
 
     def words(text: str) -> list[str]:
         return re.findall(r"[^\W_]+", text.lower())
 
+    def title(fence: re.Match[str]) -> str:
+        return f"\n{fence[1] if re.search('[a-z] ', fence[1]) else ''}\n\n"
+
     found = []
     for path in execution.pages(root):
         main = read(site / path.relative_to(root).with_suffix(".html")).find("main")
         assert isinstance(main, Tag)
         there = f" {' '.join(words(main.get_text(' ')))} "
-        blocks = prose(path.read_text(encoding="utf8"))
-        for run in [words(part) for block in blocks for part in MARKS.split(block)]:
+        text = FENCE.sub(title, CODE.sub("", path.read_text(encoding="utf8")) + "\n")
+        for run in [words(part) for block in re.split(r"\n\s*\n", text) for part in MARKS.split(block)]:
             parts = [" ".join(run[k : k + 6]) for k in range(max(len(run) - 5, 1))] if len(run) > 2 else []
             found += [f"{path.relative_to(root)} loses: {part}" for part in parts if f" {part} " not in there]
     return found
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------
-
-
-def find_chromium() -> str | None:
-    """Where an installed Chromium is."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 WIDTH = """() => {
@@ -317,7 +300,6 @@ LEGIBLE = """async () => {
   }
   return found;
 }"""
-THEME_FOLLOWS = "scheme => [scheme, undefined].includes(document.documentElement.dataset.theme)"
 # Lightness of what lies behind the text and of the text, 0 to 1.
 LIGHTNESS = """() => {
   const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number); return (0.3 * r + 0.6 * g + 0.1 * b) / 255; };
@@ -331,15 +313,17 @@ VIEW = f"""async ([scheme, percent]) => {{
   document.documentElement.style.fontSize = `${{percent}}%`;
   for (let k = 0; k < 600; k++) {{  // a script of the theme follows a little later
     await new Promise(requestAnimationFrame);
-    if (({THEME_FOLLOWS})(scheme)) break;
+    if ([scheme, undefined].includes(document.documentElement.dataset.theme)) break;
   }}
   return [({WIDTH})(), ({LIGHTNESS})()];
 }}"""
 
 
-# What axe need not see: the inside of formulas, which has no text to judge, and code whose kinds of tokens it has seen.
+# What axe need not see: the inside of formulas and figures, which it does not judge, and code whose kinds of tokens it
+# has seen.
 THIN = """() => {
   for (const e of document.querySelectorAll('math')) e.replaceChildren();
+  for (const e of document.querySelectorAll('svg[role=img] > :not(title, desc)')) e.remove();
   const seen = new Set();
   for (const pre of document.querySelectorAll('.highlight pre')) {
     const kinds = [...pre.querySelectorAll('*')].map(e => `${e.tagName}.${e.className}`);
@@ -370,15 +354,6 @@ RULES = """async scheme => {
 }"""
 
 
-class Opened(NamedTuple):
-    """A page on its way, what is heard of it, and the files that it has loaded."""
-
-    file: Path
-    page: Any
-    heard: list[str]
-    loaded: set[Path]
-
-
 def browse(browser: Any, files: Iterable[Path]) -> list[str]:
     """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen.
 
@@ -388,31 +363,33 @@ def browse(browser: Any, files: Iterable[Path]) -> list[str]:
     context.set_default_timeout(60_000)
     context.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
     axe = AXE.read_text(encoding="utf8") if AXE.exists() else ""
-    found, ahead, opened, first = list[str](), iter(files), deque[Opened](), True
-    while True:
-        opened += [_open(context, file) for file in islice(ahead, OPEN - len(opened))]
-        if not opened:
-            break
+    ahead = (_open(context, file) for file in files)
+    found, opened, views = list[str](), deque(islice(ahead, OPEN - 1)), VIEWS + DARK
+    while opened:
+        opened += islice(ahead, 1)
         file, page, heard, loaded = opened.popleft()
         page.bring_to_front()  # a page behind another draws no frames, and waits for them
         page.wait_for_load_state("load")
         still = "*, ::before, ::after { transition: none !important; }"  # colours under way are none
         page.add_style_tag(content=still)
-        if axe:
-            page.evaluate(axe)
+        page.evaluate(axe)
         name = "/".join(file.parts[-2:])
-        for view in VIEWS + DARK * first:
-            found += [f"{name} ({', '.join(map(str, view))} %): {seen}" for seen in _seen(page, *view, axe != "")]
-        first = False
-        heard += too_heavy(loaded, LIMITS_MB.get(name, PAGE_MB))
+        for view in views:
+            found += [f"{name} ({', '.join(map(str, view))} %): {seen}" for seen in _seen(page, *view)]
+        views = VIEWS
+        sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
+        if (total := sum(sizes.values())) > (limit_mb := LIMITS_MB.get(name, PAGE_MB)):
+            most = ", ".join(f"{one} {sizes[one]:.2f}" for one in sorted(sizes, key=lambda one: -sizes[one])[:3])
+            heard.append(f"loads {total:.2f} MB, more than {limit_mb:g}: {most}")
         found += [f"{name}: {complaint}" for complaint in dict.fromkeys(heard)]
         page.close()
     context.close()
     return found
 
 
-def _open(context: Any, file: Path) -> Opened:
-    page, heard, loaded = context.new_page(), [], set()
+def _open(context: Any, file: Path) -> tuple[Path, Any, list[str], set[Path]]:
+    """A page on its way, what is heard of it, and the files that it has loaded."""
+    page, heard, loaded = context.new_page(), list[str](), set[Path]()
 
     def asked(request: Any) -> None:
         parts = urlsplit(request.url)
@@ -427,10 +404,10 @@ def _open(context: Any, file: Path) -> Opened:
     page.set_viewport_size(SCREENS["phone"])
     page.emulate_media(color_scheme="light")
     page.goto(file.resolve().as_uri(), wait_until="commit")
-    return Opened(file, page, heard, loaded)
+    return file, page, heard, loaded
 
 
-def _seen(page: Any, screen: str, scheme: str, percent: int, axe: bool) -> list[str]:
+def _seen(page: Any, screen: str, scheme: str, percent: int) -> list[str]:
     page.set_viewport_size(SCREENS[screen])
     page.emulate_media(color_scheme=scheme)
     seen, (behind, text) = page.evaluate(VIEW, [scheme, percent])
@@ -441,19 +418,10 @@ def _seen(page: Any, screen: str, scheme: str, percent: int, axe: bool) -> list[
     if screen == "wide":
         if scheme == "light":
             seen += page.evaluate(LOOK)
-        if axe:
+        if AXE.exists():
             page.evaluate(THIN)
             seen += page.evaluate(RULES, scheme)
     return list(seen)
-
-
-def too_heavy(loaded: Iterable[Path], limit_mb: float) -> list[str]:
-    """What a page weighs, if that is above the limit, and by what."""
-    sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
-    if (total := sum(sizes.values())) <= limit_mb:
-        return []
-    most = ", ".join(f"{name} {sizes[name]:.2f}" for name in sorted(sizes, key=lambda name: -sizes[name])[:3])
-    return [f"loads {total:.2f} MB, more than {limit_mb:g}: {most}"]
 
 
 STANDING = """async () => {
@@ -464,13 +432,13 @@ STANDING = """async () => {
 
 
 def slow(browser: Any, file: Path, limit_s: float) -> list[str]:
-    """How long it takes until the formulas of a page stand, if each of three times that is above the limit."""
-    times = []
-    while len(times) < 3 and min(times, default=limit_s) >= limit_s:
+    """How long it takes until the formulas of a page stand, if three times in a row that is above the limit."""
+    for _ in range(3):
         with browser.new_page() as page:
             page.goto(file.resolve().as_uri())
-            times.append(page.evaluate(STANDING))
-    return [f"formulas stand after {best:.1f} s, not {limit_s:g}"] if (best := min(times)) >= limit_s else []
+            if (time := page.evaluate(STANDING)) < limit_s:
+                return []
+    return [f"formulas stand after {time:.1f} s, not {limit_s:g}"]
 
 
 COVERED = """() => [...document.querySelectorAll('main a[href]:not(.sd-stretched-link)')].filter(a => {
@@ -501,20 +469,10 @@ PRINTED = """() => {
 }"""
 
 
-def sheets(browser: Any, file: Path) -> int:
-    """How many sheets of A4 a page prints on."""
-    margin = dict.fromkeys(("top", "right", "bottom", "left"), "15mm")
-    with browser.new_page() as page:
-        page.goto(file.resolve().as_uri())
-        return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", margin=margin)))
-
-
 def printed(browser: Any, file: Path) -> list[str]:
     """What is wrong with a page on paper, printed by a reader who has chosen the dark colours."""
     with browser.new_page(color_scheme="dark") as page:
         page.goto(file.resolve().as_uri())
         page.emulate_media(media="print")
-        page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
-        page.wait_for_function(THEME_FOLLOWS, arg="light")
-        behind, text = page.evaluate(LIGHTNESS)
+        _, (behind, text) = page.evaluate(VIEW, ["light", 100])
         return [*page.evaluate(PRINTED), *([] if behind > text else ["prints pale text"])]

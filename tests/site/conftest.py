@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ def site(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no browser tests")
-    if (chromium := check.find_chromium()) is None:
+    installed = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    if (chromium := next(filter(None, installed), None)) is None:
         pytest.skip("no Chromium is installed: no browser tests")
     with playwright.sync_playwright() as driver:
         found = driver.chromium.launch(executable_path=chromium, args=check.CHROMIUM_OPTIONS)

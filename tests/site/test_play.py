@@ -1,6 +1,6 @@
-"""The explorers: their scripts say what the library says, and one can play with them.
+"""The explorers: their scripts say what the library says, and one can play with them; and a choice among tables.
 
-Each is tried on a page of its own with the book's styles, so no site has to be built.
+Each is tried from disk, on a page of its own with the book's styles, so no site has to be built.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ import math
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+from hdpm_book import plots
 from hdpm_book.ledger import MODE
 from hdpm_book.play.explorers import EXPLORERS
 from hdpm_book.play.forms import Choice, Explorer, Slider, digits
@@ -25,10 +28,11 @@ from tests.site import check
 
 STATIC = Path(__file__).resolve().parents[2] / "book" / "_static"
 PAGE = """<!DOCTYPE html>
-<html lang="en" data-theme="light"><head><title>Explorer</title><meta charset="utf-8">
+<html lang="en" data-theme="light"><head><title>Play</title><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><script src="{up}_static/wide.js"></script>
 <link rel="stylesheet" href="{up}_static/book.css"><link rel="stylesheet" href="{up}_static/ledger.css">
-<style>* {{ box-sizing: border-box }}</style></head>
-<body><main class="bd-content"><h1>Explorer</h1><div class="cell_output">{explorer}</div></main></body></html>
+<style>* {{ box-sizing: border-box }} body {{ background: #ffffff; color: #222832 }}</style></head>
+<body><main class="bd-content"><h1>Play</h1><div class="cell_output">{played}</div></main></body></html>
 """
 
 NAMES = sorted(EXPLORERS)
@@ -73,7 +77,7 @@ def scripts(browser: Any) -> Any:
 
 SAY = """([name, states, data]) => states.map(state => {
   const { sentence, caption, rows } = hdpm.explorers[name](state, data);
-  return [sentence, caption, ...rows.map(([head, ...numbers]) => [head, ...numbers.map(x => hdpm.digits(x))])];
+  return [sentence, caption, ...rows.flatMap(([head, ...numbers]) => [head, ...numbers.map(x => hdpm.digits(x))])];
 })"""
 
 
@@ -84,11 +88,8 @@ def differences(scripts: Any, name: str, count: int, seed: int) -> list[str]:
     found, ties, cells = list[str](), list[str](), 0
     for state, said in zip(states, scripts.evaluate(SAY, [name, states, one.data()]), strict=True):
         expected = one.find(**state)
-        pairs = [*zip(said[:2], (expected.sentence, expected.caption), strict=True)]
-        for shown, row in zip(said[2:], expected.rows, strict=True):
-            pairs += zip(shown, row, strict=True)
-        cells += len(pairs)
-        for a, b in pairs:
+        cells += len(said)
+        for a, b in zip(said, [expected.sentence, expected.caption, *chain(*expected.rows)], strict=True):
             if a != b:
                 (ties if last_digit(a, b) else found).append(f"{state}: {a} is not {b}")
     return found if len(ties) <= cells / 1000 else found + ties
@@ -121,23 +122,28 @@ def test_digits_are_those_of_the_library(scripts: Any) -> None:
 
 # --- in a browser -----------------------------------------------------------------------------------------------------
 
+WIDE = pd.DataFrame({f"column {k}": ["one", "two"] for k in range(20)})
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page for each explorer, beside the book's static files."""
+    """A page for each explorer and one with tables to choose from, beside the book's static files."""
     root = tmp_path_factory.mktemp("site")
     shutil.copytree(STATIC, root / "_static")
     for name, one in EXPLORERS.items():
         place = root.joinpath(*["folder"] * one.depth)
         place.mkdir(parents=True, exist_ok=True)
-        text = PAGE.format(explorer=one._repr_html_(), up="../" * one.depth)
+        text = PAGE.format(played=one._repr_html_(), up="../" * one.depth)
         (place / f"{name}.html").write_text(text, encoding="utf8")
+    frames = {(f"Table {k}", loss): WIDE.add_suffix(f" of {k}{loss}") for k in (1, 2, 3) for loss in ("a", "b")}
+    choice = plots.HtmlChoice(frames, ("Table", "Loss"), WIDE, "values.csv")._repr_html_()
+    (root / "choice.html").write_text(PAGE.format(played=choice, up=""), encoding="utf8")
     return root
 
 
 @pytest.fixture
 def opened(browser: Any, folder: Path) -> Iterator[Any]:
-    """A function that opens an explorer's page from disk; on an error of the page the test fails."""
+    """A function that opens a page of the folder; on an error of the page the test fails."""
     contexts, heard = [], []
 
     def visit(name: str, query: str = "", **options: Any) -> Any:
@@ -251,3 +257,28 @@ def test_an_address_with_nonsense_opens_the_page_all_the_same(opened: Any) -> No
     page = opened("auction", query="?explore-auction=budget%3D1e9%26rule%3Dnone%26nothing%3D1")
     assert page.is_visible("table")
     assert page.locator("[name=rule]").input_value() in EXPLORERS["auction"].fields[0].options
+
+
+# --- a table that is chosen from several ------------------------------------------------------------------------------
+
+
+def test_the_keyboard_chooses_a_table(opened: Any) -> None:
+    page = opened("choice", viewport=check.SCREENS["phone"])
+    assert page.locator("table:visible caption").all_inner_texts() == ["Table 1, a"]
+    page.locator("#choice-table").focus()
+    for key in ("ArrowDown", "Tab", "ArrowDown"):
+        page.keyboard.press(key)
+    assert page.locator("table:visible caption").all_inner_texts() == ["Table 2, b"]
+    assert page.locator("td:visible").count() == 40 and page.locator("summary:visible").count() == 0
+    assert page.evaluate(check.WIDTH) == [] and page.evaluate(check.LEGIBLE) == []
+    with page.expect_download() as saved:
+        page.get_by_text("All values (CSV)").click()
+    assert pd.read_csv(saved.value.path()).equals(WIDE) and saved.value.suggested_filename == "values.csv"
+
+
+def test_without_scripts_every_table_unfolds(opened: Any) -> None:
+    page = opened("choice", java_script_enabled=False)
+    assert page.locator("select:visible").count() == 0 and page.locator("summary:visible").count() == 6
+    page.locator("summary").nth(3).focus()
+    page.keyboard.press("Enter")
+    assert page.locator("table:visible caption").all_inner_texts() == ["Table 2, b"]

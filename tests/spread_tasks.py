@@ -10,11 +10,18 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info
 
+Array = np.ndarray
 
-def moments(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, int]:
+
+def moments(rng: np.random.Generator, rows: int) -> tuple[Array, int]:
     """Linear algebra large enough for threads, and the process that did it."""
     x = rng.standard_normal((rows, rows))
     return np.linalg.solve(x @ x.T + np.eye(rows), x[0]), os.getpid()
+
+
+def scaled(rng: np.random.Generator, item: float, factor: float) -> float:
+    """A draw times an item and what is shared."""
+    return factor * item * float(rng.random())
 
 
 def drawn(rng: np.random.Generator, seconds: float) -> float:

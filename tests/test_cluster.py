@@ -18,15 +18,7 @@ import pytest
 
 from hdpm_lib import spread
 from tests import spread_tasks
-from tests.test_spread import (  # noqa: F401  # the tests run here, too, on the workers of `others`
-    draws,
-    kept,
-    kill_study,
-    test_a_task_that_fails_elsewhere_is_named,
-    test_the_same_bits_in_this_process_and_in_others,
-    test_workers_that_are_killed_are_replaced,
-    wait_for,
-)
+from tests.test_spread import digest, draws, kept, kill_study, wait_for
 
 distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed: no tests on Dask")
 
@@ -72,17 +64,35 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def others(address: str) -> Iterator[Any]:
+def on_cluster(address: str) -> Iterator[Any]:
     with running_on(address) as client:
         yield client
 
 
-def test_a_task_that_kills_every_worker_is_an_error_on_a_cluster(others: Any, tmp_path: Path) -> None:
+def test_the_same_bits_on_a_cluster(on_cluster: Any) -> None:
+    found = spread.each(spread_tasks.moments, [200] * 6, seed=7)
+    assert os.getpid() not in {who for _, who in found}
+    spread.use(1)
+    assert digest(found) == digest(spread.each(spread_tasks.moments, [200] * 6, seed=7))
+
+
+def test_a_failing_task_is_named_on_a_cluster(on_cluster: Any) -> None:
+    with pytest.raises(ValueError, match=r"drew .*\n?in task \d+ of 20 \(seed 5\)"):
+        spread.each(spread_tasks.fails, [0.8] * 20, seed=5)
+
+
+def test_workers_that_are_killed_are_replaced_on_a_cluster(on_cluster: Any, tmp_path: Path) -> None:
+    found = spread.each(spread_tasks.dies_once, [5] * 12, str(tmp_path), seed=2)
+    assert list(tmp_path.iterdir())
+    assert found == draws(2, 12)
+
+
+def test_a_task_that_kills_every_worker_is_an_error_on_a_cluster(on_cluster: Any, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"block \d+ was lost with every worker that took it"):
         spread.each(spread_tasks.dies_always, [0.25] * 12, seed=2, folder=tmp_path)
 
 
-def test_a_worker_dies_between_finishing_and_gathering(others: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_dies_between_finishing_and_gathering(on_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that was finished is so no longer, and Dask computes it once more."""
     killed = list[int]()
 
@@ -91,8 +101,8 @@ def test_a_worker_dies_between_finishing_and_gathering(others: Any, monkeypatch:
             got = super().__next__()
             future = got[0] if isinstance(got, tuple) else got
             if not killed:
-                (holder,) = others.who_has([future])[future.key]
-                killed.append(others.run(os.getpid, workers=[holder])[holder])
+                (holder,) = on_cluster.who_has([future])[future.key]
+                killed.append(on_cluster.run(os.getpid, workers=[holder])[holder])
                 os.kill(killed[0], signal.SIGKILL)
                 deadline = time.monotonic() + 60
                 while future.status == "finished" and time.monotonic() < deadline:
@@ -100,21 +110,21 @@ def test_a_worker_dies_between_finishing_and_gathering(others: Any, monkeypatch:
                 assert future.status != "finished"
             return got
 
-    others.wait_for_workers(2, timeout=60)
+    on_cluster.wait_for_workers(2, timeout=60)
     monkeypatch.setattr(distributed, "as_completed", Late)
     assert spread.each(spread_tasks.drawn, [0.1] * 10, seed=1) == draws(1, 10)
     assert killed
 
 
-def test_a_nanny_is_killed(others: Any) -> None:
+def test_a_nanny_is_killed(on_cluster: Any) -> None:
     """The other worker does the rest."""
-    others.wait_for_workers(2, timeout=60)  # they may be starting again
-    victim = next(iter(others.run(os.getppid).values()))
+    on_cluster.wait_for_workers(2, timeout=60)  # they may be starting again
+    victim = next(iter(on_cluster.run(os.getppid).values()))
     os.kill(victim, signal.SIGKILL)
     assert spread.each(spread_tasks.drawn, [0.1] * 10, seed=1) == draws(1, 10)
 
 
-def test_a_study_whose_client_is_killed_goes_on(others: Any, address: str, tmp_path: Path) -> None:
+def test_a_study_whose_client_is_killed_goes_on(on_cluster: Any, address: str, tmp_path: Path) -> None:
     assert 3 <= kill_study(address, tmp_path, 3) < 20
     assert spread.each(spread_tasks.drawn, [0.1] * 20, seed=1, folder=tmp_path) == draws(1, 20)
 
@@ -137,7 +147,7 @@ def test_a_scheduler_is_killed(tmp_path: Path) -> None:
     assert kept(tmp_path).items() <= dict(enumerate(draws(1, 40))).items()
 
 
-def test_a_scheduler_is_lost_while_a_result_is_fetched(others: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_is_lost_while_a_result_is_fetched(on_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(*_: Any, **__: Any) -> None:
         raise distributed.comm.CommClosedError("stream is closed")
 

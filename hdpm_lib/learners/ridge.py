@@ -120,7 +120,7 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
     features, labels, w, lam = _check_problem(X, y, weights, penalty)
     if lam.ndim == 0 and lam == 0:
         return _least_squares(features, labels, w)
-    second, cross = _second_moments(features, w), w @ (labels[:, None] * features)
+    second, cross = _second_moments(features, w), (w * labels) @ features
     system = second + lam[..., None, None] * np.eye(features.shape[1])
     return np.asarray(np.linalg.solve(system, cross[..., None])[..., 0])
 

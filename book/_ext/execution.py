@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_owner": "flower/hdpm_owner", "hdpm_book": "book"}
 KEPT = 4  # executions of one chapter, and passes of one file of tests
 # Tests with one of these names depend on more than they import: on pages, on programs, on whatever there is.
-LOOKS_AROUND = frozenset("ROOT __file__ cwd chdir resources subprocess multiprocessing import_module execution".split())
+LOOKS_AROUND = re.compile(r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module|execution)\b")
 
 # Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on the cores.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -156,30 +156,17 @@ def fingerprint(path: Path, root: Path = ROOT) -> str:
 
 def fingerprint_of_tests(path: Path, root: Path = ROOT) -> str | None:
     """Digest of all that the tests of a file depend on; None of tests that look around."""
-    files = [
-        path,
-        *(folder / "conftest.py" for folder in path.parents if folder.is_relative_to(root) and folder != root),
-    ]
+    files = [path, *(folder / "conftest.py" for folder in path.parents if root in folder.parents)]
     own = [file.read_text(encoding="utf8") for file in files if file.exists()]
     used = closure("\n".join(own), root, PACKAGES | {"tests": "tests"})
     sources = {name: used[name].read_text(encoding="utf8") for name in sorted(used)}
     beside = [source for name, source in sources.items() if name.startswith("tests.")]
-    if any(LOOKS_AROUND & _named(source) for source in (*own, *beside)):
+    if any(map(LOOKS_AROUND.search, (*own, *beside))):
         return None
     known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_") and key != "HDPM_ACCOUNTS"}
     settings = [f"{key}={value}" for key, value in sorted(known.items())]  # accounts are named anew in each process
     settings += [file.read_text(encoding="utf8") for file in (root / "conftest.py", root / "pyproject.toml")]
     return _digest([*own, *sources.values()], "\0".join(settings), root)
-
-
-@cache
-def _named(source: str) -> frozenset[str]:
-    """Names of variables, attributes and modules in a source."""
-    kinds, found = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name", ast.ImportFrom: "module"}, set()
-    for node in ast.walk(ast.parse(source)):
-        if field := kinds.get(type(node)):
-            found |= set((getattr(node, field) or "").split("."))
-    return frozenset(found)
 
 
 def _digest(sources: list[str], settings: str, root: Path) -> str:

@@ -18,7 +18,6 @@ from hdpm_lib.markets.payments import with_own_report
 
 Array = NDArray[np.float64]
 Rule = Callable[[Array, Array, Array], Outcome]
-MARKETS = 100  # that are searched together: their arrays stay near the processor
 
 
 def all_in_printed(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop: bool = False) -> Outcome:
@@ -48,9 +47,7 @@ def all_in_printed(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike,
         accepted[..., i] = covered & going
         taken = taken + np.where(accepted[..., i], amount[..., i], 0.0)
     # lines 6 and 7: what winners sell, and the price of a unit
-    wins = np.empty_like(accepted)
-    np.put_along_axis(wins, order, accepted, -1)
-    sold = np.where(wins, x, 0.0)
+    sold = np.where(np.take_along_axis(accepted, np.argsort(order, axis=-1), -1), x, 0.0)
     price = money / np.where(taken > 0, taken, np.inf)
     return Outcome(sold, sold * price[..., None])
 
@@ -98,11 +95,6 @@ def single_minded_gains(
     array([ 0., 98.])
     """
     v, x, money = (np.asarray(part, dtype=float) for part in (valuations, amounts, budget))
-    if v.ndim == 2 and len(v) > MARKETS:
-        V, X = (np.broadcast_to(lie, np.broadcast_shapes(np.shape(lie), v.shape)) for lie in lies)
-        parts = (slice(k, k + MARKETS) for k in range(0, len(v), MARKETS))
-        found = [single_minded_gains(rule, v[i], x[i], (V[..., i, :], X[..., i, :]), money[i]) for i in parts]
-        return np.concatenate(found, axis=-2)
     value, amount = (with_own_report(true, lie) for true, lie in zip((v, x), lies, strict=True))
     honest, sale = rule(v, x, money), rule(value, amount, np.broadcast_to(money[..., None], value.shape[:-1]))
     told = sale.payments - np.where(sale.privacy_loss > 0, v[..., None, :], 0.0)

@@ -56,14 +56,11 @@ def dual_value(multipliers: ArrayLike, shares: Array, largest: Array, costs: Arr
     with np.errstate(divide="ignore"):
         kept = np.minimum(largest, shares * np.sqrt(8 / price))
     at_share = 8 * shares**2 / kept + price * kept - nu * shares
-
-    def case(if_below: Array, if_above: Array, otherwise: Array) -> Array:
-        return np.where(below <= shares, if_below, np.where(above >= shares, if_above, otherwise))
-
-    weight = case(below, above, shares)
-    s = case(np.where(gain_low > 0, largest, 0.0), largest, kept)
-    ends = 2 * t * shares - largest * np.maximum(gain_low, 0), -2 * t * shares - largest * gain_high
-    value = case(*ends, at_share).sum(-1) + (nu - t**2 - mu)[..., 0]
+    cases = [below <= shares, above >= shares]
+    weight = np.select(cases, [below, above], shares)
+    s = np.select(cases, [np.where(gain_low > 0, largest, 0.0), largest], kept)
+    terms = [2 * t * shares - largest * np.maximum(gain_low, 0), -2 * t * shares - largest * gain_high]
+    value = np.select(cases, terms, at_share).sum(-1) + (nu - t**2 - mu)[..., 0]
     bias = np.abs(weight - shares).sum(-1)
     slope = np.stack([(costs * s).sum(-1) - 1, 2 * (bias - t[..., 0]), 1 - weight.sum(-1)], axis=-1)
     return value, slope
@@ -109,12 +106,12 @@ def lower_bound(bids: Bids, budget: ArrayLike) -> Array:
         outside = (centre < 0).any(-1)
         cut[outside] = np.eye(3)[np.argmin(centre, axis=-1)[outside]]
         depth[outside] = -centre.min(-1)[outside]
-        across = np.einsum("ki,kij->kj", cut, axes)  # of the ellipsoid centre + axes (unit ball)
+        across = (cut[:, None, :] @ axes)[:, 0]  # of the ellipsoid centre + axes (unit ball)
         width = np.linalg.norm(across, axis=-1)
         going = (depth < width) & (outside | (width - depth > _GAP * best[left]))
         left, centre, axes = left[going], centre[going], axes[going]
         across, share = across[going] / width[going, None], (depth[going] / width[going])[:, None]
-        along = np.einsum("kij,kj->ki", axes, across)
+        along = (axes @ across[..., None])[..., 0]
         centre = centre + (1 + 3 * share) / 4 * along
         shrink = 1 - np.sqrt((1 - share) / (2 * (1 + share)))
         axes = np.sqrt(9 / 8 * (1 - share**2))[..., None] * (axes - (shrink * along)[..., None] * across[:, None, :])

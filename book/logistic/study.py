@@ -233,14 +233,11 @@ def candidate_errors(
     tuple of two arrays of shape (k, r), means over the draws
     """
     ratio, b = _grid(ratios, "ratios"), check_finite(unit_noise, "unit_noise", 2)
-    released, line = np.empty((len(candidates.eta), len(ratio), *b.shape)), 0
+    released = np.empty((len(candidates.eta), len(ratio), *b.shape))
     for k, (weights, eta) in enumerate(zip(candidates.weights, candidates.eta, strict=True)):
         model = objective_perturbation(parts.X_train, parts.y_train, weights, eta, 1.0)
-        line = line + 1 if k and (weights == candidates.weights[k - 1]).all() else 0  # along it eta alone changes
-        for j, r in enumerate(ratio):  # each from where the two before point to
-            start = released[k - 1, j] if line else 0.0
-            step = start - released[k - 2, j] if line > 1 else 0.0
-            released[k, j] = replace(model, penalty=r / eta).minimise(2 * b / eta, start + step)
+        for j, r in enumerate(ratio):
+            released[k, j] = replace(model, penalty=r / eta).minimise(2 * b / eta)
     public, test = _errors(parts, released)
     return public.mean(-1), test.mean(-1)
 

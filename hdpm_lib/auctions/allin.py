@@ -82,8 +82,7 @@ def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike)
     sold = np.take_along_axis(total, np.maximum(winners - 1, 0), -1)
     following = np.concatenate([unit, np.full((*money.shape, 1), np.inf)], axis=-1)
     price = np.minimum(money[..., None] / sold, np.take_along_axis(following, winners, -1))
-    wins = np.empty(unit.shape, dtype=bool)
-    np.put_along_axis(wins, order, np.arange(unit.shape[-1]) < winners, -1)
+    wins = np.argsort(order, axis=-1) < winners
     return Outcome(np.where(wins, x, 0.0), np.where(wins, x * price, 0.0))
 
 

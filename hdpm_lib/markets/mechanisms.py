@@ -40,7 +40,6 @@ from hdpm_lib.validation import check_finite, check_flag, check_positive
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-CELLS = 1 << 16  # of sellers in markets that are priced together: their arrays stay near the processor
 
 
 def equal_loss_pricing(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
@@ -107,10 +106,6 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     n = v.shape[-1]
     if n**2 <= 4 * K:
         return np.zeros(v.shape)
-    rows, step = v.reshape(-1, n), max(CELLS // n, 1)
-    if len(rows) > step:
-        parts = [pivot_costs(rows[k : k + step], K, top, power=r) for k in range(0, len(rows), step)]
-        return np.concatenate(parts).reshape(v.shape)
     if top > largest_valuation(n):
         raise ValueError(f"ceiling must be at most {largest_valuation(n):.3g} for {n} sellers, got {top}")
     order = np.argsort(v, axis=-1)
@@ -128,8 +123,8 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
         ratio = np.divide(np.minimum(point, own), own, out=np.zeros_like(own), where=own > 0)
         B = np.take_along_axis(weight, j, -1) - np.where(place > j, ratio_power(ratio, r), 0.0)
         # her own term left out of the sum, so that a large one does not drown the others
-        cost = np.take_along_axis(spent, j, -1)
-        cost = np.where(place < j, spent[..., place] + (cost - spent[..., place + 1]), cost)
+        cost = np.take_along_axis(spent, np.minimum(j, place), -1)
+        cost = cost + np.where(place < j, np.take_along_axis(spent, j, -1) - spent[..., place + 1], 0.0)
         return point, (n - t).astype(float), cost, np.maximum(B, 0) + ratio_power(point / top, r)
 
     def others_at_cap(place: Index, least: Index, most: Index) -> Index:

@@ -33,9 +33,12 @@ $(READY): requirements.txt pyproject.toml
 	touch $@
 endif
 
+# Tests of what the extras install, which `make extras` runs.
+ENGINES := tests/test_cluster.py tests/federation/test_labels.py tests/federation/test_market.py
+
 # Chapters and tests that have passed are not run again until something changes that they depend on; with CI set, all are.
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(if $(CI),,--reuse)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ENGINES:%=--ignore=%) $(if $(CI),,--reuse)
 
 # The rules of accessibility that the pages are tested by, from npm by a lock; without npm they are not tested for that.
 AXE := tests/site/node_modules/.package-lock.json
@@ -47,7 +50,7 @@ site: $(READY)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
 
 check-site: $(READY) $(AXE)
-	$(BIN)/python -m pytest -n auto --dist loadgroup tests/site/test_site.py tests/site/test_search.py
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/site/test_site.py tests/site/test_search.py
 
 book: site
 	$(MAKE) check-site
@@ -97,7 +100,7 @@ $(INSTALLED): $(READY) requirements-cluster.txt requirements-flower.txt requirem
 
 # Tests of the real engines, which start them on loopback.
 extras: $(INSTALLED)
-	$(BIN)/python -m pytest tests/test_cluster.py tests/federation
+	$(BIN)/python -m pytest $(ENGINES)
 
 # FL-Market with three owners, each a process with her own data and ledger: flower/README.md.
 federation: $(INSTALLED)
@@ -116,7 +119,7 @@ $(NIGHTLY): $(READY) requirements-nightly.txt
 nightly: $(NIGHTLY) $(INSTALLED)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py
 	$(BIN)/python -m tests.mutation
-	$(BIN)/python -m pytest tests/test_gaussian.py tests/test_cluster.py tests/federation
+	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills
 
 bench: $(READY)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import gc
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -23,7 +22,6 @@ from bs4 import BeautifulSoup, Tag
 LIMIT_MB = 45  # five of them are what the notebooks carry from the last run
 PAGE_MB = 2.0  # all that a page loads, as it lies on disk
 LIMITS_MB = {"book/index.html": 0.5}  # the front page
-OPEN = 2  # pages at a time: one is looked at while the next one loads
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1280, 800), "wide": (1440, 900)}
 SCREENS = {screen: {"width": width, "height": height} for screen, (width, height) in SIZES.items()}
 VIEWS = (  # screen, scheme, size of the text in percent; one change at a time, for each costs a layout
@@ -49,12 +47,15 @@ SCRIPT_ADDRESS = re.compile(r"""["'`]((?:https?:)?//[\w.-]+\.\w+[^"'`\s]*)""")
 # --- by reading the files ---------------------------------------------------------------------------------------------
 
 
+TOKEN = re.compile(r'<span class="\w{1,3}">([^<]*)</span>')  # of code in colours: more than half of all tags
+
+
 @cache
 def read(page: Path) -> BeautifulSoup:
     """Parse a page; to collect garbage among so many tags would take a third of the time."""
     gc.disable()
     try:
-        return BeautifulSoup(page.read_text(encoding="utf8"), "html.parser")
+        return BeautifulSoup(TOKEN.sub(r"\1", page.read_text(encoding="utf8")), "html.parser")
     finally:
         gc.enable()
 
@@ -320,30 +321,31 @@ VIEW = f"""async ([scheme, percent]) => {{
 
 
 # What axe need not see: the inside of formulas and figures, which it does not judge, and code whose kinds of tokens it
-# has seen.
-THIN = """() => {
+# has seen. Contrast it measures twice for each style of text that pages have: ``known`` is how often it has.
+THIN = """known => {
   for (const e of document.querySelectorAll('math')) e.replaceChildren();
   for (const e of document.querySelectorAll('svg[role=img] > :not(title, desc)')) e.remove();
   const seen = new Set();
-  for (const pre of document.querySelectorAll('.highlight pre')) {
+  for (const pre of document.querySelectorAll('.highlight pre, dt.sig')) {
     const kinds = [...pre.querySelectorAll('*')].map(e => `${e.tagName}.${e.className}`);
     if (kinds.every(kind => seen.has(kind))) pre.textContent = pre.textContent;
     else kinds.forEach(kind => seen.add(kind));
   }
-}"""
-# Rules of axe whose breach is serious or critical; of these only contrast depends on the scheme. It is measured twice
-# for each style of text that a page has.
-RULES = """async scheme => {
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), seen = new Map();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode());) {
     const e = node.parentElement;
-    if (!node.data.trim() || e.closest('script, style')) continue;
+    if (!node.data.trim() || e.dataset.contrast || e.closest('script, style')) continue;
     let kind = '';
-    for (let p = e, k = 0; p && k < 4; p = p.parentElement, k++) kind += `${p.tagName}.${p.className} `;
-    const count = (seen.get(kind) || 0) + 1;
-    seen.set(kind, count);
-    if (count <= 2 && e.checkVisibility({visibilityProperty: true})) e.dataset.contrast = 'measured';
+    for (let p = e, k = 0; p && k < 4; p = p.parentElement, k++)
+      kind += `${p.tagName}.${p.className}.${p.getAttribute('style')} `;
+    if (known[kind] === 2 || !e.checkVisibility({visibilityProperty: true})) continue;
+    known[kind] = (known[kind] || 0) + 1;
+    e.dataset.contrast = 'measured';
   }
+  return known;
+}"""
+# Rules of axe whose breach is serious or critical; of these only contrast depends on the scheme.
+RULES = """async scheme => {
   axe.configure({rules: [{id: 'color-contrast', selector: '[data-contrast]'}]});
   const aside = axe._audit.rules.filter(rule => !['serious', 'critical'].includes(rule.impact));
   const asked = scheme === 'dark' ? {runOnly: ['color-contrast']} :
@@ -355,41 +357,11 @@ RULES = """async scheme => {
 
 
 def browse(browser: Any, files: Iterable[Path]) -> list[str]:
-    """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen.
-
-    A few are open at a time: while one is looked at, the others load.
-    """
-    context = browser.new_context(reduced_motion="reduce")
-    context.set_default_timeout(60_000)
-    context.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
-    axe = AXE.read_text(encoding="utf8") if AXE.exists() else ""
-    ahead = (_open(context, file) for file in files)
-    found, opened, views = list[str](), deque(islice(ahead, OPEN - 1)), VIEWS + DARK
-    while opened:
-        opened += islice(ahead, 1)
-        file, page, heard, loaded = opened.popleft()
-        page.bring_to_front()  # a page behind another draws no frames, and waits for them
-        page.wait_for_load_state("load")
-        still = "*, ::before, ::after { transition: none !important; }"  # colours under way are none
-        page.add_style_tag(content=still)
-        page.evaluate(axe)
-        name = "/".join(file.parts[-2:])
-        for view in views:
-            found += [f"{name} ({', '.join(map(str, view))} %): {seen}" for seen in _seen(page, *view)]
-        views = VIEWS
-        sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
-        if (total := sum(sizes.values())) > (limit_mb := LIMITS_MB.get(name, PAGE_MB)):
-            most = ", ".join(f"{one} {sizes[one]:.2f}" for one in sorted(sizes, key=lambda one: -sizes[one])[:3])
-            heard.append(f"loads {total:.2f} MB, more than {limit_mb:g}: {most}")
-        found += [f"{name}: {complaint}" for complaint in dict.fromkeys(heard)]
-        page.close()
-    context.close()
-    return found
-
-
-def _open(context: Any, file: Path) -> tuple[Path, Any, list[str], set[Path]]:
-    """A page on its way, what is heard of it, and the files that it has loaded."""
-    page, heard, loaded = context.new_page(), list[str](), set[Path]()
+    """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen."""
+    page = browser.new_page(reduced_motion="reduce")
+    page.set_default_timeout(60_000)
+    page.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
+    heard, loaded = list[str](), set[Path]()
 
     def asked(request: Any) -> None:
         parts = urlsplit(request.url)
@@ -401,13 +373,31 @@ def _open(context: Any, file: Path) -> tuple[Path, Any, list[str], set[Path]]:
     page.on("request", asked)
     page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
     page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
-    page.set_viewport_size(SCREENS["phone"])
-    page.emulate_media(color_scheme="light")
-    page.goto(file.resolve().as_uri(), wait_until="commit")
-    return file, page, heard, loaded
+    axe = AXE.read_text(encoding="utf8") if AXE.exists() else ""
+    known: dict[str, int] = {}
+    found, views = list[str](), VIEWS + DARK
+    for file in files:
+        heard.clear(), loaded.clear()
+        page.set_viewport_size(SCREENS["phone"])
+        page.emulate_media(color_scheme="light")
+        page.goto(file.resolve().as_uri())
+        still = "*, ::before, ::after { transition: none !important; }"  # colours under way are none
+        page.add_style_tag(content=still)
+        page.evaluate(axe)
+        name = "/".join(file.parts[-2:])
+        for view in views:
+            found += [f"{name} ({', '.join(map(str, view))} %): {seen}" for seen in _seen(page, known, *view)]
+        views = VIEWS
+        sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
+        if (total := sum(sizes.values())) > (limit_mb := LIMITS_MB.get(name, PAGE_MB)):
+            most = ", ".join(f"{one} {sizes[one]:.2f}" for one in sorted(sizes, key=lambda one: -sizes[one])[:3])
+            heard.append(f"loads {total:.2f} MB, more than {limit_mb:g}: {most}")
+        found += [f"{name}: {complaint}" for complaint in dict.fromkeys(heard)]
+    page.close()
+    return found
 
 
-def _seen(page: Any, screen: str, scheme: str, percent: int) -> list[str]:
+def _seen(page: Any, known: dict[str, int], screen: str, scheme: str, percent: int) -> list[str]:
     page.set_viewport_size(SCREENS[screen])
     page.emulate_media(color_scheme=scheme)
     seen, (behind, text) = page.evaluate(VIEW, [scheme, percent])
@@ -419,7 +409,7 @@ def _seen(page: Any, screen: str, scheme: str, percent: int) -> list[str]:
         if scheme == "light":
             seen += page.evaluate(LOOK)
         if AXE.exists():
-            page.evaluate(THIN)
+            known.update(page.evaluate(THIN, known))
             seen += page.evaluate(RULES, scheme)
     return list(seen)
 

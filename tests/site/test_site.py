@@ -27,7 +27,7 @@ STATIC = (
     check.folds_in_a_row,
 )
 BUSY = 4  # times slower than alone is a machine that does other work beside a test
-PARTS = 12  # of the pages, which are looked at side by side
+PARTS = 6  # of the pages, which are looked at side by side
 Look = Callable[[Path], list[str]]
 
 
@@ -35,10 +35,8 @@ def passes(found: list[str]) -> None:
     assert not found, "\n".join([f"{len(found)} complaints", *found[:40]])
 
 
-@pytest.mark.xdist_group("files")  # they share what they have parsed
-@pytest.mark.parametrize("looks_for", [*STATIC, check.too_large, check.lost_words])
-def test_site(site: Path, looks_for: Look) -> None:
-    passes(looks_for(site))
+def test_files(site: Path) -> None:  # one test, for what is parsed is shared
+    passes([found for looks_for in (*STATIC, check.too_large, check.lost_words) for found in looks_for(site)])
 
 
 def test_notebooks(site: Path) -> None:
@@ -226,7 +224,8 @@ SEEN: dict[str, list[str]] = {  # what is added to a page, and what is said of i
 def test_bad_page_is_seen_in_the_browser(tmp_path: Path, browser: Any, added: str) -> None:
     if "axe" in str(SEEN[added]) and not check.AXE.exists():
         pytest.skip("axe-core is not installed (npm ci --prefix tests/site): pages are not tested for accessibility")
-    found = check.browse(browser, [make_site(tmp_path / "site", added) / "good.html"])
+    before = [make_site(tmp_path / "first") / "good.html"] if "axe" in str(SEEN[added]) else []
+    found = check.browse(browser, [*before, make_site(tmp_path / "site", added) / "good.html"])
     assert bool(found) == bool(SEEN[added]), found
     for complaint in SEEN[added]:
         assert any(complaint in line for line in found), (complaint, found)

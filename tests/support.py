@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
+import hdpm_lib
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
 from hdpm_book.privacy.laws import LAW_TESTS, LawTest, spherical_law
 from hdpm_lib.auctions.allin import Auction, gains
@@ -28,6 +30,11 @@ Sampler = Callable[..., np.ndarray]
 
 def generator(*key: int) -> np.random.Generator:
     return np.random.default_rng([SEED, *key])
+
+
+def public_names() -> list[str]:
+    """What can be imported from the library itself, its modules aside."""
+    return [name for name in hdpm_lib.__all__ if not isinstance(getattr(hdpm_lib, name), ModuleType)]
 
 
 def refusals(*cases: tuple[Callable[[], Any], str]) -> Callable[..., None]:

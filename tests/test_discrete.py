@@ -21,6 +21,7 @@ from scipy import stats
 
 from hdpm_lib import discrete
 from hdpm_lib.discrete import acceptance, discrete_laplace, lattice_laplace, root_above
+from hdpm_lib.learners.integer_answers import IntegerSum
 from hdpm_lib.validation import FALSE_ALARM
 from tests.listed import lattice_law
 from tests.support import generator, law_checks, law_of, objections, p_value, z_limit
@@ -172,6 +173,17 @@ def test_acceptance_exactly(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert acceptance_objections(bits, monkeypatch) == []
     monkeypatch.setattr(discrete, "_decided", lambda *args: True)
     assert acceptance_objections(1, monkeypatch) != []
+
+
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 2)])
+def test_whole_releases_lose_what_they_promise(scale: Fraction) -> None:
+    """Of two data sets that differ in one record: what is certain of their loss is at most 1, unless noise is small."""
+    mechanism, laws = IntegerSum(np.array([1, -1]), 1, scale), {}
+    for data in itertools.product((0.0, 1.0), repeat=2):
+        laws[data] = paths(lambda tape, d=data: int(mechanism.release(d, rng=tape)), 3000)
+    pairs = [pair for pair in itertools.permutations(laws, 2) if sum(map(abs, np.subtract(*pair))) == 1]
+    lost = max(math.log(p / (laws[b][0].get(k, 0) + laws[b][1])) for a, b in pairs for k, p in laws[a][0].items())
+    assert lost > 0.6 and (lost <= 1) == (scale == 1)
 
 
 # --- floats may only decide what they are sure of ---------------------------------------------------------------------

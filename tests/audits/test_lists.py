@@ -1,4 +1,4 @@
-"""Exact laws and exact losses by lists: against formulas, and on code broken on purpose."""
+"""Exact losses by lists of all data sets: against formulas, and on code broken on purpose."""
 
 from __future__ import annotations
 
@@ -12,44 +12,8 @@ import pytest
 
 from hdpm_lib.learners import integer_answers
 from hdpm_lib.learners.integer_answers import IntegerSum
-from tests.listed import ExactLaw, exact_law, farthest_moves, proved_loss
+from tests.listed import farthest_moves
 from tests.support import generator
-
-FEW = Fraction(1, 3000)
-
-
-def test_dice() -> None:
-    law = exact_law(lambda rng: rng.integers(1, 7) + rng.integers(1, 7))
-    assert law.rest == 0 and sum(law.probabilities.values()) == 1 and law.probabilities[7] == Fraction(1, 6)
-    pair = exact_law(lambda rng: rng.integers(2, size=(2, 1), dtype=np.int64))
-    assert pair.probabilities == {key: Fraction(1, 4) for key in itertools.product((0, 1), repeat=2)}
-
-
-def test_every_pair_of_data_sets_of_a_sum() -> None:
-    """The whole program, release included: what is certain of the loss never exceeds the promise."""
-    mechanism, data = IntegerSum(np.array([1, -1]), 1, Fraction(1)), itertools.product((0.0, 1.0), repeat=2)
-    laws = [exact_law(lambda rng, d=d: mechanism.release(np.array(d), rng=rng), least=FEW) for d in data]
-    assert 0.3 < max(proved_loss(laws[i], laws[j]) for i, j in ((0, 1), (0, 2), (1, 3), (2, 3))) <= 1
-    assert proved_loss(laws[0], laws[0]) == 0
-
-
-def test_certain_losses() -> None:
-    one = ExactLaw({0: Fraction(1, 2), 1: Fraction(1, 4)}, Fraction(1, 4))
-    none = ExactLaw({2: Fraction(1)}, Fraction(0))
-    assert proved_loss(one, none) == math.inf
-    assert proved_loss(one, ExactLaw({0: Fraction(1, 8)}, Fraction(1, 8))) == pytest.approx(math.log(2))
-
-
-def test_real_numbers_are_refused() -> None:
-    for draw in ("random", "standard_normal", "laplace", "gamma", "choice", "permutation"):
-        with pytest.raises(TypeError, match="integers only"):
-            exact_law(lambda rng, draw=draw: getattr(rng, draw)())
-    memory: list[int] = []
-    with pytest.raises(ValueError, match="the same integers"):
-        exact_law(lambda rng: rng.integers(2 + len(memory)) + (memory.append(1) or 0))
-
-
-# --- all data sets ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("euclidean", [False, True])

@@ -13,7 +13,7 @@ from tests.bench import case as bench
 from tests.bench.__main__ import STUDY
 from tests.bench.case import Arguments, Array, Case, Peer
 from tests.bench.cases import WINGS
-from tests.house.volume import public_names
+from tests.support import public_names
 
 ALL = [(wing, case) for wing, some in WINGS.items() for case in some]
 CASES = [case for _, case in ALL]

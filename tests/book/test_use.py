@@ -21,8 +21,7 @@ from hdpm_lib.designs.rules import Task
 from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.validation import FALSE_ALARM
 from tests.book.test_ledger import GOOD
-from tests.support import public_names
-from tests.support import generator
+from tests.support import generator, public_names
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 

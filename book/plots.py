@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
+from scipy import optimize
 
 from hdpm_book.notebook import display
 from hdpm_lib.validation import extra
@@ -25,6 +26,7 @@ with extra("book"):
     from matplotlib import pyplot as plt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 # Okabe-Ito colours with a contrast of at least 3 to both page backgrounds; the style is the second channel.
 STYLES: tuple[dict[str, Any], ...] = (
@@ -127,6 +129,30 @@ def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: 
             axes.legend()
 
 
+def _name_ends(axes: Axes, legend: Legend) -> None:
+    """Write the names of curves at their right ends in place of the legend, if there is room beside each for its own.
+
+    Names that would touch are moved apart, by a third of a line at most, in the order of the ends.
+    """
+    names, texts = zip(*((text.get_text(), text.get_window_extent()) for text in legend.get_texts()), strict=True)
+    found = {str(line.get_label()): line for line in axes.lines if line.get_linestyle() != "None"}
+    points = [found[name].get_transform().transform(found[name].get_xydata()) for name in names if name in found]
+    ends = [xy[np.isfinite(xy).all(1)][-1] for xy in points if np.isfinite(xy).all(1).any()]
+    if len(ends) < len(names) or legend.get_title().get_text():
+        return
+    x, y = np.transpose(ends)
+    box, height, order = axes.get_window_extent(), max(text.height for text in texts), np.argsort(y)
+    line = height * np.arange(len(names))
+    apart = optimize.isotonic_regression(y[order] - line).x + line
+    near = np.abs(apart - y[order]).max() < height / 3 and np.abs(x - box.x1).max() < box.width / 10
+    if near and max(text.width for text in texts) < box.width / 3:
+        legend.remove()
+        for k, up in zip(order, (apart - y[order]) * 72 / axes.figure.dpi, strict=True):
+            place = tuple(axes.transData.inverted().transform((x[k], y[k])))
+            how = {"textcoords": "offset points", "va": "center", "fontsize": _RC["legend.fontsize"]}
+            axes.annotate(names[k], place, (6, up), **how)
+
+
 class SvgFigure:
     """A finished figure: inline SVG for a browser, its alt text everywhere else."""
 
@@ -162,8 +188,12 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
     alt = " ".join(alt.split())
     if len(alt) < 20:
         raise ValueError(f"a figure needs alt text that says what it shows, got alt={alt!r}")
-    for legend in filter(None, (axes.get_legend() for axes in figure.axes)):
+    legends = [(axes, legend) for axes in figure.axes if (legend := axes.get_legend()) is not None]
+    figure.canvas.draw()  # places all that is measured
+    for axes, legend in legends:
         legend.set_frame_on(False)  # one that a page draws itself would lie on white, in the dark too
+        if len(legends) == len([axes for axes in figure.axes if len(axes.lines) > 1]):  # none speaks for another panel
+            _name_ends(axes, legend)
     buffer = io.StringIO()
     salt = hashlib.sha256(alt.encode()).hexdigest()  # ids stay the same from run to run and differ between figures
     with matplotlib.rc_context({**_RC, "svg.hashsalt": salt}):

@@ -1,4 +1,4 @@
-"""Noise as learners use it, where `tests.audits.test_settings` does not look: its scale, what releases share, the ball.
+"""Noise as learners use it, where `tests.audits.test_settings` does not look: its scale, what fits share, the ball.
 
 Each look takes what is released, less an estimate computed apart, at a rate that is typed anew.
 """
@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from hdpm_lib.learners import ridge
 from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.ridge import output_perturbation
-from hdpm_lib.noise import spherical_laplace
-from tests.support import Check, generator, law_checks, objections, times
+from tests.support import generator, law_checks, objections
 
 Records = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -49,47 +46,7 @@ def test_ten_times_the_privacy_loss_is_a_tenth_of_the_noise(d: int) -> None:
     np.testing.assert_allclose(small, 10 * large, rtol=1e-6, atol=1e-8)
 
 
-# --- consecutive releases ---------------------------------------------------------------------------------------------
-
-
-def alternate(*makers: Callable[[], np.ndarray]) -> Callable[[int], np.ndarray]:
-    """Draws that take turns, so that `law_checks` compares each release with the next one."""
-    turn = itertools.cycle(makers)
-    return lambda k: np.stack([next(turn)() for _ in range(k)])
-
-
-def noise_of(size: float, penalty: float, rng: np.random.Generator) -> Callable[..., np.ndarray]:
-    """Noise of rate one in releases of a learner."""
-    records = data(2, size)
-    mechanism = output_perturbation(*records, penalty)
-    theta, rate = known(*records, penalty)
-    return lambda **how: rate * (mechanism.release(rng=rng, **how) - theta)
-
-
-def one_by_one(n_runs: int = 2000) -> list[Check]:
-    """Releases one at a time, in turn of two mechanisms that share a generator."""
-    rng = generator(14)
-    return law_checks(alternate(noise_of(0.1, 1.0, rng), noise_of(3.0, 12.0, rng)), n_runs)
-
-
-def batch_by_batch(n_runs: int = 8000) -> list[Check]:
-    """Two batches, laid side by side."""
-    noise = noise_of(0.1, 1.0, generator(15))
-    both = np.stack([noise(size=n_runs // 2) for _ in range(2)], axis=1).reshape(-1, 2)
-    return law_checks(lambda k: both[:k], n_runs)
-
-
-def always_the_same(d: int, rate: Any, *, rng: Any, size: Any = ()) -> np.ndarray:
-    return spherical_laplace(d, rate, rng=np.random.default_rng(0), size=size)
-
-
-@pytest.mark.parametrize("releases", [one_by_one, batch_by_batch])
-def test_releases_share_no_noise(releases: Callable[[], list[Check]], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert objections(releases()) == []
-    monkeypatch.setattr(ridge, "spherical_laplace", times(0.5))
-    assert objections(releases()) != []
-    monkeypatch.setattr(ridge, "spherical_laplace", always_the_same)
-    assert any("consecutive" in line for line in objections(releases()))
+# --- consecutive fits ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", ["seeds", "state", "one seed"])
@@ -103,7 +60,7 @@ def test_fits_share_no_noise_unless_a_seed_says_so(source: str) -> None:
     def noise() -> np.ndarray:
         return rate * (model.set_params(random_state=draw()).fit(X, y, epsilon=epsilon).coef_ - theta)
 
-    found = objections(law_checks(alternate(noise), 1000))
+    found = objections(law_checks(lambda k: np.stack([noise() for _ in range(k)]), 1000))
     assert any("consecutive" in line for line in found) if source == "one seed" else found == []
 
 

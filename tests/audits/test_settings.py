@@ -493,6 +493,12 @@ def slower(minimise: Any, self: Any, noise: Array, *more: Any) -> Array:
 
 WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setting]]]] = {
     "5 % too small": (ridge, "spherical_laplace", lambda f, *a, **k: 0.95 * f(*a, **k), ridge_settings),
+    "the same for each call": (
+        ridge,
+        "spherical_laplace",
+        lambda f, *a, rng, **k: f(*a, rng=generator(604), **k),
+        ridge_settings,
+    ),
     "wrong above thirty features": (
         ridge,
         "spherical_laplace",

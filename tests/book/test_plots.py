@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -102,6 +103,31 @@ def test_curves_differ_in_colour_line_and_marker_and_panels_are_stacked() -> Non
     figure, panels = plots.subplots(3)  # stacked
     assert panels.shape == (3,) and figure.get_size_inches()[0] < 6 < figure.get_size_inches()[1]
     plt.close("all")
+
+
+ENDS: list[tuple[Any, str, int, Any]] = [  # of curves, title of their legend, panels; and how far names are moved
+    ([1.0, 2.0, 3.0], "", 1, [0, 0, 0]),
+    ([1.0, 1.1, 3.0], "", 1, [-2, 2, 0]),
+    ([1.0, 1.0, 3.0], "", 1, None),
+    ([1.0, math.nan, 3.0], "", 1, None),
+    ([1.0, 2.0, 3.0], "seller", 1, None),
+    ([1.0, 2.0, 3.0], "", 2, None),  # the second relies on the legend of the first
+]
+
+
+@pytest.mark.parametrize(("ends", "title", "panels", "moved"), ENDS)
+def test_names_stand_at_the_ends_of_curves_if_there_is_room(ends: Any, title: str, panels: int, moved: Any) -> None:
+    figure, axes = plots.subplots(panels)
+    first, *others = np.ravel(axes)
+    for panel in (first, *others):
+        plots.lines(panel, [0, 1], {str(k): [0, end] for k, end in enumerate(ends)})
+    first.legend(title=title)
+    for panel in others:
+        panel.get_legend().remove()
+    plots.inline(figure, ALT)
+    assert [round(text.get_position()[1]) for text in first.texts] == (moved or [])
+    assert [float(text.xy[1]) for text in first.texts] == (pytest.approx(ends) if moved else [])
+    assert (first.get_legend() is None) == bool(moved)
 
 
 def contrast(one: str, other: str) -> float:

@@ -144,13 +144,14 @@ def _name_ends(axes: Axes, legend: Legend) -> None:
     box, height, order = axes.get_window_extent(), max(text.height for text in texts), np.argsort(y)
     line = height * np.arange(len(names))
     apart = optimize.isotonic_regression(y[order] - line).x + line
-    near = np.abs(apart - y[order]).max() < height / 3 and np.abs(x - box.x1).max() < box.width / 10
-    if near and max(text.width for text in texts) < box.width / 3:
+    inside = box.x1 - box.width / 10 < x.min() and x.max() < box.x1 + 1 and box.y0 <= y.min() and y.max() <= box.y1
+    near = np.abs(apart - y[order]).max() < height / 3 and max(text.width for text in texts) < box.width / 3
+    if inside and near:
         legend.remove()
         for k, up in zip(order, (apart - y[order]) * 72 / axes.figure.dpi, strict=True):
             place = tuple(axes.transData.inverted().transform((x[k], y[k])))
             how = {"textcoords": "offset points", "va": "center", "fontsize": _RC["legend.fontsize"]}
-            axes.annotate(names[k], place, (6, up), **how)
+            axes.annotate(names[k], place, (6, up), annotation_clip=False, **how)
 
 
 class SvgFigure:

@@ -110,6 +110,7 @@ ENDS: list[tuple[Any, str, int, Any]] = [  # of curves, title of their legend, p
     ([1.0, 1.1, 3.0], "", 1, [-2, 2, 0]),
     ([1.0, 1.0, 3.0], "", 1, None),
     ([1.0, math.nan, 3.0], "", 1, None),
+    ([1.0, 2.0, 4.0], "", 1, None),  # above the panel
     ([1.0, 2.0, 3.0], "seller", 1, None),
     ([1.0, 2.0, 3.0], "", 2, None),  # the second relies on the legend of the first
 ]
@@ -122,6 +123,7 @@ def test_names_stand_at_the_ends_of_curves_if_there_is_room(ends: Any, title: st
     for panel in (first, *others):
         plots.lines(panel, [0, 1], {str(k): [0, end] for k, end in enumerate(ends)})
     first.legend(title=title)
+    first.set_ylim(-0.15, 3.15)
     for panel in others:
         panel.get_legend().remove()
     plots.inline(figure, ALT)

@@ -357,6 +357,10 @@ RULES = """async scheme => {
 }"""
 
 
+STILL = """document.head.append(Object.assign(document.createElement('style'),
+  {textContent: '*, ::before, ::after { transition: none !important; }'}));"""  # colours under way are none
+
+
 def browse(browser: Any, files: Iterable[Path]) -> list[str]:
     """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen."""
     page = browser.new_page(reduced_motion="reduce")
@@ -380,14 +384,17 @@ def browse(browser: Any, files: Iterable[Path]) -> list[str]:
     for file in files:
         heard.clear(), loaded.clear()
         page.set_viewport_size(SCREENS["phone"])
-        page.emulate_media(color_scheme="light")
+        page.emulate_media(color_scheme=(now := "light"))
         page.goto(file.resolve().as_uri())
-        still = "*, ::before, ::after { transition: none !important; }"  # colours under way are none
-        page.add_style_tag(content=still)
-        page.evaluate(axe)
+        page.evaluate(STILL + axe)
         name = "/".join(file.parts[-2:])
-        for view in views:
-            found += [f"{name} ({', '.join(map(str, view))} %): {seen}" for seen in _seen(page, known, *view)]
+        for screen, scheme, percent in views:
+            if page.viewport_size != SCREENS[screen]:
+                page.set_viewport_size(SCREENS[screen])
+            if scheme != now:
+                page.emulate_media(color_scheme=(now := scheme))
+            place = f"{name} ({screen}, {scheme}, {percent} %)"
+            found += [f"{place}: {seen}" for seen in _seen(page, known, screen, scheme, percent)]
         views = VIEWS
         sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
         if (total := sum(sizes.values())) > (limit_mb := LIMITS_MB.get(name, PAGE_MB)):
@@ -399,8 +406,6 @@ def browse(browser: Any, files: Iterable[Path]) -> list[str]:
 
 
 def _seen(page: Any, known: dict[str, int], screen: str, scheme: str, percent: int) -> list[str]:
-    page.set_viewport_size(SCREENS[screen])
-    page.emulate_media(color_scheme=scheme)
     seen, (behind, text) = page.evaluate(VIEW, [scheme, percent])
     if (behind < 0.25) != (scheme == "dark") or (behind < text) != (scheme == "dark"):
         seen.append(f"not {scheme}: lightness {behind:.2f} behind text of {text:.2f}")

@@ -149,9 +149,9 @@ def _name_ends(axes: Axes, legend: Legend) -> None:
     if inside and near:
         legend.remove()
         for k, up in zip(order, (apart - y[order]) * 72 / axes.figure.dpi, strict=True):
-            place = tuple(axes.transData.inverted().transform((x[k], y[k])))
-            how = {"textcoords": "offset points", "va": "center", "fontsize": _RC["legend.fontsize"]}
-            axes.annotate(names[k], place, (6, up), annotation_clip=False, **how)
+            place, size = tuple(axes.transData.inverted().transform((x[k], y[k]))), _RC["legend.fontsize"]
+            name = axes.annotate(names[k], place, (6, up), textcoords="offset points", va="center", fontsize=size)
+            name.set_annotation_clip(False)  # an end may lie on the edge
 
 
 class SvgFigure:
@@ -190,7 +190,8 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
     if len(alt) < 20:
         raise ValueError(f"a figure needs alt text that says what it shows, got alt={alt!r}")
     legends = [(axes, legend) for axes in figure.axes if (legend := axes.get_legend()) is not None]
-    figure.canvas.draw()  # places all that is measured
+    if legends:
+        figure.canvas.draw()  # places all that is measured
     for axes, legend in legends:
         legend.set_frame_on(False)  # one that a page draws itself would lie on white, in the dark too
         if len(legends) == len([axes for axes in figure.axes if len(axes.lines) > 1]):  # none speaks for another panel

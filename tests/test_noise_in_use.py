@@ -46,7 +46,7 @@ def test_ten_times_the_privacy_loss_is_a_tenth_of_the_noise(d: int) -> None:
     np.testing.assert_allclose(small, 10 * large, rtol=1e-6, atol=1e-8)
 
 
-# --- consecutive fits ---------------------------------------------------------------------------------------------
+# --- consecutive fits -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", ["seeds", "state", "one seed"])

@@ -382,7 +382,8 @@ def browse(browser: Any, files: Iterable[Path]) -> list[str]:
     known: dict[str, int] = {}
     found, views = list[str](), VIEWS + DARK
     for file in files:
-        heard.clear(), loaded.clear()
+        heard.clear()
+        loaded.clear()
         page.set_viewport_size(SCREENS["phone"])
         page.emulate_media(color_scheme=(now := "light"))
         page.goto(file.resolve().as_uri())

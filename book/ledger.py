@@ -2,8 +2,8 @@
 
 The ledger is a set of text files, ``data/claims/<paper>.yaml``, one entry a claim. A chapter calls :func:`decide` with
 what its run has found; the verdict is computed from that and compared with the ledger's, so that neither can change
-without the other. Under ``HDPM_MODE=explore``, for trying other settings, decisions that differ are shown and stop
-nothing. A claim is
+without the other. Under ``HDPM_MODE=explore``, for trying other settings, no decision stops anything: its box says what
+this run finds, or that it cannot say. A claim is
 
 - *reproduced* if it holds as printed, within the tolerance that its section gives with the reason;
 - *corrected* if it is wrong, inconsistent or damaged as printed and the statement we put in its place holds;
@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from hdpm_book.notebook import display
+from hdpm_book.notebook import MODE, display, exploring
 from hdpm_lib.validation import FALSE_ALARM, extra
 
 with extra("book"):
@@ -194,7 +194,7 @@ BOX = """<style>
 .hdpm-label { font-weight: 600; opacity: .8 }
 </style>"""
 STANDIN, TOO_FEW = "not decided here: stand-in data", "too few draws to decide"
-MODE = "HDPM_MODE"
+CANNOT_SAY = "this run cannot say"
 CLAIMS = Path(str(resources.files("hdpm_book.data") / "claims"))
 
 
@@ -236,7 +236,7 @@ class Decision:
         if ours and (ledger := _ledger_from(claim.page or "")):
             name = f'<a href="{ledger}#{claim.id}" aria-label="{claim.id} in the ledger">{claim.id}</a>'
         return (
-            f'{BOX if _exploring() or not ours else ""}<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
+            f'{BOX if exploring() or not ours else ""}<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
             f'<p class="hdpm-verdict-line">{badge("pending" if self.undecided else self.verdict, self.outcome)} '
             f"<strong>{text(claim.place)}</strong> {name}</p>"
             f'<p class="hdpm-statement">{markup(claim.statement)}</p>'
@@ -246,7 +246,7 @@ class Decision:
 
 def _ledger_from(page: str) -> str:
     """Where the ledger is: on the site, seen from a page; beside a notebook of one's own, on a site near it, if any."""
-    if not _exploring():
+    if not exploring():
         return "../" * page.count("/") + "ledger.html"
     here = Path.cwd()
     sites = (folder / "html" / "book" / "ledger.html" for folder in here.parents)
@@ -373,12 +373,15 @@ def judge(
     if not isinstance(evidence, str) or not evidence.strip() or len(evidence.splitlines()) > 1:
         raise ValueError(f"{claim_id}: evidence must be one line of text, got {evidence!r}")
     try:
-        result = verdict(**found)
+        result, undecided = verdict(**found), ""
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{claim_id}: {error}") from None
+        if not exploring():
+            raise type(error)(f"{claim_id}: {error}") from None
+        holds = found.get("printed") is not None and bool(found["printed"])  # then no correction is needed
+        result, undecided = ("reproduced", "") if holds else ("pending", CANNOT_SAY)
     if not isinstance(enough, (bool, np.bool_)):
         raise TypeError(f"{claim_id}: enough must be True or False, got {enough!r}")
-    run = Decision(claim, result, evidence.strip())
+    run = Decision(claim, result, evidence.strip(), undecided)
     if claim.data and source is None:
         raise ValueError(f"{claim_id} rests on {', '.join(claim.data)}: pass source=, where the data came from")
     standin = "stand-in" in ([source] if isinstance(source, str) else source or ())
@@ -386,7 +389,7 @@ def judge(
         return replace(run, undecided=STANDIN)
     if not enough:
         run = replace(run, undecided=TOO_FEW)
-    if run.outcome != claim.verdict and not _exploring():
+    if run.outcome != claim.verdict and not exploring():
         finds = TOO_FEW if run.undecided else f"this run finds {result!r}"
         file = f"{folder or 'data/claims'}/{claim.paper}.yaml"
         hint = f"; write it with page and note into {file}" * (claim.verdict == "pending")
@@ -395,13 +398,6 @@ def judge(
             f"To try other settings, set {MODE}=explore"
         )
     return run
-
-
-def _exploring() -> bool:
-    mode = os.environ.get(MODE, "")
-    if mode not in ("", "explore"):
-        raise ValueError(f"{MODE} must be 'explore' or not set, got {mode!r}")
-    return bool(mode)
 
 
 def decide(
@@ -439,7 +435,8 @@ def decide(
     LedgerMismatch
         If the ledger has another verdict or none yet, or the run was too small; not under ``HDPM_MODE=explore``.
     LookupError, TypeError, ValueError
-        If there is no such claim, or the arguments are not what they should be.
+        If there is no such claim, or the arguments are not what they should be; truth values that contradict each
+        other or decide nothing are shown under ``HDPM_MODE=explore`` as what this run finds, or cannot say.
 
     Examples
     --------

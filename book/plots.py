@@ -1,7 +1,8 @@
 """One style for every figure and table of the book.
 
 Figures are inline SVG whose axes and text take the colour of the page, so they read in light and dark mode and at phone
-width; line style and marker repeat what colour says. A figure without alt text is refused.
+width; line style and marker repeat what colour says. A figure without alt text is refused, and so is one of whose words
+one is false: what a caption or an alt text asserts is computed from what is drawn.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import html
 import io
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy import optimize
 
-from hdpm_book.notebook import display
+from hdpm_book.notebook import display, exploring
 from hdpm_lib.validation import extra
 
 with extra("book"):
@@ -157,18 +159,19 @@ def _name_ends(axes: Axes, legend: Legend) -> None:
 class SvgFigure:
     """A finished figure: inline SVG for a browser, its alt text everywhere else."""
 
-    def __init__(self, svg: str, alt: str) -> None:
-        self.svg, self.alt = svg, alt
+    def __init__(self, svg: str, alt: str, untrue: Sequence[str] = ()) -> None:
+        self.svg, self.alt, self.untrue = svg, alt, tuple(untrue)
 
     def __repr__(self) -> str:
         """The alt text: what a reader who cannot see the figure gets."""
         return f"[figure] {self.alt}"
 
     def _repr_html_(self) -> str:
-        return self.svg
+        said = "".join(f"<p>Not so with these numbers: <q>{html.escape(words)}</q></p>" for words in self.untrue)
+        return self.svg + said
 
 
-def inline(figure: Figure, alt: str) -> SvgFigure:
+def inline(figure: Figure, alt: str, says: Mapping[str, bool] | None = None) -> SvgFigure:
     """Finish a figure and close it; for :func:`show`, or for ``myst_nb.glue`` where a page puts it elsewhere.
 
     Parameters
@@ -176,6 +179,8 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
     figure : matplotlib Figure
     alt : str
         What the figure shows, in a sentence: read aloud instead of it.
+    says : dict of bool, optional
+        What the caption or the alt text asserts, word for word as it stands there, and whether what is drawn is so.
 
     Returns
     -------
@@ -183,9 +188,17 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
 
     Raises
     ------
-    ValueError
-        Without alt text of at least 20 characters.
+    AssertionError
+        If something said is false. Under ``HDPM_MODE=explore`` it is shown below the figure instead.
+    TypeError, ValueError
+        If a truth is not True or False; without alt text of at least 20 characters.
     """
+    for words, truth in (says or {}).items():
+        if not isinstance(truth, (bool, np.bool_)):
+            raise TypeError(f"says must give True or False for {words!r}, got {truth!r}")
+    untrue = [words for words, truth in (says or {}).items() if not truth]
+    if untrue and not exploring():
+        raise AssertionError(f"said of the figure, and not so: {'; '.join(untrue)}")
     alt = " ".join(alt.split())
     if len(alt) < 20:
         raise ValueError(f"a figure needs alt text that says what it shows, got alt={alt!r}")
@@ -210,12 +223,12 @@ def inline(figure: Figure, alt: str) -> SvgFigure:
     label = html.escape(alt, quote=True)
     head = f'<svg class="hdpm-figure" style="max-width: 36rem" role="img" aria-label="{label}"'
     svg = svg.replace("<svg", head, 1)
-    return SvgFigure(svg.replace(_INK, "currentColor"), alt)
+    return SvgFigure(svg.replace(_INK, "currentColor"), alt, untrue)
 
 
-def show(figure: Figure, alt: str) -> None:
+def show(figure: Figure, alt: str, says: Mapping[str, bool] | None = None) -> None:
     """Display a figure and close it; arguments and errors as for :func:`inline`."""
-    display(inline(figure, alt))
+    display(inline(figure, alt, says))
 
 
 WORDY = 40  # letters of a cell from which on a table breaks its lines

@@ -9,7 +9,6 @@ scripts do.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context
@@ -20,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 
-from hdpm_book.ledger import MODE
+from hdpm_book.notebook import exploring
 
 Row = tuple[str, ...]
 
@@ -200,7 +199,7 @@ class Explorer:
         """The explorer; for those who explore in a notebook its sentence and table alone."""
         sentence = f'<p class="hdpm-winner" aria-live="polite">{escape(self.found.sentence)}</p>'
         result = f'{sentence}<div class="hdpm-drawn"></div>{self._table() if self.columns else ""}'
-        if os.environ.get(MODE) == "explore":
+        if exploring():
             return result
         buttons = " ".join(
             f'<button type="button" value="{escape(query)}">{escape(words)}</button>'

@@ -20,7 +20,7 @@ import pytest
 from scipy import stats
 
 from hdpm_book import plots
-from hdpm_book.ledger import MODE
+from hdpm_book.notebook import MODE
 from hdpm_book.play.explorers import EXPLORERS
 from hdpm_book.play.forms import Choice, Explorer, Slider, digits
 from hdpm_lib import Task, compare_markets

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import html
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
@@ -27,8 +29,10 @@ with extra("book"):
     import matplotlib
     from matplotlib import pyplot as plt
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
 # Okabe-Ito colours with a contrast of at least 3 to both page backgrounds; the style is the second channel.
 STYLES: tuple[dict[str, Any], ...] = (
@@ -156,6 +160,23 @@ def _name_ends(axes: Axes, legend: Legend) -> None:
             name.set_annotation_clip(False)  # an end may lie on the edge
 
 
+def _room(axis: Axis) -> None:
+    """Of the labels of a logarithmic axis keep those for which there is room: at 1, 2 and 5, or at powers of ten."""
+    up, (low, high) = axis.axis_name == "y", sorted(axis.get_view_interval())
+    for others in ((2, 5), None):
+        ticks = [tick for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if low <= tick.get_loc() <= high]
+        boxes = [tick.label1.get_window_extent() for tick in ticks if tick.label1.get_text()]
+        spans = sorted((box.y0, box.y1, box.height / 3) if up else (box.x0, box.x1, box.height / 2) for box in boxes)
+        if all(one[1] + one[2] <= other[0] for one, other in pairwise(spans)):
+            return
+        if others:
+            axis.set_minor_locator(LogLocator(subs=others))
+            axis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(math.inf, math.inf)))
+        else:
+            axis.set_minor_formatter(NullFormatter())
+        axis.figure.canvas.draw()
+
+
 class SvgFigure:
     """A finished figure: inline SVG for a browser, its alt text everywhere else."""
 
@@ -203,8 +224,11 @@ def inline(figure: Figure, alt: str, says: Mapping[str, bool] | None = None) -> 
     if len(alt) < 20:
         raise ValueError(f"a figure needs alt text that says what it shows, got alt={alt!r}")
     legends = [(axes, legend) for axes in figure.axes if (legend := axes.get_legend()) is not None]
-    if legends:
+    scaled = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"]
+    if legends or scaled:
         figure.canvas.draw()  # places all that is measured
+    for axis in scaled:
+        _room(axis)
     for axes, legend in legends:
         legend.set_frame_on(False)  # one that a page draws itself would lie on white, in the dark too
         if len(legends) == len([axes for axes in figure.axes if len(axes.lines) > 1]):  # none speaks for another panel
@@ -232,6 +256,29 @@ def show(figure: Figure, alt: str, says: Mapping[str, bool] | None = None) -> No
 
 
 WORDY = 40  # letters of a cell from which on a table breaks its lines
+EMPTY = "<th></th>"
+
+
+def _heads(table: str) -> str:
+    """A table of pandas with the names of its index in the row of its columns, and without empty heads.
+
+    Examples
+    --------
+    >>> _heads("<thead><tr><th></th><th>loss</th></tr><tr><th>seller</th><th></th></tr></thead>")
+    '<thead><tr><th>seller</th><th>loss</th></tr></thead>'
+    >>> _heads("<thead><tr><th></th><th>loss</th></tr></thead>")
+    '<thead><tr><td></td><th>loss</th></tr></thead>'
+    """
+    rows = re.findall(r"<tr.*?</tr>\s*", table.partition("</thead>")[0], re.S)
+    if len(rows) > 1:
+        columns, index = (re.findall(r"<th.*?</th>", row, re.S) for row in rows[-2:])
+        names = [name for name in index if name != EMPTY]
+        if columns[: len(names)] == [EMPTY] * len(names) and set(index[len(names) :]) <= {EMPTY}:
+            both = rows[-2]
+            for name in names:
+                both = both.replace(EMPTY, name, 1)
+            table = table.replace("".join(rows[-2:]), both, 1)
+    return table.replace(EMPTY, "<td></td>")
 
 
 class HtmlTable:
@@ -249,7 +296,7 @@ class HtmlTable:
         classes = "hdpm-table hdpm-words" if longest > WORDY else "hdpm-table"
         with pd.option_context("display.max_colwidth", None):
             body = self.frame.to_html(border=0, classes=classes, justify="right")
-        caption = html.escape(self.caption)
+        caption, body = html.escape(self.caption), _heads(body)
         body = body.replace("<thead>", f"<caption>{caption}</caption><thead>", 1)
         return f'<div class="hdpm-scroll" role="region" aria-label="{caption}" tabindex="0">{body}</div>'
 

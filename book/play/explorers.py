@@ -455,7 +455,7 @@ EXPLORERS = {
         Explorer(
             "survey",
             "A survey within a budget",
-            ("", "people who answer", "error: of sampling", "of the noise", "in all"),
+            ("plan", "people who answer", "error: of sampling", "of the noise", "in all"),
             (
                 Field("money", "Money (euros)", "100", keys="decimal"),
                 Field("people", "People to ask", "200", keys="numeric"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import subprocess
@@ -143,6 +144,29 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (0.0126, 0.25, ["2e-2", "5e-2", "1e-1", "2e-1"]),  # matplotlib's own: at 2, 3, 4, 6, which touch
+        (0.1, 1000, ["1e-1", "1e0", "1e1", "1e2", "1e3"]),
+    ],
+)
+@pytest.mark.parametrize("axis", ["x", "y"])
+def test_labels_of_a_logarithmic_axis_have_room(axis: str, low: float, high: float, labels: list[str]) -> None:
+    figure, (axes, _) = plots.subplots(2)
+    numbers = np.geomspace(low, high, 50)
+    x, y = (numbers, np.arange(50)) if axis == "x" else (np.arange(50), numbers)
+    plots.lines(axes, x, {"a": y}, log=axis)
+    plots.inline(figure, ALT)
+    place, (below, above) = getattr(axes, f"{axis}axis"), sorted(numbers[[0, -1]])
+    drawn = {tick.get_loc(): tick.label1 for tick in [*place.get_major_ticks(), *place.get_minor_ticks()]}
+    seen = {at: text for at, text in sorted(drawn.items()) if below <= at <= above * 1.001 and text.get_text()}
+    assert [f"{at:.0e}".replace("e+0", "e").replace("e-0", "e-") for at in seen] == labels
+    boxes = [text.get_window_extent() for text in seen.values()]
+    gaps = [b.x0 - a.x1 if axis == "x" else b.y0 - a.y1 for a, b in itertools.pairwise(boxes)]
+    assert min(gaps) > boxes[0].height / 3
+
+
 @pytest.mark.parametrize("style", plots.STYLES, ids=lambda style: style["color"])
 @pytest.mark.parametrize("page", [LIGHT, DARK])
 def test_colours_stand_out_from_both_pages(style: dict[str, Any], page: str) -> None:
@@ -162,3 +186,16 @@ def test_table_has_a_caption_and_scrolls_by_keyboard(shown: list[Any]) -> None:
     assert frame["aria-label"] == page.caption.text == 'Losses < 1 & "more"'
     assert [cell.text for cell in page.select("tbody tr:nth-of-type(2) td")] == ["200.0", "4.0"]
     assert repr(shown[0]).startswith('Losses < 1 & "more"\n') and "200.0" in repr(shown[0])
+
+
+def test_no_head_of_a_table_is_empty(shown: list[Any]) -> None:
+    """The name of the index stands above it, in the row of the columns; without a name nothing is a head."""
+    wide = PRINTED.set_axis(pd.MultiIndex.from_product([["loss"], ["least", "most"]]), axis=1)
+    heads = []
+    for frame in (PRINTED, PRINTED.rename_axis(None), PRINTED.set_index("a", append=True), wide):
+        plots.show_table(frame, "Losses")
+        page = BeautifulSoup(shown[-1]._repr_html_(), "html.parser")
+        assert all(head.text.strip() for head in page.select("th"))
+        heads.append([[cell.text for cell in row.select("th, td")] for row in page.select("thead tr")])
+    named = [["", "loss"], ["lambda", "least", "most"]]
+    assert heads == [[["lambda", "a", "b"]], [["", "a", "b"]], [["lambda", "a", "b"]], named]

@@ -29,7 +29,7 @@ with extra("book"):
     import matplotlib
     from matplotlib import pyplot as plt
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
+    from matplotlib.axis import Axis, YAxis
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
@@ -162,7 +162,7 @@ def _name_ends(axes: Axes, legend: Legend) -> None:
 
 def _room(axis: Axis) -> None:
     """Of the labels of a logarithmic axis keep those for which there is room: at 1, 2 and 5, or at powers of ten."""
-    up, (low, high) = axis.axis_name == "y", sorted(axis.get_view_interval())
+    up, (low, high) = isinstance(axis, YAxis), sorted(axis.get_view_interval())
     for others in ((2, 5), None):
         ticks = [tick for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if low <= tick.get_loc() <= high]
         boxes = [tick.label1.get_window_extent() for tick in ticks if tick.label1.get_text()]

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.audits.bounds import detectable, guess_epsilon, guess_p_value, holm
 from hdpm_lib.audits.outcomes import NanRule, Outcomes, stacked
 from hdpm_lib.audits.pairs import Pair, patterns, replacements
-from hdpm_lib.audits.scores import Ends, Goal, Rule, Value, count_guesses, promised, propose
+from hdpm_lib.audits.scores import DIGIT, Ends, Goal, Rule, Value, count_guesses, promised, propose
 from hdpm_lib.audits.sources import Marks, Source, find_source, repeats
 from hdpm_lib.spread import each, width
 from hdpm_lib.validation import (
@@ -186,6 +186,8 @@ class Audit:
             again = f"the same call with seed={self.seed}, runs={self.planned}, time_limit=None"
             own = "not possible: the mechanism draws noise of its own"
             lines += [f"  replay   {again if self.replayable else own}"]
+            if DIGIT in self.event:
+                lines += ["  next     round the output to see whether anything else tells"]
         else:
             lines += [
                 f"  power    a loss of {self.detectable():.4g} or more in such an event would have been found with "

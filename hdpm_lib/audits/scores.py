@@ -27,6 +27,8 @@ from hdpm_lib.audits.outcomes import Array, Codes, Column, Outcomes, cells, lear
 
 Bits = NDArray[np.bool_]
 
+DIGIT = "the place of the last binary digit"
+
 _BINS, _COARSE = 64, 12  # intervals of a column: alone, and beside others
 _MOST_CELLS = 20_000  # of all columns together, to be counted
 _SINGLE = 64  # columns that are scores by themselves
@@ -197,7 +199,7 @@ def learn_scores(seen: Outcomes, bits: Bits, seconds: float = np.inf, quick: boo
         if not quick and count <= _COLUMNS * seconds:
             yield _boosted(seen[:most], bits[:most])
     for j in vary[: int(min(_SINGLE, _COLUMNS * seconds))]:
-        pair, both = last_digits(seen[:_LEARNERS], j), [names[j], f"the place of the last binary digit of {names[j]}"]
+        pair, both = last_digits(seen[:_LEARNERS], j), [names[j], f"{DIGIT} of {names[j]}"]
         yield Digits(j, Value(1, both[1]))
         if not quick and (counted := _counts(pair, bits[:_LEARNERS], both)) is not None:
             yield Digits(j, counted)

@@ -217,8 +217,11 @@ def test_last_digits_betray_floats(name: str, first: float, second: float) -> No
     mechanism = FLOATS[name]
     found = few(mechanism, ZERO + first, ZERO + second, 1.0)
     assert found.found and "last binary digit" in found.event and found.epsilon_lower() > 1
+    assert str(found).endswith("\n  next     round the output to see whether anything else tells")
     rounded = few(lambda data, rng, size: fine(mechanism(data, rng, size)), ZERO + first, ZERO + second, 1.0)
     assert rounded.passed
+    leak = few(lambda data, rng, size: fine(mechanism(3 * data, rng, size)), ZERO, ZERO + 9, 1.0)
+    assert leak.found and "next" not in str(leak)  # what is rounded already has no such advice
 
 
 # --- pairs, sellers, learners -----------------------------------------------------------------------------------------

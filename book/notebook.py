@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Any
 
 MODE = "HDPM_MODE"
@@ -40,10 +41,28 @@ def display(thing: Any) -> None:
 
 
 class Impossible(ValueError):
-    """What a page cannot do with the number that a reader has typed; a notebook shows the sentence alone."""
+    """What a page cannot do with the number that a reader has typed."""
 
-    def _render_traceback_(self) -> list[str]:
-        return [f"{self}. Change it, and run the page from there."]
+
+def refused(error: BaseException) -> bool:
+    """Whether an error is a refusal of the book or of the library in one sentence, not a failure inside of it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, Impossible) or not frames or type(error) not in (ValueError, TypeError, LookupError):
+        return isinstance(error, Impossible)
+    ours = any(f"/{package}/" in frames[-1].filename for package in ("hdpm_lib", "hdpm_book", "book"))
+    return ours and (frames[-1].line or "").startswith("raise ")
+
+
+def show_refusals_alone() -> None:
+    """Let the notebook show a refusal as its sentence, without the lines of code that led to it."""
+    from IPython import get_ipython
+
+    def show(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: int | None = None) -> None:
+        if refused(error):
+            error._render_traceback_ = lambda: [f"{error}. Change it, and run the page from there."]
+        shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+    get_ipython().set_custom_exc((ValueError, TypeError, LookupError), show)
 
 
 def require(condition: object, sentence: str) -> None:
@@ -70,3 +89,7 @@ def require(condition: object, sentence: str) -> None:
     """
     if not condition:
         raise Impossible(sentence)
+
+
+if in_notebook() and exploring():
+    show_refusals_alone()

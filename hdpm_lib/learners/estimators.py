@@ -94,6 +94,15 @@ def _vector(y: Any) -> Any:
     return y
 
 
+def _text_column(table: Any, features: NDArray[np.float64]) -> Any:
+    """The name of a column of a table that holds text and nothing else, if there is one."""
+    names, several = getattr(table, "columns", ()), len(features) > 1  # of a single record nothing is told
+    for place in np.flatnonzero(np.isnan(features).all(axis=0) & several & (len(names) == features.shape[1])):
+        if all(isinstance(cell, str) for cell in private_cells(table, "X", 2)[:, place]):
+            return names[place]
+    return None
+
+
 def _two_labels(y: Any) -> NDArray[Any]:
     """The two labels that occur, sorted."""
     cells, found = private_cells(y, "y", 1), np.empty(0)
@@ -128,6 +137,8 @@ class _Private(BaseEstimator):
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         features = private_doubles(X, "X", 2)
         validate_data(self, X, y, reset=reset, skip_check_array=True)
+        if self.out_of_range == "raise" and (name := _text_column(X, features)) is not None:
+            raise ValueError(f"column {name!r} of X holds text: put a Schema before, in a private_pipeline, or clip")
         return features
 
     def _scores(self, X: Any, middle: float) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn import config_context
@@ -254,6 +255,25 @@ def test_bad_options(model: Any, message: str) -> None:
 
 
 @pytest.mark.filterwarnings(UNDECLARED)
+@pytest.mark.parametrize(
+    "model",
+    [PersonalizedRidge(), PersonalizedRidge(feature_norm=2.0), PrivateLogisticRegression(1.0, classes=(0, 1))],
+    ids=["box", "ball", "classifier"],
+)
+def test_a_column_of_text_is_named_and_a_cell_of_text_is_not(model: Any) -> None:
+    """What a column holds is its type, which is public; that one record has a text in it is not."""
+    table = pd.DataFrame({"age": [0.2, 0.4, 0.6, 0.5], "smoker": ["no", "yes", "no", "yes"]})
+    y = np.array([0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"^column 'smoker' of X holds text: put a Schema before"):
+        model.fit(table, y)
+    odd = table.assign(smoker=[0.5, "yes", 0.0, None]).astype(object)
+    for part in (odd, table[:1], table.to_numpy()):
+        with pytest.raises(ValueError, match="X must") as told:
+            model.fit(part, y[: len(part)])
+        assert "smoker" not in str(told.value)
+    clone(model).set_params(out_of_range="clip").fit(table, y)
+
+
 def test_declared_classes_change_nothing_where_both_occur() -> None:
     X, y, epsilon = labelled()
     models = [PrivateLogisticRegression(random_state=0, classes=c).fit(X, y, epsilon) for c in (None, ("yes", "no"))]

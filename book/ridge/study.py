@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from hdpm_book.datasets import Dataset, medical_design
+from hdpm_book.notebook import require
 from hdpm_book.ridge.jorgensen import SampledRidge, draw_masks, inclusion_probabilities, sampled_ridge
 from hdpm_book.ridge.moments import Moments, QuadraticLoss
 from hdpm_book.ridge.variants import calibrate_objective_perturbation, release_objective_perturbation
@@ -41,6 +42,17 @@ SPLIT_SEED = 21  # the split of the medical records that gives all thirteen nois
 RUNS = 10_000
 
 # --- people and data --------------------------------------------------------------------------------------------------
+
+
+def whole(share: float, n: int) -> int:
+    """A share of `n`, cut down to a whole number; what only rounding keeps below one counts as that number.
+
+    Examples
+    --------
+    >>> whole(0.29, 100), int(0.29 * 100), whole(0.34, 80)
+    (29, 28, 27)
+    """
+    return int(share * n + 1e-9 * max(1, n))
 
 
 @dataclass(frozen=True)
@@ -72,10 +84,11 @@ class PrivacyGroups:
     def __post_init__(self) -> None:
         for name in ("f_c", "f_m", "eps_c", "eps_m", "eps_l"):
             check_number(getattr(self, name), name)
-        if not (self.f_c >= 0 and self.f_m >= 0 and self.f_c + self.f_m <= 1 + 1e-12):
-            raise ValueError(f"f_c and f_m must be shares with a sum of at most 1, got {self.f_c} and {self.f_m}")
-        if not 0 < self.eps_c <= self.eps_m <= self.eps_l:
-            raise ValueError(f"need 0 < eps_c <= eps_m <= eps_l, got {self.eps_c}, {self.eps_m}, {self.eps_l}")
+        shares, losses = (self.f_c, self.f_m), (self.eps_c, self.eps_m, self.eps_l)
+        right = min(shares) >= 0 and sum(shares) <= 1 + 1e-12
+        require(right, "f_c and f_m must be shares with a sum of at most 1, got {} and {}".format(*shares))
+        right = 0 < self.eps_c <= self.eps_m <= self.eps_l
+        require(right, "need 0 < eps_c <= eps_m <= eps_l, got {}, {}, {}".format(*losses))
 
     def counts(self, n: int) -> tuple[int, int, int]:
         """People in each group: shares cut down to whole numbers, the remainder liberal.
@@ -83,7 +96,8 @@ class PrivacyGroups:
         The paper does not say how it rounds; this rule fits its tables best.
         """
         n = check_count(n, "n", 0)
-        c, m = int(self.f_c * n), int(self.f_m * n)
+        c = whole(self.f_c, n)
+        m = min(whole(self.f_m, n), n - c)
         return c, m, n - c - m
 
     def mean(self) -> float:
@@ -140,7 +154,7 @@ class Split:
 
 def take(split: Split, fraction: float) -> Split:
     """The first share of the training records (Tables 9 and 10)."""
-    n = max(1, int(check_number(fraction, "fraction", 0, 1, ends="(]") * len(split.y_train)))
+    n = max(1, whole(check_number(fraction, "fraction", 0, 1, ends="(]"), len(split.y_train)))
     return replace(split, X_train=split.X_train[:n], y_train=split.y_train[:n])
 
 
@@ -214,8 +228,10 @@ class Table:
         return "std" if self.number >= 13 else "mean"
 
     def rows(self, groups: PrivacyGroups | None = None) -> Iterator[Row]:
-        """Settings row by row; `groups` replaces the captioned ones (Table 9 was run with others)."""
-        base = groups or (MANY_CONSERVATIVES if 3 <= self.number <= 6 else DEFAULT)
+        """Settings row by row; `groups` replaces the captioned ones, but for what is swept (Table 9 had others)."""
+        captioned = dict.fromkeys((3, 4, 5, 6), MANY_CONSERVATIVES)
+        captioned |= dict.fromkeys((7, 8), replace(DEFAULT, f_m=0.37))
+        base = groups or captioned.get(self.number, DEFAULT)
         fixed = 100.0 if self.data == "synthetic" else 1.0
         for v in map(float, self.printed.index):
             if self.sweep == "lambda":
@@ -223,8 +239,7 @@ class Table:
             elif self.sweep == "n_fraction":
                 yield Row(v, fixed, base, fraction=v)
             else:
-                changed = {self.sweep: v} | ({"f_m": 0.37} if self.sweep == "f_c" else {})
-                yield Row(v, fixed, replace(base, **changed))
+                yield Row(v, fixed, replace(base, **{self.sweep: v}))
 
 
 def published(number: int, *, repaired: bool = True) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -28,6 +29,8 @@ GROUPS = study.PrivacyGroups(f_c=0.54, f_m=0.37, eps_c=0.02, eps_m=0.5, eps_l=1.
 
 def test_draws_lie_in_the_ranges_of_their_groups_in_random_order() -> None:
     assert study.PrivacyGroups().counts(1070) == (363, 460, 247) and GROUPS.counts(80) == (43, 29, 8)
+    assert study.PrivacyGroups(f_c=0.29, f_m=0.57).counts(100) == (29, 57, 14)  # not int(0.29 * 100)
+    assert study.PrivacyGroups(f_c=0.29, f_m=0.71).counts(100) == (29, 71, 0)
     assert GROUPS.counts(1) == (0, 0, 1) and study.PrivacyGroups(0.0, 1.0).counts(5) == (0, 5, 0)
     drawn = GROUPS.draw(1000, rng=generator(81))
     conservative, pragmatic, liberal = np.split(np.sort(drawn), [540, 910])
@@ -109,6 +112,22 @@ def test_noiseless_cells() -> None:
     direct = ((draw.split.y_test - draw.split.X_test @ theta) ** 2).mean() + 3 * theta @ theta
     assert found["reg_nonprivate"].mean == pytest.approx(direct) and found["reg_nonprivate"].variance == 0
     assert found["unreg_nonprivate"].mean < 1e-25  # noiseless data: nothing but round-off
+
+
+def test_rows_keep_what_is_not_swept() -> None:
+    mine = study.PrivacyGroups(f_c=0.3, f_m=0.1, eps_m=0.6)
+    for number, swept in ((7, "f_c"), (3, "eps_c"), (5, "eps_m")):
+        for row in study.published(number).rows(mine):
+            assert row.groups == dataclasses.replace(mine, **{swept: row.value})
+    captioned = [row.groups for row in study.published(8).rows()]
+    assert [(g.f_c, g.f_m) for g in captioned] == [(k / 10, 0.37) for k in range(1, 7)]
+    with pytest.raises(ValueError, match=r"at most 1, got 0\.9 and 0\.2"):  # her numbers, and no others
+        spec = study.published(7)
+        list(dataclasses.replace(spec, printed=spec.printed.reindex([0.9])).rows(study.PrivacyGroups(f_m=0.2)))
+
+
+def test_a_share_of_the_records_is_cut_down_to_a_whole_number() -> None:
+    assert [len(study.take(medical(100, 1), k / 100).y_train) for k in (29, 57, 58)] == [29, 57, 58]
 
 
 def test_fresh_draws() -> None:

@@ -49,8 +49,8 @@ def _cell_means(law: Any) -> Array:
     return np.diff(s * law.ppf(s), prepend=0.0) * RESOLUTION
 
 
-def check_regular(law: Any) -> None:
-    """An error that names the first valuation at which the virtual valuation falls, if there is one.
+def check_regular(law: Any, instead: str = "use ironed_virtual_valuation") -> None:
+    """An error that names the first valuation at which the virtual valuation falls, if there is one, and what to do.
 
     Of 4096 cells of equal probability none must have a smaller mean than the one before, but for 1e-9 of the largest
     valuation; what happens inside a cell is not seen.
@@ -59,7 +59,7 @@ def check_regular(law: Any) -> None:
     if (falls := np.diff(_cell_means(law)) < -TOLERANCE * high).any():
         place = law.ppf((np.argmax(falls) + 1) / RESOLUTION)
         what = f"its virtual valuation falls at v = {place:.6g}"
-        raise ValueError(f"the law is irregular: {what}; use ironed_virtual_valuation")
+        raise ValueError(f"the law is irregular: {what}; {instead}")
 
 
 def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.markets.costs import check_law, virtual_valuation
+from hdpm_lib.markets.costs import check_law, check_regular, virtual_valuation
 from hdpm_lib.markets.outcome import Purchase
 from hdpm_lib.markets.procurement import RANGE, cheapest, procure, smallest_root
 from hdpm_lib.validation import check_finite
@@ -37,6 +37,7 @@ PANELS = 10_000  # a seller, on average, at most
 BISECTIONS = 30  # towards the report at which a seller leaves: what is left of it is a panel's
 CELLS = 1 << 16  # of sellers in markets that are solved together
 REFINEMENTS, PARTS = 6, 1_000  # of the stretch on which the optimum must have no rival
+IRONED = "take a regular law, or buy by procure at ironed_virtual_valuation and pay by step_payments"
 
 
 class _Changed(NamedTuple):
@@ -74,8 +75,12 @@ def procurement_auction(
     (array([2.8379, 1.4641]), array([1.7472, 1.2568]))
     """
     c = check_finite(costs, "costs", 1, *check_law(law))
-    psi = virtual_valuation(law, c)
+    check_regular(law, IRONED)
+    psi = virtual_valuation(law, c, check=False)
     sells = np.isfinite(psi)  # where the density is 0 nothing is bought
+    if not sells.any():
+        where = f"costs must not all lie where law has density 0, got costs[0] = {c[0]}"
+        raise ValueError(f"{where}: no finite price buys there; take a law with a positive density at some of them")
     c, psi = c[sells], psi[sells]
     truth = procure(psi, mu, sigma, gamma, cap=cap)  # step 1: what is bought at the reported costs
     sold = np.flatnonzero(truth.weights > 0)

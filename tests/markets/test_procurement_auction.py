@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from hdpm_lib.markets import costs
 from hdpm_lib.markets import procurement_auction as module
-from hdpm_lib.markets.costs import virtual_valuation
+from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
+from hdpm_lib.markets.incentives import search_misreports
+from hdpm_lib.markets.payments import step_payments
 from hdpm_lib.markets.procurement import procure
 from hdpm_lib.markets.procurement_auction import procurement_auction
 from tests.support import generator
@@ -80,6 +83,23 @@ def test_nothing_is_bought_at_an_infinite_virtual_cost() -> None:
     beside = procurement_auction([0.2, 1.0, 0.3], law, 1.0, 1.0, 1.0)
     assert beside.payments[1] == beside.privacy_loss[1] == 0
     assert beside.payments[[0, 2]] == pytest.approx(alone.payments, rel=1e-12)
+
+
+def test_what_the_error_of_an_irregular_law_advises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ironed virtual costs, and payments by steps: nobody gains by a lie."""
+    monkeypatch.setattr(costs, "RESOLUTION", 60)
+    law, c = stats.beta(0.5, 0.5), np.array([0.1, 0.5, 0.83])
+
+    def sold(reports: np.ndarray) -> np.ndarray:
+        rows = ironed_virtual_valuation(law, reports)
+        return np.array([procure(psi, 1.0, 10.0, 0.1).privacy_loss for psi in rows])
+
+    def outcome(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return sold(reports), np.array([step_payments(row, edges, sold) for row in reports])
+
+    edges = law.ppf(np.linspace(0, 1, costs.RESOLUTION + 1))
+    found = search_misreports(outcome, c, [np.linspace(0.05, 0.99, 4)] * 3, refine=False)
+    assert found.relative_gain < 1e-9 and (found.utility > -1e-9).all()
 
 
 @pytest.mark.parametrize("m", [2, 5, 30, 455])
@@ -180,7 +200,8 @@ def test_many_sellers_are_paid_at_once() -> None:
     [
         ({"costs": [0.5, 1.5]}, r"costs must lie in \[0, 1\], got 1.5"),
         ({"costs": [0.0, 0.5]}, r"virtual_costs\[0\] = 0.0"),
-        ({"law": stats.beta(0.5, 0.5)}, "irregular"),
+        ({"law": stats.beta(0.5, 0.5)}, "law is irregular: .* v = 0.829192; take a regular law, or buy by procure"),
+        ({"costs": [1.0], "law": stats.beta(2, 2)}, r"costs must not all lie where law has density 0, .* = 1.0: no"),
         ({"cap": 0.2}, r"cap must lie in \[1/m, 1\]"),
     ],
 )

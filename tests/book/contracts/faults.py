@@ -69,7 +69,7 @@ FAULTS["contracts/answer"] = [
 ]
 
 SMALL["contracts/mechanisms"] = {"draws": 2000, "few": 200, "samples": 1000, "wanted": 1000, "count": 3, "several": 2}
-SMALL["contracts/mechanisms"] |= dict.fromkeys(("markets", "cases", "triples"), 1)
+SMALL["contracts/mechanisms"] |= {"markets": 1, "cases": 2, "triples": 1}
 FAULTS["contracts/mechanisms"] = [
     ("khalili-exp-asym", "vcg_contract", other(payments=lambda paid: 1.1 * paid)),
     ("khalili-fig3", "vcg_contract", other(payments=lambda paid: 1.3 * paid)),

@@ -46,10 +46,11 @@ LAWS = {"uniform": "beta(2, 2, {0}, {1})", "beta": "uniform({2}, {3})", "expon":
 
 @dataclass(frozen=True)
 class Change:
-    """One thing changed: the statement of the page by its number, what stands there now, and what it was."""
+    """One thing changed: the statement by its number, the name that it sets, what stood there and what does now."""
 
     page: str
     place: int
+    target: str
     name: str
     was: str
     now: str
@@ -208,7 +209,7 @@ def all_changes(page: str) -> list[Change]:
             for literal, name, tries in may_change(right, left.id, functions):
                 for now in tries:
                     changed = _replaced(node, literal, now)
-                    found.append(Change(page, place, name, ast.unparse(literal), ast.unparse(now), changed))
+                    found.append(Change(page, place, left.id, name, ast.unparse(literal), ast.unparse(now), changed))
     return list(dict.fromkeys(found))
 
 
@@ -225,10 +226,10 @@ def _replaced(statement: ast.stmt, literal: ast.expr, now: ast.expr) -> str:
     return ast.unparse(ast.fix_missing_locations(Swap().visit(other)))
 
 
-def affected(page: list[Step], place: int) -> list[int]:
-    """Numbers of the statements that rest on one, itself among them, and of those before and between that they need."""
+def affected(page: list[Step], place: int, target: str) -> list[int]:
+    """Numbers of the statements that rest on a name set by one of them, and of those that these need."""
     alone = {k for k, step in enumerate(page) if isinstance(step.node, (ast.Import, ast.ImportFrom))}
-    dirty, names = {place}, sets(page[place].node) | changes(page[place].node)
+    dirty, names = {place}, {target} | changes(page[place].node)
     imported = set().union(*(sets(page[k].node) for k in alone))
     names -= imported
     for k in range(place + 1, len(page)):
@@ -296,14 +297,14 @@ def carry_out(change: Change) -> tuple[str, float]:
 
     matplotlib.use("agg")
     page, decisions = steps(change.page), list[Any]()
-    ledger.display = decisions.append
+    vars(ledger)["display"] = decisions.append
     space: dict[str, Any] = {"__name__": "__main__"}
     printed, error = io.StringIO(), None
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", StandInWarning)
         try:
-            for k in affected(page, change.place):
+            for k in affected(page, change.place, change.target):
                 node = page[k].node
                 body = ast.parse(change.statement).body if k == change.place else [node]
                 (last,) = body
@@ -319,25 +320,25 @@ def carry_out(change: Change) -> tuple[str, float]:
     return wrong_in(change, decisions, printed.getvalue(), warned, error), usage.ru_utime + usage.ru_stime
 
 
-def _child(change: Change, pipe: Any) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+def _child(change: Change, seconds: int, pipe: Any) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     pipe.send(carry_out(change))
 
 
-def attempt(change: Change) -> Result:
-    """Carry out a change in a process of its own."""
+def attempt(change: Change, seconds: int = SECONDS) -> Result:
+    """Carry out a change in a process of its own, for so many seconds of one core at most."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.book.dataflow", "hdpm_book.plots", "scipy.stats"])
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(change, sender))
+    process = context.Process(target=_child, args=(change, seconds, sender))
     process.start()
     sender.close()
     try:
-        wrong, seconds = receiver.recv()
+        wrong, taken = receiver.recv()
     except EOFError:
-        wrong, seconds = f"not done within {SECONDS} seconds of one core, or killed", math.inf
+        wrong, taken = f"not done within {seconds} seconds of one core, or killed", math.inf
     process.join()
-    return Result(change, wrong, seconds)
+    return Result(change, wrong, taken)
 
 
 def main() -> int:

@@ -73,6 +73,23 @@ def test_svg_is_an_image_with_its_alt_text_in_the_colour_of_the_page(shown: list
     assert "<metadata>" not in svg and "<?xml" not in svg and "<!DOCTYPE" not in svg
 
 
+def test_what_is_said_of_a_figure_holds_or_is_refused(shown: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw_saying(**says: Any) -> None:
+        plots.show(plots.subplots()[0], ALT, says)
+
+    draw_saying(**{"both fall": np.bool_(True)})
+    assert shown.pop()._repr_html_().endswith("</svg>\n")
+    with pytest.raises(AssertionError, match="said of the figure, and not so: both fall; a < b"):
+        draw_saying(**{"both fall": False, "they cross": True, "a < b": np.bool_(False)})
+    with pytest.raises(TypeError, match="says must give True or False for 'both fall', got 1"):
+        draw_saying(**{"both fall": 1})
+    assert shown == []
+    monkeypatch.setenv("HDPM_MODE", "explore")
+    draw_saying(**{"both fall": False, "a < b": False, "they cross": True})
+    below = BeautifulSoup(shown.pop()._repr_html_(), "html.parser").find_all("p")
+    assert [line.text for line in below] == [f"Not so with these numbers: {words}" for words in ("both fall", "a < b")]
+
+
 def test_svg_is_the_same_in_every_run(shown: list[Any]) -> None:
     assert draw(shown) == draw(shown)
     code = "from tests.book.test_plots import draw, plots; seen = []; plots.display = seen.append; print(draw(seen))"

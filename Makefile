@@ -106,7 +106,8 @@ extras: $(INSTALLED)
 federation: $(INSTALLED)
 	$(BIN)/python flower/federation.py $(ARGS)
 
-# What takes longer than `make test` may: a fault for every computed verdict, mutants of the library, and what is killed.
+# What takes longer than `make test` may: a fault for every computed verdict, every change that a reader may make, mutants of
+# the library, and what is killed.
 NIGHTLY := $(VENV)/.nightly
 $(NIGHTLY): $(READY) requirements-nightly.txt
 	if command -v uv >/dev/null 2>&1; then \
@@ -117,7 +118,7 @@ $(NIGHTLY): $(READY) requirements-nightly.txt
 	touch $@
 
 nightly: $(NIGHTLY) $(INSTALLED)
-	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py
+	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_readers.py
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable
+from copy import deepcopy
 from html import unescape
 from importlib.metadata import files
 from io import BytesIO
@@ -29,7 +30,12 @@ FORMULA = re.compile(
     r'(<(?:span|div) class="math [^>]*>\s*(?:<span class="eqno">.*?</span>\s*)?)\\([(\[])(.*?)\\[)\]]', re.DOTALL
 )
 BRACKET = re.compile(r"(<m(?:sub|sup|subsup)>)(<mo minsize[^>]*>[^<]*</mo>)")  # grows in Chromium within a row alone
-ITALICS = [chr(code) for code in (0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C))]  # h stands apart
+# What a browser draws in place of what the text says, or without it.
+ITALICS = [chr(code) for code in (0x210E, *range(0x1D434, 0x1D468), *range(0x1D6A4, 0x1D6A6), *range(0x1D6E2, 0x1D71C))]
+DRAWN = {"-": "\N{MINUS SIGN}", "'": "\N{PRIME}"}
+ALWAYS = " \N{SQUARE ROOT}"  # Firefox takes the height of an x, and spaces by it, from the first font with a space
+FEATURES = ["ccmp", "dtls", "flac", "ssty"]  # dotless letters and flat accents; small forms in scripts
+LICENCE = [0, 13, 14]  # whose the font is, and that it may be cut and copied
 
 
 def with_formulas(page: str, complain: Callable[[str], None]) -> str:
@@ -56,23 +62,43 @@ def with_formulas(page: str, complain: Callable[[str], None]) -> str:
     return FORMULA.sub(mathml, page)
 
 
-def font(characters: set[str]) -> bytes:
-    """The font of formulas with certain characters and, for letters, the italics that a browser shows for them."""
-    plain = {normalize("NFKC", c) for c in characters}
+def whole() -> TTFont:
+    """The font of formulas, uncut, as the site's style sheets need it."""
     (path,) = [file for file in files("ziamath") or () if file.name == "STIXTwoMath-Regular.ttf"]
-    cut = TTFont(path.locate())
-    heights = cut["MATH"].table.MathConstants  # a browser also moves the script of a lone y or ] by these
+    font = TTFont(path.locate())
+    heights = font["MATH"].table.MathConstants  # a browser also moves the script of a lone y or ] by these
     heights.SubscriptBaselineDropMin.Value, heights.SuperscriptBaselineDropMax.Value = -100, 400
-    licence = [0, 13, 14]  # whose it is, and that it may be cut and copied
-    subsetter = Subsetter(
-        Options(layout_features=["ssty"], layout_scripts=["math"], hinting=False, name_IDs=[*licence, 1, 2])
-    )
-    subsetter.populate(text="".join(characters | {c for c in ITALICS if normalize("NFKC", c) in plain}))
-    subsetter.subset(cut)
-    cut["GSUB"].table.ScriptList.ScriptRecord[0].ScriptTag = "DFLT"  # for style sheets, which name no script
+    scripts = font["GSUB"].table.ScriptList.ScriptRecord
+    (forms,) = [record.Script for record in scripts if record.ScriptTag == "math"]
+    for record in scripts:  # a style sheet, which names no script, gets the forms of formulas
+        record.Script = deepcopy(forms)
+    for name in ("GPOS", "fpgm", "prep", "cvt "):  # letters of words in formulas are not moved; hints for coarse screens
+        del font[name]
+    for glyph in font["glyf"].glyphs.values():
+        glyph.trim(remove_hinting=True)
+    return font
+
+
+def font(characters: set[str]) -> bytes:
+    """The font of formulas with certain characters and all that a browser may draw for them.
+
+    That is more than these characters. A browser shows letters as italics, and a hyphen as a minus; the sign of a root
+    is markup, not text. Their larger and stretched forms, small forms in scripts and letters without a dot below an
+    accent follow from the font's own tables.
+    """
+    plain = {normalize("NFKC", c) for c in characters}
+    drawn = {DRAWN[c] for c in DRAWN if c in characters} | {c for c in ITALICS if normalize("NFKC", c) in plain}
+    subsetter = Subsetter(Options(layout_features=FEATURES, layout_scripts=["*"], name_IDs=[*LICENCE, 1, 2]))
+    subsetter.populate(text="".join(characters | drawn | {*ALWAYS}))
+    subsetter.subset(cut := whole())
     cut.flavor = "woff"
     cut.save(packed := BytesIO())
     return packed.getvalue()
+
+
+def style(font: bytes) -> str:
+    """A style sheet with a font in it, which is then at hand at once, and from disk in every browser."""
+    return f'@font-face {{ font-family: "STIX Two Math"; src: url(data:font/woff;base64,{b64encode(font).decode()}) }}\n'
 
 
 def set_formulas(app: Any, error: Exception | None) -> None:
@@ -88,9 +114,7 @@ def set_formulas(app: Any, error: Exception | None) -> None:
             path.write_text(page.replace("</head>", f"{style}</head>", 1), encoding="utf8")
         for formula in re.findall("<math.*?</math>", page, re.DOTALL):
             characters |= set(unescape(re.sub("<[^>]*>", "", formula)))
-    data = b64encode(font(characters)).decode()  # within the style: at hand at once, and from disk in every browser
-    face = f'@font-face {{ font-family: "STIX Two Math"; src: url(data:font/woff;base64,{data}) }}\n'
-    (site / "_static" / "formulas.css").write_text(face, encoding="utf8")
+    (site / "_static" / "formulas.css").write_text(style(font(characters)), encoding="utf8")
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -50,7 +50,7 @@ site: $(READY)
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
 
 check-site: $(READY) $(AXE)
-	$(BIN)/python -m pytest -n auto --dist worksteal tests/site/test_site.py tests/site/test_search.py
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/site/test_site.py tests/site/test_drawn.py tests/site/test_search.py
 
 book: site
 	$(MAKE) check-site

@@ -72,7 +72,12 @@ def whole() -> TTFont:
     (forms,) = [record.Script for record in scripts if record.ScriptTag == "math"]
     for record in scripts:  # a style sheet, which names no script, gets the forms of formulas
         record.Script = deepcopy(forms)
-    for name in ("GPOS", "fpgm", "prep", "cvt "):  # letters of words in formulas are not moved; hints for coarse screens
+    for name in (
+        "GPOS",
+        "fpgm",
+        "prep",
+        "cvt ",
+    ):  # letters of words in formulas are not moved; hints for coarse screens
         del font[name]
     for glyph in font["glyf"].glyphs.values():
         glyph.trim(remove_hinting=True)
@@ -96,9 +101,11 @@ def font(characters: set[str]) -> bytes:
     return packed.getvalue()
 
 
-def style(font: bytes) -> str:
+def face(font: bytes) -> str:
     """A style sheet with a font in it, which is then at hand at once, and from disk in every browser."""
-    return f'@font-face {{ font-family: "STIX Two Math"; src: url(data:font/woff;base64,{b64encode(font).decode()}) }}\n'
+    return (
+        f'@font-face {{ font-family: "STIX Two Math"; src: url(data:font/woff;base64,{b64encode(font).decode()}) }}\n'
+    )
 
 
 def set_formulas(app: Any, error: Exception | None) -> None:
@@ -114,7 +121,7 @@ def set_formulas(app: Any, error: Exception | None) -> None:
             path.write_text(page.replace("</head>", f"{style}</head>", 1), encoding="utf8")
         for formula in re.findall("<math.*?</math>", page, re.DOTALL):
             characters |= set(unescape(re.sub("<[^>]*>", "", formula)))
-    (site / "_static" / "formulas.css").write_text(style(font(characters)), encoding="utf8")
+    (site / "_static" / "formulas.css").write_text(face(font(characters)), encoding="utf8")
 
 
 def setup(app: Any) -> dict[str, bool]:

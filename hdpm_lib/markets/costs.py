@@ -35,7 +35,8 @@ def check_law(law: Any) -> tuple[float, float]:
         raise ValueError(f"law must be a continuous law of scipy.stats with its parameters, got {law!r}")
     low, high = (float(end) for end in law.support())
     if not 0 <= low < high < np.inf:
-        raise ValueError(f"law must have a support in [0, infinity), bounded, got [{low}, {high}]")
+        endless = "; of a law without end take a sample, law_of(law.rvs(1000))" if low >= 0 and high == np.inf else ""
+        raise ValueError(f"law must have a bounded support in [0, infinity), got [{low}, {high}]{endless}")
     return low, high
 
 

@@ -15,11 +15,13 @@ from scipy import stats
 import hdpm_lib
 from hdpm_book import ledger
 from hdpm_book.ledger import LedgerMismatch, decide, get, judge, load
+from hdpm_book.play.explorers import COSTS
 from hdpm_lib.auctions.allin import all_or_nothing
-from hdpm_lib.designs.comparison import compare_markets
+from hdpm_lib.designs.comparison import compare_markets, law_of
 from hdpm_lib.designs.rules import Task
 from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.validation import FALSE_ALARM
+from tests.book.dataflow import CELL
 from tests.book.test_ledger import GOOD
 from tests.support import generator, public_names
 
@@ -59,6 +61,26 @@ def test_the_error_of_a_survey_is_the_one_promised() -> None:
     unshrunk = promised**2 / (1 - promised**2 * 12)
     allowed = -stats.norm.ppf(FALSE_ALARM / 2) * np.std(squares) / np.sqrt(len(squares))
     assert abs(np.mean(squares) - unshrunk) < allowed < unshrunk / 4
+
+
+def test_the_laws_of_the_calculator_are_those_of_the_code_and_can_be_used() -> None:
+    """What a visitor chooses in the form stands in the cell below it, with the same plan but for the draws of costs."""
+    (cell,) = [
+        code for code in CELL.findall((BOOK / "use" / "survey.md").read_text(encoding="utf8")) if "laws =" in code
+    ]
+    space: dict[str, Any] = {"stats": stats, "law_of": law_of, "law": LAW}
+    exec(cell[: cell.index("for name")], space)
+    assert len(space["laws"]) == len(COSTS)
+    for chosen, law in zip(COSTS, space["laws"].values(), strict=True):
+        shares, ends = COSTS[chosen][1]
+        theirs = stats.rv_histogram((np.array(shares), np.array(ends)), density=False)
+        middle = np.linspace(0.05, 0.95, 19)
+        np.testing.assert_allclose(law.ppf(middle), theirs.ppf(middle), rtol=0.1)
+        assert planned(law, MONEY, sellers=PEOPLE)[1] == pytest.approx(
+            planned(theirs, MONEY, sellers=PEOPLE)[1], rel=0.05
+        )
+    with pytest.raises(ValueError, match=r"bounded support .* law_of\(law.rvs"):
+        planned(stats.lognorm(1, scale=2), MONEY, sellers=PEOPLE)
 
 
 def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:

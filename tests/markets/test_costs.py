@@ -98,3 +98,9 @@ def test_refusals(function: Any) -> None:
         function(stats.poisson(3), 1.0)
     with pytest.raises(ValueError, match=r"v must lie in \[2, 5\] \(valuations in the support of the law\), got"):
         function(stats.uniform(2, 3), [3.0, 1.9])
+    with pytest.raises(
+        ValueError, match=r"bounded support .* got \[0.0, inf\]; .* take a sample, law_of\(law.rvs\(1000"
+    ):
+        function(stats.lognorm(1, scale=2), 1.0)
+    with pytest.raises(ValueError, match=r"bounded support in \[0, infinity\), got \[-inf, inf\]$"):
+        function(stats.norm(3), 1.0)

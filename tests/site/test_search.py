@@ -31,6 +31,7 @@ FINDS = {  # the words of a visitor, and the address that is found first
     "khalili-thm5": "book/ledger.html#khalili-thm5",
     "flm-fig7": "book/ledger.html#flm-fig7",
     "survey": "book/use/survey.html",
+    "lognormal costs": "book/use/survey.html",
     "noise label": "book/use/label.html",
     "classifier": "book/use/classifier.html",
     "glossary": "book/use/glossary.html",

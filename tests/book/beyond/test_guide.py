@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from unittest import mock
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from hdpm_book import plots
 from hdpm_book.beyond import guide
 from hdpm_book.beyond.tied import tied_error
 from hdpm_lib.designs.comparison import compare_markets, errors, tied_errors
 from hdpm_lib.designs.rules import DESIGNS, Market, Task
+from tests.book.dataflow import BOOK, CELL
 from tests.support import generator
 
 LAW = stats.uniform(1, 4)
@@ -27,6 +32,16 @@ def test_expected_errors_are_those_of_normal_records(design: str, tie: float) ->
     np.testing.assert_allclose(found, known, rtol=2e-2)
     if tie == 0:
         np.testing.assert_allclose(found, errors(deal, task, task)[0], rtol=1e-12)
+
+
+def test_each_line_of_the_tree_is_a_text_that_the_browser_places() -> None:
+    """Its letters have another width than those matplotlib measures: only an anchor in the middle centres a line."""
+    page, drawn = CELL.findall((BOOK / "beyond/guide.md").read_text("utf8")), []
+    with mock.patch.object(plots, "show", lambda figure, alt: drawn.append(plots.inline(figure, alt).svg)):
+        exec("\n".join([page[0], *(cell for cell in page if "questions = (" in cell)]), {})
+    lines = re.findall(r"<text style=\"([^\"]*)\"[^>]*>([^<]+)<", drawn[0])
+    assert len(lines) == 13 + 6
+    assert {line for style, line in lines if "text-anchor: middle" not in style} == {"yes", "no"}  # beside an arrow
 
 
 def test_a_tie_is_a_correlation() -> None:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_book.federated import RECORDED
 from hdpm_book.federated.meters import error_of_valid, metrics
 from hdpm_book.federated.partition import (
+    KINDS,
     budget_of,
     deal,
     dirichlet_counts,
@@ -74,6 +75,7 @@ def people(
     labels: NDArray[Any], law: str, runs: int, rng: np.random.Generator, owners: int = 1000, least: int = 10
 ) -> tuple[list[list[NDArray[np.int64]]], Bids]:
     """Owners of independent runs, by the laws of the published code: the records of each, and bids (runs, owners)."""
+    check_choice(law, "law", KINDS)
     if law == "IID":
         counts = [lognormal_sizes(len(labels), owners, rng, least=least) for _ in range(runs)]
     else:

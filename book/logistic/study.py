@@ -294,6 +294,7 @@ def joint_ends(
     mus: ArrayLike,
     totals: ArrayLike,
     gammas: ArrayLike,
+    cap: float | None = None,
 ) -> Array:
     r"""Where the joint rule, Eq. (17) of the journal version, ends at every setting and every fixed eta.
 
@@ -304,6 +305,8 @@ def joint_ends(
         Not negative.
     penalties, mus, totals, gammas : arrays of shape (p,), (u,), (t,) and (g,)
         `mus` may be 0; `totals` are values of eta.
+    cap : float, optional
+        Largest weight, at least 1/m.
 
     Returns
     -------
@@ -317,7 +320,7 @@ def joint_ends(
     shape = len(draws), len(penalty), len(mu), len(eta), len(gamma)
     found, coefficients = np.empty((4, *shape)), np.empty((*shape, parts.X_train.shape[1]))
     scale = {"penalty": 1.0, "mu": 0.0, "sigma": 0.0, "gamma": 0.0}
-    first = [joint_objective(parts.X_train, parts.y_train, b, psi, squared=True, **scale) for b in draws]
+    first = [joint_objective(parts.X_train, parts.y_train, b, psi, squared=True, cap=cap, **scale) for b in draws]
     for k, p, u, t in np.ndindex(shape[:-1]):
         weights: Array | None = None
         w: ArrayLike = 0.0

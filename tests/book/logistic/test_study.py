@@ -154,15 +154,16 @@ def test_choice_is_the_least_and_is_described() -> None:
         assert tuple(found.settings.iloc[row]) == (line.kappa, line.scale)
 
 
-def test_joint_rule_against_a_search_with_everything_inside() -> None:
-    """Eta, penalty, mu and sigma by a plain loop over objectives that hold sigma."""
+@pytest.mark.parametrize("cap", [None, 0.1])
+def test_joint_rule_against_a_search_with_everything_inside(cap: float | None) -> None:
+    """Eta, penalty, mu and sigma by a plain loop over objectives that hold sigma, without and with a cap."""
     X, y = records()
     parts = study.public_scale_split(X, y, rng=generator(710))
     costs = COSTS.rvs(len(parts.y_train), random_state=generator(711))
     psi, noise = virtual_valuation(COSTS, costs), spherical_laplace(4, 1.0, rng=generator(712), size=2)
     grids = {"totals": [5.0, 50.0, 500.0], "gammas": [1e-4, 1e-2, 1.0]}
     sigmas, mus, penalties = [1.0, 100.0], [0.5, 5.0], [0.1, 1.0]
-    ends = study.joint_ends(parts, psi, noise, penalties=penalties, mus=mus, **grids)  # type: ignore[arg-type]
+    ends = study.joint_ends(parts, psi, noise, penalties=penalties, mus=mus, cap=cap, **grids)  # type: ignore[arg-type]
     errors, paid = study.joint_choice(ends, sigmas=sigmas, **grids)  # type: ignore[arg-type]
     settings = list(itertools.product(penalties, mus, sigmas))
     sides = ((parts.X_public, parts.y_public), (parts.X_test, parts.y_test))
@@ -172,7 +173,9 @@ def test_joint_rule_against_a_search_with_everything_inside() -> None:
         for t, eta in enumerate(grids["totals"]):
             weights = None
             for g, gamma in enumerate(grids["gammas"]):
-                rule = joint_objective(parts.X_train, parts.y_train, b, psi, gamma=gamma, squared=True, **scale)
+                rule = joint_objective(
+                    parts.X_train, parts.y_train, b, psi, gamma=gamma, squared=True, cap=cap, **scale
+                )
                 end = alternate(rule, eta, start_weights=weights, tolerance=1e-4)
                 weights = end.weights
                 wrong = [study.misclassified(end.coefficients, *side) for side in sides]

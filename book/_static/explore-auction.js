@@ -128,7 +128,7 @@
       rows: sizes.map((_, k) => [`owner ${k + 1}`, said[k], found.epsilon[k], found.payments[k], found.ends[k]]),
       figure: () => ({
         x: `report of owner ${owner}, times the truth`, y: "she ends with (euros)", at: f, mark: [1, "truth"],
-        alt: `What owner ${owner} ends with, by what she reports, in four auctions; in all but the printed one nothing is better than the truth, 1.`,
+        alt: `What owner ${owner} ends with, by what she reports, in four auctions; a line marks the truth, 1.`,
         curves: Object.entries(RULES).map(([name, label]) => ({ name: label, points: factors.map((x) => [x, market(net, name, i, x, B).ends[i]]) })),
       }),
     };

@@ -51,7 +51,7 @@
       rows,
       figure: () => ({
         x: "penalty", y: "mean squared error of predictions", log: "x", at: lambda, range: [0, 2 * Math.max(...least.map(([, e]) => e))],
-        alt: "Error of predictions against the penalty: little penalty leaves much noise, much penalty shrinks predictions to 0; each method has its best penalty between.",
+        alt: "Error of predictions against the penalty, a curve for each method.",
         curves,
       }),
     };

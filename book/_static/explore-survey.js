@@ -60,7 +60,7 @@
         const curve = (name, f) => ({ name, points: plans.map(([m, found]) => [m, f(found)]) });
         return {
           x: "money (euros)", y: "error of the mean", log: "xy", at: B,
-          alt: "Error of the mean by the money: of the plan, of the same people without noise, and of all people without noise, a level line.",
+          alt: "Error of the mean by the money: of the plan, of the same people without noise, and of all people without noise.",
           curves: [curve("this plan", (p) => p.error), curve("the same people without noise", (p) => p.sampling), curve("all people without noise", () => all)],
         };
       },

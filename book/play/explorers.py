@@ -128,12 +128,14 @@ def purchase(law: str, spread: str, gamma: str) -> Found:
         tuple(row(f"seller {i + 1}", costs[i], epsilon[i], own[i], paid[i]) for i in places),
         {
             "x": "cost of a unit of privacy loss (euros)", "y": "euros",
-            "alt": "Payment and own cost of each seller by her cost; payments lie above, both are 0 from some cost on.",
+            "alt": "Payment to each seller and her own cost, by what a unit of privacy loss costs her; no payment is "
+            "below the cost.",
             "curves": [
                 _curve(name, costs[drawn], euros[drawn])
                 for name, euros in (("payment to her", paid), ("her cost", own))
             ],
         },
+        says={"no payment is below the cost": bool((paid >= own - 1e-9 * paid.max()).all())},
     )  # fmt: skip
 
 
@@ -196,6 +198,7 @@ def _lies(rule: str) -> list[tuple[float, float]]:
 def lie(said: str) -> Found:
     """The same market at one budget: what owner 4 says, and how she ends in All-in as printed and as repaired."""
     worth, place = round(VALUATIONS[LIAR]), SAID.index(int(said))
+    gains, truth = {rule: [ends for _, ends in _lies(rule)] for rule in ("printed", "repaired")}, SAID.index(worth)
 
     def told(rule: str) -> str:
         paid, ends = _lies(rule)[place]
@@ -210,14 +213,19 @@ def lie(said: str) -> Found:
         figure={
             "x": f"what she says (euros); the truth is {worth}", "y": "what she gains (euros)",
             "mark": [worth, "truth"],
-            "alt": f"What she gains by what she says: as printed a low report pays, though her data are worth {worth} "
-            "to her; repaired, nothing is better than the truth.",
+            "alt": f"What she gains by what she says; her data are worth {worth} euros to her. As printed some lower "
+            "report is better than the truth; repaired, nothing is.",
             "curves": [
-                _curve(words, SAID, [ends for _, ends in _lies(rule)])
+                _curve(words, SAID, gains[rule])
                 for rule, words in (("printed", "as printed"), ("repaired", "repaired"))
             ],
         },
         at=int(said),
+        says={
+            "As printed some lower report is better than the truth": max(gains["printed"][:truth])
+            > gains["printed"][truth] + 1,
+            "repaired, nothing is": max(gains["repaired"]) <= gains["repaired"][truth] + 1e-9,
+        },
     )  # fmt: skip
 
 
@@ -255,13 +263,18 @@ def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
         tuple(row(count, *numbers) for count, numbers in table.items()),
         {
             "x": "runs", "y": "privacy loss", "log": "x",
-            "alt": "The loss that the runs prove rises with their number to the true loss; the claim is a level line.",
+            "alt": "The loss that the runs prove never falls with their number and stays below the true loss; this and "
+            "the loss claimed are level lines.",
             "curves": [
                 _curve("proved by the runs", RUNS, proved), _curve("true loss", flat, [true, true]),
                 _curve("loss claimed", flat, [eps, eps]),
             ],
         },
         int(runs),
+        {
+            "never falls with their number": bool((np.diff(proved) >= 0).all()),
+            "stays below the true loss": max(proved) < true,
+        },
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class Found:
     """What an explorer says of one setting: a sentence, and a table with its caption.
 
     Where the page only looks it up there is the figure too, as `hdpm.figure` of ``explore.js`` takes it, and the place
-    on its axis that the setting has.
+    on its axis that the setting has; `says` holds what its ``alt`` asserts, word for word, and whether it is so.
     """
 
     sentence: str
@@ -54,6 +54,15 @@ class Found:
     rows: tuple[Row, ...] = ()
     figure: dict[str, Any] = field(default_factory=dict)
     at: float | None = None
+    says: Mapping[str, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """An error if something is said of the figure and not so, or not said of it."""
+        for words, truth in self.says.items():
+            if words not in self.figure["alt"]:
+                raise ValueError(f"{words!r} does not stand in the alt text {self.figure['alt']!r}")
+            if not truth:
+                raise AssertionError(f"said of the figure, and not so: {words}; {self.sentence}")
 
 
 def row(head: str, *numbers: float) -> Row:

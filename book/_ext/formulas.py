@@ -17,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
+from xml.etree import ElementTree
 
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
@@ -30,10 +31,13 @@ FORMULA = re.compile(
     r'(<(?:span|div) class="math [^>]*>\s*(?:<span class="eqno">.*?</span>\s*)?)\\([(\[])(.*?)\\[)\]]', re.DOTALL
 )
 BRACKET = re.compile(r"(<m(?:sub|sup|subsup)>)(<mo minsize[^>]*>[^<]*</mo>)")  # grows in Chromium within a row alone
+LONG, SHORT = 32, 10  # letters, numbers and signs of a formula that is set in parts, and of a part
+SIGNS = "=≤≥<>≠≈∼∝→↦⇒⇔∈+−"  # after which a line may end
 # What a browser draws in place of what the text says, or without it.
 ITALICS = [chr(code) for code in (0x210E, *range(0x1D434, 0x1D468), *range(0x1D6A4, 0x1D6A6), *range(0x1D6E2, 0x1D71C))]
 DRAWN = {"-": "\N{MINUS SIGN}", "'": "\N{PRIME}"}
-ALWAYS = " \N{SQUARE ROOT}"  # Firefox takes the height of an x, and spaces by it, from the first font with a space
+ROOT = "\N{SQUARE ROOT}"
+SPACE = " "  # Firefox takes the height of an x, and spaces by it, from the first font with a space
 FEATURES = ["ccmp", "dtls", "flac", "ssty"]  # dotless letters and flat accents; small forms in scripts
 LICENCE = [0, 13, 14]  # whose the font is, and that it may be cut and copied
 
@@ -54,12 +58,42 @@ def with_formulas(page: str, complain: Callable[[str], None]) -> str:
         tex = unescape(found[3]).replace("{split}", "{aligned}")
         try:
             made = TEX.convert_with_local_state(tex, displaystyle=found[2] == "[")
-            return found[1] + BRACKET.sub(r"\1<mrow>\2</mrow>", made)
+            made = BRACKET.sub(r"\1<mrow>\2</mrow>", made)
+            return found[1] + (made if found[2] == "[" else in_parts(made))
         except LatexError as error:
             complain(f"{error} in {tex}")
             return found[0]
 
     return FORMULA.sub(mathml, page)
+
+
+def in_parts(math: str) -> str:
+    """A formula of a line, if it is long in parts, between which a line may end: after signs that are in no bracket.
+
+    Examples
+    --------
+    >>> in_parts("<math><mi>x</mi></math>")
+    '<math><mi>x</mi></math>'
+    >>> [part.count("<mi>") for part in in_parts(f"<math>{'<mi>x</mi><mo>+</mo>' * 20}</math>").split("</math>")]
+    [5, 5, 5, 5, 0]
+    """
+
+    def size(element: ElementTree.Element) -> int:
+        return sum(not len(part) for part in element.iter())
+
+    named = re.sub(r"&(?!lt;|gt;|amp;|quot;)\w+;", lambda found: unescape(found[0]), math)
+    if size(formula := ElementTree.fromstring(named)) < LONG:
+        return math
+    parts, depth = [ElementTree.Element("math", formula.attrib)], 0
+    for part in formula:
+        parts[-1].append(part)
+        sign = (part.text or "") if part.tag == "mo" else ""
+        depth += bool(sign) and (sign in "([{⌊⌈" or part.get("form") == "prefix")
+        depth -= bool(sign) and (sign in ")]}⌋⌉" or part.get("form") == "postfix")
+        if sign and sign in SIGNS and depth == 0 and size(parts[-1]) >= SHORT:
+            part.set("form", "infix")
+            parts.append(ElementTree.Element("math", formula.attrib))
+    return "".join(ElementTree.tostring(part, encoding="unicode") for part in parts if len(part))
 
 
 def whole() -> TTFont:
@@ -72,12 +106,21 @@ def whole() -> TTFont:
     (forms,) = [record.Script for record in scripts if record.ScriptTag == "math"]
     for record in scripts:  # a style sheet, which names no script, gets the forms of formulas
         record.Script = deepcopy(forms)
+    signs = font["MATH"].table.MathVariants
+    root = font.getBestCmap()[ord(ROOT)]
+    forms = signs.VertGlyphConstruction[signs.VertGlyphCoverage.glyphs.index(root)]
+    parts = {part.glyph for part in forms.GlyphAssembly.PartRecords}
+    width, _ = font["hmtx"][root]
+    for name in {form.VariantGlyph for form in forms.MathGlyphVariantRecord} | parts:
+        was, left = font["hmtx"][name]  # Chromium gives each root the room of the widest: all are as wide as the first
+        font["glyf"][name].coordinates.scale((width / was, 1))
+        font["hmtx"][name] = width, round(left * width / was)
     for name in (
         "GPOS",
         "fpgm",
         "prep",
         "cvt ",
-    ):  # letters of words in formulas are not moved; hints for coarse screens
+    ):  # as in formulas letters stand where they are; hints for coarse screens
         del font[name]
     for glyph in font["glyf"].glyphs.values():
         glyph.trim(remove_hinting=True)
@@ -94,7 +137,7 @@ def font(characters: set[str]) -> bytes:
     plain = {normalize("NFKC", c) for c in characters}
     drawn = {DRAWN[c] for c in DRAWN if c in characters} | {c for c in ITALICS if normalize("NFKC", c) in plain}
     subsetter = Subsetter(Options(layout_features=FEATURES, layout_scripts=["*"], name_IDs=[*LICENCE, 1, 2]))
-    subsetter.populate(text="".join(characters | drawn | {*ALWAYS}))
+    subsetter.populate(text="".join(characters | drawn | {ROOT, SPACE}))
     subsetter.subset(cut := whole())
     cut.flavor = "woff"
     cut.save(packed := BytesIO())

@@ -197,6 +197,7 @@ def broken_notebooks(folder: Path, root: Path) -> list[str]:
             found.append(f"{page}: other code than its page")
         text = "\n\n".join(cell.source for cell in (first, *cells) if cell.cell_type == "markdown")
         found += [f"{page}: MyST: {words}" for words in dict.fromkeys(RAW.findall(text))]
+        found += [f"{page}: a placeholder: {words}" for words in dict.fromkeys(re.findall("‹[^›]*›?", text))]
     return found
 
 
@@ -295,6 +296,12 @@ LEGIBLE = """async () => {
     if (wide !== faded) found.push(`a table ${wrong}: ${brief(table)}`);
     if (wide && !(box.tabIndex === 0 && box.role === 'region' && box.ariaLabel))
       found.push(`a wide table is no region with a name: ${brief(table)}`);
+  }
+  for (const e of document.querySelectorAll('main :is(div, pre, span.math, table)')) {
+    if (!e.clientWidth || e.scrollWidth <= e.clientWidth + 1 || e.closest('.bd-sidebar-secondary')) continue;
+    if (!['auto', 'scroll'].includes(getComputedStyle(e).overflowX)) continue;
+    if (window.innerWidth === 1440 && e.matches('.math')) found.push(`a formula is cut: ${brief(e)}`);
+    if (!(e.tabIndex === 0 && e.role && e.ariaLabel)) found.push(`scrolls without a name or the keyboard: ${brief(e)}`);
   }
   for (const text of shown('figcaption :is(.caption-text, p:not(:has(.caption-text))), figcaption:not(:has(p))')) {
     const { fontStyle, fontWeight } = getComputedStyle(text);

@@ -188,11 +188,14 @@ SEEN: dict[str, list[str]] = {  # what is added to a page, and what is said of i
     "<div style='width: 20rem; height: 1px'></div>": ["(phone, light, 200 %): scrolls"],
     f"<div style='overflow-x: auto'>{WIDE}</div><table style='width: 4rem; overflow-wrap: anywhere'>"
     "<td>allocation</table><figure><figcaption style='font-weight: 300'>figure</figcaption></figure>"
-    "<pre tabindex='0' style='overflow-x: auto; width: 6rem'>x = 1 + 2 + 3 + 4 + 5</pre>": [
+    "<pre tabindex='0' style='overflow-x: auto; width: 6rem'>x = 1 + 2 + 3 + 4 + 5</pre>"
+    "<span class='math' style='display: inline-block; overflow-x: auto; width: 1rem'><math><mi>long</mi></math></span>": [
         "(phone, light, 100 %): a table is cut without a sign",
         "a word is broken: allocation",
         "a caption is faint: normal, 300",
         "code is cut: x = 1",
+        "scrolls without a name or the keyboard: x = 1",
+        "(wide, light, 100 %): a formula is cut: long",
     ],
     f"<div style='{FADED}'>{WIDE}</div><div style='{FADED}'><table><td>owner</table></div>"
     "<figure><figcaption style='font-style: italic'>a figure</figcaption></figure>": [

@@ -31,6 +31,7 @@ from docutils import nodes
 from jupyter_book.sphinx import build_sphinx
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
+from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from package import wheel_name
 from sphinx.builders.html import StandaloneHTMLBuilder
@@ -50,8 +51,25 @@ from pathlib import Path
 os.environ.setdefault("HDPM_MODE", "explore")
 
 if importlib.util.find_spec("hdpm_book") is None:  # what this page calls is not installed
-    {wheel}
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", f"hdpm-lib[book] @ {{wheel}}"], check=True)"""
+
+    class Missing(Exception):
+        def _render_traceback_(self):  # shown as one sentence
+            return [str(self)]
+
+{wheel}
+    print("Installing what this page calls: some minutes, and lines of pip until it is done.", flush=True)
+    command = [sys.executable, "-m", "pip", "install", "--progress-bar=off", f"hdpm-lib[book] @ {{wheel}}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+        for line in pip.stdout:
+            print(line, end="", flush=True)
+    if pip.returncode:
+        raise Missing("pip could not install it: its lines above say why.")
+    importlib.invalidate_caches()"""
+# Where the wheel may be: beside the notebook, or where the site has it.
+HERE = """    places = Path("{name}"), Path("{up}{name}")
+    wheel = next((path.resolve().as_uri() for path in places if path.exists()), None)
+    if wheel is None:
+        raise Missing("Put {name}, from the front page of the site, beside this notebook, and run this cell again.")"""
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
@@ -261,6 +279,9 @@ class Markdown:
         return f"**{self.inline(node)}**"
 
     def visit_raw(self, node: nodes.Element) -> str:
+        if "<form" in node.astext():  # it needs the site's scripts: what it says first, and where it is
+            said = re.findall(r'<p class="hdpm-winner"[^>]*>(.*?)</p>', node.astext())
+            return joined([*said, f"[Try it on the site.]({self.site}{self.docname}.html)"])
         link = re.compile(r'(?<= href=")[^"]+')
         return link.sub(lambda found: self.address(found[0]), node.astext()) if "html" in node["format"] else ""
 
@@ -304,12 +325,8 @@ def first_cell(app: Any, docname: str) -> str:
     """The code that a notebook starts with."""
     name, up = wheel_name(Path(app.srcdir)), "../" * (docname.count("/") + 1)
     if base := app.config.html_baseurl:
-        return FIRST.format(wheel=f'wheel = "{base.rstrip("/")}/{name}"')
-    lines = (
-        f'here, site = Path("{name}"), Path("{up}{name}")  # the first page of the book offers it',
-        "wheel = (here if here.exists() else site).resolve().as_uri()",
-    )
-    return FIRST.format(wheel="\n    ".join(lines))
+        return FIRST.format(wheel=f'    wheel = "{base.rstrip("/")}/{name}"')
+    return FIRST.format(wheel=HERE.format(name=name, up=up))
 
 
 def run(app: Any, docname: str) -> nbformat.NotebookNode:
@@ -428,16 +445,35 @@ def offer(app: Any, pagename: str, template: str, context: dict[str, Any], doctr
 
 
 def unrun(text: str) -> nbformat.NotebookNode:
-    """Read a page and put a word in the place of each figure or number, as nothing has drawn or computed it."""
+    """Read a page and put a word in the place of each figure, as nothing has drawn it.
+
+    What a page puts into its text is computed: the cells are run until all is there.
+    """
     page = read_myst_markdown_notebook(text, config=MdParserConfig(), add_source_map=True)
     code = [cell for cell in page.cells if cell.cell_type == "code"]
     for cell in code:
         if "figure" in cell.metadata.get("mystnb", {}):
             cell.outputs = [new_output("display_data", {"text/plain": "figure"})]
-    for key in dict.fromkeys(re.findall(r"\{glue(?::\w+)?\}[ `]*([\w-]+)", text)):
-        word = {"text/plain": repr(f"‹{key}›")}
-        code[0].outputs.append(new_output("display_data", word, metadata={"scrapbook": {"name": key}}))
+    if keys := {*re.findall(r"\{glue(?::\w+)?\}[ `]*([\w-]+)", text)}:
+        code[0].outputs += glued(page, keys)
     return page
+
+
+def glued(page: nbformat.NotebookNode, keys: set[str]) -> list[nbformat.NotebookNode]:
+    """What the cells of a page put into its text under some names."""
+    found: dict[str, nbformat.NotebookNode] = {}
+    client = NotebookClient(new_notebook(metadata=page.metadata), resources={"metadata": {"path": str(execution.ROOT)}})
+    with client.setup_kernel():
+        for cell in (cell for cell in page.cells if cell.cell_type == "code"):
+            client.nb.cells.append(new_code_cell(cell.source))
+            run = client.execute_cell(client.nb.cells[-1], len(client.nb.cells) - 1)
+            found |= {out.metadata.scrapbook.name: out for out in run.outputs if "scrapbook" in out.metadata}
+            if keys <= found.keys():
+                break
+    for output in found.values():
+        if "text/html" in output.data:
+            output.data.pop("text/plain", None)  # which would come first
+    return [*found.values()]
 
 
 def main() -> int:
@@ -448,7 +484,7 @@ def main() -> int:
         "autosummary_generate": False,
         "nb_execution_mode": "off",
         "nb_custom_formats": {".md": "notebooks.unrun"},
-        "nb_mime_priority_overrides": [("notebooks", "text/plain", 0)],
+        "nb_mime_priority_overrides": [("notebooks", "text/plain", 0), ("notebooks", "text/html", 1)],
     }
     result = build_sphinx(
         execution.ROOT,

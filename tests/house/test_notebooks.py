@@ -66,7 +66,11 @@ Clear.
 
 ```{code-cell} python3
 :tags: [hide-input]
+from IPython.display import HTML
 from hdpm_book.ledger import decide
+from myst_nb import glue
+glue("count", "303")
+glue("form", HTML('<form></form><p class="hdpm-winner">It says: <b>12.3</b></p>'))
 ```
 
 ````{exercise-start} Try
@@ -105,6 +109,11 @@ x = 1
 
 ```{note}
 Take note.
+```
+
+There are {glue:text}`count` claims.
+
+```{glue} form
 ```
 
 ```{eval-rst}
@@ -230,16 +239,50 @@ def test_an_exported_notebook_runs_anywhere_and_explores(built: Built, tmp_path:
     assert "this run finds refuted (ledger: reproduced)" in printed
 
 
+def stranger(built: Built) -> str:
+    """The first cell, for who has nothing installed."""
+    return str(built.read().cells[1].source).replace("hdpm_book", "not_installed")
+
+
 def test_the_first_cell_installs_the_wheel_beside_the_notebook_or_on_its_site(built: Built, tmp_path: Path) -> None:
-    code = built.read().cells[1].source.replace("hdpm_book", "not_installed")
     name, folder = wheel_name(built.root), tmp_path / "_sources" / "book"
     folder.mkdir(parents=True)
-    (tmp_path / "pip.py").write_text("import sys\nopen('asked', 'w').write(sys.argv[-1])\n")
+    (tmp_path / "pip.py").write_text("import sys\nprint('Collecting')\nopen('asked', 'w').write(sys.argv[-1])\n")
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     for place in (tmp_path, folder):
-        subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True)
+        (place / name).touch()
+        command = [sys.executable, "-c", stranger(built)]
+        done = subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True)
         assert (folder / "asked").read_text() == f"hdpm-lib[book] @ {(place / name).as_uri()}"
-        (folder / name).touch()
+        first, second = done.stdout.splitlines()
+        assert first.startswith("Installing what this page calls: some minutes") and second == "Collecting"
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("", "Put {wheel}, from the front page of the site, beside this notebook, and run this cell again."),
+        (
+            "import os\nos.environ['HDPM_MODE'] = 'explore'\nfrom hdpm_book.notebook import require\nsellers = 1\n"
+            "require(sellers > 1, f'sellers must be 2 or more, got {sellers}')",
+            "sellers must be 2 or more, got 1. Change it, and run the page from there.",
+        ),
+    ],
+)
+def test_what_a_notebook_cannot_do_is_one_sentence(built: Built, tmp_path: Path, code: str, sentence: str) -> None:
+    nb = new_notebook(cells=[new_code_cell(code or stranger(built))])
+    NotebookClient(nb, timeout=60, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    (output,) = nb.cells[0].outputs
+    assert output.traceback == [sentence.format(wheel=wheel_name(built.root))]
+
+
+def test_what_a_page_puts_into_its_text_is_there_though_nothing_was_run(built: Built) -> None:
+    assert "There are 303 claims." in built.text()
+    assert "It says: <b>12.3</b> [Try it on the site.](../../html/book/page.html)" in " ".join(built.text().split())
+    pages = [text for page in execution.pages(ROOT) if "{glue" in (text := page.read_text(encoding="utf8"))]
+    for text in pages:
+        printed = json.dumps([cell.get("outputs") for cell in notebooks.unrun(text).cells])
+        assert printed.count("scrapbook") == 2 and "‹" not in printed
 
 
 def test_a_reader_keeps_what_she_changed(built: Built, tmp_path: Path) -> None:

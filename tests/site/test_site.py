@@ -189,7 +189,7 @@ SEEN: dict[str, list[str]] = {  # what is added to a page, and what is said of i
     f"<div style='overflow-x: auto'>{WIDE}</div><table style='width: 4rem; overflow-wrap: anywhere'>"
     "<td>allocation</table><figure><figcaption style='font-weight: 300'>figure</figcaption></figure>"
     "<pre tabindex='0' style='overflow-x: auto; width: 6rem'>x = 1 + 2 + 3 + 4 + 5</pre>"
-    "<span class='math' style='display: inline-block; overflow-x: auto; width: 1rem'><math><mi>long</mi></math></span>": [
+    "<p><span class='math' style='display: inline-block; overflow-x: auto; width: 1rem'><math><mi>long</mi></math>": [
         "(phone, light, 100 %): a table is cut without a sign",
         "a word is broken: allocation",
         "a caption is faint: normal, 300",

@@ -44,7 +44,7 @@ FAULTS["ridge/guarantee"] = [
     ("pdp-thm23-less-noise", "sensitivity_constant", lambda f: lambda *a, **known: f(*a, **known) * (1 + len(known))),
 ]
 
-SMALL["ridge/beyond"] = {"draws": 14, "size": 20, "worlds": 2}
+SMALL["ridge/beyond"] = {"draws": 20, "size": 40, "worlds": 2}
 FAULTS["ridge/beyond"] = [("pdp-future-work", "release_objective_perturbation", times(0.0))]
 
 SMALL["ridge/tables"] = {"candidates": 2000, "recoveries": 1, "sets": 60, "seeds": 25, "count": 20, "runs": 100}

@@ -193,7 +193,7 @@ BOX = """<style>
 .hdpm-verdict.hdpm-partial { color: #5a3705; background: #fbeec6 }
 .hdpm-label { font-weight: 600; opacity: .8 }
 </style>"""
-STANDIN, TOO_FEW = "not decided here: stand-in data", "too few draws to decide"
+STANDIN, TOO_SMALL = "not decided here: stand-in data", "too small a run to decide"
 CANNOT_SAY = "this run cannot say"
 CLAIMS = Path(str(resources.files("hdpm_book.data") / "claims"))
 
@@ -388,9 +388,9 @@ def judge(
     if claim.data and standin and claim.verdict != "pending":
         return replace(run, undecided=STANDIN)
     if not enough:
-        run = replace(run, undecided=TOO_FEW)
+        run = replace(run, undecided=TOO_SMALL)
     if run.outcome != claim.verdict and not exploring():
-        finds = TOO_FEW if run.undecided else f"this run finds {result!r}"
+        finds = TOO_SMALL if run.undecided else f"this run finds {result!r}"
         file = f"{folder or 'data/claims'}/{claim.paper}.yaml"
         hint = f"; write it with page and note into {file}" * (claim.verdict == "pending")
         raise LedgerMismatch(

@@ -188,7 +188,7 @@ def test_a_decision_agrees_with_the_ledger_or_raises(edited: Path) -> None:
 
 def test_a_run_that_is_too_small_refutes_nothing(edited: Path) -> None:
     for found in (True, False):  # even if it happens to agree
-        with pytest.raises(LedgerMismatch, match=r"table01: too few draws to decide, .* 'reproduced'. Evidence: 9"):
+        with pytest.raises(LedgerMismatch, match=r"table01: too small a run to decide, .* 'reproduced'. Evidence: 9"):
             judge("pdp-table01", "9 draws", printed=found, enough=np.bool_(False))
     assert judge("pdp-table01", "9,000 draws", printed=True, enough=True).outcome == "reproduced"
     assert "stand-in" in judge("pdp-table02", "9 draws", printed=True, enough=False, source="stand-in").outcome
@@ -206,7 +206,7 @@ def test_exploring_shows_what_differs_and_goes_on(
     decide("pdp-table01", "15 of 15 rows", printed=True)
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        "pdp-table01  too few draws to decide (ledger: reproduced)  9 draws",
+        "pdp-table01  too small a run to decide (ledger: reproduced)  9 draws",
         "pdp-table03  this run finds refuted (ledger: pending)  3 of 7 rows",
         "pdp-table01  reproduced  15 of 15 rows",
     ]
@@ -224,7 +224,7 @@ def test_exploring_shows_what_differs_and_goes_on(
     ]
     assert all(claims.LINE.fullmatch(line) for line in lines)
     box = judge("pdp-table01", "9 draws", printed=False, enough=False)._repr_html_()
-    assert "hdpm-pending" in box and "too few draws to decide (ledger: reproduced)" in box
+    assert "hdpm-pending" in box and "too small a run to decide (ledger: reproduced)" in box
     monkeypatch.setenv("HDPM_MODE", "play")
     with pytest.raises(ValueError, match="HDPM_MODE must be 'explore' or not set, got 'play'"):
         judge("pdp-table01", "3 of 15 rows", printed=False)
@@ -407,7 +407,7 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     calls = [call for name, call in CALLS.items() if name not in ("pdp-thm21", "khalili-thm1")]
     old = "from dataclasses import replace\nfrom hdpm_book.ledger import Decision, get"
     old += '\ndisplay(Decision(replace(get("pdp-thm21"), verdict="refuted"), "refuted", "an old run"))'
-    old += '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too few draws to decide"))'
+    old += '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too small a run to decide"))'
     good = build(folder, [first, "\n".join(others)], PARTS)
     return folder, good, build(tmp_path_factory.mktemp("wrong"), [*calls, old])
 
@@ -513,7 +513,7 @@ def test_the_book_fails_when_pages_and_ledger_disagree(builds: Builds) -> None:
     for words in (
         f"khalili-thm1 is partial in the ledger, but {PAGE} does not decide it",
         "pdp-thm21 is shown as 'refuted', but the ledger says 'partial': an old execution?",
-        "pdp-def11 is shown as 'too few draws to decide (ledger: not testable)', but the ledger says",
+        "pdp-def11 is shown as 'too small a run to decide (ledger: not testable)', but the ledger says",
     ):
         assert words in result.printed
 

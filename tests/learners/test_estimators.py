@@ -254,7 +254,6 @@ def test_bad_options(model: Any, message: str) -> None:
         model.fit(X, y)
 
 
-@pytest.mark.filterwarnings(UNDECLARED)
 @pytest.mark.parametrize(
     "model",
     [PersonalizedRidge(), PersonalizedRidge(feature_norm=2.0), PrivateLogisticRegression(1.0, classes=(0, 1))],
@@ -274,6 +273,7 @@ def test_a_column_of_text_is_named_and_a_cell_of_text_is_not(model: Any) -> None
     clone(model).set_params(out_of_range="clip").fit(table, y)
 
 
+@pytest.mark.filterwarnings(UNDECLARED)
 def test_declared_classes_change_nothing_where_both_occur() -> None:
     X, y, epsilon = labelled()
     models = [PrivateLogisticRegression(random_state=0, classes=c).fit(X, y, epsilon) for c in (None, ("yes", "no"))]

@@ -117,7 +117,8 @@ def may_change(
     if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
         node = node.operand
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        yield node, name, [ast.Constant(x) for x in numbers(node.value)]
+        tries = [node.value + 1] if "seed" in name or name == "random_state" else numbers(node.value)
+        yield node, name, [ast.Constant(x) for x in tries]
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not inside and " " not in constant:
         yield node, name, [ast.Constant(f"{node.value}s")]
     elif isinstance(node, (ast.Tuple, ast.List)):

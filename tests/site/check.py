@@ -297,7 +297,7 @@ LEGIBLE = """async () => {
     if (wide && !(box.tabIndex === 0 && box.role === 'region' && box.ariaLabel))
       found.push(`a wide table is no region with a name: ${brief(table)}`);
   }
-  for (const e of document.querySelectorAll('main :is(div, pre, span.math, table)')) {
+  for (const e of shown('main :is(div, pre, span.math, table)')) {
     if (!e.clientWidth || e.scrollWidth <= e.clientWidth + 1 || e.closest('.bd-sidebar-secondary')) continue;
     if (!['auto', 'scroll'].includes(getComputedStyle(e).overflowX)) continue;
     if (window.innerWidth === 1440 && e.matches('.math')) found.push(`a formula is cut: ${brief(e)}`);

@@ -43,7 +43,10 @@ def shows(statement: ast.stmt) -> bool:
 
 
 def read(table: symtable.SymbolTable) -> set[str]:
-    """Names of the page that code reads: not those of a function, a comprehension or a lambda within."""
+    """Names of the page that code reads: not those of a function, a comprehension or a lambda within.
+
+    Python's table does not count what ``x += 1`` reads: :func:`rests_on` adds it.
+    """
     own = table.get_type() == "module"
     found = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (own or s.is_global())}
     return found.union(*map(read, table.get_children()))
@@ -60,6 +63,8 @@ def rests_on(*block: ast.AST) -> set[str]:
             names |= rests_on(part.iter) | rests_on(*part.body, *part.orelse) - targets
         else:
             names |= read(symtable.symtable(ast.unparse(part), "page", "exec"))
+            added = [node.target for node in ast.walk(part) if isinstance(node, ast.AugAssign)]
+            names |= {target.id for target in added if isinstance(target, ast.Name)} & sets(part)
     return names
 
 

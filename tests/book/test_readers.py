@@ -93,3 +93,6 @@ def test_what_a_reader_may_meet(cell: str, tmp_path: Path) -> None:
 def test_only_what_rests_on_the_change_runs(tmp_path: Path) -> None:
     assert wrong(page_with(tmp_path, "np.ones(other)[9]", "print(draws)"), "9") == ""
     assert "IndexError" in wrong(page_with(tmp_path, "many = np.ones(other)[9]", "print(draws + many)"), "9")
+    loop = "many = {}\nfor i in range(2):\n    many |= {i: draws}"
+    assert wrong(page_with(tmp_path, loop, "print(many[0])"), "9") == ""
+    assert "IndexError" in wrong(page_with(tmp_path, loop, "np.ones(10)[many[0]:][0]"), "11")

@@ -377,8 +377,8 @@ def judge(
     except (TypeError, ValueError) as error:
         if not exploring():
             raise type(error)(f"{claim_id}: {error}") from None
-        holds = found.get("printed") is not None and bool(found["printed"])  # then no correction is needed
-        result, undecided = ("reproduced", "") if holds else ("pending", CANNOT_SAY)
+        as_printed = bool(found.get("printed"))  # then no correction is needed
+        result, undecided = ("reproduced", "") if as_printed else ("pending", CANNOT_SAY)
     if not isinstance(enough, (bool, np.bool_)):
         raise TypeError(f"{claim_id}: enough must be True or False, got {enough!r}")
     run = Decision(claim, result, evidence.strip(), undecided)

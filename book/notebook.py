@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 MODE = "HDPM_MODE"
@@ -47,10 +48,12 @@ class Impossible(ValueError):
 def refused(error: BaseException) -> bool:
     """Whether an error is a refusal of the book or of the library in one sentence, not a failure inside of it."""
     frames = traceback.extract_tb(error.__traceback__)
-    if isinstance(error, Impossible) or not frames or type(error) not in (ValueError, TypeError, LookupError):
-        return isinstance(error, Impossible)
-    ours = any(f"/{package}/" in frames[-1].filename for package in ("hdpm_lib", "hdpm_book", "book"))
-    return ours and (frames[-1].line or "").startswith("raise ")
+    if isinstance(error, Impossible):
+        return True
+    if type(error) not in (ValueError, TypeError, LookupError) or not frames:
+        return False
+    ours = {"hdpm_lib", "hdpm_book", "book"} & {*Path(frames[-1].filename).parts}
+    return bool(ours) and (frames[-1].line or "").startswith("raise ")
 
 
 def show_refusals_alone() -> None:

@@ -103,9 +103,9 @@ def whole() -> TTFont:
     heights = font["MATH"].table.MathConstants  # a browser also moves the script of a lone y or ] by these
     heights.SubscriptBaselineDropMin.Value, heights.SuperscriptBaselineDropMax.Value = -100, 400
     scripts = font["GSUB"].table.ScriptList.ScriptRecord
-    (forms,) = [record.Script for record in scripts if record.ScriptTag == "math"]
-    for record in scripts:  # a style sheet, which names no script, gets the forms of formulas
-        record.Script = deepcopy(forms)
+    (of_formulas,) = [record.Script for record in scripts if record.ScriptTag == "math"]
+    for record in scripts:  # for a style sheet, which names no script
+        record.Script = deepcopy(of_formulas)
     signs = font["MATH"].table.MathVariants
     root = font.getBestCmap()[ord(ROOT)]
     forms = signs.VertGlyphConstruction[signs.VertGlyphCoverage.glyphs.index(root)]
@@ -115,13 +115,9 @@ def whole() -> TTFont:
         was, left = font["hmtx"][name]  # Chromium gives each root the room of the widest: all are as wide as the first
         font["glyf"][name].coordinates.scale((width / was, 1))
         font["hmtx"][name] = width, round(left * width / was)
-    for name in (
-        "GPOS",
-        "fpgm",
-        "prep",
-        "cvt ",
-    ):  # as in formulas letters stand where they are; hints for coarse screens
-        del font[name]
+    del font["GPOS"]  # in formulas letters stand where they are
+    for hints in ("fpgm", "prep", "cvt "):  # for coarse screens
+        del font[hints]
     for glyph in font["glyf"].glyphs.values():
         glyph.trim(remove_hinting=True)
     return font

@@ -379,6 +379,9 @@ def judge(
             raise type(error)(f"{claim_id}: {error}") from None
         as_printed = bool(found.get("printed"))  # then no correction is needed
         result, undecided = ("reproduced", "") if as_printed else ("pending", CANNOT_SAY)
+    ours = found.get("corrected") is not None or found.get("reading") is not None
+    if result == "refuted" and ours and exploring():  # that one statement beside the printed one fails does not show
+        undecided = CANNOT_SAY  # that all do
     if not isinstance(enough, (bool, np.bool_)):
         raise TypeError(f"{claim_id}: enough must be True or False, got {enough!r}")
     run = Decision(claim, result, evidence.strip(), undecided)

@@ -213,12 +213,14 @@ def test_exploring_shows_what_differs_and_goes_on(
     assert all(claims.LINE.fullmatch(line) for line in lines)  # so that a build finds them, and refuses
     decide("pdp-thm21", "3 of 7", reading=False)  # what an author may not write, a reader's numbers may give
     decide("pdp-thm21", "3 of 7", printed=False, reading=True)
+    decide("pdp-thm21", "3 of 7", printed=False, reading=False)  # nor are all readings tried
     decide("pdp-thm25", "3 of 7", printed=True, corrected=True)
     decide("pdp-thm25", "3 of 7", printed=np.float64("nan") > 1, corrected=np.bool_(True))
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "pdp-thm21  this run cannot say (ledger: partial)  3 of 7",
         "pdp-thm21  partial  3 of 7",
+        "pdp-thm21  this run cannot say (ledger: partial)  3 of 7",
         "pdp-thm25  this run finds reproduced (ledger: refuted)  3 of 7",
         "pdp-thm25  this run finds corrected (ledger: refuted)  3 of 7",
     ]

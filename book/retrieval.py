@@ -31,11 +31,21 @@ T = TypeVar("T")
 Found = Literal["local", "downloaded"]
 Source = Literal["local", "downloaded", "stand-in", "scikit-learn", "uci"]
 
-DEADLINE = 10.0  # seconds that all network work for one data set may take together
-REGISTRY: dict[str, Any] = yaml.safe_load(
-    resources.files("hdpm_book.data").joinpath("datasets.yaml").read_text("utf-8")
-)
+DEADLINE = 10.0  # seconds that network work may take for one file, or for UCI's table and its file together
 _failures: dict[str, Exception] = {}  # of network work in this process, by what was asked
+
+
+def _registry() -> dict[str, Any]:
+    """The data sets by name. Files of one with a folder have the same path there, in the cache and at its URL."""
+    found = yaml.safe_load(resources.files("hdpm_book.data").joinpath("datasets.yaml").read_text("utf-8"))
+    for entry in found.values():
+        if folder := entry.get("folder"):
+            for path, file in entry["files"].items():
+                file |= {"name": f"{folder}/{path}", "url": entry["url"] + path}
+    return dict(found)
+
+
+REGISTRY = _registry()
 
 
 class DataIntegrityError(ValueError):
@@ -104,9 +114,14 @@ class Notice:
 
 def noticed(dataset: Dataset) -> Dataset:
     """The same data set; in a notebook its notice, if it has one, is displayed."""
-    if dataset.notice and in_notebook():
-        display(Notice(dataset.notice))
+    notify(dataset.notice)
     return dataset
+
+
+def notify(text: str) -> None:
+    """Display a notice in a notebook, if there is anything to say."""
+    if text and in_notebook():
+        display(Notice(text))
 
 
 def mode() -> str:
@@ -214,9 +229,11 @@ def _get(url: str, until: float, size: int) -> bytes:
     return bytes(raw)
 
 
-def download(files: list[dict[str, Any]], until: float) -> None:
-    """Put files into the cache; pooch checks the hash before it moves one there."""
+def download(files: list[dict[str, Any]], until: float | None = None) -> None:
+    """Put files into the cache, all of them `until` then; pooch checks the hash before it moves one there."""
     pooch = _pooch()
+    from tqdm import tqdm  # which pooch loads as well
+
     pooch.get_logger().setLevel("WARNING")  # else every page that downloads shows where to
     folder = cache_folder()
     try:
@@ -225,12 +242,14 @@ def download(files: list[dict[str, Any]], until: float) -> None:
     except OSError as error:
         why = f"downloads cannot be kept, for the cache folder {folder} is not writable: {error.strerror}"
         raise PermissionError(why) from error
-    for file in files:
+    for file in tqdm(files, "downloading", disable=None if len(files) > 2 else True):
+        end = time.monotonic() + DEADLINE if until is None else until
 
-        def save(url: str, path: str, _: Any, size: int = file["bytes"]) -> None:
-            Path(path).write_bytes(before(until, lambda: _get(url, until, size)))
+        def save(url: str, path: str, _: Any, size: int = file["bytes"], end: float = end) -> None:
+            Path(path).write_bytes(before(end, lambda: _get(url, end, size)))
 
-        pooch.retrieve(file["url"], "sha256:" + file["sha256"], file["name"], folder, downloader=save)
+        place = folder / file["name"]
+        pooch.retrieve(file["url"], "sha256:" + file["sha256"], place.name, place.parent, downloader=save)
 
 
 def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found]:
@@ -241,7 +260,7 @@ def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found
     name : str
         Key of the registry ``data/datasets.yaml``.
     until : float, optional
-        Time (monotonic clock) at which downloading ends; by default `DEADLINE` seconds from now.
+        Time (monotonic clock) at which downloading ends; by default each file may take `DEADLINE` seconds.
 
     Returns
     -------
@@ -258,14 +277,14 @@ def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found
     found = {part: stored(file) for part, file in files.items()}
     missing = [file for part, file in files.items() if found[part] is None]
     if missing:
-        wait = time.monotonic() + DEADLINE if until is None else until
         try:
-            once(name, lambda: download(missing, wait))
+            once(name, lambda: download(missing, until))
         except Exception as error:
-            names = " and ".join(file["name"] for file in missing)
+            few, more = missing[:2], f" and {len(missing) - 2} more" if len(missing) > 2 else ""
+            names, urls = (" and ".join(file[key] for file in few) + more for key in ("name", "url"))
             raise DataUnavailableError(
                 f"{name}: {names} cannot be had ({type(error).__name__}: {error}). Put what is missing into a folder "
-                f"and name the folder in HDPM_DATA_DIR; it is at {', '.join(file['url'] for file in missing)}"
+                f"and name the folder in HDPM_DATA_DIR; it is at {urls}"
             ) from error
         found = {part: stored(file) for part, file in files.items()}
     pairs = {part: pair for part, pair in found.items() if pair is not None}

@@ -6,8 +6,9 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ from scipy import special, stats
 
 import hdpm_lib
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
+from hdpm_book.federated.regretnet import Network
 from hdpm_book.privacy.laws import LAW_TESTS, LawTest, spherical_law
 from hdpm_lib.auctions.allin import Auction, gains
 from hdpm_lib.auctions.bids import Bids
@@ -170,30 +172,43 @@ def largest_gain(auction: Auction, truth: Bids, budget: np.ndarray, lies: Bids) 
     return float((gains(auction, truth, lies, budget) / truth.full_valuation).max())
 
 
-def some_weights(network: Any, rng: np.random.Generator, scale: float = 1.0) -> dict[str, np.ndarray]:
-    return {name: rng.normal(0, scale, shape) for name, shape in network.shapes.items()}
+def some_network(
+    kind: str, rng: np.random.Generator, scale: float = 1.0, *, owners: int = 3, hidden: tuple[int, ...] = (7, 6, 5)
+) -> Network:
+    """A network with independent normal numbers for weights; four levels, but for RegretNet."""
+    levels, weights = 1 if kind == "RegretNet" else 4, {}
+    for part, last in (("allocation", owners * (levels + 1)), ("payment", owners + 1)):
+        shapes = pairwise((owners * (levels + 2) + 1, *hidden, last))
+        weights[part] = tuple((rng.normal(0, scale, shape), rng.normal(0, scale, shape[1])) for shape in shapes)
+    return Network(kind, weights)
 
 
-def by_hand(network: Any, weights: dict[str, np.ndarray], truth: Bids, budget: float) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities and payments of an auction network for one market, layer by layer."""
-    n, M, x = network.owners, network.levels, []
-    total = sum(truth.sizes)
+def seen_by_hand(truth: Bids, budget: float, levels: int) -> np.ndarray:
+    """What the auction networks see of one market, owner by owner."""
+    n, x = len(truth.sizes), list[float]()
+
+    def scaled(value: float, of: np.ndarray) -> float:
+        span = max(of) - min(of)
+        return (value - sum(of) / len(of)) / span if span > 0 else 0.0
+
+    record = replace(truth, sizes=np.ones(n))
+    values = np.array([record.valuation(truth.privacy_budget * (m / levels)) for m in range(1, levels + 1)])
     for i in range(n):
-        for m in range(1, M + 1):
-            epsilon = np.zeros(n)
-            epsilon[i] = m * truth.privacy_budget[i] / M
-            x.append(math.log(truth.valuation(epsilon)[i] / truth.sizes[i] + 1e-6))
-        x += [math.log(truth.privacy_budget[i]), math.log(truth.sizes[i] / (total / n))]
-    x.append(math.log(budget / total))
-    last = {}
-    for part in ("allocation", "payment"):
-        y = np.array(x)
-        for layer in range(len(network.hidden)):
-            y = np.tanh(weights[f"{part}.{layer}.offset"] + y @ weights[f"{part}.{layer}.slope"])
-        layer = len(network.hidden)
-        last[part] = weights[f"{part}.{layer}.offset"] + y @ weights[f"{part}.{layer}.slope"]
-    probabilities = [special.softmax(last["allocation"][i * (M + 1) : (i + 1) * (M + 1)]) for i in range(n)]
-    return np.array(probabilities), special.softmax(last["payment"])[1:] * budget
+        x += [scaled(value, values.ravel()) for value in values[:, i]]
+        x += [scaled(told[i], told[: n - 1]) for told in (truth.privacy_budget, truth.sizes)]
+    return np.array([*x, scaled(budget / sum(truth.sizes), values.ravel())])
+
+
+def by_hand(network: Network, truth: Bids, budget: float) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities and payments of an auction network for one market, layer by layer."""
+    last, outcomes = {}, network.levels + 1
+    for part, (*layers, (slope, offset)) in network.weights.items():
+        y = seen_by_hand(truth, budget, network.levels)
+        for into, add in layers:
+            y = np.tanh(add + y @ into)
+        last[part] = offset + y @ slope
+    own = [special.softmax(last["allocation"][i * outcomes : (i + 1) * outcomes]) for i in range(len(truth.sizes))]
+    return np.array(own), special.softmax(last["payment"])[1:] * budget
 
 
 # --- markets ---

@@ -4,13 +4,15 @@ An owner's best point of a schedule jumps as the schedule changes, so that it ha
 chooses softly, at a temperature that falls during the run (:doc:`/book/federated/menus`). Nothing rests on this:
 :mod:`hdpm_lib.auctions.menus` lets her choose exactly.
 
-``python -m hdpm_book.federated.menus_training`` repeats the recorded run; interrupted and started again, it goes on.
+``python -m hdpm_book.federated.menus_training`` repeats the recorded run, about two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from hdpm_book.federated.aggregation_jax import least_error
-from hdpm_book.federated.checkpoints import train_and_store
 from hdpm_book.federated.partition import KINDS, PRIVACY_BUDGETS, RATES, draw_sizes
+from hdpm_book.records import provenance
 from hdpm_lib.auctions.bids import FAMILIES, unit_valuation
 from hdpm_lib.auctions.menus import KNOTS, SHAPES, TRAINED, WIDTHS, increments, nothing_sold, public, record_sale
 from hdpm_lib.validation import check_choice, check_count, check_positive, extra
@@ -31,6 +33,7 @@ with extra("book"):
     import jax.numpy as jnp
     import optax
     from jax import lax
+    from tqdm import tqdm
 
 
 Tree = dict[str, Any]
@@ -51,7 +54,7 @@ class Settings:
     steps : int, updates of the weights, a multiple of `log`
     batch : int, markets of a step
     pool : int, profiles of sizes, from which markets are drawn
-    log : int, steps between two entries of the log and two checkpoints
+    log : int, steps between two entries of the log
     rate : float, first learning rate of Adam; it falls to a fiftieth along a cosine
     hot, cold : float, first temperature, and that from four fifths of the run on
     """
@@ -199,32 +202,25 @@ def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Command line: train, go on from a checkpoint if there is one, and store weights and provenance."""
+    """Command line: train, and store weights and how they came about."""
     parser = argparse.ArgumentParser(prog="python -m hdpm_book.federated.menus_training", description=main.__doc__)
     defaults = Settings()
     for field in ("partition", "owners", "steps", "batch", "pool"):
         value = getattr(defaults, field)
         parser.add_argument(f"--{field}", type=type(value), default=value, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, default=TRAINED, help="for menus.npz, menus.json and the checkpoint")
+    parser.add_argument("--folder", type=Path, default=TRAINED, help="for menus.npz and menus.json")
     given = vars(parser.parse_args(arguments))
     seed, folder = given.pop("seed"), given.pop("folder")
-    settings = Settings(**given)
-
-    def save(path: Path, weights: Tree) -> None:
-        arrays: Tree = {name: np.asarray(weights[name]) for name in SHAPES}
-        np.savez_compressed(path, **arrays)
-
-    train_and_store(
-        folder,
-        "menus",
-        {"settings": asdict(settings), "seed": seed},
-        start(settings, seed),
-        partial(train, settings, seed),
-        lambda losses: round(float(losses.mean()), 5),
-        save,
-        settings.steps // settings.log,
-    )
+    settings, began, log = Settings(**given), time.process_time(), []
+    for now, losses in tqdm(train(settings, seed), total=settings.steps // settings.log, disable=None):
+        state = now
+        log.append(round(float(losses.mean()), 5))
+    arrays: Tree = {name: np.asarray(state["weights"][name]) for name in SHAPES}
+    np.savez_compressed(folder / "menus.npz", **arrays)
+    seconds = {"cpu_seconds": round(time.process_time() - began, 1)}
+    about = provenance("jax", "jaxlib", "optax", "numpy") | {"settings": asdict(settings), "seed": seed}
+    (folder / "menus.json").write_text(json.dumps(about | seconds | {"log": log}, indent=1) + "\n", encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ numbers, one for each owner, that sum to `total`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ Integers = NDArray[np.int64]
 # Records of the train part of NSL-KDD by class: known to everybody.
 NSL_KDD_COUNTS = {"Normal": 67_343, "DoS": 45_927, "Probe": 11_656, "R2L": 995, "U2R": 52}
 KINDS = ("IID", "Non-IID")
+FACTORS = (0.1, 2.0)  # the paper's range of the budget factor
 RATES = (0.5, 1.5)  # the paper's range of alpha
 PRIVACY_BUDGETS = (0.5, 2.0)  # and of the largest privacy loss that an owner accepts
 MOST = 2**53  # records: above, floats do not hold every whole number
@@ -194,3 +196,30 @@ def budget_of(truth: Bids, factor: ArrayLike) -> Array:
     """
     factors = check_finite(factor, "factor", low=0, ends="()")
     return factors * truth.full_valuation.sum(axis=-1)
+
+
+def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, Array]:
+    """The markets of the pages: the first `count` of the book's test profiles, at most 2000, and budgets."""
+    check_choice(partition, "partition", KINDS)
+    rng = np.random.default_rng({"IID": 20230, "Non-IID": 20231}[partition])
+    market = draw_bids(draw_sizes(partition, 2000, rng), rng)
+    budget = budget_of(market, rng.uniform(*FACTORS, 2000))
+    return market[: check_count(count, "count", most=2000)], budget[:count]
+
+
+def people(
+    labels: NDArray[Any], law: str, runs: int, rng: np.random.Generator, owners: int = 1000, least: int = 10
+) -> tuple[list[list[NDArray[np.int64]]], Bids]:
+    """Owners of independent runs, by the laws of the published code: the records of each, and bids (runs, owners)."""
+    check_choice(law, "law", KINDS)
+    if law == "IID":
+        counts = [lognormal_sizes(len(labels), owners, rng, least=least) for _ in range(runs)]
+    else:
+        counts = [dirichlet_counts(np.bincount(labels), owners, rng, extra=least) for _ in range(runs)]
+    rows = [deal(labels, count, rng) for count in counts]
+    return rows, draw_bids([[len(own) for own in market] for market in rows], rng)
+
+
+def bids_of(bids: Bids, asked: NDArray[np.int64]) -> Bids:
+    """Bids of those who are asked, of shape (rounds, runs, bidders)."""
+    return Bids(*(np.take_along_axis(part[None], asked, axis=2) for part in vars(bids).values()))

@@ -1,292 +1,214 @@
 r"""RegretNet, M-RegretNet and DM-RegretNet: auctions of privacy that are neural networks.
 
-Each is two networks with the same input and `tanh` layers. The allocation network ends in a softmax over `M` + 1
-outcomes of each owner, to sell nothing or to sell at the level :math:`m\bar\epsilon_i/M`; the payment network in a
-softmax over `n` + 1 fractions of the budget, the first of which stays with the buyer. *RegretNet* has one level,
-*M-RegretNet* several; both draw the outcome. *DM-RegretNet* takes the most probable one instead (Eq. 3), and in
-training a smooth stand-in for it (Alg. 3).
+Each is two networks with the same input and three layers of 100 `tanh` nodes. The allocation network ends in a softmax
+over `M` + 1 outcomes of each owner, to sell nothing or to sell at the level :math:`m\bar\epsilon_i/M`; the payment
+network in a softmax over `n` + 1 fractions of the budget, the first of which stays with the buyer. *RegretNet* has one
+level, *M-RegretNet* several; both draw the outcome. *DM-RegretNet* takes the most probable level. As in the published
+code it never sells nothing, which the paper's Eq. (3) allows.
 
-Weights are a dict of arrays, apart from the :class:`Network`. The functions before :func:`run` work under ``jit``,
-``vmap`` and ``grad`` and check nothing; it and what follows check their input. Throughout, privacy budgets and sizes
-are of shape (..., n), `values` (valuations of one record at the sub-bids, not negative) of shape (..., n, M), and
-probabilities of the outcomes, or `outcomes`, of shape (..., n, M + 1).
+Shapes and the scale of the inputs are those of the published networks (:mod:`hdpm_book.federated.published`): values
+and money are shifted by the mean and divided by the range of the values in the auction, privacy budgets and sizes by
+mean and range **of all owners but the last**.
+
+Privacy budgets and sizes are of shape (..., n), `values` (valuations of one record at the levels) of shape (..., n, M),
+probabilities of the outcomes, or `outcomes`, of shape (..., n, M + 1). What takes `xp`, which is ``numpy`` or
+``jax.numpy``, checks nothing and works under ``jit`` and ``grad``.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from functools import partial
+import json
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdpm_book.federated.checkpoints import DAMAGED
 from hdpm_lib.auctions.bids import Bids, check_budget, unit_valuation
 from hdpm_lib.markets.outcome import Outcome
-from hdpm_lib.validation import check_choice, check_count, check_generator, check_positive, extra
+from hdpm_lib.validation import check_generator
 
-with extra("book"):
-    import jax
-    import jax.numpy as jnp
-
-
-Weights = dict[str, Any]
+Weights = dict[str, tuple[tuple[Any, Any], ...]]
 KINDS = ("RegretNet", "M-RegretNet", "DM-RegretNet")
+OWNERS, HIDDEN = 10, (100, 100, 100)
 TRAINED = Path(str(resources.files("hdpm_book.data"))) / "networks"
-LEAST = 1e-6  # added to a value before its logarithm
 
 
-@dataclass(frozen=True)
-class Network:
-    """The shape of an auction network.
+class Network(NamedTuple):
+    """An auction network.
 
     Attributes
     ----------
     kind : {"RegretNet", "M-RegretNet", "DM-RegretNet"}
-    owners, levels : int, bidders `n` (a network serves no other number) and sub-bids `M` (1 for RegretNet)
-    hidden : tuple of int, nodes of the hidden layers, in both networks
-    temperature : float, positive, smoothing of the stand-in for the largest probability; the paper gives none
+    weights : dict
+        For ``"allocation"`` and ``"payment"`` the layers from first to last: slopes (into, out) and offsets (out,).
+    temperature : float, positive
+        The paper's :math:`\\tau` in the smooth stand-in for the most probable level.
     """
 
     kind: str
-    owners: int = 10
-    levels: int = 8
-    hidden: tuple[int, ...] = (100, 100)
+    weights: Weights
     temperature: float = 1 / 8
 
-    def __post_init__(self) -> None:
-        check_choice(self.kind, "kind", KINDS)
-        for name, counts in (("owners", (self.owners,)), ("levels", (self.levels,)), ("hidden", self.hidden)):
-            for count in counts:
-                check_count(count, name)
-        check_positive(self.temperature, "temperature")
-        if not self.hidden:
-            raise ValueError("hidden must name at least one layer, got ()")
-        if self.kind == "RegretNet" and self.levels != 1:
-            raise ValueError(f"levels must be 1 for RegretNet, got {self.levels}: more levels are M-RegretNet")
+    @property
+    def owners(self) -> int:
+        """Number of bidders, `n`; a network serves no other."""
+        return len(self.weights["payment"][-1][1]) - 1
 
     @property
-    def inputs(self) -> int:
-        """Number of inputs: values, privacy budget and size of each owner, and the budget."""
-        return self.owners * (self.levels + 2) + 1
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights, by name."""
-        found: dict[str, tuple[int, ...]] = {}
-        for part, last in (("allocation", self.owners * (self.levels + 1)), ("payment", self.owners + 1)):
-            for layer, (into, out) in enumerate(pairwise((self.inputs, *self.hidden, last))):
-                found |= {f"{part}.{layer}.slope": (into, out), f"{part}.{layer}.offset": (out,)}
-        return found
+    def levels(self) -> int:
+        """Number of levels, `M`."""
+        return len(self.weights["allocation"][-1][1]) // self.owners - 1
 
 
-@partial(jax.jit, static_argnums=0)
-def init(network: Network, key: Any) -> Weights:
-    """Weights before training by Glorot's uniform law, offsets 0; `key` is a JAX key such as ``jax.random.key(0)``."""
-    glorot = jax.nn.initializers.glorot_uniform()
-    keys = dict(zip(network.shapes, jax.random.split(key, len(network.shapes)), strict=True))
-    return {name: glorot(keys[name], s) if len(s) == 2 else jnp.zeros(s) for name, s in network.shapes.items()}
+def shapes(levels: int, owners: int = OWNERS) -> dict[str, list[tuple[int, int]]]:
+    """Shapes of the slopes, layer by layer, of the allocation and of the payment network."""
+    ends = {"allocation": owners * (levels + 1), "payment": owners + 1}
+    return {part: list(pairwise((owners * (levels + 2) + 1, *HIDDEN, last))) for part, last in ends.items()}
 
 
-def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int) -> Any:
-    r"""Valuations of one record at the sub-bids, :math:`v_i(m\bar\epsilon_i/M)/d_i` for `m` from 1 to `M` = `levels`.
+def untrained(levels: int, seed: int | list[int], kind: str = "") -> Network:
+    """A network before training: slopes by Glorot's uniform law, offsets 0."""
+    rng = np.random.default_rng(seed)
+    weights: Weights = {
+        part: tuple((rng.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape)), np.zeros(shape[1])) for shape in layers)
+        for part, layers in shapes(levels).items()
+    }
+    return Network(kind or ("RegretNet" if levels == 1 else "M-RegretNet"), weights)
 
-    Arguments as in :class:`~hdpm_lib.auctions.bids.Bids`; the result is NumPy's if all of them are, otherwise JAX's.
+
+def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int, xp: Any = np) -> Any:
+    r"""Valuations of one record at the levels, :math:`v_i(m\bar\epsilon_i/M)/d_i` for `m` from 1 to `M` = `levels`.
+
+    Arguments as in :class:`~hdpm_lib.auctions.bids.Bids`.
 
     Examples
     --------
     >>> sub_bid_values(np.array([1]), np.array([0.5]), np.array([2.0]), 4)
     array([[0.125, 0.5  , 1.125, 2.   ]])
     """
-    family, rate, limit = family[..., None], rate[..., None], privacy_budget[..., None]
-    xp = jnp if any(isinstance(part, jax.Array) for part in (family, rate, limit)) else np
-    return unit_valuation(family, rate, limit * (xp.arange(1, levels + 1) / levels), xp)
+    share = xp.arange(1, levels + 1) / levels
+    return unit_valuation(family[..., None], rate[..., None], privacy_budget[..., None] * share, xp)
 
 
-def features(values: Any, privacy_budget: Any, sizes: Any, budget: Any) -> Any:
-    """What the networks see, (..., n (M + 2) + 1), from the arguments of :func:`forward`.
+def inputs(values: Any, privacy_budget: Any, sizes: Any, budget: Any, xp: Any = np) -> Any:
+    """What both networks see, (..., n (M + 2) + 1): values, privacy budget and size by owner, money at the end."""
 
-    Logarithms of the values, of the privacy budgets, of the sizes over their mean, and of the budget for each record:
-    owner by owner, the budget last. The paper names the inputs, but not their scale.
-    """
-    total = sizes.sum(-1)
-    flat = _bids(values, privacy_budget, sizes * sizes.shape[-1] / total[..., None]).reshape(*values.shape[:-2], -1)
-    return jnp.concatenate([flat, jnp.log(budget / total)[..., None]], -1)
+    def scaled(x: Any, of: Any) -> Any:
+        span = of.max(-1, keepdims=True) - of.min(-1, keepdims=True)
+        return xp.where(span > 0, (x - of.mean(-1, keepdims=True)) / xp.where(span > 0, span, 1), 0)
+
+    told = values.reshape(*values.shape[:-2], -1)
+    seen = scaled(told, told).reshape(values.shape)
+    bids = [seen, *(scaled(x, x[..., :-1])[..., None] for x in (privacy_budget, sizes))]
+    money = scaled((budget / sizes.sum(-1))[..., None], told)
+    return xp.concatenate([xp.concatenate(bids, -1).reshape(*told.shape[:-1], -1), money], -1)
 
 
-def _bids(values: Any, privacy_budget: Any, sizes: Any) -> Any:
-    """Logarithms of the bids, (..., n, M + 2)."""
-    return jnp.concatenate([jnp.log(values + LEAST), jnp.log(jnp.stack([privacy_budget, sizes], -1))], -1)
+def softmax(scores: Any, xp: Any = np) -> Any:
+    """Softmax over the last axis."""
+    powers = xp.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
 
 
 def forward(
-    network: Network, weights: Weights, values: Any, privacy_budget: Any, sizes: Any, budget: Any
+    weights: Weights, values: Any, privacy_budget: Any, sizes: Any, budget: Any, xp: Any = np
 ) -> tuple[Any, Any]:
     """Probabilities of the outcomes, the first of selling nothing, and payments (..., n) for what is reported.
 
     Payments do not depend on what is drawn. Their sum is below the budget: they are fractions of a softmax with one
     more entry. Privacy budgets, sizes and the budget are positive.
     """
-    # 1. Values of the sub-bids, privacy budgets, sizes, and the money
-    x = features(values, privacy_budget, sizes, budget)
-
-    def outputs(part: str) -> Any:
-        nodes = _hidden(network, weights, part, _layer(weights, part, 0, x))
-        return _layer(weights, part, len(network.hidden), nodes)
-
-    # 2. Allocation network: the chances of each owner's outcomes
-    scores = outputs("allocation").reshape((*x.shape[:-1], network.owners, network.levels + 1))
-    chances = jax.nn.softmax(scores, -1)
-
-    # 3. Payment network: fractions of the money, the first for the buyer
-    fractions = jax.nn.softmax(outputs("payment"), -1)
-    return chances, fractions[..., 1:] * budget[..., None]
+    found = {}
+    for part, layers in weights.items():
+        x = inputs(values, privacy_budget, sizes, budget, xp)
+        for slope, offset in layers[:-1]:
+            x = xp.tanh(x @ slope + offset)
+        found[part] = x @ layers[-1][0] + layers[-1][1]
+    chances = softmax(found["allocation"].reshape(*sizes.shape, -1), xp)
+    return chances, softmax(found["payment"], xp)[..., 1:] * budget[..., None]
 
 
-def _layer(weights: Weights, part: str, layer: int, x: Any) -> Any:
-    return x @ weights[f"{part}.{layer}.slope"] + weights[f"{part}.{layer}.offset"]
+def certain(chances: Any, xp: Any = np) -> Any:
+    """DM-RegretNet in use: 1 at the most probable level, of those above 0."""
+    best = chances[..., 1:].argmax(-1) + 1
+    return xp.asarray(best[..., None] == xp.arange(chances.shape[-1]), chances.dtype)
 
 
-def _hidden(network: Network, weights: Weights, part: str, x: Any) -> Any:
-    """The last hidden nodes of one of the two networks, from what enters the first."""
-    for layer in range(1, len(network.hidden)):
-        x = _layer(weights, part, layer, jnp.tanh(x))
-    return jnp.tanh(x)
+def smooth(chances: Any, temperature: float, xp: Any = np) -> Any:
+    r"""DM-RegretNet in training: :math:`\operatorname{softmax}(z_i/\tau)` over the levels above 0."""
+    return xp.concatenate([xp.zeros_like(chances[..., :1]), softmax(chances[..., 1:] / temperature, xp)], -1)
 
 
-def forward_alone(
-    network: Network, weights: Weights, truth: tuple[Any, Any, Any], lies: tuple[Any, Any, Any], budget: Any
-) -> tuple[Any, Any]:
-    """:func:`forward` for each owner in the auction in which she alone makes her report of `lies`, the others `truth`.
-
-    Both are values, privacy budgets and sizes; probabilities (..., n, M + 1) and payments (..., n) are her own. What
-    enters the first nodes of these `n` auctions differs by her own bid and by the mean size only.
-    """
-    n, classes, last = network.owners, network.levels + 1, len(network.hidden)
-
-    # 1. What the truth says, by how much her bid differs from it, and the mean size
-    x, own = features(*truth, budget), _bids(*lies) - _bids(*truth)
-    larger = jnp.log1p((lies[2] - truth[2]) / truth[2].sum(-1, keepdims=True))[..., None]
-
-    def hidden(part: str) -> Any:
-        by_bid = weights[f"{part}.0.slope"][:-1].reshape(n, classes + 1, -1)
-        by_mean = by_bid[:, -1].sum(0) + weights[f"{part}.0.slope"][-1]
-        entering = _layer(weights, part, 0, x)[..., None, :] + jnp.einsum("...im,imh->...ih", own, by_bid)
-        return _hidden(network, weights, part, entering - larger * by_mean)
-
-    # 2. Allocation network: the chances of her outcomes
-    slope = weights[f"allocation.{last}.slope"].reshape(-1, n, classes)
-    scores = jnp.einsum("...ih,him->...im", hidden("allocation"), slope)
-    chances = jax.nn.softmax(scores + weights[f"allocation.{last}.offset"].reshape(n, classes), -1)
-
-    # 3. Payment network: her fraction of the money
-    fractions = jax.nn.softmax(_layer(weights, "payment", last, hidden("payment")), -1)
-    return chances, jnp.einsum("...ii->...i", fractions[..., 1:]) * budget[..., None]
+def play(network: Network, bids: Bids, budget: ArrayLike) -> tuple[Any, Any]:
+    """Probabilities of the outcomes (DM-RegretNet's are 0 and 1) and payments when all report the truth, checked."""
+    money = check_budget(budget, bids)
+    if (owners := bids.sizes.shape[-1]) != network.owners:
+        raise ValueError(f"bids are of {owners} owners, and the network is for {network.owners}")
+    values = sub_bid_values(bids.family, bids.rate, bids.privacy_budget, network.levels)
+    chances, payments = forward(network.weights, values, bids.privacy_budget, 1.0 * bids.sizes, money)
+    if not all(np.isfinite(x).all() for x in (values, bids.sizes, chances, payments)):
+        raise ValueError("bids or weights hold something that is not a number")
+    return certain(chances) if network.kind == "DM-RegretNet" else chances, payments
 
 
-def allocation(network: Network, probabilities: Any) -> Any:
-    """Outcomes: one-hot at the first largest probability for DM-RegretNet (Eq. 3), else as given."""
-    if network.kind != "DM-RegretNet":
-        return probabilities
-    return jax.nn.one_hot(jnp.argmax(probabilities, -1), network.levels + 1, dtype=probabilities.dtype)
+def run(network: Network, bids: Bids, budget: ArrayLike, rng: np.random.Generator | None = None) -> Outcome:
+    """Hold the auction.
 
-
-def smooth_allocation(network: Network, probabilities: Any) -> Any:
-    r"""What training sees: :math:`\operatorname{softmax}(z_i/\tau)` for DM-RegretNet (Alg. 3), else as given."""
-    if network.kind != "DM-RegretNet":
-        return probabilities
-    return jax.nn.softmax(probabilities / network.temperature, -1)
-
-
-def expected_epsilon(outcomes: Any, privacy_budget: Any) -> Any:
-    """Mean privacy losses (..., n) when outcomes are shares or probabilities of the levels."""
-    levels = outcomes.shape[-1] - 1
-    return (outcomes[..., 1:] * (jnp.arange(1, levels + 1) / levels)).sum(-1) * privacy_budget
-
-
-def expected_value(outcomes: Any, values: Any, sizes: Any) -> Any:
-    """Mean valuations (..., n) of what is sold, in money."""
-    return (outcomes[..., 1:] * values).sum(-1) * sizes
-
-
-_forward = partial(jax.jit, static_argnums=0)(forward)
-
-
-def run(
-    network: Network, weights: Weights, bids: Bids, budget: ArrayLike, rng: np.random.Generator | None = None
-) -> Outcome:
-    """Hold the auction, in float64.
-
-    The outcomes of RegretNet and M-RegretNet are drawn by `rng`; without it `epsilon` is their mean. DM-RegretNet draws
-    nothing.
+    The outcomes of RegretNet and M-RegretNet are drawn by `rng`; without it the privacy losses are their means.
+    DM-RegretNet draws nothing.
 
     Examples
     --------
     >>> from hdpm_lib.auctions.bids import bids
-    >>> network = Network("DM-RegretNet", owners=2)
-    >>> market = bids(["linear", "quadratic"], [1.0, 1.0], [1.0, 2.0], [50, 100])
-    >>> outcome = run(network, init(network, jax.random.key(0)), market, 300.0)
-    >>> outcome.privacy_loss * 8 / market.privacy_budget % 1, outcome.payments.sum() < 300
-    (array([0., 0.]), np.True_)
+    >>> market = bids(["linear", "quadratic"] * 5, 1.0, [1.0, 2.0] * 5, [50, 100] * 5)
+    >>> outcome = run(untrained(8, 0, "DM-RegretNet"), market, 300.0)
+    >>> (outcome.privacy_loss * 8 / market.privacy_budget % 1).max(), outcome.payments.sum() < 300
+    (np.float64(0.0), np.True_)
     """
-    check_weights(network, weights)
-    money = check_budget(budget, bids)
-    if rng is not None:
-        check_generator(rng)
-    if (owners := bids.sizes.shape[-1]) != network.owners:
-        raise ValueError(f"bids are of {owners} owners, and the network is for {network.owners}")
-    values = sub_bid_values(bids.family, bids.rate, bids.privacy_budget, network.levels)
-    with jax.enable_x64(True):
-        double = {name: jnp.asarray(w, jnp.float64) for name, w in weights.items()}
-        probabilities, fractions = _forward(network, double, values, bids.privacy_budget, 1.0 * bids.sizes, money)
-        outcomes, payments = np.asarray(allocation(network, probabilities)), np.asarray(fractions)
-    if not (np.isfinite(outcomes).all() and np.isfinite(payments).all()):
-        raise ValueError("bids or weights hold something that is not a number")
+    outcomes, payments = play(network, bids, budget)
     if rng is not None and network.kind != "DM-RegretNet":
-        level = (rng.random((*outcomes.shape[:-1], 1)) > outcomes.cumsum(-1)[..., :-1]).sum(-1)
-        outcomes = np.eye(network.levels + 1)[level]
-    share = outcomes @ (np.arange(network.levels + 1) / network.levels)
-    return Outcome(share * bids.privacy_budget, payments)
+        outcomes = np.eye(network.levels + 1)[draw(outcomes, rng)]
+    return Outcome(outcomes @ np.linspace(0, 1, network.levels + 1) * bids.privacy_budget, payments)
 
 
-def check_weights(network: Network, weights: Weights) -> None:
-    """A ValueError that names the first array that is missing, of another shape than the network's, or not finite."""
-    for name, shape in network.shapes.items():
-        if name not in weights:
-            raise ValueError(f"weights lack {name!r} of a {network.kind} with {network.levels} levels")
-        if np.shape(weights[name]) != shape:
-            raise ValueError(f"weights[{name!r}] must have shape {shape}, got {np.shape(weights[name])}")
-        if not np.isfinite(np.asarray(weights[name], dtype=float)).all():
-            raise ValueError(f"weights[{name!r}] must be finite")
+def draw(chances: Any, rng: np.random.Generator) -> Any:
+    """Levels (..., n) that a lottery picks."""
+    check_generator(rng)
+    return (rng.random((*chances.shape[:-1], 1)) > chances.cumsum(-1)[..., :-1]).sum(-1)
 
 
-def save(path: Path, network: Network, weights: Weights) -> None:
-    """Write a network and its weights, rounded to float16, into one file; errors as of :func:`check_weights`."""
-    check_weights(network, weights)
-    arrays: dict[str, Any] = {name: np.asarray(weights[name], dtype=np.float16) for name in network.shapes}
-    np.savez_compressed(path, **arrays | {field: np.array(value) for field, value in asdict(network).items()})
+def save(path: Path, network: Network, about: dict[str, Any]) -> None:
+    """Write a network, rounded to float16, and beside it how it came about."""
+    arrays: dict[str, Any] = {
+        f"{part}.{layer}.{what}": np.asarray(array, np.float16)
+        for part, layers in network.weights.items()
+        for layer, pair in enumerate(layers)
+        for what, array in zip(("slope", "offset"), pair, strict=True)
+    }
+    np.savez_compressed(path.with_suffix(".npz"), **arrays)
+    about = {"kind": network.kind, "temperature": network.temperature} | about
+    path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf8")
 
 
-def load_trained(name: str, folder: Path = TRAINED) -> tuple[Network, Weights]:
-    """A network that :func:`save` wrote, and its weights in float32; of those trained for this book by default.
+def load_trained(name: str, folder: Path = TRAINED) -> Network:
+    """A network that :func:`save` wrote; of those trained for this book by default.
 
-    A FileNotFoundError names the files that are there; a damaged one raises a ValueError.
+    A FileNotFoundError names the files that are there.
     """
     path = folder / f"{name}.npz"
     if not path.is_file():
         there = sorted(file.stem for file in folder.glob("*.npz"))
         raise FileNotFoundError(f"no trained network {name!r} in {folder}, only {there}")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            read = dict(arrays)
-        fields = {field: read.pop(field).tolist() for field in Network.__dataclass_fields__}
-    except DAMAGED as error:
-        raise ValueError(f"{path} is damaged or holds no network: {error}") from error
-    network = Network(**fields | {"hidden": tuple(fields["hidden"])})
-    weights = {name: array.astype(np.float32) for name, array in read.items()}
-    check_weights(network, weights)
-    return network, weights
+    about = json.loads(path.with_suffix(".json").read_text("utf8"))
+    with np.load(path, allow_pickle=False) as arrays:
+        weights: Weights = {
+            part: tuple(
+                (arrays[f"{part}.{layer}.slope"].astype(float), arrays[f"{part}.{layer}.offset"].astype(float))
+                for layer in range(len(HIDDEN) + 1)
+            )
+            for part in ("allocation", "payment")
+        }
+    return Network(about["kind"], weights, about["temperature"])

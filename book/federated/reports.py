@@ -14,16 +14,24 @@ sub-bids `M`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_book.federated.regretnet import Network, Weights, allocation, forward_alone, smooth_allocation, sub_bid_values
+from hdpm_book.federated.regretnet import Network, certain, forward, smooth, sub_bid_values
 from hdpm_lib.auctions.bids import FAMILIES, LARGEST_EXPONENT, Bids, check_budget, unit_valuation
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_flag, check_number, check_positive, extra
+from hdpm_lib.validation import (
+    check_choice,
+    check_count,
+    check_finite,
+    check_generator,
+    check_number,
+    check_positive,
+    extra,
+)
 
 with extra("book"):
     import jax
@@ -70,25 +78,37 @@ class Rule:
     weights: Any = None
 
 
-def learned(network: Network, weights: Weights) -> Rule:
-    """The rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its most probable outcome."""
-    arrays = {name: np.asarray(w, float) for name, w in weights.items()}
-    outcome, guide = _functions(replace(network, kind="DM-RegretNet"))
-    return Rule(network.levels, outcome, guide, (network.kind == "DM-RegretNet", arrays))
+def learned(network: Network) -> Rule:
+    """The rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its most probable level."""
+    certainly = network.kind == "DM-RegretNet"
+    return Rule(network.levels, _outcome, _guide, (certainly, network.temperature, network.weights))
 
 
-@lru_cache
-def _functions(network: Network) -> tuple[Function, Function]:
-    """Outcome and guide of networks of that shape; whether a network is deterministic is data, to compile once."""
+def _alone(weights: Any, truth: Reports, lies: Reports, budget: Any) -> tuple[Any, Any]:
+    """Her own probabilities and payment, of each owner in the auction in which she alone lies."""
+    liar = jnp.eye(truth.sizes.shape[-1], dtype=bool)
+    masks = liar[..., None], liar, liar
+    axis = truth.sizes.ndim - 1
+    told = Reports(
+        *(
+            jnp.where(mask, jnp.expand_dims(lie, axis), jnp.expand_dims(true, axis))
+            for mask, lie, true in zip(masks, lies, truth, strict=True)
+        )
+    )
+    chances, payments = forward(weights, *told, budget[..., None], jnp)
+    return jnp.einsum("...iim->...im", chances), jnp.einsum("...ii->...i", payments)
 
-    def through(choose: Callable[[Network, Any], Any]) -> Function:
-        def function(weights: tuple[Any, Weights], *reports: Any) -> tuple[Any, Any]:
-            probabilities, payments = forward_alone(network, weights[1], *reports)
-            return jnp.where(weights[0], choose(network, probabilities), probabilities), payments
 
-        return function
+def _outcome(weights: Any, *told: Any) -> tuple[Any, Any]:
+    certainly, _, arrays = weights
+    chances, payments = _alone(arrays, *told)
+    return jnp.where(certainly, certain(chances, jnp), chances), payments
 
-    return through(allocation), through(smooth_allocation)
+
+def _guide(weights: Any, *told: Any) -> tuple[Any, Any]:
+    certainly, temperature, arrays = weights
+    chances, payments = _alone(arrays, *told)
+    return jnp.where(certainly, smooth(chances, temperature, jnp), chances), payments
 
 
 @dataclass(frozen=True)
@@ -100,13 +120,11 @@ class Played:
     outcomes : array of shape (..., n, M + 1), probabilities of the levels from 0 upwards
     payments : array of shape (..., n)
     costs : array of shape (..., n, M + 1), true cost of each level in money; infinite for what the owner does not have
-    smooth_cost : array of shape (..., n), the paper's normaliser `c`: mean cost under the *smoothed* outcomes
     """
 
     outcomes: Array
     payments: Array
     costs: Array
-    smooth_cost: Array
 
     @property
     def cost(self) -> Array:
@@ -119,10 +137,10 @@ class Played:
         return self.payments - self.cost
 
     def relative(self, money: Array) -> Array:
-        """Money (..., n) over the smooth cost; 0 where it is 0."""
+        """Money (..., n) over the mean cost; 0 where it is 0."""
         money = check_finite(money, "money", low=0)
         with np.errstate(divide="ignore"):
-            return np.divide(money, self.smooth_cost, out=np.zeros_like(money), where=money > 0)
+            return np.divide(money, self.cost, out=np.zeros_like(money), where=money > 0)
 
     @property
     def invalid(self) -> Array:
@@ -201,7 +219,7 @@ def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = Non
     if given.values.shape != shape or given.privacy_budget.shape != shape[:-1] or given.sizes.shape != shape[:-1]:
         raise ValueError(f"lies must have values of shape {shape}, got {tuple(np.shape(x) for x in given)}")
     with jax.enable_x64(True):
-        found = _play(rule.outcome, rule.guide, rule.weights, parts(market), given, money)
+        found = _play(rule.outcome, rule.weights, parts(market), given, money)
         played = Played(*map(np.asarray, found))
     if np.isnan(played.utility).any():
         raise ValueError(f"rule gives a utility that is not a number in {np.isnan(played.utility).sum()} cases")
@@ -216,7 +234,7 @@ def printed_search(
     steps: int = 100,
     rate: float = 0.1,
     clamp: str = "none",
-    frozen: bool = False,
+    rng: np.random.Generator | None = None,
 ) -> Reports:
     """The paper's search: `steps` updates of all reports along the gradient of the own utility; the last point.
 
@@ -228,16 +246,19 @@ def printed_search(
     rate : float, positive, the paper's gamma
     clamp : {"none", "sub-bids", "owners"}
         Raise values so that they do not fall from sub-bid to sub-bid; or from owner to owner, as in the published code.
-    frozen : bool
-        Take the outcomes as given and follow payments and delivered cost only, as in the published code's tests.
+    rng : Generator, optional
+        In each step draw what is sold and follow payments and the cost of that, as in the published code's tests.
     """
     check_choice(clamp, "clamp", CLAMPS)
     check_count(steps, "steps", 0)
     options = int(steps), check_positive(rate, "rate"), CLAMPS.index(clamp)
-    fixed = rule.guide, check_flag(frozen, "frozen"), rule.weights, parts(market)
+    drawn = rng is not None
+    seed = int(check_generator(rng).integers(2**31)) if drawn else 0
+    function = rule.outcome if drawn else rule.guide
     start, money = misreport(market, rule.levels), check_budget(budget, market)
     with jax.enable_x64(True):
-        found = _printed(*fixed, start, money, *options)
+        start = Reports(*(jnp.asarray(part, float) for part in start))
+        found = _printed(function, drawn, rule.weights, parts(market), start, money, jax.random.key(seed), *options)
         return Reports(*map(np.asarray, found))
 
 
@@ -289,16 +310,10 @@ def parts(market: Bids) -> Parts:
     return market.family, market.rate, market.privacy_budget, market.sizes
 
 
-def truth_of(market: Parts, levels: int) -> Reports:
-    """The truthful reports."""
-    family, rate, ceiling, sizes = market
-    return Reports(sub_bid_values(family, rate, ceiling, levels), ceiling, sizes)
-
-
 def true_costs(market: Parts, lies: Reports, limits: bool = True) -> Any:
     """True costs (..., n, M + 1) of the levels; with `limits` infinite beyond what the owner has."""
     levels = lies.values.shape[-1]
-    curve = sub_bid_values(market[0], market[1], lies.privacy_budget, levels) * lies.sizes[..., None]
+    curve = sub_bid_values(market[0], market[1], lies.privacy_budget, levels, jnp) * lies.sizes[..., None]
     costs = jnp.concatenate([jnp.zeros_like(curve[..., :1]), curve], -1)
     if not limits:
         return costs
@@ -312,30 +327,36 @@ def mean_cost(xp: Any, outcomes: Any, costs: Any) -> Any:
     return xp.where(outcomes > 0, outcomes * xp.where(outcomes > 0, costs, 0), 0).sum(-1)
 
 
-def _alone(function: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any]:
-    return function(weights, truth_of(market, lies.values.shape[-1]), lies, budget)
+def _lying(function: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any]:
+    family, rate, ceiling, sizes = market
+    truth = Reports(sub_bid_values(family, rate, ceiling, lies.values.shape[-1], jnp), ceiling, sizes)
+    return function(weights, truth, lies, budget)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _play(
-    outcome: Function, guide: Function, weights: Any, market: Parts, lies: Reports, budget: Any
-) -> tuple[Any, Any, Any, Any]:
-    (outcomes, payments), costs = _alone(outcome, weights, market, lies, budget), true_costs(market, lies)
-    smooth = _alone(guide, weights, market, lies, budget)[0]
-    return outcomes, payments, costs, mean_cost(jnp, smooth, costs)
+@partial(jax.jit, static_argnums=0)
+def _play(outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any, Any]:
+    outcomes, payments = _lying(outcome, weights, market, lies, budget)
+    return outcomes, payments, true_costs(market, lies)
 
 
 @partial(jax.jit, static_argnums=0)
 def _utility(outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
-    outcomes, payments = _alone(outcome, weights, market, lies, budget)
+    outcomes, payments = _lying(outcome, weights, market, lies, budget)
     return payments - mean_cost(jnp, outcomes, true_costs(market, lies))
 
 
-def _smooth_utility(guide: Function, frozen: bool, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
+def _smooth_utility(guide: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
     """Sum over owners and auctions: each owner's report moves her own utility only."""
-    outcomes, payments = _alone(guide, weights, market, lies, budget)
-    outcomes = lax.stop_gradient(outcomes) if frozen else outcomes
+    outcomes, payments = _lying(guide, weights, market, lies, budget)
     return (payments - (outcomes * true_costs(market, lies, limits=False)).sum(-1)).sum()
+
+
+def _drawn_utility(outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any, key: Any) -> Any:
+    """The same at one draw of what is sold, which no report moves."""
+    outcomes, payments = _lying(outcome, weights, market, lies, budget)
+    level = jax.random.categorical(key, jnp.log(lax.stop_gradient(outcomes)))
+    costs = true_costs(market, lies, limits=False)
+    return (payments - jnp.take_along_axis(costs, level[..., None], -1)[..., 0]).sum()
 
 
 def _pick(xp: Any, better: Any, new: Reports, old: Reports) -> Reports:
@@ -345,20 +366,22 @@ def _pick(xp: Any, better: Any, new: Reports, old: Reports) -> Reports:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _printed(
-    guide: Function, frozen: bool, weights: Any, market: Parts, start: Reports, budget: Any, steps: int, rate: float,
-    clamp: int,
+    function: Function, drawn: bool, weights: Any, market: Parts, start: Reports, budget: Any, key: Any, steps: int,
+    rate: float, clamp: int,
 ) -> Reports:  # fmt: skip
-    def utilities(lies: Reports) -> Any:
-        return _smooth_utility(guide, frozen, weights, market, lies, budget)
+    def utilities(lies: Reports, k: Any) -> Any:
+        if drawn:
+            return _drawn_utility(function, weights, market, lies, budget, jax.random.fold_in(key, k))
+        return _smooth_utility(function, weights, market, lies, budget)
 
     slopes = jax.grad(utilities)
 
-    def step(_: int, lies: Reports) -> Reports:
+    def step(k: Any, lies: Reports) -> Reports:
         # 2. Up the gradient, and back to what can be reported
-        slope = slopes(lies)
+        slope = slopes(lies, k)
         values, ceiling, sizes = (x + rate * dx for x, dx in zip(lies, slope, strict=True))
         values = jnp.maximum(values, 0)
-        by_bid, by_owner = (lax.cummax(values, axis=values.ndim - k) for k in (1, 2))
+        by_bid, by_owner = (lax.cummax(values, axis=values.ndim - back) for back in (1, 2))
         values = lax.select_n(clamp, values, by_bid, by_owner)
         ceiling = jnp.clip(ceiling, LOW * market[2], market[2])
         return Reports(values, ceiling, jnp.clip(sizes, 1.0, market[3]))
@@ -385,7 +408,7 @@ def _climb(
     def reports(at: tuple[Any, Any, Any]) -> Reports:
         return Reports(jnp.clip(jnp.exp(at[0]).cumsum(-1), low[0], high[0]), jnp.exp(at[1]), jnp.exp(at[2]))
 
-    slopes = jax.grad(lambda at: -_smooth_utility(guide, False, weights, market, reports(at), budget))
+    slopes = jax.grad(lambda at: -_smooth_utility(guide, weights, market, reports(at), budget))
     climber = optax.adam(0.1)
 
     def step(carry: Any, _: None) -> tuple[Any, Any]:

@@ -12,6 +12,7 @@ import importlib.resources
 import itertools
 import json
 import os
+import shutil
 import sys
 import threading
 import time
@@ -93,18 +94,21 @@ Serve = Callable[..., Counter[str]]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator[Serve]:
-    """Start a local server that behaves as asked and pin its URL; returns a counter of requests."""
+    """Start a local server that behaves as asked and pin its URL; returns a counter of requests.
+
+    What it answers is the same for all paths, or by path.
+    """
     # undo the refusal: these tests talk to 127.0.0.1 only
     monkeypatch.setattr(requests, "get", requests.api.get)
     stop, asked, cleanup = threading.Event(), Counter[str](), contextlib.ExitStack()
 
-    def start(body: bytes = SMALL, behaviour: str = "plain", status: int = 200) -> Counter[str]:
+    def start(whole: bytes | dict[str, bytes] = SMALL, behaviour: str = "plain", status: int = 200) -> Counter[str]:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 asked[self.path] += 1
-                if behaviour == "silent":
-                    stop.wait(20)
+                if stop.wait({"silent": 20, "slow": 0.4}.get(behaviour, 0)) or behaviour == "silent":
                     return
+                body = whole if isinstance(whole, bytes) else whole[self.path]
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -309,6 +313,160 @@ def test_cache_is_in_the_checkout_else_the_users(monkeypatch: pytest.MonkeyPatch
     assert retrieval.cache_folder() == root / "data" / "cache"
     monkeypatch.setattr(retrieval, "__file__", str(tmp_path / "site-packages" / "hdpm_lib" / "retrieval.py"))
     assert retrieval.cache_folder().name == "hdpm_lib" and root not in retrieval.cache_folder().parents
+
+
+# ------------------------------------------------------------------------------------ several files with a folder
+
+SEVERAL = {"a.pt": b"one", "inner/b.pt": b"two", "inner/c.pt": b"three", "d.pt": b"four"}
+Several = Callable[..., Counter[str]]
+
+
+@pytest.fixture
+def several(serve: Serve, small: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Several:
+    """Start a server of four files, which are registered with a folder."""
+
+    def start(behaviour: str = "plain", **changes: bytes) -> Counter[str]:
+        asked = serve({f"/some/{path}": changes.get(path[-4], raw) for path, raw in SEVERAL.items()}, behaviour)
+        files = {path: {"bytes": len(raw), "sha256": retrieval.sha256(raw)} for path, raw in SEVERAL.items()}
+        entry = {"url": small["url"].replace("insurance.csv", "some/"), "folder": "mine", "files": files}
+        (tmp_path / "datasets.yaml").write_text(json.dumps({"networks": entry}), encoding="utf8")
+        with monkeypatch.context() as patched:
+            patched.setattr(importlib.resources, "files", lambda package: tmp_path)
+            registry = retrieval._registry()
+        monkeypatch.setattr(retrieval, "REGISTRY", registry)
+        return asked
+
+    return start
+
+
+def store(folder: Path, *paths: str) -> None:
+    for path in paths:
+        (folder / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "mine" / path).write_bytes(SEVERAL[path])
+
+
+def test_files_have_one_path_in_the_folder_the_cache_and_at_the_url(
+    several: Several, folder: Path, cache: Path
+) -> None:
+    asked = several()
+    assert retrieval.real("networks") == (SEVERAL, "downloaded")
+    assert asked == dict.fromkeys((f"/some/{path}" for path in SEVERAL), 1)
+    there = {str(path.relative_to(cache)): path.read_bytes() for path in cache.rglob("*") if path.is_file()}
+    assert there == {f"mine/{path}": raw for path, raw in SEVERAL.items()}
+    assert retrieval.real("networks") == (SEVERAL, "downloaded") and asked.total() == 4
+    (cache / "mine" / "inner" / "b.pt").unlink()
+    store(folder, "a.pt", "inner/b.pt")
+    assert retrieval.real("networks") == (SEVERAL, "downloaded") and asked.total() == 4  # here or there
+    store(folder, "d.pt")
+    (folder / "mine" / "inner" / "c.pt.gz").write_bytes(gzip.compress(SEVERAL["inner/c.pt"]))
+    assert retrieval.real("networks") == (SEVERAL, "local")
+
+
+def test_only_what_is_missing_is_downloaded(several: Several, folder: Path) -> None:
+    asked = several()
+    store(folder, "a.pt", "inner/c.pt")
+    assert retrieval.real("networks") == (SEVERAL, "downloaded")
+    assert sorted(asked) == ["/some/d.pt", "/some/inner/b.pt"]
+
+
+def test_one_wrong_file_of_several(
+    several: Several, folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the folder it is an error; a wrong download is not kept, and then none of them is used."""
+    asked = several(c=b"wrong")
+    with pytest.raises(datasets.DataUnavailableError, match=r"networks: mine/a\.pt and mine/inner/b\.pt and 2 more"):
+        retrieval.real("networks")
+    assert asked["/some/inner/c.pt"] == 1 and not (cache / "mine" / "inner" / "c.pt").exists()
+    with pytest.warns(datasets.StandInWarning, match="networks: mine/inner/c.pt and mine/d.pt cannot be had"):
+        assert retrieval.real_or_none("networks") is None
+    store(folder, *SEVERAL)
+    (folder / "mine" / "inner" / "b.pt").write_bytes(b"odd")
+    for _ in range(2):
+        with pytest.raises(datasets.DataIntegrityError, match=r"mine/inner/b\.pt is not the pinned mine/inner/b\.pt"):
+            retrieval.real_or_none("networks")
+    monkeypatch.setattr(retrieval, "_read", lambda path, file: path.read_bytes())  # without a look at the hash
+    assert retrieval.real("networks")[0]["inner/b.pt"] == b"odd"
+
+
+def test_each_file_has_its_own_deadline(several: Several, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four files that take 0.4 s each may do so, unless all are to be there by a time."""
+    monkeypatch.setattr(retrieval, "DEADLINE", 1.4)
+    several("slow")
+    start = time.monotonic()
+    with pytest.raises(datasets.DataUnavailableError, match="TimeoutError"):
+        retrieval.real("networks", until=start + 1.0)
+    assert 0.9 < time.monotonic() - start < 3
+    retrieval._failures.clear()
+    shutil.rmtree(retrieval.cache_folder())
+    start = time.monotonic()
+    assert retrieval.real("networks") == (SEVERAL, "downloaded") and time.monotonic() - start > 1.5
+
+
+def test_a_silent_server_is_asked_for_one_file_only(several: Several, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval, "DEADLINE", 0.4)
+    asked, start = several("silent"), time.monotonic()
+    for _ in range(2):
+        with pytest.raises(datasets.DataUnavailableError, match=r"TimeoutError: no complete answer within 0\.4 s"):
+            retrieval.real("networks")
+    assert 0.3 < time.monotonic() - start < 3 and asked.total() == 1
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        ((), ("mine/a.pt and mine/inner/b.pt and 2 more", "/some/a.pt and http://", "/some/inner/b.pt and 2 more")),
+        (("inner/c.pt",), ("mine/a.pt and mine/inner/b.pt and 1 more", "/some/inner/b.pt and 1 more")),
+        (("a.pt", "d.pt"), ("networks: mine/inner/b.pt and mine/inner/c.pt cannot", "/some/inner/c.pt")),
+        (("a.pt", "inner/b.pt", "d.pt"), ("networks: mine/inner/c.pt cannot", "it is at http://")),
+    ],
+)
+def test_what_is_missing_is_named(
+    there: tuple[str, ...], said: tuple[str, ...], several: Several, folder: Path
+) -> None:
+    """Two files at most, and how many more."""
+    several("cut", **dict.fromkeys("abcd", b""))
+    store(folder, *there)
+    with pytest.raises(datasets.DataUnavailableError, match="HDPM_DATA_DIR") as error:
+        retrieval.real("networks")
+    assert all(words in str(error.value) for words in said)
+    assert (" more" in str(error.value)) == (len(there) < 2)
+    assert str(error.value).endswith(said[-1]) or len(there) == 3
+
+
+def test_a_bar_shows_several_downloads(
+    several: Several, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """On a terminal, and for more than two files."""
+    hidden = list[bool | None]()
+
+    def bar(files: list[Any], *_: str, disable: bool | None) -> list[Any]:
+        hidden.append(disable)
+        return files
+
+    several()
+    retrieval.real("networks")
+    assert capfd.readouterr().err == ""  # no terminal
+    monkeypatch.setattr("tqdm.tqdm", bar)
+    for left in (1, 4):
+        shutil.rmtree(retrieval.cache_folder())
+        store(folder, *list(SEVERAL)[left:])
+        retrieval.real("networks")
+        shutil.rmtree(folder / "mine", ignore_errors=True)
+    assert hidden == [True, None]
+
+
+def test_the_networks_of_fl_market_are_registered() -> None:
+    """Both sets share a folder; each file is pinned, and no two are one."""
+    first, several = (retrieval.REGISTRY[f"fl_market_{name}"] for name in ("networks", "instances"))
+    assert (len(first["files"]), len(several["files"])) == (8, 96)
+    files = [*first["files"].values(), *several["files"].values()]
+    for key in ("name", "url", "sha256"):
+        assert len({file[key] for file in files}) == 104
+    assert sum(file["bytes"] for file in files) == 28_084_168
+    one = several["files"]["16-regretnet_nslkdd_nidd/16-reg_nslkdd_niid_3.pt"]
+    assert one["name"] == "fl-market-networks/16-regretnet_nslkdd_nidd/16-reg_nslkdd_niid_3.pt"
+    commit = "https://raw.githubusercontent.com/teijyogen/FL-Market/30c5b397a8db1ced05095f26a382980ec7614579/model/"
+    assert one["url"] == f"{commit}16-regretnet_nslkdd_nidd/16-reg_nslkdd_niid_3.pt"
 
 
 # ------------------------------------------------------------------------------------------------- breast cancer

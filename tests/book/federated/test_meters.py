@@ -8,17 +8,19 @@ alone is also computed anew with NumPy from reported bids, `hdpm_book.federated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
-from hdpm_book.federated import meters
+from hdpm_book.federated import meters, reports
 from hdpm_book.federated.partition import budget_of, draw_bids
-from hdpm_book.federated.regretnet import Network, run
+from hdpm_book.federated.regretnet import KINDS, Network, draw, run
 from hdpm_book.federated.reports import (
     Played,
     Reports,
@@ -32,7 +34,8 @@ from hdpm_book.federated.reports import (
 )
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from hdpm_lib.auctions.bids import FAMILIES, Bids, bids, utility
-from tests.support import generator, refusals, z_limit
+from hdpm_lib.validation import FALSE_ALARM
+from tests.support import generator, refusals, some_network, z_limit
 
 OWNERS, PRICE, MONEY = 3, 1.3, np.ones(40)
 
@@ -42,9 +45,8 @@ def market_of(rng: np.random.Generator, family: str | None = None) -> Bids:
     return drawn if family is None else bids(family, drawn.rate, drawn.privacy_budget, drawn.sizes)
 
 
-def network_of(kind: str, rng: np.random.Generator) -> tuple[Network, dict[str, Any]]:
-    network = Network(kind, owners=OWNERS, levels=1 if kind == "RegretNet" else 4, hidden=(20, 20))
-    return network, {name: rng.normal(0, 2 / np.sqrt(shape[0]), shape) for name, shape in network.shapes.items()}
+def network_of(kind: str, rng: np.random.Generator) -> Network:
+    return some_network(kind, rng, 1.0, owners=OWNERS, hidden=(9, 8, 7))
 
 
 def all_or_nothing(bound: Callable[[Any], Any], pay: Callable[[Any, Any], Any], width: float) -> Rule:
@@ -86,11 +88,11 @@ LIES += [{"size_share": 0.5, "scale": 3.0}, {"budget_share": 1.5}, {"size_share"
 @pytest.mark.parametrize("kind", ["M-RegretNet", "DM-RegretNet"])
 def test_lone_lies_agree_with_auctions_held_one_by_one(kind: str) -> None:
     rng = generator(400, len(kind))
-    market, (network, weights) = market_of(rng), network_of(kind, rng)
-    budget, rule = budget_of(market, rng.uniform(0.1, 2, 40)), learned(network, weights)
+    market, network = market_of(rng), network_of(kind, rng)
+    budget, rule = budget_of(market, rng.uniform(0.1, 2, 40)), learned(network)
     truth, level = play(rule, market, budget), np.arange(5) / 4
     assert np.allclose(truth.costs, np.stack([market.valuation(m * market.privacy_budget) for m in level], -1))
-    mean = run(network, weights, market, budget).privacy_loss
+    mean = run(network, market, budget).privacy_loss
     assert np.allclose(truth.outcomes @ level * market.privacy_budget, mean, rtol=1e-12)
     for options in LIES:
         found = play(rule, market, budget, misreport(market, 4, **options))
@@ -104,7 +106,7 @@ def test_lone_lies_agree_with_auctions_held_one_by_one(kind: str) -> None:
                 family[:, i] = FAMILIES.index(options["family"])
                 unit = market.full_valuation[:, i] / market.sizes[:, i]
                 rate[:, i] *= unit / np.expm1(limit[:, i]) / market.rate[:, i]
-            outcome = run(network, weights, bids(family, rate, limit, sizes), budget)
+            outcome = run(network, bids(family, rate, limit, sizes), budget)
             assert np.allclose(found.payments[:, i], outcome.payments[:, i], rtol=1e-10)
             if kind == "DM-RegretNet":
                 expected = utility(market, outcome, sizes)[:, i]
@@ -149,114 +151,257 @@ def test_over_reported_budgets_pay_only_below_the_true_one() -> None:
         assert np.isneginf(play(rule, market, MONEY, misreport(market, 4, **lie)).utility).all()
 
 
-def sampled_mean(truth: Played, lie: Played) -> np.ndarray:
-    """Mean of the regret from independent draws, over all pairs of outcomes."""
-    gain = (lie.payments - truth.payments)[..., None, None] + truth.costs[..., None] - lie.costs[..., None, :]
-    chances = truth.outcomes[..., None] * lie.outcomes[..., None, :]
-    return (chances * np.maximum(gain, 0)).sum((-1, -2)) / truth.smooth_cost
+def some_play(kind: str, seed: int) -> tuple[Rule, Bids, np.ndarray, Played, Played]:
+    """A network's rule, markets and money; what it does with the truth, and with smaller values and privacy budgets."""
+    rng = generator(seed, len(kind))
+    market, rule = market_of(rng), learned(network_of(kind, rng))
+    budget = budget_of(market, rng.uniform(0.1, 2, 40))
+    lies = misreport(market, rule.levels, scale=0.5, budget_share=0.8)
+    return rule, market, budget, play(rule, market, budget), play(rule, market, budget, lies)
 
 
-@pytest.mark.parametrize("kind", ["M-RegretNet", "DM-RegretNet"])
-def test_sampled_regret(kind: str) -> None:
-    rng = generator(408, len(kind))
-    market, (network, weights) = market_of(rng), network_of(kind, rng)
-    rule, budget = learned(network, weights), budget_of(market, 1.0)
-    truth = play(rule, market, budget)
-    lie = play(rule, market, budget, misreport(market, network.levels, scale=0.5, budget_share=0.8))
+@pytest.mark.parametrize("kind", KINDS)
+def test_published_regret_is_the_mean_over_independent_draws(kind: str) -> None:
+    (_, _, _, truth, lie), rng, count = some_play(kind, 408), generator(409), 4000
+    cost = (truth.outcomes * truth.costs).sum(-1)
+
+    def drawn(one: Played) -> np.ndarray:
+        levels = draw(np.broadcast_to(one.outcomes, (count, *one.outcomes.shape)), rng)[..., None]
+        return one.payments - np.take_along_axis(one.costs[None], levels, -1)[..., 0]
+
     for other in (truth, lie):
-        draws = np.array([meters.printed_regret(truth, other, rng).mean() for _ in range(2000)])
-        exact = sampled_mean(truth, other)
-        error = draws.std(ddof=1) / math.sqrt(2000)
-        assert abs(draws.mean() - exact.mean()) <= z_limit(4) * error + 1e-12
-        assert (exact >= meters.printed_regret(truth, other) - 1e-12).all()  # Jensen
-        assert kind != "DM-RegretNet" or np.allclose(exact, meters.printed_regret(truth, other))  # which draws nothing
-    floor = meters.noise_floor(truth.outcomes, truth.costs)
-    assert np.allclose(floor, sampled_mean(truth, truth))
-    assert floor.mean() > 0.05 if kind != "DM-RegretNet" else not floor.any()  # regret where nobody misreports
+        found, exact = meters.published_regret(truth, other), np.zeros(cost.shape)
+        simulated = (np.maximum(drawn(other) - drawn(truth), 0) / cost).mean((1, 2))
+        error = simulated.std(ddof=1) / math.sqrt(count)
+        assert abs(simulated.mean() - found.mean()) <= z_limit(6) * error + 1e-12
+        for a, b in product(range(truth.outcomes.shape[-1]), repeat=2):
+            gain = other.payments - other.costs[..., b] - truth.payments + truth.costs[..., a]
+            exact += truth.outcomes[..., a] * other.outcomes[..., b] * np.maximum(gain, 0) / cost
+        assert np.allclose(found, exact, atol=1e-12)
+        gain = np.maximum(other.utility - truth.utility, 0) / cost
+        assert (found >= gain - 1e-12).all()  # Jensen
+        assert kind != "DM-RegretNet" or np.allclose(found, gain)  # which draws nothing
 
 
-def test_printed_search_follows_the_gradient_and_keeps_bounds() -> None:
-    rng = generator(410)
-    market, (network, weights) = market_of(rng), network_of("M-RegretNet", rng)
-    rule, budget = learned(network, weights), budget_of(market, 1.0)
-    start, rate, nudge = misreport(market, 4), 1e-7, 1e-5
-    same = printed_search(rule, market, budget, steps=0)
-    assert all(np.array_equal(a, b) for a, b in zip(same, start, strict=True))
-    moved = printed_search(rule, market, budget, steps=1, rate=rate)
-    for m in range(4):
-        up, down = (
-            play(rule, market, budget, start._replace(values=start.values + sign * nudge * np.eye(4)[m])).utility
-            for sign in (1, -1)
-        )
-        slope, step = (up - down) / (2 * nudge), (moved.values - start.values)[..., m] / rate
-        assert np.allclose(step, slope, rtol=1e-3, atol=1e-5 * np.abs(slope).max())
-    shrunk = start._replace(privacy_budget=start.privacy_budget * (1 - 1e-6))
-    fall = play(rule, market, budget, start).utility - play(rule, market, budget, shrunk).utility
-    slope, step = fall / (1e-6 * market.privacy_budget), (moved.privacy_budget - market.privacy_budget) / rate
-    assert np.allclose(step, np.minimum(slope, 0), rtol=1e-2, atol=1e-4 * np.abs(slope).max())  # capped at the truth
-    for clamp, axis in (("sub-bids", -1), ("owners", -2)):
-        found = printed_search(rule, market, budget, steps=20, clamp=clamp)
-        assert (np.diff(found.values, axis=axis) >= 0).all()
-        assert (found.values >= 0).all() and (found.privacy_budget <= market.privacy_budget).all()
-        assert ((found.sizes <= market.sizes) & (found.sizes >= 1)).all()
+@pytest.mark.parametrize("kind", KINDS)
+def test_gini_is_the_published_regret_of_the_truth(kind: str) -> None:
+    *_, truth, _ = some_play(kind, 411)
+    found = meters.gini(truth.outcomes, truth.costs)
+    assert np.allclose(found, meters.published_regret(truth, truth), atol=1e-12)
+    assert found.mean() > 0.05 if kind != "DM-RegretNet" else not found.any()
+    for z, costs, one in zip(truth.outcomes[0], truth.costs[0], found[0], strict=True):
+        apart = z @ np.abs(costs[:, None] - costs) @ z
+        assert math.isclose(one, apart / 2 / (z @ costs), rel_tol=1e-9, abs_tol=1e-12)
+    assert meters.gini([1.0, 0.0], [0.0, 5.0]) == 0
 
 
-def test_frozen_outcomes_hide_what_depends_on_them() -> None:
-    """If only what is bought depends on the values, who takes it as given sees no reason to change them."""
+def test_violations_in_closed_form() -> None:
+    market, z, price = market_of(generator(414)), np.array([0.5, 0.2, 0.3]), 0.4
+    truth = play(lottery(z, lambda limit: price), market, MONEY)
+    half, full, paid = market.valuation(market.privacy_budget / 2), market.full_valuation, price * market.sizes
+    loss = 0.2 * np.maximum(half - paid, 0) + 0.3 * np.maximum(full - paid, 0)
+    assert np.allclose(meters.ir_violation(truth), loss / (0.2 * half + 0.3 * full)) and 0.1 < (loss > 0).mean() < 1
+    assert np.allclose(truth.invalid, 0.5**OWNERS)
+    nothing = play(lottery(np.array([1.0, 0.0]), lambda limit: 0.0), market, MONEY)
+    for found in (meters.ir_violation(nothing), meters.published_regret(nothing, nothing)):
+        assert (found == 0).all()
+
+
+# --- the published search ---------------------------------------------------------------------------------------------
+
+
+def slopes(worth: Callable[[Reports], np.ndarray], at: Reports) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes of a quantity by differences: in the values of the levels, and in the privacy budget from below."""
+    by_value = []
+    for unit in np.eye(at.values.shape[-1]):
+        down, up = (worth(at._replace(values=at.values + sign * 1e-5 * unit)) for sign in (-1, 1))
+        by_value.append((up - down) / 2e-5)
+    less = at._replace(privacy_budget=at.privacy_budget * (1 - 1e-6))
+    return np.stack(by_value, -1), (worth(at) - worth(less)) / (1e-6 * at.privacy_budget)
+
+
+def check_step(rule: Rule, market: Bids, worth: Callable[[Reports], np.ndarray], found: Reports, rate: float) -> None:
+    """One step goes along the slopes; the privacy budget only down."""
+    start = misreport(market, rule.levels)
+    by_value, by_limit = slopes(worth, start)
+    step = (found.values - start.values) / rate
+    assert np.allclose(step, by_value, rtol=1e-3, atol=1e-5 * np.abs(by_value).max()) and step.any()
+    step, by_limit = (found.privacy_budget - market.privacy_budget) / rate, np.minimum(by_limit, 0)
+    assert np.allclose(step, by_limit, rtol=1e-2, atol=1e-4 * np.abs(by_limit).max())
+
+
+def check_search() -> None:
+    rule, market, budget, *_ = some_play("M-RegretNet", 410)
+    found = printed_search(rule, market, budget, steps=1, rate=1e-7)
+    check_step(rule, market, lambda lies: play(rule, market, budget, lies).utility, found, 1e-7)
+
+
+def check_drawn_search() -> None:
+    """Where nothing is left to chance: along the payment, and the cost of the level that is sold at the start."""
+    rule, market, budget, truth, _ = some_play("DM-RegretNet", 412)
+
+    def worth(lies: Reports) -> np.ndarray:
+        now = play(rule, market, budget, lies)
+        return now.payments - (truth.outcomes * now.costs).sum(-1)
+
+    found = printed_search(rule, market, budget, steps=1, rate=1e-7, rng=generator(0))
+    check_step(rule, market, worth, found, 1e-7)
+
+
+def check_draws_of_the_search() -> None:
+    """Without pay the size falls by the cost of a record that is sold: twice, each time with a chance of 0.3."""
+    market, rate = market_of(generator(415)), 1e-8
+    market = Bids(*(np.tile(part, (40, 1)) for part in vars(market).values()))
+    rule = lottery(np.array([0.7, 0.3]), lambda limit: 0 * limit)
+    found = printed_search(rule, market, np.ones(1600), steps=2, rate=rate, rng=generator(416))
+    times = (market.sizes - found.sizes) / rate / (market.full_valuation / market.sizes)
+    assert np.allclose(times, np.rint(times), atol=1e-3)
+    seen = np.bincount(np.rint(times).astype(int).ravel(), minlength=3)
+    assert stats.chisquare(seen, np.array([0.49, 0.42, 0.09]) * times.size).pvalue > FALSE_ALARM
+    again, other = (
+        printed_search(rule, market, np.ones(1600), steps=2, rate=rate, rng=generator(key)).sizes for key in (416, 417)
+    )
+    assert (again == found.sizes).all() and (again != other).any()
+
+
+def test_printed_search_follows_its_slopes() -> None:
+    check_search()
+    check_drawn_search()
+    check_draws_of_the_search()
+
+
+def test_where_nothing_is_drawn_a_generator_changes_nothing() -> None:
+    market = market_of(generator(418))
+    rule = lottery(np.eye(5)[2], lambda limit: 0.5 * limit)
+    one, other = (printed_search(rule, market, MONEY, steps=5, rate=1e-3, rng=rng) for rng in (None, generator(0)))
+    assert all(np.allclose(a, b, rtol=1e-12) for a, b in zip(one, other, strict=True))
+    assert (one.privacy_budget < market.privacy_budget).any()
+
+
+def test_draws_hide_what_depends_on_them() -> None:
+    """If only what is bought depends on the values, who takes it as drawn sees no reason to change them."""
 
     def paid_anyway(*given: Any) -> tuple[Any, Any]:
         return POSTED.guide(*given)[0], PRICE * given[2].privacy_budget * given[2].sizes
 
     market, rule = market_of(generator(413)), Rule(1, paid_anyway, paid_anyway)
-    free, frozen = (
-        printed_search(rule, market, MONEY, steps=3, rate=1e-4, frozen=frozen).values - misreport(market, 1).values
-        for frozen in (False, True)
+    free, drawn = (
+        printed_search(rule, market, MONEY, steps=3, rate=1e-4, rng=rng).values - misreport(market, 1).values
+        for rng in (None, generator(1))
     )
-    assert np.abs(free).max() > 1e-6 and not frozen.any()
+    assert np.abs(free).max() > 1e-6 and not drawn.any()
 
 
-def test_violations_in_closed_form() -> None:
-    market, z, price = market_of(generator(414)), 0.3, 0.4
-    truth = play(lottery(np.array([1 - z, z]), lambda limit: price), market, MONEY)
-    full, paid = market.full_valuation, price * market.sizes
-    assert np.allclose(meters.ir_violation(truth), np.maximum(z * full - paid, 0) / (z * full))
-    assert np.allclose(meters.ir_violation(truth, ex_post=True), np.maximum(1 - paid / full, 0))
-    assert np.allclose(truth.invalid, (1 - z) ** OWNERS)
-    nothing = play(lottery(np.array([1.0, 0.0]), lambda limit: 0.0), market, MONEY)
-    assert (meters.ir_violation(nothing) == 0).all()
+@pytest.mark.parametrize("drawn", [False, True])
+def test_printed_search_keeps_its_bounds(drawn: bool) -> None:
+    rule, market, budget, *_ = some_play("M-RegretNet", 419)
+    start, rng = misreport(market, 4), generator(2) if drawn else None
+    same = printed_search(rule, market, budget, steps=0, rng=rng)
+    assert all(np.array_equal(a, b) for a, b in zip(same, start, strict=True))
+    for clamp, axis in (("none", None), ("sub-bids", -1), ("owners", -2)):
+        found = printed_search(rule, market, budget, steps=20, clamp=clamp, rng=rng)
+        assert axis is None or (np.diff(found.values, axis=axis) >= 0).all()
+        assert (found.values >= 0).all() and (found.privacy_budget <= market.privacy_budget).all()
+        assert ((found.sizes <= market.sizes) & (found.sizes >= 1)).all()
+
+
+def test_search_stays_within_its_reach() -> None:
+    rule, market, budget, *_ = some_play("M-RegretNet", 420)
+    (far, _), (gain, told) = (search(rule, market, budget, steps=5, reach=reach) for reach in (math.inf, 3.0))
+    for lie, true, most in zip(told, misreport(market, 4), (3, 1, 1), strict=True):
+        assert (lie >= true / 3 * (1 - 1e-9)).all() and (lie <= true * most * (1 + 1e-9)).all()
+    assert 0 < gain.sum() < far.sum()
+    assert np.allclose(gain_of(rule, market, told, budget), gain, atol=1e-9 * market.full_valuation.max())
 
 
 @pytest.mark.parametrize("kind", ["M-RegretNet", "DM-RegretNet"])
-def test_metrics_put_the_pieces_together(kind: str) -> None:
-    rng = generator(416, len(kind))
-    market, (network, weights) = market_of(rng), network_of(kind, rng)
-    budget, rule = budget_of(market, 0.3), learned(network, weights)
-    found = meters.metrics(network, weights, market, budget, rng=np.random.default_rng(1), steps=5, printed_steps=5)
-    truth, outcome = play(rule, market, budget), run(network, weights, market, budget)
-    cost = (truth.outcomes * truth.costs).sum(-1)
-    limits = (math.inf, 20.0, 3.0)
-    (far, _), (near, _), (gain, told) = (search(rule, market, budget, steps=5, reach=reach) for reach in limits)
-    for lie, true, most in zip(told, misreport(market, 4), (3, 1, 1), strict=True):
-        assert (lie >= true / 3 * (1 - 1e-9)).all() and (lie <= true * most * (1 + 1e-9)).all()
-    assert gain.sum() < far.sum() or kind == "DM-RegretNet"
-    assert np.allclose(gain_of(rule, market, told, budget), gain, atol=1e-9 * market.full_valuation.max())
-    lies = printed_search(rule, market, budget, steps=5, clamp="owners", frozen=True)
-    sampled = meters.printed_regret(truth, play(rule, market, budget, lies), np.random.default_rng(1))
-    bought = outcome.privacy_loss / market.privacy_budget
+def test_a_row_as_published(kind: str) -> None:
+    rule, market, budget, truth, _ = some_play(kind, 421)
+    found = meters.as_published(rule, market, budget, generator(3), steps=4)
+    lies = printed_search(rule, market, budget, steps=4, clamp="owners", rng=generator(3))
+    lie, cost = play(rule, market, budget, lies), (truth.outcomes * truth.costs).sum(-1)
     expected = {
-        "published": meters.estimate(sampled),
-        "regret": meters.over_cost(far, truth.cost),
-        "near": meters.over_cost(near, truth.cost),
-        "regret_over_full": meters.estimate(far / market.full_valuation),
-        "near_over_full": meters.estimate(near / market.full_valuation),
-        "regret_of_sums": meters.estimate(far, truth.cost),
-        "overspent": meters.estimate(cost.sum(-1) > budget),
-        "underpaid": meters.estimate(cost > truth.payments),
+        "regret": meters.published_regret(truth, lie),
+        "violation": meters.ir_violation(truth),
+        "truthful": meters.published_regret(truth, truth),
+        "expected": np.maximum(lie.utility - truth.utility, 0) / cost,
+        "loss": np.maximum(cost - truth.payments, 0) / cost,
+        "bought": truth.outcomes @ np.arange(5) / 4,
     }
-    assert found | expected == found
-    assert (found["no_misreport"].value == 0) == (kind == "DM-RegretNet")
-    assert found["ex_post_violation"].value >= found["ir_violation"].value - 1e-12
-    assert math.isclose(found["bought"].value, bought.mean(), rel_tol=1e-9)
+    assert found.keys() == expected.keys() | {"invalid"}
+    for name, values in expected.items():
+        assert found[name].value == pytest.approx(values.mean(), abs=1e-12), name
+        assert found[name].error == pytest.approx(values.mean(-1).std(ddof=1) / math.sqrt(40), abs=1e-12)
+    assert found["invalid"].value == pytest.approx(truth.outcomes[..., 0].prod(-1).mean())
+    assert (found["invalid"].value == 0) == (kind == "DM-RegretNet")
+
+
+def same_draw(truth: Played, lie: Played) -> np.ndarray:
+    gain = (lie.payments - truth.payments)[..., None] - lie.costs + truth.costs
+    return truth.relative((truth.outcomes * np.maximum(gain, 0)).sum(-1))
+
+
+Check, Fault = Callable[[], None], Callable[[Any], Any]
+REGRET: Check = lambda: test_published_regret_is_the_mean_over_independent_draws("M-RegretNet")  # noqa: E731
+GINI: Check = lambda: test_gini_is_the_published_regret_of_the_truth("M-RegretNet")  # noqa: E731
+POST: Check = lambda: test_posted_price("quadratic")  # noqa: E731
+BIDS: Check = lambda: test_lone_lies_agree_with_auctions_held_one_by_one("DM-RegretNet")  # noqa: E731
+ENDS: Check = lambda: test_printed_search_keeps_its_bounds(False)  # noqa: E731
+OVER: Check = test_over_reported_budgets_pay_only_below_the_true_one
+WRONG: dict[str, tuple[Check, str, Fault]] = {
+    "one draw for both": (REGRET, "meters.published_regret", lambda _: same_draw),
+    "expected utilities": (
+        REGRET, "meters.published_regret", lambda _: lambda a, b: a.relative(np.maximum(b.utility - a.utility, 0))
+    ),
+    "twice the Gini coefficient": (GINI, "meters.gini", lambda f: lambda *given: 2 * f(*given)),
+    "expected loss": (
+        test_violations_in_closed_form, "meters.ir_violation", lambda _: lambda a: a.relative(np.maximum(-a.utility, 0))
+    ),
+    "steps of means": (
+        check_drawn_search, "reports._drawn_utility",
+        lambda _: lambda function, *given: reports._smooth_utility(reports._guide, *given[:-1]),
+    ),
+    "the same draw in each step": (
+        check_draws_of_the_search, "reports._drawn_utility", lambda f: lambda *given: f(*given[:-1], jax.random.key(0))
+    ),
+    "a step too far": (check_search, "reports._smooth_utility", lambda f: lambda *given: 1.1 * f(*given)),
+    "costs that are too low": (POST, "reports.mean_cost", lambda f: lambda *given: 0.9 * f(*given)),
+    "nobody has too little": (OVER, "reports.true_costs", lambda f: lambda market, lies, *_: f(market, lies, False)),
+    "others lie as well": (
+        BIDS, "reports._lying",
+        lambda _: lambda function, weights, __, lies, budget: function(weights, lies, lies, budget),
+    ),
+    "the least of the values": (
+        ENDS, "reports.lax", lambda lax: type("Lax", (), vars(lax) | {"cummax": staticmethod(lax.cummin)})
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def compiled_anew() -> Iterator[Callable[[], None]]:
+    def forget() -> None:
+        for function in (reports._play, reports._utility, reports._printed, reports._climb):
+            function.clear_cache()
+
+    yield forget
+    forget()
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_broken_meters_are_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch, compiled_anew: Callable[[], None]
+) -> None:
+    check, place, fault = WRONG[name]
+    module, _, thing = place.partition(".")
+    whole = {"meters": meters, "reports": reports}[module]
+    monkeypatch.setattr(whole, thing, fault(getattr(whole, thing)))
+    if whole is reports:
+        compiled_anew()
+    with pytest.raises(AssertionError):
+        check()
+
+
+# --- means ------------------------------------------------------------------------------------------------------------
 
 
 def test_estimate_has_the_error_it_says() -> None:
@@ -303,8 +448,9 @@ test_bad_input_is_named = refusals(
     (lambda: printed_search(POSTED, MARKET, 1.0, clamp="items"), "clamp .* 'items'"),
     (lambda: meters.error_of_valid(np.ones((2, 3)), np.ones((2, 3)), "Opt"), "aggregation .* 'Opt'"),
     (lambda: play(COIN, MARKET, 1.0), "not a number in 6"),
-    (lambda: meters.printed_regret(play(POSTED, MARKET, 1.0), play(POSTED, MARKET[:1], 1.0)), "lie .* got"),
-    (lambda: meters.noise_floor([0.5, 0.5], [1.0]), "costs .* got"),
+    (lambda: printed_search(POSTED, MARKET, 1.0, rng=5), "rng must be a Generator"),  # type: ignore[arg-type]
+    (lambda: printed_search(POSTED, MARKET, 1.0, steps=-1), "steps .* got -1"),
+    (lambda: meters.over_cost(np.ones((2, 3)), -np.ones((2, 3))), "cost .* got -1"),
     (lambda: meters.estimate([1.0]), "at least 2 profiles"),
     (lambda: meters.estimate([1.0, 2.0], [1.0]), "shape of bottom"),
     (lambda: meters.estimate([1.0, 2.0], [1.0, -1.0]), "bottom must not be negative"),

@@ -7,7 +7,16 @@ import pytest
 from scipy import stats
 
 from hdpm_book.federated import partition
-from hdpm_book.federated.partition import KINDS, deal, dirichlet_counts, draw_sizes, lognormal_sizes
+from hdpm_book.federated.partition import (
+    KINDS,
+    bids_of,
+    deal,
+    dirichlet_counts,
+    draw_sizes,
+    lognormal_sizes,
+    people,
+    study_markets,
+)
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, ks_check, objections, refusals
 
@@ -64,6 +73,35 @@ def test_dealt_rows_are_what_was_asked_for() -> None:
     assert len(pairs) == 12 and stats.chisquare(pairs).pvalue > FALSE_ALARM  # at random
 
 
+@pytest.mark.parametrize("law", KINDS)
+def test_people_share_all_records(law: str) -> None:
+    labels = generator(85).integers(5, size=400)
+    markets, offers = people(labels, law, 2, generator(87), owners=12, least=1)
+    for rows, sizes in zip(markets, offers.sizes, strict=True):
+        assert [len(own) for own in rows] == sizes.tolist()
+        assert len(np.unique(np.concatenate(rows))) == len(labels) == sizes.sum()
+    asked = np.array([[[3, 5], [0, 1]]])
+    expected = np.stack([offers.rate[0, [3, 5]], offers.rate[1, [0, 1]]])
+    assert (bids_of(offers, asked).rate == expected[None]).all()
+
+
+@pytest.mark.parametrize("law", KINDS)
+def test_the_markets_of_the_pages_are_always_the_same(law: str) -> None:
+    (few, some_money), (many, money) = (study_markets(count, law) for count in (5, 2000))
+    assert all((part == whole[:5]).all() for part, whole in zip(vars(few).values(), vars(many).values(), strict=True))
+    assert (some_money == money[:5]).all() and many.sizes.shape == (2000, 10) and money.shape == (2000,)
+    factor = money / many.full_valuation.sum(-1)
+    assert 0.1 <= factor.min() < 0.11 and 1.99 < factor.max() <= 2
+    for found, low, high in ((many.rate, 0.5, 1.5), (many.privacy_budget, 0.5, 2.0), (factor, 0.1, 2.0)):
+        limits = ks_check("law", found.ravel(), stats.uniform(low, high - low).cdf, 6)
+        assert objections([limits]) == []
+    chances = np.bincount(many.family.ravel(), minlength=4)
+    assert stats.chisquare(chances).pvalue > FALSE_ALARM / 2
+    sizes = draw_sizes(law, 2000, generator(50))
+    assert stats.ks_2samp(sizes[:, 0], many.sizes[:, 0]).pvalue > FALSE_ALARM
+    assert stats.ks_2samp(sizes[:, 0], study_markets(2000, KINDS[1 - KINDS.index(law)])[0].sizes[:, 0]).pvalue < 1e-6
+
+
 RNG = generator(49)
 test_bad_input_is_named = refusals(
     (lambda: lognormal_sizes(99, 10, RNG), "total must give 10 owners 10 records each, got 99"),
@@ -71,5 +109,8 @@ test_bad_input_is_named = refusals(
     (lambda: draw_sizes("IID", 2, RNG, owners=11, of=10), "owners must be an integer from 1 to 10"),
     (lambda: deal([0, 1], [3], RNG), "counts ask for 3 records, there are 2"),
     (lambda: deal([0, 1], [[1, 2]], RNG), "counts ask for 2 records of class 1, there are 1"),
+    (lambda: study_markets(2001), "count must be an integer from 1 to 2000, got 2001"),
+    (lambda: study_markets(3, "noniid"), "partition must be 'IID' or 'Non-IID', got 'noniid'"),
+    (lambda: people(np.zeros(9, int), "noniid", 1, RNG), "law must be 'IID' or 'Non-IID', got 'noniid'"),
     (lambda: deal([[0]], [1], RNG), r"labels and counts must have shapes \(records,\)"),
 )

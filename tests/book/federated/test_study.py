@@ -1,96 +1,216 @@
-"""Studies of many short trainings: what is measured, and what is stored."""
+"""The study of the published networks: what is measured of each, who leads, and what is stored."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hdpm_book.federated import study
-from hdpm_book.federated.meters import Estimate, error_of_valid
-from hdpm_book.federated.regretnet import Network, run
-from hdpm_book.federated.training import Settings
-from hdpm_lib.auctions.bids import bids
-from tests.support import generator, some_weights
+from hdpm_book import retrieval
+from hdpm_book.federated import RECORDED, study
+from hdpm_book.federated.meters import as_published, gini, ir_violation
+from hdpm_book.federated.partition import KINDS, study_markets
+from hdpm_book.federated.published import FILES, networks
+from hdpm_book.federated.regretnet import Network
+from hdpm_book.federated.reports import learned, play, search
+from tests.book.federated.test_published import needs_files
+from tests.support import generator, some_network
+
+Array = np.ndarray
+KINDS_OF = ("M-RegretNet", "M-RegretNet", "DM-RegretNet", "DM-RegretNet")  # of one shape, to compile once
 
 
-def test_what_a_network_hears() -> None:
-    """Levels that depend on the owner's own privacy budget alone: 4 if it is above 1, else 0."""
-    network, rng, shape = Network("DM-RegretNet", owners=3, levels=4, hidden=(3,)), generator(942), (200, 3)
-    weights = {name: np.zeros(size) for name, size in network.shapes.items()}
-    for owner in range(3):
-        weights["allocation.0.slope"][6 * owner + 4, owner] = 50.0
-        weights["allocation.1.slope"][owner, 5 * owner + 4] = 50.0
-    market = bids("linear", 2.0 ** rng.uniform(-1, 1, shape), 2.0 ** rng.uniform(-1, 1, shape), 100)
-    high = run(network, weights, market, 1.0).privacy_loss / market.privacy_budget
-    assert {0.0, 1.0} == set(high.ravel())
-    changed = (high != np.roll(high, 1, 0)).mean()
-    for parts, expected in ((study.VALUATION, 0), (["sizes"], 0), (["privacy_budget"], changed)):
-        assert study.heard(network, weights, market, np.ones(200), parts) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="parts must be"):
-        study.heard(network, weights, market, np.ones(200), ["alpha"])
+def some_networks(law: str) -> dict[str, Network]:
+    rng = generator(960, KINDS.index(law))
+    return {
+        name: some_network(kind, rng, owners=10, hidden=(4, 4, 4)) for name, kind in zip(FILES, KINDS_OF, strict=True)
+    }
 
 
-SETTINGS = Settings(Network("DM-RegretNet", owners=3, levels=4, hidden=(7, 5)))
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few profiles, short searches, small networks."""
+    monkeypatch.setattr(study, "PROFILES", {"table": 5, "levels": 5})
+    monkeypatch.setattr(study, "SEARCHED", {"table": 5, "levels": 5})
+    monkeypatch.setattr(study, "STEPS", (0, 2))
+    monkeypatch.setattr(study, "networks", some_networks)
+    monkeypatch.setattr(study, "instances", lambda law: {4: [some_networks(law)["M-RegretNet"]] * 2})
+    monkeypatch.setattr(retrieval, "real", lambda name: ({}, "local"))
 
 
-def fake_train(settings: Settings, seed: int) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
-    """Two epochs, the second with the weights that are kept."""
-    for key in (0, seed):
-        weights = some_weights(settings.network, generator(944, key))
-        yield {"weights": weights}, {"objective": np.array([key, key + 0.5])}
+@pytest.mark.parametrize("law", KINDS)
+def test_fresh_markets_are_not_those_of_the_pages(law: str) -> None:
+    market, money = study.fresh_markets(300, law, 1)
+    factor = money / market.full_valuation.sum(-1)
+    assert market.sizes.shape == (300, 10) and 0.1 <= factor.min() < 0.2 and 1.9 < factor.max() <= 2
+    again, other = study.fresh_markets(300, law, 1)[0], study.fresh_markets(300, law, 2)[0]
+    assert (again.rate == market.rate).all() and (other.rate != market.rate).all()
+    assert not np.isin(market.rate, study_markets(2000, law)[0].rate).any()
 
 
-def test_one_network_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last epoch counts; training and metrics have tests of their own."""
-    found = dict.fromkeys(("regret", "bought"), Estimate(0.123456789, 0.5))
-    monkeypatch.setattr(study, "metrics", lambda *_, rng: found)  # no length of a search is given
-    monkeypatch.setattr(study, "train", fake_train)
-    market, budget = study.study_markets(30)
-    market = market[:, :3]
-    row = study.measure(SETTINGS, 5, market, budget)
-    *_, (state, _) = fake_train(SETTINGS, 5)
-    weights = state["weights"]
-    sold = run(SETTINGS.network, weights, market, budget).privacy_loss
-    levels = sold / market.privacy_budget * 4
-    heard = study.heard(SETTINGS.network, weights, market, budget, study.VALUATION)
-    assert (row["levels"], row["seed"], row["log"]) == (4, 5, {"objective": 5.25})
-    assert row["mean"] == pytest.approx(levels.mean(0), abs=0.006)
-    assert row["deviation"] == pytest.approx(levels.std(0), abs=0.006)
-    assert row["common_share"] == pytest.approx(study.common_share(levels), abs=1e-4)
-    assert row["heard"] == pytest.approx(heard, abs=1e-4)
-    assert row["error"] == pytest.approx(error_of_valid(sold, market.sizes)[0], abs=1e-3)
-    assert json.loads(json.dumps(row))["metrics"]["regret"] == [0.12346, 0.5]
+# --- who leads --------------------------------------------------------------------------------------------------------
 
 
-def test_weights_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training that diverged is recorded as such."""
-    lost = {"weights": {"payment.2.offset": np.array([0.0, np.nan])}}
-    monkeypatch.setattr(study, "train", lambda *_: iter([(lost, {})]))
-    row = study.measure(SETTINGS, 5, *study.study_markets(3))
-    assert set(row) == {"kind", "levels", "seed", "determinism", "cpu_seconds"}
+def ratio(gain: Array, cost: Array, sums: bool) -> float:
+    """Of all gains and all costs, or the mean of the quotients of who sells."""
+    if sums:
+        return float(gain.sum() / cost.sum())
+    return float(np.mean([g / c for g, c in zip(gain.ravel(), cost.ravel(), strict=True) if c > 0]))
 
 
-def test_all_networks_are_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(study, "measure", lambda one, seed, *_: {"levels": one.network.levels, "seed": seed})
-    study.main(["levels", "--folder", str(tmp_path)])
-    found = json.loads((tmp_path / "levels.json").read_text("utf8"))
-    jobs = [(which, M, seed) for which, M in enumerate((1, 2, 4, 8, 16)) for seed in range(10)]
-    assert found["rows"] == [{"setting": which, "levels": M, "seed": seed} for which, M, seed in jobs]
-    assert found["versions"]["jax"] and found["test_markets"] == 300
+@pytest.mark.parametrize("sums", [False, True])
+def test_leads_are_in_standard_errors(sums: bool) -> None:
+    """Those of the jackknife, which leaves out one profile at a time, of both auctions at once."""
+    rng, k = generator(961), 150
+    alike = rng.exponential(1, (k, 1))
+    a, b = ((alike * rng.uniform(0.5, 1.5, (k, 4)) * more, alike * rng.uniform(1, 2, (k, 4))) for more in (1.3, 1))
+    for _, cost in (a, b):
+        cost[rng.random(cost.shape) < 0.3] = 0  # who does not sell
+    if not sums:
+        a[0][a[1] == 0] = 99
+
+    def difference(left: Array) -> float:
+        return ratio(a[0][left], a[1][left], sums) - ratio(b[0][left], b[1][left], sums)
+
+    every = np.arange(k)
+    without = np.array([difference(every != i) for i in every])
+    error = math.sqrt((k - 1) * without.var())
+    assert study.lead(a, b, sums) == pytest.approx(difference(every >= 0) / error, rel=0.05)
+    assert study.lead(b, a, sums) == pytest.approx(-study.lead(a, b, sums))
 
 
-@pytest.mark.parametrize("law", ["IID", "Non-IID"])
-def test_people_share_all_records(law: str) -> None:
-    labels = generator(85).integers(5, size=400)
-    markets, offers = study.people(labels, law, 2, generator(87), owners=12, least=1)
-    for rows, sizes in zip(markets, offers.sizes, strict=True):
-        assert [len(own) for own in rows] == sizes.tolist()
-        assert len(np.unique(np.concatenate(rows))) == len(labels) == sizes.sum()
-    asked = np.array([[[3, 5], [0, 1]]])
-    expected = np.stack([offers.rate[0, [3, 5]], offers.rate[1, [0, 1]]])
-    assert (study.bids_of(offers, asked).rate == expected[None]).all()
+def unpaired(lead: Callable[..., float]) -> Callable[..., float]:
+    return lambda a, b, sums: lead(a, tuple(x[::-1] for x in b), sums)
+
+
+def of_all(lead: Callable[..., float]) -> Callable[..., float]:
+    return lambda a, b, sums: lead(a, b, True)
+
+
+@pytest.mark.parametrize("fault", [unpaired, of_all])
+def test_wrong_leads_are_found(fault: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "lead", fault(study.lead))
+    with pytest.raises(AssertionError):
+        test_leads_are_in_standard_errors(False)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def searched(network: Network, law: str) -> tuple[Array, Array, Array]:
+    """Gains after 0 and 2 steps, costs and full valuations in the first of the book's markets."""
+    (market, money), rule = study_markets(5, law), learned(network)
+    gains, _ = search(rule, market, money, steps=(0, 2), reach=20.0)
+    truth = play(rule, market, money)
+    return gains, (truth.outcomes * truth.costs).sum(-1), market.full_valuation
+
+
+def published_of(network: Network, law: str, seed: Any) -> dict[str, list[float]]:
+    market, money = study.fresh_markets(5, law, 1)
+    found = as_published(learned(network), market, money, np.random.default_rng(seed))
+    return {name: [pytest.approx(x, abs=1e-5) for x in value] for name, value in found.items()}
+
+
+def test_rows_of_the_table() -> None:
+    law = "Non-IID"
+    row = json.loads(json.dumps(study.measure("table", law)))
+    assert (row["which"], row["law"], list(row["networks"])) == ("table", law, list(FILES))
+    gains = {}
+    for name, network in some_networks(law).items():
+        found = row["networks"][name]
+        assert found | published_of(network, law, 2) == found
+        found_by, cost, _ = searched(network, law)
+        for steps, gain in zip((0, 2), found_by, strict=True):
+            gains[name, steps] = gain, cost
+            assert found[f"search {steps}"][0] == pytest.approx(ratio(gain, cost, False), abs=1e-5)
+        assert len(found) == 9
+    leads = {(one["of"], one["over"], one["steps"], one["sums"]): one["z"] for one in row["leads"]}
+    assert len(leads) == len(row["leads"]) == 16
+    for (dm, other, steps, sums), z in leads.items():
+        assert dm.startswith("DM") and not other.startswith("DM")
+        assert z == pytest.approx(study.lead(gains[dm, steps], gains[other, steps], sums), abs=0.006)
+
+
+def test_rows_of_the_levels() -> None:
+    row = json.loads(json.dumps(study.measure("levels", "IID", 4)))
+    assert (row["which"], row["law"], row["levels"], len(row["networks"])) == ("levels", "IID", 4, 2)
+    network = some_networks("IID")["M-RegretNet"]
+    (gain, _), cost, full = searched(network, "IID")
+    for k, found in enumerate(row["networks"]):
+        assert found | published_of(network, "IID", [2, k]) == found and len(found) == 9
+        assert found["search 0"][0] == pytest.approx(ratio(gain, cost, False), abs=1e-5)
+        assert found["over full"][0] == pytest.approx((gain / full).mean(), abs=1e-5)
+    assert row["networks"][0]["regret"] != row["networks"][1]["regret"]  # other draws
+
+
+@pytest.mark.parametrize("place", ["study_markets", "fresh_markets"])
+def test_rows_of_another_law_are_found(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, markets = study.levels, getattr(study, place)
+
+    def wrong(law: str, M: int) -> Any:
+        with monkeypatch.context() as patched:
+            patched.setattr(study, place, lambda count, law, *seed: markets(count, "Non-IID", *seed))
+            return row(law, M)
+
+    monkeypatch.setattr(study, "levels", wrong)
+    with pytest.raises(AssertionError):
+        test_rows_of_the_levels()
+
+
+JOBS = [("table", law, None) for law in KINDS] + [("levels", law, M) for law in KINDS for M in (1, 2, 4, 8, 16)]
+
+
+def test_what_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(study, "measure", lambda *job: {"job": job})
+    study.main(["--folder", str(tmp_path)])
+    found = json.loads((tmp_path / "published.json").read_text("utf8"))
+    assert found["rows"] == [{"job": [part for part in job if part is not None]} for job in JOBS]
+    assert found["profiles"] == {"table": 5, "levels": 5} and found["steps"] == [0, 2] and found["reach"] == 20
+    assert found["versions"]["jax"] and found["commit"] and found["date"] and found["cpu_seconds"] >= 0
+
+
+def test_nothing_of_stand_ins_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def nowhere(name: str) -> None:
+        raise retrieval.DataUnavailableError(f"{name}: nowhere")
+
+    monkeypatch.setattr(retrieval, "real", nowhere)
+    with pytest.raises(retrieval.DataUnavailableError, match="fl_market_networks: nowhere"):
+        study.main(["--folder", str(tmp_path)])
+    assert not list(tmp_path.iterdir())
+
+
+RECORD = json.loads((RECORDED / "published.json").read_text("utf8"))
+
+
+def test_the_record_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert [(row["which"], row["law"], row.get("levels")) for row in RECORD["rows"]] == JOBS
+    assert (RECORD["profiles"], RECORD["searched"], RECORD["reach"]) == (study.PROFILES, study.SEARCHED, study.REACH)
+    assert tuple(RECORD["steps"]) == study.STEPS
+    assert all(list(row["networks"]) == list(FILES) and len(row["leads"]) == 24 for row in RECORD["rows"][:2])
+    assert all(len(row["networks"]) == 10 for row in RECORD["rows"][2:])
+
+
+@needs_files
+@pytest.mark.parametrize("name", ["RegretNet", "DM + OptAggr"])
+def test_the_record_says_what_the_networks_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is seen without a search, on all profiles of the study."""
+    monkeypatch.undo()
+    for row in RECORD["rows"][:2]:
+        market, money = study.fresh_markets(study.PROFILES["table"], row["law"], 1)
+        truth = play(learned(networks(row["law"])[name]), market, money)
+        levels = np.linspace(0, 1, truth.outcomes.shape[-1])
+        seen = {
+            "truthful": gini(truth.outcomes, truth.costs),
+            "violation": ir_violation(truth),
+            "bought": truth.outcomes @ levels,
+            "invalid": truth.outcomes[..., 0].prod(-1),
+        }
+        for what, values in seen.items():
+            error = values.reshape(len(values), -1).mean(1).std(ddof=1) / math.sqrt(len(values))
+            assert row["networks"][name][what] == pytest.approx([values.mean(), error], abs=1.1e-5), what

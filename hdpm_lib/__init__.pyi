@@ -25,7 +25,6 @@ from .audits.meters import privacy_losses as privacy_losses
 from .designs.comparison import compare_markets as compare_markets
 from .designs.rules import Task as Task
 from .discrete import discrete_laplace as discrete_laplace
-from .discrete import lattice_laplace as lattice_laplace
 from .gaussian import gaussian_delta as gaussian_delta
 from .gaussian import gaussian_epsilon as gaussian_epsilon
 from .learners.estimators import PersonalizedRidge as PersonalizedRidge
@@ -33,7 +32,6 @@ from .learners.estimators import PrivateLogisticRegression as PrivateLogisticReg
 from .learners.estimators import private_pipeline as private_pipeline
 from .learners.fedsgd import fedsgd as fedsgd
 from .learners.integer_answers import integer_gradients as integer_gradients
-from .learners.integer_answers import integer_sum as integer_sum
 from .learners.logistic import objective_perturbation as objective_perturbation
 from .learners.queries import linear_query as linear_query
 from .learners.queries import nonlinear_query as nonlinear_query

@@ -1,13 +1,12 @@
-r"""Spherical Laplace noise: draws, the law, and lattices for what carries it.
+r"""Spherical Laplace noise: draws in floats, the law, and the step of the grid on which releases lie.
 
 The law has density proportional to :math:`e^{-r\lVert z\rVert_2}` in :math:`\mathbb{R}^d`. The norm follows a Gamma law
 of shape `d` and rate `r`, the direction is uniform and independent of it; for :math:`d=1` it is the Laplace law of
 scale :math:`1/r`. Throughout, `dimension` is :math:`d\ge1` and `rate` the noise rate `r` (no scale), positive.
 
 Samples are floating-point numbers; the guarantees built on them are theorems about real numbers:
-:doc:`/book/privacy/limits`. Mechanisms name their `arithmetic`: on a ``"lattice"`` whose spacing follows from public
-numbers, with noise drawn exactly (:mod:`hdpm_lib.discrete`); ``"rounded"``, in floats that then lose their last digits
-(:func:`rounded`); or ``"ideal"``, in floats as they are, for studies alone: the last digits tell the data.
+:doc:`/book/privacy/limits`. Mechanisms name their `arithmetic`: ``"exact"``, certain to the last digit
+(:mod:`hdpm_lib.exact`), or ``"ideal"``, in floats as they are, for studies alone: the last digits tell the data.
 """
 
 from __future__ import annotations
@@ -44,24 +43,18 @@ def spherical_laplace(
     return rng.gamma(d, 1.0 / r, size=shape)[..., None] * direction
 
 
-def lattice_step(scale: float, reach: float) -> float:
-    """The spacing of a lattice that follows from public sizes: the power of two below `scale` over 2**30.
+def grid_step(scale: float, reach: float) -> float:
+    """The step of a grid that follows from public sizes: the power of two below `scale` over 2**30.
 
     If answers are as large as `reach`, it is at least that over 2**44, for floats are no finer there.
 
     Examples
     --------
-    >>> lattice_step(2.0**30, 1.0), lattice_step(2.0**30, 2.0**48)
+    >>> grid_step(2.0**30, 1.0), grid_step(2.0**30, 2.0**48)
     (1.0, 16.0)
     """
     fine, coarse = np.floor(np.log2(max(scale, 1e-300))) - 30, np.ceil(np.log2(max(reach, 1e-300))) - 44
     return float(2.0 ** np.clip(max(fine, coarse), -500, 500))
-
-
-def rounded(values: Array, scale: float, reach: float) -> Array:
-    """Noisy values on a lattice of :func:`lattice_step`: what their last digits told is gone (post-processing)."""
-    step = lattice_step(scale, reach)
-    return np.asarray(step * np.rint(values / step))
 
 
 def norm_law(dimension: int, rate: float) -> Any:

@@ -18,8 +18,7 @@ from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, local_gradients
-from hdpm_lib.learners.integer_answers import grid_gradients, integer_gradients, integer_sum, record_steps
-from hdpm_lib.learners.lattice import lattice_ridge
+from hdpm_lib.learners.integer_answers import grid_gradients, integer_gradients, record_steps
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
@@ -140,11 +139,10 @@ def weights(n: int) -> Array:
 
 
 def records(make: Any, penalty: float = 0.5, project: bool = False, **options: Any) -> Callable[..., Seen]:
-    """Output perturbation, in floats or on a lattice; there small losses would need a larger spacing."""
+    """Output perturbation."""
 
     def learn(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, **clip: bool) -> Seen:
-        losses = np.clip(epsilon, 0.1, None) if make is lattice_ridge else epsilon
-        return released(make(X, y, losses, penalty, **options, **clip), rng=rng, project=project)
+        return released(make(X, y, epsilon, penalty, **options, **clip), rng=rng, project=project)
 
     return learn
 
@@ -171,9 +169,8 @@ def answer(make: Any, *more: Callable[[int], Any], **options: Any) -> Callable[.
     """A query that promises the losses, with further arguments that follow from the number of people."""
 
     def learn(d: Any, epsilon: Array, rng: np.random.Generator, **clip: bool) -> Seen:
-        n, losses = len(epsilon), np.clip(epsilon, 1e-3, None)  # less would need coarser integers
-        most = losses.max()
-        made = make(losses / most, 1 / most, *[part(n) for part in more], **options, **clip)
+        n, most = len(epsilon), epsilon.max()
+        made = make(epsilon / most, 1 / most, *[part(n) for part in more], **options, **clip)
         return released(made, d, rng=rng)
 
     return learn
@@ -281,10 +278,8 @@ def pairs(n: int) -> Array:
 
 LEARNERS: dict[str, Learner] = {
     **{f"output_perturbation {o}": Learner(records(output_perturbation, **o), boxes) for o in RIDGE + FLOATS},
-    **{f"lattice_ridge {o}": Learner(records(lattice_ridge, **o), boxes) for o in RIDGE},
     **{f"PersonalizedRidge {o}": Learner(partial(regressor, **o), boxes) for o in FITS},
     "output_perturbation, short": Learner(records(output_perturbation, **SHORT), short_rows),
-    "lattice_ridge, short": Learner(records(lattice_ridge, **SHORT), short_rows),
     "PersonalizedRidge, short": Learner(partial(regressor, feature_norm=1.0), short_rows),
     **{f"objective_perturbation {o}": Learner(partial(logistic, **o), signed) for o in IDEAL},
     "PrivateLogisticRegression": Learner(classifier, signed),
@@ -295,7 +290,6 @@ LEARNERS: dict[str, Learner] = {
     "BiasedLaplace": Learner(
         answer(BiasedLaplace, lambda n: 2 * np.eye(n), pairs, lambda n: -np.ones(n)), labels, TERMS
     ),
-    "integer_sum": Learner(answer(integer_sum), numbers, ("data",)),
     **{f"WeightedMean {o}": Learner(partial(mean, **o), balls, ("records",)) for o in IDEAL},
     **{f"sampled_ridge {o}": Learner(partial(sampled, **o), boxes, mode="raise") for o in SAMPLED},
     "ridge objective": Learner(objective, boxes, mode="raise"),

@@ -13,7 +13,7 @@ from scipy import stats
 from hdpm_lib import accounts, schema
 from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.auctions import allin, bids, menus
-from hdpm_lib.learners import estimators, integer_answers, lattice, logistic, queries, ridge, weighted_mean
+from hdpm_lib.learners import estimators, logistic, queries, ridge, weighted_mean
 from hdpm_lib.markets import contracts
 from tests.strategies import (
     NONE,
@@ -88,12 +88,6 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
     "auctions.bids.Bids": BIDS.good,
     "learners.estimators.PersonalizedRidge": regressor,
     "learners.estimators.PrivateLogisticRegression": classifier,
-    "learners.integer_answers.IntegerSum": lambda s: integer_answers.integer_sum(
-        unit(at=(0.5, 1.0)).good(s), 1.0, levels=8
-    ),
-    "learners.lattice.LatticeRidge": lambda s: lattice.lattice_ridge(
-        unit("nd").good(s), unit().good(s), positive().good(s), 1.0
-    ),
     "learners.logistic.ObjectivePerturbation": perturbed,
     "learners.queries.BiasedLaplace": lambda s: queries.linear_query(unit().good(s), POSITIVE.good(s)),
     "learners.weighted_mean.WeightedMean": lambda s: weighted_mean.WeightedMean(
@@ -137,7 +131,7 @@ BY_NAME: dict[str, Any] = by_word(
         "rng": RNG,
         "size": SIZE,
         "bound": choice("paper", "sharp"),
-        "arithmetic": choice("lattice", "ideal"),
+        "arithmetic": choice("exact", "ideal"),
         "spacing": one_of((2.0**-10, 2.0**-4)),
         "record input_features": one_of((None,)),
         "X": unit("nd"),
@@ -177,7 +171,6 @@ BY_NAME: dict[str, Any] = by_word(
 FACTOR = Array("", 0, 1, at=(0.1, 0.9), batch="scalar")
 GUESSED = {"epsilon": NOT_NEGATIVE, "guessed": unit(batch="scalar")}
 SIGNED = {"X": short(), "y": signs()}
-ROUNDED = {"arithmetic": choice("rounded", "ideal")}
 RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "accounts.Account.epsilon": {"delta": SHARE},
     "aggregation.size_weights aggregation.least_error_weights": {"epsilon": LOSSES},
@@ -203,9 +196,7 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "auctions.bids.utility": {"outcome": Kind(lambda s: allin.all_in(BIDS.good(s), 20.0))},
     "auctions.menus.menus auctions.menus.serve": {"weights": Kind(lambda s: menus.trained_weights())},
     "auctions.menus.choose": {"prices": Kind(lambda s: np.multiply.outer(np.ones(s.length("n")), menus.KNOTS))},
-    "discrete.acceptance": {"dimension": count(at=(1, 50))},
     "discrete.discrete_laplace": {"scale": RATIONAL},
-    "discrete.lattice_laplace": {"rate": RATIONAL, "dimension": count(1, 50, at=(1, 4))},
     "gaussian.gaussian_mu": {"sensitivity": LOSSES, "sd": positive(batch=True)},
     "gaussian.discrete_gaussian_mu": {"sensitivity": LOSSES, "sd": Array("n", 3, np.inf, "()", (3.1, 50.0), True)},
     "gaussian.gaussian_delta gaussian.gaussian_epsilon gaussian.largest_mu": {
@@ -234,23 +225,12 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "start": real("Cd", batch=True),
         "auction": one_of((None,)),
     },
-    "learners.integer_answers.IntegerSum": {
-        "weights": Array("n", at=(-3, 3), whole=True),
-        "levels": count(at=(1, 9)),
-        "scale": RATIONAL,
-    },
-    "learners.integer_answers.integer_sum": {
-        "shares": unit(at=(0.1, 1.0)),
-        "weights": real(at=(0.5, 2.0)),
-        "levels": count(at=(1, 1024)),
-    },
     "learners.integer_answers.record_steps": {
         "parameters": real("Cd"),
         "features": Array("nd", at=(-2.0, 2.0), infinite=True, nan=True),
     },
     "learners.integer_answers.integer_gradients": {"gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)},
     "learners.integer_answers.gradient_noise": {"epsilon": not_negative(at=(0.1, 2.0)), "shape": one_of(((2, 2),))},
-    "learners.lattice.lattice_ridge": {"spacing": one_of((2.0**-20, 2.0**-10))},
     "learners.logistic.sharp_slack": {"epsilon weights": not_negative(batch="scalar")},
     "learners.logistic.eta_within": {
         "epsilon": positive(at=(2.0, 3.0)),
@@ -258,12 +238,11 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "penalty": Number(at=(0.5, 2.0)),
     },
     "learners.logistic.ObjectivePerturbation.minimise": {"noise": real("d", batch=True)},
-    "learners.logistic.objective_perturbation": SIGNED | ROUNDED,
+    "learners.logistic.objective_perturbation": SIGNED,
     "learners.queries.BiasedLaplace learners.queries.linear_query learners.queries.nonlinear_query": {
         "scale": NOT_NEGATIVE,
         "weights": real(at=(0.5, 2.0)),
     },
-    "learners.ridge.output_perturbation": ROUNDED,
     "learners.ridge.project_on_ball": {"theta": real("nd", batch=True)},
     "learners.ridge.weighted_ridge": {
         "penalty": not_negative("", (0.1, 2.0), batch="scalar"),
@@ -333,14 +312,15 @@ LEFT_OUT = {
     "part of a function that has checked, and that is tried": """
         accounts.charge aggregation.count_while auctions.bids.unit_valuation auctions.menus.nothing_sold
         auctions.menus.public auctions.menus.record_sale auctions.posted_prices.best_sale audits.ridge.Rest
-        audits.ridge.best_corners audits.ridge.corner_search audits.ridge.hull_bound discrete.proposal_scale
-        discrete.root_above learners.gradients.residuals learners.integer_answers.cut
+        audits.ridge.best_corners audits.ridge.corner_search audits.ridge.hull_bound exact.balls
+        exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical exact.spherical_uniforms
+        learners.gradients.residuals learners.integer_answers.cut
         learners.integer_answers.power_of_two
         markets.contracts.largest_valuation markets.contracts.one_root markets.contracts.ratio_power
         markets.contracts.scaled_root markets.contracts.solved_contract markets.contracts.suffix_weights
         markets.payments.with_own_report markets.procurement.cheapest markets.procurement.local_minima
-        markets.procurement.purchase markets.procurement.settle markets.procurement.smallest_root noise.lattice_step
-        noise.rounded schema.Category.encode schema.Number.encode""",
+        markets.procurement.purchase markets.procurement.settle markets.procurement.smallest_root noise.grid_step
+        schema.Category.encode schema.Number.encode""",
     "runs inside JAX, where a number has no value yet to check; its callers check": "auctions.menus.increments",
 }
 

@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 from hdpm_book.ridge import jorgensen
-from hdpm_lib.discrete import discrete_laplace, lattice_laplace
+from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners.estimators import PersonalizedRidge
-from hdpm_lib.learners.integer_answers import IntegerSum, gradient_noise
-from hdpm_lib.learners.lattice import lattice_ridge
+from hdpm_lib.learners.integer_answers import gradient_noise
 from hdpm_lib.noise import spherical_laplace
 from tests import releases
 from tests.releases import LEARNERS, NOISY, Learner
@@ -47,11 +46,8 @@ RELEASES: dict[str, Callable[[np.random.Generator], Array]] = {
     "spherical noise": lambda rng: spherical_laplace(2, 1.0, rng=rng),
     "spherical noise, two at once": lambda rng: spherical_laplace(2, [1.0, 2.0], rng=rng, size=2),
     "integers": lambda rng: discrete_laplace(WIDE, rng=rng, size=2),
-    "lattice": lambda rng: lattice_laplace(2, 1 / WIDE, rng=rng),
     **{name: partial(noise, LEARNERS[name]) for name in FLOATS + GRIDS},
-    "lattice ridge": partial(noise, Learner(releases.records(lattice_ridge, spacing=2.0**-41), releases.boxes)),
     "training": partial(noise, Learner(partial(releases.federated, spacing=FINE), releases.shared_out, mode="raise")),
-    "integer sum": lambda rng: IntegerSum(np.array([1]), 1, WIDE).release([0.0], rng=rng),
     "integer gradients": lambda rng: releases.sent(np.zeros((3, 1, 2)), releases.LOSSES, rng, FINE)[0],
     "noise of gradients": lambda rng: gradient_noise([1.0, 2.0], (2,), 1.0, FINE, rng=rng),
     "estimator, by itself": lambda rng: PersonalizedRidge(project=False).fit(releases.X, releases.Y).coef_,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from hdpm_lib.noise import coordinate_variance, lattice_step, log_density, norm_law, rounded, spherical_laplace
+from hdpm_lib.noise import coordinate_variance, log_density, norm_law, spherical_laplace
 from tests.support import (
     Sampler,
     generator,
@@ -101,13 +101,6 @@ def test_batches_with_a_rate_for_each(broken: bool) -> None:
     flat = (rates[:, None] * z).reshape(-1, 3)  # across the batch nothing is shared either
     halves = iter(np.split(flat, 4))
     assert bool(objections(law_checks(lambda k: next(halves), 40_000, looks=5))) == broken
-
-
-def test_rounded_to_the_lattice_of_each_scale() -> None:
-    for scale in (1e9, 1e-9, 3.0):
-        z = scale * generator(21).laplace(size=5)
-        step = lattice_step(scale, 1.0)
-        assert np.abs(rounded(z, scale, 1.0) - z).max() <= step / 2 and (rounded(z, scale, 1.0) % step == 0).all()
 
 
 def test_shapes() -> None:

@@ -48,7 +48,7 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
     ----------
     mechanism : BiasedLaplace, OutputPerturbation or ObjectivePerturbation
         The losses are those of its noise and weights, be its promise right or wrong. Other mechanisms are an error; of
-        an IntegerSum and a WeightedMean the ``privacy_loss`` is exact, whatever the data.
+        a WeightedMean the ``privacy_loss`` is exact, whatever the data.
     *data
         For a linear query its `terms`, shape (n,): with several coordinates, those of one of them. Both ends are equal.
 
@@ -66,7 +66,7 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
     >>> privacy_losses(linear_query([1.0, 0.25], 0.5, weights=[1.0, -2.0]), [0.3, -2.0]).found
     array([2., 1.])
     """
-    exact = "for an IntegerSum or a WeightedMean its privacy_loss is exact"
+    exact = "for a WeightedMean its privacy_loss is exact"
     kinds = "a BiasedLaplace, an OutputPerturbation or an ObjectivePerturbation"
     raise TypeError(f"mechanism must be {kinds} ({exact}), got {type(mechanism).__name__}")
 

@@ -40,9 +40,8 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdpm_lib.accounts import records
-from hdpm_lib.learners.lattice import LatticeRidge, lattice_ridge
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
-from hdpm_lib.learners.ridge import Bound, OutputPerturbation, output_perturbation
+from hdpm_lib.learners.ridge import Bound, output_perturbation
 from hdpm_lib.validation import (
     check_choice,
     check_epsilon,
@@ -175,10 +174,8 @@ class PersonalizedRidge(RegressorMixin, _Private):
         :class:`~hdpm_lib.schema.Schema` gives both bounds.
     project : bool, default True
         Pull the noisy coefficients onto the public ball that contains every noiseless estimate.
-    arithmetic : {"lattice", "ideal"}, default "lattice"
-        Compute in integers and add noise on a lattice, for which the guarantee holds exactly
-        (:func:`~hdpm_lib.learners.lattice.lattice_ridge`), for at most 50 features; or in floats, for studies
-        (:doc:`/book/privacy/limits`).
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit (:mod:`hdpm_lib.exact`); or in floats, for studies (:doc:`/book/privacy/limits`).
 
     Attributes
     ----------
@@ -204,7 +201,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         label_bound: float = 1.0,
         project: bool = True,
         out_of_range: Literal["raise", "clip"] = "raise",
-        arithmetic: Literal["lattice", "ideal"] = "lattice",
+        arithmetic: Literal["exact", "ideal"] = "exact",
         random_state: Any = None,
     ) -> None:
         self.penalty = penalty
@@ -221,15 +218,12 @@ class PersonalizedRidge(RegressorMixin, _Private):
         self, X: ArrayLike, y: ArrayLike, epsilon: ArrayLike | None = None, record: ArrayLike | None = None
     ) -> PersonalizedRidge:
         """Fit with privacy."""
-        check_choice(self.arithmetic, "arithmetic", ("lattice", "ideal"))
         features, labels = self._columns(X, y), private_doubles(_vector(y), "y", 1)
-        options = {name: getattr(self, name) for name in ("penalty", "bound", "feature_norm", "label_bound")}
-        options |= {"epsilon": self._losses(epsilon, len(labels)), "clip": self.out_of_range == "clip"}
-        mechanism: OutputPerturbation | LatticeRidge
-        if self.arithmetic == "ideal":
-            mechanism = output_perturbation(features, labels, arithmetic="ideal", **options)
-        else:
-            mechanism = lattice_ridge(features, labels, **options)
+        options = {
+            name: getattr(self, name) for name in ("penalty", "bound", "feature_norm", "label_bound", "arithmetic")
+        }
+        losses, clip = self._losses(epsilon, len(labels)), self.out_of_range == "clip"
+        mechanism = output_perturbation(features, labels, losses, clip=clip, **options)
         with records(record, self.random_state):
             self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
         self.weights_ = mechanism.weights

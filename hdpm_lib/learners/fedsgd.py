@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.accounts import charge
 from hdpm_lib.learners.gradients import check_labels, clipped, local_gradients, noise_scale
 from hdpm_lib.learners.integer_answers import cut, gradient_noise, grid_gradients
-from hdpm_lib.noise import lattice_step
+from hdpm_lib.noise import grid_step
 from hdpm_lib.validation import check_choice, check_count, check_finite, check_positive, private_floats
 
 Array = NDArray[np.float64]
@@ -59,7 +59,7 @@ class Training:
     paid, idle : arrays of shape (runs,)
         Money, and rounds in which nobody sold, so that the model stayed as it was.
     received : dict of arrays as in `signal`, optional
-        On a lattice, the sum of all steps so far, computed from what was sent and nothing else.
+        By default, the sum of all steps so far, computed from what was sent and nothing else.
     """
 
     rounds: Integers
@@ -92,7 +92,7 @@ def fedsgd(
     clip_norm: float = 1.0,
     every: int = 10,
     spacing: float | None = None,
-    arithmetic: Literal["lattice", "ideal"] = "lattice",
+    arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> Training:
     r"""Train models by FedSGD on releases of clipped gradients with Laplace noise: Algorithm 1 of the paper.
 
@@ -124,7 +124,7 @@ def fedsgd(
     spacing : float, optional
         A power of two, by default one that fits the privacy losses sold. Clipped gradients are cut to multiples of it,
         and noise on this grid is added, in integers: :func:`~hdpm_lib.learners.integer_answers.integer_gradients`.
-    arithmetic : {"lattice", "ideal"}
+    arithmetic : {"exact", "ideal"}
         In ideal arithmetic both are floats: for studies.
 
     Notes
@@ -142,7 +142,7 @@ def fedsgd(
     array([[6.]])
     """
     features, labels, w, limits, sizes = _check(features, labels, owners, privacy_budget, bidders, start)
-    check_choice(arithmetic, "arithmetic", ("lattice", "ideal"))
+    check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
     rate, noted = check_positive(learning_rate, "learning_rate"), _noted(len(bidders), every)
     accepted = np.take_along_axis(limits[None], bidders, axis=2)
     # lines 3 to 5: bids, and the auction with its money, for all rounds
@@ -196,7 +196,7 @@ def _sold(bought: Bought, bidders: Integers, shape: tuple[int, ...]) -> Array:
 def _spacing(bought: Bought, clip_norm: float) -> float:
     """Spacing for what was bought: fine beside the least noise, coarse enough for the most."""
     bound, sold = check_positive(clip_norm, "clip_norm"), bought.privacy_loss[bought.privacy_loss > 0]
-    return lattice_step(bound * max(2 / sold.max(), 2.0**-8), bound * min(64 / sold.min(), 2.0**43))
+    return grid_step(bound * max(2 / sold.max(), 2.0**-8), bound * min(64 / sold.min(), 2.0**43))
 
 
 def _noise_scale(bought: Bought, clip_norm: float, spacing: float | None) -> Array:

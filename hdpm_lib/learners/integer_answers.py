@@ -1,27 +1,23 @@
-r"""Sums and gradients in exact arithmetic: what is computed from data, and what is added to it, are integers.
+r"""Gradients in exact arithmetic: what is computed from data, and what is added to it, are integers.
 
-The guarantees of :mod:`~hdpm_lib.learners.queries` and :mod:`~hdpm_lib.learners.gradients` hold for real numbers, these
-here for the program (:doc:`/book/privacy/arithmetic`). Data are put on a public grid, and noise is that of
-:mod:`~hdpm_lib.discrete`. Where a number has to be rounded it is rounded towards less privacy loss. A float appears
-only after the release, as a multiple of a public spacing.
+The guarantees of :mod:`~hdpm_lib.learners.gradients` hold for real numbers, these here for the program
+(:doc:`/book/privacy/arithmetic`). Gradients are put on a public grid, and noise is that of :mod:`~hdpm_lib.discrete`.
+Where a number has to be rounded it is rounded towards less privacy loss. A float appears only after the release, as a
+multiple of a public spacing. So several owners can add up what nobody holds in one place.
 
 Public: all arguments but the data. To move a datum onto the grid loses no privacy, as it depends on nobody else's data:
 neighbours stay neighbours. The promise rests on uniform random integers, and on nobody seeing how long a release took
 (:doc:`/book/privacy/limits`).
 
-For sums, `levels` is `G`, so that a datum of `k` grid steps stands for `k/G`, and `clip` moves data outside [0, 1] onto
-these bounds, and what is not a number to 1/2, instead of refusing them.
-
-For gradients, `clip_norm` is `L`, positive, and `spacing` is `g`, a power of two from :math:`L/2^{40}` to `L`.
-Privacy losses are floats or Fractions, one for each of `n` owners. Neighbours: the *whole* data of an owner replaced;
-her clipped gradient has at most :math:`M=\lfloor L/g\rfloor` steps. Only in :func:`record_steps` it is one *record*.
+`clip_norm` is `L`, positive, and `spacing` is `g`, a power of two from :math:`L/2^{40}` to `L`. Privacy losses are
+floats or Fractions, one for each of `n` owners. Neighbours: the *whole* data of an owner replaced; her clipped gradient
+has at most :math:`M=\lfloor L/g\rfloor` steps. Only in :func:`record_steps` it is one *record*.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
 
@@ -35,12 +31,9 @@ from hdpm_lib.validation import (
     check_count,
     check_epsilon,
     check_finite,
-    check_flag,
     check_generator,
-    check_inside,
     check_number,
     check_positive,
-    check_rational,
     check_size,
     private_doubles,
 )
@@ -71,112 +64,6 @@ def cut(noisy: Integers) -> Integers:
     To refuse large *noise* instead would tell how far the answer is from the largest number ever released.
     """
     return np.clip(noisy, -2 * MOST, 2 * MOST)
-
-
-@dataclass(frozen=True)
-class IntegerSum:
-    r"""A biased sum of data on a grid with discrete Laplace noise.
-
-    The answer in steps, :math:`\sum_i a_ik_i+N`, is an integer: :math:`k_i\in\{0,\dots,G\}` is the datum of
-    individual `i` in grid steps, and `N` a discrete Laplace variable.
-
-    Attributes
-    ----------
-    weights : int array of shape (n,), the `a`, of either sign
-    levels, clip
-    scale : Fraction or int, the scale of the noise in steps of the answer
-    unit, offset : Fraction or float; the answer in the units of the query is ``offset + unit * steps``
-    """
-
-    weights: Integers
-    levels: int
-    scale: Fraction
-    unit: Fraction = Fraction(1)
-    offset: Fraction = Fraction(0)
-    clip: bool = False
-
-    def __post_init__(self) -> None:
-        check_flag(self.clip, "clip")
-        weights = np.asarray(self.weights)
-        if weights.ndim != 1 or weights.dtype.kind not in "iu" or weights.size == 0:
-            raise ValueError(f"weights must be a vector of integers, got {self.weights!r}")
-        object.__setattr__(self, "weights", weights.astype(np.int64))
-        object.__setattr__(self, "scale", check_rational(self.scale, "scale"))
-        object.__setattr__(self, "levels", check_count(self.levels, "levels"))
-        total = self.levels * sum(abs(int(a)) for a in weights)
-        if total > MOST:
-            raise ValueError(f"weights and levels must give sums of at most 2**52, got {total}")
-        if 32 * self.scale > MOST:
-            raise ValueError(f"scale must be at most 2**47 steps, got {self.scale}")
-
-    @property
-    def privacy_loss(self) -> NDArray[np.object_]:
-        """Privacy loss of each individual, shape (n,), as exact Fractions: how far her datum can move the sum, over the
-        scale.
-        """
-        return np.array([abs(a) * self.levels / self.scale for a in self.weights.tolist()], dtype=object)
-
-    def steps(self, data: ArrayLike) -> Integers:
-        """Data in [0, 1] as numbers of grid steps, the nearest ones."""
-        d = check_inside(data, "data", 0, 1, "lie in [0, 1]", clip=self.clip, ndim=1)
-        if d.shape != self.weights.shape:
-            raise ValueError(f"data must have shape {self.weights.shape}, as weights has, got {d.shape}")
-        return np.rint(d * self.levels).astype(np.int64)
-
-    def sum(self, data: ArrayLike) -> int:
-        """The sum in steps, before noise. It is private: never publish it."""
-        return int(self.weights @ self.steps(data))
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Integers:
-        """Noisy sums in steps, shape `size`; each spends the whole privacy loss (:doc:`/book/privacy/limits`)."""
-        steps = self.sum(data)
-        charge(lambda: self.privacy_loss, rng, size)
-        return cut(steps + discrete_laplace(self.scale, rng=rng, size=size))
-
-    def answer(self, released: ArrayLike) -> Array:
-        """Released sums in the units of the query, as floats: rounding them is post-processing."""
-        return np.asarray(float(self.offset) + float(self.unit) * check_finite(released, "released"))
-
-
-def integer_sum(
-    shares: ArrayLike,
-    scale: float,
-    *,
-    weights: ArrayLike | None = None,
-    levels: int = 2**10,
-    spacing: float = 2.0**-30,
-    clip: bool = False,
-) -> IntegerSum:
-    r"""The biased answer of :func:`~hdpm_lib.learners.queries.linear_query` in integers.
-
-    The answer has the shares `a`, in [0, 1], and the weights `q`, not 0 and all 1 if not given, arrays of shape (n,),
-    and Laplace noise of scale `b`, positive. But for a constant it is a multiple of `spacing`, `u`, a power of two.
-
-    Notes
-    -----
-    A share of a weight is a whole number of steps, :math:`a_i'=\pm\lfloor a_i|q_i|/(Gu)\rfloor`, so that losses are at
-    most :math:`Gu|a_i'|/b\le a_i|q_i|/b`; the constant that replaces the rest of the datum changes accordingly.
-    What is still assumed: :doc:`/book/privacy/limits`.
-
-    Examples
-    --------
-    >>> mechanism = integer_sum([1.0, 0.25], 0.5, weights=[1.0, -2.0])
-    >>> [float(loss) for loss in mechanism.privacy_loss]   # as in exact real numbers
-    [2.0, 1.0]
-    """
-    a, u = check_finite(shares, "shares", 1, 0, 1), power_of_two(spacing, "spacing")
-    size = check_count(levels, "levels")
-    q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
-    if len(q) != len(a):
-        raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")
-    if (q == 0).any():
-        raise ValueError("weights must not be 0 (leave that individual out)")
-    exact = [Fraction(w) for w in q.tolist()]
-    parts = [math.floor(Fraction(share) * abs(w) / (size * u)) for share, w in zip(a.tolist(), exact, strict=True)]
-    steps = [part if w > 0 else -part for part, w in zip(parts, exact, strict=True)]
-    offset = (sum(exact) - u * size * sum(steps)) / 2
-    noise = _scale_above(Fraction(check_positive(scale, "scale")) / u)
-    return IntegerSum(np.array(steps), size, noise, u, offset, clip)
 
 
 def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> Integers:

@@ -9,9 +9,8 @@ then loses at most :math:`\epsilon_i=a_i\eta` through the noise, and a slack thr
 
 The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and penalty do not depend on
 the data: without any of these the guarantee does not hold. The whole vector :math:`x_i`, a constant feature included,
-has norm at most 1; nothing else is asked of the records, which may all be of one class. Guarantees hold for real
-arithmetic and ideal noise: :doc:`/book/privacy/limits`; by default releases are rounded, so that their last digits tell
-nothing (:mod:`hdpm_lib.noise`).
+has norm at most 1; nothing else is asked of the records, which may all be of one class. By default the guarantee holds
+for the program, to the last digit (:mod:`hdpm_lib.exact`, :doc:`/book/privacy/limits`).
 
 Throughout there are `m` records and `n` features. `weights`, of shape (m,), are not negative and not all 0; `epsilon`
 holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`, :math:`\Lambda`, are positive.
@@ -19,19 +18,23 @@ holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`, :math:`\Lambda`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from flint import arb, arb_mat, ctx
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.noise import rounded, spherical_laplace
+from hdpm_lib.exact import GRID, MARGIN, balls, on_grid, released, spherical, spherical_uniforms
+from hdpm_lib.noise import grid_step, spherical_laplace
 from hdpm_lib.validation import (
     check_choice,
     check_finite,
     check_flag,
+    check_generator,
     check_numeric,
     check_positive,
     check_signed_records,
@@ -54,7 +57,7 @@ class ObjectivePerturbation:
     weights: Array
     eta: float
     penalty: float
-    arithmetic: Literal["rounded", "ideal"] = "rounded"
+    arithmetic: Literal["exact", "ideal"] = "exact"
 
     @property
     def epsilon(self) -> Array:
@@ -101,14 +104,87 @@ class ObjectivePerturbation:
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
         r"""Released coefficients, shape (\*size, n); each one spends every loss again (:doc:`/book/privacy/limits`)."""
-        charge(lambda: self.privacy_loss, rng, size)
-        noise = spherical_laplace(self.X.shape[1], self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
-        found = self.minimise(noise)  # step 3
+        charge(lambda: self.privacy_loss, check_generator(rng), size)
+        n, total = self.X.shape[1], float(self.weights.sum())
         if self.arithmetic == "ideal":
-            return found
-        total, spread = self.weights.sum(), 2 * self.X.shape[1] / self.eta
-        reach = (total + 2**16 * max(1.0, spread)) / self.penalty  # steps are longer than what the minimiser is off
-        return rounded(found, spread / (self.penalty + total / 4), reach)
+            noise = spherical_laplace(n, self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
+            return self.minimise(noise)  # step 3
+        spread = 2 * n / self.eta
+        step = grid_step(spread / (self.penalty + total / 4), (total + 32 * spread) / self.penalty)
+        return released(self._enclose(step), n, spherical_uniforms(n), step, rng=rng, size=size)
+
+    def _enclose(self, step: float) -> Callable[[list[arb]], list[arb]]:
+        """From enclosures of uniform numbers to those of the minimiser, for records on a grid (:mod:`hdpm_lib.exact`).
+
+        The objective is strongly convex: its minimiser is no farther from any point than the norm of the gradient
+        there, over the penalty.
+        """
+        used = self.weights > 0
+        steps = on_grid(self.X[used], 1.0, ball=True) * self.y[used].astype(int)[:, None]
+        floats, weights, (m, n) = steps / GRID, self.weights[used], steps.shape
+        rows, a, penalty = balls(floats), [arb(w) for w in weights], arb(self.penalty)
+        columns, rate = rows.transpose(), self.eta / 2 * (1 - MARGIN)
+
+        def slopes(w: list[arb], noise: list[arb]) -> list[arb]:
+            margins = (rows * arb_mat(n, 1, w)).entries()
+            pulls = [weight * _chance(margin) for weight, margin in zip(a, margins, strict=True)]
+            back = (columns * arb_mat(m, 1, pulls)).entries()
+            return [b + penalty * x - pull for b, x, pull in zip(noise, w, back, strict=True)]
+
+        def newton(w: list[arb], slope: list[arb]) -> list[arb]:
+            """Newton's step back from `w`, with all digits."""
+            chances = [_chance(margin) for margin in (rows * arb_mat(n, 1, w)).entries()]
+            bends = [weight * p * (1 - p) for weight, p in zip(a, chances, strict=True)]
+            bent = arb_mat([[bend * x for x in row] for bend, row in zip(bends, rows.table(), strict=True)])
+            diagonal = arb_mat(n, n, [penalty * (i == j) for i in range(n) for j in range(n)])
+            return (columns * bent + diagonal).mid().solve(arb_mat(n, 1, slope).mid()).mid().entries()
+
+        def better(w: list[arb], slope: list[arb], noise: list[arb]) -> list[arb] | None:
+            """A point of lower objective, or None if `w` is as good as the noise is known."""
+            try:
+                move = newton(w, slope)
+            except ZeroDivisionError:  # singular at this precision
+                return None
+            if not _dot(slope, move) > 0:
+                return None
+            low, high, part = arb(0), arb(1), arb(1)
+            for _ in range(ctx.prec):
+                moved = [(x - part * y).mid() for x, y in zip(w, move, strict=True)]
+                after = slopes(moved, noise)
+                if _norm(after) < 0.75 * _norm(slope):
+                    break
+                low, high = (part, high) if _dot(after, move) > 0 else (low, part)
+                part = (low + high) / 2
+            return moved
+
+        def enclose(uniforms: list[arb]) -> list[arb]:
+            noise = spherical(uniforms, n, rate)
+            with np.errstate(all="ignore"):
+                start = _newton(floats, weights, _middles(noise)[None], self.penalty, np.zeros((1, n)))[0]
+                start = np.where(np.isfinite(start), start, 0)
+                chance = expit(floats @ start)
+                curvature = (floats.T * (weights * chance * (1 - chance))) @ floats
+                bend = max(self.penalty, 4 * n * EPS * (self.penalty + np.trace(curvature)))  # never singular
+            w, radius, bits = [arb(x) for x in start.tolist()], arb("inf"), ctx.prec
+            for _ in range(NEWTON_STEPS):
+                slope, before = slopes(w, noise), radius
+                radius = (_norm(slope) / penalty).abs_upper()
+                if radius < step * 2.0**-30:  # close enough
+                    break
+                quick = ctx.prec == bits and bool(radius < before / 2)
+                # with the curvature of floats, while that goes fast; then with all digits
+                move = np.linalg.solve(curvature + bend * np.eye(n), _middles(slope)) if quick else np.array(np.nan)
+                if np.isfinite(move).all():
+                    w = [(x - arb(y)).mid() for x, y in zip(w, move.tolist(), strict=True)]
+                    continue
+                ctx.prec = 2 * bits  # so that what rounds `w` does not count beside what is not known of the noise
+                if (found := better(w, slope, noise)) is None:
+                    break
+                w = found
+            ctx.prec = bits
+            return [x + arb(0, radius) for x in w]
+
+        return enclose
 
 
 def objective_perturbation(
@@ -119,7 +195,7 @@ def objective_perturbation(
     penalty: float,
     *,
     clip: bool = False,
-    arithmetic: Literal["rounded", "ideal"] = "rounded",
+    arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> ObjectivePerturbation:
     r"""Algorithm 1: weighted logistic regression with objective perturbation.
 
@@ -135,7 +211,7 @@ def objective_perturbation(
     Notes
     -----
     Neighbours: one record replaced. A loss with logarithms to base 2 is this one with the weights :math:`a_i/\ln2`,
-    and loses accordingly more. Ideal arithmetic only: :doc:`/book/privacy/limits`.
+    and loses accordingly more.
 
     Examples
     --------
@@ -145,12 +221,36 @@ def objective_perturbation(
     >>> model.release(rng=rng).shape, float(model.privacy_loss.max())
     ((2,), 2.0)
     """
-    check_choice(arithmetic, "arithmetic", ("rounded", "ideal"))
+    check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
     features, labels = check_signed_records(X, y, clip=check_flag(clip, "clip"))
     if len(a := _check_weights(weights)) != len(labels):
         raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
     rate, lam = check_positive(eta, "eta"), check_positive(penalty, "penalty")
     return ObjectivePerturbation(features, labels, a, rate, lam, arithmetic)
+
+
+def _chance(margin: arb) -> arb:
+    """The logistic function of minus a margin; far out, where exponentials have no digits, a ball at 0 or 1."""
+    near = arb(0, 1) * arb(2) ** -ctx.prec
+    if margin > 2 * ctx.prec:
+        return near
+    if margin < -2 * ctx.prec:
+        return 1 + near
+    found = 1 / (1 + margin.exp())
+    return found if found.is_finite() else arb(0.5, 0.5)
+
+
+def _middles(values: list[arb]) -> Array:
+    return np.array([float(value.mid()) for value in values])
+
+
+def _dot(values: list[arb], others: list[arb]) -> arb:
+    return sum((x * y for x, y in zip(values, others, strict=True)), arb(0))
+
+
+def _norm(values: list[arb]) -> arb:
+    """An upper end of the norm."""
+    return _dot(values, values).abs_upper().sqrt()
 
 
 def _check_weights(weights: ArrayLike) -> Array:

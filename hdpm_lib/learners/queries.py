@@ -10,24 +10,24 @@ with one Laplace variable :math:`N(b)` of scale `b`. Shares 1 give the usual unb
 Public: shares, scale, intervals and sensitivities, so none of them may be computed from the data. Neighbours: the
 datum of one individual replaced by any other.
 
-By default terms are cut to a lattice whose spacing follows from what is public, and noise on it is drawn exactly: the
-guarantee is one for the program (:doc:`/book/privacy/limits`), the error that of real numbers but for a billionth.
-``arithmetic="ideal"`` is the answer in floats, for studies: its last digits tell the data.
+By default releases are certain to the last digit (:mod:`hdpm_lib.exact`). ``arithmetic="ideal"`` is the answer in
+floats, for studies: its last digits tell the data.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cache
 from typing import Literal
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.discrete import discrete_laplace
-from hdpm_lib.learners.integer_answers import cut
-from hdpm_lib.noise import lattice_step
+from hdpm_lib.exact import MARGIN, balls, released, spherical
+from hdpm_lib.noise import grid_step
 from hdpm_lib.validation import (
     check_choice,
     check_count,
@@ -67,13 +67,7 @@ class BiasedLaplace:
         Number `m` of coordinates of a datum. Every coordinate is answered, with noise of its own.
     clip : bool, default False
         Move terms outside their intervals onto the ends, and what is not a number to the middle: no error.
-    arithmetic : {"lattice", "ideal"}
-
-    Notes
-    -----
-    With the spacing :math:`g`, individual `j` moves term `k`, in steps, by at most :math:`a_k\Delta_k^j/g` if she alone
-    moves it from end to end, and else, as two values are cut, by at most 2 more. The scale in steps is larger than
-    :math:`b/g` by as much: by a part in :math:`2^{38}` for rounding, and in about :math:`2^{30}` for the twos.
+    arithmetic : {"exact", "ideal"}
     """
 
     shares: Array
@@ -83,7 +77,7 @@ class BiasedLaplace:
     lower: Array
     dimension: int = 1
     clip: bool = False
-    arithmetic: Literal["lattice", "ideal"] = "lattice"
+    arithmetic: Literal["exact", "ideal"] = "exact"
 
     def __post_init__(self) -> None:
         for name, ndim in (("shares", 1), ("sensitivity", 2), ("ranges", 1), ("lower", 1)):
@@ -99,7 +93,7 @@ class BiasedLaplace:
             raise ValueError(f"scale must be positive and finite (or 0, with every share 0), got {self.scale}")
         check_count(self.dimension, "dimension")
         check_flag(self.clip, "clip")
-        check_choice(self.arithmetic, "arithmetic", ("lattice", "ideal"))
+        check_choice(self.arithmetic, "arithmetic", ("exact", "ideal"))
 
     @property
     def privacy_loss(self) -> Array:
@@ -139,34 +133,49 @@ class BiasedLaplace:
         t = private_floats(terms, "terms", len(shape))
         if t.shape != shape:
             raise ValueError(f"terms must have shape {shape}, got {t.shape}")
-        rng, batch, centred = check_generator(rng), check_size(size) + shape[1:], self._centred(t)
+        rng, batch, inside = check_generator(rng), check_size(size) + shape[1:], self._inside(t)
         charge(lambda: self.privacy_loss, rng, size)
         if self.arithmetic == "ideal" or not self.scale:
             return np.asarray(self.mean(t) + rng.laplace(scale=self.scale, size=batch))
-        step, scale = self._lattice()
-        parts = (self.shares * centred.T).T
-        steps = np.trunc(parts / step).astype(np.int64).sum(0)
-        noisy = cut(steps + discrete_laplace(scale, rng=rng, size=batch))
-        return np.asarray((self.lower + self.ranges / 2).sum() + step * noisy)
+        step = grid_step(self.scale, float(self.shares @ self.ranges) + 32 * self.scale)
+        m, middle = self.dimension, self.lower + self.ranges / 2
+        known = float(self.shares @ middle)  # public, so that its rounding tells nothing
+        noisy = released(self._enclose(inside, known), m, 2 * m, step, rng=rng, size=size).reshape(batch)
+        return np.asarray(middle.sum() + noisy)
 
-    def _lattice(self) -> tuple[float, Fraction]:
-        """The spacing, and the scale of the noise in its steps."""
-        loss = self.shares @ self.sensitivity
-        part = (self.sensitivity > 0) & (self.sensitivity < self.ranges[:, None])
-        twos = 2.0 * (self.shares > 0) @ part
-        more = np.max(twos[loss > 0] / loss[loss > 0], initial=0.0)
-        reach = float(self.shares @ self.ranges) + 32 * self.scale
-        step = lattice_step(1 / max(len(self.shares) / self.scale, more), reach)
-        return step, Fraction(max(self.scale / step * (1 + 2.0**-38) * (1 + step * more), 2.0**-9))
+    def _enclose(self, terms: Array, known: float) -> Callable[[list[arb]], list[arb]]:
+        r"""From enclosures of uniform numbers to those of :math:`\sum_ka_kt_k+N(b)` less a known number.
+
+        See :mod:`hdpm_lib.exact`.
+        """
+        shares, parts = balls(self.shares[None]), balls(terms.reshape(len(self.shares), -1))
+        rate = (1 - MARGIN - len(self.shares) * 2.0**-52) / self.scale
+
+        @cache
+        def answer(bits: int) -> list[arb]:
+            return [part - known for part in (shares * parts).entries()]
+
+        def enclose(uniforms: list[arb]) -> list[arb]:
+            pairs = zip(uniforms[::2], uniforms[1::2], strict=True)
+            noise = [spherical(pair, 1, rate)[0] for pair in pairs]
+            return [x + z for x, z in zip(answer(ctx.prec), noise, strict=True)]
+
+        return enclose
 
     def _centred(self, terms: ArrayLike) -> Array:
-        """Terms less the middles of their intervals, inside which they lie or are moved."""
+        """Terms less the middles of their intervals."""
+        t = self._inside(terms)
+        return np.asarray(t - (self.lower + self.ranges / 2).reshape(-1, *[1] * (t.ndim - 1)))
+
+    def _inside(self, terms: ArrayLike) -> Array:
+        """Terms inside their intervals, where they lie or are moved."""
         t = private_floats(terms, "terms")
         if t.ndim == 0 or len(t) != len(self.shares):
             raise ValueError(f"terms must have {len(self.shares)} rows, one for each share, got shape {t.shape}")
         low, length = (end.reshape(-1, *[1] * (t.ndim - 1)) for end in (self.lower, self.ranges))
-        t = check_inside(t, "terms", low, low + length, "lie in their intervals", clip=self.clip)
-        return np.asarray(t - (low + length / 2))
+        top = low + length
+        top = np.where(top - low > length, np.nextafter(top, low), top)  # no longer than the interval, in real numbers
+        return check_inside(t, "terms", low, top, "lie in their intervals", clip=self.clip)
 
 
 def linear_query(
@@ -176,7 +185,7 @@ def linear_query(
     weights: ArrayLike | None = None,
     dimension: int = 1,
     clip: bool = False,
-    arithmetic: Literal["lattice", "ideal"] = "lattice",
+    arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> BiasedLaplace:
     r"""The biased answer to :math:`\sum_k q_kd_k` for data in :math:`[0,1]^m` (Theorems 3, 11 and 12).
 
@@ -209,7 +218,7 @@ def nonlinear_query(
     sensitivity: ArrayLike,
     *,
     clip: bool = False,
-    arithmetic: Literal["lattice", "ideal"] = "lattice",
+    arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> BiasedLaplace:
     r"""The biased answer (21) to a sum of functions of the database with values in [0, 1] (Theorem 10).
 

@@ -5,9 +5,8 @@ Record `i` states the most privacy loss :math:`\varepsilon_i` she accepts. She g
 :math:`S/c` is added to the estimate, where :math:`c\,w_i` bounds how far her record can move it.
 
 Public: the number of records, every :math:`\varepsilon_i`, the penalty and the bounds on features and labels.
-Neighbours: one record replaced by any other inside the bounds. Guarantees hold for real arithmetic and ideal noise:
-:doc:`/book/privacy/limits`; by default releases are rounded, so that their last digits tell nothing
-(:mod:`hdpm_lib.noise`).
+Neighbours: one record replaced by any other inside the bounds. By default the guarantee holds for the program, to the
+last digit (:mod:`hdpm_lib.exact`, :doc:`/book/privacy/limits`).
 
 Throughout,
 
@@ -27,19 +26,24 @@ Throughout,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 import numpy as np
+from flint import arb, arb_mat, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.noise import rounded, spherical_laplace
+from hdpm_lib.exact import GRID, MARGIN, balls, on_grid, released, spherical, spherical_uniforms
+from hdpm_lib.noise import grid_step, spherical_laplace
 from hdpm_lib.validation import (
     check_choice,
     check_epsilon,
     check_finite,
     check_flag,
+    check_generator,
     check_numeric,
     check_penalty,
     check_positive,
@@ -164,7 +168,9 @@ class OutputPerturbation:
     constant : float, the `c` of :func:`sensitivity_constant`
     radius : float, a public bound on the norm of `theta`
     penalty : float
-    arithmetic : {"rounded", "ideal"}
+    arithmetic : {"exact", "ideal"}
+    steps : tuple of integer arrays, shapes (n, d) and (n,), and of the bounds that are `GRID` of them
+        The records on the grid of :mod:`hdpm_lib.exact`; private.
     """
 
     theta: Array = field(repr=False)
@@ -173,7 +179,8 @@ class OutputPerturbation:
     constant: float
     radius: float
     penalty: float
-    arithmetic: Literal["rounded", "ideal"] = "rounded"
+    arithmetic: Literal["exact", "ideal"] = "exact"
+    steps: tuple[NDArray[np.int64], NDArray[np.int64], float, float] | None = field(default=None, repr=False)
 
     @property
     def privacy_loss(self) -> Array:
@@ -186,10 +193,37 @@ class OutputPerturbation:
         Shape (\*size, d); `project` pulls those outside the public ball back onto it, which is free post-processing.
         """
         check_flag(project, "project")
-        charge(lambda: self.privacy_loss, rng, size)
-        noisy = self.theta + spherical_laplace(len(self.theta), self.noise_rate, rng=rng, size=size)
-        noisy = noisy if self.arithmetic == "ideal" else rounded(noisy, 1 / self.noise_rate, self.radius)
+        charge(lambda: self.privacy_loss, check_generator(rng), size)
+        d = len(self.theta)
+        if self.arithmetic == "ideal":
+            noisy = self.theta + spherical_laplace(d, self.noise_rate, rng=rng, size=size)
+        else:
+            step = grid_step(1 / self.noise_rate, self.radius + 32 * d / self.noise_rate)
+            noisy = released(self._enclose(), d, spherical_uniforms(d), step, rng=rng, size=size)
         return project_on_ball(noisy, self.radius) if project else noisy
+
+    def _enclose(self) -> Callable[[list[arb]], list[arb]]:
+        """From enclosures of uniform numbers to those of estimate plus noise (:mod:`hdpm_lib.exact`)."""
+        assert self.steps is not None
+        features, labels, norm, bound = self.steps
+        d, rate = len(self.theta), self.noise_rate * (1 - MARGIN)
+
+        @cache
+        def estimate(bits: int) -> list[arb]:
+            """The ridge estimate of the records on the grid, at a precision."""
+            unit, y_unit, w = arb(norm) / GRID, arb(bound) / GRID, [arb(weight) for weight in self.weights.tolist()]
+            rows = balls(features)
+            weighted = arb_mat([[a * x for x in row] for a, row in zip(w, rows.table(), strict=True)]).transpose()
+            system = weighted * rows * unit**2 + arb_mat(
+                d, d, [self.penalty * (i == j) for i in range(d) for j in range(d)]
+            )
+            return system.solve(weighted * balls(labels[:, None]) * (unit * y_unit)).entries()
+
+        def enclose(uniforms: list[arb]) -> list[arb]:
+            noise = spherical(uniforms, d, rate)
+            return [x + z for x, z in zip(estimate(ctx.prec), noise, strict=True)]
+
+        return enclose
 
 
 def project_on_ball(theta: ArrayLike, radius: float) -> Array:
@@ -212,7 +246,7 @@ def output_perturbation(
     label_bound: float = 1.0,
     norm_bound: float | None = None,
     clip: bool = False,
-    arithmetic: Literal["rounded", "ideal"] = "rounded",
+    arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> OutputPerturbation:
     r"""PDP-OP, output perturbation (Algorithm 1) calibrated by Theorem 2.1, or by Theorem 2.3 with `norm_bound`.
 
@@ -222,8 +256,7 @@ def output_perturbation(
     Notes
     -----
     Weights are :math:`\varepsilon_i/S`, the rate is :math:`\eta=S/c`. No other weights give less noise within the same
-    bound: :math:`\eta\,c\,w_i\le\varepsilon_i` summed over `i` is :math:`\eta\le S/c`. Ideal arithmetic only:
-    :doc:`/book/privacy/limits`.
+    bound: :math:`\eta\,c\,w_i\le\varepsilon_i` summed over `i` is :math:`\eta\le S/c`.
 
     Examples
     --------
@@ -231,7 +264,7 @@ def output_perturbation(
     >>> mechanism.privacy_loss.round(12).tolist(), mechanism.release(rng=np.random.default_rng(0), size=3).shape
     ([0.1, 0.5], (3, 1))
     """
-    check_choice(arithmetic, "arithmetic", ("rounded", "ideal"))
+    check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
     eps = check_epsilon(epsilon, len(labels))
@@ -243,4 +276,6 @@ def output_perturbation(
     # step 1, the estimate; steps 2 and 3 are its release
     theta = weighted_ridge(features, labels, weights, lam)
     radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
-    return OutputPerturbation(theta, weights, noise_rate, constant, float(radius), lam, arithmetic)
+    box = 1.0 if feature_norm is None else norm
+    steps = on_grid(features, box, ball=feature_norm is not None), on_grid(labels, label_bound), box, float(label_bound)
+    return OutputPerturbation(theta, weights, noise_rate, constant, float(radius), lam, arithmetic, steps)

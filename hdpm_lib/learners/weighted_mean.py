@@ -7,8 +7,8 @@ Records :math:`x_1,\dots,x_n` lie in a ball of a known centre and radius. The re
 with weights :math:`w_i\ge0` that sum to 1, spherical Laplace noise :math:`Z` of rate :math:`\eta`, and a factor
 :math:`W\in[0,1]` that *shrinks* the mean towards the centre. Two records are at most :math:`s`, twice the radius,
 apart; seller :math:`i` loses exactly :math:`\varepsilon_i=sw_i\eta` (for :math:`W>0`). To shrink costs nothing: it
-happens to a release (:doc:`/book/beyond/market`). Terms and noise lie on a lattice, as those of
-:mod:`~hdpm_lib.learners.queries`, in at most 50 dimensions (:doc:`/book/privacy/limits`).
+happens to a release (:doc:`/book/beyond/market`). By default releases are certain to the last digit
+(:mod:`hdpm_lib.exact`).
 
 Two yardsticks measure the mean squared error. The *population error* is that to the mean of the law the records are
 drawn from. The *worst error* is that to the sellers' own plain mean, on the worst records in the ball.
@@ -21,17 +21,18 @@ rate, factor, ball. Neighbours: one record replaced by any other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cache
 from typing import Literal
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.discrete import lattice_laplace
-from hdpm_lib.learners.integer_answers import cut
-from hdpm_lib.noise import coordinate_variance, lattice_step, spherical_laplace
+from hdpm_lib.exact import GRID, MARGIN, balls, on_grid, released, spherical, spherical_uniforms
+from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
 from hdpm_lib.validation import (
     check_ball,
     check_choice,
@@ -59,7 +60,7 @@ class WeightedMean:
     shrink : float in [0, 1], default 1
     clip : bool, default False
         Move records outside the ball onto it, and what is not a number to the centre: no error.
-    arithmetic : {"lattice", "ideal"}, default "lattice"
+    arithmetic : {"exact", "ideal"}, default "exact"
 
     Examples
     --------
@@ -74,7 +75,7 @@ class WeightedMean:
     radius: float
     shrink: float = 1.0
     clip: bool = False
-    arithmetic: Literal["lattice", "ideal"] = "lattice"
+    arithmetic: Literal["exact", "ideal"] = "exact"
 
     def __post_init__(self) -> None:
         weights = check_finite(self.weights, "weights", 1, 0, 1)
@@ -86,7 +87,7 @@ class WeightedMean:
         check_positive(self.radius, "radius")
         check_number(self.shrink, "shrink", 0, 1)
         check_flag(self.clip, "clip")
-        check_choice(self.arithmetic, "arithmetic", ("lattice", "ideal"))
+        check_choice(self.arithmetic, "arithmetic", ("exact", "ideal"))
 
     @property
     def privacy_loss(self) -> Array:
@@ -104,15 +105,28 @@ class WeightedMean:
         if len(apart) != len(self.weights):
             raise ValueError(f"records must have {len(self.weights)} rows, one for each weight, got {len(apart)}")
         charge(lambda: self.privacy_loss, check_generator(rng), size)
+        d = len(self.centre)
         if self.arithmetic == "ideal":
-            noisy = self.weights @ apart + spherical_laplace(len(self.centre), self.rate, rng=rng, size=size)
+            noisy = self.weights @ apart + spherical_laplace(d, self.rate, rng=rng, size=size)
         else:
-            reach = self.radius + 32 * len(self.centre) / self.rate
-            step = lattice_step(1 / (self.rate * len(apart)), reach)
-            steps = np.trunc(self.weights[:, None] * apart / step).astype(np.int64).sum(0)  # no longer than the terms
-            rate = Fraction(self.rate * step * (1 - 2.0**-38))  # for what floats have rounded up
-            noisy = np.asarray(step) * cut(steps + lattice_laplace(len(self.centre), rate, rng=rng, size=size))
+            step = grid_step(1 / self.rate, self.radius + 32 * d / self.rate)
+            noisy = released(self._enclose(apart), d, spherical_uniforms(d), step, rng=rng, size=size)
         return self.centre + self.shrink * noisy
+
+    def _enclose(self, apart: Array) -> Callable[[list[arb]], list[arb]]:
+        """From enclosures of uniform numbers to those of mean plus noise (:mod:`hdpm_lib.exact`)."""
+        steps, d = on_grid(apart, self.radius, ball=True), len(self.centre)
+        rows, weights = balls(steps), balls(self.weights[None])
+
+        @cache
+        def mean(bits: int) -> list[arb]:
+            return (weights * rows * (arb(self.radius) / GRID)).entries()
+
+        def enclose(uniforms: list[arb]) -> list[arb]:
+            noise = spherical(uniforms, d, self.rate * (1 - MARGIN))
+            return [x + z for x, z in zip(mean(ctx.prec), noise, strict=True)]
+
+        return enclose
 
 
 # --- the two yardsticks -----------------------------------------------------------------------------------------------

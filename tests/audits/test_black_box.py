@@ -24,7 +24,7 @@ from hdpm_lib.audits.outcomes import outcomes
 from hdpm_lib.audits.pairs import patterns, replacements
 from hdpm_lib.audits.scores import last_digits
 from hdpm_lib.audits.sources import _TRIED, repeats
-from hdpm_lib.learners.lattice import lattice_ridge
+from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import SEED, refusals
 
@@ -293,10 +293,10 @@ def test_what_cannot_be_looked_into_is_said() -> None:
 
 
 def test_learners_and_estimators_as_they_are() -> None:
-    learner = partial(lattice_ridge, epsilon=np.full(6, 0.5), penalty=1e4)
+    learner = partial(output_perturbation, epsilon=np.full(6, 0.5), penalty=1e4)
     kept = few(learner, (X, y), (X, TURNED), 0.5)
-    assert not kept.found and kept.replayable and kept.mechanism == "lattice_ridge"
-    assert few(learner, (X, y), (X, TURNED), 0.3, runs=200_000).found
+    assert not kept.found and kept.replayable and kept.mechanism == "output_perturbation"
+    assert few(learner, (X, y), (X, TURNED), 0.2, runs=50_000).found
     assert few(StandardScaler(), X, X + 1.0, 2.0, runs=200).found  # data are no tuple
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdpm_lib import integer_sum
+from hdpm_lib import WeightedMean
 from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
@@ -34,7 +34,10 @@ test_bad_input = refusals(
     (lambda: privacy_losses(SUM, [0.1, 0.2, 0.3]), "terms has 3 entries for 2 shares"),
     (lambda: privacy_losses(SUM, [0.1, 1.5]), "terms must lie in their intervals: scale by public bounds, or clip"),
     (lambda: privacy_losses(NONLINEAR, [0.1, 0.2]), "must be a linear query"),
-    (lambda: privacy_losses(integer_sum([1.0], 1.0), [1.0]), "must be a BiasedLaplace, .* got IntegerSum"),
+    (
+        lambda: privacy_losses(WeightedMean([1.0], 1.0, [0.0], 1.0), [1.0]),
+        "must be a BiasedLaplace, .* got WeightedMean",
+    ),
     (lambda: privacy_losses(RIDGE, np.ones((3, 2)), np.ones(2), rng=RNG), "X has 3 .* y has 2 and weights has 3"),
     (lambda: privacy_losses(LOGISTIC, np.zeros(3)), r"coefficients must have shape \(..., 2\), got \(3,\)"),
 )

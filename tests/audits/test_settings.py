@@ -13,7 +13,6 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache, partial
 from operator import attrgetter
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -25,7 +24,7 @@ from scipy.special import expit
 
 from hdpm_book.privacy.laws import laplace_law, smallest_p, spherical_law
 from hdpm_book.ridge import jorgensen, variants
-from hdpm_lib.learners import fedsgd, integer_answers, lattice, logistic, queries, ridge, weighted_mean
+from hdpm_lib.learners import fedsgd, logistic, queries, ridge, weighted_mean
 from hdpm_lib.learners.gradients import clipped, local_gradients
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
@@ -135,7 +134,7 @@ def ridge_known(X: Array, y: Array, weights: Array, penalty: float, options: Map
 def ridge_setting(
     function: Any, options: dict, d: int = 12, n: int = 10, penalty: float = 1.0, dtype: Any = float, draws: int = DRAWS
 ) -> Setting:
-    """Output perturbation, in floats or on a lattice."""
+    """Output perturbation."""
     X, y, epsilon = ridge_records(d, n, options, dtype)
     a, bound, B = options.get("label_bound", 1.0), options.get("bound", "paper"), options.get("norm_bound")
     R = options.get("feature_norm", math.sqrt(d))
@@ -164,9 +163,8 @@ def ridge_settings() -> Iterator[Setting]:
     for d in (31, 60):
         yield ridge_setting(ridge.output_perturbation, {}, d, draws=8000)
     yield ridge_setting(ridge.output_perturbation, {"bound": "sharp"}, penalty=50.0, dtype=np.float32)
-    for options in alternatives(lattice.lattice_ridge, BOUNDS, "spacing"):
-        yield ridge_setting(lattice.lattice_ridge, options, d=2, penalty=0.5)
-    yield ridge_setting(lattice.lattice_ridge, {}, d=5, penalty=40.0, dtype=np.float32)
+    for d, penalty in ((2, 0.5), (31, 40.0)):
+        yield ridge_setting(ridge.output_perturbation, {"arithmetic": "exact"}, d, penalty=penalty, dtype=np.float32)
 
 
 def sampled_setting(options: dict) -> Setting:
@@ -341,28 +339,6 @@ def mean_setting(options: dict, d: int = 2, n: int = 3, dtype: Any = float) -> S
     )
 
 
-def integer_setting(options: dict, scale: float = 2.0, n: int = 3, dtype: Any = float) -> Setting:
-    """A sum in whole numbers; each is spread evenly over its step."""
-    q, shares = np.array(options.get("weights", np.ones(n))), np.resize([1.0, 0.5, 0.25], n)
-    levels, step = options.get("levels", 2**10), options.get("spacing", 2.0**-30)
-    data = np.random.default_rng(n).random(n)
-    data = (3 * data - 1 if options.get("clip") else data).astype(dtype)
-    steps = np.rint(np.clip(data.astype(float), 0, 1) * levels).astype(np.int64)
-    exact = [Fraction(a) * Fraction(b) for a, b in zip(shares.tolist(), q.tolist(), strict=True)]
-    whole = np.array([math.trunc(value / (levels * Fraction(step))) for value in exact])
-    made = integer_answers.integer_sum(shares, scale, **options)
-    spread = generator(612)
-    return Setting(
-        f"integers {options} scale={scale} n={n} {np.dtype(dtype)}",
-        partial(made.release, data),
-        lambda z: (z[:, None] - whole @ steps + spread.uniform(-0.5, 0.5, (len(z), 1))) * step / scale,
-        laplace_law,
-        made.privacy_loss.astype(float),
-        np.abs(whole) * levels * step / scale,
-        again=True,
-    )
-
-
 def answer_settings() -> Iterator[Setting]:
     """Sums and means: each option; sizes, scales and types."""
     for options in alternatives(queries.linear_query, {"weights": (WEIGHTS,), "dimension": (2, 12)}):
@@ -374,11 +350,6 @@ def answer_settings() -> Iterator[Setting]:
         yield mean_setting(options)
     for more in ({"d": 1}, {"d": 12}, {"n": 1}, {"n": 40}, {"dtype": np.float32}):
         yield mean_setting({}, **more)
-    values = {"weights": (WEIGHTS,), "levels": (1, 7), "spacing": (2.0**-16,)}
-    for options in alternatives(integer_answers.integer_sum, values):
-        yield integer_setting(options)
-    for more in ({"n": 1}, {"n": 40}, {"scale": 0.3}, {"scale": 40.0}, {"dtype": np.float32}):
-        yield integer_setting({}, **more)
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------

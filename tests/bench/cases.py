@@ -22,11 +22,11 @@ from hdpm_lib.audits.black_box import audit
 from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.designs.comparison import compare_markets
 from hdpm_lib.designs.rules import Task
-from hdpm_lib.discrete import discrete_laplace, lattice_laplace
+from hdpm_lib.discrete import discrete_laplace
+from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import draw_bidders
-from hdpm_lib.learners.integer_answers import integer_gradients, integer_sum
-from hdpm_lib.learners.lattice import lattice_ridge
+from hdpm_lib.learners.integer_answers import integer_gradients
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
@@ -89,7 +89,6 @@ GROUND = (
     Case(least_error_weights, batch, None, *OF_TEN),
     draws(spherical_laplace, "12 dimensions", 12, 2.0),
     draws(discrete_laplace, "scale 1000", 1000, peer=Peer("NumPy's geometric numbers, not exact", by_numpy, 100_000)),
-    draws(lattice_laplace, "two dimensions", 2, 1),
 )
 
 # --- learners: a fit and a release, by the number of records ----------------------------------------------------------
@@ -102,14 +101,14 @@ def records(n: int, rng: Generator) -> Arguments:
     return X, np.clip(X @ np.linspace(-0.2, 0.2, D) + rng.normal(0, 0.1, n), -1, 1), rng.uniform(0.1, 1, n), rng
 
 
-def two_features(n: int, rng: Generator) -> Arguments:
-    X, *others = records(n, rng)
-    return X[:, :2], *others
-
-
 def fit(learner: Callable[..., Any], *constants: float) -> Callable[..., Any]:
     """A fit and a release, with these constants."""
     return lambda X, y, epsilon, rng: learner(X, y, epsilon, *constants).release(rng=rng)
+
+
+def estimated(**options: Any) -> Callable[..., Any]:
+    """A fit of the estimator."""
+    return lambda X, y, e, rng: PersonalizedRidge(PENALTY, random_state=rng, **options).fit(X, y, epsilon=e)
 
 
 def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
@@ -140,9 +139,9 @@ def shares(n: int, rng: Generator) -> Arguments:
     return rng.random(n), rng.random(n), rng
 
 
-def summed(query: Callable[..., Any]) -> Callable[..., Any]:
+def summed(s: Array, x: Array, rng: Generator) -> Array:
     """A query and its release."""
-    return lambda s, x, rng: query(s, 10.0).release(x, rng=rng)
+    return linear_query(s, 10.0).release(x, rng=rng)
 
 
 def gradients(n: int, rng: Generator) -> Arguments:
@@ -166,14 +165,13 @@ def ten_rounds(X: Array, labels: Array, owners: list[list[Array]], asked: Array,
     return fedsgd(X, labels, owners, limits, asked, rule, begin, rng=rng)
 
 
-IN_FLOATS = fit(output_perturbation, PENALTY)
-FLOATS = Peer("the same in floats, output_perturbation", IN_FLOATS, 10_000)
+FLOATS = Peer("the same in floats, arithmetic='ideal'", estimated(arithmetic="ideal"), 10_000)
 RIDGE = Peer("scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000)
 LOGISTIC = Peer("scikit-learn's LogisticRegression, not private", plain_logistic, 100_000)
-SUM = Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 10_000)
+SUM = Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 1_000)
 LEARNERS = (
-    Case(output_perturbation, records, IN_FLOATS, counts=RECORDS, peer=RIDGE),
-    Case(lattice_ridge, two_features, fit(lattice_ridge, PENALTY), "two features, in integers", RECORDS, peer=FLOATS),
+    Case(output_perturbation, records, fit(output_perturbation, PENALTY), counts=RECORDS, peer=RIDGE),
+    Case(PersonalizedRidge, records, estimated(), counts=RECORDS, peer=FLOATS),
     Case(objective_perturbation, signed, fit(objective_perturbation, 10.0, 0.01), counts=RECORDS, peer=LOGISTIC),
     Case(
         WeightedMean,
@@ -181,7 +179,7 @@ LEARNERS = (
         lambda X, weights, rng: WeightedMean(weights, 10.0, np.zeros(D), 1.0).release(X, rng=rng),
         counts=RECORDS,
     ),
-    Case(linear_query, shares, summed(linear_query), "", RECORDS, FEW),
+    Case(linear_query, shares, summed, "", RECORDS, FEW, SUM),
     Case(
         nonlinear_query,
         lambda n, rng: (rng.random(n), rng.random((n, n))),
@@ -189,7 +187,6 @@ LEARNERS = (
         counts="records, as many terms",
         sizes=FEW,
     ),
-    Case(integer_sum, shares, summed(integer_sum), "in integers", RECORDS, SIZES[:-1], SUM),
     Case(
         integer_gradients,
         gradients,

@@ -26,7 +26,6 @@ LEFT_OUT = {
     "a formula of one line": "size_weights error_bound gaussian_delta",
     "a root of that formula, by SciPy": "gaussian_epsilon",
     "all_or_nothing behind bids": "all_in",
-    "output_perturbation behind scikit-learn's checks": "PersonalizedRidge",
     "objective_perturbation behind scikit-learn's checks": "PrivateLogisticRegression",
     "puts steps together, and computes nothing": "private_pipeline",
 }

@@ -7,7 +7,6 @@ import pickle
 import re
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdpm_lib.learners import estimators
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression, private_pipeline
-from hdpm_lib.learners.lattice import lattice_ridge
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.schema import Number, Schema
@@ -92,8 +90,7 @@ def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     X = (2.0 if clip else 1.0) * X
     model.fit(X, y, epsilon=epsilon)
     bounds = {"bound": model.bound, "feature_norm": model.feature_norm, "label_bound": model.label_bound, "clip": clip}
-    learner: Any = partial(output_perturbation, arithmetic="ideal") if model.arithmetic == "ideal" else lattice_ridge
-    mechanism = learner(X, y, epsilon, model.penalty, **bounds)
+    mechanism = output_perturbation(X, y, epsilon, model.penalty, arithmetic=model.arithmetic, **bounds)
     np.testing.assert_array_equal(model.coef_, mechanism.release(rng=estimators._generator(1), project=model.project))
     assert (np.linalg.norm(model.coef_) <= mechanism.radius * (1 + 1e-12)) == model.project
     np.testing.assert_array_equal(model.privacy_loss_, mechanism.privacy_loss)
@@ -238,7 +235,7 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(options:
     [
         (PersonalizedRidge(epsilon=0.0), "epsilon must be positive and finite, got 0.0"),
         (PersonalizedRidge(penalty=-1.0), "penalty must be positive and finite, got -1.0"),
-        (PersonalizedRidge(arithmetic="floats"), "arithmetic must be 'lattice' or 'ideal', got 'floats'"),
+        (PersonalizedRidge(arithmetic="floats"), "arithmetic must be 'exact' or 'ideal', got 'floats'"),
         (PersonalizedRidge(out_of_range="ignore"), "out_of_range must be 'raise' or 'clip', got 'ignore'"),
         (PrivateLogisticRegression(classes=(0, 1)), "y must hold no label but the declared classes [0, 1]"),
         (PrivateLogisticRegression(classes=("no", "no")), "classes must be two different labels, got ('no', 'no')"),

@@ -192,7 +192,7 @@ def test_all_digits_of_a_fine_grid_are_sent() -> None:
 
 def test_training_on_a_fine_grid_is_training() -> None:
     """With next to no noise, cutting to the grid is all that is left between the two."""
-    loud, kinds = np.full(4, 1e9), [(2.0**-30, "lattice"), (None, "lattice"), (None, "ideal")]
+    loud, kinds = np.full(4, 1e9), [(2.0**-30, "exact"), (None, "exact"), (None, "ideal")]
     *fine, real = (train_on_grid(loud, spacing, runs=2, arithmetic=kind) for spacing, kind in kinds)
     for name in alone(4):
         for trained in fine:

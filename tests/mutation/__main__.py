@@ -45,8 +45,8 @@ STUDY = ROOT / "data" / "studies" / "mutation.json"
 EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
 SECONDS = 180  # that the tests of one mutant may take
 WINGS = {
-    "learners/": "ridge logistic queries weighted_mean gradients fedsgd integer_answers lattice estimators",
-    "": "noise discrete aggregation accounts gaussian",
+    "learners/": "ridge logistic queries weighted_mean gradients fedsgd integer_answers estimators",
+    "": "exact noise discrete aggregation accounts gaussian",
     "markets/": "contracts costs error_minimising fair_query local_menu mechanisms payments procurement "
     "procurement_auction",
     "auctions/": "allin bids menus posted_prices",
@@ -62,7 +62,7 @@ OWN = {
 }
 WIDE = ["test_properties.py"]  # of all modules
 PRIVATE = ["audits/test_settings.py", "test_fresh_draws.py", "test_promises.py", "test_ingress.py"]
-PRIVATE += ["audits/test_lists.py", "learners/test_defaults.py", *WIDE]  # of all learners
+PRIVATE += ["test_exact.py", "learners/test_defaults.py", *WIDE]  # of all learners
 
 
 def tests_of(module: str) -> list[str]:

@@ -15,7 +15,7 @@ from cosmic_ray.operators.operator import Example, Operator
 from parso.python.tree import Name
 
 DRAWS = (
-    "spherical_laplace laplace discrete_laplace lattice_laplace standard_normal standard_gamma gamma exponential "
+    "spherical_laplace laplace discrete_laplace released standard_normal standard_gamma gamma exponential "
     "random integers normal permutation choice uniform shuffle _coins _uncut _noise _geometric"
 ).split()
 DATA = "X y records terms data gradients value features labels costs bids valuations".split()

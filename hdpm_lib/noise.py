@@ -46,15 +46,19 @@ def spherical_laplace(
 def grid_step(scale: float, reach: float) -> float:
     """The step of a grid that follows from public sizes: the power of two below `scale` over 2**30.
 
-    If answers are as large as `reach`, it is at least that over 2**44, for floats are no finer there.
+    If answers are as large as `reach`, it is at least that over 2**44, for floats are no finer there. An error says if
+    no float is such a step.
 
     Examples
     --------
     >>> grid_step(2.0**30, 1.0), grid_step(2.0**30, 2.0**48)
     (1.0, 16.0)
     """
-    fine, coarse = np.floor(np.log2(max(scale, 1e-300))) - 30, np.ceil(np.log2(max(reach, 1e-300))) - 44
-    return float(2.0 ** np.clip(max(fine, coarse), -500, 500))
+    with np.errstate(divide="ignore"):
+        power = np.maximum(np.floor(np.log2(scale)) - 30, np.ceil(np.log2(reach)) - 44)
+    if not -1000 <= power <= 900:
+        raise ValueError(f"noise of size {scale:.3g} for answers up to {reach:.3g} needs other units: floats end")
+    return float(2.0**power)
 
 
 def norm_law(dimension: int, rate: float) -> Any:

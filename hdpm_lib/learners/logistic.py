@@ -74,6 +74,12 @@ class ObjectivePerturbation:
         """Proved privacy loss of each record, shape (m,): noise part plus slack."""
         return self.epsilon + self.slack
 
+    @property
+    def step(self) -> float:
+        """Step of the grid on which exact releases lie."""
+        total, spread = float(self.weights.sum()), 2 * self.X.shape[1] / self.eta
+        return grid_step(spread / (self.penalty + total / 4), (total + 32 * spread) / self.penalty)
+
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Exact minimisers of the perturbed objective for noise of shape (..., n).
 
@@ -105,13 +111,11 @@ class ObjectivePerturbation:
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
         r"""Released coefficients, shape (\*size, n); each one spends every loss again (:doc:`/book/privacy/limits`)."""
         charge(lambda: self.privacy_loss, check_generator(rng), size)
-        n, total = self.X.shape[1], float(self.weights.sum())
+        n = self.X.shape[1]
         if self.arithmetic == "ideal":
             noise = spherical_laplace(n, self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
             return self.minimise(noise)  # step 3
-        spread = 2 * n / self.eta
-        step = grid_step(spread / (self.penalty + total / 4), (total + 32 * spread) / self.penalty)
-        return released(self._enclose(step), n, spherical_uniforms(n), step, rng=rng, size=size)
+        return released(self._enclose(self.step), n, spherical_uniforms(n), self.step, rng=rng, size=size)
 
     def _enclose(self, step: float) -> Callable[[list[arb]], list[arb]]:
         """From enclosures of uniform numbers to those of the minimiser, for records on a grid (:mod:`hdpm_lib.exact`).
@@ -226,7 +230,10 @@ def objective_perturbation(
     if len(a := _check_weights(weights)) != len(labels):
         raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
     rate, lam = check_positive(eta, "eta"), check_positive(penalty, "penalty")
-    return ObjectivePerturbation(features, labels, a, rate, lam, arithmetic)
+    made = ObjectivePerturbation(features, labels, a, rate, lam, arithmetic)
+    if arithmetic == "exact":
+        _ = made.step  # its error now, from public numbers
+    return made
 
 
 def _chance(margin: arb) -> arb:

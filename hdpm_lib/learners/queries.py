@@ -94,6 +94,13 @@ class BiasedLaplace:
         check_count(self.dimension, "dimension")
         check_flag(self.clip, "clip")
         check_choice(self.arithmetic, "arithmetic", ("exact", "ideal"))
+        if self.arithmetic == "exact" and self.scale:
+            _ = self.step  # its error now, from public numbers, and not once the data are in
+
+    @property
+    def step(self) -> float:
+        """Step of the grid on which exact releases lie, before what is known of the answer is added."""
+        return grid_step(self.scale, float(self.shares @ self.ranges) + 32 * self.scale)
 
     @property
     def privacy_loss(self) -> Array:
@@ -137,10 +144,9 @@ class BiasedLaplace:
         charge(lambda: self.privacy_loss, rng, size)
         if self.arithmetic == "ideal" or not self.scale:
             return np.asarray(self.mean(t) + rng.laplace(scale=self.scale, size=batch))
-        step = grid_step(self.scale, float(self.shares @ self.ranges) + 32 * self.scale)
         m, middle = self.dimension, self.lower + self.ranges / 2
         known = float(self.shares @ middle)  # public, so that its rounding tells nothing
-        noisy = released(self._enclose(inside, known), m, 2 * m, step, rng=rng, size=size).reshape(batch)
+        noisy = released(self._enclose(inside, known), m, 2 * m, self.step, rng=rng, size=size).reshape(batch)
         return np.asarray(middle.sum() + noisy)
 
     def _enclose(self, terms: Array, known: float) -> Callable[[list[arb]], list[arb]]:

@@ -183,6 +183,11 @@ class OutputPerturbation:
     steps: tuple[NDArray[np.int64], NDArray[np.int64], float, float] | None = field(default=None, repr=False)
 
     @property
+    def step(self) -> float:
+        """Step of the grid on which exact releases lie."""
+        return grid_step(1 / self.noise_rate, self.radius + 32 * len(self.theta) / self.noise_rate)
+
+    @property
     def privacy_loss(self) -> Array:
         r"""Privacy loss promised to each record, :math:`\eta\,c\,w_i`, shape (n,)."""
         return self.noise_rate * self.constant * self.weights
@@ -198,8 +203,7 @@ class OutputPerturbation:
         if self.arithmetic == "ideal":
             noisy = self.theta + spherical_laplace(d, self.noise_rate, rng=rng, size=size)
         else:
-            step = grid_step(1 / self.noise_rate, self.radius + 32 * d / self.noise_rate)
-            noisy = released(self._enclose(), d, spherical_uniforms(d), step, rng=rng, size=size)
+            noisy = released(self._enclose(), d, spherical_uniforms(d), self.step, rng=rng, size=size)
         return project_on_ball(noisy, self.radius) if project else noisy
 
     def _enclose(self) -> Callable[[list[arb]], list[arb]]:
@@ -278,4 +282,7 @@ def output_perturbation(
     radius = norm_bound if norm_bound is not None else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
     box = 1.0 if feature_norm is None else norm
     steps = on_grid(features, box, ball=feature_norm is not None), on_grid(labels, label_bound), box, float(label_bound)
-    return OutputPerturbation(theta, weights, noise_rate, constant, float(radius), lam, arithmetic, steps)
+    made = OutputPerturbation(theta, weights, noise_rate, constant, float(radius), lam, arithmetic, steps)
+    if arithmetic == "exact":
+        _ = made.step  # its error now, from public numbers
+    return made

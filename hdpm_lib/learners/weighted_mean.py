@@ -88,6 +88,13 @@ class WeightedMean:
         check_number(self.shrink, "shrink", 0, 1)
         check_flag(self.clip, "clip")
         check_choice(self.arithmetic, "arithmetic", ("exact", "ideal"))
+        if self.arithmetic == "exact":
+            _ = self.step  # its error now, from public numbers, and not once the data are in
+
+    @property
+    def step(self) -> float:
+        """Step of the grid on which exact releases lie, before they are shrunk."""
+        return grid_step(1 / self.rate, self.radius + 32 * len(self.centre) / self.rate)
 
     @property
     def privacy_loss(self) -> Array:
@@ -109,8 +116,7 @@ class WeightedMean:
         if self.arithmetic == "ideal":
             noisy = self.weights @ apart + spherical_laplace(d, self.rate, rng=rng, size=size)
         else:
-            step = grid_step(1 / self.rate, self.radius + 32 * d / self.rate)
-            noisy = released(self._enclose(apart), d, spherical_uniforms(d), step, rng=rng, size=size)
+            noisy = released(self._enclose(apart), d, spherical_uniforms(d), self.step, rng=rng, size=size)
         return self.centre + self.shrink * noisy
 
     def _enclose(self, apart: Array) -> Callable[[list[arb]], list[arb]]:

@@ -15,15 +15,25 @@ from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.noise import grid_step
+from tests.support import refusals
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-9, 0.3, 1.0, 7e12, np.inf])
+@pytest.mark.parametrize("scale", [1e-250, 1e-9, 0.3, 1.0, 7e12, 1e250])
 @pytest.mark.parametrize("reach", [0.0, 1e-5, 1.0, 1e20])
-def test_spacing_follows_from_public_sizes(scale: float, reach: float) -> None:
+def test_steps_follow_from_public_sizes(scale: float, reach: float) -> None:
     step = grid_step(scale, reach)
-    assert np.log2(step) % 1 == 0 and 2.0**-500 <= step <= 2.0**500
-    if step < 2.0**500:
-        assert step <= max(2.0**-30 * scale, 2.0**-43 * reach, 2.0**-500) and step >= 2.0**-44 * reach
+    assert np.log2(step) % 1 == 0
+    assert step <= max(2.0**-30 * scale, 2.0**-43 * reach) and step >= 2.0**-44 * reach
+
+
+test_what_floats_cannot_tell_is_refused_before_any_data = refusals(
+    (lambda: grid_step(np.inf, 1.0), "noise of size inf .* other units"),
+    (lambda: grid_step(1e-300, 0.0), "noise of size 1e-300 .* other units"),
+    (lambda: linear_query([1.0], 1e300), "noise of size 1e[+]300"),
+    (lambda: WeightedMean([1.0], 1e-300, [0.0], 1.0), "other units"),
+    (lambda: objective_perturbation([[1.0]], [1.0], [1.0], 1e-300, 1.0), "other units"),
+    (lambda: output_perturbation([[1.0]], [1.0], [1e-300], 1.0), "other units"),
+)
 
 
 X, LABELS = np.array([[1.0], [0.5], [0.5]]), np.array([1.0, -1.0, 1.0])

@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jupytext
 import numpy as np
 
 from hdpm_book.federated.regretnet import KINDS, TRAINED, Network, save
@@ -23,6 +22,8 @@ SETTINGS = {"seed": 0, "epochs": 20, "K": 64, "T": 16}
 
 def page_functions(last: str = "def train(") -> dict[str, Any]:
     """What the page defines up to the cell that holds `last`."""
+    import jupytext  # of the environment that builds the book
+
     os.environ[MODE] = "explore"
     space: dict[str, Any] = {}
     for cell in jupytext.read(PAGE).cells:

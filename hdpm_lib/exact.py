@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 BITS = (96, 192, 384, 768, 1536)  # of the uniform numbers and of all that is computed, until they decide
 GRID = 2**30  # steps of a record from 0 to its bound
 MARGIN = 2.0**-44  # by which noise is larger than asked: for public numbers that floats have rounded
+_LIMB, _ADDED = 18, 2**17  # binary digits of a limb, and rows whose products floats add up without rounding
 MOST = 2**53  # steps: floats hold every whole number up to here
 ALONE = RLock()  # the precision of flint is one for all threads
 
@@ -55,6 +56,33 @@ def on_grid(values: ArrayLike, bound: float, *, ball: bool = False) -> NDArray[n
 def balls(values: ArrayLike) -> arb_mat:
     """Numbers of shape (n, d) as balls of radius 0; exact for whole numbers and floats."""
     return arb_mat(np.asarray(values).tolist())
+
+
+def moments(weights: Array, left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[arb_mat, float]:
+    r"""The sums :math:`\sum_iw_ia_ib_i^\top` of integer rows of shapes (n, d) and (n, e), exactly, and their unit.
+
+    Weights are cut, downwards, to 53 binary digits of the largest; rows are below ``2**31`` in size. All is split into
+    limbs of 18 digits, whose products floats add up without rounding.
+    """
+    unit = 2.0 ** (math.frexp(weights.max())[1] - 53)
+    whole, total = np.floor(weights / unit).astype(np.int64), np.zeros((left.shape[1], right.shape[1]), dtype=object)
+    for start in range(0, len(whole), _ADDED):
+        rows = slice(start, start + _ADDED)
+        second = _limbs(right[rows])
+        for i, weight in enumerate(_limbs(whole[rows])):
+            for j, a in enumerate(_limbs(weight.astype(np.int64)[:, None] * left[rows])):
+                for k, b in enumerate(second):
+                    total += (a.T @ b).astype(np.int64).astype(object) << _LIMB * (i + j + k)
+    return arb_mat(total.tolist()), unit
+
+
+def _limbs(whole: NDArray[np.int64]) -> list[Array]:
+    """Digits to the base ``2**18``, the lowest first; the highest has the sign."""
+    limbs, size = [], int(np.abs(whole).max(initial=0)).bit_length()
+    for _ in range(size // _LIMB):
+        limbs.append((whole & (2**_LIMB - 1)).astype(float))
+        whole = whole >> _LIMB
+    return [*limbs, whole.astype(float)]
 
 
 class Uniforms:

@@ -32,11 +32,11 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
-from flint import arb, arb_mat, ctx
+from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import GRID, MARGIN, balls, on_grid, released, spherical, spherical_uniforms
+from hdpm_lib.exact import GRID, MARGIN, balls, moments, on_grid, released, spherical, spherical_uniforms
 from hdpm_lib.noise import grid_step, spherical_laplace
 from hdpm_lib.validation import (
     check_choice,
@@ -212,16 +212,15 @@ class OutputPerturbation:
         features, labels, norm, bound = self.steps
         d, rate = len(self.theta), self.noise_rate * (1 - MARGIN)
 
+        second, weight = moments(self.weights, features, features)
+        cross, _ = moments(self.weights, features, labels[:, None])
+
         @cache
         def estimate(bits: int) -> list[arb]:
             """The ridge estimate of the records on the grid, at a precision."""
-            unit, y_unit, w = arb(norm) / GRID, arb(bound) / GRID, [arb(weight) for weight in self.weights.tolist()]
-            rows = balls(features)
-            weighted = arb_mat([[a * x for x in row] for a, row in zip(w, rows.table(), strict=True)]).transpose()
-            system = weighted * rows * unit**2 + arb_mat(
-                d, d, [self.penalty * (i == j) for i in range(d) for j in range(d)]
-            )
-            return system.solve(weighted * balls(labels[:, None]) * (unit * y_unit)).entries()
+            unit, y_unit = arb(norm) / GRID, arb(bound) / GRID
+            system = second * (weight * unit**2) + balls(self.penalty * np.eye(d))
+            return system.solve(cross * (weight * unit * y_unit)).entries()
 
         def enclose(uniforms: list[arb]) -> list[arb]:
             noise = spherical(uniforms, d, rate)

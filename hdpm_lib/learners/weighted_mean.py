@@ -31,7 +31,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import GRID, MARGIN, balls, on_grid, released, spherical, spherical_uniforms
+from hdpm_lib.exact import GRID, MARGIN, moments, on_grid, released, spherical, spherical_uniforms
 from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
 from hdpm_lib.validation import (
     check_ball,
@@ -122,11 +122,11 @@ class WeightedMean:
     def _enclose(self, apart: Array) -> Callable[[list[arb]], list[arb]]:
         """From enclosures of uniform numbers to those of mean plus noise (:mod:`hdpm_lib.exact`)."""
         steps, d = on_grid(apart, self.radius, ball=True), len(self.centre)
-        rows, weights = balls(steps), balls(self.weights[None])
+        total, weight = moments(self.weights, np.ones((len(steps), 1), dtype=np.int64), steps)
 
         @cache
         def mean(bits: int) -> list[arb]:
-            return (weights * rows * (arb(self.radius) / GRID)).entries()
+            return (total * (arb(self.radius) * weight / GRID)).entries()
 
         def enclose(uniforms: list[arb]) -> list[arb]:
             noise = spherical(uniforms, d, self.rate * (1 - MARGIN))

@@ -312,7 +312,7 @@ LEFT_OUT = {
     "part of a function that has checked, and that is tried": """
         accounts.charge aggregation.count_while auctions.bids.unit_valuation auctions.menus.nothing_sold
         auctions.menus.public auctions.menus.record_sale auctions.posted_prices.best_sale audits.ridge.Rest
-        audits.ridge.best_corners audits.ridge.corner_search audits.ridge.hull_bound exact.balls
+        audits.ridge.best_corners audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.moments
         exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical exact.spherical_uniforms
         learners.gradients.residuals learners.integer_answers.cut
         learners.integer_answers.power_of_two

@@ -10,22 +10,14 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
 from hdpm_book.records import provenance
-from tests.bench.case import measure
-from tests.bench.cases import WINGS
+from tests.bench.cases import WINGS, row
 
 STUDY = Path(__file__).resolve().parents[2] / "data" / "studies" / "costs.json"
 PACKAGES = ("numpy", "scipy", "scikit-learn", "clarabel", "jax")
-
-
-def row(place: tuple[str, int]) -> dict[str, Any]:
-    """What is measured of one case of a wing."""
-    wing, number = place
-    return {"wing": wing} | measure(WINGS[wing][number])
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ from hdpm_lib.markets.procurement import procure
 from hdpm_lib.markets.procurement_auction import procurement_auction
 from hdpm_lib.noise import spherical_laplace
 from tests.bench.aggregation import conic_weights
-from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer
+from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer, measure
 
 FEW = (100, 300, 1_000, 3_000)  # of what is quadratic
 RECORDS, OF_TEN = "records", ("markets of ten", "owners, ten a market")
@@ -366,3 +366,9 @@ WINGS = {
     "audits": AUDITS,
     "designs": DESIGNS,
 }
+
+
+def row(place: tuple[str, int]) -> dict[str, Any]:
+    """What is measured of one case of a wing, in a process that may have been spawned."""
+    wing, number = place
+    return {"wing": wing} | measure(WINGS[wing][number])

@@ -71,6 +71,7 @@ def test_runs_that_share_too_little_are_found(monkeypatch: pytest.MonkeyPatch) -
 def test_what_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each law has its own networks."""
     part = SimpleNamespace(source="local")
+    monkeypatch.setattr(accuracy.retrieval, "real", lambda name: ({}, "local"))
     monkeypatch.setattr(accuracy.datasets, "nsl_kdd", lambda _: part)
     monkeypatch.setattr(accuracy.datasets, "nsl_kdd_design", lambda *_: ())
     monkeypatch.setattr(accuracy, "published_networks", lambda law: {law: None})

@@ -269,6 +269,27 @@ def test_minimisers_next_to_bisection(eta: float, penalty: float, steps: list[fl
             assert found.tolist() == as_cells([w], steps[-1])
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_balls_are_about_where_too_few_steps_end(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the radius that strong convexity gives for their middle, and for no earlier point."""
+    rng = generator(926, most)
+    X, y, a = rng.normal(size=(20, 2)), rng.choice([-1.0, 1.0], 20), rng.dirichlet(np.ones(20))
+    made = objective_perturbation(X, y, a, 1.0, 1e-4, clip=True)
+    monkeypatch.setattr(logistic, "NEWTON_STEPS", most)
+    with precision(192):
+        uniforms = Uniforms(spherical_uniforms(2), generator(927, most)).enclosed(192)
+        found = made._enclose(made.step)(uniforms)
+        rows = on_grid(made.X, 1.0, ball=True) * made.y.astype(int)[:, None] / GRID
+        slope = polar(uniforms, 2, 0.5 * (1 - exact.MARGIN))
+        w = [x.mid() for x in found]
+        for k in range(2):
+            slope[k] += arb(1e-4) * w[k]
+            for t, row in zip(a.tolist(), rows.tolist(), strict=True):
+                slope[k] -= arb(t) * row[k] / (1 + (row[0] * w[0] + row[1] * w[1]).exp())
+        radius = (slope[0] ** 2 + slope[1] ** 2).sqrt() / arb(1e-4)
+        assert all(abs(arb(x.rad()) / radius - 1) < 1e-6 for x in found)
+
+
 @pytest.mark.parametrize("middle", [0.0, 30.0, -30.0, 200.0, -200.0, 1e6, -1e6])
 def test_chances_hold_those_of_all_margins(middle: float) -> None:
     """Of wide balls, too, which reach far out on one side."""

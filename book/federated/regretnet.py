@@ -121,9 +121,9 @@ def forward(
     Payments do not depend on what is drawn. Their sum is below the budget: they are fractions of a softmax with one
     more entry. Privacy budgets, sizes and the budget are positive.
     """
-    found = {}
+    found, told = {}, inputs(values, privacy_budget, sizes, budget, xp)
     for part, layers in weights.items():
-        x = inputs(values, privacy_budget, sizes, budget, xp)
+        x = told
         for slope, offset in layers[:-1]:
             x = xp.tanh(x @ slope + offset)
         found[part] = x @ layers[-1][0] + layers[-1][1]

@@ -185,6 +185,8 @@ class ObjectivePerturbation:
                 if (found := better(w, slope, noise)) is None:
                     break
                 w = found
+            else:  # the last step moved `w`, and the ball is to be about where it is now
+                radius = (_norm(slopes(w, noise)) / penalty).abs_upper()
             ctx.prec = bits
             return [x + arb(0, radius) for x in w]
 

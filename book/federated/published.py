@@ -36,8 +36,6 @@ FILES = {
 }
 STANDINS = {name: (name if name[0] != "D" else "DM-RegretNet").lower() for name in FILES}
 LEVELS, INSTANCES = (1, 2, 4, 8, 16), 10
-
-
 FLOAT = np.dtype("<f4")
 
 

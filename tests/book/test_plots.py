@@ -90,6 +90,18 @@ def test_what_is_said_of_a_figure_holds_or_is_refused(shown: list[Any], monkeypa
     assert [line.text for line in below] == [f"Not so with these numbers: {words}" for words in ("both fall", "a < b")]
 
 
+@pytest.mark.parametrize("source", ["stand-in", ["real", "stand-in"]])
+def test_what_is_said_of_real_data_is_not_asked_of_a_stand_in(source: str | list[str], shown: list[Any]) -> None:
+    says = {"both fall": False, "they cross": True}
+    plots.show(plots.subplots()[0], ALT, says, source)
+    below = BeautifulSoup(shown.pop()._repr_html_(), "html.parser").find_all("p")
+    assert [line.text for line in below] == ["Not so with these numbers: both fall"]
+    for real in ("real", ["real", "real"]):
+        with pytest.raises(AssertionError, match="said of the figure, and not so: both fall"):
+            plots.show(plots.subplots()[0], ALT, says, real)
+    assert shown == []
+
+
 def test_svg_is_the_same_in_every_run(shown: list[Any]) -> None:
     assert draw(shown) == draw(shown)
     code = "from tests.book.test_plots import draw, plots; seen = []; plots.display = seen.append; print(draw(seen))"

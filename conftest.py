@@ -1,7 +1,9 @@
-"""nbval is the executor of the book: pytest collects the chapters of ``_toc.yml``, runs them and keeps what passed.
+"""nbval is the executor of the book: pytest collects the chapters of ``_toc.yml``, runs them and
+keeps what passed.
 
-Cells tagged ``nbval-check-output`` must print what ``tests/refs/`` says (``--update-refs`` rewrites it). Plain nbval
-would compare nothing here, because text notebooks hold no outputs: the references take their place.
+Cells tagged ``nbval-check-output`` must print what ``tests/refs/`` says (``--update-refs`` rewrites
+it). Plain nbval would compare nothing here, because text notebooks hold no outputs: the references
+take their place.
 """
 
 from __future__ import annotations
@@ -22,13 +24,20 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import execution  # noqa: E402
 
 collect_ignore = ["book/_ext", "_build", "data"]
-collect_ignore_glob = ["book/*.py", "book/*/*.py"]  # tests/book runs their examples, under the name they have
+# tests/book runs their examples, under the name they have
+collect_ignore_glob = ["book/*.py", "book/*/*.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-refs", action="store_true", help="rewrite tests/refs from this run")
-    parser.addoption("--reuse", action="store_true", help="take what has not changed from the last run, if it may")
-    parser.addoption("--data-dependent", action="store_true", help="only chapters that declare data sets")
+    parser.addoption(
+        "--reuse",
+        action="store_true",
+        help="take what has not changed from the last run, if it may",
+    )
+    parser.addoption(
+        "--data-dependent", action="store_true", help="only chapters that declare data sets"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,7 +49,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if file_path.suffix != ".md" or file_path not in execution.pages(ROOT) or not execution.is_chapter(file_path):
+    if (
+        file_path.suffix != ".md"
+        or file_path not in execution.pages(ROOT)
+        or not execution.is_chapter(file_path)
+    ):
         return None
     if parent.config.option.data_dependent and not execution.data_sets(file_path):
         return None
@@ -48,7 +61,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class Passes:
-    """With ``--reuse``, tests are left out whose file has passed, if nothing that it depends on has changed since."""
+    """With ``--reuse``, tests are left out whose file has passed, if nothing that it depends on has
+    changed since.
+    """
 
     def __init__(self) -> None:
         self.marks: dict[Path, Path] = {}
@@ -58,7 +73,9 @@ class Passes:
         self.bad: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)  # before -k takes a part of a file
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
         if any("::" in argument for argument in config.args):
             return
         for item in items:
@@ -92,7 +109,9 @@ def reference_path(chapter: Path) -> Path:
 
 
 class Chapter(IPyNbFile):
-    """A chapter: its code cells, and at the end one item that rejects references of cells that are gone."""
+    """A chapter: its code cells, and at the end one item that rejects references of cells that are
+    gone.
+    """
 
     def collect(self) -> Any:
         self.nb = execution.read(self.path)
@@ -108,7 +127,9 @@ class Chapter(IPyNbFile):
         code = [cell for cell in self.nb.cells if cell.cell_type == "code"]
         for number, cell in enumerate(code):
             options = defaultdict(bool, find_metadata_tags(cell.metadata))
-            yield ChapterCell.from_parent(self, name=f"Cell {number}", cell_num=number, cell=cell, options=options)
+            yield ChapterCell.from_parent(
+                self, name=f"Cell {number}", cell_num=number, cell=cell, options=options
+            )
         yield StaleReferences.from_parent(self, name="references")
 
     def setup(self) -> None:
@@ -117,7 +138,9 @@ class Chapter(IPyNbFile):
         super().setup()
         execute = self.kernel.kc.execute
         # With a history, `expr;` stays silent as it does in a notebook; nbval runs without one.
-        self.kernel.kc.execute = lambda *args, **kwargs: execute(*args, **{**kwargs, "store_history": True})
+        self.kernel.kc.execute = lambda *args, **kwargs: execute(
+            *args, **{**kwargs, "store_history": True}
+        )
 
     def teardown(self) -> None:
         if self.stored is not None:
@@ -139,7 +162,9 @@ class Chapter(IPyNbFile):
 
 
 class ChapterCell(IPyNbCell):
-    """A code cell; it fails on an exception, on anything written to stderr, and on a wrong or missing reference."""
+    """A code cell; it fails on an exception, on anything written to stderr, and on a wrong or
+    missing reference.
+    """
 
     def setup(self) -> None:
         if self.parent.stopped_at is not None:
@@ -150,7 +175,8 @@ class ChapterCell(IPyNbCell):
             self.compare_stored()
             return
         update = self.config.option.update_refs
-        checked, key = self.options["check"], _key(self.cell)
+        checked = self.options["check"]
+        key = _key(self.cell)
         self.cell.outputs, self.cell.execution_count = [], None
         if checked and not update:
             reference = self.parent.references.get(key)
@@ -162,16 +188,24 @@ class ChapterCell(IPyNbCell):
         finally:
             outputs = self.test_outputs or []
             self.cell.outputs, self.cell.execution_count = [], None
-            error = any(output.output_type == "error" for output in outputs) and not self.options["check_exception"]
+            error = (
+                any(output.output_type == "error" for output in outputs)
+                and not self.options["check_exception"]
+            )
             if error or self.parent.timed_out:
                 self.parent.stopped_at = self.cell_num
         for output in outputs:
             if output.output_type == "stream" and output.name == "stderr":
                 self.raise_cell_error("The cell wrote to stderr", output.text)
         if checked:
-            self.parent.printed[key] = {"cell": _title(self.cell), "output": [_as_text(output) for output in outputs]}
+            self.parent.printed[key] = {
+                "cell": _title(self.cell),
+                "output": [_as_text(output) for output in outputs],
+            }
             if not update and reference is None:
-                self.raise_cell_error(f"No reference in {self.parent.reference_path}: run pytest --update-refs")
+                self.raise_cell_error(
+                    f"No reference in {self.parent.reference_path}: run pytest --update-refs"
+                )
         self.parent.passed.append(self)
 
     def compare_stored(self) -> None:
@@ -180,24 +214,38 @@ class ChapterCell(IPyNbCell):
             return
         reference = self.parent.references.get(_key(self.cell))
         if reference is None:
-            self.raise_cell_error(f"No reference in {self.parent.reference_path}: run pytest --update-refs")
+            self.raise_cell_error(
+                f"No reference in {self.parent.reference_path}: run pytest --update-refs"
+            )
         code = [cell for cell in self.parent.stored.cells if cell.cell_type == "code"]
         printed = [_as_text(output) for output in code[self.cell_num].outputs]
         if printed != reference["output"]:
-            self.raise_cell_error("Cell outputs differ from the reference", f"{printed}\n{reference['output']}")
+            self.raise_cell_error(
+                "Cell outputs differ from the reference", f"{printed}\n{reference['output']}"
+            )
 
     def compare_outputs(self, test: Any, ref: Any, skip_compare: Any = None) -> bool:
-        """Compare what a reference keeps, and so neither figures nor HTML; nbval would want every format there is."""
-        return super().compare_outputs([_as_output(_as_text(output)) for output in test], ref, skip_compare)
+        """Compare what a reference keeps, and so neither figures nor HTML; nbval would want every
+        format there is.
+        """
+        return super().compare_outputs(
+            [_as_output(_as_text(output)) for output in test], ref, skip_compare
+        )
 
 
 class StaleReferences(pytest.Item):
-    """Fails when a stored reference belongs to no tagged cell: an edited cell would otherwise go unchecked."""
+    """Fails when a stored reference belongs to no tagged cell: an edited cell would otherwise go
+    unchecked.
+    """
 
     def runtest(self) -> None:
         if self.config.option.update_refs:
             return
-        tagged = {_key(item.cell) for item in self.session.items if item.parent is self.parent and _tagged(item)}
+        tagged = {
+            _key(item.cell)
+            for item in self.session.items
+            if item.parent is self.parent and _tagged(item)
+        }
         if self.parent.stopped_at is None and (stale := set(self.parent.references) - tagged):
             titles = [self.parent.references[key]["cell"] for key in sorted(stale)]
             raise AssertionError(f"stale references in {self.parent.reference_path}: {titles}")

@@ -1,1 +1,3 @@
-"""What only the book needs: its ledger, plots and data sets, and beside each page the experiments that it runs."""
+"""What only the book needs: its ledger, plots and data sets, and beside each page the experiments
+that it runs.
+"""

@@ -1,15 +1,18 @@
 """Claims the papers print, and the verdicts on them.
 
-The ledger is a set of text files, ``data/claims/<paper>.yaml``, one entry a claim. A chapter calls :func:`decide` with
-what its run has found; the verdict is computed from that and compared with the ledger's, so that neither can change
-without the other. Under ``HDPM_MODE=explore``, for trying other settings, no decision stops anything: its box says what
-this run finds, or that it cannot say. A claim is
+The ledger is a set of text files, ``data/claims/<paper>.yaml``, one entry a claim. A chapter calls
+:func:`decide` with what its run has found; the verdict is computed from that and compared with the
+ledger's, so that neither can change without the other. Under ``HDPM_MODE=explore``, for trying
+other settings, no decision stops anything: its box says what this run finds, or that it cannot say.
+A claim is
 
 - *reproduced* if it holds as printed, within the tolerance that its section gives with the reason;
-- *corrected* if it is wrong, inconsistent or damaged as printed and the statement we put in its place holds;
+- *corrected* if it is wrong, inconsistent or damaged as printed and the statement we put in its
+  place holds;
 - *refuted* if it fails as printed and we know no statement near it that holds;
 - *partial* if it holds only in part, or only if read in a way that the paper does not state;
-- *not testable* if there is nothing to test: a definition, a motivation, numbers that are not printed;
+- *not testable* if there is nothing to test: a definition, a motivation, numbers that are not
+  printed;
 - *pending* until a chapter has decided it. This is a state, not a verdict.
 
 Claims of other papers live in a folder of one's own, which every function takes as `folder`
@@ -57,7 +60,8 @@ __all__ = [
 
 VERDICTS = ("reproduced", "corrected", "refuted", "partial", "not testable")
 KINDS = tuple(
-    "definition algorithm theorem equation worked-example table figure qualitative-claim experiment-setting".split()
+    "definition algorithm theorem equation worked-example table figure qualitative-claim"
+    " experiment-setting".split()
 )
 PAPERS = {
     "pdp-ridge": "Personalized DP for ridge regression",
@@ -77,7 +81,9 @@ AUTHORS = {  # how a place in the paper is written
 
 @dataclass(frozen=True)
 class Claim:
-    """One entry of the ledger; the fields are explained at the top of each file of ``data/claims``."""
+    """One entry of the ledger; the fields are explained at the top of each file of
+    ``data/claims``.
+    """
 
     id: str
     paper: str
@@ -127,27 +133,59 @@ def _checked(entry: Any, name: str) -> Claim:
         need(isinstance(entry[key], str) and entry[key].strip(), key, "must be a text")
     for key in ("suspected_issue", "page", "note", "correction", "needs"):
         value = entry.get(key)
-        need(value is None or (isinstance(value, str) and value.strip()), key, "must be a text or null")
+        need(
+            value is None or (isinstance(value, str) and value.strip()),
+            key,
+            "must be a text or null",
+        )
     need(re.fullmatch("[A-Za-z0-9-]+", entry["id"]), "id", "may hold letters, digits and - only")
     need(entry["paper"] == name, "paper", "must be the name of the file")
     need(entry["kind"] in KINDS, "kind", f"unknown kind {entry['kind']!r}")
-    need(isinstance(entry["printed_values"], dict), "printed_values", "must be a mapping, {} if nothing is printed")
+    need(
+        isinstance(entry["printed_values"], dict),
+        "printed_values",
+        "must be a mapping, {} if nothing is printed",
+    )
     data = entry.get("data", [])
-    need(isinstance(data, list) and all(isinstance(d, str) for d in data), "data", "must be a list of names")
-    found, page, pending = entry["verdict"], entry["page"], entry["verdict"] == "pending"
+    need(
+        isinstance(data, list) and all(isinstance(d, str) for d in data),
+        "data",
+        "must be a list of names",
+    )
+    found = entry["verdict"]
+    page = entry["page"]
+    pending = entry["verdict"] == "pending"
     need(pending or found in VERDICTS, "verdict", f"unknown verdict {found!r}")
     for key, what in (("page", "the page that decides it"), ("note", "a note")):
         need(not (pending and entry[key]), key, "a pending claim has none yet")
         need(pending or entry[key], key, f"the verdict {found!r} needs {what}")
-    need(pending or re.fullmatch(r"[\w-]+(/[\w-]+)*", page), "page", f"{page!r} is not a path like ridge/reproduction")
-    need(found != "corrected" or entry.get("correction"), "correction", "the verdict 'corrected' needs it")
-    need(found in ("corrected", "partial") or not entry.get("correction"), "correction", f"does not go with {found!r}")
-    need(found in ("partial", "not testable") or not entry.get("needs"), "needs", f"does not go with {found!r}")
+    need(
+        pending or re.fullmatch(r"[\w-]+(/[\w-]+)*", page),
+        "page",
+        f"{page!r} is not a path like ridge/reproduction",
+    )
+    need(
+        found != "corrected" or entry.get("correction"),
+        "correction",
+        "the verdict 'corrected' needs it",
+    )
+    need(
+        found in ("corrected", "partial") or not entry.get("correction"),
+        "correction",
+        f"does not go with {found!r}",
+    )
+    need(
+        found in ("partial", "not testable") or not entry.get("needs"),
+        "needs",
+        f"does not go with {found!r}",
+    )
     return Claim(**{**entry, "data": tuple(data)})
 
 
 def read(folder: Path) -> dict[str, Claim]:
-    """Claims by id from all files of a folder, in the order of their names; the error names file, claim and field."""
+    """Claims by id from all files of a folder, in the order of their names; the error names file,
+    claim and field.
+    """
     found: dict[str, Claim] = {}
     for file in sorted(folder.glob("*.yaml")):
         name = file.stem
@@ -158,7 +196,10 @@ def read(folder: Path) -> dict[str, Claim]:
         for entry in entries or ():
             claim = _checked(entry, name)
             if claim.id in found:
-                raise ValueError(f"{name}.yaml: claim {claim.id!r}: field 'id': also in {found[claim.id].paper}.yaml")
+                raise ValueError(
+                    f"{name}.yaml: claim {claim.id!r}: field 'id': also in"
+                    f" {found[claim.id].paper}.yaml"
+                )
             found[claim.id] = claim
     return found
 
@@ -182,18 +223,22 @@ def _claims(folder: str | Path | None) -> dict[str, Claim]:
 
 
 SYMBOLS = dict(zip((*VERDICTS, "pending"), "✓✎✗◐–…", strict=True))
-# In a notebook of one's own the style sheet of the site is missing; these colours are legible on light and dark ground.
+# In a notebook of one's own the style sheet of the site is missing; these colours are legible on
+# light and dark ground.
 BOX = """<style>
-.hdpm-decision { margin: .6em 0; padding: .4em .8em; border: 1px solid #8888; border-left-width: 4px }
+.hdpm-decision { margin: .6em 0; padding: .4em .8em;
+  border: 1px solid #8888; border-left-width: 4px }
 .hdpm-decision p { margin: .2em 0 }
-.hdpm-verdict { padding: 0 .5em; border-radius: .7em; font-weight: 600; color: #353c48; background: #e7e9ed }
+.hdpm-verdict { padding: 0 .5em; border-radius: .7em; font-weight: 600;
+  color: #353c48; background: #e7e9ed }
 .hdpm-verdict.hdpm-reproduced { color: #12492a; background: #dcf3e3 }
 .hdpm-verdict.hdpm-corrected { color: #1b3a86; background: #dfe9fd }
 .hdpm-verdict.hdpm-refuted { color: #7c1a17; background: #fde1df }
 .hdpm-verdict.hdpm-partial { color: #5a3705; background: #fbeec6 }
 .hdpm-label { font-weight: 600; opacity: .8 }
 </style>"""
-STANDIN, TOO_SMALL = "not decided here: stand-in data", "too small a run to decide"
+STANDIN = "not decided here: stand-in data"
+TOO_SMALL = "too small a run to decide"
 CANNOT_SAY = "this run cannot say"
 CLAIMS = Path(str(resources.files("hdpm_book.data") / "claims"))
 
@@ -204,7 +249,8 @@ class LedgerMismatch(AssertionError):
 
 @dataclass(frozen=True)
 class Decision:
-    """What one run says on one claim; shows itself as one line of text, or in a notebook as a small box.
+    """What one run says on one claim; shows itself as one line of text, or in a notebook as a small
+    box.
 
     Examples
     --------
@@ -222,35 +268,49 @@ class Decision:
 
     @property
     def outcome(self) -> str:
-        """The verdict; or, with the ledger's beside it, why this run gives none or which other one."""
+        """The verdict; or, with the ledger's beside it, why this run gives none or which other
+        one.
+        """
         if not self.undecided and self.verdict == self.claim.verdict:
             return self.verdict
-        return f"{self.undecided or f'this run finds {self.verdict}'} (ledger: {self.claim.verdict})"
+        return (
+            f"{self.undecided or f'this run finds {self.verdict}'} (ledger: {self.claim.verdict})"
+        )
 
     def __repr__(self) -> str:
         return f"{self.claim.id}  {self.outcome}  {self.evidence}"
 
     def _repr_html_(self) -> str:
-        claim, text = self.claim, html.escape
-        name, ours = claim.id, claim.paper in PAPERS
+        claim = self.claim
+        text = html.escape
+        name = claim.id
+        ours = claim.paper in PAPERS
         if ours and (ledger := _ledger_from(claim.page or "")):
-            name = f'<a href="{ledger}#{claim.id}" aria-label="{claim.id} in the ledger">{claim.id}</a>'
+            name = (
+                f'<a href="{ledger}#{claim.id}" aria-label="{claim.id} in the'
+                f' ledger">{claim.id}</a>'
+            )
+        shown = badge("pending" if self.undecided else self.verdict, self.outcome)
         return (
-            f'{BOX if exploring() or not ours else ""}<div class="hdpm-decision mathjax_ignore" id="claim-{claim.id}">'
-            f'<p class="hdpm-verdict-line">{badge("pending" if self.undecided else self.verdict, self.outcome)} '
-            f"<strong>{text(claim.place)}</strong> {name}</p>"
-            f'<p class="hdpm-statement">{markup(claim.statement)}</p>'
-            f'<p class="hdpm-evidence"><span class="hdpm-label">This run:</span> {text(self.evidence)}</p></div>'
+            f'{BOX if exploring() or not ours else ""}<div class="hdpm-decision mathjax_ignore"'
+            f' id="claim-{claim.id}"><p class="hdpm-verdict-line">{shown}'
+            f" <strong>{text(claim.place)}</strong> {name}</p>"
+            f'<p class="hdpm-statement">{markup(claim.statement)}</p><p class="hdpm-evidence"><span'
+            f' class="hdpm-label">This run:</span> {text(self.evidence)}</p></div>'
         )
 
 
 def _ledger_from(page: str) -> str:
-    """Where the ledger is: on the site, seen from a page; beside a notebook of one's own, on a site near it, if any."""
+    """Where the ledger is: on the site, seen from a page; beside a notebook of one's own, on a site
+    near it, if any.
+    """
     if not exploring():
         return "../" * page.count("/") + "ledger.html"
     here = Path.cwd()
     sites = (folder / "html" / "book" / "ledger.html" for folder in here.parents)
-    return next((Path(os.path.relpath(site, here)).as_posix() for site in sites if site.exists()), "")
+    return next(
+        (Path(os.path.relpath(site, here)).as_posix() for site in sites if site.exists()), ""
+    )
 
 
 def markup(words: str) -> str:
@@ -259,7 +319,8 @@ def markup(words: str) -> str:
     Examples
     --------
     >>> markup("$a<b$ & `c`")
-    '<span class="math notranslate nohighlight mathjax_process">\\\\(a&lt;b\\\\)</span> &amp; <code>c</code>'
+    '<span class="math notranslate nohighlight mathjax_process">\\\\(a&lt;b\\\\)</span> &amp;
+    <code>c</code>'
     """
     formula = r'<span class="math notranslate nohighlight mathjax_process">\\(\1\\)</span>'
     found = re.sub(r"\$([^$]+)\$", formula, html.escape(words))
@@ -273,7 +334,8 @@ def badge(verdict: str, label: str | None = None) -> str:
 
 
 def load(paper: str | None = None, *, folder: str | Path | None = None) -> tuple[Claim, ...]:
-    """Read and check the ledger: one of `PAPERS`, or all of them; or the files of a folder of one's own.
+    """Read and check the ledger: one of `PAPERS`, or all of them; or the files of a folder of one's
+    own.
 
     Raises
     ------
@@ -310,11 +372,15 @@ def get(claim_id: str, *, folder: str | Path | None = None) -> Claim:
     claims = _claims(folder)
     if claim_id not in claims:
         near = difflib.get_close_matches(str(claim_id), claims, 1, 0.5)
-        raise LookupError(f"no claim {claim_id!r} in the ledger" + "".join(f"; did you mean {n}?" for n in near))
+        raise LookupError(
+            f"no claim {claim_id!r} in the ledger" + "".join(f"; did you mean {n}?" for n in near)
+        )
     return claims[claim_id]
 
 
-def verdict(*, printed: bool | None = None, corrected: bool | None = None, reading: bool | None = None) -> str:
+def verdict(
+    *, printed: bool | None = None, corrected: bool | None = None, reading: bool | None = None
+) -> str:
     """Compute the verdict from what a run has found.
 
     Parameters
@@ -329,11 +395,13 @@ def verdict(*, printed: bool | None = None, corrected: bool | None = None, readi
     Raises
     ------
     TypeError, ValueError
-        If an argument is not a truth value (NumPy's are), or they contradict each other or decide nothing.
+        If an argument is not a truth value (NumPy's are), or they contradict each other or decide
+        nothing.
 
     Examples
     --------
-    >>> verdict(printed=True), verdict(printed=False), verdict(printed=False, corrected=True), verdict(reading=True)
+    >>> verdict(printed=True), verdict(printed=False)
+    >>> verdict(printed=False, corrected=True), verdict(reading=True)
     ('reproduced', 'refuted', 'corrected', 'partial')
     """
     given = {"printed": printed, "corrected": corrected, "reading": reading}
@@ -346,10 +414,18 @@ def verdict(*, printed: bool | None = None, corrected: bool | None = None, readi
     if len(true) > 1:
         raise ValueError(f"{' and '.join(true)} contradict each other: at most one can be True")
     if corrected is not None and printed is None:
-        raise ValueError("corrected needs printed=False: a correction is for a claim tested as printed")
+        raise ValueError(
+            "corrected needs printed=False: a correction is for a claim tested as printed"
+        )
     if not true and printed is None:
-        raise ValueError("reading=False alone decides nothing: say whether the claim holds as printed")
-    return {"printed": "reproduced", "corrected": "corrected", "reading": "partial"}[true[0]] if true else "refuted"
+        raise ValueError(
+            "reading=False alone decides nothing: say whether the claim holds as printed"
+        )
+    return (
+        {"printed": "reproduced", "corrected": "corrected", "reading": "partial"}[true[0]]
+        if true
+        else "refuted"
+    )
 
 
 def judge(
@@ -361,7 +437,8 @@ def judge(
     folder: str | Path | None = None,
     **found: bool | None,
 ) -> Decision:
-    """Compute a verdict and compare it with the ledger's: :func:`decide`, see there, without the display.
+    """Compute a verdict and compare it with the ledger's: :func:`decide`, see there, without the
+    display.
 
     Examples
     --------
@@ -373,20 +450,24 @@ def judge(
     if not isinstance(evidence, str) or not evidence.strip() or len(evidence.splitlines()) > 1:
         raise ValueError(f"{claim_id}: evidence must be one line of text, got {evidence!r}")
     try:
-        result, undecided = verdict(**found), ""
+        result = verdict(**found)
+        undecided = ""
     except (TypeError, ValueError) as error:
         if not exploring():
             raise type(error)(f"{claim_id}: {error}") from None
         as_printed = bool(found.get("printed"))  # then no correction is needed
         result, undecided = ("reproduced", "") if as_printed else ("pending", CANNOT_SAY)
     ours = found.get("corrected") is not None or found.get("reading") is not None
-    if result == "refuted" and ours and exploring():  # that one statement beside the printed one fails does not show
+    # that one statement beside the printed one fails does not show
+    if result == "refuted" and ours and exploring():
         undecided = CANNOT_SAY  # that all do
     if not isinstance(enough, (bool, np.bool_)):
         raise TypeError(f"{claim_id}: enough must be True or False, got {enough!r}")
     run = Decision(claim, result, evidence.strip(), undecided)
     if claim.data and source is None:
-        raise ValueError(f"{claim_id} rests on {', '.join(claim.data)}: pass source=, where the data came from")
+        raise ValueError(
+            f"{claim_id} rests on {', '.join(claim.data)}: pass source=, where the data came from"
+        )
     standin = "stand-in" in ([source] if isinstance(source, str) else source or ())
     if claim.data and standin and claim.verdict != "pending":
         return replace(run, undecided=STANDIN)
@@ -397,8 +478,8 @@ def judge(
         file = f"{folder or 'data/claims'}/{claim.paper}.yaml"
         hint = f"; write it with page and note into {file}" * (claim.verdict == "pending")
         raise LedgerMismatch(
-            f"{claim_id}: {finds}, the ledger says {claim.verdict!r}{hint}. Evidence: {run.evidence}. "
-            f"To try other settings, set {MODE}=explore"
+            f"{claim_id}: {finds}, the ledger says {claim.verdict!r}{hint}. Evidence:"
+            f" {run.evidence}. To try other settings, set {MODE}=explore"
         )
     return run
 
@@ -414,32 +495,38 @@ def decide(
     enough: bool = True,
     folder: str | Path | None = None,
 ) -> None:
-    """Decide a claim by what this run has found, and show the decision. Returns nothing: a cell would show it twice.
+    """Decide a claim by what this run has found, and show the decision. Returns nothing: a cell
+    would show it twice.
 
     Parameters
     ----------
     claim_id : str
         The claim's name in the ledger.
     evidence : str
-        One line with the numbers that decided, rounded so that they are stable; if nothing can be tested, why.
+        One line with the numbers that decided, rounded so that they are stable; if nothing can be
+        tested, why.
     printed, corrected, reading : bool, optional
         What was found, see :func:`verdict`.
     source : str or sequence of str, optional
-        ``.source`` of the data sets used; needed if the ledger says that the claim rests on data. A stand-in does not
-        decide such a claim: nothing is compared, and the line shown says so.
+        ``.source`` of the data sets used; needed if the ledger says that the claim rests on data. A
+        stand-in does not decide such a claim: nothing is compared, and the line shown says so.
     enough : bool, optional
-        Whether the run was large enough to decide, by the number of draws or cases the page asks for. Such a condition
-        does not belong into `printed`, `corrected` or `reading`: a run that is too small finds nothing.
+        Whether the run was large enough to decide, by the number of draws or cases the page asks
+        for. Such a condition does not belong into `printed`, `corrected` or `reading`: a run that
+        is too small finds nothing.
     folder : str or Path, optional
-        Where the claims are, if not in this book: files ``<paper>.yaml`` as those of ``data/claims``.
+        Where the claims are, if not in this book: files ``<paper>.yaml`` as those of
+        ``data/claims``.
 
     Raises
     ------
     LedgerMismatch
-        If the ledger has another verdict or none yet, or the run was too small; not under ``HDPM_MODE=explore``.
+        If the ledger has another verdict or none yet, or the run was too small; not under
+        ``HDPM_MODE=explore``.
     LookupError, TypeError, ValueError
-        If there is no such claim, or the arguments are not what they should be; truth values that contradict each
-        other or decide nothing are shown under ``HDPM_MODE=explore`` as what this run finds, or cannot say.
+        If there is no such claim, or the arguments are not what they should be; truth values that
+        contradict each other or decide nothing are shown under ``HDPM_MODE=explore`` as what this
+        run finds, or cannot say.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Whether a notebook runs this and a reader explores, how to show something, and how to say what a page cannot do."""
+"""Whether a notebook runs this and a reader explores, how to show something, and how to say what a
+page cannot do.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def in_notebook() -> bool:
 
 
 def exploring() -> bool:
-    """Whether a reader tries other settings, ``HDPM_MODE=explore``: nothing that differs from the book stops then.
+    """Whether a reader tries other settings, ``HDPM_MODE=explore``: nothing that differs from the
+    book stops then.
 
     Raises
     ------
@@ -46,7 +49,9 @@ class Impossible(ValueError):
 
 
 def refused(error: BaseException) -> bool:
-    """Whether an error is a refusal of the book or of the library in one sentence, not a failure inside of it."""
+    """Whether an error is a refusal of the book or of the library in one sentence, not a failure
+    inside of it.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, Impossible):
         return True

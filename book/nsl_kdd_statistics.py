@@ -1,19 +1,22 @@
 """Make nslkdd-standin.json.gz, the coarse statistics of NSL-KDD that the stand-in is drawn from.
 
-Run once, with the real files: HDPM_DATA_DIR=/folder/with/KDDTrain+.txt python -m hdpm_book.nsl_kdd_statistics
+Run once, with the real files: HDPM_DATA_DIR=/folder/with/KDDTrain+.txt python -m
+hdpm_book.nsl_kdd_statistics
 
 The result is meant to be statistics, not data. So nothing in it describes fewer than ten rows:
 
-* a cell is one (attack, flag, service) of 100 rows or more, else one (attack, flag) of 40 or more, else what is left
-  of the attack; attacks of fewer than ten rows share one cell of their class, and if that is still under ten it joins
-  the smallest cell of the class;
-* (protocol, service, flag) combinations of fewer than ten rows of a cell are counted together (and redrawn at random);
-* a numeric column is cut into runs of neighbouring values, each of ten rows or more, and a run is published as its
-  row count and its mean, rounded to two significant digits (three if all its values are the same). Runs are small at
-  the top (10, 10, 20, 40, ... rows, up to a sixteenth of the cell), because that is where tails are; a single frequent
-  value is a run by itself.
+* a cell is one (attack, flag, service) of 100 rows or more, else one (attack, flag) of 40 or more,
+  else what is left of the attack; attacks of fewer than ten rows share one cell of their class, and
+  if that is still under ten it joins the smallest cell of the class;
+* (protocol, service, flag) combinations of fewer than ten rows of a cell are counted together (and
+  redrawn at random);
+* a numeric column is cut into runs of neighbouring values, each of ten rows or more, and a run is
+  published as its row count and its mean, rounded to two significant digits (three if all its
+  values are the same). Runs are small at the top (10, 10, 20, 40, ... rows, up to a sixteenth of
+  the cell), because that is where tails are; a single frequent value is a run by itself.
 
-The names of the services (with the protocol each mostly uses) and of the flags are the data set's public schema.
+The names of the services (with the protocol each mostly uses) and of the flags are the data set's
+public schema.
 """
 
 from __future__ import annotations
@@ -33,12 +36,20 @@ OUT = Path(str(resources.files("hdpm_book.data") / "nslkdd-standin.json.gz"))
 
 
 def runs_of(values: pd.Series) -> list[list[float]]:
-    """Runs [count, mean, several] of neighbouring values, upwards; every count is MIN_ROWS or more."""
+    """Runs [count, mean, several] of neighbouring values, upwards; every count is MIN_ROWS or
+    more.
+    """
     runs: list[list[tuple[float, int]]] = []
-    held, taken = 0, 0  # rows in the run being filled, rows in the runs above it
+    # rows in the run being filled, rows in the runs above it
+    held = 0
+    taken = 0
     for value, count in values.value_counts().sort_index(ascending=False).items():
         least = max(MIN_ROWS, min(taken, len(values) // 16))
-        if not runs or held >= least or (count >= max(least, len(values) // 16) and held >= MIN_ROWS):
+        if (
+            not runs
+            or held >= least
+            or (count >= max(least, len(values) // 16) and held >= MIN_ROWS)
+        ):
             taken += held
             runs.append([])
             held = 0
@@ -50,7 +61,11 @@ def runs_of(values: pd.Series) -> list[list[float]]:
     published = []
     for run in reversed(runs):
         value, count = np.array(run).T
-        mean = np.expm1(np.average(np.log1p(value), weights=count)) if log else np.average(value, weights=count)
+        mean = (
+            np.expm1(np.average(np.log1p(value), weights=count))
+            if log
+            else np.average(value, weights=count)
+        )
         several = len(run) > 1
         published.append([int(count.sum()), float(f"{mean:.{2 if several else 3}g}"), int(several)])
     return published
@@ -65,9 +80,18 @@ def describe(rows: pd.DataFrame, label: str, attack: str) -> dict[str, object]:
     if rare < MIN_ROWS and listed:
         max(listed, key=lambda combo: combo[3])[3] += rare
         rare = 0
-    numeric = {name: runs_of(rows[name]) for name in datasets.NSL_KDD_COLUMNS if name not in CATEGORICAL}
+    numeric = {
+        name: runs_of(rows[name]) for name in datasets.NSL_KDD_COLUMNS if name not in CATEGORICAL
+    }
     numeric = {name: runs for name, runs in numeric.items() if runs != [[len(rows), 0.0, 0]]}
-    return {"class": label, "attack": attack, "n": len(rows), "combos": listed, "other": rare, "numeric": numeric}
+    return {
+        "class": label,
+        "attack": attack,
+        "n": len(rows),
+        "combos": listed,
+        "other": rare,
+        "numeric": numeric,
+    }
 
 
 def cells_of(frame: pd.DataFrame, label: str) -> list[dict[str, object]]:
@@ -76,8 +100,12 @@ def cells_of(frame: pd.DataFrame, label: str) -> list[dict[str, object]]:
     frame = frame.assign(attack=frame["attack"].where(size >= MIN_ROWS, f"rare {label}"))
     sizes = frame["attack"].value_counts()
     if sizes.iloc[-1] < MIN_ROWS and len(sizes) > 1:  # the rare ones together are still too few
-        frame["attack"] = frame["attack"].replace(sizes.index[-1], f"{sizes.index[-2]} and {sizes.index[-1]}")
-        frame["attack"] = frame["attack"].replace(sizes.index[-2], f"{sizes.index[-2]} and {sizes.index[-1]}")
+        frame["attack"] = frame["attack"].replace(
+            sizes.index[-1], f"{sizes.index[-2]} and {sizes.index[-1]}"
+        )
+        frame["attack"] = frame["attack"].replace(
+            sizes.index[-2], f"{sizes.index[-2]} and {sizes.index[-1]}"
+        )
     cells = []
     for attack, rest in frame.groupby("attack"):
         pieces: list[pd.DataFrame] = []
@@ -102,10 +130,17 @@ def statistics() -> dict[str, object]:
         frame = datasets.nsl_kdd_table(part)
         if part == "train":
             usual = frame.groupby("service")["protocol_type"].agg(lambda column: column.mode()[0])
-            result |= {"columns": list(datasets.NSL_KDD_COLUMNS), "protocol_of": usual.sort_index().to_dict()}
+            result |= {
+                "columns": list(datasets.NSL_KDD_COLUMNS),
+                "protocol_of": usual.sort_index().to_dict(),
+            }
             result["flags"] = sorted(frame["flag"].unique())
         label = frame["attack"].map(datasets.ATTACK_CLASS)
-        result[part] = [cell for name in datasets.NSL_KDD_CLASSES for cell in cells_of(frame[label == name], name)]
+        result[part] = [
+            cell
+            for name in datasets.NSL_KDD_CLASSES
+            for cell in cells_of(frame[label == name], name)
+        ]
     return result
 
 

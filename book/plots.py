@@ -1,8 +1,9 @@
 """One style for every figure and table of the book.
 
-Figures are inline SVG whose axes and text take the colour of the page, so they read in light and dark mode and at phone
-width; line style and marker repeat what colour says. A figure without alt text is refused, and so is one of whose words
-one is false: what a caption or an alt text asserts is computed from what is drawn.
+Figures are inline SVG whose axes and text take the colour of the page, so they read in light and
+dark mode and at phone width; line style and marker repeat what colour says. A figure without alt
+text is refused, and so is one of whose words one is false: what a caption or an alt text asserts is
+computed from what is drawn.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ with extra("book"):
     from matplotlib.legend import Legend
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
-# Okabe-Ito colours with a contrast of at least 3 to both page backgrounds; the style is the second channel.
+# Okabe-Ito colours with a contrast of at least 3 to both page backgrounds; the style is the second
+# channel.
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#2387C9", "linestyle": "-", "marker": "o"},
     {"color": "#D55E00", "linestyle": "--", "marker": "s"},
@@ -72,13 +74,16 @@ _RC: Any = {
 
 
 def style() -> AbstractContextManager[None]:
-    """The book's style, for a figure that something else draws: ``with style(): figure = comparison.plot()``."""
+    """The book's style, for a figure that something else draws: ``with style(): figure =
+    comparison.plot()``.
+    """
     context: AbstractContextManager[None] = plt.rc_context(_RC)
     return context
 
 
 def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """``matplotlib.pyplot.subplots`` in the book's style; panels are stacked so that they read on a phone.
+    """``matplotlib.pyplot.subplots`` in the book's style; panels are stacked so that they read on a
+    phone.
 
     Parameters
     ----------
@@ -98,10 +103,18 @@ def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, A
     return figure, axes
 
 
-def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: dict[str, Any] | None = None) -> None:
+def lines(
+    axes: Axes,
+    x: Any,
+    curves: dict[str, Any],
+    *,
+    log: str = "",
+    spread: dict[str, Any] | None = None,
+) -> None:
     """Draw named curves with distinct styles, and bands around them.
 
-    Where curves have many points, only some of these have a marker, at equal distances along the curve.
+    Where curves have many points, only some of these have a marker, at equal distances along the
+    curve.
 
     Parameters
     ----------
@@ -120,13 +133,18 @@ def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: 
         For more curves than there are styles.
     """
     if len(curves) > len(STYLES):
-        raise ValueError(f"curves has {len(curves)} entries, and there are {len(STYLES)} styles to tell them apart")
+        raise ValueError(
+            f"curves has {len(curves)} entries, and there are {len(STYLES)} styles to tell them"
+            " apart"
+        )
     many = np.size(x) > CROWDED
     with plt.rc_context(_RC):
         for style, (name, y) in zip(STYLES, curves.items(), strict=False):
             axes.plot(x, y, label=name, markevery=0.08 if many else None, **style)
             if spread and name in spread:
-                axes.fill_between(x, *np.asarray(spread[name]), color=style["color"], alpha=0.2, linewidth=0)
+                axes.fill_between(
+                    x, *np.asarray(spread[name]), color=style["color"], alpha=0.2, linewidth=0
+                )
         if "x" in log:
             axes.set_xscale("log")
         if "y" in log:
@@ -136,37 +154,66 @@ def lines(axes: Axes, x: Any, curves: dict[str, Any], *, log: str = "", spread: 
 
 
 def _name_ends(axes: Axes, legend: Legend) -> None:
-    """Write the names of curves at their right ends in place of the legend, if there is room beside each for its own.
+    """Write the names of curves at their right ends in place of the legend, if there is room beside
+    each for its own.
 
     Names that would touch are moved apart, by a third of a line at most, in the order of the ends.
     """
-    names, texts = zip(*((text.get_text(), text.get_window_extent()) for text in legend.get_texts()), strict=True)
+    names, texts = zip(
+        *((text.get_text(), text.get_window_extent()) for text in legend.get_texts()), strict=True
+    )
     found = {str(line.get_label()): line for line in axes.lines if line.get_linestyle() != "None"}
-    points = [found[name].get_transform().transform(found[name].get_xydata()) for name in names if name in found]
+    points = [
+        found[name].get_transform().transform(found[name].get_xydata())
+        for name in names
+        if name in found
+    ]
     ends = [xy[np.isfinite(xy).all(1)][-1] for xy in points if np.isfinite(xy).all(1).any()]
     if len(ends) < len(names) or legend.get_title().get_text():
         return
     x, y = np.transpose(ends)
-    box, height, order = axes.get_window_extent(), max(text.height for text in texts), np.argsort(y)
+    box = axes.get_window_extent()
+    height = max(text.height for text in texts)
+    order = np.argsort(y)
     line = height * np.arange(len(names))
     apart = optimize.isotonic_regression(y[order] - line).x + line
-    inside = box.x1 - box.width / 10 < x.min() and x.max() < box.x1 + 1 and box.y0 <= y.min() and y.max() <= box.y1
-    near = np.abs(apart - y[order]).max() < height / 3 and max(text.width for text in texts) < box.width / 3
+    inside = (
+        box.x1 - box.width / 10 < x.min()
+        and x.max() < box.x1 + 1
+        and box.y0 <= y.min()
+        and y.max() <= box.y1
+    )
+    near = (
+        np.abs(apart - y[order]).max() < height / 3
+        and max(text.width for text in texts) < box.width / 3
+    )
     if inside and near:
         legend.remove()
         for k, up in zip(order, (apart - y[order]) * 72 / axes.figure.dpi, strict=True):
-            place, size = tuple(axes.transData.inverted().transform((x[k], y[k]))), _RC["legend.fontsize"]
-            name = axes.annotate(names[k], place, (6, up), textcoords="offset points", va="center", fontsize=size)
+            place = tuple(axes.transData.inverted().transform((x[k], y[k])))
+            size = _RC["legend.fontsize"]
+            name = axes.annotate(
+                names[k], place, (6, up), textcoords="offset points", va="center", fontsize=size
+            )
             name.set_annotation_clip(False)  # an end may lie on the edge
 
 
 def _room(axis: Axis) -> None:
-    """Of the labels of a logarithmic axis keep those for which there is room: at 1, 2 and 5, or at powers of ten."""
+    """Of the labels of a logarithmic axis keep those for which there is room: at 1, 2 and 5, or at
+    powers of ten.
+    """
     up, (low, high) = isinstance(axis, YAxis), sorted(axis.get_view_interval())
     for others in ((2, 5), None):
-        ticks = [tick for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if low <= tick.get_loc() <= high]
+        ticks = [
+            tick
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            if low <= tick.get_loc() <= high
+        ]
         boxes = [tick.label1.get_window_extent() for tick in ticks if tick.label1.get_text()]
-        spans = sorted((box.y0, box.y1, box.height / 3) if up else (box.x0, box.x1, box.height / 2) for box in boxes)
+        spans = sorted(
+            (box.y0, box.y1, box.height / 3) if up else (box.x0, box.x1, box.height / 2)
+            for box in boxes
+        )
         if all(one[1] + one[2] <= other[0] for one, other in pairwise(spans)):
             return
         if others:
@@ -181,21 +228,30 @@ class SvgFigure:
     """A finished figure: inline SVG for a browser, its alt text everywhere else."""
 
     def __init__(self, svg: str, alt: str, untrue: Sequence[str] = ()) -> None:
-        self.svg, self.alt, self.untrue = svg, alt, tuple(untrue)
+        self.svg = svg
+        self.alt = alt
+        self.untrue = tuple(untrue)
 
     def __repr__(self) -> str:
         """The alt text: what a reader who cannot see the figure gets."""
         return f"[figure] {self.alt}"
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>Not so with these numbers: <q>{html.escape(words)}</q></p>" for words in self.untrue)
+        said = "".join(
+            f"<p>Not so with these numbers: <q>{html.escape(words)}</q></p>"
+            for words in self.untrue
+        )
         return self.svg + said
 
 
 def inline(
-    figure: Figure, alt: str, says: Mapping[str, bool] | None = None, source: str | Sequence[str] = ()
+    figure: Figure,
+    alt: str,
+    says: Mapping[str, bool] | None = None,
+    source: str | Sequence[str] = (),
 ) -> SvgFigure:
-    """Finish a figure and close it; for :func:`show`, or for ``myst_nb.glue`` where a page puts it elsewhere.
+    """Finish a figure and close it; for :func:`show`, or for ``myst_nb.glue`` where a page puts it
+    elsewhere.
 
     Parameters
     ----------
@@ -203,7 +259,8 @@ def inline(
     alt : str
         What the figure shows, in a sentence: read aloud instead of it.
     says : dict of bool, optional
-        What the caption or the alt text asserts, word for word as it stands there, and whether what is drawn is so.
+        What the caption or the alt text asserts, word for word as it stands there, and whether what
+        is drawn is so.
     source : str or sequence of str, optional
         ``.source`` of the data sets that the words rest on.
 
@@ -214,7 +271,8 @@ def inline(
     Raises
     ------
     AssertionError
-        If something said is false. Under ``HDPM_MODE=explore``, or on a stand-in, it is shown below the figure instead.
+        If something said is false. Under ``HDPM_MODE=explore``, or on a stand-in, it is shown below
+        the figure instead.
     TypeError, ValueError
         If a truth is not True or False; without alt text of at least 20 characters.
     """
@@ -229,33 +287,48 @@ def inline(
     if len(alt) < 20:
         raise ValueError(f"a figure needs alt text that says what it shows, got alt={alt!r}")
     legends = [(axes, legend) for axes in figure.axes if (legend := axes.get_legend()) is not None]
-    scaled = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"]
+    scaled = [
+        axis
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        if axis.get_scale() == "log"
+    ]
     if legends or scaled:
         figure.canvas.draw()  # places all that is measured
     for axis in scaled:
         _room(axis)
     for axes, legend in legends:
-        legend.set_frame_on(False)  # one that a page draws itself would lie on white, in the dark too
-        if len(legends) == len([axes for axes in figure.axes if len(axes.lines) > 1]):  # none speaks for another panel
+        # one that a page draws itself would lie on white, in the dark too
+        legend.set_frame_on(False)
+        # none speaks for another panel
+        if len(legends) == len([axes for axes in figure.axes if len(axes.lines) > 1]):
             _name_ends(axes, legend)
     buffer = io.StringIO()
-    salt = hashlib.sha256(alt.encode()).hexdigest()  # ids stay the same from run to run and differ between figures
+    # ids stay the same from run to run and differ between figures
+    salt = hashlib.sha256(alt.encode()).hexdigest()
     with matplotlib.rc_context({**_RC, "svg.hashsalt": salt}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     plt.close(figure)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # names of groups repeat from figure to figure and nothing refers to them
+    # names of groups repeat from figure to figure and nothing refers to them
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
-    svg = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", svg)  # not all the fonts that there might be
+    # not all the fonts that there might be
+    svg = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", svg)
     label = html.escape(alt, quote=True)
     head = f'<svg class="hdpm-figure" style="max-width: 36rem" role="img" aria-label="{label}"'
     svg = svg.replace("<svg", head, 1)
     return SvgFigure(svg.replace(_INK, "currentColor"), alt, untrue)
 
 
-def show(figure: Figure, alt: str, says: Mapping[str, bool] | None = None, source: str | Sequence[str] = ()) -> None:
+def show(
+    figure: Figure,
+    alt: str,
+    says: Mapping[str, bool] | None = None,
+    source: str | Sequence[str] = (),
+) -> None:
     """Display a figure and close it; arguments and errors as for :func:`inline`."""
     display(inline(figure, alt, says, source))
 
@@ -265,7 +338,8 @@ EMPTY = "<th></th>"
 
 
 def _heads(table: str) -> str:
-    """A table of pandas with the names of its index in the row of its columns, and without empty heads.
+    """A table of pandas with the names of its index in the row of its columns, and without empty
+    heads.
 
     Examples
     --------
@@ -290,20 +364,28 @@ class HtmlTable:
     """A table: scrolls inside its own frame on a narrow screen."""
 
     def __init__(self, frame: pd.DataFrame, caption: str) -> None:
-        self.frame, self.caption = frame, caption
+        self.frame = frame
+        self.caption = caption
 
     def __repr__(self) -> str:
         """Plain text of the table."""
         return f"{self.caption}\n{self.frame.to_string()}"
 
     def _repr_html_(self) -> str:
-        longest = max((len(cell) for cell in self.frame.to_numpy().ravel() if isinstance(cell, str)), default=0)
+        longest = max(
+            (len(cell) for cell in self.frame.to_numpy().ravel() if isinstance(cell, str)),
+            default=0,
+        )
         classes = "hdpm-table hdpm-words" if longest > WORDY else "hdpm-table"
         with pd.option_context("display.max_colwidth", None):
             body = self.frame.to_html(border=0, classes=classes, justify="right")
-        caption, body = html.escape(self.caption), _heads(body)
+        caption = html.escape(self.caption)
+        body = _heads(body)
         body = body.replace("<thead>", f"<caption>{caption}</caption><thead>", 1)
-        return f'<div class="hdpm-scroll" role="region" aria-label="{caption}" tabindex="0">{body}</div>'
+        return (
+            f'<div class="hdpm-scroll" role="region" aria-label="{caption}"'
+            f' tabindex="0">{body}</div>'
+        )
 
 
 def show_table(frame: pd.DataFrame, caption: str) -> None:
@@ -335,13 +417,21 @@ _PICK = """for (const root of document.querySelectorAll(".hdpm-choice:not(.hdpm-
 
 
 class HtmlChoice:
-    """Tables, one for each combination of choices: a browser shows the one chosen, or without scripts folds for all."""
+    """Tables, one for each combination of choices: a browser shows the one chosen, or without
+    scripts folds for all.
+    """
 
     def __init__(
-        self, frames: dict[tuple[str, ...], pd.DataFrame], labels: tuple[str, ...], values: pd.DataFrame, file: str
+        self,
+        frames: dict[tuple[str, ...], pd.DataFrame],
+        labels: tuple[str, ...],
+        values: pd.DataFrame,
+        file: str,
     ) -> None:
         self.tables = {key: HtmlTable(frame, ", ".join(key)) for key, frame in frames.items()}
-        self.labels, self.values, self.file = labels, values, file
+        self.labels = labels
+        self.values = values
+        self.file = file
 
     def __repr__(self) -> str:
         """Plain text of the first table."""
@@ -351,28 +441,38 @@ class HtmlChoice:
         form = folds = ""
         for k, label in enumerate(self.labels):
             choices = dict.fromkeys(html.escape(key[k]) for key in self.tables)
-            name, options = f"choice-{label.lower()}", "".join(f"<option>{choice}</option>" for choice in choices)
-            form += f'<div><label for="{name}">{label}</label><select id="{name}">{options}</select></div>'
+            name = f"choice-{label.lower()}"
+            options = "".join(f"<option>{choice}</option>" for choice in choices)
+            form += (
+                f'<div><label for="{name}">{label}</label><select'
+                f' id="{name}">{options}</select></div>'
+            )
         for key, table in self.tables.items():
-            head = f'<details data-key="{html.escape("|".join(key))}"><summary>{html.escape(table.caption)}</summary>'
+            caption = html.escape(table.caption)
+            head = f'<details data-key="{html.escape("|".join(key))}"><summary>{caption}</summary>'
             folds += f"{head}{table._repr_html_()}</details>"
         link = f"data:text/csv;charset=utf-8,{quote(self.values.to_csv(index=False))}"
         return (
-            f'<div class="hdpm-choice"><form class="hdpm-market" autocomplete="off" hidden>{form}</form>'
-            f'<div class="hdpm-chosen"></div>{folds}<p><a download="{self.file}" href="{link}">All values (CSV)</a></p>'
-            f"<script>{_PICK}</script></div>"
+            '<div class="hdpm-choice"><form class="hdpm-market" autocomplete="off"'
+            f' hidden>{form}</form><div class="hdpm-chosen"></div>{folds}<p><a'
+            f' download="{self.file}" href="{link}">All values'
+            f" (CSV)</a></p><script>{_PICK}</script></div>"
         )
 
 
 def choose(
-    frames: dict[tuple[str, ...], pd.DataFrame], labels: tuple[str, ...], values: pd.DataFrame, file: str
+    frames: dict[tuple[str, ...], pd.DataFrame],
+    labels: tuple[str, ...],
+    values: pd.DataFrame,
+    file: str,
 ) -> None:
     """Display one of several tables, the one that a reader chooses, and a link to all values.
 
     Parameters
     ----------
     frames : dict of DataFrame
-        Of text or numbers already rounded; a key has one choice for each label, and together they are the caption.
+        Of text or numbers already rounded; a key has one choice for each label, and together they
+        are the caption.
     labels : tuple of str
         What is chosen.
     values : DataFrame

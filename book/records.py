@@ -1,4 +1,6 @@
-"""Studies that are stored: rows collected job by job, on as many machines as there are, and where they come from."""
+"""Studies that are stored: rows collected job by job, on as many machines as there are, and where
+they come from.
+"""
 
 from __future__ import annotations
 
@@ -20,30 +22,43 @@ Row = dict[str, Any]
 
 
 def provenance(*packages: str) -> dict[str, Any]:
-    """Commit, date, machine, versions of Python and of some packages: stored beside numbers that took long."""
+    """Commit, date, machine, versions of Python and of some packages: stored beside numbers that
+    took long.
+    """
     command = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    commit = subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
     return {
         "commit": commit.stdout.strip(),
         "date": date.today().isoformat(),
         "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": {name: metadata.version(name) for name in packages} | {"python": platform.python_version()},
+        "versions": {name: metadata.version(name) for name in packages}
+        | {"python": platform.python_version()},
     }
 
 
 def collect(
-    folder: Path, name: str, jobs: Sequence[tuple[Any, ...]], row: Callable[..., Row], about: Row, *packages: str
+    folder: Path,
+    name: str,
+    jobs: Sequence[tuple[Any, ...]],
+    row: Callable[..., Row],
+    about: Row,
+    *packages: str,
 ) -> None:
     """Store a row for every job in ``NAME.json``, with where it comes from.
 
-    Jobs run where :func:`hdpm_lib.spread.use` says. Rows are kept in ``NAME.parts`` until all are done: a study
-    that was interrupted goes on. The callable `row` makes one from the parts of a job.
+    Jobs run where :func:`hdpm_lib.spread.use` says. Rows are kept in ``NAME.parts`` until all are
+    done: a study that was interrupted goes on. The callable `row` makes one from the parts of a
+    job.
     """
     parts = folder / f"{name}.parts"
     told = json.dumps(about, default=str)
     done = each(_timed, jobs, row, told, folder=parts)
     rows, seconds = zip(*done, strict=True)
-    record = provenance(*packages) | about | {"cpu_seconds": round(sum(seconds), 3), "rows": list(rows)}
+    record = (
+        provenance(*packages) | about | {"cpu_seconds": round(sum(seconds), 3), "rows": list(rows)}
+    )
     (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
     shutil.rmtree(parts)
 

@@ -1,4 +1,6 @@
-"""Finding real files: a reader's folder, the cache, the pinned URL. What is not the pinned file is never used."""
+"""Finding real files: a reader's folder, the cache, the pinned URL. What is not the pinned file is
+never used.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,18 @@ T = TypeVar("T")
 Found = Literal["local", "downloaded"]
 Source = Literal["local", "downloaded", "stand-in", "scikit-learn", "uci"]
 
-DEADLINE = 10.0  # seconds that network work may take for one file, or for UCI's table and its file together
+# seconds that network work may take for one file, or for UCI's table and its file together
+DEADLINE = 10.0
 _failures: dict[str, Exception] = {}  # of network work in this process, by what was asked
 
 
 def _registry() -> dict[str, Any]:
-    """The data sets by name. Files of one with a folder have the same path there, in the cache and at its URL."""
-    found = yaml.safe_load(resources.files("hdpm_book.data").joinpath("datasets.yaml").read_text("utf-8"))
+    """The data sets by name. Files of one with a folder have the same path there, in the cache and
+    at its URL.
+    """
+    found = yaml.safe_load(
+        resources.files("hdpm_book.data").joinpath("datasets.yaml").read_text("utf-8")
+    )
     for entry in found.values():
         if folder := entry.get("folder"):
             for path, file in entry["files"].items():
@@ -93,8 +100,8 @@ class Dataset:
         if self.source != "stand-in":
             return ""
         return (
-            f"These results use a stand-in for the {self.title} data: the same columns, size and law, but no real row. "
-            "They are close to those of the real data, not equal to them."
+            f"These results use a stand-in for the {self.title} data: the same columns, size and"
+            " law, but no real row. They are close to those of the real data, not equal to them."
         )
 
 
@@ -109,7 +116,10 @@ class Notice:
         return self.text
 
     def _repr_html_(self) -> str:
-        return f'<div class="admonition warning"><p class="admonition-title">Stand-in data</p><p>{self.text}</p></div>'
+        return (
+            '<div class="admonition warning"><p class="admonition-title">Stand-in'
+            f" data</p><p>{self.text}</p></div>"
+        )
 
 
 def noticed(dataset: Dataset) -> Dataset:
@@ -128,7 +138,9 @@ def mode() -> str:
     """What ``HDPM_DATA`` asks for: "auto", "real" or "standin"."""
     asked = os.environ.get("HDPM_DATA") or "auto"
     if asked not in ("auto", "real", "standin"):
-        raise ValueError(f"HDPM_DATA={asked!r} is not one of auto, real, standin: change or unset it")
+        raise ValueError(
+            f"HDPM_DATA={asked!r} is not one of auto, real, standin: change or unset it"
+        )
     return asked
 
 
@@ -148,7 +160,9 @@ def _pooch() -> Any:
 def cache_folder() -> Path:
     """Where downloads are kept: ``data/cache`` of a checkout, else the user's cache folder."""
     checkout = Path(__file__).parents[1]
-    inside = (checkout / "pyproject.toml").is_file() and (checkout / "data" / "datasets.yaml").is_file()
+    inside = (checkout / "pyproject.toml").is_file() and (
+        checkout / "data" / "datasets.yaml"
+    ).is_file()
     if inside:
         return checkout / "data" / "cache"
     return Path(_pooch().os_cache("hdpm_lib"))
@@ -158,14 +172,16 @@ def _read(path: Path, file: dict[str, Any]) -> bytes:
     """Raw bytes of a stored file, checked."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            raw = stream.read(file["bytes"] + 1)  # one more than there should be: a longer file has another hash
+            # one more than there should be: a longer file has another hash
+            raw = stream.read(file["bytes"] + 1)
         found = hashlib.sha256(raw).hexdigest()
     except (OSError, EOFError, zlib.error) as error:
-        found, raw = f"none, for it cannot be read ({error})", b""
+        found = f"none, for it cannot be read ({error})"
+        raw = b""
     if found != file["sha256"]:
         raise DataIntegrityError(
-            f"{path} is not the pinned {file['name']}: expected sha256 {file['sha256']} of the raw bytes, "
-            f"found {found}. It is not used: delete or replace it"
+            f"{path} is not the pinned {file['name']}: expected sha256 {file['sha256']} of the raw"
+            f" bytes, found {found}. It is not used: delete or replace it"
         )
     return raw
 
@@ -175,7 +191,9 @@ def stored(file: dict[str, Any]) -> tuple[bytes, Found] | None:
     places: list[tuple[Path, Found]] = [(cache_folder(), "downloaded")]
     if folder := os.environ.get("HDPM_DATA_DIR"):
         if not Path(folder).expanduser().is_dir():
-            raise FileNotFoundError(f"HDPM_DATA_DIR={folder!r} is not a folder: correct or unset it")
+            raise FileNotFoundError(
+                f"HDPM_DATA_DIR={folder!r} is not a folder: correct or unset it"
+            )
         places.insert(0, (Path(folder).expanduser(), "local"))
     for place, source in places:
         for path in (place / file["name"], place / f"{file['name']}.gz"):
@@ -196,7 +214,9 @@ def once(key: str, task: Callable[[], T]) -> T:
 
 
 def before(until: float, task: Callable[[], T]) -> T:
-    """Result of the task, or TimeoutError. A thread, because time-outs of sockets are per read and per address."""
+    """Result of the task, or TimeoutError. A thread, because time-outs of sockets are per read and
+    per address.
+    """
     answer: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
 
     def work() -> None:
@@ -230,7 +250,9 @@ def _get(url: str, until: float, size: int) -> bytes:
 
 
 def download(files: list[dict[str, Any]], until: float | None = None) -> None:
-    """Put files into the cache, all of them `until` then; pooch checks the hash before it moves one there."""
+    """Put files into the cache, all of them `until` then; pooch checks the hash before it moves one
+    there.
+    """
     pooch = _pooch()
     from tqdm import tqdm  # which pooch loads as well
 
@@ -240,7 +262,10 @@ def download(files: list[dict[str, Any]], until: float | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        why = f"downloads cannot be kept, for the cache folder {folder} is not writable: {error.strerror}"
+        why = (
+            f"downloads cannot be kept, for the cache folder {folder} is not writable:"
+            f" {error.strerror}"
+        )
         raise PermissionError(why) from error
     for file in tqdm(files, "downloading", disable=None if len(files) > 2 else True):
         end = time.monotonic() + DEADLINE if until is None else until
@@ -249,7 +274,9 @@ def download(files: list[dict[str, Any]], until: float | None = None) -> None:
             Path(path).write_bytes(before(end, lambda: _get(url, end, size)))
 
         place = folder / file["name"]
-        pooch.retrieve(file["url"], "sha256:" + file["sha256"], place.name, place.parent, downloader=save)
+        pooch.retrieve(
+            file["url"], "sha256:" + file["sha256"], place.name, place.parent, downloader=save
+        )
 
 
 def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found]:
@@ -260,7 +287,8 @@ def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found
     name : str
         Key of the registry ``data/datasets.yaml``.
     until : float, optional
-        Time (monotonic clock) at which downloading ends; by default each file may take `DEADLINE` seconds.
+        Time (monotonic clock) at which downloading ends; by default each file may take `DEADLINE`
+        seconds.
 
     Returns
     -------
@@ -280,11 +308,14 @@ def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found
         try:
             once(name, lambda: download(missing, until))
         except Exception as error:
-            few, more = missing[:2], f" and {len(missing) - 2} more" if len(missing) > 2 else ""
-            names, urls = (" and ".join(file[key] for file in few) + more for key in ("name", "url"))
+            few = missing[:2]
+            more = f" and {len(missing) - 2} more" if len(missing) > 2 else ""
+            names, urls = (
+                " and ".join(file[key] for file in few) + more for key in ("name", "url")
+            )
             raise DataUnavailableError(
-                f"{name}: {names} cannot be had ({type(error).__name__}: {error}). Put what is missing into a folder "
-                f"and name the folder in HDPM_DATA_DIR; it is at {urls}"
+                f"{name}: {names} cannot be had ({type(error).__name__}: {error}). Put what is"
+                f" missing into a folder and name the folder in HDPM_DATA_DIR; it is at {urls}"
             ) from error
         found = {part: stored(file) for part, file in files.items()}
     pairs = {part: pair for part, pair in found.items() if pair is not None}
@@ -293,7 +324,9 @@ def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found
 
 
 def real_or_none(name: str) -> tuple[dict[str, bytes], Found] | None:
-    """Raw files as in `real`, or None when a stand-in is to take their place (`StandInWarning` unless asked for)."""
+    """Raw files as in `real`, or None when a stand-in is to take their place (`StandInWarning`
+    unless asked for).
+    """
     if mode() == "standin":
         return None
     try:
@@ -301,6 +334,7 @@ def real_or_none(name: str) -> tuple[dict[str, bytes], Found] | None:
     except DataUnavailableError as error:
         if mode() == "real":
             raise
-        if not in_notebook():  # a notebook shows the notice of the data set instead, in its place on the page
+        # a notebook shows the notice of the data set instead, in its place on the page
+        if not in_notebook():
             warnings.warn(f"a stand-in is used: {error}", StandInWarning, stacklevel=3)
         return None

@@ -1,4 +1,6 @@
-"""Stand-ins for the real data sets: tables of the same schema, drawn from published laws and coarse statistics."""
+"""Stand-ins for the real data sets: tables of the same schema, drawn from published laws and coarse
+statistics.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ import pandas as pd
 REGIONS = ("northeast", "northwest", "southeast", "southwest")
 BMI_STEP = np.array([0.095, 0.095, 0.11, 0.1])  # bmi is an integer times its region's step
 CATEGORICAL = ("protocol_type", "service", "flag")
-# Columns with tails over several powers of ten: their means and their gaps are taken on the scale of log(1 + value).
+# Columns with tails over several powers of ten: their means and their gaps are taken on the scale
+# of log(1 + value).
 LOG_SCALE = frozenset(
-    "duration src_bytes dst_bytes hot num_compromised num_root num_file_creations count srv_count".split()
+    """duration src_bytes dst_bytes hot num_compromised num_root num_file_creations count
+    srv_count""".split()
 )
 MIN_ROWS = 10  # no published number describes fewer rows than this
 
@@ -49,8 +53,9 @@ def medical_base_charge(features: pd.DataFrame) -> np.ndarray:
 
     Notes
     -----
-    The Medical Cost file (B. Lantz, *Machine Learning with R*, 2013) is simulated: 1220 of its 1338 charges equal this
-    formula, the other 118 exceed it by a roughly normal surcharge. Read off the file; printed by none of the papers.
+    The Medical Cost file (B. Lantz, *Machine Learning with R*, 2013) is simulated: 1220 of its 1338
+    charges equal this formula, the other 118 exceed it by a roughly normal surcharge. Read off the
+    file; printed by none of the papers.
 
     Examples
     --------
@@ -58,7 +63,9 @@ def medical_base_charge(features: pd.DataFrame) -> np.ndarray:
     >>> medical_base_charge(pd.DataFrame([row])).round(2).tolist()
     [38843.89]
     """
-    age, bmi, region = features["age"], features["bmi"], features["region"]
+    age = features["age"]
+    bmi = features["bmi"]
+    region = features["region"]
     smoking = 1500 + 489 * bmi + 15000 * (bmi > 30)
     charge = 1072 + 3.363 * age**2 + 589 * features["children"] + 1.39 * bmi
     charge = charge - 489 * (features["sex"] == "male") + smoking * (features["smoker"] == "yes")
@@ -81,15 +88,17 @@ def medical_cost(seed: int = 0) -> pd.DataFrame:
 
     Notes
     -----
-    Charges follow the file's own law (`medical_base_charge`, plus a surcharge for about one row in eleven); ages,
-    families, smokers and body-mass indices follow its marginals and the dependences that show in it.
+    Charges follow the file's own law (`medical_base_charge`, plus a surcharge for about one row in
+    eleven); ages, families, smokers and body-mass indices follow its marginals and the dependences
+    that show in it.
 
     Examples
     --------
     >>> medical_cost().shape
     (1338, 7)
     """
-    rng, n = np.random.default_rng(seed), 1338
+    rng = np.random.default_rng(seed)
+    n = 1338
     ages = np.arange(18, 65)
     weight = np.interp(ages, [20, 28, 34, 39, 45, 54, 59, 64], [28.5, 28, 26, 25, 29, 28, 25, 22])
     weight[:2] = 68.5  # 18 and 19 are more than twice as frequent as any other age
@@ -122,29 +131,37 @@ def nsl_kdd_statistics() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``columns`` (the 41 features in order), ``protocol_of`` and ``flags`` (the public schema: services with their
-        usual protocol, and connection flags), and for ``train`` and ``test`` a list of cells. A cell holds ``class``,
-        ``attack``, ``n`` (rows), ``combos`` (rows ``[protocol, service, flag, count]``), ``other`` (rows of rarer
-        combinations) and ``numeric``: per column, runs of neighbouring values ``[count, mean, several]``, where
-        ``several`` is 0 if the run holds one value only. A column that is missing is 0 in the whole cell.
+        ``columns`` (the 41 features in order), ``protocol_of`` and ``flags`` (the public schema:
+        services with their usual protocol, and connection flags), and for ``train`` and ``test`` a
+        list of cells. A cell holds ``class``, ``attack``, ``n`` (rows), ``combos`` (rows
+        ``[protocol, service, flag, count]``), ``other`` (rows of rarer combinations) and
+        ``numeric``: per column, runs of neighbouring values ``[count, mean, several]``, where
+        ``several`` is 0 if the run holds one value only. A column that is missing is 0 in the whole
+        cell.
 
     Notes
     -----
-    Made from the real files by :mod:`hdpm_book.nsl_kdd_statistics`. No count is under 10; a mean is over 10 rows or
-    more and rounded to two significant digits (three where all its values are the same).
+    Made from the real files by :mod:`hdpm_book.nsl_kdd_statistics`. No count is under 10; a mean is
+    over 10 rows or more and rounded to two significant digits (three where all its values are the
+    same).
     """
     packed = resources.files("hdpm_book.data").joinpath("nslkdd-standin.json.gz").read_bytes()
     statistics: dict[str, Any] = json.loads(gzip.decompress(packed))
     return statistics
 
 
-def _draw_column(name: str, runs: list[list[float]], n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw n values of one numeric column from its runs; inside a run of several values the draw is uniform."""
+def _draw_column(
+    name: str, runs: list[list[float]], n: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw n values of one numeric column from its runs; inside a run of several values the draw is
+    uniform.
+    """
     count, middle, several = np.array(runs, float).T
     if name in LOG_SCALE:
         middle = np.log1p(middle)
-    # a run of several values reaches half-way to its nearer neighbour, as far up as down, so that its mean is kept;
-    # the first and the last run stay at their means, for nothing published says how far they reach
+    # a run of several values reaches half-way to its nearer neighbour, as far up as down, so that
+    # its mean is kept; the first and the last run stay at their means, for nothing published says
+    # how far they reach
     gap = np.r_[0.0, np.diff(middle) / 2, 0.0]
     reach = several * np.minimum(gap[1:], gap[:-1])
     highest = 1.0 if name.endswith("_rate") else np.inf
@@ -160,7 +177,8 @@ def _draw_column(name: str, runs: list[list[float]], n: int, rng: np.random.Gene
 
 
 def nsl_kdd(part: str = "train", seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
-    """Draw a stand-in for one part of NSL-KDD, of the same size and the same class counts as the real file.
+    """Draw a stand-in for one part of NSL-KDD, of the same size and the same class counts as the
+    real file.
 
     Parameters
     ----------
@@ -178,8 +196,8 @@ def nsl_kdd(part: str = "train", seed: int = 0) -> tuple[pd.DataFrame, np.ndarra
 
     Notes
     -----
-    Within a cell (about one attack, flag and service) columns are drawn independently, so only dependence between
-    cells is kept; byte counts have shorter tails than the real ones.
+    Within a cell (about one attack, flag and service) columns are drawn independently, so only
+    dependence between cells is kept; byte counts have shorter tails than the real ones.
 
     Examples
     --------
@@ -188,14 +206,18 @@ def nsl_kdd(part: str = "train", seed: int = 0) -> tuple[pd.DataFrame, np.ndarra
     ((22544, 41), 67)
     """
     statistics = nsl_kdd_statistics()
-    services, flags = np.array(list(statistics["protocol_of"])), np.array(statistics["flags"])
+    services = np.array(list(statistics["protocol_of"]))
+    flags = np.array(statistics["flags"])
     protocols = np.array(list(statistics["protocol_of"].values()))
-    cells, rng = statistics[part], np.random.default_rng(seed)
+    cells = statistics[part]
+    rng = np.random.default_rng(seed)
     total = sum(cell["n"] for cell in cells)
     columns: dict[str, np.ndarray] = {
-        name: np.empty(total, object) if name in CATEGORICAL else np.zeros(total) for name in statistics["columns"]
+        name: np.empty(total, object) if name in CATEGORICAL else np.zeros(total)
+        for name in statistics["columns"]
     }
-    classes, start = np.empty(total, "U6"), 0
+    classes = np.empty(total, "U6")
+    start = 0
     for cell in cells:
         n = cell["n"]
         rows = slice(start, start + n)
@@ -205,13 +227,19 @@ def nsl_kdd(part: str = "train", seed: int = 0) -> tuple[pd.DataFrame, np.ndarra
         pick = np.searchsorted(np.cumsum(counts)[:-1] / counts.sum(), rng.random(n), side="right")
         # rare combinations: any service with its usual protocol, any flag
         service = rng.integers(len(services), size=n)
-        redrawn = np.array([protocols[service], services[service], flags[rng.integers(len(flags), size=n)]], object)
+        redrawn = np.array(
+            [protocols[service], services[service], flags[rng.integers(len(flags), size=n)]], object
+        )
         kept = np.array([combo[:3] for combo in cell["combos"]] + [[""] * 3], object)[pick].T
-        for name, values in zip(CATEGORICAL, np.where(pick == len(counts) - 1, redrawn, kept), strict=True):
+        for name, values in zip(
+            CATEGORICAL, np.where(pick == len(counts) - 1, redrawn, kept), strict=True
+        ):
             columns[name][rows] = values
         for name, runs in cell["numeric"].items():
             columns[name][rows] = _draw_column(name, runs, n, rng)
     order = rng.permutation(total)
     frame = pd.DataFrame({name: values[order] for name, values in columns.items()})
-    whole = {name: "int64" for name in columns if name not in CATEGORICAL and not name.endswith("_rate")}
+    whole = {
+        name: "int64" for name in columns if name not in CATEGORICAL and not name.endswith("_rate")
+    }
     return frame.astype(whole | dict.fromkeys(CATEGORICAL, "str")), classes[order]

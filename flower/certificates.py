@@ -1,8 +1,10 @@
-"""Certificates and keys for a market: ``python flower/certificates.py FOLDER [OWNER ...] [--host HOST ...]``.
+"""Certificates and keys for a market: ``python flower/certificates.py FOLDER [OWNER ...] [--host
+HOST ...]``.
 
-The folder gets a certificate authority that exists for this market only, a certificate of the server for localhost,
-127.0.0.1 and the hosts that are named, and a pair of keys for each owner. A real market takes its certificate from its
-own authority, and an owner makes her keys herself and hands in the public one.
+The folder gets a certificate authority that exists for this market only, a certificate of the
+server for localhost, 127.0.0.1 and the hosts that are named, and a pair of keys for each owner. A
+real market takes its certificate from its own authority, and an owner makes her keys herself and
+hands in the public one.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ DAYS = 30
 
 
 def make(folder: Path, owners: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
-    """Write ``ca.crt``, ``server.crt``, ``server.key`` and for each owner ``NAME.key`` and ``NAME.pub``."""
+    """Write ``ca.crt``, ``server.crt``, ``server.key`` and for each owner ``NAME.key`` and
+    ``NAME.pub``.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     ca_key, server_key = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
     here = [_host(host) for host in ("localhost", "127.0.0.1", *hosts)]
-    authority, server = _name("market: authority"), _name("market")
+    authority = _name("market: authority")
+    server = _name("market")
     uses = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
     identifier = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
     ca = (
@@ -40,7 +45,10 @@ def make(folder: Path, owners: Iterable[str] = (), hosts: Iterable[str] = ()) ->
         _certificate(server, authority, server_key)
         .add_extension(x509.SubjectAlternativeName(here), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+            critical=False,
+        )
     )
     for name, builder in {"ca.crt": ca, "server.crt": own}.items():
         signed = builder.sign(ca_key, hashes.SHA384())
@@ -64,7 +72,9 @@ def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -77,7 +87,9 @@ def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePri
     )
 
 
-def _private(file: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> None:
+def _private(
+    file: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat
+) -> None:
     """A key that nobody else can read, from its first byte on."""
     text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     file.unlink(missing_ok=True)
@@ -89,6 +101,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("owners", nargs="*")
-    parser.add_argument("--host", nargs="*", default=[], help="names or addresses of the server besides this machine's")
+    parser.add_argument(
+        "--host",
+        nargs="*",
+        default=[],
+        help="names or addresses of the server besides this machine's",
+    )
     given = parser.parse_args()
     make(given.folder, given.owners, given.host)

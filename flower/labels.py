@@ -1,9 +1,11 @@
-"""Audit what Flower's own noise releases against its labels: ``python flower/labels.py``, for the page on noise labels.
+"""Audit what Flower's own noise releases against its labels: ``python flower/labels.py``, for the
+page on noise labels.
 
-The installed LocalDpMod and fixed-clipping strategy are called with messages as a node and a server have them. Two
-updates at the two ends of what clipping leaves are neighbours: one replaces the other. Many releases are coordinates of
-one call whose clipping norm has grown with their number, so that it shortens nothing and the noise stays as it is. With
-one seed these are the releases of as many calls, as a test says.
+The installed LocalDpMod and fixed-clipping strategy are called with messages as a node and a server
+have them. Two updates at the two ends of what clipping leaves are neighbours: one replaces the
+other. Many releases are coordinates of one call whose clipping norm has grown with their number, so
+that it shortens nothing and the noise stays as it is. With one seed these are the releases of as
+many calls, as a test says.
 """
 
 # ruff: noqa: NPY002
@@ -38,9 +40,14 @@ from hdpm_owner.table import Agreement, Table, read_table
 
 STUDY = Path(__file__).resolve().parents[1] / "data" / "studies" / "flower_labels.json"
 GRID = 2.0**-20  # of clipped gradients
-CLIP, DELTA, OTHERS = 1.0, 1e-5, 0.25  # OTHERS: the updates of the owners who are not replaced
-LOCAL = [(times, epsilon) for epsilon in (1.0, 4.0, 10.0) for times in (1.0, 2.0)]  # sensitivity over clipping norm
-CENTRAL = [((1,) * 10, 1.0), ((1,) * 10, 2.0), ((9,) + (1,) * 9, 2.0)]  # ten owners' records; updates that far apart
+# OTHERS: the updates of the owners who are not replaced
+CLIP = 1.0
+DELTA = 1e-5
+OTHERS = 0.25
+# sensitivity over clipping norm
+LOCAL = [(times, epsilon) for epsilon in (1.0, 4.0, 10.0) for times in (1.0, 2.0)]
+# ten owners' records; updates that far apart
+CENTRAL = [((1,) * 10, 1.0), ((1,) * 10, 2.0), ((9,) + (1,) * 9, 2.0)]
 Release = Callable[[float, int], np.ndarray]
 
 
@@ -48,7 +55,9 @@ def letters(updates: Iterable[np.ndarray], records: Iterable[int]) -> tuple[Mess
     """A message that asks for an update of a model of zeros, and the owners' replies."""
     with mock.patch.multiple(TaskIdentity, _run_id=1, _task_id=1, _node_id=1):
         sent = [RecordDict({"arrays": ArrayRecord({"w": Array(update)})}) for update in updates]
-        zeros = RecordDict({"arrays": ArrayRecord({"w": Array(np.zeros_like(sent[0]["arrays"]["w"].numpy()))})})
+        zeros = RecordDict(
+            {"arrays": ArrayRecord({"w": Array(np.zeros_like(sent[0]["arrays"]["w"].numpy()))})}
+        )
         asked = Message(zeros, dst_node_id=1, message_type="train")
         asked.metadata.__dict__["_message_id"] = "letter"
         for content, number in zip(sent, records, strict=True):
@@ -77,7 +86,11 @@ def central(
 
 
 def aggregated(
-    multiplier: float, clip: float, updates: Sequence[np.ndarray], records: Sequence[int], accountant: Any = None
+    multiplier: float,
+    clip: float,
+    updates: Sequence[np.ndarray],
+    records: Sequence[int],
+    accountant: Any = None,
 ) -> np.ndarray:
     """What the strategy makes of the owners' updates."""
     strategy = DifferentialPrivacyServerSideFixedClipping(
@@ -94,30 +107,49 @@ def local_sd(sensitivity: float, epsilon: float) -> float:
     return sensitivity * sqrt(2 * log(1.25 / DELTA)) / epsilon
 
 
-def row(release: Release, sd: float, moved: float, promised: float, runs: int, apart: float = 2.0) -> dict[str, Any]:
-    """Noise, exact loss and verdicts, where updates `apart` clipping norms apart move the release by `moved`."""
+def row(
+    release: Release, sd: float, moved: float, promised: float, runs: int, apart: float = 2.0
+) -> dict[str, Any]:
+    """Noise, exact loss and verdicts, where updates `apart` clipping norms apart move the release
+    by `moved`.
+    """
 
     def rounded(value: float, size: int) -> np.ndarray:
         return np.round(release(value, size), 3)
 
-    end, asked = apart * CLIP / 2, {"runs": runs, "seed": 1, "time_limit": None}
+    end = apart * CLIP / 2
+    asked = {"runs": runs, "seed": 1, "time_limit": None}
     found, raw = (audit(one, end, -end, promised, DELTA, **asked) for one in (rounded, release))
     told = {
         "promised": promised,
         "exact": float(gaussian_epsilon(DELTA, moved / sd)),
         "at least": found.epsilon_lower(),
     }
-    told |= {"found": bool(found.found), "undecided": found.undecided, "found in the last digits": bool(raw.found)}
+    told |= {
+        "found": bool(found.found),
+        "undecided": found.undecided,
+        "found in the last digits": bool(raw.found),
+    }
     return told | {"sd": float(release(CLIP, 1_000_000).std()), "sd by the formula": sd}
 
 
-def trained(kind: str, owners: Sequence[Table], test: Table, rounds: int, clip: float = 1.0) -> float:
-    """Accuracy of a training in which an owner's update is protected with what ``federation.ALL`` allows in all."""
-    each = float(largest_mu(federation.ALL["epsilon"], federation.ALL["delta"])) / sqrt(rounds)  # mu of a round
-    epsilon, multiplier = sqrt(2 * log(1.25 / DELTA)) * each, 2 / each  # by which noise is as large as that needs
+def trained(
+    kind: str, owners: Sequence[Table], test: Table, rounds: int, clip: float = 1.0
+) -> float:
+    """Accuracy of a training in which an owner's update is protected with what ``federation.ALL``
+    allows in all.
+    """
+    # mu of a round
+    each = float(largest_mu(federation.ALL["epsilon"], federation.ALL["delta"])) / sqrt(rounds)
+    # by which noise is as large as that needs
+    epsilon = sqrt(2 * log(1.25 / DELTA)) * each
+    multiplier = 2 / each
     w = np.zeros((int(test.labels.max()) + 1, test.features.shape[1]))
     for _ in range(rounds):
-        steps = (record_steps(w, own.features, own.labels, clip, GRID) * GRID / len(own.labels) for own in owners)
+        steps = (
+            record_steps(w, own.features, own.labels, clip, GRID) * GRID / len(own.labels)
+            for own in owners
+        )
         updates = [-step.ravel() for step in steps]
         if kind == "local":
             mod = partial(LocalDpMod, clip, 2 * clip, epsilon, DELTA)
@@ -128,14 +160,18 @@ def trained(kind: str, owners: Sequence[Table], test: Table, rounds: int, clip: 
 
 
 def odd_cases() -> dict[str, Any]:
-    """What comes of updates that are zeros or not numbers, of a seed, and of unequal weights under an accountant."""
+    """What comes of updates that are zeros or not numbers, of a seed, and of unequal weights under
+    an accountant.
+    """
     one = partial(local, size=1, sensitivity=1.0, epsilon=1.0)
     np.random.seed(1)
     first = one(CLIP)
     np.random.seed(1)
     again = one(CLIP)
     config = SimpleNamespace(sampling_method=SamplingMethod.NO_AMPLIFICATION)
-    unequal = partial(central, CLIP, 1, multiplier=1.0, records=(9, 1), accountant=SimpleNamespace(config=config))
+    unequal = partial(
+        central, CLIP, 1, multiplier=1.0, records=(9, 1), accountant=SimpleNamespace(config=config)
+    )
     return {
         "zeros": outcome(partial(one, 0.0)),
         "nan": outcome(partial(one, nan)),
@@ -161,28 +197,37 @@ def main() -> None:
     runs = parser.parse_args().runs
     logging.disable(logging.WARNING)  # each release is told of
     np.random.seed(1)  # from whose generator the noise comes
-    record = provenance("flwr", "numpy", "scipy") | {"command": "python flower/labels.py", "runs": runs}
+    record = provenance("flwr", "numpy", "scipy") | {
+        "command": "python flower/labels.py",
+        "runs": runs,
+    }
     record |= {"clip": CLIP, "delta": DELTA, "rows": []}
     for times, epsilon in LOCAL:
-        release, sd = partial(local, sensitivity=times * CLIP, epsilon=epsilon), local_sd(times * CLIP, epsilon)
+        release = partial(local, sensitivity=times * CLIP, epsilon=epsilon)
+        sd = local_sd(times * CLIP, epsilon)
         told = row(release, sd, 2 * CLIP, epsilon, runs)
         record["rows"].append({"what": "local", "sensitivity": times * CLIP, **told})
-    promised = float(gaussian_epsilon(DELTA, 1.0))  # what a noise multiplier of 1 is worth if a sum moves by CLIP
+    # what a noise multiplier of 1 is worth if a sum moves by CLIP
+    promised = float(gaussian_epsilon(DELTA, 1.0))
     for records, apart in CENTRAL:
-        share, release = records[0] / sum(records), partial(central, multiplier=1.0, records=records)
+        share = records[0] / sum(records)
+        release = partial(central, multiplier=1.0, records=records)
         told = row(release, CLIP / len(records), share * apart * CLIP, promised, runs // 4, apart)
         record["rows"].append({"what": "central", "apart": apart, "share": share, **told})
     record["odd cases"] = odd_cases()
     with tempfile.TemporaryDirectory() as folder:
         parts, schema, file = federation.tables(Path(folder))
         agreed = Agreement.read(schema)
-        test, owners = read_table(file, agreed), []
+        test = read_table(file, agreed)
+        owners = []
         for part in parts:
             part.to_csv(Path(folder) / "part.csv", index=False)
             owners.append(read_table(Path(folder) / "part.csv", agreed))
         record |= {"rounds": 10, "trainings": 10} | federation.ALL
         for kind in ("local", "central"):
-            found = [trained(kind, owners, test, record["rounds"]) for _ in range(record["trainings"])]
+            found = [
+                trained(kind, owners, test, record["rounds"]) for _ in range(record["trainings"])
+            ]
             record[f"accuracy, {kind}"] = np.quantile(found, [0, 0.5, 1]).round(3).tolist()
     STUDY.write_text(json.dumps(record, indent=1) + "\n", "utf8")
 

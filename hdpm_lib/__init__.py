@@ -1,6 +1,7 @@
 """Heterogeneous differential privacy and mechanisms: the algorithms behind the book.
 
-What is most often called stands here, and is imported when it is first used; all else is in the modules.
+What is most often called stands here, and is imported when it is first used; all else is in the
+modules.
 """
 
 import lazy_loader

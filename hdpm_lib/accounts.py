@@ -1,7 +1,9 @@
-"""What releases cost in all: the privacy losses of each record, added up over everything that is released about it.
+"""What releases cost in all: the privacy losses of each record, added up over everything that is
+released about it.
 
-Every learner of the library calls :func:`charge` when it releases: estimators, mechanisms and functions alike. A
-mechanism of your own is counted if it does so, too. Where no account is open, nothing happens.
+Every learner of the library calls :func:`charge` when it releases: estimators, mechanisms and
+functions alike. A mechanism of your own is counted if it does so, too. Where no account is open,
+nothing happens.
 """
 
 from __future__ import annotations
@@ -27,36 +29,41 @@ from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
 from hdpm_lib.validation import check_count, check_finite, check_generator, check_number, check_size
 
 Array = NDArray[np.float64]
-MARKS = "HDPM_ACCOUNTS"  # environment variable: files that are there while a process above this one has an account open
+# environment variable: files that are there while a process above this one has an account open
+MARKS = "HDPM_ACCOUNTS"
 _marks: list[str] = []  # of the processes above this one, and last its own
 _open: list[Account] = []
 _rows: ContextVar[ArrayLike | None] = ContextVar("rows", default=None)
 
 
 class Account:
-    """The total privacy loss of each record in all releases of a ``with`` block, which may be entered again, to go on.
+    """The total privacy loss of each record in all releases of a ``with`` block, which may be
+    entered again, to go on.
 
-    A release of n privacy losses is charged to n records, before it draws its noise: to those of :func:`records`, else
-    to all in their order, and it is an error if they are not n. Estimators are told by the argument `record` of
-    ``fit``, which scikit-learn cuts for each fit as it cuts the rows. Releases of a `size` are as many.
+    A release of n privacy losses is charged to n records, before it draws its noise: to those of
+    :func:`records`, else to all in their order, and it is an error if they are not n. Estimators
+    are told by the argument `record` of ``fit``, which scikit-learn cuts for each fit as it cuts
+    the rows. Releases of a `size` are as many.
 
     Parameters
     ----------
     n_records : int
     limit : float or array of shape (n_records,), not negative, optional
-        The most that a record may lose. What would exceed it, by more than a part in 10**9, is an error: nothing is
-        released, and nothing charged.
+        The most that a record may lose. What would exceed it, by more than a part in 10**9, is an
+        error: nothing is released, and nothing charged.
     delta : float in [0, 1), default 0
-        With releases of Gaussian noise, the limit is on the epsilon at this delta, of all releases together
-        (:mod:`~hdpm_lib.gaussian`). With 0 a limit refuses them.
+        With releases of Gaussian noise, the limit is on the epsilon at this delta, of all releases
+        together (:mod:`~hdpm_lib.gaussian`). With 0 a limit refuses them.
     file : path, optional
-        Of a new file, on a local disk, that holds the account and is on disk before anything is released;
-        :meth:`load` goes on with it. An old copy of it forgets what came later. Not on Windows.
+        Of a new file, on a local disk, that holds the account and is on disk before anything is
+        released; :meth:`load` goes on with it. An old copy of it forgets what came later. Not on
+        Windows.
 
     Attributes
     ----------
     total : array of shape (n_records,)
-        Sum of the privacy losses of all releases that saw a record: what they together may tell of it.
+        Sum of the privacy losses of all releases that saw a record: what they together may tell of
+        it.
     mu : array of shape (n_records,)
         What Gaussian releases tell besides. ``epsilon(delta)`` is the loss of both.
     releases : int
@@ -64,21 +71,24 @@ class Account:
 
     Notes
     -----
-    Losses add up (basic composition), also where a release was chosen after looking at earlier ones. Who is in which
-    fit must not depend on the data: split with ``KFold``, not with ``StratifiedKFold``, which goes by the labels and is
-    scikit-learn's default for classifiers. An error after the charge leaves it charged.
+    Losses add up (basic composition), also where a release was chosen after looking at earlier
+    ones. Who is in which fit must not depend on the data: split with ``KFold``, not with
+    ``StratifiedKFold``, which goes by the labels and is scikit-learn's default for classifiers. An
+    error after the charge leaves it charged.
 
-    **Scores are not counted, and are not private** (:doc:`/book/privacy/limits`), nor is ``best_params_``: the total
-    covers a chosen model only if it was scored on records that need no protection, as with ``cv=[(private, public)]``.
+    **Scores are not counted, and are not private** (:doc:`/book/privacy/limits`), nor is
+    ``best_params_``: the total covers a chosen model only if it was scored on records that need no
+    protection, as with ``cv=[(private, public)]``.
 
-    Refused, because it cannot be counted: an integer as `random_state`, or a generator in a state that noise was drawn
-    from before, such as an equal or a copied one; and what promises nothing, such as
-    several models of :func:`~hdpm_lib.learners.fedsgd.fedsgd` on the same noise. A
-    copy that has drawn a number in between is **not** noticed, though it may repeat noise.
+    Refused, because it cannot be counted: an integer as `random_state`, or a generator in a state
+    that noise was drawn from before, such as an equal or a copied one; and what promises nothing,
+    such as several models of :func:`~hdpm_lib.learners.fedsgd.fedsgd` on the same noise. A copy
+    that has drawn a number in between is **not** noticed, though it may repeat noise.
 
-    Threads share an account (:func:`records` holds in its own). A process that this one has started, by fork or anew,
-    before the block or in it, charges the `file`; without one its releases are errors. **Not** noticed are processes
-    that do not inherit the environment or come from before `hdpm_lib` was imported, such as Dask's workers.
+    Threads share an account (:func:`records` holds in its own). A process that this one has
+    started, by fork or anew, before the block or in it, charges the `file`; without one its
+    releases are errors. **Not** noticed are processes that do not inherit the environment or come
+    from before `hdpm_lib` was imported, such as Dask's workers.
 
     Examples
     --------
@@ -88,7 +98,8 @@ class Account:
     >>> search = GridSearchCV(PersonalizedRidge(), {"penalty": [0.01, 0.1, 1.0]}, cv=KFold(3))
     >>> with Account(300, limit=10) as account:
     ...     _ = search.fit(X, X[:, 0], record=np.arange(300))
-    >>> account.releases, np.unique(account.total.round(6))   # each is in 2 of 3 folds, 3 times, and in the last fit
+    >>> # each is in 2 of 3 folds, 3 times, and in the last fit
+    >>> account.releases, np.unique(account.total.round(6))
     (10, array([7.]))
     """
 
@@ -106,8 +117,11 @@ class Account:
             raise ValueError(f"limit must be one number, or {n} of them, got shape {most.shape}")
         self.limit = None if most is None else np.full(n, most)
         self.delta = check_number(delta, "delta", 0, 1, ends="[)")
-        self._total, self._squares, self._releases = np.zeros(n), np.zeros(n), 0
-        self._states, self._lock = set[str](), threading.Lock()
+        self._total = np.zeros(n)
+        self._squares = np.zeros(n)
+        self._releases = 0
+        self._states = set[str]()
+        self._lock = threading.Lock()
         self._file = None if file is None else Path(file).absolute()
         if self._file is not None:
             self._file.open("xb").close()
@@ -157,28 +171,44 @@ class Account:
         _open.clear()
 
     def _charge(self, losses: Array, times: int, rng: np.random.Generator, squares: Array) -> None:
-        n, record = len(self._total), _rows.get()
+        n = len(self._total)
+        record = _rows.get()
         if record is None and len(losses) != n:
-            raise ValueError(f"a release about {len(losses)} of {n} records needs their numbers: with records(...)")
+            raise ValueError(
+                f"a release about {len(losses)} of {n} records needs their numbers: with"
+                " records(...)"
+            )
         rows = np.arange(n) if record is None else np.asarray(record)
         if rows.shape != losses.shape or rows.dtype.kind not in "iu":
-            raise ValueError(f"record must hold {len(losses)} whole numbers, got {rows.dtype} of shape {rows.shape}")
+            raise ValueError(
+                f"record must hold {len(losses)} whole numbers, got {rows.dtype} of shape"
+                f" {rows.shape}"
+            )
         if (outside := (rows < 0) | (rows >= n)).any():
             raise ValueError(f"record must lie from 0 to {n - 1}, got {rows[outside][0]}")
         state = json.dumps(rng.bit_generator.state, default=lambda part: part.tolist()).encode()
-        cost, drawn = times * np.bincount(rows, losses, n), hashlib.sha256(state).hexdigest()[:32]
+        cost = times * np.bincount(rows, losses, n)
+        drawn = hashlib.sha256(state).hexdigest()[:32]
         more = times * np.bincount(rows, squares, n)
         with self._lock, nullcontext() if self._file is None else _alone(self._file.parent):
             self._read()
             if drawn in self._states:
-                raise ValueError("rng is in a state that noise was drawn from before, which this release would repeat")
+                raise ValueError(
+                    "rng is in a state that noise was drawn from before, which this release would"
+                    " repeat"
+                )
             if self.limit is not None and (over := self._over(cost, more)).any():
                 k = int(over.argmax())
                 spent = f"{self._total[k]:g} is spent, and this release costs {cost[k]:g}"
                 if self._squares[k] + more[k] > 0:
-                    spent += f"; besides mu = {math.sqrt(self._squares[k]):g}, and {math.sqrt(more[k]):g}"
+                    spent += (
+                        f"; besides mu = {math.sqrt(self._squares[k]):g}, and"
+                        f" {math.sqrt(more[k]):g}"
+                    )
                     spent += f", at delta = {self.delta:g}"
-                raise ValueError(f"limit = {self.limit[k]:g} of record {k} would be exceeded: {spent}")
+                raise ValueError(
+                    f"limit = {self.limit[k]:g} of record {k} would be exceeded: {spent}"
+                )
             self._total, self._squares = self._total + cost, self._squares + more
             self._releases += times
             self._states.add(drawn)
@@ -186,8 +216,13 @@ class Account:
 
     def _over(self, cost: NDArray[Any], more: NDArray[Any]) -> NDArray[np.bool_]:
         """Which records would exceed their limits."""
-        total, squares, limit = self._total + cost, self._squares + more, np.asarray(self.limit) * (1 + 1e-9)
-        more_than = (gaussian_delta(limit, np.sqrt(squares), total) > self.delta) | (self.delta == 0)  # it underflows
+        total = self._total + cost
+        squares = self._squares + more
+        limit = np.asarray(self.limit) * (1 + 1e-9)
+        # it underflows
+        more_than = (gaussian_delta(limit, np.sqrt(squares), total) > self.delta) | (
+            self.delta == 0
+        )
         return np.where(squares > 0, more_than, total > limit)
 
     def _read(self) -> None:
@@ -199,18 +234,26 @@ class Account:
             if hashlib.sha256(kept).hexdigest().encode() != told:
                 raise ValueError("its checksum is another one")
             found = json.loads(kept)
-            total, most = check_finite(found["total"], "total", 1, 0), found["limit"]
-            self.limit = None if most is None else np.full(total.shape, check_finite(most, "limit", 1, 0))
+            total = check_finite(found["total"], "total", 1, 0)
+            most = found["limit"]
+            self.limit = (
+                None if most is None else np.full(total.shape, check_finite(most, "limit", 1, 0))
+            )
             self._squares = check_finite(found["squares"], "squares", 1, 0)
             self.delta = check_number(found["delta"], "delta", 0, 1, ends="[)")
-            self._total, self._releases, self._states = total, int(found["releases"]), set(found["states"])
+            self._total = total
+            self._releases = int(found["releases"])
+            self._states = set(found["states"])
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{self._file} holds no account, or is damaged: {error}") from error
 
     def _write(self) -> None:
         if self._file is not None:
             limit = None if self.limit is None else self.limit.tolist()
-            found: dict[str, Any] = {"total": self._total.tolist(), "squares": self._squares.tolist()}
+            found: dict[str, Any] = {
+                "total": self._total.tolist(),
+                "squares": self._squares.tolist(),
+            }
             found |= {"limit": limit, "delta": self.delta, "releases": self._releases}
             kept = json.dumps(found | {"states": sorted(self._states)}).encode()
             part = self._file.with_suffix(".part")
@@ -218,15 +261,19 @@ class Account:
                 stream.write(hashlib.sha256(kept).hexdigest().encode() + b"\n" + kept)
                 stream.flush()
                 os.fsync(stream.fileno())
-            part.replace(self._file)  # in one step: whoever comes after a crash finds all of it or what was there
+            # in one step: whoever comes after a crash finds all of it or what was there
+            part.replace(self._file)
 
 
-def charge(losses: Any, rng: Any = None, size: int | tuple[int, ...] = (), *, mu: ArrayLike = 0.0) -> None:
+def charge(
+    losses: Any, rng: Any = None, size: int | tuple[int, ...] = (), *, mu: ArrayLike = 0.0
+) -> None:
     """Charge a release to the account that is open, if there is one, or raise an error.
 
-    To call when arguments are checked, and before noise is drawn: with one privacy loss for each record, or a function
-    that gives them, the generator of the noise, and how many releases there are; for Gaussian noise with losses of 0,
-    and `mu`, a number or one for each record (:func:`~hdpm_lib.gaussian.gaussian_mu`).
+    To call when arguments are checked, and before noise is drawn: with one privacy loss for each
+    record, or a function that gives them, the generator of the noise, and how many releases there
+    are; for Gaussian noise with losses of 0, and `mu`, a number or one for each record
+    (:func:`~hdpm_lib.gaussian.gaussian_mu`).
 
     Examples
     --------
@@ -247,9 +294,11 @@ def charge(losses: Any, rng: Any = None, size: int | tuple[int, ...] = (), *, mu
 
 @contextmanager
 def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None]:
-    """In this block, releases are about these records of the open account: numbers from 0, in the order of the data.
+    """In this block, releases are about these records of the open account: numbers from 0, in the
+    order of the data.
 
-    Estimators call it with the arguments of a fit; they must be told `record` if, and only if, an account is open.
+    Estimators call it with the arguments of a fit; they must be told `record` if, and only if, an
+    account is open.
 
     Examples
     --------
@@ -265,7 +314,10 @@ def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None
     if record is not None and account is None:
         raise ValueError("record is given, but no account is open")
     if account is not None and isinstance(random_state, Integral):
-        raise ValueError(f"random_state = {random_state} gives each fit the same noise: pass a Generator, or None")
+        raise ValueError(
+            f"random_state = {random_state} gives each fit the same noise: pass a Generator, or"
+            " None"
+        )
     before = _rows.set(record)
     try:
         yield
@@ -273,7 +325,7 @@ def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None
         _rows.reset(before)
 
 
-# --- processes --------------------------------------------------------------------------------------------------------
+# --- processes ----------------------------------------------------------------------------------
 
 
 def _account() -> Account | None:
@@ -286,13 +338,17 @@ def _account() -> Account | None:
         except FileNotFoundError:
             continue
         if not file:
-            raise RuntimeError("an account is open in another process, which cannot count this one: give it a file")
+            raise RuntimeError(
+                "an account is open in another process, which cannot count this one: give it a file"
+            )
         return Account.load(file)
     return None
 
 
 def _begin() -> None:
-    """Name the file that will be there while this process has an account open, for those it starts from now on."""
+    """Name the file that will be there while this process has an account open, for those it starts
+    from now on.
+    """
     _open.clear()  # a forked process has a copy
     own = os.path.join(tempfile.gettempdir(), f"hdpm-account-{uuid.uuid4().hex}")
     _marks[:] = [*filter(None, os.environ.get(MARKS, "").split(os.pathsep)), own]

@@ -1,18 +1,21 @@
 r"""Noise on integers, drawn exactly: no floating-point number decides what comes out.
 
-Noise in floating-point numbers leaves gaps that show which data it was added to. The samplers here return integers, and
-the probability of each is exactly the one stated, given uniform random integers: those of a NumPy generator are uniform
-by rejection, as long as its bits are. PCG64, NumPy's usual source of bits, is not cryptographic, so for a real release
-the generator needs another one; and how long a draw takes depends on what is drawn (:doc:`/book/privacy/limits`).
+Noise in floating-point numbers leaves gaps that show which data it was added to. The samplers here
+return integers, and the probability of each is exactly the one stated, given uniform random
+integers: those of a NumPy generator are uniform by rejection, as long as its bits are. PCG64,
+NumPy's usual source of bits, is not cryptographic, so for a real release the generator needs
+another one; and how long a draw takes depends on what is drawn (:doc:`/book/privacy/limits`).
 
-Scales and rates are positive rationals, a Fraction or an int, for steps of 1: a float would be rounded before it
-arrives here, and one should know in which direction. `size` is the shape of a batch; ``()`` gives one draw. Draws are
-of 64 bits, and cut at :math:`\pm2^{62}`. An answer plus noise, cut at a public bound, is then what uncut noise would
-have given, as long as the bound and the largest answer are at most :math:`2^{62}` together.
+Scales and rates are positive rationals, a Fraction or an int, for steps of 1: a float would be
+rounded before it arrives here, and one should know in which direction. `size` is the shape of a
+batch; ``()`` gives one draw. Draws are of 64 bits, and cut at :math:`\pm2^{62}`. An answer plus
+noise, cut at a public bound, is then what uncut noise would have given, as long as the bound and
+the largest answer are at most :math:`2^{62}` together.
 
-What this noise costs in privacy is proved in :doc:`/book/privacy/arithmetic`: the loss is the distance of two answers
-in the L1 norm over the scale, *equal* to it in the worst case. It serves where several parties add up whole numbers; a
-trusted buyer's releases are those of :mod:`hdpm_lib.exact`.
+What this noise costs in privacy is proved in :doc:`/book/privacy/arithmetic`: the loss is the
+distance of two answers in the L1 norm over the scale, *equal* to it in the worst case. It serves
+where several parties add up whole numbers; a trusted buyer's releases are those of
+:mod:`hdpm_lib.exact`.
 """
 
 from __future__ import annotations
@@ -32,15 +35,18 @@ Booleans = NDArray[np.bool_]
 LARGEST = 2**62  # numerator and denominator of a scale, and what a draw is cut at
 
 
-def discrete_laplace(scale: Rational | int, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Integers:
-    r"""Draw integers of shape `size` from the probabilities proportional to :math:`e^{-|k|/\text{scale}}`, exactly.
+def discrete_laplace(
+    scale: Rational | int, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+) -> Integers:
+    r"""Draw integers of shape `size` from the probabilities proportional to
+    :math:`e^{-|k|/\text{scale}}`, exactly.
 
     Numerator and denominator of `scale` are at most :math:`2^{62}`.
 
     Notes
     -----
-    Canonne, Kamath and Steinke 2020, Algorithm 2: a magnitude from a uniform and a geometric variable gets a random
-    sign. "Minus 0" is drawn anew, or 0 would count twice.
+    Canonne, Kamath and Steinke 2020, Algorithm 2: a magnitude from a uniform and a geometric
+    variable gets a random sign. "Minus 0" is drawn anew, or 0 would count twice.
 
     Examples
     --------
@@ -49,9 +55,12 @@ def discrete_laplace(scale: Rational | int, *, rng: np.random.Generator, size: i
     (6,)
     """
     value = check_rational(scale, "scale")
-    t, s = value.numerator, value.denominator
+    t = value.numerator
+    s = value.denominator
     if max(t, s) > LARGEST:
-        raise ValueError(f"scale must have a numerator and a denominator of at most 2**62, got {t}/{s}")
+        raise ValueError(
+            f"scale must have a numerator and a denominator of at most 2**62, got {t}/{s}"
+        )
     shape = check_size(size)
     return _cut(_uncut(t, s, math.prod(shape), check_generator(rng))).reshape(shape)
 
@@ -79,9 +88,11 @@ def _uncut(t: int, s: int, count: int, rng: np.random.Generator) -> NDArray:
 
 def _magnitudes(u: Integers, t: int, s: int, rng: np.random.Generator) -> NDArray:
     """The integers ``(u + t v) // s``, with a geometric variable `v` for each `u`."""
-    v, running = np.zeros(len(u), dtype=np.int64), np.arange(len(u))
+    v = np.zeros(len(u), dtype=np.int64)
+    running = np.arange(len(u))
     while running.size:
-        running = running[_coins(running, lambda i: np.ones(i.size, dtype=bool), rng)]  # each of probability 1/e
+        # each of probability 1/e
+        running = running[_coins(running, lambda i: np.ones(i.size, dtype=bool), rng)]
         v[running] += 1
     if t * (int(v.max(initial=0)) + 1) < 2**63:
         return (u + t * v) // s
@@ -91,15 +102,21 @@ def _magnitudes(u: Integers, t: int, s: int, rng: np.random.Generator) -> NDArra
 
 def _exp_coins(u: Integers, t: int, rng: np.random.Generator) -> Booleans:
     """Coins of probability exp(-u/t), for integers `u` from 0 to `t`."""
-    return _coins(np.arange(u.size), lambda i: rng.integers(t, size=i.size, dtype=np.int64) < u[i], rng)
+    return _coins(
+        np.arange(u.size), lambda i: rng.integers(t, size=i.size, dtype=np.int64) < u[i], rng
+    )
 
 
-def _coins(index: Integers, below: Callable[[Integers], Booleans], rng: np.random.Generator) -> Booleans:
+def _coins(
+    index: Integers, below: Callable[[Integers], Booleans], rng: np.random.Generator
+) -> Booleans:
     """Coins of probability exp(-gamma); `below` tosses those of gamma.
 
     Canonne, Kamath and Steinke 2020, Algorithm 1.
     """
-    even, running, k = np.ones(len(index), dtype=bool), np.arange(len(index)), 1
+    even = np.ones(len(index), dtype=bool)
+    running = np.arange(len(index))
+    k = 1
     while running.size:
         if k > 1:
             drawn = rng.integers(k, size=running.size, dtype=np.int64)

@@ -1,21 +1,26 @@
-r"""Releases that are certain to the last digit: what the ideal mechanism gives, rounded to a public grid.
+r"""Releases that are certain to the last digit: what the ideal mechanism gives, rounded to a public
+grid.
 
-*Theorem.* Let :math:`M` be a mechanism in real numbers that loses at most :math:`\varepsilon_i` for record `i`, and `g`
-a step that does not depend on the data. The release :math:`g\lfloor M(D)/g+\tfrac12\rfloor`, coordinate by coordinate,
-loses at most :math:`\varepsilon_i` as well, and a program that computes it without error keeps that promise.
+*Theorem.* Let :math:`M` be a mechanism in real numbers that loses at most :math:`\varepsilon_i` for
+record `i`, and `g` a step that does not depend on the data. The release :math:`g\lfloor
+M(D)/g+\tfrac12\rfloor`, coordinate by coordinate, loses at most :math:`\varepsilon_i` as well, and
+a program that computes it without error keeps that promise.
 
-*Proof.* Rounding is a function of what :math:`M` gives, so it cannot tell more (post-processing). The program draws the
-bits of uniform numbers and encloses :math:`M(D)` in balls, which hold the true value whatever the bits that are not yet
-drawn (python-flint's ``arb``, which rounds outwards). Where a ball lies within one cell of the grid, that cell is
-:math:`M(D)`'s. Where it does not, more bits are drawn and more digits computed: the balls shrink by a factor
-of :math:`2^{64}` or more, and the noise has a density, so it ends with probability 1; after the last one of `BITS` the
-chance that it has not is below :math:`2^{-1000}`, and it is an error. ∎
+*Proof.* Rounding is a function of what :math:`M` gives, so it cannot tell more (post-processing).
+The program draws the bits of uniform numbers and encloses :math:`M(D)` in balls, which hold the
+true value whatever the bits that are not yet drawn (python-flint's ``arb``, which rounds outwards).
+Where a ball lies within one cell of the grid, that cell is :math:`M(D)`'s. Where it does not, more
+bits are drawn and more digits computed: the balls shrink by a factor of :math:`2^{64}` or more, and
+the noise has a density, so it ends with probability 1; after the last one of `BITS` the chance that
+it has not is below :math:`2^{-1000}`, and it is an error. ∎
 
-Haney, Desfontaines, Hartman, Shrestha and Hay (2022, "Precision-based attacks and interval refining") do so for one
-number plus noise; here it is done for vectors, estimates and minimisers. Steps on one record alone, such as clipping or
-:func:`on_grid`, may be any function with a range that is exactly as promised: neighbours stay neighbours.
+Haney, Desfontaines, Hartman, Shrestha and Hay (2022, "Precision-based attacks and interval
+refining") do so for one number plus noise; here it is done for vectors, estimates and minimisers.
+Steps on one record alone, such as clipping or :func:`on_grid`, may be any function with a range
+that is exactly as promised: neighbours stay neighbours.
 
-Assumed are uniform random bits; how long a release takes is not hidden (:doc:`/book/privacy/limits`).
+Assumed are uniform random bits; how long a release takes is not hidden
+(:doc:`/book/privacy/limits`).
 """
 
 from __future__ import annotations
@@ -32,18 +37,24 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.validation import check_size
 
 Array = NDArray[np.float64]
-BITS = (96, 192, 384, 768, 1536)  # of the uniform numbers and of all that is computed, until they decide
+# of the uniform numbers and of all that is computed, until they decide
+BITS = (96, 192, 384, 768, 1536)
 GRID = 2**30  # steps of a record from 0 to its bound
-MARGIN = 2.0**-44  # by which noise is larger than asked: for public numbers that floats have rounded
-_LIMB, _ADDED = 18, 2**17  # binary digits of a limb, and rows whose products floats add up without rounding
+# by which noise is larger than asked: for public numbers that floats have rounded
+MARGIN = 2.0**-44
+# binary digits of a limb, and rows whose products floats add up without rounding
+_LIMB = 18
+_ADDED = 2**17
 MOST = 2**53  # steps: floats hold every whole number up to here
 ALONE = RLock()  # the precision of flint is one for all threads
 
 
 def on_grid(values: ArrayLike, bound: float, *, ball: bool = False) -> NDArray[np.int64]:
-    """Records of shape (n, d) or (n,) in steps of ``bound / GRID``, cut towards 0, exactly within the bound.
+    """Records of shape (n, d) or (n,) in steps of ``bound / GRID``, cut towards 0, exactly within
+    the bound.
 
-    Entries are at most `bound` in size, or with `ball` the Euclidean norms of rows, but for what floats have rounded.
+    Entries are at most `bound` in size, or with `ball` the Euclidean norms of rows, but for what
+    floats have rounded.
     """
     steps = np.trunc(np.asarray(values) / bound * GRID).astype(np.int64)
     if not ball:
@@ -58,14 +69,18 @@ def balls(values: ArrayLike) -> arb_mat:
     return arb_mat(np.asarray(values).tolist())
 
 
-def moments(weights: Array, left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[arb_mat, float]:
-    r"""The sums :math:`\sum_iw_ia_ib_i^\top` of integer rows of shapes (n, d) and (n, e), exactly, and their unit.
+def moments(
+    weights: Array, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> tuple[arb_mat, float]:
+    r"""The sums :math:`\sum_iw_ia_ib_i^\top` of integer rows of shapes (n, d) and (n, e), exactly,
+    and their unit.
 
-    Weights are cut, downwards, to 53 binary digits of the largest; rows are below ``2**31`` in size. All is split into
-    limbs of 18 digits, whose products floats add up without rounding.
+    Weights are cut, downwards, to 53 binary digits of the largest; rows are below ``2**31`` in
+    size. All is split into limbs of 18 digits, whose products floats add up without rounding.
     """
     unit = 2.0 ** (math.frexp(weights.max())[1] - 53)
-    whole, total = np.floor(weights / unit).astype(np.int64), np.zeros((left.shape[1], right.shape[1]), dtype=object)
+    whole = np.floor(weights / unit).astype(np.int64)
+    total = np.zeros((left.shape[1], right.shape[1]), dtype=object)
     for start in range(0, len(whole), _ADDED):
         rows = slice(start, start + _ADDED)
         second = _limbs(right[rows])
@@ -78,7 +93,8 @@ def moments(weights: Array, left: NDArray[np.int64], right: NDArray[np.int64]) -
 
 def _limbs(whole: NDArray[np.int64]) -> list[Array]:
     """Digits to the base ``2**18``, the lowest first; the highest has the sign."""
-    limbs, size = [], int(np.abs(whole).max(initial=0)).bit_length()
+    limbs = []
+    size = int(np.abs(whole).max(initial=0)).bit_length()
     for _ in range(size // _LIMB):
         limbs.append((whole & (2**_LIMB - 1)).astype(float))
         whole = whole >> _LIMB
@@ -98,7 +114,9 @@ class Uniforms:
         size = -(-max(bits - self.bits, 0) // 8)
         drawn = self.rng.bytes(size * len(self.digits))
         for k, digits in enumerate(self.digits):
-            self.digits[k] = digits << 8 * size | int.from_bytes(drawn[k * size : (k + 1) * size], "big")
+            self.digits[k] = digits << 8 * size | int.from_bytes(
+                drawn[k * size : (k + 1) * size], "big"
+            )
         self.bits += 8 * size
         unit = arb(2) ** (-self.bits - 1)
         return [arb(2 * digits + 1, 1) * unit for digits in self.digits]
@@ -110,10 +128,11 @@ def spherical_uniforms(dimension: int) -> int:
 
 
 def spherical(uniforms: Sequence[arb], dimension: int, rate: float) -> list[arb]:
-    r"""Spherical Laplace noise with a density proportional to :math:`e^{-r\lVert z\rVert}`, `r` the rate.
+    r"""Spherical Laplace noise with a density proportional to :math:`e^{-r\lVert z\rVert}`, `r` the
+    rate.
 
-    The radius is a sum of exponential variables, the direction that of normal ones (Box and Muller); in one dimension
-    the sign is a uniform number below a half.
+    The radius is a sum of exponential variables, the direction that of normal ones (Box and
+    Muller); in one dimension the sign is a uniform number below a half.
     """
     radius = -sum((u.log() for u in uniforms[:dimension]), arb(0)) / arb(rate)
     if dimension == 1:
@@ -136,13 +155,15 @@ def released(
     rng: np.random.Generator,
     size: int | tuple[int, ...] = (),
 ) -> Array:
-    r"""Releases of shape (\*size, dimension), multiples of `step`, a power of two, cut at :math:`\pm2^{53}` of them.
+    r"""Releases of shape (\*size, dimension), multiples of `step`, a power of two, cut at
+    :math:`\pm2^{53}` of them.
 
     Parameters
     ----------
     enclose : callable
-        From enclosures of `count` uniform numbers to those of the `dimension` coordinates of the ideal release. It is
-        called with the precision of flint set, and again with a higher one where the result does not decide.
+        From enclosures of `count` uniform numbers to those of the `dimension` coordinates of the
+        ideal release. It is called with the precision of flint set, and again with a higher one
+        where the result does not decide.
     """
     shape = check_size(size)
     with ALONE:

@@ -1,12 +1,15 @@
-r"""Spherical Laplace noise: draws in floats, the law, and the step of the grid on which releases lie.
+r"""Spherical Laplace noise: draws in floats, the law, and the step of the grid on which releases
+lie.
 
-The law has density proportional to :math:`e^{-r\lVert z\rVert_2}` in :math:`\mathbb{R}^d`. The norm follows a Gamma law
-of shape `d` and rate `r`, the direction is uniform and independent of it; for :math:`d=1` it is the Laplace law of
-scale :math:`1/r`. Throughout, `dimension` is :math:`d\ge1` and `rate` the noise rate `r` (no scale), positive.
+The law has density proportional to :math:`e^{-r\lVert z\rVert_2}` in :math:`\mathbb{R}^d`. The norm
+follows a Gamma law of shape `d` and rate `r`, the direction is uniform and independent of it; for
+:math:`d=1` it is the Laplace law of scale :math:`1/r`. Throughout, `dimension` is :math:`d\ge1` and
+`rate` the noise rate `r` (no scale), positive.
 
 Samples are floating-point numbers; the guarantees built on them are theorems about real numbers:
-:doc:`/book/privacy/limits`. Mechanisms name their `arithmetic`: ``"exact"``, certain to the last digit
-(:mod:`hdpm_lib.exact`), or ``"ideal"``, in floats as they are, for studies alone: the last digits tell the data.
+:doc:`/book/privacy/limits`. Mechanisms name their `arithmetic`: ``"exact"``, certain to the last
+digit (:mod:`hdpm_lib.exact`), or ``"ideal"``, in floats as they are, for studies alone: the last
+digits tell the data.
 """
 
 from __future__ import annotations
@@ -18,7 +21,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive, check_size
+from hdpm_lib.validation import (
+    check_count,
+    check_finite,
+    check_generator,
+    check_positive,
+    check_size,
+)
 
 Array = NDArray[np.float64]
 
@@ -26,9 +35,11 @@ Array = NDArray[np.float64]
 def spherical_laplace(
     dimension: int, rate: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    r"""Draws of shape (\*size, dimension): a Gamma radius times a uniform direction (Remark .1 of the ridge paper).
+    r"""Draws of shape (\*size, dimension): a Gamma radius times a uniform direction (Remark .1 of
+    the ridge paper).
 
-    An array of rates must broadcast to `size`. Floating-point numbers have gaps: :doc:`/book/privacy/limits`.
+    An array of rates must broadcast to `size`. Floating-point numbers have gaps:
+    :doc:`/book/privacy/limits`.
 
     Examples
     --------
@@ -46,8 +57,8 @@ def spherical_laplace(
 def grid_step(scale: float, reach: float) -> float:
     """The step of a grid that follows from public sizes: the power of two below `scale` over 2**30.
 
-    If answers are as large as `reach`, it is at least that over 2**44, for floats are no finer there. An error says if
-    no float is such a step.
+    If answers are as large as `reach`, it is at least that over 2**44, for floats are no finer
+    there. An error says if no float is such a step.
 
     Examples
     --------
@@ -57,24 +68,34 @@ def grid_step(scale: float, reach: float) -> float:
     with np.errstate(divide="ignore"):
         power = np.maximum(np.floor(np.log2(scale)) - 30, np.ceil(np.log2(reach)) - 44)
     if not -1000 <= power <= 900:
-        raise ValueError(f"noise of size {scale:.3g} for answers up to {reach:.3g} needs other units: floats end")
+        raise ValueError(
+            f"noise of size {scale:.3g} for answers up to {reach:.3g} needs other units: floats end"
+        )
     return float(2.0**power)
 
 
 def norm_law(dimension: int, rate: float) -> Any:
     """Law of the norm, a frozen Gamma law of SciPy."""
-    return scipy.stats.gamma(check_count(dimension, "dimension"), scale=1.0 / check_positive(rate, "rate"))
+    return scipy.stats.gamma(
+        check_count(dimension, "dimension"), scale=1.0 / check_positive(rate, "rate")
+    )
 
 
 def coordinate_variance(dimension: int, rate: ArrayLike) -> Array:
-    """Variance of one coordinate, of the shape of `rate`: the covariance is :math:`(d+1)/r^2` times the identity."""
-    return np.asarray((check_count(dimension, "dimension") + 1) / check_finite(rate, "rate", low=0, ends="()") ** 2)
+    """Variance of one coordinate, of the shape of `rate`: the covariance is :math:`(d+1)/r^2` times
+    the identity.
+    """
+    return np.asarray(
+        (check_count(dimension, "dimension") + 1)
+        / check_finite(rate, "rate", low=0, ends="()") ** 2
+    )
 
 
 def log_density(z: ArrayLike, rate: float) -> Array:
     r"""Logarithm of the density at points of shape (..., d).
 
-    It is :math:`d\log r - \log(d!\,V_d) - r\lVert z\rVert`, :math:`V_d` being the volume of the unit ball.
+    It is :math:`d\log r - \log(d!\,V_d) - r\lVert z\rVert`, :math:`V_d` being the volume of the
+    unit ball.
 
     Examples
     --------

@@ -1,12 +1,14 @@
-"""What is public about the columns of a table, and the records centred by it: inputs for private regression.
+"""What is public about the columns of a table, and the records centred by it: inputs for private
+regression.
 
-A schema is declared, never fitted: ranges and levels are facts that everybody may know before seeing the data. Centred
-features are short, and the noise of :mod:`hdpm_lib.learners.ridge` is set by the bounds on lengths alone. So the same
-records, coded anew, get less noise for the same privacy losses: :doc:`/book/ridge/beyond`.
+A schema is declared, never fitted: ranges and levels are facts that everybody may know before
+seeing the data. Centred features are short, and the noise of :mod:`hdpm_lib.learners.ridge` is set
+by the bounds on lengths alone. So the same records, coded anew, get less noise for the same privacy
+losses: :doc:`/book/ridge/beyond`.
 
-Both kinds of column have ``names`` of their coded features, ``corners``, the codes of ends or levels, and ``encode``:
-codes of values, one row for each, and which values are as declared. The others get the code of the nearer end (missing:
-the middle), or zeros, which tell nothing.
+Both kinds of column have ``names`` of their coded features, ``corners``, the codes of ends or
+levels, and ``encode``: codes of values, one row for each, and which values are as declared. The
+others get the code of the nearer end (missing: the middle), or zeros, which tell nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ class Number:
         if not isinstance(self.name, str):
             raise TypeError(f"name must be a string, got {self.name!r}")
         if not check_number(self.low, "low") < check_number(self.high, "high"):
-            raise ValueError(f"{self.name!r} needs finite low < high, got {self.low} and {self.high}")
+            raise ValueError(
+                f"{self.name!r} needs finite low < high, got {self.low} and {self.high}"
+            )
 
     @property
     def names(self) -> list[str]:
@@ -76,7 +80,8 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    r"""A column with public levels: two are coded as :math:`\mp\frac12`, `k` more as one-hot less :math:`\frac1k`.
+    r"""A column with public levels: two are coded as :math:`\mp\frac12`, `k` more as one-hot less
+    :math:`\frac1k`.
 
     Examples
     --------
@@ -89,7 +94,9 @@ class Category:
 
     def __post_init__(self) -> None:
         if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
-            raise ValueError(f"{self.name!r} needs two or more different levels, got {list(self.levels)}")
+            raise ValueError(
+                f"{self.name!r} needs two or more different levels, got {list(self.levels)}"
+            )
 
     @property
     def names(self) -> list[str]:
@@ -104,7 +111,11 @@ class Category:
 
     def encode(self, values: Any) -> tuple[Array, Any]:
         """Codes of shape (n, 1 or k)."""
-        place = private_places(values, self.name, self.levels) if len(values) else np.zeros(0, dtype=int)
+        place = (
+            private_places(values, self.name, self.levels)
+            if len(values)
+            else np.zeros(0, dtype=int)
+        )
         return np.vstack([self.corners, np.zeros(self.corners.shape[1])])[place], place >= 0
 
     def __str__(self) -> str:
@@ -114,8 +125,9 @@ class Category:
 class Schema(TransformerMixin, BaseEstimator):
     """Public columns of a table: codes its rows, and says how long a coded row can be.
 
-    A transformer of scikit-learn whose ``fit`` learns nothing, so that it is safe before a private learner; a scaler
-    fitted on the data is not. Ranges that were read off the data are no public facts.
+    A transformer of scikit-learn whose ``fit`` learns nothing, so that it is safe before a private
+    learner; a scaler fitted on the data is not. Ranges that were read off the data are no public
+    facts.
 
     Parameters
     ----------
@@ -123,7 +135,8 @@ class Schema(TransformerMixin, BaseEstimator):
     intercept : bool, default True
         Add a last feature that is 1. A label has none.
     out_of_range : {"raise", "clip"}, default "raise"
-        A value that is not as declared is an error that names the column, or is moved without a word.
+        A value that is not as declared is an error that names the column, or is moved without a
+        word.
 
     Examples
     --------
@@ -146,12 +159,14 @@ class Schema(TransformerMixin, BaseEstimator):
 
     @property
     def feature_norm(self) -> float:
-        """Largest norm of a coded row, exactly: the bound that :func:`~hdpm_lib.learners.ridge.output_perturbation`
-        takes.
+        """Largest norm of a coded row, exactly: the bound that
+        :func:`~hdpm_lib.learners.ridge.output_perturbation` takes.
 
         For a label (one number, no intercept) it is the label bound, 1/2.
         """
-        return float(np.sqrt(sum(float((c.corners**2).sum(1).max()) for c in self.columns) + self.intercept))
+        return float(
+            np.sqrt(sum(float((c.corners**2).sum(1).max()) for c in self.columns) + self.intercept)
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the coded features."""
@@ -168,32 +183,45 @@ class Schema(TransformerMixin, BaseEstimator):
         return tags
 
     def transform(self, X: Any) -> Array:
-        """Code a DataFrame with these columns, or a 2-d array with them in this order: one row for each.
+        """Code a DataFrame with these columns, or a 2-d array with them in this order: one row for
+        each.
 
         The error of a value that is not as declared does not tell the value.
         """
         check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
         names = [c.name for c in self.columns]
-        table, n = X, len(X) if isinstance(X, pd.DataFrame) else 0
+        table = X
+        n = len(X) if isinstance(X, pd.DataFrame) else 0
         if not isinstance(X, pd.DataFrame):
             cells = private_cells(X, "X", 2)
             if cells.shape[1] != len(names):
-                raise ValueError(f"X must have {len(names)} columns ({', '.join(names)}), got {cells.shape[1]}")
-            table, n = dict(zip(names, cells.T, strict=True)), len(cells)
+                raise ValueError(
+                    f"X must have {len(names)} columns ({', '.join(names)}), got {cells.shape[1]}"
+                )
+            table = dict(zip(names, cells.T, strict=True))
+            n = len(cells)
         if missing := [name for name in names if name not in table]:
-            raise ValueError(f"X has no column {missing[0]!r}; the schema declares {', '.join(names)}")
+            raise ValueError(
+                f"X has no column {missing[0]!r}; the schema declares {', '.join(names)}"
+            )
         parts = []
         for column in self.columns:
             codes, inside = column.encode(np.asarray(table[column.name]))
             if self.out_of_range == "raise" and not inside.all():
-                raise ValueError(f"X: column {column.name!r} must be {column}: declare a wider one, or clip")
+                raise ValueError(
+                    f"X: column {column.name!r} must be {column}: declare a wider one, or clip"
+                )
             parts.append(codes)
         return np.column_stack([*parts, *([np.ones(n)] * self.intercept)])
 
     def inverse_transform(self, X: Any) -> Array:
-        """Values of coded numbers, such as predictions: shape (n, number of columns); nothing is cut to the range."""
+        """Values of coded numbers, such as predictions: shape (n, number of columns); nothing is
+        cut to the range.
+        """
         numbers = [c for c in self.columns if isinstance(c, Number)]
         if self.intercept or len(numbers) < len(self.columns):
-            raise ValueError("inverse_transform needs a schema of numbers without intercept, as that of a label")
+            raise ValueError(
+                "inverse_transform needs a schema of numbers without intercept, as that of a label"
+            )
         low, high = np.array([[c.low, c.high] for c in numbers]).T
         return np.asarray(check_finite(X, "X", 2) * (high - low) + (low / 2 + high / 2))

@@ -1,11 +1,14 @@
-r"""Many independent tasks, here, on all cores, or on a cluster, with the same results to the last bit.
+r"""Many independent tasks, here, on all cores, or on a cluster, with the same results to the last
+bit.
 
-A study is a function of each of some items. If it draws, task `k` gets the child `k` of one seed, whoever runs it and
-when: its result depends on the study and its number alone. Results come back in the order of the tasks, so that sums of
-floats over them are the same, too; and every process computes on one thread, for on two linear algebra may round in
-another way. Where tasks run is a matter of the reader, not of the study: :func:`use` says it once for all of them.
+A study is a function of each of some items. If it draws, task `k` gets the child `k` of one seed,
+whoever runs it and when: its result depends on the study and its number alone. Results come back in
+the order of the tasks, so that sums of floats over them are the same, too; and every process
+computes on one thread, for on two linear algebra may round in another way. Where tasks run is a
+matter of the reader, not of the study: :func:`use` says it once for all of them.
 
-A task goes out, and is stored when it is done, as one *block*: it should take a tenth of a second or more.
+A task goes out, and is stored when it is done, as one *block*: it should take a tenth of a second
+or more.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from tqdm import tqdm
 
 from hdpm_lib.validation import check_count, extra
 
-Run = Callable[[int, Any], tuple[int, Any]]  # from a task's number and item to its number and result
+# from a task's number and item to its number and result
+Run = Callable[[int, Any], tuple[int, Any]]
 
 _place: Any = 1  # a number of processes, or the client of a cluster
 
@@ -40,9 +44,9 @@ def use(place: Any = 1) -> Any:
     Parameters
     ----------
     place : int, str or distributed.Client, default 1
-        A number of processes of this machine: 1 is a plain loop in this one, -1 takes all cores. Or the address of a
-        Dask scheduler, ``"tcp://..."``, whose workers have the same packages and, for studies on data, the same
-        ``HDPM_DATA_DIR``.
+        A number of processes of this machine: 1 is a plain loop in this one, -1 takes all cores. Or
+        the address of a Dask scheduler, ``"tcp://..."``, whose workers have the same packages and,
+        for studies on data, the same ``HDPM_DATA_DIR``.
     """
     global _place
     if isinstance(place, str):
@@ -50,13 +54,18 @@ def use(place: Any = 1) -> Any:
             from distributed import Client
 
         place = Client(place)
-    before, _place = _place, place
+    before = _place
+    _place = place
     return before
 
 
 def width() -> int:
     """How many tasks run at a time."""
-    return int(joblib.effective_n_jobs(_place)) if isinstance(_place, int) else sum(_place.nthreads().values())
+    return (
+        int(joblib.effective_n_jobs(_place))
+        if isinstance(_place, int)
+        else sum(_place.nthreads().values())
+    )
 
 
 def each(
@@ -70,12 +79,14 @@ def each(
 
     Parameters
     ----------
-    function : callable, of an item and of what is `shared`; with a seed, of a numpy.random.Generator before them
-        It stands in a module that workers can import. An error of it is raised here, with the number of the task and
-        the seed as a note: ``SeedSequence(seed, spawn_key=(number,))`` repeats it.
+    function : callable, of an item and of what is `shared`; with a seed, of a
+    numpy.random.Generator before them
+        It stands in a module that workers can import. An error of it is raised here, with the
+        number of the task and the seed as a note: ``SeedSequence(seed, spawn_key=(number,))``
+        repeats it.
     folder : path, optional
-        Where results are stored when they are done: a study that was killed goes on with them. One of another study is
-        refused.
+        Where results are stored when they are done: a study that was killed goes on with them. One
+        of another study is refused.
 
     Examples
     --------
@@ -84,12 +95,15 @@ def each(
     >>> [int(x) for x in each(np.random.Generator.integers, [10, 10, 1000], seed=0)]
     [8, 6, 656]
     """
-    given, own = list(items), None if seed is None else check_count(seed, "seed", 0)
+    given = list(items)
+    own = None if seed is None else check_count(seed, "seed", 0)
     run = partial(_run, function, shared, own, len(given))
     done = {} if folder is None else _opened(Path(folder), _name(function, shared, own, given))
     left = {k: item for k, item in enumerate(given) if k not in done}
     with tqdm(total=len(given), initial=len(done), disable=None) as bar:
-        for k, result in _on_processes(run, left) if isinstance(_place, int) else _on_cluster(run, left):
+        for k, result in (
+            _on_processes(run, left) if isinstance(_place, int) else _on_cluster(run, left)
+        ):
             done[k] = result
             if folder is not None:
                 _write(Path(folder) / f"block-{k:06d}.pickle", pickle.dumps(result))
@@ -97,12 +111,21 @@ def each(
     return [done[k] for k in range(len(given))]
 
 
-def _run(function: Any, shared: tuple[Any, ...], seed: int | None, total: int, k: int, item: Any) -> tuple[int, Any]:
+def _run(
+    function: Any, shared: tuple[Any, ...], seed: int | None, total: int, k: int, item: Any
+) -> tuple[int, Any]:
     """One task, on one thread."""
     with (pools := _pools(len(sys.modules))).limit(limits=1):
         if busy := [pool for pool in pools.lib_controllers if pool.num_threads != 1]:
-            raise RuntimeError(f"threads of {busy[0].filepath} cannot be set to one: results would differ in last bits")
-        drawn = () if seed is None else (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))),)
+            raise RuntimeError(
+                f"threads of {busy[0].filepath} cannot be set to one: results would differ in last"
+                " bits"
+            )
+        drawn = (
+            ()
+            if seed is None
+            else (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))),)
+        )
         try:
             found = function(*drawn, item, *shared)
         except Exception as error:
@@ -115,18 +138,24 @@ def _run(function: Any, shared: tuple[Any, ...], seed: int | None, total: int, k
 
 @lru_cache(1)
 def _pools(_: int) -> ThreadpoolController:
-    """Libraries with threads. To find them takes milliseconds: it is done again when there are more modules."""
+    """Libraries with threads. To find them takes milliseconds: it is done again when there are more
+    modules.
+    """
     return ThreadpoolController()
 
 
 def _on_processes(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
-    """Here, or by joblib and loky. If a worker is killed, what is left is asked for again, until three die in a row."""
+    """Here, or by joblib and loky. If a worker is killed, what is left is asked for again, until
+    three die in a row.
+    """
     if _place == 1:
         yield from itertools.starmap(run, left.items())
         return
     deaths = 0
     while left:
-        workers = joblib.Parallel(_place, backend="loky", return_as="generator_unordered", batch_size=1)
+        workers = joblib.Parallel(
+            _place, backend="loky", return_as="generator_unordered", batch_size=1
+        )
         try:
             for k, result in workers(joblib.delayed(run)(*one) for one in list(left.items())):
                 del left[k]
@@ -135,17 +164,28 @@ def _on_processes(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
         except TerminatedWorkerError as error:
             deaths += 1
             if deaths == 3:
-                some = ", ".join(map(str, list(left)[:5])) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
-                what = f"workers died {deaths} times without finishing a block; not done are blocks {some}"
-                raise RuntimeError(f"{what}: does a task need more memory than there is?") from error
+                some = ", ".join(map(str, list(left)[:5])) + (
+                    f" and {len(left) - 5} more" if len(left) > 5 else ""
+                )
+                what = (
+                    f"workers died {deaths} times without finishing a block; not done are blocks"
+                    f" {some}"
+                )
+                raise RuntimeError(
+                    f"{what}: does a task need more memory than there is?"
+                ) from error
 
 
 def _on_cluster(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
-    """On the workers of a Dask cluster, which repeats the tasks of those that die, also before a result is fetched."""
+    """On the workers of a Dask cluster, which repeats the tasks of those that die, also before a
+    result is fetched.
+    """
     from distributed import KilledWorker, as_completed
     from distributed.comm import CommClosedError
 
-    waiting, sent, coming = iter(left.items()), dict[Any, int](), as_completed()
+    waiting = iter(left.items())
+    sent = dict[Any, int]()
+    coming = as_completed()
     most = 2 * max(1, width())  # tasks on their way: what is shared goes with each
     try:
         while True:
@@ -159,9 +199,13 @@ def _on_cluster(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
             del sent[future]
             yield found
     except KilledWorker as error:
-        what = f"block {k} was lost with every worker that took it: it, or a block beside it, kills them"
+        what = (
+            f"block {k} was lost with every worker that took it: it, or a block beside it, kills"
+            " them"
+        )
         raise RuntimeError(f"{what}: {error}") from error
-    except (CancelledError, CommClosedError) as error:  # the second if it went while a result was fetched
+    except (CancelledError, CommClosedError) as error:
+        # the second if it went while a result was fetched
         raise RuntimeError(f"the scheduler was lost, with block {k} and others: {error}") from error
     finally:
         _place.cancel(list(sent))
@@ -169,22 +213,40 @@ def _on_cluster(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
 
 def _name(function: Any, shared: tuple[Any, ...], *numbers: Any) -> str:
     """What a study is: the names of its functions, and what they are given; not where it runs."""
-    names = [f"{_module(part)}.{part.__qualname__}" for part in (function, *shared) if inspect.isroutine(part)]
-    return f"{' '.join(names)} {joblib.hash(([part for part in shared if not callable(part)], numbers))}"
+    names = [
+        f"{_module(part)}.{part.__qualname__}"
+        for part in (function, *shared)
+        if inspect.isroutine(part)
+    ]
+    return (
+        f"{' '.join(names)}"
+        f" {joblib.hash(([part for part in shared if not callable(part)], numbers))}"
+    )
 
 
 def _module(function: Any) -> str:
-    """Where a function is defined, also if that module is the one that Python was started with (``python -m``)."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None) if function.__module__ == "__main__" else None
+    """Where a function is defined, also if that module is the one that Python was started with
+    (``python -m``).
+    """
+    spec = (
+        getattr(sys.modules["__main__"], "__spec__", None)
+        if function.__module__ == "__main__"
+        else None
+    )
     return spec.name if spec else str(function.__module__)
 
 
 def _opened(folder: Path, study: str) -> dict[int, Any]:
-    """The results in a folder, which is made if need be; or an error if they are of another study."""
+    """The results in a folder, which is made if need be; or an error if they are of another
+    study.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    label, done = folder / "study.txt", {}
+    label = folder / "study.txt"
+    done = {}
     if label.is_file() and label.read_text("utf8") != study:
-        raise ValueError(f"folder {folder} holds blocks of another study: {label.read_text('utf8')}")
+        raise ValueError(
+            f"folder {folder} holds blocks of another study: {label.read_text('utf8')}"
+        )
     _write(label, study.encode())
     for file in folder.glob("block-*.pickle"):
         try:

@@ -1,15 +1,19 @@
-"""Checks at the public boundary: bad input gets an error that names the argument, what it must be, and the value.
+"""Checks at the public boundary: bad input gets an error that names the argument, what it must be,
+and the value.
 
-What is of the wrong kind (None, a string, a boolean or a complex number, a list where one number is asked, a masked
-array) is a TypeError; a number out of range, NaN and infinity among them, a ValueError. No check changes a number.
-Errors about arrays say one value at most, and none of a wrong kind.
+What is of the wrong kind (None, a string, a boolean or a complex number, a list where one number is
+asked, a masked array) is a TypeError; a number out of range, NaN and infinity among them, a
+ValueError. No check changes a number. Errors about arrays say one value at most, and none of a
+wrong kind.
 
-Private data come in by :func:`private_cells` alone, whatever they are. Their shape is public; of what is in them an
-error says no value, no place and no count: for each argument it is one sentence. With `clip` there is no error and no
-warning: numbers outside the bounds are moved onto them, and a public value takes the place of what is no number.
+Private data come in by :func:`private_cells` alone, whatever they are. Their shape is public; of
+what is in them an error says no value, no place and no count: for each argument it is one sentence.
+With `clip` there is no error and no warning: numbers outside the bounds are moved onto them, and a
+public value takes the place of what is no number.
 
-Throughout, `name` is the argument's name, `low` and `high` are its range, `ends` says which of the two belong to it, in
-the notation of intervals, and `why` gives the reason for the range in a few words.
+Throughout, `name` is the argument's name, `low` and `high` are its range, `ends` says which of the
+two belong to it, in the notation of intervals, and `why` gives the reason for the range in a few
+words.
 """
 
 from __future__ import annotations
@@ -31,9 +35,10 @@ Array = NDArray[np.float64]
 FALSE_ALARM = 1e-6
 """Probability with which one stochastic check may fail although what it checks is true.
 
-Every such check, in chapters and in tests, takes its threshold from this one number, at the number of draws it states.
-At one in a million, the few thousand checks of the whole book fail without cause in less than one run of a hundred,
-so that no check needs a seed that was picked because it passes.
+Every such check, in chapters and in tests, takes its threshold from this one number, at the number
+of draws it states. At one in a million, the few thousand checks of the whole book fail without
+cause in less than one run of a hundred, so that no check needs a seed that was picked because it
+passes.
 """
 
 
@@ -71,9 +76,16 @@ def _scalar(value: Any, name: str, must: str) -> Any:
 
 
 def check_number(
-    value: object, name: str, low: float = -np.inf, high: float = np.inf, *, ends: str = "[]", why: str = ""
+    value: object,
+    name: str,
+    low: float = -np.inf,
+    high: float = np.inf,
+    *,
+    ends: str = "[]",
+    why: str = "",
 ) -> float:
-    """One finite real number, as a float: of Python, NumPy or JAX, a fraction, or in an array without dimensions.
+    """One finite real number, as a float: of Python, NumPy or JAX, a fraction, or in an array
+    without dimensions.
 
     Examples
     --------
@@ -90,7 +102,9 @@ def check_number(
     except OverflowError:
         found = np.inf
     if not _inside(found, low, high, ends):
-        raise ValueError(f"{name} must {must}, got {reprlib.repr(value) if found == np.inf else value}")
+        raise ValueError(
+            f"{name} must {must}, got {reprlib.repr(value) if found == np.inf else value}"
+        )
     return found
 
 
@@ -100,13 +114,19 @@ def check_positive(value: object, name: str) -> float:
 
 
 def check_penalty(penalty: object, feature_norm: float = 0.0) -> float:
-    """The ridge penalty as a positive float, and not below the squared norm of the features over 2**40.
+    """The ridge penalty as a positive float, and not below the squared norm of the features over
+    2**40.
 
-    Below that rounding loses it: with some data the equations would be singular, and the error tell of them.
+    Below that rounding loses it: with some data the equations would be singular, and the error tell
+    of them.
     """
-    found, least = check_positive(penalty, "penalty"), feature_norm * feature_norm * 2.0**-40
+    found = check_positive(penalty, "penalty")
+    least = feature_norm * feature_norm * 2.0**-40
     if found < least:
-        raise ValueError(f"penalty must be at least {least:.3g}, or rounding hides it beside features, got {penalty}")
+        raise ValueError(
+            f"penalty must be at least {least:.3g}, or rounding hides it beside features, got"
+            f" {penalty}"
+        )
     return found
 
 
@@ -125,7 +145,9 @@ def check_count(value: object, name: str, least: int = 1, most: float = np.inf) 
     kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
     kind = kind if most == np.inf else f"an integer from {least} to {most}"
     number = _scalar(value, name, f"be {kind}")
-    whole = isinstance(number, Integral) or (np.isfinite(float(number)) and float(number).is_integer())
+    whole = isinstance(number, Integral) or (
+        np.isfinite(float(number)) and float(number).is_integer()
+    )
     if not (whole and least <= number <= most):
         raise ValueError(f"{name} must be {kind}, got {reprlib.repr(value) if whole else value}")
     return int(number)
@@ -134,7 +156,9 @@ def check_count(value: object, name: str, least: int = 1, most: float = np.inf) 
 def check_rational(value: object, name: str) -> Fraction:
     """A positive rational as a fraction; floats are refused."""
     if isinstance(value, bool) or not isinstance(value, Rational) or value <= 0:
-        raise ValueError(f"{name} must be a positive Fraction or integer, got {reprlib.repr(value)}")
+        raise ValueError(
+            f"{name} must be a positive Fraction or integer, got {reprlib.repr(value)}"
+        )
     return Fraction(int(value.numerator), int(value.denominator))
 
 
@@ -148,13 +172,18 @@ def check_flag(value: object, name: str) -> bool:
 def check_choice(value: object, name: str, choices: tuple[str, ...]) -> None:
     """An error if `value` is none of `choices`: a misspelt option must not pick another."""
     if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {reprlib.repr(value)}")
+        raise ValueError(
+            f"{name} must be {' or '.join(map(repr, choices))}, got {reprlib.repr(value)}"
+        )
 
 
 def check_generator(rng: object, name: str = "rng") -> np.random.Generator:
     """A NumPy generator, from which noise and samples are drawn."""
     if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"{name} must be a Generator, such as np.random.default_rng(seed), got {reprlib.repr(rng)}")
+        raise TypeError(
+            f"{name} must be a Generator, such as np.random.default_rng(seed), got"
+            f" {reprlib.repr(rng)}"
+        )
     return rng
 
 
@@ -168,7 +197,8 @@ def check_finite(
     ends: str = "[]",
     why: str = "",
 ) -> Array:
-    """A non-empty array of finite numbers with `ndim` dimensions (default: any), as floats; copied only if it must be.
+    """A non-empty array of finite numbers with `ndim` dimensions (default: any), as floats; copied
+    only if it must be.
 
     Examples
     --------
@@ -181,18 +211,23 @@ def check_finite(
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape})")
-    if not _inside(np.array([array.min(), array.max()]), low, high, ends).all():  # NaN if there is one
+    # NaN if there is one
+    if not _inside(np.array([array.min(), array.max()]), low, high, ends).all():
         bad = ~_inside(array, low, high, ends)
         raise ValueError(f"{name} must {_range(low, high, ends, why)}, got {array[bad].flat[0]}")
     return array
 
 
 def check_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
-    """An array of integers or floats, of any shape and in its own type; NaN and infinity are let through."""
+    """An array of integers or floats, of any shape and in its own type; NaN and infinity are let
+    through.
+    """
     try:
         array = np.asarray(value)
     except ValueError:
-        raise TypeError(f"{name} must be an array of numbers, got rows of unequal lengths") from None
+        raise TypeError(
+            f"{name} must be an array of numbers, got rows of unequal lengths"
+        ) from None
     if (masked := np.ma.isMaskedArray(value)) or array.dtype.kind not in "iuf":
         found = "None" if value is None else "a masked array" if masked else f"dtype {array.dtype}"
         raise TypeError(f"{name} must be an array of numbers, got {found}")
@@ -204,9 +239,11 @@ def _numbers(value: ArrayLike, name: str) -> Array:
 
 
 def private_cells(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
-    """Private data as an array of that many dimensions: of numbers or text of one type, or of Python's objects.
+    """Private data as an array of that many dimensions: of numbers or text of one type, or of
+    Python's objects.
 
-    Lists, tables, sparse and masked arrays are taken, and what a mask hides is None: nothing looks at it.
+    Lists, tables, sparse and masked arrays are taken, and what a mask hides is None: nothing looks
+    at it.
 
     Examples
     --------
@@ -215,30 +252,43 @@ def private_cells(value: Any, name: str, ndim: int | None = None) -> NDArray[Any
     """
     try:
         array = _array(value.toarray() if hasattr(value, "toarray") else value, ndim)
-    except Exception:  # what it says may be private, and so may the chain of errors: the one below stands alone
+    except Exception:
+        # what it says may be private, and so may the chain of errors: the one below stands alone
         array = None
     if array is None:
         raise ValueError(f"{name} must be an array, a table or lists, with rows of one length")
     if array.ndim != (array.ndim if ndim is None else ndim):
-        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}. Reshape your data")
+        raise ValueError(
+            f"{name} must have {ndim} dimension(s), got shape {array.shape}. Reshape your data"
+        )
     if not array.size:
         parts = "feature(s)" if len(array) else "sample(s)"
-        raise ValueError(f"{name} has 0 {parts} (shape={array.shape}) while a minimum of 1 is required.")
+        raise ValueError(
+            f"{name} has 0 {parts} (shape={array.shape}) while a minimum of 1 is required."
+        )
     return array
 
 
 def _array(value: Any, ndim: int | None) -> NDArray[Any] | None:
-    """Private data as an array, or None if rows are not of one length; lists go cell by cell, of any kind."""
+    """Private data as an array, or None if rows are not of one length; lists go cell by cell, of
+    any kind.
+    """
     value = _listed(value) if isinstance(value, np.ma.MaskedArray) else value
     if not isinstance(value, list | tuple):
         return np.asarray(value)
-    cells, shape = list(value), [len(value)]
-    while isinstance(_listed(cells[0]), list | tuple) if ndim is None and cells else len(shape) < (ndim or 1):
+    cells = list(value)
+    shape = [len(value)]
+    while (
+        isinstance(_listed(cells[0]), list | tuple)
+        if ndim is None and cells
+        else len(shape) < (ndim or 1)
+    ):
         rows = [_listed(row) for row in cells]
         lengths = {len(row) if isinstance(row, list | tuple) else -1 for row in rows}
         if len(lengths) != 1 or -1 in lengths:
             return None
-        cells, shape = [cell for row in rows for cell in row], [*shape, *lengths]
+        cells = [cell for row in rows for cell in row]
+        shape = [*shape, *lengths]
     if cells and all(isinstance(_listed(cell), list | tuple) for cell in cells):
         return None
     return np.fromiter(cells, dtype=object, count=len(cells)).reshape(shape)
@@ -250,9 +300,11 @@ def _listed(part: Any) -> Any:
 
 
 def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
-    """Private data as floats, NaN where a cell holds no number; floats keep their type, all else becomes 64 bits.
+    """Private data as floats, NaN where a cell holds no number; floats keep their type, all else
+    becomes 64 bits.
 
-    Text that reads as a number is that number, and so is a complex number without an imaginary part.
+    Text that reads as a number is that number, and so is a complex number without an imaginary
+    part.
 
     Examples
     --------
@@ -286,7 +338,8 @@ def private_doubles(value: Any, name: str, ndim: int | None = None) -> Array:
 
 
 def private_places(value: Any, name: str, levels: Sequence[Hashable]) -> NDArray[np.intp]:
-    """The place of each private label among public `levels`, shape (n,); -1 for what is none of them.
+    """The place of each private label among public `levels`, shape (n,); -1 for what is none of
+    them.
 
     Examples
     --------
@@ -322,16 +375,20 @@ def check_inside(
     ndim: int | None = None,
     remedy: str = "",
 ) -> Array:
-    """Private numbers inside public bounds, or an error that says `rule` and tells neither a value nor its place.
+    """Private numbers inside public bounds, or an error that says `rule` and tells neither a value
+    nor its place.
 
-    With `clip` they are moved onto the bounds instead, in silence; what is not a number goes to the middle.
+    With `clip` they are moved onto the bounds instead, in silence; what is not a number goes to the
+    middle.
 
     Examples
     --------
     >>> check_inside([-1.0, 0.25, np.nan], "data", 0, 1, "lie in [0, 1]", clip=True)
     array([0.  , 0.25, 0.5 ])
     """
-    array, bottom, top = private_doubles(value, name, ndim), np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    array = private_doubles(value, name, ndim)
+    bottom = np.asarray(low, dtype=float)
+    top = np.asarray(high, dtype=float)
     if clip:
         moved = np.asarray(np.clip(array, bottom, top))
         np.copyto(moved, (bottom + top) / 2, where=np.isnan(moved))
@@ -343,7 +400,9 @@ def check_inside(
 
 def check_size(size: object) -> tuple[int, ...]:
     """The shape of a batch, from one count or several; ``()`` stands for one draw."""
-    return tuple(check_count(k, "size", 0) for k in (size if isinstance(size, tuple | list) else (size,)))
+    return tuple(
+        check_count(k, "size", 0) for k in (size if isinstance(size, tuple | list) else (size,))
+    )
 
 
 def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
@@ -363,25 +422,35 @@ def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
 
 
 def check_records(
-    X: ArrayLike, y: ArrayLike, *, feature_norm: float | None = None, label_bound: float = 1.0, clip: bool = False
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
+    clip: bool = False,
 ) -> tuple[Array, Array]:
-    r"""Features and labels as floats, inside the public bounds that every guarantee of ridge regression rests on.
+    r"""Features and labels as floats, inside the public bounds that every guarantee of ridge
+    regression rests on.
 
-    An error names the bound, no value and no place. That it is raised is itself an answer: clip where that matters.
+    An error names the bound, no value and no place. That it is raised is itself an answer: clip
+    where that matters.
 
     Parameters
     ----------
     X, y : arrays of shape (n, d), in [0, 1], and (n,)
     feature_norm : float, optional
-        Public bound `R` on the Euclidean norm of a feature vector. It takes the place of the box [0, 1].
+        Public bound `R` on the Euclidean norm of a feature vector. It takes the place of the box
+        [0, 1].
     label_bound : float, default 1
         Public bound `a` on the absolute value of a label.
     clip : bool, default False
-        Move records outside onto the bounds instead of refusing them, in silence: how many there were is private. What
-        is no number becomes 1/2 in the box, and 0 in the ball and as a label.
+        Move records outside onto the bounds instead of refusing them, in silence: how many there
+        were is private. What is no number becomes 1/2 in the box, and 0 in the ball and as a label.
     """
-    features, bound = _features(X, feature_norm, clip=clip), check_positive(label_bound, "label_bound")
-    rule, remedy = f"lie in [{-bound:g}, {bound:g}]", " (a Schema of its own), give label_bound"
+    features = _features(X, feature_norm, clip=clip)
+    bound = check_positive(label_bound, "label_bound")
+    rule = f"lie in [{-bound:g}, {bound:g}]"
+    remedy = " (a Schema of its own), give label_bound"
     labels = check_inside(y, "y", -bound, bound, rule, clip=clip, ndim=1, remedy=remedy)
     return _paired(features, labels)
 
@@ -390,8 +459,11 @@ def _features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = F
     """The features of :func:`check_records`."""
     if feature_norm is None:
         remedy = " (Schema, in a private_pipeline), give feature_norm"
-        return check_inside(X, "X", 0, 1, "lie in [0, 1]", clip=check_flag(clip, "clip"), ndim=2, remedy=remedy)
-    norm, array = check_positive(feature_norm, "feature_norm"), private_doubles(X, "X", 2)
+        return check_inside(
+            X, "X", 0, 1, "lie in [0, 1]", clip=check_flag(clip, "clip"), ndim=2, remedy=remedy
+        )
+    norm = check_positive(feature_norm, "feature_norm")
+    array = private_doubles(X, "X", 2)
     inside = _shortened(np.nan_to_num(array), norm)
     if not check_flag(clip, "clip") and (inside != array).any():
         text = f"rows of X must have a norm of at most feature_norm = {feature_norm}"
@@ -406,19 +478,24 @@ def _paired(features: Array, labels: Array) -> tuple[Array, Array]:
 
 
 def _shortened(vectors: Array, norm: float) -> Array:
-    """Rows pulled to that Euclidean norm where they are longer, by more than rounding; the others as they are."""
+    """Rows pulled to that Euclidean norm where they are longer, by more than rounding; the others
+    as they are.
+    """
     largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), norm)
     scaled = vectors / largest  # squares of large entries would overflow, and a warning tell of it
-    length, bound = np.linalg.norm(scaled, axis=1, keepdims=True), norm / largest
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    bound = norm / largest
     over = length > bound * (1 + 1e-12)
     return np.where(over, scaled * (norm / np.where(over, length, 1)), vectors)
 
 
-def check_ball(records: ArrayLike, name: str, centre: Array, radius: float, *, clip: bool = False) -> Array:
+def check_ball(
+    records: ArrayLike, name: str, centre: Array, radius: float, *, clip: bool = False
+) -> Array:
     """Private records of shape (n, d), less the centre of the public ball they lie in.
 
-    An error tells neither a value nor its place. With `clip` records outside are moved onto the ball, what is not a
-    number to the centre's coordinate, in silence.
+    An error tells neither a value nor its place. With `clip` records outside are moved onto the
+    ball, what is not a number to the centre's coordinate, in silence.
 
     Examples
     --------
@@ -433,16 +510,20 @@ def check_ball(records: ArrayLike, name: str, centre: Array, radius: float, *, c
         apart = array - centre
     inside = _shortened(np.nan_to_num(apart), radius)
     if not clip and (inside != apart).any():
-        raise ValueError(f"{name} must lie in the ball of radius {radius}: scale by public bounds, or clip")
+        raise ValueError(
+            f"{name} must lie in the ball of radius {radius}: scale by public bounds, or clip"
+        )
     return inside
 
 
 def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:
-    """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1, of one class if need be.
+    """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1, of one
+    class if need be.
 
     Clipping and errors are as in :func:`check_records`; every label but 1 then counts as -1.
     """
-    array, given = private_doubles(X, "X", 2), private_doubles(y, "y", 1)
+    array = private_doubles(X, "X", 2)
+    given = private_doubles(y, "y", 1)
     inside, labels = _paired(_shortened(np.nan_to_num(array), 1.0), np.where(given == 1, 1.0, -1.0))
     if not clip and (labels != given).any():
         raise ValueError("y must hold no label but -1 and 1: recode the two classes, or clip")
@@ -454,18 +535,20 @@ def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> t
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Imports in this block come with one of the project's extras; if one fails, the error says which.
+    """Say which of the project's extras an import in this block comes with, if it fails.
 
     Examples
     --------
-    >>> with extra("book"):
+    >>> with extra("book"):  # doctest: +ELLIPSIS
     ...     import nowhere
     Traceback (most recent call last):
-    ModuleNotFoundError: nowhere is not installed; it comes with an extra: pip install "hdpm-lib[book]"
+    ModuleNotFoundError: nowhere is not installed; ... pip install "hdpm-lib[book]"
     """
     try:
         yield
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f'{error.name} is not installed; it comes with an extra: pip install "hdpm-lib[{name}]"', name=error.name
+            f"{error.name} is not installed; it comes with an extra: pip install"
+            f' "hdpm-lib[{name}]"',
+            name=error.name,
         ) from error

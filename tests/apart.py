@@ -1,7 +1,7 @@
 """Programs in forks of one Python that has imported what they need.
 
-Each has modules, a folder and an environment of its own, as if Python had been started for it; but what takes seconds
-to import is imported once for all of them. Several run side by side.
+Each has modules, a folder and an environment of its own, as if Python had been started for it; but
+what takes seconds to import is imported once for all of them. Several run side by side.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 PATIENCE = 300  # seconds for one program
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
-    "pytest nbformat.v4 jupyter_client ipykernel.kernelspec jupyter_cache myst_nb.sphinx_ jupyter_book.cli.main".split()
+    "pytest nbformat.v4 jupyter_client ipykernel.kernelspec jupyter_cache myst_nb.sphinx_"
+    " jupyter_book.cli.main".split()
 )
 
 
@@ -41,7 +42,8 @@ class Running:
     def end(self) -> Ended:
         """Wait for it."""
         self.process.join(PATIENCE)
-        status, printed = self.process.exitcode, self.said.read_text(encoding="utf8")
+        status = self.process.exitcode
+        printed = self.said.read_text(encoding="utf8")
         if status is None:
             self.process.kill()
             raise TimeoutError(f"still running after {PATIENCE} s:\n{printed}")
@@ -49,16 +51,22 @@ class Running:
         return Ended(status, printed)
 
 
-def start(program: str, *arguments: str, folder: Path, environment: Mapping[str, str] = os.environ) -> Running:
+def start(
+    program: str, *arguments: str, folder: Path, environment: Mapping[str, str] = os.environ
+) -> Running:
     """Start a program, named as in an entry point (``module:function``), in a folder."""
     file, said = tempfile.mkstemp()
     os.close(file)
-    process = _context.Process(target=_run, args=(program, arguments, folder, dict(environment), said))
+    process = _context.Process(
+        target=_run, args=(program, arguments, folder, dict(environment), said)
+    )
     process.start()
     return Running(process, Path(said))
 
 
-def _run(program: str, arguments: tuple[str, ...], folder: Path, environment: dict[str, str], said: str) -> None:
+def _run(
+    program: str, arguments: tuple[str, ...], folder: Path, environment: dict[str, str], said: str
+) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -66,6 +74,10 @@ def _run(program: str, arguments: tuple[str, ...], folder: Path, environment: di
     for stream in (1, 2):
         os.dup2(printed, stream)
     installed = [path for path in sys.path if Path(path).is_relative_to(sys.prefix)]
-    sys.path[:] = [str(folder), *(path for path in sys.path if Path(path).is_relative_to(sys.base_prefix)), *installed]
+    sys.path[:] = [
+        str(folder),
+        *(path for path in sys.path if Path(path).is_relative_to(sys.base_prefix)),
+        *installed,
+    ]
     sys.argv = [program, *arguments]
     sys.exit(pkgutil.resolve_name(program)())

@@ -1,6 +1,7 @@
 """ruff for the code cells of the chapters: ``python -m tests.format_chapters [--write]``.
 
-jupytext can pipe a page through a formatter, but it rewrites the page around the code; this changes cells only.
+jupytext can pipe a page through a formatter, but it rewrites the page around the code; this changes
+cells only.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 88  # cells are read on phones
 # fence, options (": key" lines or a block between "---"), code, fence
-CELL = re.compile(r"(^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)*)\n*)(.*?)(^```$)", re.S | re.M)
+CELL = re.compile(
+    r"(^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)*)\n*)(.*?)(^```$)", re.S | re.M
+)
 RUFF = [sys.executable, "-m", "ruff"]
-NOT_ASKED = "E402,E501,B018"  # of cells: imports stand where they are used, and a last line may be a value
+# of cells: imports stand where they are used, and a last line may be a value
+NOT_ASKED = "E402,E501,B018"
 
 
 def reformat(pages: list[str]) -> list[str]:
@@ -27,17 +31,21 @@ def reformat(pages: list[str]) -> list[str]:
         files = [Path(folder) / f"cell_{k}.py" for k in range(len(cells))]
         for file, code in zip(files, cells, strict=True):
             file.write_text(code, encoding="utf8")
-        subprocess.run([*RUFF, "format", "--quiet", f"--line-length={WIDTH}", folder], check=True)  # all at once
+        # all at once
+        subprocess.run([*RUFF, "format", "--quiet", f"--line-length={WIDTH}", folder], check=True)
         formatted = iter([file.read_text(encoding="utf8") for file in files])
     return [CELL.sub(lambda cell: cell[1] + next(formatted) + cell[3], page) for page in pages]
 
 
 def checked(pages: dict[str, str]) -> int:
-    """The exit status of ruff's checks of the code of each page as one program, by names of files."""
+    """The exit status of ruff's checks of the code of each page as one program, by names of
+    files.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for name, page in pages.items():
             cells = [cell[2] for cell in CELL.finditer(page)]
-            gaps = ["\n\n" if re.match("def |class |@", cell) else "\n" for cell in cells]  # after imports
+            # after imports
+            gaps = ["\n\n" if re.match("def |class |@", cell) else "\n" for cell in cells]
             code = "".join(f"{gap}# %%\n{cell}" for gap, cell in zip(gaps, cells, strict=True))
             (Path(folder) / f"{name.replace('/', '_')}.py").write_text(code, encoding="utf8")
         config = f"--config={ROOT / 'pyproject.toml'}"
@@ -51,10 +59,18 @@ def not_ignored(paths: Iterable[Path]) -> list[Path]:
 
 
 def main(write: bool) -> int:
-    """Format all pages, or name those that are not formatted, and check their code; 0 if all is well."""
-    names = [path.relative_to(ROOT).as_posix() for path in not_ignored((ROOT / "book").rglob("*.md"))]
+    """Format all pages, or name those that are not formatted, and check their code; 0 if all is
+    well.
+    """
+    names = [
+        path.relative_to(ROOT).as_posix() for path in not_ignored((ROOT / "book").rglob("*.md"))
+    ]
     pages = {name: (ROOT / name).read_text(encoding="utf8") for name in names}
-    changed = {name: new for name, new in zip(names, reformat([*pages.values()]), strict=True) if new != pages[name]}
+    changed = {
+        name: new
+        for name, new in zip(names, reformat([*pages.values()]), strict=True)
+        if new != pages[name]
+    }
     for name, new in changed.items():
         print(f"{'formatted' if write else 'not formatted'}: {name}")
         if write:

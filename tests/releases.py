@@ -1,6 +1,8 @@
-"""Every learner as one function of data, privacy losses and a generator; and the data sets that its bounds admit.
+"""Every learner as one function of data, privacy losses and a generator; and the data sets that its
+bounds admit.
 
-A domain gives data sets of `n` records, each in several layouts and types: they are all that a public bound lets in.
+A domain gives data sets of `n` records, each in several layouts and types: they are all that a
+public bound lets in.
 """
 
 from __future__ import annotations
@@ -29,13 +31,17 @@ Array = np.ndarray
 Data = tuple[Any, ...]  # of one call
 Seen = tuple[Any, list[Any]]  # what is released or fitted, and what only shows itself
 Domain = Callable[[np.random.Generator, int], Iterator[Data]]
-D, CLASSES = 3, 3
+D = 3
+CLASSES = 3
 COLUMNS = ("age", "bmi", "children")
-TINY, HUGE = 5e-324, 1.7976931348623157e308  # the least positive float and the largest
+# the least positive float and the largest
+TINY = 5e-324
+HUGE = 1.7976931348623157e308
 
-# --- data sets inside the bounds --------------------------------------------------------------------------------------
+# --- data sets inside the bounds -----------------------------------------------------------------
 
-KINDS: dict[str, Callable[[np.random.Generator, int], Array]] = {  # of columns of numbers from 0 to 1
+# of columns of numbers from 0 to 1
+KINDS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "zero": lambda rng, n: np.zeros(n),
     "minus zero": lambda rng, n: np.full(n, -0.0),
     "one": lambda rng, n: np.ones(n),
@@ -54,12 +60,16 @@ def column(rng: np.random.Generator, n: int) -> Array:
 
 def table(rng: np.random.Generator, n: int) -> Array:
     """Columns of any kinds, or of one kind; rows doubled at times."""
-    X = np.column_stack([column(rng, n)] * D if rng.random() < 0.3 else [column(rng, n) for _ in range(D)])
+    X = np.column_stack(
+        [column(rng, n)] * D if rng.random() < 0.3 else [column(rng, n) for _ in range(D)]
+    )
     return X[rng.integers(0, n, n)] if rng.random() < 0.3 else X
 
 
 def presented(array: Array) -> Iterator[Any]:
-    """The same numbers in other layouts and types, whole ones as integers; 32 bits may round them."""
+    """The same numbers in other layouts and types, whole ones as integers; 32 bits may round
+    them.
+    """
     yield array
     yield np.asfortranarray(array)
     yield array[::-1][::-1]
@@ -72,14 +82,20 @@ def presented(array: Array) -> Iterator[Any]:
 def boxes(rng: np.random.Generator, n: int) -> Iterator[Data]:
     """Features in [0, 1] and labels in [-1, 1]."""
     X = table(rng, n)
-    y = rng.choice([-1.0, 1.0]) * column(rng, n) if rng.random() < 0.5 else rng.choice([-1.0, 1.0], n)
+    y = (
+        rng.choice([-1.0, 1.0]) * column(rng, n)
+        if rng.random() < 0.5
+        else rng.choice([-1.0, 1.0], n)
+    )
     yield from zip(presented(X), presented(y), strict=False)
 
 
 def short_rows(rng: np.random.Generator, n: int) -> Iterator[Data]:
     """The same with any signs, rows of norm 1 at most."""
     for X, y in boxes(rng, n):
-        rows = np.asarray(X, dtype=None if np.asarray(X).dtype == np.float32 else float) * rng.choice([-1, 1], (n, 1))
+        rows = np.asarray(
+            X, dtype=None if np.asarray(X).dtype == np.float32 else float
+        ) * rng.choice([-1, 1], (n, 1))
         longest = 1 + 1e-6 * (rows.dtype == np.float32)  # which 32 bits would exceed by rounding
         yield rows / np.maximum(1, longest * np.linalg.norm(rows, axis=1, keepdims=True)), y
 
@@ -122,12 +138,20 @@ def shared_out(rng: np.random.Generator, n: int) -> Iterator[Data]:
     for dtype in (np.float64, np.float32):
         top = float(np.finfo(dtype).max)
         X = table(rng, 12) * rng.choice([1.0, 1e-30, -1e20, top])
-        y = np.full(12, rng.integers(CLASSES)) if rng.random() < 0.5 else rng.integers(0, CLASSES, 12)
+        y = (
+            np.full(12, rng.integers(CLASSES))
+            if rng.random() < 0.5
+            else rng.integers(0, CLASSES, 12)
+        )
         whose = rng.integers(0, n, 12) if rng.random() < 0.7 else np.zeros(12)
-        yield np.asarray(X, dtype=dtype, order="F"), y, [np.flatnonzero(whose == i) for i in range(n)]
+        yield (
+            np.asarray(X, dtype=dtype, order="F"),
+            y,
+            [np.flatnonzero(whose == i) for i in range(n)],
+        )
 
 
-# --- learners ---------------------------------------------------------------------------------------------------------
+# --- learners -----------------------------------------------------------------------------------
 
 
 def released(made: Any, *data: Any, **options: Any) -> Seen:
@@ -138,7 +162,9 @@ def weights(n: int) -> Array:
     return np.linspace(0.1, 3, n)
 
 
-def records(make: Any, penalty: float = 0.5, project: bool = False, **options: Any) -> Callable[..., Seen]:
+def records(
+    make: Any, penalty: float = 0.5, project: bool = False, **options: Any
+) -> Callable[..., Seen]:
     """Output perturbation."""
 
     def learn(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, **clip: bool) -> Seen:
@@ -147,29 +173,44 @@ def records(make: Any, penalty: float = 0.5, project: bool = False, **options: A
     return learn
 
 
-def regressor(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False, **options: Any) -> Seen:
+def regressor(
+    X: Any, y: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False, **options: Any
+) -> Seen:
     how = "clip" if clip else "raise"
-    model = PersonalizedRidge(out_of_range=how, random_state=rng, **options).fit(X, y, epsilon=epsilon)
+    model = PersonalizedRidge(out_of_range=how, random_state=rng, **options).fit(
+        X, y, epsilon=epsilon
+    )
     return [model, model.predict(X)], []
 
 
-def classifier(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False) -> Seen:
-    given: dict[str, Any] = {"classes": (-1, 1), "out_of_range": "clip" if clip else "raise", "random_state": rng}
+def classifier(
+    X: Any, y: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False
+) -> Seen:
+    given: dict[str, Any] = {
+        "classes": (-1, 1),
+        "out_of_range": "clip" if clip else "raise",
+        "random_state": rng,
+    }
     model = PrivateLogisticRegression(3 / epsilon.sum(), **given).fit(X, y, epsilon=epsilon)
     return [model, model.predict(X), model.decision_function(X)], []
 
 
 def logistic(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, **options: Any) -> Seen:
-    share, penalty = epsilon / epsilon.sum(), 3 / epsilon.sum()  # no slack
+    # no slack
+    share = epsilon / epsilon.sum()
+    penalty = 3 / epsilon.sum()
     eta = eta_within(epsilon, share, penalty)
     return released(objective_perturbation(X, y, share, eta, penalty, **options), rng=rng)
 
 
 def answer(make: Any, *more: Callable[[int], Any], **options: Any) -> Callable[..., Seen]:
-    """A query that promises the losses, with further arguments that follow from the number of people."""
+    """A query that promises the losses, with further arguments that follow from the number of
+    people.
+    """
 
     def learn(d: Any, epsilon: Array, rng: np.random.Generator, **clip: bool) -> Seen:
-        n, most = len(epsilon), epsilon.max()
+        n = len(epsilon)
+        most = epsilon.max()
         made = make(epsilon / most, 1 / most, *[part(n) for part in more], **options, **clip)
         return released(made, d, rng=rng)
 
@@ -185,7 +226,9 @@ def mean(X: Any, epsilon: Array, rng: np.random.Generator, **options: Any) -> Se
     return released(made, X, rng=rng)
 
 
-def sampled(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, penalty: float = 0.5, **options: Any) -> Seen:
+def sampled(
+    X: Any, y: Any, epsilon: Array, rng: np.random.Generator, penalty: float = 0.5, **options: Any
+) -> Seen:
     masks = np.ones((2, len(epsilon)))
     if options["size_in_noise"] == "fixed":
         masks[0, ::2] = 0
@@ -197,7 +240,9 @@ def objective(X: Any, y: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
     return variants.release_objective_perturbation(made, rng=rng, size=3), [made]
 
 
-def statistics(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, penalty: float = 0.5) -> Seen:
+def statistics(
+    X: Any, y: Any, epsilon: Array, rng: np.random.Generator, penalty: float = 0.5
+) -> Seen:
     made = variants.calibrate_sufficient_statistics(X, y, epsilon, penalty)
     return variants.release_sufficient_statistics(made, rng=rng, size=3), [made]
 
@@ -210,9 +255,13 @@ def sent(g: Any, epsilon: Array, rng: np.random.Generator, spacing: float = 2.0*
     return integer_gradients(g, np.clip(epsilon, 1e-3, None), 0.7, spacing=spacing, rng=rng), []
 
 
-def federated(x: Any, y: Any, owners: Any, epsilon: Array, rng: np.random.Generator, **options: Any) -> Seen:
-    n, rules = len(owners), {"opt": least_error_weights}
-    asked, losses = np.tile(np.arange(n), (2, 1, 1)), np.clip(epsilon, 1e-3, None)[None]
+def federated(
+    x: Any, y: Any, owners: Any, epsilon: Array, rng: np.random.Generator, **options: Any
+) -> Seen:
+    n = len(owners)
+    rules = {"opt": least_error_weights}
+    asked = np.tile(np.arange(n), (2, 1, 1))
+    losses = np.clip(epsilon, 1e-3, None)[None]
     made = fedsgd(x, y, [owners], losses, asked, rules, np.zeros((CLASSES, D)), rng=rng, **options)
     return made.parameters("opt")[-1], [made]
 
@@ -233,7 +282,9 @@ def local(x: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
 def summed(x: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
     """What needs noise, too."""
     y = np.arange(len(epsilon)) % CLASSES
-    return [record_steps(np.ones((CLASSES, D)), x, y, 0.7, 2.0**-10, norm=norm) for norm in (1, 2)], []
+    return [
+        record_steps(np.ones((CLASSES, D)), x, y, 0.7, 2.0**-10, norm=norm) for norm in (1, 2)
+    ], []
 
 
 def right(x: Any, y: Any, owners: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
@@ -241,7 +292,9 @@ def right(x: Any, y: Any, owners: Any, epsilon: Array, rng: np.random.Generator)
 
 
 def coded(X: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False) -> Seen:
-    made = Schema([Number(name, 0, 1) for name in COLUMNS], out_of_range="clip" if clip else "raise")
+    made = Schema(
+        [Number(name, 0, 1) for name in COLUMNS], out_of_range="clip" if clip else "raise"
+    )
     return made.transform(X), [made]
 
 
@@ -249,7 +302,9 @@ MODES = {"both": (False, True), "raise": (False,), "silent": (True,)}
 
 
 class Learner(NamedTuple):
-    """A learner, its data, the names of their parts, and what it does with what is outside the bounds."""
+    """A learner, its data, the names of their parts, and what it does with what is outside the
+    bounds.
+    """
 
     learn: Callable[..., Seen]
     domain: Domain
@@ -257,19 +312,39 @@ class Learner(NamedTuple):
     mode: str = "both"
     noisy: bool = True
 
-    def __call__(self, data: Data, epsilon: Array, rng: np.random.Generator, clip: bool = False) -> Seen:
+    def __call__(
+        self, data: Data, epsilon: Array, rng: np.random.Generator, clip: bool = False
+    ) -> Seen:
         return self.learn(*data, epsilon, rng, **({"clip": clip} if self.mode == "both" else {}))
 
 
-RIDGE: list[dict[str, Any]] = [{}, {"project": True}, {"penalty": 1e-3}, {"penalty": 1e6}, {"bound": "sharp"}]
-RIDGE += [{"penalty": penalty, "bound": "sharp"} for penalty in (1e-3, 1e6)] + [{"label_bound": 2.0}]
-FLOATS = [{"arithmetic": "ideal"}, {"norm_bound": 0.4}, {"penalty": D * 2.0**-40}]  # the least that is not lost
+RIDGE: list[dict[str, Any]] = [
+    {},
+    {"project": True},
+    {"penalty": 1e-3},
+    {"penalty": 1e6},
+    {"bound": "sharp"},
+]
+RIDGE += [{"penalty": penalty, "bound": "sharp"} for penalty in (1e-3, 1e6)] + [
+    {"label_bound": 2.0}
+]
+# the least that is not lost
+FLOATS = [{"arithmetic": "ideal"}, {"norm_bound": 0.4}, {"penalty": D * 2.0**-40}]
 SHORT = {"bound": "sharp", "feature_norm": 1.0}
 FITS = [{}, {"project": False}, {"label_bound": 2.0}, {"arithmetic": "ideal"}]
-SAMPLED = [{"size_in_noise": kind, "bound": bound} for kind in ("realised", "fixed") for bound in ("paper", "sharp")]
+SAMPLED = [
+    {"size_in_noise": kind, "bound": bound}
+    for kind in ("realised", "fixed")
+    for bound in ("paper", "sharp")
+]
 IDEAL = [{}, {"arithmetic": "ideal"}]
-labels, tables, balls = only(1, boxes), only(0, boxes), only(0, short_rows)
-FEATURES, TERMS, GRADIENTS, SHARED = ("features",), ("terms",), ("gradients",), ("features", "labels", "")
+labels = only(1, boxes)
+tables = only(0, boxes)
+balls = only(0, short_rows)
+FEATURES = ("features",)
+TERMS = ("terms",)
+GRADIENTS = ("gradients",)
+SHARED = ("features", "labels", "")
 
 
 def pairs(n: int) -> Array:
@@ -277,7 +352,10 @@ def pairs(n: int) -> Array:
 
 
 LEARNERS: dict[str, Learner] = {
-    **{f"output_perturbation {o}": Learner(records(output_perturbation, **o), boxes) for o in RIDGE + FLOATS},
+    **{
+        f"output_perturbation {o}": Learner(records(output_perturbation, **o), boxes)
+        for o in RIDGE + FLOATS
+    },
     **{f"PersonalizedRidge {o}": Learner(partial(regressor, **o), boxes) for o in FITS},
     "output_perturbation, short": Learner(records(output_perturbation, **SHORT), short_rows),
     "PersonalizedRidge, short": Learner(partial(regressor, feature_norm=1.0), short_rows),
@@ -286,7 +364,10 @@ LEARNERS: dict[str, Learner] = {
     **{f"linear_query {o}": Learner(answer(linear_query, **o), numbers, TERMS) for o in IDEAL},
     "linear_query, many": Learner(answer(linear_query, dimension=D), tables, TERMS),
     "linear_query, below zero": Learner(answer(below, weights), below_zero, TERMS),
-    **{f"nonlinear_query {o}": Learner(answer(nonlinear_query, np.eye, **o), numbers, TERMS) for o in IDEAL},
+    **{
+        f"nonlinear_query {o}": Learner(answer(nonlinear_query, np.eye, **o), numbers, TERMS)
+        for o in IDEAL
+    },
     "BiasedLaplace": Learner(
         answer(BiasedLaplace, lambda n: 2 * np.eye(n), pairs, lambda n: -np.ones(n)), labels, TERMS
     ),
@@ -312,10 +393,15 @@ NOISY = [name for name, learner in LEARNERS.items() if learner.noisy]
 
 def arrays(found: Any) -> list[Array]:
     """What was released or fitted, as arrays."""
-    return [np.asarray(getattr(part, "coef_", part)) for part in (found if isinstance(found, list) else [found])]
+    return [
+        np.asarray(getattr(part, "coef_", part))
+        for part in (found if isinstance(found, list) else [found])
+    ]
 
 
-LOSSES, X, Y = np.array([0.5, 1.0, 1.5]), np.zeros((3, D)), np.zeros(3)
+LOSSES = np.array([0.5, 1.0, 1.5])
+X = np.zeros((3, D))
+Y = np.zeros(3)
 NOTHING: dict[Domain, Data] = {
     signed: (X, np.array([1.0, -1.0, 1.0])),
     gradients: (np.zeros((3, 1, 2)),),

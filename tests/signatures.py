@@ -1,4 +1,6 @@
-"""What the arguments of every public function are: by name, and for each function where its range is another."""
+"""What the arguments of every public function are: by name, and for each function where its range
+is another.
+"""
 
 from __future__ import annotations
 
@@ -36,22 +38,27 @@ from tests.strategies import (
     unit,
 )
 
-POSITIVE, NOT_NEGATIVE, ANY = Number(), Number(ends="[)"), Number(-np.inf, np.inf, at=(-1.0, 1.0))
+POSITIVE = Number()
+NOT_NEGATIVE = Number(ends="[)")
+ANY = Number(-np.inf, np.inf, at=(-1.0, 1.0))
 SHARE = Number(0, 1, "()", at=(0.1, 0.9))
 
-# --- objects ----------------------------------------------------------------------------------------------------------
+# --- objects -------------------------------------------------------------------------------------
 
 
 def market(s: Scene) -> bids.Bids:
     n = s.length("n")
     families = s.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    rate, sizes = positive(at=(0.5, 1.5)).good(s), positive(at=(1.0, 50.0)).good(s)
+    rate = positive(at=(0.5, 1.5)).good(s)
+    sizes = positive(at=(1.0, 50.0)).good(s)
     privacy_budget = positive(at=(0.5, 2.0)).good(s.tame())  # exponentials have a limit
     return bids.bids(families, rate, privacy_budget, sizes)
 
 
 def perturbed(s: Scene) -> logistic.ObjectivePerturbation:
-    return logistic.objective_perturbation(short().good(s), signs().good(s), simplex().good(s), 2.0, 0.5)
+    return logistic.objective_perturbation(
+        short().good(s), signs().good(s), simplex().good(s), 2.0, 0.5
+    )
 
 
 def plain_model(s: Scene) -> ridge.OutputPerturbation:
@@ -69,7 +76,9 @@ def regressor(s: Scene) -> estimators.PersonalizedRidge:
 
 
 def classifier(s: Scene) -> estimators.PrivateLogisticRegression:
-    return estimators.PrivateLogisticRegression(classes=(-1, 1), random_state=0).fit(short().good(s), signs().good(s))
+    return estimators.PrivateLogisticRegression(classes=(-1, 1), random_state=0).fit(
+        short().good(s), signs().good(s)
+    )
 
 
 def first_price(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,14 +98,16 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
     "learners.estimators.PersonalizedRidge": regressor,
     "learners.estimators.PrivateLogisticRegression": classifier,
     "learners.logistic.ObjectivePerturbation": perturbed,
-    "learners.queries.BiasedLaplace": lambda s: queries.linear_query(unit().good(s), POSITIVE.good(s)),
+    "learners.queries.BiasedLaplace": lambda s: queries.linear_query(
+        unit().good(s), POSITIVE.good(s)
+    ),
     "learners.weighted_mean.WeightedMean": lambda s: weighted_mean.WeightedMean(
         simplex().good(s), POSITIVE.good(s), np.zeros(s.length("d")), 10.0
     ),
     "learners.ridge.OutputPerturbation": plain_model,
 }
 
-# --- by name ----------------------------------------------------------------------------------------------------------
+# --- by name -------------------------------------------------------------------------------------
 
 
 def by_word(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,8 +122,8 @@ SQUARE = Array("", 0, at=(0.1, 2.0), batch="scalar", infinite=True)
 ANYTHING = Array("ncd", at=(-2.0, 2.0), batch=True, infinite=True, nan=True)
 BY_NAME: dict[str, Any] = by_word(
     {
-        """noise_rate norm_bound penalty eta mu sigma gamma scale rate clip_norm radius variance noise learning_rate
-        total_weight worth distance""": POSITIVE,
+        """noise_rate norm_bound penalty eta mu sigma gamma scale rate clip_norm radius
+        variance noise learning_rate total_weight worth distance""": POSITIVE,
         "level": Number(0, 1, "()", at=(1e-6, 0.1)),
         "power": Number(1, np.inf, "[)", at=(1.0, 4.0)),
         "cap": Number(0, 1, "(]", at=(0.99, 1.0)),
@@ -156,7 +167,9 @@ BY_NAME: dict[str, Any] = by_word(
         "centre": real("d"),
         "features records": real("nd"),
         "gradients": ANYTHING,
-        "labels": Kind(lambda s: np.array([s.draw(st.integers(0, 1)) for _ in range(s.length("n"))])),
+        "labels": Kind(
+            lambda s: np.array([s.draw(st.integers(0, 1)) for _ in range(s.length("n"))])
+        ),
         "law": one_of(LAWS, NONE, *NO_LAWS),
         "rule": one_of((contracts.equal_loss_contract,)),
         "bids truth lies": BIDS,
@@ -166,7 +179,7 @@ BY_NAME: dict[str, Any] = by_word(
     }
 )
 
-# --- where a function's range is another ------------------------------------------------------------------------------
+# --- where a function's range is another ---------------------------------------------------------
 
 FACTOR = Array("", 0, 1, at=(0.1, 0.9), batch="scalar")
 GUESSED = {"epsilon": NOT_NEGATIVE, "guessed": unit(batch="scalar")}
@@ -178,7 +191,11 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "audits.logistic.worst_losses": {"mechanism": Kind(perturbed)},
     "audits.ridge.worst_losses": {"mechanism": Kind(plain_model)},
     "audits.bounds.most_right audits.bounds.power_of_guesses": GUESSED | {"true": NOT_NEGATIVE},
-    "audits.bounds.detectable": {"epsilon": NOT_NEGATIVE, "power": SHARE, "guessed": Number(0, 1, "[]", at=(0.1, 0.9))},
+    "audits.bounds.detectable": {
+        "epsilon": NOT_NEGATIVE,
+        "power": SHARE,
+        "guessed": Number(0, 1, "[]", at=(0.1, 0.9)),
+    },
     "audits.bounds.guess_p_value": {
         "epsilon": NOT_NEGATIVE,
         "right": count(0, at=(0, 10)),
@@ -194,11 +211,18 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "auctions.bids.Bids.valuation": {"epsilon": not_negative(batch=True)},
     "auctions.bids.bids": {"rate privacy_budget sizes": positive(batch="scalar")},
     "auctions.bids.utility": {"outcome": Kind(lambda s: allin.all_in(BIDS.good(s), 20.0))},
-    "auctions.menus.menus auctions.menus.serve": {"weights": Kind(lambda s: menus.trained_weights())},
-    "auctions.menus.choose": {"prices": Kind(lambda s: np.multiply.outer(np.ones(s.length("n")), menus.KNOTS))},
+    "auctions.menus.menus auctions.menus.serve": {
+        "weights": Kind(lambda s: menus.trained_weights())
+    },
+    "auctions.menus.choose": {
+        "prices": Kind(lambda s: np.multiply.outer(np.ones(s.length("n")), menus.KNOTS))
+    },
     "discrete.discrete_laplace": {"scale": RATIONAL},
     "gaussian.gaussian_mu": {"sensitivity": LOSSES, "sd": positive(batch=True)},
-    "gaussian.discrete_gaussian_mu": {"sensitivity": LOSSES, "sd": Array("n", 3, np.inf, "()", (3.1, 50.0), True)},
+    "gaussian.discrete_gaussian_mu": {
+        "sensitivity": LOSSES,
+        "sd": Array("n", 3, np.inf, "()", (3.1, 50.0), True),
+    },
     "gaussian.gaussian_delta gaussian.gaussian_epsilon gaussian.largest_mu": {
         "epsilon": not_negative(at=(1.0, 9.0), batch=True),
         "delta": Array("n", 0, 1, "()", (1e-9, 0.9), True),
@@ -206,8 +230,11 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "pure": not_negative(at=(0.0, 1.0), batch=True),
     },
     "learners.estimators.PersonalizedRidge.fit": {"epsilon": positive(batch="scalar")},
-    "learners.estimators.PrivateLogisticRegression.fit": SIGNED | {"epsilon": positive(batch="scalar")},
-    """learners.estimators.PersonalizedRidge.predict learners.estimators.PrivateLogisticRegression.predict
+    "learners.estimators.PrivateLogisticRegression.fit": (
+        SIGNED | {"epsilon": positive(batch="scalar")}
+    ),
+    """learners.estimators.PersonalizedRidge.predict
+    learners.estimators.PrivateLogisticRegression.predict
     learners.estimators.PrivateLogisticRegression.decision_function""": {"X": real("nd")},
     "learners.gradients.accuracy": {"parameters": real("kCd", batch=True)},
     "learners.gradients.draw_bidders": {"owners": count(at=(3, 6)), "bidders": count(at=(1, 3))},
@@ -216,7 +243,9 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "parameters": real("kCd"),
         "owners": Kind(lambda s: [np.arange(s.length("n")), np.array([0])]),
     },
-    "learners.gradients.noise_scale markets.local_menu.information": {"epsilon": not_negative(batch="scalar")},
+    "learners.gradients.noise_scale markets.local_menu.information": {
+        "epsilon": not_negative(batch="scalar")
+    },
     "learners.fedsgd.fedsgd": {
         "owners": Kind(lambda s: [[np.arange(s.length("n")), np.array([0])]]),
         "privacy_budget": positive("12"),
@@ -229,8 +258,13 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "parameters": real("Cd"),
         "features": Array("nd", at=(-2.0, 2.0), infinite=True, nan=True),
     },
-    "learners.integer_answers.integer_gradients": {"gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)},
-    "learners.integer_answers.gradient_noise": {"epsilon": not_negative(at=(0.1, 2.0)), "shape": one_of(((2, 2),))},
+    "learners.integer_answers.integer_gradients": {
+        "gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)
+    },
+    "learners.integer_answers.gradient_noise": {
+        "epsilon": not_negative(at=(0.1, 2.0)),
+        "shape": one_of(((2, 2),)),
+    },
     "learners.logistic.sharp_slack": {"epsilon weights": not_negative(batch="scalar")},
     "learners.logistic.eta_within": {
         "epsilon": positive(at=(2.0, 3.0)),
@@ -239,7 +273,8 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     },
     "learners.logistic.ObjectivePerturbation.minimise": {"noise": real("d", batch=True)},
     "learners.logistic.objective_perturbation": SIGNED,
-    "learners.queries.BiasedLaplace learners.queries.linear_query learners.queries.nonlinear_query": {
+    "learners.queries.BiasedLaplace learners.queries.linear_query"
+    " learners.queries.nonlinear_query": {
         "scale": NOT_NEGATIVE,
         "weights": real(at=(0.5, 2.0)),
     },
@@ -250,7 +285,10 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "y": real(),
         "weights": not_negative(at=(0.1, 2.0), batch=True),
     },
-    "learners.weighted_mean.WeightedMean": {"weights": simplex(), "shrink": Number(0, 1, "[]", at=(0.1, 0.9))},
+    "learners.weighted_mean.WeightedMean": {
+        "weights": simplex(),
+        "shrink": Number(0, 1, "[]", at=(0.1, 0.9)),
+    },
     "learners.weighted_mean.population_error": {"distance": NOT_NEGATIVE, "shrink": FACTOR},
     """learners.weighted_mean.best_worst_shrink learners.weighted_mean.sampling_error
     learners.weighted_mean.worst_error""": {
@@ -260,7 +298,10 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "shrink": FACTOR,
     },
     "markets.error_minimising.error_minimising": {"virtual_costs": positive(batch=True)},
-    "markets.fair_query.fair_query": {"costs": not_negative(at=(0.1, 3.9), batch=True), "budget": POSITIVE},
+    "markets.fair_query.fair_query": {
+        "costs": not_negative(at=(0.1, 3.9), batch=True),
+        "budget": POSITIVE,
+    },
     "markets.incentives.reports_to_try": {"special": Kind(lambda s: [[0.5]] * s.length("n"))},
     "markets.incentives.search_misreports": {
         "mechanism": one_of((first_price,)),
@@ -269,7 +310,10 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     },
     "markets.local_menu.local_menu": {"virtual_costs": positive(batch="scalar")},
     "markets.mechanisms.myerson_contract": {"valuations": Array("n", 0, 10, "[]", (0.1, 3.9))},
-    "markets.payments.vcg_payments": {"rule": one_of((cheapest,)), "least_cost": one_of((lambda c: c.min(-1),))},
+    "markets.payments.vcg_payments": {
+        "rule": one_of((cheapest,)),
+        "least_cost": one_of((lambda c: c.min(-1),)),
+    },
     "markets.payments.envelope_payments": {"rule": one_of((lambda c: 1 / (1 + c),))},
     "markets.payments.step_payments": {
         "edges": Kind(lambda s: np.array([0.0, 1.0, 5.0])),
@@ -278,50 +322,70 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "noise.spherical_laplace": {"rate": positive("", batch="scalar")},
     "noise.coordinate_variance": {"rate": positive(batch="scalar")},
     "schema.Schema.transform": {"X": one_of(([[30, "yes"], [40, "no"]],))},
-    "schema.Schema.inverse_transform": {"self": Kind(lambda s: schema.Schema([AGE], intercept=False)), "X": real("n1")},
+    "schema.Schema.inverse_transform": {
+        "self": Kind(lambda s: schema.Schema([AGE], intercept=False)),
+        "X": real("n1"),
+    },
     "schema.Schema.fit": {"X y": one_of((None,))},
 }
 SPECIAL = {name: by_word(table) for name, table in by_word(RANGES).items()}
 ALWAYS = set("sensitivity top owners rng spacing steps restarts".split())
-ALIASES: dict[str, tuple[str, ...]] = {"X": ("features", "records"), "y": ("labels", "records"), "v": ("valuations",)}
+ALIASES: dict[str, tuple[str, ...]] = {
+    "X": ("features", "records"),
+    "y": ("labels", "records"),
+    "v": ("valuations",),
+}
 INFINITE = set(
-    """auctions.allin.gains auctions.bids.Bids.valuation auctions.bids.utility aggregation.error_bound
-    learners.gradients.noise_scale audits.bounds.guess_epsilon audits.bounds.detectable""".split()
+    """auctions.allin.gains auctions.bids.Bids.valuation auctions.bids.utility
+    aggregation.error_bound learners.gradients.noise_scale audits.bounds.guess_epsilon
+    audits.bounds.detectable""".split()
 )
-PRIVATE = set("X y terms data records features gradients".split())  # in learners: text that reads as a number is one
+# in learners: text that reads as a number is one
+PRIVATE = set("X y terms data records features gradients".split())
 ERRORS: dict[str, str] = {
     "designs.comparison.law_of": "costs must differ",
     "learners.estimators.PrivateLogisticRegression.fit": "penalty = .* must exceed",
 }
 FEW = {"markets.mechanisms.myerson_contract"}
 
-# --- what is not tried, and why: functions, classes or modules by reason ----------------------------------------------
+# --- what is not tried, and why: functions, classes or modules by reason -------------------------
 
 LEFT_OUT = {
-    "the checks themselves: every test out of range is one of theirs": """
-        validation auctions.bids.check_budget auctions.menus.check_weights learners.gradients.check_labels
-        markets.contracts.check_cost markets.contracts.check_power markets.contracts.check_valuations
+    "the checks themselves: every test out of range is one of theirs": (
+        """validation auctions.bids.check_budget auctions.menus.check_weights
+        learners.gradients.check_labels markets.contracts.check_cost
+        markets.contracts.check_power markets.contracts.check_valuations
         markets.costs.check_law markets.costs.check_regular markets.payments.check_reports
-        markets.procurement.check_market""",
-    "processes, files, blocks and entries: their own tests drive them": """
-        spread accounts.Account.load accounts.records learners.fedsgd.Training.parameters""",
-    "any mechanism and any data, or a whole market: their own tests drive them": """
-        audits.outcomes audits.scores audits.sources audits.black_box audits.meters.privacy_losses
-        audits.pairs.replacements designs.rules designs.comparison.compare_markets designs.comparison.errors
-        designs.comparison.tied_errors""",
-    "part of a function that has checked, and that is tried": """
-        accounts.charge aggregation.count_while auctions.bids.unit_valuation auctions.menus.nothing_sold
-        auctions.menus.public auctions.menus.record_sale auctions.posted_prices.best_sale audits.ridge.Rest
-        audits.ridge.best_corners audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.moments
-        exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical exact.spherical_uniforms
-        learners.gradients.residuals learners.integer_answers.cut
-        learners.integer_answers.power_of_two
-        markets.contracts.largest_valuation markets.contracts.one_root markets.contracts.ratio_power
-        markets.contracts.scaled_root markets.contracts.solved_contract markets.contracts.suffix_weights
-        markets.payments.with_own_report markets.procurement.cheapest markets.procurement.local_minima
-        markets.procurement.purchase markets.procurement.settle markets.procurement.smallest_root noise.grid_step
-        schema.Category.encode schema.Number.encode""",
-    "runs inside JAX, where a number has no value yet to check; its callers check": "auctions.menus.increments",
+        markets.procurement.check_market"""
+    ),
+    "processes, files, blocks and entries: their own tests drive them": (
+        """
+        spread accounts.Account.load accounts.records learners.fedsgd.Training.parameters"""
+    ),
+    "any mechanism and any data, or a whole market: their own tests drive them": (
+        """audits.outcomes audits.scores audits.sources audits.black_box
+        audits.meters.privacy_losses audits.pairs.replacements designs.rules
+        designs.comparison.compare_markets designs.comparison.errors
+        designs.comparison.tied_errors"""
+    ),
+    "part of a function that has checked, and that is tried": (
+        """accounts.charge aggregation.count_while auctions.bids.unit_valuation
+        auctions.menus.nothing_sold auctions.menus.public auctions.menus.record_sale
+        auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.best_corners
+        audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.moments
+        exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical
+        exact.spherical_uniforms learners.gradients.residuals learners.integer_answers.cut
+        learners.integer_answers.power_of_two markets.contracts.largest_valuation
+        markets.contracts.one_root markets.contracts.ratio_power markets.contracts.scaled_root
+        markets.contracts.solved_contract markets.contracts.suffix_weights
+        markets.payments.with_own_report markets.procurement.cheapest
+        markets.procurement.local_minima markets.procurement.purchase
+        markets.procurement.settle markets.procurement.smallest_root noise.grid_step
+        schema.Category.encode schema.Number.encode"""
+    ),
+    "runs inside JAX, where a number has no value yet to check; its callers check": (
+        "auctions.menus.increments"
+    ),
 }
 
 

@@ -67,7 +67,11 @@ def spends(seed: int, record: list[int] | None = None) -> list[float]:
     """A fit of three records that is told which they are, or a release that is not."""
     from hdpm_lib.learners import estimators, ridge
 
-    X, y, losses = np.zeros((3, 3)), np.zeros(3), np.array([0.5, 1.0, 1.5])
+    X = np.zeros((3, 3))
+    y = np.zeros(3)
+    losses = np.array([0.5, 1.0, 1.5])
     if record is not None:
         return list(estimators.PersonalizedRidge().fit(X, y, losses, record).coef_)
-    return list(ridge.output_perturbation(X, y, losses, 1.0).release(rng=np.random.default_rng([614, seed])))
+    return list(
+        ridge.output_perturbation(X, y, losses, 1.0).release(rng=np.random.default_rng([614, seed]))
+    )

@@ -1,4 +1,6 @@
-"""Kinds of arguments: for each, values in its documented range to draw, and values outside to be refused."""
+"""Kinds of arguments: for each, values in its documented range to draw, and values outside to be
+refused.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 WIDE = 12.0  # powers of ten of extreme magnitudes
-LENGTHS = {"n": (2, 5), "k": (2, 3), "C": (2, 3)}  # of sellers or records, and others; features are 1 to 3
+# of sellers or records, and others; features are 1 to 3
+LENGTHS = {"n": (2, 5), "k": (2, 3), "C": (2, 3)}
 Bad = tuple[str, Any]
 NONE: Bad = ("None", None)
 NOT_FINITE: list[Bad] = [("nan", math.nan), ("inf", math.inf), ("-inf", -math.inf)]
@@ -21,7 +24,9 @@ WORDS: list[Bad] = [NONE, ("a string", "1"), ("a list", [1.0, 2.0]), ("True", Tr
 
 @dataclass
 class Scene:
-    """What the arguments of one call share: lengths, drawn once, and whether magnitudes are extreme."""
+    """What the arguments of one call share: lengths, drawn once, and whether magnitudes are
+    extreme.
+    """
 
     draw: Callable[[st.SearchStrategy], Any]
     wide: bool = False
@@ -48,7 +53,9 @@ class Scene:
 
 @dataclass
 class Kind:
-    """A kind of argument that a test makes; an object of another type is like a misspelt name, and not tried."""
+    """A kind of argument that a test makes; an object of another type is like a misspelt name, and
+    not tried.
+    """
 
     good: Callable[[Scene], Any]
     wrong: Sequence[Bad] = ()
@@ -92,7 +99,8 @@ class Number:
 
 @dataclass
 class Array:
-    """Numbers, of a shape given in letters; `batch` if further leading axes, or a scalar for none, are admitted.
+    """Numbers, of a shape given in letters; `batch` if further leading axes, or a scalar for none,
+    are admitted.
 
     `then` makes them what they have to be, as long as magnitudes are ordinary.
     """
@@ -110,7 +118,9 @@ class Array:
 
     def good(self, scene: Scene) -> Any:
         shape = tuple(scene.length(letter) for letter in self.shape)
-        one = Number(self.low, self.high, self.ends, self.at).strategy(scene.wide and self.then is None)
+        one = Number(self.low, self.high, self.ends, self.at).strategy(
+            scene.wide and self.then is None
+        )
         if self.whole:
             one = st.integers(*map(int, self.at))
         size = math.prod(shape)
@@ -132,22 +142,36 @@ class Array:
         found = [NONE, ("a string", "abc"), ("strings", sample.astype(str))]
         found += [(f"{label} inside", spoilt(x)) for label, x in inside]
         if not self.nan:
-            found += [("masked", np.ma.masked_array(sample, mask=np.arange(sample.size).reshape(sample.shape) == 0))]
+            found += [
+                (
+                    "masked",
+                    np.ma.masked_array(
+                        sample, mask=np.arange(sample.size).reshape(sample.shape) == 0
+                    ),
+                )
+            ]
         if self.whole:
             found += [("halves", sample + 0.5)]
         if self.shape:
             found += [("empty", np.zeros((0,) * sample.ndim))]
-            found += [] if self.batch else [("a number", float(sample.flat[0])), ("an axis more", sample[None])]
+            found += (
+                []
+                if self.batch
+                else [("a number", float(sample.flat[0])), ("an axis more", sample[None])]
+            )
         return found
 
 
-# --- kinds that recur -------------------------------------------------------------------------------------------------
+# --- kinds that recur ---------------------------------------------------------------------------
 
 
 def count(least: int = 1, most: int | None = None, at: tuple[int, int] = (1, 4)) -> Kind:
     """A whole number."""
     wrong = [*WORDS, ("half", least + 0.5), ("too few", least - 1)]
-    return Kind(lambda s: s.draw(st.integers(*at)), wrong if most is None else [*wrong, ("too many", most + 1)])
+    return Kind(
+        lambda s: s.draw(st.integers(*at)),
+        wrong if most is None else [*wrong, ("too many", most + 1)],
+    )
 
 
 def one_of(values: Sequence[Any], *wrong: Bad) -> Kind:
@@ -155,16 +179,37 @@ def one_of(values: Sequence[Any], *wrong: Bad) -> Kind:
 
 
 def choice(*options: str) -> Kind:
-    return one_of(options, NONE, ("no option", "nonsense"), ("a number", 1), ("a list", [options[0]]))
+    return one_of(
+        options, NONE, ("no option", "nonsense"), ("a number", 1), ("a list", [options[0]])
+    )
 
 
-FLAG = one_of([False, True], NONE, ("a string", "no"), ("a number", 2), ("nan", math.nan), ("a list", [True]))
-RNG = Kind(lambda s: np.random.default_rng(s.draw(st.integers(0, 3))), [NONE, ("a string", "seed"), ("half", 1.5)])
-SIZE = one_of([(), 2, (2, 1), 0], NONE, ("negative", -1), ("a string", "3"), ("half", 1.5), ("True", True),
-              ("negative inside", (2, -1)))  # fmt: skip
+FLAG = one_of(
+    [False, True], NONE, ("a string", "no"), ("a number", 2), ("nan", math.nan), ("a list", [True])
+)
+RNG = Kind(
+    lambda s: np.random.default_rng(s.draw(st.integers(0, 3))),
+    [NONE, ("a string", "seed"), ("half", 1.5)],
+)
+SIZE = one_of(
+    [(), 2, (2, 1), 0],
+    NONE,
+    ("negative", -1),
+    ("a string", "3"),
+    ("half", 1.5),
+    ("True", True),
+    ("negative inside", (2, -1)),
+)
 RATIONAL = Kind(
     lambda s: Fraction(s.draw(st.integers(1, 9)), s.draw(st.integers(1, 9))),
-    [NONE, ("a string", "1"), ("a float", 0.5), ("zero", Fraction(0)), ("negative", Fraction(-1, 2)), ("True", True)],
+    [
+        NONE,
+        ("a string", "1"),
+        ("a float", 0.5),
+        ("zero", Fraction(0)),
+        ("negative", Fraction(-1, 2)),
+        ("True", True),
+    ],
 )
 
 
@@ -186,7 +231,13 @@ def real(shape: str = "n", at: tuple[float, float] = (-2.0, 2.0), **more: Any) -
 
 def signs() -> Array:
     """Labels -1 and 1, both of them there."""
-    return Array("n", -1, 1, at=(-1.0, 1.0), then=lambda y: np.append([-1.0, 1.0], np.where(y[2:] < 0, -1.0, 1.0)))
+    return Array(
+        "n",
+        -1,
+        1,
+        at=(-1.0, 1.0),
+        then=lambda y: np.append([-1.0, 1.0], np.where(y[2:] < 0, -1.0, 1.0)),
+    )
 
 
 def simplex(shape: str = "n") -> Array:

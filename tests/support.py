@@ -1,4 +1,6 @@
-"""What many tests share: seeded generators, checks at the shared false-alarm rate, wrong samplers."""
+"""What many tests share: seeded generators, checks at the shared false-alarm rate, wrong
+samplers.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def generator(*key: int) -> np.random.Generator:
 
 def public_names() -> list[str]:
     """What can be imported from the library itself, its modules aside."""
-    return [name for name in hdpm_lib.__all__ if not isinstance(getattr(hdpm_lib, name), ModuleType)]
+    return [
+        name for name in hdpm_lib.__all__ if not isinstance(getattr(hdpm_lib, name), ModuleType)
+    ]
 
 
 def refusals(*cases: tuple[Callable[[], Any], str]) -> Callable[..., None]:
@@ -61,7 +65,10 @@ class Check:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.name}: n={self.n}, statistic={self.statistic:.6g}, allowed [{self.low:.6g}, {self.high:.6g}]"
+        return (
+            f"{self.name}: n={self.n}, statistic={self.statistic:.6g}, allowed [{self.low:.6g},"
+            f" {self.high:.6g}]"
+        )
 
 
 def objections(checks: Iterable[Check]) -> list[str]:
@@ -69,7 +76,9 @@ def objections(checks: Iterable[Check]) -> list[str]:
 
 
 def z_limit(looks: int = 1) -> float:
-    """Largest absolute z-score that `looks` two-sided tests together let pass, at the shared false-alarm rate."""
+    """Largest absolute z-score that `looks` two-sided tests together let pass, at the shared
+    false-alarm rate.
+    """
     return float(stats.norm.isf(FALSE_ALARM / looks / 2))
 
 
@@ -77,11 +86,15 @@ def z_check(name: str, n: int, z: float, looks: int) -> Check:
     return Check(name, n, z, -z_limit(looks), z_limit(looks))
 
 
-def ks_check(name: str, values: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], looks: int) -> Check:
+def ks_check(
+    name: str, values: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], looks: int
+) -> Check:
     """Kolmogorov-Smirnov; the limit is Massart's, valid at every n."""
     n = len(values)
     distance = stats.ks_1samp(values, cdf, method="asymp").statistic
-    return Check(name, n, float(distance), 0.0, math.sqrt(math.log(2 * looks / FALSE_ALARM) / (2 * n)))
+    return Check(
+        name, n, float(distance), 0.0, math.sqrt(math.log(2 * looks / FALSE_ALARM) / (2 * n))
+    )
 
 
 def mean_z(samples: np.ndarray, mean: Any) -> np.ndarray:
@@ -123,7 +136,9 @@ def rate_as_scale(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()
     return spherical_laplace(d, 1 / np.asarray(rate), rng=rng, size=size)
 
 
-def laplace_by_coordinate(d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()) -> np.ndarray:
+def laplace_by_coordinate(
+    d: int, rate: Any, *, rng: np.random.Generator, size: Any = ()
+) -> np.ndarray:
     shape = (size,) if isinstance(size, int) else tuple(size)
     return rng.laplace(0, 1 / np.asarray(rate)[..., None], (*shape, d))
 
@@ -133,8 +148,11 @@ def times(factor: float) -> Sampler:
 
 
 def p_value(drawn: np.ndarray, points: np.ndarray, probabilities: np.ndarray) -> float:
-    """Chi-square; whatever is expected less than ten times makes one cell, with all that is not listed."""
-    often, seen = probabilities * len(drawn) >= 10, Counter(map(tuple, drawn.tolist()))
+    """Chi-square; whatever is expected less than ten times makes one cell, with all that is not
+    listed.
+    """
+    often = probabilities * len(drawn) >= 10
+    seen = Counter(map(tuple, drawn.tolist()))
     counts = [seen[tuple(point)] for point in points[often].tolist()]
     expected = np.append(probabilities[often], 1 - probabilities[often].sum()) * len(drawn)
     return float(stats.chisquare([*counts, len(drawn) - sum(counts)], expected).pvalue)
@@ -146,23 +164,29 @@ def law_of(scale: Fraction, reach: int) -> tuple[np.ndarray, np.ndarray]:
     return k[:, None], np.tanh(0.5 / float(scale)) * np.exp(-np.abs(k) / float(scale))
 
 
-# --- auctions ---------------------------------------------------------------------------------------------------------
+# --- auctions -----------------------------------------------------------------------------------
 
 
-def some_auctions(count: int, rng: np.random.Generator, kind: str = "IID", owners: int = 10) -> tuple[Bids, np.ndarray]:
+def some_auctions(
+    count: int, rng: np.random.Generator, kind: str = "IID", owners: int = 10
+) -> tuple[Bids, np.ndarray]:
     """Bids of the paper's setting, and budgets by factors from its range."""
     truth = draw_bids(draw_sizes(kind, count, rng, owners=owners), rng)
     return truth, budget_of(truth, rng.uniform(0.1, 2, count))
 
 
 def false_bids(truth: Bids, count: int, rng: np.random.Generator) -> Bids:
-    """Valuations of any family and rate, and privacy budgets up and down; some keep a part of the truth."""
+    """Valuations of any family and rate, and privacy budgets up and down; some keep a part of the
+    truth.
+    """
     shape = (count, *truth.rate.shape)
     keep = rng.random((3, *shape)) < 0.3
     return Bids(
         np.where(keep[0], truth.family, rng.integers(0, 4, shape)),
         np.where(keep[1], truth.rate, truth.rate * np.exp(rng.uniform(-3, 2, shape))),
-        np.where(keep[2], truth.privacy_budget, truth.privacy_budget * rng.uniform(0.02, 1.5, shape)),
+        np.where(
+            keep[2], truth.privacy_budget, truth.privacy_budget * rng.uniform(0.02, 1.5, shape)
+        ),
         np.broadcast_to(truth.sizes, shape),
     )
 
@@ -173,26 +197,37 @@ def largest_gain(auction: Auction, truth: Bids, budget: np.ndarray, lies: Bids) 
 
 
 def some_network(
-    kind: str, rng: np.random.Generator, scale: float = 1.0, *, owners: int = 3, hidden: tuple[int, ...] = (7, 6, 5)
+    kind: str,
+    rng: np.random.Generator,
+    scale: float = 1.0,
+    *,
+    owners: int = 3,
+    hidden: tuple[int, ...] = (7, 6, 5),
 ) -> Network:
     """A network with independent normal numbers for weights; four levels, but for RegretNet."""
-    levels, weights = 1 if kind == "RegretNet" else 4, {}
+    levels = 1 if kind == "RegretNet" else 4
+    weights = {}
     for part, last in (("allocation", owners * (levels + 1)), ("payment", owners + 1)):
         shapes = pairwise((owners * (levels + 2) + 1, *hidden, last))
-        weights[part] = tuple((rng.normal(0, scale, shape), rng.normal(0, scale, shape[1])) for shape in shapes)
+        weights[part] = tuple(
+            (rng.normal(0, scale, shape), rng.normal(0, scale, shape[1])) for shape in shapes
+        )
     return Network(kind, weights)
 
 
 def seen_by_hand(truth: Bids, budget: float, levels: int) -> np.ndarray:
     """What the auction networks see of one market, owner by owner."""
-    n, x = len(truth.sizes), list[float]()
+    n = len(truth.sizes)
+    x = list[float]()
 
     def scaled(value: float, of: np.ndarray) -> float:
         span = max(of) - min(of)
         return (value - sum(of) / len(of)) / span if span > 0 else 0.0
 
     record = replace(truth, sizes=np.ones(n))
-    values = np.array([record.valuation(truth.privacy_budget * (m / levels)) for m in range(1, levels + 1)])
+    values = np.array(
+        [record.valuation(truth.privacy_budget * (m / levels)) for m in range(1, levels + 1)]
+    )
     for i in range(n):
         x += [scaled(value, values.ravel()) for value in values[:, i]]
         x += [scaled(told[i], told[: n - 1]) for told in (truth.privacy_budget, truth.sizes)]
@@ -201,13 +236,17 @@ def seen_by_hand(truth: Bids, budget: float, levels: int) -> np.ndarray:
 
 def by_hand(network: Network, truth: Bids, budget: float) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities and payments of an auction network for one market, layer by layer."""
-    last, outcomes = {}, network.levels + 1
+    last = {}
+    outcomes = network.levels + 1
     for part, (*layers, (slope, offset)) in network.weights.items():
         y = seen_by_hand(truth, budget, network.levels)
         for into, add in layers:
             y = np.tanh(add + y @ into)
         last[part] = offset + y @ slope
-    own = [special.softmax(last["allocation"][i * outcomes : (i + 1) * outcomes]) for i in range(len(truth.sizes))]
+    own = [
+        special.softmax(last["allocation"][i * outcomes : (i + 1) * outcomes])
+        for i in range(len(truth.sizes))
+    ]
     return np.array(own), special.softmax(last["payment"])[1:] * budget
 
 
@@ -227,5 +266,7 @@ def valuations(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def random_weights(rng: np.random.Generator, scale: float = 0.3) -> Weights:
-    """Weights of menus that nobody has trained: independent normal numbers with this standard deviation."""
+    """Weights of menus that nobody has trained: independent normal numbers with this standard
+    deviation.
+    """
     return {name: scale * rng.standard_normal(shape) for name, shape in SHAPES.items()}

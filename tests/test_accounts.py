@@ -56,7 +56,9 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_grid_search_spends_seven_times(jobs: int) -> None:
-    """Three folds, three penalties and the last fit; `privacy_loss_` shows one of them. Then the limit is reached."""
+    """Three folds, three penalties and the last fit; `privacy_loss_` shows one of them. Then the
+    limit is reached.
+    """
     X, y, epsilon, record = data()
     search = GridSearchCV(PersonalizedRidge(), PENALTIES, cv=KFold(3, shuffle=True, random_state=0))
     with parallel_config("threading", n_jobs=jobs), Account(N, limit=7 * epsilon) as account:
@@ -70,9 +72,14 @@ def test_grid_search_spends_seven_times(jobs: int) -> None:
 
 def test_other_searches_estimators_and_routing() -> None:
     X, y, epsilon, record = data()
-    signs, losses = np.where(y > np.median(y), "yes", "no"), {"epsilon": epsilon, "record": record}
+    signs = np.where(y > np.median(y), "yes", "no")
+    losses = {"epsilon": epsilon, "record": record}
     random = RandomizedSearchCV(
-        PrivateLogisticRegression(classes=("no", "yes")), PENALTIES, n_iter=2, cv=KFold(4), random_state=0
+        PrivateLogisticRegression(classes=("no", "yes")),
+        PENALTIES,
+        n_iter=2,
+        cv=KFold(4),
+        random_state=0,
     )
     with Account(N) as account:
         random.fit(X, signs, **losses)
@@ -91,12 +98,17 @@ def test_what_cannot_be_counted_is_refused() -> None:
     X, y, epsilon, record = data()
     with Account(N) as account:
         for model in (PersonalizedRidge(), PrivateLogisticRegression(classes=(-1, 1))):
-            with pytest.raises(ValueError, match="record must say which records of the open account the fit sees"):
+            with pytest.raises(
+                ValueError, match="record must say which records of the open account the fit sees"
+            ):
                 model.fit(X, np.where(y > 0.1, 1, -1), epsilon=epsilon)
             assert not hasattr(model, "coef_")
         with pytest.raises(ValueError, match="record must say which records"):
             BaggingRegressor(PersonalizedRidge(), n_estimators=2).fit(X, y)
-        with pytest.raises(ValueError, match="random_state = 0 gives each fit the same noise: pass a Generator, or N"):
+        with pytest.raises(
+            ValueError,
+            match="random_state = 0 gives each fit the same noise: pass a Generator, or N",
+        ):
             PersonalizedRidge(random_state=0).fit(X, y, record=record)
         with pytest.raises(RuntimeError, match="an account is open already"), Account(N):
             pass
@@ -116,13 +128,15 @@ def test_what_cannot_be_counted_is_refused() -> None:
     PersonalizedRidge().fit(X, y)  # outside of accounts nothing is asked
 
 
-# --- every release ----------------------------------------------------------------------------------------------------
+# --- every release ------------------------------------------------------------------------------
 
 THREE = releases.LOSSES
-ZEROS, NONE = releases.X, releases.Y
+ZEROS = releases.X
+NONE = releases.Y
 RIDGE = ridge.output_perturbation(ZEROS, NONE, THREE, 1.0)
 BATCHES = {"six": ((2, 3), 6), "none": (0, 0)}  # sizes, and how many releases
-RELEASES: dict[str, tuple[Callable[..., Any], Any]] = {  # and losses, if they are not those that are shown
+# and losses, if they are not those that are shown
+RELEASES: dict[str, tuple[Callable[..., Any], Any]] = {
     **{
         name: (
             partial(releases.of_nothing, LEARNERS[name]),
@@ -131,7 +145,10 @@ RELEASES: dict[str, tuple[Callable[..., Any], Any]] = {  # and losses, if they a
         for name in NOISY
         if "penalty" not in name and not name.startswith("P")  # estimators are told their records
     },
-    **{f"ridge, {how}": (partial(RIDGE.release, size=size), k * THREE) for how, (size, k) in BATCHES.items()},
+    **{
+        f"ridge, {how}": (partial(RIDGE.release, size=size), k * THREE)
+        for how, (size, k) in BATCHES.items()
+    },
     "own": (lambda rng: (accounts.charge(THREE, rng, 2), rng.laplace(size=2)), 2 * THREE),
 }
 
@@ -154,10 +171,17 @@ def test_every_release_is_charged_and_refused_before_its_noise(name: str) -> Non
     state = str(before.bit_generator.state)
     with (
         Account(3, limit=losses * (1 - 1e-6)) as account,
-        pytest.raises(ValueError, match=r"limit = \S+ of record 0 would be exceeded: 0 is spent, and this release"),
+        pytest.raises(
+            ValueError,
+            match=r"limit = \S+ of record 0 would be exceeded: 0 is spent, and this release",
+        ),
     ):
         draw(rng=before)
-    assert str(before.bit_generator.state) == state and account.releases == 0 and not account.total.any()
+    assert (
+        str(before.bit_generator.state) == state
+        and account.releases == 0
+        and not account.total.any()
+    )
     with Account(3, limit=2 * losses) as account:
         draw(rng=before)
         with pytest.raises(ValueError, match="rng is in a state that noise was drawn from before"):
@@ -175,9 +199,22 @@ def test_every_learner_that_draws_noise_charges() -> None:
     for file in [*sorted(Path(accounts.__file__).parent.rglob("*.py")), *moved]:
         for node in ast.walk(ast.parse(file.read_text("utf8"))):
             if isinstance(node, ast.FunctionDef):
-                calls = {ast.unparse(c.func).split(".")[-1] for c in ast.walk(node) if isinstance(c, ast.Call)}
-                if calls & {"spherical_laplace", "released", "discrete_laplace", "laplace", "gradient_noise"}:
-                    found.add(f"{file.stem}.{node.name}" + ("" if "charge" in calls else " charges nothing"))
+                calls = {
+                    ast.unparse(c.func).split(".")[-1]
+                    for c in ast.walk(node)
+                    if isinstance(c, ast.Call)
+                }
+                if calls & {
+                    "spherical_laplace",
+                    "released",
+                    "discrete_laplace",
+                    "laplace",
+                    "gradient_noise",
+                }:
+                    found.add(
+                        f"{file.stem}.{node.name}"
+                        + ("" if "charge" in calls else " charges nothing")
+                    )
     alone = {"fedsgd._release", "integer_answers._noise"}
     assert found and {name.split()[0] for name in found if name.endswith("nothing")} == alone
 
@@ -185,7 +222,11 @@ def test_every_learner_that_draws_noise_charges() -> None:
 def test_copies_of_generators_are_caught_and_a_copy_that_moved_on_is_not() -> None:
     rng = generator(604)
     with Account(3) as account:
-        twins = [copy.deepcopy(rng), pickle.loads(pickle.dumps(rng)), np.random.Generator(copy.copy(rng.bit_generator))]
+        twins = [
+            copy.deepcopy(rng),
+            pickle.loads(pickle.dumps(rng)),
+            np.random.Generator(copy.copy(rng.bit_generator)),
+        ]
         RIDGE.release(rng=rng)
         for twin in [*twins, generator(604)]:
             with pytest.raises(ValueError, match="rng is in a state"):
@@ -207,7 +248,10 @@ def test_copies_of_generators_are_caught_and_a_copy_that_moved_on_is_not() -> No
 
 def test_the_record_over_its_limit_is_named() -> None:
     for who in (2, 0):
-        with Account(3, limit=1.0), pytest.raises(ValueError, match=rf"limit = 1 of record {who} would be exceeded"):
+        with (
+            Account(3, limit=1.0),
+            pytest.raises(ValueError, match=rf"limit = 1 of record {who} would be exceeded"),
+        ):
             accounts.charge(np.where(np.arange(3) == who, 2.0, 0.5), generator(605))
 
 
@@ -215,12 +259,28 @@ def test_what_promises_nothing_is_refused() -> None:
     for losses in ([math.inf, math.inf], [0.5, math.inf], [math.nan, 0.5]):
         with Account(2), pytest.raises(ValueError, match="promises nothing"):
             accounts.charge(losses, generator(91))
-    objective = joint.joint_objective(ZEROS, NONE + 1, np.ones(3), NONE, penalty=1, mu=1, sigma=1, gamma=1)
-    asked, owners = np.zeros((1, 1, 1), dtype=int), [[np.array([0])]]
+    objective = joint.joint_objective(
+        ZEROS, NONE + 1, np.ones(3), NONE, penalty=1, mu=1, sigma=1, gamma=1
+    )
+    asked = np.zeros((1, 1, 1), dtype=int)
+    owners = [[np.array([0])]]
     with Account(1) as account:
-        for rules in ({"conv": size_weights, "none": None}, {"one": size_weights, "two": size_weights}, {"none": None}):
+        for rules in (
+            {"conv": size_weights, "none": None},
+            {"one": size_weights, "two": size_weights},
+            {"none": None},
+        ):
             with pytest.raises(ValueError, match="this release promises nothing"):
-                fedsgd(ZEROS[:1], [0], owners, [[1.0]], asked, rules, np.zeros((2, 3)), rng=generator(605))
+                fedsgd(
+                    ZEROS[:1],
+                    [0],
+                    owners,
+                    [[1.0]],
+                    asked,
+                    rules,
+                    np.zeros((2, 3)),
+                    rng=generator(605),
+                )
         with pytest.raises(ValueError, match="this release promises nothing"):
             joint.alternate(objective, 1.0)
     assert not account.total.any()
@@ -228,7 +288,9 @@ def test_what_promises_nothing_is_refused() -> None:
 
 def test_records_say_whom_a_release_is_about() -> None:
     with Account(5) as account:
-        with pytest.raises(ValueError, match="a release about 3 of 5 records needs their numbers: with records"):
+        with pytest.raises(
+            ValueError, match="a release about 3 of 5 records needs their numbers: with records"
+        ):
             RIDGE.release(rng=generator(606))
         with records([4, 0, 4]):
             RIDGE.release(rng=generator(606))
@@ -255,10 +317,12 @@ def test_arguments_are_checked_before_anything_is_charged() -> None:
 
 
 def test_limits_are_kept_in_threads() -> None:
-    sum_of_one, barrier = queries.linear_query([1.0], 10.0), threading.Barrier(8)
+    sum_of_one = queries.linear_query([1.0], 10.0)
+    barrier = threading.Barrier(8)
 
     def spend() -> int:
-        rng, done = np.random.default_rng(), 0
+        rng = np.random.default_rng()
+        done = 0
         barrier.wait()
         for _ in range(50):
             with suppress(ValueError):
@@ -274,7 +338,7 @@ def test_limits_are_kept_in_threads() -> None:
             Account(1, limit=bad)
 
 
-# --- Gaussian noise ---------------------------------------------------------------------------------------------------
+# --- Gaussian noise -----------------------------------------------------------------------------
 
 NO_LOSS = np.zeros(3)
 
@@ -292,14 +356,22 @@ def test_gaussian_releases_add_up_in_squares_beside_pure_ones() -> None:
     squares = np.array([0.09 + 0.16 + 0.01, 0.16, 1.44 + 0.16 + 0.25 + 0.49])
     np.testing.assert_allclose(account.mu, np.sqrt(squares))
     np.testing.assert_allclose(account.total, THREE)
-    np.testing.assert_allclose(account.epsilon(1e-5), gaussian_epsilon(1e-5, np.sqrt(squares), THREE), rtol=1e-9)
-    np.testing.assert_allclose(gaussian_delta(account.epsilon(1e-5), account.mu, account.total), 1e-5, rtol=1e-9)
+    np.testing.assert_allclose(
+        account.epsilon(1e-5), gaussian_epsilon(1e-5, np.sqrt(squares), THREE), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        gaussian_delta(account.epsilon(1e-5), account.mu, account.total), 1e-5, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("pure", [0.0, 0.5])
 def test_a_limit_at_a_delta_refuses_the_first_release_over_it(pure: float) -> None:
-    """As many as the formula allows for the record that loses most, and then nothing is charged or drawn."""
-    limit, delta, each = np.array([4.0, 2.0, 3.0]), 1e-5, 0.15
+    """As many as the formula allows for the record that loses most, and then nothing is charged or
+    drawn.
+    """
+    limit = np.array([4.0, 2.0, 3.0])
+    delta = 1e-5
+    each = 0.15
     allowed = int(np.argmax(gaussian_delta(2.0, each * np.sqrt(np.arange(1, 1000)), pure) > delta))
     assert 3 < allowed < 30
     rng = generator(621)
@@ -309,7 +381,10 @@ def test_a_limit_at_a_delta_refuses_the_first_release_over_it(pure: float) -> No
             rng.random()
             accounts.charge(NO_LOSS, rng, mu=each)
         rng.random()
-        said = "limit = 2 of record 1 would be exceeded: .* besides mu = .*, and 0.15, at delta = 1e-05"
+        said = (
+            "limit = 2 of record 1 would be exceeded: .* besides mu = .*, and 0.15, at delta ="
+            " 1e-05"
+        )
         for size in (1, 100):
             with pytest.raises(ValueError, match=said if size == 1 else "would be exceeded"):
                 accounts.charge(NO_LOSS, rng, size, mu=each)
@@ -320,7 +395,9 @@ def test_a_limit_at_a_delta_refuses_the_first_release_over_it(pure: float) -> No
         np.testing.assert_allclose(account.total, pure)
         with records([0, 2]):
             accounts.charge([0, 0], rng, mu=each)
-    assert account.mu[0] == account.mu[2] > account.mu[1] and (account.epsilon(delta) <= limit).all()
+    assert (
+        account.mu[0] == account.mu[2] > account.mu[1] and (account.epsilon(delta) <= limit).all()
+    )
 
 
 def test_all_of_a_limit_can_be_spent_on_one_release() -> None:
@@ -356,7 +433,9 @@ def test_a_file_keeps_gaussian_releases_and_delta(tmp_path: Path) -> None:
     with Account(3, limit=4.0, delta=1e-5, file=tmp_path / "spent") as account:
         accounts.charge(THREE, generator(625), mu=[0.1, 0.2, 0.3])
     loaded = Account.load(tmp_path / "spent")
-    assert loaded.delta == 1e-5 and (loaded.mu == account.mu).all() and (loaded.total == THREE).all()
+    assert (
+        loaded.delta == 1e-5 and (loaded.mu == account.mu).all() and (loaded.total == THREE).all()
+    )
     with loaded:
         accounts.charge(NO_LOSS, generator(626), mu=0.4)
         with pytest.raises(ValueError, match="would be exceeded"):
@@ -365,7 +444,7 @@ def test_a_file_keeps_gaussian_releases_and_delta(tmp_path: Path) -> None:
     np.testing.assert_allclose(account.epsilon(1e-5), gaussian_epsilon(1e-5, account.mu, THREE))
 
 
-# --- files and processes ----------------------------------------------------------------------------------------------
+# --- files and processes ------------------------------------------------------------------------
 
 
 def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
@@ -373,7 +452,11 @@ def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
     with Account(3, limit=2 * THREE, file=file) as account:
         RIDGE.release(rng=generator(609))
     loaded = Account.load(file)
-    assert loaded.releases == 1 and (loaded.total == account.total).all() and (loaded.limit == 2 * THREE).all()
+    assert (
+        loaded.releases == 1
+        and (loaded.total == account.total).all()
+        and (loaded.limit == 2 * THREE).all()
+    )
     with loaded:
         with pytest.raises(ValueError, match="rng is in a state"):  # the same script once more
             RIDGE.release(rng=generator(609))
@@ -418,8 +501,11 @@ def test_a_thread_that_looks_while_a_file_is_written_undoes_nothing(
     assert account.releases == Account.load(tmp_path / "spent").releases == 1
 
 
-def test_what_cannot_be_written_is_not_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, rng = tmp_path / "spent", generator(613)
+def test_what_cannot_be_written_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "spent"
+    rng = generator(613)
     state = str(rng.bit_generator.state)
     with Account(3, file=file) as account, monkeypatch.context() as broken:
         broken.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
@@ -432,7 +518,8 @@ def test_what_cannot_be_written_is_not_released(tmp_path: Path, monkeypatch: pyt
 def test_other_processes_are_counted_in_a_file_or_refused(tmp_path: Path) -> None:
     """Also workers that were there before the block; after it they are free again.
 
-    And a fork that leaves the block closes nothing. All from a fresh process: here others may have started threads.
+    And a fork that leaves the block closes nothing. All from a fresh process: here others may have
+    started threads.
     """
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         pool.submit(_fork_leaves).result()
@@ -441,12 +528,15 @@ def test_other_processes_are_counted_in_a_file_or_refused(tmp_path: Path) -> Non
 
 
 def _counted_or_refused(how: str, tmp_path: Path) -> None:
-    workers, context = 1 + (how == "fork"), multiprocessing.get_context(None if how == "loky" else how)
+    workers = 1 + (how == "fork")
+    context = multiprocessing.get_context(None if how == "loky" else how)
     pool = get_reusable_executor(2) if how == "loky" else ProcessPoolExecutor(workers, context)
     early = [len(found) for found in pool.map(spread_tasks.spends, range(4))]
     with Account(3) as account:
         for tasks in ((0,), (1, [0, 1, 2])):
-            with pytest.raises(RuntimeError, match="an account is open in another process, which cannot count this"):
+            with pytest.raises(
+                RuntimeError, match="an account is open in another process, which cannot count this"
+            ):
                 pool.submit(spread_tasks.spends, *tasks).result()
     with Account(3, file=tmp_path / how) as kept:
         [*pool.map(spread_tasks.spends, range(20))]

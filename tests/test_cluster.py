@@ -20,22 +20,40 @@ from hdpm_lib import spread
 from tests import spread_tasks
 from tests.test_spread import digest, draws, kept, kill_study, wait_for
 
-distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed: no tests on Dask")
+distributed = pytest.importorskip(
+    "distributed", reason="the extra cluster is not installed: no tests on Dask"
+)
 
 
 @contextmanager
 def two_workers() -> Iterator[str]:
-    """Address of a scheduler with two workers of one thread each, all processes of their own, on loopback."""
-    dask, loopback = [sys.executable, "-m", "dask"], ["--host", "127.0.0.1", "--no-dashboard"]
+    """Address of a scheduler with two workers of one thread each, all processes of their own, on
+    loopback.
+    """
+    dask = [sys.executable, "-m", "dask"]
+    loopback = ["--host", "127.0.0.1", "--no-dashboard"]
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        file, started = f"{folder}/scheduler.json", []
-        worker = [*dask, "worker", "--scheduler-file", file, *loopback, "--nthreads", "1", "--memory-limit", "2GiB"]
+        file = f"{folder}/scheduler.json"
+        started = []
+        worker = [
+            *dask,
+            "worker",
+            "--scheduler-file",
+            file,
+            *loopback,
+            "--nthreads",
+            "1",
+            "--memory-limit",
+            "2GiB",
+        ]
         commands = [[*dask, "scheduler", "--scheduler-file", file, *loopback, "--port", "0"]]
         commands += [[*worker, "--local-directory", f"{folder}/{k}"] for k in range(2)]
         try:
             for command in commands:
                 quiet = subprocess.DEVNULL
-                started.append(subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True))
+                started.append(
+                    subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True)
+                )
             with distributed.Client(scheduler_file=file, timeout=60) as client:
                 client.wait_for_workers(2, timeout=60)
                 address = client.scheduler.address
@@ -87,12 +105,16 @@ def test_workers_that_are_killed_are_replaced_on_a_cluster(on_cluster: Any, tmp_
     assert found == draws(2, 12)
 
 
-def test_a_task_that_kills_every_worker_is_an_error_on_a_cluster(on_cluster: Any, tmp_path: Path) -> None:
+def test_a_task_that_kills_every_worker_is_an_error_on_a_cluster(
+    on_cluster: Any, tmp_path: Path
+) -> None:
     with pytest.raises(RuntimeError, match=r"block \d+ was lost with every worker that took it"):
         spread.each(spread_tasks.dies_always, [0.25] * 12, seed=2, folder=tmp_path)
 
 
-def test_a_worker_dies_between_finishing_and_gathering(on_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_dies_between_finishing_and_gathering(
+    on_cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A block that was finished is so no longer, and Dask computes it once more."""
     killed = list[int]()
 
@@ -124,7 +146,9 @@ def test_a_nanny_is_killed(on_cluster: Any) -> None:
     assert spread.each(spread_tasks.drawn, [0.1] * 10, seed=1) == draws(1, 10)
 
 
-def test_a_study_whose_client_is_killed_goes_on(on_cluster: Any, address: str, tmp_path: Path) -> None:
+def test_a_study_whose_client_is_killed_goes_on(
+    on_cluster: Any, address: str, tmp_path: Path
+) -> None:
     assert 3 <= kill_study(address, tmp_path, 3) < 20
     assert spread.each(spread_tasks.drawn, [0.1] * 20, seed=1, folder=tmp_path) == draws(1, 20)
 
@@ -147,7 +171,9 @@ def test_a_scheduler_is_killed(tmp_path: Path) -> None:
     assert kept(tmp_path).items() <= dict(enumerate(draws(1, 40))).items()
 
 
-def test_a_scheduler_is_lost_while_a_result_is_fetched(on_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_is_lost_while_a_result_is_fetched(
+    on_cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def closed(*_: Any, **__: Any) -> None:
         raise distributed.comm.CommClosedError("stream is closed")
 

@@ -1,6 +1,8 @@
-"""Releases certain to the last digit: enclosures, the law, cells next to other programs, losses at the corners, faults.
+"""Releases certain to the last digit: enclosures, the law, cells next to other programs, losses at
+the corners, faults.
 
-What is true of a draw is computed a second time, in other ways, from the same uniform digits at 2,000 bits.
+What is true of a draw is computed a second time, in other ways, from the same uniform digits at
+2,000 bits.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ DIMENSIONS = (1, 2, 12, 100)
 
 @contextmanager
 def precision(bits: int = 2000) -> Iterator[None]:
-    before, ctx.prec = ctx.prec, bits
+    before = ctx.prec
+    ctx.prec = bits
     try:
         yield
     finally:
@@ -67,20 +70,25 @@ def polar(u: list[arb], d: int, rate: float) -> list[arb]:
     if d == 1:
         return [radius if u[1] < 0.5 else -radius]
     turned = [
-        (-2 * a.log()).sqrt() * acb(0, 2 * b * arb.pi()).exp() for a, b in zip(u[d::2], u[d + 1 :: 2], strict=True)
+        (-2 * a.log()).sqrt() * acb(0, 2 * b * arb.pi()).exp()
+        for a, b in zip(u[d::2], u[d + 1 :: 2], strict=True)
     ]
     normal = [part for z in turned for part in (z.imag, z.real)][:d]
     return [radius * z / sum((x**2 for x in normal), arb(0)).sqrt() for z in normal]
 
 
-# --- enclosures and cells ---------------------------------------------------------------------------------------------
+# --- enclosures and cells -----------------------------------------------------------------------
 
 
 def outside(d: int, rate: float = 0.3) -> int:
-    """How many balls, of uniform numbers and of noise, do not hold the true value; and how many are too wide."""
-    found, rng = 0, generator(901, d)
+    """How many balls, of uniform numbers and of noise, do not hold the true value; and how many are
+    too wide.
+    """
+    found = 0
+    rng = generator(901, d)
     for _ in range(3):
-        uniforms, balls = Uniforms(spherical_uniforms(d), rng), []
+        uniforms = Uniforms(spherical_uniforms(d), rng)
+        balls = []
         for bits in exact.BITS:
             with precision(bits):
                 u = uniforms.enclosed(bits)
@@ -89,7 +97,10 @@ def outside(d: int, rate: float = 0.3) -> int:
             true = [arb(2 * digits + 1) / 2 ** (uniforms.bits + 1) for digits in uniforms.digits]
             noise = polar(true, d, rate)
             for bits, u, z in balls:
-                found += sum(not x.contains(t) or x.rad() > arb(2) ** (1 - bits) for x, t in zip(u, true, strict=True))
+                found += sum(
+                    not x.contains(t) or x.rad() > arb(2) ** (1 - bits)
+                    for x, t in zip(u, true, strict=True)
+                )
                 found += sum(not x.overlaps(t) for x, t in zip(z, noise, strict=True))
             found += sum(x.rad() > arb(2) ** -1400 for x in balls[-1][2])
     return found
@@ -102,12 +113,16 @@ def test_balls_hold_the_true_values(d: int) -> None:
 
 def wrong_cells(d: int, step: float = 2.0**-10) -> int:
     """How many coordinates, drawn with few bits at first, are not rounded as the true value is."""
-    wrong, count = 0, spherical_uniforms(d)
+    wrong = 0
+    count = spherical_uniforms(d)
     for k in range(100 if d < 20 else 5):
         found = released(lambda u: spherical(u, d, 0.3), d, count, step, rng=generator(902, d, k))
         with precision():
             true = polar(replayed(count, generator(902, d, k)), d, 0.3)
-            wrong += sum(x != float((z / step + arb(0.5)).floor()) * step for x, z in zip(found, true, strict=True))
+            wrong += sum(
+                x != float((z / step + arb(0.5)).floor()) * step
+                for x, z in zip(found, true, strict=True)
+            )
     return wrong
 
 
@@ -146,23 +161,29 @@ def solve(matrix: list[list[Fraction]], vector: list[Fraction]) -> list[Fraction
     for k in range(len(rows)):
         rows[k] = [x / rows[k][k] for x in rows[k]]
         rows = [
-            row if i == k else [x - row[k] * y for x, y in zip(row, rows[k], strict=True)] for i, row in enumerate(rows)
+            row if i == k else [x - row[k] * y for x, y in zip(row, rows[k], strict=True)]
+            for i, row in enumerate(rows)
         ]
     return [row[-1] for row in rows]
 
 
 def ridge_estimate(X: Array, y: Array, weights: Array, penalty: float) -> list[Fraction]:
     """Of integer features and labels in steps of the grid."""
-    x, t, a = X.tolist(), y.tolist(), [Fraction(w) for w in weights.tolist()]
+    x = X.tolist()
+    t = y.tolist()
+    a = [Fraction(w) for w in weights.tolist()]
     d = range(X.shape[1])
     system = [
         [
-            sum(w * r[i] * r[j] for w, r in zip(a, x, strict=True)) / Fraction(GRID) ** 2 + Fraction(penalty) * (i == j)
+            sum(w * r[i] * r[j] for w, r in zip(a, x, strict=True)) / Fraction(GRID) ** 2
+            + Fraction(penalty) * (i == j)
             for j in d
         ]
         for i in d
     ]
-    right = [sum(w * r[i] * k for w, r, k in zip(a, x, t, strict=True)) / Fraction(GRID) ** 2 for i in d]
+    right = [
+        sum(w * r[i] * k for w, r, k in zip(a, x, t, strict=True)) / Fraction(GRID) ** 2 for i in d
+    ]
     return solve(system, right)
 
 
@@ -175,17 +196,22 @@ def laplace_draws(m: int, key: int, rate: float) -> list[arb]:
 def test_queries_next_to_fractions(n: int, m: int, steps: list[float]) -> None:
     rng = generator(904, n, m)
     for key in range(20):
-        shares, q, scale = rng.random(n), rng.choice([-1, 1], n) * 10.0 ** rng.uniform(-3, 3, n), float(rng.random())
-        made, data = linear_query(shares, scale, weights=q, dimension=m), rng.random((n, m))
+        shares = rng.random(n)
+        q = rng.choice([-1, 1], n) * 10.0 ** rng.uniform(-3, 3, n)
+        scale = float(rng.random())
+        made = linear_query(shares, scale, weights=q, dimension=m)
+        data = rng.random((n, m))
         terms = q[:, None] * data
         found = made.release(terms if m > 1 else terms[:, 0], rng=generator(903, key))
         middle = made.lower + made.ranges / 2
         with precision():
             noise = laplace_draws(m, key, (1 - exact.MARGIN - n * 2.0**-52) / scale)
-            a, c = map(Fraction, shares.tolist()), [Fraction(x) for x in middle.tolist()]
+            a = map(Fraction, shares.tolist())
+            c = [Fraction(x) for x in middle.tolist()]
             a = list(a)
             answers = [
-                sum(w * (Fraction(t) - x) for w, t, x in zip(a, column, c, strict=True)) for column in terms.T.tolist()
+                sum(w * (Fraction(t) - x) for w, t, x in zip(a, column, c, strict=True))
+                for column in terms.T.tolist()
             ]
             true = as_cells([number(x) + z for x, z in zip(answers, noise, strict=True)], steps[-1])
         assert np.ravel(found).tolist() == (middle.sum() + np.array(true)).tolist()
@@ -195,15 +221,26 @@ def test_queries_next_to_fractions(n: int, m: int, steps: list[float]) -> None:
 def test_means_next_to_fractions(d: int, steps: list[float]) -> None:
     rng = generator(905, d)
     for key in range(20):
-        w, radius, rate = rng.dirichlet(np.ones(4)), 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-3, 3)
-        made, x = WeightedMean(w, rate, np.zeros(d), radius), radius * rng.uniform(-1, 1, (4, d)) / d
-        found, grid = made.release(x, rng=generator(906, key)), on_grid(x, radius, ball=True).tolist()
+        w = rng.dirichlet(np.ones(4))
+        radius = 10.0 ** rng.uniform(-3, 3)
+        rate = 10.0 ** rng.uniform(-3, 3)
+        made = WeightedMean(w, rate, np.zeros(d), radius)
+        x = radius * rng.uniform(-1, 1, (4, d)) / d
+        found = made.release(x, rng=generator(906, key))
+        grid = on_grid(x, radius, ball=True).tolist()
         with precision():
-            noise = polar(replayed(spherical_uniforms(d), generator(906, key)), d, rate * (1 - exact.MARGIN))
+            noise = polar(
+                replayed(spherical_uniforms(d), generator(906, key)), d, rate * (1 - exact.MARGIN)
+            )
             means = [
-                sum(Fraction(a) * row[j] for a, row in zip(made.weights.tolist(), grid, strict=True)) for j in range(d)
+                sum(
+                    Fraction(a) * row[j] for a, row in zip(made.weights.tolist(), grid, strict=True)
+                )
+                for j in range(d)
             ]
-            true = [number(Fraction(radius) * x / GRID) + z for x, z in zip(means, noise, strict=True)]
+            true = [
+                number(Fraction(radius) * x / GRID) + z for x, z in zip(means, noise, strict=True)
+            ]
             assert found.tolist() == as_cells(true, steps[-1])
 
 
@@ -211,7 +248,9 @@ def test_means_next_to_fractions(d: int, steps: list[float]) -> None:
 def test_ridge_next_to_fractions(d: int, norm: float | None, steps: list[float]) -> None:
     rng = generator(907, d)
     for key, penalty in enumerate((1e-6, 0.1, 1.0, 30.0, 1e6)):
-        X, y, epsilon = rng.random((6, d)), rng.uniform(-1, 1, 6), rng.uniform(0.1, 9, 6)
+        X = rng.random((6, d))
+        y = rng.uniform(-1, 1, 6)
+        epsilon = rng.uniform(0.1, 9, 6)
         X *= 0.5 if norm else 1
         made = output_perturbation(X, y, epsilon, penalty, feature_norm=norm, clip=True)
         found = made.release(rng=generator(908, key))
@@ -219,30 +258,48 @@ def test_ridge_next_to_fractions(d: int, norm: float | None, steps: list[float])
         x = on_grid(X, bound, ball=bool(norm))
         with precision():
             unit = Fraction(bound)
-            centre = ridge_estimate(x, on_grid(y, 1.0), made.weights, Fraction(penalty) / unit**2)  # of X / bound
-            noise = polar(replayed(spherical_uniforms(d), generator(908, key)), d, made.noise_rate * (1 - exact.MARGIN))
+            # of X / bound
+            centre = ridge_estimate(x, on_grid(y, 1.0), made.weights, Fraction(penalty) / unit**2)
+            noise = polar(
+                replayed(spherical_uniforms(d), generator(908, key)),
+                d,
+                made.noise_rate * (1 - exact.MARGIN),
+            )
             true = [number(c / unit) + z for c, z in zip(centre, noise, strict=True)]
             assert found.tolist() == as_cells(true, steps[-1])
 
 
 @pytest.mark.parametrize(("d", "m"), [(1, 1), (2, 5), (4, 20)])
 @pytest.mark.parametrize("penalty", [0.05, 1.0, 1e4])
-def test_minimisers_next_to_plain_descent(d: int, m: int, penalty: float, steps: list[float]) -> None:
+def test_minimisers_next_to_plain_descent(
+    d: int, m: int, penalty: float, steps: list[float]
+) -> None:
     """Gradient descent with steps that always shrink the distance, at 500 bits."""
     rng = generator(909, d, m)
     for key in range(3):
-        X, y, a = rng.normal(size=(m, d)), rng.choice([-1.0, 1.0], m), rng.dirichlet(np.ones(m))
+        X = rng.normal(size=(m, d))
+        y = rng.choice([-1.0, 1.0], m)
+        a = rng.dirichlet(np.ones(m))
         eta = float(10.0 ** rng.uniform(-2, 3))
         made = objective_perturbation(X, y, a, eta, penalty, clip=True)
         found = made.release(rng=generator(910, key))
         u = (on_grid(made.X, 1.0, ball=True) * made.y.astype(int)[:, None]).tolist()
         with precision(500):
-            rows, lam = arb_mat([[arb(k) / GRID for k in row] for row in u]), arb(penalty)
-            noise = polar(replayed(spherical_uniforms(d), generator(910, key)), d, eta / 2 * (1 - exact.MARGIN))
+            rows = arb_mat([[arb(k) / GRID for k in row] for row in u])
+            lam = arb(penalty)
+            noise = polar(
+                replayed(spherical_uniforms(d), generator(910, key)),
+                d,
+                eta / 2 * (1 - exact.MARGIN),
+            )
             w = arb_mat(d, 1, [-z.mid() / lam for z in noise])
-            fixed, most = arb_mat(d, 1, [z.mid() for z in noise]), arb(float(a.sum())) / 4
+            fixed = arb_mat(d, 1, [z.mid() for z in noise])
+            most = arb(float(a.sum())) / 4
             for _ in range(math.ceil(110 * (1 + 0.25 / penalty))):  # far below a step
-                pull = [arb(t) / (1 + s.exp()) for t, s in zip(a.tolist(), (rows * w).entries(), strict=True)]
+                pull = [
+                    arb(t) / (1 + s.exp())
+                    for t, s in zip(a.tolist(), (rows * w).entries(), strict=True)
+                ]
                 slope = fixed + w * lam - rows.transpose() * arb_mat(m, 1, pull)
                 w = (w - slope * (1 / (lam + most))).mid()
             true = as_cells(w.entries(), steps[-1])
@@ -255,25 +312,37 @@ def test_minimisers_next_to_bisection(eta: float, penalty: float, steps: list[fl
     """Where floats are of no help: one feature, and a slope of which only the sign is looked at."""
     for key in range(3):
         rng = generator(924, key)
-        X, y, a = rng.uniform(-1, 1, (4, 1)), rng.choice([-1.0, 1.0], 4), rng.dirichlet(np.ones(4))
+        X = rng.uniform(-1, 1, (4, 1))
+        y = rng.choice([-1.0, 1.0], 4)
+        a = rng.dirichlet(np.ones(4))
         found = objective_perturbation(X, y, a, eta, penalty).release(rng=generator(925, key))
         u = [arb(int(k)) / GRID for k in on_grid(X, 1.0, ball=True)[:, 0] * y.astype(int)]
         with precision(500):
-            lam, noise = arb(penalty), polar(replayed(2, generator(925, key)), 1, eta / 2 * (1 - exact.MARGIN))[0].mid()
+            lam = arb(penalty)
+            noise = polar(replayed(2, generator(925, key)), 1, eta / 2 * (1 - exact.MARGIN))[
+                0
+            ].mid()
             high = (abs(noise) + 2) / lam
             low = -high
             for _ in range(400):
                 w = ((low + high) / 2).mid()
-                pull = sum((arb(t) * x / (1 + (x * w).exp()) for t, x in zip(a.tolist(), u, strict=True)), arb(0))
+                pull = sum(
+                    (arb(t) * x / (1 + (x * w).exp()) for t, x in zip(a.tolist(), u, strict=True)),
+                    arb(0),
+                )
                 low, high = (low, w) if noise + lam * w > pull else (w, high)
             assert found.tolist() == as_cells([w], steps[-1])
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_balls_are_about_where_too_few_steps_end(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_balls_are_about_where_too_few_steps_end(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the radius that strong convexity gives for their middle, and for no earlier point."""
     rng = generator(926, most)
-    X, y, a = rng.normal(size=(20, 2)), rng.choice([-1.0, 1.0], 20), rng.dirichlet(np.ones(20))
+    X = rng.normal(size=(20, 2))
+    y = rng.choice([-1.0, 1.0], 20)
+    a = rng.dirichlet(np.ones(20))
     made = objective_perturbation(X, y, a, 1.0, 1e-4, clip=True)
     monkeypatch.setattr(logistic, "NEWTON_STEPS", most)
     with precision(192):
@@ -297,17 +366,22 @@ def test_chances_hold_those_of_all_margins(middle: float) -> None:
         with precision(96):
             chance = logistic._chance(arb(middle, radius))
         with precision():
-            ends = [1 / (1 + (arb(middle) + part * arb(radius)).exp()) for part in (-1, -0.5, 0, 0.5, 1)]
+            ends = [
+                1 / (1 + (arb(middle) + part * arb(radius)).exp()) for part in (-1, -0.5, 0, 0.5, 1)
+            ]
             assert all(chance.overlaps(end) for end in ends) and (radius > 1 or chance.rad() < 0.3)
 
 
-# --- the law ----------------------------------------------------------------------------------------------------------
+# --- the law ------------------------------------------------------------------------------------
 
 
 def law_objections(d: int, n: int) -> list[str]:
     """Of the noise around a mean of zeros, far finer than its size."""
-    made, rng = WeightedMean([0.25, 0.75], 0.3, np.zeros(d), 1.0), generator(911, d)
-    return objections(law_checks(lambda k: 0.3 * made.release(np.zeros((2, d)), rng=rng, size=k), n))
+    made = WeightedMean([0.25, 0.75], 0.3, np.zeros(d), 1.0)
+    rng = generator(911, d)
+    return objections(
+        law_checks(lambda k: 0.3 * made.release(np.zeros((2, d)), rng=rng, size=k), n)
+    )
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 10_000), (2, 10_000), (12, 3_000), (100, 300)])
@@ -317,15 +391,18 @@ def test_noise_has_the_law(d: int, n: int) -> None:
 
 def test_cells_have_the_law() -> None:
     """On a coarse grid, around a centre between two of its points."""
-    drawn = released(lambda u: [spherical(u, 1, 0.8)[0] + 0.3], 1, 2, 0.5, rng=generator(912), size=20_000)
+    drawn = released(
+        lambda u: [spherical(u, 1, 0.8)[0] + 0.3], 1, 2, 0.5, rng=generator(912), size=20_000
+    )
     ends = np.arange(-60, 62) * 0.5 - 0.25
     law = stats.laplace(0.3, 1 / 0.8)
-    points, probabilities = (ends[:-1] + 0.25)[:, None], np.diff(law.cdf(ends))
+    points = (ends[:-1] + 0.25)[:, None]
+    probabilities = np.diff(law.cdf(ends))
     assert p_value(drawn, points, probabilities) > FALSE_ALARM
     assert p_value(drawn, points, np.diff(stats.laplace(0.3, 1.1 / 0.8).cdf(ends))) < FALSE_ALARM
 
 
-# --- records on the grid ----------------------------------------------------------------------------------------------
+# --- records on the grid ------------------------------------------------------------------------
 
 
 def longest(steps: Array) -> int:
@@ -334,15 +411,20 @@ def longest(steps: Array) -> int:
 
 def too_long(grid: Callable[..., Array]) -> int:
     """Vectors next to the bound, in either direction, that are longer than it, in integers."""
-    rng, found = generator(913), 0
+    rng = generator(913)
+    found = 0
     for bound, d in itertools.product((1e-300, 0.7, 1.0, 1e300), (1, 2, 3, 12, 100)):
         x = rng.normal(size=(200, d))
         x[:20] = rng.choice([-1.0, 1.0], (20, d))
         x[20] = np.arange(d) == 0
         rows = (
-            bound * (x / np.linalg.norm(x, axis=1, keepdims=True)) * rng.choice([1, 1 + 2.0**-52, 1 + 1e-12], (200, 1))
+            bound
+            * (x / np.linalg.norm(x, axis=1, keepdims=True))
+            * rng.choice([1, 1 + 2.0**-52, 1 + 1e-12], (200, 1))
         )
-        found += sum(sum(k * k for k in row) > GRID**2 for row in grid(rows, bound, ball=True).tolist())
+        found += sum(
+            sum(k * k for k in row) > GRID**2 for row in grid(rows, bound, ball=True).tolist()
+        )
     return found
 
 
@@ -355,19 +437,28 @@ def test_records_are_no_longer_than_the_bound() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.floats(-300, 300), st.sampled_from([-1, 0, 1]))
+@given(
+    st.lists(st.floats(-1, 1), min_size=1, max_size=6),
+    st.floats(-300, 300),
+    st.sampled_from([-1, 0, 1]),
+)
 def test_any_record_on_the_grid(entries: list[float], power: float, ulps: int) -> None:
     """Close to it, towards 0, the same each time, and the same in both directions."""
-    bound, x = 10.0**power, np.array([entries])
+    bound = 10.0**power
+    x = np.array([entries])
     x = x / max(1.0, float(np.linalg.norm(x))) * (1 + ulps * 2.0**-52) * bound
     for ball in (False, True):
         steps = on_grid(x, bound, ball=ball)
-        assert (steps == on_grid(x.copy(), bound, ball=ball)).all() and (steps == -on_grid(-x, bound, ball=ball)).all()
+        assert (steps == on_grid(x.copy(), bound, ball=ball)).all() and (
+            steps == -on_grid(-x, bound, ball=ball)
+        ).all()
         assert np.abs(steps).max() <= GRID and (not ball or longest(steps) <= 0)
-        assert (np.abs(steps - x / bound * GRID) < 3).all() and (np.abs(steps) <= np.abs(x / bound * GRID)).all()
+        assert (np.abs(steps - x / bound * GRID) < 3).all() and (
+            np.abs(steps) <= np.abs(x / bound * GRID)
+        ).all()
 
 
-# --- neighbours at the corners ----------------------------------------------------------------------------------------
+# --- neighbours at the corners ------------------------------------------------------------------
 
 
 class Seen(list[Any]):
@@ -383,7 +474,9 @@ class Seen(list[Any]):
         self.rate = rate
         return [arb(0)] * d
 
-    def answer(self, enclose: Any, d: int, count: int, step: float, *, rng: Any, size: Any) -> Array:
+    def answer(
+        self, enclose: Any, d: int, count: int, step: float, *, rng: Any, size: Any
+    ) -> Array:
         with precision():
             self.append(enclose([arb(0.5)] * count))
         return np.zeros(d)
@@ -405,25 +498,37 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
 
 def shares_of_promises(losses: list[tuple[arb, Any]]) -> list[float]:
-    """What is certain: losses over promises; above 1 where a loss is not certainly at most its promise."""
-    return [float(lost / number(told)) if lost <= number(told) else 1 + 1e-15 for lost, told in losses]
+    """What is certain: losses over promises; above 1 where a loss is not certainly at most its
+    promise.
+    """
+    return [
+        float(lost / number(told)) if lost <= number(told) else 1 + 1e-15 for lost, told in losses
+    ]
 
 
 def query_losses(seen: Seen) -> list[float]:
-    """Between the ends of a datum of a linear query, and between data as far apart as others allow."""
-    rng, found = generator(914), []
+    """Between the ends of a datum of a linear query, and between data as far apart as others
+    allow.
+    """
+    rng = generator(914)
+    found = []
     for _ in range(100):
-        n, m, scale = int(rng.integers(1, 6)), int(rng.integers(1, 3)), float(10.0 ** rng.uniform(-6, 6))
+        n = int(rng.integers(1, 6))
+        m = int(rng.integers(1, 3))
+        scale = float(10.0 ** rng.uniform(-6, 6))
         q = rng.choice([-1, 1], n) * 10.0 ** rng.uniform(-3, 3, n)
         made = linear_query(rng.random(n) ** 3, scale, weights=q, dimension=m)
         data = rng.random((n, m)) if m > 1 else rng.random(n)
         low, high = (np.concatenate([0 * data[:1] + end, data[1:]]) for end in (0, 1))
         scaled = [q.reshape(-1, *[1] * (m > 1)) * d for d in (low, high)]
-        promised = m * Fraction(float(made.shares[0])) * abs(Fraction(float(q[0]))) / Fraction(scale)
+        promised = (
+            m * Fraction(float(made.shares[0])) * abs(Fraction(float(q[0]))) / Fraction(scale)
+        )
         lost = seen.lost(made.release, *scaled, euclidean=False)
         found += [(lost, promised), (lost, float(made.privacy_loss[0]))]
         near = rng.random((n, 2)) * 10.0 ** -rng.integers(0, 9)
-        other, terms = nonlinear_query(rng.random(n), scale, near), rng.random(n) * (1 - near[:, 1])
+        other = nonlinear_query(rng.random(n), scale, near)
+        terms = rng.random(n) * (1 - near[:, 1])
         moved = np.nextafter(terms + near[:, 1], 0)
         if (moved - terms <= near[:, 1]).all():
             found.append((seen.lost(other.release, terms, moved), float(other.privacy_loss[1])))
@@ -432,11 +537,16 @@ def query_losses(seen: Seen) -> list[float]:
 
 def mean_losses(seen: Seen) -> list[float]:
     """Between opposite ends of the ball."""
-    rng, found = generator(915), []
+    rng = generator(915)
+    found = []
     for _ in range(100):
-        n, d, radius = int(rng.integers(1, 6)), int(rng.integers(1, 5)), float(10.0 ** rng.uniform(-6, 6))
-        w, rate = rng.dirichlet(np.ones(n)), float(10.0 ** rng.uniform(-6, 6)) / radius
-        made, records = WeightedMean(w, rate, np.zeros(d), radius, clip=True), np.zeros((n, d))
+        n = int(rng.integers(1, 6))
+        d = int(rng.integers(1, 5))
+        radius = float(10.0 ** rng.uniform(-6, 6))
+        w = rng.dirichlet(np.ones(n))
+        rate = float(10.0 ** rng.uniform(-6, 6)) / radius
+        made = WeightedMean(w, rate, np.zeros(d), radius, clip=True)
+        records = np.zeros((n, d))
         apart = rng.normal(size=d)
         records[0] = 3 * radius * apart / np.linalg.norm(apart)
         promised = 2 * Fraction(radius) * Fraction(float(made.weights[0])) * Fraction(rate)
@@ -445,9 +555,13 @@ def mean_losses(seen: Seen) -> list[float]:
     return shares_of_promises(found)
 
 
-def constant_above(penalty: float, square: Fraction, a: Fraction, total: Fraction, bound: str) -> arb:
+def constant_above(
+    penalty: float, square: Fraction, a: Fraction, total: Fraction, bound: str
+) -> arb:
     """The sensitivity constant of weights that sum to `total`, at 2,000 bits."""
-    R, lam, root = number(square).sqrt(), arb(penalty), number(total).sqrt()
+    R = number(square).sqrt()
+    lam = arb(penalty)
+    root = number(total).sqrt()
     if bound == "paper":
         size = min((root / lam.sqrt(), root * R * root / lam), key=lambda x: float(x.mid()))
         return 2 * R / lam * (number(a) + R * number(a) * size)
@@ -457,19 +571,22 @@ def constant_above(penalty: float, square: Fraction, a: Fraction, total: Fractio
 
 def ridge_losses(seen: Seen) -> list[float]:
     """By the theorem, for the weights as they are; and of some neighbours, corners among them."""
-    rng, found = generator(916), []
+    rng = generator(916)
+    found = []
     for _ in range(40):
-        n, d = int(rng.integers(1, 9)), int(rng.integers(1, 4))
-        bound, penalty, a = (
-            rng.choice(["paper", "sharp"]),
-            float(10.0 ** rng.uniform(-3, 4)),
-            float(rng.uniform(0.3, 3)),
-        )
+        n = int(rng.integers(1, 9))
+        d = int(rng.integers(1, 4))
+        bound = rng.choice(["paper", "sharp"])
+        penalty = float(10.0 ** rng.uniform(-3, 4))
+        a = float(rng.uniform(0.3, 3))
         norm = None if rng.random() < 0.5 else float(rng.uniform(0.5, 2))
-        X, epsilon = rng.integers(0, 2, (2, n, d)).astype(float), 10.0 ** rng.uniform(-3, 2, n)
+        X = rng.integers(0, 2, (2, n, d)).astype(float)
+        epsilon = 10.0 ** rng.uniform(-3, 2, n)
         y = a * rng.choice([-1.0, 1.0], (2, n))
         X[1, 1:], y[1, 1:] = X[0, 1:], y[0, 1:]
-        make = partial(output_perturbation, epsilon=epsilon, penalty=penalty, bound=bound, feature_norm=norm)
+        make = partial(
+            output_perturbation, epsilon=epsilon, penalty=penalty, bound=bound, feature_norm=norm
+        )
         both = [make(*data, label_bound=a, clip=True) for data in zip(X, y, strict=True)]
         lost = seen.lost(lambda made, rng: made.release(rng=rng), *both)
         w = [Fraction(x) for x in both[0].weights.tolist()]
@@ -482,7 +599,11 @@ def ridge_losses(seen: Seen) -> list[float]:
     return shares_of_promises(found)
 
 
-LOSSES: dict[str, Callable[[Seen], list[float]]] = {"query": query_losses, "mean": mean_losses, "ridge": ridge_losses}
+LOSSES: dict[str, Callable[[Seen], list[float]]] = {
+    "query": query_losses,
+    "mean": mean_losses,
+    "ridge": ridge_losses,
+}
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -492,15 +613,25 @@ def test_nobody_loses_more_than_promised(name: str, seen: Seen) -> None:
 
 
 def logistic_losses(made: Any, w: Array, x: Array, y: float) -> arb:
-    """What the first record loses at the coefficients `w`, if it were another: of the noise that makes them minimal."""
-    rate, lam, sizes = arb(made.eta / 2 * (1 - exact.MARGIN)), arb(made.penalty), []
+    """What the first record loses at the coefficients `w`, if it were another: of the noise that
+    makes them minimal.
+    """
+    rate = arb(made.eta / 2 * (1 - exact.MARGIN))
+    lam = arb(made.penalty)
+    sizes = []
     for first, label in ((made.X[0], made.y[0]), (x, y)):
-        X, t = np.vstack([first, made.X[1:]]), np.append(label, made.y[1:]).astype(int)
-        rows = arb_mat([[arb(int(k)) / GRID for k in row] for row in on_grid(X, 1.0, ball=True) * t[:, None]])
+        X = np.vstack([first, made.X[1:]])
+        t = np.append(label, made.y[1:]).astype(int)
+        rows = arb_mat(
+            [[arb(int(k)) / GRID for k in row] for row in on_grid(X, 1.0, ball=True) * t[:, None]]
+        )
         margins = (rows * arb_mat([[arb(k)] for k in w.tolist()])).entries()
         chance = [1 / (1 + s.exp()) for s in margins]
         pull = arb_mat([[arb(a) * p] for a, p in zip(made.weights.tolist(), chance, strict=True)])
-        noise = [s - lam * arb(k) for s, k in zip((rows.transpose() * pull).entries(), w.tolist(), strict=True)]
+        noise = [
+            s - lam * arb(k)
+            for s, k in zip((rows.transpose() * pull).entries(), w.tolist(), strict=True)
+        ]
         bent = [
             [arb(a) * p * (1 - p) * r for r in row]
             for a, p, row in zip(made.weights.tolist(), chance, rows.tolist(), strict=True)
@@ -516,7 +647,8 @@ def logistic_losses(made: Any, w: Array, x: Array, y: float) -> arb:
 @pytest.mark.parametrize(("eta", "penalty"), [(6.0, 0.5), (1.0, 0.05), (300.0, 1.0)])
 def test_logistic_losses_are_as_promised(eta: float, penalty: float) -> None:
     """Exactly, at what is released and at corners; and by the meter."""
-    rng, most = generator(917), 0.0
+    rng = generator(917)
+    most = 0.0
     for d in (1, 2):
         corners = [x / np.linalg.norm(x) for x in itertools.product((-1.0, 1.0), repeat=d)]
         X = np.vstack([corners[0], rng.normal(size=(2, d))])
@@ -538,7 +670,7 @@ def test_an_interval_far_from_zero(seen: Seen) -> None:
     assert 0 < lost <= 3 and lost <= float(made.privacy_loss[0])
 
 
-# --- faults that these tests would find -------------------------------------------------------------------------------
+# --- faults that these tests would find ---------------------------------------------------------
 
 
 def shared(self: Uniforms, bits: int, enclosed: Any = Uniforms.enclosed) -> list[arb]:
@@ -573,7 +705,9 @@ def test_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_noise_that_is_not_a_little_larger_is_found(name: str, seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_that_is_not_a_little_larger_is_found(
+    name: str, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the margin, what floats have rounded shows."""
     module = {"query": queries, "mean": weighted_mean, "ridge": ridge}[name]
     monkeypatch.setattr(module, "MARGIN", -(2.0**-44))
@@ -587,11 +721,13 @@ def test_longer_records_are_found(seen: Seen, monkeypatch: pytest.MonkeyPatch) -
 
 def test_weights_that_sum_above_one_are_found(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     right = ridge.OutputPerturbation
-    monkeypatch.setattr(ridge, "OutputPerturbation", lambda theta, w, *more: right(theta, w * (1 + 1e-12), *more))
+    monkeypatch.setattr(
+        ridge, "OutputPerturbation", lambda theta, w, *more: right(theta, w * (1 + 1e-12), *more)
+    )
     assert max(ridge_losses(seen)) > 1
 
 
-# --- totality, silence, shapes, threads -------------------------------------------------------------------------------
+# --- totality, silence, shapes, threads ---------------------------------------------------------
 
 EXTREME = (1e-9, 1e-3, 1.0, 1e9)
 
@@ -607,7 +743,9 @@ def loud() -> Iterator[None]:
 @pytest.mark.parametrize("d", [1, 2, 12, 40])
 @pytest.mark.parametrize("n", [1, 3])
 def test_ridge_takes_all_data_in_silence(n: int, d: int) -> None:
-    for x, label, penalty in itertools.product((0.0, 5e-324, 0.3, 1.0), (-1.0, 0.0, 1.0), (d * 2.0**-39, *EXTREME)):
+    for x, label, penalty in itertools.product(
+        (0.0, 5e-324, 0.3, 1.0), (-1.0, 0.0, 1.0), (d * 2.0**-39, *EXTREME)
+    ):
         made = output_perturbation(np.full((n, d), x), np.full(n, label), np.full(n, 1e-3), penalty)
         assert np.isfinite(made.release(rng=generator(918))).all()
 
@@ -616,9 +754,13 @@ def test_ridge_takes_all_data_in_silence(n: int, d: int) -> None:
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 3), (5, 2), (3, 12)])
 def test_logistic_takes_all_data_in_silence(n: int, d: int) -> None:
     """Equal records make the curvature singular but for the penalty."""
-    for x, eta, penalty in itertools.product((0.0, 1e-9, 1.0), EXTREME, (1e-31, 1e-17, 1e-12, *EXTREME)):
+    for x, eta, penalty in itertools.product(
+        (0.0, 1e-9, 1.0), EXTREME, (1e-31, 1e-17, 1e-12, *EXTREME)
+    ):
         for y in (np.ones(n), np.where(np.arange(n) % 2, 1.0, -1.0)):
-            made = objective_perturbation(np.full((n, d), x / math.sqrt(d)), y, np.full(n, 1 / n), eta, penalty)
+            made = objective_perturbation(
+                np.full((n, d), x / math.sqrt(d)), y, np.full(n, 1 / n), eta, penalty
+            )
             assert np.isfinite(made.release(rng=generator(919))).all()
 
 
@@ -650,7 +792,9 @@ def test_shapes(size: Any) -> None:
             assert (found == release(rng=generator(921), size=1)[0]).all()
 
 
-def test_what_is_not_decided_is_an_error_and_the_precision_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_decided_is_an_error_and_the_precision_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     before = ctx.prec
     linear_query([1.0], 1.0).release([0.5], rng=generator(922))
     assert ctx.prec == before
@@ -669,12 +813,19 @@ def test_what_is_singular_at_one_precision_is_computed_at_the_next() -> None:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_threads_do_not_change_the_precision_of_each_other(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One waits in the midst of a release for another one to begin: it does, unless they go one by one."""
+def test_threads_do_not_change_the_precision_of_each_other(
+    alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One waits in the midst of a release for another one to begin: it does, unless they go one by
+    one.
+    """
     if not alone:
         monkeypatch.setattr(exact, "ALONE", nullcontext())
-    inside, entered, gone = threading.Event(), threading.Event(), threading.Event()
-    seen, before = list[int](), ctx.prec
+    inside = threading.Event()
+    entered = threading.Event()
+    gone = threading.Event()
+    seen = list[int]()
+    before = ctx.prec
 
     def slow(u: list[arb]) -> list[arb]:
         if not inside.is_set():
@@ -689,12 +840,15 @@ def test_threads_do_not_change_the_precision_of_each_other(alone: bool, monkeypa
         gone.wait(5)
         return [arb(1)]
 
-    other = threading.Thread(target=lambda: inside.wait() and released(quick, 1, 1, 1.0, rng=generator()))
+    other = threading.Thread(
+        target=lambda: inside.wait() and released(quick, 1, 1, 1.0, rng=generator())
+    )
     other.start()
     released(slow, 1, 1, 1.0, rng=generator())
     gone.set()
     other.join()
-    kept, ctx.prec = ctx.prec, before
+    kept = ctx.prec
+    ctx.prec = before
     assert (seen == [exact.BITS[1]]) == (kept == before) == alone
 
 
@@ -706,7 +860,10 @@ def test_mechanisms_survive_another_process() -> None:
         objective_perturbation([[0.5]], [1.0], [1.0], 1.0, 1.0),
     ]
     given = [([0.5],), (np.zeros((1, 2)),), (), ()]
-    jobs = [joblib.delayed(m.release)(*data, rng=generator(923)) for m, data in zip(made, given, strict=True)]
+    jobs = [
+        joblib.delayed(m.release)(*data, rng=generator(923))
+        for m, data in zip(made, given, strict=True)
+    ]
     there = joblib.Parallel(n_jobs=2)(jobs)
     for m, data, found in zip(made, given, there, strict=True):
         assert (m.release(*data, rng=generator(923)) == found).all()
@@ -714,17 +871,25 @@ def test_mechanisms_survive_another_process() -> None:
 
 @pytest.mark.parametrize("added", [7, 2**17])
 def test_moments_are_exact(added: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against Python's integers; with few rows at a time, and one limb too long for floats, which is seen."""
+    """Against Python's integers; with few rows at a time, and one limb too long for floats, which
+    is seen.
+    """
     monkeypatch.setattr(exact, "_ADDED", added)
     rng = generator(57)
-    weights, ends = rng.dirichlet(np.full(40, 0.1)), (-GRID, GRID + 1)
-    left, right = rng.integers(*ends, (40, 3)), rng.integers(*ends, (40, 2))
+    weights = rng.dirichlet(np.full(40, 0.1))
+    ends = (-GRID, GRID + 1)
+    left = rng.integers(*ends, (40, 3))
+    right = rng.integers(*ends, (40, 2))
     found, unit = exact.moments(weights, left, right)
     whole = [int(w // Fraction(unit)) for w in map(Fraction, weights.tolist())]
     terms = zip(whole, left.tolist(), right.tolist(), strict=True)
-    expected = sum(np.array([[w * a * b for b in r] for a in row], dtype=object) for w, row, r in terms)
+    expected = sum(
+        np.array([[w * a * b for b in r] for a in row], dtype=object) for w, row, r in terms
+    )
     assert [[int(x.unique_fmpz()) for x in row] for row in found.table()] == expected.tolist()
-    assert (weights >= np.array(whole) * unit).all() and (weights - np.array(whole) * unit).max() <= 2.0**-52
+    assert (weights >= np.array(whole) * unit).all() and (
+        weights - np.array(whole) * unit
+    ).max() <= 2.0**-52
     monkeypatch.setattr(exact, "_LIMB", 26)
     wrong, _ = exact.moments(weights, left, right)
     assert [[int(x.unique_fmpz()) for x in row] for row in wrong.table()] != expected.tolist()

@@ -1,8 +1,10 @@
-"""Releases are drawn from the generator that is given, afresh each time: none comes back, nor does a part of one.
+"""Releases are drawn from the generator that is given, afresh each time: none comes back, nor does
+a part of one.
 
-600 generators give 600 releases. One that draws from a generator of its own, or seeds one with eight bits, repeats
-itself. Data carry no signal, so that what is released is the noise: neither a coordinate nor a length may come back.
-By chance two of 600 numbers of 53 bits, or of the wide integers used here, are equal less often than once in 10**7.
+600 generators give 600 releases. One that draws from a generator of its own, or seeds one with
+eight bits, repeats itself. Data carry no signal, so that what is released is the noise: neither a
+coordinate nor a length may come back. By chance two of 600 numbers of 53 bits, or of the wide
+integers used here, are equal less often than once in 10**7.
 """
 
 from __future__ import annotations
@@ -25,16 +27,25 @@ from tests.support import generator
 
 Array = np.ndarray
 COUNT = 600
-WIDE, FINE = Fraction(2**44), 2.0**-40
+WIDE = Fraction(2**44)
+FINE = 2.0**-40
 
 
 def noise(learner: Learner, rng: np.random.Generator) -> Array:
     return releases.arrays(releases.of_nothing(learner, rng)[0])[0]
 
 
-FLOATS = [name for name in NOISY if "ideal" in name and "PersonalizedRidge" not in name]  # which would be projected
-FLOATS += [name for name in NOISY if "'fixed'" in name] + ["ridge objective", "ridge statistics", "private_constant"]
-GRIDS = [f"{name} {{}}" for name in ("output_perturbation", "objective_perturbation", "linear_query", "WeightedMean")]
+# which would be projected
+FLOATS = [name for name in NOISY if "ideal" in name and "PersonalizedRidge" not in name]
+FLOATS += [name for name in NOISY if "'fixed'" in name] + [
+    "ridge objective",
+    "ridge statistics",
+    "private_constant",
+]
+GRIDS = [
+    f"{name} {{}}"
+    for name in ("output_perturbation", "objective_perturbation", "linear_query", "WeightedMean")
+]
 GRIDS += [
     "nonlinear_query {}",
     "linear_query, many",
@@ -47,16 +58,26 @@ RELEASES: dict[str, Callable[[np.random.Generator], Array]] = {
     "spherical noise, two at once": lambda rng: spherical_laplace(2, [1.0, 2.0], rng=rng, size=2),
     "integers": lambda rng: discrete_laplace(WIDE, rng=rng, size=2),
     **{name: partial(noise, LEARNERS[name]) for name in FLOATS + GRIDS},
-    "training": partial(noise, Learner(partial(releases.federated, spacing=FINE), releases.shared_out, mode="raise")),
-    "integer gradients": lambda rng: releases.sent(np.zeros((3, 1, 2)), releases.LOSSES, rng, FINE)[0],
+    "training": partial(
+        noise, Learner(partial(releases.federated, spacing=FINE), releases.shared_out, mode="raise")
+    ),
+    "integer gradients": lambda rng: releases.sent(np.zeros((3, 1, 2)), releases.LOSSES, rng, FINE)[
+        0
+    ],
     "noise of gradients": lambda rng: gradient_noise([1.0, 2.0], (2,), 1.0, FINE, rng=rng),
-    "estimator, by itself": lambda rng: PersonalizedRidge(project=False).fit(releases.X, releases.Y).coef_,
-    "masks": lambda rng: np.packbits(jorgensen.draw_masks(np.full(128, 0.5), 0.7, 1, rng=rng).astype(bool)).view("u8"),
+    "estimator, by itself": lambda rng: (
+        PersonalizedRidge(project=False).fit(releases.X, releases.Y).coef_
+    ),
+    "masks": lambda rng: np.packbits(
+        jorgensen.draw_masks(np.full(128, 0.5), 0.7, 1, rng=rng).astype(bool)
+    ).view("u8"),
 }
 
 
 def parts(drawn: Array) -> Array:
-    """What must not come back, for each release in a row: coordinates, and lengths of vectors; by absolute value."""
+    """What must not come back, for each release in a row: coordinates, and lengths of vectors; by
+    absolute value.
+    """
     rows = np.abs(drawn.reshape(len(drawn), -1).astype(float))
     vectors = drawn.reshape(len(drawn), -1, drawn.shape[-1] if drawn.ndim > 1 else 1).astype(float)
     return np.column_stack([rows, np.linalg.norm(vectors, axis=2)])
@@ -65,13 +86,17 @@ def parts(drawn: Array) -> Array:
 def repeated(drawn: Array) -> int:
     """How many numbers came back, in the same place or in another."""
     columns = parts(drawn)
-    return max(len(columns) - len(np.unique(np.round(column / column.mean(), 12))) for column in columns.T)
+    return max(
+        len(columns) - len(np.unique(np.round(column / column.mean(), 12))) for column in columns.T
+    )
 
 
 @pytest.mark.parametrize("name", RELEASES)
 def test_no_release_comes_back(name: str) -> None:
-    drawn, again = np.stack([RELEASES[name](generator(601, k)) for k in range(COUNT)]), generator(601, 0)
-    first, second = RELEASES[name](again), RELEASES[name](again)
+    drawn = np.stack([RELEASES[name](generator(601, k)) for k in range(COUNT)])
+    again = generator(601, 0)
+    first = RELEASES[name](again)
+    second = RELEASES[name](again)
     assert name == "estimator, by itself" or (first == drawn[0]).all()
     assert (first != second).all()
     assert repeated(np.arctan2(drawn[..., 0], drawn[..., 1]) if name in ONE_LENGTH else drawn) == 0
@@ -81,7 +106,9 @@ def test_no_release_comes_back(name: str) -> None:
 def test_digits_are_more_than_those_of_single_precision(name: str) -> None:
     """One number of 53 bits in 2**29 has no more than 24; of those on a grid half or more have."""
     drawn = np.stack([RELEASES[name](generator(604, k)) for k in range(100)]).astype(float)
-    assert (drawn == drawn.astype(np.float32)).mean() <= (0.0 if name in FLOATS or "spherical" in name else 0.5)
+    assert (drawn == drawn.astype(np.float32)).mean() <= (
+        0.0 if name in FLOATS or "spherical" in name else 0.5
+    )
 
 
 @pytest.mark.parametrize("bits", [0, 8])
@@ -90,5 +117,6 @@ def test_few_seeds_are_caught(bits: int) -> None:
         return spherical_laplace(2, 1.0, rng=np.random.default_rng(rng.integers(2**bits)))
 
     assert repeated(np.stack([draw(generator(602, k)) for k in range(COUNT)])) > 0
-    half = np.stack([draw(generator(603, k)) * [1.0, 1 + k] for k in range(COUNT)])  # one coordinate alone
+    # one coordinate alone
+    half = np.stack([draw(generator(603, k)) * [1.0, 1 + k] for k in range(COUNT)])
     assert repeated(half) > 0

@@ -1,4 +1,6 @@
-"""Losses of Gaussian releases: by integrals, sums over lattices, other programs, and guesses of an audit."""
+"""Losses of Gaussian releases: by integrals, sums over lattices, other programs, and guesses of an
+audit.
+"""
 
 from __future__ import annotations
 
@@ -12,42 +14,67 @@ import pytest
 from scipy import integrate, stats
 
 from hdpm_lib.audits.black_box import audit
-from hdpm_lib.gaussian import discrete_gaussian_mu, gaussian_delta, gaussian_epsilon, gaussian_mu, largest_mu
+from hdpm_lib.gaussian import (
+    discrete_gaussian_mu,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    largest_mu,
+)
 from tests.support import SEED, generator
 
 normal = stats.norm.pdf
 
 
-def apart(first: Callable[..., Any], second: Callable[..., Any], epsilon: float, mu: float) -> float:
+def apart(
+    first: Callable[..., Any], second: Callable[..., Any], epsilon: float, mu: float
+) -> float:
     """By how much a density exceeds exp(epsilon) times another, in all."""
     x = np.linspace(-9, mu + 9, 300_001)
     return float(integrate.trapezoid(np.maximum(first(x) - math.exp(epsilon) * second(x), 0), x))
 
 
-CASES = [(0, 1, 0), (0.5, 0.3, 0), (1, 1, 0), (3, 0.7, 0), (2, 2, 0), (1, 4, 0), (8, 2.5, 0)]  # no pure loss
+# no pure loss
+CASES = [(0, 1, 0), (0.5, 0.3, 0), (1, 1, 0), (3, 0.7, 0), (2, 2, 0), (1, 4, 0), (8, 2.5, 0)]
 CASES += [(0, 1, 1), (0.5, 1, 2), (2, 1, 0.5), (3, 0.5, 3), (1, 0, 2), (2, 0, 2)]
 
 
 @pytest.mark.parametrize(("epsilon", "mu", "pure"), CASES)
-def test_delta_is_the_integral_of_what_one_density_exceeds(epsilon: float, mu: float, pure: float) -> None:
-    """Of a Gaussian variable, and a coin that tells the truth with the odds of a pure loss beside it."""
-    truth, right = 1 / (1 + math.exp(-pure)), 0.0
+def test_delta_is_the_integral_of_what_one_density_exceeds(
+    epsilon: float, mu: float, pure: float
+) -> None:
+    """Of a Gaussian variable, and a coin that tells the truth with the odds of a pure loss beside
+    it.
+    """
+    truth = 1 / (1 + math.exp(-pure))
+    right = 0.0
     for p, q in ((truth, 1 - truth), (1 - truth, truth)):
         if mu:
-            right += apart(lambda x, p=p: p * normal(x - mu), lambda x, q=q: q * normal(x), epsilon, mu)
+            right += apart(
+                lambda x, p=p: p * normal(x - mu), lambda x, q=q: q * normal(x), epsilon, mu
+            )
         else:
             right += max(p - math.exp(epsilon) * q, 0)
-    assert float(gaussian_delta(epsilon, mu, pure)) == pytest.approx(right, rel=1e-6, abs=1e-12 if pure else 1e-11)
+    assert float(gaussian_delta(epsilon, mu, pure)) == pytest.approx(
+        right, rel=1e-6, abs=1e-12 if pure else 1e-11
+    )
     assert not mu or abs(float(gaussian_delta(epsilon, mu / 2, pure)) - right) > 1e-3 * right
 
 
 def test_several_releases_are_one_of_the_root_of_squares() -> None:
     """Three releases, of vectors: by the law of the log-likelihood ratio, drawn and not derived."""
-    moved, sd = np.array([1.0, 0.5, 2.0]), np.array([2.0, 0.8, 3.0])
-    mu, n = gaussian_mu(moved, sd), 400_000
-    with pytest.raises(ValueError, match=r"sensitivity \(2,\) and sd \(3,\) are shapes that do not go"):
+    moved = np.array([1.0, 0.5, 2.0])
+    sd = np.array([2.0, 0.8, 3.0])
+    mu = gaussian_mu(moved, sd)
+    n = 400_000
+    with pytest.raises(
+        ValueError, match=r"sensitivity \(2,\) and sd \(3,\) are shapes that do not go"
+    ):
         gaussian_mu(moved[:2], sd)
-    assert gaussian_mu([moved, 2 * moved], sd) == pytest.approx([mu, 2 * mu]) and gaussian_mu(3.0, 2.0) == 1.5
+    assert (
+        gaussian_mu([moved, 2 * moved], sd) == pytest.approx([mu, 2 * mu])
+        and gaussian_mu(3.0, 2.0) == 1.5
+    )
     x = moved + sd * generator(901).standard_normal((n, 3))
     ratio = (stats.norm.logpdf(x, moved, sd) - stats.norm.logpdf(x, 0, sd)).sum(1)
     for epsilon in (0.0, 0.5, 1.5):
@@ -58,11 +85,9 @@ def test_several_releases_are_one_of_the_root_of_squares() -> None:
 
 
 def test_epsilon_and_mu_are_inverses_of_delta() -> None:
-    mu, pure, delta = (
-        np.array([[0.05], [1.0], [7.0]]),
-        np.array([0.0, 0.5, 3.0, 40.0]),
-        np.array([1e-12, 1e-5, 0.01, 0.3]),
-    )
+    mu = np.array([[0.05], [1.0], [7.0]])
+    pure = np.array([0.0, 0.5, 3.0, 40.0])
+    delta = np.array([1e-12, 1e-5, 0.01, 0.3])
     for d in delta:
         epsilon = gaussian_epsilon(d, mu, pure)
         assert epsilon.shape == (3, 4)
@@ -72,37 +97,56 @@ def test_epsilon_and_mu_are_inverses_of_delta() -> None:
         found = largest_mu(epsilon[inside], d, np.broadcast_to(pure, epsilon.shape)[inside])
         np.testing.assert_allclose(found, np.broadcast_to(mu, epsilon.shape)[inside], rtol=1e-8)
         assert gaussian_delta(2.0, largest_mu(2.0, d, 1.5), 1.5) == pytest.approx(d, rel=1e-9)
-    assert gaussian_epsilon(0.3, 0.1) == gaussian_epsilon(1e-5, 0) == 0 and gaussian_epsilon(1e-9, 0, 2) < 2
-    assert gaussian_epsilon(1e-300, 1e-12, 1e12) == pytest.approx(1e12)  # where rounding hides what is added
+    assert (
+        gaussian_epsilon(0.3, 0.1) == gaussian_epsilon(1e-5, 0) == 0
+        and gaussian_epsilon(1e-9, 0, 2) < 2
+    )
+    # where rounding hides what is added
+    assert gaussian_epsilon(1e-300, 1e-12, 1e12) == pytest.approx(1e12)
     with pytest.raises(ValueError, match=r"pure must be at most epsilon, got 2\.0"):
         largest_mu(1.0, 1e-5, 2.0)
 
 
 def test_the_accountant_of_another_library_agrees() -> None:
-    accounting = pytest.importorskip("dp_accounting", reason="`make nightly` installs dp-accounting")
+    accounting = pytest.importorskip(
+        "dp_accounting", reason="`make nightly` installs dp-accounting"
+    )
     spent = accounting.pld.PLDAccountant()
     spent.compose(accounting.GaussianDpEvent(2.0), 10)
     mu = gaussian_mu([1.0] * 10, 2.0)
     for delta in (1e-9, 1e-5, 0.01):
-        assert float(gaussian_epsilon(delta, mu)) == pytest.approx(spent.get_epsilon(delta), rel=1e-6)
+        assert float(gaussian_epsilon(delta, mu)) == pytest.approx(
+            spent.get_epsilon(delta), rel=1e-6
+        )
     for epsilon in (0.0, 1.0, 4.0):
-        assert float(gaussian_delta(epsilon, mu)) == pytest.approx(spent.get_delta(epsilon), rel=1e-6)
+        assert float(gaussian_delta(epsilon, mu)) == pytest.approx(
+            spent.get_delta(epsilon), rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("mu", [1e-9, 1e-3, 0.1, 3.0, 40.0, 1e3])
 def test_delta_keeps_its_digits(mu: float) -> None:
-    """Where both tails are tiny, or nearly equal, or exp(epsilon) is no float: against 60 digits."""
+    """Where both tails are tiny, or nearly equal, or exp(epsilon) is no float: against 60
+    digits.
+    """
     mp = pytest.importorskip("mpmath").mp
     for epsilon in (0.0, 1e-8, 1e-3, 0.5, 5.0, 40.0, 800.0, 1e5):
         with mp.workdps(60):
-            e, m = mp.mpf(epsilon), mp.mpf(mu)
+            e = mp.mpf(epsilon)
+            m = mp.mpf(mu)
             right = mp.ncdf(-e / m + m / 2) - mp.exp(e) * mp.ncdf(-e / m - m / 2)
             coin = 1 / (1 + mp.exp(-(e + 1)))  # which has delta at a negative epsilon, of -1
             below = mp.ncdf(1 / m + m / 2) - mp.exp(-1) * mp.ncdf(1 / m - m / 2)
-            above = mp.ncdf(-(2 * e + 1) / m + m / 2) - mp.exp(2 * e + 1) * mp.ncdf(-(2 * e + 1) / m - m / 2)
+            above = mp.ncdf(-(2 * e + 1) / m + m / 2) - mp.exp(2 * e + 1) * mp.ncdf(
+                -(2 * e + 1) / m - m / 2
+            )
             beside = coin * below + (1 - coin) * above
-        assert float(gaussian_delta(epsilon, mu)) == pytest.approx(float(right), rel=1e-9, abs=1e-28)
-        assert float(gaussian_delta(epsilon, mu, epsilon + 1)) == pytest.approx(float(beside), rel=1e-9)
+        assert float(gaussian_delta(epsilon, mu)) == pytest.approx(
+            float(right), rel=1e-9, abs=1e-28
+        )
+        assert float(gaussian_delta(epsilon, mu, epsilon + 1)) == pytest.approx(
+            float(beside), rel=1e-9
+        )
 
 
 def on_integers(epsilon: float, shift: int, sd: float) -> float:
@@ -118,9 +162,11 @@ def on_integers(epsilon: float, shift: int, sd: float) -> float:
 def test_integers_lose_no_more_than_is_said(sd: float, far: float) -> None:
     """And hardly less for wide noise. That the variance alone would say too little is seen, too."""
     shift = max(1, round(far * sd))
-    mu, grid = float(discrete_gaussian_mu(shift, sd)), np.linspace(0, far**2 / 2 + 3 * far, 100)
+    mu = float(discrete_gaussian_mu(shift, sd))
+    grid = np.linspace(0, far**2 / 2 + 3 * far, 100)
     exact = np.array([on_integers(epsilon, shift, sd) for epsilon in grid])
-    said, without = gaussian_delta(grid, mu), gaussian_delta(grid, shift / sd)
+    said = gaussian_delta(grid, mu)
+    without = gaussian_delta(grid, shift / sd)
     assert (exact <= said * (1 + 1e-12)).all()
     assert (exact > without * (1 + 1e-6)).any()
     assert (exact > gaussian_delta(grid, shift / sd / 2)).any()
@@ -128,9 +174,18 @@ def test_integers_lose_no_more_than_is_said(sd: float, far: float) -> None:
 
 
 def test_an_audit_finds_a_mu_that_is_half_and_not_the_right_one() -> None:
-    """False alarms: once in 10**6. Releases are rounded, as the last digits of floats would tell."""
-    mechanism = lambda data, rng, size: np.rint((data.sum() + rng.normal(0, 2, size)) * 2**20) / 2**20  # noqa: E731
-    look: Any = partial(audit, mechanism, np.zeros(1), 2 * np.ones(1), runs=60_000, time_limit=None, seed=SEED)
+    """False alarms: once in 10**6. Releases are rounded, as the last digits of floats would
+    tell.
+    """
+
+    def mechanism(data, rng, size):
+        return np.rint((data.sum() + rng.normal(0, 2, size)) * 2**20) / 2**20
+
+    look: Any = partial(
+        audit, mechanism, np.zeros(1), 2 * np.ones(1), runs=60_000, time_limit=None, seed=SEED
+    )
     for epsilon in (0.2, 1.0):
-        right, half = (float(gaussian_delta(epsilon, gaussian_mu(moved, 2.0))) for moved in (2.0, 1.0))
+        right, half = (
+            float(gaussian_delta(epsilon, gaussian_mu(moved, 2.0))) for moved in (2.0, 1.0)
+        )
         assert look(epsilon, right, level=1e-6).passed and look(epsilon, half, level=1e-6).found

@@ -1,7 +1,9 @@
-"""Private cells of any kind: what is in them appears nowhere, clipping takes them all, and each is looked at alone.
+"""Private cells of any kind: what is in them appears nowhere, clipping takes them all, and each is
+looked at alone.
 
-Every learner is given its data in many containers, with cells that are text, complex, an object, masked, missing, or
-outside the bounds. Two markers, a text and a number, stand in the cells, among row names, and behind masks.
+Every learner is given its data in many containers, with cells that are text, complex, an object,
+masked, missing, or outside the bounds. Two markers, a text and a number, stand in the cells, among
+row names, and behind masks.
 """
 
 from __future__ import annotations
@@ -34,8 +36,11 @@ from tests.support import generator
 
 N = 6
 EPS = np.full(N, 0.9)
-USUAL = [(name, clip) for name, clip in EACH if "penalty" not in name]  # of which no look at a cell depends
-WORD, FIGURE = "Xyzzy", 0.731625489  # the markers
+# of which no look at a cell depends
+USUAL = [(name, clip) for name, clip in EACH if "penalty" not in name]
+# the markers
+WORD = "Xyzzy"
+FIGURE = 0.731625489
 
 
 class Odd:
@@ -78,7 +83,8 @@ CELLS: dict[str, Any] = {
 
 def plain(domain: Domain, rng: np.random.Generator) -> Data:
     """Data well inside the bounds, all cells different."""
-    X, y = rng.uniform(0.1, 0.5, (N, D)), rng.uniform(0.1, 0.6, N)
+    X = rng.uniform(0.1, 0.5, (N, D))
+    y = rng.uniform(0.1, 0.6, N)
     if domain is releases.shared_out:
         return X, np.arange(N) % CLASSES, list(np.arange(N)[:, None])
     if domain is releases.below_zero:
@@ -110,7 +116,8 @@ def whole_arrays(array: np.ndarray) -> Iterator[tuple[str, Any]]:
     """The array in containers of one type in which a cell is odd, or three rows."""
     hidden = np.zeros(array.shape, dtype=bool)
     hidden[(1,) * array.ndim] = True
-    masked, missing = np.ma.array(np.where(hidden, 1e5 * FIGURE, array), mask=hidden), np.where(hidden, math.nan, array)
+    masked = np.ma.array(np.where(hidden, 1e5 * FIGURE, array), mask=hidden)
+    missing = np.where(hidden, math.nan, array)
     yield "masked", masked
     yield "masked rows", list(masked) if array.ndim > 1 else masked
     yield "complex", np.where(hidden, complex(FIGURE, FIGURE), array)
@@ -131,7 +138,11 @@ def spoils(learner: Learner) -> Iterator[tuple[str, str, Data]]:
     for k, part in enumerate(learner.parts):
         if not part:
             continue
-        odd = [(f"{kind} in {how}", x) for kind, cell in CELLS.items() for how, x in spoilt(data[k], cell)]
+        odd = [
+            (f"{kind} in {how}", x)
+            for kind, cell in CELLS.items()
+            for how, x in spoilt(data[k], cell)
+        ]
         for what, value in [*odd, *whole_arrays(data[k])]:
             yield part, f"{part}: {what}", (*data[:k], value, *data[k + 1 :])
 
@@ -139,7 +150,9 @@ def spoils(learner: Learner) -> Iterator[tuple[str, str, Data]]:
 def tells(what: str | bytes) -> bool:
     """Whether a marker is in a text or in bytes."""
     if isinstance(what, str):
-        return any(mark in what for mark in (WORD, "1973, 1", "1973-01")) or "731625" in what.replace(".", "")
+        return any(
+            mark in what for mark in (WORD, "1973, 1", "1973-01")
+        ) or "731625" in what.replace(".", "")
     numbers = [struct.pack(kind, scale * FIGURE) for kind in "df" for scale in (1, 1e5)]
     return WORD.encode() in what or any(number in what for number in numbers)
 
@@ -152,13 +165,16 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def watched(learner: Learner, data: Data, clip: bool) -> tuple[str, list[str]]:
     """The error, or nothing, and all that is told of the data."""
-    error, told = "", []
+    error = ""
+    told = []
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             found, shown = learner(data, EPS, generator(811), clip)
         except Exception as caught:
-            error, found, shown = f"{type(caught).__name__}: {caught}", [], []
+            error = f"{type(caught).__name__}: {caught}"
+            found = []
+            shown = []
             told += [f"error {e!r}" for e in chain(caught) if tells(f"{e!r} {e}")]
             told += [f"chain {e!r}" for e in list(chain(caught))[1:]]
             told += [line for line in traceback.format_exception_only(caught) if tells(line)]
@@ -175,7 +191,8 @@ def watched(learner: Learner, data: Data, clip: bool) -> tuple[str, list[str]]:
 def objections(learner: Learner, clip: bool) -> list[Any]:
     """What is told of odd cells.
 
-    Clipping takes every one without a word; else there is one sentence for each argument, and nothing behind it.
+    Clipping takes every one without a word; else there is one sentence for each argument, and
+    nothing behind it.
     """
     sentences: dict[str, dict[str, str]] = {}
     for part, what, data in spoils(learner):
@@ -231,11 +248,15 @@ def test_text_that_tells_is_caught(text: Callable[..., str], warn: bool) -> None
 
 @pytest.mark.parametrize("name", [name for name, clip in USUAL if clip])
 def test_odd_cell_changes_no_other(name: str) -> None:
-    """All odd cells of a kind that holds no number count as the same public value: the releases are equal."""
+    """All odd cells of a kind that holds no number count as the same public value: the releases are
+    equal.
+    """
     learner = LEARNERS[name]
 
     def flat(data: Data) -> np.ndarray:
-        return np.concatenate([np.ravel(x) for x in releases.arrays(learner(data, EPS, generator(811), True)[0])])
+        return np.concatenate(
+            [np.ravel(x) for x in releases.arrays(learner(data, EPS, generator(811), True)[0])]
+        )
 
     usual = flat(plain(learner.domain, generator(812)))
     for part in learner.parts:
@@ -252,7 +273,8 @@ def test_odd_cell_changes_no_other(name: str) -> None:
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_repr_does_not_depend_on_the_data(name: str) -> None:
-    learner, texts = LEARNERS[name], set()
+    learner = LEARNERS[name]
+    texts = set()
     for seed in (1, 2):
         _, shown = learner(plain(learner.domain, generator(813, seed)), EPS, generator(811))
         texts.add((*map(repr, shown), *map(str, shown)))
@@ -266,11 +288,13 @@ def test_what_a_mask_hides_is_never_used() -> None:
         fits = []
         for hidden in (0.0, 0.9, -7e5):
             masked = wrap(np.ma.array(np.where(mask, hidden, X), mask=mask))
-            fits.append(PersonalizedRidge(out_of_range="clip", random_state=0).fit(masked, y).coef_.tolist())
+            fits.append(
+                PersonalizedRidge(out_of_range="clip", random_state=0).fit(masked, y).coef_.tolist()
+            )
         assert fits[0] == fits[1] == fits[2]
 
 
-# --- labels and classes -----------------------------------------------------------------------------------------------
+# --- labels and classes -------------------------------------------------------------------------
 
 UNDECLARED = "classes is not given: the labels that occur become public, as classes_"
 
@@ -281,10 +305,18 @@ def test_undeclared_classes_are_warned_of_whatever_the_labels(rare: str) -> None
     with pytest.warns(UserWarning, match=f"^{UNDECLARED}") as said:
         PrivateLogisticRegression(1.0).fit(X, ["yes"] * 5 + [rare])
     assert len(said) == 1 and said[0].filename == __file__ and not tells(str(said[0].message))
-    for labels in (["yes"] * 6, ["yes", "no"] * 2 + [WORD, "no"], ["yes"] * 5 + [None], [0, 1, math.nan] * 2):
+    for labels in (
+        ["yes"] * 6,
+        ["yes", "no"] * 2 + [WORD, "no"],
+        ["yes"] * 5 + [None],
+        [0, 1, math.nan] * 2,
+    ):
         with (
             pytest.warns(UserWarning, match=f"^{UNDECLARED}"),
-            pytest.raises(ValueError, match=r"^Only binary classification is supported: y must hold two labels, ") as e,
+            pytest.raises(
+                ValueError,
+                match=r"^Only binary classification is supported: y must hold two labels, ",
+            ) as e,
         ):
             PrivateLogisticRegression(1.0).fit(X, labels)
         assert list(chain(e.value)) == [e.value] and not tells(str(e.value))
@@ -293,12 +325,15 @@ def test_undeclared_classes_are_warned_of_whatever_the_labels(rare: str) -> None
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("classes", [("no", "yes"), (0, 1), (False, True), (0.5, 1.5), ("0", 1)])
 def test_labels_outside_declared_classes_count_as_the_first(classes: tuple[Any, Any]) -> None:
-    X, places = plain(releases.boxes, generator(815))[0], np.array([0, 1, 1, 0, 1, 0])
+    X = plain(releases.boxes, generator(815))[0]
+    places = np.array([0, 1, 1, 0, 1, 0])
     labels = np.array(classes, dtype=object)[places]
     odd = [CELLS[kind] for kind in CELLS] + [WORD, 7, "NO"]
 
     def fit(y: Any) -> list[float]:
-        model = PrivateLogisticRegression(1.0, classes=classes, out_of_range="clip", random_state=0).fit(X, y)
+        model = PrivateLogisticRegression(
+            1.0, classes=classes, out_of_range="clip", random_state=0
+        ).fit(X, y)
         assert model.classes_.tolist() == np.unique(np.array(classes)).tolist()
         return model.coef_.tolist()
 
@@ -315,7 +350,8 @@ def test_labels_outside_declared_classes_count_as_the_first(classes: tuple[Any, 
 
 
 def test_levels_of_a_category_are_found_in_any_container() -> None:
-    column, codes = Category("smoker", ("no", "yes", "sometimes")), [1, 0, -1, -1, 2]
+    column = Category("smoker", ("no", "yes", "sometimes"))
+    codes = [1, 0, -1, -1, 2]
     cells = ["yes", "no", Odd(), ["no"], "sometimes"]
     for values in (cells, np.fromiter(cells, dtype=object)):
         assert v.private_places(values, "smoker", column.levels).tolist() == codes
@@ -324,11 +360,28 @@ def test_levels_of_a_category_are_found_in_any_container() -> None:
     assert v.private_places(np.array([1.0, 2.0, np.nan]), "y", (2, 1)).tolist() == [1, 0, -1]
 
 
-# --- shapes are public ------------------------------------------------------------------------------------------------
+# --- shapes are public --------------------------------------------------------------------------
 
 
-SHAPES: list[Any] = [None, WORD, 3.0, {WORD: 1.0}, {WORD}, [], [[]], [WORD, WORD], [[1.0, 2.0], [3.0]], [[1.0], WORD]]
-SHAPES += [[[1.0], None], [[[WORD]]], *map(np.zeros, ((2, 3, 1), (0, 2), (2, 0))), [[1.0], {WORD: 1}], Odd()]
+SHAPES: list[Any] = [
+    None,
+    WORD,
+    3.0,
+    {WORD: 1.0},
+    {WORD},
+    [],
+    [[]],
+    [WORD, WORD],
+    [[1.0, 2.0], [3.0]],
+    [[1.0], WORD],
+]
+SHAPES += [
+    [[1.0], None],
+    [[[WORD]]],
+    *map(np.zeros, ((2, 3, 1), (0, 2), (2, 0))),
+    [[1.0], {WORD: 1}],
+    Odd(),
+]
 
 
 @pytest.mark.parametrize("value", SHAPES, ids=map(str, range(len(SHAPES))))
@@ -337,7 +390,9 @@ def test_shape_that_is_no_table_is_refused(value: Any, clip: bool) -> None:
     for learn in (
         lambda: output_perturbation(value, [0.5, 0.5], [1.0, 1.0], 1.0, clip=clip),
         lambda: PersonalizedRidge(out_of_range="clip" if clip else "raise").fit(value, [0.5, 0.5]),
-        lambda: Schema([Number("age", 0, 1)], out_of_range="clip" if clip else "raise").transform(value),
+        lambda: Schema([Number("age", 0, 1)], out_of_range="clip" if clip else "raise").transform(
+            value
+        ),
     ):
         with pytest.raises(ValueError, match=r"^X (must|has)") as caught:
             learn()
@@ -347,7 +402,13 @@ def test_shape_that_is_no_table_is_refused(value: Any, clip: bool) -> None:
 def test_plain_arrays_are_taken_as_they_are() -> None:
     for dtype in (np.float64, np.float32, np.int8, bool):
         array = np.array([[0, 1], [1, 0]], dtype=dtype)
-        for value in (array, array.tolist(), pd.DataFrame(array), sparse.coo_array(array), tuple(map(tuple, array))):
+        for value in (
+            array,
+            array.tolist(),
+            pd.DataFrame(array),
+            sparse.coo_array(array),
+            tuple(map(tuple, array)),
+        ):
             assert v.private_floats(value, "X", 2).tolist() == array.tolist()
     array = np.ones((3, 2), dtype=np.float32)
     assert v.private_floats(array, "X", 2) is array

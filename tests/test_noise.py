@@ -1,7 +1,8 @@
 """Spherical Laplace noise: exact tests of the sampler and its density.
 
-`law_checks` holds draws against `hdpm_book.privacy.laws.spherical_law`: radii, their sum, directions, isotropy,
-independence of radius and direction, independence of consecutive draws. The mutants prove that each look can object.
+`law_checks` holds draws against `hdpm_book.privacy.laws.spherical_law`: radii, their sum,
+directions, isotropy, independence of radius and direction, independence of consecutive draws. The
+mutants prove that each look can object.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from tests.support import (
     with_shape,
 )
 
-DRAWS = {1: 20_000, 2: 20_000, 12: 10_000, 30: 10_000, 615: 60_000}  # at 615 a shape of d + 1 takes that many
+# at 615 a shape of d + 1 takes that many
+DRAWS = {1: 20_000, 2: 20_000, 12: 10_000, 30: 10_000, 615: 60_000}
 
 
 def cube_direction(d: int, rate: Any, *, rng: np.random.Generator, size: int) -> np.ndarray:
-    radius, u = rng.gamma(d, 1 / rate, (size, 1)), rng.uniform(-1, 1, (size, d))
+    radius = rng.gamma(d, 1 / rate, (size, 1))
+    u = rng.uniform(-1, 1, (size, d))
     return radius * u / np.linalg.norm(u, axis=1, keepdims=True)
 
 
@@ -67,7 +70,11 @@ MUTANTS: dict[str, tuple[Sampler, tuple[int, ...], str]] = {
     "direction from the cube": (cube_direction, (2, 12), "projection 0"),
     "noise handed out twice": (reused, (1, 30), "consecutive radii"),
     "direction handed out twice": (reused, (1, 30), "consecutive directions"),
-    "no negative noise": (lambda *law, **how: np.abs(spherical_laplace(*law, **how)), (1, 30), "mean direction"),
+    "no negative noise": (
+        lambda *law, **how: np.abs(spherical_laplace(*law, **how)),
+        (1, 30),
+        "mean direction",
+    ),
     "one axis stretched": (stretched, (2, 30), "isotropy"),
     "radius tied to direction": (sorted_together(lambda t: t), (1, 30), "radius with direction"),
     "radius tied to axis": (sorted_together(np.abs), (2, 30), "radius with squared projection 0"),
@@ -83,11 +90,15 @@ def test_law(d: int, rate: float) -> None:
     assert found_in(spherical_laplace, d, rate, generator(1, d)) == []
 
 
-@pytest.mark.parametrize(("name", "d"), [(name, d) for name, (_, ds, _) in MUTANTS.items() for d in ds])
+@pytest.mark.parametrize(
+    ("name", "d"), [(name, d) for name, (_, ds, _) in MUTANTS.items() for d in ds]
+)
 def test_broken_sampler_is_caught(name: str, d: int) -> None:
     sampler, _, look = MUTANTS[name]
     found = found_in(sampler, d, 3.0, generator(2, d))
-    assert any(line.startswith(f"{look}:") for line in found), f"{name}, d={d}: {look} did not object, only {found}"
+    assert any(line.startswith(f"{look}:") for line in found), (
+        f"{name}, d={d}: {look} did not object, only {found}"
+    )
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -110,20 +121,31 @@ def test_shapes() -> None:
 
 @pytest.mark.parametrize("d", [2, 30])
 def test_every_digit_that_is_drawn_is_used(d: int) -> None:
-    """Directions with fewer digits would have the right law to any test of it, and betray the estimate by the rest."""
+    """Directions with fewer digits would have the right law to any test of it, and betray the
+    estimate by the rest.
+    """
     direction = (rng := generator(5)).standard_normal((100, d))
-    expected = rng.gamma(d, 1 / 0.3, 100)[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
-    np.testing.assert_allclose(spherical_laplace(d, 0.3, rng=generator(5), size=100), expected, rtol=1e-14)
+    expected = (
+        rng.gamma(d, 1 / 0.3, 100)[:, None]
+        * direction
+        / np.linalg.norm(direction, axis=1, keepdims=True)
+    )
+    np.testing.assert_allclose(
+        spherical_laplace(d, 0.3, rng=generator(5), size=100), expected, rtol=1e-14
+    )
 
 
-# --- density ----------------------------------------------------------------------------------------------------------
+# --- density ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("d", "rate"), [(1, 0.5), (3, 2.0), (12, 5.0), (30, 0.7)])
 def test_density_integrates_to_one_over_shells(d: int, rate: float) -> None:
-    area, point = 2 * math.pi ** (d / 2) / special.gamma(d / 2), np.full(d, d**-0.5)
+    area = 2 * math.pi ** (d / 2) / special.gamma(d / 2)
+    point = np.full(d, d**-0.5)
     shells = integrate.quad(
-        lambda r: area * r ** (d - 1) * math.exp(log_density(r * point, rate)), 0, (4 * d + 45) / rate
+        lambda r: area * r ** (d - 1) * math.exp(log_density(r * point, rate)),
+        0,
+        (4 * d + 45) / rate,
     )
     assert shells[0] == pytest.approx(1, abs=1e-6)
 
@@ -136,18 +158,27 @@ def test_density_integrates_to_one_over_the_plane() -> None:
 
 
 def test_density_on_rays() -> None:
-    """The ratio of densities is what every guarantee rests on: at most rate times distance, attained on a ray."""
+    """The ratio of densities is what every guarantee rests on: at most rate times distance,
+    attained on a ray.
+    """
     rng = generator(8)
-    z, step = rng.standard_normal((1000, 5)), rng.standard_normal(5)
+    z = rng.standard_normal((1000, 5))
+    step = rng.standard_normal(5)
     change = log_density(z + step, 2.0) - log_density(z, 2.0)
     assert np.abs(change).max() <= 2 * np.linalg.norm(step) * (1 + 1e-12)
     ray = 100 * step / np.linalg.norm(step)
-    assert log_density(ray, 2.0) - log_density(ray + step, 2.0) == pytest.approx(2 * np.linalg.norm(step))
+    assert log_density(ray, 2.0) - log_density(ray + step, 2.0) == pytest.approx(
+        2 * np.linalg.norm(step)
+    )
     assert log_density([0.3], 2.0) == pytest.approx(stats.laplace.logpdf(0.3, scale=0.5))
     assert log_density(z.reshape(10, 100, 5), 2.0).shape == (10, 100)
 
 
 def test_moments_of_lengths_and_coordinates() -> None:
     law = norm_law(3, 2.0)
-    assert law.mean() == pytest.approx(1.5, rel=1e-12) and law.var() == pytest.approx(0.75, rel=1e-12)
-    np.testing.assert_allclose(3 * coordinate_variance(3, [2.0, 0.5]), (0.75 + 1.5**2) * np.array([1, 16]))
+    assert law.mean() == pytest.approx(1.5, rel=1e-12) and law.var() == pytest.approx(
+        0.75, rel=1e-12
+    )
+    np.testing.assert_allclose(
+        3 * coordinate_variance(3, [2.0, 0.5]), (0.75 + 1.5**2) * np.array([1, 16])
+    )

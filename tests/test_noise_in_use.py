@@ -1,4 +1,5 @@
-"""Noise as learners use it, where `tests.audits.test_settings` does not look: its scale, what fits share, the ball.
+"""Noise as learners use it, where `tests.audits.test_settings` does not look: its scale, what fits
+share, the ball.
 
 Each look takes what is released, less an estimate computed apart, at a rate that is typed anew.
 """
@@ -28,17 +29,22 @@ def data(d: int, size: float, n: int = 20) -> Records:
     return X, y, size * rng.choice([0.2, 1, 3], n)
 
 
-def known(X: np.ndarray, y: np.ndarray, epsilon: np.ndarray, penalty: float = 1.0) -> tuple[np.ndarray, float]:
+def known(
+    X: np.ndarray, y: np.ndarray, epsilon: np.ndarray, penalty: float = 1.0
+) -> tuple[np.ndarray, float]:
     """The estimate by scikit-learn, and the rate of Theorem 2.1 for features in the box."""
     model = Ridge(alpha=penalty, fit_intercept=False, solver="cholesky")
-    theta, root = model.fit(X, y, sample_weight=epsilon / epsilon.sum()).coef_, math.sqrt(X.shape[1])
+    theta = model.fit(X, y, sample_weight=epsilon / epsilon.sum()).coef_
+    root = math.sqrt(X.shape[1])
     B = min(1 / math.sqrt(penalty), root / penalty)
     return theta, penalty * epsilon.sum() / (2 * root * (1 + root * B))
 
 
 @pytest.mark.parametrize("d", [1, 12])
 def test_ten_times_the_privacy_loss_is_a_tenth_of_the_noise(d: int) -> None:
-    """The same generator gives the same noise but for its scale; nothing else may depend on the scale of epsilon."""
+    """The same generator gives the same noise but for its scale; nothing else may depend on the
+    scale of epsilon.
+    """
     small, large = (
         output_perturbation(*records, 1.0).release(rng=generator(13), size=100) - known(*records)[0]
         for records in (data(d, 0.05), data(d, 0.5))
@@ -46,37 +52,46 @@ def test_ten_times_the_privacy_loss_is_a_tenth_of_the_noise(d: int) -> None:
     np.testing.assert_allclose(small, 10 * large, rtol=1e-6, atol=1e-8)
 
 
-# --- consecutive fits -------------------------------------------------------------------------------------------------
+# --- consecutive fits ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", ["seeds", "state", "one seed"])
 def test_fits_share_no_noise_unless_a_seed_says_so(source: str) -> None:
-    seeds, state = itertools.count(), np.random.RandomState(generator(17).integers(2**32))
+    seeds = itertools.count()
+    state = np.random.RandomState(generator(17).integers(2**32))
     draw = {"seeds": lambda: next(seeds), "state": lambda: state, "one seed": lambda: 5}[source]
     X, y, epsilon = data(2, 3.0)
     theta, rate = known(X, y, epsilon)
     model = PersonalizedRidge(bound="paper", project=False)
 
     def noise() -> np.ndarray:
-        return rate * (model.set_params(random_state=draw()).fit(X, y, epsilon=epsilon).coef_ - theta)
+        return rate * (
+            model.set_params(random_state=draw()).fit(X, y, epsilon=epsilon).coef_ - theta
+        )
 
     found = objections(law_checks(lambda k: np.stack([noise() for _ in range(k)]), 1000))
     assert any("consecutive" in line for line in found) if source == "one seed" else found == []
 
 
-# --- the ball ---------------------------------------------------------------------------------------------------------
+# --- the ball -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"bound": "paper"}, {"feature_norm": 1.1}, {"arithmetic": "ideal"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"bound": "paper"}, {"feature_norm": 1.1}, {"arithmetic": "ideal"}], ids=str
+)
 def test_fit_by_default_is_the_nearest_point_of_the_ball(options: dict[str, Any]) -> None:
-    """What `fit` publishes, `project` being on: the same draw as without it, moved to the ball of the estimates."""
+    """What `fit` publishes, `project` being on: the same draw as without it, moved to the ball of
+    the estimates.
+    """
     X, y, epsilon = data(2, 0.3)
     X *= 1.1 / np.sqrt(2)
     norm = options.get("feature_norm", np.sqrt(2))
-    radius, outside = max(s / (s**2 + 1) for s in np.linspace(0, norm, 1001)), 0
+    radius = max(s / (s**2 + 1) for s in np.linspace(0, norm, 1001))
+    outside = 0
     for seed in range(60):
         kept, free = (
-            PersonalizedRidge(project=p, random_state=seed, **options).fit(X, y, epsilon).coef_ for p in (True, False)
+            PersonalizedRidge(project=p, random_state=seed, **options).fit(X, y, epsilon).coef_
+            for p in (True, False)
         )
         far = np.linalg.norm(free) > radius
         expected = radius * free / np.linalg.norm(free) if far else free

@@ -1,7 +1,8 @@
 """Promises that hold for every data set: learners are total.
 
-Every data set inside the public bounds gives a release of the same kind, without an error or a warning, which would
-tell of it. What is said of data outside the bounds is the subject of tests/test_ingress.py.
+Every data set inside the public bounds gives a release of the same kind, without an error or a
+warning, which would tell of it. What is said of data outside the bounds is the subject of
+tests/test_ingress.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def outcome(learner: Learner, data: Data, epsilon: Array, clip: bool) -> str:
         warnings.simplefilter("always")
         try:
             found = releases.arrays(learner(data, epsilon, generator(501), clip)[0])
-            seen = "; ".join(f"{x.shape} {x.dtype}" + ("" if np.isfinite(x).all() else ", not finite") for x in found)
+            seen = "; ".join(
+                f"{x.shape} {x.dtype}" + ("" if np.isfinite(x).all() else ", not finite")
+                for x in found
+            )
         except Exception as error:
             seen = f"{type(error).__name__}: {error}"
     return "; ".join([seen, *(f"{one.category.__name__}: {one.message}" for one in said)])
@@ -41,7 +45,8 @@ def losses(n: int) -> list[Array]:
 
 def kinds_of_outcome(learner: Learner, n: int, draws: int, clip: bool = False) -> dict[str, Data]:
     """Every kind of outcome over data sets of `n` records, with a data set that gives it."""
-    rng, found = generator(502, n), {}
+    rng = generator(502, n)
+    found = {}
     for k in range(draws):
         for data in learner.domain(rng, n):
             found.setdefault(outcome(learner, data, losses(n)[k % 3], clip), data)
@@ -66,9 +71,14 @@ def test_total(name: str, clip: bool) -> None:
     ids=["output", "statistics", "sampled"],
 )
 def test_penalty_that_some_data_would_break_is_refused_for_all(learn: Any) -> None:
-    """Equal columns and a penalty below rounding: a singular system, where other data are fitted."""
+    """Equal columns and a penalty below rounding: a singular system, where other data are
+    fitted.
+    """
     for kind in kinds_of_outcome(Learner(learn, boxes, mode="raise"), 7, 18):
-        assert re.fullmatch("ValueError: penalty must be at least .*, or rounding hides it beside .*, got 1e-17", kind)
+        assert re.fullmatch(
+            "ValueError: penalty must be at least .*, or rounding hides it beside .*, got 1e-17",
+            kind,
+        )
 
 
 def refuses_one_class(X: Any, y: Any) -> Any:
@@ -90,7 +100,9 @@ BROKEN = {
     "scales in silence": lambda X, y: np.nan_to_num(np.max(X), nan=0) ** -0.5 * np.ones(3),
     "leaves columns out": lambda X, y: np.zeros(np.count_nonzero(np.ptp(np.array(X), axis=0))),
     "keeps the type": lambda X, y: np.zeros(3, dtype=np.asarray(X).dtype),
-    "sorts by class": lambda X, y: np.array([np.asarray(y)[np.asarray(y) == c].mean() for c in (-1, 1)]),
+    "sorts by class": lambda X, y: np.array(
+        [np.asarray(y)[np.asarray(y) == c].mean() for c in (-1, 1)]
+    ),
 }
 
 

@@ -1,8 +1,10 @@
-"""Every public function, driven by its signature: what its documented ranges admit works, what they do not is refused.
+"""Every public function, driven by its signature: what its documented ranges admit works, what they
+do not is refused.
 
-In range: no warning, no endless run, no NaN or infinity but where the documentation has one, no error but a documented
-one. Out of range: a ValueError or TypeError that names the argument. Objects of the library's own classes are passed as
-they should be. `HDPM_EXAMPLES=1000 pytest tests/test_properties.py` looks longer.
+In range: no warning, no endless run, no NaN or infinity but where the documentation has one, no
+error but a documented one. Out of range: a ValueError or TypeError that names the argument. Objects
+of the library's own classes are passed as they should be. `HDPM_EXAMPLES=1000 pytest
+tests/test_properties.py` looks longer.
 """
 
 from __future__ import annotations
@@ -34,11 +36,15 @@ from tests.strategies import FLAG, Array, Kind, Scene
 EXAMPLES = int(os.environ.get("HDPM_EXAMPLES", "12"))
 PATIENCE = 60.0  # seconds for one call
 LOOK = settings(
-    max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
-# --- what there is ----------------------------------------------------------------------------------------------------
+# --- what there is ------------------------------------------------------------------------------
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:
@@ -77,7 +83,8 @@ TRIED = sorted(name for name in FUNCTIONS if not places(name) & LEFT_OUT)
 
 def kinds(name: str, function: Callable[..., Any]) -> dict[str, tuple[Any, inspect.Parameter]]:
     """The kind of each argument of a function."""
-    found, special = {}, table.SPECIAL.get(name, {})
+    found = {}
+    special = table.SPECIAL.get(name, {})
     for argument, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
@@ -86,7 +93,9 @@ def kinds(name: str, function: Callable[..., Any]) -> dict[str, tuple[Any, inspe
             kind = Kind(table.OBJECTS[name.rsplit(".", 1)[0]])
         if kind is None and parameter.annotation == "bool":
             kind = FLAG
-        assert kind is not None, f"say in tests/signatures.py what {argument} of {name} is, or why it is left out"
+        assert kind is not None, (
+            f"say in tests/signatures.py what {argument} of {name} is, or why it is left out"
+        )
         found[argument] = kind, parameter
     return found
 
@@ -95,12 +104,16 @@ def arguments(name: str, function: Callable[..., Any], scene: Scene) -> dict[str
     """Values inside the documented ranges; optional ones are left out half of the time."""
     found = {}
     for argument, (kind, parameter) in kinds(name, function).items():
-        if parameter.default is parameter.empty or argument in table.ALWAYS or scene.draw(st.booleans()):
+        if (
+            parameter.default is parameter.empty
+            or argument in table.ALWAYS
+            or scene.draw(st.booleans())
+        ):
             found[argument] = kind.good(scene)
     return found
 
 
-# --- what is asked ----------------------------------------------------------------------------------------------------
+# --- what is asked ------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -120,7 +133,9 @@ def patience(seconds: float) -> Iterator[None]:
 def numbers(thing: Any, where: str = "result") -> Iterator[tuple[str, np.ndarray]]:
     """All arrays of floats in a result, each with its place."""
     if isinstance(thing, pd.DataFrame | pd.Series):
-        yield from numbers(thing.select_dtypes("number").to_numpy() if thing.ndim == 2 else thing.to_numpy(), where)
+        yield from numbers(
+            thing.select_dtypes("number").to_numpy() if thing.ndim == 2 else thing.to_numpy(), where
+        )
     elif isinstance(thing, Mapping):
         for key, part in thing.items():
             yield from numbers(part, f"{where}[{key!r}]")
@@ -141,16 +156,26 @@ def numbers(thing: Any, where: str = "result") -> Iterator[tuple[str, np.ndarray
 
 
 def documented(name: str, function: Callable[..., Any], wide: bool = False) -> str:
-    """What a documented error says: of numbers too far apart for floats, the name of any argument."""
+    """What a documented error says: of numbers too far apart for floats, the name of any
+    argument.
+    """
     said = table.ERRORS.get(name, "(?!)")
     if wide:
-        names = {alias for argument in kinds(name, function) for alias in (argument, *table.ALIASES.get(argument, ()))}
+        names = {
+            alias
+            for argument in kinds(name, function)
+            for alias in (argument, *table.ALIASES.get(argument, ()))
+        }
         said = rf"{said}|(?<!\w)({'|'.join(map(re.escape, sorted(names)))})(?!\w)"
     return said
 
 
 def complaint(
-    call: Callable[[], Any], infinite: bool = False, errors: str = "(?!)", *, seconds: float = PATIENCE
+    call: Callable[[], Any],
+    infinite: bool = False,
+    errors: str = "(?!)",
+    *,
+    seconds: float = PATIENCE,
 ) -> str | None:
     """What is wrong with a call inside the documented ranges."""
     try:
@@ -188,7 +213,9 @@ def refusal(call: Callable[[], Any], names: set[str]) -> str | None:
 
 
 def refusals(name: str, function: Callable[..., Any], scene: Scene) -> list[str]:
-    """Complaints about all bad values of all arguments of one function, one at a time, and about unequal lengths."""
+    """Complaints about all bad values of all arguments of one function, one at a time, and about
+    unequal lengths.
+    """
     known = kinds(name, function)
     full = {argument: kind.good(scene) for argument, (kind, _) in known.items()}
     base = {a: full[a] for a, (_, p) in known.items() if p.default is p.empty or a in table.ALWAYS}
@@ -201,26 +228,39 @@ def refusals(name: str, function: Callable[..., Any], scene: Scene) -> list[str]
             found.append(f"{name}({argument}: {label}) {said}")
 
     for argument, (kind, parameter) in known.items():
-        skipped = {"strings"} if name.startswith("learners.") and argument in table.PRIVATE else set()
+        skipped = (
+            {"strings"} if name.startswith("learners.") and argument in table.PRIVATE else set()
+        )
         if parameter.default is None or "None" in str(parameter.annotation):
             skipped.add("None")
         for label, value in kind.bad(scene):
             if label not in skipped:
                 ask(argument, label, value, set())
-        others = {a for a in base if a != argument and axes.get(argument) and axes.get(a) == axes[argument]}
+        others = {
+            a
+            for a in base
+            if a != argument and axes.get(argument) and axes.get(a) == axes[argument]
+        }
         if others:
-            ask(argument, "longer", np.concatenate([full[argument], full[argument][-1:]]), others | {"records"})
+            ask(
+                argument,
+                "longer",
+                np.concatenate([full[argument], full[argument][-1:]]),
+                others | {"records"},
+            )
     return found
 
 
-# --- the tests --------------------------------------------------------------------------------------------------------
+# --- the tests ----------------------------------------------------------------------------------
 
 
 def test_tables_speak_of_what_is_there() -> None:
     there = set().union(*map(places, FUNCTIONS))
     assert {*LEFT_OUT, *table.SPECIAL, *table.OBJECTS} <= there
     for names, special in table.RANGES.items():
-        named = set().union(*(inspect.signature(FUNCTIONS[name]).parameters for name in names.split()))
+        named = set().union(
+            *(inspect.signature(FUNCTIONS[name]).parameters for name in names.split())
+        )
         assert set(table.by_word(special)) <= named, names
 
 
@@ -240,7 +280,9 @@ def look(name: str, examples: int, wide: bool = False) -> None:
 
 @pytest.mark.parametrize("name", TRIED)
 def test_in_range(name: str) -> None:
-    """A finite result without a warning, or, where 1e-12 and 1e12 stand side by side, an error that says which is."""
+    """A finite result without a warning, or, where 1e-12 and 1e12 stand side by side, an error that
+    says which is.
+    """
     look(name, min(EXAMPLES, 2) if name in table.FEW else EXAMPLES)
     if name not in table.FEW:
         look(name, max(EXAMPLES // 2, 1), wide=True)
@@ -265,7 +307,7 @@ def test_out_of_range(name: str) -> None:
     assert refused(name, FUNCTIONS[name]) == []
 
 
-# --- the tests can fail -----------------------------------------------------------------------------------------------
+# --- the tests can fail -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -279,7 +321,10 @@ def test_out_of_range(name: str) -> None:
     ],
 )
 def test_broken_function_is_found_in_range(call: Callable[[], Any], said: str) -> None:
-    assert said in (complaint(call, seconds=0.5) or "") and complaint(lambda: check_positive(2, "scale")) is None
+    assert (
+        said in (complaint(call, seconds=0.5) or "")
+        and complaint(lambda: check_positive(2, "scale")) is None
+    )
 
 
 def correct(scale: Any) -> float:

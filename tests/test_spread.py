@@ -1,4 +1,6 @@
-"""Studies in blocks: the same bits everywhere, blocks that are kept, workers that die, tasks that fail."""
+"""Studies in blocks: the same bits everywhere, blocks that are kept, workers that die, tasks that
+fail.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ def plain(seed: int, tasks: int, **options: Any) -> list[float]:
 
 def draws(seed: int, tasks: int) -> list[float]:
     """What a study of draws gives, wherever it runs and whoever dies."""
-    return [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))).random() for k in range(tasks)]
+    return [
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))).random()
+        for k in range(tasks)
+    ]
 
 
 def digest(results: list[Any]) -> str:
@@ -50,7 +55,10 @@ def digest(results: list[Any]) -> str:
 
 def kept(folder: Path) -> dict[int, Any]:
     """Results that are stored, by their numbers."""
-    return {int(file.stem[6:]): pickle.loads(file.read_bytes()) for file in folder.glob("block-*.pickle")}
+    return {
+        int(file.stem[6:]): pickle.loads(file.read_bytes())
+        for file in folder.glob("block-*.pickle")
+    }
 
 
 def wait_for(folder: Path, blocks: int) -> None:
@@ -61,9 +69,14 @@ def wait_for(folder: Path, blocks: int) -> None:
 
 def kill_study(place: int | str, folder: Path, blocks: int) -> int:
     """SIGKILL of a whole study of twenty tasks when so many blocks are kept; how many are."""
-    code = f"from hdpm_lib import spread; from tests.spread_tasks import drawn; spread.use({place!r}); "
+    code = (
+        "from hdpm_lib import spread; from tests.spread_tasks import drawn;"
+        f" spread.use({place!r}); "
+    )
     code += f"spread.each(drawn, [0.1] * 20, seed=1, folder={str(folder)!r})"
-    study = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
+    study = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL
+    )
     wait_for(folder, blocks)
     os.killpg(study.pid, signal.SIGKILL)
     study.wait()
@@ -98,7 +111,9 @@ def test_items_and_what_is_shared() -> None:
     for processes in (1, 2):
         spread.use(processes)
         found = spread.each(spread_tasks.scaled, [1.0, 10.0, 100.0], 2.0, seed=3)
-        assert found == [2.0 * scale * x for scale, x in zip((1.0, 10.0, 100.0), plain(3, 3), strict=True)]
+        assert found == [
+            2.0 * scale * x for scale, x in zip((1.0, 10.0, 100.0), plain(3, 3), strict=True)
+        ]
         assert spread.each(pow, iter([2, 3]), 2) == [4, 9] and spread.each(pow, [], 2) == []
 
 
@@ -113,8 +128,12 @@ def test_more_than_one_thread_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 def test_libraries_that_come_later_are_set_to_one_thread() -> None:
     """A task that imports what has threads is done again, on one."""
     code = "from hdpm_lib import spread; from tests import spread_tasks as t; import sys; "
-    code += "assert 'scipy.linalg' not in sys.modules; print(spread.each(t.threads_of_scipy, range(2)))"
-    first, second = ast.literal_eval(ran(["-c", code], OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2"))
+    code += (
+        "assert 'scipy.linalg' not in sys.modules; print(spread.each(t.threads_of_scipy, range(2)))"
+    )
+    first, second = ast.literal_eval(
+        ran(["-c", code], OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")
+    )
     assert first == second == [1] * len(first) and first
 
 
@@ -130,7 +149,7 @@ def test_a_failing_task_is_named_and_blocks_before_it_are_kept(tmp_path: Path) -
         spread.each(pow, ["a", "b"], 2)
 
 
-# --- blocks that are kept ---------------------------------------------------------------------------------------------
+# --- blocks that are kept -----------------------------------------------------------------------
 
 
 def test_a_folder_is_for_one_study(tmp_path: Path) -> None:
@@ -174,7 +193,7 @@ def test_a_study_that_is_killed_goes_on(tmp_path: Path, processes: int) -> None:
     assert spread.each(spread_tasks.drawn, [0.1] * 20, seed=1, folder=tmp_path) == draws(1, 20)
 
 
-# --- workers that die -------------------------------------------------------------------------------------------------
+# --- workers that die ---------------------------------------------------------------------------
 
 
 def test_workers_that_are_killed_are_replaced(tmp_path: Path) -> None:
@@ -187,6 +206,8 @@ def test_workers_that_are_killed_are_replaced(tmp_path: Path) -> None:
 def test_a_task_that_kills_every_worker_is_an_error(tmp_path: Path) -> None:
     spread.use(2)
     blocks = tmp_path / "blocks"
-    with pytest.raises(RuntimeError, match="workers died 3 times without finishing a block; not done are blocks"):
+    with pytest.raises(
+        RuntimeError, match="workers died 3 times without finishing a block; not done are blocks"
+    ):
         spread.each(spread_tasks.dies_always, [0.25] * 12, seed=2, folder=blocks)
     assert kept(blocks).items() <= dict(enumerate(draws(2, 12))).items() and kept(blocks)

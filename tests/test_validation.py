@@ -21,7 +21,19 @@ from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.markets.procurement import procure
 
-WRONG = [None, "1", [1.0], [[1], [1, 2]], np.ones(1), np.ones((2, 2)), True, np.True_, 1j, np.complex128(1), Decimal(1)]
+WRONG = [
+    None,
+    "1",
+    [1.0],
+    [[1], [1, 2]],
+    np.ones(1),
+    np.ones((2, 2)),
+    True,
+    np.True_,
+    1j,
+    np.complex128(1),
+    Decimal(1),
+]
 WRONG += [np.ma.masked, np.ma.array(1.0), np.timedelta64(1, "s"), np.array("1")]
 NOT_FINITE = [np.nan, np.inf, -np.inf, np.float32("nan"), 10**400]
 NUMBERS = [1, 1.0, np.float32(1), np.int8(1), np.uint64(1), np.array(1.0), np.array(1), Fraction(1)]
@@ -61,7 +73,9 @@ def test_number_is_one_real_number(check: str) -> None:
         (-np.inf, np.inf, "[]", np.nan, "must be finite, got nan"),
     ],
 )
-def test_range_is_said_and_kept(low: float, high: float, ends: str, value: float, message: str) -> None:
+def test_range_is_said_and_kept(
+    low: float, high: float, ends: str, value: float, message: str
+) -> None:
     with pytest.raises(ValueError, match=f"^it {re.escape(message)}$"):
         v.check_number(value, "it", low, high, ends=ends)
     with pytest.raises(ValueError, match=f"^it {re.escape(message.split(', got')[0])}"):
@@ -72,33 +86,84 @@ def test_what_is_in_range_is_taken_as_it_is() -> None:
     assert v.check_number(0, "it", 0, 1) == 0 and v.check_count(10**400, "n") == 10**400
     assert v.check_count(3.0, "n", 0, 3) == 3
     assert v.check_flag(np.True_, "project") is True and v.check_flag(False, "project") is False
-    assert v.check_size(()) == () and v.check_size(3) == (3,) and v.check_size((2, np.int64(0))) == (2, 0)
+    assert (
+        v.check_size(()) == ()
+        and v.check_size(3) == (3,)
+        and v.check_size((2, np.int64(0))) == (2, 0)
+    )
     for array in (np.array([1, 2]), [1.0, 2], np.array([1, 2], dtype=np.float32)):
         found = v.check_finite(array, "a", 1)
         assert found.dtype == float and found.tolist() == [1, 2]
-    given, rng = np.array([1.0, 2.0]), np.random.default_rng(0)
+    given = np.array([1.0, 2.0])
+    rng = np.random.default_rng(0)
     assert v.check_finite(given, "a") is given and v.check_generator(rng) is rng
 
 
-NO_ARRAYS = [None, "ab", ["1", "2"], [1, None], [[1], [1, 2]], [True, False], np.array([1, 2], dtype=object), [1j, 2]]
-NO_ARRAYS += [np.ma.array([1.0, 2.0], mask=[0, 1]), np.ma.array([1.0, 2.0]), {1, 2}, np.array(["2020-01-01"], "M8[D]")]
+NO_ARRAYS = [
+    None,
+    "ab",
+    ["1", "2"],
+    [1, None],
+    [[1], [1, 2]],
+    [True, False],
+    np.array([1, 2], dtype=object),
+    [1j, 2],
+]
+NO_ARRAYS += [
+    np.ma.array([1.0, 2.0], mask=[0, 1]),
+    np.ma.array([1.0, 2.0]),
+    {1, 2},
+    np.array(["2020-01-01"], "M8[D]"),
+]
 NO_FLAGS = ["no", 1, 0.0, None, [True], np.array([True, False])]
 BAD: list[tuple[Callable[[Any], Any], list[Any], type[Exception], str]] = [
-    (lambda x: v.check_count(x, "n", 1, 3), [0.5, 0, -1, 4], ValueError, r"n must be an integer from 1 to 3, got"),
-    (lambda x: v.check_flag(x, "project"), NO_FLAGS, TypeError, r"project must be True or False, got"),
-    (lambda x: v.check_choice(x, "it", ("a", "b")), NO_FLAGS, ValueError, r"it must be 'a' or 'b', got"),
-    (v.check_generator, [None, 0, np.random.RandomState(0), np.random], TypeError, r"rng must be a Generator, such as"),
+    (
+        lambda x: v.check_count(x, "n", 1, 3),
+        [0.5, 0, -1, 4],
+        ValueError,
+        r"n must be an integer from 1 to 3, got",
+    ),
+    (
+        lambda x: v.check_flag(x, "project"),
+        NO_FLAGS,
+        TypeError,
+        r"project must be True or False, got",
+    ),
+    (
+        lambda x: v.check_choice(x, "it", ("a", "b")),
+        NO_FLAGS,
+        ValueError,
+        r"it must be 'a' or 'b', got",
+    ),
+    (
+        v.check_generator,
+        [None, 0, np.random.RandomState(0), np.random],
+        TypeError,
+        r"rng must be a Generator, such as",
+    ),
     (v.check_size, [-1, 1.5], ValueError, r"size must be an? "),
     (v.check_size, [None, "2", (2, None)], TypeError, r"size must be a number"),
-    (lambda x: v.check_finite(x, "epsilon", 1), NO_ARRAYS, TypeError, r"epsilon must be an array of numbers, got"),
+    (
+        lambda x: v.check_finite(x, "epsilon", 1),
+        NO_ARRAYS,
+        TypeError,
+        r"epsilon must be an array of numbers, got",
+    ),
     (v.check_epsilon, NO_ARRAYS, TypeError, r"epsilon must be an array of numbers, got"),
-    (lambda x: v.check_finite(x, "a", 1), [[[1.0]]], ValueError, r"a must have 1 dimension\(s\), got shape \(1, 1\)"),
+    (
+        lambda x: v.check_finite(x, "a", 1),
+        [[[1.0]]],
+        ValueError,
+        r"a must have 1 dimension\(s\), got shape \(1, 1\)",
+    ),
     (lambda x: v.check_finite(x, "a", 1), [[]], ValueError, r"a is empty"),
 ]
 
 
 @pytest.mark.parametrize(("check", "values", "error", "message"), BAD)
-def test_what_is_of_the_wrong_kind_is_refused(check: Any, values: list[Any], error: Any, message: str) -> None:
+def test_what_is_of_the_wrong_kind_is_refused(
+    check: Any, values: list[Any], error: Any, message: str
+) -> None:
     for value in values:
         with pytest.raises(error, match=f"^{message}"):
             check(value)
@@ -106,14 +171,18 @@ def test_what_is_of_the_wrong_kind_is_refused(check: Any, values: list[Any], err
 
 def test_listed_case_is_refused() -> None:
     """Beyond what the property tests try by the kind of argument."""
-    rng, one = np.random.default_rng(0), ([[0.1]], [0.5], [1.0], 1.0, 1.0)
+    rng = np.random.default_rng(0)
+    one = ([[0.1]], [0.5], [1.0], 1.0, 1.0)
     constant = partial(private_constant, [0.5], [1.0], rng=rng)
     for call, message in (
         (lambda: draw_sizes("IID", 1, rng, of=12_598), "of must be an integer from 1 to 12597"),
         (lambda: sampled_ridge(*one, [[-1]]), "masks must hold 0 and 1, got -1"),
         (lambda: constant(label_range=(np.nan, 1)), "label_range must be finite, got nan"),
         (lambda: constant(label_range=(1, 0)), "label_range must be two finite numbers, the lower"),
-        (lambda: all_masks([0.5] * 40, 1.0), "epsilon must leave at most 20 records to chance, got 40"),
+        (
+            lambda: all_masks([0.5] * 40, 1.0),
+            "epsilon must leave at most 20 records to chance, got 40",
+        ),
     ):
         with pytest.raises(ValueError, match=f"^{message}"):
             call()
@@ -122,7 +191,9 @@ def test_listed_case_is_refused() -> None:
 def test_huge_noise_leaves_the_noise_alone() -> None:
     """Beside noise of 1e155 the records do not count, and its square is infinite."""
     model = objective_perturbation([[1.0, 0.0], [0.0, 1.0]], [1, -1], [0.5, 0.5], 1.0, 0.1)
-    np.testing.assert_allclose(model.minimise([[1e155, 0], [1e99, 1]]), [[-1e156, 0], [-1e100, -10.4]], rtol=0.1)
+    np.testing.assert_allclose(
+        model.minimise([[1e155, 0], [1e99, 1]]), [[-1e156, 0], [-1e100, -10.4]], rtol=0.1
+    )
     assert (model.minimise([1.0, 2.0]) == model.minimise([[1.0, 2.0], [1e155, 0]])[0]).all()
     with pytest.raises(ValueError, match=r"^noise must be small enough"):
         model.minimise([1e308, 0])
@@ -131,19 +202,25 @@ def test_huge_noise_leaves_the_noise_alone() -> None:
 @pytest.mark.parametrize("cap", [None, 0.4, 0.7])
 @pytest.mark.parametrize("mu", [1e-100, 1e100])
 def test_procurement_at_the_limits(mu: float, cap: float | None) -> None:
-    """Where weights may be as uneven as they like the cheapest sellers are bought; where they may not, all alike."""
+    """Where weights may be as uneven as they like the cheapest sellers are bought; where they may
+    not, all alike.
+    """
     psi = [3.0, 0.2, 1.0, 0.7]
     found = procure(psi, mu, 1.0, 1.0, cap=cap)
     cheapest = {None: [0, 1, 0, 0], 0.4: [0, 0.4, 0.2, 0.4], 0.7: [0, 0.7, 0, 0.3]}[cap]
     np.testing.assert_allclose(found.weights, cheapest if mu < 1 else 0.25, atol=1e-9)
     if cap is None:
-        np.testing.assert_allclose(procure_fast(psi, mu, 1.0, 1.0).weights, found.weights, atol=1e-9)
+        np.testing.assert_allclose(
+            procure_fast(psi, mu, 1.0, 1.0).weights, found.weights, atol=1e-9
+        )
 
 
 def test_aggregation_of_huge_numbers() -> None:
     sizes = np.array([1.0, 3.0])
     np.testing.assert_allclose(least_error_weights([1e160, 1e159], sizes), [0.25, 0.75], rtol=1e-12)
-    assert (least_error_weights([1.0, 2.0], sizes * 2.0**1022) == least_error_weights([1.0, 2.0], sizes)).all()
+    assert (
+        least_error_weights([1.0, 2.0], sizes * 2.0**1022) == least_error_weights([1.0, 2.0], sizes)
+    ).all()
     assert (size_weights([1.0, 2.0], sizes * 2.0**1022) == sizes / 4).all()
 
 
@@ -152,5 +229,8 @@ def test_aggregation_of_huge_numbers() -> None:
 def test_constants_of_the_proxy_loss_have_a_range(name: str, value: float) -> None:
     given = {"mu": 1.0, "sigma": 1.0, "gamma": 1.0, name: value}
     for rule in (procure, procure_fast, conic_search):
-        with pytest.raises(ValueError, match=rf"^{name} must lie in \[1e-100, 1e\+100\], got {re.escape(str(value))}"):
+        with pytest.raises(
+            ValueError,
+            match=rf"^{name} must lie in \[1e-100, 1e\+100\], got {re.escape(str(value))}",
+        ):
             rule([0.2, 1.2], **given)

@@ -1,13 +1,16 @@
 """The ledger, made from what the chapters printed in this build.
 
-A chapter shows decisions with ``hdpm_book.ledger.decide``. While Sphinx reads the pages, this extension keeps the lines
-that these decisions printed; the directives ``{ledger}``, ``{needs}``, ``{verdicts}`` and ``{holds}``
-put them beside the ledger's entries. A claim that is decided twice, on another page than the ledger says, nowhere, by
-too few draws, or with another verdict than the ledger's is a warning, which ends a build under ``-W``.
+A chapter shows decisions with ``hdpm_book.ledger.decide``. While Sphinx reads the pages, this
+extension keeps the lines that these decisions printed; the directives ``{ledger}``, ``{needs}``,
+``{verdicts}`` and ``{holds}`` put them beside the ledger's entries. A claim that is decided twice,
+on another page than the ledger says, nowhere, by too few draws, or with another verdict than the
+ledger's is a warning, which ends a build under ``-W``.
 
-``decided_claims`` and ``problems`` do the same bookkeeping on the text of the pages, without running them.
+``decided_claims`` and ``problems`` do the same bookkeeping on the text of the pages, without
+running them.
 
-Claims that cannot be tested are decided by no cell: the ledger links them to the page that uses or explains them.
+Claims that cannot be tested are decided by no cell: the ledger links them to the page that uses or
+explains them.
 """
 
 from __future__ import annotations
@@ -49,11 +52,11 @@ class Shown(NamedTuple):
 def decided_claims(source_text: str) -> list[str]:
     """Names of the claims that a page decides, read from its code cells without running them.
 
-    A name is written in the call, ``decide("pdp-table01", ...)``, or is the variable of a ``for`` loop around the
-    call; the names are then written in the head of the loop, or in what the page assigns to a variable that stands
-    there. A call with a ``folder`` decides a claim of another ledger. Every other call is an error, so that no call
-    escapes the count. Code that is never reached does not escape either: the build compares the ledger with what the
-    cells printed.
+    A name is written in the call, ``decide("pdp-table01", ...)``, or is the variable of a ``for``
+    loop around the call; the names are then written in the head of the loop, or in what the page
+    assigns to a variable that stands there. A call with a ``folder`` decides a claim of another
+    ledger. Every other call is an error, so that no call escapes the count. Code that is never
+    reached does not escape either: the build compares the ledger with what the cells printed.
 
     Parameters
     ----------
@@ -72,7 +75,8 @@ def decided_claims(source_text: str) -> list[str]:
 
     Examples
     --------
-    >>> cell = "```{code-cell}\\nfor name in ('pdp-table01', 'pdp-table02'):\\n    decide(name, '15 rows')\\n```"
+    >>> cell = "```{code-cell}\\nfor name in ('pdp-table01', 'pdp-table02'):\\n"
+    >>> cell += "    decide(name, '15 rows')\\n```"
     >>> decided_claims(cell)
     ['pdp-table01', 'pdp-table02']
     """
@@ -94,9 +98,17 @@ def decided_claims(source_text: str) -> list[str]:
 
     def visit(node: ast.AST, loops: dict[str, list[str]]) -> Iterator[str]:
         if isinstance(node, ast.For):
-            heads = [value for n in ast.walk(node.iter) if isinstance(n, ast.Name) for value in assigned.get(n.id, ())]
+            heads = [
+                value
+                for n in ast.walk(node.iter)
+                if isinstance(n, ast.Name)
+                for value in assigned.get(n.id, ())
+            ]
             names = [name for head in (node.iter, *heads) for name in strings(head)]
-            loops = {**loops, **{n.id: names for n in ast.walk(node.target) if isinstance(n, ast.Name)}}
+            loops = {
+                **loops,
+                **{n.id: names for n in ast.walk(node.target) if isinstance(n, ast.Name)},
+            }
         if isinstance(node, ast.Call) and _decides(node):
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -128,8 +140,8 @@ def problems(decided: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     Returns
     -------
     list of (page, message)
-        A claim decided twice, elsewhere than the ledger says or nowhere although it has a verdict; a decision on a
-        claim that the ledger does not have or calls pending.
+        A claim decided twice, elsewhere than the ledger says or nowhere although it has a verdict;
+        a decision on a claim that the ledger does not have or calls pending.
     """
     claims = {claim.id: claim for claim in ledger.load()}
     pages: dict[str, list[str]] = {}
@@ -149,7 +161,9 @@ def problems(decided: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
             found.append((page, f"{claim_id} is decided on {page}, but the ledger {owner}"))
     for claim in claims.values():
         if claim.page and claim.id not in pages and claim.verdict != "not testable":
-            message = f"{claim.id} is {claim.verdict} in the ledger, but {claim.page} does not decide it"
+            message = (
+                f"{claim.id} is {claim.verdict} in the ledger, but {claim.page} does not decide it"
+            )
             found.append((claim.page, message))
     return found
 
@@ -165,10 +179,12 @@ def page_of(docname: str) -> str:
 def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
     """The decisions among the outputs of a page, before myst-nb picks one of their formats.
 
-    Their boxes are drawn anew: the words of the ledger may have changed since the page was executed. One of another
-    ledger has no link into this one, and stays as it is.
+    Their boxes are drawn anew: the words of the ledger may have changed since the page was
+    executed. One of another ledger has no link into this one, and stays as it is.
     """
-    for bundle in doctree.findall(lambda n: isinstance(n, nodes.container) and n.get("nb_element") == "mime_bundle"):
+    for bundle in doctree.findall(
+        lambda n: isinstance(n, nodes.container) and n.get("nb_element") == "mime_bundle"
+    ):
         part = {part.get("mime_type"): part for part in bundle.children}
         drawn = part["text/html"].astext() if "text/html" in part else ""
         if 'class="hdpm-decision' in drawn and "ledger.html#" in drawn:
@@ -184,7 +200,9 @@ def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
 def box(shown: Shown) -> str:
     """The box of a decision, with what the ledger says of the claim now."""
     claim = ledger.get(shown.claim_id)
-    outcome = shown.outcome.removesuffix(f" (ledger: {claim.verdict})").removeprefix("this run finds ")
+    outcome = shown.outcome.removesuffix(f" (ledger: {claim.verdict})").removeprefix(
+        "this run finds "
+    )
     verdict, undecided = (outcome, "") if outcome in ledger.VERDICTS else (claim.verdict, outcome)
     return ledger.Decision(claim, verdict, shown.evidence, undecided)._repr_html_()
 
@@ -229,7 +247,9 @@ def check(app: Any, env: Any) -> None:
         return
     docnames = {page_of(docname): docname for docname in env.found_docs}
     shown = decisions(env)
-    for page, message in problems({page_of(d): [s.claim_id for s in shown[d]] for d in sorted(shown)}):
+    for page, message in problems(
+        {page_of(d): [s.claim_id for s in shown[d]] for d in sorted(shown)}
+    ):
         LOGGER.warning("ledger: %s", message, location=docnames.get(page))
     claims = {claim.id: claim for claim in ledger.load()}
     for line in (line for lines in shown.values() for line in lines if line.claim_id in claims):
@@ -245,11 +265,25 @@ def check(app: Any, env: Any) -> None:
 # --- for other programs ---
 
 
-FIELDS = ("id", "paper", "place", "kind", "statement", "verdict", "correction", "note", "link", "section", "evidence")
+FIELDS = (
+    "id",
+    "paper",
+    "place",
+    "kind",
+    "statement",
+    "verdict",
+    "correction",
+    "note",
+    "link",
+    "section",
+    "evidence",
+)
 
 
 def listed(env: Any) -> list[dict[str, str]]:
-    """All claims with what this build found, as rows of `FIELDS`; links are relative to the ledger's page."""
+    """All claims with what this build found, as rows of `FIELDS`; links are relative to the
+    ledger's page.
+    """
     shown = {s.claim_id: s for lines in decisions(env).values() for s in lines}
     found = []
     for claim in ledger.load():
@@ -257,7 +291,10 @@ def listed(env: Any) -> list[dict[str, str]]:
         row = {name: getattr(claim, name, None) or "" for name in FIELDS}
         row["link"] = f"ledger.html#{claim.id}"
         if run:
-            row |= {"section": f"{page_of(run.docname)}.html#claim-{claim.id}", "evidence": run.evidence}
+            row |= {
+                "section": f"{page_of(run.docname)}.html#claim-{claim.id}",
+                "evidence": run.evidence,
+            }
         found.append(row)
     return found
 
@@ -268,7 +305,9 @@ def export(app: Any, error: Exception | None) -> None:
     if error or app.builder.format != "html" or not (folder / "ledger.html").is_file():
         return
     rows = listed(app.env)
-    (folder / "claims.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
+    (folder / "claims.json").write_text(
+        json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf8"
+    )
     with (folder / "claims.csv").open("w", encoding="utf8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         writer.writeheader()
@@ -297,7 +336,9 @@ class LedgerDirective(Directive):
 
 
 class HoldsDirective(LedgerDirective):
-    """``{holds}``: a paper's main claims, a line ``id: what it says | why it holds or not`` each, as a table."""
+    """``{holds}``: a paper's main claims, a line ``id: what it says | why it holds or not`` each,
+    as a table.
+    """
 
     has_content = True
 
@@ -308,13 +349,17 @@ class HoldsDirective(LedgerDirective):
                 name, _, words = line.partition(": ")
                 says, bar, why = words.partition(" | ")
                 if not bar or name not in {claim.id for claim in ledger.load()}:
-                    raise self.error(f"holds: line {number} is not `id of a claim: what it says | why`: {line!r}")
+                    raise self.error(
+                        f"holds: line {number} is not `id of a claim: what it says | why`: {line!r}"
+                    )
                 entries.append((name, says.strip(), why.strip()))
         return [table(kind="holds", entries=entries)]
 
 
 class VerdictsDirective(LedgerDirective):
-    """``{verdicts} PAPER``: how many of a paper's claims, or of all, have which verdict: a bar that links to them."""
+    """``{verdicts} PAPER``: how many of a paper's claims, or of all, have which verdict: a bar that
+    links to them.
+    """
 
     required_arguments = 1
 
@@ -332,22 +377,28 @@ class NeedsDirective(LedgerDirective):
 
 
 def wanting(link: Any) -> str:
-    """How many claims are partly or not decided, and those of them that wait for compute or work."""
+    """How many claims are partly or not decided, and those of them that wait for compute or
+    work.
+    """
     claims = [c for c in ledger.load() if c.verdict in ("partial", "not testable")]
     waiting = [c for c in claims if c.needs]
     items = "".join(
-        f'<li><a href="#{c.id}">{c.id}</a> ({c.verdict}; {link(c, "in")}): {ledger.markup(c.needs)}</li>'
+        f'<li><a href="#{c.id}">{c.id}</a> ({c.verdict}; {link(c, "in")}):'
+        f" {ledger.markup(c.needs)}</li>"
         for c in waiting
     )
     return (
-        f"<p>Of {len(claims)} claims that are partial or not testable {len(claims) - len(waiting)} are so for reasons "
-        f"of content, which their notes give; {len(waiting)} wait for compute or work.</p><ul>{items}</ul>"
+        f"<p>Of {len(claims)} claims that are partial or not testable {len(claims) - len(waiting)}"
+        f" are so for reasons of content, which their notes give; {len(waiting)} wait for compute"
+        f" or work.</p><ul>{items}</ul>"
     )
 
 
 def is_wrong(claim: ledger.Claim) -> bool:
     """Whether a claim needs to be put right."""
-    return claim.verdict in ("corrected", "refuted") or (claim.verdict == "partial" and bool(claim.correction))
+    return claim.verdict in ("corrected", "refuted") or (
+        claim.verdict == "partial" and bool(claim.correction)
+    )
 
 
 def fill(app: Any, doctree: nodes.document, docname: str) -> None:
@@ -355,13 +406,20 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
     shown = {s.claim_id: s for lines in decisions(app.env).values() for s in lines}
 
     def link(claim: ledger.Claim, words: str) -> str:
-        """Link to the decision, named after the page it stands on; to the page alone, if nothing can be decided."""
+        """Link to the decision, named after the page it stands on; to the page alone, if nothing
+        can be decided.
+        """
         target = shown[claim.id].docname if claim.id in shown else f"book/{claim.page}"
         if target not in app.env.found_docs:
             return ""
-        url = app.builder.get_relative_uri(docname, target) + f"#claim-{claim.id}" * (claim.id in shown)
+        url = app.builder.get_relative_uri(docname, target) + f"#claim-{claim.id}" * (
+            claim.id in shown
+        )
         title = app.env.titles[target].astext() if target in app.env.titles else page_of(target)
-        return f'<a href="{escape(url)}" aria-label="{words} {escape(title)}: {claim.id}">{words} {escape(title)}</a>'
+        return (
+            f'<a href="{escape(url)}" aria-label="{words} {escape(title)}: {claim.id}">{words}'
+            f" {escape(title)}</a>"
+        )
 
     for node in list(doctree.findall(table)):
         if node["kind"] == "needs":
@@ -382,16 +440,22 @@ def standin(shown: Mapping[str, Shown]) -> str:
         return ""
     what = "1 claim was" if count == 1 else f"{count} claims were"
     return (
-        '<div class="admonition warning"><p class="admonition-title">Built on stand-in data</p><p>Some real data sets '
-        f"were not there when this book was built. {what} therefore not decided by this build; the verdict shown is "
-        "the ledger's, from runs on the real data.</p></div>"
+        '<div class="admonition warning"><p class="admonition-title">Built on stand-in'
+        f" data</p><p>Some real data sets were not there when this book was built. {what} therefore"
+        " not decided by this build; the verdict shown is the ledger's, from runs on the real"
+        " data.</p></div>"
     )
 
 
 def bar(paper: str, page: str) -> str:
-    """How many claims have which verdict: a bar to scale, and under it links to them on the ledger's `page`."""
-    claims, query = ledger.load(paper or None), f"{page}?" + (f"paper={paper}&amp;" if paper else "")
-    title, parts, links = ledger.PAPERS.get(paper, "all papers"), "", []
+    """How many claims have which verdict: a bar to scale, and under it links to them on the
+    ledger's `page`.
+    """
+    claims = ledger.load(paper or None)
+    query = f"{page}?" + (f"paper={paper}&amp;" if paper else "")
+    title = ledger.PAPERS.get(paper, "all papers")
+    parts = ""
+    links = []
     for v in ledger.VERDICTS:
         if n := sum(c.verdict == v for c in claims):
             kind = f'class="hdpm-{v.replace(" ", "-")}"'
@@ -406,7 +470,9 @@ def bar(paper: str, page: str) -> str:
 def summary() -> str:
     """How many claims have which verdict; every number is a link that filters the table."""
     verdicts = [
-        v for v in (*ledger.VERDICTS, "pending") if v != "pending" or any(c.verdict == v for c in ledger.load())
+        v
+        for v in (*ledger.VERDICTS, "pending")
+        if v != "pending" or any(c.verdict == v for c in ledger.load())
     ]
     head = "".join(f'<th scope="col">{ledger.badge(v)}</th>' for v in verdicts)
     body = ""
@@ -418,28 +484,39 @@ def summary() -> str:
             n = sum(c.verdict == v for c in claims)
             url = f"{query}{'&amp;' if paper else ''}verdict={v.replace(' ', '+')}"
             label = f'aria-label="{n} {v}, {escape(title)}"'
-            cells += f'<td data-label="{v}">{f"<a href={chr(34)}{url}{chr(34)} {label}>{n}</a>" if n else 0}</td>'
+            count = f'<a href="{url}" {label}>{n}</a>' if n else 0
+            cells += f'<td data-label="{v}">{count}</td>'
         body += f'<tr>{cells}<td data-label="all">{len(claims)}</td></tr>'
     return (
-        '<table class="hdpm-summary"><caption>Claims by paper and verdict</caption>'
-        f'<thead><tr><th scope="col">Paper</th>{head}<th scope="col">all</th></tr></thead><tbody>{body}</tbody></table>'
+        '<table class="hdpm-summary"><caption>Claims by paper and verdict</caption><thead><tr><th'
+        f' scope="col">Paper</th>{head}<th'
+        f' scope="col">all</th></tr></thead><tbody>{body}</tbody></table>'
     )
 
 
 def _select(name: str, label: str, options: Mapping[str, str]) -> str:
-    choices = "".join(f'<option value="{value}">{escape(shown)}</option>' for value, shown in options.items())
+    choices = "".join(
+        f'<option value="{value}">{escape(shown)}</option>' for value, shown in options.items()
+    )
     return (
         f'<div><label for="hdpm-{name}">{label}</label><select id="hdpm-{name}" name="{name}">'
         f'<option value="">all</option>{choices}</select></div>'
     )
 
 
-FILES = '<p>The same as a file: <a href="claims.json" download>JSON</a>, <a href="claims.csv" download>CSV</a>.</p>'
+FILES = (
+    '<p>The same as a file: <a href="claims.json" download>JSON</a>, <a href="claims.csv"'
+    " download>CSV</a>.</p>"
+)
 FILTERS = (
     '<form class="hdpm-filters" role="search" aria-label="Filter the claims" hidden>'
     + _select("paper", "Paper", ledger.PAPERS)
     + _select("kind", "Kind", {kind: kind for kind in ledger.KINDS})
-    + _select("verdict", "Verdict", {"wrong": "wrong as printed"} | {v: v for v in (*ledger.VERDICTS, "pending")})
+    + _select(
+        "verdict",
+        "Verdict",
+        {"wrong": "wrong as printed"} | {v: v for v in (*ledger.VERDICTS, "pending")},
+    )
     + '<div><label for="hdpm-q">Search: id, place, words (press /)</label>'
     '<input id="hdpm-q" name="q" type="search" autocomplete="off" placeholder="theorem 5"></div>'
     '<button type="reset">Show all</button><output aria-live="polite"></output></form>'
@@ -450,7 +527,10 @@ def damage(claim: ledger.Claim) -> str:
     """A mark for what may be the fault of our copy and not of the paper."""
     if DAMAGE not in f"{claim.note} {claim.correction}":
         return ""
-    return '<p class="hdpm-damage">Possibly damaged in our copy of the paper; not held against its authors.</p>'
+    return (
+        '<p class="hdpm-damage">Possibly damaged in our copy of the paper; not held against its'
+        " authors.</p>"
+    )
 
 
 def rows(shown: Mapping[str, Shown], link: Any) -> str:
@@ -459,36 +539,49 @@ def rows(shown: Mapping[str, Shown], link: Any) -> str:
     for c in ledger.load():
         run = shown.get(c.id)
         verdict = ledger.badge(c.verdict)
-        evidence = f'<p class="hdpm-evidence">{escape(run.evidence)}</p>' if run and run.evidence else ""
+        evidence = (
+            f'<p class="hdpm-evidence">{escape(run.evidence)}</p>' if run and run.evidence else ""
+        )
         if run and run.outcome.startswith(ledger.STANDIN):
             evidence = f'<p class="hdpm-undecided">{escape(run.outcome)}</p>{evidence}'
         note = f'<p class="hdpm-note">{ledger.markup(c.note)}</p>' if c.note else ""
         right = (
-            f'<p><span class="hdpm-label">Correction:</span> {ledger.markup(c.correction)}</p>' if c.correction else ""
+            f'<p><span class="hdpm-label">Correction:</span> {ledger.markup(c.correction)}</p>'
+            if c.correction
+            else ""
         )
         if c.verdict == "refuted" and not c.correction:
             right = "<p>No statement near it is known to hold.</p>"
-        values = "; ".join(f"{name}: {value}" for name, value in c.printed_values.items()) if is_wrong(c) else ""
+        values = (
+            "; ".join(f"{name}: {value}" for name, value in c.printed_values.items())
+            if is_wrong(c)
+            else ""
+        )
         printed = f' <span class="hdpm-values">({escape(values)})</span>' if values else ""
         reasons = evidence + right + note + damage(c)
         body += (
-            f'<tr id="{c.id}" data-paper="{c.paper}" data-kind="{c.kind}" data-verdict="{c.verdict}"'
+            f'<tr id="{c.id}" data-paper="{c.paper}" data-kind="{c.kind}"'
+            f' data-verdict="{c.verdict}"'
             f"{' data-wrong' * is_wrong(c)}>"
             f'<th scope="row"><a class="hdpm-id" href="#{c.id}">{c.id}</a>'
-            f'<span class="hdpm-where">{escape(c.place)}</span><span class="hdpm-kind">{c.kind}</span></th>'
+            f'<span class="hdpm-where">{escape(c.place)}</span><span'
+            f' class="hdpm-kind">{c.kind}</span></th>'
             f'<td data-label="Statement">{ledger.markup(c.statement)}{printed}</td>'
             f'<td data-label="Verdict">{verdict}<p>{link(c, "in")}</p></td>'
             f'<td data-label="Evidence and note">{reasons}</td></tr>'
         )
     return (
-        '<table class="hdpm-claims"><caption>All claims that the filters above let through</caption><thead><tr>'
-        '<th scope="col">Claim</th><th scope="col">Statement, in our words</th><th scope="col">Verdict</th>'
-        f'<th scope="col">Evidence of this build, and note</th></tr></thead><tbody>{body}</tbody></table>'
+        '<table class="hdpm-claims"><caption>All claims that the filters above let'
+        ' through</caption><thead><tr><th scope="col">Claim</th><th scope="col">Statement, in our'
+        ' words</th><th scope="col">Verdict</th><th scope="col">Evidence of this build, and'
+        f" note</th></tr></thead><tbody>{body}</tbody></table>"
     )
 
 
 def held(entries: Iterable[tuple[str, str, str]], page: str, link: Any) -> str:
-    """Main claims: what the paper says, the verdict, why in plain words, and where this build shows it."""
+    """Main claims: what the paper says, the verdict, why in plain words, and where this build shows
+    it.
+    """
     body = ""
     for name, says, why in entries:
         claim = ledger.get(name)
@@ -505,7 +598,9 @@ def held(entries: Iterable[tuple[str, str, str]], page: str, link: Any) -> str:
     )
 
 
-def add_script(app: Any, pagename: str, templatename: str, context: Mapping[str, Any], *_: Any) -> None:
+def add_script(
+    app: Any, pagename: str, templatename: str, context: Mapping[str, Any], *_: Any
+) -> None:
     """The filters' script, only where there are filters."""
     if "hdpm-filters" in context.get("body", ""):
         app.add_js_file("ledger.js", loading_method="defer")
@@ -534,4 +629,9 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("doctree-resolved", fill)
     app.connect("html-page-context", add_script)
     app.connect("build-finished", export)
-    return {"version": "1", "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {
+        "version": "1",
+        "env_version": 1,
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

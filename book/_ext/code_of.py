@@ -5,9 +5,10 @@ A page writes the algorithm of a paper in a box and lets the code that does it f
     ```{code-of} hdpm_lib.learners.ridge.output_perturbation
     ```
 
-Shown is the function without docstring and annotations, under a line that links to its reference. A page with a module
-of its name beside it ends with a link to that module, where its experiments are. Of folded cells in a row, those that
-show nothing are folded with the next one: a page begins with one word *Code*, not with one for what it imports as well.
+Shown is the function without docstring and annotations, under a line that links to its reference. A
+page with a module of its name beside it ends with a link to that module, where its experiments are.
+Of folded cells in a row, those that show nothing are folded with the next one: a page begins with
+one word *Code*, not with one for what it imports as well.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def named(path: str) -> Any:
 
 
 def code_of(function: Any) -> str:
-    """Source of a function: its name and arguments, then its body without the docstring, in lines that fit a page.
+    """Source of a function: its name and arguments, then its body without the docstring, in lines
+    that fit a page.
 
     Examples
     --------
@@ -74,8 +76,19 @@ def code_of(function: Any) -> str:
     start = tree.body[0].lineno - 1 if ast.get_docstring(tree) is None else tree.body[0].end_lineno
     body = textwrap.dedent("\n".join(source.splitlines()[start:])).strip("\n")
     shown = f"def {tree.name}({ast.unparse(arguments)}):\n{textwrap.indent(body, ' ' * 4)}\n"
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(LINE), "-"]
-    return subprocess.run(command, input=shown, capture_output=True, text=True, check=True).stdout.rstrip("\n")
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "format",
+        "--isolated",
+        "--line-length",
+        str(LINE),
+        "-",
+    ]
+    return subprocess.run(
+        command, input=shown, capture_output=True, text=True, check=True
+    ).stdout.rstrip("\n")
 
 
 class CodeOf(SphinxDirective):
@@ -92,10 +105,16 @@ class CodeOf(SphinxDirective):
             raise self.error(f"code-of: {error}") from None
         self.env.note_dependency(inspect.getsourcefile(inspect.unwrap(function)))
         block = nodes.literal_block(code, code, language="python", classes=["hdpm-code-of"])
-        module, name = path.split(f".{function.__qualname__}")[0], function.__qualname__
+        module = path.split(f".{function.__qualname__}")[0]
+        name = function.__qualname__
         private = f"`{name}` of {{mod}}`{module}`"  # which has no entry in the reference
-        words, messages = self.state.inline_text(private if "_" in name[:1] else f"{{func}}`{path}`", self.lineno)
-        return [nodes.container("", nodes.paragraph("", "", *words), block, classes=["hdpm-code"]), *messages]
+        words, messages = self.state.inline_text(
+            private if "_" in name[:1] else f"{{func}}`{path}`", self.lineno
+        )
+        return [
+            nodes.container("", nodes.paragraph("", "", *words), block, classes=["hdpm-code"]),
+            *messages,
+        ]
 
 
 def link_experiments(app: Any, doctree: nodes.document) -> None:
@@ -115,22 +134,31 @@ def link_experiments(app: Any, doctree: nodes.document) -> None:
         refwarn=True,
     )
     words = nodes.Text("What this page runs, in code: ")
-    next(doctree.findall(nodes.section)).append(nodes.paragraph("", "", words, link, classes=["hdpm-experiments"]))
+    next(doctree.findall(nodes.section)).append(
+        nodes.paragraph("", "", words, link, classes=["hdpm-experiments"])
+    )
 
 
 class OneFold(SphinxPostTransform):
-    """Put the code of a folded cell without output before that of a folded cell that follows at once."""
+    """Put the code of a folded cell without output before that of a folded cell that follows at
+    once.
+    """
 
     default_priority = 198  # before myst-nb folds them
     formats = ("html",)
 
     def run(self, **_: Any) -> None:
-        folded = [cell for cell in self.document.findall(nodes.container) if cell.get("hide_mode") == "input"]
+        folded = [
+            cell
+            for cell in self.document.findall(nodes.container)
+            if cell.get("hide_mode") == "input"
+        ]
         for cell, after in itertools.pairwise(folded):
             if len(cell) == 1 and after is cell.next_node(descend=False, siblings=True):
                 code, more = (next(part.findall(nodes.literal_block)) for part in (cell, after))
                 text = f"{code.astext()}\n\n{more.astext()}"
-                more.rawsource, more.children = text, []
+                more.rawsource = text
+                more.children = []
                 more += nodes.Text(text)
                 cell.parent.remove(cell)
 

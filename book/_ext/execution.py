@@ -1,10 +1,11 @@
 """How chapters are executed, shared by the tests and the book.
 
-``pytest`` (see ``conftest.py``) executes every chapter under nbval and stores what passed, one file a chapter. The file
-is named after all that its outputs depend on: its code, the modules it imports and those that they import, the data
-that these read, the lock, and where its data sets come from. While that stays as it is, the stored outputs are what the
-chapter would print: the book shows them, and ``pytest --reuse`` compares them with the references. Likewise a file of
-tests that has passed is left out until something changes that it depends on.
+``pytest`` (see ``conftest.py``) executes every chapter under nbval and stores what passed, one file
+a chapter. The file is named after all that its outputs depend on: its code, the modules it imports
+and those that they import, the data that these read, the lock, and where its data sets come from.
+While that stays as it is, the stored outputs are what the chapter would print: the book shows them,
+and ``pytest --reuse`` compares them with the references. Likewise a file of tests that has passed
+is left out until something changes that it depends on.
 """
 
 from __future__ import annotations
@@ -28,13 +29,18 @@ from myst_parser.config.main import MdParserConfig
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_owner": "flower/hdpm_owner", "hdpm_book": "book"}
 KEPT = 4  # executions of one chapter, and passes of one file of tests
-# Tests with one of these names depend on more than they import: on pages, on programs, on whatever there is.
-LOOKS_AROUND = re.compile(r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module|execution)\b")
+# Tests with one of these names depend on more than they import: on pages, on programs, on whatever
+# there is.
+LOOKS_AROUND = re.compile(
+    r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module|execution)\b"
+)
 
-# Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on the cores.
+# Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on
+# the cores.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
-os.environ.pop("HDPM_MODE", None)  # exploring is for one's own notebooks: tests and book hold to the ledger
+# exploring is for one's own notebooks: tests and book hold to the ledger
+os.environ.pop("HDPM_MODE", None)
 
 
 def pages(root: Path = ROOT) -> list[Path]:
@@ -62,7 +68,8 @@ def is_chapter(path: Path) -> bool:
     Raises
     ------
     ValueError
-        If a page has code cells but not the header that makes it a notebook: it would silently be shown as prose.
+        If a page has code cells but not the header that makes it a notebook: it would silently be
+        shown as prose.
     """
     text = path.read_text(encoding="utf8")
     if is_myst_markdown_notebook(text):
@@ -74,7 +81,9 @@ def is_chapter(path: Path) -> bool:
 
 def read(path: Path) -> nbformat.NotebookNode:
     """Read a chapter exactly as the book does, so that both compute the same key for the cache."""
-    return read_myst_markdown_notebook(path.read_text(encoding="utf8"), config=MdParserConfig(), path=str(path))
+    return read_myst_markdown_notebook(
+        path.read_text(encoding="utf8"), config=MdParserConfig(), path=str(path)
+    )
 
 
 def data_sets(path: Path) -> tuple[str, ...]:
@@ -83,7 +92,9 @@ def data_sets(path: Path) -> tuple[str, ...]:
 
 
 def data_source(path: Path) -> str:
-    """``""`` for a page without data, else ``"real"`` or ``"stand-in"`` (the latter if any of its data sets is one)."""
+    """``""`` for a page without data, else ``"real"`` or ``"stand-in"`` (the latter if any of its
+    data sets is one).
+    """
     names = data_sets(path)
     if not names:
         return ""
@@ -92,7 +103,7 @@ def data_source(path: Path) -> str:
     return "real" if all(datasets.source_of(name) == "real" for name in names) else "stand-in"
 
 
-# --- what the outputs of a chapter depend on --------------------------------------------------------------------------
+# --- what the outputs of a chapter depend on ----------------------------------------------------
 
 
 def modules(root: Path = ROOT, packages: Mapping[str, str] = PACKAGES) -> dict[str, Path]:
@@ -108,14 +119,19 @@ def modules(root: Path = ROOT, packages: Mapping[str, str] = PACKAGES) -> dict[s
 
 @cache
 def _read_names(source: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What a source imports, anywhere in it, with the names taken out; and its words, docstrings aside."""
-    imports, words = set(), set()
+    """What a source imports, anywhere in it, with the names taken out; and its words, docstrings
+    aside.
+    """
+    imports = set()
+    words = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             imports |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value
+        ):
             words.add(node.value)
     return frozenset(imports), frozenset(words)
 
@@ -126,20 +142,27 @@ def _public(stub: str) -> dict[str, str]:
     found = {}
     for node in ast.walk(ast.parse(stub)):
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {f"hdpm_lib.{alias.name}": f"hdpm_lib.{node.module}.{alias.name}" for alias in node.names}
+            found |= {
+                f"hdpm_lib.{alias.name}": f"hdpm_lib.{node.module}.{alias.name}"
+                for alias in node.names
+            }
     return found
 
 
-def closure(source: str, root: Path = ROOT, packages: Mapping[str, str] = PACKAGES) -> dict[str, Path]:
+def closure(
+    source: str, root: Path = ROOT, packages: Mapping[str, str] = PACKAGES
+) -> dict[str, Path]:
     """Modules of the library and of the book that a source imports, and all that they import."""
-    there, stub = modules(root, packages), root / "hdpm_lib" / "__init__.pyi"
+    there = modules(root, packages)
+    stub = root / "hdpm_lib" / "__init__.pyi"
     public = _public(stub.read_text(encoding="utf8")) if stub.exists() else {}
     found: dict[str, Path] = {}
     ahead = list(_read_names(source)[0])
     while ahead:
         name = ahead.pop()
         parts = public.get(name, name).split(".")
-        for module in (".".join(parts[:k]) for k in range(1, len(parts) + 1)):  # packages on the way are imported too
+        # packages on the way are imported too
+        for module in (".".join(parts[:k]) for k in range(1, len(parts) + 1)):
             if module in there and module not in found:
                 found[module] = there[module]
                 ahead += _read_names(there[module].read_text(encoding="utf8"))[0]
@@ -149,9 +172,17 @@ def closure(source: str, root: Path = ROOT, packages: Mapping[str, str] = PACKAG
 def fingerprint(path: Path, root: Path = ROOT) -> str:
     """Digest of all that the outputs of a chapter depend on."""
     # lines that only a notebook understands import nothing
-    cells = [re.sub(r"(?m)^\s*[%!].*$", "", cell.source) for cell in read(path).cells if cell.cell_type == "code"]
+    cells = [
+        re.sub(r"(?m)^\s*[%!].*$", "", cell.source)
+        for cell in read(path).cells
+        if cell.cell_type == "code"
+    ]
     used = closure("\n".join(cells), root)
-    return _digest([*cells, *(used[name].read_text(encoding="utf8") for name in sorted(used))], data_source(path), root)
+    return _digest(
+        [*cells, *(used[name].read_text(encoding="utf8") for name in sorted(used))],
+        data_source(path),
+        root,
+    )
 
 
 def fingerprint_of_tests(path: Path, root: Path = ROOT) -> str | None:
@@ -163,9 +194,16 @@ def fingerprint_of_tests(path: Path, root: Path = ROOT) -> str | None:
     beside = [source for name, source in sources.items() if name.startswith("tests.")]
     if any(map(LOOKS_AROUND.search, (*own, *beside))):
         return None
-    known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_") and key != "HDPM_ACCOUNTS"}
-    settings = [f"{key}={value}" for key, value in sorted(known.items())]  # accounts are named anew in each process
-    settings += [file.read_text(encoding="utf8") for file in (root / "conftest.py", root / "pyproject.toml")]
+    known = {
+        key: value
+        for key, value in os.environ.items()
+        if key.startswith("HDPM_") and key != "HDPM_ACCOUNTS"
+    }
+    # accounts are named anew in each process
+    settings = [f"{key}={value}" for key, value in sorted(known.items())]
+    settings += [
+        file.read_text(encoding="utf8") for file in (root / "conftest.py", root / "pyproject.toml")
+    ]
     return _digest([*own, *sources.values()], "\0".join(settings), root)
 
 
@@ -178,7 +216,11 @@ def _digest(sources: list[str], settings: str, root: Path) -> str:
     for place in sorted((root / "data").iterdir()):  # read by those who name it
         if place.name != "cache" and any(place.name in word for word in words):
             for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
-                if file.is_file() and "__pycache__" not in file.parts and not file.name.startswith("."):
+                if (
+                    file.is_file()
+                    and "__pycache__" not in file.parts
+                    and not file.name.startswith(".")
+                ):
                     content = _verdicts(file) if place.name == "claims" else file.read_bytes()
                     digest.update(f"{file.relative_to(root)}\0".encode() + content)
     if (lock := root / "requirements.txt").exists():
@@ -187,12 +229,21 @@ def _digest(sources: list[str], settings: str, root: Path) -> str:
 
 
 def _verdicts(file: Path) -> bytes:
-    """What an execution takes from a file of the ledger; its words are put into boxes when the book is built."""
-    claims = yaml.load(file.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or ()
-    return repr([[claim[key] for key in ("id", "verdict", "data") if key in claim] for claim in claims]).encode()
+    """What an execution takes from a file of the ledger; its words are put into boxes when the book
+    is built.
+    """
+    claims = (
+        yaml.load(
+            file.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
+        or ()
+    )
+    return repr(
+        [[claim[key] for key in ("id", "verdict", "data") if key in claim] for claim in claims]
+    ).encode()
 
 
-# --- what has been executed -------------------------------------------------------------------------------------------
+# --- what has been executed ---------------------------------------------------------------------
 
 
 def _file(path: Path, root: Path) -> Path:
@@ -223,7 +274,9 @@ def stored(path: Path, root: Path = ROOT) -> nbformat.NotebookNode | None:
 
 
 def mark(path: Path, root: Path = ROOT) -> Path | None:
-    """Where it is noted that the tests of a file have passed as they are; None if that says nothing."""
+    """Where it is noted that the tests of a file have passed as they are; None if that says
+    nothing.
+    """
     fingerprint = fingerprint_of_tests(path, root)
     name = ".".join(path.relative_to(root).with_suffix("").parts)
     return root / "_build" / "passed" / f"{name}.{fingerprint}.txt" if fingerprint else None
@@ -237,7 +290,9 @@ def note(marked: Path) -> None:
 
 
 def _fill_cache(app: Any, config: Any) -> None:
-    """Give the book a jupyter-cache that holds what is stored; what is missing is executed, and kept there."""
+    """Give the book a jupyter-cache that holds what is stored; what is missing is executed, and
+    kept there.
+    """
     if config.nb_execution_mode == "off":
         return
     from jupyter_cache import get_cache  # brings a database, which no test needs
@@ -245,12 +300,15 @@ def _fill_cache(app: Any, config: Any) -> None:
 
     root = Path(app.srcdir)
     chapters = [path for path in pages(root) if is_chapter(path)]
-    digest = hashlib.sha256("".join(fingerprint(path, root) for path in chapters).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(
+        "".join(fingerprint(path, root) for path in chapters).encode()
+    ).hexdigest()[:16]
     folder = root / "_build" / "jupyter-cache" / digest
     for old in folder.parent.glob("*"):
         if old != folder:
             shutil.rmtree(old)
-    known, found = get_cache(str(folder)), {path: stored(path, root) for path in chapters}
+    known = get_cache(str(folder))
+    found = {path: stored(path, root) for path in chapters}
     for path, nb in found.items():
         if nb is not None:
             bundle = CacheBundleIn(nb, str(path), data={"execution_seconds": 0.0})
@@ -259,7 +317,9 @@ def _fill_cache(app: Any, config: Any) -> None:
 
 
 def _leave_out_thebe(app: Any, config: Any) -> None:
-    """jupyter-book connects sphinx-thebe even with ``thebe: false``; its script is an error in every page."""
+    """jupyter-book connects sphinx-thebe even with ``thebe: false``; its script is an error in
+    every page.
+    """
     for event in ("env-before-read-docs", "doctree-resolved"):
         for listener in list(app.events.listeners[event]):
             if listener.handler.__module__ == "sphinx_thebe":

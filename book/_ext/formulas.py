@@ -1,8 +1,10 @@
-"""Formulas, which the build writes into the pages as MathML: a browser sets them as it sets words, without a script.
+"""Formulas, which the build writes into the pages as MathML: a browser sets them as it sets words,
+without a script.
 
-What is written in TeX, in the text or in the ledger, comes out of Sphinx as it would for MathJax and is replaced in the
-finished pages. A formula that cannot be read stays as it is, with a warning, which ends a build under ``-W``. Pages
-with formulas load a style sheet that holds their font, cut down to the characters in use.
+What is written in TeX, in the text or in the ledger, comes out of Sphinx as it would for MathJax
+and is replaced in the finished pages. A formula that cannot be read stays as it is, with a warning,
+which ends a build under ``-W``. Pages with formulas load a style sheet that holds their font, cut
+down to the characters in use.
 """
 
 from __future__ import annotations
@@ -28,17 +30,31 @@ from sphinx.util import logging
 LOGGER = logging.getLogger(__name__)
 TEX = LatexToMathML(fancy_error=False)
 FORMULA = re.compile(
-    r'(<(?:span|div) class="math [^>]*>\s*(?:<span class="eqno">.*?</span>\s*)?)\\([(\[])(.*?)\\[)\]]', re.DOTALL
+    r'(<(?:span|div) class="math [^>]*>\s*(?:<span'
+    r' class="eqno">.*?</span>\s*)?)\\([(\[])(.*?)\\[)\]]',
+    re.DOTALL,
 )
-BRACKET = re.compile(r"(<m(?:sub|sup|subsup)>)(<mo minsize[^>]*>[^<]*</mo>)")  # grows in Chromium within a row alone
-LONG, SHORT = 32, 10  # letters, numbers and signs of a formula that is set in parts, and of a part
+# grows in Chromium within a row alone
+BRACKET = re.compile(r"(<m(?:sub|sup|subsup)>)(<mo minsize[^>]*>[^<]*</mo>)")
+# letters, numbers and signs of a formula that is set in parts, and of a part
+LONG = 32
+SHORT = 10
 SIGNS = "=≤≥<>≠≈∼∝→↦⇒⇔∈+−"  # after which a line may end
 # What a browser draws in place of what the text says, or without it.
-ITALICS = [chr(code) for code in (0x210E, *range(0x1D434, 0x1D468), *range(0x1D6A4, 0x1D6A6), *range(0x1D6E2, 0x1D71C))]
+ITALICS = [
+    chr(code)
+    for code in (
+        0x210E,
+        *range(0x1D434, 0x1D468),
+        *range(0x1D6A4, 0x1D6A6),
+        *range(0x1D6E2, 0x1D71C),
+    )
+]
 DRAWN = {"-": "\N{MINUS SIGN}", "'": "\N{PRIME}"}
 ROOT = "\N{SQUARE ROOT}"
 SPACE = " "  # Firefox takes the height of an x, and spaces by it, from the first font with a space
-FEATURES = ["ccmp", "dtls", "flac", "ssty"]  # dotless letters and flat accents; small forms in scripts
+# dotless letters and flat accents; small forms in scripts
+FEATURES = ["ccmp", "dtls", "flac", "ssty"]
 LICENCE = [0, 13, 14]  # whose the font is, and that it may be cut and copied
 
 
@@ -68,13 +84,15 @@ def with_formulas(page: str, complain: Callable[[str], None]) -> str:
 
 
 def in_parts(math: str) -> str:
-    """A formula of a line, if it is long in parts, between which a line may end: after signs that are in no bracket.
+    """A formula of a line, if it is long in parts, between which a line may end: after signs that
+    are in no bracket.
 
     Examples
     --------
     >>> in_parts("<math><mi>x</mi></math>")
     '<math><mi>x</mi></math>'
-    >>> [part.count("<mi>") for part in in_parts(f"<math>{'<mi>x</mi><mo>+</mo>' * 20}</math>").split("</math>")]
+    >>> parts = in_parts(f"<math>{'<mi>x</mi><mo>+</mo>' * 20}</math>").split("</math>")
+    >>> [part.count("<mi>") for part in parts]
     [5, 5, 5, 5, 0]
     """
 
@@ -84,7 +102,8 @@ def in_parts(math: str) -> str:
     named = re.sub(r"&(?!lt;|gt;|amp;|quot;)\w+;", lambda found: unescape(found[0]), math)
     if size(formula := ElementTree.fromstring(named)) < LONG:
         return math
-    parts, depth = [ElementTree.Element("math", formula.attrib)], 0
+    parts = [ElementTree.Element("math", formula.attrib)]
+    depth = 0
     for part in formula:
         parts[-1].append(part)
         sign = (part.text or "") if part.tag == "mo" else ""
@@ -100,7 +119,8 @@ def whole() -> TTFont:
     """The font of formulas, uncut, as the site's style sheets need it."""
     (path,) = [file for file in files("ziamath") or () if file.name == "STIXTwoMath-Regular.ttf"]
     font = TTFont(path.locate())
-    heights = font["MATH"].table.MathConstants  # a browser also moves the script of a lone y or ] by these
+    # a browser also moves the script of a lone y or ] by these
+    heights = font["MATH"].table.MathConstants
     heights.SubscriptBaselineDropMin.Value, heights.SuperscriptBaselineDropMax.Value = -100, 400
     scripts = font["GSUB"].table.ScriptList.ScriptRecord
     (of_formulas,) = [record.Script for record in scripts if record.ScriptTag == "math"]
@@ -112,7 +132,8 @@ def whole() -> TTFont:
     parts = {part.glyph for part in forms.GlyphAssembly.PartRecords}
     width, _ = font["hmtx"][root]
     for name in {form.VariantGlyph for form in forms.MathGlyphVariantRecord} | parts:
-        was, left = font["hmtx"][name]  # Chromium gives each root the room of the widest: all are as wide as the first
+        # Chromium gives each root the room of the widest: all are as wide as the first
+        was, left = font["hmtx"][name]
         font["glyf"][name].coordinates.scale((width / was, 1))
         font["hmtx"][name] = width, round(left * width / was)
     del font["GPOS"]  # in formulas letters stand where they are
@@ -126,13 +147,17 @@ def whole() -> TTFont:
 def font(characters: set[str]) -> bytes:
     """The font of formulas with certain characters and all that a browser may draw for them.
 
-    That is more than these characters. A browser shows letters as italics, and a hyphen as a minus; the sign of a root
-    is markup, not text. Their larger and stretched forms, small forms in scripts and letters without a dot below an
-    accent follow from the font's own tables.
+    That is more than these characters. A browser shows letters as italics, and a hyphen as a minus;
+    the sign of a root is markup, not text. Their larger and stretched forms, small forms in scripts
+    and letters without a dot below an accent follow from the font's own tables.
     """
     plain = {normalize("NFKC", c) for c in characters}
-    drawn = {DRAWN[c] for c in DRAWN if c in characters} | {c for c in ITALICS if normalize("NFKC", c) in plain}
-    subsetter = Subsetter(Options(layout_features=FEATURES, layout_scripts=["*"], name_IDs=[*LICENCE, 1, 2]))
+    drawn = {DRAWN[c] for c in DRAWN if c in characters} | {
+        c for c in ITALICS if normalize("NFKC", c) in plain
+    }
+    subsetter = Subsetter(
+        Options(layout_features=FEATURES, layout_scripts=["*"], name_IDs=[*LICENCE, 1, 2])
+    )
     subsetter.populate(text="".join(characters | drawn | {ROOT, SPACE}))
     subsetter.subset(cut := whole())
     cut.flavor = "woff"
@@ -141,9 +166,12 @@ def font(characters: set[str]) -> bytes:
 
 
 def face(font: bytes) -> str:
-    """A style sheet with a font in it, which is then at hand at once, and from disk in every browser."""
+    """A style sheet with a font in it, which is then at hand at once, and from disk in every
+    browser.
+    """
     return (
-        f'@font-face {{ font-family: "STIX Two Math"; src: url(data:font/woff;base64,{b64encode(font).decode()}) }}\n'
+        '@font-face { font-family: "STIX Two Math"; src:'
+        f" url(data:font/woff;base64,{b64encode(font).decode()}) }}\n"
     )
 
 
@@ -151,12 +179,19 @@ def set_formulas(app: Any, error: Exception | None) -> None:
     """Go over what was built."""
     if error or app.builder.name != "html":
         return
-    site, characters = Path(app.outdir), set[str]()
+    site = Path(app.outdir)
+    characters = set[str]()
     for path in site.rglob("*.html"):
-        text, name = path.read_text(encoding="utf8"), path.relative_to(site)
-        page = with_formulas(text, lambda words, name=name: LOGGER.warning("formula: %s", words, location=str(name)))
+        text = path.read_text(encoding="utf8")
+        name = path.relative_to(site)
+        page = with_formulas(
+            text, lambda words, name=name: LOGGER.warning("formula: %s", words, location=str(name))
+        )
         if page != text:
-            style = f'<link rel="stylesheet" href="{"../" * (len(name.parts) - 1)}_static/formulas.css">'
+            style = (
+                '<link rel="stylesheet"'
+                f' href="{"../" * (len(name.parts) - 1)}_static/formulas.css">'
+            )
             path.write_text(page.replace("</head>", f"{style}</head>", 1), encoding="utf8")
         for formula in re.findall("<math.*?</math>", page, re.DOTALL):
             characters |= set(unescape(re.sub("<[^>]*>", "", formula)))
@@ -166,5 +201,6 @@ def set_formulas(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.add_html_math_renderer("mathml", (html_visit_math, None), (html_visit_displaymath, None))
-    app.connect("build-finished", set_formulas, priority=400)  # before light.py, which looks at what pages use
+    # before light.py, which looks at what pages use
+    app.connect("build-finished", set_formulas, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,10 @@
-"""What a page loads, made light: a site is copied and opened from disk, where nothing is compressed.
+"""What a page loads, made light: a site is copied and opened from disk, where nothing is
+compressed.
 
-The theme loads all of FontAwesome as a script, all of Bootstrap's styles and the index of the search on every page.
-After a build this leaves each page what it uses: a font with the icons that are somewhere on the site; of the theme's
-style sheets the rules that can apply; the index where one searches.
+The theme loads all of FontAwesome as a script, all of Bootstrap's styles and the index of the
+search on every page. After a build this leaves each page what it uses: a font with the icons that
+are somewhere on the site; of the theme's style sheets the rules that can apply; the index where one
+searches.
 
 The same pass mends what the theme gets wrong for a reader who hears the page.
 """
@@ -22,27 +24,36 @@ WORD = re.compile(r"[\w-]+")
 NAMES = re.compile(r"""\b(?:class|id)=["']([^"']*)["']""")
 SCRIPTS = {  # loaded on every page, and of use on those with such elements
     "design-tabs.js": re.compile(r'class="[^"]*sd-tab-set'),
-    "togglebutton.js": re.compile(r'class="[^"]*(?:toggle\b(?!-)|admonition[^"]* dropdown|dropdown[^"]* admonition)'),
+    "togglebutton.js": re.compile(
+        r'class="[^"]*(?:toggle\b(?!-)|admonition[^"]* dropdown|dropdown[^"]* admonition)'
+    ),
 }
 SEARCH_SCRIPTS = re.compile(
-    r'\s*<script src="[^"]*(?:_static/(?:searchtools|language_data)|searchindex)\.js[^"]*"></script>'
+    r"\s*<script"
+    r' src="[^"]*(?:_static/(?:searchtools|language_data)|searchindex)\.js[^"]*"></script>'
 )
 ICON_SCRIPT = re.compile(r'\s*<script defer src="[^"]*scripts/fontawesome\.js[^"]*"></script>')
 PACKED_FONT = re.compile(r'url\([^)]*\.woff2\) format\("woff2"\),')
-SPOKEN = (  # what has no name gets one; a name that says other than what is seen goes, and what is seen is the name
-    ('<summary><span class="toctree-toggle"', '<summary aria-label="Subpages"><span class="toctree-toggle"'),
+# what has no name gets one; a name that says other than what is seen goes, and what is seen is the
+# name
+SPOKEN = (
+    (
+        '<summary><span class="toctree-toggle"',
+        '<summary aria-label="Subpages"><span class="toctree-toggle"',
+    ),
     ('<summary aria-label="Toggle hidden content">', "<summary>"),
     (
         'search-button-field search-button__button pst-js-only" title="Search" aria-label="Search"',
         'search-button-field search-button__button pst-js-only"',
     ),
-    ('<div role="list" class="citation-list">', '<div class="citation-list">'),  # its entries are no list items
+    # its entries are no list items
+    ('<div role="list" class="citation-list">', '<div class="citation-list">'),
     ('<i class="theme-switch ', '<i aria-hidden="true" class="theme-switch '),
 )
 OWN = ("book.css", "ledger.css")  # short as they are, and legible
 
 
-# --- icons ------------------------------------------------------------------------------------------------------------
+# --- icons --------------------------------------------------------------------------------------
 
 
 def symbols(css: str) -> set[int]:
@@ -66,7 +77,7 @@ def shrink_font(path: Path, characters: Iterable[int]) -> None:
     font.save(path)
 
 
-# --- style sheets -----------------------------------------------------------------------------------------------------
+# --- style sheets -------------------------------------------------------------------------------
 
 
 def used(css: str, words: set[str]) -> str:
@@ -77,7 +88,9 @@ def used(css: str, words: set[str]) -> str:
     >>> used(".a,.b .c{color:red}.b{top:0}@media print{.b{top:0}.a:not(.b){top:0}}p{top:0}", {"a"})
     '.a{color:red}@media print{.a:not(.b){top:0}}p{top:0}'
     """
-    return "".join(_kept(tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True), words))
+    return "".join(
+        _kept(tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True), words)
+    )
 
 
 def without_properties(css: str, asked: set[str]) -> str:
@@ -89,7 +102,9 @@ def without_properties(css: str, asked: set[str]) -> str:
     ':root{--a:1px;color:var(--a)}'
     """
     value = r"""(?:[^;{}()"']|"[^"]*"|'[^']*'|\((?:[^()]|\([^()]*\))*\))*"""
-    return re.sub(rf"(?<=[{{;])(--[\w-]+):{value}(?:;|(?=}}))", lambda m: m[0] if m[1] in asked else "", css)
+    return re.sub(
+        rf"(?<=[{{;])(--[\w-]+):{value}(?:;|(?=}}))", lambda m: m[0] if m[1] in asked else "", css
+    )
 
 
 def _kept(rules: list[Any], words: set[str]) -> Iterator[str]:
@@ -97,7 +112,11 @@ def _kept(rules: list[Any], words: set[str]) -> Iterator[str]:
         if rule.type == "qualified-rule":
             if selectors := [s for s in _split(rule.prelude) if _applies(s, words)]:
                 yield f"{','.join(map(_text, selectors))}{{{_text(rule.content)}}}"
-        elif rule.type == "at-rule" and rule.lower_at_keyword in ("media", "supports", "container") and rule.content:
+        elif (
+            rule.type == "at-rule"
+            and rule.lower_at_keyword in ("media", "supports", "container")
+            and rule.content
+        ):
             inner = tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True)
             if body := "".join(_kept(inner, words)):
                 yield f"@{rule.at_keyword} {_text(rule.prelude)}{{{body}}}"
@@ -121,17 +140,24 @@ def _split(prelude: list[Any]) -> list[list[Any]]:
 
 
 def _applies(selector: list[Any], words: set[str]) -> bool:
-    """Whether all classes and ids that a selector asks for are in use; what is in brackets may also say *not*."""
+    """Whether all classes and ids that a selector asks for are in use; what is in brackets may also
+    say *not*.
+    """
     for before, token in zip([None, *selector], selector, strict=False):
         if token.type == "hash" and token.value not in words:
             return False
         # Bootstrap's scripts put these names together
-        if token.type == "ident" and before == "." and not token.value.startswith("bs-") and token.value not in words:
+        if (
+            token.type == "ident"
+            and before == "."
+            and not token.value.startswith("bs-")
+            and token.value not in words
+        ):
             return False
     return True
 
 
-# --- pages ------------------------------------------------------------------------------------------------------------
+# --- pages --------------------------------------------------------------------------------------
 
 
 def lighten(page: str, searches: bool = False) -> str:
@@ -149,7 +175,9 @@ def lighten(page: str, searches: bool = False) -> str:
         page = SEARCH_SCRIPTS.sub("", page)
     for script, needed in SCRIPTS.items():
         if not needed.search(page):
-            page = re.sub(rf'\s*<script[^>]*src="[^"]*/{re.escape(script)}[^"]*"></script>', "", page)
+            page = re.sub(
+                rf'\s*<script[^>]*src="[^"]*/{re.escape(script)}[^"]*"></script>', "", page
+            )
     for old, new in SPOKEN:
         page = page.replace(old, new)
     return page
@@ -161,7 +189,8 @@ def lighten_site(app: Any, error: Exception | None) -> None:
         return
     site = Path(app.outdir)
     static = site / "_static"
-    words, texts = set[str](), list[str]()
+    words = set[str]()
+    texts = list[str]()
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf8")
         light = lighten(text, searches=path.name == "search.html")

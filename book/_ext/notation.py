@@ -1,8 +1,9 @@
-r"""The directive ``{notation}``: symbols, their names in code and their meaning, from one file a chapter.
+r"""The directive ``{notation}``: symbols, their names in code and their meaning, from one file a
+chapter.
 
-``book/<chapter>/notation.yaml`` holds ``symbols``, in the order of the table, and ``local``, letters of indices and of
-single boxes. A row is printed on the page that it names; those that name none are the chapter's, and are printed by
-``{notation} chapter``::
+``book/<chapter>/notation.yaml`` holds ``symbols``, in the order of the table, and ``local``,
+letters of indices and of single boxes. A row is printed on the page that it names; those that name
+none are the chapter's, and are printed by ``{notation} chapter``::
 
     symbols:
     - {symbol: '\varepsilon_i', code: epsilon, means: 'privacy loss of seller $i$'}
@@ -24,14 +25,15 @@ from sphinx.util.docutils import SphinxDirective
 
 FIELDS = {"symbol", "code", "means", "page"}
 GREEK = set(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi varpi rho varrho "
-    "sigma varsigma tau upsilon phi varphi chi psi omega ell Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi "
-    "Omega".split()
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi"
+    " pi varpi rho varrho sigma varsigma tau upsilon phi varphi chi psi omega ell Gamma Delta Theta"
+    " Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
 )
 STANDARD = {r"\mathbb E", r"\mathbb R"}  # need no row
 FACES = "mathcal mathbb mathbf boldsymbol"
 WORDS = (
-    r"\\(?:text|textit|textbf|textrm|mathrm|mathsf|mathtt|operatorname\*?|label|tag|begin|end|quad|href)\s*\{[^{}]*\}"
+    r"\\(?:text|textit|textbf|textrm|mathrm|mathsf|mathtt|operatorname\*?|label|tag|begin|end|quad|href)"
+    r"\s*\{[^{}]*\}"
 )
 
 
@@ -47,7 +49,9 @@ def read(path: Path) -> tuple[list[dict[str, str]], set[str]]:
     rows = content["symbols"]
     for row in rows:
         if not {"symbol", "means"} <= row.keys() <= FIELDS:
-            raise ValueError(f"{path.name}: a row needs symbol and means and may have code and page: {row}")
+            raise ValueError(
+                f"{path.name}: a row needs symbol and means and may have code and page: {row}"
+            )
     symbols = [row["symbol"] for row in rows]
     if twice := {symbol for symbol in symbols if symbols.count(symbol) > 1}:
         raise ValueError(f"{path.name}: twice: {sorted(twice)}")
@@ -59,7 +63,8 @@ def letters(formula: str) -> set[str]:
 
     Examples
     --------
-    >>> sorted(letters(r"\sum_i a_i \ell_i(w) + \mathcal{A}\text{ if } \eps = \tfrac{\varepsilon}{2}"))
+    >>> formula = r"\sum_i a_i \ell_i(w) + \mathcal{A}\text{ if } \eps = \tfrac{\varepsilon}{2}"
+    >>> sorted(letters(formula))
     ['\\ell', '\\mathcal A', '\\varepsilon', 'a', 'i', 'w']
     """
     rest = re.sub(WORDS, " ", formula)
@@ -78,7 +83,9 @@ def used(text: str) -> set[str]:
     >>> sorted(used("Let $x>0$; `$y$` is code.\n\n$$\nz\n$$ (eq-a)\n\n```python\n$q$\n```\n"))
     ['x', 'z']
     """
-    prose = re.sub(r"^(`{3,})(\{code-cell\}|python|bash|text).*?^\1\s*$", " ", text, flags=re.M | re.S)
+    prose = re.sub(
+        r"^(`{3,})(\{code-cell\}|python|bash|text).*?^\1\s*$", " ", text, flags=re.M | re.S
+    )
     prose = re.sub(r"`[^`\n]+`", " ", prose)
     shown = re.findall(r"\$\$(.+?)\$\$", prose, flags=re.S)
     inline = re.findall(r"(?<!\\)\$([^$]+)\$", re.sub(r"\$\$.+?\$\$", " ", prose, flags=re.S))
@@ -101,7 +108,10 @@ class Notation(SphinxDirective):
             raise self.error(f"notation: {error}") from None
         if not rows:
             raise self.error(f"notation: {path.name} has no row for {page.stem}")
-        body = [(f"${row['symbol']}$", f"`{row['code']}`" if row.get("code") else "", row["means"]) for row in rows]
+        body = [
+            (f"${row['symbol']}$", f"`{row['code']}`" if row.get("code") else "", row["means"])
+            for row in rows
+        ]
         return [self.table([("Symbol", "In the code", "Meaning"), *body])]
 
     def table(self, rows: list[tuple[str, ...]]) -> nodes.table:

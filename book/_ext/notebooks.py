@@ -1,12 +1,13 @@
-"""Every page with code as a notebook of its own cells and plain Markdown, for JupyterLab, VS Code or Colab as they are.
+"""Every page with code as a notebook of its own cells and plain Markdown, for JupyterLab, VS Code
+or Colab as they are.
 
-The Markdown is made from the resolved page: boxes, numbers, citations and links are those of the site. It needs no
-extension: a theorem is a quotation with a bold title, a solution is folded. Cells carry what they printed when the page
-was last run. The first one installs the book from the site's wheel if it is not there, and lets the notebook explore
-(``HDPM_MODE``, see ``hdpm_book.ledger``).
+The Markdown is made from the resolved page: boxes, numbers, citations and links are those of the
+site. It needs no extension: a theorem is a quotation with a bold title, a solution is folded. Cells
+carry what they printed when the page was last run. The first one installs the book from the site's
+wheel if it is not there, and lets the notebook explore (``HDPM_MODE``, see ``hdpm_book.ledger``).
 
-The build of the site writes the notebooks for its download buttons. ``make notebooks`` runs this file, which builds
-nothing else and executes nothing, into ``_build/notebooks``.
+The build of the site writes the notebooks for its download buttons. ``make notebooks`` runs this
+file, which builds nothing else and executes nothing, into ``_build/notebooks``.
 """
 
 from __future__ import annotations
@@ -57,9 +58,12 @@ if importlib.util.find_spec("hdpm_book") is None:  # what this page calls is not
             return [str(self)]
 
 {wheel}
-    print("Installing what this page calls: some minutes, and lines of pip until it is done.", flush=True)
-    command = [sys.executable, "-m", "pip", "install", "--progress-bar=off", f"hdpm-lib[book] @ {{wheel}}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+    told = "Installing what this page calls: some minutes, and lines of pip until it is done."
+    print(told, flush=True)
+    command = [sys.executable, "-m", "pip", "install", "--progress-bar=off"]
+    command += [f"hdpm-lib[book] @ {{wheel}}"]
+    lines = {{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}}
+    with subprocess.Popen(command, **lines) as pip:
         for line in pip.stdout:
             print(line, end="", flush=True)
     if pip.returncode:
@@ -69,10 +73,13 @@ if importlib.util.find_spec("hdpm_book") is None:  # what this page calls is not
 HERE = """    places = Path("{name}"), Path("{up}{name}")
     wheel = next((path.resolve().as_uri() for path in places if path.exists()), None)
     if wheel is None:
-        raise Missing("Put {name}, from the front page of the site, beside this notebook, and run this cell again.")"""
+        raise Missing(
+            "Put {name}, from the front page of the site, beside this notebook, "
+            "and run this cell again."
+        )"""
 
 
-# --- Markdown ---------------------------------------------------------------------------------------------------------
+# --- Markdown -----------------------------------------------------------------------------------
 
 
 def joined(blocks: Iterable[str]) -> str:
@@ -103,7 +110,8 @@ def is_cell(node: nodes.Node) -> bool:
 
 
 class Markdown:
-    """What the nodes of a page are in Markdown; a method for each type of node, named after it or a class above it.
+    """What the nodes of a page are in Markdown; a method for each type of node, named after it or a
+    class above it.
 
     Parameters
     ----------
@@ -115,7 +123,9 @@ class Markdown:
     """
 
     def __init__(self, app: Any, docname: str, site: str) -> None:
-        self.docname, self.site, self.source = docname, site, Path(app.srcdir)
+        self.docname = docname
+        self.site = site
+        self.source = Path(app.srcdir)
         self.numbers = app.env.toc_fignumbers.get(docname, {})
         self.numbered = app.config.numfig_format
 
@@ -138,10 +148,14 @@ class Markdown:
     def number(self, kind: str, node: nodes.Element) -> str:
         """The number that Sphinx gave to a box, figure, table or formula, or nothing."""
         numbers = self.numbers.get(kind, {})
-        return next((".".join(map(str, numbers[name])) for name in node["ids"] if name in numbers), "")
+        return next(
+            (".".join(map(str, numbers[name])) for name in node["ids"] if name in numbers), ""
+        )
 
     def address(self, uri: str) -> str:
-        """Where a link of the site leads from the notebook: to a notebook if it can, else to the site."""
+        """Where a link of the site leads from the notebook: to a notebook if it can, else to the
+        site.
+        """
         parts = urlsplit(uri)
         if parts.scheme or parts.netloc or not parts.path:
             return uri
@@ -173,7 +187,9 @@ class Markdown:
     def opened(self, box: nodes.Element) -> Iterator[str | nodes.container]:
         """A box with code cells, which Markdown cannot hold: they stand between its parts."""
         titles = itertools.chain([self.title(box)], itertools.repeat("…"))
-        for is_text, parts in itertools.groupby(self.pieces(box[-1]), lambda part: isinstance(part, str)):
+        for is_text, parts in itertools.groupby(
+            self.pieces(box[-1]), lambda part: isinstance(part, str)
+        ):
             if is_text:
                 yield self.box(box, next(titles), joined(parts))
             else:
@@ -181,9 +197,14 @@ class Markdown:
 
     def title(self, box: nodes.Element) -> str:
         """Kind, number and name of a box."""
-        name = self.inline(box[0]).strip() if isinstance(box[0], nodes.title) else admonitionlabels[box.tagname]
+        name = (
+            self.inline(box[0]).strip()
+            if isinstance(box[0], nodes.title)
+            else admonitionlabels[box.tagname]
+        )
         if "realtype" in box:
-            return f"**{box['realtype'].title()} {self.number(box['countertype'], box)}** {name}".strip()
+            number = self.number(box["countertype"], box)
+            return f"**{box['realtype'].title()} {number}** {name}".strip()
         if isinstance(box, exercise_enumerable_node):
             return f"**{self.numbered['exercise'] % self.number('exercise', box)}** {name}".strip()
         return name if isinstance(box, solution_node) else f"**{name}**"
@@ -204,7 +225,9 @@ class Markdown:
 
     def visit_dropdown_main(self, node: nodes.Element) -> str:
         title, *content = node.children
-        words = next(part for part in title.findall(nodes.inline) if "sd-summary-text" in part["classes"])
+        words = next(
+            part for part in title.findall(nodes.inline) if "sd-summary-text" in part["classes"]
+        )
         return folded(self.inline(words), joined(map(self, content)))
 
     def visit_block_quote(self, node: nodes.Element) -> str:
@@ -216,7 +239,8 @@ class Markdown:
         return f"${self.tex(node)}$"
 
     def visit_math_block(self, node: nodes.Element) -> str:
-        tex, number = self.tex(node), self.number("displaymath", node)
+        tex = self.tex(node)
+        number = self.number("displaymath", node)
         if r"\\" in re.sub(r"\\begin\{(\w+\*?)\}.*?\\end\{\1\}", "", tex):
             tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
         tag = rf" \tag{{{number}}}" if number else ""
@@ -227,7 +251,11 @@ class Markdown:
         return " ".join(node.astext().split())
 
     def visit_figure(self, node: nodes.Element) -> str:
-        shown = [child for child in node.children if isinstance(child, nodes.image | nodes.caption | nodes.legend)]
+        shown = [
+            child
+            for child in node.children
+            if isinstance(child, nodes.image | nodes.caption | nodes.legend)
+        ]
         return anchors(node["ids"]) + joined(map(self, shown))
 
     def visit_image(self, node: nodes.Element) -> str:
@@ -249,7 +277,9 @@ class Markdown:
     def entry(self, node: nodes.Element) -> str:
         text = self.blocks(node).replace("\n\n", "<br>").replace("\n", " ")
         bars = {r"\|": r"\Vert ", "|": r"\vert "}
-        text = re.sub(r"\$[^$]+\$", lambda tex: re.sub(r"\\?\|", lambda bar: bars[bar[0]], tex[0]), text)
+        text = re.sub(
+            r"\$[^$]+\$", lambda tex: re.sub(r"\\?\|", lambda bar: bars[bar[0]], tex[0]), text
+        )
         return text.replace("|", r"\|")
 
     # text
@@ -266,7 +296,8 @@ class Markdown:
 
     def visit_literal_block(self, node: nodes.Element) -> str:
         language = node.get("language", "")
-        return f"```{language if language not in ('default', 'none') else ''}\n{node.astext().rstrip()}\n```"
+        shown = "" if language in ("default", "none") else language
+        return f"```{shown}\n{node.astext().rstrip()}\n```"
 
     def visit_reference(self, node: nodes.Element) -> str:
         address = f"#{node['refid']}" if "refid" in node else self.address(node["refuri"])
@@ -279,11 +310,16 @@ class Markdown:
         return f"**{self.inline(node)}**"
 
     def visit_raw(self, node: nodes.Element) -> str:
-        if "<form" in node.astext():  # it needs the site's scripts: what it says first, and where it is
+        # it needs the site's scripts: what it says first, and where it is
+        if "<form" in node.astext():
             said = re.findall(r'<p class="hdpm-winner"[^>]*>(.*?)</p>', node.astext())
             return joined([*said, f"[Try it on the site.]({self.site}{self.docname}.html)"])
         link = re.compile(r'(?<= href=")[^"]+')
-        return link.sub(lambda found: self.address(found[0]), node.astext()) if "html" in node["format"] else ""
+        return (
+            link.sub(lambda found: self.address(found[0]), node.astext())
+            if "html" in node["format"]
+            else ""
+        )
 
     def visit_bullet_list(self, node: nodes.Element) -> str:
         return self.items(node, itertools.repeat("- "))
@@ -298,7 +334,8 @@ class Markdown:
 
     def visit_definition_list(self, node: nodes.Element) -> str:
         return "\n".join(
-            listed("- ", f"**{self.inline(term)}**: {self.blocks(words)}") for term, words in node.children
+            listed("- ", f"**{self.inline(term)}**: {self.blocks(words)}")
+            for term, words in node.children
         )
 
     def visit_container(self, node: nodes.Element) -> str:
@@ -311,19 +348,26 @@ class Markdown:
     visit_Invisible = visit_toctree = visit_sd_tab_input = visit_system_message = nothing
 
 
-# --- notebooks --------------------------------------------------------------------------------------------------------
+# --- notebooks ----------------------------------------------------------------------------------
 
 
 @cache
 def with_code(root: Path) -> frozenset[str]:
     """Pages that become notebooks."""
-    pages = [path for path in execution.pages(root) if "{code-cell}" in path.read_text(encoding="utf8")]
-    return frozenset(path.relative_to(root).with_suffix("").as_posix() for path in pages if execution.is_chapter(path))
+    pages = [
+        path for path in execution.pages(root) if "{code-cell}" in path.read_text(encoding="utf8")
+    ]
+    return frozenset(
+        path.relative_to(root).with_suffix("").as_posix()
+        for path in pages
+        if execution.is_chapter(path)
+    )
 
 
 def first_cell(app: Any, docname: str) -> str:
     """The code that a notebook starts with."""
-    name, up = wheel_name(Path(app.srcdir)), "../" * (docname.count("/") + 1)
+    name = wheel_name(Path(app.srcdir))
+    up = "../" * (docname.count("/") + 1)
     if base := app.config.html_baseurl:
         return FIRST.format(wheel=f'    wheel = "{base.rstrip("/")}/{name}"')
     return FIRST.format(wheel=HERE.format(name=name, up=up))
@@ -336,16 +380,20 @@ def run(app: Any, docname: str) -> nbformat.NotebookNode:
         return execution.stored(path, Path(app.srcdir)) or execution.read(path)
     from jupyter_cache import get_cache
 
-    return get_cache(app.config.nb_execution_cache_path).merge_match_into_notebook(execution.read(path))[1]
+    return get_cache(app.config.nb_execution_cache_path).merge_match_into_notebook(
+        execution.read(path)
+    )[1]
 
 
 def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbformat.NotebookNode:
     """A page as a notebook."""
     page = run(app, docname)
     ahead = [index for index, cell in enumerate(page.cells) if cell.cell_type == "code"]
-    markdown, cells = Markdown(app, docname, site), []
+    markdown = Markdown(app, docname, site)
+    cells = []
     for piece in itertools.chain(markdown.pieces(doctree), [None]):
-        if not isinstance(piece, str):  # a cell; before it, and at the end, those that the site does not show
+        # a cell; before it, and at the end, those that the site does not show
+        if not isinstance(piece, str):
             last = piece["cell_index"] if piece else len(page.cells)
             within = piece.parent.parent if piece else None
             while ahead and ahead[0] <= last:
@@ -359,24 +407,31 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
     return new_notebook(
-        cells=cells, metadata={"kernelspec": page.metadata.kernelspec, "language_info": {"name": "python"}}
+        cells=cells,
+        metadata={"kernelspec": page.metadata.kernelspec, "language_info": {"name": "python"}},
     )
 
 
 def code_cell(cell: nbformat.NotebookNode, within_solution: bool) -> nbformat.NotebookNode:
     """A cell of the page, folded where the site hides it."""
     tags = cell.metadata.get("tags", [])
-    folds = {"source_hidden": within_solution or bool(HIDDEN & {*tags}), "outputs_hidden": within_solution}
+    folds = {
+        "source_hidden": within_solution or bool(HIDDEN & {*tags}),
+        "outputs_hidden": within_solution,
+    }
     metadata = {"tags": tags} if tags else {}
     if any(folds.values()):
         metadata["jupyter"] = {name: True for name, folds_it in folds.items() if folds_it}
-    outputs, number = cell.get("outputs", []), cell.get("execution_count")
+    outputs = cell.get("outputs", [])
+    number = cell.get("execution_count")
     return new_code_cell(cell.source, metadata=metadata, outputs=outputs, execution_count=number)
 
 
 def digest(nb: nbformat.NotebookNode) -> str:
     """A mark of the cells of a notebook, whatever they have printed."""
-    return hashlib.sha256("".join(f"{cell.cell_type}\0{cell.source}\0" for cell in nb.cells).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        "".join(f"{cell.cell_type}\0{cell.source}\0" for cell in nb.cells).encode()
+    ).hexdigest()[:16]
 
 
 def is_changed(nb: nbformat.NotebookNode) -> bool:
@@ -385,13 +440,19 @@ def is_changed(nb: nbformat.NotebookNode) -> bool:
 
 
 def kept(path: Path) -> Path:
-    """A free name for a notebook that its reader has changed: ``page-changed``, then ``page-changed-2``, and so on."""
+    """A free name for a notebook that its reader has changed: ``page-changed``, then
+    ``page-changed-2``, and so on.
+    """
     ends = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    return next(name for end in ends if not (name := path.with_stem(f"{path.stem}-changed{end}")).exists())
+    return next(
+        name for end in ends if not (name := path.with_stem(f"{path.stem}-changed{end}")).exists()
+    )
 
 
 def save(nb: nbformat.NotebookNode, path: Path) -> None:
-    """Write a notebook unless it is there already; one that its reader has changed is kept beside a newer one."""
+    """Write a notebook unless it is there already; one that its reader has changed is kept beside a
+    newer one.
+    """
     nb.metadata["hdpm"] = {"page": digest(nb)}
     if path.exists():
         old = nbformat.read(path, as_version=4)
@@ -403,7 +464,7 @@ def save(nb: nbformat.NotebookNode, path: Path) -> None:
     nbformat.write(nb, path)
 
 
-# --- builds -----------------------------------------------------------------------------------------------------------
+# --- builds -------------------------------------------------------------------------------------
 
 
 class NotebookBuilder(StandaloneHTMLBuilder):
@@ -430,7 +491,9 @@ class NotebookBuilder(StandaloneHTMLBuilder):
 def write(app: Any, doctree: nodes.document, docname: str) -> None:
     """Write the notebook of a page."""
     if docname in with_code(Path(app.srcdir)):
-        folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[app.builder.name]
+        folder, site = {"notebooks": ("../notebooks", "../html/"), "html": ("_sources", "../")}[
+            app.builder.name
+        ]
         site = app.config.html_baseurl or "../" * docname.count("/") + site
         path = Path(app.outdir) / folder / f"{docname}.ipynb"
         if app.builder.name == "html":  # nobody edits these
@@ -462,12 +525,18 @@ def unrun(text: str) -> nbformat.NotebookNode:
 def glued(page: nbformat.NotebookNode, keys: set[str]) -> list[nbformat.NotebookNode]:
     """What the cells of a page put into its text under some names."""
     found: dict[str, nbformat.NotebookNode] = {}
-    client = NotebookClient(new_notebook(metadata=page.metadata), resources={"metadata": {"path": str(execution.ROOT)}})
+    client = NotebookClient(
+        new_notebook(metadata=page.metadata), resources={"metadata": {"path": str(execution.ROOT)}}
+    )
     with client.setup_kernel():
         for cell in (cell for cell in page.cells if cell.cell_type == "code"):
             client.nb.cells.append(new_code_cell(cell.source))
             run = client.execute_cell(client.nb.cells[-1], len(client.nb.cells) - 1)
-            found |= {out.metadata.scrapbook.name: out for out in run.outputs if "scrapbook" in out.metadata}
+            found |= {
+                out.metadata.scrapbook.name: out
+                for out in run.outputs
+                if "scrapbook" in out.metadata
+            }
             if keys <= found.keys():
                 break
     for output in found.values():
@@ -484,7 +553,10 @@ def main() -> int:
         "autosummary_generate": False,
         "nb_execution_mode": "off",
         "nb_custom_formats": {".md": "notebooks.unrun"},
-        "nb_mime_priority_overrides": [("notebooks", "text/plain", 0), ("notebooks", "text/html", 1)],
+        "nb_mime_priority_overrides": [
+            ("notebooks", "text/plain", 0),
+            ("notebooks", "text/html", 1),
+        ],
     }
     result = build_sphinx(
         execution.ROOT,

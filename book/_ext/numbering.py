@@ -1,7 +1,8 @@
-"""Theorems, figures, tables, equations and exercises are numbered by chapter: Theorem 3.4 is the fourth of chapter 3.
+"""Theorems, figures, tables, equations and exercises are numbered by chapter: Theorem 3.4 is the
+fourth of chapter 3.
 
-A chapter is an entry of the table of contents whose title begins with its number; its pages continue one another's
-numbers. So a number of the book, with its dot, does not look like a paper's.
+A chapter is an entry of the table of contents whose title begins with its number; its pages
+continue one another's numbers. So a number of the book, with its dot, does not look like a paper's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def chapters(contents: dict[str, Any]) -> dict[str, int]:
 
     Examples
     --------
-    >>> chapters({"chapters": [{"file": "a", "title": "3. Contracts", "sections": [{"file": "b"}]}, {"file": "c"}]})
+    >>> first = {"file": "a", "title": "3. Contracts", "sections": [{"file": "b"}]}
+    >>> chapters({"chapters": [first, {"file": "c"}]})
     {'a': 3, 'b': 3}
     """
     found = {}
@@ -38,9 +40,12 @@ def chapters(contents: dict[str, Any]) -> dict[str, int]:
 
 
 def renumber(app: Any, env: Any) -> list[str]:
-    """Give what Sphinx numbered through the whole book its number in the chapter; all pages have to be written."""
+    """Give what Sphinx numbered through the whole book its number in the chapter; all pages have to
+    be written.
+    """
     contents = yaml.safe_load((Path(app.srcdir) / "_toc.yml").read_text(encoding="utf8"))
-    chapter, count = chapters(contents), Counter[tuple[int, str]]()
+    chapter = chapters(contents)
+    count = Counter[tuple[int, str]]()
     for docname, kinds in env.toc_fignumbers.items():  # in the order of the contents
         for kind, numbers in kinds.items():
             for name in numbers:

@@ -1,4 +1,6 @@
-"""The library for readers of the site: its wheel lies beside the pages, and ``{install}`` says how to install it."""
+"""The library for readers of the site: its wheel lies beside the pages, and ``{install}`` says how
+to install it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def build_wheel(root: Path, folder: Path) -> Path:
             else:
                 shutil.copy(root / part, source)
         code = f"from setuptools import build_meta; print(build_meta.build_wheel({str(folder)!r}))"
-        made = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=True)
+        made = subprocess.run(
+            [sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=True
+        )
     return folder / made.stdout.split()[-1]
 
 
@@ -47,7 +51,8 @@ class InstallDirective(SphinxDirective):
             f'<p class="hdpm-install"><a href="{link}" download>Download the wheel</a>, then '
             f"<code>pip install {name}</code></p>"
             # the address of the wheel, wherever the site lies, so that the line works as it stands
-            "<script>(() => { const p = document.currentScript.previousElementSibling, a = p.firstChild; "
+            "<script>(() => { const p = document.currentScript.previousElementSibling, a ="
+            " p.firstChild; "
             'p.lastChild.textContent = `pip install "${a.href}"`; })();</script>'
         )
         return [nodes.raw("", html, format="html")]

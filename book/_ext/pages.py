@@ -1,7 +1,9 @@
-"""One sentence for each page: what lists of pages say of it, what the search shows, what other sites quote.
+"""One sentence for each page: what lists of pages say of it, what the search shows, what other
+sites quote.
 
-A page has it in its head, ``description: "..."``; ``keywords`` are other words that visitors use for the same. The
-directive ``{pages}`` lists what stands below a page in the table of contents, with these sentences.
+A page has it in its head, ``description: "..."``; ``keywords`` are other words that visitors use
+for the same. The directive ``{pages}`` lists what stands below a page in the table of contents,
+with these sentences.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def below(contents: Mapping[str, Any], docname: str) -> list[dict[str, Any]]:
 
 
 class PagesDirective(SphinxDirective):
-    """``{pages}``, or ``{pages} book/ridge/idea``: the pages below this or another one, a sentence each."""
+    """``{pages}``, or ``{pages} book/ridge/idea``: the pages below this or another one, a sentence
+    each.
+    """
 
     optional_arguments = 1
 
@@ -63,10 +67,18 @@ class PagesDirective(SphinxDirective):
             page = root / f"{entry['file']}.md"
             self.env.note_dependency(str(page))
             link = pending_xref(
-                "", nodes.inline(text=entry["title"]), refdomain="std", reftype="doc", reftarget=f"/{entry['file']}",
-                refexplicit=True, refdoc=self.env.docname, refwarn=True,
-            )  # fmt: skip
-            words = nodes.paragraph("", "", link, nodes.Text(f": {head(page).get('description', '')}"))
+                "",
+                nodes.inline(text=entry["title"]),
+                refdomain="std",
+                reftype="doc",
+                reftarget=f"/{entry['file']}",
+                refexplicit=True,
+                refdoc=self.env.docname,
+                refwarn=True,
+            )
+            words = nodes.paragraph(
+                "", "", link, nodes.Text(f": {head(page).get('description', '')}")
+            )
             items += nodes.list_item("", words)
         return [items]
 
@@ -74,7 +86,9 @@ class PagesDirective(SphinxDirective):
 def describe(app: Any, pagename: str, templatename: str, context: dict[str, Any], *_: Any) -> None:
     """A page's sentence for other sites, and on the page of the search its script."""
     if words := app.env.metadata.get(pagename, {}).get("description"):
-        context["metatags"] = context.get("metatags", "") + f'<meta name="description" content="{escape(words)}">'
+        context["metatags"] = (
+            context.get("metatags", "") + f'<meta name="description" content="{escape(words)}">'
+        )
     if pagename == "search":
         app.add_css_file("formulas.css")
         app.add_js_file("found.js", loading_method="defer")
@@ -82,7 +96,9 @@ def describe(app: Any, pagename: str, templatename: str, context: dict[str, Any]
 
 
 def write(app: Any, error: Exception | None) -> None:
-    """What the search shows of pages and claims, as a script: a page on disk may load no other file."""
+    """What the search shows of pages and claims, as a script: a page on disk may load no other
+    file.
+    """
     if error or app.builder.name != "html":
         return
     pages = {
@@ -91,11 +107,20 @@ def write(app: Any, error: Exception | None) -> None:
         if "nosearch" not in kept
     }
     claims = [
-        [claim.id, claim.place, claim.verdict, with_formulas(ledger.markup(claim.statement), LOGGER.warning)]
+        [
+            claim.id,
+            claim.place,
+            claim.verdict,
+            with_formulas(ledger.markup(claim.statement), LOGGER.warning),
+        ]
         for claim in ledger.load()
     ]
-    found = json.dumps({"pages": pages, "claims": claims}, ensure_ascii=False, separators=(",", ":"))
-    (Path(app.outdir) / "_static" / "found.js").write_text(f"const FOUND = {found};\n", encoding="utf8")
+    found = json.dumps(
+        {"pages": pages, "claims": claims}, ensure_ascii=False, separators=(",", ":")
+    )
+    (Path(app.outdir) / "_static" / "found.js").write_text(
+        f"const FOUND = {found};\n", encoding="utf8"
+    )
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -1,19 +1,21 @@
 r"""What :math:`N` effective records cost: one curve for all tasks, market sizes and accuracies.
 
-A buyer wants the mean of the records of `n` sellers as accurately as :math:`N` records without noise would give it:
-mean squared error :math:`\tau^2/N`. All is measured in two units, the privacy loss
-:math:`\varepsilon_0=s\sqrt\kappa/\tau` at which noise and record are equally spread, and the money
-:math:`c_{\min}\varepsilon_0`. A central buyer who gets the losses :math:`\varepsilon_i` has
+A buyer wants the mean of the records of `n` sellers as accurately as :math:`N` records without
+noise would give it: mean squared error :math:`\tau^2/N`. All is measured in two units, the privacy
+loss :math:`\varepsilon_0=s\sqrt\kappa/\tau` at which noise and record are equally spread, and the
+money :math:`c_{\min}\varepsilon_0`. A central buyer who gets the losses :math:`\varepsilon_i` has
 
 .. math:: N=\frac{\bigl(\sum_i\varepsilon_i\bigr)^2}{1+\sum_i\varepsilon_i^2}
-   \qquad\text{effective records, a local one}\qquad N=\sum_i\frac{\varepsilon_i^2}{1+\varepsilon_i^2}.
+   \qquad\text{effective records, a local one}\qquad
+   N=\sum_i\frac{\varepsilon_i^2}{1+\varepsilon_i^2}.
 
-:func:`cheapest_records` buys exactly in any market. The curves are its limit for many sellers with costs uniform on
-[1, h], where seller quantile :math:`q` has the virtual cost :math:`1+2(h-1)q`. They depend on :math:`N/n` and `h` only:
-derivations and proofs are in :doc:`/book/beyond/curves`.
+:func:`cheapest_records` buys exactly in any market. The curves are its limit for many sellers with
+costs uniform on [1, h], where seller quantile :math:`q` has the virtual cost :math:`1+2(h-1)q`.
+They depend on :math:`N/n` and `h` only: derivations and proofs are in :doc:`/book/beyond/curves`.
 
-Throughout, `wanted`, an array of any shape, is :math:`N/n`, in (0, 1), and `h`, at least 1, is the largest cost over
-the smallest. Results are of the shape of `wanted`. :class:`StepLaws` are the same limit for other regular laws.
+Throughout, `wanted`, an array of any shape, is :math:`N/n`, in (0, 1), and `h`, at least 1, is the
+largest cost over the smallest. Results are of the shape of `wanted`. :class:`StepLaws` are the same
+limit for other regular laws.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class Curve:
 
 def _check(wanted: ArrayLike, h: float) -> tuple[Array, float]:
     """N/n, and the slope of the virtual cost in the quantile."""
-    share = check_finite(wanted, "wanted", None, 0, 1, ends="()", why="effective records per seller")
+    share = check_finite(
+        wanted, "wanted", None, 0, 1, ends="()", why="effective records per seller"
+    )
     return share, 2 * (check_number(h, "h", 1, ends="[)") - 1)
 
 
@@ -78,7 +82,8 @@ def _rents(virtual_cost: Array) -> Array:
 
 
 def cheapest_records(virtual_costs: ArrayLike, records: float) -> Purchase:
-    r"""The least payment for `records` effective records of a central buyer, and whom it buys from: exact, by one sort.
+    r"""The least payment for `records` effective records of a central buyer, and whom it buys from:
+    exact, by one sort.
 
     Parameters
     ----------
@@ -90,8 +95,9 @@ def cheapest_records(virtual_costs: ArrayLike, records: float) -> Purchase:
     Notes
     -----
     With :math:`\psi_{(1)}\le\psi_{(2)}\le\dots` the cutoff is
-    :math:`\theta=\min_{k>N}\sum_{i\le k}\psi_{(i)}/(k-N)`, and :math:`\varepsilon_i\propto(\theta-\psi_i)^+`. If the
-    mean virtual cost of what is bought is :math:`m`, the payment is :math:`\sqrt{N\theta m}`.
+    :math:`\theta=\min_{k>N}\sum_{i\le k}\psi_{(i)}/(k-N)`, and
+    :math:`\varepsilon_i\propto(\theta-\psi_i)^+`. If the mean virtual cost of what is bought is
+    :math:`m`, the payment is :math:`\sqrt{N\theta m}`.
 
     Examples
     --------
@@ -101,9 +107,13 @@ def cheapest_records(virtual_costs: ArrayLike, records: float) -> Purchase:
     """
     psi = check_finite(virtual_costs, "virtual_costs", None, 0, ends="()")
     if psi.ndim == 0 or psi.shape[-1] < 2:
-        raise ValueError(f"virtual_costs must have two sellers or more on the last axis, got shape {psi.shape}")
+        raise ValueError(
+            f"virtual_costs must have two sellers or more on the last axis, got shape {psi.shape}"
+        )
     n = psi.shape[-1]
-    N = check_number(records, "records", 1, n, ends="[)", why="one, and fewer than there are sellers")
+    N = check_number(
+        records, "records", 1, n, ends="[)", why="one, and fewer than there are sellers"
+    )
     count = np.arange(1, n + 1)
     sums = np.cumsum(np.sort(psi, axis=-1), axis=-1)[..., count > N]
     cutoff = (sums / (count[count > N] - N)).min(-1)
@@ -125,14 +135,22 @@ def auction_curve(wanted: ArrayLike, h: float, *, known: bool = False) -> Curve:
     share, slope = _check(wanted, h)
     if check_flag(known, "known"):
         slope /= 2
-    y = share * slope + np.sqrt(share * slope * (share * slope + 2))  # the cutoff less 1, while some are not bought
-    mean, variance = 1 + slope / 2, slope**2 / 12  # of all virtual costs
+    # the cutoff less 1, while some are not bought
+    y = share * slope + np.sqrt(share * slope * (share * slope + 2))
+    # of all virtual costs
+    mean = 1 + slope / 2
+    variance = slope**2 / 12
     edge = slope / (2 * (1 + slope))  # from here on everybody is bought
     full = np.maximum(share, edge)
     cutoff = np.where(share >= edge, mean / (1 - full), 1 + y)
     virtual = np.where(share >= edge, mean - variance * (1 - full) / (full * mean), 1 + y / 3)
     bought = np.where(share >= edge, 1.0, y / (slope or 1))
-    return Curve(np.sqrt(cutoff * virtual), bought, virtual, np.zeros_like(virtual) if known else _rents(virtual))
+    return Curve(
+        np.sqrt(cutoff * virtual),
+        bought,
+        virtual,
+        np.zeros_like(virtual) if known else _rents(virtual),
+    )
 
 
 def posted_curve(wanted: ArrayLike, h: float) -> Curve:
@@ -144,7 +162,8 @@ def posted_curve(wanted: ArrayLike, h: float) -> Curve:
     array([2.5423, 6.851 ])
     """
     share, slope = _check(wanted, h)
-    y = (3 * share * slope + np.sqrt(share * slope * (9 * share * slope + 16))) / 4  # slope times the share bought
+    # slope times the share bought
+    y = (3 * share * slope + np.sqrt(share * slope * (9 * share * slope + 16))) / 4
     edge = 2 * slope / (3 * slope + 2)  # from here on everybody is bought
     virtual = 1 + np.where(share >= edge, slope, y) / 2
     bought = np.where(share >= edge, 1.0, y / (slope or 1))
@@ -152,7 +171,8 @@ def posted_curve(wanted: ArrayLike, h: float) -> Curve:
 
 
 def local_curve(wanted: ArrayLike, h: float) -> Curve:
-    r"""Sellers who trust nobody and add Laplace noise themselves: the menu of a buyer who averages their reports.
+    r"""Sellers who trust nobody and add Laplace noise themselves: the menu of a buyer who averages
+    their reports.
 
     The payment is over :math:`N`, not its root.
 
@@ -163,33 +183,44 @@ def local_curve(wanted: ArrayLike, h: float) -> Curve:
     """
     share, slope = _check(wanted, h)
     last = np.sqrt(np.maximum(share / (1 - share), 1))  # the dearest seller loses at most this
-    low, high = np.log(share), np.where(share <= 0.5, np.log(2 * share), np.log((1 + last**2) ** 2 / (4 * last)))
+    low = np.log(share)
+    high = np.where(share <= 0.5, np.log(2 * share), np.log((1 + last**2) ** 2 / (4 * last)))
     for _ in range(60):
         middle = (low + high) / 2
         short = _menu(np.exp(middle), slope)[0] < share
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
+        low = np.where(short, middle, low)
+        high = np.where(short, high, middle)
     records, losses, payment = _menu(np.exp(high), slope)
     virtual = payment / losses
     return Curve(payment / records, np.minimum(np.exp(high), 1.0), virtual, _rents(virtual))
 
 
 def _menu(reach: Array, slope: float) -> tuple[Array, Array, Array]:
-    """Records, losses and payment per seller, if a record is worth 2 psi(q) at q = reach, or 2 psi(1) reach beyond."""
+    """Records, losses and payment per seller, if a record is worth 2 psi(q) at q = reach, or 2
+    psi(1) reach beyond.
+    """
     cut = np.minimum(reach, 1)[..., None]
     worth = 2 * (1 + slope * cut) * np.maximum(reach, 1)[..., None]
     t = (1 + _NODES) / 2
-    quantile, weights = cut * t**3, cut * 3 * t**2 * _WEIGHTS / 2  # the cheapest sell much: nodes crowd there
+    # the cheapest sell much: nodes crowd there
+    quantile = cut * t**3
+    weights = cut * 3 * t**2 * _WEIGHTS / 2
     psi = 1 + slope * quantile
     epsilon = _loss_sold(psi / worth)
     information = epsilon**2 / (1 + epsilon**2)
-    return (weights * information).sum(-1), (weights * epsilon).sum(-1), (weights * psi * epsilon).sum(-1)
+    return (
+        (weights * information).sum(-1),
+        (weights * epsilon).sum(-1),
+        (weights * psi * epsilon).sum(-1),
+    )
 
 
 def _loss_sold(ratio: Array) -> Array:
-    """The loss of at least 1 at which one more unit of it brings `ratio`, at most 1/2, records: by Newton's method.
+    """The loss of at least 1 at which one more unit of it brings `ratio`, at most 1/2, records: by
+    Newton's method.
 
-    In logarithms the slope of the information is concave and falls, with slopes from -1 to -3; from the right of the
-    root Newton's method goes straight to it.
+    In logarithms the slope of the information is concave and falls, with slopes from -1 to -3; from
+    the right of the root Newton's method goes straight to it.
     """
     u = np.log(2 / ratio) / 3
     for _ in range(7):
@@ -204,8 +235,8 @@ class StepLaws:
 
     Attributes
     ----------
-    virtual_costs, masses : arrays of shape (laws, steps); the costs rise along the steps, the masses sum to 1
-    wanted : array of shape (laws,), N/n
+    virtual_costs, masses : arrays of shape (laws, steps); the costs rise along the steps, the
+    masses sum to 1 wanted : array of shape (laws,), N/n
     """
 
     virtual_costs: Array
@@ -214,21 +245,33 @@ class StepLaws:
 
     def auction(self) -> Array:
         """Payment of the optimal auction over the root of N."""
-        psi, mass, share = self.virtual_costs, self.masses, self.wanted[:, None]
-        upto, total = mass.cumsum(1), (mass * psi).cumsum(1)
+        psi = self.virtual_costs
+        mass = self.masses
+        share = self.wanted[:, None]
+        upto = mass.cumsum(1)
+        total = (mass * psi).cumsum(1)
         enough = upto > share
-        cutoff = np.where(enough, total / np.where(enough, upto - share, 1), np.inf).min(1, keepdims=True)
+        cutoff = np.where(enough, total / np.where(enough, upto - share, 1), np.inf).min(
+            1, keepdims=True
+        )
         sold = mass * np.maximum(cutoff - psi, 0)
         return np.sqrt(cutoff[:, 0] * (sold * psi).sum(1) / sold.sum(1))
 
     def posted(self) -> Array:
-        """Payment of the best posted price over the root of N: on each step the best share that takes it, exactly."""
-        psi, mass, share = self.virtual_costs, self.masses, self.wanted[:, None]
+        """Payment of the best posted price over the root of N: on each step the best share that
+        takes it, exactly.
+        """
+        psi = self.virtual_costs
+        mass = self.masses
+        share = self.wanted[:, None]
         end = mass.cumsum(1)
-        below = (mass * psi).cumsum(1) - end * psi  # up to F on this step the virtual costs add up to below + psi F
+        # up to F on this step the virtual costs add up to below + psi F
+        below = (mass * psi).cumsum(1) - end * psi
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = 1 / (2 / share + psi / below)
-        inside = np.clip(np.where((below < 0) & (inside > 0), inside, 1), np.maximum(end - mass, share), end)
+        inside = np.clip(
+            np.where((below < 0) & (inside > 0), inside, 1), np.maximum(end - mass, share), end
+        )
         best = np.full(len(psi), np.inf)
         for F in (inside, end):
             able = share * (1 + 1e-12) < F
@@ -237,9 +280,14 @@ class StepLaws:
         return best
 
     def local(self) -> Array:
-        """Payment of the local menu over N: the worth of a record by bisection, one step of the law sells in part."""
-        psi, mass, share = self.virtual_costs, self.masses, self.wanted
-        low, high = np.log(psi[:, 0]), np.log(1e3 * psi[:, -1] / (1 - share) ** 2)
+        """Payment of the local menu over N: the worth of a record by bisection, one step of the law
+        sells in part.
+        """
+        psi = self.virtual_costs
+        mass = self.masses
+        share = self.wanted
+        low = np.log(psi[:, 0])
+        high = np.log(1e3 * psi[:, -1] / (1 - share) ** 2)
 
         def bought(worth: Array) -> tuple[Array, Array]:
             ratio = psi / np.exp(worth)[:, None]
@@ -249,6 +297,7 @@ class StepLaws:
         for _ in range(70):
             middle = (low + high) / 2
             short = bought(middle)[0] < share
-            low, high = np.where(short, middle, low), np.where(short, high, middle)
+            low = np.where(short, middle, low)
+            high = np.where(short, high, middle)
         records, payment = bought(low)
         return np.asarray((payment + np.exp(low) * (share - records)) / share)

@@ -1,7 +1,8 @@
-"""Markets of many kinds, and what advice is worth in them: what the page :doc:`/book/beyond/guide` runs and records.
+"""Markets of many kinds, and what advice is worth in them: what the page :doc:`/book/beyond/guide`
+runs and records.
 
-``python -m hdpm_book.beyond.guide`` buys by every design in two sets of markets, one from which the advice was derived
-and a fresh one, and stores in ``data/studies`` what was promised and what came.
+``python -m hdpm_book.beyond.guide`` buys by every design in two sets of markets, one from which the
+advice was derived and a fresh one, and stores in ``data/studies`` what was promised and what came.
 """
 
 from __future__ import annotations
@@ -27,15 +28,20 @@ from hdpm_lib.spread import each
 Array = NDArray[np.float64]
 Quantile = Callable[[Array], Array]
 STUDY = Path(str(resources.files("hdpm_book.data") / "studies" / "guide.json"))
-AUCTION, M2, MENU = "error-minimising auction", "contracts, M2 as released", "local menu"
+AUCTION = "error-minimising auction"
+M2 = "contracts, M2 as released"
+MENU = "local menu"
 OFFERED = [name for name in DESIGNS if name != "costs known"]
 NOTHING = "nothing is bought"
 
-# --- costs ------------------------------------------------------------------------------------------------------------
+# --- costs ---------------------------------------------------------------------------------------
 
-# Shares of unconcerned, circumspect, wary and alarmed users (Sheehan, 2002), and amounts around the medians of 7 euros
-# for an item of the browsing history and of 25 for age or address (Carrascal and others, 2013).
-ASKED = stats.rv_histogram((np.array([0.16, 0.38, 0.43, 0.03]), np.array([0.5, 2.0, 12.0, 38.0, 100.0])), density=False)
+# Shares of unconcerned, circumspect, wary and alarmed users (Sheehan, 2002), and amounts around the
+# medians of 7 euros for an item of the browsing history and of 25 for age or address (Carrascal and
+# others, 2013).
+ASKED = stats.rv_histogram(
+    (np.array([0.16, 0.38, 0.43, 0.03]), np.array([0.5, 2.0, 12.0, 38.0, 100.0])), density=False
+)
 
 
 def _pareto(tail: float, ceiling: float) -> Any:
@@ -63,18 +69,21 @@ RECORDS: dict[str, Quantile] = {  # quantile functions of numbers in [0, 1]
     "near the middle": lambda u: 0.3 + 0.5 * u,
 }
 
-# --- markets ----------------------------------------------------------------------------------------------------------
+# --- markets -------------------------------------------------------------------------------------
 
 
 def market(law: str, tied: bool, rng: np.random.Generator) -> dict[str, Any]:
     """A market at random: what is so, and what the buyer guesses, within a factor of two."""
-    costs, n = COSTS[law](rng), int(np.exp(rng.uniform(np.log(10), np.log(1000))))
+    costs = COSTS[law](rng)
+    n = int(np.exp(rng.uniform(np.log(10), np.log(1000))))
     records = RECORDS[list(RECORDS)[rng.integers(len(RECORDS))]]
-    x, guess = records((np.arange(4000) + 0.5) / 4000), np.exp2(rng.uniform(-1, 1, 2))
+    x = records((np.arange(4000) + 0.5) / 4000)
+    guess = np.exp2(rng.uniform(-1, 1, 2))
     return {
         "costs": costs,
         "n": n,
-        "budget": float(costs.mean() * n * np.exp(rng.uniform(np.log(0.02), np.log(3)))),  # a mean loss of .02 to 3
+        # a mean loss of .02 to 3
+        "budget": float(costs.mean() * n * np.exp(rng.uniform(np.log(0.02), np.log(3)))),
         "correlation": rng.uniform(-1, 1) if tied else 0.0,
         "records": records,
         "side": float(np.sign(x.mean() - 0.5)),
@@ -83,10 +92,15 @@ def market(law: str, tied: bool, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def bought(found: dict[str, Any], rng: np.random.Generator, draws: int = 15) -> pd.DataFrame:
-    """For each design, and for buying nothing, the error that the buyer expects and the error that comes."""
-    law, task, r = found["costs"], found["task"], found["correlation"]
+    """For each design, and for buying nothing, the error that the buyer expects and the error that
+    comes.
+    """
+    law = found["costs"]
+    task = found["task"]
+    r = found["correlation"]
     costs = np.asarray(law.ppf(rng.random((draws, found["n"]))))
-    ranks, rows = np.asarray(law.cdf(costs)), {}
+    ranks = np.asarray(law.cdf(costs))
+    rows = {}
     for name in [*OFFERED, NOTHING]:
         none = np.zeros_like(costs)
         if name == NOTHING:
@@ -95,32 +109,46 @@ def bought(found: dict[str, Any], rng: np.random.Generator, draws: int = 15) -> 
             deal = DESIGNS[name](Market(task, law, found["budget"]), costs)
         expected = tied_errors(deal, ranks, task, task, r * found["side"])
         came = tied_error(deal, costs, law, found["records"], 0.5, r, task)
-        rows[name] = {"expected": float(np.sqrt(expected.mean())), "came": float(np.sqrt(came.mean()))}
+        rows[name] = {
+            "expected": float(np.sqrt(expected.mean())),
+            "came": float(np.sqrt(came.mean())),
+        }
     return pd.DataFrame(rows).T
 
 
 def advised(table: pd.DataFrame, tied: bool) -> str:
-    """The guide: independent costs, the auction; tied ones, the design that expects the least error."""
+    """The guide: independent costs, the auction; tied ones, the design that expects the least
+    error.
+    """
     return str(table["expected"].idxmin()) if tied else AUCTION
 
 
 def regret(job: tuple[int, int]) -> dict[str, Any]:
     """One market of a set: what was advised, and its error over the best one offered."""
     seed, k = job
-    rng, laws = np.random.default_rng([seed, k]), list(COSTS)
-    law, tied = laws[k % len(laws)], bool(k // len(laws) % 2)
+    rng = np.random.default_rng([seed, k])
+    laws = list(COSTS)
+    law = laws[k % len(laws)]
+    tied = bool(k // len(laws) % 2)
     found = market(law, tied, rng)
     table = bought(found, rng)
-    name, best = advised(table, tied), table["came"].min()
+    name = advised(table, tied)
+    best = table["came"].min()
     return {
-        "law": law, "tied": tied, "n": found["n"], "budget": found["budget"], "correlation": found["correlation"],
-        "advised": name, "best": str(table["came"].idxmin()), "regret": float(table.loc[name, "came"] / best),
+        "law": law,
+        "tied": tied,
+        "n": found["n"],
+        "budget": found["budget"],
+        "correlation": found["correlation"],
+        "advised": name,
+        "best": str(table["came"].idxmin()),
+        "regret": float(table.loc[name, "came"] / best),
         "posted": float(table.loc["one posted price", "came"] / best),
         "all-in": float(table.loc["hard budget, All-in repaired", "came"] / best),
         "M2": float(table.loc["contracts, M2 shrunk by the reader", "came"] / best),
         "nothing": float(table.loc[NOTHING, "came"] / best),
         "local": float(table.loc[MENU, "came"] / best),
-    }  # fmt: skip
+    }
 
 
 SETS = {"derived on": (1, 240), "fresh": (2, 720)}
@@ -133,8 +161,13 @@ def main() -> None:
         for name, (seed, count) in SETS.items()
         for row in each(regret, [(seed, k) for k in range(count)])
     ]
-    rows = [{k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
-    text = json.dumps(provenance("numpy", "scipy") | {"sets": SETS, "rows": rows}, ensure_ascii=False)
+    rows = [
+        {k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in row.items()}
+        for row in rows
+    ]
+    text = json.dumps(
+        provenance("numpy", "scipy") | {"sets": SETS, "rows": rows}, ensure_ascii=False
+    )
     STUDY.write_text(text.replace("}, {", "},\n{") + "\n", encoding="utf8")
 
 

@@ -1,8 +1,10 @@
-r"""Truth and participation in every design, with the library's search for misreports: forty sellers, costs on [1, 5].
+r"""Truth and participation in every design, with the library's search for misreports: forty
+sellers, costs on [1, 5].
 
-A purchase that minimises a risk plus :math:`\gamma\sum\psi_i\varepsilon_i` is paid without an integral: its least value
-:math:`J` has the slope :math:`\gamma\varepsilon_i` in :math:`\psi_i=2c_i-1`, so that the integral of what seller `i`
-still sells at higher reports is :math:`(J(\psi_i=2\cdot5-1)-J)/(2\gamma)`.
+A purchase that minimises a risk plus :math:`\gamma\sum\psi_i\varepsilon_i` is paid without an
+integral: its least value :math:`J` has the slope :math:`\gamma\varepsilon_i` in
+:math:`\psi_i=2c_i-1`, so that the integral of what seller `i` still sells at higher reports is
+:math:`(J(\psi_i=2\cdot5-1)-J)/(2\gamma)`.
 """
 
 from __future__ import annotations
@@ -28,12 +30,16 @@ from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.procurement import procure
 
 Array = NDArray[np.float64]
-Purchase = Callable[[Array, float], tuple[Array, Array]]  # virtual costs and gamma to losses and the least value
+# virtual costs and gamma to losses and the least value
+Purchase = Callable[[Array, float], tuple[Array, Array]]
 Mechanism = Callable[[Array], tuple[Array, Array]]
 
-TOP, SELLERS, BUDGET = 5.0, 40, 30.0
+TOP = 5.0
+SELLERS = 40
+BUDGET = 30.0
 MARKET = Market(Task(), stats.uniform(1, TOP - 1), BUDGET)
-OTHERS = 1 + (TOP - 1) * np.random.default_rng(12).random((40, SELLERS))  # draws on which designs are tuned
+# draws on which designs are tuned
+OTHERS = 1 + (TOP - 1) * np.random.default_rng(12).random((40, SELLERS))
 TUNED = "gamma tuned to the reports"
 SMALL = np.array([0.01, 0.02, 0.05, 0.1])  # lies that a grid over the whole range would miss
 
@@ -50,7 +56,7 @@ def lies(costs: Array) -> list[Array]:
     return [np.unique(row[row != own]) for row, own in zip(tried, costs, strict=True)]
 
 
-# --- purchases at virtual costs ---------------------------------------------------------------------------------------
+# --- purchases at virtual costs -----------------------------------------------------------------
 
 
 def least_error(psi: Array, gamma: float) -> tuple[Array, Array]:
@@ -61,7 +67,8 @@ def least_error(psi: Array, gamma: float) -> tuple[Array, Array]:
 
 def algorithm2(psi: Array, gamma: float) -> tuple[Array, Array]:
     """That of the logistic papers."""
-    mu, sigma = np.sqrt(MARKET.task.variance), np.sqrt(MARKET.task.noise)
+    mu = np.sqrt(MARKET.task.variance)
+    sigma = np.sqrt(MARKET.task.noise)
     found = [procure(row, mu, sigma, gamma) for row in psi]
     return np.stack([one.privacy_loss for one in found]), np.array([one.error for one in found])
 
@@ -74,13 +81,17 @@ def menu(psi: Array, gamma: float) -> tuple[Array, Array]:
 
 
 def penalty(buy: Purchase, costs: Array, near: float = 1e-3, factor: float = 1e6) -> float:
-    """The gamma, within a factor of the one that is near, at which the mean bill over the draws is the budget."""
+    """The gamma, within a factor of the one that is near, at which the mean bill over the draws is
+    the budget.
+    """
     psi = 2 * costs - 1
 
     def excess(log: float) -> float:
         return float(np.log(max((psi * buy(psi, np.exp(log))[0]).sum(-1).mean(), 1e-12) / BUDGET))
 
-    return float(np.exp(optimize.brentq(excess, np.log(near / factor), np.log(near * factor), xtol=1e-12)))
+    return float(
+        np.exp(optimize.brentq(excess, np.log(near / factor), np.log(near * factor), xtol=1e-12))
+    )
 
 
 @cache
@@ -111,7 +122,7 @@ def truthful(buy: Purchase, gamma: float, costs: Array) -> Mechanism:
     return mechanism
 
 
-# --- the designs ------------------------------------------------------------------------------------------------------
+# --- the designs --------------------------------------------------------------------------------
 
 
 def _both(outcome: Outcome) -> tuple[Array, Array]:
@@ -122,7 +133,9 @@ def all_in_with(rule: Callable[..., Outcome], loss: float) -> Mechanism:
     """Everybody offers one loss to All-in, at the cost of it."""
 
     def mechanism(profiles: Array) -> tuple[Array, Array]:
-        return _both(rule(loss * profiles, np.full(profiles.shape, loss), np.full(len(profiles), BUDGET)))
+        return _both(
+            rule(loss * profiles, np.full(profiles.shape, loss), np.full(len(profiles), BUDGET))
+        )
 
     return mechanism
 
@@ -133,9 +146,12 @@ def free_numbers() -> tuple[float, ...]:
     posted, sold, *contracts = (
         DESIGNS[name](MARKET, OTHERS)
         for name in (
-            "one posted price", "hard budget, All-in repaired", "contracts, M1 as released", "contracts, M2 as released"
+            "one posted price",
+            "hard budget, All-in repaired",
+            "contracts, M1 as released",
+            "contracts, M2 as released",
         )
-    )  # fmt: skip
+    )
     price = float(posted.money.sum() / posted.privacy_loss.sum())
     worst = (float(errors(deal, MARKET.task, MARKET.task)[1][0]) * SELLERS**2 for deal in contracts)
     return price, float(posted.privacy_loss.max()), float(sold.privacy_loss.max()), *worst
@@ -183,9 +199,11 @@ def failing(costs: Array) -> dict[str, Mechanism]:
 
 
 def searched(mechanisms: Callable[[Array], dict[str, Mechanism]]) -> pd.DataFrame:
-    """Over the three draws, all sellers: the largest gain, how many gain, and the least utility of the truth.
+    """Over the three draws, all sellers: the largest gain, how many gain, and the least utility of
+    the truth.
 
-    Of the rule that is tuned to the reports, which takes an optimum for each, the first draw and two lies.
+    Of the rule that is tuned to the reports, which takes an optimum for each, the first draw and
+    two lies.
     """
     found: dict[str, list[Incentives]] = {}
     for number, costs in enumerate(draws()):
@@ -193,13 +211,19 @@ def searched(mechanisms: Callable[[Array], dict[str, Mechanism]]) -> pd.DataFram
             tuned = name == TUNED
             if tuned and number:
                 continue
-            tries = list(np.c_[np.maximum(costs - 0.02, 1), np.maximum(costs - 0.1, 1)]) if tuned else lies(costs)
+            tries = (
+                list(np.c_[np.maximum(costs - 0.02, 1), np.maximum(costs - 0.1, 1)])
+                if tuned
+                else lies(costs)
+            )
             found.setdefault(name, []).append(search_misreports(rule, costs, tries, refine=False))
     return pd.DataFrame({name: _row(results) for name, results in found.items()}).T
 
 
 def _row(results: Iterable[Incentives]) -> dict[str, float]:
-    gains, utilities = (np.concatenate([getattr(r, part) for r in results]) for part in ("gain", "utility"))
+    gains, utilities = (
+        np.concatenate([getattr(r, part) for r in results]) for part in ("gain", "utility")
+    )
     return {
         "largest gain": gains.max(),
         "sellers who gain": (gains > 1e-9).sum(),

@@ -1,4 +1,6 @@
-"""What the page :doc:`/book/beyond/market` runs: the identity of the learners, the purchases, the designs compared."""
+"""What the page :doc:`/book/beyond/market` runs: the identity of the learners, the purchases, the
+designs compared.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,14 @@ Array = NDArray[np.float64]
 TOP = 5.0
 LAW = stats.uniform(1, TOP - 1)
 SELLERS = 1000
-TASK = Task()  # the centre 1/2 and both guesses 1/12: what is known of numbers in [0, 1] before the market
+# the centre 1/2 and both guesses 1/12: what is known of numbers in [0, 1] before the market
+TASK = Task()
 BUDGETS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 DRAWS = 30
 RANGE = 64_000.0  # dollars
 
 
-# --- one learner ------------------------------------------------------------------------------------------------------
+# --- one learner --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,15 @@ class Identity:
 
 def identity(instances: int = 300) -> Identity:
     """Random shares, scales and data; the same generator draws the noise of both."""
-    rng, found = np.random.default_rng(1), []
+    rng = np.random.default_rng(1)
+    found = []
     for _ in range(instances):
         n = int(rng.integers(2, 200))
-        shares, scale, data = rng.random(n), float(np.exp(rng.normal(0, 2))), rng.random(n)
-        contract, total = linear_query(shares, scale), shares.sum()
+        shares = rng.random(n)
+        scale = float(np.exp(rng.normal(0, 2)))
+        data = rng.random(n)
+        contract = linear_query(shares, scale)
+        total = shares.sum()
         noise = rng.laplace(scale=scale)
         answer = float(contract.mean(data)) + noise
         mean = WeightedMean(shares / total, total / scale, np.array([0.5]), 0.5, total / n)
@@ -64,11 +71,15 @@ def identity(instances: int = 300) -> Identity:
     return Identity(instances, float(difference), float(losses))
 
 
-# --- one optimality condition -----------------------------------------------------------------------------------------
+# --- one optimality condition -------------------------------------------------------------------
 
 
-def _off(slope: Array, weights: Array, top: float = np.inf, multiplier: float | None = None) -> float:
-    """How far slopes are from one multiplier: below it only at the upper bound, above it only at 0."""
+def _off(
+    slope: Array, weights: Array, top: float = np.inf, multiplier: float | None = None
+) -> float:
+    """How far slopes are from one multiplier: below it only at the upper bound, above it only at
+    0.
+    """
     inside = (weights > 1e-12) & (weights < top * (1 - 1e-9))
     nu = float(slope[inside].mean()) if multiplier is None else multiplier
     wrong = np.where(inside, np.abs(slope - nu), np.where(weights > 1e-12, slope - nu, nu - slope))
@@ -93,7 +104,8 @@ def _of_error_minimising(psi: Array, rng: np.random.Generator) -> float:
 def _of_contract(costs: Array, rng: np.random.Generator, power: int) -> float:
     n = len(costs)
     found = least_cost_contract(costs, n**2 / 4 * rng.uniform(0.02, 0.5), power=power)
-    w, eta = found.shares / n, n / float(found.scale)
+    w = found.shares / n
+    eta = n / float(found.scale)
     price = costs * power * eta**power * w ** (power - 1)  # slope of the cost in a weight
     gamma = 4 / eta**3 / (power * float(found.cost) / eta)  # the best rate
     return _off(2 * gamma * price / (1 - w.sum()) - 1, w, 1 / n, multiplier=0.0)
@@ -101,19 +113,27 @@ def _of_contract(costs: Array, rng: np.random.Generator, power: int) -> float:
 
 def _of_ridge(psi: Array, rng: np.random.Generator) -> float:
     """The noise rate of PDP-OP depends on the sum of the losses only."""
-    X, y, eps = rng.random((len(psi), 2)), rng.random(len(psi)), rng.uniform(0.1, 2, len(psi))
+    X = rng.random((len(psi), 2))
+    y = rng.random(len(psi))
+    eps = rng.uniform(0.1, 2, len(psi))
     rates = [
-        output_perturbation(X, y, e, 1.0).noise_rate for e in (eps, rng.permutation(eps), np.full(len(psi), eps.mean()))
+        output_perturbation(X, y, e, 1.0).noise_rate
+        for e in (eps, rng.permutation(eps), np.full(len(psi), eps.mean()))
     ]
     return float(np.ptp(rates) / rates[0])
 
 
 def _of_opt_aggr(psi: Array, rng: np.random.Generator) -> float:
-    """Slopes of the bias may lie anywhere between both signs where a weight is the owner's share."""
+    """Slopes of the bias may lie anywhere between both signs where a weight is the owner's
+    share.
+    """
     n = len(psi)
-    sizes, eps = rng.uniform(1, 9, n), rng.uniform(0.2, 4, n)
-    share, w = sizes / sizes.sum(), least_error_weights(eps, sizes)
-    bias, at = np.abs(w - share).sum(), np.isclose(w, share, rtol=1e-9)
+    sizes = rng.uniform(1, 9, n)
+    eps = rng.uniform(0.2, 4, n)
+    share = sizes / sizes.sum()
+    w = least_error_weights(eps, sizes)
+    bias = np.abs(w - share).sum()
+    at = np.isclose(w, share, rtol=1e-9)
     slope = 16 * w / eps**2 + 2 * bias * np.sign(w - share) * ~at
     nu = float(slope[~at].mean())
     wrong = np.where(at, np.maximum(np.abs(slope - nu) - 2 * bias, 0), np.abs(slope - nu))
@@ -121,28 +141,56 @@ def _of_opt_aggr(psi: Array, rng: np.random.Generator) -> float:
 
 
 def purchases(instances: int = 50) -> pd.DataFrame:
-    """Each paper's objective and purchase; how far the library's own function is from the condition, at most."""
+    """Each paper's objective and purchase; how far the library's own function is from the
+    condition, at most.
+    """
     rows: list[tuple[str, str, str, str, Callable[[Array, np.random.Generator], float]]] = [
         ("logistic, Algorithm 2", "μ |w|", "σ/η", "(θ − ψ)⁺", _of_procure),
         ("error-minimising", "τ² Σ w²", "κs²/η²", "(θ − ψ)⁺, other θ and η", _of_error_minimising),
-        ("contracts, cost v ε", "((1 − Σw)/2)²", "2/η²", "cheapest k get 1/n", lambda c, r: _of_contract(c, r, 1)),
-        ("contracts, cost v ε²", "((1 − Σw)/2)²", "2/η²", "min(1/n, θ/v)", lambda c, r: _of_contract(c, r, 2)),
+        (
+            "contracts, cost v ε",
+            "((1 − Σw)/2)²",
+            "2/η²",
+            "cheapest k get 1/n",
+            lambda c, r: _of_contract(c, r, 1),
+        ),
+        (
+            "contracts, cost v ε²",
+            "((1 − Σw)/2)²",
+            "2/η²",
+            "min(1/n, θ/v)",
+            lambda c, r: _of_contract(c, r, 2),
+        ),
         ("ridge, PDP-OP", "0", "c/η²", "ε is given; else all to the cheapest", _of_ridge),
-        ("FL-Market, OptAggr (local)", "L² (Σ|w − W|)²", "Σ 8L² w²/ε²", "max(a ε², min(W, b ε²))", _of_opt_aggr),
+        (
+            "FL-Market, OptAggr (local)",
+            "L² (Σ|w − W|)²",
+            "Σ 8L² w²/ε²",
+            "max(a ε², min(W, b ε²))",
+            _of_opt_aggr,
+        ),
     ]
-    rng, table = np.random.default_rng(2), {}
+    rng = np.random.default_rng(2)
+    table = {}
     for name, risk, noise, bought, off in rows:
         worst = max(off(rng.uniform(1, 9, 12), rng) for _ in range(instances))
-        table[name] = {"F(w)": risk, "V(η)": noise, "what is bought": bought, "to 1e-12": worst < 1e-12}
+        table[name] = {
+            "F(w)": risk,
+            "V(η)": noise,
+            "what is bought": bought,
+            "to 1e-12": worst < 1e-12,
+        }
     return pd.DataFrame(table).T
 
 
-# --- one market -------------------------------------------------------------------------------------------------------
+# --- one market ---------------------------------------------------------------------------------
 
 
 @cache
 def truth() -> Task:
-    """Variance of the medical charges over 64,000 dollars, and the squared distance of their mean from the centre."""
+    """Variance of the medical charges over 64,000 dollars, and the squared distance of their mean
+    from the centre.
+    """
     x = medical_cost().labels / RANGE
     return Task(variance=float(x.var()), distance=float((x.mean() - 0.5) ** 2))
 
@@ -151,7 +199,9 @@ def truth() -> Task:
 def compared(budget: float, seed: int = 0, designs: Sequence[str] = tuple(DESIGNS)) -> pd.DataFrame:
     """All designs at one expected payment; every seed draws other costs."""
     rng = np.random.default_rng([7, seed])
-    return compare_markets(LAW, TASK, budget, sellers=SELLERS, truth=truth(), designs=designs, draws=DRAWS, rng=rng)
+    return compare_markets(
+        LAW, TASK, budget, sellers=SELLERS, truth=truth(), designs=designs, draws=DRAWS, rng=rng
+    )
 
 
 def ladder(column: str) -> pd.DataFrame:
@@ -168,7 +218,9 @@ SHOWN = {
 
 
 def figure() -> tuple[Figure, dict[str, pd.DataFrame]]:
-    """Both yardsticks against the money: the figure, and the curves of each panel, a column for each."""
+    """Both yardsticks against the money: the figure, and the curves of each panel, a column for
+    each.
+    """
     found, panels = plots.subplots(2, 1, sharex=True)
     titles = {"error": "to the mean of the law", "worst": "to the sellers' mean, worst data"}
     drawn = {}
@@ -195,11 +247,15 @@ class Reversal:
         """A row for each seed."""
         names = ("auction", "M2", "M2, shrunk again", "auction, worst", "M2, worst")
         columns = np.c_[self.population, self.shrunk, self.worst]
-        return pd.DataFrame(columns, columns=list(names), index=[f"seed {k}" for k in range(len(columns))])
+        return pd.DataFrame(
+            columns, columns=list(names), index=[f"seed {k}" for k in range(len(columns))]
+        )
 
     @property
     def factors(self) -> tuple[float, float]:
-        """By which factor the auction is ahead for the population, and M2 on the worst data, for the least seed."""
+        """By which factor the auction is ahead for the population, and M2 on the worst data, for
+        the least seed.
+        """
         ahead = self.population[:, 1] / self.population[:, 0], self.worst[:, 0] / self.worst[:, 1]
         return float(ahead[0].min()), float(ahead[1].min())
 
@@ -209,5 +265,7 @@ def reversal(budget: float = 30.0, seeds: Sequence[int] = (0, 1, 2)) -> Reversal
     names = ["error-minimising auction", "contracts, M2 as released"]
     more = "contracts, M2 shrunk by the reader"
     tables = [compared(budget, seed, (*names, more)) for seed in seeds]
-    population, worst = (np.array([table.loc[names, c] for table in tables]) for c in ("error", "worst"))
+    population, worst = (
+        np.array([table.loc[names, c] for table in tables]) for c in ("error", "worst")
+    )
     return Reversal(population, worst, np.array([table.loc[more, "error"] for table in tables]))

@@ -1,12 +1,13 @@
 r"""Costs that are tied to the data: the population error of a deal, exactly, given the costs.
 
-A seller's cost and her record are both increasing functions of two normal variables with the correlation `correlation`,
-in [-1, 1] (a normal copula; below 0 the cheap sellers have the large records). Given her cost, her record has the mean
-and the variance that quadrature gives, so no data are drawn.
+A seller's cost and her record are both increasing functions of two normal variables with the
+correlation `correlation`, in [-1, 1] (a normal copula; below 0 the cheap sellers have the large
+records). Given her cost, her record has the mean and the variance that quadrature gives, so no data
+are drawn.
 
-Throughout, `quantile` is the quantile function of a record, from (0, 1) to numbers in an interval with the middle
-`centre`; `costs` of shape (draws, n) are what the deal was made of, and `law` their law, as in
-:mod:`hdpm_lib.markets.costs`.
+Throughout, `quantile` is the quantile function of a record, from (0, 1) to numbers in an interval
+with the middle `centre`; `costs` of shape (draws, n) are what the deal was made of, and `law` their
+law, as in :mod:`hdpm_lib.markets.costs`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ Quantile = Callable[[Array], Array]
 CELLS = 400  # of equal probability, for the second normal variable
 
 
-def record_given_cost(quantile: Quantile, correlation: float, ranks: ArrayLike) -> tuple[Array, Array]:
+def record_given_cost(
+    quantile: Quantile, correlation: float, ranks: ArrayLike
+) -> tuple[Array, Array]:
     """Mean and variance of a record, for costs of these `ranks` in (0, 1), of any shape.
 
     Examples
@@ -47,7 +50,8 @@ def record_given_cost(quantile: Quantile, correlation: float, ranks: ArrayLike) 
 def _on_grid(quantile: Quantile, correlation: float) -> tuple[Array, Array, Array]:
     """Scores of costs, and mean and variance of a record at each; in between one interpolates."""
     middle = ndtri((np.arange(CELLS) + 0.5) / CELLS)
-    points = 2 * CELLS + 1 if correlation else 1  # as fine among the few who sell; one if costs tell nothing
+    # as fine among the few who sell; one if costs tell nothing
+    points = 2 * CELLS + 1 if correlation else 1
     grid = np.linspace(-6.1, 6.1, points)  # beyond all ranks
     x = quantile(ndtr(correlation * grid[:, None] + np.sqrt(1 - correlation**2) * middle))
     return grid, x.mean(-1), x.var(-1)
@@ -65,7 +69,9 @@ def ranks_of(costs: Array, law: Any) -> Array:
 
 
 def readers_factor(deal: Deal, task: Task) -> Array:
-    """The factor that shrinks the release, shape (draws,): the reader's rests on the guesses in `task`."""
+    """The factor that shrinks the release, shape (draws,): the reader's rests on the guesses in
+    `task`.
+    """
     guess = sampling_error(deal.weights, deal.noise, task.variance)
     return np.asarray(best_shrink(guess, task.distance) if deal.shrink is None else deal.shrink)
 
@@ -91,7 +97,8 @@ def tied_error(
 
 
 def tied_costs(values: Array, correlation: float, law: Any, rng: np.random.Generator) -> Array:
-    """Costs of this `law` whose normal scores have this correlation with those of the `values`, shape (n,).
+    """Costs of this `law` whose normal scores have this correlation with those of the `values`,
+    shape (n,).
 
     Ties are broken at random.
     """

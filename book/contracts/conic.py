@@ -29,14 +29,20 @@ def solve_cone(
     RuntimeError
         If the solver gives up, with its status.
     """
-    P = sparse.csc_matrix((len(cost), len(cost))) if P is None else sparse.csc_matrix(sparse.triu(P))
+    P = (
+        sparse.csc_matrix((len(cost), len(cost)))
+        if P is None
+        else sparse.csc_matrix(sparse.triu(P))
+    )
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     for tolerance in TOLERANCES:
         for name in ("feas", "gap_abs", "gap_rel"):
             setattr(settings, f"tol_{name}", tolerance)
             setattr(settings, f"reduced_tol_{name}", loosest)
-        solution = clarabel.DefaultSolver(P, cost, sparse.csc_matrix(A), right, cones, settings).solve()
+        solution = clarabel.DefaultSolver(
+            P, cost, sparse.csc_matrix(A), right, cones, settings
+        ).solve()
         if str(solution.status) in ("Solved", "AlmostSolved"):
             return np.array(solution.x)
     raise RuntimeError(f"the conic solver stopped with status {solution.status}")

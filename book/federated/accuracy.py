@@ -1,7 +1,9 @@
-"""Accuracy of models trained by FedSGD on what auctions buy, run by run, at the settings of FL-Market's Figure 9.
+"""Accuracy of models trained by FedSGD on what auctions buy, run by run, at the settings of
+FL-Market's Figure 9.
 
-``python -m hdpm_book.federated.accuracy`` trains on NSL-KDD, with the same owners, bids, money, noise and start for
-every auction, and stores the accuracies in ``data/studies``. An interrupted study goes on after the last run.
+``python -m hdpm_book.federated.accuracy`` trains on NSL-KDD, with the same owners, bids, money,
+noise and start for every auction, and stores the accuracies in ``data/studies``. An interrupted
+study goes on after the last run.
 """
 
 from __future__ import annotations
@@ -30,15 +32,17 @@ Data = tuple[NDArray, NDArray, NDArray, NDArray]
 def accuracies(
     data: Data, partition: str, networks: dict[str, Network], seed: int, owners: int = 1000
 ) -> dict[str, float]:
-    """Accuracies at the end of one run of 100 rounds with ten bidders, for each auction and rule of aggregation.
+    """Accuracies at the end of one run of 100 rounds with ten bidders, for each auction and rule of
+    aggregation.
 
-    They go by names such as ``"DM + OptAggr, OptAggr"``. Auctions are the networks, posted prices and *everything
-    sold*: no auction can buy more.
+    They go by names such as ``"DM + OptAggr, OptAggr"``. Auctions are the networks, posted prices
+    and *everything sold*: no auction can buy more.
 
     Parameters
     ----------
     data : tuple
-        Features and labels to train on and to test with, as from :func:`~hdpm_book.datasets.nsl_kdd_design`.
+        Features and labels to train on and to test with, as from
+        :func:`~hdpm_book.datasets.nsl_kdd_design`.
     partition : {"IID", "Non-IID"}
     networks : dict
         For ten bidders, by name.
@@ -54,15 +58,32 @@ def accuracies(
     money = budget_of(bidding, rng.uniform(*FACTORS, asked.shape[:2]))
     start = rng.uniform(-1, 1, (y.max() + 1, X.shape[1])) / np.sqrt(X.shape[1] - 1)
     sales = {
-        name: run(network, bidding, money, np.random.default_rng([seed, 2])) for name, network in networks.items()
+        name: run(network, bidding, money, np.random.default_rng([seed, 2]))
+        for name, network in networks.items()
     } | {"posted prices": posted_prices(bidding, money)}
-    auctions = {name: partial(_bought, Bought(x.privacy_loss, x.payments, money)) for name, x in sales.items()}
-    train = partial(fedsgd, X, y, rows, bids.privacy_budget, asked, AGGREGATIONS, start, arithmetic="ideal", every=100)
+    auctions = {
+        name: partial(_bought, Bought(x.privacy_loss, x.payments, money))
+        for name, x in sales.items()
+    }
+    train = partial(
+        fedsgd,
+        X,
+        y,
+        rows,
+        bids.privacy_budget,
+        asked,
+        AGGREGATIONS,
+        start,
+        arithmetic="ideal",
+        every=100,
+    )
     found = {}
     for name, auction in (auctions | {"everything sold": None}).items():
         ended = train(rng=np.random.default_rng([seed, 3]), auction=auction)
         for rule in AGGREGATIONS:
-            found[f"{name}, {rule}"] = round(float(accuracy(ended.parameters(rule)[-1], X_test, y_test)[0]), 5)
+            found[f"{name}, {rule}"] = round(
+                float(accuracy(ended.parameters(rule)[-1], X_test, y_test)[0]), 5
+            )
     return found
 
 
@@ -73,12 +94,17 @@ def _bought(made: Bought, _: NDArray) -> Bought:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line: run and store."""
-    parser = argparse.ArgumentParser(prog="python -m hdpm_book.federated.accuracy", description=main.__doc__)
-    parser.add_argument("--runs", type=int, default=300, help="for each law of the sizes; default: %(default)s")
+    parser = argparse.ArgumentParser(
+        prog="python -m hdpm_book.federated.accuracy", description=main.__doc__
+    )
+    parser.add_argument(
+        "--runs", type=int, default=300, help="for each law of the sizes; default: %(default)s"
+    )
     parser.add_argument("--folder", type=Path, default=RECORDED)
     given = parser.parse_args(arguments)
     retrieval.real("fl_market_networks")  # an error without them: nothing of stand-ins is recorded
-    train, test = datasets.nsl_kdd("train"), datasets.nsl_kdd("test")
+    train = datasets.nsl_kdd("train")
+    test = datasets.nsl_kdd("test")
     data = datasets.nsl_kdd_design(train, test)
     loaded = {kind: published_networks(kind) for kind in KINDS}
 

@@ -1,7 +1,9 @@
-r"""The weights of :mod:`hdpm_lib.aggregation` in JAX, for training auctions through the error bound.
+r"""The weights of :mod:`hdpm_lib.aggregation` in JAX, for training auctions through the error
+bound.
 
-Nothing is checked here: for bad input there are no errors, only numbers without meaning. `epsilon` holds privacy losses
-and `shares` positive shares of the records with sum 1, constants for the gradient; both are of shape (..., n).
+Nothing is checked here: for bad input there are no errors, only numbers without meaning. `epsilon`
+holds privacy losses and `shares` positive shares of the records with sum 1, constants for the
+gradient; both are of shape (..., n).
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> 
     """Who stands above and who below her share at the optimum, for one vector of owners."""
     theta = jnp.where(sells, shares / jnp.where(sells, q, 1.0), jnp.inf)
     order = jnp.argsort(theta)
-    mass, last = jnp.where(sells, q, 0.0)[order], jnp.max(jnp.where(sells, theta, 0.0))
+    mass = jnp.where(sells, q, 0.0)[order]
+    last = jnp.max(jnp.where(sells, theta, 0.0))
     ranked = jnp.minimum(theta[order], last)
     gaps = jnp.diff(ranked)
     after = jnp.cumsum(mass[::-1])[::-1]
@@ -29,18 +32,22 @@ def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> 
     beta = ranked + kappa * above
     k = jnp.searchsorted(ranked, beta)
     deficit = below.at[k].get(mode="fill", fill_value=0.0)
-    deficit += after.at[k].get(mode="fill", fill_value=0.0) * (ranked.at[k].get(mode="fill", fill_value=0.0) - beta)
+    deficit += after.at[k].get(mode="fill", fill_value=0.0) * (
+        ranked.at[k].get(mode="fill", fill_value=0.0) - beta
+    )
     rank = jnp.zeros_like(order).at[order].set(jnp.arange(q.shape[0]))
     up = sells & (rank < jnp.sum(above - idle < deficit))
 
-    r_up, w_up = jnp.sum(jnp.where(up, q, 0.0)), jnp.sum(jnp.where(up, shares, 0.0))
+    r_up = jnp.sum(jnp.where(up, q, 0.0))
+    w_up = jnp.sum(jnp.where(up, shares, 0.0))
     alpha = (ranked + kappa * w_up) / (1 + kappa * r_up)
     k = jnp.sum(alpha * r_up - w_up - idle <= below)
     return up, sells & (rank >= k) & ~up
 
 
 def least_error_weights(epsilon: Array, shares: Array) -> Array:
-    """Weights of least error bound, as :func:`hdpm_lib.aggregation.least_error_weights`, of the type of the input.
+    """Weights of least error bound, as :func:`hdpm_lib.aggregation.least_error_weights`, of the
+    type of the input.
 
     Examples
     --------
@@ -50,7 +57,8 @@ def least_error_weights(epsilon: Array, shares: Array) -> Array:
     epsilon, shares = jnp.broadcast_arrays(epsilon, shares)
     unit = jnp.max(epsilon, axis=-1, keepdims=True)
     q = (epsilon / jnp.where(unit > 0, unit, 1.0)) ** 2
-    kappa, sells = unit**2 / 2, q > jnp.finfo(q.dtype).tiny ** 0.5
+    kappa = unit**2 / 2
+    sells = q > jnp.finfo(q.dtype).tiny ** 0.5
     idle = jnp.sum(jnp.where(sells, 0.0, shares), -1, keepdims=True)
     find = jnp.vectorize(_piece, signature="(n),(n),(n),(),()->(n),(n)")
     up, down = find(q, shares, sells, kappa[..., 0], idle[..., 0])
@@ -58,7 +66,10 @@ def least_error_weights(epsilon: Array, shares: Array) -> Array:
     def total(mask: Array, values: Array) -> Array:
         return jnp.sum(jnp.where(mask, values, 0.0), -1, keepdims=True)
 
-    r_up, w_up, r_down, w_down = total(up, q), total(up, shares), total(down, q), total(down, shares)
+    r_up = total(up, q)
+    w_up = total(up, shares)
+    r_down = total(down, q)
+    w_down = total(down, shares)
     denominator = r_up + r_down + kappa * r_up * r_down
     denominator = jnp.where(denominator > 0, denominator, 1.0)
     common = w_up + w_down + idle
@@ -70,9 +81,11 @@ def least_error_weights(epsilon: Array, shares: Array) -> Array:
 
 @jax.custom_jvp
 def least_error(epsilon: Array, shares: Array, clip_norm: float = 1.0) -> Array:
-    r"""Least error bound; its gradient is the envelope's, :math:`-16L^2\lambda_i^2/\varepsilon_i^3`, 0 at a loss of 0.
+    r"""Least error bound; its gradient is the envelope's,
+    :math:`-16L^2\lambda_i^2/\varepsilon_i^3`, 0 at a loss of 0.
 
-    Infinite where nobody sells. To count the variance of `D` coordinates, pass the privacy losses over the root of `D`.
+    Infinite where nobody sells. To count the variance of `D` coordinates, pass the privacy losses
+    over the root of `D`.
 
     Examples
     --------
@@ -91,5 +104,7 @@ def _(primals, tangents):  # type: ignore[no-untyped-def]
     epsilon, shares, clip_norm = primals
     weights = least_error_weights(epsilon, shares)
     sells = epsilon > 0
-    slope = jnp.where(sells, weights / jnp.where(sells, epsilon, 1.0), 0.0) ** 2 / jnp.where(sells, epsilon, 1.0)
+    slope = jnp.where(sells, weights / jnp.where(sells, epsilon, 1.0), 0.0) ** 2 / jnp.where(
+        sells, epsilon, 1.0
+    )
     return least_error(*primals), -16 * clip_norm**2 * jnp.sum(slope * tangents[0], -1)

@@ -1,7 +1,9 @@
-"""All-in as printed for many markets at once, the gains of lies under it, and error bounds as pages show them.
+"""All-in as printed for many markets at once, the gains of lies under it, and error bounds as pages
+show them.
 
 A rule makes an outcome of valuations and amounts of shape (..., n) and a budget, as
-:func:`hdpm_lib.auctions.allin.all_or_nothing` does: what it calls a privacy loss is the amount sold.
+:func:`hdpm_lib.auctions.allin.all_or_nothing` does: what it calls a privacy loss is the amount
+sold.
 """
 
 from __future__ import annotations
@@ -20,26 +22,32 @@ Array = NDArray[np.float64]
 Rule = Callable[[Array, Array, Array], Outcome]
 
 
-def all_in_printed(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop: bool = False) -> Outcome:
-    """All-in as printed (Algorithm 4): not truthful, with payments that sum to the budget if anybody wins.
+def all_in_printed(
+    valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop: bool = False
+) -> Outcome:
+    """All-in as printed (Algorithm 4): not truthful, with payments that sum to the budget if
+    anybody wins.
 
-    Owners of equal unit valuation are taken in the order of their places; the paper does not say. With `stop` the
-    auction ends at the first owner who is not covered, instead of passing over her.
+    Owners of equal unit valuation are taken in the order of their places; the paper does not say.
+    With `stop` the auction ends at the first owner who is not covered, instead of passing over her.
 
     Examples
     --------
     >>> all_in_printed([100.0, 2.0], [100.0, 1.0], 100.0).payments
     array([100.,   0.])
-    >>> all_in_printed([100.0, 0.5], [100.0, 1.0], 100.0).payments   # the loser asks for less than her valuation, 2
+    >>> # the loser asks for less than her valuation, 2
+    >>> all_in_printed([100.0, 0.5], [100.0, 1.0], 100.0).payments
     array([  0., 100.])
     """
     money = np.asarray(budget, dtype=float)
     v, x, _ = np.broadcast_arrays(valuations, amounts, money[..., None])
     # lines 1 and 2: ascending unit valuations
     order = np.argsort(v / x, axis=-1, kind="stable")
-    value, amount = np.take_along_axis(v, order, -1), np.take_along_axis(x, order, -1)
+    value = np.take_along_axis(v, order, -1)
+    amount = np.take_along_axis(x, order, -1)
     # lines 3 to 5: who is covered by the budget, shared among all taken and her, is taken
-    taken, going = np.zeros(v.shape[:-1]), np.ones(v.shape[:-1], dtype=bool)
+    taken = np.zeros(v.shape[:-1])
+    going = np.ones(v.shape[:-1], dtype=bool)
     accepted = np.zeros(v.shape, dtype=bool)
     for i in range(v.shape[-1]):
         covered = value[..., i] * (taken + amount[..., i]) <= money * amount[..., i]
@@ -81,9 +89,11 @@ def single_minded_gains(
     lies: tuple[ArrayLike, ArrayLike],
     budget: ArrayLike,
 ) -> Array:
-    """What each single-minded owner gains by her lie while the others tell the truth, `valuations` and `amounts`.
+    """What each single-minded owner gains by her lie while the others tell the truth, `valuations`
+    and `amounts`.
 
-    It is minus infinity for an amount above the truth. The cost of a sale is the true valuation, whatever the amount.
+    It is minus infinity for an amount above the truth. The cost of a sale is the true valuation,
+    whatever the amount.
 
     Parameters
     ----------
@@ -91,12 +101,14 @@ def single_minded_gains(
 
     Examples
     --------
-    >>> single_minded_gains(all_in_printed, [100.0, 2.0], [100.0, 1.0], ([100.0, 0.5], [100.0, 1.0]), 100.0)
+    >>> lies = ([100.0, 0.5], [100.0, 1.0])
+    >>> single_minded_gains(all_in_printed, [100.0, 2.0], [100.0, 1.0], lies, 100.0)
     array([ 0., 98.])
     """
     v, x, money = (np.asarray(part, dtype=float) for part in (valuations, amounts, budget))
     value, amount = (with_own_report(true, lie) for true, lie in zip((v, x), lies, strict=True))
-    honest, sale = rule(v, x, money), rule(value, amount, np.broadcast_to(money[..., None], value.shape[:-1]))
+    honest = rule(v, x, money)
+    sale = rule(value, amount, np.broadcast_to(money[..., None], value.shape[:-1]))
     told = sale.payments - np.where(sale.privacy_loss > 0, v[..., None, :], 0.0)
     excess = amount > x[..., None, :] * (1 + 1e-12)
     told = np.diagonal(np.where(excess, -np.inf, told), axis1=-2, axis2=-1)

@@ -1,8 +1,9 @@
 """Training of the learned menus, on markets drawn afresh at every step.
 
-An owner's best point of a schedule jumps as the schedule changes, so that it has no useful gradient. In training she
-chooses softly, at a temperature that falls during the run (:doc:`/book/federated/menus`). Nothing rests on this:
-:mod:`hdpm_lib.auctions.menus` lets her choose exactly.
+An owner's best point of a schedule jumps as the schedule changes, so that it has no useful
+gradient. In training she chooses softly, at a temperature that falls during the run
+(:doc:`/book/federated/menus`). Nothing rests on this: :mod:`hdpm_lib.auctions.menus` lets her
+choose exactly.
 
 ``python -m hdpm_book.federated.menus_training`` repeats the recorded run, about two minutes.
 """
@@ -25,7 +26,16 @@ from hdpm_book.federated.aggregation_jax import least_error
 from hdpm_book.federated.partition import KINDS, PRIVACY_BUDGETS, RATES, draw_sizes
 from hdpm_book.records import provenance
 from hdpm_lib.auctions.bids import FAMILIES, unit_valuation
-from hdpm_lib.auctions.menus import KNOTS, SHAPES, TRAINED, WIDTHS, increments, nothing_sold, public, record_sale
+from hdpm_lib.auctions.menus import (
+    KNOTS,
+    SHAPES,
+    TRAINED,
+    WIDTHS,
+    increments,
+    nothing_sold,
+    public,
+    record_sale,
+)
 from hdpm_lib.validation import check_choice, check_count, check_positive, extra
 
 with extra("book"):
@@ -37,7 +47,8 @@ with extra("book"):
 
 
 Tree = dict[str, Any]
-FACTORS = (0.05, 2.2)  # more than the paper's range of the budget factor: little money is where training is needed
+# more than the paper's range of the budget factor: little money is where training is needed
+FACTORS = (0.05, 2.2)
 _ALARM = 40.0  # error bound beyond which its logarithm counts
 _LEVELS = np.sort(np.concatenate([KNOTS[1:], (KNOTS[1:] + KNOTS[:-1]) / 2]))
 _ON_LEVELS = np.clip((_LEVELS[:, None] - KNOTS[:-1]) / WIDTHS, 0, 1).T
@@ -80,24 +91,36 @@ class Settings:
 
 
 def draw_shares(settings: Settings, seed: int) -> Any:
-    """Shares to train on, each profile from the largest to the smallest: an array of shape (profiles, n) in float32."""
+    """Shares to train on, each profile from the largest to the smallest: an array of shape
+    (profiles, n) in float32.
+    """
     seed = check_count(seed, "seed", 0)
-    sizes = draw_sizes(settings.partition, settings.pool, np.random.default_rng([seed, 1]), owners=settings.owners)
+    sizes = draw_sizes(
+        settings.partition, settings.pool, np.random.default_rng([seed, 1]), owners=settings.owners
+    )
     ordered = -np.sort(-sizes, axis=-1)
     return jnp.asarray(ordered / ordered.sum(-1, keepdims=True), jnp.float32)
 
 
 def start(settings: Settings, seed: int) -> Tree:
-    """State before the first step; the last layer is 0, so that training starts from one and the same rule of thumb."""
+    """State before the first step; the last layer is 0, so that training starts from one and the
+    same rule of thumb.
+    """
     seed = check_count(seed, "seed", 0)
     rng = np.random.default_rng([seed, 0])
     weights = {
-        name: rng.standard_normal(shape) / math.sqrt(shape[0]) if len(shape) == 2 else np.zeros(shape)
+        name: rng.standard_normal(shape) / math.sqrt(shape[0])
+        if len(shape) == 2
+        else np.zeros(shape)
         for name, shape in SHAPES.items()
     }
     weights |= {"last": np.zeros(SHAPES["last"]), "exponent": np.array(0.8)}
     first = {name: jnp.asarray(array, jnp.float32) for name, array in weights.items()}
-    return {"weights": first, "optimiser": optimiser(settings).init(first), "step": jnp.asarray(0, jnp.int32)}
+    return {
+        "weights": first,
+        "optimiser": optimiser(settings).init(first),
+        "step": jnp.asarray(0, jnp.int32),
+    }
 
 
 def optimiser(settings: Settings) -> Any:
@@ -107,7 +130,9 @@ def optimiser(settings: Settings) -> Any:
 
 
 def draw_markets(settings: Settings, shares: Any, key: Any) -> Tree:
-    """Markets of one step, sizes drawn from `shares`, types and factors afresh; money is per record of the market."""
+    """Markets of one step, sizes drawn from `shares`, types and factors afresh; money is per record
+    of the market.
+    """
     n = shares.shape[-1]
     uniform = jax.random.uniform(key, (settings.batch, 3 * n + 2))
     family, rate, limit = (uniform[:, k * n : (k + 1) * n] for k in range(3))
@@ -130,8 +155,9 @@ def valuation(market: Tree, epsilon: Any) -> Any:
 def soft_epsilon(weights: Tree, market: Tree, temperature: Any) -> Any:
     r"""Privacy losses (..., n) sold when owners choose softly.
 
-    They choose among the knots, the points half-way and their privacy budget, with weights :math:`\exp(u/(Tp(2)))` for
-    the utility `u` there and :math:`p(2)`, the most that they are offered.
+    They choose among the knots, the points half-way and their privacy budget, with weights
+    :math:`\exp(u/(Tp(2)))` for the utility `u` there and :math:`p(2)`, the most that they are
+    offered.
     """
     limit = market["limit"][..., None]
     knots = (KNOTS[:-1], WIDTHS, _LEVELS, _ON_LEVELS)
@@ -152,7 +178,8 @@ def soft_epsilon(weights: Tree, market: Tree, temperature: Any) -> Any:
         heat = temperature * steps.sum(-1, keepdims=True) + 1e-12
         utility = jnp.concatenate([jnp.zeros_like(heat), (price - cost) / heat], -1)
         chances = jax.nn.softmax(utility, -1)[..., 1:]
-        epsilon, paid = (chances * levels).sum(-1), (chances * price).sum(-1)
+        epsilon = (chances * levels).sum(-1)
+        paid = (chances * price).sum(-1)
         return (money - paid, record_sale(sold, own.share, epsilon)), epsilon
 
     epsilon = lax.scan(turn, (market["money"], nothing_sold(market["money"], jnp)), rows)[1]
@@ -160,33 +187,44 @@ def soft_epsilon(weights: Tree, market: Tree, temperature: Any) -> Any:
 
 
 def loss(weights: Tree, market: Tree, temperature: Any) -> Any:
-    """Mean error bound, weighted so that every budget factor matters alike; above 40 it grows like a logarithm.
+    """Mean error bound, weighted so that every budget factor matters alike; above 40 it grows like
+    a logarithm.
 
     A privacy loss of 0.001 is added to all: gradients stay finite where next to nothing is sold.
     """
     error = least_error(soft_epsilon(weights, market, temperature) + 1e-3, market["share"])
-    tamed = jnp.where(error > _ALARM, _ALARM * (1 + jnp.log(jnp.maximum(error, _ALARM) / _ALARM)), error)
+    tamed = jnp.where(
+        error > _ALARM, _ALARM * (1 + jnp.log(jnp.maximum(error, _ALARM) / _ALARM)), error
+    )
     return (tamed / (1 + 0.45 / market["factor"])).mean()
 
 
 @partial(jax.jit, static_argnums=0)
 def run_steps(settings: Settings, state: Tree, shares: Any, seed: Any) -> tuple[Tree, Any]:
-    """The state after ``settings.log`` more steps, and their losses; a step draws from its number and the seed only."""
+    """The state after ``settings.log`` more steps, and their losses; a step draws from its number
+    and the seed only.
+    """
 
     def update(state: Tree, _: None) -> tuple[Tree, Any]:
-        step, weights = state["step"], state["weights"]
+        step = state["step"]
+        weights = state["weights"]
         market = draw_markets(settings, shares, jax.random.fold_in(jax.random.key(seed), step))
         progress = jnp.minimum(step / (0.8 * settings.steps), 1.0)
         temperature = settings.hot * (settings.cold / settings.hot) ** progress
         value, gradient = jax.value_and_grad(loss)(weights, market, temperature)
         change, memory = optimiser(settings).update(gradient, state["optimiser"], weights)
-        return {"weights": optax.apply_updates(weights, change), "optimiser": memory, "step": step + 1}, value
+        return {
+            "weights": optax.apply_updates(weights, change),
+            "optimiser": memory,
+            "step": step + 1,
+        }, value
 
     return lax.scan(update, state, None, settings.log)
 
 
 def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[tuple[Tree, Any]]:
-    """Train from the start, or go on from a `state` that was yielded earlier with the same settings and seed.
+    """Train from the start, or go on from a `state` that was yielded earlier with the same settings
+    and seed.
 
     Yields
     ------
@@ -203,24 +241,38 @@ def train(settings: Settings, seed: int, state: Tree | None = None) -> Iterator[
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line: train, and store weights and how they came about."""
-    parser = argparse.ArgumentParser(prog="python -m hdpm_book.federated.menus_training", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m hdpm_book.federated.menus_training", description=main.__doc__
+    )
     defaults = Settings()
     for field in ("partition", "owners", "steps", "batch", "pool"):
         value = getattr(defaults, field)
-        parser.add_argument(f"--{field}", type=type(value), default=value, help="default: %(default)s")
+        parser.add_argument(
+            f"--{field}", type=type(value), default=value, help="default: %(default)s"
+        )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=TRAINED, help="for menus.npz and menus.json")
     given = vars(parser.parse_args(arguments))
-    seed, folder = given.pop("seed"), given.pop("folder")
-    settings, began, log = Settings(**given), time.process_time(), []
-    for now, losses in tqdm(train(settings, seed), total=settings.steps // settings.log, disable=None):
+    seed = given.pop("seed")
+    folder = given.pop("folder")
+    settings = Settings(**given)
+    began = time.process_time()
+    log = []
+    for now, losses in tqdm(
+        train(settings, seed), total=settings.steps // settings.log, disable=None
+    ):
         state = now
         log.append(round(float(losses.mean()), 5))
     arrays: Tree = {name: np.asarray(state["weights"][name]) for name in SHAPES}
     np.savez_compressed(folder / "menus.npz", **arrays)
     seconds = {"cpu_seconds": round(time.process_time() - began, 1)}
-    about = provenance("jax", "jaxlib", "optax", "numpy") | {"settings": asdict(settings), "seed": seed}
-    (folder / "menus.json").write_text(json.dumps(about | seconds | {"log": log}, indent=1) + "\n", encoding="utf8")
+    about = provenance("jax", "jaxlib", "optax", "numpy") | {
+        "settings": asdict(settings),
+        "seed": seed,
+    }
+    (folder / "menus.json").write_text(
+        json.dumps(about | seconds | {"log": log}, indent=1) + "\n", encoding="utf8"
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-r"""How records are spread over owners: sizes with a long tail, or classes dealt out by a Dirichlet law.
+r"""How records are spread over owners: sizes with a long tail, or classes dealt out by a Dirichlet
+law.
 
-FL-Market spreads NSL-KDD over 1000 owners and names a power law (IID) and the Dirichlet distribution (non-IID), without
-parameters. The published code draws log-normal sizes with :math:`\sigma=2` and Dirichlet shares with concentration 1/2,
-and gives everybody ten records; these are the defaults here.
+FL-Market spreads NSL-KDD over 1000 owners and names a power law (IID) and the Dirichlet
+distribution (non-IID), without parameters. The published code draws log-normal sizes with
+:math:`\sigma=2` and Dirichlet shares with concentration 1/2, and gives everybody ten records; these
+are the defaults here.
 
-Throughout, `total` records are spread over `owners`, `least` of them to everybody first; the result holds whole
-numbers, one for each owner, that sum to `total`.
+Throughout, `total` records are spread over `owners`, `least` of them to everybody first; the result
+holds whole numbers, one for each owner, that sum to `total`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.auctions.bids import FAMILIES, Bids, bids
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_generator, check_number
+from hdpm_lib.validation import (
+    check_choice,
+    check_count,
+    check_finite,
+    check_generator,
+    check_number,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -32,7 +40,9 @@ MOST = 2**53  # records: above, floats do not hold every whole number
 
 
 def _cut(shares: Array, total: float) -> Integers:
-    """Whole numbers near `total` times the shares of the first owners; exactly `total` where the shares sum to 1."""
+    """Whole numbers near `total` times the shares of the first owners; exactly `total` where the
+    shares sum to 1.
+    """
     ends = np.rint(np.cumsum(shares, axis=-1) * total).astype(np.int64)
     return np.diff(ends, axis=-1, prepend=0)
 
@@ -46,8 +56,11 @@ def _check_room(total: int, owners: int, least: int) -> tuple[int, int, int]:
     return total, owners, least
 
 
-def lognormal_sizes(total: int, owners: int, rng: np.random.Generator, sigma: float = 2.0, least: int = 10) -> Integers:
-    """Sizes of data sets with log-normal shares; `sigma`, from 0 to 50, is the standard deviation of their logarithms.
+def lognormal_sizes(
+    total: int, owners: int, rng: np.random.Generator, sigma: float = 2.0, least: int = 10
+) -> Integers:
+    """Sizes of data sets with log-normal shares; `sigma`, from 0 to 50, is the standard deviation
+    of their logarithms.
 
     Examples
     --------
@@ -68,15 +81,16 @@ def dirichlet_counts(
     concentration: float = 0.5,
     extra: int = 10,
 ) -> Integers:
-    """Records of each class that each owner gets, shape (owners, classes); each column sums to its class.
+    """Records of each class that each owner gets, shape (owners, classes); each column sums to its
+    class.
 
     The shares of every class follow a Dirichlet law over the owners.
 
     Parameters
     ----------
     class_counts : mapping, or array of shape (classes,)
-    concentration : float, at least 0.05, of the symmetric Dirichlet law: the smaller, the more uneven
-    extra : int, records of the largest class that everybody gets first
+    concentration : float, at least 0.05, of the symmetric Dirichlet law: the smaller, the more
+    uneven extra : int, records of the largest class that everybody gets first
 
     Examples
     --------
@@ -93,32 +107,40 @@ def dirichlet_counts(
     return dealt
 
 
-def _check_classes(class_counts: Mapping[str, int] | ArrayLike, owners: int, extra: int) -> tuple[Integers, int]:
-    """Records of each class left after `extra` of the largest for everybody, and which class that is."""
+def _check_classes(
+    class_counts: Mapping[str, int] | ArrayLike, owners: int, extra: int
+) -> tuple[Integers, int]:
+    """Records of each class left after `extra` of the largest for everybody, and which class that
+    is.
+    """
     values = list(class_counts.values()) if isinstance(class_counts, Mapping) else class_counts
     counts = check_finite(values, "class_counts", 1, 0, MOST)
     if (bad := counts != np.rint(counts)).any():
         raise ValueError(f"class_counts must be whole numbers from 0 up, got {counts[bad][0]}")
-    whole, largest = counts.astype(np.int64), int(np.argmax(counts))
+    whole = counts.astype(np.int64)
+    largest = int(np.argmax(counts))
     check_count(owners, "owners")
     whole[largest] -= owners * check_count(extra, "extra", 0)
     if whole[largest] < 0:
         raise ValueError(
-            f"class_counts must give {owners} owners {extra} records of the largest class, got {counts[largest]:g}"
+            f"class_counts must give {owners} owners {extra} records of the largest class, got"
+            f" {counts[largest]:g}"
         )
     return whole, largest
 
 
-def draw_sizes(kind: str, count: int, rng: np.random.Generator, owners: int = 10, of: int = 1000) -> Integers:
+def draw_sizes(
+    kind: str, count: int, rng: np.random.Generator, owners: int = 10, of: int = 1000
+) -> Integers:
     """Sizes (count, owners) of the bidders' data sets in `count` auctions.
 
-    In each auction `owners` bid, a random few of the `of` owners of a market of its own. NSL-KDD is spread over these
-    by :func:`lognormal_sizes` ("IID") or by :func:`dirichlet_counts` ("Non-IID").
+    In each auction `owners` bid, a random few of the `of` owners of a market of its own. NSL-KDD is
+    spread over these by :func:`lognormal_sizes` ("IID") or by :func:`dirichlet_counts` ("Non-IID").
 
     Notes
     -----
-    The owners of a market are exchangeable, so its first few are a random few. For Dirichlet shares only the sum of the
-    others' gamma variables is drawn.
+    The owners of a market are exchangeable, so its first few are a random few. For Dirichlet shares
+    only the sum of the others' gamma variables is drawn.
     """
     check_generator(rng)
     check_choice(kind, "kind", KINDS)
@@ -155,9 +177,13 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list
     >>> [len(own) for own in rows], sorted(np.concatenate(rows).tolist())
     ([2, 3], [0, 1, 2, 3, 4])
     """
-    classes, wanted = np.asarray(labels), check_finite(counts, "counts", low=0)
+    classes = np.asarray(labels)
+    wanted = check_finite(counts, "counts", low=0)
     if classes.ndim != 1 or wanted.ndim not in (1, 2):
-        raise ValueError(f"labels and counts must have shapes (records,) and (n,), got {classes.shape}, {wanted.shape}")
+        raise ValueError(
+            f"labels and counts must have shapes (records,) and (n,), got {classes.shape},"
+            f" {wanted.shape}"
+        )
     check_generator(rng)
     if (bad := wanted != np.rint(wanted)).any():
         raise ValueError(f"counts must be whole numbers from 0 up, got {wanted[bad].flat[0]}")
@@ -179,8 +205,8 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list
 def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
     """Bids from the paper's laws (Section VI-A) for owners with sizes (..., n).
 
-    Families have equal chances; rates are uniform on [0.5, 1.5], privacy budgets on [0.5, 2]. Sizes such as the paper's
-    come from :func:`~hdpm_book.federated.partition.draw_sizes`.
+    Families have equal chances; rates are uniform on [0.5, 1.5], privacy budgets on [0.5, 2]. Sizes
+    such as the paper's come from :func:`~hdpm_book.federated.partition.draw_sizes`.
     """
     check_generator(rng)
     shape = check_finite(sizes, "sizes", low=0, ends="()").shape
@@ -189,17 +215,21 @@ def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
 
 
 def budget_of(truth: Bids, factor: ArrayLike) -> Array:
-    r"""The paper's way to set the money of an experiment: :math:`B=\bar B\sum_i v_i(\bar\varepsilon_i,d_i)`.
+    r"""The paper's way to set the money of an experiment: :math:`B=\bar B\sum_i
+    v_i(\bar\varepsilon_i,d_i)`.
 
-    It takes *true* valuations. A buyer who computed it from reports would let every owner raise the money by lying.
-    The budget factor :math:`\bar B` is positive, a float or of shape (...); the paper draws it from [0.1, 2].
+    It takes *true* valuations. A buyer who computed it from reports would let every owner raise the
+    money by lying. The budget factor :math:`\bar B` is positive, a float or of shape (...); the
+    paper draws it from [0.1, 2].
     """
     factors = check_finite(factor, "factor", low=0, ends="()")
     return factors * truth.full_valuation.sum(axis=-1)
 
 
 def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, Array]:
-    """The markets of the pages: the first `count` of the book's test profiles, at most 2000, and budgets."""
+    """The markets of the pages: the first `count` of the book's test profiles, at most 2000, and
+    budgets.
+    """
     check_choice(partition, "partition", KINDS)
     rng = np.random.default_rng({"IID": 20230, "Non-IID": 20231}[partition])
     market = draw_bids(draw_sizes(partition, 2000, rng), rng)
@@ -208,14 +238,23 @@ def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, Array
 
 
 def people(
-    labels: NDArray[Any], law: str, runs: int, rng: np.random.Generator, owners: int = 1000, least: int = 10
+    labels: NDArray[Any],
+    law: str,
+    runs: int,
+    rng: np.random.Generator,
+    owners: int = 1000,
+    least: int = 10,
 ) -> tuple[list[list[NDArray[np.int64]]], Bids]:
-    """Owners of independent runs, by the laws of the published code: the records of each, and bids (runs, owners)."""
+    """Owners of independent runs, by the laws of the published code: the records of each, and bids
+    (runs, owners).
+    """
     check_choice(law, "law", KINDS)
     if law == "IID":
         counts = [lognormal_sizes(len(labels), owners, rng, least=least) for _ in range(runs)]
     else:
-        counts = [dirichlet_counts(np.bincount(labels), owners, rng, extra=least) for _ in range(runs)]
+        counts = [
+            dirichlet_counts(np.bincount(labels), owners, rng, extra=least) for _ in range(runs)
+        ]
     rows = [deal(labels, count, rng) for count in counts]
     return rows, draw_bids([[len(own) for own in market] for market in rows], rng)
 

@@ -1,11 +1,12 @@
-"""The networks that FL-Market's authors trained, read without PyTorch; or networks of ours, where theirs are not there.
+"""The networks that FL-Market's authors trained, read without PyTorch; or networks of ours, where
+theirs are not there.
 
-The files lie where the paper's second footnote says; the pages cite them by commit (``data/datasets.yaml``). Each is a
-zip of a pickle and of raw float32 numbers. The pickle is read by an unpickler that knows four names and refuses every
-other, after the hash of the file.
+The files lie where the paper's second footnote says; the pages cite them by commit
+(``data/datasets.yaml``). Each is a zip of a pickle and of raw float32 numbers. The pickle is read
+by an unpickler that knows four names and refuses every other, after the hash of the file.
 
-In the files "nothing" is the last outcome and the buyer's fraction the last one of the money; here both are the first,
-as the paper numbers them.
+In the files "nothing" is the last outcome and the buyer's fraction the last one of the money; here
+both are the first, as the paper numbers them.
 """
 
 from __future__ import annotations
@@ -35,17 +36,22 @@ FILES = {
     "DM + OptAggr": "dm-reg_opt",
 }
 STANDINS = {name: (name if name[0] != "D" else "DM-RegretNet").lower() for name in FILES}
-LEVELS, INSTANCES = (1, 2, 4, 8, 16), 10
+LEVELS = (1, 2, 4, 8, 16)
+INSTANCES = 10
 FLOAT = np.dtype("<f4")
 
 
-def _tensor(storage: NDArray[Any], offset: int, shape: Sequence[int], strides: Sequence[int], *_: Any) -> NDArray[Any]:
+def _tensor(
+    storage: NDArray[Any], offset: int, shape: Sequence[int], strides: Sequence[int], *_: Any
+) -> NDArray[Any]:
     """A tensor of a storage, which has to hold it row by row, as PyTorch writes weights."""
     size = math.prod(shape)
     if tuple(strides) != tuple(math.prod(shape[k + 1 :]) for k in range(len(shape))):
         raise pickle.UnpicklingError(f"a tensor of shape {tuple(shape)} is not stored row by row")
     if min((offset, *shape)) < 0 or offset + size > len(storage):
-        raise pickle.UnpicklingError(f"a tensor of shape {tuple(shape)} is not inside its {len(storage)} numbers")
+        raise pickle.UnpicklingError(
+            f"a tensor of shape {tuple(shape)} is not inside its {len(storage)} numbers"
+        )
     return storage[offset : offset + size].reshape(shape)
 
 
@@ -58,16 +64,21 @@ ADMITTED = {
 
 
 class _Reader(pickle.Unpickler):
-    """An unpickler for files of PyTorch that hold settings and float32 tensors, and nothing that could act."""
+    """An unpickler for files of PyTorch that hold settings and float32 tensors, and nothing that
+    could act.
+    """
 
     def __init__(self, archive: zipfile.ZipFile, folder: str) -> None:
         super().__init__(io.BytesIO(archive.read(f"{folder}/data.pkl")))
-        self.archive, self.folder = archive, folder
+        self.archive = archive
+        self.folder = folder
 
     def find_class(self, module: str, name: str) -> Any:
         """One of the four names."""
         if (module, name) not in ADMITTED:
-            raise pickle.UnpicklingError(f"{module}.{name} is not among what a trained network needs: it is refused")
+            raise pickle.UnpicklingError(
+                f"{module}.{name} is not among what a trained network needs: it is refused"
+            )
         return ADMITTED[module, name]
 
     def persistent_load(self, pid: Any) -> NDArray[Any]:
@@ -75,7 +86,9 @@ class _Reader(pickle.Unpickler):
         _, kind, key, _, count = pid
         raw = self.archive.read(f"{self.folder}/data/{key}")
         if kind is not FLOAT or len(raw) != count * FLOAT.itemsize:
-            raise pickle.UnpicklingError(f"storage {key} does not hold {count} numbers of type float32")
+            raise pickle.UnpicklingError(
+                f"storage {key} does not hold {count} numbers of type float32"
+            )
         return np.frombuffer(raw, FLOAT)
 
 
@@ -85,19 +98,26 @@ def read(raw: bytes) -> tuple[Network, dict[str, Any]]:
     Raises
     ------
     pickle.UnpicklingError
-        If the file asks for anything but the four names, or holds tensors in another order or beyond their storage.
+        If the file asks for anything but the four names, or holds tensors in another order or
+        beyond their storage.
     """
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         (pickled,) = (name for name in archive.namelist() if name.endswith("data.pkl"))
         found = _Reader(archive, pickled.rpartition("/")[0]).load()
-    arch, settings = found["arch"], vars(found["args"])
+    arch = found["arch"]
+    settings = vars(found["args"])
     weights: Weights = {}
     for part in ("allocation", "payment"):
         layers = [f"module.{part}_head.{2 * layer}" for layer in range(len(HIDDEN) + 1)]
-        arrays = [[found["state_dict"][f"{layer}.{x}"].astype(float) for x in ("weight", "bias")] for layer in layers]
+        arrays = [
+            [found["state_dict"][f"{layer}.{x}"].astype(float) for x in ("weight", "bias")]
+            for layer in layers
+        ]
         # what is sold by owner, what is paid by fraction: the last becomes the first
         shape = (arch["n_agents"], -1) if part == "allocation" else (1, -1)
-        arrays[-1] = [np.roll(x.reshape(*shape, *x.shape[1:]), 1, axis=1).reshape(x.shape) for x in arrays[-1]]
+        arrays[-1] = [
+            np.roll(x.reshape(*shape, *x.shape[1:]), 1, axis=1).reshape(x.shape) for x in arrays[-1]
+        ]
         weights[part] = tuple((slope.T, offset) for slope, offset in arrays)
     kind = "RegretNet" if arch["n_items"] == 1 else "M-RegretNet"
     if settings["a_activation"] == "deterministic":
@@ -116,13 +136,17 @@ def _files(name: str, what: str) -> dict[str, bytes] | None:
 @cache
 def _notice(what: str) -> None:
     """Said once on a page, which may ask for networks many times."""
-    retrieval.notify(f"FL-Market's trained networks are not there. These results use {what}, of the same shape.")
+    retrieval.notify(
+        f"FL-Market's trained networks are not there. These results use {what}, of the same shape."
+    )
 
 
 def networks(law: str) -> dict[str, Network]:
-    """RegretNet, M-RegretNet, and DM-RegretNet trained for either rule of aggregation, for one law of the sizes.
+    """RegretNet, M-RegretNet, and DM-RegretNet trained for either rule of aggregation, for one law
+    of the sizes.
 
-    Where the published files cannot be had, small networks of ours take their place, the same for both laws.
+    Where the published files cannot be had, small networks of ours take their place, the same for
+    both laws.
 
     Parameters
     ----------
@@ -139,17 +163,25 @@ def stored_settings(law: str) -> dict[str, dict[str, Any]]:
     """The settings stored in the files of :func:`networks`; empty for stand-ins."""
     check_choice(law, "law", tuple(LAWS))
     files = _files("fl_market_networks", "small networks that were trained for this book")
-    return {name: read(files[f"{stem}_nslkdd_{LAWS[law]}.pt"])[1] for name, stem in FILES.items()} if files else {}
+    return (
+        {name: read(files[f"{stem}_nslkdd_{LAWS[law]}.pt"])[1] for name, stem in FILES.items()}
+        if files
+        else {}
+    )
 
 
 def instances(law: str) -> dict[int, list[Network]]:
-    """Ten lotteries for each number of levels of Figure 10, for one law of the sizes; untrained ones as a stand-in."""
+    """Ten lotteries for each number of levels of Figure 10, for one law of the sizes; untrained
+    ones as a stand-in.
+    """
     check_choice(law, "law", tuple(LAWS))
     several = _files("fl_market_instances", "networks without any training")
     first = _files("fl_market_networks", "networks without any training") if several else None
     if several is None or first is None:
         return {M: [untrained(M, [M, seed]) for seed in range(INSTANCES)] for M in LEVELS}
-    every, end, found = first | several, f"nslkdd_{LAWS[law]}", {}
+    every = first | several
+    end = f"nslkdd_{LAWS[law]}"
+    found = {}
     for M in LEVELS:
         short = "" if M == 1 else f"{M}-"
         ending = "nslkdd_nidd" if (M, law) == (16, "Non-IID") else end  # so it is spelt there

@@ -1,18 +1,21 @@
 r"""RegretNet, M-RegretNet and DM-RegretNet: auctions of privacy that are neural networks.
 
-Each is two networks with the same input and three layers of 100 `tanh` nodes. The allocation network ends in a softmax
-over `M` + 1 outcomes of each owner, to sell nothing or to sell at the level :math:`m\bar\epsilon_i/M`; the payment
-network in a softmax over `n` + 1 fractions of the budget, the first of which stays with the buyer. *RegretNet* has one
-level, *M-RegretNet* several; both draw the outcome. *DM-RegretNet* takes the most probable level. As in the published
-code it never sells nothing, which the paper's Eq. (3) allows.
+Each is two networks with the same input and three layers of 100 `tanh` nodes. The allocation
+network ends in a softmax over `M` + 1 outcomes of each owner, to sell nothing or to sell at the
+level :math:`m\bar\epsilon_i/M`; the payment network in a softmax over `n` + 1 fractions of the
+budget, the first of which stays with the buyer. *RegretNet* has one level, *M-RegretNet* several;
+both draw the outcome. *DM-RegretNet* takes the most probable level. As in the published code it
+never sells nothing, which the paper's Eq. (3) allows.
 
-Shapes and the scale of the inputs are those of the published networks (:mod:`hdpm_book.federated.published`): values
-and money are shifted by the mean and divided by the range of the values in the auction, privacy budgets and sizes by
-mean and range **of all owners but the last**.
+Shapes and the scale of the inputs are those of the published networks
+(:mod:`hdpm_book.federated.published`): values and money are shifted by the mean and divided by the
+range of the values in the auction, privacy budgets and sizes by mean and range **of all owners but
+the last**.
 
-Privacy budgets and sizes are of shape (..., n), `values` (valuations of one record at the levels) of shape (..., n, M),
-probabilities of the outcomes, or `outcomes`, of shape (..., n, M + 1). What takes `xp`, which is ``numpy`` or
-``jax.numpy``, checks nothing and works under ``jit`` and ``grad``.
+Privacy budgets and sizes are of shape (..., n), `values` (valuations of one record at the levels)
+of shape (..., n, M), probabilities of the outcomes, or `outcomes`, of shape (..., n, M + 1). What
+takes `xp`, which is ``numpy`` or ``jax.numpy``, checks nothing and works under ``jit`` and
+``grad``.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ from hdpm_lib.validation import check_generator
 
 Weights = dict[str, tuple[tuple[Any, Any], ...]]
 KINDS = ("RegretNet", "M-RegretNet", "DM-RegretNet")
-OWNERS, HIDDEN = 10, (100, 100, 100)
+OWNERS = 10
+HIDDEN = (100, 100, 100)
 TRAINED = Path(str(resources.files("hdpm_book.data"))) / "networks"
 
 
@@ -43,7 +47,8 @@ class Network(NamedTuple):
     ----------
     kind : {"RegretNet", "M-RegretNet", "DM-RegretNet"}
     weights : dict
-        For ``"allocation"`` and ``"payment"`` the layers from first to last: slopes (into, out) and offsets (out,).
+        For ``"allocation"`` and ``"payment"`` the layers from first to last: slopes (into, out) and
+        offsets (out,).
     temperature : float, positive
         The paper's :math:`\\tau` in the smooth stand-in for the most probable level.
     """
@@ -66,21 +71,28 @@ class Network(NamedTuple):
 def shapes(levels: int, owners: int = OWNERS) -> dict[str, list[tuple[int, int]]]:
     """Shapes of the slopes, layer by layer, of the allocation and of the payment network."""
     ends = {"allocation": owners * (levels + 1), "payment": owners + 1}
-    return {part: list(pairwise((owners * (levels + 2) + 1, *HIDDEN, last))) for part, last in ends.items()}
+    return {
+        part: list(pairwise((owners * (levels + 2) + 1, *HIDDEN, last)))
+        for part, last in ends.items()
+    }
 
 
 def untrained(levels: int, seed: int | list[int], kind: str = "") -> Network:
     """A network before training: slopes by Glorot's uniform law, offsets 0."""
     rng = np.random.default_rng(seed)
     weights: Weights = {
-        part: tuple((rng.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape)), np.zeros(shape[1])) for shape in layers)
+        part: tuple(
+            (rng.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape)), np.zeros(shape[1]))
+            for shape in layers
+        )
         for part, layers in shapes(levels).items()
     }
     return Network(kind or ("RegretNet" if levels == 1 else "M-RegretNet"), weights)
 
 
 def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int, xp: Any = np) -> Any:
-    r"""Valuations of one record at the levels, :math:`v_i(m\bar\epsilon_i/M)/d_i` for `m` from 1 to `M` = `levels`.
+    r"""Valuations of one record at the levels, :math:`v_i(m\bar\epsilon_i/M)/d_i` for `m` from 1 to
+    `M` = `levels`.
 
     Arguments as in :class:`~hdpm_lib.auctions.bids.Bids`.
 
@@ -94,7 +106,9 @@ def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int, xp:
 
 
 def inputs(values: Any, privacy_budget: Any, sizes: Any, budget: Any, xp: Any = np) -> Any:
-    """What both networks see, (..., n (M + 2) + 1): values, privacy budget and size by owner, money at the end."""
+    """What both networks see, (..., n (M + 2) + 1): values, privacy budget and size by owner, money
+    at the end.
+    """
 
     def scaled(x: Any, of: Any) -> Any:
         span = of.max(-1, keepdims=True) - of.min(-1, keepdims=True)
@@ -116,12 +130,14 @@ def softmax(scores: Any, xp: Any = np) -> Any:
 def forward(
     weights: Weights, values: Any, privacy_budget: Any, sizes: Any, budget: Any, xp: Any = np
 ) -> tuple[Any, Any]:
-    """Probabilities of the outcomes, the first of selling nothing, and payments (..., n) for what is reported.
+    """Probabilities of the outcomes, the first of selling nothing, and payments (..., n) for what
+    is reported.
 
-    Payments do not depend on what is drawn. Their sum is below the budget: they are fractions of a softmax with one
-    more entry. Privacy budgets, sizes and the budget are positive.
+    Payments do not depend on what is drawn. Their sum is below the budget: they are fractions of a
+    softmax with one more entry. Privacy budgets, sizes and the budget are positive.
     """
-    found, told = {}, inputs(values, privacy_budget, sizes, budget, xp)
+    found = {}
+    told = inputs(values, privacy_budget, sizes, budget, xp)
     for part, layers in weights.items():
         x = told
         for slope, offset in layers[:-1]:
@@ -138,27 +154,37 @@ def certain(chances: Any, xp: Any = np) -> Any:
 
 
 def smooth(chances: Any, temperature: float, xp: Any = np) -> Any:
-    r"""DM-RegretNet in training: :math:`\operatorname{softmax}(z_i/\tau)` over the levels above 0."""
-    return xp.concatenate([xp.zeros_like(chances[..., :1]), softmax(chances[..., 1:] / temperature, xp)], -1)
+    r"""DM-RegretNet in training: :math:`\operatorname{softmax}(z_i/\tau)` over the levels above
+    0.
+    """
+    return xp.concatenate(
+        [xp.zeros_like(chances[..., :1]), softmax(chances[..., 1:] / temperature, xp)], -1
+    )
 
 
 def play(network: Network, bids: Bids, budget: ArrayLike) -> tuple[Any, Any]:
-    """Probabilities of the outcomes (DM-RegretNet's are 0 and 1) and payments when all report the truth, checked."""
+    """Probabilities of the outcomes (DM-RegretNet's are 0 and 1) and payments when all report the
+    truth, checked.
+    """
     money = check_budget(budget, bids)
     if (owners := bids.sizes.shape[-1]) != network.owners:
         raise ValueError(f"bids are of {owners} owners, and the network is for {network.owners}")
     values = sub_bid_values(bids.family, bids.rate, bids.privacy_budget, network.levels)
-    chances, payments = forward(network.weights, values, bids.privacy_budget, 1.0 * bids.sizes, money)
+    chances, payments = forward(
+        network.weights, values, bids.privacy_budget, 1.0 * bids.sizes, money
+    )
     if not all(np.isfinite(x).all() for x in (values, bids.sizes, chances, payments)):
         raise ValueError("bids or weights hold something that is not a number")
     return certain(chances) if network.kind == "DM-RegretNet" else chances, payments
 
 
-def run(network: Network, bids: Bids, budget: ArrayLike, rng: np.random.Generator | None = None) -> Outcome:
+def run(
+    network: Network, bids: Bids, budget: ArrayLike, rng: np.random.Generator | None = None
+) -> Outcome:
     """Hold the auction.
 
-    The outcomes of RegretNet and M-RegretNet are drawn by `rng`; without it the privacy losses are their means.
-    DM-RegretNet draws nothing.
+    The outcomes of RegretNet and M-RegretNet are drawn by `rng`; without it the privacy losses are
+    their means. DM-RegretNet draws nothing.
 
     Examples
     --------
@@ -206,7 +232,10 @@ def load_trained(name: str, folder: Path = TRAINED) -> Network:
     with np.load(path, allow_pickle=False) as arrays:
         weights: Weights = {
             part: tuple(
-                (arrays[f"{part}.{layer}.slope"].astype(float), arrays[f"{part}.{layer}.offset"].astype(float))
+                (
+                    arrays[f"{part}.{layer}.slope"].astype(float),
+                    arrays[f"{part}.{layer}.offset"].astype(float),
+                )
                 for layer in range(len(HIDDEN) + 1)
             )
             for part in ("allocation", "payment")

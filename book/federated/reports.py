@@ -1,14 +1,16 @@
 """What owners may report to a learned auction, what it then does, and which misreports pay.
 
-A report is a valuation of one record at each sub-bid, a privacy budget and a size. The true cost of a misreport is that
-of what is really delivered: the reported number of records, at a level of the *reported* privacy budget. Whoever would
-have to deliver more than she has loses infinitely much, as in the paper. One owner misreports at a time.
+A report is a valuation of one record at each sub-bid, a privacy budget and a size. The true cost of
+a misreport is that of what is really delivered: the reported number of records, at a level of the
+*reported* privacy budget. Whoever would have to deliver more than she has loses infinitely much, as
+in the paper. One owner misreports at a time.
 
-Two searches look for profitable misreports: :func:`printed_search`, the paper's (Appendix A), and :func:`search`, whose
-path keeps valuations rising from sub-bid to sub-bid. Either finds a lower bound: none sees all misreports.
+Two searches look for profitable misreports: :func:`printed_search`, the paper's (Appendix A), and
+:func:`search`, whose path keeps valuations rising from sub-bid to sub-bid. Either finds a lower
+bound: none sees all misreports.
 
-Throughout, `market` holds the true bids, of shape (..., n), `budget` is the buyer's money and `levels` the number of
-sub-bids `M`.
+Throughout, `market` holds the true bids, of shape (..., n), `budget` is the buyer's money and
+`levels` the number of sub-bids `M`.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ LOW = 1e-3  # least reported share of a privacy budget
 
 
 class Reports(NamedTuple):
-    """Values (..., n, M) of one record at the sub-bids, privacy budgets (..., n) and sizes (..., n), as reported."""
+    """Values (..., n, M) of one record at the sub-bids, privacy budgets (..., n) and sizes (...,
+    n), as reported.
+    """
 
     values: Any
     privacy_budget: Any
@@ -65,9 +69,9 @@ class Rule:
     ----------
     levels : int
     outcome : callable
-        `weights`, truthful :class:`Reports`, lies and money to what each owner gets in the auction in which she alone
-        makes her report of the lies: probabilities of the outcomes (..., n, M + 1), of which the first is to sell
-        nothing, and payments (..., n); in JAX.
+        `weights`, truthful :class:`Reports`, lies and money to what each owner gets in the auction
+        in which she alone makes her report of the lies: probabilities of the outcomes (..., n, M +
+        1), of which the first is to sell nothing, and payments (..., n); in JAX.
     guide : callable, the same made differentiable: what a search climbs along
     weights : passed on to both: what differs between rules of one form
     """
@@ -79,7 +83,9 @@ class Rule:
 
 
 def learned(network: Network) -> Rule:
-    """The rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its most probable level."""
+    """The rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its most
+    probable level.
+    """
     certainly = network.kind == "DM-RegretNet"
     return Rule(network.levels, _outcome, _guide, (certainly, network.temperature, network.weights))
 
@@ -119,7 +125,8 @@ class Played:
     ----------
     outcomes : array of shape (..., n, M + 1), probabilities of the levels from 0 upwards
     payments : array of shape (..., n)
-    costs : array of shape (..., n, M + 1), true cost of each level in money; infinite for what the owner does not have
+    costs : array of shape (..., n, M + 1), true cost of each level in money; infinite for what the
+    owner does not have
     """
 
     outcomes: Array
@@ -166,7 +173,8 @@ def misreport(
     family : str, optional
         Report this base function, with the same valuation of the whole reported privacy budget.
     step : int, optional
-        Report 0 below this level, from 1 to `M`, and from it on the valuation of the whole reported privacy budget.
+        Report 0 below this level, from 1 to `M`, and from it on the valuation of the whole reported
+        privacy budget.
     budget_share, size_share : float, positive, reported over true privacy budget and size
 
     Examples
@@ -179,8 +187,11 @@ def misreport(
     check_number(scale, "scale", 0)
     ceiling = market.privacy_budget * check_positive(budget_share, "budget_share")
     if ceiling.max() > LARGEST_EXPONENT:
-        raise ValueError(f"budget_share must keep privacy budgets below {LARGEST_EXPONENT}, got {budget_share}")
-    kind, rate = market.family, market.rate
+        raise ValueError(
+            f"budget_share must keep privacy budgets below {LARGEST_EXPONENT}, got {budget_share}"
+        )
+    kind = market.family
+    rate = market.rate
     top = unit_valuation(kind, rate, ceiling)
     if family is not None:
         check_choice(family, "family", FAMILIES)
@@ -197,8 +208,8 @@ def misreport(
 def structured(market: Bids, levels: int) -> list[Reports]:
     """Misreports that :func:`search` begins with; the truth comes first.
 
-    Scaled valuations, other families, a step at each level (all rising reports below a bound are mixtures of steps),
-    smaller and larger privacy budgets, fewer records.
+    Scaled valuations, other families, a step at each level (all rising reports below a bound are
+    mixtures of steps), smaller and larger privacy budgets, fewer records.
     """
     levels = check_count(levels, "levels")
     options: list[dict[str, Any]] = [{}, *({"scale": s} for s in SCALES)]
@@ -210,19 +221,29 @@ def structured(market: Bids, levels: int) -> list[Reports]:
 
 
 def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = None) -> Played:
-    """The auction with truthful reports; or, for each owner, the one in which she alone makes her misreport of `lies`.
+    """The auction with truthful reports; or, for each owner, the one in which she alone makes her
+    misreport of `lies`.
 
     An outcome that is not a number raises a ValueError.
     """
-    shape, money = (*market.sizes.shape, rule.levels), check_budget(budget, market)
+    shape = (*market.sizes.shape, rule.levels)
+    money = check_budget(budget, market)
     given = misreport(market, rule.levels) if lies is None else lies
-    if given.values.shape != shape or given.privacy_budget.shape != shape[:-1] or given.sizes.shape != shape[:-1]:
-        raise ValueError(f"lies must have values of shape {shape}, got {tuple(np.shape(x) for x in given)}")
+    if (
+        given.values.shape != shape
+        or given.privacy_budget.shape != shape[:-1]
+        or given.sizes.shape != shape[:-1]
+    ):
+        raise ValueError(
+            f"lies must have values of shape {shape}, got {tuple(np.shape(x) for x in given)}"
+        )
     with jax.enable_x64(True):
         found = _play(rule.outcome, rule.weights, parts(market), given, money)
         played = Played(*map(np.asarray, found))
     if np.isnan(played.utility).any():
-        raise ValueError(f"rule gives a utility that is not a number in {np.isnan(played.utility).sum()} cases")
+        raise ValueError(
+            f"rule gives a utility that is not a number in {np.isnan(played.utility).sum()} cases"
+        )
     return played
 
 
@@ -236,7 +257,8 @@ def printed_search(
     clamp: str = "none",
     rng: np.random.Generator | None = None,
 ) -> Reports:
-    """The paper's search: `steps` updates of all reports along the gradient of the own utility; the last point.
+    """The paper's search: `steps` updates of all reports along the gradient of the own utility; the
+    last point.
 
     Values are not negative, privacy budgets and sizes at most the true ones.
 
@@ -245,9 +267,11 @@ def printed_search(
     steps : int, the paper's `J`; 0 gives the truth
     rate : float, positive, the paper's gamma
     clamp : {"none", "sub-bids", "owners"}
-        Raise values so that they do not fall from sub-bid to sub-bid; or from owner to owner, as in the published code.
+        Raise values so that they do not fall from sub-bid to sub-bid; or from owner to owner, as in
+        the published code.
     rng : Generator, optional
-        In each step draw what is sold and follow payments and the cost of that, as in the published code's tests.
+        In each step draw what is sold and follow payments and the cost of that, as in the published
+        code's tests.
     """
     check_choice(clamp, "clamp", CLAMPS)
     check_count(steps, "steps", 0)
@@ -255,54 +279,84 @@ def printed_search(
     drawn = rng is not None
     seed = int(check_generator(rng).integers(2**31)) if drawn else 0
     function = rule.outcome if drawn else rule.guide
-    start, money = misreport(market, rule.levels), check_budget(budget, market)
+    start = misreport(market, rule.levels)
+    money = check_budget(budget, market)
     with jax.enable_x64(True):
         start = Reports(*(jnp.asarray(part, float) for part in start))
-        found = _printed(function, drawn, rule.weights, parts(market), start, money, jax.random.key(seed), *options)
+        found = _printed(
+            function,
+            drawn,
+            rule.weights,
+            parts(market),
+            start,
+            money,
+            jax.random.key(seed),
+            *options,
+        )
         return Reports(*map(np.asarray, found))
 
 
 def search(
-    rule: Rule, market: Bids, budget: ArrayLike, *, steps: int | Sequence[int] = 25, reach: float = np.inf
+    rule: Rule,
+    market: Bids,
+    budget: ArrayLike,
+    *,
+    steps: int | Sequence[int] = 25,
+    reach: float = np.inf,
 ) -> tuple[Array, Reports]:
-    """Largest gain found, and its misreport, among structured ones and on a path that climbs from the best of them.
+    """Largest gain found, and its misreport, among structured ones and on a path that climbs from
+    the best of them.
 
-    The gain (..., n) is the utility of the misreport minus that of truth, at least 0: a lower bound of the regret, in
-    money.
+    The gain (..., n) is the utility of the misreport minus that of truth, at least 0: a lower bound
+    of the regret, in money.
 
     Parameters
     ----------
     steps : int, or sequence of int
-        Length of the path; 0 for structured misreports only. For several, gains are of shape (lengths, ..., n), and the
-        misreport is that of the longest.
+        Length of the path; 0 for structured misreports only. For several, gains are of shape
+        (lengths, ..., n), and the misreport is that of the longest.
     reach : float, above 1
-        If finite, values, privacy budgets and sizes stay within this factor of the true ones, and no privacy budget is
-        exaggerated: misreports like those that networks are trained against.
+        If finite, values, privacy budgets and sizes stay within this factor of the true ones, and
+        no privacy budget is exaggerated: misreports like those that networks are trained against.
     """
-    ends = np.array([check_count(length, "steps", 0) for length in np.ravel(steps)]).reshape(np.shape(steps))
+    ends = np.array([check_count(length, "steps", 0) for length in np.ravel(steps)]).reshape(
+        np.shape(steps)
+    )
     if not (isinstance(reach, float) and reach == np.inf):
         check_number(reach, "reach", 1, ends="()")
-    money, tries = check_budget(budget, market), structured(market, rule.levels)
+    money = check_budget(budget, market)
+    tries = structured(market, rule.levels)
     truth = tries[0]
     least = np.minimum(np.maximum(truth.sizes / reach, 1.0), truth.sizes)
     low = Reports(truth.values / reach, truth.privacy_budget * max(1 / reach, LOW), least)
-    high = Reports(truth.values * reach, truth.privacy_budget * (1 if np.isfinite(reach) else np.inf), truth.sizes)
-    tries = [Reports(*(np.clip(x, a, b) for x, a, b in zip(lies, low, high, strict=True))) for lies in tries]
+    high = Reports(
+        truth.values * reach,
+        truth.privacy_budget * (1 if np.isfinite(reach) else np.inf),
+        truth.sizes,
+    )
+    tries = [
+        Reports(*(np.clip(x, a, b) for x, a, b in zip(lies, low, high, strict=True)))
+        for lies in tries
+    ]
     honest = best = play(rule, market, money, truth).utility
     with jax.enable_x64(True):
-        fixed, chosen = (rule.weights, parts(market)), truth
+        fixed = (rule.weights, parts(market))
+        chosen = truth
         for lies in tries[1:]:
             found = np.asarray(_utility(rule.outcome, *fixed, lies, money))
             better = found > best
-            best, chosen = np.where(better, found, best), _pick(np, better, lies, chosen)
+            best = np.where(better, found, best)
+            chosen = _pick(np, better, lies, chosen)
         after = best[None]
         if longest := int(ends.max()):
-            path, chosen = _climb(rule.outcome, rule.guide, longest, *fixed, chosen, best, money, low, high)
+            path, chosen = _climb(
+                rule.outcome, rule.guide, longest, *fixed, chosen, best, money, low, high
+            )
             after = np.concatenate([after, path[1:]])
         return np.maximum(after[ends] - honest, 0.0), Reports(*map(np.asarray, chosen))
 
 
-# --- arrays of JAX, inside jit ----------------------------------------------------------------------------------------
+# --- arrays of JAX, inside jit ------------------------------------------------------------------
 
 
 def parts(market: Bids) -> Parts:
@@ -311,30 +365,45 @@ def parts(market: Bids) -> Parts:
 
 
 def true_costs(market: Parts, lies: Reports, limits: bool = True) -> Any:
-    """True costs (..., n, M + 1) of the levels; with `limits` infinite beyond what the owner has."""
+    """True costs (..., n, M + 1) of the levels; with `limits` infinite beyond what the owner
+    has.
+    """
     levels = lies.values.shape[-1]
-    curve = sub_bid_values(market[0], market[1], lies.privacy_budget, levels, jnp) * lies.sizes[..., None]
+    curve = (
+        sub_bid_values(market[0], market[1], lies.privacy_budget, levels, jnp)
+        * lies.sizes[..., None]
+    )
     costs = jnp.concatenate([jnp.zeros_like(curve[..., :1]), curve], -1)
     if not limits:
         return costs
     delivered = lies.privacy_budget[..., None] * (jnp.arange(levels + 1) / levels)
     too_many = lies.sizes > market[3] * (1 + 1e-12)
-    return jnp.where((delivered > market[2][..., None] * (1 + 1e-12)) | too_many[..., None], jnp.inf, costs)
+    return jnp.where(
+        (delivered > market[2][..., None] * (1 + 1e-12)) | too_many[..., None], jnp.inf, costs
+    )
 
 
 def mean_cost(xp: Any, outcomes: Any, costs: Any) -> Any:
-    """Expected cost, where an infinite cost with probability 0 counts nothing; `xp` is NumPy or JAX's."""
+    """Expected cost, where an infinite cost with probability 0 counts nothing; `xp` is NumPy or
+    JAX's.
+    """
     return xp.where(outcomes > 0, outcomes * xp.where(outcomes > 0, costs, 0), 0).sum(-1)
 
 
-def _lying(function: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any]:
+def _lying(
+    function: Function, weights: Any, market: Parts, lies: Reports, budget: Any
+) -> tuple[Any, Any]:
     family, rate, ceiling, sizes = market
-    truth = Reports(sub_bid_values(family, rate, ceiling, lies.values.shape[-1], jnp), ceiling, sizes)
+    truth = Reports(
+        sub_bid_values(family, rate, ceiling, lies.values.shape[-1], jnp), ceiling, sizes
+    )
     return function(weights, truth, lies, budget)
 
 
 @partial(jax.jit, static_argnums=0)
-def _play(outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> tuple[Any, Any, Any]:
+def _play(
+    outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any
+) -> tuple[Any, Any, Any]:
     outcomes, payments = _lying(outcome, weights, market, lies, budget)
     return outcomes, payments, true_costs(market, lies)
 
@@ -345,13 +414,17 @@ def _utility(outcome: Function, weights: Any, market: Parts, lies: Reports, budg
     return payments - mean_cost(jnp, outcomes, true_costs(market, lies))
 
 
-def _smooth_utility(guide: Function, weights: Any, market: Parts, lies: Reports, budget: Any) -> Any:
+def _smooth_utility(
+    guide: Function, weights: Any, market: Parts, lies: Reports, budget: Any
+) -> Any:
     """Sum over owners and auctions: each owner's report moves her own utility only."""
     outcomes, payments = _lying(guide, weights, market, lies, budget)
     return (payments - (outcomes * true_costs(market, lies, limits=False)).sum(-1)).sum()
 
 
-def _drawn_utility(outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any, key: Any) -> Any:
+def _drawn_utility(
+    outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any, key: Any
+) -> Any:
     """The same at one draw of what is sold, which no report moves."""
     outcomes, payments = _lying(outcome, weights, market, lies, budget)
     level = jax.random.categorical(key, jnp.log(lax.stop_gradient(outcomes)))
@@ -366,12 +439,23 @@ def _pick(xp: Any, better: Any, new: Reports, old: Reports) -> Reports:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _printed(
-    function: Function, drawn: bool, weights: Any, market: Parts, start: Reports, budget: Any, key: Any, steps: int,
-    rate: float, clamp: int,
-) -> Reports:  # fmt: skip
+    function: Function,
+    drawn: bool,
+    weights: Any,
+    market: Parts,
+    start: Reports,
+    budget: Any,
+    key: Any,
+    steps: int,
+    rate: float,
+    clamp: int,
+) -> Reports:
+
     def utilities(lies: Reports, k: Any) -> Any:
         if drawn:
-            return _drawn_utility(function, weights, market, lies, budget, jax.random.fold_in(key, k))
+            return _drawn_utility(
+                function, weights, market, lies, budget, jax.random.fold_in(key, k)
+            )
         return _smooth_utility(function, weights, market, lies, budget)
 
     slopes = jax.grad(utilities)
@@ -392,9 +476,17 @@ def _printed(
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _climb(
-    outcome: Function, guide: Function, steps: int, weights: Any, market: Parts, start: Reports, best: Any, budget: Any,
-    low: Reports, high: Reports,
-) -> tuple[Any, Reports]:  # fmt: skip
+    outcome: Function,
+    guide: Function,
+    steps: int,
+    weights: Any,
+    market: Parts,
+    start: Reports,
+    best: Any,
+    budget: Any,
+    low: Reports,
+    high: Reports,
+) -> tuple[Any, Reports]:
     """Ascent in the logarithms of the rises of the values, of the privacy budget and of the size.
 
     The best utilities so far, at the start and after each step, and the best point.
@@ -406,7 +498,9 @@ def _climb(
     first = (jnp.log(rises), jnp.log(start.privacy_budget), jnp.log(start.sizes))
 
     def reports(at: tuple[Any, Any, Any]) -> Reports:
-        return Reports(jnp.clip(jnp.exp(at[0]).cumsum(-1), low[0], high[0]), jnp.exp(at[1]), jnp.exp(at[2]))
+        return Reports(
+            jnp.clip(jnp.exp(at[0]).cumsum(-1), low[0], high[0]), jnp.exp(at[1]), jnp.exp(at[2])
+        )
 
     slopes = jax.grad(lambda at: -_smooth_utility(guide, weights, market, reports(at), budget))
     climber = optax.adam(0.1)
@@ -416,9 +510,12 @@ def _climb(
         lies = reports(at)  # its utility and its slope share what the network computes
         found = _utility(outcome, weights, market, lies, budget)
         better = found > best
-        best, chosen = jnp.where(better, found, best), _pick(jnp, better, lies, chosen)
+        best = jnp.where(better, found, best)
+        chosen = _pick(jnp, better, lies, chosen)
         updates, state = climber.update(slopes(at), state)
-        at = tuple(jnp.clip(x + u, a, b) for x, u, a, b in zip(at, updates, least, most, strict=True))
+        at = tuple(
+            jnp.clip(x + u, a, b) for x, u, a, b in zip(at, updates, least, most, strict=True)
+        )
         return (at, state, best, chosen), best
 
     (*_, chosen), path = lax.scan(step, (first, climber.init(first), best, start), length=steps + 1)

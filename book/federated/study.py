@@ -1,8 +1,9 @@
 """The published networks, measured on more profiles than a page has time for.
 
-``python -m hdpm_book.federated.study`` measures the eight networks of Table I and the hundred of Figure 10 by the
-published procedure and over the lottery, and stores what it finds in ``data/studies/published.json``. An interrupted
-study goes on after the last network; without the published files there is none.
+``python -m hdpm_book.federated.study`` measures the eight networks of Table I and the hundred of
+Figure 10 by the published procedure and over the lottery, and stores what it finds in
+``data/studies/published.json``. An interrupted study goes on after the last network; without the
+published files there is none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ import numpy as np
 from hdpm_book import retrieval
 from hdpm_book.federated import RECORDED
 from hdpm_book.federated.meters import Array, Estimate, as_published, estimate, over_cost
-from hdpm_book.federated.partition import FACTORS, KINDS, budget_of, draw_bids, draw_sizes, study_markets
+from hdpm_book.federated.partition import (
+    FACTORS,
+    KINDS,
+    budget_of,
+    draw_bids,
+    draw_sizes,
+    study_markets,
+)
 from hdpm_book.federated.published import FILES, LEVELS, instances, networks
 from hdpm_book.federated.regretnet import Network
 from hdpm_book.federated.reports import learned, play, search
@@ -42,22 +50,30 @@ def plain(found: dict[str, Estimate]) -> Row:
     return {key: [round(x, 5) for x in value] for key, value in found.items()}
 
 
-def searched(network: Network, law: str, count: int, steps: tuple[int, ...]) -> tuple[dict[int, Array], Array]:
-    """Gains of the best misreports found, by length of the search, and what the truth costs; shape (k, n)."""
+def searched(
+    network: Network, law: str, count: int, steps: tuple[int, ...]
+) -> tuple[dict[int, Array], Array]:
+    """Gains of the best misreports found, by length of the search, and what the truth costs; shape
+    (k, n).
+    """
     rule, (market, money) = learned(network), study_markets(count, law)
     gains, _ = search(rule, market, money, steps=steps, reach=REACH)
     return dict(zip(steps, gains, strict=True)), play(rule, market, money).cost
 
 
 def lead(a: tuple[Array, Array], b: tuple[Array, Array], sums: bool) -> float:
-    """Regret of `a` less that of `b` on the same profiles, in standard errors; each has gains and costs (k, n).
+    """Regret of `a` less that of `b` on the same profiles, in standard errors; each has gains and
+    costs (k, n).
 
     By the quotient of all gains and all costs, or by the mean of quotients, of owners who sell.
     """
-    value, spread = 0.0, np.zeros(len(a[0]))
+    value = 0.0
+    spread = np.zeros(len(a[0]))
     for sign, (gain, cost) in ((1, a), (-1, b)):
         sells = cost > 0
-        up, down = (gain, cost) if sums else (np.where(sells, gain / np.where(sells, cost, 1), 0), sells)
+        up, down = (
+            (gain, cost) if sums else (np.where(sells, gain / np.where(sells, cost, 1), 0), sells)
+        )
         ratio = up.sum() / down.sum()
         value += sign * ratio
         spread = spread + sign * (up - ratio * down).sum(-1) / down.sum(-1).mean()
@@ -65,17 +81,23 @@ def lead(a: tuple[Array, Array], b: tuple[Array, Array], sums: bool) -> float:
 
 
 def table(law: str) -> Row:
-    """The rows of Table I for one law of the sizes, and the leads of DM-RegretNet in our search, in standard errors."""
+    """The rows of Table I for one law of the sizes, and the leads of DM-RegretNet in our search, in
+    standard errors.
+    """
     market, money = fresh_markets(PROFILES["table"], law, 1)
     row: Row = {"which": "table", "law": law, "networks": {}, "leads": []}
     seen = {}
     for name, network in networks(law).items():
         found = plain(as_published(learned(network), market, money, np.random.default_rng(2)))
         gains, cost = seen[name] = searched(network, law, SEARCHED["table"], STEPS)
-        row["networks"][name] = found | plain({f"search {k}": over_cost(gain, cost) for k, gain in gains.items()})
+        row["networks"][name] = found | plain(
+            {f"search {k}": over_cost(gain, cost) for k, gain in gains.items()}
+        )
     for dm, other, steps, sums in product(list(FILES)[2:], list(FILES)[:2], STEPS, (False, True)):
         a, b = ((gains[steps], cost) for gains, cost in (seen[dm], seen[other]))
-        row["leads"].append({"of": dm, "over": other, "steps": steps, "sums": sums, "z": round(lead(a, b, sums), 2)})
+        row["leads"].append(
+            {"of": dm, "over": other, "steps": steps, "sums": sums, "z": round(lead(a, b, sums), 2)}
+        )
     return row
 
 
@@ -99,7 +121,9 @@ def measure(which: str, *job: Any) -> Row:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line: measure and store."""
-    parser = argparse.ArgumentParser(prog="python -m hdpm_book.federated.study", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m hdpm_book.federated.study", description=main.__doc__
+    )
     parser.add_argument("--folder", type=Path, default=RECORDED)
     given = parser.parse_args(arguments)
     for name in ("fl_market_networks", "fl_market_instances"):

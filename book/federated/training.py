@@ -1,7 +1,9 @@
-"""Small networks of ours, for where the published ones cannot be had: trained by the cells of the page.
+"""Small networks of ours, for where the published ones cannot be had: trained by the cells of the
+page.
 
-``python -m hdpm_book.federated.training`` runs the cells of :doc:`/book/federated/networks` up to the function that
-trains, trains a RegretNet, an M-RegretNet and a DM-RegretNet, and stores them with how they came about.
+``python -m hdpm_book.federated.training`` runs the cells of :doc:`/book/federated/networks` up to
+the function that trains, trains a RegretNet, an M-RegretNet and a DM-RegretNet, and stores them
+with how they came about.
 """
 
 from __future__ import annotations
@@ -40,8 +42,14 @@ def main() -> None:
     for kind in KINDS:
         levels = 1 if kind == "RegretNet" else 8
         *_, (weights, log) = train(kind, levels, **SETTINGS)
-        arrays = {part: tuple((np.asarray(a), np.asarray(b)) for a, b in layers) for part, layers in weights.items()}
-        about = provenance("jax", "jaxlib", "optax", "numpy") | {"settings": SETTINGS, "last epoch": log}
+        arrays = {
+            part: tuple((np.asarray(a), np.asarray(b)) for a, b in layers)
+            for part, layers in weights.items()
+        }
+        about = provenance("jax", "jaxlib", "optax", "numpy") | {
+            "settings": SETTINGS,
+            "last epoch": log,
+        }
         save(TRAINED / kind.lower(), Network(kind, arrays), about)
 
 

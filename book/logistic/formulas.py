@@ -1,4 +1,6 @@
-"""What pages hold the learner against: the objective and the slack as printed, and the density of its outputs."""
+"""What pages hold the learner against: the objective and the slack as printed, and the density of
+its outputs.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,22 @@ from hdpm_lib.noise import log_density
 Array = NDArray[np.float64]
 
 
-def perturbed_objective(mechanism: ObjectivePerturbation, coefficients: ArrayLike, noise: ArrayLike) -> Array:
+def perturbed_objective(
+    mechanism: ObjectivePerturbation, coefficients: ArrayLike, noise: ArrayLike
+) -> Array:
     """Value of the perturbed objective, Eq. (2), at coefficients and noise of shape (..., n)."""
-    w, b = np.asarray(coefficients), np.asarray(noise)
+    w = np.asarray(coefficients)
+    b = np.asarray(noise)
     losses = np.logaddexp(0, -mechanism.y * (w @ mechanism.X.T)) @ mechanism.weights
     return np.asarray(losses + (b * w).sum(-1) + mechanism.penalty / 2 * (w * w).sum(-1))
 
 
 def printed_slack(weights: ArrayLike, penalty: float) -> Array:
-    r"""Slack :math:`2\ln(1+a_i/\Lambda)` of each record, as the paper's proof bounds it before its last step.
+    r"""Slack :math:`2\ln(1+a_i/\Lambda)` of each record, as the paper's proof bounds it before its
+    last step.
 
-    Proposition II.2 states it for the largest weight that the constraint set allows, :math:`a_i=k/m`.
+    Proposition II.2 states it for the largest weight that the constraint set allows,
+    :math:`a_i=k/m`.
     """
     return np.asarray(2 * np.log1p(np.asarray(weights) / penalty))
 
@@ -36,14 +43,19 @@ def output_log_density(mechanism: ObjectivePerturbation, coefficients: ArrayLike
     >>> output_log_density(model, [[0.0, 0.0], [1.0, -1.0]]).round(4)
     array([-1.9559, -2.8744])
     """
-    signed, penalty = mechanism.y[:, None] * mechanism.X, np.asarray(mechanism.penalty)
+    signed = mechanism.y[:, None] * mechanism.X
+    penalty = np.asarray(mechanism.penalty)
     noise, hessian = noise_and_hessian(signed, mechanism.weights, penalty, np.asarray(coefficients))
     return log_density(noise, mechanism.eta / 2) + np.linalg.slogdet(hessian)[1]
 
 
-def noise_and_hessian(records: Array, weights: Array, penalty: Array, coefficients: Array) -> tuple[Array, Array]:
+def noise_and_hessian(
+    records: Array, weights: Array, penalty: Array, coefficients: Array
+) -> tuple[Array, Array]:
     """Needed noise and Hessian of the objective of records (..., k, n) at coefficients (..., n)."""
     z = (records @ coefficients[..., None])[..., 0]
     noise = ((weights * expit(-z))[..., None] * records).sum(-2) - penalty[..., None] * coefficients
     curved = (weights * expit(z) * expit(-z))[..., None] * records
-    return noise, np.swapaxes(records, -1, -2) @ curved + penalty[..., None, None] * np.eye(coefficients.shape[-1])
+    return noise, np.swapaxes(records, -1, -2) @ curved + penalty[..., None, None] * np.eye(
+        coefficients.shape[-1]
+    )

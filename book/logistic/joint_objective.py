@@ -1,24 +1,27 @@
-r"""The joint objective of the logistic papers, and its solvers: one minimisation that sees the data.
+r"""The joint objective of the logistic papers, and its solvers: one minimisation that sees the
+data.
 
-Over coefficients :math:`w`, weights :math:`a` of the sellers (not negative, sum 1) and :math:`\eta>0`, with the virtual
-costs :math:`\psi_i` and one realisation :math:`b` of spherical Laplace noise of rate one, it is
+Over coefficients :math:`w`, weights :math:`a` of the sellers (not negative, sum 1) and
+:math:`\eta>0`, with the virtual costs :math:`\psi_i` and one realisation :math:`b` of spherical
+Laplace noise of rate one, it is
 
 .. math::
-    \sum_ia_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+\frac{2b^\top w}\eta+\frac\Lambda2\lVert w\rVert^2+\mu R(a)
-    +\frac\sigma\eta+\gamma\sum_i\psi_i(a_i\eta)^r,
+    \sum_ia_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+\frac{2b^\top w}\eta+\frac\Lambda2\lVert
+    w\rVert^2+\mu R(a) +\frac\sigma\eta+\gamma\sum_i\psi_i(a_i\eta)^r,
 
-with :math:`R(a)=\lVert a\rVert` in Eq. (10) of the TMLR version and :math:`\lVert a\rVert^2` in Eq. (17) of the journal
-version, and with the power :math:`r` as the privacy cost :math:`u(\epsilon)=\epsilon^r`.
+with :math:`R(a)=\lVert a\rVert` in Eq. (10) of the TMLR version and :math:`\lVert a\rVert^2` in Eq.
+(17) of the journal version, and with the power :math:`r` as the privacy cost
+:math:`u(\epsilon)=\epsilon^r`.
 
 What it releases is **not** private: :math:`a` and :math:`\eta` depend on the data. Use
 :mod:`hdpm_lib.learners.logistic` with weights that do not.
 
 The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size
-(:doc:`/book/logistic/joint`). :func:`alternate` replaces every gradient step by the exact minimiser over one block, the
-others fixed, and needs no step size.
+(:doc:`/book/logistic/joint`). :func:`alternate` replaces every gradient step by the exact minimiser
+over one block, the others fixed, and needs no step size.
 
-Throughout there are `m` sellers and `n` features; `cap` is the largest weight allowed, at least 1/m; by default there
-is none.
+Throughout there are `m` sellers and `n` features; `cap` is the largest weight allowed, at least
+1/m; by default there is none.
 """
 
 from __future__ import annotations
@@ -69,7 +72,9 @@ class JointObjective:
         return np.logaddexp(0, -self.y * (np.asarray(coefficients, dtype=float) @ self.X.T))
 
     def value(self, coefficients: ArrayLike, weights: ArrayLike, eta: ArrayLike) -> Array:
-        """Value at coefficients (..., n), weights (..., m) and eta (...); no constraint is checked."""
+        """Value at coefficients (..., n), weights (..., m) and eta (...); no constraint is
+        checked.
+        """
         w, a, e = (np.asarray(part, dtype=float) for part in (coefficients, weights, eta))
         size = np.linalg.norm(a, axis=-1)
         fit = (a * self.losses(w)).sum(-1) + self.penalty / 2 * (w * w).sum(-1)
@@ -78,23 +83,40 @@ class JointObjective:
         return np.asarray(fit + uneven + self.over_eta(w) / e + self.gamma * paid)
 
     def over_eta(self, coefficients: ArrayLike) -> Array:
-        """What is divided by eta: `sigma + 2 b.w`; where it is negative the objective falls to -infinity with eta."""
+        """What is divided by eta: `sigma + 2 b.w`; where it is negative the objective falls to
+        -infinity with eta.
+        """
         return np.asarray(self.sigma + 2 * np.asarray(coefficients, dtype=float) @ self.unit_noise)
 
-    def gradient(self, coefficients: Array, weights: Array, eta: float) -> tuple[Array, Array, float]:
+    def gradient(
+        self, coefficients: Array, weights: Array, eta: float
+    ) -> tuple[Array, Array, float]:
         """Derivatives in coefficients, weights and eta."""
-        w, a, r = coefficients, weights, self.power
+        w = coefficients
+        a = weights
+        r = self.power
         miss = expit(-self.y * (self.X @ w))
         in_w = self.penalty * w + 2 * self.unit_noise / eta - (a * miss * self.y) @ self.X
         spread = 2 * a if self.squared else a / np.linalg.norm(a)
         paid = self.virtual_costs * np.abs(a) ** (r - 1)
         in_a = self.losses(w) + self.mu * spread + self.gamma * r * eta**r * paid
-        return in_w, in_a, float(-self.over_eta(w) / eta**2 + self.gamma * r * eta ** (r - 1) * (paid @ a))
+        return (
+            in_w,
+            in_a,
+            float(-self.over_eta(w) / eta**2 + self.gamma * r * eta ** (r - 1) * (paid @ a)),
+        )
 
-    def hessian(self, coefficients: Array, weights: Array, eta: float, *, logs: bool = False) -> Array:
-        """Second derivatives in (w, a), or with `logs` in (w, z) where a = exp(z); shape (n + m, n + m)."""
-        w, a, r = coefficients, weights, self.power
-        miss, size = expit(-self.y * (self.X @ w)), np.linalg.norm(weights)
+    def hessian(
+        self, coefficients: Array, weights: Array, eta: float, *, logs: bool = False
+    ) -> Array:
+        """Second derivatives in (w, a), or with `logs` in (w, z) where a = exp(z); shape (n + m, n
+        + m).
+        """
+        w = coefficients
+        a = weights
+        r = self.power
+        miss = expit(-self.y * (self.X @ w))
+        size = np.linalg.norm(weights)
         ww = (self.X.T * (a * miss * (1 - miss))) @ self.X + self.penalty * np.eye(len(w))
         wa = -self.X.T * (miss * self.y)
         eye = np.eye(len(a))
@@ -102,7 +124,8 @@ class JointObjective:
         if r > 1:
             aa = aa + np.diag(self.gamma * self.virtual_costs * r * (r - 1) * eta**r * a ** (r - 2))
         if logs:
-            wa, aa = wa * a, aa * np.outer(a, a) + np.diag(a * self.gradient(w, a, eta)[1])
+            wa = wa * a
+            aa = aa * np.outer(a, a) + np.diag(a * self.gradient(w, a, eta)[1])
         return np.block([[ww, wa], [wa.T, aa]])
 
     def best_coefficients(self, weights: Array, eta: float, start: ArrayLike = 0.0) -> Array:
@@ -112,21 +135,30 @@ class JointObjective:
             model = ObjectivePerturbation(self.X, self.y, weights, eta, self.penalty + extra)
             return model.minimise(2 * self.unit_noise / eta, start)
 
-        w, r = minimiser(0.0), self.radius
+        w = minimiser(0.0)
+        r = self.radius
         if r is None or np.linalg.norm(w) <= r:
             return w
-        # the multiplier of the ball acts as more penalty; the other gradients bound it, and 1 / norm is nearly linear
+        # the multiplier of the ball acts as more penalty; the other gradients bound it, and 1 /
+        # norm is nearly linear
         top = 2 * (2 * np.linalg.norm(self.unit_noise) / eta + weights.sum()) / r
-        return minimiser(brentq(lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14))
+        return minimiser(
+            brentq(
+                lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14
+            )
+        )
 
     def best_weights(self, losses: ArrayLike, eta: ArrayLike) -> Array:
-        r"""Minimiser over the weights for losses of shape (..., m), exactly, for power 1 and 2 only.
+        r"""Minimiser over the weights for losses of shape (..., m), exactly, for power 1 and 2
+        only.
 
-        For the norm, :math:`\lVert a\rVert` is the least :math:`\lVert a\rVert^2/(2s)+s/2` over `s`: one root is left.
+        For the norm, :math:`\lVert a\rVert` is the least :math:`\lVert a\rVert^2/(2s)+s/2` over
+        `s`: one root is left.
         """
         if self.power not in (1, 2):
             raise ValueError(f"weights are found exactly for power 1 and 2 only, got {self.power}")
-        e, priced = np.asarray(eta, dtype=float)[..., None], self.gamma * self.virtual_costs
+        e = np.asarray(eta, dtype=float)[..., None]
+        priced = self.gamma * self.virtual_costs
         levels = np.asarray(losses, dtype=float) + (priced * e if self.power == 1 else 0.0)
         bend = 2 * priced * e**2 if self.power == 2 else np.zeros(())
         levels = np.broadcast_to(levels, np.broadcast_shapes(levels.shape, bend.shape))
@@ -136,9 +168,11 @@ class JointObjective:
         if self.squared or self.mu == 0:
             return water_filling(levels, 2 * self.mu + bend, self.cap)
         m = levels.shape[-1]
-        if self.power == 1 and self.cap == 1:  # Theorem 3.3: the squares of the positive parts sum to mu squared
+        # Theorem 3.3: the squares of the positive parts sum to mu squared
+        if self.power == 1 and self.cap == 1:
             low = levels - levels.min(-1, keepdims=True)
-            ordered, k = np.sort(low, axis=-1), np.arange(1, m + 1)
+            ordered = np.sort(low, axis=-1)
+            k = np.arange(1, m + 1)
             mean = np.cumsum(ordered, axis=-1) / k
             left = self.mu**2 / k - (np.cumsum(ordered**2, axis=-1) / k - mean**2)
             tau = mean + np.sqrt(np.maximum(left, 0))
@@ -152,16 +186,23 @@ class JointObjective:
 
         index = np.arange(len(rows))
         start = (np.full(len(rows), 0.5 / np.sqrt(m)), np.full(len(rows), 2.0))
-        root = elementwise.find_root(lambda s, i: np.linalg.norm(weights(s, i), axis=-1) / s - 1, start, args=(index,))
+        root = elementwise.find_root(
+            lambda s, i: np.linalg.norm(weights(s, i), axis=-1) / s - 1, start, args=(index,)
+        )
         return weights(root.x, index).reshape(levels.shape)
 
     def best_eta(self, coefficients: Array, weights: Array) -> float:
         """Minimiser over eta, Theorem 3.3 for power 1; an error if there is none."""
         paid = self.gamma * self.power * (weights**self.power @ self.virtual_costs)
         if not paid > 0:
-            raise ValueError(f"eta has no minimiser: gamma = {self.gamma} and the costs bought pay nothing for it")
+            raise ValueError(
+                f"eta has no minimiser: gamma = {self.gamma} and the costs bought pay nothing"
+                " for it"
+            )
         if not (top := float(self.over_eta(coefficients))) > 0:
-            raise ValueError(f"the objective falls without bound as eta falls to 0: sigma + 2 b.w = {top:.6g}")
+            raise ValueError(
+                f"the objective falls without bound as eta falls to 0: sigma + 2 b.w = {top:.6g}"
+            )
         return float((top / paid) ** (1 / (1 + self.power)))
 
 
@@ -197,44 +238,61 @@ def joint_objective(
 
     Examples
     --------
-    >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], penalty=1, mu=1, sigma=1, gamma=1)
+    >>> public = {"penalty": 1, "mu": 1, "sigma": 1, "gamma": 1}
+    >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], **public)
     >>> round(float(f.value([0.0], [0.5, 0.5], 2.0)), 4)   # ln 2 + 1/sqrt 2 + 1/2 + 2 x 0.2
     2.3003
     """
     features, labels = check_signed_records(X, y)
     b = check_finite(unit_noise, "unit_noise", 1)
     psi = check_finite(virtual_costs, "virtual_costs", 1, 0)
-    for array, name, size in ((b, "unit_noise", features.shape[1]), (psi, "virtual_costs", len(features))):
+    for array, name, size in (
+        (b, "unit_noise", features.shape[1]),
+        (psi, "virtual_costs", len(features)),
+    ):
         if len(array) != size:
             raise ValueError(f"{name} has {len(array)} entries, X has the shape {features.shape}")
     check_flag(squared, "squared")
-    for value, name, least in ((mu, "mu", 0), (sigma, "sigma", 0), (gamma, "gamma", 0), (power, "power", 1)):
+    for value, name, least in (
+        (mu, "mu", 0),
+        (sigma, "sigma", 0),
+        (gamma, "gamma", 0),
+        (power, "power", 1),
+    ):
         check_number(value, name, least)
-    lam, top = check_positive(penalty, "penalty"), check_cap(cap, len(features))
+    lam = check_positive(penalty, "penalty")
+    top = check_cap(cap, len(features))
     ball = None if radius is None else check_positive(radius, "radius")
-    return JointObjective(features, labels, b, psi, lam, mu, sigma, gamma, bool(squared), float(power), top, ball)
+    return JointObjective(
+        features, labels, b, psi, lam, mu, sigma, gamma, bool(squared), float(power), top, ball
+    )
 
 
 def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = None) -> Array:
-    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1, exactly, by one sort.
+    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1,
+    exactly, by one sort.
 
-    The levels `l` and the curvature `d`, positive, broadcast to (..., m). With the curvature 1 it is the projection of
-    ``-levels``.
+    The levels `l` and the curvature `d`, positive, broadcast to (..., m). With the curvature 1 it
+    is the projection of ``-levels``.
 
     Examples
     --------
     >>> water_filling([0.0, 0.5, 3.0], 1.0, cap=0.6)
     array([0.6, 0.4, 0. ])
     """
-    low, d = np.atleast_1d(check_finite(levels, "levels")), check_finite(curvature, "curvature", low=0, ends="()")
+    low = np.atleast_1d(check_finite(levels, "levels"))
+    d = check_finite(curvature, "curvature", low=0, ends="()")
     top = check_cap(cap, low.shape[-1])
     even = d.ndim == 0
     try:
         d = np.broadcast_to(d, low.shape)
     except ValueError:
-        raise ValueError(f"curvature must broadcast against levels, got shapes {d.shape} and {low.shape}") from None
+        raise ValueError(
+            f"curvature must broadcast against levels, got shapes {d.shape} and {low.shape}"
+        ) from None
     tau = _projected(low, d) if even and top == 1 else _filled(low, d, top)
-    for _ in range(3):  # Newton steps on the sum itself: what rounding in the running sums left over
+    # Newton steps on the sum itself: what rounding in the running sums left over
+    for _ in range(3):
         weights = np.clip((tau - low) / d, 0, top)
         left = 1 - weights.sum(-1, keepdims=True)
         if (np.abs(left) <= 1e-15).all():
@@ -245,18 +303,27 @@ def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = N
 
 
 def _projected(low: Array, d: Array) -> Array:
-    """The level of the water under one curvature and no cap: the least that any number of the lowest would have."""
+    """The level of the water under one curvature and no cap: the least that any number of the
+    lowest would have.
+    """
     count = np.arange(1, low.shape[-1] + 1)
-    return np.asarray(((np.cumsum(np.sort(low, axis=-1), axis=-1) + d) / count).min(-1, keepdims=True))
+    return np.asarray(
+        ((np.cumsum(np.sort(low, axis=-1), axis=-1) + d) / count).min(-1, keepdims=True)
+    )
 
 
 def _filled(low: Array, d: Array, top: float) -> Array:
-    """The level of the water, from the running sum of the weights at all levels where one leaves 0 or meets the cap."""
+    """The level of the water, from the running sum of the weights at all levels where one leaves 0
+    or meets the cap.
+    """
     breaks = np.concatenate([low, low + top * d], axis=-1)
     order = np.argsort(breaks, axis=-1)
     breaks = np.take_along_axis(breaks, order, -1)
-    slope = np.cumsum(np.take_along_axis(np.concatenate([1 / d, -1 / d], axis=-1), order, -1), axis=-1)
-    total = np.cumsum(slope[..., :-1] * np.diff(breaks), axis=-1)  # sum of the weights at each break but the first
+    slope = np.cumsum(
+        np.take_along_axis(np.concatenate([1 / d, -1 / d], axis=-1), order, -1), axis=-1
+    )
+    # sum of the weights at each break but the first
+    total = np.cumsum(slope[..., :-1] * np.diff(breaks), axis=-1)
     k = np.minimum((total < 1).sum(-1, keepdims=True), total.shape[-1] - 1)
     before = np.where(k > 0, np.take_along_axis(total, np.maximum(k - 1, 0), -1), 0.0)
     rate = np.maximum(np.take_along_axis(slope, k, -1), 1 / (2 * d.max()))
@@ -279,7 +346,9 @@ class JointSolution:
 
     @property
     def epsilon(self) -> Array:
-        """Noise parts `weights * eta` that these weights would give if the data had not chosen them, shape (m,)."""
+        """Noise parts `weights * eta` that these weights would give if the data had not chosen
+        them, shape (m,).
+        """
         return self.weights * self.eta
 
 
@@ -293,9 +362,9 @@ def alternate(
 ) -> JointSolution:
     """Alternate the exact minimisers over coefficients, weights and, if it is free, eta.
 
-    Each block is optimal given the others. The objective, of power 1 or 2, is not convex: this need not be the global
-    optimum. There is a ValueError where it falls without bound as eta falls to 0, and a RuntimeError without
-    convergence.
+    Each block is optimal given the others. The objective, of power 1 or 2, is not convex: this need
+    not be the global optimum. There is a ValueError where it falls without bound as eta falls to 0,
+    and a RuntimeError without convergence.
 
     Parameters
     ----------
@@ -306,18 +375,21 @@ def alternate(
     guess : array of shape (n,), default 0.0
         Coefficients that the first minimiser starts from.
     tolerance : float, default 1e-10
-        Converged when one round moves no weight, and no coefficient and eta relative to their size, by more.
+        Converged when one round moves no weight, and no coefficient and eta relative to their size,
+        by more.
 
     Examples
     --------
-    >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], penalty=1, mu=1, sigma=1, gamma=1)
+    >>> public = {"penalty": 1, "mu": 1, "sigma": 1, "gamma": 1}
+    >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], **public)
     >>> alternate(f).weights.round(4)
     array([0.747, 0.253])
     """
     check_positive(tolerance, "tolerance")
     m, n = objective.X.shape
     now = float(m) if eta is None else check_positive(eta, "eta")
-    w, a = np.broadcast_to(check_finite(guess, "guess"), n), np.full(m, 1 / m)
+    w = np.broadcast_to(check_finite(guess, "guess"), n)
+    a = np.full(m, 1 / m)
     if start_weights is not None:
         a = _weights(start_weights, m, "start_weights")
     charge(np.inf)
@@ -339,11 +411,19 @@ def alternate(
 def _moved(before: tuple[Array, Array, float], after: tuple[Array, Array, float]) -> float:
     """Largest move of a weight, and of coefficients and eta relative to their size."""
     (old_w, old_a, old), (w, a, now) = before, after
-    return float(max(np.abs(w - old_w).max() / max(1, np.abs(w).max()), np.abs(a - old_a).max(), abs(now / old - 1)))
+    return float(
+        max(
+            np.abs(w - old_w).max() / max(1, np.abs(w).max()),
+            np.abs(a - old_a).max(),
+            abs(now / old - 1),
+        )
+    )
 
 
 def _weights(weights: ArrayLike, m: int, name: str) -> Array:
     a = check_finite(weights, name, 1)
     if len(a) != m or (a < 0).any() or abs(a.sum() - 1) > 1e-9:
-        raise ValueError(f"{name} must be {m} numbers that are not negative and sum to 1, got sum {a.sum()}")
+        raise ValueError(
+            f"{name} must be {m} numbers that are not negative and sum to 1, got sum {a.sum()}"
+        )
     return a

@@ -1,6 +1,8 @@
-"""Pairs of neighbouring data sets of two sellers or more, with an output: what their log ratio is, and the worst ones.
+"""Pairs of neighbouring data sets of two sellers or more, with an output: what their log ratio is,
+and the worst ones.
 
-`epsilon` is the noise part of the promise to a seller and `ratio` her weight over the penalty, both positive.
+`epsilon` is the noise part of the promise to a seller and `ratio` her weight over the penalty, both
+positive.
 """
 
 from __future__ import annotations
@@ -44,43 +46,66 @@ class NeighbourPairs:
     @property
     def loss(self) -> Array:
         """Exact log ratio of the output's densities, first data set over second, shape (...)."""
-        w, a = self.coefficients, self.weight
+        w = self.coefficients
+        a = self.weight
         rest, hessian = noise_and_hessian(self.others, self.other_weights, self.penalty, w)
-        pulls, log_ratio = [], 0.0
+        pulls = []
+        log_ratio = 0.0
         for sign, u in ((1, self.record), (-1, self.replacement)):
             z = (w * u).sum(-1)
             pulls.append((a * expit(-z))[..., None] * u)
             inverse = np.linalg.solve(hessian, u[..., None])[..., 0]
-            log_ratio = log_ratio + sign * np.log1p(a * expit(z) * expit(-z) * (u * inverse).sum(-1))
-        first, second = rest + pulls[0], rest + pulls[1]
-        squares = ((pulls[1] - pulls[0]) * (first + second)).sum(-1)  # difference of the squared norms
+            log_ratio = log_ratio + sign * np.log1p(
+                a * expit(z) * expit(-z) * (u * inverse).sum(-1)
+            )
+        first = rest + pulls[0]
+        second = rest + pulls[1]
+        # difference of the squared norms
+        squares = ((pulls[1] - pulls[0]) * (first + second)).sum(-1)
         lengths = np.linalg.norm(first, axis=-1) + np.linalg.norm(second, axis=-1)
-        return np.asarray(self.eta / 2 * squares / np.maximum(lengths, np.finfo(float).tiny) + log_ratio)
+        return np.asarray(
+            self.eta / 2 * squares / np.maximum(lengths, np.finfo(float).tiny) + log_ratio
+        )
 
     @property
     def privacy_loss(self) -> Array:
-        """What the seller is promised: weight times eta, plus :func:`hdpm_lib.learners.logistic.sharp_slack`."""
-        return self.weight * self.eta + sharp_slack(self.weight * self.eta, self.weight / self.penalty, 1.0)
+        """What the seller is promised: weight times eta, plus
+        :func:`hdpm_lib.learners.logistic.sharp_slack`.
+        """
+        return self.weight * self.eta + sharp_slack(
+            self.weight * self.eta, self.weight / self.penalty, 1.0
+        )
 
 
 def search_pairs(
-    epsilon: ArrayLike, ratio: ArrayLike, *, dimension: int, others: int = 2, steps: int = 600, rng: np.random.Generator
+    epsilon: ArrayLike,
+    ratio: ArrayLike,
+    *,
+    dimension: int,
+    others: int = 2,
+    steps: int = 600,
+    rng: np.random.Generator,
 ) -> NeighbourPairs:
-    """Search data, weights and outputs at which a seller loses as much of her guarantee as possible, by a random walk.
+    """Search data, weights and outputs at which a seller loses as much of her guarantee as
+    possible, by a random walk.
 
-    There is one search, of so many `steps`, for each `epsilon` and `ratio`, of shape (s,), with records of the
-    dimension `dimension` and so many `others` besides hers. The weights found sum to 1, and no other is more than a
-    thousand times hers.
+    There is one search, of so many `steps`, for each `epsilon` and `ratio`, of shape (s,), with
+    records of the dimension `dimension` and so many `others` besides hers. The weights found sum to
+    1, and no other is more than a thousand times hers.
     """
-    eps, rho = check_finite(epsilon, "epsilon", 1, 0, ends="()"), check_finite(ratio, "ratio", 1, 0, ends="()")
+    eps = check_finite(epsilon, "epsilon", 1, 0, ends="()")
+    rho = check_finite(ratio, "ratio", 1, 0, ends="()")
     check_consistent_length(eps, rho)
-    d, k, s = check_count(dimension, "dimension"), check_count(others, "others"), len(eps)
+    d = check_count(dimension, "dimension")
+    k = check_count(others, "others")
+    s = len(eps)
     check_count(steps, "steps")
     check_generator(rng)
 
     def build(point: Array) -> NeighbourPairs:
         size, heavy, margins, across = np.split(point, [1, k + 1, 2 * k + 3], axis=1)
-        size, heavy = 10 ** np.clip(size, -3, 6), 10 ** np.clip(heavy, -3, 3)
+        size = 10 ** np.clip(size, -3, 6)
+        heavy = 10 ** np.clip(heavy, -3, 3)
         t = np.clip(margins / size, -1, 1)
         v = across.reshape(s, k + 2, d - 1)
         v = v * (np.sqrt(1 - t * t) / np.maximum(1, np.linalg.norm(v, axis=-1)))[..., None]
@@ -89,7 +114,14 @@ def search_pairs(
         weight = 1 / (1 + heavy.sum(1))
         w = np.concatenate([size, np.zeros((s, d - 1))], axis=1)
         return NeighbourPairs(
-            u[:, 0], u[:, 1], u[:, 2:], weight, heavy * weight[:, None], eps / weight, weight / rho, w
+            u[:, 0],
+            u[:, 1],
+            u[:, 2:],
+            weight,
+            heavy * weight[:, None],
+            eps / weight,
+            weight / rho,
+            w,
         )
 
     point = 2 * rng.standard_normal((s, 2 * k + 3 + (k + 2) * (d - 1)))
@@ -99,17 +131,20 @@ def search_pairs(
         move = rng.standard_normal(point.shape) * (rng.random(point.shape) < 0.4)
         trial = point + 10 ** rng.uniform(-2, 1, (s, 1)) * move
         loss = np.abs(build(trial).loss)
-        better = loss > best * (1 + 1e-9)  # no drift by rounding, which would differ from machine to machine
+        # no drift by rounding, which would differ from machine to machine
+        better = loss > best * (1 + 1e-9)
         point[better], best[better] = trial[better], loss[better]
     return build(point)
 
 
 def tight_pair(epsilon: float, ratio: float, *, penalty: float = 1e-7) -> NeighbourPairs:
-    """A pair of data sets of two sellers, in two dimensions, at which the first loses her guarantee but for 1e-4 of it.
+    """A pair of data sets of two sellers, in two dimensions, at which the first loses her guarantee
+    but for 1e-4 of it.
 
-    What is missing vanishes with the penalty, positive; `ratio` times it, her weight, is below 1. The other record and
-    the replacement have margins so low that they pull with all their weight and have no curvature. Her record points
-    the other way, with the margin at which the slack is largest: :doc:`/book/logistic/guarantee`.
+    What is missing vanishes with the penalty, positive; `ratio` times it, her weight, is below 1.
+    The other record and the replacement have margins so low that they pull with all their weight
+    and have no curvature. Her record points the other way, with the margin at which the slack is
+    largest: :doc:`/book/logistic/guarantee`.
 
     Examples
     --------
@@ -117,14 +152,20 @@ def tight_pair(epsilon: float, ratio: float, *, penalty: float = 1e-7) -> Neighb
     >>> round(float(pair.loss), 4), round(float(pair.loss / pair.privacy_loss), 4)
     (1.3454, 1.0)
     """
-    half, rho = check_positive(epsilon, "epsilon") / 2, check_positive(ratio, "ratio")
+    half = check_positive(epsilon, "epsilon") / 2
+    rho = check_positive(ratio, "ratio")
     a = rho * check_positive(penalty, "penalty")
     if a >= 1:
         raise ValueError(f"ratio times penalty must be below 1, as it is her weight, got {a:g}")
-    gap, low = max(1 - half / rho, 0.0), min(np.log(penalty), 0.0) - 30  # a margin beyond all curvature
+    # a margin beyond all curvature
+    gap = max(1 - half / rho, 0.0)
+    low = min(np.log(penalty), 0.0) - 30
     q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
-    size = np.sqrt(-low / penalty)  # keeps the pull of the penalty and the slant of these records equally small
+    # keeps the pull of the penalty and the slant of these records equally small
+    size = np.sqrt(-low / penalty)
     ends = np.array([[max(logit(q), low) / size, 1.0], [low / size, -1.0]])
     up, down = ends / np.linalg.norm(ends, axis=1, keepdims=True)
     weight, eta, lam = (np.asarray(number) for number in (a, epsilon / a, penalty))
-    return NeighbourPairs(up, down, down[None], weight, 1 - weight[None], eta, lam, np.array([size, 0.0]))
+    return NeighbourPairs(
+        up, down, down[None], weight, 1 - weight[None], eta, lam, np.array([size, 0.0])
+    )

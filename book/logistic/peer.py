@@ -5,10 +5,11 @@ The problem is
 .. math:: \min_{a,\eta}\ \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
     \qquad\sum_ia_i=1,\quad0\le a_i\le\text{cap},
 
-with `virtual_costs` :math:`\psi` of shape (m,), `mu`, `sigma` and `gamma` positive, and a `cap` in [1/m, 1] or none.
-:func:`conic_search` minimises the loss over the weights for each rate, a convex problem, by an interior-point solver,
-and follows every local minimum along the rate that it sees between its starts; it shares nothing with the exact solver
-but the problem. :func:`procure_fast` does not sort, and is content with a local minimum.
+with `virtual_costs` :math:`\psi` of shape (m,), `mu`, `sigma` and `gamma` positive, and a `cap` in
+[1/m, 1] or none. :func:`conic_search` minimises the loss over the weights for each rate, a convex
+problem, by an interior-point solver, and follows every local minimum along the rate that it sees
+between its starts; it shares nothing with the exact solver but the problem. :func:`procure_fast`
+does not sort, and is content with a local minimum.
 """
 
 from __future__ import annotations
@@ -42,15 +43,27 @@ LOOSEST = 1e-6  # tolerance of the conic solver that may do where rounding ends 
 
 
 def proxy_loss(
-    weights: ArrayLike, eta: ArrayLike, virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
+    weights: ArrayLike,
+    eta: ArrayLike,
+    virtual_costs: ArrayLike,
+    mu: float,
+    sigma: float,
+    gamma: float,
 ) -> Array:
-    """Proxy loss, Eq. (11), of shape (...), for weights and costs (..., m) and rates (...). Nothing is checked."""
-    a, psi = np.asarray(weights, dtype=float), np.asarray(virtual_costs, dtype=float)
+    """Proxy loss, Eq. (11), of shape (...), for weights and costs (..., m) and rates (...). Nothing
+    is checked.
+    """
+    a = np.asarray(weights, dtype=float)
+    psi = np.asarray(virtual_costs, dtype=float)
     rate = np.asarray(eta, dtype=float)
-    return np.asarray(mu * np.linalg.norm(a, axis=-1) + sigma / rate + gamma * rate * (a * psi).sum(-1))
+    return np.asarray(
+        mu * np.linalg.norm(a, axis=-1) + sigma / rate + gamma * rate * (a * psi).sum(-1)
+    )
 
 
-def count_minima(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None) -> int:
+def count_minima(
+    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None
+) -> int:
     """How many local minima the proxy loss has."""
     psi, kappa = check_market(virtual_costs, mu, sigma, gamma, cap)
     s = np.sort(local_minima(np.sort(psi), kappa, cap).s)
@@ -58,10 +71,12 @@ def count_minima(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
 
 
 def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Purchase:
-    """A local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one where there is only one.
+    """A local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one where
+    there is only one.
 
-    :func:`hdpm_lib.markets.procurement.procure` is certain, and sorts. This is Newton's method on Eq. (14) with the
-    cubic of the present piece in place of its tangent, inside a bracket; sellers above it are dropped as it shrinks.
+    :func:`hdpm_lib.markets.procurement.procure` is certain, and sorts. This is Newton's method on
+    Eq. (14) with the cubic of the present piece in place of its tangent, inside a bracket; sellers
+    above it are dropped as it shrinks.
     """
     psi, kappa = check_market(virtual_costs, mu, sigma, gamma)
     least = psi.min()
@@ -71,13 +86,15 @@ def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float
     t = high
     while True:
         bought = near[near < t]
-        n, mean = len(bought), float(bought.mean())
+        n = len(bought)
+        mean = float(bought.mean())
         spread = float(((bought - mean) ** 2).sum())
         x = t - mean
         if n * ((least + mean) * x - spread / n - kappa * x * (n * x**2 + spread)) > 0:
             low = t
         else:
-            high, near = t, bought
+            high = t
+            near = bought
         s = float(smallest_root(np.array(1 / n), np.array(least + mean), np.array(spread), kappa))
         guess = mean + 1 / (n * s)  # not a number if the piece has no stationary point
         if bought.max() < guess and int((near < guess).sum()) == n:
@@ -113,7 +130,13 @@ class Searched:
 
 
 def conic_search(
-    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None, starts: int = 16
+    virtual_costs: ArrayLike,
+    mu: float,
+    sigma: float,
+    gamma: float,
+    *,
+    cap: float | None = None,
+    starts: int = 16,
 ) -> Searched:
     r"""The optimal procurement by a conic solver for each rate, with several starts along the rate.
 
@@ -123,7 +146,8 @@ def conic_search(
         Positive.
     mu, sigma, gamma, cap
     starts : int, default 16
-        Rates to start from, at least 2. Two local minima between neighbouring starts are seen as one.
+        Rates to start from, at least 2. Two local minima between neighbouring starts are seen as
+        one.
 
     Raises
     ------
@@ -132,11 +156,12 @@ def conic_search(
 
     Notes
     -----
-    Write :math:`\pi=\sum_ia_i\psi_i` for the mean virtual cost bought. At the best weights for a rate the derivative
-    along the rate is :math:`\gamma\pi-\sigma/\eta^2`. As :math:`\pi` lies between that of the cheapest weights that the
-    cap allows and that of equal weights, it is negative below all rates and positive above all rates of
-    :math:`\sqrt{\sigma/(\gamma\pi)}`. Starts are spread evenly in the logarithm, and between any two where the sign
-    changes from negative to positive the root is found by Brent's method.
+    Write :math:`\pi=\sum_ia_i\psi_i` for the mean virtual cost bought. At the best weights for a
+    rate the derivative along the rate is :math:`\gamma\pi-\sigma/\eta^2`. As :math:`\pi` lies
+    between that of the cheapest weights that the cap allows and that of equal weights, it is
+    negative below all rates and positive above all rates of :math:`\sqrt{\sigma/(\gamma\pi)}`.
+    Starts are spread evenly in the logarithm, and between any two where the sign changes from
+    negative to positive the root is found by Brent's method.
 
     Examples
     --------
@@ -163,21 +188,33 @@ def conic_search(
         float(optimize.brentq(slope, tried[k], tried[k + 1], xtol=1e-10))
         for k in np.flatnonzero((slopes[:-1] < 0) & (slopes[1:] >= 0))
     ]
-    rates, found = np.exp(roots), [weights(gamma * np.exp(root)) for root in roots]
+    rates = np.exp(roots)
+    found = [weights(gamma * np.exp(root)) for root in roots]
     losses = np.array(
-        [mu * np.linalg.norm(a) + sigma / eta + gamma * eta * (a @ psi) for a, eta in zip(found, rates, strict=True)]
+        [
+            mu * np.linalg.norm(a) + sigma / eta + gamma * eta * (a @ psi)
+            for a, eta in zip(found, rates, strict=True)
+        ]
     )
     best = int(np.argmin(losses))
     return Searched(found[best], float(rates[best]), float(losses[best]), losses)
 
 
 def _conic_program(psi: Array, mu: float, top: float) -> Callable[[float], Array]:
-    """Maps a price to the weights in [0, top] that minimise `mu norm(a) + price a.psi`: a second-order cone program."""
+    """Maps a price to the weights in [0, top] that minimise `mu norm(a) + price a.psi`: a
+    second-order cone program.
+    """
     m = len(psi)
     weights = sparse.eye_array(m, m + 1, k=1)
-    A = sparse.csc_matrix(sparse.vstack([weights.sum(axis=0)[None], -weights, weights, -sparse.eye_array(m + 1)]))
+    A = sparse.csc_matrix(
+        sparse.vstack([weights.sum(axis=0)[None], -weights, weights, -sparse.eye_array(m + 1)])
+    )
     right = np.repeat([1.0, 0.0, top, 0.0], [1, m, m, m + 1])
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * m), clarabel.SecondOrderConeT(m + 1)]
+    cones = [
+        clarabel.ZeroConeT(1),
+        clarabel.NonnegativeConeT(2 * m),
+        clarabel.SecondOrderConeT(m + 1),
+    ]
 
     def minimiser(price: float) -> Array:
         cost = np.append(mu, price * psi)

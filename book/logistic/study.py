@@ -1,11 +1,13 @@
-r"""The breast-cancer market of the logistic papers: the split, what each market could buy, the choice by validation.
+r"""The breast-cancer market of the logistic papers: the split, what each market could buy, the
+choice by validation.
 
-A *candidate* is one setting of a market: weights :math:`a`, a rate :math:`\eta` and what is paid. It depends on the
-reported costs and on nothing else. Each is tried with penalties :math:`\Lambda=\text{ratio}/\eta`: from the ratio 2 on
-the slack of every seller is 0, so that she loses exactly what she was paid for.
+A *candidate* is one setting of a market: weights :math:`a`, a rate :math:`\eta` and what is paid.
+It depends on the reported costs and on nothing else. Each is tried with penalties
+:math:`\Lambda=\text{ratio}/\eta`: from the ratio 2 on the slack of every seller is 0, so that she
+loses exactly what she was paid for.
 
-Throughout there are `m` sellers; `costs` has shape (m,), a grid of any kind is a vector of positive numbers, and
-`unit_noise`, of shape (draws, n), is spherical Laplace noise of rate one.
+Throughout there are `m` sellers; `costs` has shape (m,), a grid of any kind is a vector of positive
+numbers, and `unit_noise`, of shape (draws, n), is spherical Laplace noise of rate one.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from hdpm_lib.validation import check_count, check_finite, check_generator
 Array = NDArray[np.float64]
 
 COSTS = stats.uniform(np.exp(-4), 4 * np.exp(-4))  # c ~ U[e^-4, 5 e^-4]
-SELLERS, PUBLIC = 0.6, 0.2  # shares of the records; the rest is to test on
+# shares of the records; the rest is to test on
+SELLERS = 0.6
+PUBLIC = 0.2
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,14 @@ def public_scale_split(
 ) -> Parts:
     """Split at random into sellers, public and test records, scaled by the public ones alone.
 
-    Features have mean 0 and variance 1 on the public records, and are divided by the largest norm there. Sellers' rows
-    that are longer are shortened, so that no bound rests on a private record.
+    Features have mean 0 and variance 1 on the public records, and are divided by the largest norm
+    there. Sellers' rows that are longer are shortened, so that no bound rests on a private record.
 
     Parameters
     ----------
     sizes : tuple of two ints, optional
-        Numbers of sellers and of public records; by default 60 % and 20 % of all. The rest is to test on.
+        Numbers of sellers and of public records; by default 60 % and 20 % of all. The rest is to
+        test on.
 
     Raises
     ------
@@ -71,31 +76,47 @@ def public_scale_split(
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((100, 3)); parts = public_scale_split(X, np.sign(X[:, 0]), rng=rng)
-    >>> parts.X_train.shape, parts.X_public.shape, bool(np.linalg.norm(parts.X_train, axis=1).max() <= 1)
+    >>> longest = np.linalg.norm(parts.X_train, axis=1).max()
+    >>> parts.X_train.shape, parts.X_public.shape, bool(longest <= 1)
     ((60, 3), (20, 3), True)
     """
-    features, labels = check_finite(X, "X", 2), check_finite(y, "y", 1)
+    features = check_finite(X, "X", 2)
+    labels = check_finite(y, "y", 1)
     if (n := len(features)) != len(labels):
         raise ValueError(f"X has {n} records and y has {len(labels)}")
     if (odd := np.abs(labels) != 1).any():
         raise ValueError(f"labels must be -1 or 1, got y[{np.argmax(odd)}] = {labels[odd][0]}")
-    sellers, known = sizes or (round(SELLERS * n), round((SELLERS + PUBLIC) * n) - round(SELLERS * n))
+    sellers, known = sizes or (
+        round(SELLERS * n),
+        round((SELLERS + PUBLIC) * n) - round(SELLERS * n),
+    )
     if not min(sellers, known) > 0 or sellers + known >= n:
-        raise ValueError(f"X has {n} records: too few for {sellers} sellers, {known} public ones and some to test on")
+        raise ValueError(
+            f"X has {n} records: too few for {sellers} sellers, {known} public ones and some to"
+            " test on"
+        )
     train, public, test = np.split(check_generator(rng).permutation(n), [sellers, sellers + known])
-    centre, spread = features[public].mean(0), features[public].std(0)
+    centre = features[public].mean(0)
+    spread = features[public].std(0)
     if not (spread > 0).all():
-        raise ValueError(f"X[:, {np.argmin(spread)}] is constant on the public records: leave it out")
+        raise ValueError(
+            f"X[:, {np.argmin(spread)}] is constant on the public records: leave it out"
+        )
     scaled = (features - centre) / spread
     scaled /= np.linalg.norm(scaled[public], axis=1).max()
     norms = np.linalg.norm(scaled[train], axis=1, keepdims=True)
-    rows, shortened = scaled[train] / np.maximum(norms, 1), int((norms > 1).sum())
-    return Parts(rows, labels[train], scaled[public], labels[public], scaled[test], labels[test], shortened)
+    rows = scaled[train] / np.maximum(norms, 1)
+    shortened = int((norms > 1).sum())
+    return Parts(
+        rows, labels[train], scaled[public], labels[public], scaled[test], labels[test], shortened
+    )
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a market could buy, one row a setting: weights (k, m), rates (k,), payments (k,) to all sellers together."""
+    """What a market could buy, one row a setting: weights (k, m), rates (k,), payments (k,) to all
+    sellers together.
+    """
 
     settings: pd.DataFrame
     weights: Array
@@ -104,18 +125,29 @@ class Candidates:
 
     @classmethod
     def grid(
-        cls, names: Sequence[str], axes: Sequence[Array], weights: Array, eta: Array, payments: Array
+        cls,
+        names: Sequence[str],
+        axes: Sequence[Array],
+        weights: Array,
+        eta: Array,
+        payments: Array,
     ) -> Candidates:
-        """From two axes of a grid, of lengths j and l, and arrays of shape (j, m), (j, l) and (j, l)."""
+        """From two axes of a grid, of lengths j and l, and arrays of shape (j, m), (j, l) and (j,
+        l).
+        """
         settings = pd.MultiIndex.from_product(axes, names=names).to_frame(index=False)
-        return cls(settings, np.repeat(weights, len(axes[1]), axis=0), eta.ravel(), payments.ravel())
+        return cls(
+            settings, np.repeat(weights, len(axes[1]), axis=0), eta.ravel(), payments.ravel()
+        )
 
 
 def _grid(values: ArrayLike, name: str) -> Array:
     return check_finite(values, name, 1, 0, ends="()")
 
 
-def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: ArrayLike) -> Candidates:
+def optimal_candidates(
+    costs: ArrayLike, law: Any, kappas: ArrayLike, scales: ArrayLike
+) -> Candidates:
     r"""Algorithm 2 and its truthful payments for every pair of the two numbers that it depends on.
 
     Parameters
@@ -141,47 +173,60 @@ def optimal_candidates(costs: ArrayLike, law: Any, kappas: ArrayLike, scales: Ar
     >>> bool(np.isclose(found.payments[1], 2 * found.payments[0]))
     True
     """
-    kappa, scale = _grid(kappas, "kappas"), _grid(scales, "scales")
+    kappa = _grid(kappas, "kappas")
+    scale = _grid(scales, "scales")
     check_finite(costs, "costs", 1)
     bought = [procurement_auction(costs, law, 1.0, k, 1.0) for k in kappa]
     unit = scale / np.sqrt(kappa)[:, None]
     weights = np.array([b.weights for b in bought])
     eta, paid = np.array([[b.eta, b.payments.sum()] for b in bought]).T
-    return Candidates.grid(("kappa", "scale"), (kappa, scale), weights, eta[:, None] * unit, paid[:, None] * unit)
+    return Candidates.grid(
+        ("kappa", "scale"), (kappa, scale), weights, eta[:, None] * unit, paid[:, None] * unit
+    )
 
 
 def posted_candidates(costs: ArrayLike, prices: ArrayLike, totals: ArrayLike) -> Candidates:
-    """Take it or leave it: a price for a unit of privacy loss, and the same loss for all who accept.
+    """Take it or leave it: a price for a unit of privacy loss, and the same loss for all who
+    accept.
 
-    A seller accepts a price that is not below her cost, and then loses ``total / m``. There is a row for each total and
-    each price that somebody accepts, and an error if nobody accepts any.
+    A seller accepts a price that is not below her cost, and then loses ``total / m``. There is a
+    row for each total and each price that somebody accepts, and an error if nobody accepts any.
 
     Examples
     --------
-    >>> posted_candidates([1.0, 2.0, 3.0], [0.5, 2.5], [30.0]).payments   # two sellers, a loss of 10 each
+    >>> # two sellers, a loss of 10 each
+    >>> posted_candidates([1.0, 2.0, 3.0], [0.5, 2.5], [30.0]).payments
     array([50.])
     """
-    c, price, total = _grid(costs, "costs"), _grid(prices, "prices"), _grid(totals, "totals")
+    c = _grid(costs, "costs")
+    price = _grid(prices, "prices")
+    total = _grid(totals, "totals")
     if not len(price := price[price >= c.min()]):
         raise ValueError(f"prices are all below the smallest cost {c.min():.6g}: nobody accepts")
     accepts = c <= price[:, None]
     number = accepts.sum(1, keepdims=True)
     eta = number * total / len(c)
-    return Candidates.grid(("price", "total"), (price, total), accepts / number, eta, price[:, None] * eta)
+    return Candidates.grid(
+        ("price", "total"), (price, total), accepts / number, eta, price[:, None] * eta
+    )
 
 
-def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int], totals: ArrayLike) -> Candidates:
-    r"""The model without :math:`\mu` and :math:`\sigma`: equal losses of the cheapest, at a floor on their sum.
+def cheapest_candidates(
+    costs: ArrayLike, ceiling: float, counts: Sequence[int], totals: ArrayLike
+) -> Candidates:
+    r"""The model without :math:`\mu` and :math:`\sigma`: equal losses of the cheapest, at a floor
+    on their sum.
 
-    The proxy loss is then linear in the weights, and rises with :math:`\eta`. Each seller is paid her loss times the
-    next higher cost, or the ceiling.
+    The proxy loss is then linear in the weights, and rises with :math:`\eta`. Each seller is paid
+    her loss times the next higher cost, or the ceiling.
 
     Parameters
     ----------
     costs, ceiling : array of shape (m,), float
         Positive; no cost can be above the ceiling.
     counts : sequence of j ints
-        Sellers to buy from, 1 to m: 1 without a cap, else the number that the cap on the weights asks for.
+        Sellers to buy from, 1 to m: 1 without a cap, else the number that the cap on the weights
+        asks for.
     totals : array of shape (l,)
         Floors on :math:`\eta`, which are reached.
 
@@ -195,9 +240,12 @@ def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int],
     array([12., 30.])
     """
     c, top = check_reports(_grid(costs, "costs"), ceiling, "costs")
-    total, number = _grid(totals, "totals"), np.array([check_count(k, "counts") for k in counts])
+    total = _grid(totals, "totals")
+    number = np.array([check_count(k, "counts") for k in counts])
     if (number > len(c)).any():
-        raise ValueError(f"counts must be at most the number of sellers {len(c)}, got {number.max()}")
+        raise ValueError(
+            f"counts must be at most the number of sellers {len(c)}, got {number.max()}"
+        )
     order = np.argsort(c, kind="stable")
     weights = (np.argsort(order) < number[:, None]) / number[:, None]
     price = np.append(c[order], top)[number][:, None]
@@ -207,7 +255,9 @@ def cheapest_candidates(costs: ArrayLike, ceiling: float, counts: Sequence[int],
 
 def misclassified(coefficients: ArrayLike, X: ArrayLike, y: ArrayLike) -> Array:
     """Share of records on the wrong side, or on the line, for coefficients of shape (..., n)."""
-    w, features, labels = check_finite(coefficients, "coefficients"), check_finite(X, "X", 2), check_finite(y, "y", 1)
+    w = check_finite(coefficients, "coefficients")
+    features = check_finite(X, "X", 2)
+    labels = check_finite(y, "y", 1)
     check_consistent_length(features, labels)
     if w.shape[-1:] != features.shape[1:]:
         raise ValueError(f"coefficients must have shape (..., {features.shape[1]}), got {w.shape}")
@@ -218,7 +268,8 @@ def misclassified(coefficients: ArrayLike, X: ArrayLike, y: ArrayLike) -> Array:
 def candidate_errors(
     parts: Parts, candidates: Candidates, ratios: ArrayLike, unit_noise: ArrayLike
 ) -> tuple[Array, Array]:
-    r"""Errors of the models released under each candidate and penalty, on public and on test records.
+    r"""Errors of the models released under each candidate and penalty, on public and on test
+    records.
 
     Parameters
     ----------
@@ -232,7 +283,8 @@ def candidate_errors(
     -------
     tuple of two arrays of shape (k, r), means over the draws
     """
-    ratio, b = _grid(ratios, "ratios"), check_finite(unit_noise, "unit_noise", 2)
+    ratio = _grid(ratios, "ratios")
+    b = check_finite(unit_noise, "unit_noise", 2)
     released = np.empty((len(candidates.eta), len(ratio), *b.shape))
     for k, (weights, eta) in enumerate(zip(candidates.weights, candidates.eta, strict=True)):
         model = objective_perturbation(parts.X_train, parts.y_train, weights, eta, 1.0)
@@ -253,7 +305,8 @@ def _errors(parts: Parts, coefficients: Array) -> tuple[Array, Array]:
 def tuned(
     candidates: Candidates, ratios: ArrayLike, public: ArrayLike, test: ArrayLike, gammas: ArrayLike
 ) -> pd.DataFrame:
-    """For each gamma the setting of least public error plus gamma times payments, and what it does and buys.
+    """For each gamma the setting of least public error plus gamma times payments, and what it does
+    and buys.
 
     Parameters
     ----------
@@ -264,22 +317,44 @@ def tuned(
     Returns
     -------
     DataFrame with g rows
-        `error` and `overall` are on test records, `epsilon`, `printed_slack` and `slack` are the largest of all
-        sellers, `sellers` is the number bought from; `row` and `column` name the setting.
+        `error` and `overall` are on test records, `epsilon`, `printed_slack` and `slack` are the
+        largest of all sellers, `sellers` is the number bought from; `row` and `column` name the
+        setting.
     """
-    ratio, lines = _grid(ratios, "ratios"), []
-    seen, found = (check_finite(x, name, 2, 0, 1) for x, name in ((public, "public"), (test, "test")))
+    ratio = _grid(ratios, "ratios")
+    lines = []
+    seen, found = (
+        check_finite(x, name, 2, 0, 1) for x, name in ((public, "public"), (test, "test"))
+    )
     if not seen.shape == found.shape == (len(candidates.eta), len(ratio)):
         shape = f"({len(candidates.eta)}, {len(ratio)})"
         got = f"{seen.shape} and {found.shape}"
-        raise ValueError(f"public and test must have the shape {shape} of candidates and ratios, got {got}")
+        raise ValueError(
+            f"public and test must have the shape {shape} of candidates and ratios, got {got}"
+        )
     for gamma in _grid(gammas, "gammas"):
-        row, column = np.unravel_index(np.argmin(seen + gamma * candidates.payments[:, None]), seen.shape)
-        a, eta, paid = candidates.weights[row], candidates.eta[row], candidates.payments[row]
+        row, column = np.unravel_index(
+            np.argmin(seen + gamma * candidates.payments[:, None]), seen.shape
+        )
+        a = candidates.weights[row]
+        eta = candidates.eta[row]
+        paid = candidates.payments[row]
         penalty = ratio[column] / eta
-        line = {"gamma": gamma, "error": found[row, column], "payments": paid, "public": seen[row, column]}
-        line |= {"overall": line["error"] + gamma * paid, "epsilon": eta * a.max(), "sellers": (a > 0).sum()}
-        line |= {"printed_slack": printed_slack(a, penalty).max(), "slack": sharp_slack(eta * a, a, penalty).max()}
+        line = {
+            "gamma": gamma,
+            "error": found[row, column],
+            "payments": paid,
+            "public": seen[row, column],
+        }
+        line |= {
+            "overall": line["error"] + gamma * paid,
+            "epsilon": eta * a.max(),
+            "sellers": (a > 0).sum(),
+        }
+        line |= {
+            "printed_slack": printed_slack(a, penalty).max(),
+            "slack": sharp_slack(eta * a, a, penalty).max(),
+        }
         line |= {"penalty": penalty, "row": row, "column": column}
         lines.append(line | candidates.settings.iloc[row].to_dict())
     return pd.DataFrame(lines).set_index("gamma")
@@ -296,7 +371,8 @@ def joint_ends(
     gammas: ArrayLike,
     cap: float | None = None,
 ) -> Array:
-    r"""Where the joint rule, Eq. (17) of the journal version, ends at every setting and every fixed eta.
+    r"""Where the joint rule, Eq. (17) of the journal version, ends at every setting and every fixed
+    eta.
 
     Parameters
     ----------
@@ -311,44 +387,56 @@ def joint_ends(
     Returns
     -------
     array of shape (4, draws, p, u, t, g)
-        The objective less :math:`\sigma/\eta`, which moves nothing at a fixed eta; errors on public and on test
-        records; :math:`\sum_i\psi_i\epsilon_i`, which the payments of Theorem III.3 equal on average over the costs.
+        The objective less :math:`\sigma/\eta`, which moves nothing at a fixed eta; errors on public
+        and on test records; :math:`\sum_i\psi_i\epsilon_i`, which the payments of Theorem III.3
+        equal on average over the costs.
     """
-    psi, draws = check_finite(virtual_costs, "virtual_costs", 1), check_finite(unit_noise, "unit_noise", 2)
-    penalty, eta, gamma = _grid(penalties, "penalties"), _grid(totals, "totals"), _grid(gammas, "gammas")
+    psi = check_finite(virtual_costs, "virtual_costs", 1)
+    draws = check_finite(unit_noise, "unit_noise", 2)
+    penalty = _grid(penalties, "penalties")
+    eta = _grid(totals, "totals")
+    gamma = _grid(gammas, "gammas")
     mu = check_finite(mus, "mus", 1, 0)
     shape = len(draws), len(penalty), len(mu), len(eta), len(gamma)
-    found, coefficients = np.empty((4, *shape)), np.empty((*shape, parts.X_train.shape[1]))
+    found = np.empty((4, *shape))
+    coefficients = np.empty((*shape, parts.X_train.shape[1]))
     scale = {"penalty": 1.0, "mu": 0.0, "sigma": 0.0, "gamma": 0.0}
-    first = [joint_objective(parts.X_train, parts.y_train, b, psi, squared=True, cap=cap, **scale) for b in draws]
+    first = [
+        joint_objective(parts.X_train, parts.y_train, b, psi, squared=True, cap=cap, **scale)
+        for b in draws
+    ]
     for k, p, u, t in np.ndindex(shape[:-1]):
         weights: Array | None = None
         w: ArrayLike = 0.0
         for g, price in enumerate(gamma):  # each from the end of the one before
             rule = replace(first[k], penalty=float(penalty[p]), mu=float(mu[u]), gamma=float(price))
             end = alternate(rule, float(eta[t]), start_weights=weights, guess=w, tolerance=1e-4)
-            weights, w = end.weights, end.coefficients
+            weights = end.weights
+            w = end.coefficients
             coefficients[k, p, u, t, g] = w
             found[::3, k, p, u, t, g] = end.value, end.epsilon @ psi
     found[1:3] = _errors(parts, coefficients)
     return found
 
 
-def joint_choice(ends: ArrayLike, *, totals: ArrayLike, sigmas: ArrayLike, gammas: ArrayLike) -> tuple[Array, Array]:
+def joint_choice(
+    ends: ArrayLike, *, totals: ArrayLike, sigmas: ArrayLike, gammas: ArrayLike
+) -> tuple[Array, Array]:
     r"""Test errors and payments of the joint rule: eta by the objective, the rest by validation.
 
     Parameters
     ----------
     ends, totals, gammas
-        From and as for :func:`joint_ends`; a part of the last axis but one moves the ends of the grid of eta.
+        From and as for :func:`joint_ends`; a part of the last axis but one moves the ends of the
+        grid of eta.
     sigmas : array of shape (s,)
         Not negative.
 
     Returns
     -------
     tuple of two arrays of shape (g,), means over the draws
-        For each gamma at the penalty, :math:`\mu` and :math:`\sigma` of least mean public error plus gamma times
-        payments. In each draw eta is what minimises the objective.
+        For each gamma at the penalty, :math:`\mu` and :math:`\sigma` of least mean public error
+        plus gamma times payments. In each draw eta is what minimises the objective.
     """
     (value, *measured), gamma = np.asarray(ends, dtype=float), np.asarray(gammas, dtype=float)
     over_eta = np.divide.outer(np.asarray(sigmas, dtype=float), np.asarray(totals, dtype=float))
@@ -361,23 +449,28 @@ def joint_choice(ends: ArrayLike, *, totals: ArrayLike, sigmas: ArrayLike, gamma
     return test[chosen], paid[chosen]
 
 
-# --- three sellers of the joint rule, for its page and the front page -------------------------------------------------
+# --- three sellers of the joint rule, for its page and the front page ---------------------------
 
 POINTS = np.unique(np.r_[np.linspace(-40, 40, 8001), np.linspace(-2, 2, 40001)])  # coefficients
-BEFORE, AFTER = (-1.0, -1.0, -1.0), (-1.0, -1.0, 1.0)  # y x of the three sellers: the label of the last is flipped
+# y x of the three sellers: the label of the last is flipped
+BEFORE = (-1.0, -1.0, -1.0)
+AFTER = (-1.0, -1.0, 1.0)
 
 
 def three_sellers(signed: Sequence[float], **options: Any) -> JointObjective:
-    """The joint objective of three sellers with signed records y x; no noise, which only tilts it."""
+    """The joint objective of three sellers with signed records y x; no noise, which only tilts
+    it.
+    """
     settings = {"penalty": 0.3, "mu": 0.3, "sigma": 0.0, "gamma": 0.0} | options
     return joint_objective(np.reshape(signed, (3, 1)), np.ones(3), [0.0], np.zeros(3), **settings)
 
 
 class JointLaw(NamedTuple):
-    """Exact law of the coefficient that the joint rule releases, on the grid `POINTS`, for a rate of 2.
+    """Exact law of the coefficient that the joint rule releases, on the grid `POINTS`, for a rate
+    of 2.
 
-    `G` is what is left of the objective at the best weights; `hull` are the vertices of its convex hull, and `mass`
-    their probabilities.
+    `G` is what is left of the objective at the best weights; `hull` are the vertices of its convex
+    hull, and `mass` their probabilities.
     """
 
     G: Array

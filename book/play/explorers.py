@@ -1,7 +1,8 @@
 """What the library says of a setting of each explorer, and the explorers themselves.
 
-An explorer opens the first page of a paper, the front page, or a recipe: ``explorers.show("contracts")``. Some have a
-script with the same closed forms; the tests compare the two. The functions take what a form holds, strings.
+An explorer opens the first page of a paper, the front page, or a recipe:
+``explorers.show("contracts")``. Some have a script with the same closed forms; the tests compare
+the two. The functions take what a form holds, strings.
 """
 
 from __future__ import annotations
@@ -42,19 +43,29 @@ PENALTIES = 10 ** (np.arange(81) / 20 - 2)
 
 @cache
 def _ridge_errors(d: int, lam: float, bound: Any) -> Array:
-    """Of a total privacy loss of 1: mean length of the noise, mean squared errors by the penalty and by the noise."""
-    second, truth = np.full((d, d), 1 / 4) + np.eye(d) / 12, np.full(d, 1 / d)
+    """Of a total privacy loss of 1: mean length of the noise, mean squared errors by the penalty
+    and by the noise.
+    """
+    second = np.full((d, d), 1 / 4) + np.eye(d) / 12
+    truth = np.full(d, 1 / d)
     rate = 1 / ridge.sensitivity_constant(lam, np.sqrt(d), bound)
     off = np.linalg.solve(second + lam * np.eye(d), second @ truth) - truth
-    return np.array([d / rate, off @ second @ off, np.trace(second) * noise.coordinate_variance(d, rate)])
+    return np.array(
+        [d / rate, off @ second @ off, np.trace(second) * noise.coordinate_variance(d, rate)]
+    )
 
 
-def ridge_losses(people: str, strict: str, middle: str, lax: str, penalty: str, features: str) -> Found:
-    """Errors of ridge regressions: features are uniform on the unit cube, a label is the mean of its features.
+def ridge_losses(
+    people: str, strict: str, middle: str, lax: str, penalty: str, features: str
+) -> Found:
+    """Errors of ridge regressions: features are uniform on the unit cube, a label is the mean of
+    its features.
 
-    The penalty acts on the moments of the population, and what is drawn by lot is the number that is kept on average.
+    The penalty acts on the moments of the population, and what is drawn by lot is the number that
+    is kept on average.
     """
-    n, d = int(people), int(features)
+    n = int(people)
+    d = int(features)
     counts = np.rint(GROUPS * n).astype(int)
     limits = np.repeat([float(strict), float(middle), float(lax)], counts)
     most = limits.max()
@@ -67,17 +78,19 @@ def ridge_losses(people: str, strict: str, middle: str, lax: str, penalty: str, 
     }
 
     def errors(name: str, lam: float) -> Array:
-        total, bound = totals[name], "sharp" if "sharper" in name else "paper"
+        total = totals[name]
+        bound = "sharp" if "sharper" in name else "paper"
         return _ridge_errors(d, lam, bound) / np.array([total, 1, total**2])
 
     found = {name: errors(name, float(penalty)) for name in totals}
     (_, bias, added), strictest = found["a limit for each"], found["the strictest limit for all"][2]
     by_penalty = [sum(errors("a limit for each", lam)[1:]) for lam in PENALTIES]
     return Found(
-        f"With a limit for each, predictions have a mean squared error of {digits(bias + added)}: {digits(bias)} "
-        f"because of the penalty, {digits(added)} because of the noise. With the strictest limit for all, the noise "
-        f"adds {digits(strictest)}. The answer 0 for everybody has {digits(1 / 4 + 1 / (12 * d))}; the best penalty, "
-        f"{digits(PENALTIES[np.argmin(by_penalty)])}, has {digits(min(by_penalty))}.",
+        f"With a limit for each, predictions have a mean squared error of {digits(bias + added)}:"
+        f" {digits(bias)} because of the penalty, {digits(added)} because of the noise. With the"
+        f" strictest limit for all, the noise adds {digits(strictest)}. The answer 0 for everybody"
+        f" has {digits(1 / 4 + 1 / (12 * d))}; the best penalty,"
+        f" {digits(PENALTIES[np.argmin(by_penalty)])}, has {digits(min(by_penalty))}.",
         f"Errors for labels from 0 to 1; {people} people, penalty {penalty}, features: {features}",
         tuple(row(name, *parts, sum(parts[1:])) for name, parts in found.items()),
     )
@@ -85,67 +98,88 @@ def ridge_losses(people: str, strict: str, middle: str, lax: str, penalty: str, 
 
 def contract(valuations: str, power: str, goal: str, error: str, money: str) -> Found:
     """Mechanism M2 for an error, or for as little error as the money buys."""
-    v, r = np.array(valuations.replace(",", " ").split(), dtype=float), int(power)
-    n, ceiling = len(v), 2 * v.max()
+    v = np.array(valuations.replace(",", " ").split(), dtype=float)
+    r = int(power)
+    n = len(v)
+    ceiling = 2 * v.max()
     K = float(error) ** 2 * n**2
     if goal == "money":
         top = np.log(n**2 / 4)
         spent = lambda t: vcg_contract(v, np.exp(t), ceiling, power=r).payments.sum() - float(money)  # noqa: E731
         K = float(np.exp(optimize.brentq(spent, top - 18, top, xtol=1e-14)))
-    bought, shares = vcg_contract(v, K, ceiling, power=r), least_cost_contract(v, K, power=r).shares
+    bought = vcg_contract(v, K, ceiling, power=r)
+    shares = least_cost_contract(v, K, power=r).shares
     paid = np.where(bought.privacy_loss > 0, bought.payments, 0.0)  # not the rounding that is left
     columns = shares, bought.privacy_loss, v * bought.privacy_loss**r, paid
     loss = "the loss" if r == 1 else f"the loss to the power {r}"
     return Found(
-        f"A mean of {n} numbers from 0 to 1 that is off by at most {digits(np.sqrt(K) / n)} (root mean square, "
-        f"whatever the numbers are) costs the buyer {digits(bought.payments.sum())} euros. The sellers lose "
-        f"{digits(bought.privacy_loss.sum())} of privacy in all; no algorithm manages with less than "
-        f"{digits(float(least_total_loss(n, K)))}.",
+        f"A mean of {n} numbers from 0 to 1 that is off by at most {digits(np.sqrt(K) / n)} (root"
+        f" mean square, whatever the numbers are) costs the buyer {digits(bought.payments.sum())}"
+        f" euros. The sellers lose {digits(bought.privacy_loss.sum())} of privacy in all; no"
+        f" algorithm manages with less than {digits(float(least_total_loss(n, K)))}.",
         f"Contract M2; a seller's cost in euros is her valuation times {loss}",
         tuple(row(f"{one:.12g}", *numbers) for one, *numbers in zip(v, *columns, strict=True)),
     )
 
 
 SELLERS = 50
-LAWS = {"0.5": "most of them cheap", "1": "uniform", "2": "most of them dear"}  # by the power of the distribution
+# by the power of the distribution
+LAWS = {"0.5": "most of them cheap", "1": "uniform", "2": "most of them dear"}
 
 
 def purchase(law: str, spread: str, gamma: str) -> Found:
-    """The market that decides before it sees the data: sellers at the quantiles of a law of costs."""
+    """The market that decides before it sees the data: sellers at the quantiles of a law of
+    costs.
+    """
     high = float(spread)
-    costs_law = stats.uniform(1, high - 1) if law == "1" else stats.beta(float(law), 1, loc=1, scale=high - 1)
+    costs_law = (
+        stats.uniform(1, high - 1)
+        if law == "1"
+        else stats.beta(float(law), 1, loc=1, scale=high - 1)
+    )
     costs = costs_law.ppf((np.arange(SELLERS) + 0.5) / SELLERS)
     bought = procurement_auction(costs, costs_law, 1.0, 1.0, float(gamma))
-    epsilon, own, paid = bought.privacy_loss, costs * bought.privacy_loss, bought.payments
-    uneven, added = np.sqrt((bought.weights**2).sum()), 1 / float(bought.eta)
-    places = [math.floor(share * (SELLERS - 1) + 0.5) for share in (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)]
+    epsilon = bought.privacy_loss
+    own = costs * bought.privacy_loss
+    paid = bought.payments
+    uneven = np.sqrt((bought.weights**2).sum())
+    added = 1 / float(bought.eta)
+    places = [
+        math.floor(share * (SELLERS - 1) + 0.5) for share in (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)
+    ]
     drawn = range(0, SELLERS, 3)
     return Found(
-        f"{(epsilon > 0).sum()} of {SELLERS} sellers are bought, for {digits(paid.sum())} euros in all; what they lose "
-        f"costs them {digits(own.sum())} euros. The bound on the error is {digits(uneven + added)}: {digits(uneven)} "
-        f"because few data count, {digits(added)} because of the noise.",
+        f"{(epsilon > 0).sum()} of {SELLERS} sellers are bought, for {digits(paid.sum())} "
+        f"euros in all; what they lose costs them {digits(own.sum())} euros. The bound on the "
+        f"error is {digits(uneven + added)}: {digits(uneven)} because few data count, "
+        f"{digits(added)} because of the noise.",
         f"{SELLERS} sellers; a unit of privacy loss costs them 1 to {spread} euros, {LAWS[law]}",
         tuple(row(f"seller {i + 1}", costs[i], epsilon[i], own[i], paid[i]) for i in places),
         {
-            "x": "cost of a unit of privacy loss (euros)", "y": "euros",
-            "alt": "Payment to each seller and her own cost, by what a unit of privacy loss costs her; no payment is "
-            "below the cost.",
+            "x": "cost of a unit of privacy loss (euros)",
+            "y": "euros",
+            "alt": "Payment to each seller and her own cost, by what a unit of privacy loss "
+            "costs her; no payment is below the cost.",
             "curves": [
                 _curve(name, costs[drawn], euros[drawn])
                 for name, euros in (("payment to her", paid), ("her cost", own))
             ],
         },
         says={"no payment is below the cost": bool((paid >= own - 1e-9 * paid.max()).all())},
-    )  # fmt: skip
+    )
 
 
 def _curve(name: str, x: Any, y: Any) -> dict[str, Any]:
     """A curve of a figure, in as many digits as one sees."""
-    return {"name": name, "points": [[float(f"{a:.4g}"), float(f"{b:.3g}")] for a, b in zip(x, y, strict=True)]}
+    return {
+        "name": name,
+        "points": [[float(f"{a:.4g}"), float(f"{b:.3g}")] for a, b in zip(x, y, strict=True)],
+    }
 
 
 SIZES = np.array([120.0, 80, 60, 40, 20, 10])
-LIMITS, RATES = np.array([1, 1.5, 0.8, 2, 1.2, 1.8]), np.array([0.7, 0.35, 0.55, 0.45, 0.3, 0.65])
+LIMITS = np.array([1, 1.5, 0.8, 2, 1.2, 1.8])
+RATES = np.array([0.7, 0.35, 0.55, 0.45, 0.3, 0.65])
 VALUATIONS = 2 * SIZES * LIMITS * RATES
 
 
@@ -159,7 +193,9 @@ RULES: dict[str, tuple[str, Callable[[Any, float], Outcome]]] = {
 
 
 def _ends_with(rule: str, who: int, factor: float, budget: float) -> tuple[Outcome, Any]:
-    """The sale, and the payments less what the losses cost their owners, if one reports a multiple of her valuation."""
+    """The sale, and the payments less what the losses cost their owners, if one reports a multiple
+    of her valuation.
+    """
     told = np.where(np.arange(6) == who, factor, 1.0) * RATES
     sold = RULES[rule][1](bids("linear", told, LIMITS, SIZES), budget)
     return sold, sold.payments - 2 * RATES * sold.privacy_loss * SIZES
@@ -167,9 +203,12 @@ def _ends_with(rule: str, who: int, factor: float, budget: float) -> tuple[Outco
 
 def auction(rule: str, budget: str, owner: str, factor: str) -> Found:
     """Six owners bid, one of them a multiple of her valuation."""
-    name, who = RULES[rule][0], int(owner) - 1
+    name = RULES[rule][0]
+    who = int(owner) - 1
     reported = VALUATIONS * np.where(np.arange(6) == who, float(factor), 1.0)
-    (_, honest), (sold, ends) = (_ends_with(rule, who, times, float(budget)) for times in (1.0, float(factor)))
+    (_, honest), (sold, ends) = (
+        _ends_with(rule, who, times, float(budget)) for times in (1.0, float(factor))
+    )
     gain = ends[who] - honest[who]
     if abs(gain) < 1e-9:
         change = "gains and loses nothing"
@@ -177,15 +216,25 @@ def auction(rule: str, budget: str, owner: str, factor: str) -> Found:
         change = f"{'gains' if gain > 0 else 'loses'} {digits(abs(gain))}"
     columns = reported, sold.privacy_loss, sold.payments, ends
     return Found(
-        f"{name}: the data of owner {owner} are worth {digits(VALUATIONS[who])} euros to her. She says "
-        f"{digits(reported[who])} and ends with {digits(ends[who])}; the truth would leave her with "
-        + (f"{digits(honest[who])}, too." if float(factor) == 1 else f"{digits(honest[who])}: the lie {change}."),
+        f"{name}: the data of owner {owner} are worth {digits(VALUATIONS[who])} euros to her. She"
+        f" says {digits(reported[who])} and ends with {digits(ends[who])}; the truth would leave"
+        " her with "
+        + (
+            f"{digits(honest[who])}, too."
+            if float(factor) == 1
+            else f"{digits(honest[who])}: the lie {change}."
+        ),
         f"{name}, budget {budget} euros",
-        tuple(row(f"owner {i + 1}", *numbers) for i, numbers in enumerate(zip(*columns, strict=True))),
+        tuple(
+            row(f"owner {i + 1}", *numbers) for i, numbers in enumerate(zip(*columns, strict=True))
+        ),
     )
 
 
-LIAR, BUDGET, SAID = 3, 140.0, range(20, 121, 2)  # owner 4, whose data are worth 72 to her
+# owner 4, whose data are worth 72 to her
+LIAR = 3
+BUDGET = 140.0
+SAID = range(20, 121, 2)
 
 
 @cache
@@ -196,25 +245,35 @@ def _lies(rule: str) -> list[tuple[float, float]]:
 
 
 def lie(said: str) -> Found:
-    """The same market at one budget: what owner 4 says, and how she ends in All-in as printed and as repaired."""
-    worth, place = round(VALUATIONS[LIAR]), SAID.index(int(said))
-    gains, truth = {rule: [ends for _, ends in _lies(rule)] for rule in ("printed", "repaired")}, SAID.index(worth)
+    """The same market at one budget: what owner 4 says, and how she ends in All-in as printed and
+    as repaired.
+    """
+    worth = round(VALUATIONS[LIAR])
+    place = SAID.index(int(said))
+    gains = {rule: [ends for _, ends in _lies(rule)] for rule in ("printed", "repaired")}
+    truth = SAID.index(worth)
 
     def told(rule: str) -> str:
         paid, ends = _lies(rule)[place]
         if not paid:
             return "buys nothing from her"
-        change = f"{'gains' if ends > 0 else 'loses'} {digits(abs(ends))}" if abs(ends) > 1e-9 else "gains nothing"
+        change = (
+            f"{'gains' if ends > 0 else 'loses'} {digits(abs(ends))}"
+            if abs(ends) > 1e-9
+            else "gains nothing"
+        )
         return f"pays her {digits(paid)} euros: she {change}"
 
     return Found(
-        f"If she says {said}{', the truth' * (int(said) == worth)}, the auction as printed {told('printed')}. "
+        f"If she says {said}{', the truth' * (int(said) == worth)}, the auction as printed "
+        f"{told('printed')}. "
         f"Repaired, it {told('repaired')}.",
         figure={
-            "x": f"what she says (euros); the truth is {worth}", "y": "what she gains (euros)",
+            "x": f"what she says (euros); the truth is {worth}",
+            "y": "what she gains (euros)",
             "mark": [worth, "truth"],
-            "alt": f"What she gains by what she says; her data are worth {worth} euros to her. As printed some lower "
-            "report is better than the truth; repaired, nothing is.",
+            "alt": f"What she gains by what she says; her data are worth {worth} euros to "
+            "her. As printed some lower report is better than the truth; repaired, nothing is.",
             "curves": [
                 _curve(words, SAID, gains[rule])
                 for rule, words in (("printed", "as printed"), ("repaired", "repaired"))
@@ -226,10 +285,11 @@ def lie(said: str) -> Found:
             > gains["printed"][truth] + 1,
             "repaired, nothing is": max(gains["repaired"]) <= gains["repaired"][truth] + 1e-9,
         },
-    )  # fmt: skip
+    )
 
 
-BUGS = {"none": 1.0, "tenth": 0.9, "half": 0.5, "third": 1 / 3}  # noise over the noise that the claim needs
+# noise over the noise that the claim needs
+BUGS = {"none": 1.0, "tenth": 0.9, "half": 0.5, "third": 1 / 3}
 DRAWS = np.random.default_rng(0).laplace(size=256)
 NOISES = {"none": "as claimed", "tenth": "a tenth too small", "half": "half", "third": "a third"}
 RUNS = 10 ** (np.arange(21) / 5 + 2)
@@ -239,16 +299,22 @@ RUNS = 10 ** (np.arange(21) / 5 + 2)
 def _audited(eps: float, bug: str, level: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Loss proved by numbers of runs, and the probability that they reject the claim."""
     true = eps / BUGS[bug]
-    share = (1 + np.exp(-true)) / 2  # of the runs in which a guess is made: the release is not between the two
+    # of the runs in which a guess is made: the release is not between the two
+    share = (1 + np.exp(-true)) / 2
     counts = np.floor(RUNS + 0.5)
     made = np.floor(share * counts + 0.5)
-    proved = [bounds.guess_epsilon(k * expit(true), k, n, level) for k, n in zip(made, counts, strict=True)]
+    proved = [
+        bounds.guess_epsilon(k * expit(true), k, n, level)
+        for k, n in zip(made, counts, strict=True)
+    ]
     rejected = [bounds.power_of_guesses(true, 1.0, int(k), eps, level) for k in made]
     return tuple(max(0.0, float(one)) for one in proved), tuple(map(float, rejected))
 
 
 def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
-    """What guesses prove of an answer of 0 or 1 with Laplace noise, and what its last digits give away."""
+    """What guesses prove of an answer of 0 or 1 with Laplace noise, and what its last digits give
+    away.
+    """
     eps = float(claim)
     true = eps / BUGS[bug]
     proved, rejected = _audited(eps, bug, 1 / float(alarms))
@@ -256,17 +322,20 @@ def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
     betrayed = (~on_grid(DRAWS / true, 1.0)).sum()
     flat = RUNS[[0, -1]]
     return Found(
-        f"The release loses {digits(true)}, {digits(eps)} is claimed: {runs} runs prove {digits(table[runs][0])} "
-        f"and reject the claim with probability {digits(table[runs][1])}. "
+        f"The release loses {digits(true)}, {digits(eps)} is claimed: {runs} runs prove "
+        f"{digits(table[runs][0])} and reject the claim with probability {digits(table[runs][1])}. "
         f"Its last digits alone give {betrayed} of {len(DRAWS)} releases of the answer 0 away.",
         f"By the number of runs, false alarms once in {alarms}",
         tuple(row(count, *numbers) for count, numbers in table.items()),
         {
-            "x": "runs", "y": "privacy loss", "log": "x",
-            "alt": "The loss that the runs prove never falls with their number and stays below the true loss; this and "
-            "the loss claimed are level lines.",
+            "x": "runs",
+            "y": "privacy loss",
+            "log": "x",
+            "alt": "The loss that the runs prove never falls with their number and stays below "
+            "the true loss; this and the loss claimed are level lines.",
             "curves": [
-                _curve("proved by the runs", RUNS, proved), _curve("true loss", flat, [true, true]),
+                _curve("proved by the runs", RUNS, proved),
+                _curve("true loss", flat, [true, true]),
                 _curve("loss claimed", flat, [eps, eps]),
             ],
         },
@@ -275,7 +344,7 @@ def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
             "never falls with their number": bool((np.diff(proved) >= 0).all()),
             "stays below the true loss": max(proved) < true,
         },
-    )  # fmt: skip
+    )
 
 
 TASK = Task()  # the mean of numbers from 0 to 1
@@ -285,34 +354,47 @@ COSTS = {  # of a unit of privacy loss, in euros: shares of people, and the ends
     "few": ("most 1 to 2, one in five up to 20 euros", ([0.8, 0.2], [1.0, 2.0, 20.0])),
     "log": (
         "log-normal, half of them below 2 euros",
-        ([0.05] * 20, stats.lognorm(1, scale=2).ppf(np.linspace(0.001, 0.999, 21)).round(2).tolist()),
+        (
+            [0.05] * 20,
+            stats.lognorm(1, scale=2).ppf(np.linspace(0.001, 0.999, 21)).round(2).tolist(),
+        ),
     ),
 }
 PASTED = "2, 1.5, 4, 1, 3, 8, 2.5, 1.2, 2, 5, 1.8, 3.5"
 
 
 def survey(money: str, people: str, costs: str, pasted: str) -> Found:
-    """The plan of All-in, repaired, for people at the quantiles of a law of costs: one loss for all who are taken.
+    """The plan of All-in, repaired, for people at the quantiles of a law of costs: one loss for all
+    who are taken.
 
-    With `k` people taken, the largest loss that the money covers is best, and its payments are those of one posted
-    price: each gets the `k`-th part of the money. What is left to choose is `k`.
+    With `k` people taken, the largest loss that the money covers is best, and its payments are
+    those of one posted price: each gets the `k`-th part of the money. What is left to choose is
+    `k`.
     """
-    n, budget = int(people), float(money)
+    n = int(people)
+    budget = float(money)
     if costs == "pasted":
         law = law_of(np.array(pasted.replace(",", " ").split(), dtype=float))
     else:
         shares, ends = COSTS[costs][1]
         law = stats.rv_histogram((np.array(shares), np.array(ends)), density=False)
-    quotes, k = law.ppf((np.arange(n) + 0.5) / n), np.arange(1, n + 1)
+    quotes = law.ppf((np.arange(n) + 0.5) / n)
+    k = np.arange(1, n + 1)
     squares = TASK.variance / k + TASK.noise * (quotes / budget) ** 2
     last = np.argmax(squares <= squares.min() * (1 + 1e-12))  # the first of a tie
     loss = budget / (k[last] * quotes[last])
     sale = all_or_nothing(loss * quotes, np.full(n, loss), budget * (1 + 1e-12))
-    taken, total = (sale.privacy_loss > 0).sum(), sale.privacy_loss.sum()
-    sampling, added = np.sqrt(TASK.variance / taken), np.sqrt(TASK.noise) / total
-    error, everybody, guess = np.hypot(sampling, added), np.sqrt(TASK.variance / n), np.sqrt(TASK.distance)
+    taken = (sale.privacy_loss > 0).sum()
+    total = sale.privacy_loss.sum()
+    sampling = np.sqrt(TASK.variance / taken)
+    added = np.sqrt(TASK.noise) / total
+    error = np.hypot(sampling, added)
+    everybody = np.sqrt(TASK.variance / n)
+    guess = np.sqrt(TASK.distance)
     odds = (
-        f"the odds about one answer change {digits(np.exp(loss))}-fold at most" if loss < 10 else "that protects nobody"
+        f"the odds about one answer change {digits(np.exp(loss))}-fold at most"
+        if loss < 10
+        else "that protects nobody"
     )
     if error > guess:
         verdict = f"That is no better than the guess 0.5 without any data, {digits(guess)}."
@@ -322,9 +404,9 @@ def survey(money: str, people: str, costs: str, pasted: str) -> Found:
         verdict = f"The noise matters: without it the error would be {digits(sampling)}."
     who = f"all {taken}" if taken == n else f"the {taken} cheapest"
     return Found(
-        f"Ask all {people} people what a privacy loss of {digits(loss)} would cost them ({odds}). Expect to take {who} "
-        f"and to pay each {digits(sale.payments.max())} euros. The error of the mean is {digits(error)} on a scale "
-        f"from 0 to 1. {verdict}",
+        f"Ask all {people} people what a privacy loss of {digits(loss)} would cost them ({odds})."
+        f" Expect to take {who} and to pay each {digits(sale.payments.max())} euros. The error of"
+        f" the mean is {digits(error)} on a scale from 0 to 1. {verdict}",
         f"{people} people, {money} euros; errors are root mean squares",
         (
             ("this plan", f"{taken}", *map(digits, (sampling, added, error))),
@@ -334,7 +416,7 @@ def survey(money: str, people: str, costs: str, pasted: str) -> Found:
     )
 
 
-# --- the explorers ---------------------------------------------------------------------------------------------------
+# --- the explorers ------------------------------------------------------------------------------
 
 
 def _same(values: str) -> dict[str, str]:
@@ -344,7 +426,10 @@ def _same(values: str) -> dict[str, str]:
 def _network() -> dict[str, Any]:
     """Knots and weights of the learned menus."""
     weights = {name: np.asarray(part, dtype=np.float32) for name, part in _weights().items()}
-    return {"knots": menus.KNOTS.tolist(), "weights": {name: _short(part) for name, part in weights.items()}}
+    return {
+        "knots": menus.KNOTS.tolist(),
+        "weights": {name: _short(part) for name, part in weights.items()},
+    }
 
 
 def _short(weights: Any) -> Any:
@@ -354,7 +439,10 @@ def _short(weights: Any) -> Any:
 
 def _knots() -> dict[str, Any]:
     """The laws of costs by their quantiles: probabilities, and costs."""
-    return {name: [np.cumsum([0, *shares]).tolist(), ends] for name, (_, (shares, ends)) in COSTS.items()}
+    return {
+        name: [np.cumsum([0, *shares]).tolist(), ends]
+        for name, (_, (shares, ends)) in COSTS.items()
+    }
 
 
 EXPLORERS = {
@@ -363,10 +451,18 @@ EXPLORERS = {
         Explorer(
             "ridge",
             "Ridge regression of three groups of people",
-            ("method", "mean length of the noise", "error: of the penalty", "of the noise", "in all"),
+            (
+                "method",
+                "mean length of the noise",
+                "error: of the penalty",
+                "of the noise",
+                "in all",
+            ),
             (
                 Choice("people", "People", "100", _same("100 1000 10000")),
-                Slider("strict", "Limit of the strict third (34 %)", "-1", (-2, 0.5), 0.1, log=True),
+                Slider(
+                    "strict", "Limit of the strict third (34 %)", "-1", (-2, 0.5), 0.1, log=True
+                ),
                 Slider("middle", "Limit of the middle (43 %)", "-0.3", (-2, 0.5), 0.1, log=True),
                 Slider("lax", "Limit of the others (23 %)", "0", (-2, 0.5), 0.1, log=True),
                 Slider("penalty", "Penalty", "0.5", (-2, 2), 0.1, log=True),
@@ -383,12 +479,31 @@ EXPLORERS = {
         Explorer(
             "contracts",
             "Sellers under contract",
-            ("valuation", "share of her number", "privacy loss", "her cost (euros)", "payment (euros)"),
+            (
+                "valuation",
+                "share of her number",
+                "privacy loss",
+                "her cost (euros)",
+                "payment (euros)",
+            ),
             (
                 Field("valuations", "Valuations of the sellers (euros)", "1, 2, 4, 8, 16"),
-                Choice("power", "Cost grows with the loss", "1", {"1": "itself", "2": "squared", "3": "cubed"}),
+                Choice(
+                    "power",
+                    "Cost grows with the loss",
+                    "1",
+                    {"1": "itself", "2": "squared", "3": "cubed"},
+                ),
                 Choice("goal", "Given is", "error", {"error": "the error", "money": "the money"}),
-                Slider("error", "Error of the mean", "-0.6", (-1.7, -0.31), 0.01, log=True, when="goal=error"),
+                Slider(
+                    "error",
+                    "Error of the mean",
+                    "-0.6",
+                    (-1.7, -0.31),
+                    0.01,
+                    log=True,
+                    when="goal=error",
+                ),
                 Slider("money", "Money (euros)", "2", (-1, 4), 0.1, log=True, when="goal=money"),
             ),
             contract,
@@ -402,7 +517,13 @@ EXPLORERS = {
         Explorer(
             "logistic",
             "A market that decides before it sees the data",
-            ("seller", "cost of a unit (euros)", "privacy loss", "her cost in all (euros)", "payment (euros)"),
+            (
+                "seller",
+                "cost of a unit (euros)",
+                "privacy loss",
+                "her cost in all (euros)",
+                "payment (euros)",
+            ),
             (
                 Choice("law", "Costs", "1", LAWS),
                 Choice("spread", "Costs from 1 up to (euros)", "3", _same("3 10 100")),
@@ -420,9 +541,20 @@ EXPLORERS = {
         Explorer(
             "auction",
             "Six owners bid",
-            ("owner", "valuation reported (euros)", "privacy loss sold", "payment (euros)", "she ends with (euros)"),
             (
-                Choice("rule", "Auction", "printed", {name: words for name, (words, _) in RULES.items()}),
+                "owner",
+                "valuation reported (euros)",
+                "privacy loss sold",
+                "payment (euros)",
+                "she ends with (euros)",
+            ),
+            (
+                Choice(
+                    "rule",
+                    "Auction",
+                    "printed",
+                    {name: words for name, (words, _) in RULES.items()},
+                ),
                 Slider("budget", "Budget (euros)", "140", (20, 400), 5),
                 Choice("owner", "Who may lie", "4", _same("1 2 3 4 5 6")),
                 Slider("factor", "Her report, times the truth", "0.75", (0.05, 2.5), 0.05),
@@ -441,7 +573,15 @@ EXPLORERS = {
             "lie",
             "What should she say?",
             (),
-            (Slider("said", "An owner's data are worth 72 euros to her. She says", "54", (SAID[0], SAID[-1]), 2),),
+            (
+                Slider(
+                    "said",
+                    "An owner's data are worth 72 euros to her. She says",
+                    "54",
+                    (SAID[0], SAID[-1]),
+                    2,
+                ),
+            ),
             lie,
             script=False,
             depth=1,
@@ -472,8 +612,12 @@ EXPLORERS = {
             (
                 Field("money", "Money (euros)", "100", keys="decimal"),
                 Field("people", "People to ask", "200", keys="numeric"),
-                Choice("costs", "A unit of privacy loss costs them", "even",
-                       {name: words for name, (words, _) in COSTS.items()} | {"pasted": "as pasted"}),
+                Choice(
+                    "costs",
+                    "A unit of privacy loss costs them",
+                    "even",
+                    {name: words for name, (words, _) in COSTS.items()} | {"pasted": "as pasted"},
+                ),
                 Field("pasted", "Costs that people quoted (euros)", PASTED, when="costs=pasted"),
             ),
             survey,
@@ -486,7 +630,7 @@ EXPLORERS = {
             data=_knots,
         ),
     )
-}  # fmt: skip
+}
 
 
 def show(name: str) -> Explorer:

@@ -1,9 +1,10 @@
-"""Explorers: a form, a figure, a table and a sentence, which change with the form in a browser that runs scripts.
+"""Explorers: a form, a figure, a table and a sentence, which change with the form in a browser that
+runs scripts.
 
-Where a form has few settings, the library computes them all into the page, and ``book/_static/explore.js`` looks one
-up; otherwise ``book/_static/explore-NAME.js`` computes it in the browser. Without scripts, and in a notebook, a page
-shows what the library says of the setting with which the form opens. A form holds strings; :func:`digits` writes as the
-scripts do.
+Where a form has few settings, the library computes them all into the page, and
+``book/_static/explore.js`` looks one up; otherwise ``book/_static/explore-NAME.js`` computes it in
+the browser. Without scripts, and in a notebook, a page shows what the library says of the setting
+with which the form opens. A form holds strings; :func:`digits` writes as the scripts do.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def digits(x: float) -> str:
 class Found:
     """What an explorer says of one setting: a sentence, and a table with its caption.
 
-    Where the page only looks it up there is the figure too, as `hdpm.figure` of ``explore.js`` takes it, and the place
-    on its axis that the setting has; `says` holds what its ``alt`` asserts, word for word, and whether it is so.
+    Where the page only looks it up there is the figure too, as `hdpm.figure` of ``explore.js``
+    takes it, and the place on its axis that the setting has; `says` holds what its ``alt`` asserts,
+    word for word, and whether it is so.
     """
 
     sentence: str
@@ -74,7 +76,8 @@ def row(head: str, *numbers: float) -> Row:
 class Field:
     """A control: its name, label, value at the start, and what else there is to choose.
 
-    With `when`, as "goal=money", it is shown while another control has that value; `keys` are those of a phone.
+    With `when`, as "goal=money", it is shown while another control has that value; `keys` are those
+    of a phone.
     """
 
     name: str
@@ -87,13 +90,15 @@ class Field:
         """The control with its label, in a box; `place` begins its id."""
         here = f"{place}-{self.name}"
         when = f' data-when="{self.when}"' if self.when else ""
-        return f'<div{when}><label for="{here}">{escape(self.label)}</label>{self.control(here)}</div>'
+        return (
+            f'<div{when}><label for="{here}">{escape(self.label)}</label>{self.control(here)}</div>'
+        )
 
     def control(self, here: str) -> str:
         """What one types into."""
         return (
-            f'<input id="{here}" name="{self.name}" value="{escape(self.start)}" inputmode="{self.keys}" '
-            'spellcheck="false">'
+            f'<input id="{here}" name="{self.name}" value="{escape(self.start)}"'
+            f' inputmode="{self.keys}" spellcheck="false">'
         )
 
 
@@ -118,7 +123,9 @@ class Choice(Field):
 
 @dataclass(frozen=True)
 class Slider(Field):
-    """A number between two; with `log` the slider moves along powers of ten, and `start` and the ends are exponents."""
+    """A number between two; with `log` the slider moves along powers of ten, and `start` and the
+    ends are exponents.
+    """
 
     ends: tuple[float, float]
     step: float
@@ -131,15 +138,18 @@ class Slider(Field):
     def values(self) -> list[str]:
         """All of its values."""
         low, high = self.ends
-        return [self.value(round(low + i * self.step, 9)) for i in range(round((high - low) / self.step) + 1)]
+        return [
+            self.value(round(low + i * self.step, 9))
+            for i in range(round((high - low) / self.step) + 1)
+        ]
 
     def control(self, here: str) -> str:
         """An output for its value, and a range."""
         low, high = self.ends
         return (
-            f'<output for="{here}" aria-live="off">{self.value(float(self.start))}</output>'
-            f'<input id="{here}" name="{self.name}" type="range" min="{low:g}" max="{high:g}" step="{self.step:g}" '
-            f'value="{self.start}"{" data-log" * self.log}>'
+            f'<output for="{here}" aria-live="off">{self.value(float(self.start))}</output><input'
+            f' id="{here}" name="{self.name}" type="range" min="{low:g}" max="{high:g}"'
+            f' step="{self.step:g}" value="{self.start}"{" data-log" * self.log}>'
         )
 
 
@@ -153,10 +163,10 @@ class Explorer:
     columns : of the table, if there is one
     fields : controls of the form
     find : the library's function of what the form holds
-    presets : settings to try by a button: words, and what they change of the form, as the query of an address
-    script : whether a script of its own computes in the page; else the page holds all that `find` says
-    data : what that script needs besides
-    depth : how many folders above its page the site begins
+    presets : settings to try by a button: words, and what they change of the form, as the query of
+    an address script : whether a script of its own computes in the page; else the page holds all
+    that `find` says data : what that script needs besides depth : how many folders above its page
+    the site begins
     """
 
     name: str
@@ -171,7 +181,10 @@ class Explorer:
 
     def opening(self) -> dict[str, str]:
         """The values of the form at the start, as the script reads them."""
-        return {f.name: f.value(float(f.start)) if isinstance(f, Slider) else f.start for f in self.fields}
+        return {
+            f.name: f.value(float(f.start)) if isinstance(f, Slider) else f.start
+            for f in self.fields
+        }
 
     @cached_property
     def found(self) -> Found:
@@ -184,7 +197,9 @@ class Explorer:
         return [dict(zip(self.opening(), chosen, strict=True)) for chosen in product(*values)]
 
     def held(self) -> Any:
-        """What the page holds: data of the script, or all that the library says, each part of it once."""
+        """What the page holds: data of the script, or all that the library says, each part of it
+        once.
+        """
         if self.script:
             return self.data()
         parts: dict[str, int] = {}
@@ -201,7 +216,9 @@ class Explorer:
         found = self.found
         if not self.columns:
             return found.sentence
-        table = pd.DataFrame([cells for _, *cells in found.rows], [head for head, *_ in found.rows], self.columns[1:])
+        table = pd.DataFrame(
+            [cells for _, *cells in found.rows], [head for head, *_ in found.rows], self.columns[1:]
+        )
         return f"{found.sentence}\n{found.caption}\n{table.to_string()}"
 
     def _repr_html_(self) -> str:
@@ -222,19 +239,23 @@ class Explorer:
             for name in ("explore", *[f"explore-{self.name}"] * self.script)
         )
         return (
-            f'<div class="hdpm-explorer" data-explorer="{self.name}"><form class="hdpm-market" autocomplete="off" '
-            f'aria-label="{escape(self.title)}" hidden>{f"<p>Try {buttons}</p>" * bool(buttons)}{form}</form>'
+            f'<div class="hdpm-explorer" data-explorer="{self.name}"><form class="hdpm-market"'
+            ' autocomplete="off" '
+            f'aria-label="{escape(self.title)}"'
+            f" hidden>{f'<p>Try {buttons}</p>' * bool(buttons)}{form}</form>"
             f"{result}{held}{scripts}</div>"
         )
 
     def _table(self) -> str:
         head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns)
         body = "".join(
-            f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+            "<tr><th"
+            f' scope="row">{escape(first)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
             for first, *cells in self.found.rows
         )
         return (
-            f'<div class="hdpm-scroll" role="region" aria-label="{escape(self.title)}: table" tabindex="0">'
-            f'<table class="hdpm-table"><caption>{escape(self.found.caption)}</caption><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
+            f'<div class="hdpm-scroll" role="region" aria-label="{escape(self.title)}: table"'
+            ' tabindex="0">'
+            f'<table class="hdpm-table"><caption>{escape(self.found.caption)}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )

@@ -1,11 +1,13 @@
 r"""Which floating-point numbers an answer with noise can be, and what that tells about the data.
 
-A release is ``centre + noise`` in double precision. Not every double is such a sum: each centre has holes of its own,
-and an output in a hole proves that the centre was another (:doc:`/book/privacy/arithmetic`).
-:func:`~hdpm_book.privacy.digits.on_grid` finds the holes of every sampler that adds a double to a double;
-:func:`~hdpm_book.privacy.digits.could_be` finds all holes of NumPy's Laplace sampler, from a model of it.
+A release is ``centre + noise`` in double precision. Not every double is such a sum: each centre has
+holes of its own, and an output in a hole proves that the centre was another
+(:doc:`/book/privacy/arithmetic`). :func:`~hdpm_book.privacy.digits.on_grid` finds the holes of
+every sampler that adds a double to a double; :func:`~hdpm_book.privacy.digits.could_be` finds all
+holes of NumPy's Laplace sampler, from a model of it.
 
-Throughout, `outputs` of any shape are finite, and `loc` and `scale` are centre and scale of the noise.
+Throughout, `outputs` of any shape are finite, and `loc` and `scale` are centre and scale of the
+noise.
 """
 
 from __future__ import annotations
@@ -26,15 +28,18 @@ BLOCK = 16  # neighbours tried at once
 
 
 def _log(x: Array) -> Array:
-    """Logarithms by the C library, as the generator takes them; `numpy.log` has its own and rounds differently."""
+    """Logarithms by the C library, as the generator takes them; `numpy.log` has its own and rounds
+    differently.
+    """
     return np.array([math.log(value) for value in x.ravel().tolist()]).reshape(x.shape)
 
 
 def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
     r"""What ``Generator.laplace`` makes of uniform numbers, multiples of :math:`2^{-53}` in (0, 1).
 
-    It takes the logarithm of :math:`j2^{-53}`. For a uniform number below 1/2, `j` is even. Above, it computes
-    ``(2 - U) - U``, and rounding leaves only the residues 0, 1, 4 and 7 modulo 8 for `j`.
+    It takes the logarithm of :math:`j2^{-53}`. For a uniform number below 1/2, `j` is even. Above,
+    it computes ``(2 - U) - U``, and rounding leaves only the residues 0, 1, 4 and 7 modulo 8 for
+    `j`.
 
     Examples
     --------
@@ -42,16 +47,19 @@ def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
     [8.614, 10.0, 11.386]
     """
     u = check_finite(uniform, "uniform", low=0, high=1, ends="()")
-    centre, s = check_number(loc, "loc"), check_positive(scale, "scale")
+    centre = check_number(loc, "loc")
+    s = check_positive(scale, "scale")
     upper = u >= 0.5
     noise = s * _log(np.where(upper, (2.0 - u) - u, u + u))
     return np.where(upper, centre - noise, centre + noise)
 
 
 def model_holds(loc: float, scale: float, *, rng: np.random.Generator) -> bool:
-    """Whether 20,000 fresh draws of ``rng.laplace`` equal :func:`~hdpm_book.privacy.digits.numpy_laplace` bit for bit.
+    """Whether 20,000 fresh draws of ``rng.laplace`` equal
+    :func:`~hdpm_book.privacy.digits.numpy_laplace` bit for bit.
 
-    They do with the C library's logarithm and without fused multiplication. Elsewhere the model says nothing.
+    They do with the C library's logarithm and without fused multiplication. Elsewhere the model
+    says nothing.
     """
     check_generator(rng)
     expected = numpy_laplace(copy.deepcopy(rng).random(20_000), loc, scale)
@@ -61,8 +69,9 @@ def model_holds(loc: float, scale: float, *, rng: np.random.Generator) -> bool:
 def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
     r"""Which numbers ``Generator.laplace(loc, scale)`` can return at all, if :func:`model_holds`.
 
-    All uniform numbers are tried that rounding can bring to an output, with some to spare: given the model, "no" is a
-    proof. It is an error if the scale is so small beside the outputs that they cannot be told apart.
+    All uniform numbers are tried that rounding can bring to an output, with some to spare: given
+    the model, "no" is a proof. It is an error if the scale is so small beside the outputs that they
+    cannot be told apart.
 
     Examples
     --------
@@ -70,7 +79,8 @@ def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
     >>> possible = could_be(outputs, 1.0, 10.0)  # only about a fifth are
     """
     o = check_finite(outputs, "outputs")
-    centre, s = check_number(loc, "loc"), check_positive(scale, "scale")
+    centre = check_number(loc, "loc")
+    s = check_positive(scale, "scale")
     flat = o.ravel()
     distance = np.abs(flat - centre) / s
     slack = np.spacing(np.abs(flat)) / s + distance * 2.0**-50 + 2.0**-50
@@ -80,7 +90,9 @@ def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
     )
     width = np.maximum(high - middle, middle - low) + 2
     if (width > WIDEST).any():
-        raise ValueError(f"scale is too small beside outputs such as {flat[np.argmax(width)]}, got {scale}")
+        raise ValueError(
+            f"scale is too small beside outputs such as {flat[np.argmax(width)]}, got {scale}"
+        )
     found = np.zeros(flat.shape, dtype=bool)
     open_ = np.arange(flat.size)
     for start in range(0, width.max(initial=0) + 1, BLOCK):
@@ -99,11 +111,13 @@ def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
 
 
 def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64) -> Flags:
-    r"""Which doubles are the centre plus some floating-point number of the type `noise`, rounded once.
+    r"""Which doubles are the centre plus some floating-point number of the type `noise`, rounded
+    once.
 
-    It needs no model of the sampler. `outputs` and `centre` broadcast; for vectors one "no" in any coordinate is a
-    proof that the centre was another. Noise that was a ``numpy.float32`` leaves far fewer possibilities. Only the
-    number nearest to the difference and its two neighbours are tried: what any number reaches, one of these does.
+    It needs no model of the sampler. `outputs` and `centre` broadcast; for vectors one "no" in any
+    coordinate is a proof that the centre was another. Noise that was a ``numpy.float32`` leaves far
+    fewer possibilities. Only the number nearest to the difference and its two neighbours are tried:
+    what any number reaches, one of these does.
 
     Examples
     --------
@@ -120,9 +134,12 @@ def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64
 
 def _check_broadcast(outputs: ArrayLike, centre: ArrayLike) -> tuple[Array, Array]:
     """The two as arrays, or an error if they do not broadcast."""
-    o, c = check_finite(outputs, "outputs"), check_finite(centre, "centre")
+    o = check_finite(outputs, "outputs")
+    c = check_finite(centre, "centre")
     try:
         np.broadcast_shapes(o.shape, c.shape)
     except ValueError:
-        raise ValueError(f"outputs and centre must broadcast, got shapes {o.shape} and {c.shape}") from None
+        raise ValueError(
+            f"outputs and centre must broadcast, got shapes {o.shape} and {c.shape}"
+        ) from None
     return o, c

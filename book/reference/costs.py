@@ -1,7 +1,7 @@
 """What the page :doc:`/book/reference/costs` shows: the stored record of what the library costs.
 
-``make bench`` measures and stores it (``tests/bench``); nothing is timed while the page is built. Times are seconds of
-the processor, on one thread, the median of five.
+``make bench`` measures and stores it (``tests/bench``); nothing is timed while the page is built.
+Times are seconds of the processor, on one thread, the median of five.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ Row = dict[str, Any]
 @cache
 def record() -> Row:
     """Where and when it was measured, and the `cases`."""
-    found: Row = json.loads((resources.files("hdpm_book.data") / "studies" / STUDY).read_text("utf8"))
+    found: Row = json.loads(
+        (resources.files("hdpm_book.data") / "studies" / STUDY).read_text("utf8")
+    )
     return found
 
 
@@ -98,10 +100,13 @@ def instead(peer: Row) -> str:
 
 
 def table(wing: str) -> pd.DataFrame:
-    """A row for each function of a wing: its growth, what the largest size takes, and what else one would call."""
+    """A row for each function of a wing: its growth, what the largest size takes, and what else one
+    would call.
+    """
     found = {}
     for row in rows(wing):
-        last, bytes_ = row["sizes"][-1], row["memory"]
+        last = row["sizes"][-1]
+        bytes_ = row["memory"]
         exponent = growth(row["sizes"])
         found[short(row["name"])] = {
             "largest n": f"{last['n']:,} {row['counts']}",
@@ -116,7 +121,9 @@ def table(wing: str) -> pd.DataFrame:
 
 def accuracy() -> pd.DataFrame:
     """How far off the peers are whose answer can be compared."""
-    peers = {short(row["name"]): row["peer"] for row in record()["cases"] if "off" in row.get("peer", {})}
+    peers = {
+        short(row["name"]): row["peer"] for row in record()["cases"] if "off" in row.get("peer", {})
+    }
     found = [
         {"function": name, "instead": peer["name"], "what": peer["measure"]}
         | {"n": f"{peer['n']:,}", "off": f"{peer['off']:.2g}"}

@@ -1,12 +1,14 @@
-r"""Personalised privacy by sampling: the baseline of Jorgensen, Yu and Cormode (2015) on top of ridge regression.
+r"""Personalised privacy by sampling: the baseline of Jorgensen, Yu and Cormode (2015) on top of
+ridge regression.
 
-Keep record `i` with probability :math:`(e^{\varepsilon_i}-1)/(e^t-1)` (surely if :math:`\varepsilon_i\ge t`), then run
-a non-personalised `t`-private output perturbation on what was kept. How the size of the sample enters the noise decides
-whether the result is private; see :func:`sampled_ridge`.
+Keep record `i` with probability :math:`(e^{\varepsilon_i}-1)/(e^t-1)` (surely if
+:math:`\varepsilon_i\ge t`), then run a non-personalised `t`-private output perturbation on what was
+kept. How the size of the sample enters the noise decides whether the result is private; see
+:func:`sampled_ridge`.
 
-Throughout, `threshold` is `t`, positive; the paper uses the largest and the mean of the :math:`\varepsilon_i`. *Masks*
-of shape (m, n) are sampled sets, as rows of zeros and ones (:func:`draw_masks`). The other arguments are those of
-:mod:`hdpm_lib.learners.ridge`.
+Throughout, `threshold` is `t`, positive; the paper uses the largest and the mean of the
+:math:`\varepsilon_i`. *Masks* of shape (m, n) are sampled sets, as rows of zeros and ones
+(:func:`draw_masks`). The other arguments are those of :mod:`hdpm_lib.learners.ridge`.
 """
 
 from __future__ import annotations
@@ -39,11 +41,14 @@ Array = NDArray[np.float64]
 
 
 def inclusion_probabilities(epsilon: ArrayLike, threshold: float) -> Array:
-    r"""Probability of keeping each record, :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`, shape (n,)."""
+    r"""Probability of keeping each record, :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`, shape
+    (n,).
+    """
     eps = check_epsilon(epsilon)
     t = check_positive(threshold, "threshold")
     capped = np.minimum(eps, t)
-    return np.asarray(np.exp(capped - t) * np.expm1(-capped) / np.expm1(-t))  # e^t may be too large for a float
+    # e^t may be too large for a float
+    return np.asarray(np.exp(capped - t) * np.expm1(-capped) / np.expm1(-t))
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ class SampledMoments(Moments):
     Attributes
     ----------
     mean_error, std_error : arrays of shape ()
-        Standard errors of ``mean`` and of ``std`` from the finite number of sets (the latter to first order).
+        Standard errors of ``mean`` and of ``std`` from the finite number of sets (the latter to
+        first order).
     """
 
     mean_error: Array
@@ -62,7 +68,8 @@ class SampledMoments(Moments):
 
 @dataclass(frozen=True)
 class SampledRidge:
-    """Estimates before noise, one for each sampled set of records, and the noise rate that goes with it.
+    """Estimates before noise, one for each sampled set of records, and the noise rate that goes
+    with it.
 
     Attributes
     ----------
@@ -80,20 +87,30 @@ class SampledRidge:
     def release(self, *, rng: np.random.Generator) -> Array:
         """One noisy estimate for each sampled set, shape (m, d) (:doc:`/book/privacy/limits`)."""
         charge(self.privacy_loss, rng, len(self.theta))
-        return self.theta + spherical_laplace(self.theta.shape[1], self.noise_rate, rng=rng, size=len(self.theta))
+        return self.theta + spherical_laplace(
+            self.theta.shape[1], self.noise_rate, rng=rng, size=len(self.theta)
+        )
 
     def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> SampledMoments:
-        """Mean and variance of the test loss: exact over the noise, averaged over the sampled sets."""
+        """Mean and variance of the test loss: exact over the noise, averaged over the sampled
+        sets.
+        """
         lam = check_number(penalty, "penalty", 0)
         each = test_loss.under_noise(self.theta, self.noise_rate, lam)
-        mean, root = each.mean.mean(), np.sqrt(len(self.theta))
+        mean = each.mean.mean()
+        root = np.sqrt(len(self.theta))
         spread = each.variance + (each.mean - mean) ** 2  # its average is the variance
         error = spread.std() / (2 * np.sqrt(spread.mean() or 1.0))
-        return SampledMoments(mean, spread.mean(), np.asarray(each.mean.std() / root), np.asarray(error / root))
+        return SampledMoments(
+            mean, spread.mean(), np.asarray(each.mean.std() / root), np.asarray(error / root)
+        )
 
     def log_density(self, points: ArrayLike, probability: ArrayLike) -> Array:
-        """Log density of a release at points of shape (..., d), given that of each set (:func:`all_masks`)."""
-        z, share = check_finite(points, "points"), check_finite(probability, "probability", 1, 0, 1)
+        """Log density of a release at points of shape (..., d), given that of each set
+        (:func:`all_masks`).
+        """
+        z = check_finite(points, "points")
+        share = check_finite(probability, "probability", 1, 0, 1)
         if z.shape[-1:] != self.theta.shape[1:]:
             raise ValueError(f"points must have shape (..., {self.theta.shape[1]}), got {z.shape}")
         if len(share) != len(self.theta):
@@ -102,7 +119,9 @@ class SampledRidge:
         return np.asarray(logsumexp(np.stack(each, axis=-1), axis=-1, b=share))
 
 
-def draw_masks(epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator) -> Array:
+def draw_masks(
+    epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator
+) -> Array:
     """Masks of shape (size, n)."""
     probability = inclusion_probabilities(epsilon, threshold)
     shape = (*check_size(size), len(probability))
@@ -110,7 +129,8 @@ def draw_masks(epsilon: ArrayLike, threshold: float, size: int, *, rng: np.rando
 
 
 def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
-    """Every mask that can be drawn, shape (m, n), and its probability, shape (m,): for at most 20 uncertain records.
+    """Every mask that can be drawn, shape (m, n), and its probability, shape (m,): for at most 20
+    uncertain records.
 
     Examples
     --------
@@ -122,7 +142,9 @@ def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
     open_to_chance = np.flatnonzero(keep < 1)
     k = len(open_to_chance)
     if k > 20:
-        raise ValueError(f"epsilon must leave at most 20 records to chance, got {k}: draw_masks samples")
+        raise ValueError(
+            f"epsilon must leave at most 20 records to chance, got {k}: draw_masks samples"
+        )
     masks = np.ones((2**k, len(keep)))
     masks[:, open_to_chance] = np.arange(2**k)[:, None] >> np.arange(k) & 1
     return masks, np.where(masks == 1, keep, 1 - keep).prod(1)
@@ -141,18 +163,21 @@ def sampled_ridge(
     feature_norm: float | None = None,
     label_bound: float = 1.0,
 ) -> SampledRidge:
-    r"""Ridge estimates on sampled records with the noise rate of a `threshold`-private output perturbation.
+    r"""Ridge estimates on sampled records with the noise rate of a `threshold`-private output
+    perturbation.
 
     Ideal arithmetic only: :doc:`/book/privacy/limits`.
 
     Parameters
     ----------
     size_in_noise : {"realised", "fixed"}
-        ``"realised"``: weights :math:`1/n_s` and rate :math:`t\,n_s/c` with the number :math:`n_s` of records kept
-        (none is an error), as the ridge paper's experiments do. The noise then tells how many were kept, and there are
-        data on which this is **not** :math:`\varepsilon_i`-private, only `t`-private. ``"fixed"``: weights :math:`1/m`
-        and one rate, with :math:`m=\mathbb{E}\,n_s` known in advance, calibrated for total weights up to :math:`n/m`;
-        this is :math:`\varepsilon_i`-private for every record, as :doc:`/book/ridge/limits` proves.
+        ``"realised"``: weights :math:`1/n_s` and rate :math:`t\,n_s/c` with the number :math:`n_s`
+        of records kept (none is an error), as the ridge paper's experiments do. The noise then
+        tells how many were kept, and there are data on which this is **not**
+        :math:`\varepsilon_i`-private, only `t`-private. ``"fixed"``: weights :math:`1/m` and one
+        rate, with :math:`m=\mathbb{E}\,n_s` known in advance, calibrated for total weights up to
+        :math:`n/m`; this is :math:`\varepsilon_i`-private for every record, as
+        :doc:`/book/ridge/limits` proves.
     """
     check_choice(size_in_noise, "size_in_noise", ("realised", "fixed"))
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
@@ -182,5 +207,7 @@ def _check_masks(masks: ArrayLike, n: int, empty: bool) -> Array:
         raise ValueError(f"masks must hold 0 and 1, got {sets[odd][0]}")
     kept = sets.sum(1)
     if not (empty or kept.all()):
-        raise ValueError(f"masks[{int(np.argmin(kept))}] keeps no record: the realised size cannot set the noise")
+        raise ValueError(
+            f"masks[{int(np.argmin(kept))}] keeps no record: the realised size cannot set the noise"
+        )
     return sets

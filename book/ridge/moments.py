@@ -1,4 +1,6 @@
-"""Exact moments of a quadratic form of spherical Laplace noise, and the squared loss of a model that carries it."""
+"""Exact moments of a quadratic form of spherical Laplace noise, and the squared loss of a model
+that carries it.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +26,26 @@ class Moments:
 
 
 def quadratic_form_moments(matrix: ArrayLike, linear: ArrayLike, rate: ArrayLike) -> Moments:
-    r"""Exact mean and variance of :math:`z^\top A z + g^\top z`, arrays of the broadcast leading shape.
+    r"""Exact mean and variance of :math:`z^\top A z + g^\top z`, arrays of the broadcast leading
+    shape.
 
-    Here `matrix` is the symmetric `A`, shape (..., d, d), `linear` is `g`, shape (..., d), and `rate` has shape (...).
+    Here `matrix` is the symmetric `A`, shape (..., d, d), `linear` is `g`, shape (..., d), and
+    `rate` has shape (...).
 
     Notes
     -----
     The mean is :math:`(d+1)\operatorname{tr}A/r^2` and the second moment
-    :math:`(\operatorname{tr}^2A+2\operatorname{tr}A^2)(d+1)(d+3)/r^4 + \lVert g\rVert^2(d+1)/r^2`, as proved in
-    :doc:`/book/ridge/accuracy`.
+    :math:`(\operatorname{tr}^2A+2\operatorname{tr}A^2)(d+1)(d+3)/r^4 + \lVert g\rVert^2(d+1)/r^2`,
+    as proved in :doc:`/book/ridge/accuracy`.
 
     Examples
     --------
     >>> quadratic_form_moments(np.eye(2), np.zeros(2), 1.0)   # the squared norm: mean d(d+1)
     Moments(mean=array(6.), variance=array(84.))
     """
-    a, g, r = np.asarray(matrix), np.asarray(linear), np.asarray(rate)
+    a = np.asarray(matrix)
+    g = np.asarray(linear)
+    r = np.asarray(rate)
     d = g.shape[-1]
     unit = (d + 1) / r**2
     trace = np.trace(a, axis1=-2, axis2=-1)
@@ -67,24 +73,32 @@ class QuadraticLoss:
     @classmethod
     def of(cls, X: ArrayLike, y: ArrayLike) -> QuadraticLoss:
         """The loss on records `X`, `y` (usually a test set)."""
-        features, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        features = np.asarray(X, dtype=float)
+        labels = np.asarray(y, dtype=float)
         n = len(labels)
         return cls(features.T @ features / n, features.T @ labels / n, float(labels @ labels / n))
 
     def __call__(self, theta: ArrayLike, penalty: ArrayLike = 0.0) -> Array:
-        r"""Loss of estimates of shape (..., d), plus `penalty` times their squared norm (the *regularised* loss)."""
+        r"""Loss of estimates of shape (..., d), plus `penalty` times their squared norm (the
+        *regularised* loss).
+        """
         t = np.asarray(theta, dtype=float)
         square = ((t @ self.second) * t).sum(-1) + np.asarray(penalty) * (t**2).sum(-1)
         return np.asarray(self.label_square - 2 * t @ self.cross + square)
 
-    def under_noise(self, theta: ArrayLike, noise_rate: ArrayLike, penalty: ArrayLike = 0.0) -> Moments:
-        r"""Exact mean and variance of the loss of `theta` plus spherical Laplace noise: no Monte Carlo needed.
+    def under_noise(
+        self, theta: ArrayLike, noise_rate: ArrayLike, penalty: ArrayLike = 0.0
+    ) -> Moments:
+        r"""Exact mean and variance of the loss of `theta` plus spherical Laplace noise: no Monte
+        Carlo needed.
 
         With :math:`A=\overline{xx^\top}+\lambda I` the mean is the loss of `theta` plus
-        :math:`(d+1)\operatorname{tr}A/r^2`; the variance is that of a quadratic form (:func:`quadratic_form_moments`).
-        `theta` has shape (..., d), rate and penalty (...); penalty 0 gives the unregularised loss.
+        :math:`(d+1)\operatorname{tr}A/r^2`; the variance is that of a quadratic form
+        (:func:`quadratic_form_moments`). `theta` has shape (..., d), rate and penalty (...);
+        penalty 0 gives the unregularised loss.
         """
-        t, lam = np.asarray(theta, dtype=float), np.asarray(penalty)
+        t = np.asarray(theta, dtype=float)
+        lam = np.asarray(penalty)
         matrix = self.second + lam[..., None, None] * np.eye(len(self.cross))
         gradient = 2 * ((matrix @ t[..., None])[..., 0] - self.cross)
         noise = quadratic_form_moments(matrix, gradient, noise_rate)

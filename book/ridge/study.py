@@ -1,8 +1,9 @@
-"""The experiments of the ridge paper: its made-up people, the fourteen tables, and their cells in closed form.
+"""The experiments of the ridge paper: its made-up people, the fourteen tables, and their cells in
+closed form.
 
-Every cell is the mean or the standard deviation of a test loss over 10,000 noise draws for *one* hidden draw of privacy
-losses (and, for synthetic data, of the data). Given that draw no simulation is needed, except over the sampled sets of
-the Jorgensen baseline.
+Every cell is the mean or the standard deviation of a test loss over 10,000 noise draws for *one*
+hidden draw of privacy losses (and, for synthetic data, of the data). Given that draw no simulation
+is needed, except over the sampled sets of the Jorgensen baseline.
 """
 
 from __future__ import annotations
@@ -20,9 +21,17 @@ from sklearn.model_selection import train_test_split
 
 from hdpm_book.datasets import Dataset, medical_design
 from hdpm_book.notebook import require
-from hdpm_book.ridge.jorgensen import SampledRidge, draw_masks, inclusion_probabilities, sampled_ridge
+from hdpm_book.ridge.jorgensen import (
+    SampledRidge,
+    draw_masks,
+    inclusion_probabilities,
+    sampled_ridge,
+)
 from hdpm_book.ridge.moments import Moments, QuadraticLoss
-from hdpm_book.ridge.variants import calibrate_objective_perturbation, release_objective_perturbation
+from hdpm_book.ridge.variants import (
+    calibrate_objective_perturbation,
+    release_objective_perturbation,
+)
 from hdpm_lib.learners.ridge import personalized_weights, sensitivity_constant, weighted_ridge
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.schema import Number, Schema
@@ -36,16 +45,25 @@ from hdpm_lib.validation import (
 Array = NDArray[np.float64]
 
 FOLDER = files("hdpm_book.data") / "published" / "pdp-ridge"
-SWEEPS = [name for name in ("lambda", "eps_c", "eps_m", "f_c", "n_fraction", "lambda", "lambda") for _ in (1, 2)]
-N_TRAIN, N_TEST, DIMENSION = 80, 20, 30  # "n = 100, d = 30" is 80 records to train on and 20 to test on
-SPLIT_SEED = 21  # the split of the medical records that gives all thirteen noiseless numbers of Table 12
+SWEEPS = [
+    name
+    for name in ("lambda", "eps_c", "eps_m", "f_c", "n_fraction", "lambda", "lambda")
+    for _ in (1, 2)
+]
+# "n = 100, d = 30" is 80 records to train on and 20 to test on
+N_TRAIN = 80
+N_TEST = 20
+DIMENSION = 30
+# the split of the medical records that gives all thirteen noiseless numbers of Table 12
+SPLIT_SEED = 21
 RUNS = 10_000
 
-# --- people and data --------------------------------------------------------------------------------------------------
+# --- people and data -----------------------------------------------------------------------------
 
 
 def whole(share: float, n: int) -> int:
-    """A share of `n`, cut down to a whole number; what only rounding keeps below one counts as that number.
+    """A share of `n`, cut down to a whole number; what only rounding keeps below one counts as that
+    number.
 
     Examples
     --------
@@ -57,15 +75,16 @@ def whole(share: float, n: int) -> int:
 
 @dataclass(frozen=True)
 class PrivacyGroups:
-    r"""Conservatives, pragmatists and liberals (Section 3 of the ridge paper, "Choice of Privacy Budgets").
+    r"""Conservatives, pragmatists and liberals (Section 3 of the ridge paper, "Choice of Privacy
+    Budgets").
 
     Attributes
     ----------
     f_c, f_m : float, default 0.34, 0.43
         Shares of conservatives and pragmatists; the rest are liberals.
     eps_c, eps_m, eps_l : float, default 0.01, 0.2, 1.0
-        Conservatives draw their privacy loss uniformly from [eps_c, eps_m], pragmatists from [eps_m, eps_l], liberals
-        accept eps_l.
+        Conservatives draw their privacy loss uniformly from [eps_c, eps_m], pragmatists from
+        [eps_m, eps_l], liberals accept eps_l.
 
     Examples
     --------
@@ -84,9 +103,13 @@ class PrivacyGroups:
     def __post_init__(self) -> None:
         for name in ("f_c", "f_m", "eps_c", "eps_m", "eps_l"):
             check_number(getattr(self, name), name)
-        shares, losses = (self.f_c, self.f_m), (self.eps_c, self.eps_m, self.eps_l)
+        shares = (self.f_c, self.f_m)
+        losses = (self.eps_c, self.eps_m, self.eps_l)
         right = min(shares) >= 0 and sum(shares) <= 1 + 1e-12
-        require(right, "f_c and f_m must be shares with a sum of at most 1, got {} and {}".format(*shares))
+        require(
+            right,
+            "f_c and f_m must be shares with a sum of at most 1, got {} and {}".format(*shares),
+        )
         right = 0 < self.eps_c <= self.eps_m <= self.eps_l
         require(right, "need 0 < eps_c <= eps_m <= eps_l, got {}, {}, {}".format(*losses))
 
@@ -102,7 +125,8 @@ class PrivacyGroups:
 
     def mean(self) -> float:
         """Expected privacy loss of a person drawn at random with exact shares."""
-        c, m = (self.eps_c + self.eps_m) / 2, (self.eps_m + self.eps_l) / 2
+        c = (self.eps_c + self.eps_m) / 2
+        m = (self.eps_m + self.eps_l) / 2
         return self.f_c * c + self.f_m * m + (1 - self.f_c - self.f_m) * self.eps_l
 
     def total(self, n: int) -> tuple[float, float]:
@@ -115,7 +139,11 @@ class PrivacyGroups:
         (42.235, 1.376)
         """
         c, m, liberals = self.counts(n)
-        mean = c * (self.eps_c + self.eps_m) / 2 + m * (self.eps_m + self.eps_l) / 2 + liberals * self.eps_l
+        mean = (
+            c * (self.eps_c + self.eps_m) / 2
+            + m * (self.eps_m + self.eps_l) / 2
+            + liberals * self.eps_l
+        )
         variance = (c * (self.eps_m - self.eps_c) ** 2 + m * (self.eps_l - self.eps_m) ** 2) / 12
         return mean, variance**0.5
 
@@ -158,8 +186,11 @@ def take(split: Split, fraction: float) -> Split:
     return replace(split, X_train=split.X_train[:n], y_train=split.y_train[:n])
 
 
-def linear_population(n_train: int, n_test: int, dimension: int, *, rng: np.random.Generator) -> Split:
-    r"""Noiseless data :math:`y=x^\top\theta^*/\sqrt d`, `x` uniform on the cube, :math:`\theta^*` on the sphere.
+def linear_population(
+    n_train: int, n_test: int, dimension: int, *, rng: np.random.Generator
+) -> Split:
+    r"""Noiseless data :math:`y=x^\top\theta^*/\sqrt d`, `x` uniform on the cube, :math:`\theta^*`
+    on the sphere.
 
     Labels lie in [-1, 1] by Cauchy-Schwarz.
 
@@ -169,7 +200,8 @@ def linear_population(n_train: int, n_test: int, dimension: int, *, rng: np.rand
     >>> split.X_train.shape, bool(abs(split.y_train).max() <= 1)
     ((80, 30), True)
     """
-    n_train, n_test = check_count(n_train, "n_train"), check_count(n_test, "n_test")
+    n_train = check_count(n_train, "n_train")
+    n_test = check_count(n_test, "n_test")
     dimension = check_count(dimension, "dimension")
     direction = check_generator(rng).standard_normal(dimension)
     direction /= np.linalg.norm(direction)
@@ -190,7 +222,7 @@ def medical_split(dataset: Dataset, seed: int = SPLIT_SEED) -> Split:
     return Split(X_train, y_train, X_test, y_test)
 
 
-# --- the printed tables -----------------------------------------------------------------------------------------------
+# --- the printed tables -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -228,7 +260,9 @@ class Table:
         return "std" if self.number >= 13 else "mean"
 
     def rows(self, groups: PrivacyGroups | None = None) -> Iterator[Row]:
-        """Settings row by row; `groups` replaces the captioned ones, but for what is swept (Table 9 had others)."""
+        """Settings row by row; `groups` replaces the captioned ones, but for what is swept (Table 9
+        had others).
+        """
         captioned = dict.fromkeys((3, 4, 5, 6), MANY_CONSERVATIVES)
         captioned |= dict.fromkeys((7, 8), replace(DEFAULT, f_m=0.37))
         base = groups or captioned.get(self.number, DEFAULT)
@@ -243,7 +277,8 @@ class Table:
 
 
 def published(number: int, *, repaired: bool = True) -> Table:
-    """Printed table 1 to 14, from ``data/published/pdp-ridge``, with the cells replaced that ``repairs.csv`` lists.
+    """Printed table 1 to 14, from ``data/published/pdp-ridge``, with the cells replaced that
+    ``repairs.csv`` lists.
 
     Examples
     --------
@@ -260,11 +295,13 @@ def published(number: int, *, repaired: bool = True) -> Table:
 
 
 def repairs() -> pd.DataFrame:
-    """Cells that are damaged or slipped in the printed tables, each with the reason for its repair."""
+    """Cells that are damaged or slipped in the printed tables, each with the reason for its
+    repair.
+    """
     return pd.read_csv(str(FOLDER / "repairs.csv"))
 
 
-# --- what the paper drew ----------------------------------------------------------------------------------------------
+# --- what the paper drew ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -276,7 +313,8 @@ class Draw:
     split : Split
     epsilon : array of shape (n_train,)
     total, strictest : float
-        Sum and minimum of the privacy losses, which alone set the noise; a recovery from a table may replace them.
+        Sum and minimum of the privacy losses, which alone set the noise; a recovery from a table
+        may replace them.
     """
 
     split: Split
@@ -291,9 +329,13 @@ class Draw:
 
 
 def fresh_draws(
-    spec: Table, rng: np.random.Generator, medical: Split | None = None, groups: PrivacyGroups | None = None
+    spec: Table,
+    rng: np.random.Generator,
+    medical: Split | None = None,
+    groups: PrivacyGroups | None = None,
 ) -> list[Draw]:
-    """Draw what the paper drew: once for a sweep over the penalty, anew for every row of the other tables.
+    """Draw what the paper drew: once for a sweep over the penalty, anew for every row of the other
+    tables.
 
     Table 9 also redraws the synthetic data for every row; the other tables keep one data set.
     """
@@ -312,10 +354,12 @@ def fresh_draws(
     return draws
 
 
-# --- cells ------------------------------------------------------------------------------------------------------------
+# --- cells --------------------------------------------------------------------------------------
 
 
-def cells(draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generator | None = None) -> dict[str, Moments]:
+def cells(
+    draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generator | None = None
+) -> dict[str, Moments]:
     """Mean and variance of both losses for every method, in closed form.
 
     Parameters
@@ -324,17 +368,22 @@ def cells(draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generato
     penalty : float
         Ridge penalty, positive.
     masks : int, default 0
-        Sampled sets to average the Jorgensen baseline over, for which `rng` is needed; 0 leaves it out.
+        Sampled sets to average the Jorgensen baseline over, for which `rng` is needed; 0 leaves it
+        out.
 
     Returns
     -------
     dict of Moments
-        Keys such as ``"unreg_pdp_op"`` and ``"reg_jorgensen_max"``, as the columns of the printed tables.
+        Keys such as ``"unreg_pdp_op"`` and ``"reg_jorgensen_max"``, as the columns of the printed
+        tables.
     """
-    masks, rng = check_count(masks, "masks", 0), None if rng is None else check_generator(rng)
+    masks = check_count(masks, "masks", 0)
+    rng = None if rng is None else check_generator(rng)
     if masks and rng is None:
         raise ValueError("rng is needed to sample sets for the Jorgensen baseline")
-    split, test_loss, estimates = draw.split, draw.split.test_loss, _estimates(draw, penalty)
+    split = draw.split
+    test_loss = draw.split.test_loss
+    estimates = _estimates(draw, penalty)
     sampled = dict(_sampled(draw, penalty, masks, rng)) if rng is not None and masks else {}
     result = {}
     for kind, lam in (("unreg", 0.0), ("reg", penalty)):
@@ -347,29 +396,40 @@ def cells(draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generato
     if masks:  # least squares is the same for every penalty, as in the printed column
         n = len(split.y_train)
         least_squares = weighted_ridge(split.X_train, split.y_train, np.full(n, 1 / n), 0.0)
-        errors = split.y_test - split.X_test @ least_squares  # directly: 1e-32 is below the round-off of test_loss
+        # directly: 1e-32 is below the round-off of test_loss
+        errors = split.y_test - split.X_test @ least_squares
         result["unreg_nonprivate"] = Moments((errors**2).mean(), still)
     return result
 
 
 def _estimates(draw: Draw, penalty: float) -> dict[str, tuple[Array, float]]:
     """Noiseless estimates of the two output perturbations, and the rates of their noise."""
-    X, y, n = draw.split.X_train, draw.split.y_train, len(draw.split.y_train)
+    X = draw.split.X_train
+    y = draw.split.y_train
+    n = len(draw.split.y_train)
     constant = sensitivity_constant(penalty, np.sqrt(X.shape[1]))
-    personal = weighted_ridge(X, y, personalized_weights(draw.epsilon), penalty), draw.total / constant
+    personal = (
+        weighted_ridge(X, y, personalized_weights(draw.epsilon), penalty),
+        draw.total / constant,
+    )
     plain = weighted_ridge(X, y, np.full(n, 1 / n), penalty), n * draw.strictest / constant
     return {"pdp_op": personal, "nonpersonalized": plain}
 
 
-def _sampled(draw: Draw, penalty: float, masks: int, rng: np.random.Generator) -> Iterator[tuple[str, SampledRidge]]:
+def _sampled(
+    draw: Draw, penalty: float, masks: int, rng: np.random.Generator
+) -> Iterator[tuple[str, SampledRidge]]:
     """The Jorgensen baseline with both thresholds, one after the other."""
-    X, y = draw.split.X_train, draw.split.y_train
+    X = draw.split.X_train
+    y = draw.split.y_train
     for name, threshold in (("max", draw.epsilon.max()), ("mean", draw.total / len(y))):
         sets = draw_masks(draw.epsilon, threshold, masks, rng=rng)
         yield f"jorgensen_{name}", sampled_ridge(X, y, draw.epsilon, penalty, threshold, sets)
 
 
-def table(spec: Table, draws: list[Draw], *, masks: int = 0, rng: np.random.Generator | None = None) -> pd.DataFrame:
+def table(
+    spec: Table, draws: list[Draw], *, masks: int = 0, rng: np.random.Generator | None = None
+) -> pd.DataFrame:
     """A whole table in the layout of the printed one, from one hidden draw for each row."""
     lines = []
     for row, draw in zip(spec.rows(), draws, strict=True):
@@ -380,7 +440,9 @@ def table(spec: Table, draws: list[Draw], *, masks: int = 0, rng: np.random.Gene
 
 @dataclass(frozen=True)
 class Simulated:
-    """Sample mean and standard deviation of a loss over independent runs, each with its standard error."""
+    """Sample mean and standard deviation of a loss over independent runs, each with its standard
+    error.
+    """
 
     mean: float
     std: float
@@ -391,19 +453,27 @@ class Simulated:
     def of(cls, losses: Array) -> Simulated:
         """Summary of the losses of independent runs, shape (runs,)."""
         deviation = losses - losses.mean()
-        variance, fourth = (deviation**2).mean(), (deviation**4).mean()
+        variance = (deviation**2).mean()
+        fourth = (deviation**4).mean()
         spread = max(fourth - variance**2, 0.0)  # rounding could make it negative
-        std, root = np.sqrt(variance), np.sqrt(len(losses))
+        std = np.sqrt(variance)
+        root = np.sqrt(len(losses))
         std_error = np.sqrt(spread / len(losses)) / (2 * np.sqrt(variance or 1.0))
         return cls(float(losses.mean()), float(std), float(std / root), float(std_error))
 
 
 def monte_carlo(
-    draw: Draw, penalty: float, *, rng: np.random.Generator, runs: int = RUNS, jorgensen: bool = False
+    draw: Draw,
+    penalty: float,
+    *,
+    rng: np.random.Generator,
+    runs: int = RUNS,
+    jorgensen: bool = False,
 ) -> dict[str, Simulated]:
     """The cells as the paper computed them: fit once, add noise, average.
 
-    With `jorgensen` both thresholds of that baseline are included, with a fresh sampled set in every run.
+    With `jorgensen` both thresholds of that baseline are included, with a fresh sampled set in
+    every run.
     """
     runs = check_count(runs, "runs", 2)
     check_generator(rng)
@@ -424,17 +494,19 @@ def monte_carlo(
 
 
 def effective_sample_budget(epsilon: Array, threshold: float) -> Array:
-    r"""Total privacy loss that would add the same mean noise power as Jorgensen sampling with that threshold.
+    r"""Total privacy loss that would add the same mean noise power as Jorgensen sampling with that
+    threshold.
 
     For `epsilon` of shape (..., n) an array of the leading shape,
-    :math:`\mathbb{E}[(t\,n_s)^{-2}]^{-1/2}` to second order in the spread of the sample size :math:`n_s`.
+    :math:`\mathbb{E}[(t\,n_s)^{-2}]^{-1/2}` to second order in the spread of the sample size
+    :math:`n_s`.
     """
     p = inclusion_probabilities(np.ravel(epsilon), threshold).reshape(np.shape(epsilon))
     size = p.sum(-1)
     return np.asarray(threshold * size / np.sqrt(1 + 3 * (p * (1 - p)).sum(-1) / size**2))
 
 
-# --- worlds that a schema allows --------------------------------------------------------------------------------------
+# --- worlds that a schema allows ----------------------------------------------------------------
 
 
 def corners_of(schema: Schema) -> Array:
@@ -444,15 +516,22 @@ def corners_of(schema: Schema) -> Array:
 
 
 def public_losses(
-    schema: Schema, label_bound: float, epsilon: Array, penalties: Sequence[float], *, worlds: int = 40
+    schema: Schema,
+    label_bound: float,
+    epsilon: Array,
+    penalties: Sequence[float],
+    *,
+    worlds: int = 40,
 ) -> Array:
-    r"""Mean excess loss of objective perturbation for each penalty, in made-up worlds that the schema allows.
+    r"""Mean excess loss of objective perturbation for each penalty, in made-up worlds that the
+    schema allows.
 
-    In a world features are independent and uniform on the schema; labels are :math:`x^\top\theta`, with `theta` in a
-    random direction and as long as the label bound permits: the largest label at a corner is `a`. No record is looked
-    at, so a penalty that is best here is a public number.
+    In a world features are independent and uniform on the schema; labels are :math:`x^\top\theta`,
+    with `theta` in a random direction and as long as the label bound permits: the largest label at
+    a corner is `a`. No record is looked at, so a penalty that is best here is a public number.
     """
-    corners, found = corners_of(schema), np.zeros(len(penalties))
+    corners = corners_of(schema)
+    found = np.zeros(len(penalties))
     bounds: dict[str, Any] = {"feature_norm": schema.feature_norm, "label_bound": label_bound}
     for world in range(worlds):
         rng = np.random.default_rng([0, world])
@@ -463,7 +542,12 @@ def public_losses(
             made = calibrate_objective_perturbation(
                 X, np.clip(X @ theta, -label_bound, label_bound), epsilon, penalty, **bounds
             )
-            apart = release_objective_perturbation(made, rng=np.random.default_rng([1, world]), size=200) - theta
+            apart = (
+                release_objective_perturbation(
+                    made, rng=np.random.default_rng([1, world]), size=200
+                )
+                - theta
+            )
             found[k] += ((apart @ (other.T @ other / len(other))) * apart).sum(-1).mean() / worlds
     return found
 
@@ -471,7 +555,11 @@ def public_losses(
 def _uniform_rows(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
     """Rows with independent columns, uniform on what was declared."""
     columns = {
-        c.name: rng.uniform(c.low, c.high, n) if isinstance(c, Number) else rng.choice(np.array(c.levels), n)
+        c.name: (
+            rng.uniform(c.low, c.high, n)
+            if isinstance(c, Number)
+            else rng.choice(np.array(c.levels), n)
+        )
         for c in schema.columns
     }
     return pd.DataFrame(columns)

@@ -1,9 +1,11 @@
-r"""Other ways to the same privacy losses: objective perturbation, perturbed statistics, and a private constant.
+r"""Other ways to the same privacy losses: objective perturbation, perturbed statistics, and a
+private constant.
 
-All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the objective, to the
-moments or to a mean. Public facts, neighbours and arguments are those of :mod:`hdpm_lib.learners.ridge`, the proofs in
-:doc:`/book/ridge/beyond`. The first two calibrate, private moments with a noise rate, and then release, in batches of
-shape `size`. Guarantees hold for real arithmetic and ideal noise: :doc:`/book/privacy/limits`.
+All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the
+objective, to the moments or to a mean. Public facts, neighbours and arguments are those of
+:mod:`hdpm_lib.learners.ridge`, the proofs in :doc:`/book/ridge/beyond`. The first two calibrate,
+private moments with a noise rate, and then release, in batches of shape `size`. Guarantees hold for
+real arithmetic and ideal noise: :doc:`/book/privacy/limits`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WeightedMoments:
-    r"""Weighted second moments of the records with the penalty and the public facts a mechanism needs (private).
+    r"""Weighted second moments of the records with the penalty and the public facts a mechanism
+    needs (private).
 
     Attributes
     ----------
@@ -52,16 +55,27 @@ class WeightedMoments:
 
 
 def _moments(
-    X: ArrayLike, y: ArrayLike, epsilon: ArrayLike, penalty: float, feature_norm: float | None, label_bound: float
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: ArrayLike,
+    penalty: float,
+    feature_norm: float | None,
+    label_bound: float,
 ) -> tuple[WeightedMoments, float]:
-    """Moments whose noise rate is still the sum of the privacy losses, and the bound on feature norms."""
+    """Moments whose noise rate is still the sum of the privacy losses, and the bound on feature
+    norms.
+    """
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
-    eps, lam = check_epsilon(epsilon, len(labels)), check_penalty(penalty, norm)
+    eps = check_epsilon(epsilon, len(labels))
+    lam = check_penalty(penalty, norm)
     weighted = features.T * (eps / eps.sum())
     radius = estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
-    second, cross = weighted @ features, weighted @ labels
-    return WeightedMoments(second, cross, lam, radius, float(eps.sum()), float(label_bound), eps), norm
+    second = weighted @ features
+    cross = weighted @ labels
+    return WeightedMoments(
+        second, cross, lam, radius, float(eps.sum()), float(label_bound), eps
+    ), norm
 
 
 def calibrate_objective_perturbation(
@@ -75,25 +89,34 @@ def calibrate_objective_perturbation(
 ) -> WeightedMoments:
     r"""Personalised objective perturbation of ridge regression on a ball.
 
-    The release minimises :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
-    :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`,
-    and :math:`\rho` the sharp bound on the noiseless estimate, so that the ball itself costs nothing.
-    :math:`S\le R^2/\lambda` is an error: the Jacobian alone would spend more than is allowed.
+    The release minimises
+    :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
+    :math:`\lVert\theta\rVert\le\rho`, with `b` spherical Laplace of rate
+    :math:`\eta_b=(S-R^2/\lambda)/(2R^2\rho+4Ra)`, and :math:`\rho` the sharp bound on the noiseless
+    estimate, so that the ball itself costs nothing. :math:`S\le R^2/\lambda` is an error: the
+    Jacobian alone would spend more than is allowed.
     """
     made, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
-    total, spent = made.noise_rate, norm**2 / made.penalty
+    total = made.noise_rate
+    spent = norm**2 / made.penalty
     if total <= spent:
-        raise ValueError(f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {spent:.4g}")
-    return replace(made, noise_rate=(total - spent) / (2 * norm**2 * made.radius + 4 * norm * made.label_bound))
+        raise ValueError(
+            f"the sum of epsilon is {total:.4g}; it must exceed R^2/penalty = {spent:.4g}"
+        )
+    return replace(
+        made, noise_rate=(total - spent) / (2 * norm**2 * made.radius + 4 * norm * made.label_bound)
+    )
 
 
 def release_objective_perturbation(
     moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    r"""Minimisers of the perturbed objective on the ball, shape (\*size, d) (:doc:`/book/privacy/limits`).
+    r"""Minimisers of the perturbed objective on the ball, shape (\*size, d)
+    (:doc:`/book/privacy/limits`).
 
-    In the eigenbasis of the Hessian they are ``z / (values + nu)``; Newton's method on the inverse norm, which is
-    concave, finds ``nu``. If it does not settle to rounding, a RuntimeError is raised and nothing is released.
+    In the eigenbasis of the Hessian they are ``z / (values + nu)``; Newton's method on the inverse
+    norm, which is concave, finds ``nu``. If it does not settle to rounding, a RuntimeError is
+    raised and nothing is released.
     """
     d = len(moments.cross)
     charge(moments.privacy_loss, rng, size)
@@ -107,12 +130,18 @@ def release_objective_perturbation(
         shifted = values + nu[..., None]
         norm = np.linalg.norm(z / shifted, axis=-1)
         slope = (z**2 / shifted**3).sum(-1)
-        step = np.where(norm > moments.radius, (norm / moments.radius - 1) * norm**2 / np.maximum(slope, 1e-300), 0.0)
+        step = np.where(
+            norm > moments.radius,
+            (norm / moments.radius - 1) * norm**2 / np.maximum(slope, 1e-300),
+            0.0,
+        )
         nu = nu + step
         if (step <= 1e-13 * (values[0] + nu)).all():
             break
     else:  # an inexact minimiser has no guarantee
-        raise RuntimeError(f"Newton's method did not settle in 100 steps, largest step {np.max(step)}")
+        raise RuntimeError(
+            f"Newton's method did not settle in 100 steps, largest step {np.max(step)}"
+        )
     theta = (z / (values + nu[..., None])) @ vectors.T
     return project_on_ball(theta, moments.radius)
 
@@ -126,11 +155,12 @@ def calibrate_sufficient_statistics(
     feature_norm: float | None = None,
     label_bound: float = 1.0,
 ) -> WeightedMoments:
-    r"""Personalised perturbation of the weighted moments :math:`\sum w_ix_ix_i^\top` and :math:`\sum w_iy_ix_i`.
+    r"""Personalised perturbation of the weighted moments :math:`\sum w_ix_ix_i^\top` and
+    :math:`\sum w_iy_ix_i`.
 
-    The release solves the normal equations of the noisy moments. With labels in units of `a` one record moves the two
-    together by at most :math:`w_i\sqrt k`, with :math:`k=d^2+d+\tfrac94` in the box and
-    :math:`k=2R^4+2R^2+\tfrac12` with `feature_norm`; the rate is :math:`S/\sqrt k`.
+    The release solves the normal equations of the noisy moments. With labels in units of `a` one
+    record moves the two together by at most :math:`w_i\sqrt k`, with :math:`k=d^2+d+\tfrac94` in
+    the box and :math:`k=2R^4+2R^2+\tfrac12` with `feature_norm`; the rate is :math:`S/\sqrt k`.
     """
     made, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
     d = len(made.cross)
@@ -141,7 +171,8 @@ def calibrate_sufficient_statistics(
 def release_sufficient_statistics(
     moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    r"""Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape (\*size, d).
+    r"""Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape
+    (\*size, d).
 
     Ideal arithmetic only: :doc:`/book/privacy/limits`.
     """
@@ -151,13 +182,18 @@ def release_sufficient_statistics(
     # one noise vector for both moments
     noise = spherical_laplace(len(rows) + d, moments.noise_rate, rng=rng, size=size)
     symmetric = np.zeros((*noise.shape[:-1], d, d))
-    # Off the diagonal an entry stands twice in the Frobenius norm, so its noise is smaller by sqrt(2).
+    # Off the diagonal an entry stands twice in the Frobenius norm, so its noise is smaller by
+    # sqrt(2).
     symmetric[..., rows, columns] = noise[..., d:] / np.where(rows == columns, 1.0, np.sqrt(2))
     symmetric[..., columns, rows] = symmetric[..., rows, columns]
     # what follows is post-processing: cut negative eigenvalues, solve, project
     values, vectors = np.linalg.eigh(moments.second + symmetric)
-    rotated = np.einsum("...ji,...j->...i", vectors, moments.cross + moments.label_bound * noise[..., :d])
-    theta = np.einsum("...ij,...j->...i", vectors, rotated / (np.maximum(values, 0.0) + moments.penalty))
+    rotated = np.einsum(
+        "...ji,...j->...i", vectors, moments.cross + moments.label_bound * noise[..., :d]
+    )
+    theta = np.einsum(
+        "...ij,...j->...i", vectors, rotated / (np.maximum(values, 0.0) + moments.penalty)
+    )
     return project_on_ball(theta, moments.radius)
 
 
@@ -169,19 +205,25 @@ def private_constant(
     rng: np.random.Generator,
     size: int | tuple[int, ...] = (),
 ) -> Array:
-    r"""The weighted mean label with Laplace noise, shape `size`: the predictor that every private model must beat.
+    r"""The weighted mean label with Laplace noise, shape `size`: the predictor that every private
+    model must beat.
 
-    Labels lie in the public `label_range`. Replacing one moves the mean by at most :math:`w_i` times its width, and the
-    noise has scale width / `S`: :math:`\varepsilon_i`-private for every record (:doc:`/book/privacy/limits`).
+    Labels lie in the public `label_range`. Replacing one moves the mean by at most :math:`w_i`
+    times its width, and the noise has scale width / `S`: :math:`\varepsilon_i`-private for every
+    record (:doc:`/book/privacy/limits`).
 
     Examples
     --------
     >>> private_constant([0.0, 1.0], [500.0, 500.0], rng=np.random.default_rng(0)).round(1)
     np.float64(0.5)
     """
-    low, high = check_finite(label_range, "label_range", 1) if np.size(label_range) == 2 else (0.0, 0.0)
+    low, high = (
+        check_finite(label_range, "label_range", 1) if np.size(label_range) == 2 else (0.0, 0.0)
+    )
     if not low < high:
-        raise ValueError(f"label_range must be two finite numbers, the lower first, got {label_range}")
+        raise ValueError(
+            f"label_range must be two finite numbers, the lower first, got {label_range}"
+        )
     labels = check_inside(y, "y", low, high, f"lie in label_range = {label_range}", ndim=1)
     eps = check_epsilon(epsilon, len(labels))
     charge(eps, rng, size)

@@ -1,4 +1,6 @@
-"""Three hospitals that do not exist, as CSV files with gaps, and their schema: ``python make.py FOLDER``."""
+"""Three hospitals that do not exist, as CSV files with gaps, and their schema: ``python make.py
+FOLDER``.
+"""
 
 from __future__ import annotations
 
@@ -38,17 +40,22 @@ levels = ["heart", "lung", "other"]
 
 def hospital(n: int, rng: np.random.Generator) -> pd.DataFrame:
     """Patients, who do worse with age and pressure and in the ward for the heart."""
-    age, pressure = rng.uniform(20, 95, n).round(), rng.normal(135, 22, n).round().clip(80, 220)
-    sex, ward = rng.choice(["f", "m"], n), rng.choice(["heart", "lung", "other"], n)
+    age = rng.uniform(20, 95, n).round()
+    pressure = rng.normal(135, 22, n).round().clip(80, 220)
+    sex = rng.choice(["f", "m"], n)
+    ward = rng.choice(["heart", "lung", "other"], n)
     score = (age - 60) / 12 + (pressure - 135) / 15 + 1.5 * (ward == "heart") + rng.logistic(size=n)
     outcome = np.array(["well", "ill", "dead"])[np.digitize(score, [0, 2.5])]
-    table = pd.DataFrame({"age": age, "pressure": pressure, "sex": sex, "ward": ward, "outcome": outcome})
+    table = pd.DataFrame(
+        {"age": age, "pressure": pressure, "sex": sex, "ward": ward, "outcome": outcome}
+    )
     table.loc[rng.random(n) < 0.05, "pressure"] = np.nan
     return table
 
 
 if __name__ == "__main__":
-    folder, rng = Path(sys.argv[1]), np.random.default_rng(7)
+    folder = Path(sys.argv[1])
+    rng = np.random.default_rng(7)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "schema.toml").write_text(SCHEMA, "utf8")
     for name, n in (("ann", 5000), ("bea", 15_000), ("cem", 30_000), ("test", 4000)):

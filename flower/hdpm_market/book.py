@@ -1,6 +1,8 @@
-"""What a market has in writing: its state after each round and all receipts, in one database, each round in one step.
+"""What a market has in writing: its state after each round and all receipts, in one database, each
+round in one step.
 
-A market that is killed at any moment goes on after the last round that is here, and asks for the next one again.
+A market that is killed at any moment goes on after the last round that is here, and asks for the
+next one again.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS state (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS state (
+  one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS rounds (round INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS receipts (
   owner TEXT, ticket TEXT, round INTEGER, receipt TEXT, signature TEXT, countersignature TEXT,
@@ -41,15 +45,22 @@ class Book:
     @property
     def rounds(self) -> list[Row]:
         """What happened in each round."""
-        return [json.loads(text) for (text,) in self._base.execute("SELECT text FROM rounds ORDER BY round")]
+        return [
+            json.loads(text)
+            for (text,) in self._base.execute("SELECT text FROM rounds ORDER BY round")
+        ]
 
-    def write(self, state: Row, held: Row | None = None, receipts: list[tuple[Any, ...]] | None = None) -> None:
+    def write(
+        self, state: Row, held: Row | None = None, receipts: list[tuple[Any, ...]] | None = None
+    ) -> None:
         """The state, and with it a round and its receipts: all of it, or after a crash nothing."""
         self._base.execute("BEGIN IMMEDIATE")
         try:
             self._base.execute("INSERT OR REPLACE INTO state VALUES (1, ?)", (json.dumps(state),))
             if held is not None:
-                self._base.execute("INSERT INTO rounds VALUES (?, ?)", (held["round"], json.dumps(held)))
+                self._base.execute(
+                    "INSERT INTO rounds VALUES (?, ?)", (held["round"], json.dumps(held))
+                )
             self._base.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?)", receipts or [])
         except BaseException:
             self._base.execute("ROLLBACK")

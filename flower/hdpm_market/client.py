@@ -1,6 +1,7 @@
 """What the market ships to an owner's machine: a messenger between the market and her door.
 
-It reads no data and knows no noise. A market may exchange it at any time, so nothing of her privacy rests on it.
+It reads no data and knows no noise. A market may exchange it at any time, so nothing of her privacy
+rests on it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def _reply(message: Message, request: dict, context: Context) -> Message:
 
 
 def _door(context: Context) -> str:
-    """Of the node, as its owner says; in a simulation, where nodes only have numbers, at that place in a list."""
+    """Of the node, as its owner says; in a simulation, where nodes only have numbers, at that place
+    in a list.
+    """
     if "door" in context.node_config:
         return str(context.node_config["door"])
     return str(context.run_config["doors"]).split(",")[int(context.node_config["partition-id"])]

@@ -1,5 +1,7 @@
-"""What an owner of data installs and runs herself: her data, her limits, her random numbers, her ledger.
+"""What an owner of data installs and runs herself: her data, her limits, her random numbers, her
+ledger.
 
-No other program reads her data. Whoever wants something of her writes to a door, and everything that comes through it
-is taken for the word of a stranger until it carries the signature of a market that her terms approve.
+No other program reads her data. Whoever wants something of her writes to a door, and everything
+that comes through it is taken for the word of a stranger until it carries the signature of a market
+that her terms approve.
 """

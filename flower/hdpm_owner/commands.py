@@ -1,4 +1,6 @@
-"""``hdpm-owner``: from a CSV file to an owner who sells: ``init``, ``approve``, ``serve``, and her ``ledger``."""
+"""``hdpm-owner``: from a CSV file to an owner who sells: ``init``, ``approve``, ``serve``, and her
+``ledger``.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,15 @@ from hdpm_owner.terms import Approved, Spent, Terms
 TERMS = """\
 # What {name} sells, and how much of it. Read by `hdpm-owner serve` when it starts.
 name = {quoted}
-unit = "record"      # what is protected: a "record", that is one row, or the "owner", that is all of the table
+# what is protected: a "record", that is one row, or the "owner", that is all of the table
+unit = "record"
 noise = "gaussian"   # or "laplace", which needs no delta
 epsilon = {epsilon}        # what all releases together may lose, for ever
 delta = {delta}
 family = "linear"    # of her cost: "linear", "quadratic", "square root", "exponential"
 rate = {rate}          # money for one unit of it and one record
-clip_norm = {clip_norm}      # each record's gradient is shortened to this length; the market must ask for the same
+# each record's gradient is shortened to this length; the market must ask for the same
+clip_norm = {clip_norm}
 spacing = {spacing!r}   # of the grid, a power of two
 # limit = 0.5        # largest loss in a round: epsilon with Laplace noise, mu with Gaussian noise
 
@@ -47,17 +51,25 @@ def init(given: argparse.Namespace) -> None:
     """Read the table by the schema, and make the folder of an owner."""
     agreed = Agreement.read(given.schema)
     if given.label is not None and given.label != agreed.label:
-        raise ValueError(f"--label is {given.label!r}, and the label of the schema is {agreed.label!r}")
-    table, folder = read_table(given.table, agreed), given.folder
+        raise ValueError(
+            f"--label is {given.label!r}, and the label of the schema is {agreed.label!r}"
+        )
+    table = read_table(given.table, agreed)
+    folder = given.folder
     name = given.name or given.table.stem
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.copyfile(given.schema, folder / "schema.toml")
-    np.savez(folder / "data.npz", features=table.features, labels=table.labels, schema=agreed.digest)
+    np.savez(
+        folder / "data.npz", features=table.features, labels=table.labels, schema=agreed.digest
+    )
     if (terms := folder / "terms.toml").exists():
         kept = "kept"
     else:
         numbers = {part: getattr(given, part) for part in ("epsilon", "delta", "rate", "clip_norm")}
-        terms.write_text(TERMS.format(name=name, quoted=json.dumps(name), spacing=Terms.spacing, **numbers), "utf8")
+        terms.write_text(
+            TERMS.format(name=name, quoted=json.dumps(name), spacing=Terms.spacing, **numbers),
+            "utf8",
+        )
         kept = "written: read and change it"
     key = Key(folder / "key")
     print("For you alone, not to be published:")
@@ -70,7 +82,8 @@ def init(given: argparse.Namespace) -> None:
 
 def approve(given: argparse.Namespace) -> None:
     """Add a market to the terms."""
-    one, file = Approved(given.name, given.key), given.folder / "terms.toml"
+    one = Approved(given.name, given.key)
+    file = given.folder / "terms.toml"
     if one.key in {known.key for known in Terms.read(file).markets}:
         raise ValueError(f"{file} approves of that key already")
     with file.open("a", encoding="utf8") as stream:
@@ -84,7 +97,13 @@ def show(given: argparse.Namespace) -> None:
     if given.json:
         print(json.dumps(rows))
     elif given.csv:
-        names = ["entry", *ledger.Release.__dataclass_fields__, "chain", "signature", "countersignature"]
+        names = [
+            "entry",
+            *ledger.Release.__dataclass_fields__,
+            "chain",
+            "signature",
+            "countersignature",
+        ]
         writer = csv.DictWriter(sys.stdout, names, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(row for row in rows if row["entry"] == "release")
@@ -94,17 +113,24 @@ def show(given: argparse.Namespace) -> None:
             print(_line(row))
             spent += Spent.of(row["noise"], row["loss"]) if row["entry"] == "release" else Spent()
         print(
-            f"lost in all: epsilon {float(spent.pure):g} by Laplace noise, mu {sqrt(spent.squares):g} by Gaussian noise"
+            f"lost in all: epsilon {float(spent.pure):g} by Laplace noise, mu"
+            f" {sqrt(spent.squares):g} by Gaussian noise"
         )
 
 
 def _line(row: dict[str, Any]) -> str:
     who = f"{row['ticket'][:8]}  {row['market']}"
     if row["entry"] == "sale":
-        told = f"{len(row['losses'])} rounds, losses of at most {max(row['losses']):g}, for {sum(row['payments']):g}"
+        told = (
+            f"{len(row['losses'])} rounds, losses of at most {max(row['losses']):g}, for"
+            f" {sum(row['payments']):g}"
+        )
         return f"{who}  sold: {told}"
     owed = "receipt signed by both" if row.get("countersignature") else "receipt not countersigned"
-    return f"{who}  round {row['round']}: a {row['unit']} loses {row['loss']:g} for {row['payment']:g}, {owed}"
+    return (
+        f"{who}  round {row['round']}: a {row['unit']} loses {row['loss']:g} for"
+        f" {row['payment']:g}, {owed}"
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -113,7 +139,9 @@ def main(arguments: list[str] | None = None) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     one = commands.add_parser("init", help="make the folder of an owner from a CSV file")
     one.add_argument("table", type=Path, help="CSV file with a line of names")
-    one.add_argument("--schema", type=Path, required=True, help="schema.toml on which all have agreed")
+    one.add_argument(
+        "--schema", type=Path, required=True, help="schema.toml on which all have agreed"
+    )
     one.add_argument("--label", help="the column to be learned, if you want to be sure")
     one.add_argument("--folder", type=Path, default=Path("owner"), help="default: %(default)s")
     one.add_argument("--name", help="default: that of the CSV file")
@@ -123,7 +151,9 @@ def main(arguments: list[str] | None = None) -> None:
         ("rate", 0.01, "money for a unit of cost and a record"),
         ("clip-norm", 1.0, "length of a record's gradient"),
     ):
-        one.add_argument(f"--{name}", type=float, default=value, help=f"{what}; default: %(default)s")
+        one.add_argument(
+            f"--{name}", type=float, default=value, help=f"{what}; default: %(default)s"
+        )
     one.set_defaults(run=init)
     two = commands.add_parser("approve", help="add a market to the terms")
     two.add_argument("folder", type=Path)
@@ -133,7 +163,9 @@ def main(arguments: list[str] | None = None) -> None:
     three = commands.add_parser("serve", help="answer markets, for ever")
     three.add_argument("folder", type=Path)
     three.add_argument("--door", type=Path, help="the socket; default: door in the folder")
-    three.set_defaults(run=lambda given: serve(Owner(given.folder), given.door or given.folder / "door"))
+    three.set_defaults(
+        run=lambda given: serve(Owner(given.folder), given.door or given.folder / "door")
+    )
     four = commands.add_parser("ledger", help="what was sold and released")
     four.add_argument("folder", type=Path)
     four.add_argument("--csv", action="store_true", help="releases, as CSV")

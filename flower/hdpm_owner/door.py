@@ -1,4 +1,6 @@
-"""Her door: a Unix socket that takes a line of JSON and answers one. Nothing that a caller sends is ever run."""
+"""Her door: a Unix socket that takes a line of JSON and answers one. Nothing that a caller sends is
+ever run.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ CALLERS = 32  # at once; who comes later waits
 
 
 def serve(owner: Owner, door: Path) -> None:
-    """Answer callers, several at once, for ever. Who may write to the door may ask: its folder says who that is."""
+    """Answer callers, several at once, for ever. Who may write to the door may ask: its folder says
+    who that is.
+    """
     lock = _own(door)
     try:
         asyncio.run(_serve(owner, door))
@@ -34,7 +38,8 @@ def _own(door: Path) -> TextIO:
     except BlockingIOError:
         lock.close()
         raise RuntimeError(f"another owner answers at the door {door}") from None
-    door.unlink(missing_ok=True)  # of a process that was killed: the lock says that it lives no more
+    # of a process that was killed: the lock says that it lives no more
+    door.unlink(missing_ok=True)
     return lock
 
 

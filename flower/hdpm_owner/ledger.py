@@ -1,8 +1,9 @@
 """What an owner has sold and released, in a database that is on disk before anything leaves her.
 
-Entries are only ever appended, and each is chained to the one before by a hash. How many there are, and the last hash,
-stand in a file of their own: a ledger that was edited, shortened, emptied or removed is an error, and she sends nothing
-until somebody has looked. Sums are kept beside the entries, so that a release takes as long after 100,000 as after one.
+Entries are only ever appended, and each is chained to the one before by a hash. How many there are,
+and the last hash, stand in a file of their own: a ledger that was edited, shortened, emptied or
+removed is an error, and she sends nothing until somebody has looked. Sums are kept beside the
+entries, so that a release takes as long after 100,000 as after one.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from hdpm_owner.signatures import canonical
 from hdpm_owner.terms import Spent
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS entries (number INTEGER PRIMARY KEY, text TEXT NOT NULL, chain TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS entries (
+  number INTEGER PRIMARY KEY, text TEXT NOT NULL, chain TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS receipts (
-  ticket TEXT, round INTEGER, letter TEXT, answer TEXT, receipt TEXT, signature TEXT, countersignature TEXT,
+  ticket TEXT, round INTEGER, letter TEXT, answer TEXT,
+  receipt TEXT, signature TEXT, countersignature TEXT,
   PRIMARY KEY (ticket, round)
 ) STRICT;
 """
@@ -33,7 +37,9 @@ CREATE TABLE IF NOT EXISTS receipts (
 
 @dataclass(frozen=True)
 class Sale:
-    """A loss and a payment for each round, under the ticket of a bid; a loss of 0 is a round without her."""
+    """A loss and a payment for each round, under the ticket of a bid; a loss of 0 is a round
+    without her.
+    """
 
     ticket: str
     market: str
@@ -63,7 +69,9 @@ Entry = Sale | Release
 
 @dataclass
 class Open:
-    """A sale with what is not released of it, its rounds that are, and when it was last heard of."""
+    """A sale with what is not released of it, its rounds that are, and when it was last heard
+    of.
+    """
 
     sale: Sale
     remaining: Spent
@@ -77,11 +85,13 @@ class Ledger:
     Parameters
     ----------
     folder : path
-        Has ``ledger.sqlite``, made if neither it nor ``ledger.count`` is there, and ``ledger.lock``.
+        Has ``ledger.sqlite``, made if neither it nor ``ledger.count`` is there, and
+        ``ledger.lock``.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.file, self._count = folder / "ledger.sqlite", folder / "ledger.count"
+        self.file = folder / "ledger.sqlite"
+        self._count = folder / "ledger.count"
         self._lock = (folder / "ledger.lock").open("a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,7 +100,9 @@ class Ledger:
             raise RuntimeError(f"another process holds the ledger {self.file}") from None
         try:
             if self._count.exists() and not self.file.exists():
-                raise ValueError(f"the ledger {self.file} is gone, and {self._count} counts its entries")
+                raise ValueError(
+                    f"the ledger {self.file} is gone, and {self._count} counts its entries"
+                )
             self._base = sqlite3.connect(self.file, check_same_thread=False, isolation_level=None)
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
@@ -103,22 +115,29 @@ class Ledger:
             raise
 
     def _begin(self) -> None:
-        self.spent, self.bought, self.promised = Spent(), dict[str, Spent](), dict[str, float]()
+        self.spent = Spent()
+        self.bought = dict[str, Spent]()
+        self.promised = dict[str, float]()
         self.sales: dict[str, Open] = {}
-        self.number, self.chain, known = 0, "", None
+        self.number = 0
+        self.chain = ""
+        known = None
         told: dict[str, Any] = {"number": 0, "chain": ""}
         if self._count.exists():
             told = json.loads(self._count.read_text("ascii"))
         elif self._base.execute("SELECT count(*) FROM entries").fetchone()[0]:
-            raise ValueError(f"{self._count}, which counts the entries of the ledger {self.file}, is gone")
+            raise ValueError(
+                f"{self._count}, which counts the entries of the ledger {self.file}, is gone"
+            )
         for entry, chain in _chained(self.file, self._base):
-            self.number, self.chain = self.number + 1, chain
+            self.number = self.number + 1
+            self.chain = chain
             known = self.chain if self.number == told["number"] else known
             self._take(entry)
         if told["number"] > self.number or (told["number"] and known != told["chain"]):
             raise ValueError(
-                f"the ledger {self.file} has {self.number} entries, and {self._count} knows of others: "
-                "nothing is sent before somebody has looked"
+                f"the ledger {self.file} has {self.number} entries, and {self._count} knows of"
+                " others: nothing is sent before somebody has looked"
             )
         self._count_up()
 
@@ -130,9 +149,13 @@ class Ledger:
             self.promised[entry.market] = self.promised.get(entry.market, 0.0) + sum(entry.payments)
             return
         cost = Spent.of(entry.noise, entry.loss)
-        self.spent, self.bought[entry.market] = self.spent + cost, self.bought.get(entry.market, Spent()) + cost
+        self.spent, self.bought[entry.market] = (
+            self.spent + cost,
+            self.bought.get(entry.market, Spent()) + cost,
+        )
         if (sale := self.sales.get(entry.ticket)) is not None:
-            sale.remaining, sale.heard = sale.remaining - cost, entry.time
+            sale.remaining = sale.remaining - cost
+            sale.heard = entry.time
             sale.released.add(entry.round)
 
     def write(self, entry: Entry) -> None:
@@ -140,7 +163,8 @@ class Ledger:
         text = canonical({"entry": type(entry).__name__.lower()} | asdict(entry))
         chain = _link(self.chain, text)
         self._base.execute("INSERT INTO entries VALUES (?, ?, ?)", (self.number + 1, text, chain))
-        self.number, self.chain = self.number + 1, chain
+        self.number = self.number + 1
+        self.chain = chain
         self._take(entry)
         self._count_up()
 
@@ -154,15 +178,25 @@ class Ledger:
         _sync_folder(self._count.parent)
 
     def waiting(self, keep: float, market: str | None = None, now: float | None = None) -> Spent:
-        """What is sold, not yet released, and was heard of within so many hours; to one market or to all."""
+        """What is sold, not yet released, and was heard of within so many hours; to one market or
+        to all.
+        """
         since = (time.time() if now is None else now) - 3600 * keep
-        sales = (one for one in self.sales.values() if one.heard >= since and market in (None, one.sale.market))
+        sales = (
+            one
+            for one in self.sales.values()
+            if one.heard >= since and market in (None, one.sale.market)
+        )
         return sum((one.remaining for one in sales), Spent())
 
-    # --- receipts: each carries its signatures, so that no chain is needed -------------------------------------------
+    # --- receipts: each carries its signatures, so that no chain is needed -----------------------
 
-    def keep(self, ticket: str, round: int, letter: str, answer: str, receipt: str, signature: str) -> None:
-        """Keep what was answered to a letter, of the last round of a sale with the whole answer, to send it again."""
+    def keep(
+        self, ticket: str, round: int, letter: str, answer: str, receipt: str, signature: str
+    ) -> None:
+        """Keep what was answered to a letter, of the last round of a sale with the whole answer, to
+        send it again.
+        """
         with self._base:
             self._base.execute("UPDATE receipts SET answer = NULL WHERE ticket = ?", (ticket,))
             row = (ticket, round, letter, answer, receipt, signature)
@@ -193,7 +227,9 @@ class Ledger:
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """All entries, releases with their receipts, while she runs or not; an error if the chain is broken."""
+    """All entries, releases with their receipts, while she runs or not; an error if the chain is
+    broken.
+    """
     file = folder / "ledger.sqlite"
     with _reading(file) as base:
         where = "SELECT ticket, round, receipt, signature, countersignature FROM receipts"
@@ -219,10 +255,15 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
 def _chained(file: Path, base: sqlite3.Connection) -> Iterator[tuple[Entry, str]]:
     """Entries in their order with their hashes, all of them checked."""
     chain = ""
-    for place, (number, text, told) in enumerate(base.execute("SELECT * FROM entries ORDER BY number"), 1):
+    for place, (number, text, told) in enumerate(
+        base.execute("SELECT * FROM entries ORDER BY number"), 1
+    ):
         chain = _link(chain, text)
         if number != place or told != chain:
-            raise ValueError(f"entry {place} of the ledger {file} was changed: nothing is sent before it is mended")
+            raise ValueError(
+                f"entry {place} of the ledger {file} was changed: nothing is sent before it is"
+                " mended"
+            )
         content = json.loads(text)
         if content.pop("entry") == "sale":
             losses, payments = (tuple(content.pop(name)) for name in ("losses", "payments"))

@@ -1,7 +1,9 @@
-"""``hdpm-market``: a market's key, and its receipts: checked, compared with ledgers, and who is owed what.
+"""``hdpm-market``: a market's key, and its receipts: checked, compared with ledgers, and who is
+owed what.
 
-A receipt is a text that an owner signs with a release and the market signs when the release was used: who, which
-market, round, unit, loss, payment, hash of the schema, and the place in her ledger.
+A receipt is a text that an owner signs with a release and the market signs when the release was
+used: who, which market, round, unit, loss, payment, hash of the schema, and the place in her
+ledger.
 """
 
 from __future__ import annotations
@@ -38,16 +40,23 @@ def kept(folder: Path) -> list[Row]:
     if not file.exists():
         raise ValueError(f"there is no market in {folder}")
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
-        rows = base.execute("SELECT receipt, signature, countersignature FROM receipts ORDER BY round, owner")
-        return [dict(zip(("receipt", "signature", "countersignature"), row, strict=True)) for row in rows]
+        rows = base.execute(
+            "SELECT receipt, signature, countersignature FROM receipts ORDER BY round, owner"
+        )
+        return [
+            dict(zip(("receipt", "signature", "countersignature"), row, strict=True))
+            for row in rows
+        ]
 
 
 def compared(receipts: list[Row], ledgers: dict[str, list[Row]]) -> list[str]:
     """Complaints: bad receipts, two for one round, and what ledgers and receipts do not both have.
 
-    An owner has at most one release for each sale that no receipt tells of: the last one, which may not have arrived.
+    An owner has at most one release for each sale that no receipt tells of: the last one, which may
+    not have arrived.
     """
-    found, seen = [], {}
+    found = []
+    seen = {}
     for row in receipts:
         if said := complaint(row):
             found.append(f"a receipt: {said}")
@@ -58,17 +67,27 @@ def compared(receipts: list[Row], ledgers: dict[str, list[Row]]) -> list[str]:
             found.append(f"{told['owner']}, round {told['round']}: two receipts")
         seen[place] = told
     for name, entries in ledgers.items():
-        released = {(row["ticket"], row["round"]): row for row in entries if row["entry"] == "release"}
+        released = {
+            (row["ticket"], row["round"]): row for row in entries if row["entry"] == "release"
+        }
         tickets = {ticket for ticket, _ in released}
         told = {place[1:]: one for place, one in seen.items() if place[1] in tickets}
         for place, one in told.items():
             entry = released.get(place)
-            if entry is None or any(entry[part] != one[part] for part in ("loss", "payment", "unit", "noise", "chain")):
-                found.append(f"{name}, round {place[1]}: the ledger says otherwise than the receipt")
+            if entry is None or any(
+                entry[part] != one[part] for part in ("loss", "payment", "unit", "noise", "chain")
+            ):
+                found.append(
+                    f"{name}, round {place[1]}: the ledger says otherwise than the receipt"
+                )
         unanswered: dict[str, list[int]] = defaultdict(list)
         for ticket, number in released.keys() - told.keys():
             unanswered[ticket].append(number)
-        found += [f"{name}: rounds {sorted(n)} of {t[:8]} have no receipt" for t, n in unanswered.items() if len(n) > 1]
+        found += [
+            f"{name}: rounds {sorted(n)} of {t[:8]} have no receipt"
+            for t, n in unanswered.items()
+            if len(n) > 1
+        ]
     return found
 
 
@@ -79,7 +98,10 @@ def owed(receipts: list[Row]) -> list[Row]:
         told = json.loads(row["receipt"])
         entry = sums[told["owner"], told["key"]]
         entry[0], entry[1] = entry[0] + 1, entry[1] + told["payment"]
-    return [{"owner": o, "key": k, "rounds": n, "owed": round(paid, 6)} for (o, k), (n, paid) in sorted(sums.items())]
+    return [
+        {"owner": o, "key": k, "rounds": n, "owed": round(paid, 6)}
+        for (o, k), (n, paid) in sorted(sums.items())
+    ]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -90,9 +112,19 @@ def main(arguments: list[str] | None = None) -> None:
         "key", help="print the market's public key, which owners approve; made if it is not there"
     )
     one.add_argument("folder", type=Path)
-    two = commands.add_parser("receipts", help="check the receipts, and print who is owed what, as CSV")
-    two.add_argument("folders", type=Path, nargs="+", help="of all its markets in which these owners sold")
-    two.add_argument("--ledgers", type=Path, nargs="*", default=[], help="made by `hdpm-owner ledger FOLDER --json`")
+    two = commands.add_parser(
+        "receipts", help="check the receipts, and print who is owed what, as CSV"
+    )
+    two.add_argument(
+        "folders", type=Path, nargs="+", help="of all its markets in which these owners sold"
+    )
+    two.add_argument(
+        "--ledgers",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="made by `hdpm-owner ledger FOLDER --json`",
+    )
     given = parser.parse_args(arguments)
     try:
         if given.command == "key":
@@ -100,7 +132,9 @@ def main(arguments: list[str] | None = None) -> None:
             print(Key(given.folder / "key").public)
             return
         receipts = [row for folder in given.folders for row in kept(folder)]
-        wrong = compared(receipts, {file.stem: json.loads(file.read_text("utf8")) for file in given.ledgers})
+        wrong = compared(
+            receipts, {file.stem: json.loads(file.read_text("utf8")) for file in given.ledgers}
+        )
         writer = csv.DictWriter(sys.stdout, ["owner", "key", "rounds", "owed"])
         writer.writeheader()
         writer.writerows(owed([row for row in receipts if not complaint(row)]))

@@ -1,7 +1,7 @@
 """Keys, and texts that are signed with them: Ed25519, of ``cryptography``.
 
-A text is JSON in one canonical form, so that both sides sign the same bytes. Public keys and signatures are
-hexadecimal.
+A text is JSON in one canonical form, so that both sides sign the same bytes. Public keys and
+signatures are hexadecimal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from hdpm_lib.validation import extra
 
 with extra("owner"):
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 
@@ -29,11 +32,19 @@ class Key:
 
     def __init__(self, file: Path) -> None:
         if not file.exists():
-            made = Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()).hex()
-            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            made = (
+                Ed25519PrivateKey.generate()
+                .private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+                .hex()
+            )
+            with os.fdopen(
+                os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w"
+            ) as stream:
                 stream.write(made + "\n")
         try:
-            self._key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(file.read_text("ascii").strip()))
+            self._key = Ed25519PrivateKey.from_private_bytes(
+                bytes.fromhex(file.read_text("ascii").strip())
+            )
         except ValueError:
             raise ValueError(f"{file} holds no key of 64 hexadecimal digits") from None
 
@@ -48,7 +59,9 @@ class Key:
 
 
 def signed(text: object, signature: object, public: object) -> bool:
-    """Whether the holder of a public key has signed this text; whatever is given, never an error."""
+    """Whether the holder of a public key has signed this text; whatever is given, never an
+    error.
+    """
     if not all(isinstance(part, str) for part in (text, signature, public)):
         return False
     try:

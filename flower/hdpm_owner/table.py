@@ -1,8 +1,9 @@
 """From a CSV file to records: by a schema on which all owners and the market have agreed.
 
-``schema.toml`` says what one row is, which columns count, their declared ranges or categories in order, what a missing
-value becomes, and the classes of the label. All of it is public; its hash stands in every letter, so that nobody trains
-on columns that mean something else elsewhere. What is found in her table is for the owner alone.
+``schema.toml`` says what one row is, which columns count, their declared ranges or categories in
+order, what a missing value becomes, and the classes of the label. All of it is public; its hash
+stands in every letter, so that nobody trains on columns that mean something else elsewhere. What is
+found in her table is for the owner alone.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ NOISY = 0.2  # share of missing or clipped cells of a column from which on she i
 
 @dataclass(frozen=True)
 class Agreement:
-    """A schema, the label with its classes in order, what a missing value becomes, and the hash of all that.
+    """A schema, the label with its classes in order, what a missing value becomes, and the hash of
+    all that.
 
-    Where nothing is said a missing number becomes the middle of its range, and a missing category tells nothing.
+    Where nothing is said a missing number becomes the middle of its range, and a missing category
+    tells nothing.
     """
 
     schema: Schema
@@ -58,14 +61,24 @@ class Agreement:
                     columns.append(Category(**given))
                 else:
                     columns.append(Number(**given))
-            names, label = [column.name for column in columns], content["label"]
+            names = [column.name for column in columns]
+            label = content["label"]
             if len({*names, label["name"]}) <= len(names):
                 raise ValueError("columns and label must have different names")
             classes = tuple(map(str, label["classes"]))
             if len(set(classes)) < max(len(classes), 2):
-                raise ValueError(f"the label needs two or more different classes, got {list(classes)}")
+                raise ValueError(
+                    f"the label needs two or more different classes, got {list(classes)}"
+                )
             digest = hashlib.sha256(canonical(content).encode()).hexdigest()
-            return cls(Schema(columns, out_of_range="clip"), content["row"], label["name"], classes, missing, digest)
+            return cls(
+                Schema(columns, out_of_range="clip"),
+                content["row"],
+                label["name"],
+                classes,
+                missing,
+                digest,
+            )
         except FileNotFoundError:
             raise ValueError(f"the schema {file} is not there") from None
         except KeyError as error:
@@ -85,30 +98,45 @@ class Table:
 
 
 def read_table(file: Path, agreed: Agreement) -> Table:
-    """The records of a CSV file with a line of names; a mistake is an error of one sentence that says what to do."""
+    """The records of a CSV file with a line of names; a mistake is an error of one sentence that
+    says what to do.
+    """
     try:
-        cells = pd.read_csv(file, dtype=str, skipinitialspace=True, na_values=["NaN", "nan", "NA", ""])
+        cells = pd.read_csv(
+            file, dtype=str, skipinitialspace=True, na_values=["NaN", "nan", "NA", ""]
+        )
     except FileNotFoundError:
         raise ValueError(f"{file} is not there") from None
     except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ValueError(f"{file} is no CSV file with a line of column names: {str(error).strip()}") from None
+        raise ValueError(
+            f"{file} is no CSV file with a line of column names: {str(error).strip()}"
+        ) from None
     names = [column.name for column in agreed.schema.columns]
     if missing := [name for name in [*names, agreed.label] if name not in cells]:
-        raise ValueError(f"{file} has no column {missing[0]!r}: it has {', '.join(map(str, cells.columns))}")
+        raise ValueError(
+            f"{file} has no column {missing[0]!r}: it has {', '.join(map(str, cells.columns))}"
+        )
     if not len(cells):
         raise ValueError(f"{file} has no records below its line of names")
-    report, warnings = [f"{len(cells)} rows, each {agreed.row}"], []
+    report = [f"{len(cells)} rows, each {agreed.row}"]
+    warnings = []
     if left := [str(name) for name in cells.columns if name not in [*names, agreed.label]]:
         report.append(f"not used: {', '.join(left)}")
     filled = {}
     for column in agreed.schema.columns:
-        filled[column.name], counts = _column(file, cells[column.name], column, agreed.missing.get(column.name))
+        filled[column.name], counts = _column(
+            file, cells[column.name], column, agreed.missing.get(column.name)
+        )
         said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         report.append(f"{column.name}: {said or 'all as declared'}")
         for what, count in counts.items():
             if count > NOISY * len(cells):
-                warnings.append(f"{count / len(cells):.0%} of {column.name!r} are {what}: what is sold is mostly that")
-    labels, classes = cells[agreed.label].str.strip(), {name: k for k, name in enumerate(agreed.classes)}
+                warnings.append(
+                    f"{count / len(cells):.0%} of {column.name!r} are {what}: what is sold is"
+                    " mostly that"
+                )
+    labels = cells[agreed.label].str.strip()
+    classes = {name: k for k, name in enumerate(agreed.classes)}
     places = labels.map(classes)
     if (bad := places.isna().to_numpy()).any():
         row = int(np.flatnonzero(bad)[0])
@@ -122,7 +150,9 @@ def read_table(file: Path, agreed: Agreement) -> Table:
     pairs = zip(agreed.classes, each, strict=True)
     report.append(f"{agreed.label}: " + ", ".join(f"{count} {name}" for name, count in pairs))
     if np.count_nonzero(each) == 1:
-        warnings.append(f"all rows have one class of {agreed.label!r}: a model learns nothing else from them")
+        warnings.append(
+            f"all rows have one class of {agreed.label!r}: a model learns nothing else from them"
+        )
     return Table(agreed.schema.transform(pd.DataFrame(filled)), found, report, warnings)
 
 
@@ -133,17 +163,19 @@ def _column(
     text = cells.str.strip()
     empty = text.isna().to_numpy()
     if isinstance(column, Category):
-        bad, wanted = ~empty & ~text.isin(column.levels).to_numpy(), f"one of {', '.join(map(str, column.levels))}"
+        bad = ~empty & ~text.isin(column.levels).to_numpy()
+        wanted = f"one of {', '.join(map(str, column.levels))}"
         values = text.to_numpy(dtype=object, na_value=missing)
     else:
         numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=float)
-        bad, wanted = ~empty & ~np.isfinite(numbers), "a number"
+        bad = ~empty & ~np.isfinite(numbers)
+        wanted = "a number"
         values = np.where(empty, np.nan if missing is None else float(missing), numbers)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"{file}, line {row + 2}: {column.name!r} is {text[row]!r}, and the schema wants {wanted}: "
-            "correct the cell, or leave it empty"
+            f"{file}, line {row + 2}: {column.name!r} is {text[row]!r}, and the schema wants"
+            f" {wanted}: correct the cell, or leave it empty"
         )
     counts = {"missing": int(empty.sum())}
     if isinstance(column, Number):

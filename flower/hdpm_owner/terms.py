@@ -1,4 +1,6 @@
-"""What an owner has decided, in ``terms.toml``: what is protected and how, how much she may lose, and to whom."""
+"""What an owner has decided, in ``terms.toml``: what is protected and how, how much she may lose,
+and to whom.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from hdpm_lib.validation import check_choice, check_count, check_number, check_p
 UNITS = ("record", "owner")
 NOISES = ("gaussian", "laplace")
 ROUNDS = 10_000  # of one sale, at most
-_ROUNDING = 1e-9  # share of what is left that is never offered, so that rounding refuses no release that was sold
+# share of what is left that is never offered, so that rounding refuses no release that was sold
+_ROUNDING = 1e-9
 
 
 class Refusal(ValueError):
@@ -27,7 +30,9 @@ class Refusal(ValueError):
 
 @dataclass(frozen=True)
 class Spent:
-    """What releases have cost together: the sum of pure losses, and of squared ``mu`` of Gaussian noise, exactly."""
+    """What releases have cost together: the sum of pure losses, and of squared ``mu`` of Gaussian
+    noise, exactly.
+    """
 
     pure: Fraction = Fraction(0)
     squares: Fraction = Fraction(0)
@@ -51,12 +56,16 @@ class Spent:
         return float(gaussian_delta(epsilon, sqrt(self.squares), float(self.pure))) <= delta
 
     def share(self, noise: str, rounds: int, epsilon: float, delta: float) -> float:
-        """The largest loss of which so many more stay within (epsilon, delta); 0 if nothing is left."""
+        """The largest loss of which so many more stay within (epsilon, delta); 0 if nothing is
+        left.
+        """
         pure = float(self.pure)
         if not self.within(epsilon, delta):
             return 0.0
         if noise == "gaussian":
-            squares = float(largest_mu(epsilon, delta, pure)) ** 2 * (1 - _ROUNDING) - float(self.squares)
+            squares = float(largest_mu(epsilon, delta, pure)) ** 2 * (1 - _ROUNDING) - float(
+                self.squares
+            )
             return sqrt(max(squares, 0.0) / rounds)
         most = epsilon
         if self.squares:
@@ -88,7 +97,9 @@ class Approved:
 
     def __post_init__(self) -> None:
         if len(self.key) != 64 or set(self.key) - set("0123456789abcdef"):
-            raise ValueError(f"key of market {self.name!r} must have 64 hexadecimal digits, got {self.key!r}")
+            raise ValueError(
+                f"key of market {self.name!r} must have 64 hexadecimal digits, got {self.key!r}"
+            )
         for name in ("epsilon", "money"):
             if getattr(self, name) != inf:
                 check_positive(getattr(self, name), name)
@@ -104,7 +115,8 @@ class Terms:
     name : str
     family, rate : her cost of privacy, as in :class:`~hdpm_lib.auctions.bids.Bids`
     epsilon, delta : float
-        What all releases together may lose, over all rounds, markets and restarts. Laplace noise needs no delta.
+        What all releases together may lose, over all rounds, markets and restarts. Laplace noise
+        needs no delta.
     unit : {"record", "owner"}
         What takes another's place in a neighbour: one row of her table, or all of it.
     noise : {"gaussian", "laplace"}
@@ -114,7 +126,8 @@ class Terms:
     keep : float, hours for which what she has sold waits for the rounds of that sale
     markets : the approved ones
     seed : int, optional
-        For tests only: who knows it can take the Laplace noise off what she sends. By default the system's entropy.
+        For tests only: who knows it can take the Laplace noise off what she sends. By default the
+        system's entropy.
     """
 
     name: str
@@ -152,7 +165,10 @@ class Terms:
         """Terms from a TOML file."""
         try:
             content: dict[str, Any] = tomllib.loads(file.read_text("utf8"))
-            return cls(**content | {"markets": tuple(Approved(**one) for one in content.get("markets", ()))})
+            return cls(
+                **content
+                | {"markets": tuple(Approved(**one) for one in content.get("markets", ()))}
+            )
         except FileNotFoundError:
             raise ValueError(f"{file} is not there: hdpm-owner init makes it") from None
         except (AttributeError, TypeError, ValueError) as error:

@@ -1,9 +1,10 @@
 r"""All-in, repaired: an auction for owners who sell everything or nothing.
 
-A *single-minded* owner bears the same cost `V` for any sale. She offers the amount :math:`x=d\,\bar\varepsilon`,
-records times privacy budget, at the unit valuation :math:`V/x`. FL-Market's rule takes owners in ascending order of it
-for as long as the budget, divided among all taken, covers them, and pays out the whole budget. It is not truthful: a
-loser who asks for less moves forward. The repaired rule pays all winners one price per unit, the highest at which each
+A *single-minded* owner bears the same cost `V` for any sale. She offers the amount
+:math:`x=d\,\bar\varepsilon`, records times privacy budget, at the unit valuation :math:`V/x`.
+FL-Market's rule takes owners in ascending order of it for as long as the budget, divided among all
+taken, covers them, and pays out the whole budget. It is not truthful: a loser who asks for less
+moves forward. The repaired rule pays all winners one price per unit, the highest at which each
 would still win (:doc:`/book/federated/allin`).
 
 Owners of equal unit valuation are taken in the order of their places; the paper does not say.
@@ -28,18 +29,25 @@ Array = NDArray[np.float64]
 Auction = Callable[[Bids, Array], Outcome]
 
 
-def _checked(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> tuple[Array, Array, Array]:
-    """Arrays of shapes (..., n), (..., n) and (...), or an error that names the argument and the value."""
+def _checked(
+    valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """Arrays of shapes (..., n), (..., n) and (...), or an error that names the argument and the
+    value.
+    """
     v = check_finite(valuations, "valuations", low=0)
     x = check_finite(amounts, "amounts", low=0, ends="()")
     money = check_finite(budget, "budget", low=0, ends="()")
     if v.ndim == 0 or v.shape[-1:] != x.shape[-1:]:
-        raise ValueError(f"valuations and amounts must have shape (..., n), n >= 1, got {v.shape} and {x.shape}")
+        raise ValueError(
+            f"valuations and amounts must have shape (..., n), n >= 1, got {v.shape} and {x.shape}"
+        )
     try:
         shape = np.broadcast_shapes(v.shape, x.shape, (*money.shape, 1))
     except ValueError:
         raise ValueError(
-            f"valuations, amounts and budget must fit, got shapes {v.shape}, {x.shape} and {money.shape}"
+            f"valuations, amounts and budget must fit, got shapes {v.shape}, {x.shape} and"
+            f" {money.shape}"
         ) from None
     return np.broadcast_to(v, shape), np.broadcast_to(x, shape), np.broadcast_to(money, shape[:-1])
 
@@ -47,8 +55,8 @@ def _checked(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> tu
 def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> Outcome:
     r"""Who sells everything, and for how much; truth is the best report of single-minded owners.
 
-    Payments sum to at most the budget and cover the winners' valuations. The `privacy_loss` is the amount sold, so that
-    amounts are privacy losses where everybody has one record.
+    Payments sum to at most the budget and cover the winners' valuations. The `privacy_loss` is the
+    amount sold, so that amounts are privacy losses where everybody has one record.
 
     Parameters
     ----------
@@ -57,10 +65,10 @@ def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike)
 
     Notes
     -----
-    Owners who ask for more than the whole budget are left out. The others stand in ascending order of
-    :math:`u_i=V_i/x_i`, and the first :math:`k` win, where :math:`k` is the last with
-    :math:`u_k\le B/(x_1+\dots+x_k)`. All are paid :math:`\min\{B/(x_1+\dots+x_k),\,u_{k+1}\}` per unit. Time
-    :math:`O(n\log n)`.
+    Owners who ask for more than the whole budget are left out. The others stand in ascending order
+    of :math:`u_i=V_i/x_i`, and the first :math:`k` win, where :math:`k` is the last with
+    :math:`u_k\le B/(x_1+\dots+x_k)`. All are paid :math:`\min\{B/(x_1+\dots+x_k),\,u_{k+1}\}` per
+    unit. Time :math:`O(n\log n)`.
 
     Examples
     --------
@@ -87,7 +95,8 @@ def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike)
 
 
 def all_in(bids: Bids, budget: ArrayLike) -> Outcome:
-    """Buy whole privacy budgets, as if each owner had only her full valuation to report: :func:`all_or_nothing`.
+    """Buy whole privacy budgets, as if each owner had only her full valuation to report:
+    :func:`all_or_nothing`.
 
     Examples
     --------
@@ -96,7 +105,9 @@ def all_in(bids: Bids, budget: ArrayLike) -> Outcome:
     >>> sale.privacy_loss, sale.payments
     (array([0.5, 0. , 0. ]), array([20.,  0.,  0.]))
     """
-    sale = all_or_nothing(bids.full_valuation, bids.sizes * bids.privacy_budget, check_budget(budget, bids))
+    sale = all_or_nothing(
+        bids.full_valuation, bids.sizes * bids.privacy_budget, check_budget(budget, bids)
+    )
     return Outcome(np.where(sale.privacy_loss > 0, bids.privacy_budget, 0.0), sale.payments)
 
 
@@ -107,15 +118,17 @@ def _one_lies_or_nobody(truth: Any, lies: Any) -> Any:
 
 
 def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
-    """What each owner gains by her lie while the others tell the truth and the budget stays the same, shape (..., n).
+    """What each owner gains by her lie while the others tell the truth and the budget stays the
+    same, shape (..., n).
 
-    It is minus infinity for a lie that sells what she does not have or accept. An owner who reports fewer records
-    delivers, and bears the cost of, those alone. The bids `truth` and `lies` are of shapes that fit.
+    It is minus infinity for a lie that sells what she does not have or accept. An owner who reports
+    fewer records delivers, and bears the cost of, those alone. The bids `truth` and `lies` are of
+    shapes that fit.
 
     Notes
     -----
-    All reports of a market, the truth among them, go through `auction` in one batch: a network gives the same market
-    another last digit in a batch of another shape.
+    All reports of a market, the truth among them, go through `auction` in one batch: a network
+    gives the same market another last digit in a batch of another shape.
 
     Examples
     --------

@@ -1,16 +1,20 @@
-r"""What right guesses of a random bit prove about a pair of data sets, exactly, also for approximate privacy.
+r"""What right guesses of a random bit prove about a pair of data sets, exactly, also for
+approximate privacy.
 
-Fair coins choose one of two data sets in each of `runs` independent runs; a fixed rule looks at the release and guesses
-the coin, or abstains. With :math:`p=e^\varepsilon/(1+e^\varepsilon)` and a guess made with probability `G`, an
-:math:`(\varepsilon,\delta)`-private release lets a guess be right with a probability of at most
+Fair coins choose one of two data sets in each of `runs` independent runs; a fixed rule looks at the
+release and guesses the coin, or abstains. With :math:`p=e^\varepsilon/(1+e^\varepsilon)` and a
+guess made with probability `G`, an :math:`(\varepsilon,\delta)`-private release lets a guess be
+right with a probability of at most
 
 .. math:: p+(1-p)\frac{\delta s}{2G},
 
-where `s` is 1 if the rule only ever guesses one of the coin's sides and 2 if both: :doc:`/book/privacy/audits` has
-the proof. Given the number of guesses, right ones are binomial; `G` is bounded from below at a tenth of the level.
+where `s` is 1 if the rule only ever guesses one of the coin's sides and 2 if both:
+:doc:`/book/privacy/audits` has the proof. Given the number of guesses, right ones are binomial; `G`
+is bounded from below at a tenth of the level.
 
-Throughout, `made` and `right` are numbers of guesses made and of right ones, arrays of one shape, `epsilon` is not
-negative, `delta` in [0, 1), and `level` in (0, 1) is the probability of a false alarm or of a wrong bound.
+Throughout, `made` and `right` are numbers of guesses made and of right ones, arrays of one shape,
+`epsilon` is not negative, `delta` in [0, 1), and `level` in (0, 1) is the probability of a false
+alarm or of a wrong bound.
 """
 
 from __future__ import annotations
@@ -37,7 +41,8 @@ def _least_made(made: ArrayLike, runs: float, level: float) -> Array:
 
 
 def most_right(guessed: ArrayLike, epsilon: float, delta: float = 0.0, sides: int = 2) -> Array:
-    """Largest probability that a guess is right, of rules that guess in a share `guessed`, in (0, 1], of the runs.
+    """Largest probability that a guess is right, of rules that guess in a share `guessed`, in (0,
+    1], of the runs.
 
     Examples
     --------
@@ -51,13 +56,17 @@ def most_right(guessed: ArrayLike, epsilon: float, delta: float = 0.0, sides: in
         return np.asarray(np.minimum(1.0, p + (1 - p) * (free / share if free else 0.0)))
 
 
-def guess_p_value(right: int, made: int, runs: int, epsilon: float, delta: float = 0.0, sides: int = 2) -> float:
+def guess_p_value(
+    right: int, made: int, runs: int, epsilon: float, delta: float = 0.0, sides: int = 2
+) -> float:
     """Smallest level at which the guesses reject that the two data sets are as close as claimed.
 
     Examples
     --------
-    >>> round(guess_p_value(60, 80, 100, 0.0), 9), round(guess_p_value(60, 80, 100, 0.0, delta=0.1), 3)
-    (4.29e-06, 0.001)
+    >>> round(guess_p_value(60, 80, 100, 0.0), 9)
+    4.29e-06
+    >>> round(guess_p_value(60, 80, 100, 0.0, delta=0.1), 3)
+    0.001
     """
     n = check_count(runs, "runs")
     k = check_count(made, "made", 0, n)
@@ -82,10 +91,11 @@ def guess_p_value(right: int, made: int, runs: int, epsilon: float, delta: float
 def guess_epsilon(
     right: ArrayLike, made: ArrayLike, runs: float, level: float, delta: float = 0.0, sides: int = 2
 ) -> Array:
-    """Lower end of the smallest `epsilon` that holds for the pair at this `delta`, too high with probability `level`.
+    """Lower end of the smallest `epsilon` that holds for the pair at this `delta`, too high with
+    probability `level`.
 
-    It is negative where the guesses are no better than those of a coin, and minus infinity where none was made. Numbers
-    of guesses may be expected ones, and need not be whole.
+    It is negative where the guesses are no better than those of a coin, and minus infinity where
+    none was made. Numbers of guesses may be expected ones, and need not be whole.
 
     Examples
     --------
@@ -112,11 +122,19 @@ def guess_epsilon(
 
 
 def power_of_guesses(
-    true: float, guessed: ArrayLike, runs: int, epsilon: float, level: float, delta: float = 0.0, sides: int = 2
+    true: float,
+    guessed: ArrayLike,
+    runs: int,
+    epsilon: float,
+    level: float,
+    delta: float = 0.0,
+    sides: int = 2,
 ) -> Any:  # of the shape of `guessed`
-    """Probability that the guesses reject a claim, if they are as often right as loss `true` allows.
+    """Probability that the guesses reject a claim, if they are as often right as loss `true`
+    allows.
 
-    The number of guesses is taken to be the expected one of a rule that guesses in a share `guessed` of the runs.
+    The number of guesses is taken to be the expected one of a rule that guesses in a share
+    `guessed` of the runs.
 
     Examples
     --------
@@ -131,13 +149,22 @@ def power_of_guesses(
     least = share if delta == 0 else _least_made(made, runs, _SHARE * level)
     kept = level if delta == 0 else (1 - _SHARE) * level
     critical = stats.binom.isf(kept, made, most_right(least, epsilon, delta, sides))
-    return np.where(made > 0, stats.binom.sf(critical, made, most_right(share, true, delta, sides)), 0.0)[()]
+    return np.where(
+        made > 0, stats.binom.sf(critical, made, most_right(share, true, delta, sides)), 0.0
+    )[()]
 
 
 def detectable(
-    guessed: float, runs: int, epsilon: float, level: float, delta: float = 0.0, sides: int = 2, power: float = 0.9
+    guessed: float,
+    runs: int,
+    epsilon: float,
+    level: float,
+    delta: float = 0.0,
+    sides: int = 2,
+    power: float = 0.9,
 ) -> float:
-    """Smallest loss that is exposed with probability `power` by a rule that guesses this often; infinity if none is.
+    """Smallest loss that is exposed with probability `power` by a rule that guesses this often;
+    infinity if none is.
 
     Examples
     --------
@@ -145,10 +172,13 @@ def detectable(
     1.052
     """
     check_number(power, "power", 0, 1, ends="()")
-    power_of_guesses(epsilon, guessed, runs, epsilon, level, delta, sides)  # checks the other arguments
+    # checks the other arguments
+    power_of_guesses(epsilon, guessed, runs, epsilon, level, delta, sides)
 
     def short(excess: float) -> float:
-        return power_of_guesses(epsilon + excess, guessed, runs, epsilon, level, delta, sides) - power
+        return (
+            power_of_guesses(epsilon + excess, guessed, runs, epsilon, level, delta, sides) - power
+        )
 
     if epsilon > 690 or short(700.0 - epsilon) < 0:
         return np.inf
@@ -159,7 +189,8 @@ def detectable(
 
 
 def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
-    """Which of several hypotheses to reject so that a true one is rejected with a probability of at most `level`.
+    """Which of several hypotheses to reject so that a true one is rejected with a probability of at
+    most `level`.
 
     By Holm's rule; the p-values, of shape (m,), may depend on each other.
 

@@ -1,7 +1,9 @@
-"""What each individual really loses by a release: one meter, :func:`privacy_losses`, for several mechanisms.
+"""What each individual really loses by a release: one meter, :func:`privacy_losses`, for several
+mechanisms.
 
-What a mechanism promises covers all data sets. A meter holds the others' data fixed and looks for the two values of an
-individual's own datum that a release tells apart best (:doc:`/book/privacy/meters`).
+What a mechanism promises covers all data sets. A meter holds the others' data fixed and looks for
+the two values of an individual's own datum that a release tells apart best
+(:doc:`/book/privacy/meters`).
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PrivacyLosses:
-    """What each individual loses by one release at her worst two values, the others' data being as they are.
+    """What each individual loses by one release at her worst two values, the others' data being as
+    they are.
 
     Attributes
     ----------
@@ -40,25 +43,30 @@ class PrivacyLosses:
 
 @singledispatch
 def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLosses:
-    """Measure what each individual loses by one release of a mechanism. What is found is private, as the data are.
+    """Measure what each individual loses by one release of a mechanism. What is found is private,
+    as the data are.
 
     A meter that stays below a promise shows no violation; it is not a proof.
 
     Parameters
     ----------
     mechanism : BiasedLaplace, OutputPerturbation or ObjectivePerturbation
-        The losses are those of its noise and weights, be its promise right or wrong. Other mechanisms are an error; of
-        a WeightedMean the ``privacy_loss`` is exact, whatever the data.
+        The losses are those of its noise and weights, be its promise right or wrong. Other
+        mechanisms are an error; of a WeightedMean the ``privacy_loss`` is exact, whatever the data.
     *data
-        For a linear query its `terms`, shape (n,): with several coordinates, those of one of them. Both ends are equal.
+        For a linear query its `terms`, shape (n,): with several coordinates, those of one of them.
+        Both ends are equal.
 
-        For ridge regression `X`, of shape (n, d) in [0, 1], and `y`, of shape (n,) in [-1, 1], to which it was fitted.
+        For ridge regression `X`, of shape (n, d) in [0, 1], and `y`, of shape (n,) in [-1, 1], to
+        which it was fitted.
 
-        For logistic regression, which holds its records, released `coefficients` of shape (..., d). The losses are
-        those at this output, of shape (..., n). Nothing below the promise, ``privacy_loss``, is proved.
+        For logistic regression, which holds its records, released `coefficients` of shape (..., d).
+        The losses are those at this output, of shape (..., n). Nothing below the promise,
+        ``privacy_loss``, is proved.
     **search
-        For ridge regression `rng`, a NumPy generator, and `restarts`, by default 4: random starts of the search over
-        the corners of the box, besides the one from all-ones. Values inside can be worse for tiny data sets.
+        For ridge regression `rng`, a NumPy generator, and `restarts`, by default 4: random starts
+        of the search over the corners of the box, besides the one from all-ones. Values inside can
+        be worse for tiny data sets.
 
     Examples
     --------
@@ -89,13 +97,20 @@ def _check_linear(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
     if len(t) != len(mechanism.shares):
         raise ValueError(f"terms has {len(t)} entries for {len(mechanism.shares)} shares")
     if not np.array_equal(mechanism.sensitivity, np.diag(np.diag(mechanism.sensitivity))):
-        raise ValueError("mechanism must be a linear query: an individual has a part in several terms")
+        raise ValueError(
+            "mechanism must be a linear query: an individual has a part in several terms"
+        )
     return t
 
 
 @privacy_losses.register
 def _ridge(
-    mechanism: OutputPerturbation, X: ArrayLike, y: ArrayLike, *, restarts: int = 4, rng: np.random.Generator
+    mechanism: OutputPerturbation,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    restarts: int = 4,
+    rng: np.random.Generator,
 ) -> PrivacyLosses:
     return PrivacyLosses(*ridge.worst_losses(mechanism, X, y, restarts=restarts, rng=rng))
 

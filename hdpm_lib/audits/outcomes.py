@@ -1,9 +1,10 @@
 """Releases of any kind as columns, and as cells of a grid that was learned from some of them.
 
-A release may be a number, a vector or table of numbers, a label, a truth value, a string, None, a sequence that mixes
-them and is not always equally long, or an object with such parts. Here it becomes a row of columns; where a column has
-no number it has a *label*. Cells keep what comes back exactly (an *atom*, or a label) apart from all else, and cut the
-rest at quantiles, so that nothing depends on the scale of the numbers.
+A release may be a number, a vector or table of numbers, a label, a truth value, a string, None, a
+sequence that mixes them and is not always equally long, or an object with such parts. Here it
+becomes a row of columns; where a column has no number it has a *label*. Cells keep what comes back
+exactly (an *atom*, or a label) apart from all else, and cut the rest at quantiles, so that nothing
+depends on the scale of the numbers.
 """
 
 from __future__ import annotations
@@ -53,11 +54,14 @@ class Outcomes:
         return Outcomes(self.numbers[which], None if self.labels is None else self.labels[which])
 
     def with_columns(self, count: int) -> Outcomes:
-        """With so many columns: what a release has beyond them is left out, what it lacks is absent."""
+        """With so many columns: what a release has beyond them is left out, what it lacks is
+        absent.
+        """
         runs, have = self.numbers.shape
         if have == count:
             return self
-        numbers, labels = np.zeros((runs, count)), np.full((runs, count), None, dtype=object)
+        numbers = np.zeros((runs, count))
+        labels = np.full((runs, count), None, dtype=object)
         kept = min(have, count)
         numbers[:, :kept] = self.numbers[:, :kept]
         if self.labels is not None:
@@ -68,11 +72,14 @@ class Outcomes:
 
 def stacked(parts: Sequence[Outcomes]) -> Outcomes:
     """One below the other, with as many columns as the widest."""
-    columns, labels = max(part.numbers.shape[1] for part in parts), None
+    columns = max(part.numbers.shape[1] for part in parts)
+    labels = None
     wide = [part.with_columns(columns) for part in parts]
     if any(part.labels is not None for part in wide):
         none = [np.full(part.numbers.shape, None, dtype=object) for part in wide]
-        labels = np.concatenate([n if part.labels is None else part.labels for part, n in zip(wide, none, strict=True)])
+        labels = np.concatenate(
+            [n if part.labels is None else part.labels for part, n in zip(wide, none, strict=True)]
+        )
     return Outcomes(np.concatenate([part.numbers for part in wide]), labels)
 
 
@@ -89,7 +96,9 @@ def outcomes(releases: Any, nan: NanRule = "refuse") -> Outcomes:
         array = np.stack([array.real, array.imag], axis=-1)
     rows = array.reshape(len(array), -1)
     if rows.shape[1] > MOST_COLUMNS:
-        raise ValueError(f"mechanism gives {rows.shape[1]} numbers a run: audit at most {MOST_COLUMNS} of them")
+        raise ValueError(
+            f"mechanism gives {rows.shape[1]} numbers a run: audit at most {MOST_COLUMNS} of them"
+        )
     if array.dtype.kind in "biuf":
         numbers = rows.astype(float)
         special = ~np.isfinite(numbers)
@@ -105,7 +114,9 @@ def outcomes(releases: Any, nan: NanRule = "refuse") -> Outcomes:
 
 
 def _array(rows: list[Any]) -> NDArray[Any]:
-    """Releases of one kind as an array of numbers, all others as an array of objects in rows and columns."""
+    """Releases of one kind as an array of numbers, all others as an array of objects in rows and
+    columns.
+    """
     try:
         found = np.asarray(rows)
         if found.dtype.kind in "biufc":
@@ -120,7 +131,9 @@ def _array(rows: list[Any]) -> NDArray[Any]:
 
 
 def flat(release: Any, above: tuple[int, ...] = ()) -> list[Any]:
-    """The parts of a release in a row: of an estimator its fitted attributes, of any other object all of its state."""
+    """The parts of a release in a row: of an estimator its fitted attributes, of any other object
+    all of its state.
+    """
     own = id(release)
     if own in above:  # it holds itself
         return []
@@ -135,10 +148,18 @@ def flat(release: Any, above: tuple[int, ...] = ()) -> list[Any]:
         release = release.toarray()
     elif isinstance(release, complex | np.complexfloating):
         return [release.real, release.imag]
-    elif release is None or release is pd.NA or isinstance(release, Number | np.generic | Decimal | str | bytes):
+    elif (
+        release is None
+        or release is pd.NA
+        or isinstance(release, Number | np.generic | Decimal | str | bytes)
+    ):
         return [release]
     elif isinstance(release, BaseEstimator):
-        release = [value for name, value in sorted(vars(release).items()) if name[-1] == "_" and name[0] != "_"]
+        release = [
+            value
+            for name, value in sorted(vars(release).items())
+            if name[-1] == "_" and name[0] != "_"
+        ]
     elif isinstance(release, dict):
         release = list(release.items())
     elif isinstance(release, set | frozenset):
@@ -156,7 +177,8 @@ def flat(release: Any, above: tuple[int, ...] = ()) -> list[Any]:
 
 def _mixed(rows: NDArray[np.object_]) -> tuple[Array, NDArray[np.object_]]:
     """Numbers and labels of a table of objects."""
-    numbers, labels = np.zeros(rows.shape), np.full(rows.shape, None, dtype=object)
+    numbers = np.zeros(rows.shape)
+    labels = np.full(rows.shape, None, dtype=object)
     for place, value in np.ndenumerate(rows):
         if isinstance(value, Number | Decimal) and not isinstance(value, bool):
             numbers[place] = float(value)  # type: ignore[arg-type]
@@ -169,7 +191,9 @@ def _mixed(rows: NDArray[np.object_]) -> tuple[Array, NDArray[np.object_]]:
 
 @dataclass(frozen=True)
 class Column:
-    """The cells of a column: labels, then atoms, then intervals between `edges`; the last code is for new labels."""
+    """The cells of a column: labels, then atoms, then intervals between `edges`; the last code is
+    for new labels.
+    """
 
     labels: tuple[str, ...]
     atoms: Array
@@ -209,14 +233,19 @@ class Column:
         low, high = np.concatenate([[-np.inf], self.edges, [np.inf]])[code : code + 2]
         if low == -np.inf:
             return f"{name} is below {high:.6g}" if high < np.inf else f"{name} is another number"
-        return f"{name} is at least {low:.6g}" if high == np.inf else f"{name} is in [{low:.6g}, {high:.6g})"
+        return (
+            f"{name} is at least {low:.6g}"
+            if high == np.inf
+            else f"{name} is in [{low:.6g}, {high:.6g})"
+        )
 
 
 def learn_columns(seen: Outcomes, bins: int) -> list[Column]:
     """Cells for each column of training runs, with up to `bins` intervals between the atoms."""
     found = []
     for j in range(seen.numbers.shape[1]):
-        numbers, labels = seen.numbers[:, j], ()
+        numbers = seen.numbers[:, j]
+        labels = ()
         if seen.labels is not None:
             label = seen.labels[:, j]
             labels = tuple(sorted(set(label[label != None])))[:_ATOMS]  # noqa: E711
@@ -225,7 +254,11 @@ def learn_columns(seen: Outcomes, bins: int) -> list[Column]:
         often = np.flatnonzero(counts >= _ATOM)
         atoms = np.sort(values[often[np.argsort(-counts[often], kind="stable")][:_ATOMS]])
         rest = numbers[~np.isin(numbers, atoms)] if len(atoms) else numbers
-        edges = np.unique(np.quantile(rest, np.arange(1, bins) / bins)) if len(rest) >= bins else np.empty(0)
+        edges = (
+            np.unique(np.quantile(rest, np.arange(1, bins) / bins))
+            if len(rest) >= bins
+            else np.empty(0)
+        )
         found.append(Column(labels, atoms, edges))
     return found
 

@@ -1,7 +1,8 @@
 """Pairs of neighbouring data sets to look at, where nobody knows the worst one.
 
-Either the data are answers to queries, of which one record moves each by at most one (`patterns`), or they are records,
-of which one is replaced by another that the public knowledge allows (`replacements`).
+Either the data are answers to queries, of which one record moves each by at most one (`patterns`),
+or they are records, of which one is replaced by another that the public knowledge allows
+(`replacements`).
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ class Pair:
 
 
 def patterns(answers: ArrayLike) -> list[Pair]:
-    """Pairs around answers to queries, shape (k,), whose members differ by at most one in each answer.
+    """Pairs around answers to queries, shape (k,), whose members differ by at most one in each
+    answer.
 
-    The eight patterns of Ding et al. (CCS 2018): one answer moves, down or up; one moves against the others, half of
-    them move against the other half, all move, or the data sets are mirror images. One answer has the first two.
+    The eight patterns of Ding et al. (CCS 2018): one answer moves, down or up; one moves against
+    the others, half of them move against the other half, all move, or the data sets are mirror
+    images. One answer has the first two.
 
     Examples
     --------
@@ -40,7 +43,8 @@ def patterns(answers: ArrayLike) -> list[Pair]:
     [[0.0, 1.0, 1.0], [2.0, 1.0, 1.0]]
     """
     base = check_finite(answers, "answers", 1)
-    k, one = len(base), np.eye(len(base))[0]
+    k = len(base)
+    one = np.eye(len(base))[0]
     half = (np.arange(k) < k // 2).astype(float)
     shifts = {"first answer down": (0 * one, -one), "first answer up": (0 * one, one)}
     if k > 1:
@@ -63,7 +67,8 @@ def replacements(
     Parameters
     ----------
     data : array, data frame, or tuple of them
-        Records along the first axis; the parts of a tuple, such as features and labels, belong together.
+        Records along the first axis; the parts of a tuple, such as features and labels, belong
+        together.
     allowed : Schema, array of records, or a tuple of them, one for each part of the data
         What a record may be: of a schema all combinations of ends of ranges and levels.
     count : int
@@ -82,7 +87,8 @@ def replacements(
     shape = (len(places), *(len(r) for r in records))
     found = []
     for index in np.stack(np.unravel_index(np.sort(chosen), shape), axis=1):
-        i, new = places[index[0]], [r[k] for r, k in zip(records, index[1:], strict=True)]
+        i = places[index[0]]
+        new = [r[k] for r, k in zip(records, index[1:], strict=True)]
         second = tuple(_replaced(part, i, row) for part, row in zip(parts, new, strict=True))
         words = f"record {i} replaced by {', '.join(map(_text, new))}"
         found.append(Pair(data, second if isinstance(data, tuple) else second[0], words))
@@ -97,7 +103,10 @@ def _records(part: Any, allowed: Any) -> Sequence[Any]:
         return found if np.ndim(part) > 1 else [row[0] for row in found]
     rows = np.asarray(allowed)
     if rows.ndim != np.ndim(part) or not len(rows) or rows.shape[1:] != np.shape(part)[1:]:
-        raise ValueError(f"among must be records of shape {np.shape(part)[1:]}, got an array of shape {rows.shape}")
+        raise ValueError(
+            f"among must be records of shape {np.shape(part)[1:]}, got an array of shape"
+            f" {rows.shape}"
+        )
     return list(rows)
 
 
@@ -113,4 +122,8 @@ def _replaced(part: Any, i: int, row: Any) -> Any:
 
 def _text(row: Any) -> str:
     """A record in a few words."""
-    return np.array2string(np.asarray(row), precision=4, threshold=6) if isinstance(row, np.ndarray) else str(row)
+    return (
+        np.array2string(np.asarray(row), precision=4, threshold=6)
+        if isinstance(row, np.ndarray)
+        else str(row)
+    )

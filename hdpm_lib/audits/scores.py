@@ -1,11 +1,13 @@
-"""What to guess from: scores of releases, learned from training runs, and the thresholds beyond which to guess.
+"""What to guess from: scores of releases, learned from training runs, and the thresholds beyond
+which to guess.
 
-A *score* ranks releases by how much they speak for the second of two data sets. Four kinds are tried: a column's number
-itself; how often a cell came from either data set; a logistic regression on the cells of all columns and of differences
-of neighbouring ones; and boosted trees. One half of the training runs teaches the scores, the other one proposes
-thresholds for frequent and for rare guesses: those with the largest lower bound to be expected from the final test.
-The place of the last binary digit of each number is a score as well, and is counted together with the number: a sum of
-floating-point numbers has digits that tell its terms apart (:doc:`/book/privacy/arithmetic`).
+A *score* ranks releases by how much they speak for the second of two data sets. Four kinds are
+tried: a column's number itself; how often a cell came from either data set; a logistic regression
+on the cells of all columns and of differences of neighbouring ones; and boosted trees. One half of
+the training runs teaches the scores, the other one proposes thresholds for frequent and for rare
+guesses: those with the largest lower bound to be expected from the final test. The place of the
+last binary digit of each number is a score as well, and is counted together with the number: a sum
+of floating-point numbers has digits that tell its terms apart (:doc:`/book/privacy/arithmetic`).
 """
 
 from __future__ import annotations
@@ -29,17 +31,26 @@ Bits = NDArray[np.bool_]
 
 DIGIT = "the place of the last binary digit"
 
-_BINS, _COARSE = 64, 12  # intervals of a column: alone, and beside others
+# intervals of a column: alone, and beside others
+_BINS = 64
+_COARSE = 12
 _MOST_CELLS = 20_000  # of all columns together, to be counted
 _SINGLE = 64  # columns that are scores by themselves
-_LEARNERS, _QUICK = 100_000, 10_000  # most runs that teach a classifier
-_CELLS = 50_000  # of training runs and columns that a classifier learns from, for each second of the time limit
+# most runs that teach a classifier
+_LEARNERS = 100_000
+_QUICK = 10_000
+# of training runs and columns that a classifier learns from, for each second of the time limit
+_CELLS = 50_000
 _LEAST = 1000  # runs that teach a classifier
 _COLUMNS = 5  # that trees learn from, for each second
-_TAILS, _FEWEST = 48, 20  # thresholds tried on each side, and training runs beyond the outermost
+# thresholds tried on each side, and training runs beyond the outermost
+_TAILS = 48
+_FEWEST = 20
 _FEW = 64  # kinds of releases, of which counts tell all
-_BANDS = np.array([0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4])  # of the share of guesses: a rule of each is proposed
-_CAUTION = 0.05  # a share of right guesses is taken to be the lower end at this level of what was seen
+# of the share of guesses: a rule of each is proposed
+_BANDS = np.array([0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4])
+# a share of right guesses is taken to be the lower end at this level of what was seen
+_CAUTION = 0.05
 
 
 class Score(Protocol):
@@ -110,7 +121,9 @@ class Counts:
         """Some cells in words, those that tell most first."""
         order = np.argsort(-np.abs(self.ratios[which]), kind="stable")
         found = [self._cell(int(key)) for key in self.keys[which][order[:2]]]
-        return "; or ".join(found) + (f"; or {which.sum() - 2} cells more" if which.sum() > 2 else "")
+        return "; or ".join(found) + (
+            f"; or {which.sum() - 2} cells more" if which.sum() > 2 else ""
+        )
 
     def _cell(self, key: int) -> str:
         """A cell in words."""
@@ -122,12 +135,16 @@ class Counts:
         exact = [column.exact(code) for column, code in parts]
         if len(parts) > 1 and None not in exact:
             return f"the output is ({', '.join(map(str, exact))})"
-        return " and ".join(column.words(code, name) for (column, code), name in zip(parts, self.names, strict=True))
+        return " and ".join(
+            column.words(code, name) for (column, code), name in zip(parts, self.names, strict=True)
+        )
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Log odds of the second data set by a classifier, of features that `table` makes of releases."""
+    """Log odds of the second data set by a classifier, of features that `table` makes of
+    releases.
+    """
 
     name: str
     table: Any
@@ -145,14 +162,16 @@ class Learned:
 
 
 def last_digits(seen: Outcomes, column: int) -> Outcomes:
-    """The numbers of a column, and the exponents of their lowest set bits; 0 has one above all others.
+    """The numbers of a column, and the exponents of their lowest set bits; 0 has one above all
+    others.
 
     Examples
     --------
     >>> last_digits(Outcomes(np.array([[0.5], [6.0], [0.0]])), 0).numbers.tolist()
     [[0.5, -1.0], [6.0, 1.0], [0.0, 1024.0]]
     """
-    numbers, labels = seen.numbers[:, [column, column]], seen.labels
+    numbers = seen.numbers[:, [column, column]]
+    labels = seen.labels
     mantissa, exponent = np.frexp(numbers[:, 1])
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     lowest = np.frexp((whole & -whole).astype(float))[1] + exponent - 54
@@ -179,10 +198,13 @@ def _with_differences(seen: Outcomes) -> Outcomes:
     return Outcomes(numbers, np.hstack([seen.labels, between]))
 
 
-def learn_scores(seen: Outcomes, bits: Bits, seconds: float = np.inf, quick: bool = False) -> Iterator[Score]:
+def learn_scores(
+    seen: Outcomes, bits: Bits, seconds: float = np.inf, quick: bool = False
+) -> Iterator[Score]:
     """Scores from training runs and their bits, the simplest first; `quick` ones only, if asked.
 
-    Nothing is left to learn where releases are of few kinds, or of one column; classifiers see what `seconds` allow.
+    Nothing is left to learn where releases are of few kinds, or of one column; classifiers see what
+    `seconds` allow.
     """
     count = seen.numbers.shape[1]
     names = ["the output"] if count == 1 else [f"output[{j}]" for j in range(count)]
@@ -199,7 +221,8 @@ def learn_scores(seen: Outcomes, bits: Bits, seconds: float = np.inf, quick: boo
         if not quick and count <= _COLUMNS * seconds:
             yield _boosted(seen[:most], bits[:most])
     for j in vary[: int(min(_SINGLE, _COLUMNS * seconds))]:
-        pair, both = last_digits(seen[:_LEARNERS], j), [names[j], f"{DIGIT} of {names[j]}"]
+        pair = last_digits(seen[:_LEARNERS], j)
+        both = [names[j], f"{DIGIT} of {names[j]}"]
         yield Digits(j, Value(1, both[1]))
         if not quick and (counted := _counts(pair, bits[:_LEARNERS], both)) is not None:
             yield Digits(j, counted)
@@ -221,7 +244,9 @@ def _counts(seen: Outcomes, bits: Bits, names: list[str]) -> Counts | None:
 def _additive(seen: Outcomes, bits: Bits) -> Learned:
     columns = learn_columns(_with_differences(seen), _COARSE)
     table = lambda runs: cells(columns, _with_differences(runs))  # noqa: E731
-    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(C=1.0, tol=1e-3, max_iter=200))
+    model = make_pipeline(
+        OneHotEncoder(handle_unknown="ignore"), LogisticRegression(C=1.0, tol=1e-3, max_iter=200)
+    )
     return Learned("a logistic regression on cells", table, model.fit(table(seen), bits))
 
 
@@ -232,12 +257,16 @@ def _boosted(seen: Outcomes, bits: Bits) -> Learned:
         numbers = _with_differences(runs).numbers
         return numbers if columns is None else np.hstack([numbers, cells(columns, runs)])
 
-    model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0)
+    model = HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0
+    )
     return Learned("boosted trees", table, model.fit(table(seen), bits))
 
 
 class Goal(NamedTuple):
-    """The final test for which a rule is chosen: its runs, its level, and the delta of the claim."""
+    """The final test for which a rule is chosen: its runs, its level, and the delta of the
+    claim.
+    """
 
     runs: int
     level: float
@@ -247,8 +276,9 @@ class Goal(NamedTuple):
 class Ends(NamedTuple):
     """Thresholds of a score, and what is guessed beyond them.
 
-    A guess is made where the score is at most `low` or at least `high`; infinite if there is none on that side.
-    `low_bit` and `high_bit` are the guesses: whether the release is of the second data set.
+    A guess is made where the score is at most `low` or at least `high`; infinite if there is none
+    on that side. `low_bit` and `high_bit` are the guesses: whether the release is of the second
+    data set.
     """
 
     low: float
@@ -259,13 +289,20 @@ class Ends(NamedTuple):
     @property
     def sides(self) -> int:
         """Whether both data sets are ever guessed."""
-        used = [bit for bit, end in ((self.low_bit, self.low), (self.high_bit, self.high)) if np.isfinite(end)]
+        used = [
+            bit
+            for bit, end in ((self.low_bit, self.low), (self.high_bit, self.high))
+            if np.isfinite(end)
+        ]
         return max(1, len(set(used)))
 
     def guesses(self, values: Array, bits: Bits) -> tuple[int, int]:
         """Guesses made, and right ones, from the scores of releases."""
-        below, above = values <= self.low, values >= self.high
-        right = np.count_nonzero(bits[below] == self.low_bit) + np.count_nonzero(bits[above] == self.high_bit)
+        below = values <= self.low
+        above = values >= self.high
+        right = np.count_nonzero(bits[below] == self.low_bit) + np.count_nonzero(
+            bits[above] == self.high_bit
+        )
         return int(np.count_nonzero(below) + np.count_nonzero(above)), int(right)
 
 
@@ -296,21 +333,29 @@ class Rule:
         """The rule in words."""
         low, high, *bits = self.ends
         texts = zip(self.score.words(low, high), bits, (low, high), strict=True)
-        return ", ".join(f"{('first', 'second')[b]} data set if {text}" for text, b, end in texts if np.isfinite(end))
+        return ", ".join(
+            f"{('first', 'second')[b]} data set if {text}"
+            for text, b, end in texts
+            if np.isfinite(end)
+        )
 
 
 def count_guesses(rules: Sequence[Rule], seen: Outcomes, bits: Bits) -> NDArray[np.int64]:
     """Guesses made and right ones of rules learned from the same releases, shape (rules, 2)."""
-    wide, scores = seen.with_columns(rules[0].columns), {id(rule.score): rule.score for rule in rules}
+    wide = seen.with_columns(rules[0].columns)
+    scores = {id(rule.score): rule.score for rule in rules}
     values = {key: score.values(wide) for key, score in scores.items()}
     return np.array([rule.ends.guesses(values[id(rule.score)], bits) for rule in rules])
 
 
 def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Array:
-    """Lower bound to be expected of the final test, from guesses made and right ones in `seen` runs."""
+    """Lower bound to be expected of the final test, from guesses made and right ones in `seen`
+    runs.
+    """
     made = np.minimum(made, seen)  # thresholds that cross count some runs twice, and are not used
     wrong = np.maximum(made - right, 0)
-    cautious = np.where(made > 0, stats.beta.ppf(_CAUTION, np.maximum(right, 1e-9), wrong + 1), 0.0)  # less luck
+    # less luck
+    cautious = np.where(made > 0, stats.beta.ppf(_CAUTION, np.maximum(right, 1e-9), wrong + 1), 0.0)
     expected = made / seen * goal.runs
     two = guess_epsilon(cautious * expected, expected, goal.runs, goal.level, goal.delta, 2)
     if not goal.delta:  # sides do not matter
@@ -320,15 +365,24 @@ def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Ar
 
 
 def best_rules(score: Score, seen: Outcomes, bits: Bits, goal: Goal) -> list[Rule]:
-    """The thresholds that promise most, for each band of how often a guess is made; none if all scores are the same."""
+    """The thresholds that promise most, for each band of how often a guess is made; none if all
+    scores are the same.
+    """
     values = score.values(seen)
     known = np.isfinite(values)
     if known.sum() < 2 or (values[known] == values[known][0]).all():
         return []
     found = tails(values[known], bits[known])
-    one_sided = (found.low_bits[:, None] == found.high_bits) | np.isinf(found.lows)[:, None] | np.isinf(found.highs)
-    promise, fit = np.full(one_sided.shape, -np.inf), found.apart & (found.made > 0)
-    promise[fit] = promised(found.made[fit], found.right[fit], len(seen), np.where(one_sided, 1, 2)[fit], goal)
+    one_sided = (
+        (found.low_bits[:, None] == found.high_bits)
+        | np.isinf(found.lows)[:, None]
+        | np.isinf(found.highs)
+    )
+    promise = np.full(one_sided.shape, -np.inf)
+    fit = found.apart & (found.made > 0)
+    promise[fit] = promised(
+        found.made[fit], found.right[fit], len(seen), np.where(one_sided, 1, 2)[fit], goal
+    )
     band = np.searchsorted(-_BANDS, -found.made / len(seen))
     rules = []
     for number in range(len(_BANDS) + 1):
@@ -336,11 +390,15 @@ def best_rules(score: Score, seen: Outcomes, bits: Bits, goal: Goal) -> list[Rul
         i, j = np.unravel_index(int(np.argmax(inside)), inside.shape)
         if np.isfinite(inside[i, j]):
             share = float(found.made[i, j] / len(seen))
-            rules.append(Rule(score, seen.numbers.shape[1], found.ends(i, j), share, float(inside[i, j])))
+            rules.append(
+                Rule(score, seen.numbers.shape[1], found.ends(i, j), share, float(inside[i, j]))
+            )
     return rules
 
 
-def propose(seen: Outcomes, bits: Bits, goal: Goal, seconds: float = np.inf, *, quick: bool = False) -> list[Rule]:
+def propose(
+    seen: Outcomes, bits: Bits, goal: Goal, seconds: float = np.inf, *, quick: bool = False
+) -> list[Rule]:
     """Rules of all scores, those of the simplest first; `quick` tries fewer scores.
 
     There is none if all releases are the same.
@@ -375,17 +433,30 @@ class Tails:
 
     def ends(self, i: np.int64, j: np.int64) -> Ends:
         """A pair of thresholds."""
-        return Ends(float(self.lows[i]), float(self.highs[j]), bool(self.low_bits[i]), bool(self.high_bits[j]))
+        return Ends(
+            float(self.lows[i]),
+            float(self.highs[j]),
+            bool(self.low_bits[i]),
+            bool(self.high_bits[j]),
+        )
 
 
 def tails(values: Array, bits: Bits) -> Tails:
     """Thresholds for finite scores of shape (runs,), at ever more runs from either end."""
-    order, n = np.argsort(values), len(values)
-    ranked, ones = values[order], np.concatenate([[0], np.cumsum(bits[order])])
+    order = np.argsort(values)
+    n = len(values)
+    ranked = values[order]
+    ones = np.concatenate([[0], np.cumsum(bits[order])])
     counts = np.geomspace(min(_FEWEST, 1 + n // 8), n, _TAILS).astype(int)
-    lows, highs = np.append(ranked[counts - 1], -np.inf), np.append(ranked[n - counts], np.inf)
-    below, above = np.searchsorted(ranked, lows, "right"), n - np.searchsorted(ranked, highs, "left")
-    low_ones, high_ones = ones[below], ones[n] - ones[n - above]
-    right = np.maximum(low_ones, below - low_ones)[:, None] + np.maximum(high_ones, above - high_ones)
-    made, apart = (below[:, None] + above).astype(float), lows[:, None] < highs
+    lows = np.append(ranked[counts - 1], -np.inf)
+    highs = np.append(ranked[n - counts], np.inf)
+    below = np.searchsorted(ranked, lows, "right")
+    above = n - np.searchsorted(ranked, highs, "left")
+    low_ones = ones[below]
+    high_ones = ones[n] - ones[n - above]
+    right = np.maximum(low_ones, below - low_ones)[:, None] + np.maximum(
+        high_ones, above - high_ones
+    )
+    made = (below[:, None] + above).astype(float)
+    apart = lows[:, None] < highs
     return Tails(lows, highs, 2 * low_ones > below, 2 * high_ones >= above, made, right, apart)

@@ -1,10 +1,11 @@
 """Running somebody's mechanism: how it wants to be called, and whether its draws can be judged.
 
-A mechanism is a function of the data (a tuple is handed on as several arguments) and, where its signature has them, of
-`rng`, a generator that all its randomness must come from, and of `size`, a number of independent releases along the
-first axis. What it returns is the release, or something with a method ``release``. A scikit-learn estimator is
-fitted anew in every run, with a seed of its own, and releases all fitted attributes, with what is inside objects. An
-exception is a release as well, of two labels: its type, and its message, as users see both.
+A mechanism is a function of the data (a tuple is handed on as several arguments) and, where its
+signature has them, of `rng`, a generator that all its randomness must come from, and of `size`, a
+number of independent releases along the first axis. What it returns is the release, or something
+with a method ``release``. A scikit-learn estimator is fitted anew in every run, with a seed of its
+own, and releases all fitted attributes, with what is inside objects. An exception is a release as
+well, of two labels: its type, and its message, as users see both.
 """
 
 from __future__ import annotations
@@ -23,13 +24,23 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator, clone
 
-from hdpm_lib.audits.outcomes import MOST_COLUMNS, UNSEEN, NanRule, Outcomes, flat, outcomes, stacked
+from hdpm_lib.audits.outcomes import (
+    MOST_COLUMNS,
+    UNSEEN,
+    NanRule,
+    Outcomes,
+    flat,
+    outcomes,
+    stacked,
+)
 from hdpm_lib.audits.pairs import Pair
 
 Marks = tuple[list[int], list[int]]
 
-_TRIED = 64  # releases of each data set that are compared when a mechanism is tried, and in each block of runs
-_FOR_TRIAL = 0.01  # of the time, for each of a few such trials: a slow mechanism is tried less often
+# releases of each data set that are compared when a mechanism is tried, and in each block of runs
+_TRIED = 64
+# of the time, for each of a few such trials: a slow mechanism is tried less often
+_FOR_TRIAL = 0.01
 
 
 class Refusal(tuple[str, str]):
@@ -63,7 +74,10 @@ class Source:
         """So many independent releases of one data set, one along the first axis for each."""
         arguments = data if isinstance(data, tuple) else (data,)
         if isinstance(self.mechanism, BaseEstimator):
-            return [_learned(_result(partial(_fitted, self.mechanism, arguments, rng))) for _ in range(size)]
+            return [
+                _learned(_result(partial(_fitted, self.mechanism, arguments, rng)))
+                for _ in range(size)
+            ]
         call = partial(self.mechanism, *arguments, **({"rng": rng} if self.rng else {}))
         if self.size:
             return _batch(call, size)
@@ -72,12 +86,21 @@ class Source:
             return _batch(partial(made.release, rng=rng), size)
         return [made, *(_result(call) for _ in range(size - 1))]
 
-    def block(self, pair: Pair, seed: np.random.SeedSequence, runs: int) -> tuple[Outcomes, NDArray[np.bool_], Marks]:
-        """Outcomes of so many runs on data sets that fair coins choose, the coins, and marks of some releases."""
+    def block(
+        self, pair: Pair, seed: np.random.SeedSequence, runs: int
+    ) -> tuple[Outcomes, NDArray[np.bool_], Marks]:
+        """Outcomes of so many runs on data sets that fair coins choose, the coins, and marks of
+        some releases.
+        """
         rng = np.random.default_rng(seed)
         bits = rng.integers(0, 2, runs).astype(bool)
-        each = [(data, int(which.sum())) for data, which in zip((pair.first, pair.second), (~bits, bits), strict=True)]
-        found = [outcomes(self.releases(data, rng, count), self.nan) for data, count in each if count]
+        each = [
+            (data, int(which.sum()))
+            for data, which in zip((pair.first, pair.second), (~bits, bits), strict=True)
+        ]
+        found = [
+            outcomes(self.releases(data, rng, count), self.nan) for data, count in each if count
+        ]
         seen = stacked(found)[np.argsort(np.argsort(bits, kind="stable"))]
         return seen, bits, (_marks(seen[~bits]), _marks(seen[bits]))
 
@@ -96,18 +119,25 @@ def _batch(call: Callable[..., Any], size: int) -> Any:
     if isinstance(found, Refusal):
         if not isinstance(again := _result(call, size=1), Refusal) or again[0] != found[0]:
             raise ValueError(
-                f"mechanism {': '.join(found)}, at times: take no `size`, to tell which release is refused"
+                f"mechanism {': '.join(found)}, at times: take no `size`, to tell which release is"
+                " refused"
             )
         return [again] * size
     many = hasattr(found, "__len__") and not (isinstance(found, np.ndarray) and found.ndim == 0)
     if (got := len(found) if many else 1) != size:
-        raise ValueError(f"mechanism must give {size} releases along the first axis for size={size}, got {got}")
+        raise ValueError(
+            f"mechanism must give {size} releases along the first axis for size={size}, got {got}"
+        )
     return found
 
 
 def _fitted(estimator: Any, arguments: tuple[Any, ...], rng: np.random.Generator) -> Any:
     """A fresh copy of an estimator that has seen the data."""
-    seeds = {name: int(rng.integers(2**31)) for name in estimator.get_params() if name.endswith("random_state")}
+    seeds = {
+        name: int(rng.integers(2**31))
+        for name in estimator.get_params()
+        if name.endswith("random_state")
+    }
     return clone(estimator).set_params(**seeds).fit(*arguments)
 
 
@@ -115,58 +145,86 @@ def _learned(model: Any) -> Any:
     """What an estimator has learned, or its refusal."""
     parts = model if isinstance(model, Refusal) else flat(model)
     if not parts:
-        raise ValueError(f"mechanism {type(model).__name__} learns no numbers: audit a function of its predictions")
-    return parts if len(parts) <= MOST_COLUMNS else [*parts[: MOST_COLUMNS - 1], f"{UNSEEN}rest of many numbers"]
+        raise ValueError(
+            f"mechanism {type(model).__name__} learns no numbers: audit a function of its"
+            " predictions"
+        )
+    return (
+        parts
+        if len(parts) <= MOST_COLUMNS
+        else [*parts[: MOST_COLUMNS - 1], f"{UNSEEN}rest of many numbers"]
+    )
 
 
 def repeats(marks: list[int]) -> float:
-    """P-value of independent releases: a mark of one is as often equal to the next as to a late one."""
+    """P-value of independent releases: a mark of one is as often equal to the next as to a late
+    one.
+    """
     third = len(marks) // 3
     one, following = np.reshape(marks[: 2 * third], (-1, 2)).T
     late = np.array(marks[2 * third : 3 * third])
-    more, less = np.sum((one == following) & (one != late)), np.sum((one == late) & (one != following))
+    more = np.sum((one == following) & (one != late))
+    less = np.sum((one == late) & (one != following))
     return float(stats.binom.sf(more - 1, more + less, 0.5))
 
 
-def find_source(mechanism: Any, pair: Pair, seed: np.random.SeedSequence, nan: NanRule, limit: float) -> Source:
+def find_source(
+    mechanism: Any, pair: Pair, seed: np.random.SeedSequence, nan: NanRule, limit: float
+) -> Source:
     """How to call a mechanism; an error if its draws cannot be judged.
 
-    It is tried with the first data set: it may not change them, must draw from the generator that it takes, and must
-    draw each release of a batch afresh; it may refuse one data set, but not both.
+    It is tried with the first data set: it may not change them, must draw from the generator that
+    it takes, and must draw each release of a batch afresh; it may refuse one data set, but not
+    both.
     """
     if isinstance(mechanism, BaseEstimator):
         taken: set[str] = {"rng"}
     elif callable(mechanism):
         taken = _taken(mechanism)
     else:
-        raise TypeError(f"mechanism must be a function or an estimator, got {type(mechanism).__name__}")
+        raise TypeError(
+            f"mechanism must be a function or an estimator, got {type(mechanism).__name__}"
+        )
     source = Source(mechanism, "rng" in taken, "size" in taken, nan)
     before = joblib.hash(pair.first)
-    seeds, tried, start = seed.spawn(2), _TRIED, time.monotonic()
+    seeds = seed.spawn(2)
+    tried = _TRIED
+    start = time.monotonic()
     for _ in range(0 if source.size else 2):  # the first call loads things
         start = time.monotonic()
         source.releases(pair.first, np.random.default_rng(seeds[1]), 1)
         tried = int(np.clip(_FOR_TRIAL * limit / max(time.monotonic() - start, 1e-9), 2, _TRIED))
-    first, again, other = (source.releases(pair.first, np.random.default_rng(seeds[k]), tried) for k in (0, 0, 1))
+    first, again, other = (
+        source.releases(pair.first, np.random.default_rng(seeds[k]), tried) for k in (0, 0, 1)
+    )
     if joblib.hash(pair.first) != before:
         raise ValueError("mechanism changed its data: it must leave them as they are")
     second = source.releases(pair.second, np.random.default_rng(seeds[1]), tried)
     if all(isinstance(one, Refusal) for one in [*first, *second]):
-        raise ValueError(f"mechanism {': '.join(first[0])}, and so on both data sets: there is nothing to judge")
+        raise ValueError(
+            f"mechanism {': '.join(first[0])}, and so on both data sets: there is nothing to judge"
+        )
     seen = outcomes(first, nan)
     one, same, two = (_marks(found) for found in (seen, outcomes(again, nan), outcomes(other, nan)))
     if source.rng and one != same:
         raise ValueError(
-            "mechanism ignores its generator: the same seed gave different outputs. Draw everything from `rng`, or "
-            "take no `rng` if the noise comes from elsewhere: the audit can then not be replayed"
+            "mechanism ignores its generator: the same seed gave different outputs. Draw everything"
+            " from `rng`, or take no `rng` if the noise comes from elsewhere: the audit can then"
+            " not be replayed"
         )
     one_a_batch = source.size and one != two and len({*one}) == len({*two}) == 1
     if tried == _TRIED and (one_a_batch or (one == two and len({*one}) == tried)):
-        raise ValueError("mechanism shares one draw in a batch, or in all calls: each release must be drawn afresh")
+        raise ValueError(
+            "mechanism shares one draw in a batch, or in all calls: each release must be drawn"
+            " afresh"
+        )
     labels = [] if seen.labels is None else [str(label) for label in seen.labels.ravel()]
     unseen = sorted({label.removeprefix(UNSEEN) for label in labels if label.startswith(UNSEEN)})
     if labels and all(label.startswith(UNSEEN) for label in labels):
-        raise TypeError(f"mechanism gave a {unseen[0]}, which is no number, label or anything that has such parts")
+        raise TypeError(
+            f"mechanism gave a {unseen[0]}, which is no number, label or anything that has such"
+            " parts"
+        )
     return replace(source, replays=one == same, unseen=tuple(unseen))
 
 
@@ -183,5 +241,9 @@ def _taken(mechanism: Callable[..., Any]) -> set[str]:
 def _marks(seen: Outcomes) -> list[int]:
     """Marks of the first releases, equal where these are."""
     rows = [row.tobytes() for row in seen.numbers[:_TRIED]]
-    labels = [b""] * len(rows) if seen.labels is None else [repr(row).encode() for row in seen.labels[:_TRIED].tolist()]
+    labels = (
+        [b""] * len(rows)
+        if seen.labels is None
+        else [repr(row).encode() for row in seen.labels[:_TRIED].tolist()]
+    )
     return [zlib.crc32(row + label) for row, label in zip(rows, labels, strict=True)]

@@ -1,11 +1,12 @@
-r"""Gradients of logistic regression that leave their owners: local, clipped, and with the noise of local privacy.
+r"""Gradients of logistic regression that leave their owners: local, clipped, and with the noise of
+local privacy.
 
-The model is multinomial logistic regression: class `c` of a record `x`, whose last feature is the constant 1, has a
-probability proportional to :math:`\exp(w_c^\top x)`.
+The model is multinomial logistic regression: class `c` of a record `x`, whose last feature is the
+constant 1, has a probability proportional to :math:`\exp(w_c^\top x)`.
 
-Throughout, `parameters` and `gradients` have shape (..., classes, features); `features`, floats of shape (records,
-features), have a last column of ones; `labels`, of shape (records,), are classes 0, 1, ...; and `clip_norm`, the `L` of
-the paper, is positive.
+Throughout, `parameters` and `gradients` have shape (..., classes, features); `features`, floats of
+shape (records, features), have a last column of ones; `labels`, of shape (records,), are classes 0,
+1, ...; and `clip_norm`, the `L` of the paper, is positive.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ Integers = NDArray[np.int64]
 def local_gradients(
     parameters: ArrayLike, features: NDArray, labels: NDArray, owners: Sequence[NDArray[np.integer]]
 ) -> NDArray:
-    """Mean gradient of the logistic loss over the records of each owner, shape (owners, models, classes, features).
+    """Mean gradient of the logistic loss over the records of each owner, shape (owners, models,
+    classes, features).
 
-    They are not clipped, are computed in the type of `features`, and are zero for an owner without records. There are
-    several models, `parameters` of shape (models, classes, features); `owners` holds the rows of each owner.
+    They are not clipped, are computed in the type of `features`, and are zero for an owner without
+    records. There are several models, `parameters` of shape (models, classes, features); `owners`
+    holds the rows of each owner.
 
     Examples
     --------
@@ -46,25 +49,32 @@ def local_gradients(
     w, features = _models(parameters, features)
     if w.ndim != 3:
         raise ValueError(f"parameters must have 3 dimensions, got shape {w.shape}")
-    rows, labels = np.concatenate(owners), check_labels(labels, features, w.shape[1])
-    x, counts = features.take(rows, axis=0), [max(len(own), 1) for own in owners]
-    gradients, end = np.empty((len(owners), *w.shape), dtype=features.dtype), 0
-    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of the data; `clipped` takes what comes
+    rows = np.concatenate(owners)
+    labels = check_labels(labels, features, w.shape[1])
+    x = features.take(rows, axis=0)
+    counts = [max(len(own), 1) for own in owners]
+    gradients = np.empty((len(owners), *w.shape), dtype=features.dtype)
+    end = 0
+    # a warning would tell of the data; `clipped` takes what comes
+    with np.errstate(over="ignore", invalid="ignore"):
         residual = residuals(w, x, labels[rows])
         residual = residual.reshape(w.shape[0] * w.shape[1], len(rows))  # there may be no rows
         for gradient, own in zip(gradients, owners, strict=True):
-            start, end = end, end + len(own)
+            start = end
+            end = end + len(own)
             np.matmul(residual[:, start:end], x[start:end], out=gradient.reshape(-1, w.shape[-1]))
         gradients /= np.array(counts, features.dtype)[:, None, None, None]
     return gradients
 
 
 def residuals(parameters: NDArray, features: NDArray, labels: NDArray) -> NDArray:
-    """Probabilities less what is true, shape (models, classes, records): times the features, gradients of records.
+    """Probabilities less what is true, shape (models, classes, records): times the features,
+    gradients of records.
 
     Arguments are as in :func:`local_gradients`, and not checked.
     """
-    w, columns = parameters, np.arange(len(labels))
+    w = parameters
+    columns = np.arange(len(labels))
     found = (w.reshape(-1, w.shape[-1]) @ features.T).reshape(*w.shape[:2], len(labels))
     found -= found.max(axis=1, keepdims=True)
     np.exp(found, out=found)
@@ -76,15 +86,16 @@ def residuals(parameters: NDArray, features: NDArray, labels: NDArray) -> NDArra
 def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     r"""Gradients shortened to an L1 norm of at most `clip_norm`: Eq. (1) of the paper.
 
-    Every array of floats is taken, for an error would tell of the data: a gradient whose norm is not finite becomes
-    zero. It is as admissible as any other, so the sensitivity stays.
+    Every array of floats is taken, for an error would tell of the data: a gradient whose norm is
+    not finite becomes zero. It is as admissible as any other, so the sensitivity stays.
 
     Examples
     --------
     >>> clipped(np.array([[3.0, -1.0]]), 2.0)
     array([[ 1.5, -0.5]])
     """
-    bound, gradients = check_positive(clip_norm, "clip_norm"), _tables(gradients)
+    bound = check_positive(clip_norm, "clip_norm")
+    gradients = _tables(gradients)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
         shorter = bound / np.maximum(norms, bound)
@@ -94,24 +105,29 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
 def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
     r"""Scale :math:`2L/\varepsilon` of the Laplace noise on each coordinate of a clipped gradient.
 
-    The privacy losses `epsilon` of one release are not negative; for 0 the scale is infinite: nothing can be sent. Two
-    clipped gradients are at most :math:`2L` apart in the L1 norm, whatever the data: :doc:`/book/federated/learning`.
+    The privacy losses `epsilon` of one release are not negative; for 0 the scale is infinite:
+    nothing can be sent. Two clipped gradients are at most :math:`2L` apart in the L1 norm, whatever
+    the data: :doc:`/book/federated/learning`.
 
     Examples
     --------
     >>> noise_scale([0.5, 2.0], 1.0)
     array([4., 1.])
     """
-    eps, bound = check_finite(epsilon, "epsilon", low=0), check_positive(clip_norm, "clip_norm")
+    eps = check_finite(epsilon, "epsilon", low=0)
+    bound = check_positive(clip_norm, "clip_norm")
     with np.errstate(over="ignore"):
         return np.divide(2 * bound, eps, out=np.full(eps.shape, np.inf), where=eps > 0)
 
 
-def draw_bidders(owners: int, bidders: int, rounds: int, runs: int, rng: np.random.Generator) -> Integers:
-    """Numbers of the owners who are asked, shape (rounds, runs, bidders), in each round of some independent markets.
+def draw_bidders(
+    owners: int, bidders: int, rounds: int, runs: int, rng: np.random.Generator
+) -> Integers:
+    """Numbers of the owners who are asked, shape (rounds, runs, bidders), in each round of some
+    independent markets.
 
-    Nobody is asked a second time before everybody was asked once. If `bidders` does not divide `owners`, a random few
-    sit out in each pass.
+    Nobody is asked a second time before everybody was asked once. If `bidders` does not divide
+    `owners`, a random few sit out in each pass.
 
     Examples
     --------
@@ -119,18 +135,22 @@ def draw_bidders(owners: int, bidders: int, rounds: int, runs: int, rng: np.rand
     >>> sorted(asked[:3].ravel().tolist()), asked.shape
     ([0, 1, 2, 3, 4, 5], (4, 1, 2))
     """
-    n, length = check_count(owners, "owners"), check_count(rounds, "rounds")
+    n = check_count(owners, "owners")
+    length = check_count(rounds, "rounds")
     k = check_count(bidders, "bidders", most=n)
     everybody = np.tile(np.arange(n), (check_count(runs, "runs"), 1))
     check_generator(rng)
     each = n // k
     count = -(-length // each)
-    passes = [rng.permuted(everybody, axis=1)[:, : each * k].reshape(-1, each, k) for _ in range(count)]
+    passes = [
+        rng.permuted(everybody, axis=1)[:, : each * k].reshape(-1, each, k) for _ in range(count)
+    ]
     return np.concatenate(passes, axis=1)[:, :length].transpose(1, 0, 2)
 
 
 def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array:
-    """Share of records, shape (...), whose class the model names; of classes with equal scores it names the first.
+    """Share of records, shape (...), whose class the model names; of classes with equal scores it
+    names the first.
 
     Examples
     --------
@@ -141,8 +161,10 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
     if not np.isfinite(features).all():
         raise ValueError("features must be finite numbers: fill what is missing by a public rule")
     labels = check_labels(labels, features, w.shape[-2])
-    found, models = [], w.reshape(-1, *w.shape[-2:])
-    for some in np.array_split(models, len(models) // 32 + 1):  # one wide product takes a third of the time of many
+    found = []
+    models = w.reshape(-1, *w.shape[-2:])
+    # one wide product takes a third of the time of many
+    for some in np.array_split(models, len(models) // 32 + 1):
         scores = (features @ some.reshape(-1, w.shape[-1]).T).reshape(len(labels), *some.shape[:2])
         found.append((scores.argmax(axis=2) == labels[:, None]).mean(axis=0))
     return np.concatenate(found).reshape(w.shape[:-2])
@@ -152,15 +174,20 @@ def _tables(gradients: NDArray) -> NDArray:
     """Gradients, checked for their shape."""
     gradients = private_floats(gradients, "gradients")
     if gradients.ndim < 2:
-        raise ValueError(f"gradients must have shape (..., classes, features), got {gradients.shape}")
+        raise ValueError(
+            f"gradients must have shape (..., classes, features), got {gradients.shape}"
+        )
     return gradients
 
 
 def _models(parameters: ArrayLike, features: NDArray) -> tuple[NDArray, NDArray]:
     """Models in the type of the features, checked, and the features."""
-    w, table = check_finite(parameters, "parameters"), private_floats(features, "features", 2)
+    w = check_finite(parameters, "parameters")
+    table = private_floats(features, "features", 2)
     if w.ndim < 2 or w.shape[-1] != table.shape[1]:
-        raise ValueError(f"parameters must have shape (..., classes, {table.shape[1]}), got {w.shape}")
+        raise ValueError(
+            f"parameters must have shape (..., classes, {table.shape[1]}), got {w.shape}"
+        )
     return w.astype(table.dtype), table
 
 
@@ -168,9 +195,14 @@ def check_labels(labels: ArrayLike, features: NDArray, classes: int) -> Integers
     """Labels, which are private: one class 0, 1, ... for each row of `features`."""
     found = private_cells(labels, "labels", 1)
     if len(found) != len(features):
-        raise ValueError(f"labels must have shape ({len(features)},), one for each row of features, got {found.shape}")
+        raise ValueError(
+            f"labels must have shape ({len(features)},), one for each row of features, got"
+            f" {found.shape}"
+        )
     found = found if (whole := found.dtype.kind in "iu") else private_floats(found, "labels")
-    if not (found.min() >= 0 and found.max() < classes and (whole or (found == np.rint(found)).all())):
+    if not (
+        found.min() >= 0 and found.max() < classes and (whole or (found == np.rint(found)).all())
+    ):
         what = f"whole numbers from 0 to {classes - 1}"
         raise ValueError(f"labels must be {what}, the classes that `start` or the model has")
     return found.astype(np.int64, copy=False)

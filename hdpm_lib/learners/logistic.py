@@ -1,19 +1,23 @@
-r"""Logistic regression in which every record keeps its own privacy loss, by perturbing the objective.
+r"""Logistic regression in which every record keeps its own privacy loss, by perturbing the
+objective.
 
 Record :math:`i` has the weight :math:`a_i`. The released coefficients minimise
 
 .. math:: \sum_i a_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+b'^\top w+\frac\Lambda2\lVert w\rVert^2,
 
-where the noise :math:`b'` is spherical Laplace of rate :math:`\eta/2` (Algorithm 1 of the logistic paper). One record
-then loses at most :math:`\epsilon_i=a_i\eta` through the noise, and a slack through the curvature of the objective.
+where the noise :math:`b'` is spherical Laplace of rate :math:`\eta/2` (Algorithm 1 of the logistic
+paper). One record then loses at most :math:`\epsilon_i=a_i\eta` through the noise, and a slack
+through the curvature of the objective.
 
-The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and penalty do not depend on
-the data: without any of these the guarantee does not hold. The whole vector :math:`x_i`, a constant feature included,
-has norm at most 1; nothing else is asked of the records, which may all be of one class. By default the guarantee holds
-for the program, to the last digit (:mod:`hdpm_lib.exact`, :doc:`/book/privacy/limits`).
+The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and
+penalty do not depend on the data: without any of these the guarantee does not hold. The whole
+vector :math:`x_i`, a constant feature included, has norm at most 1; nothing else is asked of the
+records, which may all be of one class. By default the guarantee holds for the program, to the last
+digit (:mod:`hdpm_lib.exact`, :doc:`/book/privacy/limits`).
 
-Throughout there are `m` records and `n` features. `weights`, of shape (m,), are not negative and not all 0; `epsilon`
-holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`, :math:`\Lambda`, are positive.
+Throughout there are `m` records and `n` features. `weights`, of shape (m,), are not negative and
+not all 0; `epsilon` holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`,
+:math:`\Lambda`, are positive.
 """
 
 from __future__ import annotations
@@ -42,7 +46,8 @@ from hdpm_lib.validation import (
 
 Array = NDArray[np.float64]
 
-TOLERANCE = 1e-10  # of the gradient's norm at the released minimiser, relative to the noise if that is above 1
+# of the gradient's norm at the released minimiser, relative to the noise if that is above 1
+TOLERANCE = 1e-10
 EPS = float(np.finfo(float).eps)
 NEWTON_STEPS = 200  # five times what the worst of the tests needs
 CHUNK = 4_000_000  # entries of the largest temporary array
@@ -77,20 +82,24 @@ class ObjectivePerturbation:
     @property
     def step(self) -> float:
         """Step of the grid on which exact releases lie."""
-        total, spread = float(self.weights.sum()), 2 * self.X.shape[1] / self.eta
+        total = float(self.weights.sum())
+        spread = 2 * self.X.shape[1] / self.eta
         return grid_step(spread / (self.penalty + total / 4), (total + 32 * spread) / self.penalty)
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Exact minimisers of the perturbed objective for noise of shape (..., n).
 
-        Noise of zeros gives the model without noise, which is not private. Newton's method begins at `start`, broadcast
-        to the shape of the noise, and ends where the gradient has a norm of at most 1e-10, relative to the noise if
-        that is above 1, or what rounding of the minimiser leaves. No error depends on the records.
+        Noise of zeros gives the model without noise, which is not private. Newton's method begins
+        at `start`, broadcast to the shape of the noise, and ends where the gradient has a norm of
+        at most 1e-10, relative to the noise if that is above 1, or what rounding of the minimiser
+        leaves. No error depends on the records.
         """
         b, begin = self._check_noise(noise, start)
         used = self.weights > 0
-        signed, a = (self.y[:, None] * self.X)[used], self.weights[used]
-        rows, first = b.reshape(-1, b.shape[-1]), begin.reshape(-1, b.shape[-1])
+        signed = (self.y[:, None] * self.X)[used]
+        a = self.weights[used]
+        rows = b.reshape(-1, b.shape[-1])
+        first = begin.reshape(-1, b.shape[-1])
         size = max(1, CHUNK // max(signed.size, 1))
         cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
         parts = [_newton(signed, a, rows[cut], self.penalty, first[cut]) for cut in cuts]
@@ -98,36 +107,47 @@ class ObjectivePerturbation:
 
     def _check_noise(self, noise: ArrayLike, start: ArrayLike) -> tuple[Array, Array]:
         """Noise, and where to start for each row of it."""
-        b, n = np.asarray(check_numeric(noise, "noise"), dtype=float), self.X.shape[1]
+        b = np.asarray(check_numeric(noise, "noise"), dtype=float)
+        n = self.X.shape[1]
         if b.shape[-1:] != (n,) or not np.isfinite(b).all():
             raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
         if (np.abs(b) > np.finfo(float).max * min(self.penalty, 1)).any():
-            raise ValueError(f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}")
+            raise ValueError(
+                f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}"
+            )
         begin = check_finite(start, "start")
         if begin.ndim and begin.shape[-1:] != (n,):
             raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
         return b, np.broadcast_to(begin, b.shape)
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
-        r"""Released coefficients, shape (\*size, n); each one spends every loss again (:doc:`/book/privacy/limits`)."""
+        r"""Released coefficients, shape (\*size, n); each one spends every loss again
+        (:doc:`/book/privacy/limits`).
+        """
         charge(lambda: self.privacy_loss, check_generator(rng), size)
         n = self.X.shape[1]
         if self.arithmetic == "ideal":
             noise = spherical_laplace(n, self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
             return self.minimise(noise)  # step 3
-        return released(self._enclose(self.step), n, spherical_uniforms(n), self.step, rng=rng, size=size)
+        return released(
+            self._enclose(self.step), n, spherical_uniforms(n), self.step, rng=rng, size=size
+        )
 
     def _enclose(self, step: float) -> Callable[[list[arb]], list[arb]]:
-        """From enclosures of uniform numbers to those of the minimiser, for records on a grid (:mod:`hdpm_lib.exact`).
+        """From enclosures of uniform numbers to those of the minimiser, for records on a grid
+        (:mod:`hdpm_lib.exact`).
 
-        The objective is strongly convex: its minimiser is no farther from any point than the norm of the gradient
-        there, over the penalty.
+        The objective is strongly convex: its minimiser is no farther from any point than the norm
+        of the gradient there, over the penalty.
         """
         used = self.weights > 0
         steps = on_grid(self.X[used], 1.0, ball=True) * self.y[used].astype(int)[:, None]
         floats, weights, (m, n) = steps / GRID, self.weights[used], steps.shape
-        rows, a, penalty = balls(floats), [arb(w) for w in weights], arb(self.penalty)
-        columns, rate = rows.transpose(), self.eta / 2 * (1 - MARGIN)
+        rows = balls(floats)
+        a = [arb(w) for w in weights]
+        penalty = arb(self.penalty)
+        columns = rows.transpose()
+        rate = self.eta / 2 * (1 - MARGIN)
 
         def slopes(w: list[arb], noise: list[arb]) -> list[arb]:
             margins = (rows * arb_mat(n, 1, w)).entries()
@@ -139,9 +159,13 @@ class ObjectivePerturbation:
             """Newton's step back from `w`, with all digits."""
             chances = [_chance(margin) for margin in (rows * arb_mat(n, 1, w)).entries()]
             bends = [weight * p * (1 - p) for weight, p in zip(a, chances, strict=True)]
-            bent = arb_mat([[bend * x for x in row] for bend, row in zip(bends, rows.table(), strict=True)])
+            bent = arb_mat(
+                [[bend * x for x in row] for bend, row in zip(bends, rows.table(), strict=True)]
+            )
             diagonal = arb_mat(n, n, [penalty * (i == j) for i in range(n) for j in range(n)])
-            return (columns * bent + diagonal).mid().solve(arb_mat(n, 1, slope).mid()).mid().entries()
+            return (
+                (columns * bent + diagonal).mid().solve(arb_mat(n, 1, slope).mid()).mid().entries()
+            )
 
         def better(w: list[arb], slope: list[arb], noise: list[arb]) -> list[arb] | None:
             """A point of lower objective, or None if `w` is as good as the noise is known."""
@@ -151,7 +175,9 @@ class ObjectivePerturbation:
                 return None
             if not _dot(slope, move) > 0:
                 return None
-            low, high, part = arb(0), arb(1), arb(1)
+            low = arb(0)
+            high = arb(1)
+            part = arb(1)
             for _ in range(ctx.prec):
                 moved = [(x - part * y).mid() for x, y in zip(w, move, strict=True)]
                 after = slopes(moved, noise)
@@ -164,24 +190,35 @@ class ObjectivePerturbation:
         def enclose(uniforms: list[arb]) -> list[arb]:
             noise = spherical(uniforms, n, rate)
             with np.errstate(all="ignore"):
-                start = _newton(floats, weights, _middles(noise)[None], self.penalty, np.zeros((1, n)))[0]
+                start = _newton(
+                    floats, weights, _middles(noise)[None], self.penalty, np.zeros((1, n))
+                )[0]
                 start = np.where(np.isfinite(start), start, 0)
                 chance = expit(floats @ start)
                 curvature = (floats.T * (weights * chance * (1 - chance))) @ floats
-                bend = max(self.penalty, 4 * n * EPS * (self.penalty + np.trace(curvature)))  # never singular
-            w, radius, bits = [arb(x) for x in start.tolist()], arb("inf"), ctx.prec
+                # never singular
+                bend = max(self.penalty, 4 * n * EPS * (self.penalty + np.trace(curvature)))
+            w = [arb(x) for x in start.tolist()]
+            radius = arb("inf")
+            bits = ctx.prec
             for _ in range(NEWTON_STEPS):
-                slope, before = slopes(w, noise), radius
+                slope = slopes(w, noise)
+                before = radius
                 radius = (_norm(slope) / penalty).abs_upper()
                 if radius < step * 2.0**-30:  # close enough
                     break
                 quick = ctx.prec == bits and bool(radius < before / 2)
                 # with the curvature of floats, while that goes fast; then with all digits
-                move = np.linalg.solve(curvature + bend * np.eye(n), _middles(slope)) if quick else np.array(np.nan)
+                move = (
+                    np.linalg.solve(curvature + bend * np.eye(n), _middles(slope))
+                    if quick
+                    else np.array(np.nan)
+                )
                 if np.isfinite(move).all():
                     w = [(x - arb(y)).mid() for x, y in zip(w, move.tolist(), strict=True)]
                     continue
-                ctx.prec = 2 * bits  # so that what rounds `w` does not count beside what is not known of the noise
+                # so that what rounds `w` does not count beside what is not known of the noise
+                ctx.prec = 2 * bits
                 if (found := better(w, slope, noise)) is None:
                     break
                 w = found
@@ -208,7 +245,8 @@ def objective_perturbation(
     Parameters
     ----------
     X, y : arrays of shape (m, n) and (m,)
-        Features, each row of norm at most 1, and labels, -1 or 1: :func:`hdpm_lib.validation.check_signed_records`.
+        Features, each row of norm at most 1, and labels, -1 or 1:
+        :func:`hdpm_lib.validation.check_signed_records`.
     weights : array of shape (m,)
         Chosen without the data. The paper's sum to 1; the guarantee does not need it.
     clip : bool, default False
@@ -216,8 +254,8 @@ def objective_perturbation(
 
     Notes
     -----
-    Neighbours: one record replaced. A loss with logarithms to base 2 is this one with the weights :math:`a_i/\ln2`,
-    and loses accordingly more.
+    Neighbours: one record replaced. A loss with logarithms to base 2 is this one with the weights
+    :math:`a_i/\ln2`, and loses accordingly more.
 
     Examples
     --------
@@ -231,7 +269,8 @@ def objective_perturbation(
     features, labels = check_signed_records(X, y, clip=check_flag(clip, "clip"))
     if len(a := _check_weights(weights)) != len(labels):
         raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
-    rate, lam = check_positive(eta, "eta"), check_positive(penalty, "penalty")
+    rate = check_positive(eta, "eta")
+    lam = check_positive(penalty, "penalty")
     made = ObjectivePerturbation(features, labels, a, rate, lam, arithmetic)
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers
@@ -239,7 +278,9 @@ def objective_perturbation(
 
 
 def _chance(margin: arb) -> arb:
-    """The logistic function of minus a margin; far out, where exponentials have no digits, a ball at 0 or 1."""
+    """The logistic function of minus a margin; far out, where exponentials have no digits, a ball
+    at 0 or 1.
+    """
     near = arb(0, 1) * arb(2) ** -ctx.prec
     if margin > 2 * ctx.prec:
         return near
@@ -270,9 +311,13 @@ def _check_weights(weights: ArrayLike) -> Array:
 
 
 def _newton(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
-    """Minimisers for rows of noise; where a full Newton step does not shrink the gradient, the best one that way."""
-    w, n = start.copy(), noise.shape[1]
-    # beside such noise the records do not count: -noise / penalty is exact to rounding, and squares may overflow
+    """Minimisers for rows of noise; where a full Newton step does not shrink the gradient, the best
+    one that way.
+    """
+    w = start.copy()
+    n = noise.shape[1]
+    # beside such noise the records do not count: -noise / penalty is exact to rounding, and squares
+    # may overflow
     if (far := np.abs(noise).max(axis=1) > 1e100 * (1 + weights.sum())).any():
         w[far] = -noise[far] / penalty
         w[~far] = _newton(signed, weights, noise[~far], penalty, start[~far])
@@ -282,50 +327,71 @@ def _newton(signed: Array, weights: Array, noise: Array, penalty: float, start: 
     def gradient(w: Array, b: Array) -> Array:
         return b + penalty * w - (weights * expit(-w @ signed.T)) @ signed
 
-    active, slope = np.arange(len(w)), gradient(w, noise)
+    active = np.arange(len(w))
+    slope = gradient(w, noise)
     for _ in range(NEWTON_STEPS):
         chance = expit(w[active] @ signed.T)
         curvature = weights * chance * (1 - chance)
         bend = penalty + curvature.sum(1)
-        rounding = 4 * n * EPS * bend * np.linalg.norm(w[active], axis=1)  # what the last digit of w is worth
+        # what the last digit of w is worth
+        rounding = 4 * n * EPS * bend * np.linalg.norm(w[active], axis=1)
         size = np.linalg.norm(slope, axis=1)
         going = size > np.maximum(accuracy[active], rounding)
-        active, slope, size, curvature, bend = (part[going] for part in (active, slope, size, curvature, bend))
+        active, slope, size, curvature, bend = (
+            part[going] for part in (active, slope, size, curvature, bend)
+        )
         if not len(active):
             break
-        diagonal = np.maximum(penalty, 4 * n * EPS * bend)[:, None, None] * np.eye(n)  # never singular
-        step = np.linalg.solve((signed.T * curvature[:, None, :]) @ signed + diagonal, slope[..., None])[..., 0]
+        # never singular
+        diagonal = np.maximum(penalty, 4 * n * EPS * bend)[:, None, None] * np.eye(n)
+        step = np.linalg.solve(
+            (signed.T * curvature[:, None, :]) @ signed + diagonal, slope[..., None]
+        )[..., 0]
         slope = gradient(w[active] - step, noise[active])
         bad = ~(np.linalg.norm(slope, axis=1) <= 0.75 * size)
         if bad.any():
             row = active[bad]
-            step[bad] *= _step_length(signed, weights, noise[row], penalty, w[row], step[bad])[:, None]
+            step[bad] *= _step_length(signed, weights, noise[row], penalty, w[row], step[bad])[
+                :, None
+            ]
             slope[bad] = gradient(w[row] - step[bad], noise[row])
         w[active] -= step
     return w
 
 
-def _step_length(signed: Array, weights: Array, noise: Array, penalty: float, w: Array, step: Array) -> Array:
-    """The part, at most 1, of each step back from `w` that lowers the objective most, by halving."""
-    margins, moves = w @ signed.T, step @ signed.T
-    first, second = ((noise + penalty * w) * step).sum(1), penalty * (step * step).sum(1)
-    low, high = np.zeros(len(w)), np.ones(len(w))
+def _step_length(
+    signed: Array, weights: Array, noise: Array, penalty: float, w: Array, step: Array
+) -> Array:
+    """The part, at most 1, of each step back from `w` that lowers the objective most, by
+    halving.
+    """
+    margins = w @ signed.T
+    moves = step @ signed.T
+    first = ((noise + penalty * w) * step).sum(1)
+    second = penalty * (step * step).sum(1)
+    low = np.zeros(len(w))
+    high = np.ones(len(w))
     for _ in range(60):
         middle = (low + high) / 2
         pull = (weights * expit(middle[:, None] * moves - margins) * moves).sum(1)
         too_far = first - middle * second < pull
-        low, high = np.where(too_far, low, middle), np.where(too_far, middle, high)
+        low = np.where(too_far, low, middle)
+        high = np.where(too_far, middle, high)
     return high
 
 
 def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Smallest slack that depends on the noise part and on weight over penalty alone; arrays broadcast.
+    r"""Smallest slack that depends on the noise part and on weight over penalty alone; arrays
+    broadcast.
 
     With :math:`\rho_i=a_i/\Lambda` it is
 
-    .. math:: \Delta_i=\max_{0\le q\le1}\Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}2q\Bigr],
+    .. math::
 
-    at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\eta\Lambda\ge2`: :doc:`/book/logistic/guarantee`.
+        \Delta_i=\max_{0\le q\le1}\Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}2q\Bigr],
+
+    at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\eta\Lambda\ge2`:
+    :doc:`/book/logistic/guarantee`.
 
     Examples
     --------
@@ -337,17 +403,23 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
     try:
         np.broadcast_shapes(half.shape, rho.shape)
     except ValueError:
-        raise ValueError(f"epsilon and weights must broadcast, got shapes {half.shape} and {rho.shape}") from None
-    gap = 1 - np.divide(half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half)
+        raise ValueError(
+            f"epsilon and weights must broadcast, got shapes {half.shape} and {rho.shape}"
+        ) from None
+    gap = 1 - np.divide(
+        half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half
+    )
     q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
     return np.asarray(np.log1p(rho * q * (1 - q)) - half * q)
 
 
 def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
-    r"""Largest :math:`\eta` for which no record loses more than it was promised, `epsilon`, slack included.
+    r"""Largest :math:`\eta` for which no record loses more than it was promised, `epsilon`, slack
+    included.
 
-    It is at most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or more. If the slack
-    alone, :math:`\ln(1+a_i/(4\Lambda))`, exceeds a promise, the error names the penalty that is needed.
+    It is at most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or
+    more. If the slack alone, :math:`\ln(1+a_i/(4\Lambda))`, exceeds a promise, the error names the
+    penalty that is needed.
 
     Examples
     --------
@@ -362,24 +434,37 @@ def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
     top = float((eps / a).min())
     if kept(top):
         return top
-    low, high = 0.0, top
-    while low < (middle := (low + high) / 2) < high:  # down to neighbouring floats; `low` keeps every promise
+    low = 0.0
+    high = top
+    # down to neighbouring floats; `low` keeps every promise
+    while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if kept(middle) else (low, middle)
     return low
 
 
-def _check_promises(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[Array, Array, float]:
-    """Promises and weights of the records that count, and the penalty; an error if no noise keeps every promise."""
-    eps, a = check_finite(epsilon, "epsilon", 1), _check_weights(weights)
+def _check_promises(
+    epsilon: ArrayLike, weights: ArrayLike, penalty: float
+) -> tuple[Array, Array, float]:
+    """Promises and weights of the records that count, and the penalty; an error if no noise keeps
+    every promise.
+    """
+    eps = check_finite(epsilon, "epsilon", 1)
+    a = _check_weights(weights)
     lam = check_positive(penalty, "penalty")
     if len(eps) != len(a):
         raise ValueError(f"epsilon has {len(eps)} entries for {len(a)} weights")
     if (broken := (a > 0) & ~(eps > 0)).any():
         i = int(np.argmax(broken))
-        raise ValueError(f"epsilon[{i}] = {eps[i]} allows no positive weight, got weights[{i}] = {a[i]}")
-    eps, a = eps[a > 0], a[a > 0]
+        raise ValueError(
+            f"epsilon[{i}] = {eps[i]} allows no positive weight, got weights[{i}] = {a[i]}"
+        )
+    eps = eps[a > 0]
+    a = a[a > 0]
     with np.errstate(over="ignore"):
         needed = float((a / (4 * np.expm1(eps))).max())
     if lam <= needed:
-        raise ValueError(f"penalty = {lam:g} gives some record a slack above its epsilon: it must exceed {needed:.6g}")
+        raise ValueError(
+            f"penalty = {lam:g} gives some record a slack above its epsilon: it must exceed"
+            f" {needed:.6g}"
+        )
     return eps, a, lam

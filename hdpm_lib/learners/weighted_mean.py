@@ -1,22 +1,25 @@
-r"""A weighted mean of records with noise: the learner to which every market with a trusted buyer comes down.
+r"""A weighted mean of records with noise: the learner to which every market with a trusted buyer
+comes down.
 
 Records :math:`x_1,\dots,x_n` lie in a ball of a known centre and radius. The release is
 
 .. math:: \text{centre}+W\Bigl(\sum_iw_i(x_i-\text{centre})+Z\Bigr),
 
-with weights :math:`w_i\ge0` that sum to 1, spherical Laplace noise :math:`Z` of rate :math:`\eta`, and a factor
-:math:`W\in[0,1]` that *shrinks* the mean towards the centre. Two records are at most :math:`s`, twice the radius,
-apart; seller :math:`i` loses exactly :math:`\varepsilon_i=sw_i\eta` (for :math:`W>0`). To shrink costs nothing: it
-happens to a release (:doc:`/book/beyond/market`). By default releases are certain to the last digit
-(:mod:`hdpm_lib.exact`).
+with weights :math:`w_i\ge0` that sum to 1, spherical Laplace noise :math:`Z` of rate :math:`\eta`,
+and a factor :math:`W\in[0,1]` that *shrinks* the mean towards the centre. Two records are at most
+:math:`s`, twice the radius, apart; seller :math:`i` loses exactly :math:`\varepsilon_i=sw_i\eta`
+(for :math:`W>0`). To shrink costs nothing: it happens to a release (:doc:`/book/beyond/market`). By
+default releases are certain to the last digit (:mod:`hdpm_lib.exact`).
 
-Two yardsticks measure the mean squared error. The *population error* is that to the mean of the law the records are
-drawn from. The *worst error* is that to the sellers' own plain mean, on the worst records in the ball.
+Two yardsticks measure the mean squared error. The *population error* is that to the mean of the law
+the records are drawn from. The *worst error* is that to the sellers' own plain mean, on the worst
+records in the ball.
 
-Throughout, `weights` of shape (..., n) are :math:`w`; `noise` of shape (...), not negative, is the mean square
-:math:`E\lVert Z\rVert^2`, for this release :math:`d(d+1)/\eta^2`; `shrink` of shape (...) is :math:`W`. Sellers of whom
-nothing is bought have weight 0; if that is everybody, the noise is infinite and the best factor 0. Public: weights,
-rate, factor, ball. Neighbours: one record replaced by any other.
+Throughout, `weights` of shape (..., n) are :math:`w`; `noise` of shape (...), not negative, is the
+mean square :math:`E\lVert Z\rVert^2`, for this release :math:`d(d+1)/\eta^2`; `shrink` of shape
+(...) is :math:`W`. Sellers of whom nothing is bought have weight 0; if that is everybody, the noise
+is infinite and the best factor 0. Public: weights, rate, factor, ball. Neighbours: one record
+replaced by any other.
 """
 
 from __future__ import annotations
@@ -106,22 +109,31 @@ class WeightedMean:
         """Mean square of the noise before it is shrunk."""
         return float(len(self.centre) * coordinate_variance(len(self.centre), self.rate))
 
-    def release(self, records: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
+    def release(
+        self, records: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+    ) -> Array:
         r"""Noisy means of shape (\*size, d), for records (n, d); each one spends the whole loss."""
         apart = check_ball(records, "records", self.centre, self.radius, clip=self.clip)
         if len(apart) != len(self.weights):
-            raise ValueError(f"records must have {len(self.weights)} rows, one for each weight, got {len(apart)}")
+            raise ValueError(
+                f"records must have {len(self.weights)} rows, one for each weight, got {len(apart)}"
+            )
         charge(lambda: self.privacy_loss, check_generator(rng), size)
         d = len(self.centre)
         if self.arithmetic == "ideal":
             noisy = self.weights @ apart + spherical_laplace(d, self.rate, rng=rng, size=size)
         else:
-            noisy = released(self._enclose(apart), d, spherical_uniforms(d), self.step, rng=rng, size=size)
+            noisy = released(
+                self._enclose(apart), d, spherical_uniforms(d), self.step, rng=rng, size=size
+            )
         return self.centre + self.shrink * noisy
 
     def _enclose(self, apart: Array) -> Callable[[list[arb]], list[arb]]:
-        """From enclosures of uniform numbers to those of mean plus noise (:mod:`hdpm_lib.exact`)."""
-        steps, d = on_grid(apart, self.radius, ball=True), len(self.centre)
+        """From enclosures of uniform numbers to those of mean plus noise
+        (:mod:`hdpm_lib.exact`).
+        """
+        steps = on_grid(apart, self.radius, ball=True)
+        d = len(self.centre)
         total, weight = moments(self.weights, np.ones((len(steps), 1), dtype=np.int64), steps)
 
         @cache
@@ -135,7 +147,7 @@ class WeightedMean:
         return enclose
 
 
-# --- the two yardsticks -----------------------------------------------------------------------------------------------
+# --- the two yardsticks -------------------------------------------------------------------------
 
 
 def _square(value: ArrayLike, name: str) -> Array:
@@ -156,21 +168,28 @@ def _weights(weights: ArrayLike) -> Array:
 def _shrunk(factor: Array, square: Array) -> Array:
     """The factor's square times a mean square; 0 where the factor is 0, whatever the other is."""
     return np.multiply(
-        factor**2, square, out=np.zeros(np.broadcast_shapes(factor.shape, square.shape)), where=factor > 0
+        factor**2,
+        square,
+        out=np.zeros(np.broadcast_shapes(factor.shape, square.shape)),
+        where=factor > 0,
     )
 
 
 def sampling_error(weights: ArrayLike, noise: ArrayLike, variance: float) -> Array:
-    r"""Mean squared error before shrinking, :math:`\tau^2\sum w_i^2+E\lVert Z\rVert^2`, for records of a `variance`.
+    r"""Mean squared error before shrinking, :math:`\tau^2\sum w_i^2+E\lVert Z\rVert^2`, for records
+    of a `variance`.
 
-    Its inverse, times the variance, is the *effective number* of records; where nothing is bought it is infinite.
+    Its inverse, times the variance, is the *effective number* of records; where nothing is bought
+    it is infinite.
     """
-    w, tau2 = _weights(weights), check_number(variance, "variance", 0)
+    w = _weights(weights)
+    tau2 = check_number(variance, "variance", 0)
     return np.asarray(tau2 * (w * w).sum(-1) + _square(noise, "noise"))
 
 
 def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Array:
-    r"""Population error :math:`(1-W)^2B^2+W^2X` for a sampling error `X` and a squared distance of mean and centre.
+    r"""Population error :math:`(1-W)^2B^2+W^2X` for a sampling error `X` and a squared distance of
+    mean and centre.
 
     Examples
     --------
@@ -179,26 +198,33 @@ def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Ar
     np.float64(0.0354)
     """
     W = check_finite(shrink, "shrink", None, 0, 1)
-    return np.asarray((1 - W) ** 2 * check_number(distance, "distance", 0) + _shrunk(W, _square(error, "error")))
+    return np.asarray(
+        (1 - W) ** 2 * check_number(distance, "distance", 0) + _shrunk(W, _square(error, "error"))
+    )
 
 
 def best_shrink(error: ArrayLike, distance: float) -> Array:
-    """The factor of the least population error, from a guess of the squared distance: distance / (distance + error)."""
+    """The factor of the least population error, from a guess of the squared distance: distance /
+    (distance + error).
+    """
     guess = check_positive(distance, "distance")
     return np.asarray(guess / (guess + _square(error, "error")))
 
 
 def worst_error(weights: ArrayLike, noise: ArrayLike, radius: float, shrink: ArrayLike) -> Array:
-    r"""Worst error :math:`(r\sum_i|Ww_i-1/n|)^2+W^2E\lVert Z\rVert^2` for records in a ball of radius `r`.
+    r"""Worst error :math:`(r\sum_i|Ww_i-1/n|)^2+W^2E\lVert Z\rVert^2` for records in a ball of
+    radius `r`.
 
-    It is attained: all records lie at the two ends of one diameter, on the side of the sign of :math:`Ww_i-1/n`.
+    It is attained: all records lie at the two ends of one diameter, on the side of the sign of
+    :math:`Ww_i-1/n`.
 
     Examples
     --------
     >>> float(worst_error([1.0, 0.0], 0.0, 0.5, 1.0))   # all weight on one of two sellers
     0.25
     """
-    w, W = _weights(weights), check_finite(shrink, "shrink", None, 0, 1)
+    w = _weights(weights)
+    W = check_finite(shrink, "shrink", None, 0, 1)
     bias = check_positive(radius, "radius") * np.abs(W[..., None] * w - 1 / w.shape[-1]).sum(-1)
     return np.asarray(bias**2 + _shrunk(W, _square(noise, "noise")))
 
@@ -208,24 +234,31 @@ def best_worst_shrink(weights: ArrayLike, noise: ArrayLike, radius: float) -> Ar
 
     Notes
     -----
-    The worst error is convex in :math:`W`, and between two of the points :math:`1/(nw_i)` a parabola
-    :math:`(r(pW+q))^2+W^2E\lVert Z\rVert^2`. On the first piece with a minimum before its end it has the least value.
+    The worst error is convex in :math:`W`, and between two of the points :math:`1/(nw_i)` a
+    parabola :math:`(r(pW+q))^2+W^2E\lVert Z\rVert^2`. On the first piece with a minimum before its
+    end it has the least value.
 
     Examples
     --------
     >>> best_worst_shrink([0.5, 0.5], 0.5, 0.5).round(4)
     np.float64(0.3333)
     """
-    w, square, r = _weights(weights), _square(noise, "noise"), check_positive(radius, "radius")
+    w = _weights(weights)
+    square = _square(noise, "noise")
+    r = check_positive(radius, "radius")
     n = w.shape[-1]
     falling = -np.sort(-w, axis=-1)  # who turns from below to above 1/n first
     with np.errstate(divide="ignore"):
         ends = np.append(np.minimum(1 / (n * falling), 1.0), np.ones((*w.shape[:-1], 1)), axis=-1)
     above = np.append(np.zeros((*w.shape[:-1], 1)), np.cumsum(falling, axis=-1), axis=-1)
-    p, q = 2 * above - w.sum(-1, keepdims=True), 1 - 2 * np.arange(n + 1) / n  # slope and height of the sum
+    # slope and height of the sum
+    p = 2 * above - w.sum(-1, keepdims=True)
+    q = 1 - 2 * np.arange(n + 1) / n
     curve = (r * p) ** 2 + square[..., None]
     lowest = np.divide(-(r**2) * p * q, curve, out=np.full(curve.shape, np.inf), where=curve > 0)
     first = np.argmax((lowest <= ends) | (ends >= 1), axis=-1)[..., None]
     starts = np.append(np.zeros((*w.shape[:-1], 1)), ends[..., :-1], axis=-1)
-    lowest, start, end = (np.take_along_axis(part, first, -1)[..., 0] for part in (lowest, starts, ends))
+    lowest, start, end = (
+        np.take_along_axis(part, first, -1)[..., 0] for part in (lowest, starts, ends)
+    )
     return np.clip(lowest, start, end)

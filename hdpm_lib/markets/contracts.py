@@ -1,22 +1,24 @@
 r"""Least-cost contracts for a biased answer: whose privacy a buyer uses, and how much of it.
 
-A buyer wants the sum :math:`\sum_kq_kd_k` of the sellers' data with a mean squared error of at most :math:`K` on every
-database. The biased answer gives the shares :math:`a_k\in[0,1]` and the Laplace scale :math:`b`: seller :math:`k` loses
-:math:`\varepsilon_k=a_kq_k/b` at the cost :math:`v_k\varepsilon_k^r`, and the error is at most :math:`(T/2)^2+2b^2`
-with :math:`T=\sum_kq_k(1-a_k)`.
+A buyer wants the sum :math:`\sum_kq_kd_k` of the sellers' data with a mean squared error of at most
+:math:`K` on every database. The biased answer gives the shares :math:`a_k\in[0,1]` and the Laplace
+scale :math:`b`: seller :math:`k` loses :math:`\varepsilon_k=a_kq_k/b` at the cost
+:math:`v_k\varepsilon_k^r`, and the error is at most :math:`(T/2)^2+2b^2` with
+:math:`T=\sum_kq_k(1-a_k)`.
 
-*Principle 1* asks for equal losses, and has a closed form. *Principle 2* asks for the least total cost, problem (10) of
-the paper. With :math:`u_k=v_kq_k^{r-1}` its shares are :math:`a_k=\min(1,(\theta/u_k)^{1/(r-1)})`, where the threshold
-:math:`\theta` is the only root of
+*Principle 1* asks for equal losses, and has a closed form. *Principle 2* asks for the least total
+cost, problem (10) of the paper. With :math:`u_k=v_kq_k^{r-1}` its shares are
+:math:`a_k=\min(1,(\theta/u_k)^{1/(r-1)})`, where the threshold :math:`\theta` is the only root of
 
 .. math:: \sum_kq_k(1-a_k)=\frac{4K\theta}{\sum_kq_k\min(u_k,\theta)}.
 
-Selection finds it in time :math:`O(n)`; :doc:`/book/contracts/allocation` has the proof. A million sellers would take
-three to six times as long by the sort that the pivots of :mod:`hdpm_lib.markets.mechanisms` need anyway.
+Selection finds it in time :math:`O(n)`; :doc:`/book/contracts/allocation` has the proof. A million
+sellers would take three to six times as long by the sort that the pivots of
+:mod:`hdpm_lib.markets.mechanisms` need anyway.
 
-Throughout, `valuations` of shape (..., n) are :math:`v`, finite and not negative, with a batch of markets on the
-leading axes; `ranges` of shape (n,), positive, are the weights :math:`q`, 1 each if not given; `max_mse` is :math:`K`,
-positive; `power` is :math:`r`, at least 1.
+Throughout, `valuations` of shape (..., n) are :math:`v`, finite and not negative, with a batch of
+markets on the leading axes; `ranges` of shape (n,), positive, are the weights :math:`q`, 1 each if
+not given; `max_mse` is :math:`K`, positive; `power` is :math:`r`, at least 1.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ FEW = 1000  # sellers whom a sort takes no longer than a search
 
 
 def check_valuations(valuations: ArrayLike, ceiling: float = np.inf) -> Array:
-    """Valuations up to `ceiling` as floats, sellers on the last axis, or an error that names the first bad one."""
+    """Valuations up to `ceiling` as floats, sellers on the last axis, or an error that names the
+    first bad one.
+    """
     v = check_finite(valuations, "valuations", None, 0, ceiling)
     if v.ndim == 0:
         raise ValueError(f"valuations must hold at least one seller, got shape {v.shape}")
@@ -45,21 +49,27 @@ def check_power(power: float) -> float:
 
 
 def check_cost(cost: Array, max_mse: float, power: float) -> Array:
-    """`cost`, or an error where it is beyond the range of floats, as at a tiny error and a high power."""
+    """`cost`, or an error where it is beyond the range of floats, as at a tiny error and a high
+    power.
+    """
     if not np.isfinite(cost).all():
-        raise ValueError(f"max_mse = {max_mse:g} at power = {power:g} gives a cost or payment too large for a float")
+        raise ValueError(
+            f"max_mse = {max_mse:g} at power = {power:g} gives a cost or payment too large for a"
+            " float"
+        )
     return cost
 
 
-# --- Principle 1 ------------------------------------------------------------------------------------------------------
+# --- Principle 1 --------------------------------------------------------------------------------
 
 
 def equal_loss_contract(n: int, max_mse: float) -> Contract:
-    r"""Principle 1: the same privacy loss for each of `n` sellers, as small as the accuracy allows (Theorem 4).
+    r"""Principle 1: the same privacy loss for each of `n` sellers, as small as the accuracy allows
+    (Theorem 4).
 
     By (6) and (7) :math:`\hat a=1-4K/n^2`, :math:`\hat b=\sqrt{K\hat a/2}` and
-    :math:`\hat\varepsilon=\frac1n\sqrt{2n^2/K-8}`; from :math:`K=n^2/4` on nobody's data are needed. The `cost` is the
-    total loss :math:`n\hat\varepsilon`.
+    :math:`\hat\varepsilon=\frac1n\sqrt{2n^2/K-8}`; from :math:`K=n^2/4` on nobody's data are
+    needed. The `cost` is the total loss :math:`n\hat\varepsilon`.
 
     Examples
     --------
@@ -77,30 +87,36 @@ def equal_loss_contract(n: int, max_mse: float) -> Contract:
 
 
 def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Contract:
-    """Footnote 1: the middle of the range, and nobody's data. The noise only brings the error up to `max_mse`."""
+    """Footnote 1: the middle of the range, and nobody's data. The noise only brings the error up to
+    `max_mse`.
+    """
     scale = np.full(shape[:-1], np.sqrt(max(max_mse - (total_range / 2) ** 2, 0.0) / 2))
     free = np.zeros(shape[:-1])
-    return Contract(np.zeros(shape), cost=free, error=max_mse + free, shares=np.zeros(shape), scale=scale)
+    return Contract(
+        np.zeros(shape), cost=free, error=max_mse + free, shares=np.zeros(shape), scale=scale
+    )
 
 
-# --- Principle 2 ------------------------------------------------------------------------------------------------------
+# --- Principle 2 --------------------------------------------------------------------------------
 
 
 def least_cost_contract(
     valuations: ArrayLike, max_mse: float, *, power: float, ranges: ArrayLike | None = None
 ) -> Contract:
-    r"""Principle 2: least total cost :math:`\sum_kv_k\varepsilon_k^r` for the accuracy, problem (10), solved exactly.
+    r"""Principle 2: least total cost :math:`\sum_kv_k\varepsilon_k^r` for the accuracy, problem
+    (10), solved exactly.
 
-    Sellers with equal valuations and ranges get equal losses, also at power 1, where any split between them costs the
-    same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the cost is 0. It is 0 as well where the sellers
-    with positive valuation have a total range of at most :math:`2\sqrt K`: data that cost nothing are used alone. At
-    exactly :math:`2\sqrt K` this is a limit that no finite loss attains, and `scale` is 0. A least cost beyond the
-    range of floats is an error. The time is :math:`O(n)` on average.
+    Sellers with equal valuations and ranges get equal losses, also at power 1, where any split
+    between them costs the same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the
+    cost is 0. It is 0 as well where the sellers with positive valuation have a total range of at
+    most :math:`2\sqrt K`: data that cost nothing are used alone. At exactly :math:`2\sqrt K` this
+    is a limit that no finite loss attains, and `scale` is 0. A least cost beyond the range of
+    floats is an error. The time is :math:`O(n)` on average.
 
     Notes
     -----
-    Replaces Theorem 5 (:math:`r=1`) and Theorem 6 with Algorithm 1 (:math:`r>1`). The constraint of (10) is an
-    equality; "at most :math:`K`" has the same optimum when :math:`K<(\sum q/2)^2`.
+    Replaces Theorem 5 (:math:`r=1`) and Theorem 6 with Algorithm 1 (:math:`r>1`). The constraint of
+    (10) is an equality; "at most :math:`K`" has the same optimum when :math:`K<(\sum q/2)^2`.
 
     Examples
     --------
@@ -132,7 +148,9 @@ def solved_contract(v: Array, K: float, r: float, weights: Array | None = None) 
     # The root of the equation between those two
     share, scale, cost = scaled_root(mass, before, point, B, K, r)
     unit = np.where(point > 0, point, 1.0)
-    shares = np.where(u < point, 1.0, np.minimum(1.0, ratio_power(unit / np.maximum(u, unit), r) * share))
+    shares = np.where(
+        u < point, 1.0, np.minimum(1.0, ratio_power(unit / np.maximum(u, unit), r) * share)
+    )
 
     # Sellers who ask nothing, where they suffice
     rest = (ranges * (u > 0)).sum(-1, keepdims=True)
@@ -143,31 +161,42 @@ def solved_contract(v: Array, K: float, r: float, weights: Array | None = None) 
 
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = np.where(shares > 0, ranges * shares / scale, 0.0)
-    return Contract(loss, cost=cost[..., 0], error=np.full(v.shape[:-1], K), shares=shares, scale=scale[..., 0])
+    return Contract(
+        loss, cost=cost[..., 0], error=np.full(v.shape[:-1], K), shares=shares, scale=scale[..., 0]
+    )
 
 
 def _priced(v: Array, q: Array, r: float) -> Array:
-    """Valuations :math:`u_k=v_kq_k^{r-1}` of a unit of the range, or an error where floats do not hold them."""
+    """Valuations :math:`u_k=v_kq_k^{r-1}` of a unit of the range, or an error where floats do not
+    hold them.
+    """
     with np.errstate(over="ignore", under="ignore"):
         u: Array = v * q ** (r - 1)
     if (bad := ~(u <= largest_valuation(q.sum())) | ((u == 0) & (v > 0))).any():
-        raise ValueError(f"valuations times ranges ** (power - 1) leave the range of floats at valuation {v[bad][0]}")
+        raise ValueError(
+            "valuations times ranges ** (power - 1) leave the range of floats at valuation"
+            f" {v[bad][0]}"
+        )
     return u
 
 
 def _next_breakpoint(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
-    """The least valuation from the root on; the cost of those below it, the range of the others, and `B` of
-    :func:`one_root`; each of shape (..., 1)."""
+    """The least valuation from the root on; the cost of those below it, the range of the others,
+    and `B` of :func:`one_root`; each of shape (..., 1).
+    """
     if u.shape[-1] <= FEW:
         return _scan(u, q, K, r)
-    found = np.apply_along_axis(lambda row: np.concatenate(_scan(*_condensed(row, q, K, r), K, r)), -1, u)
+    found = np.apply_along_axis(
+        lambda row: np.concatenate(_scan(*_condensed(row, q, K, r), K, r)), -1, u
+    )
     return tuple(found[..., i : i + 1] for i in range(4))
 
 
 def _scan(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
     """:func:`_next_breakpoint` by a sort, and the equation at each valuation."""
     order = np.argsort(u, axis=-1)
-    u, q = np.take_along_axis(u, order, -1), q[order]
+    u = np.take_along_axis(u, order, -1)
+    q = q[order]
     before = np.zeros_like(u)
     np.cumsum((q * u)[..., :-1], axis=-1, out=before[..., 1:])
     mass = np.cumsum(q[..., ::-1], axis=-1)[..., ::-1]
@@ -184,26 +213,36 @@ def _scan(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
 
 
 def _condensed(u: Array, q: Array, K: float, r: float) -> tuple[Array, Array]:
-    """A market of at most `FEW` sellers whose equation has the same root, in expected time :math:`O(n)`.
+    """A market of at most `FEW` sellers whose equation has the same root, in expected time
+    :math:`O(n)`.
 
-    The two sides at the median of a sample tell on which side of it the root lies. Those on the other side are at the
-    cap, or below it, for certain: one seller of their total range stands for them, and one for all at the median.
+    The two sides at the median of a sample tell on which side of it the root lies. Those on the
+    other side are at the cap, or below it, for certain: one seller of their total range stands for
+    them, and one for all at the median.
     """
     while len(u) > FEW:
         sample = np.sort(u[:: len(u) // 100 + 1])
         pivot = sample[len(sample) // 2]
-        (low, q_low), (high, q_high) = ((np.compress(side, u), np.compress(side, q)) for side in (u < pivot, u > pivot))
-        spent, at, above = (q_low * low).sum(), q[u == pivot].sum(), q_high.sum()
+        (low, q_low), (high, q_high) = (
+            (np.compress(side, u), np.compress(side, q)) for side in (u < pivot, u > pivot)
+        )
+        spent = (q_low * low).sum()
+        at = q[u == pivot].sum()
+        above = q_high.sum()
         B = (q_high * ratio_power(pivot / high, r)).sum()
         if pivot == 0 or (above - B) * (spent + (at + above) * pivot) > 4 * K * pivot:
             capped = q_low.sum() + at
-            u, q = np.append(high, (spent + at * pivot) / capped), np.append(q_high, capped)
+            u = np.append(high, (spent + at * pivot) / capped)
+            q = np.append(q_high, capped)
         else:
-            u, q = np.append(low, pivot), np.append(q_low, at)
+            u = np.append(low, pivot)
+            q = np.append(q_low, at)
             if len(high):
-                with np.errstate(divide="ignore", over="ignore"):  # the weights may be too small for a float
+                # the weights may be too small for a float
+                with np.errstate(divide="ignore", over="ignore"):
                     same = np.clip(pivot * (above / B) ** (r - 1), high.min(), high.max())
-                u, q = np.append(u, same), np.append(q, above)
+                u = np.append(u, same)
+                q = np.append(q, above)
     return u, q
 
 
@@ -213,13 +252,15 @@ def largest_valuation(total_range: float) -> float:
 
 
 def ratio_power(ratio: Array, power: float) -> Array:
-    """``ratio ** (1 / (power - 1))``, entry by entry; at power 1 its limit for ratios up to 1: 1 at 1 and 0 below."""
+    """``ratio ** (1 / (power - 1))``, entry by entry; at power 1 its limit for ratios up to 1: 1 at
+    1 and 0 below.
+    """
     return (ratio == 1).astype(float) if power == 1 else ratio ** (1 / (power - 1))
 
 
 def suffix_weights(u: Array, q: Array, power: float) -> Array:
-    r"""For sorted `u` and every `j` the sum of :math:`q_k(u_j/u_k)^{1/(r-1)}`, :math:`k\ge j`; it means nothing where
-    `u` is 0.
+    r"""For sorted `u` and every `j` the sum of :math:`q_k(u_j/u_k)^{1/(r-1)}`, :math:`k\ge j`; it
+    means nothing where `u` is 0.
 
     At power 1 the sum over ties; in logarithms where powers of heavy tails would overflow.
     """
@@ -228,9 +269,12 @@ def suffix_weights(u: Array, q: Array, power: float) -> Array:
         after = np.where(u[..., 1:] != u[..., :-1], np.arange(1, n), n)
         after = np.concatenate([after, np.full((*u.shape[:-1], 1), n)], axis=-1)
         after = np.minimum.accumulate(after[..., ::-1], axis=-1)[..., ::-1]
-        mass = np.concatenate([np.cumsum(q[..., ::-1], axis=-1)[..., ::-1], np.zeros((*q.shape[:-1], 1))], axis=-1)
+        mass = np.concatenate(
+            [np.cumsum(q[..., ::-1], axis=-1)[..., ::-1], np.zeros((*q.shape[:-1], 1))], axis=-1
+        )
         return mass[..., :-1] - np.take_along_axis(mass, after, -1)
-    positive, p = np.where(u > 0, u, 1.0), 1 / (power - 1)
+    positive = np.where(u > 0, u, 1.0)
+    p = 1 / (power - 1)
     if max(p, 1) * (np.log(positive.max()) - np.log(positive.min())) < 500:
         power_of = (positive / positive.max()) ** p
         return np.cumsum((q / power_of)[..., ::-1], axis=-1)[..., ::-1] * power_of
@@ -242,11 +286,14 @@ def suffix_weights(u: Array, q: Array, power: float) -> Array:
 def scaled_root(
     m: Array, before: Array, point: Array, B: Array, max_mse: float, power: float
 ) -> tuple[Array, Array, Array]:
-    """:func:`one_root` in units of money, for a cost `before` of those at the cap and the next breakpoint `point`.
+    """:func:`one_root` in units of money, for a cost `before` of those at the cap and the next
+    breakpoint `point`.
 
-    Valuations and powers may lie so far apart that floats do not hold their ratios: the unit is then one between.
+    Valuations and powers may lie so far apart that floats do not hold their ratios: the unit is
+    then one between.
     """
-    K, r = max_mse, power
+    K = max_mse
+    r = power
     with np.errstate(all="ignore"):
         far = (before > 0) & (before / point < np.finfo(float).tiny)
         if r < 2:  # those not at the cap then matter at the breakpoint or not at all
@@ -258,20 +305,25 @@ def scaled_root(
         cost = unit * cost
         # powers that overflow or underflow, although the cost does not
         rest = (before ** (1 / r) / scale) ** r + B * lift * (unit ** (1 / r) * share / scale) ** r
-        return share * lift, scale, np.where((cost > np.finfo(float).tiny) & (cost < np.inf), cost, rest)
+        return (
+            share * lift,
+            scale,
+            np.where((cost > np.finfo(float).tiny) & (cost < np.inf), cost, rest),
+        )
 
 
 def one_root(
     m: Array, s: Array, B: Array, max_mse: float, power: float, *, top: Array | float = 1.0
 ) -> tuple[Array, Array, Array]:
-    """Share of a seller at the next breakpoint :math:`u`, Laplace scale and least cost, once it is known who is at the
-    cap.
+    """Share of a seller at the next breakpoint :math:`u`, Laplace scale and least cost, once it is
+    known who is at the cap.
 
-    Money is in units of :math:`u`, or `top` is the next breakpoint in another unit. `m` is the range of those below the
-    cap, `s` the cost of those at it, and `B` the sum of :math:`q_k(u/u_k)^{1/(r-1)}` over the former. Not a number
-    where the free data suffice.
+    Money is in units of :math:`u`, or `top` is the next breakpoint in another unit. `m` is the
+    range of those below the cap, `s` the cost of those at it, and `B` the sum of
+    :math:`q_k(u/u_k)^{1/(r-1)}` over the former. Not a number where the free data suffice.
     """
-    K, r = max_mse, power
+    K = max_mse
+    r = power
     with np.errstate(all="ignore"):
         x, share = _root(m, s, B, K, r, top)
         spent = s + x * (share * B)
@@ -280,8 +332,12 @@ def one_root(
         return share, scale, spent / scale**r
 
 
-def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) -> tuple[Array, Array]:
-    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, and `x^p`; at power 1 the step at `top` counts."""
+def _root(
+    m: Array, s: Array, B: Array, K: float, r: float, top: Array | float
+) -> tuple[Array, Array]:
+    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, and `x^p`; at power 1 the step at
+    `top` counts.
+    """
     if r == 1:
         slack = 4 * K - m**2
         x = np.where(m * s >= slack * top, top, m * s / np.where(slack > 0, slack, 1.0))
@@ -289,9 +345,14 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) 
     if r == 2:
         half = m**2 - B * s - 4 * K
         root = np.sqrt(half**2 + 4 * m**2 * B * s)
-        root = np.where(root > 0, root, 2 * m * np.sqrt(B) * np.sqrt(s))  # a product that underflows
+        # a product that underflows
+        root = np.where(root > 0, root, 2 * m * np.sqrt(B) * np.sqrt(s))
         # the same number twice: each form is free of cancellation for one sign of `half`
-        x = np.where(half > 0, (half + root) / (2 * m * B), 2 * m * s / np.where(root > half, root - half, 1.0))
+        x = np.where(
+            half > 0,
+            (half + root) / (2 * m * B),
+            2 * m * s / np.where(root > half, root - half, 1.0),
+        )
         return x, x
     share = np.maximum((m - 4 * K / m) / B, 0)
     if (inner := s > 0).any():
@@ -299,16 +360,20 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) 
         powers = (r - 1, 1) if r > 2 else (1, 1 / (r - 1))
 
         def gap(z: Array, m: Array, s: Array, B: Array) -> Array:
-            x, share = z ** powers[0], z ** powers[1]
+            x = z ** powers[0]
+            share = z ** powers[1]
             return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - share * B
 
-        def slope(z: Array, m: Array, s: Array, B: Array) -> Array:  # of minus the gap in the logarithm of z
-            x, share = z ** powers[0], z ** powers[1]
+        # of minus the gap in the logarithm of z
+        def slope(z: Array, m: Array, s: Array, B: Array) -> Array:
+            x = z ** powers[0]
+            share = z ** powers[1]
             return powers[0] * 4 * K * s * x / (s + m * x) ** 2 + powers[1] * share * B
 
         given = m[inner], s[inner], B[inner]
         z = np.broadcast_to(np.asarray(top) ** (1 / powers[0]), s.shape)[inner]
-        for _ in range(8):  # Newton's method from the breakpoint, near the root where sellers are many
+        # Newton's method from the breakpoint, near the root where sellers are many
+        for _ in range(8):
             step = gap(z, *given) / slope(z, *given)
             z = z + step * z
             if (near := (np.abs(step) < 1e-12) & (z > 0)).all():
@@ -317,7 +382,9 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) 
             far = np.broadcast_to((2.0 * top) ** (1 / powers[0]), s.shape)[inner][~near]
             from scipy.optimize import elementwise  # loads slowly
 
-            z[~near] = elementwise.find_root(gap, (np.zeros_like(far), far), args=tuple(x[~near] for x in given)).x
+            z[~near] = elementwise.find_root(
+                gap, (np.zeros_like(far), far), args=tuple(x[~near] for x in given)
+            ).x
         share[inner] = z ** powers[1]
         x = share ** (r - 1)
         x[inner] = z ** powers[0]
@@ -325,4 +392,4 @@ def _root(m: Array, s: Array, B: Array, K: float, r: float, top: Array | float) 
     return share ** (r - 1), share
 
 
-# --- whether a contract is the cheapest -------------------------------------------------------------------------------
+# --- whether a contract is the cheapest ---------------------------------------------------------

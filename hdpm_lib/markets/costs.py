@@ -1,16 +1,17 @@
 r"""Laws of privacy valuations, and what a buyer who knows the law counts instead of the valuation.
 
-A seller's valuation is drawn from a law with distribution function :math:`F` and density :math:`f`. Truthful payments
-cost the buyer on average as much as if every seller asked her *virtual valuation*
+A seller's valuation is drawn from a law with distribution function :math:`F` and density :math:`f`.
+Truthful payments cost the buyer on average as much as if every seller asked her *virtual valuation*
 
 .. math:: \varphi(v)=v+\frac{F(v)}{f(v)}
 
-(Myerson 1981, for procurement). A law is *regular* if :math:`\varphi` does not fall. Otherwise the contract that is
-best for :math:`\varphi` would let a seller gain by asking more, and :math:`\varphi` has to be *ironed*: levelled out
-where it falls (:doc:`/book/contracts/beyond`).
+(Myerson 1981, for procurement). A law is *regular* if :math:`\varphi` does not fall. Otherwise the
+contract that is best for :math:`\varphi` would let a seller gain by asking more, and
+:math:`\varphi` has to be *ironed*: levelled out where it falls (:doc:`/book/contracts/beyond`).
 
-Throughout, `law` is a continuous one of ``scipy.stats`` with its parameters, of bounded support in [0, infinity), such
-as ``stats.uniform(0, 10)``; `v` are valuations in its support, in an array of any shape, which the result has too.
+Throughout, `law` is a continuous one of ``scipy.stats`` with its parameters, of bounded support in
+[0, infinity), such as ``stats.uniform(0, 10)``; `v` are valuations in its support, in an array of
+any shape, which the result has too.
 """
 
 from __future__ import annotations
@@ -26,17 +27,26 @@ from hdpm_lib.validation import check_finite, check_flag
 Array = NDArray[np.float64]
 
 RESOLUTION = 4096  # cells of equal probability
-TOLERANCE = 1e-9  # a fall of the virtual valuation by less than this part of the largest valuation is rounding
+# a fall of the virtual valuation by less than this part of the largest valuation is rounding
+TOLERANCE = 1e-9
 
 
 def check_law(law: Any) -> tuple[float, float]:
     """The ends of the support of an admissible law."""
     if not all(hasattr(law, name) for name in ("pdf", "cdf", "ppf", "support")):
-        raise ValueError(f"law must be a continuous law of scipy.stats with its parameters, got {law!r}")
+        raise ValueError(
+            f"law must be a continuous law of scipy.stats with its parameters, got {law!r}"
+        )
     low, high = (float(end) for end in law.support())
     if not 0 <= low < high < np.inf:
-        endless = "; of a law without end take a sample, law_of(law.rvs(1000))" if low >= 0 and high == np.inf else ""
-        raise ValueError(f"law must have a bounded support in [0, infinity), got [{low}, {high}]{endless}")
+        endless = (
+            "; of a law without end take a sample, law_of(law.rvs(1000))"
+            if low >= 0 and high == np.inf
+            else ""
+        )
+        raise ValueError(
+            f"law must have a bounded support in [0, infinity), got [{low}, {high}]{endless}"
+        )
     return low, high
 
 
@@ -51,10 +61,11 @@ def _cell_means(law: Any) -> Array:
 
 
 def check_regular(law: Any, instead: str = "use ironed_virtual_valuation") -> None:
-    """An error that names the first valuation at which the virtual valuation falls, if there is one, and what to do.
+    """An error that names the first valuation at which the virtual valuation falls, if there is
+    one, and what to do.
 
-    Of 4096 cells of equal probability none must have a smaller mean than the one before, but for 1e-9 of the largest
-    valuation; what happens inside a cell is not seen.
+    Of 4096 cells of equal probability none must have a smaller mean than the one before, but for
+    1e-9 of the largest valuation; what happens inside a cell is not seen.
     """
     _, high = check_law(law)
     if (falls := np.diff(_cell_means(law)) < -TOLERANCE * high).any():
@@ -64,9 +75,11 @@ def check_regular(law: Any, instead: str = "use ironed_virtual_valuation") -> No
 
 
 def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
-    """Virtual valuations :math:`v+F(v)/f(v)` of a regular law; infinite where the density is 0 above the lower end.
+    """Virtual valuations :math:`v+F(v)/f(v)` of a regular law; infinite where the density is 0
+    above the lower end.
 
-    With `check` an irregular law is an error, see :func:`check_regular`; once is enough for many calls with one law.
+    With `check` an irregular law is an error, see :func:`check_regular`; once is enough for many
+    calls with one law.
 
     Examples
     --------
@@ -77,16 +90,19 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
     values = _check_valuations(law, v)
     if check_flag(check, "check"):
         check_regular(law)
-    below, density = np.asarray(law.cdf(values)), np.asarray(law.pdf(values))
+    below = np.asarray(law.cdf(values))
+    density = np.asarray(law.pdf(values))
     with np.errstate(divide="ignore"):
         return values + np.divide(below, density, out=np.zeros_like(values), where=below > 0)
 
 
 def ironed_virtual_valuation(law: Any, v: ArrayLike) -> Array:
-    """Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would fall.
+    """Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would
+    fall.
 
-    They are the slopes of the greatest convex function below :math:`H(s)=sF^{-1}(s)`, by isotonic regression: constant
-    in each of 4096 cells of equal probability and, where nothing is levelled out, the mean over the cell.
+    They are the slopes of the greatest convex function below :math:`H(s)=sF^{-1}(s)`, by isotonic
+    regression: constant in each of 4096 cells of equal probability and, where nothing is levelled
+    out, the mean over the cell.
 
     Examples
     --------

@@ -1,14 +1,17 @@
-r"""The error-minimising purchase: the least sum of mean squared error and expected payments, exactly.
+r"""The error-minimising purchase: the least sum of mean squared error and expected payments,
+exactly.
 
-A weighted mean of records of variance :math:`\tau^2` with noise has the error :math:`\tau^2\sum_ia_i^2+\nu/\eta^2`,
-where seller :math:`i` loses :math:`\epsilon_i=a_i\eta` and :math:`\nu` is the noise at a total privacy loss of 1. The
-buyer, who counts the virtual cost :math:`\psi_i` of each seller, minimises
+A weighted mean of records of variance :math:`\tau^2` with noise has the error
+:math:`\tau^2\sum_ia_i^2+\nu/\eta^2`, where seller :math:`i` loses :math:`\epsilon_i=a_i\eta` and
+:math:`\nu` is the noise at a total privacy loss of 1. The buyer, who counts the virtual cost
+:math:`\psi_i` of each seller, minimises
 
 .. math:: \tau^2\sum_ia_i^2+\frac\nu{\eta^2}+\gamma\eta\sum_ia_i\psi_i
 
-over weights :math:`a_i\ge0` with sum 1 and the total :math:`\eta`. It is the central mechanism of Fallah, Makhdoumi,
-Malekian and Ozdaglar (2022), and the fixed point of :func:`hdpm_lib.markets.procurement.procure` with
-:math:`\mu=2\tau^2\lVert a\rVert` and :math:`\sigma=2\nu/\eta` (:doc:`/book/beyond/market`).
+over weights :math:`a_i\ge0` with sum 1 and the total :math:`\eta`. It is the central mechanism of
+Fallah, Makhdoumi, Malekian and Ozdaglar (2022), and the fixed point of
+:func:`hdpm_lib.markets.procurement.procure` with :math:`\mu=2\tau^2\lVert a\rVert` and
+:math:`\sigma=2\nu/\eta` (:doc:`/book/beyond/market`).
 """
 
 from __future__ import annotations
@@ -24,22 +27,26 @@ Array = NDArray[np.float64]
 RANGE = (1e-50, 1e50)  # of costs and constants: their products stay within floats
 
 
-def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, gamma: float) -> Purchase:
-    r"""The global minimum, by a scan of all pieces of the path of local minima, in time :math:`O(n\log n)`.
+def error_minimising(
+    virtual_costs: ArrayLike, variance: float, noise: float, gamma: float
+) -> Purchase:
+    r"""The global minimum, by a scan of all pieces of the path of local minima, in time
+    :math:`O(n\log n)`.
 
     Parameters
     ----------
     virtual_costs : array of shape (..., n), positive, a batch of markets on the leading axes
     variance, noise, gamma : float, positive
-        :math:`\tau^2`, :math:`\nu` and :math:`\gamma`. For records in a ball of diameter `s` in `d` dimensions
-        :math:`\nu=d(d+1)s^2`.
+        :math:`\tau^2`, :math:`\nu` and :math:`\gamma`. For records in a ball of diameter `s` in `d`
+        dimensions :math:`\nu=d(d+1)s^2`.
 
     Notes
     -----
-    The best total for given weights has :math:`\eta^3=2\nu/(\gamma\sum a_i\psi_i)`. All local minima then have
-    :math:`a_i=\alpha(\theta-\psi_i)^+`. While the :math:`k` cheapest are bought, with mean virtual cost `m` and sum of
-    squared deviations `D`, :math:`\sum a_i\psi_i=m-\alpha D`, and stationarity is the quartic
-    :math:`\alpha^3(m-\alpha D)=\nu\gamma^2/(4\tau^6)`, of which only the root up to :math:`3m/(4D)` can be a minimum.
+    The best total for given weights has :math:`\eta^3=2\nu/(\gamma\sum a_i\psi_i)`. All local
+    minima then have :math:`a_i=\alpha(\theta-\psi_i)^+`. While the :math:`k` cheapest are bought,
+    with mean virtual cost `m` and sum of squared deviations `D`, :math:`\sum a_i\psi_i=m-\alpha D`,
+    and stationarity is the quartic :math:`\alpha^3(m-\alpha D)=\nu\gamma^2/(4\tau^6)`, of which
+    only the root up to :math:`3m/(4D)` can be a minimum.
 
     Examples
     --------
@@ -63,9 +70,15 @@ def error_minimising(virtual_costs: ArrayLike, variance: float, noise: float, ga
 
     # on each the root, if it is there; the least loss of all
     slack = 1e-10 * level  # two pieces round their common end in different ways
-    there, low = low <= top, np.minimum(low, top)
-    on = there & (_side(low, mean, spread) <= level + slack) & (_side(top, mean, spread) >= level - slack)
-    m, D = mean[on], spread[on]
+    there = low <= top
+    low = np.minimum(low, top)
+    on = (
+        there
+        & (_side(low, mean, spread) <= level + slack)
+        & (_side(top, mean, spread) >= level - slack)
+    )
+    m = mean[on]
+    D = spread[on]
     alpha = _root(low[on], top[on], m, D, level)
     loss = np.full(u.shape, np.inf)
     loss[on] = tau2 * (1 / np.broadcast_to(k, u.shape)[on] + alpha**2 * D) + 3 * np.cbrt(
@@ -95,7 +108,9 @@ def _side(alpha: Array, mean: Array, spread: Array) -> Array:
 
 
 def _largest(mean: Array, spread: Array, level: float) -> Array:
-    """No larger alpha can be a minimum: from 3m/(4D) on the left side falls; up to there it is at least alpha^3 m/4."""
+    """No larger alpha can be a minimum: from 3m/(4D) on the left side falls; up to there it is at
+    least alpha^3 m/4.
+    """
     with np.errstate(divide="ignore"):
         return np.minimum(np.cbrt(4 * level / mean), 0.75 * mean / spread)
 
@@ -104,5 +119,11 @@ def _root(low: Array, high: Array, mean: Array, spread: Array, level: float) -> 
     """Where the left side reaches the level between two ends, or the end that is nearer to it."""
     from scipy.optimize import elementwise  # loads slowly
 
-    found = elementwise.find_root(lambda a, m, D: _side(a, m, D) - level, (low, high), args=(mean, spread)).x
-    return np.where(_side(low, mean, spread) >= level, low, np.where(_side(high, mean, spread) <= level, high, found))
+    found = elementwise.find_root(
+        lambda a, m, D: _side(a, m, D) - level, (low, high), args=(mean, spread)
+    ).x
+    return np.where(
+        _side(low, mean, spread) >= level,
+        low,
+        np.where(_side(high, mean, spread) <= level, high, found),
+    )

@@ -1,8 +1,10 @@
-r"""FairQuery, the first market for private data: a fixed amount of money, and no law of the costs (Ghosh, Roth 2011).
+r"""FairQuery, the first market for private data: a fixed amount of money, and no law of the costs
+(Ghosh, Roth 2011).
 
-Sellers hold numbers in :math:`[0,1]` and bear the cost :math:`c_i\varepsilon_i`. The `k` cheapest sell the loss
-:math:`1/(n-k)` each. The answer to the sum takes their numbers, one half for everybody else, and Laplace noise of scale
-:math:`n-k`: it is :func:`hdpm_lib.learners.queries.linear_query` with shares 1 and 0.
+Sellers hold numbers in :math:`[0,1]` and bear the cost :math:`c_i\varepsilon_i`. The `k` cheapest
+sell the loss :math:`1/(n-k)` each. The answer to the sum takes their numbers, one half for
+everybody else, and Laplace noise of scale :math:`n-k`: it is
+:func:`hdpm_lib.learners.queries.linear_query` with shares 1 and 0.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from hdpm_lib.validation import check_finite, check_positive
 
 
 def fair_query(costs: ArrayLike, budget: float) -> Outcome:
-    r"""Losses and payments of truthful sellers: payments cover the costs and sum to at most the budget.
+    r"""Losses and payments of truthful sellers: payments cover the costs and sum to at most the
+    budget.
 
     Parameters
     ----------
@@ -24,9 +27,9 @@ def fair_query(costs: ArrayLike, budget: float) -> Outcome:
 
     Notes
     -----
-    With costs in ascending order `k` is the largest number below `n` with :math:`c_k/(n-k)\le B/k`, and each of the
-    cheapest `k` is paid :math:`\min\{B/k,\,c_{k+1}/(n-k)\}`. Sellers of equal cost are taken in the order of their
-    places.
+    With costs in ascending order `k` is the largest number below `n` with :math:`c_k/(n-k)\le B/k`,
+    and each of the cheapest `k` is paid :math:`\min\{B/k,\,c_{k+1}/(n-k)\}`. Sellers of equal cost
+    are taken in the order of their places.
 
     Examples
     --------
@@ -34,11 +37,13 @@ def fair_query(costs: ArrayLike, budget: float) -> Outcome:
     >>> sale.privacy_loss, sale.payments
     (array([1., 1., 0.]), array([2., 2., 0.]))
     """
-    c, money = check_finite(costs, "costs", None, 0), check_positive(budget, "budget")
+    c = check_finite(costs, "costs", None, 0)
+    money = check_positive(budget, "budget")
     if c.ndim == 0:
         raise ValueError(f"costs must hold at least one seller, got shape {c.shape}")
     order = np.argsort(c, axis=-1, kind="stable")
-    ordered, n = np.take_along_axis(c, order, -1), c.shape[-1]
+    ordered = np.take_along_axis(c, order, -1)
+    n = c.shape[-1]
     k = np.arange(1, n)
     affordable = ordered[..., :-1] / (n - k) <= money / k
     sold = np.where(affordable, k, 0).max(-1, keepdims=True, initial=0)

@@ -1,7 +1,7 @@
 """Meters of incentives: does a seller gain by a misreport, or lose by taking part?
 
-Any mechanism can be searched that maps a batch of reports to amounts and payments. The search takes one seller at a
-time and lets the others tell the truth.
+Any mechanism can be searched that maps a batch of reports to amounts and payments. The search takes
+one seller at a time and lets the others tell the truth.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ class Incentives:
 
     Attributes
     ----------
-    gain : array, largest utility of a misreport less that of truth; negative if every misreport tried does worse
-    report : array, the misreport that reaches it
-    utility : array, that of truth: individual rationality asks that it is not negative
-    payment : array, at truth: the scale to read the gain against
-    tried : int, number of misreports
+    gain : array, largest utility of a misreport less that of truth; negative if every misreport
+    tried does worse report : array, the misreport that reaches it utility : array, that of truth:
+    individual rationality asks that it is not negative payment : array, at truth: the scale to read
+    the gain against tried : int, number of misreports
     """
 
     gain: Array
@@ -47,10 +46,12 @@ class Incentives:
 def reports_to_try(
     types: ArrayLike, ceiling: float, *, grid: int = 101, special: Sequence[ArrayLike] = ()
 ) -> list[Array]:
-    """Misreports for each seller, sorted and without the truth: a grid, and special points with a point on either side.
+    """Misreports for each seller, sorted and without the truth: a grid, and special points with a
+    point on either side.
 
-    Special are the others' reports and what the caller adds: points where the allocation changes its form, so that a
-    gain which lives on a short interval begins there, or the best misreport where theory names one.
+    Special are the others' reports and what the caller adds: points where the allocation changes
+    its form, so that a gain which lives on a short interval begins there, or the best misreport
+    where theory names one.
 
     Parameters
     ----------
@@ -62,11 +63,15 @@ def reports_to_try(
     c, top = check_reports(types, ceiling, "types")
     points = check_count(grid, "grid", 2)
     if len(special) not in (0, len(c)):
-        raise ValueError(f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}")
+        raise ValueError(
+            f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}"
+        )
     nudge = 1e-7 * top * np.array([[-1], [0], [1]])
     tries = []
     for own, more in zip(c, special if len(special) else [()] * len(c), strict=True):
-        near = np.append(np.append(c, np.asarray(more, dtype=float)) + nudge, np.linspace(0, top, points))
+        near = np.append(
+            np.append(c, np.asarray(more, dtype=float)) + nudge, np.linspace(0, top, points)
+        )
         tries.append(np.unique(near[(near >= 0) & (near <= top) & (near != own)]))
     return tries
 
@@ -78,14 +83,17 @@ def search_misreports(
     *,
     refine: bool = True,
 ) -> Incentives:
-    """Look for a profitable lie and for a loss at truth, one seller at a time, the others being truthful.
+    """Look for a profitable lie and for a loss at truth, one seller at a time, the others being
+    truthful.
 
-    A gain is proof that truth is not a best report. No gain is a search that found none, not a proof.
+    A gain is proof that truth is not a best report. No gain is a search that found none, not a
+    proof.
 
     Parameters
     ----------
     mechanism : callable
-        Reports of shape (k, n) to amounts and payments, each of shape (k, n), with utilities that are numbers.
+        Reports of shape (k, n) to amounts and payments, each of shape (k, n), with utilities that
+        are numbers.
     types : array of shape (n,), true costs of a unit
     candidates : sequence of n arrays, misreports to try, such as :func:`reports_to_try`
     refine : bool, default True
@@ -104,11 +112,16 @@ def search_misreports(
     refine = check_flag(refine, "refine")
     sizes = [np.size(tries) for tries in candidates]
     if len(sizes) != len(truth) or not all(sizes):
-        raise ValueError(f"candidates must hold misreports for each of {len(truth)} sellers, got {sizes}")
+        raise ValueError(
+            f"candidates must hold misreports for each of {len(truth)} sellers, got {sizes}"
+        )
 
     def checked(i: int, reports: Array, utility: Array) -> Array:
         if (bad := np.isnan(utility)).any():
-            raise ValueError(f"mechanism gives seller {i} no utility (not a number) at her report {reports[bad][0]}")
+            raise ValueError(
+                f"mechanism gives seller {i} no utility (not a number) at her report"
+                f" {reports[bad][0]}"
+            )
         return utility
 
     def utilities(i: int, reports: Array) -> Array:
@@ -118,24 +131,29 @@ def search_misreports(
         return checked(i, reports, payments[:, i] - truth[i] * amounts[:, i])
 
     sold, paid = (part[0] for part in mechanism(truth[None].copy()))
-    rows, tried = [], 0
+    rows = []
+    tried = 0
     for i, tries in enumerate(candidates):
         reports = np.asarray(tries, dtype=float)
         (honest,) = checked(i, truth[i : i + 1], (paid - truth * sold)[i : i + 1])
         gains = utilities(i, reports) - honest
         tried += len(reports)
         best = int(np.argmax(gains))
-        gain, report = gains[best], reports[best]
+        gain = gains[best]
+        report = reports[best]
         if refine:
             ordered = np.sort(reports)
             at = int(np.searchsorted(ordered, report))
             ends = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]
             found = scipy.optimize.minimize_scalar(
-                lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0], bounds=ends, method="bounded"
+                lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0],
+                bounds=ends,
+                method="bounded",
             )
             tried += found.nfev
             if -found.fun > gain and found.x != truth[i]:
-                gain, report = -found.fun, found.x
+                gain = -found.fun
+                report = found.x
         rows.append((gain, report, honest, paid[i]))
     gain, report, honest, payment = (np.array(column) for column in zip(*rows, strict=True))
     return Incentives(gain, report, honest, payment, tried)

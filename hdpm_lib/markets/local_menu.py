@@ -1,13 +1,15 @@
-r"""A posted menu for sellers who trust nobody: each randomises her own record and sells as much privacy as pays.
+r"""A posted menu for sellers who trust nobody: each randomises her own record and sells as much
+privacy as pays.
 
-A record of variance :math:`\tau^2` with noise of its own, of mean square :math:`\nu/\varepsilon^2`, tells
-:math:`f(\varepsilon)=\varepsilon^2/(\tau^2\varepsilon^2+\nu)` about the mean: this *information*, an inverse variance,
-adds up over sellers. The buyer who values a unit of it at :math:`\lambda`, and counts the virtual cost :math:`\psi`,
-wants from each seller the loss that maximises :math:`\lambda f(\varepsilon)-\psi\varepsilon`. No seller's loss depends
-on another's report, so a price list does it: no auction is needed.
+A record of variance :math:`\tau^2` with noise of its own, of mean square :math:`\nu/\varepsilon^2`,
+tells :math:`f(\varepsilon)=\varepsilon^2/(\tau^2\varepsilon^2+\nu)` about the mean: this
+*information*, an inverse variance, adds up over sellers. The buyer who values a unit of it at
+:math:`\lambda`, and counts the virtual cost :math:`\psi`, wants from each seller the loss that
+maximises :math:`\lambda f(\varepsilon)-\psi\varepsilon`. No seller's loss depends on another's
+report, so a price list does it: no auction is needed.
 
-The information is S-shaped. Below :math:`\varepsilon_0=\sqrt\nu/\tau` two sellers who sell half each tell less than
-one who sells all, so nobody sells less than that (:doc:`/book/beyond/curves`).
+The information is S-shaped. Below :math:`\varepsilon_0=\sqrt\nu/\tau` two sellers who sell half
+each tell less than one who sells all, so nobody sells less than that (:doc:`/book/beyond/curves`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ RANGE = (1e-50, 1e50)  # of costs and constants: their products stay within floa
 
 
 def information(epsilon: ArrayLike, variance: float, noise: float) -> Array:
-    r"""What a record tells, :math:`\varepsilon^2/(\tau^2\varepsilon^2+\nu)`, for losses of any shape, not negative."""
+    r"""What a record tells, :math:`\varepsilon^2/(\tau^2\varepsilon^2+\nu)`, for losses of any
+    shape, not negative.
+    """
     eps, tau2, nu = check_finite(epsilon, "epsilon", low=0), *_constants(variance, noise)
     return np.asarray(1 / (tau2 + nu / np.maximum(eps, 1e-150) ** 2))
 
@@ -35,13 +39,13 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
     ----------
     virtual_costs : array of any shape, positive
     variance, noise, worth : float, positive
-        :math:`\tau^2`, :math:`\nu` and :math:`\lambda`. For records in a ball of diameter `s` in `d` dimensions, with
-        spherical Laplace noise, :math:`\nu=d(d+1)s^2`.
+        :math:`\tau^2`, :math:`\nu` and :math:`\lambda`. For records in a ball of diameter `s` in
+        `d` dimensions, with spherical Laplace noise, :math:`\nu=d(d+1)s^2`.
 
     Notes
     -----
-    She sells if :math:`\psi\le\lambda/(2\tau\sqrt\nu)`. Then :math:`\varepsilon=\varepsilon_0u`, where :math:`u\ge1`
-    solves :math:`u/(1+u^2)^2=\psi\tau\sqrt\nu/(2\lambda)`.
+    She sells if :math:`\psi\le\lambda/(2\tau\sqrt\nu)`. Then :math:`\varepsilon=\varepsilon_0u`,
+    where :math:`u\ge1` solves :math:`u/(1+u^2)^2=\psi\tau\sqrt\nu/(2\lambda)`.
 
     Examples
     --------
@@ -56,7 +60,9 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
     from scipy.optimize import elementwise  # loads slowly
 
     found = elementwise.find_root(
-        lambda u, asked: u / (1 + u * u) ** 2 - asked, (np.ones_like(asked), 2 * np.cbrt(1 / asked)), args=(asked,)
+        lambda u, asked: u / (1 + u * u) ** 2 - asked,
+        (np.ones_like(asked), 2 * np.cbrt(1 / asked)),
+        args=(asked,),
     )
     loss = np.zeros(psi.shape)
     loss[sells] = np.sqrt(nu / tau2) * np.where(asked >= 0.25, 1.0, found.x)
@@ -64,5 +70,8 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
 
 
 def _constants(variance: float, noise: float) -> tuple[float, float]:
-    tau2, nu = (check_number(value, name, *RANGE) for value, name in ((variance, "variance"), (noise, "noise")))
+    tau2, nu = (
+        check_number(value, name, *RANGE)
+        for value, name in ((variance, "variance"), (noise, "noise"))
+    )
     return tau2, nu

@@ -1,15 +1,20 @@
-r"""The contract paper's mechanisms for sellers who keep their valuations to themselves, and Myerson's.
+r"""The contract paper's mechanisms for sellers who keep their valuations to themselves, and
+Myerson's.
 
-Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\varepsilon` is :math:`v\varepsilon^r`.
+Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\varepsilon` is
+:math:`v\varepsilon^r`.
 
-- *M1*: Principle 1, the same loss for all. Nothing depends on the reports, so each is paid what the most demanding
-  seller would bear.
-- *M2*: Principle 2, the least reported cost. Its envelope payments (15) are VCG payments with pivot :math:`\bar v`.
-- *Virtual pricing*: the law of the valuations is known; minimise virtual instead of true cost (Myerson).
+- *M1*: Principle 1, the same loss for all. Nothing depends on the reports, so each is paid what the
+  most demanding seller would bear.
+- *M2*: Principle 2, the least reported cost. Its envelope payments (15) are VCG payments with pivot
+  :math:`\bar v`.
+- *Virtual pricing*: the law of the valuations is known; minimise virtual instead of true cost
+  (Myerson).
 
-Throughout, `valuations` of shape (..., n) are the reports in [0, `ceiling`], with a batch of markets on the leading
-axes; `ceiling` is :math:`\bar v`, positive; `max_mse` and `power` are :math:`K` and :math:`r` as in
-:mod:`hdpm_lib.markets.contracts`. Proofs: :doc:`/book/contracts/mechanisms`.
+Throughout, `valuations` of shape (..., n) are the reports in [0, `ceiling`], with a batch of
+markets on the leading axes; `ceiling` is :math:`\bar v`, positive; `max_mse` and `power` are
+:math:`K` and :math:`r` as in :mod:`hdpm_lib.markets.contracts`. Proofs:
+:doc:`/book/contracts/mechanisms`.
 """
 
 from __future__ import annotations
@@ -33,7 +38,12 @@ from hdpm_lib.markets.contracts import (
     solved_contract,
     suffix_weights,
 )
-from hdpm_lib.markets.costs import RESOLUTION, check_regular, ironed_virtual_valuation, virtual_valuation
+from hdpm_lib.markets.costs import (
+    RESOLUTION,
+    check_regular,
+    ironed_virtual_valuation,
+    virtual_valuation,
+)
 from hdpm_lib.markets.outcome import Contract, Outcome
 from hdpm_lib.markets.payments import envelope_payments, step_payments
 from hdpm_lib.validation import check_finite, check_flag, check_positive
@@ -42,24 +52,31 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-def equal_loss_pricing(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Outcome:
-    r"""M1: equal losses :math:`\hat\varepsilon`, each seller paid :math:`\bar v\hat\varepsilon^r` (Theorem 7).
+def equal_loss_pricing(
+    valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float
+) -> Outcome:
+    r"""M1: equal losses :math:`\hat\varepsilon`, each seller paid :math:`\bar v\hat\varepsilon^r`
+    (Theorem 7).
 
     Examples
     --------
-    >>> equal_loss_pricing([1.0, 7.0], 0.25, 10.0, power=2).payments.round(6)   # 10 times the square of the root of 6
+    >>> # 10 times the square of the root of 6
+    >>> equal_loss_pricing([1.0, 7.0], 0.25, 10.0, power=2).payments.round(6)
     array([60., 60.])
     """
     return paid_at_ceiling(equal_loss_contract, valuations, max_mse, ceiling, power)
 
 
-def vcg_contract(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Contract:
+def vcg_contract(
+    valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float
+) -> Contract:
     r"""M2: least reported cost, envelope payments (Theorem 8).
 
-    The payments :math:`\tau_i=W(\bar v,v_{-i})-W(v)+v_i\varepsilon_i^r`, with :math:`W` the least cost, take
-    :math:`O(n\log n)` for all sellers together. The difference loses digits as the market grows: the relative rounding
-    of a payment is about :math:`10^{-15}n`. It is an error if sellers at valuation 0 just reach the accuracy alone: no
-    finite loss then attains the least cost.
+    The payments :math:`\tau_i=W(\bar v,v_{-i})-W(v)+v_i\varepsilon_i^r`, with :math:`W` the least
+    cost, take :math:`O(n\log n)` for all sellers together. The difference loses digits as the
+    market grows: the relative rounding of a payment is about :math:`10^{-15}n`. It is an error if
+    sellers at valuation 0 just reach the accuracy alone: no finite loss then attains the least
+    cost.
 
     Examples
     --------
@@ -69,18 +86,34 @@ def vcg_contract(valuations: ArrayLike, max_mse: float, ceiling: float, *, power
     v, K, top, r = _checked(valuations, max_mse, ceiling, power)
     best = solved_contract(v, K, r)
     if not np.isfinite(best.privacy_loss).all():
-        raise ValueError("valuations: sellers at 0 reach the accuracy only with infinite loss; no contract attains it")
-    payments = _powers(v, best.privacy_loss, r) + (pivot_costs(v, K, top, power=r) - best.cost[..., None])
+        raise ValueError(
+            "valuations: sellers at 0 reach the accuracy only with infinite loss; no contract"
+            " attains it"
+        )
+    payments = _powers(v, best.privacy_loss, r) + (
+        pivot_costs(v, K, top, power=r) - best.cost[..., None]
+    )
     return replace(best, payments=check_cost(payments, K, r))
 
 
-def _checked(valuations: ArrayLike, max_mse: float, ceiling: float, power: float) -> tuple[Array, float, float, float]:
+def _checked(
+    valuations: ArrayLike, max_mse: float, ceiling: float, power: float
+) -> tuple[Array, float, float, float]:
     top = check_positive(ceiling, "ceiling")
-    return check_valuations(valuations, top), check_positive(max_mse, "max_mse"), top, check_power(power)
+    return (
+        check_valuations(valuations, top),
+        check_positive(max_mse, "max_mse"),
+        top,
+        check_power(power),
+    )
 
 
 def paid_at_ceiling(
-    rule: Callable[[int, float], Contract], valuations: ArrayLike, max_mse: float, ceiling: float, power: float
+    rule: Callable[[int, float], Contract],
+    valuations: ArrayLike,
+    max_mse: float,
+    ceiling: float,
+    power: float,
 ) -> Outcome:
     """A rule that looks at no report, each seller paid what the most demanding one would bear."""
     v, K, top, r = _checked(valuations, max_mse, ceiling, power)
@@ -97,17 +130,20 @@ def _powers(valuation: Array | float, loss: Array, power: float) -> Array:
 
 
 def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
-    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`, shape (..., n).
+    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`,
+    shape (..., n).
 
-    One sort for all. Each is a binary search and one root, as replacing a seller only shifts the prefix sums. Where
-    sellers are many the search is short, for all roots lie close together.
+    One sort for all. Each is a binary search and one root, as replacing a seller only shifts the
+    prefix sums. Where sellers are many the search is short, for all roots lie close together.
     """
     v, K, top, r = _checked(valuations, max_mse, ceiling, power)
     n = v.shape[-1]
     if n**2 <= 4 * K:
         return np.zeros(v.shape)
     if top > largest_valuation(n):
-        raise ValueError(f"ceiling must be at most {largest_valuation(n):.3g} for {n} sellers, got {top}")
+        raise ValueError(
+            f"ceiling must be at most {largest_valuation(n):.3g} for {n} sellers, got {top}"
+        )
     order = np.argsort(v, axis=-1)
     u = np.take_along_axis(v, order, -1)
     column = np.zeros((*u.shape[:-1], 1))
@@ -116,15 +152,19 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     weight = np.concatenate([suffix_weights(u, np.ones_like(u), r), column], axis=-1)
 
     def state(t: Index, place: Index) -> tuple[Array, Array, Array, Array]:
-        """With the valuation at `place` replaced and `t` others at the cap: the next breakpoint; and `m`, the cost at
-        the cap, and `B` of `one_root`."""
+        """With the valuation at `place` replaced and `t` others at the cap: the next breakpoint;
+        and `m`, the cost at the cap, and `B` of `one_root`.
+        """
         j = t + (t >= place)
-        own, point = u[..., place], np.take_along_axis(points, j, -1)
+        own = u[..., place]
+        point = np.take_along_axis(points, j, -1)
         ratio = np.divide(np.minimum(point, own), own, out=np.zeros_like(own), where=own > 0)
         B = np.take_along_axis(weight, j, -1) - np.where(place > j, ratio_power(ratio, r), 0.0)
         # her own term left out of the sum, so that a large one does not drown the others
         cost = np.take_along_axis(spent, np.minimum(j, place), -1)
-        cost = cost + np.where(place < j, np.take_along_axis(spent, j, -1) - spent[..., place + 1], 0.0)
+        cost = cost + np.where(
+            place < j, np.take_along_axis(spent, j, -1) - spent[..., place + 1], 0.0
+        )
         return point, (n - t).astype(float), cost, np.maximum(B, 0) + ratio_power(point / top, r)
 
     def others_at_cap(place: Index, least: Index, most: Index) -> Index:
@@ -136,8 +176,10 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
 
         return least + count_while(capped, most - least)
 
-    # The less she asked, the more the threshold rises: all roots are between those for the dearest and the cheapest
-    none, everybody = np.zeros((*u.shape[:-1], 2), dtype=np.intp), np.arange(n)
+    # The less she asked, the more the threshold rises: all roots are between those for the dearest
+    # and the cheapest
+    none = np.zeros((*u.shape[:-1], 2), dtype=np.intp)
+    everybody = np.arange(n)
     ends = others_at_cap(np.array([n - 1, 0]), none, none + n - 1)
     ends = np.clip(ends + np.array([-1, 1]), 0, n - 1)
     least, most = (np.repeat(end, n, axis=-1) for end in np.split(ends, 2, axis=-1))
@@ -149,19 +191,23 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     return pivots
 
 
-def myerson_contract(valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False) -> Outcome:
-    """Least expected payment when the law of the valuations is known (Myerson; :doc:`/book/contracts/beyond`).
+def myerson_contract(
+    valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False
+) -> Outcome:
+    """Least expected payment when the law of the valuations is known (Myerson;
+    :doc:`/book/contracts/beyond`).
 
-    The losses minimise the total virtual cost: problem (10) at the virtual valuations of :mod:`hdpm_lib.markets.costs`.
-    They are paid by their envelope payments, by quadrature, or for an ironed law, whose virtual valuation is a step
-    function, by a sum.
+    The losses minimise the total virtual cost: problem (10) at the virtual valuations of
+    :mod:`hdpm_lib.markets.costs`. They are paid by their envelope payments, by quadrature, or for
+    an ironed law, whose virtual valuation is a step function, by a sum.
 
     Parameters
     ----------
     valuations : array of shape (n,), in the support of the law
     law : scipy.stats law, as in :mod:`hdpm_lib.markets.costs`, of each valuation, independent
     ironed : bool, default False
-        Iron the virtual valuation first. Otherwise it is an error if it falls somewhere, or is infinite at a report.
+        Iron the virtual valuation first. Otherwise it is an error if it falls somewhere, or is
+        infinite at a report.
 
     Examples
     --------
@@ -175,7 +221,11 @@ def myerson_contract(valuations: ArrayLike, max_mse: float, law: Any, *, power: 
     ironed = check_flag(ironed, "ironed")
 
     def virtual(reports: Array) -> Array:
-        return ironed_virtual_valuation(law, reports) if ironed else virtual_valuation(law, reports, check=False)
+        return (
+            ironed_virtual_valuation(law, reports)
+            if ironed
+            else virtual_valuation(law, reports, check=False)
+        )
 
     def losses(reports: Array) -> Array:
         return solved_contract(check_valuations(virtual(reports)), K, r).privacy_loss
@@ -184,7 +234,10 @@ def myerson_contract(valuations: ArrayLike, max_mse: float, law: Any, *, power: 
         return losses(reports) ** r
 
     if (dear := ~np.isfinite(virtual(v))).any():
-        raise ValueError(f"valuations: the law has density 0 at {v[dear][0]}, so that no finite price is enough there")
+        raise ValueError(
+            f"valuations: the law has density 0 at {v[dear][0]}, so that no finite price is enough"
+            " there"
+        )
     if ironed:  # constant on cells of equal probability
         payments = step_payments(v, law.ppf(np.linspace(0, 1, RESOLUTION + 1)), amounts)
     else:

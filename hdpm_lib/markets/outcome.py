@@ -1,7 +1,9 @@
-"""What a market decides: whose privacy is bought, what is paid for it, what it costs, and how good the result is.
+"""What a market decides: whose privacy is bought, what is paid for it, what it costs, and how good
+the result is.
 
-Every rule returns an :class:`Outcome`, and None for what it does not decide. None of it promises more than the rule's
-own page proves: payments are truthful only where the rule says so, and `error` is that of ideal real arithmetic.
+Every rule returns an :class:`Outcome`, and None for what it does not decide. None of it promises
+more than the rule's own page proves: payments are truthful only where the rule says so, and `error`
+is that of ideal real arithmetic.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ class Outcome:
     Attributes
     ----------
     privacy_loss : array of shape (..., n), what each seller loses
-    payments : array of shape (..., n), to the sellers, in the unit of their costs; None where a rule only allocates
-    cost : array of shape (...), total cost of the privacy at the costs that the rule was given, or None
-    error : array of shape (...), what the buyer gets, mean squared error or proxy loss, as the rule says; or None
+    payments : array of shape (..., n), to the sellers, in the unit of their costs; None where a
+    rule only allocates cost : array of shape (...), total cost of the privacy at the costs that the
+    rule was given, or None error : array of shape (...), what the buyer gets, mean squared error or
+    proxy loss, as the rule says; or None
 
     Examples
     --------
@@ -41,12 +44,14 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Contract(Outcome):
-    """Outcome with the shares and the noise of a biased answer; `error` is the largest mean squared error.
+    """Outcome with the shares and the noise of a biased answer; `error` is the largest mean squared
+    error.
 
     Attributes
     ----------
     shares : array of shape (..., n), how much each seller's data counts, in [0, 1]
-    scale : array of shape (...), of the Laplace noise; 0 where none is needed, or where the least cost is a limit only
+    scale : array of shape (...), of the Laplace noise; 0 where none is needed, or where the least
+    cost is a limit only
     """
 
     shares: Array
@@ -55,7 +60,8 @@ class Contract(Outcome):
 
 @dataclass(frozen=True, kw_only=True)
 class Purchase(Outcome):
-    """Outcome whose losses are in proportion to weights; `error` is what is minimised, `cost` at virtual costs.
+    """Outcome whose losses are in proportion to weights; `error` is what is minimised, `cost` at
+    virtual costs.
 
     Attributes
     ----------

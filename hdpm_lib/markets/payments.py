@@ -1,18 +1,20 @@
 r"""Payments that make the truth the best report.
 
-A procurement rule maps the reported costs :math:`\hat c` of the sellers to the amounts :math:`x_i(\hat c)` they sell. A
-seller of type :math:`c_i` who is paid :math:`t_i` has the utility :math:`t_i-c_ix_i`. If :math:`x_i` never rises in her
-own report, the *envelope payment*
+A procurement rule maps the reported costs :math:`\hat c` of the sellers to the amounts
+:math:`x_i(\hat c)` they sell. A seller of type :math:`c_i` who is paid :math:`t_i` has the utility
+:math:`t_i-c_ix_i`. If :math:`x_i` never rises in her own report, the *envelope payment*
 
 .. math:: t_i=\hat c_ix_i(\hat c)+\int_{\hat c_i}^{\bar c}x_i(s,\hat c_{-i})\,ds
 
-makes truth a best report whatever the others do (incentive compatibility), pays nobody less than her cost (individual
-rationality), and is the least such payment when reports reach up to :math:`\bar c`. If the rule minimises
-:math:`\sum_ic_ix_i`, with least value :math:`W`, it never rises, and the envelope payment equals the *VCG payment*
-:math:`W(\bar c,\hat c_{-i})-\sum_{j\ne i}\hat c_jx_j`: no integral. Proofs: :doc:`/book/contracts/mechanisms`.
+makes truth a best report whatever the others do (incentive compatibility), pays nobody less than
+her cost (individual rationality), and is the least such payment when reports reach up to
+:math:`\bar c`. If the rule minimises :math:`\sum_ic_ix_i`, with least value :math:`W`, it never
+rises, and the envelope payment equals the *VCG payment* :math:`W(\bar c,\hat c_{-i})-\sum_{j\ne
+i}\hat c_jx_j`: no integral. Proofs: :doc:`/book/contracts/mechanisms`.
 
-Throughout, `reports` of shape (n,) lie in [0, `ceiling`], `ceiling` is the largest possible report, and `rule` maps
-reports of shape (k, n) to amounts of shape (k, n). Payments have the shape (n,). Infinite amounts are an error.
+Throughout, `reports` of shape (n,) lie in [0, `ceiling`], `ceiling` is the largest possible report,
+and `rule` maps reports of shape (k, n) to amounts of shape (k, n). Payments have the shape (n,).
+Infinite amounts are an error.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ Rule = Callable[[Array], Array]  # reports of shape (k, n) to amounts of shape (
 
 
 def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> tuple[Array, float]:
-    """Reports as a vector and the ceiling as a float; an error names a report outside [0, ceiling]."""
+    """Reports as a vector and the ceiling as a float; an error names a report outside [0,
+    ceiling].
+    """
     top = check_positive(ceiling, "ceiling")
     return check_finite(reports, name, 1, 0, top), top
 
@@ -39,15 +43,18 @@ def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> 
 def _amounts(rule: Rule, reports: Array) -> Array:
     amounts = rule(reports[None])[0]
     if not np.isfinite(amounts).all():
-        raise ValueError(f"rule must give finite amounts, got {amounts} at the reports {reports}: no payment covers it")
+        raise ValueError(
+            f"rule must give finite amounts, got {amounts} at the reports {reports}: no payment"
+            " covers it"
+        )
     return amounts
 
 
 def with_own_report(reports: ArrayLike, own: ArrayLike) -> NDArray[Any]:
     """One seller lies: profiles in which seller `i` reports ``own[i]`` and the others as before.
 
-    For `reports` of shape (..., n), and `own` of that shape or a number, the profiles have shape (..., n, n). On the
-    axis before the last, the one at `i` is hers.
+    For `reports` of shape (..., n), and `own` of that shape or a number, the profiles have shape
+    (..., n, n). On the axis before the last, the one at `i` is hers.
 
     Examples
     --------
@@ -59,7 +66,9 @@ def with_own_report(reports: ArrayLike, own: ArrayLike) -> NDArray[Any]:
     return np.where(np.eye(truth.shape[-1], dtype=bool), lies[..., None, :], truth[..., None, :])
 
 
-def vcg_payments(reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Callable[[Array], Array]) -> Array:
+def vcg_payments(
+    reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Callable[[Array], Array]
+) -> Array:
     """VCG payments with pivot `ceiling`, for a rule that minimises the total reported cost.
 
     The callable `least_cost` maps reports of shape (k, n) to the least total cost, shape (k,).
@@ -77,11 +86,13 @@ def vcg_payments(reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Cal
     return least_cost(with_own_report(c, top)) - (own_cost.sum() - own_cost)
 
 
-def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, tolerance: float = 1e-9) -> Array:
+def envelope_payments(
+    reports: ArrayLike, ceiling: float, rule: Rule, *, tolerance: float = 1e-9
+) -> Array:
     """Envelope payments of any rule by adaptive quadrature.
 
-    The `tolerance`, positive, is relative to the largest integral; a RuntimeError says that it is not reached. A step
-    narrower than some thousandth of the range can be missed without notice.
+    The `tolerance`, positive, is relative to the largest integral; a RuntimeError says that it is
+    not reached. A step narrower than some thousandth of the range can be missed without notice.
 
     Examples
     --------
@@ -105,21 +116,24 @@ def envelope_payments(reports: ArrayLike, ceiling: float, rule: Rule, *, toleran
 
 
 def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
-    """Envelope payments of a rule that is constant in each seller's report between the edges: an exact sum.
+    """Envelope payments of a rule that is constant in each seller's report between the edges: an
+    exact sum.
 
-    The `edges`, of shape (m + 1,), do not fall; reports lie between the first and the last, the largest possible
-    report.
+    The `edges`, of shape (m + 1,), do not fall; reports lie between the first and the last, the
+    largest possible report.
 
     Examples
     --------
-    >>> step_payments([0.2, 0.9], [0.0, 0.5, 1.0], lambda c: (c < 0.5) * 1.0)   # one unit below a posted 0.5
+    >>> # one unit below a posted 0.5
+    >>> step_payments([0.2, 0.9], [0.0, 0.5, 1.0], lambda c: (c < 0.5) * 1.0)
     array([0.5, 0. ])
     """
     ends = check_finite(edges, "edges", 1)
     if len(ends) < 2 or (np.diff(ends) < 0).any():
         raise ValueError(f"edges must be at least two numbers that do not fall, got {ends}")
     c = check_finite(reports, "reports", 1, max(ends[0], 0.0), ends[-1], why="between the edges")
-    left = np.maximum(ends[1:] - np.maximum(ends[:-1], c[:, None]), 0)  # of each step, beyond one's own report
+    # of each step, beyond one's own report
+    left = np.maximum(ends[1:] - np.maximum(ends[:-1], c[:, None]), 0)
     integral = np.empty(len(c))
     for i in range(len(c)):
         profiles = np.tile(c, (len(ends) - 1, 1))

@@ -1,20 +1,22 @@
 r"""How much privacy to buy from whom: the least sum of excess risk and expected payments, exactly.
 
-Seller :math:`i` has the virtual cost :math:`\psi_i`. The buyer chooses weights :math:`a_i\ge0` with sum 1 and a rate
-:math:`\eta`; seller :math:`i` loses :math:`\epsilon_i=a_i\eta`. She minimises the *proxy loss* (Eq. 11)
+Seller :math:`i` has the virtual cost :math:`\psi_i`. The buyer chooses weights :math:`a_i\ge0` with
+sum 1 and a rate :math:`\eta`; seller :math:`i` loses :math:`\epsilon_i=a_i\eta`. She minimises the
+*proxy loss* (Eq. 11)
 
 .. math:: \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
 
-perhaps under a cap on the weights. With the best :math:`\eta` all local minima lie on a path with one parameter,
-:math:`a_i=\min\{\alpha(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff* :math:`\theta` makes the sum 1. As
-:math:`\alpha`, in the code `s`, grows from 0, where all weights are equal, sellers reach the cap in the order of their
-virtual costs and leave in the opposite order. Between two such events lies a *piece* of the path, on which stationarity
-is a cubic in :math:`\alpha` of which only the smallest positive root can be a minimum (:doc:`/book/logistic/market`).
-Looking at every piece finds all of them.
+perhaps under a cap on the weights. With the best :math:`\eta` all local minima lie on a path with
+one parameter, :math:`a_i=\min\{\alpha(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff*
+:math:`\theta` makes the sum 1. As :math:`\alpha`, in the code `s`, grows from 0, where all weights
+are equal, sellers reach the cap in the order of their virtual costs and leave in the opposite
+order. Between two such events lies a *piece* of the path, on which stationarity is a cubic in
+:math:`\alpha` of which only the smallest positive root can be a minimum
+(:doc:`/book/logistic/market`). Looking at every piece finds all of them.
 
-Throughout, `virtual_costs` of shape (m,) are :math:`\psi`, positive; `mu`, `sigma` and `gamma`, positive, are the
-weights of the norm, of the noise and of the payments; `cap` is the largest admissible weight, the paper's k/m, in [1/m,
-1], or None for no cap.
+Throughout, `virtual_costs` of shape (m,) are :math:`\psi`, positive; `mu`, `sigma` and `gamma`,
+positive, are the weights of the norm, of the noise and of the payments; `cap` is the largest
+admissible weight, the paper's k/m, in [1/m, 1], or None for no cap.
 """
 
 from __future__ import annotations
@@ -37,23 +39,31 @@ RANGE = (1e-100, 1e100)  # of costs and constants: their products stay within fl
 
 
 def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float, float]:
-    """The constants as floats; an error names one that is not positive, or so far from 1 that powers overflow."""
+    """The constants as floats; an error names one that is not positive, or so far from 1 that
+    powers overflow.
+    """
     named = ((mu, "mu"), (sigma, "sigma"), (gamma, "gamma"))
-    mu, sigma, gamma = (check_number(check_positive(value, name), name, *RANGE) for value, name in named)
+    mu, sigma, gamma = (
+        check_number(check_positive(value, name), name, *RANGE) for value, name in named
+    )
     return mu, sigma, gamma
 
 
-def procure(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None) -> Purchase:
-    r"""The global minimum of the proxy loss, by a scan of all pieces of the path in time :math:`O(m\log m)`.
+def procure(
+    virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None
+) -> Purchase:
+    r"""The global minimum of the proxy loss, by a scan of all pieces of the path in time
+    :math:`O(m\log m)`.
 
     If no local minimum is found, which rounding alone could cause, that is a RuntimeError.
 
     Notes
     -----
-    Without a cap the minima solve Eqs. (13) and (14). The latter can have several roots: then the least value counts.
-    On a piece :math:`\lVert a\rVert^2=B+\alpha^2Q` and :math:`\sum a_i\psi_i=C-\alpha Q`, where :math:`Q` is the sum of
-    squared deviations of the costs of those bought below the cap. Stationarity reads
-    :math:`Q\alpha^3-(C-\kappa Q)\alpha^2+\kappa B=0` with :math:`\kappa=\sigma\gamma/\mu^2`.
+    Without a cap the minima solve Eqs. (13) and (14). The latter can have several roots: then the
+    least value counts. On a piece :math:`\lVert a\rVert^2=B+\alpha^2Q` and :math:`\sum
+    a_i\psi_i=C-\alpha Q`, where :math:`Q` is the sum of squared deviations of the costs of those
+    bought below the cap. Stationarity reads :math:`Q\alpha^3-(C-\kappa Q)\alpha^2+\kappa B=0` with
+    :math:`\kappa=\sigma\gamma/\mu^2`.
 
     Examples
     --------
@@ -65,7 +75,9 @@ def procure(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, 
     order = np.argsort(psi, kind="stable")
     minima = local_minima(psi[order], kappa, cap)
     if not len(minima.s):
-        raise RuntimeError("no local minimum found among the pieces of the path: are virtual_costs of like size?")
+        raise RuntimeError(
+            "no local minimum found among the pieces of the path: are virtual_costs of like size?"
+        )
     best = np.argmin(minima.loss)
     at = int(minima.capped[best]), int(minima.bought[best])
     weights, cutoff = _polished(psi[order], at, minima.cap, kappa)
@@ -86,14 +98,19 @@ def check_market(
         )
     check_finite(psi, "virtual_costs", 1, *RANGE)
     check_constants(mu, sigma, gamma)
-    dearest = np.sort(psi)[0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1]
-    # beyond, all weights are equal, or those of the fewest and cheapest sellers are not 0, to the last digits
+    dearest = np.sort(psi)[
+        0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1
+    ]
+    # beyond, all weights are equal, or those of the fewest and cheapest sellers are not 0, to the
+    # last digits
     return psi, float(np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest))
 
 
 @dataclass(frozen=True)
 class _Pieces:
-    """The pieces of the path: numbers of capped and of bought sellers, start and end of `s`; and the cap, or 0."""
+    """The pieces of the path: numbers of capped and of bought sellers, start and end of `s`; and
+    the cap, or 0.
+    """
 
     capped: Indices
     bought: Indices
@@ -104,7 +121,9 @@ class _Pieces:
 
 @dataclass(frozen=True)
 class Minima:
-    """Local minima along the path: numbers of capped and of bought sellers, `s`, and the loss over mu; and the cap."""
+    """Local minima along the path: numbers of capped and of bought sellers, `s`, and the loss over
+    mu; and the cap.
+    """
 
     capped: Indices
     bought: Indices
@@ -116,10 +135,12 @@ class Minima:
 def local_minima(psi: Array, kappa: float, cap: float | None = None) -> Minima:
     """All local minima, for sorted costs; one on the border of two pieces is found twice.
 
-    They are the stationary points of the pieces that are minima and lie on their piece: one cubic for each.
+    They are the stationary points of the pieces that are minima and lie on their piece: one cubic
+    for each.
     """
     pieces = _pieces(psi, cap)
-    low, high = pieces.low, pieces.high
+    low = pieces.low
+    high = pieces.high
     fixed, price, spread, noise = _sums(psi, pieces.capped, pieces.bought, pieces.cap)
     root = smallest_root(fixed, price, spread, kappa)
     near = np.clip(root, low, high)
@@ -127,12 +148,16 @@ def local_minima(psi: Array, kappa: float, cap: float | None = None) -> Minima:
         inside = np.abs(root - near) <= (NEAR + np.where(spread > 0, noise / spread, 0)) * root
     found = np.flatnonzero(inside)
     s = near[found]
-    loss = np.sqrt(fixed[found] + s**2 * spread[found]) + 2 * np.sqrt(kappa * (price[found] - s * spread[found]))
+    loss = np.sqrt(fixed[found] + s**2 * spread[found]) + 2 * np.sqrt(
+        kappa * (price[found] - s * spread[found])
+    )
     return Minima(pieces.capped[found], pieces.bought[found], s, loss, pieces.cap)
 
 
 def _polished(psi: Array, at: tuple[int, int], cap: float, kappa: float) -> tuple[Array, float]:
-    """Weights and cutoff of the minimum on a piece, from direct sums: prefix sums may have chosen a neighbour of it."""
+    """Weights and cutoff of the minimum on a piece, from direct sums: prefix sums may have chosen a
+    neighbour of it.
+    """
     for _ in range(50):
         i, j = at
         weights, at_s, cutoff = settle(psi, np.arange(i), np.arange(i, j), cap, kappa)
@@ -161,12 +186,14 @@ def _pieces(psi: Array, cap: float | None) -> _Pieces:
     if m * top <= 1 + TIE:
         return _Pieces(np.array([m]), np.array([m]), np.array([0.0]), np.array([np.inf]), top)
     index = np.arange(m)
-    below, upto = np.searchsorted(psi, psi, "left"), np.searchsorted(psi, psi, "right")
+    below = np.searchsorted(psi, psi, "left")
+    upto = np.searchsorted(psi, psi, "right")
 
     def sum_below(i: Indices, k: Indices) -> Array:  # of psi_k - psi_j over j between i and k
         return np.asarray((k - i) * apart[k] - (total[k] - total[i]))
 
-    leaves = index[below * top >= 1 - TIE]  # sellers for whom the others suffice, when the cutoff meets their cost
+    # sellers for whom the others suffice, when the cutoff meets their cost
+    leaves = index[below * top >= 1 - TIE]
     reach = index[upto * top <= 1 + TIE]  # sellers that can be capped, when they reach it
     ends = upto[reach]
 
@@ -177,7 +204,9 @@ def _pieces(psi: Array, cap: float | None) -> _Pieces:
     def short(k: Indices) -> NDArray[np.bool_]:
         j = np.minimum(ends + k, m - 1)
         s = top / (apart[j] - apart[reach])
-        return (ends + k < m) & (top * j - s * (total[j] - total[ends] - (j - ends) * apart[reach]) <= 1 + TIE)
+        return (ends + k < m) & (
+            top * j - s * (total[j] - total[ends] - (j - ends) * apart[reach]) <= 1 + TIE
+        )
 
     with np.errstate(divide="ignore", invalid="ignore"):
         capped = count_while(too_little, below[leaves])
@@ -192,11 +221,14 @@ def _pieces(psi: Array, cap: float | None) -> _Pieces:
 
 
 def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array, Array, Array]:
-    """Squared norm `fixed + s^2 spread` and cost `price - s spread` on every piece, and the rounding in `spread`."""
+    """Squared norm `fixed + s^2 spread` and cost `price - s spread` on every piece, and the
+    rounding in `spread`.
+    """
     apart = psi - psi[0]
     first = np.append(0, np.cumsum(apart))
     second = np.append(0, np.cumsum(apart**2))
-    n, rest = q - p, 1 - p * cap
+    n = q - p
+    rest = 1 - p * cap
     one = np.maximum(n, 1)
     mean = (first[q] - first[p]) / one
     spread = np.maximum(second[q] - second[p] - one * mean**2, 0)
@@ -208,9 +240,11 @@ def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array,
 
 
 def cheapest(psi: Array) -> tuple[Array, Array, Array, Array]:
-    r"""For sorted costs (..., m) and each `k`: of the `k` cheapest the mean and the sum of squared deviations, and the
-    `s` up to which no weight :math:`1/k-s(\psi_i-\text{mean})` is negative."""
-    k, apart = np.arange(1, psi.shape[-1] + 1), psi - psi[..., :1]
+    r"""For sorted costs (..., m) and each `k`: of the `k` cheapest the mean and the sum of squared
+    deviations, and the `s` up to which no weight :math:`1/k-s(\psi_i-\text{mean})` is negative.
+    """
+    k = np.arange(1, psi.shape[-1] + 1)
+    apart = psi - psi[..., :1]
     first = np.cumsum(apart, axis=-1)
     spread = np.maximum(np.cumsum(apart**2, axis=-1) - first**2 / k, 0)
     with np.errstate(divide="ignore"):
@@ -218,7 +252,9 @@ def cheapest(psi: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
-    """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or NaN."""
+    """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or
+    NaN.
+    """
     slope = price - kappa * spread
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine = -1.5 * spread / slope * np.sqrt(3 * kappa * fixed / slope)
@@ -226,9 +262,14 @@ def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Ar
         return np.asarray(1 / inverse)
 
 
-def settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float) -> tuple[Array, float, float]:
-    """Weights, `s` and cutoff at the stationary point of one piece of the path, from direct sums."""
-    rest, n = 1 - cap * len(capped), len(inner)
+def settle(
+    psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float
+) -> tuple[Array, float, float]:
+    """Weights, `s` and cutoff at the stationary point of one piece of the path, from direct
+    sums.
+    """
+    rest = 1 - cap * len(capped)
+    n = len(inner)
     weights = np.zeros_like(psi)
     weights[capped] = cap
     if not n:
@@ -244,10 +285,14 @@ def settle(psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float
     return weights, s, float(least + mean + rest / (n * s))
 
 
-def purchase(psi: Array, weights: Array, cutoff: float, mu: float, sigma: float, gamma: float) -> Purchase:
+def purchase(
+    psi: Array, weights: Array, cutoff: float, mu: float, sigma: float, gamma: float
+) -> Purchase:
     """The outcome for weights, with the best rate."""
     weights = np.maximum(weights, 0)
     price = float(weights @ psi)
     eta = float(np.sqrt(sigma / (gamma * price)))
     error = float(mu * np.linalg.norm(weights) + 2 * np.sqrt(sigma * gamma * price))
-    return Purchase(weights * eta, cost=eta * price, error=error, weights=weights, eta=eta, cutoff=cutoff)
+    return Purchase(
+        weights * eta, cost=eta * price, error=error, weights=weights, eta=eta, cutoff=cutoff
+    )

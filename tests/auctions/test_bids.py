@@ -1,4 +1,6 @@
-"""Bids of FL-Market: the four valuations, the laws they are drawn from, the budget and the utility."""
+"""Bids of FL-Market: the four valuations, the laws they are drawn from, the budget and the
+utility.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ def test_valuations_are_the_four_of_the_paper() -> None:
     eps = np.array([0.3, 0.7, 0.25, 1.1])
     expected = [2 * 10 * 0.3, 20 * 0.7**2, 2 * 30 * np.sqrt(0.25), 40 * (np.exp(1.1) - 1)]
     np.testing.assert_allclose(market.valuation(eps), 1.25 * np.array(expected), rtol=1e-14)
-    np.testing.assert_allclose(market.full_valuation, market.valuation(market.privacy_budget), rtol=0)
+    np.testing.assert_allclose(
+        market.full_valuation, market.valuation(market.privacy_budget), rtol=0
+    )
     assert (market.valuation(np.zeros(4)) == 0).all()
     np.testing.assert_allclose(market.shares, [0.1, 0.2, 0.3, 0.4], rtol=1e-15)
     assert np.array_equal(bids([0, 1, 2, 3], 1.25, 1.0, [10, 20, 30, 40]).family, market.family)
     assert unit_valuation(3, 1.0, 1e-12) == pytest.approx(1e-12, rel=1e-9)  # no cancellation near 0
     dear = bids("exponential", 1.0, 1.0, [1e6])
-    assert dear.valuation([697.8]) == dear.valuation([710.0]) == np.inf  # in the product, in the exponential
+    # in the product, in the exponential
+    assert dear.valuation([697.8]) == dear.valuation([710.0]) == np.inf
 
 
 def test_bids_follow_the_laws_of_the_paper() -> None:
@@ -36,7 +41,9 @@ def test_bids_follow_the_laws_of_the_paper() -> None:
     assert objections(checks) == []
     assert stats.chisquare(np.bincount(market.family.ravel())).pvalue > FALSE_ALARM
     assert np.array_equal(market[3].rate, market.rate[3])
-    np.testing.assert_allclose(budget_of(market, 2.0), 2 * market.full_valuation.sum(axis=1), rtol=1e-14)
+    np.testing.assert_allclose(
+        budget_of(market, 2.0), 2 * market.full_valuation.sum(axis=1), rtol=1e-14
+    )
 
 
 def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() -> None:
@@ -44,7 +51,8 @@ def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() ->
     outcome = Outcome(np.array([0.0, 0.5, 1.1]), np.array([0.0, 4.0, 100.0]))
     assert utility(truth, outcome).tolist() == [0.0, 1.5, -np.inf]
     assert utility(truth, outcome, [11, 4, 4]).tolist() == [-np.inf, 3.0, -np.inf]
-    dear, loss = bids("exponential", 1.0, 1.0, [10, 10, 1e6]), np.array([1.0, 800.0, 697.8])
+    dear = bids("exponential", 1.0, 1.0, [10, 10, 1e6])
+    loss = np.array([1.0, 800.0, 697.8])
     assert utility(dear, Outcome(loss, np.ones(3)), [10, 0, 1e6])[1:].tolist() == [-np.inf, -np.inf]
 
 
@@ -53,8 +61,14 @@ def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() ->
     [
         (lambda: bids([4], 1, 1, [1]), r"family must hold names .* got \[4\]"),
         (lambda: bids("linear", 1, 1, 1), "at least one owner"),
-        (lambda: check_budget([1, 2], bids("linear", 1, 1, [1])), "budget must have one value for each auction"),
-        (lambda: bids(["linear", "exponential"], 1, [5, 900], [1, 1]), "privacy_budget must be at most"),
+        (
+            lambda: check_budget([1, 2], bids("linear", 1, 1, [1])),
+            "budget must have one value for each auction",
+        ),
+        (
+            lambda: bids(["linear", "exponential"], 1, [5, 900], [1, 1]),
+            "privacy_budget must be at most",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message: str) -> None:
@@ -63,6 +77,9 @@ def test_bad_input_is_named(call, message: str) -> None:
 
 
 def test_shares_of_a_batch_are_those_of_each_market() -> None:
-    assert bids("linear", 1, [5, 900], [1, 1]).shares.sum() == 1  # only an exponential cost would overflow
-    found = bids("linear", np.ones((2, 2)), privacy_budget=np.ones((2, 2)), sizes=[[1.0, 3.0], [4.0, 4.0]])
+    # only an exponential cost would overflow
+    assert bids("linear", 1, [5, 900], [1, 1]).shares.sum() == 1
+    found = bids(
+        "linear", np.ones((2, 2)), privacy_budget=np.ones((2, 2)), sizes=[[1.0, 3.0], [4.0, 4.0]]
+    )
     assert found.shares.tolist() == [[0.25, 0.75], [0.5, 0.5]]

@@ -1,6 +1,8 @@
-"""Learned menus: the exact choice, schedules nobody moves by her own report, money that lasts, whatever the weights.
+"""Learned menus: the exact choice, schedules nobody moves by her own report, money that lasts,
+whatever the weights.
 
-The auction is run again owner by owner in plain loops; the search for profitable lies must catch schedules that leak.
+The auction is run again owner by owner in plain loops; the search for profitable lies must catch
+schedules that leak.
 """
 
 from __future__ import annotations
@@ -43,15 +45,22 @@ def both_weights(rng: np.random.Generator) -> list[Weights]:
     return [trained_weights(), random_weights(rng), random_weights(rng, 1.0)]
 
 
-# --- the choice -------------------------------------------------------------------------------------------------------
+# --- the choice ---------------------------------------------------------------------------------
 
 
 def some_schedules(count: int, rng: np.random.Generator) -> tuple[Array, Bids]:
     """Rising prices with flat pieces, and an owner of every family for each."""
-    steps = rng.exponential(1, (count, len(KNOTS) - 1)) * (rng.random((count, len(KNOTS) - 1)) < 0.6)
-    prices = np.concatenate([np.zeros((count, 1)), np.cumsum(steps, -1)], -1) * np.exp(rng.uniform(-3, 2, (count, 1)))
+    steps = rng.exponential(1, (count, len(KNOTS) - 1)) * (
+        rng.random((count, len(KNOTS) - 1)) < 0.6
+    )
+    prices = np.concatenate([np.zeros((count, 1)), np.cumsum(steps, -1)], -1) * np.exp(
+        rng.uniform(-3, 2, (count, 1))
+    )
     owner = bids(
-        np.arange(count) % 4, rng.uniform(0.5, 1.5, count), rng.uniform(0.02, 2.4, count), rng.uniform(1, 2, count)
+        np.arange(count) % 4,
+        rng.uniform(0.5, 1.5, count),
+        rng.uniform(0.02, 2.4, count),
+        rng.uniform(1, 2, count),
     )
     return prices, owner
 
@@ -59,38 +68,53 @@ def some_schedules(count: int, rng: np.random.Generator) -> tuple[Array, Bids]:
 def test_choice_is_exact() -> None:
     prices, owner = some_schedules(1200, generator(440))
     chosen = choose(prices, owner)
-    on_schedule = [np.interp(e, KNOTS, row) for e, row in zip(chosen.privacy_loss, prices, strict=True)]
+    on_schedule = [
+        np.interp(e, KNOTS, row) for e, row in zip(chosen.privacy_loss, prices, strict=True)
+    ]
     assert np.allclose(chosen.payments, on_schedule, rtol=1e-12, atol=1e-14)
-    assert (chosen.privacy_loss <= owner.privacy_budget).all() and (utility(owner, chosen) >= 0).all()
+    assert (chosen.privacy_loss <= owner.privacy_budget).all() and (
+        utility(owner, chosen) >= 0
+    ).all()
     assert 0.2 < (chosen.privacy_loss > 0).mean() < 0.95
-    # what the best of 2001 points within the privacy budget, and of the budget itself, gains beyond the choice
+    # what the best of 2001 points within the privacy budget, and of the budget itself, gains beyond
+    # the choice
     points = np.minimum(GRID, owner.privacy_budget[:, None])
-    offered = np.array([np.interp(row, KNOTS, price) for row, price in zip(points, prices, strict=True)])
+    offered = np.array(
+        [np.interp(row, KNOTS, price) for row, price in zip(points, prices, strict=True)]
+    )
     cost = owner.sizes[:, None] * unit_valuation(owner.family[:, None], owner.rate[:, None], points)
     regret = (offered - cost).max(-1) - utility(owner, chosen)
     assert (regret <= 1e-13 * (1 + prices[:, -1])).all()
-    for family in range(4):  # and the grid comes near, so that the choice is not above what is possible
+    # and the grid comes near, so that the choice is not above what is possible
+    for family in range(4):
         assert np.median(regret[owner.family == family]) > -1e-3
 
 
 def test_choice_at_the_edges() -> None:
-    assert choose(10 * KNOTS, bids("linear", 5.0, [2.0], 1)[0]) == Outcome(0.0, 0.0)  # utility 0 either way: no sale
+    # utility 0 either way: no sale
+    assert choose(10 * KNOTS, bids("linear", 5.0, [2.0], 1)[0]) == Outcome(0.0, 0.0)
     small = choose(10 * KNOTS, bids("linear", 1.0, [0.01], 1)[0])
     assert small.privacy_loss == 0.01 and np.isclose(small.payments, 0.1)
 
 
-# --- the auction ------------------------------------------------------------------------------------------------------
+# --- the auction --------------------------------------------------------------------------------
 
 
 def in_a_loop(reports: Bids, budget: float, weights: Weights) -> tuple[Array, Array]:
     """One auction, owner by owner."""
-    n, left, sold = len(reports.rate), budget * (1 - 1e-12), nothing_sold(np.zeros(()), np)
-    epsilon, payments = np.zeros(n), np.zeros(n)
+    n = len(reports.rate)
+    left = budget * (1 - 1e-12)
+    sold = nothing_sold(np.zeros(()), np)
+    epsilon = np.zeros(n)
+    payments = np.zeros(n)
     queue = sorted(range(n), key=lambda i: (-reports.sizes[i], i))
     turns = public(weights, reports.sizes[queue] / reports.sizes.sum(), np)
     for k, i in enumerate(queue):
         turn = turns._make(part[k] for part in turns)
-        steps = increments(weights, turn, np.array(left / reports.sizes.sum()), sold, np) * reports.sizes.sum()
+        steps = (
+            increments(weights, turn, np.array(left / reports.sizes.sum()), sold, np)
+            * reports.sizes.sum()
+        )
         chosen = choose(np.append(0, np.cumsum(steps)), reports[i])
         epsilon[i], payments[i], left = chosen.privacy_loss, chosen.payments, left - chosen.payments
         sold = record_sale(sold, turn.share, chosen.privacy_loss)
@@ -102,7 +126,8 @@ def test_auction_is_that_of_the_loop() -> None:
     for weights in both_weights(rng):
         for owners in (1, 2, 10, 23):
             truth, budget = some_auctions(12, rng, owners=owners)
-            truth.sizes[:4] = np.sort(truth.sizes[:4]) // 40 + 1  # many of equal size, the smallest first
+            # many of equal size, the smallest first
+            truth.sizes[:4] = np.sort(truth.sizes[:4]) // 40 + 1
             done = menus(truth, budget, weights)
             for k in range(12):
                 epsilon, payments = in_a_loop(truth[k], budget[k], weights)
@@ -113,17 +138,34 @@ def test_auction_is_that_of_the_loop() -> None:
 def test_batches_and_the_order_of_owners_do_not_matter() -> None:
     rng = generator(442)
     truth, budget = some_auctions(6, rng)
-    truth = bids(truth.family, truth.rate, truth.privacy_budget, truth.sizes + rng.random(truth.sizes.shape))  # no ties
-    for weights in both_weights(rng):  # to the last bit: no product of matrices depends on the shape of the batch
-        done, shuffle = menus(truth, budget, weights), rng.permutation(10)
-        shaped = menus(bids(*(x.reshape(2, 3, 10) for x in vars(truth).values())), budget.reshape(2, 3), weights)
+    # no ties
+    truth = bids(
+        truth.family, truth.rate, truth.privacy_budget, truth.sizes + rng.random(truth.sizes.shape)
+    )
+    # to the last bit: no product of matrices depends on the shape of the batch
+    for weights in both_weights(rng):
+        done = menus(truth, budget, weights)
+        shuffle = rng.permutation(10)
+        shaped = menus(
+            bids(*(x.reshape(2, 3, 10) for x in vars(truth).values())),
+            budget.reshape(2, 3),
+            weights,
+        )
         assert (shaped.privacy_loss.reshape(6, 10) == done.privacy_loss).all()
-        assert all((menus(truth[k], budget[k], weights).payments == done.payments[k]).all() for k in range(6))
+        assert all(
+            (menus(truth[k], budget[k], weights).payments == done.payments[k]).all()
+            for k in range(6)
+        )
         assert (gains(lambda r, b, w=weights: menus(r, b, w), truth, truth, budget) == 0).all()
         moved = menus(Bids(*(x[:, shuffle] for x in vars(truth).values())), budget, weights)
         assert np.allclose(moved.payments, done.payments[:, shuffle], rtol=1e-9)
-        scaled = menus(bids(truth.family, 3 * truth.rate, truth.privacy_budget, truth.sizes), 3 * budget, weights)
-        assert not np.allclose(scaled.privacy_loss, done.privacy_loss)  # money is measured in the unit of the rates
+        scaled = menus(
+            bids(truth.family, 3 * truth.rate, truth.privacy_budget, truth.sizes),
+            3 * budget,
+            weights,
+        )
+        # money is measured in the unit of the rates
+        assert not np.allclose(scaled.privacy_loss, done.privacy_loss)
 
 
 def test_nobody_loses_and_the_money_lasts_whatever_the_weights() -> None:
@@ -134,7 +176,8 @@ def test_nobody_loses_and_the_money_lasts_whatever_the_weights() -> None:
             truth = draw_bids(sizes, rng)
             budget = budget_of(truth, np.exp(rng.uniform(-9, 6, 200)))
             weights = random_weights(rng, scale)
-            done, offered = menus(truth, budget, weights), schedules(truth, budget, weights)
+            done = menus(truth, budget, weights)
+            offered = schedules(truth, budget, weights)
             assert (done.payments.sum(-1) <= budget).all() and (utility(truth, done) >= 0).all()
             assert (np.diff(offered) >= 0).all() and (offered[..., 0] == 0).all()
             assert (offered[..., -1] <= budget[:, None]).all()
@@ -145,14 +188,15 @@ def test_last_owner_is_offered_all_that_is_left() -> None:
     rng = generator(444)
     truth, budget = some_auctions(200, rng)
     for weights in both_weights(rng):
-        done, offered = menus(truth, budget, weights), schedules(truth, budget, weights)
+        done = menus(truth, budget, weights)
+        offered = schedules(truth, budget, weights)
         last = np.argsort(-truth.sizes, kind="stable")[:, -1:]
         paid = done.payments.sum(-1) - np.take_along_axis(done.payments, last, -1)[:, 0]
         top = np.take_along_axis(offered[..., -1], last, -1)[:, 0]
         assert np.allclose(top, budget - paid, rtol=1e-6, atol=1e-11 * budget.max())
 
 
-# --- incentives -------------------------------------------------------------------------------------------------------
+# --- incentives ---------------------------------------------------------------------------------
 
 
 def test_a_report_moves_neither_the_own_schedule_nor_those_before() -> None:
@@ -166,7 +210,10 @@ def test_a_report_moves_neither_the_own_schedule_nor_those_before() -> None:
         for i in range(10):
             liar = np.arange(10) == i
             reports = Bids(
-                *(np.where(liar, a, b) for a, b in zip(vars(lies).values(), vars(truth).values(), strict=True))
+                *(
+                    np.where(liar, a, b)
+                    for a, b in zip(vars(lies).values(), vars(truth).values(), strict=True)
+                )
             )
             told = schedules(reports, budget, weights)
             before = rank <= rank[:, i : i + 1]
@@ -179,7 +226,10 @@ def leaky(weights: Weights) -> Auction:
     """Schedules that peek at the owner's own reported rate."""
 
     def auction(reports: Bids, budget: Array) -> Outcome:
-        return choose(schedules(reports, budget, weights) * np.clip(reports.rate, 0.1, 1.5)[..., None], reports)
+        return choose(
+            schedules(reports, budget, weights) * np.clip(reports.rate, 0.1, 1.5)[..., None],
+            reports,
+        )
 
     return auction
 
@@ -194,12 +244,14 @@ def test_no_lie_about_valuation_or_privacy_budget_pays(kind: str) -> None:
         assert largest_gain(leaky(weights), truth, budget, false_bids(truth, 5, rng)) > 1e-3
 
 
-# --- the recorded weights ---------------------------------------------------------------------------------------------
+# --- the recorded weights -----------------------------------------------------------------------
 
 
 def test_the_network_sees_what_it_was_trained_on() -> None:
     """What the stored weights make of one market: they are worth nothing with other features."""
-    market = bids([0, 1, 2, 3], [0.6, 0.9, 1.1, 1.4], [0.5, 1.0, 1.5, 2.0], [100.0, 200.0, 150.0, 50.0])
+    market = bids(
+        [0, 1, 2, 3], [0.6, 0.9, 1.1, 1.4], [0.5, 1.0, 1.5, 2.0], [100.0, 200.0, 150.0, 50.0]
+    )
     paid = menus(market, 1000.0, trained_weights()).payments
     np.testing.assert_allclose(paid, [0.0, 450.70857, 472.90662, 64.45279], rtol=1e-6)
 
@@ -211,11 +263,12 @@ def test_provenance_is_stored() -> None:
     assert len(about["log"]) * about["settings"]["log"] == about["settings"]["steps"]
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------
 
 
 def test_bad_weights() -> None:
-    truth, good = bids("linear", 1.0, [1.0, 2.0], 10), random_weights(generator(451))
+    truth = bids("linear", 1.0, [1.0, 2.0], 10)
+    good = random_weights(generator(451))
     menus(truth, 5.0, good)
     for name, shape in SHAPES.items():
         with pytest.raises(ValueError, match=f"weights lack '{name}'"):
@@ -223,7 +276,9 @@ def test_bad_weights() -> None:
         with pytest.raises(ValueError, match=rf"weights\['{name}'\] must have shape"):
             menus(truth, 5.0, good | {name: np.zeros((*shape, 1))})
         for bad in (np.nan, np.inf, -1e7):
-            with pytest.raises(ValueError, match=rf"weights\['{name}'\] must be finite and below a million, got"):
+            with pytest.raises(
+                ValueError, match=rf"weights\['{name}'\] must be finite and below a million, got"
+            ):
                 spoilt = np.array(good[name])
                 spoilt.flat[-1] = bad
                 menus(truth, 5.0, good | {name: spoilt})

@@ -1,4 +1,6 @@
-"""Posted prices: the exact choice, no profitable lie, the money lasts. What fails without its conditions: allin.md."""
+"""Posted prices: the exact choice, no profitable lie, the money lasts. What fails without its
+conditions: allin.md.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Array = np.ndarray
 def rolling(reports: Bids, budget: Array) -> Outcome:
     """The mechanism again, owner by owner."""
     flat = [a.reshape(-1, a.shape[-1]) for a in vars(reports).values()]
-    epsilon, payments = np.zeros(flat[0].shape), np.zeros(flat[0].shape)
+    epsilon = np.zeros(flat[0].shape)
+    payments = np.zeros(flat[0].shape)
     for k, left in enumerate(np.broadcast_to(budget, reports.rate.shape[:-1]).ravel()):
         family, rate, limit, sizes = (a[k] for a in flat)
         for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
@@ -30,12 +33,13 @@ def rolling(reports: Bids, budget: Array) -> Outcome:
     return Outcome(epsilon.reshape(reports.rate.shape), payments.reshape(reports.rate.shape))
 
 
-# --- the choice, and the rule ---------------------------------------------------------------------------------------
+# --- the choice, and the rule -------------------------------------------------------------------
 
 
 def test_best_sale_is_the_best_on_a_fine_grid() -> None:
     rng = generator(420)
-    family, count = np.repeat(np.arange(4), 500), 2000
+    family = np.repeat(np.arange(4), 500)
+    count = 2000
     rate, limit, price, cap = np.exp(rng.uniform(-1.5, 1.5, (4, count)))
     sold = best_sale(family, rate, limit, price, cap)
     assert (sold >= 0).all() and (sold <= limit).all() and (price * sold <= cap * (1 + 1e-15)).all()
@@ -57,15 +61,21 @@ def test_rule_is_that_of_the_loop() -> None:
     rng = generator(421)
     for kind in ("IID", "Non-IID"):
         truth, budget = some_auctions(60, rng, kind)
-        sale, again = posted_prices(truth, budget), rolling(truth, budget)
+        sale = posted_prices(truth, budget)
+        again = rolling(truth, budget)
         assert np.allclose(sale.privacy_loss, again.privacy_loss, rtol=1e-9, atol=1e-12)
         assert np.allclose(sale.payments, again.payments, rtol=1e-9)
     equal = bids("quadratic", 1.0, [1.0, 1.0, 1.0], 20)
-    assert np.allclose(posted_prices(equal, 30.0).privacy_loss, rolling(equal, np.array(30.0)).privacy_loss)
-    price = (1.1 + 0.2 / 3) * 0.5 ** (2 / 3)  # of the first, whose share of the money is 0.5 a record
+    assert np.allclose(
+        posted_prices(equal, 30.0).privacy_loss, rolling(equal, np.array(30.0)).privacy_loss
+    )
+    # of the first, whose share of the money is 0.5 a record
+    price = (1.1 + 0.2 / 3) * 0.5 ** (2 / 3)
     assert posted_prices(equal, 30.0).privacy_loss[0] == pytest.approx(price / 2)
     several = posted_prices(truth[None], budget)
-    assert several.privacy_loss.shape == (1, 60, 10) and np.array_equal(several.privacy_loss[0], sale.privacy_loss)
+    assert several.privacy_loss.shape == (1, 60, 10) and np.array_equal(
+        several.privacy_loss[0], sale.privacy_loss
+    )
 
 
 def test_nobody_loses_somebody_sells_and_the_money_lasts() -> None:
@@ -79,13 +89,16 @@ def test_nobody_loses_somebody_sells_and_the_money_lasts() -> None:
             assert (utility(truth, outcome) >= -1e-15 * truth.full_valuation).all()
             assert factor < 0.1 or (outcome.privacy_loss > 0).any(-1).all()
     wide = bids(
-        rng.integers(0, 4, (500, 40)), rng.uniform(0.5, 1.5, (500, 40)), 1.0, 10 ** rng.uniform(0, 7, (500, 40))
+        rng.integers(0, 4, (500, 40)),
+        rng.uniform(0.5, 1.5, (500, 40)),
+        1.0,
+        10 ** rng.uniform(0, 7, (500, 40)),
     )
     budget = budget_of(wide, 0.3)
     assert (posted_prices(wide, budget).payments.sum(-1) <= budget).all()
 
 
-# --- lies -------------------------------------------------------------------------------------------------------------
+# --- lies ---------------------------------------------------------------------------------------
 
 
 def test_no_lie_gains_in_two_hundred_thousand() -> None:

@@ -1,4 +1,6 @@
-"""The audit of any mechanism: kinds of output, traps, search, personal budgets, estimators, replay, false alarms."""
+"""The audit of any mechanism: kinds of output, traps, search, personal budgets, estimators, replay,
+false alarms.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from hdpm_lib.validation import FALSE_ALARM
 from tests.support import SEED, refusals
 
 Rng = np.random.Generator
-ZERO, ONE = np.zeros(1), np.ones(1)
+ZERO = np.zeros(1)
+ONE = np.ones(1)
 few: Any = partial(audit, runs=20_000, time_limit=None, seed=SEED)
 
 
@@ -46,7 +49,7 @@ def one_at_a_time(data: np.ndarray, rng: Rng) -> float:
     return float(fine(data.sum() + rng.laplace()))
 
 
-# --- what it finds, and what it does not ------------------------------------------------------------------------------
+# --- what it finds, and what it does not --------------------------------------------------------
 
 
 @pytest.mark.parametrize("unit", [1e-10, 1.0, 1e10])
@@ -76,16 +79,21 @@ ANSWERS: dict[str, Callable[[np.ndarray, Rng], Any]] = {
 
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_every_kind_of_output(kind: str) -> None:
-    """Randomised response in many clothes: the second answer is given with odds e on the second data set."""
+    """Randomised response in many clothes: the second answer is given with odds e on the second
+    data set.
+    """
 
     def answer(data: np.ndarray, rng: Rng, size: int) -> Any:
         return ANSWERS[kind]((rng.random(size) < expit(1.0)) == (data.sum() > 0), rng)
 
     option = {"runs": 8000, "nan": "value" if kind == "not-a-number" else "refuse"}
-    assert few(answer, ZERO, ONE, 0.7, **option).found and not few(answer, ZERO, ONE, 1.0, **option).found
+    assert (
+        few(answer, ZERO, ONE, 0.7, **option).found
+        and not few(answer, ZERO, ONE, 1.0, **option).found
+    )
 
 
-# --- traps ------------------------------------------------------------------------------------------------------------
+# --- traps --------------------------------------------------------------------------------------
 
 
 class Silent(BaseEstimator):
@@ -108,11 +116,17 @@ def judged(*arguments: Any) -> Callable[[], Any]:
 
 
 test_what_cannot_be_judged_is_refused = refusals(
-    (judged(lambda data, rng, size: np.full(size, data.sum() + rng.laplace())), "shares one draw in a batch"),
+    (
+        judged(lambda data, rng, size: np.full(size, data.sum() + rng.laplace())),
+        "shares one draw in a batch",
+    ),
     (judged(SAME), "shares one draw .* in all calls"),
     (judged(lambda data, rng, size: np.full(size, 3.0)), "the same output in all"),
     (judged(lambda data, rng: data.sum() + NOISE.laplace()), "ignores its generator"),
-    (judged(lambda data, rng, size: data.sum() + rng.laplace()), "must give 64 releases along the first axis"),
+    (
+        judged(lambda data, rng, size: data.sum() + rng.laplace()),
+        "must give 64 releases along the first axis",
+    ),
     (judged(lambda data, rng, size: np.where(rng.random(size) < 0.5, np.nan, 1.0)), 'nan="value"'),
     (judged(lambda data, rng: object()), "gave a object"),
     (judged(lambda data, rng: data["missing"]), "raised IndexError: .*, and so on both"),
@@ -121,16 +135,21 @@ test_what_cannot_be_judged_is_refused = refusals(
     (judged(laplace, np.zeros((2, 2)), "search"), "among is missing"),
     (judged(3), "mechanism must be a function or an estimator, got int"),
     (judged(Silent(), [[1.0]], [[2.0]]), "mechanism Silent learns no numbers"),
-    (judged(laplace, np.zeros(5), list(np.eye(5)[:2]), np.ones(5)), "a data set for each of 5 records, got 2"),
+    (
+        judged(laplace, np.zeros(5), list(np.eye(5)[:2]), np.ones(5)),
+        "a data set for each of 5 records, got 2",
+    ),
 )
 
 
-# --- no pass without evidence -----------------------------------------------------------------------------------------
+# --- no pass without evidence -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("calls", [_TRIED, 1000])
 def test_noise_seeded_by_a_clock_is_not_decided(calls: int) -> None:
-    """The same noise in all runs between two ticks, also if the clock ticks just between the trials."""
+    """The same noise in all runs between two ticks, also if the clock ticks just between the
+    trials.
+    """
     ticks = itertools.count(_TRIED - 2)  # two calls come before the trials
 
     def clock(data: np.ndarray) -> float:
@@ -139,36 +158,58 @@ def test_noise_seeded_by_a_clock_is_not_decided(calls: int) -> None:
     found = few(clock, ZERO, ONE, 1.0, runs=10_000, early=False)
     assert found.repeats and not found.found and not found.passed and found.epsilon_lower() == 0
     text = str(found)
-    assert text.startswith("not decided") and "releases come back in a row" in text and "power" not in text
+    assert (
+        text.startswith("not decided")
+        and "releases come back in a row" in text
+        and "power" not in text
+    )
 
 
 def test_equal_releases_of_independent_runs_are_no_repeats() -> None:
-    """Of 2,000 series each, at a level of .05: a coin, rare answers, constants; and one with pairs."""
+    """Of 2,000 series each, at a level of .05: a coin, rare answers, constants; and one with
+    pairs.
+    """
     rng = np.random.default_rng(SEED)
     for share in (0.5, 0.02, 0.0):
-        alarms = sum(repeats((rng.random(600) < share).astype(int).tolist()) <= 0.05 for _ in range(2000))
+        alarms = sum(
+            repeats((rng.random(600) < share).astype(int).tolist()) <= 0.05 for _ in range(2000)
+        )
         assert alarms <= stats.binom.isf(FALSE_ALARM, 2000, 0.05)
     assert repeats(np.repeat(rng.random(300), 2).tolist()) < FALSE_ALARM
     assert repeats([]) == repeats([1, 2]) == 1
-    assert few(lambda data, rng, size: (rng.random(size) < 0.001).astype(int), ZERO, ONE, 0.1).passed
+    assert few(
+        lambda data, rng, size: (rng.random(size) < 0.001).astype(int), ZERO, ONE, 0.1
+    ).passed
 
 
 def test_too_few_guesses_are_no_pass() -> None:
-    """A claim of 10 needs some 300,000 guesses, however wrong it is: with `size` they take a second."""
+    """A claim of 10 needs some 300,000 guesses, however wrong it is: with `size` they take a
+    second.
+    """
     none = lambda data, rng, size: data.sum() + np.zeros(size)  # noqa: E731
     found = few(none, ZERO, ONE, 10.0)
-    assert found.undecided.startswith("20,000 guesses prove nothing at this claim") and not found.passed
+    assert (
+        found.undecided.startswith("20,000 guesses prove nothing at this claim")
+        and not found.passed
+    )
     assert found.detectable() == np.inf
     assert str(found).startswith("not decided") and "power" not in str(found)
     assert few(none, ZERO, ONE, 10.0, runs=400_000).found
     several = few(none, ZERO, [ONE, ONE], np.array([10.0, 1.0]))
-    assert str(several).startswith("violation found for 1 of 2 records, 1 not decided") and not several.passed
-    assert str(few(none, ZERO, [ONE, ONE], np.array([10.0, 11.0]))).startswith("not decided for 2 of 2 records")
+    assert (
+        str(several).startswith("violation found for 1 of 2 records, 1 not decided")
+        and not several.passed
+    )
+    assert str(few(none, ZERO, [ONE, ONE], np.array([10.0, 11.0]))).startswith(
+        "not decided for 2 of 2 records"
+    )
     assert few(laplace, ZERO, [ONE, ONE], np.array([1.0, 2.0])).passed
 
 
 def test_a_refusal_is_an_output() -> None:
-    """One data set is refused, or both with another message, or one more often; by single calls and in a batch."""
+    """One data set is refused, or both with another message, or one more often; by single calls and
+    in a batch.
+    """
 
     def refuses(data: np.ndarray, rng: Rng) -> float:
         if data.sum() > 0.5:
@@ -184,7 +225,12 @@ def test_a_refusal_is_an_output() -> None:
             raise ValueError(message.format(data.sum()))
         return float(rng.integers(9))
 
-    for mechanism in (refuses, batches, partial(sometimes, often=0.5), partial(sometimes, often=0.1, message="at {}")):
+    for mechanism in (
+        refuses,
+        batches,
+        partial(sometimes, often=0.5),
+        partial(sometimes, often=0.1, message="at {}"),
+    ):
         found = few(mechanism, ZERO, ONE, 1.0, runs=5000)
         assert found.found and few(mechanism, ONE, ZERO, 1.0, runs=5000).found
     assert "raised ValueError" in found.event and "at " in found.event
@@ -193,12 +239,13 @@ def test_a_refusal_is_an_output() -> None:
         few(lambda data, rng, size: rng.random(size) + sometimes(data, rng, 0.1), ZERO, ONE, 1.0)
 
 
-# --- last digits ------------------------------------------------------------------------------------------------------
+# --- last digits --------------------------------------------------------------------------------
 
 
 def test_last_digits_are_exact() -> None:
     numbers = [1.0, -3.0, 0.1, 96.0, 5e-324, 2.0**60, 0.0]
-    expected = [0, 0, -55, 5, -1074, 60, 1024]  # 0.1 is 0x1.999999999999ap-4, and the a ends in 10: -4 - 52 + 1
+    # 0.1 is 0x1.999999999999ap-4, and the a ends in 10: -4 - 52 + 1
+    expected = [0, 0, -55, 5, -1074, 60, 1024]
     assert last_digits(outcomes(np.array(numbers)), 0).numbers[:, 1].tolist() == expected
 
 
@@ -206,25 +253,31 @@ FLOATS = {
     "Laplace": lambda data, rng, size: data.sum() + rng.laplace(0, 1, size),
     "normal": lambda data, rng, size: data.sum() + rng.normal(0, 4, size),
     "inverse": lambda data, rng, size: data.sum() - np.log(rng.random(size) / rng.random(size)),
-    "vector": lambda data, rng, size: np.array([0.3, data.sum(), 7.0]) + rng.laplace(0, 1, (size, 3)),
+    "vector": lambda data, rng, size: (
+        np.array([0.3, data.sum(), 7.0]) + rng.laplace(0, 1, (size, 3))
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize(("first", "second"), [(0.1, 1.1), (0.0, 1.0), (0.375, 0.1)])
 def test_last_digits_betray_floats(name: str, first: float, second: float) -> None:
-    """The promise holds in real arithmetic, by far in all but the first; rounded releases keep it."""
+    """The promise holds in real arithmetic, by far in all but the first; rounded releases keep
+    it.
+    """
     mechanism = FLOATS[name]
     found = few(mechanism, ZERO + first, ZERO + second, 1.0)
     assert found.found and "last binary digit" in found.event and found.epsilon_lower() > 1
     assert str(found).endswith("\n  next     round the output to see whether anything else tells")
-    rounded = few(lambda data, rng, size: fine(mechanism(data, rng, size)), ZERO + first, ZERO + second, 1.0)
+    rounded = few(
+        lambda data, rng, size: fine(mechanism(data, rng, size)), ZERO + first, ZERO + second, 1.0
+    )
     assert rounded.passed
     leak = few(lambda data, rng, size: fine(mechanism(3 * data, rng, size)), ZERO, ZERO + 9, 1.0)
     assert leak.found and "next" not in str(leak)  # what is rounded already has no such advice
 
 
-# --- pairs, sellers, learners -----------------------------------------------------------------------------------------
+# --- pairs, sellers, learners -------------------------------------------------------------------
 
 
 def test_patterns_are_neighbours() -> None:
@@ -261,7 +314,8 @@ def test_every_seller_against_her_own_promise() -> None:
     assert searched.found.tolist() == found.found.tolist()
 
 
-X, y = np.full((6, 1), 1.0), np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+X = np.full((6, 1), 1.0)
+y = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 TURNED = np.array([-1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
@@ -284,11 +338,19 @@ HIDDEN: dict[str, Callable[[float], Any]] = {
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_what_is_inside_objects_is_released(kind: str) -> None:
     """A noisy sum, and the sum itself inside something that is no number."""
-    assert few(lambda data, rng: [one_at_a_time(data, rng), HIDDEN[kind](data.sum())], ZERO, ONE, 2.0, runs=200).found
+    assert few(
+        lambda data, rng: [one_at_a_time(data, rng), HIDDEN[kind](data.sum())],
+        ZERO,
+        ONE,
+        2.0,
+        runs=200,
+    ).found
 
 
 def test_what_cannot_be_looked_into_is_said() -> None:
-    kept = few(lambda data, rng: [one_at_a_time(data, rng), threading.Lock()], ZERO, ONE, 1.0, runs=200)
+    kept = few(
+        lambda data, rng: [one_at_a_time(data, rng), threading.Lock()], ZERO, ONE, 1.0, runs=200
+    )
     assert not kept.found and "what is inside lock: it cannot be looked into" in str(kept)
 
 
@@ -300,7 +362,7 @@ def test_learners_and_estimators_as_they_are() -> None:
     assert few(StandardScaler(), X, X + 1.0, 2.0, runs=200).found  # data are no tuple
 
 
-# --- replay, stopping, time -------------------------------------------------------------------------------------------
+# --- replay, stopping, time ---------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_audit_in_any_number_of_processes() -> None:
@@ -314,7 +376,9 @@ def test_the_same_seed_gives_the_same_audit_in_any_number_of_processes() -> None
         assert (again.looks, again.event) == (first.looks, first.event)
     one, other = (audit(one_at_a_time, ZERO, ONE, 1.0, runs=200) for _ in range(2))
     assert one.seed != other.seed and one.replayable
-    assert not audit(lambda data: data.sum() + np.random.default_rng().laplace(), ZERO, ONE, 1.0, runs=200).replayable
+    assert not audit(
+        lambda data: data.sum() + np.random.default_rng().laplace(), ZERO, ONE, 1.0, runs=200
+    ).replayable
     found = few(partial(laplace, scale=0.5), ZERO, ONE, 1.0)
     assert f"seed={found.seed}, runs={found.planned}" in str(found)
 
@@ -333,7 +397,9 @@ def slow(data: np.ndarray, rng: Rng) -> float:
 
 
 def test_a_time_limit_is_kept() -> None:
-    """Within a fifth, and a second for a busy machine; who had no time to decide does not say that all is well."""
+    """Within a fifth, and a second for a busy machine; who had no time to decide does not say that
+    all is well.
+    """
     start = time.monotonic()
     found = audit(slow, ZERO, ONE, 1.0, time_limit=3.0, seed=SEED)
     assert time.monotonic() - start < 1.2 * 3 + 1
@@ -343,7 +409,9 @@ def test_a_time_limit_is_kept() -> None:
 
 
 def test_false_alarms() -> None:
-    """100 audits at the exact claim; a rule that is tested on the runs that taught it objects to a third of them."""
+    """100 audits at the exact claim; a rule that is tested on the runs that taught it objects to a
+    third of them.
+    """
     runs = partial(audit, runs=1000, time_limit=None, level=0.05)
     count = sum(runs(laplace, ZERO, ONE, 1.0, seed=1000 * SEED + k).found for k in range(100))
     assert count <= stats.binom.isf(FALSE_ALARM, 100, 0.05)
@@ -352,4 +420,8 @@ def test_false_alarms() -> None:
 def test_outcomes_keep_numbers_and_labels_apart() -> None:
     seen = outcomes([(1, "a"), (2.5,), (None, "b")])
     assert seen.numbers.tolist() == [[1, 0], [2.5, 0], [0, 0]]
-    assert seen.labels is not None and seen.labels.tolist() == [[None, "a"], [None, "absent"], ["None", "b"]]
+    assert seen.labels is not None and seen.labels.tolist() == [
+        [None, "a"],
+        [None, "absent"],
+        ["None", "b"],
+    ]

@@ -1,10 +1,11 @@
 """Every learner in every option: does it release what it says, with noise of the law it promises?
 
-Settings follow from signatures: an option of a listed type is tried at all values of its type, a number at the ones
-given here, and a new option that nobody tries is an error. Each setting is asked for releases in batches, one by one,
-in tables and all at once. Centres, rates and promises are formulas typed anew; the rest of a release has to be noise of
-that law, with all its digits if it is in floats, and never to come back. Tests of one kind share the false-alarm rate.
-Fits of estimators are such releases (`tests.learners.test_estimators`), and so are projected ones, before they are.
+Settings follow from signatures: an option of a listed type is tried at all values of its type, a
+number at the ones given here, and a new option that nobody tries is an error. Each setting is asked
+for releases in batches, one by one, in tables and all at once. Centres, rates and promises are
+formulas typed anew; the rest of a release has to be noise of that law, with all its digits if it is
+in floats, and never to come back. Tests of one kind share the false-alarm rate. Fits of estimators
+are such releases (`tests.learners.test_estimators`), and so are projected ones, before they are.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ DRAWS = 400  # of each setting; of the first of each learner 8,000
 class Setting:
     """One way to use a learner.
 
-    `noise` turns releases, in rows, into noise of rate one; `promised` are the losses that people are told, `implied`
-    those that follow from weights, rate and a proved constant. `plain` releases noise around 0, if it is in floats.
+    `noise` turns releases, in rows, into noise of rate one; `promised` are the losses that people
+    are told, `implied` those that follow from weights, rate and a proved constant. `plain` releases
+    noise around 0, if it is in floats.
     """
 
     name: str
@@ -52,8 +54,12 @@ class Setting:
     again: bool = False  # whether numbers may come back
 
 
-def alternatives(function: Callable[..., Any], values: Mapping[str, Sequence[Any]], apart: str = "") -> Iterator[dict]:
-    """No option, then each option at each other kind of value, then the first other kinds of all at once."""
+def alternatives(
+    function: Callable[..., Any], values: Mapping[str, Sequence[Any]], apart: str = ""
+) -> Iterator[dict]:
+    """No option, then each option at each other kind of value, then the first other kinds of all at
+    once.
+    """
     hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
     yield {}
     together: dict[str, Any] = {}
@@ -61,7 +67,13 @@ def alternatives(function: Callable[..., Any], values: Mapping[str, Sequence[Any
         if parameter.default is parameter.empty or name in apart.split():
             continue
         kind = hints.get(name)
-        kinds = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else values[name]
+        kinds = (
+            (False, True)
+            if kind is bool
+            else get_args(kind)
+            if get_origin(kind) is Literal
+            else values[name]
+        )
         usual = "ideal" if name == "arithmetic" else parameter.default  # see `ideal`
         others = [value for value in kinds if value != usual]
         yield from ({name: value} for value in others)
@@ -75,7 +87,9 @@ def asked(release: Callable[..., Any], rng: np.random.Generator, draws: int) -> 
     k = draws // 4
     parts = [release(rng=rng, size=k // 5) for _ in range(5)]
     parts += [np.stack([release(rng=rng) for _ in range(min(k, 50))])]
-    parts += [np.reshape(release(rng=rng, size=(2, k // 2)), (2 * (k // 2), *np.shape(parts[0])[1:]))]
+    parts += [
+        np.reshape(release(rng=rng, size=(2, k // 2)), (2 * (k // 2), *np.shape(parts[0])[1:]))
+    ]
     return np.concatenate([*parts, release(rng=rng, size=k)])
 
 
@@ -95,48 +109,81 @@ def ideal(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str,
     return ({"arithmetic": "ideal"} if there else {}) | dict(options)
 
 
-# --- ridge regression -------------------------------------------------------------------------------------------------
+# --- ridge regression ---------------------------------------------------------------------------
 
 BOUNDS = {"feature_norm": (2.5,), "label_bound": (0.5, 2.0), "norm_bound": (0.3,)}
 
 
-def constant(penalty: float, R: float, a: float, bound: str, B: float | None = None, total: float = 1.0) -> float:
+def constant(
+    penalty: float, R: float, a: float, bound: str, B: float | None = None, total: float = 1.0
+) -> float:
     """What a unit of weight moves the estimate at most: as printed, or sharper, which is proved.
 
     `total` is the largest sum of the weights.
     """
     root = math.sqrt(total)
     if bound == "paper":
-        return 2 * R / penalty * (a + R * (a * root * min(penalty**-0.5, R * root / penalty) if B is None else B))
+        return (
+            2
+            * R
+            / penalty
+            * (a + R * (a * root * min(penalty**-0.5, R * root / penalty) if B is None else B))
+        )
     s = min(math.sqrt(penalty), R * root)
     return 2 * R / penalty * (a + R * (a * root * s / (s * s + penalty) if B is None else B) / 2)
 
 
-def ridge_records(d: int, n: int, options: Mapping[str, Any], dtype: Any) -> tuple[Array, Array, Array]:
-    """Features, labels, and a norm of the features, within the bounds, or outside if they are clipped."""
-    rng, a, R = np.random.default_rng([d, n]), options.get("label_bound", 1.0), options.get("feature_norm")
-    X, y = rng.random((n, d)), a * rng.uniform(-1, 1, n)
+def ridge_records(
+    d: int, n: int, options: Mapping[str, Any], dtype: Any
+) -> tuple[Array, Array, Array]:
+    """Features, labels, and a norm of the features, within the bounds, or outside if they are
+    clipped.
+    """
+    rng = np.random.default_rng([d, n])
+    a = options.get("label_bound", 1.0)
+    R = options.get("feature_norm")
+    X = rng.random((n, d))
+    y = a * rng.uniform(-1, 1, n)
     if R is not None:
         X = (2 * X - 1) * (R / math.sqrt(d))
     size = 1.5 if options.get("clip") else 0.99
-    return (size * X).astype(dtype), (size * y).astype(dtype), np.where(np.arange(n) % 3 == 0, 0.2, 1.0)
+    return (
+        (size * X).astype(dtype),
+        (size * y).astype(dtype),
+        np.where(np.arange(n) % 3 == 0, 0.2, 1.0),
+    )
 
 
-def ridge_known(X: Array, y: Array, weights: Array, penalty: float, options: Mapping[str, Any]) -> Array:
+def ridge_known(
+    X: Array, y: Array, weights: Array, penalty: float, options: Mapping[str, Any]
+) -> Array:
     """The estimate, by a factorisation."""
-    X, y, R, a = X.astype(float), y.astype(float), options.get("feature_norm"), options.get("label_bound", 1.0)
+    X = X.astype(float)
+    y = y.astype(float)
+    R = options.get("feature_norm")
+    a = options.get("label_bound", 1.0)
     X = np.clip(X, 0, 1) if R is None else X * np.minimum(1, R / np.linalg.norm(X, axis=1))[:, None]
     root = np.sqrt(weights)
     stacked = np.vstack([root[:, None] * X, math.sqrt(penalty) * np.eye(X.shape[1])])
-    return np.linalg.lstsq(stacked, np.append(root * np.clip(y, -a, a), np.zeros(X.shape[1])), rcond=None)[0]
+    return np.linalg.lstsq(
+        stacked, np.append(root * np.clip(y, -a, a), np.zeros(X.shape[1])), rcond=None
+    )[0]
 
 
 def ridge_setting(
-    function: Any, options: dict, d: int = 12, n: int = 10, penalty: float = 1.0, dtype: Any = float, draws: int = DRAWS
+    function: Any,
+    options: dict,
+    d: int = 12,
+    n: int = 10,
+    penalty: float = 1.0,
+    dtype: Any = float,
+    draws: int = DRAWS,
 ) -> Setting:
     """Output perturbation."""
     X, y, epsilon = ridge_records(d, n, options, dtype)
-    a, bound, B = options.get("label_bound", 1.0), options.get("bound", "paper"), options.get("norm_bound")
+    a = options.get("label_bound", 1.0)
+    bound = options.get("bound", "paper")
+    B = options.get("norm_bound")
     R = options.get("feature_norm", math.sqrt(d))
     given = ideal(function, options)
     made = function(X, y, epsilon, penalty, **given)
@@ -147,8 +194,15 @@ def ridge_setting(
         made.release,
         lambda z: rate * (z - centre),
         promised=made.privacy_loss.astype(float),
-        implied=float(made.noise_rate) * constant(penalty, R, a, bound, B) * epsilon / epsilon.sum(),
-        plain=function(X, 0 * y, epsilon, penalty, **given).release if given.get("arithmetic") == "ideal" else None,
+        implied=float(made.noise_rate)
+        * constant(penalty, R, a, bound, B)
+        * epsilon
+        / epsilon.sum(),
+        plain=(
+            function(X, 0 * y, epsilon, penalty, **given).release
+            if given.get("arithmetic") == "ideal"
+            else None
+        ),
         draws=draws,
     )
 
@@ -162,9 +216,13 @@ def ridge_settings() -> Iterator[Setting]:
         yield ridge_setting(ridge.output_perturbation, {}, d, n, penalty)
     for d in (31, 60):
         yield ridge_setting(ridge.output_perturbation, {}, d, draws=8000)
-    yield ridge_setting(ridge.output_perturbation, {"bound": "sharp"}, penalty=50.0, dtype=np.float32)
+    yield ridge_setting(
+        ridge.output_perturbation, {"bound": "sharp"}, penalty=50.0, dtype=np.float32
+    )
     for d, penalty in ((2, 0.5), (31, 40.0)):
-        yield ridge_setting(ridge.output_perturbation, {"arithmetic": "exact"}, d, penalty=penalty, dtype=np.float32)
+        yield ridge_setting(
+            ridge.output_perturbation, {"arithmetic": "exact"}, d, penalty=penalty, dtype=np.float32
+        )
 
 
 def sampled_setting(options: dict) -> Setting:
@@ -172,7 +230,9 @@ def sampled_setting(options: dict) -> Setting:
     X, y, epsilon = ridge_records(5, 6, options, float)
     epsilon[0] = 1.0  # kept for sure
     keep = np.minimum(1, np.expm1(epsilon) / np.expm1(1.0))
-    R, a, bound = options.get("feature_norm", 5**0.5), options.get("label_bound", 1.0), options.get("bound", "paper")
+    R = options.get("feature_norm", 5**0.5)
+    a = options.get("label_bound", 1.0)
+    bound = options.get("bound", "paper")
     fixed = options.get("size_in_noise") == "fixed"
     c = constant(1.0, R, a, bound, total=len(epsilon) / keep.sum() if fixed else 1.0)
 
@@ -181,7 +241,9 @@ def sampled_setting(options: dict) -> Setting:
         masks = jorgensen.draw_masks(epsilon, 1.0, count, rng=rng)
         made = jorgensen.sampled_ridge(X, y, epsilon, 1.0, 1.0, masks, **options)
         kept = np.full(len(masks), keep.sum()) if fixed else masks.sum(1)
-        centres = [ridge_known(X, y, mask / k, 1.0, options) for mask, k in zip(masks, kept, strict=True)]
+        centres = [
+            ridge_known(X, y, mask / k, 1.0, options) for mask, k in zip(masks, kept, strict=True)
+        ]
         return (made.release(rng=rng) - np.array(centres)) * (kept / c)[:, None]
 
     return Setting(f"sampled {options}", release, lambda z: z)
@@ -196,14 +258,20 @@ def variant_settings() -> Iterator[Setting]:
     """The private constant, for ranges of labels within and beyond one."""
     epsilon = np.array([0.2, 1, 1, 0.5, 2, 1])
     for low, high in ((0.0, 1.0), (-2.0, 2.0), (-0.5, 0.1)):
-        y, width = np.linspace(low, high, 6), high - low
+        y = np.linspace(low, high, 6)
+        width = high - low
         centre = epsilon @ y / epsilon.sum()
         release = partial(variants.private_constant, y, epsilon, label_range=(low, high))
         rate = epsilon.sum() / width
-        yield Setting(f"constant {low} {high}", release, lambda z, c=centre, r=rate: r * (z[:, None] - c), laplace_law)
+        yield Setting(
+            f"constant {low} {high}",
+            release,
+            lambda z, c=centre, r=rate: r * (z[:, None] - c),
+            laplace_law,
+        )
 
 
-# --- logistic regression ----------------------------------------------------------------------------------------------
+# --- logistic regression ------------------------------------------------------------------------
 
 
 def slack(epsilon: Array, ratio: Array) -> Array:
@@ -223,23 +291,34 @@ def vectors(d: int, m: int, clip: bool, dtype: Any) -> tuple[Array, Array]:
     if not clip:
         X *= 0.999 / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     X = X.astype(dtype)
-    return X, X.astype(float) / np.maximum(1, np.linalg.norm(X.astype(float), axis=1, keepdims=True))
+    return X, X.astype(float) / np.maximum(
+        1, np.linalg.norm(X.astype(float), axis=1, keepdims=True)
+    )
 
 
 def logistic_setting(
-    options: dict, d: int = 5, m: int = 20, eta: float = 6.0, penalty: float = 0.1, one: bool = False, **more: Any
+    options: dict,
+    d: int = 5,
+    m: int = 20,
+    eta: float = 6.0,
+    penalty: float = 0.1,
+    one: bool = False,
+    **more: Any,
 ) -> Setting:
     """Objective perturbation: the noise is what makes a release the minimiser."""
     dtype = more.pop("dtype", float)
     X, known = vectors(d, m, options.get("clip", False), dtype)
-    y, a = np.resize([1.0, -1.0], m), np.random.default_rng(m).dirichlet(np.ones(m))
+    y = np.resize([1.0, -1.0], m)
+    a = np.random.default_rng(m).dirichlet(np.ones(m))
     if one:  # all labels the same, and somebody who sells nothing
         y[:], a[0] = 1.0, 0.0
         a /= a.sum()
     given = ideal(logistic.objective_perturbation, options)
     made = logistic.objective_perturbation(X, y.astype(dtype), a, eta, penalty, **given)
     u = y[:, None] * known
-    zero = logistic.objective_perturbation(np.zeros((2, d), dtype), [1.0, -1.0], [0.5, 0.5], 2.0, 1.0, **given)
+    zero = logistic.objective_perturbation(
+        np.zeros((2, d), dtype), [1.0, -1.0], [0.5, 0.5], 2.0, 1.0, **given
+    )
     return Setting(
         f"objective {options} d={d} m={m} eta={eta} penalty={penalty} {np.dtype(dtype)} {one}",
         made.release,
@@ -256,7 +335,14 @@ def logistic_settings() -> Iterator[Setting]:
     yield logistic_setting({}, d=2)
     for options in alternatives(logistic.objective_perturbation, {}):
         yield logistic_setting(options)
-    for penalty, eta in ((0.001, 6.0), (0.02, 6.0), (0.04, 60.0), (1.0, 1.0), (100.0, 0.3), (0.5, 300.0)):
+    for penalty, eta in (
+        (0.001, 6.0),
+        (0.02, 6.0),
+        (0.04, 60.0),
+        (1.0, 1.0),
+        (100.0, 0.3),
+        (0.5, 300.0),
+    ):
         yield logistic_setting({}, penalty=penalty, eta=eta)
     for d, m in ((1, 20), (2, 1), (12, 60), (31, 8), (60, 8)):
         yield logistic_setting({}, d, m)
@@ -267,14 +353,15 @@ def logistic_settings() -> Iterator[Setting]:
         yield logistic_setting(clip, dtype=np.float32)
 
 
-# --- sums and means ---------------------------------------------------------------------------------------------------
+# --- sums and means -----------------------------------------------------------------------------
 
 WEIGHTS = (1.0, -2.0, 0.3)
 
 
 def linear_setting(options: dict, scale: float = 2.0, n: int = 3, dtype: Any = float) -> Setting:
     """A weighted sum of data in [0, 1]."""
-    m, shares = options.get("dimension", 1), np.resize([1.0, 0.5, 0.25], n)
+    m = options.get("dimension", 1)
+    shares = np.resize([1.0, 0.5, 0.25], n)
     q = np.array(options.get("weights", np.ones(n)))
     data = np.random.default_rng([n, m]).random((n, m))
     if options.get("clip"):
@@ -294,28 +381,41 @@ def linear_setting(options: dict, scale: float = 2.0, n: int = 3, dtype: Any = f
         laplace_law,
         made.privacy_loss,
         m * shares * np.abs(q) / scale,
-        partial(at_zero.release, zero if m > 1 else zero[:, 0]) if given["arithmetic"] == "ideal" else None,
+        (
+            partial(at_zero.release, zero if m > 1 else zero[:, 0])
+            if given["arithmetic"] == "ideal"
+            else None
+        ),
     )
 
 
 def nonlinear_setting(options: dict) -> Setting:
     """Two terms that both people can move."""
-    shares, scale, sensitivity = np.array([0.5, 1.0]), 2.0, np.array([[1.0, 1 / 3], [0.0, 1.0]])
+    shares = np.array([0.5, 1.0])
+    scale = 2.0
+    sensitivity = np.array([[1.0, 1 / 3], [0.0, 1.0]])
     given = ideal(queries.nonlinear_query, options)
     made = queries.nonlinear_query(shares, scale, sensitivity, **given)
     data = np.array([-0.5, np.nan]) if options.get("clip") else np.array([0.3, 0.8])
     known = np.array([0.0, 0.5]) if options.get("clip") else data
     centre = shares @ known + ((1 - shares) / 2).sum()
     return Setting(
-        f"nonlinear {options}", partial(made.release, data), lambda z: (z[:, None] - centre) / scale, laplace_law,
-        made.privacy_loss, shares @ sensitivity / scale,
-    )  # fmt: skip
+        f"nonlinear {options}",
+        partial(made.release, data),
+        lambda z: (z[:, None] - centre) / scale,
+        laplace_law,
+        made.privacy_loss,
+        shares @ sensitivity / scale,
+    )
 
 
 def mean_setting(options: dict, d: int = 2, n: int = 3, dtype: Any = float) -> Setting:
     """A weighted mean of records in a ball around a point that is not the origin."""
-    radius, rate, w = 2.0, 1.5, 0.9 ** np.arange(n) / (0.9 ** np.arange(n)).sum()
-    middle, shrink = np.linspace(-0.5, 1.0, d), options.get("shrink", 1.0)
+    radius = 2.0
+    rate = 1.5
+    w = 0.9 ** np.arange(n) / (0.9 ** np.arange(n)).sum()
+    middle = np.linspace(-0.5, 1.0, d)
+    shrink = options.get("shrink", 1.0)
     apart = np.random.default_rng([n, d]).standard_normal((n, d))
     apart *= 0.9 * radius / np.linalg.norm(apart, axis=1, keepdims=True)
     known = apart.copy()
@@ -334,14 +434,20 @@ def mean_setting(options: dict, d: int = 2, n: int = 3, dtype: Any = float) -> S
         lambda z: (z - centre) / shrink * rate,
         promised=made.privacy_loss,
         implied=2 * radius * rate * w,
-        plain=partial(at_zero.release, np.zeros((n, d), dtype)) if given["arithmetic"] == "ideal" else None,
+        plain=(
+            partial(at_zero.release, np.zeros((n, d), dtype))
+            if given["arithmetic"] == "ideal"
+            else None
+        ),
         draws=8000 if d == 12 else DRAWS,
     )
 
 
 def answer_settings() -> Iterator[Setting]:
     """Sums and means: each option; sizes, scales and types."""
-    for options in alternatives(queries.linear_query, {"weights": (WEIGHTS,), "dimension": (2, 12)}):
+    for options in alternatives(
+        queries.linear_query, {"weights": (WEIGHTS,), "dimension": (2, 12)}
+    ):
         yield linear_setting(options)
     for more in ({"n": 1}, {"n": 40}, {"scale": 0.25}, {"scale": 40.0}, {"dtype": np.float32}):
         yield linear_setting({}, **more)
@@ -352,29 +458,46 @@ def answer_settings() -> Iterator[Setting]:
         yield mean_setting({}, **more)
 
 
-# --- gradients --------------------------------------------------------------------------------------------------------
+# --- gradients ----------------------------------------------------------------------------------
 
 
 def half(bidders: Array) -> fedsgd.Bought:
     """An auction that buys a half from everybody, for a payment of one unit each."""
-    return fedsgd.Bought(np.full(bidders.shape, 0.5), np.ones(bidders.shape), np.full(bidders.shape[:2], 99.0))
+    return fedsgd.Bought(
+        np.full(bidders.shape, 0.5), np.ones(bidders.shape), np.full(bidders.shape[:2], 99.0)
+    )
 
 
 def training_setting(
-    options: dict, d: int = 3, classes: int = 2, rows: int = 1, dtype: Any = float, own_start: bool = False
+    options: dict,
+    d: int = 3,
+    classes: int = 2,
+    rows: int = 1,
+    dtype: Any = float,
+    own_start: bool = False,
 ) -> Setting:
-    """The first of two rounds of training, of as many models as are asked for, each with one owner of equal records."""
-    clip, epsilon = options.get("clip_norm", 1.0), 0.8
-    x, label, sold = np.linspace(0.5, 2, d).astype(dtype), classes - 1, 0.5 if "auction" in options else epsilon
+    """The first of two rounds of training, of as many models as are asked for, each with one owner
+    of equal records.
+    """
+    clip = options.get("clip_norm", 1.0)
+    epsilon = 0.8
+    x = np.linspace(0.5, 2, d).astype(dtype)
+    label = classes - 1
+    sold = 0.5 if "auction" in options else epsilon
     given = {"learning_rate": 2.0**-20, "every": 1, **ideal(fedsgd.fedsgd, options)}
     if "spacing" in options:
         del given["arithmetic"]
-    features, labels = np.tile(x, (rows, 1)), np.full(rows, label)
+    features = np.tile(x, (rows, 1))
+    labels = np.full(rows, label)
 
     @batched
     def release(runs: int, rng: np.random.Generator) -> Array:
         start = np.zeros((runs, classes, d) if own_start else (classes, d))
-        market = [[np.arange(rows)]] * runs, np.full((runs, 1), epsilon), np.zeros((2, runs, 1), dtype=int)
+        market = (
+            [[np.arange(rows)]] * runs,
+            np.full((runs, 1), epsilon),
+            np.zeros((2, runs, 1), dtype=int),
+        )
         equal = {"all": lambda eps, sizes: np.ones(eps.shape)}
         run = fedsgd.fedsgd(features, labels, *market, equal, start, rng=rng, **given)
         np.testing.assert_allclose(run.privacy_loss, 2 * sold, rtol=1e-6)
@@ -383,7 +506,8 @@ def training_setting(
 
     owner = np.array([label]), [np.array([0])]
     gradient = local_gradients(np.zeros((1, classes, d)), x[None].astype(float), *owner)[0, 0]
-    grid, spread = options.get("spacing", 0.0), generator(613)
+    grid = options.get("spacing", 0.0)
+    spread = generator(613)
 
     def noise(z: Array) -> Array:
         within = grid * spread.uniform(-0.5, 0.5, z.shape)  # each whole number spread over its step
@@ -395,16 +519,35 @@ def training_setting(
 
 def training_settings() -> Iterator[Setting]:
     """Each option of training; features, classes, records, types, starts."""
-    values = {"auction": (half,), "learning_rate": (2.0**-10,), "clip_norm": (3.0, 0.5), "spacing": (2.0**-20,)}
+    values = {
+        "auction": (half,),
+        "learning_rate": (2.0**-10,),
+        "clip_norm": (3.0, 0.5),
+        "spacing": (2.0**-20,),
+    }
     yield from map(training_setting, alternatives(fedsgd.fedsgd, values, "every arithmetic"))
-    for more in ({"d": 1}, {"d": 20}, {"classes": 3}, {"rows": 3}, {"dtype": np.float32}, {"own_start": True}):
+    for more in (
+        {"d": 1},
+        {"d": 20},
+        {"classes": 3},
+        {"rows": 3},
+        {"dtype": np.float32},
+        {"own_start": True},
+    ):
         yield training_setting({}, **more)
     yield training_setting({"auction": half, "clip_norm": 2.0}, dtype=np.float32)
 
 
-# --- tests ------------------------------------------------------------------------------------------------------------
+# --- tests --------------------------------------------------------------------------------------
 
-MAKERS = (ridge_settings, sampled_settings, variant_settings, logistic_settings, answer_settings, training_settings)
+MAKERS = (
+    ridge_settings,
+    sampled_settings,
+    variant_settings,
+    logistic_settings,
+    answer_settings,
+    training_settings,
+)
 named = attrgetter("__name__")
 
 
@@ -422,7 +565,9 @@ def test_noise_has_the_law_and_never_comes_back(maker: Callable[[], Iterator[Set
         draws = 8000 if number == 0 and setting.draws == DRAWS else setting.draws
         released = asked(setting.release, rng, draws)
         z = np.asarray(setting.noise(released), dtype=float).reshape(len(released), -1)
-        assert smallest_p(setting.law(z, 1.0)) > FALSE_ALARM / len(MAKERS) / len(found), setting.name
+        assert smallest_p(setting.law(z, 1.0)) > FALSE_ALARM / len(MAKERS) / len(found), (
+            setting.name
+        )
         if not setting.again:
             few = np.round(np.abs(z[-1000:]), 8)
             assert len(np.unique(few, axis=0)) == len(few), setting.name
@@ -436,7 +581,9 @@ def test_promises_are_kept_and_used_up(maker: Callable[[], Iterator[Setting]]) -
 
 
 def missing_digits(noise: Array) -> float:
-    """P-value of the zeros that end the binary digits of numbers: each further one has a chance of one half."""
+    """P-value of the zeros that end the binary digits of numbers: each further one has a chance of
+    one half.
+    """
     mantissa = np.abs(np.ldexp(np.frexp(noise.ravel())[0], 53)).astype(np.int64)
     lowest = np.where(mantissa > 0, mantissa & -mantissa, 2**53)
     return float(stats.nbinom.sf(np.log2(lowest.astype(float)).sum() - 1, mantissa.size, 0.5))
@@ -455,7 +602,10 @@ def test_noise_in_floats_has_all_its_digits(maker: Callable[[], Iterator[Setting
 def test_missing_digits_sees_short_numbers() -> None:
     z = generator(603).standard_normal((100, 3))
     assert missing_digits(z) > FALSE_ALARM and missing_digits(z.astype(np.float32)) < 1e-100
-    assert missing_digits(np.round(z * 2**40) / 2**40) < 1e-100 and missing_digits(np.zeros(40)) < 1e-100
+    assert (
+        missing_digits(np.round(z * 2**40) / 2**40) < 1e-100
+        and missing_digits(np.zeros(40)) < 1e-100
+    )
 
 
 def slower(minimise: Any, self: Any, noise: Array, *more: Any) -> Array:
@@ -463,7 +613,12 @@ def slower(minimise: Any, self: Any, noise: Array, *more: Any) -> Array:
 
 
 WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setting]]]] = {
-    "5 % too small": (ridge, "spherical_laplace", lambda f, *a, **k: 0.95 * f(*a, **k), ridge_settings),
+    "5 % too small": (
+        ridge,
+        "spherical_laplace",
+        lambda f, *a, **k: 0.95 * f(*a, **k),
+        ridge_settings,
+    ),
     "the same for each call": (
         ridge,
         "spherical_laplace",
@@ -476,8 +631,18 @@ WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setti
         lambda f, d, rate, **k: f(d, rate, **k) * (0.5 if d > 30 else 1),
         ridge_settings,
     ),
-    "another rate at large penalties": (logistic.ObjectivePerturbation, "minimise", slower, logistic_settings),
-    "terms exchanged": (queries.BiasedLaplace, "_centred", lambda f, *a: np.roll(f(*a), 1, -1), answer_settings),
+    "another rate at large penalties": (
+        logistic.ObjectivePerturbation,
+        "minimise",
+        slower,
+        logistic_settings,
+    ),
+    "terms exchanged": (
+        queries.BiasedLaplace,
+        "_centred",
+        lambda f, *a: np.roll(f(*a), 1, -1),
+        answer_settings,
+    ),
     "half the noise in an auction": (
         fedsgd,
         "noise_scale",

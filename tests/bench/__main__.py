@@ -1,6 +1,8 @@
-"""What the library costs: ``make bench``, or ``python -m tests.bench``; stored in ``data/studies/costs.json``.
+"""What the library costs: ``make bench``, or ``python -m tests.bench``; stored in
+``data/studies/costs.json``.
 
-Each case is measured in a process of its own. Times are seconds of the processor, the median of five.
+Each case is measured in a process of its own. Times are seconds of the processor, the median of
+five.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ def main() -> None:
     places = [(wing, k) for wing, some in WINGS.items() for k in range(len(some))]
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
         rows = list(tqdm(pool.map(row, places), desc="cases", total=len(places), disable=None))
-    STUDY.write_text(json.dumps(provenance(*PACKAGES) | {"cases": rows}, indent=1) + "\n", encoding="utf8")
+    STUDY.write_text(
+        json.dumps(provenance(*PACKAGES) | {"cases": rows}, indent=1) + "\n", encoding="utf8"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""What is measured: a function of the library on input of any size, and what a user would call instead."""
+"""What is measured: a function of the library on input of any size, and what a user would call
+instead.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class Peer:
     name: str  # in words
     call: Callable[..., Any]
     n: int  # one of the sizes of the case, at which it is timed
-    off: Callable[[Arguments, Any, Any], float] | None = None  # from arguments and what both return: how far off it is
+    # from arguments and what both return: how far off it is
+    off: Callable[[Arguments, Any, Any], float] | None = None
     measure: str = ""  # what that number is, in words
 
 
@@ -40,7 +43,8 @@ class Case:
 
     function: Callable[..., Any]
     make: Callable[[int, Generator], Arguments]  # from a size to the arguments
-    call: Callable[..., Any] | None = None  # what is timed with them: by default the function itself
+    # what is timed with them: by default the function itself
+    call: Callable[..., Any] | None = None
     variant: str = ""  # which one of several uses of the function
     counts: str = "sellers"  # what the size counts
     sizes: tuple[int, ...] = SIZES
@@ -68,11 +72,14 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def growth(case: Case) -> Iterator[dict[str, Any]]:
-    """Seconds at each size, beside one sort of as many random floats, up to where a call would take too long."""
+    """Seconds at each size, beside one sort of as many random floats, up to where a call would take
+    too long.
+    """
     last = 0.0
     case.run(case.arguments(case.sizes[0]))  # what is loaded and compiled once
     for n in case.sizes:
-        arguments, floats = case.arguments(n), np.random.default_rng(n).random(n)
+        arguments = case.arguments(n)
+        floats = np.random.default_rng(n).random(n)
         own = seconds(partial(case.run, arguments))
         yield {"n": n, "seconds": own, "argsort": seconds(partial(np.argsort, floats))}
         rise = own / last if last else 10.0
@@ -94,7 +101,9 @@ def memory(case: Case, n: int) -> int:
 def beside(case: Case, peer: Peer) -> dict[str, Any]:
     """Seconds of a peer and of the library on the same input."""
     arguments = case.arguments(peer.n)
-    own, theirs = (seconds(partial(call, *arguments)) for call in (case.call or case.function, peer.call))
+    own, theirs = (
+        seconds(partial(call, *arguments)) for call in (case.call or case.function, peer.call)
+    )
     row = {"name": peer.name, "n": peer.n, "seconds": theirs, "library": own}
     if peer.off:
         off = peer.off(arguments, case.run(arguments), peer.call(*arguments))
@@ -105,5 +114,10 @@ def beside(case: Case, peer: Peer) -> dict[str, Any]:
 def measure(case: Case) -> dict[str, Any]:
     """All of a case; in a process of its own, for its memory."""
     rows = list(growth(case))
-    row = {"name": case.name, "counts": case.counts, "sizes": rows, "memory": memory(case, rows[-1]["n"])}
+    row = {
+        "name": case.name,
+        "counts": case.counts,
+        "sizes": rows,
+        "memory": memory(case, rows[-1]["n"]),
+    }
     return row | ({"peer": beside(case, case.peer)} if case.peer else {})

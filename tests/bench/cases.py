@@ -1,4 +1,6 @@
-"""The cases: functions of the library, by wing, with their input and what a user would call instead."""
+"""The cases: functions of the library, by wing, with their input and what a user would call
+instead.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,10 @@ from tests.bench.aggregation import conic_weights
 from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer, measure
 
 FEW = (100, 300, 1_000, 3_000)  # of what is quadratic
-RECORDS, OF_TEN = "records", ("markets of ten", "owners, ten a market")
+RECORDS = "records"
+OF_TEN = ("markets of ten", "owners, ten a market")
 
-# --- weights for unequal noise, and noise itself ----------------------------------------------------------------------
+# --- weights for unequal noise, and noise itself -------------------------------------------------
 
 
 def batch(n: int, rng: Generator) -> Arguments:
@@ -58,7 +61,9 @@ def batch(n: int, rng: Generator) -> Arguments:
     return losses, np.maximum(10, rng.lognormal(3, 2, shape))
 
 
-def draws(law: Callable[..., Any], variant: str, *parameters: float, peer: Peer | None = None) -> Case:
+def draws(
+    law: Callable[..., Any], variant: str, *parameters: float, peer: Peer | None = None
+) -> Case:
     """The case of so many draws of a noise with these parameters."""
     call = lambda rng, n: law(*parameters, rng=rng, size=n)  # noqa: E731
     return Case(law, lambda n, rng: (rng, n), call, variant, "draws", peer=peer)
@@ -88,17 +93,29 @@ GROUND = (
     ),
     Case(least_error_weights, batch, None, *OF_TEN),
     draws(spherical_laplace, "12 dimensions", 12, 2.0),
-    draws(discrete_laplace, "scale 1000", 1000, peer=Peer("NumPy's geometric numbers, not exact", by_numpy, 100_000)),
+    draws(
+        discrete_laplace,
+        "scale 1000",
+        1000,
+        peer=Peer("NumPy's geometric numbers, not exact", by_numpy, 100_000),
+    ),
 )
 
-# --- learners: a fit and a release, by the number of records ----------------------------------------------------------
+# --- learners: a fit and a release, by the number of records -------------------------------------
 
-D, PENALTY = 10, 1.0  # features, and weight of the penalty
+# features, and weight of the penalty
+D = 10
+PENALTY = 1.0
 
 
 def records(n: int, rng: Generator) -> Arguments:
     X = rng.random((n, D))
-    return X, np.clip(X @ np.linspace(-0.2, 0.2, D) + rng.normal(0, 0.1, n), -1, 1), rng.uniform(0.1, 1, n), rng
+    return (
+        X,
+        np.clip(X @ np.linspace(-0.2, 0.2, D) + rng.normal(0, 0.1, n), -1, 1),
+        rng.uniform(0.1, 1, n),
+        rng,
+    )
 
 
 def fit(learner: Callable[..., Any], *constants: float) -> Callable[..., Any]:
@@ -108,12 +125,16 @@ def fit(learner: Callable[..., Any], *constants: float) -> Callable[..., Any]:
 
 def estimated(**options: Any) -> Callable[..., Any]:
     """A fit of the estimator."""
-    return lambda X, y, e, rng: PersonalizedRidge(PENALTY, random_state=rng, **options).fit(X, y, epsilon=e)
+    return lambda X, y, e, rng: PersonalizedRidge(PENALTY, random_state=rng, **options).fit(
+        X, y, epsilon=e
+    )
 
 
 def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
     """The same estimate by scikit-learn, and noise of some rate."""
-    model = Ridge(alpha=PENALTY, fit_intercept=False).fit(X, y, sample_weight=epsilon / epsilon.sum())
+    model = Ridge(alpha=PENALTY, fit_intercept=False).fit(
+        X, y, sample_weight=epsilon / epsilon.sum()
+    )
     direction = rng.standard_normal(D)
     return np.asarray(model.coef_ + rng.gamma(D, 0.1) * direction / np.linalg.norm(direction))
 
@@ -127,7 +148,9 @@ def signed(n: int, rng: Generator) -> Arguments:
 
 def plain_logistic(X: Array, y: Array, weights: Array, _: Generator) -> Array:
     """The same objective without noise."""
-    return np.asarray(LogisticRegression(C=100.0, fit_intercept=False).fit(X, y, sample_weight=weights).coef_)
+    return np.asarray(
+        LogisticRegression(C=100.0, fit_intercept=False).fit(X, y, sample_weight=weights).coef_
+    )
 
 
 def balls(n: int, rng: Generator) -> Arguments:
@@ -151,17 +174,30 @@ def gradients(n: int, rng: Generator) -> Arguments:
 def noisy_gradients(table: Array, epsilon: Array, rng: Generator) -> Array:
     """The same with floats: clipped to an L1 norm of 1, and Laplace noise."""
     norms = np.abs(table).sum((1, 2), keepdims=True)
-    return np.asarray(table / np.maximum(norms, 1) + rng.laplace(0, (2 / epsilon)[:, None, None], table.shape))
+    return np.asarray(
+        table / np.maximum(norms, 1) + rng.laplace(0, (2 / epsilon)[:, None, None], table.shape)
+    )
 
 
 def federation(n: int, rng: Generator) -> Arguments:
     """Ten owners, ten rounds of all."""
-    X, labels = rng.standard_normal((n, 20)), rng.integers(5, size=n)
-    return X, labels, [np.array_split(rng.permutation(n), 10)], draw_bidders(10, 10, 10, 1, rng), rng
+    X = rng.standard_normal((n, 20))
+    labels = rng.integers(5, size=n)
+    return (
+        X,
+        labels,
+        [np.array_split(rng.permutation(n), 10)],
+        draw_bidders(10, 10, 10, 1, rng),
+        rng,
+    )
 
 
-def ten_rounds(X: Array, labels: Array, owners: list[list[Array]], asked: Array, rng: Generator) -> object:
-    limits, rule, begin = np.full((1, 10), 5.0), {"equal": size_weights}, np.zeros((5, 20))
+def ten_rounds(
+    X: Array, labels: Array, owners: list[list[Array]], asked: Array, rng: Generator
+) -> object:
+    limits = np.full((1, 10), 5.0)
+    rule = {"equal": size_weights}
+    begin = np.zeros((5, 20))
     return fedsgd(X, labels, owners, limits, asked, rule, begin, rng=rng)
 
 
@@ -170,9 +206,17 @@ RIDGE = Peer("scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 
 LOGISTIC = Peer("scikit-learn's LogisticRegression, not private", plain_logistic, 100_000)
 SUM = Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 1_000)
 LEARNERS = (
-    Case(output_perturbation, records, fit(output_perturbation, PENALTY), counts=RECORDS, peer=RIDGE),
+    Case(
+        output_perturbation, records, fit(output_perturbation, PENALTY), counts=RECORDS, peer=RIDGE
+    ),
     Case(PersonalizedRidge, records, estimated(), counts=RECORDS, peer=FLOATS),
-    Case(objective_perturbation, signed, fit(objective_perturbation, 10.0, 0.01), counts=RECORDS, peer=LOGISTIC),
+    Case(
+        objective_perturbation,
+        signed,
+        fit(objective_perturbation, 10.0, 0.01),
+        counts=RECORDS,
+        peer=LOGISTIC,
+    ),
     Case(
         WeightedMean,
         balls,
@@ -199,10 +243,12 @@ LEARNERS = (
     Case(fedsgd, federation, ten_rounds, "ten owners, ten rounds", RECORDS),
 )
 
-# --- markets: contracts, procurement and their payments, by the number of sellers -------------------------------------
+# --- markets: contracts, procurement and their payments, by the number of sellers ----------------
 
 POWER = {"power": 2.0}  # of a cost v eps^2
-LAW, SCALE = stats.uniform(1, 4), (1.0, 1.0, 0.01)  # of a procurement: costs, and mu, sigma, gamma
+# of a procurement: costs, and mu, sigma, gamma
+LAW = stats.uniform(1, 4)
+SCALE = (1.0, 1.0, 0.01)
 TASK = 1 / 12, 2.0  # variance, and noise at loss 1
 
 
@@ -229,7 +275,9 @@ def cheapest_half(reports: Array) -> Array:
 
 def under(law: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Costs that follow a law, and the auction that knows it."""
-    return lambda n, rng: (law.rvs(n, random_state=rng),), lambda costs: procurement_auction(costs, law, *SCALE)
+    return lambda n, rng: (law.rvs(n, random_state=rng),), lambda costs: procurement_auction(
+        costs, law, *SCALE
+    )
 
 
 def by_slsqp(psi: Array) -> float:
@@ -237,16 +285,23 @@ def by_slsqp(psi: Array) -> float:
     n = len(psi)
 
     def loss(x: Array) -> float:
-        return float(TASK[0] * (x[:n] ** 2).sum() + TASK[1] / x[n] ** 2 + 0.01 * x[n] * (x[:n] @ psi))
+        return float(
+            TASK[0] * (x[:n] ** 2).sum() + TASK[1] / x[n] ** 2 + 0.01 * x[n] * (x[:n] @ psi)
+        )
 
-    bounds, sums = [(0, 1)] * n + [(1e-6, None)], {"type": "eq", "fun": lambda x: x[:n].sum() - 1}
+    bounds = [(0, 1)] * n + [(1e-6, None)]
+    sums = {"type": "eq", "fun": lambda x: x[:n].sum() - 1}
     how = {"method": "SLSQP", "options": {"maxiter": 1000, "ftol": 1e-12}}
-    return float(optimize.minimize(loss, [1 / n] * n + [1.0], bounds=bounds, constraints=[sums], **how).fun)
+    return float(
+        optimize.minimize(loss, [1 / n] * n + [1.0], bounds=bounds, constraints=[sums], **how).fun
+    )
 
 
 def searched(c: Array) -> object:
     """All lies in a first price."""
-    return search_misreports(lambda reports: (np.ones_like(reports), reports), c, reports_to_try(c, 1.0))
+    return search_misreports(
+        lambda reports: (np.ones_like(reports), reports), c, reports_to_try(c, 1.0)
+    )
 
 
 COST = (lambda _, ours, theirs: theirs.cost / ours.cost - 1), "relative excess of the cost"
@@ -261,7 +316,12 @@ SEARCH = Peer(
 SLSQP = Peer("SciPy's SLSQP", by_slsqp, 100, lambda _, ours, least: least / ours.error - 1, LOSS[1])
 MARKETS = (
     Case(equal_loss_contract, lambda n, rng: (n, n**2 / 16)),
-    Case(least_cost_contract, contract, lambda v, K: least_cost_contract(v, K, **POWER), peer=CLARABEL),
+    Case(
+        least_cost_contract,
+        contract,
+        lambda v, K: least_cost_contract(v, K, **POWER),
+        peer=CLARABEL,
+    ),
     Case(equal_loss_pricing, contract, lambda v, K: equal_loss_pricing(v, K, 1.0, **POWER)),
     Case(vcg_contract, contract, lambda v, K: vcg_contract(v, K, 1.0, **POWER), "all payments"),
     Case(
@@ -286,7 +346,13 @@ MARKETS = (
         sizes=FEW[:-1],
     ),
     Case(procure, virtual, lambda psi: procure(psi, *SCALE)),
-    Case(procure, virtual, lambda psi: procure(psi, *SCALE, cap=3 / len(psi)), "with a cap", peer=SEARCH),
+    Case(
+        procure,
+        virtual,
+        lambda psi: procure(psi, *SCALE, cap=3 / len(psi)),
+        "with a cap",
+        peer=SEARCH,
+    ),
     Case(procurement_auction, *under(LAW), "uniform costs"),
     Case(procurement_auction, *under(stats.truncexpon(4, loc=1, scale=1)), "exponential costs"),
     Case(error_minimising, prices, lambda psi: error_minimising(psi, *TASK, 0.01), peer=SLSQP),
@@ -295,7 +361,7 @@ MARKETS = (
     Case(search_misreports, uniform, searched, "of a first price", sizes=(10, 30, 100, 300)),
 )
 
-# --- auctions of FL-Market: by the number of owners, in one market or in many -----------------------------------------
+# --- auctions of FL-Market: by the number of owners, in one market or in many --------------------
 
 
 def offers(n: int, rng: Generator) -> Arguments:
@@ -312,14 +378,26 @@ def of_ten(n: int, rng: Generator) -> Arguments:
 
 
 AUCTIONS = (
-    Case(all_or_nothing, offers, counts="owners", peer=Peer("All-in as printed", all_in_printed, 10_000)),
+    Case(
+        all_or_nothing,
+        offers,
+        counts="owners",
+        peer=Peer("All-in as printed", all_in_printed, 10_000),
+    ),
     Case(posted_prices, of_ten, None, *OF_TEN),
-    Case(menus, of_ten, lambda bids, money: menus(bids, money, trained_weights()), *OF_TEN, SIZES[:-1]),
+    Case(
+        menus,
+        of_ten,
+        lambda bids, money: menus(bids, money, trained_weights()),
+        *OF_TEN,
+        SIZES[:-1],
+    ),
 )
 
-# --- audits, by the number of runs or records -------------------------------------------------------------------------
+# --- audits, by the number of runs or records ----------------------------------------------------
 
-DATA, NEIGHBOUR = np.zeros(10), np.eye(10)[0]
+DATA = np.zeros(10)
+NEIGHBOUR = np.eye(10)[0]
 
 
 def noisy_mean(data: Array, rng: Generator, size: int) -> Array:
@@ -336,7 +414,8 @@ def a_sum(n: int, rng: Generator) -> Arguments:
 
 
 def fits(n: int, rng: Generator) -> Arguments:
-    X, y = rng.random((n, 4)), rng.uniform(-1, 1, n)
+    X = rng.random((n, 4))
+    y = rng.uniform(-1, 1, n)
     return output_perturbation(X, y, np.ones(n), 1.0), X, y, rng
 
 
@@ -350,14 +429,18 @@ AUDITS = (
     Case(privacy_losses, a_sum, None, "a sum", "individuals", FEW),
 )
 
-# --- all designs at the same money, by the number of sellers ----------------------------------------------------------
+# --- all designs at the same money, by the number of sellers -------------------------------------
 
 
 def compared(n: int) -> object:
     return compare_markets(stats.uniform(1, 4), Task(), 0.2 * n, sellers=n, draws=10)
 
 
-DESIGNS = (Case(compare_markets, lambda n, rng: (n,), compared, "all designs, ten draws", sizes=(30, *FEW)),)
+DESIGNS = (
+    Case(
+        compare_markets, lambda n, rng: (n,), compared, "all designs, ten draws", sizes=(30, *FEW)
+    ),
+)
 WINGS = {
     "ground": GROUND,
     "learners": LEARNERS,

@@ -1,4 +1,6 @@
-"""The cases run, cover the public face of the library, and are those of the record; nothing is timed here."""
+"""The cases run, cover the public face of the library, and are those of the record; nothing is
+timed here.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ LEFT_OUT = {
 
 
 def test_every_public_algorithm_has_a_case_or_a_reason() -> None:
-    measured = {name for name in public_names() for case in CASES if case.function is getattr(hdpm_lib, name)}
+    measured = {
+        name
+        for name in public_names()
+        for case in CASES
+        if case.function is getattr(hdpm_lib, name)
+    }
     assert sorted([*measured, *" ".join(LEFT_OUT.values()).split()]) == sorted(public_names())
     assert all(inspect.isclass(getattr(hdpm_lib, name)) for name in LEFT_OUT[RECORD].split())
 
@@ -40,13 +47,16 @@ def test_every_public_algorithm_has_a_case_or_a_reason() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_case_runs_with_its_peer(case: Case) -> None:
     """At the smallest size; a peer that can be compared is near."""
-    n, peer = case.sizes[0], case.peer
+    n = case.sizes[0]
+    peer = case.peer
     found = case.run(case.arguments(n))
     assert found is not None
     if peer:
         assert peer.n in case.sizes
         other = peer.call(*case.arguments(n))
-        assert peer.off is None or (abs(peer.off(case.arguments(n), found, other)) < 1 and peer.measure)
+        assert peer.off is None or (
+            abs(peer.off(case.arguments(n), found, other)) < 1 and peer.measure
+        )
 
 
 def test_a_peer_that_is_off_is_seen() -> None:
@@ -58,8 +68,12 @@ def test_a_peer_that_is_off_is_seen() -> None:
 def test_cases_are_those_of_the_record() -> None:
     """Who adds a case runs `make bench`."""
     record = json.loads(STUDY.read_text("utf8"))
-    stored = [(row["wing"], row["name"], row.get("peer", {}).get("name")) for row in record["cases"]]
-    assert stored == [(wing, case.name, case.peer.name if case.peer else None) for wing, case in ALL]
+    stored = [
+        (row["wing"], row["name"], row.get("peer", {}).get("name")) for row in record["cases"]
+    ]
+    assert stored == [
+        (wing, case.name, case.peer.name if case.peer else None) for wing, case in ALL
+    ]
     assert len({name for _, name, _ in stored}) == len(stored)
 
 
@@ -67,7 +81,12 @@ def test_a_row_has_growth_memory_and_a_peer(monkeypatch: pytest.MonkeyPatch) -> 
     def off(given: Arguments, ours: Array, theirs: Array) -> float:
         return float(np.abs(ours - theirs - given[0]).max())
 
-    case = Case(double, lambda n, rng: (rng.random(n),), sizes=(100, 100_000), peer=Peer("x", np.copy, 100, off))
+    case = Case(
+        double,
+        lambda n, rng: (rng.random(n),),
+        sizes=(100, 100_000),
+        peer=Peer("x", np.copy, 100, off),
+    )
     row = bench.measure(case)
     assert [size["n"] for size in row["sizes"]] == [100, 100_000]
     assert all(size["seconds"] > 0 < size["argsort"] for size in row["sizes"])

@@ -17,7 +17,9 @@ def remade(change: Callable[[Any], Any]) -> Fault:
 def other(**changes: Callable[[Any], Any]) -> Fault:
     """Fields of what a function returns, changed."""
     return remade(
-        lambda found: replace(found, **{name: change(getattr(found, name)) for name, change in changes.items()})
+        lambda found: replace(
+            found, **{name: change(getattr(found, name)) for name, change in changes.items()}
+        )
     )
 
 

@@ -1,7 +1,9 @@
-"""The statements of a page that the decision of a claim rests on, run with a function of the library broken.
+"""The statements of a page that the decision of a claim rests on, run with a function of the
+library broken.
 
-A statement matters if it sets, changes in place or calls a method of a name that a later statement needs. Pages keep
-what they compute in plain names: so this finds all that a verdict rests on, and leaves out figures and tables.
+A statement matters if it sets, changes in place or calls a method of a name that a later statement
+needs. Pages keep what they compute in plain names: so this finds all that a verdict rests on, and
+leaves out figures and tables.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from typing import Any
 from hdpm_book.ledger import load
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)*)(.*?)^```$", re.S | re.M)
+CELL = re.compile(
+    r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)*)(.*?)^```$", re.S | re.M
+)
 CLAIMS = {claim.id for claim in load()}
 Fault = Callable[[Callable[..., Any]], Callable[..., Any]]  # from a function to a broken one
 
@@ -30,7 +34,10 @@ def statements(page: str) -> list[ast.stmt]:
 
 def decided(statement: ast.stmt) -> set[str]:
     """The claims that a statement decides: one, or those that a loop goes through."""
-    if not any(isinstance(node, ast.Call) and ast.unparse(node.func) == "decide" for node in ast.walk(statement)):
+    if not any(
+        isinstance(node, ast.Call) and ast.unparse(node.func) == "decide"
+        for node in ast.walk(statement)
+    ):
         return set()
     return CLAIMS & {node.value for node in ast.walk(statement) if isinstance(node, ast.Constant)}
 
@@ -38,17 +45,24 @@ def decided(statement: ast.stmt) -> set[str]:
 def shows(statement: ast.stmt) -> bool:
     """Whether a statement prints, draws or decides."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    drawn = isinstance(call, ast.Call) and ast.unparse(call.func).partition(".")[0] in {"print", "plots", "ax"}
+    drawn = isinstance(call, ast.Call) and ast.unparse(call.func).partition(".")[0] in {
+        "print",
+        "plots",
+        "ax",
+    }
     return drawn or bool(decided(statement))
 
 
 def read(table: symtable.SymbolTable) -> set[str]:
-    """Names of the page that code reads: not those of a function, a comprehension or a lambda within.
+    """Names of the page that code reads: not those of a function, a comprehension or a lambda
+    within.
 
     Python's table does not count what ``x += 1`` reads: :func:`rests_on` adds it.
     """
     own = table.get_type() == "module"
-    found = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (own or s.is_global())}
+    found = {
+        s.get_name() for s in table.get_symbols() if s.is_referenced() and (own or s.is_global())
+    }
     return found.union(*map(read, table.get_children()))
 
 
@@ -86,8 +100,11 @@ def changes(statement: ast.stmt) -> set[str]:
                 inner = inner.value
             found |= {inner.id} if isinstance(inner, ast.Name) else set()
     for loop in ast.walk(statement):
-        if isinstance(loop, ast.For) and any(isinstance(n, ast.Name) and n.id in found for n in ast.walk(loop.target)):
-            found |= {node.id for node in ast.walk(loop.iter) if isinstance(node, ast.Name)}  # what it goes through
+        if isinstance(loop, ast.For) and any(
+            isinstance(n, ast.Name) and n.id in found for n in ast.walk(loop.target)
+        ):
+            # what it goes through
+            found |= {node.id for node in ast.walk(loop.iter) if isinstance(node, ast.Name)}
     return found & rests_on(statement)
 
 
@@ -95,7 +112,8 @@ def needed(page: list[ast.stmt], claim: str) -> list[ast.stmt]:
     """What the decision of a claim rests on, and the decision, in order."""
     (last,) = [k for k, statement in enumerate(page) if claim in decided(statement)]
     imported = set().union(*(sets(s) for s in page if isinstance(s, ast.Import | ast.ImportFrom)))
-    names, kept = rests_on(page[last]), [page[last]]
+    names = rests_on(page[last])
+    kept = [page[last]]
     for statement in reversed(page[:last]):
         bound = sets(statement)
         if (bound | changes(statement) - imported) & names and not shows(statement):
@@ -111,11 +129,15 @@ def smaller(statement: ast.stmt, sizes: dict[str, int]) -> ast.stmt:
     for target in statement.targets if isinstance(statement, ast.Assign) else []:
         if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
             pairs = zip(target.elts, statement.value.elts, strict=True)
-            statement.value.elts = [ast.Constant(sizes[n.id]) if getattr(n, "id", "") in sizes else v for n, v in pairs]
+            statement.value.elts = [
+                ast.Constant(sizes[n.id]) if getattr(n, "id", "") in sizes else v for n, v in pairs
+            ]
     return ast.fix_missing_locations(statement)
 
 
-def run(page: str, claim: str, sizes: dict[str, int], name: str = "", fault: Fault | None = None) -> None:
+def run(
+    page: str, claim: str, sizes: dict[str, int], name: str = "", fault: Fault | None = None
+) -> None:
     """Run what a decision rests on; with a fault, `name` is broken as soon as the page has it."""
     space: dict[str, Any] = {"__name__": page}
     for statement in needed(statements(page), claim):
@@ -124,5 +146,9 @@ def run(page: str, claim: str, sizes: dict[str, int], name: str = "", fault: Fau
             if fault is not None:
                 warnings.simplefilter("ignore", RuntimeWarning)  # of numbers that a fault has made
             exec(compile(code, page, "exec"), space)
-        if fault is not None and name in sets(statement) and isinstance(statement, ast.ImportFrom | ast.FunctionDef):
+        if (
+            fault is not None
+            and name in sets(statement)
+            and isinstance(statement, ast.ImportFrom | ast.FunctionDef)
+        ):
             space[name] = fault(space[name])

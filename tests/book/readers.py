@@ -1,13 +1,15 @@
-"""The reader's test: what a reader may change on a page, changed one thing at a time as she would explore it.
+"""The reader's test: what a reader may change on a page, changed one thing at a time as she would
+explore it.
 
-May be changed whatever stands in a visible cell as a number, a law or a name: assigned as it is, in a tuple, a list
-or an array; in a call of a function of the page, or by keyword; the seed of a generator. A page passes if it runs on to
-its end or stops in one sentence of ours that names what was changed or its new value: no other error, no warning, no
-NaN in what it prints, and no claim refuted that the ledger does not call refuted.
+May be changed whatever stands in a visible cell as a number, a law or a name: assigned as it is, in
+a tuple, a list or an array; in a call of a function of the page, or by keyword; the seed of a
+generator. A page passes if it runs on to its end or stops in one sentence of ours that names what
+was changed or its new value: no other error, no warning, no NaN in what it prints, and no claim
+refuted that the ledger does not call refuted.
 
-What does not depend on the change is not run again: a change costs the statements that rest on it, and those that they
-rest on. ``python -m tests.book.readers book/ridge/idea.md`` tries all changes of a page, ``--one`` one for each number,
-``--only WORD`` those that have a word in their line.
+What does not depend on the change is not run again: a change costs the statements that rest on it,
+and those that they rest on. ``python -m tests.book.readers book/ridge/idea.md`` tries all changes
+of a page, ``--one`` one for each number, ``--only WORD`` those that have a word in their line.
 """
 
 from __future__ import annotations
@@ -38,15 +40,47 @@ import execution
 
 SECONDS = 120  # of one core, after which a change counts as a hang
 DRAWS = 30  # numbers from which on a tenth is tried in place of one more and one less
-NOT_NUMBERS = {"axis", "ddof", "keepdims", "ndmin", "decimals", "figsize", "columns", "index", "dtype", "sep", "end"}
-LIBRARIES = {"np", "pd", "plots", "plt", "stats", "optimize", "integrate", "special", "linalg", "fig", "ax", "axes"}
+NOT_NUMBERS = {
+    "axis",
+    "ddof",
+    "keepdims",
+    "ndmin",
+    "decimals",
+    "figsize",
+    "columns",
+    "index",
+    "dtype",
+    "sep",
+    "end",
+}
+LIBRARIES = {
+    "np",
+    "pd",
+    "plots",
+    "plt",
+    "stats",
+    "optimize",
+    "integrate",
+    "special",
+    "linalg",
+    "fig",
+    "ax",
+    "axes",
+}
 GRIDS = {"np.array", "np.geomspace", "np.logspace", "np.linspace", "np.arange", "range", "np.r_"}
-LAWS = {"uniform": "beta(2, 2, {0}, {1})", "beta": "uniform({2}, {3})", "expon": "gamma(2)", "gamma": "expon()"}
+LAWS = {
+    "uniform": "beta(2, 2, {0}, {1})",
+    "beta": "uniform({2}, {3})",
+    "expon": "gamma(2)",
+    "gamma": "expon()",
+}
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing changed: the statement by its number, the name that it sets, what stood there and what does now."""
+    """One thing changed: the statement by its number, the name that it sets, what stood there and
+    what does now.
+    """
 
     page: str
     place: int
@@ -71,7 +105,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Step:
-    """A statement of a page, whether it stands in a visible cell, and whether it is the last one of its cell."""
+    """A statement of a page, whether it stands in a visible cell, and whether it is the last one of
+    its cell.
+    """
 
     node: ast.stmt
     visible: bool
@@ -84,8 +120,13 @@ def steps(page: str) -> list[Step]:
     for cell in execution.read(BOOK / f"{page}.md").cells:
         if cell.cell_type == "code":
             body = ast.parse(cell.source).body
-            visible = not {"hide-input", "remove-input", "raises-exception"} & {*cell.metadata.get("tags", ())}
-            found += [Step(node, visible, node is body[-1] and not cell.source.rstrip().endswith(";")) for node in body]
+            visible = not {"hide-input", "remove-input", "raises-exception"} & {
+                *cell.metadata.get("tags", ())
+            }
+            found += [
+                Step(node, visible, node is body[-1] and not cell.source.rstrip().endswith(";"))
+                for node in body
+            ]
     return found
 
 
@@ -116,10 +157,21 @@ def may_change(
     constant = ast.unparse(node)
     if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
         node = node.operand
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        tries = [node.value + 1] if "seed" in name or name == "random_state" else numbers(node.value)
+    if (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, (int, float))
+        and not isinstance(node.value, bool)
+    ):
+        tries = (
+            [node.value + 1] if "seed" in name or name == "random_state" else numbers(node.value)
+        )
         yield node, name, [ast.Constant(x) for x in tries]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not inside and " " not in constant:
+    elif (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and not inside
+        and " " not in constant
+    ):
         yield node, name, [ast.Constant(f"{node.value}s")]
     elif isinstance(node, (ast.Tuple, ast.List)):
         yield from _of_list(node, name, functions)
@@ -140,7 +192,11 @@ def _of_list(
     for part in dict.fromkeys([*node.elts[:1], *node.elts[-1:]]):
         yield from _in_order(node.elts, part, name, functions)
     if len(node.elts) > 2 and _numbers(node.elts):
-        yield node, name, [type(node)(node.elts[:-1], ast.Load()), type(node)(node.elts[::3], ast.Load())]
+        yield (
+            node,
+            name,
+            [type(node)(node.elts[:-1], ast.Load()), type(node)(node.elts[::3], ast.Load())],
+        )
 
 
 def _in_order(
@@ -153,7 +209,9 @@ def _in_order(
     for literal, _, tries in may_change(part, name, functions, inside=True):
         if rises and found is not None and literal in (part, getattr(part, "operand", None)):
             sign = -1 if literal is not part else 1
-            others = [[*found[:place], sign * ast.literal_eval(now), *found[place + 1 :]] for now in tries]
+            others = [
+                [*found[:place], sign * ast.literal_eval(now), *found[place + 1 :]] for now in tries
+            ]
             tries = [now for now, row in zip(tries, others, strict=True) if row == sorted(set(row))]
         if tries:
             yield literal, name, tries
@@ -192,7 +250,8 @@ def _of_call(
 
 def all_changes(page: str) -> list[Change]:
     """Everything that a reader may change on a page, one thing at a time."""
-    found, functions = [], dict[str, list[str]]()
+    found = []
+    functions = dict[str, list[str]]()
     for place, step in enumerate(steps(page)):
         node = step.node
         if isinstance(node, ast.FunctionDef):
@@ -210,7 +269,17 @@ def all_changes(page: str) -> list[Change]:
             for literal, name, tries in may_change(right, left.id, functions):
                 for now in tries:
                     changed = _replaced(node, literal, now)
-                    found.append(Change(page, place, left.id, name, ast.unparse(literal), ast.unparse(now), changed))
+                    found.append(
+                        Change(
+                            page,
+                            place,
+                            left.id,
+                            name,
+                            ast.unparse(literal),
+                            ast.unparse(now),
+                            changed,
+                        )
+                    )
     return list(dict.fromkeys(found))
 
 
@@ -228,9 +297,14 @@ def _replaced(statement: ast.stmt, literal: ast.expr, now: ast.expr) -> str:
 
 
 def affected(page: list[Step], place: int, target: str) -> list[int]:
-    """Numbers of the statements that rest on a name set by one of them, and of those that these need."""
-    alone = {k for k, step in enumerate(page) if isinstance(step.node, (ast.Import, ast.ImportFrom))}
-    dirty, names = {place}, {target} | changes(page[place].node)
+    """Numbers of the statements that rest on a name set by one of them, and of those that these
+    need.
+    """
+    alone = {
+        k for k, step in enumerate(page) if isinstance(step.node, (ast.Import, ast.ImportFrom))
+    }
+    dirty = {place}
+    names = {target} | changes(page[place].node)
     imported = set().union(*(sets(page[k].node) for k in alone))
     names -= imported
     for k in range(place + 1, len(page)):
@@ -242,7 +316,8 @@ def affected(page: list[Step], place: int, target: str) -> list[int]:
             names |= (sets(node) | changes(node)) - imported
         else:
             names -= _only_sets(node)
-    kept, wanted = set(dirty), set[str]()
+    kept = set(dirty)
+    wanted = set[str]()
     for k in reversed(range(len(page))):
         node = page[k].node
         bound = sets(node)
@@ -258,7 +333,13 @@ def _only_sets(node: ast.stmt) -> set[str]:
     return sets(node) - rests_on(node) if plain else set()
 
 
-def wrong_in(change: Change, decisions: list[Any], printed: str, warned: list[str], error: BaseException | None) -> str:
+def wrong_in(
+    change: Change,
+    decisions: list[Any],
+    printed: str,
+    warned: list[str],
+    error: BaseException | None,
+) -> str:
     """What a reader must not meet, in what a page did; nothing if all is well."""
     from hdpm_book.notebook import refused
 
@@ -269,7 +350,11 @@ def wrong_in(change: Change, decisions: list[Any], printed: str, warned: list[st
         ):
             return ""
         where = traceback.extract_tb(error.__traceback__)
-        lines = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in where if frame.filename != __file__]
+        lines = [
+            f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
+            for frame in where
+            if frame.filename != __file__
+        ]
         return f"{type(error).__name__}: {str(error)[:300]} ({', '.join(lines[:1] + lines[-1:])})"
     if warned:
         return f"a warning: {warned[0]}"
@@ -297,10 +382,12 @@ def carry_out(change: Change) -> tuple[str, float]:
     from hdpm_book.retrieval import StandInWarning
 
     matplotlib.use("agg")
-    page, decisions = steps(change.page), list[Any]()
+    page = steps(change.page)
+    decisions = list[Any]()
     vars(ledger)["display"] = decisions.append
     space: dict[str, Any] = {"__name__": "__main__"}
-    printed, error = io.StringIO(), None
+    printed = io.StringIO()
+    error = None
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", StandInWarning)
@@ -318,7 +405,9 @@ def carry_out(change: Change) -> tuple[str, float]:
             error = stop
     warned = [f"{entry.category.__name__}: {entry.message} ({entry.filename})" for entry in caught]
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    return wrong_in(change, decisions, printed.getvalue(), warned, error), usage.ru_utime + usage.ru_stime
+    return wrong_in(
+        change, decisions, printed.getvalue(), warned, error
+    ), usage.ru_utime + usage.ru_stime
 
 
 def _child(change: Change, seconds: int, pipe: Any) -> None:
@@ -337,7 +426,8 @@ def attempt(change: Change, seconds: int = SECONDS) -> Result:
     try:
         wrong, taken = receiver.recv()
     except EOFError:
-        wrong, taken = f"not done within {seconds} seconds of one core, or killed", math.inf
+        wrong = f"not done within {seconds} seconds of one core, or killed"
+        taken = math.inf
     process.join()
     return Result(change, wrong, taken)
 
@@ -347,17 +437,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pages", nargs="+", type=Path)
     parser.add_argument("--only", default="", help="changes whose line holds this")
-    parser.add_argument("--one", action="store_true", help="one change of each number, the one that comes last")
-    options, bad = parser.parse_args(), 0
+    parser.add_argument(
+        "--one", action="store_true", help="one change of each number, the one that comes last"
+    )
+    options = parser.parse_args()
+    bad = 0
     for path in options.pages:
         page = path.resolve().relative_to(BOOK).with_suffix("").as_posix()
         tried = [change for change in all_changes(page) if options.only in str(change)]
         if options.one:
-            tried = list({(change.place, change.name, change.was): change for change in tried}.values())
+            tried = list(
+                {(change.place, change.name, change.was): change for change in tried}.values()
+            )
         for change in tried:
             result = attempt(change)
             bad += bool(result.wrong)
-            print(f"{'FAIL' if result.wrong else 'ok  '} {result.seconds:5.1f} s  {change}", flush=True)
+            print(
+                f"{'FAIL' if result.wrong else 'ok  '} {result.seconds:5.1f} s  {change}",
+                flush=True,
+            )
             if result.wrong:
                 print(f"            {result.wrong}", flush=True)
         print(f"{page}: {len(tried)} changes", flush=True)

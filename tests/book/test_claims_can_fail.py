@@ -1,4 +1,5 @@
-"""Every computed verdict turns if the library is wrong: a fault for each, in what its decision rests on alone.
+"""Every computed verdict turns if the library is wrong: a fault for each, in what its decision
+rests on alone.
 
 One fault a page, all with ``HDPM_NIGHTLY`` set, as ``make nightly`` does.
 """
@@ -45,8 +46,12 @@ def test_what_a_decision_rests_on_is_enough(page: str, claim: str) -> None:
     run(page, claim, SMALL[page])
 
 
-@pytest.mark.parametrize(("page", "claim", "name", "fault"), ALL, ids=[f"{claim}-{name}" for _, claim, name, _ in ALL])
-def test_a_broken_function_turns_the_verdict(page: str, claim: str, name: str, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    ("page", "claim", "name", "fault"), ALL, ids=[f"{claim}-{name}" for _, claim, name, _ in ALL]
+)
+def test_a_broken_function_turns_the_verdict(
+    page: str, claim: str, name: str, fault: Fault
+) -> None:
     only_on_real_data(page)
     with pytest.raises((LedgerMismatch, ValueError), match=r"ledger|alone decides nothing"):
         run(page, claim, SMALL[page], name, fault)

@@ -1,4 +1,6 @@
-"""Data sets: where they come from, what is never used, and how close the stand-ins are to the real files."""
+"""Data sets: where they come from, what is never used, and how close the stand-ins are to the real
+files.
+"""
 
 from __future__ import annotations
 
@@ -100,19 +102,29 @@ def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator
     """
     # undo the refusal: these tests talk to 127.0.0.1 only
     monkeypatch.setattr(requests, "get", requests.api.get)
-    stop, asked, cleanup = threading.Event(), Counter[str](), contextlib.ExitStack()
+    stop = threading.Event()
+    asked = Counter[str]()
+    cleanup = contextlib.ExitStack()
 
-    def start(whole: bytes | dict[str, bytes] = SMALL, behaviour: str = "plain", status: int = 200) -> Counter[str]:
+    def start(
+        whole: bytes | dict[str, bytes] = SMALL, behaviour: str = "plain", status: int = 200
+    ) -> Counter[str]:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 asked[self.path] += 1
-                if stop.wait({"silent": 20, "slow": 0.4}.get(behaviour, 0)) or behaviour == "silent":
+                if (
+                    stop.wait({"silent": 20, "slow": 0.4}.get(behaviour, 0))
+                    or behaviour == "silent"
+                ):
                     return
                 body = whole if isinstance(whole, bytes) else whole[self.path]
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                parts = {"cut": [body[:100]], "trickle": [body[k : k + 1] for k in range(len(body))]}
+                parts = {
+                    "cut": [body[:100]],
+                    "trickle": [body[k : k + 1] for k in range(len(body))],
+                }
                 with contextlib.suppress(OSError):
                     for part in parts.get(behaviour, [body]):
                         self.wfile.write(part)
@@ -148,7 +160,8 @@ def real(name: str) -> Path:
     pytest.skip(f"needs the real {name}: set HDPM_DATA_DIR to a folder that holds it")
 
 
-# ---------------------------------------------------------------------------------------- where the rows come from
+# ---------------------------------------------------------------------------------------- where the
+# rows come from
 
 
 def test_folder_before_cache_before_download(folder: Path, cache: Path, serve: Serve) -> None:
@@ -162,7 +175,11 @@ def test_folder_before_cache_before_download(folder: Path, cache: Path, serve: S
     (cache / "insurance.csv").write_bytes(b"wrong, but not looked at")
     (folder / "insurance.csv.gz").write_bytes(gzip.compress(SMALL))
     local = datasets.medical_cost()
-    assert (local.source, local.sha256, local.notice) == ("local", hashlib.sha256(SMALL).hexdigest(), "")
+    assert (local.source, local.sha256, local.notice) == (
+        "local",
+        hashlib.sha256(SMALL).hexdigest(),
+        "",
+    )
     pd.testing.assert_frame_equal(local.features, downloaded.features)
     (folder / "insurance.csv").write_bytes(SMALL)
     assert datasets.medical_cost().source == "local"
@@ -182,9 +199,16 @@ def test_folder_before_cache_before_download(folder: Path, cache: Path, serve: S
     ids=["changed", "longer", "gz changed", "gz cut", "gz crc", "a folder"],
 )
 def test_wrong_file_is_an_error(
-    place: str, name: str, content: Any, small: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    place: str,
+    name: str,
+    content: Any,
+    small: Any,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A file that is there and wrong is named, with both hashes, and never replaced silently by something else."""
+    """A file that is there and wrong is named, with both hashes, and never replaced silently by
+    something else.
+    """
     path = request.getfixturevalue(place) / name
     if content is None:
         path.mkdir()
@@ -204,10 +228,17 @@ def test_wrong_file_is_an_error(
 
 @pytest.mark.parametrize(
     ("body", "behaviour", "status"),
-    [(SMALL[:-1] + b"x", "plain", 200), (SMALL * 2, "plain", 200), (SMALL, "cut", 200), (SMALL, "plain", 404)],
+    [
+        (SMALL[:-1] + b"x", "plain", 200),
+        (SMALL * 2, "plain", 200),
+        (SMALL, "cut", 200),
+        (SMALL, "plain", 404),
+    ],
     ids=["changed", "too long", "cut short", "not found"],
 )
-def test_wrong_download_is_not_kept(body: bytes, behaviour: str, status: int, serve: Serve, cache: Path) -> None:
+def test_wrong_download_is_not_kept(
+    body: bytes, behaviour: str, status: int, serve: Serve, cache: Path
+) -> None:
     """Nor is it tried again in the same process."""
     asked = serve(body, behaviour, status)
     for _ in range(2):
@@ -217,8 +248,12 @@ def test_wrong_download_is_not_kept(body: bytes, behaviour: str, status: int, se
 
 
 @pytest.mark.parametrize("behaviour", ["silent", "trickle"])
-def test_deadline_is_total(behaviour: str, serve: Serve, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that never answers, or sends a byte now and then, holds nobody longer than the deadline."""
+def test_deadline_is_total(
+    behaviour: str, serve: Serve, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that never answers, or sends a byte now and then, holds nobody longer than the
+    deadline.
+    """
     monkeypatch.setattr(retrieval, "DEADLINE", 0.4)
     asked = serve(behaviour=behaviour)
     start = time.monotonic()
@@ -233,7 +268,9 @@ def test_deadline_is_total(behaviour: str, serve: Serve, cache: Path, monkeypatc
 def test_an_unwritable_cache_says_so(serve: Serve, tmp_path: Path) -> None:
     asked = serve()
     (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.warns(datasets.StandInWarning, match=r"the cache folder \S+cache is not writable: .*HDPM_DATA_DIR"):
+    with pytest.warns(
+        datasets.StandInWarning, match=r"the cache folder \S+cache is not writable: .*HDPM_DATA_DIR"
+    ):
         assert datasets.medical_cost().source == "stand-in"
     assert asked.total() == 0
 
@@ -241,25 +278,39 @@ def test_an_unwritable_cache_says_so(serve: Serve, tmp_path: Path) -> None:
 def test_offline_stand_in_says_so() -> None:
     with pytest.warns(datasets.StandInWarning, match="no network.*HDPM_DATA_DIR"):
         data = datasets.medical_cost()
-    assert (data.source, data.sha256) == ("stand-in", None) and "stand-in for the Medical Cost data" in data.notice
+    assert (data.source, data.sha256) == (
+        "stand-in",
+        None,
+    ) and "stand-in for the Medical Cost data" in data.notice
     for name in ("medical_cost", "nsl_kdd", "breast_cancer_original"):
         assert datasets.source_of(name) == "stand-in"
-    with pytest.raises(datasets.DataUnavailableError, match=r"breast-cancer-wisconsin\.data cannot be had.*ucimlrepo"):
+    with pytest.raises(
+        datasets.DataUnavailableError,
+        match=r"breast-cancer-wisconsin\.data cannot be had.*ucimlrepo",
+    ):
         datasets.breast_cancer("original")
 
 
-def test_forced_modes(monkeypatch: pytest.MonkeyPatch, small: dict[str, object], folder: Path) -> None:
+def test_forced_modes(
+    monkeypatch: pytest.MonkeyPatch, small: dict[str, object], folder: Path
+) -> None:
     (folder / "insurance.csv").write_bytes(SMALL)
     monkeypatch.setenv("HDPM_DATA", "real")
     assert datasets.medical_cost().source == "local"
-    with pytest.raises(datasets.DataUnavailableError, match=r"KDDTrain\+\.txt and KDDTest\+\.txt cannot be had"):
+    with pytest.raises(
+        datasets.DataUnavailableError, match=r"KDDTrain\+\.txt and KDDTest\+\.txt cannot be had"
+    ):
         datasets.nsl_kdd()
     for name in ("nsl_kdd", "breast_cancer_original"):
         with pytest.raises(datasets.DataUnavailableError):
             datasets.source_of(name)
     monkeypatch.setenv("HDPM_DATA", "standin")  # asked for, so no warning; the notice remains
     data = datasets.medical_cost()
-    assert data.source == "stand-in" and data.notice and datasets.source_of("medical_cost") == "stand-in"
+    assert (
+        data.source == "stand-in"
+        and data.notice
+        and datasets.source_of("medical_cost") == "stand-in"
+    )
     for call in (lambda: datasets.breast_cancer("original"), datasets.nsl_kdd_table):
         with pytest.raises(datasets.DataUnavailableError, match="no stand-in"):
             call()
@@ -276,25 +327,55 @@ def test_half_of_a_data_set_is_not_used(monkeypatch: pytest.MonkeyPatch, folder:
 @pytest.mark.parametrize(
     ("call", "setting", "error", "message"),
     [
-        (lambda: datasets.nsl_kdd(ODD), {}, ValueError, "part must be 'train' or 'test', got 'odd'"),
-        (lambda: datasets.breast_cancer(ODD), {}, ValueError, "must be 'diagnostic' or 'original', got 'odd'"),
+        (
+            lambda: datasets.nsl_kdd(ODD),
+            {},
+            ValueError,
+            "part must be 'train' or 'test', got 'odd'",
+        ),
+        (
+            lambda: datasets.breast_cancer(ODD),
+            {},
+            ValueError,
+            "must be 'diagnostic' or 'original', got 'odd'",
+        ),
         (lambda: datasets.source_of(ODD), {}, ValueError, "name='odd'"),
-        (lambda: datasets.medical_design(datasets.breast_cancer()), {}, ValueError, "pass what medical_cost"),
+        (
+            lambda: datasets.medical_design(datasets.breast_cancer()),
+            {},
+            ValueError,
+            "pass what medical_cost",
+        ),
         (
             lambda: datasets.medical_design(datasets.medical_cost(), ODD),
             {"HDPM_DATA": "standin"},
             ValueError,
             "'declared' or 'data'",
         ),
-        (lambda: design_of(22_544, 125_973), {}, ValueError, "pass both parts from nsl_kdd"),  # test, train
+        # test, train
+        (lambda: design_of(22_544, 125_973), {}, ValueError, "pass both parts from nsl_kdd"),
         (lambda: design_of(125_973, 125_973), {}, ValueError, "pass both parts from nsl_kdd"),
-        (datasets.medical_cost, {"HDPM_DATA_DIR": "/nowhere"}, FileNotFoundError, "'/nowhere' is not a folder"),
-        (datasets.medical_cost, {"HDPM_DATA": "so"}, ValueError, "HDPM_DATA='so' is not one of auto, real, standin"),
+        (
+            datasets.medical_cost,
+            {"HDPM_DATA_DIR": "/nowhere"},
+            FileNotFoundError,
+            "'/nowhere' is not a folder",
+        ),
+        (
+            datasets.medical_cost,
+            {"HDPM_DATA": "so"},
+            ValueError,
+            "HDPM_DATA='so' is not one of auto, real, standin",
+        ),
         (datasets.breast_cancer, {"HDPM_DATA": "so"}, ValueError, "HDPM_DATA='so' is not one of"),
     ],
 )
 def test_what_is_refused(
-    call: Callable[[], Any], setting: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
+    call: Callable[[], Any],
+    setting: Any,
+    error: type[Exception],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
@@ -303,19 +384,28 @@ def test_what_is_refused(
 
 
 def design_of(*rows: int) -> Any:
-    parts = [datasets.Dataset("NSL-KDD", pd.DataFrame(), np.zeros(n), (), "stand-in", None) for n in rows]
+    parts = [
+        datasets.Dataset("NSL-KDD", pd.DataFrame(), np.zeros(n), (), "stand-in", None) for n in rows
+    ]
     return datasets.nsl_kdd_design(*parts)
 
 
-def test_cache_is_in_the_checkout_else_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_is_in_the_checkout_else_the_users(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.undo()
     root = Path(retrieval.__file__).parents[1]
     assert retrieval.cache_folder() == root / "data" / "cache"
-    monkeypatch.setattr(retrieval, "__file__", str(tmp_path / "site-packages" / "hdpm_lib" / "retrieval.py"))
-    assert retrieval.cache_folder().name == "hdpm_lib" and root not in retrieval.cache_folder().parents
+    monkeypatch.setattr(
+        retrieval, "__file__", str(tmp_path / "site-packages" / "hdpm_lib" / "retrieval.py")
+    )
+    assert (
+        retrieval.cache_folder().name == "hdpm_lib" and root not in retrieval.cache_folder().parents
+    )
 
 
-# ------------------------------------------------------------------------------------ several files with a folder
+# ------------------------------------------------------------------------------------ several files
+# with a folder
 
 SEVERAL = {"a.pt": b"one", "inner/b.pt": b"two", "inner/c.pt": b"three", "d.pt": b"four"}
 Several = Callable[..., Counter[str]]
@@ -326,9 +416,19 @@ def several(serve: Serve, small: Any, monkeypatch: pytest.MonkeyPatch, tmp_path:
     """Start a server of four files, which are registered with a folder."""
 
     def start(behaviour: str = "plain", **changes: bytes) -> Counter[str]:
-        asked = serve({f"/some/{path}": changes.get(path[-4], raw) for path, raw in SEVERAL.items()}, behaviour)
-        files = {path: {"bytes": len(raw), "sha256": retrieval.sha256(raw)} for path, raw in SEVERAL.items()}
-        entry = {"url": small["url"].replace("insurance.csv", "some/"), "folder": "mine", "files": files}
+        asked = serve(
+            {f"/some/{path}": changes.get(path[-4], raw) for path, raw in SEVERAL.items()},
+            behaviour,
+        )
+        files = {
+            path: {"bytes": len(raw), "sha256": retrieval.sha256(raw)}
+            for path, raw in SEVERAL.items()
+        }
+        entry = {
+            "url": small["url"].replace("insurance.csv", "some/"),
+            "folder": "mine",
+            "files": files,
+        }
         (tmp_path / "datasets.yaml").write_text(json.dumps({"networks": entry}), encoding="utf8")
         with monkeypatch.context() as patched:
             patched.setattr(importlib.resources, "files", lambda package: tmp_path)
@@ -351,12 +451,17 @@ def test_files_have_one_path_in_the_folder_the_cache_and_at_the_url(
     asked = several()
     assert retrieval.real("networks") == (SEVERAL, "downloaded")
     assert asked == dict.fromkeys((f"/some/{path}" for path in SEVERAL), 1)
-    there = {str(path.relative_to(cache)): path.read_bytes() for path in cache.rglob("*") if path.is_file()}
+    there = {
+        str(path.relative_to(cache)): path.read_bytes()
+        for path in cache.rglob("*")
+        if path.is_file()
+    }
     assert there == {f"mine/{path}": raw for path, raw in SEVERAL.items()}
     assert retrieval.real("networks") == (SEVERAL, "downloaded") and asked.total() == 4
     (cache / "mine" / "inner" / "b.pt").unlink()
     store(folder, "a.pt", "inner/b.pt")
-    assert retrieval.real("networks") == (SEVERAL, "downloaded") and asked.total() == 4  # here or there
+    # here or there
+    assert retrieval.real("networks") == (SEVERAL, "downloaded") and asked.total() == 4
     store(folder, "d.pt")
     (folder / "mine" / "inner" / "c.pt.gz").write_bytes(gzip.compress(SEVERAL["inner/c.pt"]))
     assert retrieval.real("networks") == (SEVERAL, "local")
@@ -374,17 +479,25 @@ def test_one_wrong_file_of_several(
 ) -> None:
     """In the folder it is an error; a wrong download is not kept, and then none of them is used."""
     asked = several(c=b"wrong")
-    with pytest.raises(datasets.DataUnavailableError, match=r"networks: mine/a\.pt and mine/inner/b\.pt and 2 more"):
+    with pytest.raises(
+        datasets.DataUnavailableError, match=r"networks: mine/a\.pt and mine/inner/b\.pt and 2 more"
+    ):
         retrieval.real("networks")
     assert asked["/some/inner/c.pt"] == 1 and not (cache / "mine" / "inner" / "c.pt").exists()
-    with pytest.warns(datasets.StandInWarning, match="networks: mine/inner/c.pt and mine/d.pt cannot be had"):
+    with pytest.warns(
+        datasets.StandInWarning, match="networks: mine/inner/c.pt and mine/d.pt cannot be had"
+    ):
         assert retrieval.real_or_none("networks") is None
     store(folder, *SEVERAL)
     (folder / "mine" / "inner" / "b.pt").write_bytes(b"odd")
     for _ in range(2):
-        with pytest.raises(datasets.DataIntegrityError, match=r"mine/inner/b\.pt is not the pinned mine/inner/b\.pt"):
+        with pytest.raises(
+            datasets.DataIntegrityError,
+            match=r"mine/inner/b\.pt is not the pinned mine/inner/b\.pt",
+        ):
             retrieval.real_or_none("networks")
-    monkeypatch.setattr(retrieval, "_read", lambda path, file: path.read_bytes())  # without a look at the hash
+    # without a look at the hash
+    monkeypatch.setattr(retrieval, "_read", lambda path, file: path.read_bytes())
     assert retrieval.real("networks")[0]["inner/b.pt"] == b"odd"
 
 
@@ -402,11 +515,16 @@ def test_each_file_has_its_own_deadline(several: Several, monkeypatch: pytest.Mo
     assert retrieval.real("networks") == (SEVERAL, "downloaded") and time.monotonic() - start > 1.5
 
 
-def test_a_silent_server_is_asked_for_one_file_only(several: Several, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_is_asked_for_one_file_only(
+    several: Several, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retrieval, "DEADLINE", 0.4)
-    asked, start = several("silent"), time.monotonic()
+    asked = several("silent")
+    start = time.monotonic()
     for _ in range(2):
-        with pytest.raises(datasets.DataUnavailableError, match=r"TimeoutError: no complete answer within 0\.4 s"):
+        with pytest.raises(
+            datasets.DataUnavailableError, match=r"TimeoutError: no complete answer within 0\.4 s"
+        ):
             retrieval.real("networks")
     assert 0.3 < time.monotonic() - start < 3 and asked.total() == 1
 
@@ -414,9 +532,22 @@ def test_a_silent_server_is_asked_for_one_file_only(several: Several, monkeypatc
 @pytest.mark.parametrize(
     ("there", "said"),
     [
-        ((), ("mine/a.pt and mine/inner/b.pt and 2 more", "/some/a.pt and http://", "/some/inner/b.pt and 2 more")),
-        (("inner/c.pt",), ("mine/a.pt and mine/inner/b.pt and 1 more", "/some/inner/b.pt and 1 more")),
-        (("a.pt", "d.pt"), ("networks: mine/inner/b.pt and mine/inner/c.pt cannot", "/some/inner/c.pt")),
+        (
+            (),
+            (
+                "mine/a.pt and mine/inner/b.pt and 2 more",
+                "/some/a.pt and http://",
+                "/some/inner/b.pt and 2 more",
+            ),
+        ),
+        (
+            ("inner/c.pt",),
+            ("mine/a.pt and mine/inner/b.pt and 1 more", "/some/inner/b.pt and 1 more"),
+        ),
+        (
+            ("a.pt", "d.pt"),
+            ("networks: mine/inner/b.pt and mine/inner/c.pt cannot", "/some/inner/c.pt"),
+        ),
         (("a.pt", "inner/b.pt", "d.pt"), ("networks: mine/inner/c.pt cannot", "it is at http://")),
     ],
 )
@@ -434,7 +565,10 @@ def test_what_is_missing_is_named(
 
 
 def test_a_bar_shows_several_downloads(
-    several: Several, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    several: Several,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """On a terminal, and for more than two files."""
     hidden = list[bool | None]()
@@ -469,7 +603,8 @@ def test_the_networks_of_fl_market_are_registered() -> None:
     assert one["url"] == f"{commit}16-regretnet_nslkdd_nidd/16-reg_nslkdd_niid_3.pt"
 
 
-# ------------------------------------------------------------------------------------------------- breast cancer
+# -------------------------------------------------------------------------------------------------
+# breast cancer
 
 
 def fake_uci(monkeypatch: pytest.MonkeyPatch, fetch: Callable[..., object]) -> None:
@@ -483,7 +618,8 @@ def uci_answer(features: pd.DataFrame, target: np.ndarray) -> Callable[..., obje
 
 def test_uci_agrees_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     bunch = load_breast_cancer(as_frame=True)
-    diagnosis, changed = np.where(bunch.target == 0, "M", "B"), bunch.data.copy()
+    diagnosis = np.where(bunch.target == 0, "M", "B")
+    changed = bunch.data.copy()
     fake_uci(monkeypatch, uci_answer(bunch.data, diagnosis))
     assert datasets.breast_cancer(source="uci").source == "uci"
     changed.iloc[5, 5] += 1e-6
@@ -497,9 +633,12 @@ def test_uci_agrees_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_uci_hangs_fails_or_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(datasets.DataUnavailableError, match=r"ucimlrepo is not installed.*hdpm-lib\[book\]"):
+    with pytest.raises(
+        datasets.DataUnavailableError, match=r"ucimlrepo is not installed.*hdpm-lib\[book\]"
+    ):
         datasets.breast_cancer(source="uci")
-    release, calls = threading.Event(), Counter[str]()
+    release = threading.Event()
+    calls = Counter[str]()
 
     def hang(id: int) -> None:
         calls["hang"] += 1
@@ -533,25 +672,38 @@ def test_original_from_folder_and_from_uci(monkeypatch: pytest.MonkeyPatch) -> N
     assert data.source == "local" and datasets.source_of("breast_cancer_original") == "real"
     pd.testing.assert_frame_equal(data.features, other.features)
     assert data.features["bare_nuclei"].isna().sum() == 16
-    assert Counter(data.labels.tolist()) == Counter(other.labels.tolist()) == {"benign": 458, "malignant": 241}
+    assert (
+        Counter(data.labels.tolist())
+        == Counter(other.labels.tolist())
+        == {"benign": 458, "malignant": 241}
+    )
 
 
-# ------------------------------------------------------------------------------------------- the stand-ins themselves
+# ------------------------------------------------------------------------------------------- the
+# stand-ins themselves
 
 
 def test_published_statistics_are_coarse() -> None:
     """No published number describes fewer than ten rows or is finer than its rounding."""
     statistics = standins.nsl_kdd_statistics()
-    packed = importlib.resources.files("hdpm_book.data").joinpath("nslkdd-standin.json.gz").read_bytes()
-    assert len(packed) < 60_000 and packed[4:8] == bytes(4)  # no time stamp: the file is the same every time
+    packed = (
+        importlib.resources.files("hdpm_book.data").joinpath("nslkdd-standin.json.gz").read_bytes()
+    )
+    # no time stamp: the file is the same every time
+    assert len(packed) < 60_000 and packed[4:8] == bytes(4)
     for part in CLASS_COUNTS:
         for cell in statistics[part]:
             counts = [combo[3] for combo in cell["combos"]]
             assert min([cell["n"], *counts]) >= 10 and (cell["other"] == 0 or cell["other"] >= 10)
             assert sum(counts) + cell["other"] == cell["n"]
             for runs in cell["numeric"].values():
-                assert all(count >= 10 for count, _, _ in runs) and sum(count for count, _, _ in runs) == cell["n"]
-                assert all(mean == float(f"{mean:.{2 if several else 3}g}") for _, mean, several in runs)
+                assert (
+                    all(count >= 10 for count, _, _ in runs)
+                    and sum(count for count, _, _ in runs) == cell["n"]
+                )
+                assert all(
+                    mean == float(f"{mean:.{2 if several else 3}g}") for _, mean, several in runs
+                )
 
 
 def test_published_statistics_are_made_by_the_script(kdd: dict[str, datasets.Dataset]) -> None:
@@ -565,12 +717,19 @@ def test_nsl_kdd_stand_in_has_the_schema(part: str) -> None:
     assert tuple(features.columns) == datasets.NSL_KDD_COLUMNS
     assert Counter(classes.tolist()) == CLASS_COUNTS[part]
     levels = standins.nsl_kdd_statistics()
-    assert set(features["service"]) <= set(levels["protocol_of"]) and set(features["flag"]) <= set(levels["flags"])
-    if part == "train":  # an encoder fitted on train must be as wide as on the real file: 38 + 3 + 70 + 11
+    assert set(features["service"]) <= set(levels["protocol_of"]) and set(features["flag"]) <= set(
+        levels["flags"]
+    )
+    # an encoder fitted on train must be as wide as on the real file: 38 + 3 + 70 + 11
+    if part == "train":
         assert [features[name].nunique() for name in standins.CATEGORICAL] == [3, 70, 11]
     numbers = features.drop(columns=list(standins.CATEGORICAL))
     rates = [name for name in numbers if name.endswith("_rate")]
-    assert len(rates) == 15 and (numbers[rates].dtypes == "float64").all() and numbers[rates].max().max() <= 1
+    assert (
+        len(rates) == 15
+        and (numbers[rates].dtypes == "float64").all()
+        and numbers[rates].max().max() <= 1
+    )
     assert (numbers.drop(columns=rates).dtypes == "int64").all() and numbers.min().min() >= 0
     again, _ = standins.nsl_kdd(part)
     pd.testing.assert_frame_equal(features, again)
@@ -578,45 +737,66 @@ def test_nsl_kdd_stand_in_has_the_schema(part: str) -> None:
 
 
 def test_medical_design(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against an encoding of its own with pandas, cell by cell; one row has values far out of the declared ranges."""
+    """Against an encoding of its own with pandas, cell by cell; one row has values far out of the
+    declared ranges.
+    """
     monkeypatch.setenv("HDPM_DATA", "standin")
     somebody = datasets.medical_cost()
-    features, labels = somebody.features.astype({"bmi": float, "age": float}), somebody.labels.copy()
+    features = somebody.features.astype({"bmi": float, "age": float})
+    labels = somebody.labels.copy()
     features.loc[0, ["age", "bmi", "children"]], labels[0] = [99, 80.0, 30], 1e6
     somebody = dataclasses.replace(somebody, features=features, labels=labels)
     table = features.assign(charges=labels)
     numbers = table[["age", "bmi", "children", "charges"]].to_numpy(float)
     named = {"sex": ("female", "male"), "smoker": ("no", "yes"), "region": standins.REGIONS}
     coded = [table[column] == level for column, levels in named.items() for level in levels]
-    ends = {"data": (numbers.min(0), numbers.max(0)), "declared": ([18, 10, 0, 0], [64, 60, 5, 50_000])}
+    ends = {
+        "data": (numbers.min(0), numbers.max(0)),
+        "declared": ([18, 10, 0, 0], [64, 60, 5, 50_000]),
+    }
     for ranges, (low, high) in ends.items():
         X, y, names = datasets.medical_design(somebody, ranges)
         scaled = np.clip((numbers - low) / np.subtract(high, low), 0, 1)
-        np.testing.assert_allclose(X, np.column_stack([scaled[:, :3], *coded, np.ones(1338)]), atol=1e-12)
+        np.testing.assert_allclose(
+            X, np.column_stack([scaled[:, :3], *coded, np.ones(1338)]), atol=1e-12
+        )
         np.testing.assert_allclose(y, scaled[:, 3], atol=1e-12)
-        assert [name.removeprefix("smoker_") for name in names[3:-1]] == [*itertools.chain(*named.values())]
+        assert [name.removeprefix("smoker_") for name in names[3:-1]] == [
+            *itertools.chain(*named.values())
+        ]
 
 
 @pytest.mark.filterwarnings("ignore::hdpm_book.retrieval.StandInWarning")
 def test_nsl_kdd_design(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against an encoding of its own with pandas, cell by cell; of the real files where they are."""
+    """Against an encoding of its own with pandas, cell by cell; of the real files where they
+    are.
+    """
     monkeypatch.setenv("HDPM_DATA_DIR", REAL_FOLDER or "")
     train, test = both_parts()
     X, y, X_test, y_test = datasets.nsl_kdd_design(train, test)
-    levels, raw = standins.nsl_kdd_statistics(), pd.concat([train.features, test.features])
-    assert X.dtype == X_test.dtype == np.float32 and X.shape == (125973, 123) and X_test.shape == (22544, 123)
+    levels = standins.nsl_kdd_statistics()
+    raw = pd.concat([train.features, test.features])
+    assert (
+        X.dtype == X_test.dtype == np.float32
+        and X.shape == (125973, 123)
+        and X_test.shape == (22544, 123)
+    )
     numbers = raw.drop(columns=list(standins.CATEGORICAL)).astype(float)
-    low, high = numbers.iloc[: len(X)].min(), numbers.iloc[: len(X)].max()
+    low = numbers.iloc[: len(X)].min()
+    high = numbers.iloc[: len(X)].max()
     scaled = ((numbers - low) / (high - low).where(high > low, 1)).clip(0, 1)
     named = [set(levels["protocol_of"].values()), set(levels["protocol_of"]), set(levels["flags"])]
-    coded = [(raw[c] == v) for c, of in zip(standins.CATEGORICAL, named, strict=True) for v in sorted(of)]
+    coded = [
+        (raw[c] == v) for c, of in zip(standins.CATEGORICAL, named, strict=True) for v in sorted(of)
+    ]
     expected = np.column_stack([scaled, *coded, np.ones(len(raw))])
     np.testing.assert_allclose(np.concatenate([X, X_test]), expected, atol=1e-6)
     for found, labels in ((y, train.labels), (y_test, test.labels)):
         np.testing.assert_array_equal(np.array(datasets.NSL_KDD_CLASSES)[found], labels)
 
 
-# -------------------------------------------------------------------------------------- stand-ins against real files
+# -------------------------------------------------------------------------------------- stand-ins
+# against real files
 
 
 @pytest.fixture
@@ -626,18 +806,28 @@ def medical(monkeypatch: pytest.MonkeyPatch) -> datasets.Dataset:
 
 
 def test_medical_law_holds_in_the_real_file(medical: datasets.Dataset) -> None:
-    """1220 of 1338 charges equal the base formula (to rounding of floats); the rest exceed it by over 2000 dollars."""
+    """1220 of 1338 charges equal the base formula (to rounding of floats); the rest exceed it by
+    over 2000 dollars.
+    """
     surcharge = medical.labels - standins.medical_base_charge(medical.features)
     exact = np.abs(surcharge) < 1e-9
     assert exact.sum() == 1220 and surcharge[~exact].min() > 2000
-    step = standins.BMI_STEP[[standins.REGIONS.index(region) for region in medical.features["region"]]]
-    np.testing.assert_allclose(medical.features["bmi"] / step, np.rint(medical.features["bmi"] / step), atol=1e-9)
+    step = standins.BMI_STEP[
+        [standins.REGIONS.index(region) for region in medical.features["region"]]
+    ]
+    np.testing.assert_allclose(
+        medical.features["bmi"] / step, np.rint(medical.features["bmi"] / step), atol=1e-9
+    )
 
 
 def ridge_figures(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Coefficients (12) and test error on a random fifth, of argmin mean (y - Xw)^2 + penalty |w|^2."""
-    order, figures = rng.permutation(len(y)), []
-    test, train = order[: len(y) // 5], order[len(y) // 5 :]
+    """Coefficients (12) and test error on a random fifth, of argmin mean (y - Xw)^2 + penalty
+    |w|^2.
+    """
+    order = rng.permutation(len(y))
+    figures = []
+    test = order[: len(y) // 5]
+    train = order[len(y) // 5 :]
     for penalty in (0.1, 1.0):
         gram = X[train].T @ X[train] / len(train) + penalty * np.eye(X.shape[1])
         weights = np.linalg.solve(gram, X[train].T @ y[train] / len(train))
@@ -646,28 +836,39 @@ def ridge_figures(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.
 
 
 def test_medical_stand_in_agrees_with_real(medical: datasets.Dataset) -> None:
-    """Ridge coefficients and test errors of the real file lie within 3 standard deviations of those of 60 draws.
+    """Ridge coefficients and test errors of the real file lie within 3 standard deviations of those
+    of 60 draws.
 
-    So do means and standard deviations of the columns. The real file is taken as one more draw of the law, so draw-
-    to-draw deviation is the yardstick: 3 of them (of a t law with 59 degrees of freedom) is a false-alarm rate of 0.4
-    % a figure, at most 15 % for all 36 together by the union bound, if the generator is changed without fault; as it
-    stands the seeds are fixed and the test always says the same. The draw that is handed out (seed 0) must pass as
-    well.
+    So do means and standard deviations of the columns. The real file is taken as one more draw of
+    the law, so draw- to-draw deviation is the yardstick: 3 of them (of a t law with 59 degrees of
+    freedom) is a false-alarm rate of 0.4 % a figure, at most 15 % for all 36 together by the union
+    bound, if the generator is changed without fault; as it stands the seeds are fixed and the test
+    always says the same. The draw that is handed out (seed 0) must pass as well.
     """
     splits = np.random.default_rng(1)
 
     def figures(data: datasets.Dataset, repeats: int = 1) -> np.ndarray:
         X, y, _ = datasets.medical_design(data, ranges="data")
-        table = data.features[["age", "bmi", "children"]].assign(smoker=data.features["smoker"] == "yes", y=data.labels)
+        table = data.features[["age", "bmi", "children"]].assign(
+            smoker=data.features["smoker"] == "yes", y=data.labels
+        )
         fits = [ridge_figures(X, y, splits) for _ in range(repeats)]
         return np.concatenate([np.mean(fits, axis=0), table.mean(), table.std()])
 
     draws = []
     for seed in range(60):
         frame = standins.medical_cost(seed)
-        features, charges = frame.drop(columns="charges"), frame["charges"].to_numpy()
-        draws.append(figures(datasets.Dataset("Medical Cost", features, charges, tuple(features), "stand-in", None)))
-    centre, deviation = np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1)
+        features = frame.drop(columns="charges")
+        charges = frame["charges"].to_numpy()
+        draws.append(
+            figures(
+                datasets.Dataset(
+                    "Medical Cost", features, charges, tuple(features), "stand-in", None
+                )
+            )
+        )
+    centre = np.mean(draws, axis=0)
+    deviation = np.std(draws, axis=0, ddof=1)
     for one in (figures(medical, repeats=60), draws[0]):
         gaps = np.abs(one - centre) / deviation
         assert gaps.max() < 3, gaps.round(2)
@@ -682,9 +883,10 @@ def kdd(monkeypatch: pytest.MonkeyPatch) -> dict[str, datasets.Dataset]:
 def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> None:
     """Types are exact; multinomial logistic regression on 10,000 rows is within 3 points on test.
 
-    Tolerance of 3 points: trained on other subsamples of the real file, test accuracy itself moves by about half a
-    point, so a gap of 3 is one that a reader of the chapter would see as another result. Compared: fitted on either,
-    scored on the real test part, and fitted and scored on the stand-in.
+    Tolerance of 3 points: trained on other subsamples of the real file, test accuracy itself moves
+    by about half a point, so a gap of 3 is one that a reader of the chapter would see as another
+    result. Compared: fitted on either, scored on the real test part, and fitted and scored on the
+    stand-in.
     """
     numbers = [name for name in datasets.NSL_KDD_COLUMNS if name not in standins.CATEGORICAL]
     accuracy = {}
@@ -696,7 +898,8 @@ def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> 
             if part == "train":
                 some = np.random.default_rng(0).permutation(len(labels))[:10_000]
                 encode = make_column_transformer(
-                    (MinMaxScaler(), numbers), (OneHotEncoder(handle_unknown="ignore"), list(standins.CATEGORICAL))
+                    (MinMaxScaler(), numbers),
+                    (OneHotEncoder(handle_unknown="ignore"), list(standins.CATEGORICAL)),
                 )
                 model = make_pipeline(encode, LogisticRegression(C=1.0, tol=1e-3, max_iter=300))
                 model.fit(features.iloc[some], labels[some])
@@ -708,20 +911,23 @@ def test_nsl_kdd_stand_in_agrees_with_real(kdd: dict[str, datasets.Dataset]) -> 
 
 
 def test_nsl_kdd_stand_in_has_the_class_means(kdd: dict[str, datasets.Dataset]) -> None:
-    """Mean of every numeric column in every class, in units of the column's standard deviation, is off by under 0.1.
+    """Mean of every numeric column in every class, in units of the column's standard deviation, is
+    off by under 0.1.
 
-    Long-tailed columns are compared as log(1 + value), as they are published. The largest sampling error is that of
-    the smallest class, 52 rows: 1 / sqrt(52) = 0.14 of the deviation inside the class. So a gap is allowed 0.1 plus 3
-    standard errors, two-sided 0.3 % each for a correct generator; seeds are fixed. Rounding to two digits is 5 % at
-    most.
+    Long-tailed columns are compared as log(1 + value), as they are published. The largest sampling
+    error is that of the smallest class, 52 rows: 1 / sqrt(52) = 0.14 of the deviation inside the
+    class. So a gap is allowed 0.1 plus 3 standard errors, two-sided 0.3 % each for a correct
+    generator; seeds are fixed. Rounding to two digits is 5 % at most.
     """
     for part, data in kdd.items():
         mine, classes = drawn(part)
         for name in data.features.columns.difference(standins.CATEGORICAL):
             scale = np.log1p if name in standins.LOG_SCALE else np.asarray
-            ours, theirs = scale(mine[name].to_numpy(float)), scale(data.features[name].to_numpy(float))
+            ours = scale(mine[name].to_numpy(float))
+            theirs = scale(data.features[name].to_numpy(float))
             unit = theirs.std() or 1.0
             for label in datasets.NSL_KDD_CLASSES:
-                one, other = ours[classes == label], theirs[data.labels == label]
+                one = ours[classes == label]
+                other = theirs[data.labels == label]
                 error = np.sqrt((one.var() + other.var()) / len(one))
                 assert abs(one.mean() - other.mean()) < 0.1 * unit + 3 * error, (part, name, label)

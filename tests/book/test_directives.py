@@ -1,4 +1,6 @@
-"""What pages show by a directive: the code of a function, the symbols of a chapter, numbers by chapter."""
+"""What pages show by a directive: the code of a function, the symbols of a chapter, numbers by
+chapter.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from docutils.utils import new_document
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("module", [code_of, notation, numbering], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [code_of, notation, numbering], ids=lambda module: module.__name__
+)
 def test_examples(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0 < doctest.testmod(module).attempted
 
@@ -35,8 +39,17 @@ def test_folded_code_that_shows_nothing_is_folded_with_the_next() -> None:
         return nodes.container("", source, *shown, hide_mode=mode)
 
     document = new_document("page")
-    cells = [cell("a"), cell("b"), cell("c", nodes.paragraph()), cell("d"), nodes.paragraph(), cell("e")]
-    document += nodes.section("", *cells, cell("f", mode="output"), cell("g"), cell("h", nodes.paragraph()))
+    cells = [
+        cell("a"),
+        cell("b"),
+        cell("c", nodes.paragraph()),
+        cell("d"),
+        nodes.paragraph(),
+        cell("e"),
+    ]
+    document += nodes.section(
+        "", *cells, cell("f", mode="output"), cell("g"), cell("h", nodes.paragraph())
+    )
     code_of.OneFold(document).run()
     code = [block.astext() for block in document.findall(nodes.literal_block)]
     assert code == ["a\n\nb\n\nc", "d", "e", "f", "g\n\nh"]
@@ -47,16 +60,27 @@ def test_folded_code_that_shows_nothing_is_folded_with_the_next() -> None:
 
 
 def complaints(folder: Path) -> list[str]:
-    """Letters in a chapter's formulas that its file does not have, and those it has and no formula uses."""
+    """Letters in a chapter's formulas that its file does not have, and those it has and no formula
+    uses.
+    """
     rows, local = notation.read(folder / "notation.yaml")
     declared = set().union(local, *(notation.letters(row["symbol"]) for row in rows))
-    pages = {path.stem: notation.used(path.read_text(encoding="utf8")) for path in sorted(folder.glob("*.md"))}
+    pages = {
+        path.stem: notation.used(path.read_text(encoding="utf8"))
+        for path in sorted(folder.glob("*.md"))
+    }
     missing = {page: sorted(there - declared - notation.STANDARD) for page, there in pages.items()}
     found = [f"{page}: {' '.join(letters)}" for page, letters in missing.items() if letters]
     found += [f"not used: {letter}" for letter in sorted(declared - set().union(*pages.values()))]
-    shown = {path.stem for path in folder.glob("*.md") if "{notation}\n" in path.read_text(encoding="utf8")}
+    shown = {
+        path.stem
+        for path in folder.glob("*.md")
+        if "{notation}\n" in path.read_text(encoding="utf8")
+    }
     return found + [
-        f"{row['page']} does not show {row['symbol']}" for row in rows if row.get("page") not in {None, *shown}
+        f"{row['page']} does not show {row['symbol']}"
+        for row in rows
+        if row.get("page") not in {None, *shown}
     ]
 
 
@@ -69,13 +93,20 @@ def test_every_symbol_of_a_chapter_is_in_its_table(folder: Path) -> None:
 
 
 def test_a_missing_symbol_is_found(tmp_path: Path) -> None:
-    content = {"symbols": [{"symbol": r"\lambda_i", "means": "x"}, {"symbol": "b", "means": "y"}], "local": "i"}
+    content = {
+        "symbols": [{"symbol": r"\lambda_i", "means": "x"}, {"symbol": "b", "means": "y"}],
+        "local": "i",
+    }
     (tmp_path / "notation.yaml").write_text(yaml.safe_dump(content), encoding="utf8")
     (tmp_path / "idea.md").write_text("$\\lambda_i b$", encoding="utf8")
     assert complaints(tmp_path) == []
     (tmp_path / "idea.md").write_text("$\\lambda_i + \\mu^2$", encoding="utf8")
     assert complaints(tmp_path) == ["idea: \\mu", "not used: b"]
-    for rows in ([{"symbol": "b"}], [{"symbol": "b", "means": "y", "unit": "z"}], [content["symbols"][1]] * 2):
+    for rows in (
+        [{"symbol": "b"}],
+        [{"symbol": "b", "means": "y", "unit": "z"}],
+        [content["symbols"][1]] * 2,
+    ):
         (tmp_path / "notation.yaml").write_text(yaml.safe_dump({"symbols": rows}), encoding="utf8")
         with pytest.raises(ValueError, match=r"notation\.yaml"):
             notation.read(tmp_path / "notation.yaml")
@@ -94,7 +125,9 @@ def test_pages_of_a_chapter_continue_its_numbers(tmp_path: Path) -> None:
         "b": {"figure": {"u": (4,)}},
         "c": {"figure": {"v": (5,)}},
     }
-    numbering.renumber(SimpleNamespace(srcdir=str(tmp_path)), SimpleNamespace(toc_fignumbers=through))
+    numbering.renumber(
+        SimpleNamespace(srcdir=str(tmp_path)), SimpleNamespace(toc_fignumbers=through)
+    )
     assert through == {
         "index": {"figure": {"x": (1,)}},
         "a": {"figure": {"y": (1, 1), "z": (1, 2)}, "theorem": {"t": (1, 1)}},

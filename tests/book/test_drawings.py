@@ -16,7 +16,9 @@ STATIC = Path(__file__).resolve().parents[2] / "book" / "_static"
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def elements(one: ElementTree.Element, around: dict[str, str]) -> Iterator[tuple[str, dict[str, str], str]]:
+def elements(
+    one: ElementTree.Element, around: dict[str, str]
+) -> Iterator[tuple[str, dict[str, str], str]]:
     """Name, attributes, also those of the groups around it, and words of each element."""
     given = around | one.attrib
     yield one.tag.rpartition("}")[2], given, one.text or ""
@@ -27,7 +29,9 @@ def elements(one: ElementTree.Element, around: dict[str, str]) -> Iterator[tuple
 def letters(said: str, given: dict[str, str]) -> Box:
     """The box of a text, in a font that is wider than those of browsers."""
     x, y, size = (float(given[name]) for name in ("x", "y", "font-size"))
-    box = TextPath((0, 0), said, size, prop=FontProperties(weight=given.get("font-weight", "normal"))).get_extents()
+    box = TextPath(
+        (0, 0), said, size, prop=FontProperties(weight=given.get("font-weight", "normal"))
+    ).get_extents()
     left = x - box.width / 2 if given.get("text-anchor") == "middle" else x
     return left, y - box.y1, left + box.width, y - box.y0
 
@@ -35,7 +39,9 @@ def letters(said: str, given: dict[str, str]) -> Box:
 def corners(path: str) -> list[tuple[float, float]]:
     """The points of a path of straight lines."""
     found: list[tuple[float, float]] = []
-    x, y, start = 0.0, 0.0, (0.0, 0.0)
+    x = 0.0
+    y = 0.0
+    start = (0.0, 0.0)
     for command, numbers in re.findall(r"([a-zA-Z])([-\d\s.]*)", path):
         given = [float(one) for one in re.findall(r"-?[\d.]+", numbers)]
         if command in "hvHV" and len(given) == 1:
@@ -47,7 +53,8 @@ def corners(path: str) -> list[tuple[float, float]]:
         else:
             raise NotImplementedError(f"{command} {numbers} of {path}")
         near = command.islower()
-        x, y = x if along is None else near * x + along, y if up is None else near * y + up
+        x = x if along is None else near * x + along
+        y = y if up is None else near * y + up
         start = (x, y) if command in "mM" else start
         found.append((x, y))
     return found
@@ -56,7 +63,8 @@ def corners(path: str) -> list[tuple[float, float]]:
 def edges(name: str, given: dict[str, str]) -> Iterator[Box]:
     """The lines of a path or a rectangle, as wide as they are drawn."""
     if name == "rect":
-        x, y = float(given.get("x", 0)), float(given.get("y", 0))
+        x = float(given.get("x", 0))
+        y = float(given.get("y", 0))
         points = corners(f"M{x} {y}h{given['width']}v{given['height']}h-{given['width']}z")
     else:
         points = corners(given["d"]) if name == "path" else []

@@ -1,4 +1,6 @@
-"""The examples in the docstrings of the book's modules. Pytest would import these under other names than they have."""
+"""The examples in the docstrings of the book's modules. Pytest would import these under other names
+than they have.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What an explorer's figure says of itself is so in every setting, or the page that holds it cannot be made."""
+"""What an explorer's figure says of itself is so in every setting, or the page that holds it cannot
+be made.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ FIGURE = {"alt": "Two curves; the upper one rises.", "curves": []}
 
 def test_what_a_figure_says_stands_there_and_is_so() -> None:
     assert Found("A sentence.", figure=FIGURE, says={"the upper one rises": True}).figure == FIGURE
-    with pytest.raises(AssertionError, match="said of the figure, and not so: the upper one rises; A sentence"):
+    with pytest.raises(
+        AssertionError, match="said of the figure, and not so: the upper one rises; A sentence"
+    ):
         Found("A sentence.", figure=FIGURE, says={"the upper one rises": False})
     with pytest.raises(ValueError, match="'it falls' does not stand in the alt text 'Two curves"):
         Found("A sentence.", figure=FIGURE, says={"it falls": True})

@@ -38,7 +38,11 @@ DECIDED = {"page": PAGE, "note": "Compared row by row."}
 EDITS: dict[str, dict[str, Any]] = {
     "pdp-table01": {"verdict": "reproduced", **DECIDED, "statement": "a < b & <b>bold</b>"},
     "pdp-table02": {"verdict": "reproduced", **DECIDED, "data": ["medical_cost"]},
-    "pdp-lemmaC3": {"verdict": "corrected", **DECIDED, "correction": "At most 2 sqrt(d) times as large."},
+    "pdp-lemmaC3": {
+        "verdict": "corrected",
+        **DECIDED,
+        "correction": "At most 2 sqrt(d) times as large.",
+    },
     "pdp-thm25": {"verdict": "refuted", **DECIDED, "note": "Eq. 3 reads wrong in our text."},
     "pdp-thm21": {"verdict": "partial", **DECIDED, "correction": "Holds with a bounded loss."},
     "pdp-def11": {"verdict": "not testable", **DECIDED},
@@ -50,19 +54,27 @@ def write_ledger(folder: Path, edits: dict[str, dict[str, Any]]) -> Path:
     """Write the real claims, all pending but for `edits`, into a new folder."""
     folder.mkdir(parents=True)
     for path in ledger.CLAIMS.glob("*.yaml"):
-        entries = yaml.load(path.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        entries = yaml.load(
+            path.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
         for entry in entries:
             for field in ("correction", "data", "needs"):
                 entry.pop(field, None)
-            entry.update({"verdict": "pending", "page": None, "note": None} | edits.get(entry["id"], {}))
-        text = yaml.dump(entries, sort_keys=False, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
+            entry.update(
+                {"verdict": "pending", "page": None, "note": None} | edits.get(entry["id"], {})
+            )
+        text = yaml.dump(
+            entries, sort_keys=False, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        )
         (folder / path.name).write_text(text, encoding="utf8")
     return folder
 
 
 @pytest.fixture
 def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let the library read the ledger with `EDITS`, and with one pending claim that rests on data."""
+    """Let the library read the ledger with `EDITS`, and with one pending claim that rests on
+    data.
+    """
     folder = write_ledger(tmp_path / "claims", EDITS | {"pdp-table04": {"data": ["medical_cost"]}})
     monkeypatch.setattr(ledger, "CLAIMS", folder)
     return folder
@@ -78,7 +90,8 @@ def soup(path: Path) -> BeautifulSoup:
 def test_every_claim_is_there_once() -> None:
     assert set(COUNTS) == set(ledger.PAPERS)
     assert len({claim.id.lower() for claim in load()}) == ALL
-    for page, numbers in (("README.md", [str(ALL)]), ("book/index.md", [])):  # the front page computes it
+    # the front page computes it
+    for page, numbers in (("README.md", [str(ALL)]), ("book/index.md", [])):
         assert re.findall(r"(\d+)\s+claims", (ROOT / page).read_text("utf8")) == numbers
 
 
@@ -126,7 +139,9 @@ def read(folder: Path, entries: Any) -> tuple[ledger.Claim, ...]:
 def test_a_bad_entry_is_named(change: dict[str, Any], field: str, tmp_path: Path) -> None:
     assert read(tmp_path, [GOOD])[0].page == "contracts/idea"
     entry = {key: value for key, value in (GOOD | change).items() if value is not ...}
-    with pytest.raises(ValueError, match=rf"^khalili\.yaml: claim '{entry['id']}': field '{field}': "):
+    with pytest.raises(
+        ValueError, match=rf"^khalili\.yaml: claim '{entry['id']}': field '{field}': "
+    ):
         read(tmp_path, [entry])
 
 
@@ -134,7 +149,10 @@ def test_a_bad_entry_is_named(change: dict[str, Any], field: str, tmp_path: Path
     ("entries", "message"),
     [
         ([GOOD, GOOD], r"khalili-x': field 'id': also in khalili\.yaml"),
-        (yaml.safe_dump([GOOD]) + "  verdict: refuted\n", r"khalili\.yaml: line 1: field given twice"),
+        (
+            yaml.safe_dump([GOOD]) + "  verdict: refuted\n",
+            r"khalili\.yaml: line 1: field given twice",
+        ),
         ("- id: [", r"^khalili\.yaml: while parsing"),
         (GOOD, "an entry must be a mapping"),
     ],
@@ -160,7 +178,9 @@ BY_FINDINGS = {  # printed, corrected, reading; all others are refused
     "partial": "FNT NNT FFT",
     "refuted": "FNN FFF FFN FNF",
 }
-EXPECTED = {letters: expected for expected, found in BY_FINDINGS.items() for letters in found.split()}
+EXPECTED = {
+    letters: expected for expected, found in BY_FINDINGS.items() for letters in found.split()
+}
 
 
 @pytest.mark.parametrize("letters", ["".join(found) for found in product("TFN", repeat=3)])
@@ -173,11 +193,18 @@ def test_the_verdict_is_computed(letters: str, kind: Any) -> None:
 
 
 def test_a_decision_agrees_with_the_ledger_or_raises(edited: Path) -> None:
-    assert repr(judge("pdp-table01", " 15 of 15 rows ", printed=True)) == "pdp-table01  reproduced  15 of 15 rows"
+    assert (
+        repr(judge("pdp-table01", " 15 of 15 rows ", printed=True))
+        == "pdp-table01  reproduced  15 of 15 rows"
+    )
     assert judge("pdp-lemmaC3", "ratio 2.1", printed=False, corrected=True).verdict == "corrected"
-    with pytest.raises(LedgerMismatch, match=r"pdp-table01: this run finds 'refuted', .* 'reproduced'.*: 3 of 15"):
+    with pytest.raises(
+        LedgerMismatch, match=r"pdp-table01: this run finds 'refuted', .* 'reproduced'.*: 3 of 15"
+    ):
         judge("pdp-table01", "3 of 15 rows", printed=False)
-    with pytest.raises(LedgerMismatch, match=r"table03: .* 'refuted', .*'pending'; write it .*claims/pdp-ridge"):
+    with pytest.raises(
+        LedgerMismatch, match=r"table03: .* 'refuted', .*'pending'; write it .*claims/pdp-ridge"
+    ):
         judge("pdp-table03", "3 of 7 rows", printed=False)
     with pytest.raises(ValueError, match="pdp-table01: printed and reading contradict"):
         judge("pdp-table01", "3 of 7 rows", printed=True, reading=True)
@@ -188,10 +215,16 @@ def test_a_decision_agrees_with_the_ledger_or_raises(edited: Path) -> None:
 
 def test_a_run_that_is_too_small_refutes_nothing(edited: Path) -> None:
     for found in (True, False):  # even if it happens to agree
-        with pytest.raises(LedgerMismatch, match=r"table01: too small a run to decide, .* 'reproduced'. Evidence: 9"):
+        with pytest.raises(
+            LedgerMismatch,
+            match=r"table01: too small a run to decide, .* 'reproduced'. Evidence: 9",
+        ):
             judge("pdp-table01", "9 draws", printed=found, enough=np.bool_(False))
     assert judge("pdp-table01", "9,000 draws", printed=True, enough=True).outcome == "reproduced"
-    assert "stand-in" in judge("pdp-table02", "9 draws", printed=True, enough=False, source="stand-in").outcome
+    assert (
+        "stand-in"
+        in judge("pdp-table02", "9 draws", printed=True, enough=False, source="stand-in").outcome
+    )
     for wrong in (None, 9, "yes"):
         with pytest.raises(TypeError, match="pdp-table01: enough must be True or False"):
             judge("pdp-table01", "9 draws", printed=True, enough=wrong)  # type: ignore[arg-type]
@@ -210,8 +243,10 @@ def test_exploring_shows_what_differs_and_goes_on(
         "pdp-table03  this run finds refuted (ledger: pending)  3 of 7 rows",
         "pdp-table01  reproduced  15 of 15 rows",
     ]
-    assert all(claims.LINE.fullmatch(line) for line in lines)  # so that a build finds them, and refuses
-    decide("pdp-thm21", "3 of 7", reading=False)  # what an author may not write, a reader's numbers may give
+    # so that a build finds them, and refuses
+    assert all(claims.LINE.fullmatch(line) for line in lines)
+    # what an author may not write, a reader's numbers may give
+    decide("pdp-thm21", "3 of 7", reading=False)
     decide("pdp-thm21", "3 of 7", printed=False, reading=True)
     decide("pdp-thm21", "3 of 7", printed=False, reading=False)  # nor are all readings tried
     decide("pdp-thm25", "3 of 7", printed=True, corrected=True)
@@ -244,7 +279,8 @@ def test_standin_data_decides_nothing(edited: Path) -> None:
         decision = judge("pdp-table02", "3 of 12 rows", printed=False, source=source)
         assert repr(decision) == line and decision.undecided
     assert not judge("pdp-table02", "12 of 12 rows", printed=True, source="local").undecided
-    for name, source in (("pdp-table02", "local"), ("pdp-table01", "stand-in")):  # table01 does not rest on data
+    # table01 does not rest on data
+    for name, source in (("pdp-table02", "local"), ("pdp-table01", "stand-in")):
         with pytest.raises(LedgerMismatch):
             judge(name, "3 of 12 rows", printed=False, source=source)
     with pytest.raises(ValueError, match="pdp-table02 rests on medical_cost: pass source="):
@@ -255,14 +291,18 @@ def test_standin_data_decides_nothing(edited: Path) -> None:
         judge("pdp-table04", "12 of 12 rows", printed=True, source="stand-in")
 
 
-def test_the_box_in_a_notebook_of_ones_own(edited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_box_in_a_notebook_of_ones_own(
+    edited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "_build" / "notebooks" / "book" / "ridge"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HDPM_MODE", "explore")
 
     def box() -> BeautifulSoup:
-        return BeautifulSoup(judge("pdp-table01", "3 rows", printed=False)._repr_html_(), "html.parser")
+        return BeautifulSoup(
+            judge("pdp-table01", "3 rows", printed=False)._repr_html_(), "html.parser"
+        )
 
     assert box().style and not box().a  # legible without the site's style; no site, no link
     site = tmp_path / "_build" / "html" / "book" / "ledger.html"
@@ -286,8 +326,10 @@ def test_decisions_are_read_off_a_page() -> None:
         ":tags: [hide-input]\n%matplotlib inline\nledger.decide('pdp-thm21', 'x', printed=True)",
         "---\ntags: [hide-input]\n---\ntables = {'pdp-table01': 1, 'pdp-table02': 2}",
         "for name, table in tables.items():\n    decide(name, f'{table}', printed=True)",
-        "for k, name in enumerate(['pdp-fig01', 'pdp-table03']):\n    if k:\n        decide(name, 'pdp-table04')",
-        "decide('mine-thm1', 'x', printed=True, folder='claims')\ndecide(mine, 'x', folder=folder)",  # another ledger's
+        "for k, name in enumerate(['pdp-fig01', 'pdp-table03']):\n    if k:\n        decide(name,"
+        " 'pdp-table04')",
+        # another ledger's
+        "decide('mine-thm1', 'x', printed=True, folder='claims')\ndecide(mine, 'x', folder=folder)",
     )
     prose = "\n```python\ndecide('pdp-table05', 'x')\n```\nand `decide('pdp-table06', 'x')`\n"
     expected = ["pdp-thm21", "pdp-table01", "pdp-table02", "pdp-fig01", "pdp-table03"]
@@ -306,8 +348,13 @@ def test_decisions_are_read_off_a_page() -> None:
 
 def test_every_claim_has_a_verdict_that_is_decided_on_its_page_and_there_only() -> None:
     book = ROOT / "book"
-    texts = {path.relative_to(book): path.read_text(encoding="utf8") for path in not_ignored(book.rglob("*.md"))}
-    decided = {str(path.with_suffix("")): claims.decided_claims(text) for path, text in texts.items()}
+    texts = {
+        path.relative_to(book): path.read_text(encoding="utf8")
+        for path in not_ignored(book.rglob("*.md"))
+    }
+    decided = {
+        str(path.with_suffix("")): claims.decided_claims(text) for path, text in texts.items()
+    }
     assert claims.problems(decided) == []
     for claim in load():
         assert claim.verdict != "pending" and claim.page in decided, claim.id
@@ -368,10 +415,15 @@ symbols:
 
 
 def build(folder: Path, cells: list[str], parts: str = "") -> apart.Running:
-    """Start to build a book with the real page of the ledger and a chapter of these cells, warnings as errors."""
+    """Start to build a book with the real page of the ledger and a chapter of these cells, warnings
+    as errors.
+    """
     book = folder / "book"
     (book / PAGE).parent.mkdir(parents=True)
-    setup = f"from pathlib import Path\nfrom hdpm_book import ledger\nledger.CLAIMS = Path({str(folder / 'claims')!r})"
+    setup = (
+        "from pathlib import Path\nfrom hdpm_book import ledger\nledger.CLAIMS ="
+        f" Path({str(folder / 'claims')!r})"
+    )
     setup += "\nfrom hdpm_book.ledger import decide"
     (book / f"{PAGE}.md").write_text(chapter(setup, *cells) + parts, encoding="utf8")
     (book / "ridge" / "notation.yaml").write_text(SYMBOLS, encoding="utf8")
@@ -384,12 +436,15 @@ def build(folder: Path, cells: list[str], parts: str = "") -> apart.Running:
         "only_build_toc_files": True,
         "execute": {"execute_notebooks": "force", "stderr_output": "error"},
         "sphinx": {
-            "local_extensions": dict.fromkeys("claims code_of notation numbering".split(), str(ROOT / "book" / "_ext")),
+            "local_extensions": dict.fromkeys(
+                "claims code_of notation numbering".split(), str(ROOT / "book" / "_ext")
+            ),
             "config": {
                 "html_static_path": [str(ROOT / "book" / "_static")],
                 "claims_folder": str(write_ledger(folder / "claims", EDITS)),
                 "language": "en",
-                "nitpick_ignore_regex": [["py:func", r"hdpm_lib\..*"]],  # the reference is not part of this book
+                # the reference is not part of this book
+                "nitpick_ignore_regex": [["py:func", r"hdpm_lib\..*"]],
             },
         },
     }
@@ -404,12 +459,19 @@ Builds = tuple[Path, apart.Running, apart.Running]
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
-    """Where a book is built whose pages and ledger agree; that build; and the build of one where they do not."""
+    """Where a book is built whose pages and ledger agree; that build; and the build of one where
+    they do not.
+    """
     folder, (first, *others) = tmp_path_factory.mktemp("site"), CALLS.values()
     calls = [call for name, call in CALLS.items() if name not in ("pdp-thm21", "khalili-thm1")]
     old = "from dataclasses import replace\nfrom hdpm_book.ledger import Decision, get"
-    old += '\ndisplay(Decision(replace(get("pdp-thm21"), verdict="refuted"), "refuted", "an old run"))'
-    old += '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too small a run to decide"))'
+    old += (
+        '\ndisplay(Decision(replace(get("pdp-thm21"), verdict="refuted"), "refuted", "an old run"))'
+    )
+    old += (
+        '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too small a run to'
+        ' decide"))'
+    )
     good = build(folder, [first, "\n".join(others)], PARTS)
     return folder, good, build(tmp_path_factory.mktemp("wrong"), [*calls, old])
 
@@ -427,48 +489,77 @@ def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Pat
     rows = {row["id"]: row for row in page.select(".hdpm-claims tbody tr")}
     assert list(rows) == [claim.id for claim in load()]
     row = rows["pdp-table01"]
-    assert (row["data-paper"], row["data-kind"], row["data-verdict"]) == ("pdp-ridge", "table", "reproduced")
+    assert (row["data-paper"], row["data-kind"], row["data-verdict"]) == (
+        "pdp-ridge",
+        "table",
+        "reproduced",
+    )
     found = [row.select_one(f".hdpm-{part}").text for part in ("evidence", "verdict")]
     assert found == ["15 of 15 rows < 3 & <i>more", "✓ reproduced"]
     words = ("a < b & <b>bold</b>", "Table 1", "Compared row by row.")
     assert all(part in row.text for part in words) and "Possibly damaged" not in row.text
     assert "not decided here: stand-in data (ledger: reproduced)" in rows["pdp-table02"].text
     assert "pending" in rows["pdp-table03"].text
-    assert rows["pdp-def11"].text.count("Compared row by row.") == 1 and not rows["pdp-table03"].select("td a")
-    assert "Built on stand-in data" in page.text and "1 claim was therefore not decided" in page.text
+    assert rows["pdp-def11"].text.count("Compared row by row.") == 1 and not rows[
+        "pdp-table03"
+    ].select("td a")
+    assert (
+        "Built on stand-in data" in page.text and "1 claim was therefore not decided" in page.text
+    )
     chapter_page = soup(site / f"{PAGE}.html")
     for name in EDITS:  # there and back; what cannot be tested has a page, and no place on it
         path, _, anchor = rows[name].select_one("td a")["href"].partition("#")
-        assert (site / path).resolve() == (site / f"{PAGE}.html").resolve() and bool(anchor) == (name != "pdp-def11")
+        assert (site / path).resolve() == (site / f"{PAGE}.html").resolve() and bool(anchor) == (
+            name != "pdp-def11"
+        )
         for link in chapter_page.select(f"#{anchor} a") if anchor else ():
             assert link["href"] == f"../ledger.html#{name}"
 
 
-def test_a_page_shows_decisions_main_claims_code_symbols_and_the_chapter_s_numbers(site: Path) -> None:
+def test_a_page_shows_decisions_main_claims_code_symbols_and_the_chapter_s_numbers(
+    site: Path,
+) -> None:
     page = soup(site / f"{PAGE}.html")
     box = page.select_one("div#claim-pdp-table01")
     shown = [box.select_one(f".hdpm-{part}").text for part in ("verdict", "statement", "evidence")]
     assert shown == ["✓ reproduced", "a < b & <b>bold</b>", "This run: 15 of 15 rows < 3 & <i>more"]
     tested, untested = page.select(".hdpm-holds tbody tr")
-    assert tested.th.text.startswith("All rows & more.") and tested.th.a["href"] == "../ledger.html#pdp-table01"
-    assert [cell.text.split(" See ")[0] for cell in tested.select("td")] == ["✓ reproduced", "Every row within 3."]
+    assert (
+        tested.th.text.startswith("All rows & more.")
+        and tested.th.a["href"] == "../ledger.html#pdp-table01"
+    )
+    assert [cell.text.split(" See ")[0] for cell in tested.select("td")] == [
+        "✓ reproduced",
+        "Every row within 3.",
+    ]
     assert tested.select("td a")[-1]["href"].endswith("#claim-pdp-table01")
     assert "not testable" in untested.text and "\\(w\\)" in untested.text
     code = page.select_one(".hdpm-code pre").text
     assert code.startswith("def output_perturbation(") and '"""' not in code and ": np" not in code
     assert "return" in code and "  # " in code
     (row,) = page.select(".hdpm-notation tbody tr")
-    assert [cell.text.strip() for cell in row.select("td")] == ["\\(\\lambda\\)", "penalty", "weight of \\(w\\) & more"]
+    assert [cell.text.strip() for cell in row.select("td")] == [
+        "\\(\\lambda\\)",
+        "penalty",
+        "weight of \\(w\\) & more",
+    ]
     assert page.select_one(".eqno").text.startswith("(1.1)") and "See (1.1)." in page.text
 
 
 def test_the_ledger_page_counts_and_says_what_waits_for_work(site: Path) -> None:
     page = soup(site / "ledger.html")
     note = next(p for p in page.select(".hdpm-ledger p") if "wait for compute" in p.text)
-    assert "Of 3 claims that are partial or not testable 2 are so for reasons of content" in note.text
+    assert (
+        "Of 3 claims that are partial or not testable 2 are so for reasons of content" in note.text
+    )
     items = note.find_next_sibling("ul").select("li")
-    assert [item.a["href"] for item in items] == ["#khalili-thm1"] and "Ten hours & a proof." in items[0].text
-    rows = {row.th.text: [int(cell.text) for cell in row.select("td")] for row in page.select(".hdpm-summary tbody tr")}
+    assert [item.a["href"] for item in items] == [
+        "#khalili-thm1"
+    ] and "Ten hours & a proof." in items[0].text
+    rows = {
+        row.th.text: [int(cell.text) for cell in row.select("td")]
+        for row in page.select(".hdpm-summary tbody tr")
+    }
     assert rows["Personalized DP for ridge regression"] == [2, 1, 1, 1, 1, 69, 75]
     assert rows["All papers"] == [2, 1, 1, 2, 1, ALL - 7, ALL]
     assert [row[-1] for row in list(rows.values())[:-1]] == list(COUNTS.values())
@@ -478,14 +569,18 @@ def test_what_is_wrong_as_printed_is_marked_with_what_is_right(site: Path) -> No
     rows = {str(row["id"]): row for row in soup(site / "ledger.html").select("tr[data-wrong]")}
     assert sorted(rows) == ["pdp-lemmaC3", "pdp-thm21", "pdp-thm25"]
     statement = BeautifulSoup(ledger.markup(get("pdp-lemmaC3").statement), "html.parser").text
-    assert all(part in rows["pdp-lemmaC3"].text for part in (statement, "At most 2 sqrt(d)", "ratio 2.1"))
+    assert all(
+        part in rows["pdp-lemmaC3"].text for part in (statement, "At most 2 sqrt(d)", "ratio 2.1")
+    )
     words = ("No statement near it is known to hold.", "Possibly damaged in our copy")
     assert all(part in rows["pdp-thm25"].text for part in words)
 
 
 def test_other_programs_read_the_ledger_too(site: Path) -> None:
     rows = {row["id"]: row for row in json.loads((site / "claims.json").read_text(encoding="utf8"))}
-    assert list(rows) == [claim.id for claim in load()] and set(rows["pdp-table01"]) == set(claims.FIELDS)
+    assert list(rows) == [claim.id for claim in load()] and set(rows["pdp-table01"]) == set(
+        claims.FIELDS
+    )
     row = rows["pdp-table01"]
     assert (row["verdict"], row["evidence"]) == ("reproduced", "15 of 15 rows < 3 & <i>more")
     page, anchor = row["section"].split("#")
@@ -500,8 +595,13 @@ def test_other_programs_read_the_ledger_too(site: Path) -> None:
 
 def test_a_bar_counts_verdicts_and_links_to_them(edited: Path) -> None:
     bar = BeautifulSoup(claims.bar("pdp-ridge", "ledger.html"), "html.parser")
-    counted = {str(a["href"]).split("verdict=")[1].replace("+", " "): int(a.text.split()[0]) for a in bar.select("a")}
-    assert [int(str(part["style"]).split()[-1]) for part in bar.select("div span")] == [*counted.values()]
+    counted = {
+        str(a["href"]).split("verdict=")[1].replace("+", " "): int(a.text.split()[0])
+        for a in bar.select("a")
+    }
+    assert [int(str(part["style"]).split()[-1]) for part in bar.select("div span")] == [
+        *counted.values()
+    ]
     verdicts = Counter(claim.verdict for claim in load("pdp-ridge"))
     assert counted == {v: n for v, n in verdicts.items() if v != "pending"}
     assert bar.a["href"] == "ledger.html?paper=pdp-ridge&verdict=reproduced"
@@ -515,7 +615,10 @@ def test_the_book_fails_when_pages_and_ledger_disagree(builds: Builds) -> None:
     for words in (
         f"khalili-thm1 is partial in the ledger, but {PAGE} does not decide it",
         "pdp-thm21 is shown as 'refuted', but the ledger says 'partial': an old execution?",
-        "pdp-def11 is shown as 'too small a run to decide (ledger: not testable)', but the ledger says",
+        (
+            "pdp-def11 is shown as 'too small a run to decide (ledger: not testable)', but the"
+            " ledger says"
+        ),
     ):
         assert words in result.printed
 
@@ -529,19 +632,26 @@ def test_a_box_has_the_words_that_the_ledger_has_now(edited: Path) -> None:
 
 
 def test_boxes_of_another_ledger_are_no_decisions_of_this_one(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump([GOOD | {"id": "mine-x", "paper": "mine"}]), encoding="utf8")
+    (tmp_path / "mine.yaml").write_text(
+        yaml.safe_dump([GOOD | {"id": "mine-x", "paper": "mine"}]), encoding="utf8"
+    )
     ours = judge("pdp-table01", "15 of 15 rows", printed=True)
     mine = judge("mine-x", "7 of 7", printed=True, folder=tmp_path)
     page = nodes.container()
     for decision in (mine, ours):
         kinds = {"text/html": decision._repr_html_(), "text/plain": repr(decision)}
-        parts = [nodes.container("", nodes.raw("", text), mime_type=kind) for kind, text in kinds.items()]
+        parts = [
+            nodes.container("", nodes.raw("", text), mime_type=kind) for kind, text in kinds.items()
+        ]
         page += nodes.container("", *parts, nb_element="mime_bundle")
-    assert [shown.claim_id for shown in claims.printed_decisions(page, "book/ridge/tables")] == ["pdp-table01"]
+    assert [shown.claim_id for shown in claims.printed_decisions(page, "book/ridge/tables")] == [
+        "pdp-table01"
+    ]
 
 
 def test_decisions_follow_their_page_through_rebuilds_and_parallel_reading() -> None:
-    here, there = SimpleNamespace(), SimpleNamespace()
+    here = SimpleNamespace()
+    there = SimpleNamespace()
     line = claims.Shown("pdp-table01", "reproduced", "15 of 15 rows", "book/a")
     claims.decisions(there).update({"book/a": [line], "book/other": [line]})
     claims.ledger_pages(there).add("book/a")
@@ -558,7 +668,10 @@ def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
     url = (site / "ledger.html").as_uri()
     page = browser.new_page()
     errors: list[str] = []
-    page.on("pageerror", lambda error: errors.extend([error.stack] * ("ledger.js" in (error.stack or ""))))
+    page.on(
+        "pageerror",
+        lambda error: errors.extend([error.stack] * ("ledger.js" in (error.stack or ""))),
+    )
 
     def count(found: int) -> None:
         visible = page.locator(".hdpm-claims tbody tr:visible").count()
@@ -576,15 +689,20 @@ def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
     count(1)
     assert "verdict=not+testable" in page.url
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_function("document.querySelector('.hdpm-filters output').textContent.startsWith('showing 30 of 303')")
+    page.wait_for_function(
+        "document.querySelector('.hdpm-filters output').textContent.startsWith('showing 30 of 303')"
+    )
     assert "verdict" not in page.url
     page.get_by_role("button", name="Show 30 more").click()
     assert page.locator(".hdpm-claims tbody tr:visible").count() == 60
-    assert page.evaluate("document.activeElement.closest('tr').rowIndex") == 31  # the first of those that came
+    # the first of those that came
+    assert page.evaluate("document.activeElement.closest('tr').rowIndex") == 31
     page.get_by_label("Words").fill("bold TABLE")
     count(1)
     assert first("khalili-thm5") == "khalili-thm5"  # an id is first, then a place as one phrase
-    assert first("theorem 5").startswith("khalili-thm5") and first("Table 1").startswith("pdp-table01")
+    assert first("theorem 5").startswith("khalili-thm5") and first("Table 1").startswith(
+        "pdp-table01"
+    )
     assert first("khalili theorem 5").startswith("khalili-thm5")
     page.goto(f"{url}?paper=khalili#pdp-table01")  # the row asked for is not filtered away
     assert page.locator("#pdp-table01").is_visible()

@@ -1,4 +1,6 @@
-"""Figures and tables: alt text, captions, colours that read on both pages, and the same bytes in every run."""
+"""Figures and tables: alt text, captions, colours that read on both pages, and the same bytes in
+every run.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,16 @@ from hdpm_book import plots
 
 matplotlib.use("agg")
 ALT = 'Two curves: "a" < b & both fall'
-LIGHT, DARK = "#ffffff", "#14181e"  # the two page backgrounds
+# the two page backgrounds
+LIGHT = "#ffffff"
+DARK = "#14181e"
 
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is displayed, in place of displaying it; figures that pages of other tests left open are closed."""
+    """What is displayed, in place of displaying it; figures that pages of other tests left open are
+    closed.
+    """
     plt.close("all")
     seen: list[Any] = []
     monkeypatch.setattr(plots, "display", seen.append)
@@ -46,12 +52,16 @@ def draw(shown: list[Any], alt: str = ALT) -> str:
     return str(shown[-1]._repr_html_())
 
 
-# --- figures ----------------------------------------------------------------------------------------------------------
+# --- figures ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "too short", "spaces" + 30 * " "])
-def test_figure_without_alt_text_and_table_without_caption_are_refused(text: str, shown: list[Any]) -> None:
-    with pytest.raises(ValueError, match="a figure needs alt text that says what it shows, got alt="):
+def test_figure_without_alt_text_and_table_without_caption_are_refused(
+    text: str, shown: list[Any]
+) -> None:
+    with pytest.raises(
+        ValueError, match="a figure needs alt text that says what it shows, got alt="
+    ):
         plots.show(plots.subplots()[0], text)
     if not text.strip():
         with pytest.raises(ValueError, match="a table needs a caption"):
@@ -62,7 +72,11 @@ def test_figure_without_alt_text_and_table_without_caption_are_refused(text: str
 def test_svg_is_an_image_with_its_alt_text_in_the_colour_of_the_page(shown: list[Any]) -> None:
     svg = draw(shown)
     root = ElementTree.fromstring(svg)
-    assert root.get("role") == "img" and root.get("aria-label") == ALT and root.get("class") == "hdpm-figure"
+    assert (
+        root.get("role") == "img"
+        and root.get("aria-label") == ALT
+        and root.get("class") == "hdpm-figure"
+    )
     assert repr(shown[-1]) == f"[figure] {ALT}"
     assert not plt.get_fignums()  # closed
     assert root.get("width") is None and root.get("height") is None and root.get("viewBox")
@@ -73,7 +87,9 @@ def test_svg_is_an_image_with_its_alt_text_in_the_colour_of_the_page(shown: list
     assert "<metadata>" not in svg and "<?xml" not in svg and "<!DOCTYPE" not in svg
 
 
-def test_what_is_said_of_a_figure_holds_or_is_refused(shown: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_said_of_a_figure_holds_or_is_refused(
+    shown: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def draw_saying(**says: Any) -> None:
         plots.show(plots.subplots()[0], ALT, says)
 
@@ -87,11 +103,15 @@ def test_what_is_said_of_a_figure_holds_or_is_refused(shown: list[Any], monkeypa
     monkeypatch.setenv("HDPM_MODE", "explore")
     draw_saying(**{"both fall": False, "a < b": False, "they cross": True})
     below = BeautifulSoup(shown.pop()._repr_html_(), "html.parser").find_all("p")
-    assert [line.text for line in below] == [f"Not so with these numbers: {words}" for words in ("both fall", "a < b")]
+    assert [line.text for line in below] == [
+        f"Not so with these numbers: {words}" for words in ("both fall", "a < b")
+    ]
 
 
 @pytest.mark.parametrize("source", ["stand-in", ["real", "stand-in"]])
-def test_what_is_said_of_real_data_is_not_asked_of_a_stand_in(source: str | list[str], shown: list[Any]) -> None:
+def test_what_is_said_of_real_data_is_not_asked_of_a_stand_in(
+    source: str | list[str], shown: list[Any]
+) -> None:
     says = {"both fall": False, "they cross": True}
     plots.show(plots.subplots()[0], ALT, says, source)
     below = BeautifulSoup(shown.pop()._repr_html_(), "html.parser").find_all("p")
@@ -104,9 +124,15 @@ def test_what_is_said_of_real_data_is_not_asked_of_a_stand_in(source: str | list
 
 def test_svg_is_the_same_in_every_run(shown: list[Any]) -> None:
     assert draw(shown) == draw(shown)
-    code = "from tests.book.test_plots import draw, plots; seen = []; plots.display = seen.append; print(draw(seen))"
+    code = (
+        "from tests.book.test_plots import draw, plots; seen = []; plots.display = seen.append;"
+        " print(draw(seen))"
+    )
     root = Path(__file__).resolve().parents[2]
-    assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=root) == f"{draw(shown)}\n"
+    assert (
+        subprocess.check_output([sys.executable, "-c", code], text=True, cwd=root)
+        == f"{draw(shown)}\n"
+    )
 
 
 def test_ids_differ_between_figures(shown: list[Any]) -> None:
@@ -115,7 +141,8 @@ def test_ids_differ_between_figures(shown: list[Any]) -> None:
     def ids(svg: str) -> set[str]:
         return {i for i in re.findall(r'id="([^"]+)"', svg) if f"#{i}" in svg}
 
-    first, second = ids(draw(shown)), ids(draw(shown, "Quite another description of it."))
+    first = ids(draw(shown))
+    second = ids(draw(shown, "Quite another description of it."))
     assert first and second and not first & second
 
 
@@ -135,7 +162,8 @@ def test_curves_differ_in_colour_line_and_marker_and_panels_are_stacked() -> Non
     plt.close("all")
 
 
-ENDS: list[tuple[Any, str, int, Any]] = [  # of curves, title of their legend, panels; and how far names are moved
+# of curves, title of their legend, panels; and how far names are moved
+ENDS: list[tuple[Any, str, int, Any]] = [
     ([1.0, 2.0, 3.0], "", 1, [0, 0, 0]),
     ([1.0, 1.1, 3.0], "", 1, [-2, 2, 0]),
     ([1.0, 1.0, 3.0], "", 1, None),
@@ -147,7 +175,9 @@ ENDS: list[tuple[Any, str, int, Any]] = [  # of curves, title of their legend, p
 
 
 @pytest.mark.parametrize(("ends", "title", "panels", "moved"), ENDS)
-def test_names_stand_at_the_ends_of_curves_if_there_is_room(ends: Any, title: str, panels: int, moved: Any) -> None:
+def test_names_stand_at_the_ends_of_curves_if_there_is_room(
+    ends: Any, title: str, panels: int, moved: Any
+) -> None:
     figure, axes = plots.subplots(panels)
     first, *others = np.ravel(axes)
     for panel in (first, *others):
@@ -166,7 +196,9 @@ def contrast(one: str, other: str) -> float:
     """Contrast ratio of WCAG 2."""
 
     def luminance(colour: str) -> float:
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+        linear = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)
+        ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
@@ -176,20 +208,29 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize(
     ("low", "high", "labels"),
     [
-        (0.0126, 0.25, ["2e-2", "5e-2", "1e-1", "2e-1"]),  # matplotlib's own: at 2, 3, 4, 6, which touch
+        # matplotlib's own: at 2, 3, 4, 6, which touch
+        (0.0126, 0.25, ["2e-2", "5e-2", "1e-1", "2e-1"]),
         (0.1, 1000, ["1e-1", "1e0", "1e1", "1e2", "1e3"]),
     ],
 )
 @pytest.mark.parametrize("axis", ["x", "y"])
-def test_labels_of_a_logarithmic_axis_have_room(axis: str, low: float, high: float, labels: list[str]) -> None:
+def test_labels_of_a_logarithmic_axis_have_room(
+    axis: str, low: float, high: float, labels: list[str]
+) -> None:
     figure, (axes, _) = plots.subplots(2)
     numbers = np.geomspace(low, high, 50)
     x, y = (numbers, np.arange(50)) if axis == "x" else (np.arange(50), numbers)
     plots.lines(axes, x, {"a": y}, log=axis)
     plots.inline(figure, ALT)
     place, (below, above) = getattr(axes, f"{axis}axis"), sorted(numbers[[0, -1]])
-    drawn = {tick.get_loc(): tick.label1 for tick in [*place.get_major_ticks(), *place.get_minor_ticks()]}
-    seen = {at: text for at, text in sorted(drawn.items()) if below <= at <= above * 1.001 and text.get_text()}
+    drawn = {
+        tick.get_loc(): tick.label1 for tick in [*place.get_major_ticks(), *place.get_minor_ticks()]
+    }
+    seen = {
+        at: text
+        for at, text in sorted(drawn.items())
+        if below <= at <= above * 1.001 and text.get_text()
+    }
     assert [f"{at:.0e}".replace("e+0", "e").replace("e-0", "e-") for at in seen] == labels
     boxes = [text.get_window_extent() for text in seen.values()]
     gaps = [b.x0 - a.x1 if axis == "x" else b.y0 - a.y1 for a, b in itertools.pairwise(boxes)]
@@ -202,9 +243,11 @@ def test_colours_stand_out_from_both_pages(style: dict[str, Any], page: str) -> 
     assert contrast(style["color"], page) >= 3
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables -------------------------------------------------------------------------------------
 
-PRINTED = pd.DataFrame({"a": [1.0, 200.0], "b": [3e-5, 4.0]}, index=pd.Index([0.1, 0.5], name="lambda"))
+PRINTED = pd.DataFrame(
+    {"a": [1.0, 200.0], "b": [3e-5, 4.0]}, index=pd.Index([0.1, 0.5], name="lambda")
+)
 
 
 def test_table_has_a_caption_and_scrolls_by_keyboard(shown: list[Any]) -> None:
@@ -218,13 +261,17 @@ def test_table_has_a_caption_and_scrolls_by_keyboard(shown: list[Any]) -> None:
 
 
 def test_no_head_of_a_table_is_empty(shown: list[Any]) -> None:
-    """The name of the index stands above it, in the row of the columns; without a name nothing is a head."""
+    """The name of the index stands above it, in the row of the columns; without a name nothing is a
+    head.
+    """
     wide = PRINTED.set_axis(pd.MultiIndex.from_product([["loss"], ["least", "most"]]), axis=1)
     heads = []
     for frame in (PRINTED, PRINTED.rename_axis(None), PRINTED.set_index("a", append=True), wide):
         plots.show_table(frame, "Losses")
         page = BeautifulSoup(shown[-1]._repr_html_(), "html.parser")
         assert all(head.text.strip() for head in page.select("th"))
-        heads.append([[cell.text for cell in row.select("th, td")] for row in page.select("thead tr")])
+        heads.append(
+            [[cell.text for cell in row.select("th, td")] for row in page.select("thead tr")]
+        )
     named = [["", "loss"], ["lambda", "least", "most"]]
     assert heads == [[["lambda", "a", "b"]], [["", "a", "b"]], [["lambda", "a", "b"]], named]

@@ -1,4 +1,6 @@
-"""Readers change numbers, laws and names, one at a time, and no page ends in an error: a sample, and all by night."""
+"""Readers change numbers, laws and names, one at a time, and no page ends in an error: a sample,
+and all by night.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,13 @@ import pytest
 from tests.book.dataflow import BOOK
 from tests.book.readers import Change, all_changes, attempt
 
-SAMPLE, SEED = 8, 1
-PAGES = [path.relative_to(BOOK).with_suffix("").as_posix() for path in execution.pages() if execution.is_chapter(path)]
+SAMPLE = 8
+SEED = 1
+PAGES = [
+    path.relative_to(BOOK).with_suffix("").as_posix()
+    for path in execution.pages()
+    if execution.is_chapter(path)
+]
 CHANGES = [change for page in PAGES for change in all_changes(page)]
 if not os.environ.get("HDPM_NIGHTLY"):
     CHANGES = random.Random(SEED).sample(CHANGES, SAMPLE)
@@ -36,13 +43,17 @@ require(draws > 1, f"draws must be 2 or more, got {draws}")
 
 
 def page_with(folder: Path, *cells: str) -> str:
-    text = HEAD + "".join(f"\n```{{code-cell}} ipython3\n{cell.strip()}\n```\n" for cell in (SMALL_PAGE, *cells))
+    text = HEAD + "".join(
+        f"\n```{{code-cell}} ipython3\n{cell.strip()}\n```\n" for cell in (SMALL_PAGE, *cells)
+    )
     (folder / "page.md").write_text(text, encoding="utf8")
     return str(folder / "page")
 
 
 def wrong(page: str, now: str) -> str:
-    (change,) = [change for change in all_changes(page) if (change.name, change.now) == ("draws", now)]
+    (change,) = [
+        change for change in all_changes(page) if (change.name, change.now) == ("draws", now)
+    ]
     return attempt(change, seconds=5).wrong
 
 
@@ -57,7 +68,8 @@ def test_what_may_be_changed(tmp_path: Path) -> None:
     found = {(change.name, change.was, change.now) for change in all_changes(page)}
     assert {name for name, *_ in found} == {"draws", "other", "grid", "seed", "size", "laws"}
     assert {now for name, was, now in found if name == "draws"} == {"5", "20", "11", "9"}
-    assert {now for name, was, now in found if (name, was) == ("grid", "1.0")} == {"2.0"}  # 0.5 is there already
+    # 0.5 is there already
+    assert {now for name, was, now in found if (name, was) == ("grid", "1.0")} == {"2.0"}
     assert ("seed", "7", "8") in found and ("laws", "'flat'", "'flat, renamed'") in found
 
 
@@ -92,7 +104,9 @@ def test_what_a_reader_may_meet(cell: str, tmp_path: Path) -> None:
 
 def test_only_what_rests_on_the_change_runs(tmp_path: Path) -> None:
     assert wrong(page_with(tmp_path, "np.ones(other)[9]", "print(draws)"), "9") == ""
-    assert "IndexError" in wrong(page_with(tmp_path, "many = np.ones(other)[9]", "print(draws + many)"), "9")
+    assert "IndexError" in wrong(
+        page_with(tmp_path, "many = np.ones(other)[9]", "print(draws + many)"), "9"
+    )
     loop = "many = {}\nfor i in range(2):\n    many |= {i: draws}"
     assert wrong(page_with(tmp_path, loop, "print(many[0])"), "9") == ""
     assert "IndexError" in wrong(page_with(tmp_path, loop, "np.ones(10)[many[0]:][0]"), "11")

@@ -1,4 +1,6 @@
-"""Studies that are stored: rows in their order, none of other settings, and a folder that goes when all is done."""
+"""Studies that are stored: rows in their order, none of other settings, and a folder that goes when
+all is done.
+"""
 
 from __future__ import annotations
 

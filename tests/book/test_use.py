@@ -28,9 +28,12 @@ from tests.support import generator, public_names
 BOOK = Path(__file__).resolve().parents[2] / "book"
 
 
-# --- the survey -------------------------------------------------------------------------------------------------------
+# --- the survey ---------------------------------------------------------------------------------
 
-DESIGN, MONEY, PEOPLE, LAW = "hard budget, All-in repaired", 100.0, 200, stats.uniform(1, 4)
+DESIGN = "hard budget, All-in repaired"
+MONEY = 100.0
+PEOPLE = 200
+LAW = stats.uniform(1, 4)
 
 
 def planned(law: Any, money: float, **options: Any) -> tuple[float, float]:
@@ -46,9 +49,11 @@ def sold(quotes: Any, loss: float, money: float) -> tuple[Any, Any]:
 
 
 def test_the_error_of_a_survey_is_the_one_promised() -> None:
-    """2000 surveys with answers uniform on [0, 1]; a false alarm has the probability FALSE_ALARM, as for a normal mean.
+    """2000 surveys with answers uniform on [0, 1]; a false alarm has the probability FALSE_ALARM,
+    as for a normal mean.
 
-    The plan counts with a shrunk release, of the mean square XB^2/(B^2 + X); the recipe does not shrink.
+    The plan counts with a shrunk release, of the mean square XB^2/(B^2 + X); the recipe does not
+    shrink.
     """
     rng = generator(7)
     loss, promised = planned(LAW, MONEY, sellers=PEOPLE)
@@ -56,7 +61,10 @@ def test_the_error_of_a_survey_is_the_one_promised() -> None:
     for _ in range(2000):
         wins = sold(LAW.rvs(PEOPLE, random_state=rng), loss, MONEY)[0] > 0
         mean = WeightedMean(wins / wins.sum(), loss * wins.sum(), np.array([0.5]), 0.5)
-        assert mean.privacy_loss[wins].max() == pytest.approx(loss) and mean.privacy_loss[~wins].sum() == 0
+        assert (
+            mean.privacy_loss[wins].max() == pytest.approx(loss)
+            and mean.privacy_loss[~wins].sum() == 0
+        )
         squares.append((mean.release(rng.random((PEOPLE, 1)), rng=rng)[0] - 0.5) ** 2)
     unshrunk = promised**2 / (1 - promised**2 * 12)
     allowed = -stats.norm.ppf(FALSE_ALARM / 2) * np.std(squares) / np.sqrt(len(squares))
@@ -64,9 +72,13 @@ def test_the_error_of_a_survey_is_the_one_promised() -> None:
 
 
 def test_the_laws_of_the_calculator_are_those_of_the_code_and_can_be_used() -> None:
-    """What a visitor chooses in the form stands in the cell below it, with the same plan but for the draws of costs."""
+    """What a visitor chooses in the form stands in the cell below it, with the same plan but for
+    the draws of costs.
+    """
     (cell,) = [
-        code for code in CELL.findall((BOOK / "use" / "survey.md").read_text(encoding="utf8")) if "laws =" in code
+        code
+        for code in CELL.findall((BOOK / "use" / "survey.md").read_text(encoding="utf8"))
+        if "laws =" in code
     ]
     space: dict[str, Any] = {"stats": stats, "law_of": law_of, "law": LAW}
     exec(cell[: cell.index("for name")], space)
@@ -95,7 +107,7 @@ def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:
     assert utility(0.7 * costs[3]) > utility(costs[3]) + 0.1
 
 
-# --- the table of the reference, and the readme -----------------------------------------------------------------------
+# --- the table of the reference, and the readme -------------------------------------------------
 
 
 def test_the_table_of_the_reference_has_all_public_names() -> None:
@@ -104,50 +116,75 @@ def test_the_table_of_the_reference_has_all_public_names() -> None:
     assert sorted(listed) == sorted(public_names())
 
 
-def test_the_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its one block of Python, with data of the reader's; the audit at its end has two seconds, not ten."""
+def test_the_readme_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its one block of Python, with data of the reader's; the audit at its end has two seconds, not
+    ten.
+    """
     monkeypatch.setattr(hdpm_lib, "audit", partial(hdpm_lib.audit, time_limit=2))
-    (block,) = re.findall(r"(?s)```python\n(.*?)```", (BOOK.parent / "README.md").read_text(encoding="utf8"))
+    (block,) = re.findall(
+        r"(?s)```python\n(.*?)```", (BOOK.parent / "README.md").read_text(encoding="utf8")
+    )
     rng = np.random.default_rng(5)
-    data = {"X": rng.random((40, 2)), "y": rng.uniform(-1, 1, 40), "epsilon": rng.uniform(0.5, 2, 40)}
+    data = {
+        "X": rng.random((40, 2)),
+        "y": rng.uniform(-1, 1, 40),
+        "epsilon": rng.uniform(0.5, 2, 40),
+    }
     exec(block, data | {"costs": stats.uniform(1, 4).rvs(20, random_state=rng)})
     assert "violation found" in capsys.readouterr().out
     assert len([line for line in block.splitlines() if line.strip()]) <= 30
 
 
-# --- a ledger of one's own --------------------------------------------------------------------------------------------
+# --- a ledger of one's own ----------------------------------------------------------------------
 
 CLAIM = GOOD | {"id": "mine-thm1", "paper": "mine", "page": "checks"}
 
 
 def write(folder: Path, *changes: dict[str, Any], name: str = "mine") -> Path:
-    (folder / f"{name}.yaml").write_text(yaml.safe_dump([CLAIM | change for change in changes]), encoding="utf8")
+    (folder / f"{name}.yaml").write_text(
+        yaml.safe_dump([CLAIM | change for change in changes]), encoding="utf8"
+    )
     return folder
 
 
 def test_papers_of_another_folder(tmp_path: Path) -> None:
-    folder = write(tmp_path, {}, {"id": "mine-thm2", "verdict": "pending", "page": None, "note": None})
-    with pytest.raises(LedgerMismatch, match=f"write it with page and note into {re.escape(str(folder))}/mine.yaml"):
+    folder = write(
+        tmp_path, {}, {"id": "mine-thm2", "verdict": "pending", "page": None, "note": None}
+    )
+    with pytest.raises(
+        LedgerMismatch, match=f"write it with page and note into {re.escape(str(folder))}/mine.yaml"
+    ):
         judge("mine-thm2", "7 of 7", printed=True, folder=str(folder))
     write(folder, {"id": "ours-thm1", "paper": "ours"}, name="ours")
     assert [claim.id for claim in load(folder=folder)] == ["mine-thm1", "mine-thm2", "ours-thm1"]
     assert [claim.place for claim in load("ours", folder=folder)] == ["ours, Theorem 1"]
-    with pytest.raises(LookupError, match=r"no paper 'khalili' in the ledger, only \['mine', 'ours'\]"):
+    with pytest.raises(
+        LookupError, match=r"no paper 'khalili' in the ledger, only \['mine', 'ours'\]"
+    ):
         load("khalili", folder=folder)
-    with pytest.raises(LookupError, match="no claim 'mine-thm3' in the ledger; did you mean mine-thm"):
+    with pytest.raises(
+        LookupError, match="no claim 'mine-thm3' in the ledger; did you mean mine-thm"
+    ):
         get("mine-thm3", folder=folder)
     with pytest.raises(LookupError, match="no claim 'mine-thm1'"):
         get("mine-thm1")  # this book's ledger is another
-    with pytest.raises(LookupError, match=r"folder must hold claims, in files <paper>\.yaml, got .*nothing"):
+    with pytest.raises(
+        LookupError, match=r"folder must hold claims, in files <paper>\.yaml, got .*nothing"
+    ):
         load(folder=tmp_path / "nothing")
 
 
-def test_a_decision_of_one_s_own_shows_itself_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_decision_of_one_s_own_shows_itself_anywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = write(tmp_path, {})
     decide("mine-thm1", "7 of 7", printed=True, folder=folder)
     assert capsys.readouterr().out == "mine-thm1  reproduced  7 of 7\n"
     box = judge("mine-thm1", "7 of 7", printed=True, folder=folder)._repr_html_()
-    assert ledger.BOX in box and "<a " not in box  # its style with it, and no link to this book's ledger
+    # its style with it, and no link to this book's ledger
+    assert ledger.BOX in box and "<a " not in box
     first = load()[0]
     box = ledger.Decision(first, first.verdict, "7 of 7")._repr_html_()
     assert ledger.BOX not in box and f'ledger.html#{first.id}"' in box

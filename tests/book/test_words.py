@@ -1,4 +1,6 @@
-"""Words are held by the run: numbers in the ledger's notes and on front pages, and what is said of figures."""
+"""Words are held by the run: numbers in the ledger's notes and on front pages, and what is said of
+figures.
+"""
 
 from __future__ import annotations
 
@@ -22,40 +24,61 @@ PLACES = (
     "Theorem|Lemma|Figure|Fig|Table|Section|Sect|Eq|Equation|Algorithm|Principle|Definition|Proposition|Corollary|"
     "Assumption|Remark|Example|Problem|Appendix|[Ll]ine|[Pp]age|[Ss]tep|[Ss]cenario|[Ff]ootnote|Chapter"
 )
-REFERENCE = re.compile(rf"\b(?:{PLACES})s?\.?[ ~]\(?[\dIVXA-Z][\w.]*\)?(?:(?:,| and| or| to)[ ~]\(?[\dIVX][\w.]*\)?)*")
-NOT_SAID = re.compile(r"\(\d+\)|\b(?:19|20)\d\d\b|`[^`]*`|\{[\w:]+\}`[^`]*`|\]\([^)]*\)|[½¼]|\bL[12]\b|\d+-")
+REFERENCE = re.compile(
+    rf"\b(?:{PLACES})s?\.?[ ~]\(?[\dIVXA-Z][\w.]*\)?(?:(?:,| and| or| to)[ ~]\(?[\dIVX][\w.]*\)?)*"
+)
+NOT_SAID = re.compile(
+    r"\(\d+\)|\b(?:19|20)\d\d\b|`[^`]*`|\{[\w:]+\}`[^`]*`|\]\([^)]*\)|[½¼]|\bL[12]\b|\d+-"
+)
 EXCEPTIONS: dict[str, dict[str, str]] = {}  # where: numbers that no run prints, and why
 
 
 def numbers(text: str) -> list[tuple[str, float]]:
-    """Numbers that a text says: as written, and as such. Of a formula only those with a decimal point."""
+    """Numbers that a text says: as written, and as such. Of a formula only those with a decimal
+    point.
+    """
     text = NOT_SAID.sub(" ", REFERENCE.sub(" ", text))
     formulas = " ; ".join(re.findall(r"\$([^$]+)\$", text))
     found = [number for number in NUMBER.findall(formulas) if "." in number]
     found += NUMBER.findall(re.sub(r"\$[^$]+\$", " ", text))
-    return [(number, float(number.replace(",", ""))) for number in found if re.search(r"\d", number)]
+    return [
+        (number, float(number.replace(",", ""))) for number in found if re.search(r"\d", number)
+    ]
 
 
 def printed_numbers(text: str) -> set[float]:
     """All numbers of an output or a table."""
     found = {
-        float(x.replace(",", "")) for x in re.findall(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+(?:e[-+]?\d+)?", text)
+        float(x.replace(",", ""))
+        for x in re.findall(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+(?:e[-+]?\d+)?", text)
     }
     return {x for x in found if math.isfinite(x)}
 
 
 def is_held(number: str, value: float, known: set[float]) -> bool:
-    """Whether one of the numbers known is this one, or rounds to it; or does so as a share of a hundred."""
+    """Whether one of the numbers known is this one, or rounds to it; or does so as a share of a
+    hundred.
+    """
     digits = len(number.partition(".")[2].partition("e")[0])
     half = 0.5001 * 10.0**-digits * (10.0 ** int(number.partition("e")[2] or 0))
-    return any(min(abs(x - value), abs(100 * x - value)) <= (1e-9 if x.is_integer() else half) for x in known)
+    return any(
+        min(abs(x - value), abs(100 * x - value)) <= (1e-9 if x.is_integer() else half)
+        for x in known
+    )
 
 
 @cache
 def printed_on(page: str) -> frozenset[float]:
     """Numbers in the checked outputs of a page, or of all pages of a folder."""
-    files = [*REFS.glob(f"{page}.json"), *REFS.glob(f"{page}.real.json"), *(REFS / page).glob("**/*.json")]
-    texts = [json.dumps(json.loads(file.read_text(encoding="utf8")), ensure_ascii=False) for file in files]
+    files = [
+        *REFS.glob(f"{page}.json"),
+        *REFS.glob(f"{page}.real.json"),
+        *(REFS / page).glob("**/*.json"),
+    ]
+    texts = [
+        json.dumps(json.loads(file.read_text(encoding="utf8")), ensure_ascii=False)
+        for file in files
+    ]
     return frozenset(printed_numbers(" ".join(texts)))
 
 
@@ -77,9 +100,16 @@ def not_held(where: str, text: str, known: set[float]) -> list[str]:
 def printed_beside(claim: Claim) -> frozenset[float]:
     """Numbers in the outputs of the cells that decide a claim."""
     files = [REFS / f"{claim.page}.json", REFS / f"{claim.page}.real.json"]
-    cells = [cell for file in files if file.exists() for cell in json.loads(file.read_text(encoding="utf8")).values()]
+    cells = [
+        cell
+        for file in files
+        if file.exists()
+        for cell in json.loads(file.read_text(encoding="utf8")).values()
+    ]
     outputs = [json.dumps(cell["output"], ensure_ascii=False) for cell in cells]
-    return frozenset(printed_numbers(" ".join(text for text in outputs if re.search(rf"\b{claim.id}\b", text))))
+    return frozenset(
+        printed_numbers(" ".join(text for text in outputs if re.search(rf"\b{claim.id}\b", text)))
+    )
 
 
 def short(number: str) -> bool:
@@ -88,11 +118,16 @@ def short(number: str) -> bool:
 
 
 def words_of(page: str) -> str:
-    """The prose of a page: neither its head, nor code, nor what directives that it calls are given as options."""
+    """The prose of a page: neither its head, nor code, nor what directives that it calls are given
+    as options.
+    """
     text = (BOOK / f"{page}.md").read_text(encoding="utf8")
     text = re.sub(r"\A---\n.*?^---$", "", text, flags=re.S | re.M)
     text = re.sub(
-        r"^```\{(?:code-cell|code-of|notation|verdicts|holds|bibliography)\}.*?^```$", "", text, flags=re.S | re.M
+        r"^```\{(?:code-cell|code-of|notation|verdicts|holds|bibliography)\}.*?^```$",
+        "",
+        text,
+        flags=re.S | re.M,
     )
     return re.sub(r"^:[\w-]+:.*$", "", text, flags=re.M)
 
@@ -108,20 +143,30 @@ def rows_of(page: str) -> Iterator[tuple[str, str]]:
 
 
 FRONT = {page.relative_to(BOOK).with_suffix("").as_posix() for page in BOOK.glob("*/idea.md")}
-HANDOUTS = {page.relative_to(BOOK).with_suffix("").as_posix() for page in BOOK.glob("teach/*.md")} - {"teach/index"}
+HANDOUTS = {
+    page.relative_to(BOOK).with_suffix("").as_posix() for page in BOOK.glob("teach/*.md")
+} - {"teach/index"}
 
 
 def held_by_folder(page: str) -> set[float]:
-    """Numbers that the pages of a folder print, and the papers judged there; for the first page all there are."""
-    folder = {"teach/joint": "logistic", "index": ""}.get(page, page.removeprefix("teach/").partition("/")[0])
+    """Numbers that the pages of a folder print, and the papers judged there; for the first page all
+    there are.
+    """
+    folder = {"teach/joint": "logistic", "index": ""}.get(
+        page, page.removeprefix("teach/").partition("/")[0]
+    )
     papers = {claim.paper for claim in load() if (claim.page or "").startswith(folder)}
     return set(printed_on(folder).union(*map(published, papers)))
 
 
-@pytest.mark.parametrize("claim", [claim for claim in load() if claim.note], ids=lambda claim: claim.id)
+@pytest.mark.parametrize(
+    "claim", [claim for claim in load() if claim.note], ids=lambda claim: claim.id
+)
 def test_numbers_in_notes_are_printed_where_the_claim_is_decided(claim: Claim) -> None:
-    said, paper = f"{claim.note} {claim.correction or ''}", published(claim.paper)
-    page, beside = printed_on(claim.page or ""), printed_beside(claim)
+    said = f"{claim.note} {claim.correction or ''}"
+    paper = published(claim.paper)
+    page = printed_on(claim.page or "")
+    beside = printed_beside(claim)
     if claim.verdict == "not testable":
         beside = page
     missing = not_held(claim.id, said, set(page | paper))
@@ -132,7 +177,8 @@ def test_numbers_in_notes_are_printed_where_the_claim_is_decided(claim: Claim) -
 
 @pytest.mark.parametrize("page", sorted(FRONT | HANDOUTS | {"index"}))
 def test_numbers_on_front_pages_and_handouts_are_printed_by_a_page(page: str) -> None:
-    missing, claims = not_held(page, words_of(page), held_by_folder(page)), {claim.id: claim for claim in load()}
+    missing = not_held(page, words_of(page), held_by_folder(page))
+    claims = {claim.id: claim for claim in load()}
     for name, said in rows_of(page):
         there = printed_on(claims[name].page or "") | published(claims[name].paper)
         missing += [f"{name}: {number}" for number in not_held(page, said, set(there))]
@@ -141,11 +187,14 @@ def test_numbers_on_front_pages_and_handouts_are_printed_by_a_page(page: str) ->
 
 def test_a_number_that_nothing_prints_is_found() -> None:
     known = printed_numbers("the ratio is 1.352 at 2,000 draws, a share of 0.113")
-    said = "By 11.3 %, a ratio of 1.35 at 2,000 draws (Theorem 2.5), for $x^2\\le4$; but 1.3, 2 %, $y=0.7$."
+    said = (
+        "By 11.3 %, a ratio of 1.35 at 2,000 draws (Theorem 2.5), for $x^2\\le4$; but 1.3, 2 %,"
+        " $y=0.7$."
+    )
     assert not_held("here", said, known) == ["0.7", "1.3", "2"]
 
 
-# --- figures ----------------------------------------------------------------------------------------------------------
+# --- figures ------------------------------------------------------------------------------------
 
 ASSERTS = re.compile(
     r"\b(?:above|below|higher|lower|highest|lowest|larger|smaller|largest|smallest|greater|more|less|fewer|most|rises?|"
@@ -168,7 +217,10 @@ def text_of(node: ast.AST | None) -> str:
 
 def argument(call: ast.Call, name: str, place: int) -> list[ast.expr]:
     """An argument of a call, by name or by place, if it is there."""
-    return [*call.args[place : place + 1], *(word.value for word in call.keywords if word.arg == name)]
+    return [
+        *call.args[place : place + 1],
+        *(word.value for word in call.keywords if word.arg == name),
+    ]
 
 
 def keys_of(node: ast.expr, cell: ast.Module) -> list[str]:
@@ -189,7 +241,9 @@ def keys_of(node: ast.expr, cell: ast.Module) -> list[str]:
 
 
 def figures() -> Iterator[tuple[str, str, list[str]]]:
-    """Of all cells that draw: page and number of the cell, words of caption and alt texts, and what is computed."""
+    """Of all cells that draw: page and number of the cell, words of caption and alt texts, and what
+    is computed.
+    """
     for path in filter(execution.is_chapter, execution.pages()):
         page = path.relative_to(BOOK).with_suffix("").as_posix()
         for number, cell in enumerate(execution.read(path).cells):
@@ -197,11 +251,22 @@ def figures() -> Iterator[tuple[str, str, list[str]]]:
                 continue
             tree = ast.parse(cell.source)
             calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-            drawn = [call for call in calls if ast.unparse(call.func) in ("plots.show", "plots.inline")]
+            drawn = [
+                call for call in calls if ast.unparse(call.func) in ("plots.show", "plots.inline")
+            ]
             caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
             alts = [text_of(alt) for call in drawn for alt in argument(call, "alt", 1)]
-            says = [words for call in drawn for given in argument(call, "says", 2) for words in keys_of(given, tree)]
-            yield f"{page}, cell {number}", plain(" ; ".join([caption, *alts])), [plain(words) for words in says]
+            says = [
+                words
+                for call in drawn
+                for given in argument(call, "says", 2)
+                for words in keys_of(given, tree)
+            ]
+            yield (
+                f"{page}, cell {number}",
+                plain(" ; ".join([caption, *alts])),
+                [plain(words) for words in says],
+            )
 
 
 def plain(words: str) -> str:
@@ -231,5 +296,6 @@ def test_what_nothing_computes_is_found() -> None:
     assert not_computed(caption, []) == ["cheaper", "everywhere"]
     assert not_computed(caption, ["M2 is cheaper than M1"]) == ["everywhere"]
     assert not_computed(caption, ["M2 is cheaper than M1, everywhere"]) == []
-    assert not_computed("It ends at 0.6.", ["It ends at \0."]) == ["ends", "0.6"]  # a caption fills nothing in
+    # a caption fills nothing in
+    assert not_computed("It ends at 0.6.", ["It ends at \0."]) == ["ends", "0.6"]
     assert not_computed("It ends at \0.", ["It ends at \0."]) == []

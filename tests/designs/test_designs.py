@@ -1,4 +1,6 @@
-"""Designs at the same money against what is known of them, and the comparison as strangers call it."""
+"""Designs at the same money against what is known of them, and the comparison as strangers call
+it.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,15 @@ def drawn(draws: int, n: int, seed: int, law: object = LAW) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def deals() -> tuple[Market, np.ndarray, dict[str, Deal]]:
-    market, costs = Market(Task(), LAW, 20.0), drawn(30, 200, 0)
+    market = Market(Task(), LAW, 20.0)
+    costs = drawn(30, 200, 0)
     return market, costs, {name: rule(market, costs) for name, rule in DESIGNS.items()}
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_each_design_spends_the_budget(name: str, deals: tuple[Market, np.ndarray, dict[str, Deal]]) -> None:
+def test_each_design_spends_the_budget(
+    name: str, deals: tuple[Market, np.ndarray, dict[str, Deal]]
+) -> None:
     """By its own account of the money; that the account is right is tested below."""
     market, costs, found = deals
     deal = found[name]
@@ -41,7 +46,8 @@ def test_each_design_spends_the_budget(name: str, deals: tuple[Market, np.ndarra
     if name in HARD:
         assert (deal.money <= market.budget * (1 + 1e-12)).all()
         assert deal.money.mean() > 0.9 * market.budget
-    elif name == "local menu":  # sellers sell at once or not at all, so that the mean over the draws has steps
+    elif name == "local menu":
+        # sellers sell at once or not at all, so that the mean over the draws has steps
         assert deal.money.mean() == pytest.approx(market.budget, rel=0.05)
     else:
         assert deal.money.mean() == pytest.approx(market.budget, rel=1e-6)
@@ -53,14 +59,15 @@ def test_money_that_leaps_stays_within_the_budget() -> None:
     assert DESIGNS["local menu"](dear, drawn(5, 50, 3)).money.mean() <= 5.0
 
 
-# --- the money, apart from the rules that state it --------------------------------------------------------------------
+# --- the money, apart from the rules that state it ----------------------------------------------
 
 
 def histogram(counts: list[float], edges: list[float]) -> object:
     return stats.rv_histogram((np.array(counts) / np.diff(edges), np.array(edges)), density=True)
 
 
-# regular ones; one whose virtual cost grows without bound, as the density vanishes; three whose virtual cost falls
+# regular ones; one whose virtual cost grows without bound, as the density vanishes; three whose
+# virtual cost falls
 LAWS: dict[str, object] = {
     "uniform": LAW,
     "beta, rising": stats.beta(2, 1, loc=1, scale=4),
@@ -73,7 +80,8 @@ LAWS: dict[str, object] = {
 
 def tuned(name: str, market: Market, costs: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> float:
     """The free number at which a design spends the budget on these draws."""
-    numbers, search = [], rules.at_budget
+    numbers = []
+    search = rules.at_budget
 
     def noted(buy: Callable[[float], Deal], budget: float) -> Deal:
         return search(lambda x: (numbers.append(x), buy(x))[1], budget)
@@ -84,7 +92,9 @@ def tuned(name: str, market: Market, costs: np.ndarray, monkeypatch: pytest.Monk
     return numbers[-1]
 
 
-def at(number: float, name: str, market: Market, costs: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> Deal:
+def at(
+    number: float, name: str, market: Market, costs: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> Deal:
     """What a design buys at a number that no report can change."""
     with monkeypatch.context() as patch:
         patch.setattr(rules, "at_budget", lambda buy, budget: buy(number))
@@ -93,37 +103,56 @@ def at(number: float, name: str, market: Market, costs: np.ndarray, monkeypatch:
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", ["error-minimising auction", "Algorithm 2", "local menu", M2])
-def test_money_is_what_makes_truth_a_best_report(name: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A z test of 400 fresh draws of five sellers: their costs, and what each would sell at one random higher report.
+def test_money_is_what_makes_truth_a_best_report(
+    name: str, law: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A z test of 400 fresh draws of five sellers: their costs, and what each would sell at one
+    random higher report.
 
     That over the density of the report is, on average, the integral in her envelope payment.
     """
-    market, draws, n = Market(Task(), LAWS[law], 10 * LAWS[law].mean() / 3), 400, 5  # type: ignore[attr-defined]
+    # type: ignore[attr-defined]
+    market = Market(Task(), LAWS[law], 10 * LAWS[law].mean() / 3)
+    draws = 400
+    n = 5
     number = tuned(name, market, drawn(30, n, 6, LAWS[law]), monkeypatch)
     costs = drawn(draws, n, 7, LAWS[law])
     deal = at(number, name, market, costs, monkeypatch)
     paid = (costs * deal.privacy_loss).sum(-1)
-    u, above = generator(1755).random((draws, n)), market.ceiling - costs
+    u = generator(1755).random((draws, n))
+    above = market.ceiling - costs
     for i in range(n):
         lie = costs.copy()
         lie[:, i] += above[:, i] * u[:, i] ** 3  # most of them near the truth, where most is sold
-        paid += 3 * u[:, i] ** 2 * above[:, i] * at(number, name, market, lie, monkeypatch).privacy_loss[:, i]
+        paid += (
+            3
+            * u[:, i] ** 2
+            * above[:, i]
+            * at(number, name, market, lie, monkeypatch).privacy_loss[:, i]
+        )
     off = paid - deal.money
     assert abs(mean_z(off, 0.0)) < z_limit()
     assert off.std(ddof=1) / np.sqrt(draws) < 0.05 * deal.money.mean()
 
 
-def test_the_contract_released_is_the_contract(deals: tuple[Market, np.ndarray, dict[str, Deal]]) -> None:
-    """Worst errors of M1 and M2 are those of the biased answer itself, in every draw, and M2 pays what VCG pays."""
+def test_the_contract_released_is_the_contract(
+    deals: tuple[Market, np.ndarray, dict[str, Deal]],
+) -> None:
+    """Worst errors of M1 and M2 are those of the biased answer itself, in every draw, and M2 pays
+    what VCG pays.
+    """
     market, costs, found = deals
-    n, task = costs.shape[-1], market.task
+    n = costs.shape[-1]
+    task = market.task
     for name in ("contracts, M1 as released", M2):
         deal = found[name]
         assert deal.shrink is not None
         _, worst = errors(deal, task, task)
         for i in (0, 7):
             shares = deal.weights[i] * deal.shrink[i] * n
-            mechanism = linear_query(np.minimum(shares, 1), float(shares.sum() / deal.privacy_loss[i].sum()))
+            mechanism = linear_query(
+                np.minimum(shares, 1), float(shares.sum() / deal.privacy_loss[i].sum())
+            )
             np.testing.assert_allclose(mechanism.privacy_loss, deal.privacy_loss[i], rtol=1e-9)
             assert worst[i] == pytest.approx(mechanism.worst_case_mse / n**2, rel=1e-9)
     deal = found[M2]
@@ -136,28 +165,37 @@ def test_the_contract_released_is_the_contract(deals: tuple[Market, np.ndarray, 
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_units_and_dimensions_only_scale(name: str) -> None:
-    """In a ball of diameter 2 errors are four times those in a ball of diameter 1, and money and losses the same."""
+    """In a ball of diameter 2 errors are four times those in a ball of diameter 1, and money and
+    losses the same.
+    """
     costs = drawn(5, 50, 1)
-    small, large = Task(0.1, 0.05, 1.0, 2), Task(0.4, 0.2, 2.0, 2)
+    small = Task(0.1, 0.05, 1.0, 2)
+    large = Task(0.4, 0.2, 2.0, 2)
     one, two = (DESIGNS[name](Market(task, LAW, 10.0), costs) for task in (small, large))
     np.testing.assert_allclose(two.money, one.money, rtol=1e-6)
     np.testing.assert_allclose(two.privacy_loss, one.privacy_loss, rtol=1e-6)
-    np.testing.assert_allclose(errors(two, large, large), 4 * np.array(errors(one, small, small)), rtol=1e-6)
+    np.testing.assert_allclose(
+        errors(two, large, large), 4 * np.array(errors(one, small, small)), rtol=1e-6
+    )
 
 
 def test_noise_of_local_records_is_that_of_their_weighted_mean(
     deals: tuple[Market, np.ndarray, dict[str, Deal]],
 ) -> None:
     """By 20,000 draws of the noise of each record, within the false-alarm rate."""
-    deal, rng = deals[2]["local, All-in repaired"], generator(1756)
-    weights, loss = deal.weights[0], deal.privacy_loss[0]
+    deal = deals[2]["local, All-in repaired"]
+    rng = generator(1756)
+    weights = deal.weights[0]
+    loss = deal.privacy_loss[0]
     noise = rng.laplace(size=(20_000, (loss > 0).sum())) @ (weights[loss > 0] / loss[loss > 0])
     assert abs(mean_z(noise**2, deal.noise[0])) < z_limit()
 
 
 def test_errors_are_those_of_drawn_data() -> None:
     """A z test of 20,000 markets at the false-alarm rate, with records drawn from a beta law."""
-    market, costs, rng = Market(Task(), LAW, 5.0), drawn(1, 40, 2), generator(1751)
+    market = Market(Task(), LAW, 5.0)
+    costs = drawn(1, 40, 2)
+    rng = generator(1751)
     law = stats.beta(2, 6)
     truth = Task(law.var(), (law.mean() - 0.5) ** 2)
     deal = DESIGNS["Algorithm 2"](market, costs)
@@ -168,11 +206,12 @@ def test_errors_are_those_of_drawn_data() -> None:
     noise = rng.laplace(scale=np.sqrt(deal.noise[0] / 2), size=20_000)
     squares = (shrink * (records @ deal.weights[0] + noise) - (law.mean() - 0.5)) ** 2
     assert abs(mean_z(squares, population[0])) < z_limit()
-    plain = population_error(sampling, market.task.distance, shrink)  # by the guesses: wrong, and found
+    # by the guesses: wrong, and found
+    plain = population_error(sampling, market.task.distance, shrink)
     assert abs(mean_z(squares, plain[0])) > 10
 
 
-# --- the comparison ---------------------------------------------------------------------------------------------------
+# --- the comparison -----------------------------------------------------------------------------
 
 
 def test_a_stranger_gets_a_table() -> None:
@@ -181,13 +220,17 @@ def test_a_stranger_gets_a_table() -> None:
     assert list(found.index) == [*DESIGNS, "nothing is bought"]
     assert np.isfinite(found).all(axis=None)
     assert (found["rents"] >= -1e-9).all()
-    assert found.loc["nothing is bought", ["error", "worst"]].to_numpy() == pytest.approx([np.sqrt(1 / 12), 0.5])
+    assert found.loc["nothing is bought", ["error", "worst"]].to_numpy() == pytest.approx(
+        [np.sqrt(1 / 12), 0.5]
+    )
     again = compare_markets(costs, Task(), 10.0, draws=6, designs=["Algorithm 2"])
     assert (again.loc["Algorithm 2"] == found.loc["Algorithm 2"]).all()
 
 
 def test_law_of_observed_costs() -> None:
-    """The observed costs are spread as the law says: Kolmogorov's distance is at most one interval."""
+    """The observed costs are spread as the law says: Kolmogorov's distance is at most one
+    interval.
+    """
     costs = generator(1753).exponential(2, 400)
     law = law_of(costs)
     assert law.support() == pytest.approx((costs.min(), costs.max()))
@@ -208,7 +251,10 @@ def test_law_of_observed_costs() -> None:
         (lambda: compare_markets([1.0, 2.0], Task(), -1.0), "budget"),
         (lambda: Task(variance=0.0), "variance"),
         (lambda: Task(dimension=0), "dimension"),
-        (lambda: DESIGNS["costs known"](Market(Task(), LAW, 1e-60), drawn(5, 50, 3)), "budget = 1e-60 is out of reach"),
+        (
+            lambda: DESIGNS["costs known"](Market(Task(), LAW, 1e-60), drawn(5, 50, 3)),
+            "budget = 1e-60 is out of reach",
+        ),
     ],
 )
 def test_bad_arguments_are_named(call: Callable[[], object], message: str) -> None:

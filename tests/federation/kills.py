@@ -1,7 +1,9 @@
-"""Kill owners, the market and the SuperLink at random moments: ``python -m tests.federation.kills``, in `make nightly`.
+"""Kill owners, the market and the SuperLink at random moments: ``python -m
+tests.federation.kills``, in `make nightly`.
 
-Whatever dies is started again as `flower/README.md` says. At the end ledgers and receipts must tell the same, nobody is
-paid twice, and each death has cost an owner at most one release that no receipt tells of. Exit status 1 if not.
+Whatever dies is started again as `flower/README.md` says. At the end ledgers and receipts must tell
+the same, nobody is paid twice, and each death has cost an owner at most one release that no receipt
+tells of. Exit status 1 if not.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def stop_market(running: federation.Federation) -> None:
 
 
 def restart_superlink(running: federation.Federation) -> None:
-    """SIGKILL to the SuperLink, which has a database; SuperNodes that end with it are started again."""
+    """SIGKILL to the SuperLink, which has a database; SuperNodes that end with it are started
+    again.
+    """
     running.kill("superlink")
     running._start_superlink()
     for own in running.owners:
@@ -46,7 +50,9 @@ def restart_superlink(running: federation.Federation) -> None:
 
 def main(number: int = 50, rounds: int = 60) -> int:
     """Kill so many times; exit status 1 if something is wrong."""
-    rng, plan, done = np.random.default_rng(0), PLAN | {"wait": 20.0, "rounds": rounds}, Counter[str]()
+    rng = np.random.default_rng(0)
+    plan = PLAN | {"wait": 20.0, "rounds": rounds}
+    done = Counter[str]()
     with tempfile.TemporaryDirectory() as place, small(Path(place)) as (running, test):
         run = running.start_run(test, **plan)
         for _ in tqdm(range(number), unit="kill"):
@@ -67,11 +73,19 @@ def main(number: int = 50, rounds: int = 60) -> int:
             if not (run / "found.json").exists():
                 running.start_run(test, run, resume=True, **plan)
         found = running.result(run, 1200)
-        rows, ledgers = receipts.kept(run), {own.name: ledger.read(own) for own in running.owners}
+        rows = receipts.kept(run)
+        ledgers = {own.name: ledger.read(own) for own in running.owners}
     wrong = [line for line in receipts.compared(rows, ledgers) if "have no receipt" not in line]
-    lost = sum(row["entry"] == "release" for entries in ledgers.values() for row in entries) - len(rows)
-    unpaid = sum(row["owed"] for row in receipts.owed(rows)) - sum(sum(held["paid"]) for held in found["rounds"])
-    print(f"killed {dict(done)}, {len(found['rounds'])} rounds, {lost} releases lost, {unpaid:g} unpaid, {wrong}")
+    lost = sum(row["entry"] == "release" for entries in ledgers.values() for row in entries) - len(
+        rows
+    )
+    unpaid = sum(row["owed"] for row in receipts.owed(rows)) - sum(
+        sum(held["paid"]) for held in found["rounds"]
+    )
+    print(
+        f"killed {dict(done)}, {len(found['rounds'])} rounds, {lost} releases lost, {unpaid:g}"
+        f" unpaid, {wrong}"
+    )
     return int(bool(wrong) or not 0 <= lost <= 2 * done.total() or abs(unpaid) > 1e-3)
 
 

@@ -28,7 +28,7 @@ Answer = dict[str, Any]
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
-# --- an owner, asked in this process ----------------------------------------------------------------------------------
+# --- an owner, asked in this process -------------------------------------------------------------
 
 SCHEMA = """row = "one person"
 label = {name = "ill", classes = ["no", "yes"]}
@@ -45,22 +45,31 @@ TERMS = {"name": "ann", "family": "linear", "rate": 1.0, "limit": 1.0, "epsilon"
 TERMS |= {"unit": "owner", "noise": "laplace"}
 MODEL = ((0.0, 0.0, 0.0), (0.1, 0.0, -0.1))
 MARKET = Approved("market", "0" * 64)
-PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}  # of a market that buys on these terms
+# of a market that buys on these terms
+PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}
 
 
 def people(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    return pd.DataFrame({"a": rng.random(n), "b": rng.random(n), "ill": rng.choice(["no", "yes"], n)})
+    return pd.DataFrame(
+        {"a": rng.random(n), "b": rng.random(n), "ill": rng.choice(["no", "yes"], n)}
+    )
 
 
-def owner_of(folder: Path, rows: pd.DataFrame | None = None, key: str = MARKET.key, **changes: Any) -> Owner:
+def owner_of(
+    folder: Path, rows: pd.DataFrame | None = None, key: str = MARKET.key, **changes: Any
+) -> Owner:
     """An owner of forty records, in a folder that is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "data.npz").exists():
         (folder / "schema.toml").write_text(SCHEMA, "utf8")
-        (people(40, np.random.default_rng(0)) if rows is None else rows).to_csv(folder / "table.csv", index=False)
+        (people(40, np.random.default_rng(0)) if rows is None else rows).to_csv(
+            folder / "table.csv", index=False
+        )
         agreed = Agreement.read(folder / "schema.toml")
         table = read_table(folder / "table.csv", agreed)
-        np.savez(folder / "data.npz", features=table.features, labels=table.labels, schema=agreed.digest)
+        np.savez(
+            folder / "data.npz", features=table.features, labels=table.labels, schema=agreed.digest
+        )
     terms = {name: value for name, value in (TERMS | changes).items() if value is not None}
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in terms.items()]
     lines += [f'[[markets]]\nname = "market"\nkey = "{key}"\n']
@@ -81,9 +90,16 @@ def bid_of(owner: Owner, rounds: int = 1, market: Approved = MARKET) -> Answer:
     return json.loads(answer["bid"]) if "bid" in answer else answer
 
 
-def offer(owner: Owner, losses: Sequence[float], market: Approved = MARKET, **changes: Any) -> Answer:
+def offer(
+    owner: Owner, losses: Sequence[float], market: Approved = MARKET, **changes: Any
+) -> Answer:
     """Her answer to an offer of these losses on her own bid, by a market that pays well."""
-    terms = {"ask": "sale", "records": owner.records, "losses": list(losses), "payments": [1e6] * len(losses)} | changes
+    terms = {
+        "ask": "sale",
+        "records": owner.records,
+        "losses": list(losses),
+        "payments": [1e6] * len(losses),
+    } | changes
     if "ticket" not in terms:
         terms["ticket"] = bid_of(owner, len(losses), market)["ticket"]
     return owner.answer(terms, market)
@@ -94,28 +110,49 @@ def sell(owner: Owner, losses: Sequence[float], market: Approved = MARKET) -> st
 
 
 def ask(
-    owner: Owner, ticket: str, round: int, loss: float = 1.0, model: Any = MODEL, market: Approved = MARKET
+    owner: Owner,
+    ticket: str,
+    round: int,
+    loss: float = 1.0,
+    model: Any = MODEL,
+    market: Approved = MARKET,
 ) -> Answer:
     digest = model_digest(np.array(model, dtype=float))
-    letter = {"ask": "release", "ticket": ticket, "round": round, "loss": loss, "digest": digest, "model": model}
+    letter = {
+        "ask": "release",
+        "ticket": ticket,
+        "round": round,
+        "loss": loss,
+        "digest": digest,
+        "model": model,
+    }
     return owner.answer(letter, market)
 
 
-# What a market may try that has bought a loss of 1 in round 1 and nothing in round 2, and the answer that counts.
+# What a market may try that has bought a loss of 1 in round 1 and nothing in round 2, and the
+# answer that counts.
 LIES: dict[str, Callable[[Owner, str], Answer]] = {
-    "asks twice, at another model": lambda own, t: (ask(own, t, 1), ask(own, t, 1, model=[[1.0] * 3] * 2))[1],
+    "asks twice, at another model": lambda own, t: (
+        ask(own, t, 1),
+        ask(own, t, 1, model=[[1.0] * 3] * 2),
+    )[1],
     "asks twice, at another loss": lambda own, t: (ask(own, t, 1), ask(own, t, 1, 0.5))[1],
     "asks for more than was sold": lambda own, t: ask(own, t, 1, 1.5),
     "asks in a round in which nothing was sold": lambda own, t: ask(own, t, 2, 0.0),
     "asks in a round after the last": lambda own, t: ask(own, t, 3),
     "asks in round 0": lambda own, t: ask(own, t, 0),
     "invents a ticket": lambda own, t: ask(own, "0" * 32, 1),
-    "comes with another market's ticket": lambda own, t: ask(own, t, 1, market=Approved("other", "1" * 64)),
+    "comes with another market's ticket": lambda own, t: ask(
+        own, t, 1, market=Approved("other", "1" * 64)
+    ),
     "sends another model than the letter says": lambda own, t: own.answer(
-        {"ask": "release", "ticket": t, "round": 1, "loss": 1.0, "digest": "0", "model": MODEL}, MARKET
+        {"ask": "release", "ticket": t, "round": 1, "loss": 1.0, "digest": "0", "model": MODEL},
+        MARKET,
     ),
     "has another schema": lambda own, t: own.answer(demand(own) | {"schema": "0"}, MARKET),
-    "wants a record where she protects all of her": lambda own, t: own.answer(demand(own) | {"unit": "record"}, MARKET),
+    "wants a record where she protects all of her": lambda own, t: own.answer(
+        demand(own) | {"unit": "record"}, MARKET
+    ),
     "wants longer gradients": lambda own, t: own.answer(demand(own) | {"clip_norm": 2.0}, MARKET),
     "offers the same sale twice": lambda own, t: offer(own, [1.0, 1.0], ticket=t),
     "counts her with fewer records": lambda own, t: offer(own, [1.0, 1.0], records=4),
@@ -126,9 +163,13 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "forgets a payment": lambda own, t: offer(own, [1.0, 1.0], payments=[1e6]),
     "buys a loss too small for her noise": lambda own, t: offer(own, [1.0, 1e-12]),
     "sends a model of another shape": lambda own, t: ask(own, t, 1, model=[[0.0] * 4] * 2),
-    "sends a model that is no number": lambda own, t: ask(own, t, 1, model=[[float("nan")] * 3] * 2),
+    "sends a model that is no number": lambda own, t: ask(
+        own, t, 1, model=[[float("nan")] * 3] * 2
+    ),
     "asks for her data": lambda own, t: own.answer({"ask": "data"}, MARKET),
-    "tells her which seed to use": lambda own, t: own.answer(demand(own) | {"ask": "sale", "seed": 1}, MARKET),
+    "tells her which seed to use": lambda own, t: own.answer(
+        demand(own) | {"ask": "sale", "seed": 1}, MARKET
+    ),
     "asks in no words": lambda own, t: own.answer(None, MARKET),
     "thanks for no receipt": lambda own, t: own.answer({"ask": "paid", "receipts": [5]}, MARKET),
     "thanks for a round beyond all numbers": lambda own, t: own.answer(
@@ -137,25 +178,34 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
 }
 
 
-# --- the same market in one process -----------------------------------------------------------------------------------
+# --- the same market in one process -------------------------------------------------------------
 
 
 def gap(found: Row, owners: Sequence[Path], sale: int) -> float:
-    """Largest difference between the models of a market of processes and those of ``fedsgd`` in this one.
+    """Largest difference between the models of a market of processes and those of ``fedsgd`` in
+    this one.
 
-    The owners' noise comes from the same streams, of the `sale`-th sale of each; privacy losses are of what arrived.
-    Processes weigh by the scales of the noise, which are rounded up by a part in 10**12.
+    The owners' noise comes from the same streams, of the `sale`-th sale of each; privacy losses are
+    of what arrived. Processes weigh by the scales of the noise, which are rounded up by a part in
+    10**12.
     """
     terms = [tomllib.loads((own / "terms.toml").read_text("utf8")) for own in owners]
     assert [one["name"] for one in terms] == found["names"]
     parts = [np.load(own / "data.npz") for own in owners]
-    features, labels = (np.concatenate([part[name] for part in parts]) for name in ("features", "labels"))
+    features, labels = (
+        np.concatenate([part[name] for part in parts]) for name in ("features", "labels")
+    )
     ends = np.cumsum([len(part["labels"]) for part in parts])
-    losses, paid = (np.array([held[name] for held in found["rounds"]])[:, None] for name in ("loss", "paid"))
+    losses, paid = (
+        np.array([held[name] for held in found["rounds"]])[:, None] for name in ("loss", "paid")
+    )
     number = iter(range(1, len(losses) + 1))
 
-    def noise(epsilon: Array, shape: Any, *grid: Any, rng: np.random.Generator) -> NDArray[np.int64]:
-        now, drawn = next(number), np.zeros((len(epsilon), *shape), dtype=np.int64)
+    def noise(
+        epsilon: Array, shape: Any, *grid: Any, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        now = next(number)
+        drawn = np.zeros((len(epsilon), *shape), dtype=np.int64)
         for row, loss, one in zip(drawn, epsilon, terms, strict=True):
             if loss > 0:
                 scale = noise_scale(Terms(**one | {"markets": ()}), float(loss))
@@ -192,14 +242,24 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
 
 @contextmanager
 def small(place: Path, **options: Any) -> Iterator[tuple[federation.Federation, Path]]:
-    """A market of processes with two owners, who have seeds and a hundred records; and a file of test data."""
-    rng, owners, folder = np.random.default_rng(5), [], place / "owners"
+    """A market of processes with two owners, who have seeds and a hundred records; and a file of
+    test data.
+    """
+    rng = np.random.default_rng(5)
+    owners = []
+    folder = place / "owners"
     for part in (folder, place / "market"):
         part.mkdir(parents=True)
     (schema := folder / "schema.toml").write_text(SCHEMA, "utf8")
     key = Key(place / "market" / "key").public
     for name, family, seed, n in (("ann", "linear", 10, 60), ("bea", "quadratic", 11, 40)):
-        terms = TERMS | {"name": name, "family": family, "limit": 2.0, "epsilon": 20.0, "seed": seed}
+        terms = TERMS | {
+            "name": name,
+            "family": family,
+            "limit": 2.0,
+            "epsilon": 20.0,
+            "seed": seed,
+        }
         owners.append(federation.prepare(folder, people(n, rng), schema, key, **terms))
     people(50, rng).to_csv(folder / "test.csv", index=False)
     with federation.Federation(place / "market", schema, owners, **options) as running:

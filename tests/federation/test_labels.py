@@ -11,7 +11,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-pytest.importorskip("flwr", reason="the extra flower is not installed: its noise labels are not audited")
+pytest.importorskip(
+    "flwr", reason="the extra flower is not installed: its noise labels are not audited"
+)
 
 import labels
 
@@ -34,8 +36,11 @@ def test_the_noise_is_as_documented(release: labels.Release, sd: float, mean: fl
 
 
 @pytest.mark.parametrize(("release", "sd", "mean"), SETTINGS)
-def test_coordinates_of_a_call_are_releases_of_as_many(release: labels.Release, sd: float, mean: float) -> None:
-    together, _ = release(1.0, 50), np.random.seed(3)
+def test_coordinates_of_a_call_are_releases_of_as_many(
+    release: labels.Release, sd: float, mean: float
+) -> None:
+    together = release(1.0, 50)
+    _ = np.random.seed(3)
     one_by_one = np.concatenate([release(1.0, 1) for _ in range(50)])
     np.testing.assert_allclose(together, one_by_one, rtol=0, atol=1e-12)
 

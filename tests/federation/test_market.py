@@ -1,4 +1,6 @@
-"""Markets of real processes on loopback; skipped, with a notice, where the extra is not installed."""
+"""Markets of real processes on loopback; skipped, with a notice, where the extra is not
+installed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("flwr", reason="the extra flower is not installed: no markets of real processes")
+pytest.importorskip(
+    "flwr", reason="the extra flower is not installed: no markets of real processes"
+)
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -44,7 +48,12 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 
 def audited(running: federation.Federation) -> list[str]:
     """What receipts of all runs and ledgers do not agree on."""
-    rows = [row for folder in running.folder.glob("run-*") if list(folder.iterdir()) for row in receipts.kept(folder)]
+    rows = [
+        row
+        for folder in running.folder.glob("run-*")
+        if list(folder.iterdir())
+        for row in receipts.kept(folder)
+    ]
     return receipts.compared(rows, {own.name: ledger.read(own) for own in running.owners})
 
 
@@ -57,9 +66,13 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
     assert gap(found, running.owners, sale=1) <= 1e-10
     for i, own in enumerate(running.owners):
         sale, *released = ledger.read(own)
-        assert [line["round"] for line in released] == [1, 2] and all(line["countersignature"] for line in released)
+        assert [line["round"] for line in released] == [1, 2] and all(
+            line["countersignature"] for line in released
+        )
         assert (
-            [line["loss"] for line in released] == list(sale["losses"]) == [held["loss"][i] for held in found["rounds"]]
+            [line["loss"] for line in released]
+            == list(sale["losses"])
+            == [held["loss"][i] for held in found["rounds"]]
         )
     assert audited(running) == []
     paid = sum(row["owed"] for row in receipts.owed(receipts.kept(folder)))
@@ -67,12 +80,16 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
 
 
 def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shared) -> None:
-    """An owner dies when the sales are agreed, and is started again in the second round; then the market dies."""
+    """An owner dies when the sales are agreed, and is started again in the second round; then the
+    market dies.
+    """
     running, test = market
     ann, bea = running.owners
     before = [len(ledger.read(own)) for own in (ann, bea)]
     folder = running.start_run(test, rounds=5, **PLAN)
-    wait_for(lambda: all(len(ledger.read(own)) > n for own, n in zip((ann, bea), before, strict=True)))
+    wait_for(
+        lambda: all(len(ledger.read(own)) > n for own, n in zip((ann, bea), before, strict=True))
+    )
     running.kill("owner-ann")
     wait_for(lambda: len(ledger.read(bea)) == before[1] + 3)
     running.start_owner(ann)
@@ -80,7 +97,12 @@ def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shar
     stop_market(running)
     found = running.result(running.start_run(test, folder, rounds=5, resume=True, **PLAN))
     losses = np.array([held["loss"] for held in found["rounds"]])
-    assert len(losses) == 5 and losses[0, 0] == 0 and losses[2:, 0].min() > 0 and losses[:, 1].min() > 0
+    assert (
+        len(losses) == 5
+        and losses[0, 0] == 0
+        and losses[2:, 0].min() > 0
+        and losses[:, 1].min() > 0
+    )
     paid = np.array([held["paid"] for held in found["rounds"]])
     assert ((paid > 0) == (losses > 0)).all() and audited(running) == []
     assert found["absences"] and {one["name"] for one in found["absences"]} == {"ann"}
@@ -105,9 +127,13 @@ def test_what_the_market_ships_cannot_read_her_data(
     running, test = market
     if not federation.apart():
         pytest.skip("not root: what is shipped runs as the user to whom the data belong")
-    app = shutil.copytree(federation.APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__"))
+    app = shutil.copytree(
+        federation.APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__")
+    )
     thief = app / "hdpm_market" / "client.py"
-    targets = [str(own / name) for own in running.owners for name in ("data.npz", "ledger.sqlite", "key")]
+    targets = [
+        str(own / name) for own in running.owners for name in ("data.npz", "ledger.sqlite", "key")
+    ]
     theft = THEFT.format(targets=targets) + "    with socket.socket(socket.AF_UNIX"
     thief.write_text(thief.read_text().replace("    with socket.socket(socket.AF_UNIX", theft))
     monkeypatch.setattr(running, "app", app)
@@ -128,13 +154,24 @@ def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
         running.start_supernode(running.owners[0])
         said = running.folder / "logs" / "superlink.log"
         wait_for(lambda: "Attempted to register SuperNode with public key" in said.read_text())
-        again = (running.folder / "logs" / "node-ann.log").read_text().split("Starting Flower SuperNode")[2]
+        again = (
+            (running.folder / "logs" / "node-ann.log")
+            .read_text()
+            .split("Starting Flower SuperNode")[2]
+        )
         assert "SuperNode ID" not in again
 
 
 def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
-    """``--trusted-entities``: signatures come from Flower's hub only, so that a market of one's own is refused."""
-    key = Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    """``--trusted-entities``: signatures come from Flower's hub only, so that a market of one's own
+    is refused.
+    """
+    key = (
+        Ed25519PrivateKey.generate()
+        .public_key()
+        .public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+        .decode()
+    )
     (trusted := tmp_path / "trusted.yaml").write_text(f"fpk_someone: '{key}'\n")
     with small(tmp_path, trusted=trusted) as (running, test):
         found = running.run(test, rounds=1, **PLAN)
@@ -151,14 +188,16 @@ def test_in_simulation(tmp_path: Path) -> None:
     assert found["absences"] == [] and gap(found, running.owners, sale=1) <= 1e-10
 
 
-# --- the market's side, without processes -----------------------------------------------------------------------------
+# --- the market's side, without processes -------------------------------------------------------
 
 Node = Callable[[dict[str, Any]], Any]
 Hire = Callable[..., Owner]
 
 
 class Post:
-    """A grid whose nodes are functions from letters to answers, or to the content of a reply as it is."""
+    """A grid whose nodes are functions from letters to answers, or to the content of a reply as it
+    is.
+    """
 
     def __init__(self, nodes: dict[int, Node]) -> None:
         self.nodes = nodes
@@ -189,7 +228,9 @@ class Post:
 
 @pytest.fixture
 def hire(hire: Hire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hire:
-    """Owners who approve of a market that is held in this process; letters may be written though there is no run."""
+    """Owners who approve of a market that is held in this process; letters may be written though
+    there is no run.
+    """
     for name in ("_run_id", "_task_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
     return partial(hire, key=Key(tmp_path / "key").public)
@@ -201,12 +242,18 @@ def two(hire: Hire) -> list[Owner]:
 
 
 def held(
-    nodes: dict[int, Node], place: Path, rounds: int = 2, until: int | None = None, resume: bool = False, **plan: Any
+    nodes: dict[int, Node],
+    place: Path,
+    rounds: int = 2,
+    until: int | None = None,
+    resume: bool = False,
+    **plan: Any,
 ) -> server.Market:
     """A market that was held with these nodes, up to some round, or goes on there."""
     agreed = Agreement.read(place / "ann" / "schema.toml")
     chosen = server.Plan(rounds, **PLAN | {"wait": 5.0} | plan)
-    market, grid = server.Market(list(nodes), chosen, agreed, Key(place / "key"), Book(place / "book")), Post(nodes)
+    market = server.Market(list(nodes), chosen, agreed, Key(place / "key"), Book(place / "book"))
+    grid = Post(nodes)
     market.resume(grid) if resume else market.open(grid)
     for _ in range(market.done, rounds if until is None else until):
         letters = market.configure_train(1, ArrayRecord(), ConfigRecord(), grid)
@@ -226,7 +273,14 @@ def resigned(own: Owner, answer: dict[str, Any], **changes: Any) -> dict[str, An
     return {"bid": text, "signature": own.key.sign(text)}
 
 
-BIDS = [{"rate": -1.0}, {"rate": "dear"}, {"name": 7}, {"limit": [1.0, 2.0]}, {"clip_norm": 9.0}, {"schema": "0"}]
+BIDS = [
+    {"rate": -1.0},
+    {"rate": "dear"},
+    {"name": 7},
+    {"limit": [1.0, 2.0]},
+    {"clip_norm": 9.0},
+    {"schema": "0"},
+]
 ANSWERS: dict[str, Any] = {
     "a refusal": text(json.dumps({"refused": "nothing is left"})),
     "an object that is no bid": {"hello": "world"},
@@ -251,7 +305,9 @@ RELEASES: dict[str, dict[str, Any]] = {
     "with another receipt": {"receipt": "00" * 64},
 }
 Spoil = Callable[[Owner, dict[str, Any]], Any]
-NONE: dict[tuple[str, str], Spoil] = {("bid", str(change)): partial(resigned, **change) for change in BIDS}
+NONE: dict[tuple[str, str], Spoil] = {
+    ("bid", str(change)): partial(resigned, **change) for change in BIDS
+}
 for what, change in RELEASES.items():
     NONE["release", what] = lambda own, answer, change=change: answer | change
 for when, (what, one) in product(("always", "release"), ANSWERS.items()):
@@ -259,20 +315,28 @@ for when, (what, one) in product(("always", "release"), ANSWERS.items()):
 
 
 @pytest.mark.parametrize(("when", "what"), NONE)
-def test_an_answer_that_is_none_stops_nobody_else(two: list[Owner], tmp_path: Path, when: str, what: str) -> None:
+def test_an_answer_that_is_none_stops_nobody_else(
+    two: list[Owner], tmp_path: Path, when: str, what: str
+) -> None:
     """Nothing of hers counts, why is known, and the others' market is held."""
     ann, bea = two
 
     def spoilt(request: dict[str, Any]) -> Any:
         answer = bea.open_letter(request)
-        return NONE[when, what](bea, answer) if when in ("always", json.loads(request["text"])["ask"]) else answer
+        return (
+            NONE[when, what](bea, answer)
+            if when in ("always", json.loads(request["text"])["ask"])
+            else answer
+        )
 
     market = held({1: ann.open_letter, 2: spoilt}, tmp_path)
     assert {one["reason"] != "" for one in market.absences} == {True}
     for one in market.book.rounds:
         assert np.isfinite(one["model"]).all() and np.abs(one["model"]).max() > 0
         assert one["loss"][0] > 0 and sum(one["loss"][1:]) == sum(one["paid"][1:]) == 0
-    assert {json.loads(row["receipt"])["owner"] for row in receipts.kept(Path(market.book.folder))} == {"ann"}
+    assert {
+        json.loads(row["receipt"])["owner"] for row in receipts.kept(Path(market.book.folder))
+    } == {"ann"}
 
 
 def test_of_two_nodes_with_one_name_neither_is_taken(two: list[Owner], tmp_path: Path) -> None:
@@ -284,8 +348,12 @@ def test_of_two_nodes_with_one_name_neither_is_taken(two: list[Owner], tmp_path:
     assert [one["reason"] for one in market.absences] == ["2 nodes have the name bea"] * 2
 
 
-def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(two: list[Owner], tmp_path: Path) -> None:
-    """After a round, and after a round was asked for and before it was written down; nodes have other numbers then."""
+def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(
+    two: list[Owner], tmp_path: Path
+) -> None:
+    """After a round, and after a round was asked for and before it was written down; nodes have
+    other numbers then.
+    """
     ann, bea = two
     first = held({1: ann.open_letter, 2: bea.open_letter}, tmp_path, rounds=4, until=1)
     letters = first.configure_train(1, ArrayRecord(), ConfigRecord(), Post({}))
@@ -295,7 +363,12 @@ def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(two: list[Owner], 
     again = held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=4, resume=True)
     rows = receipts.kept(tmp_path / "book")
     assert len(rows) == 8 and again.absences == [] and ann.ledger.number == bea.ledger.number == 5
-    assert receipts.compared(rows, {own.terms.name: ledger.read(tmp_path / own.terms.name) for own in two}) == []
+    assert (
+        receipts.compared(
+            rows, {own.terms.name: ledger.read(tmp_path / own.terms.name) for own in two}
+        )
+        == []
+    )
     with pytest.raises(ValueError, match="has another plan"):
         held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=5, resume=True)
 
@@ -315,27 +388,39 @@ def test_who_comes_back_at_another_node_is_asked_again(two: list[Owner], tmp_pat
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-def test_where_a_record_is_protected_a_step_is_that_of_all_records(hire: Hire, tmp_path: Path, noise: str) -> None:
+def test_where_a_record_is_protected_a_step_is_that_of_all_records(
+    hire: Hire, tmp_path: Path, noise: str
+) -> None:
     """With a loss so large that noise is small: the mean of all records' clipped gradients."""
-    rng, kind = np.random.default_rng(2), {"unit": "record", "noise": noise}
+    rng = np.random.default_rng(2)
+    kind = {"unit": "record", "noise": noise}
     terms = kind | {"epsilon": 1e7, "delta": 1e-5, "limit": 2e3}
     owners = [hire(name, people(n, rng), **terms) for name, n in (("ann", 30), ("bea", 70))]
-    market = held({k: own.open_letter for k, own in enumerate(owners)}, tmp_path, rounds=1, budget=1e9, **kind)
-    x, y = (np.concatenate([getattr(own, part) for own in owners]) for part in ("_features", "_labels"))
-    steps = record_steps(np.zeros((2, 3)), x, y, 1.0, Terms.spacing, norm=2 if noise == "gaussian" else 1)
+    market = held(
+        {k: own.open_letter for k, own in enumerate(owners)}, tmp_path, rounds=1, budget=1e9, **kind
+    )
+    x, y = (
+        np.concatenate([getattr(own, part) for own in owners]) for part in ("_features", "_labels")
+    )
+    steps = record_steps(
+        np.zeros((2, 3)), x, y, 1.0, Terms.spacing, norm=2 if noise == "gaussian" else 1
+    )
     assert np.allclose(market.model, -2.0 * steps * Terms.spacing / 100, atol=2e-3)
 
 
 def test_one_liar_moves_a_robust_market_less(hire: Hire, tmp_path: Path) -> None:
     """Five owners of the same law, one of whom has turned all labels and sends long gradients."""
-    rng, owners, kind = np.random.default_rng(3), [], {"unit": "record", "noise": "gaussian"}
+    rng = np.random.default_rng(3)
+    owners = []
+    kind = {"unit": "record", "noise": "gaussian"}
     terms = kind | {"epsilon": 1e4, "delta": 1e-5, "limit": 50.0}
     for name in ("ann", "bea", "cem", "dan", "eve"):
         rows = people(200, rng)
         rows["ill"] = np.where((rows["a"] > 0.5) == (name != "eve"), "yes", "no")
         owners.append(hire(name, rows, **terms))
     owners[4]._features *= 50
-    nodes, slopes = {k: own.open_letter for k, own in enumerate(owners)}, []
+    nodes = {k: own.open_letter for k, own in enumerate(owners)}
+    slopes = []
     for aggregate in ("least error", "trimmed mean", "krum"):
         shutil.rmtree(tmp_path / "book", ignore_errors=True)
         market = held(nodes, tmp_path, rounds=3, aggregate=aggregate, liars=1, budget=1e9, **kind)

@@ -1,4 +1,6 @@
-"""An owner against markets that lie, mistakes in her table, a ledger that is tampered with, and death at any moment."""
+"""An owner against markets that lie, mistakes in her table, a ledger that is tampered with, and
+death at any moment.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,19 @@ from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
 from hdpm_owner.signatures import Key, canonical, signed
 from hdpm_owner.table import Agreement, read_table
 from hdpm_owner.terms import UNITS, Approved, Spent
-from tests.federation.parts import LIES, MARKET, MODEL, SCHEMA, ask, bid_of, demand, offer, owner_of, people, sell
+from tests.federation.parts import (
+    LIES,
+    MARKET,
+    MODEL,
+    SCHEMA,
+    ask,
+    bid_of,
+    demand,
+    offer,
+    owner_of,
+    people,
+    sell,
+)
 
 Hire = Callable[..., Owner]
 RECORDS = {"unit": "record", "noise": "gaussian", "delta": 1e-5, "limit": None}
@@ -51,7 +65,9 @@ def test_a_release_is_the_librarys_and_counts(owner: Owner, tmp_path: Path) -> N
     ticket = sell(owner, [1.0, 0.5])
     found = np.array(ask(owner, ticket, 2, 0.5)["steps"])
     with np.load(tmp_path / "ann" / "data.npz") as data:
-        gradient = local_gradients(np.array(MODEL)[None], data["features"], data["labels"], [np.arange(40)])[0, 0]
+        gradient = local_gradients(
+            np.array(MODEL)[None], data["features"], data["labels"], [np.arange(40)]
+        )[0, 0]
     noise = discrete_laplace(noise_scale(owner.terms, 0.5), rng=stream(3, 1, 2), size=(2, 3))
     assert (found == grid_gradients(gradient, 1.0, 2.0**-20) + noise).all()
     assert owner.ledger.spent == Spent(Fraction(1, 2))
@@ -69,9 +85,12 @@ def test_without_a_seed_no_two_owners_have_one_noise(hire: Hire, terms: dict[str
     [(RECORDS, 2, stats.norm), ({"unit": "record"}, 1, stats.laplace)],
     ids=["gaussian", "laplace"],
 )
-def test_noise_for_a_record_has_the_law_of_its_loss(hire: Hire, terms: dict[str, Any], norm: int, law: Any) -> None:
+def test_noise_for_a_record_has_the_law_of_its_loss(
+    hire: Hire, terms: dict[str, Any], norm: int, law: Any
+) -> None:
     """Kolmogorov's test of 3,000 coordinates less the mean gradient, whose false alarm is 1e-6."""
-    own, w = hire(**terms), np.zeros((2, 3))
+    own = hire(**terms)
+    w = np.zeros((2, 3))
     steps = np.array([own.noisy_steps(w, 0.3) for _ in range(500)]).reshape(500, -1)
     rows = own._features * (0.5 - own._labels[:, None])
     lengths = np.linalg.norm(np.repeat(rows, 2, 1), norm, axis=1)
@@ -81,12 +100,14 @@ def test_noise_for_a_record_has_the_law_of_its_loss(hire: Hire, terms: dict[str,
     assert stats.kstest((steps * 0.7).ravel(), exact).pvalue < 1e-6
 
 
-# --- a market that lies -----------------------------------------------------------------------------------------------
+# --- a market that lies -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_market_that_lies_gets_nothing(owner: Owner, lie: str) -> None:
-    """What an owner has lost after a lie is the honest round that came before it, if there was one."""
+    """What an owner has lost after a lie is the honest round that came before it, if there was
+    one.
+    """
     answer = LIES[lie](owner, sell(owner, [1.0, 0.0]))
     assert answer.keys() == {"refused"} and len(answer["refused"]) > 10
     assert owner.ledger.spent == Spent(Fraction(lie.startswith("asks twice")))
@@ -97,13 +118,18 @@ def test_a_payment_that_covers_her_cost_exactly_is_enough(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("terms", [{}, RECORDS], ids=["laplace", "gaussian"])
-def test_the_total_holds_over_rounds_markets_and_restarts(hire: Hire, terms: dict[str, Any]) -> None:
+def test_the_total_holds_over_rounds_markets_and_restarts(
+    hire: Hire, terms: dict[str, Any]
+) -> None:
     """Whatever is sold to whom, and in whatever order it is asked for."""
-    rng, two = np.random.default_rng(7), (MARKET, OTHER)
+    rng = np.random.default_rng(7)
+    two = (MARKET, OTHER)
     for _ in range(4):
-        own, open_ = hire(keep=1e-9, **terms), []
+        own = hire(keep=1e-9, **terms)
+        open_ = []
         for _ in range(3):
-            market, rounds = two[rng.integers(2)], int(rng.integers(1, 4))
+            market = two[rng.integers(2)]
+            rounds = int(rng.integers(1, 4))
             if "ticket" in (bid := bid_of(own, rounds, market)):
                 losses = (bid["limit"] * rng.random(rounds) ** 0.3).tolist()
                 ticket = offer(own, losses, market, ticket=bid["ticket"])["sold"]
@@ -118,12 +144,15 @@ def test_the_total_holds_over_rounds_markets_and_restarts(hire: Hire, terms: dic
 
 
 def test_two_markets_sell_side_by_side_and_neither_closes_the_others_sale(owner: Owner) -> None:
-    first, second = sell(owner, [1.0]), sell(owner, [1.0], market=OTHER)
+    first = sell(owner, [1.0])
+    second = sell(owner, [1.0], market=OTHER)
     assert "steps" in ask(owner, second, 1, market=OTHER) and "steps" in ask(owner, first, 1)
     assert owner.ledger.bought == {"market": Spent(Fraction(1)), "other": Spent(Fraction(1))}
 
 
-def test_what_waits_for_one_market_is_not_offered_to_another_until_it_is_given_up(owner: Owner) -> None:
+def test_what_waits_for_one_market_is_not_offered_to_another_until_it_is_given_up(
+    owner: Owner,
+) -> None:
     ticket = sell(owner, [1.0, 1.0])
     assert bid_of(owner, 2)["limit"] == 0.5
     sell(owner, [1.0])
@@ -139,7 +168,12 @@ def test_a_market_has_limits_of_its_own(owner: Owner) -> None:
     assert "trusts market with 100" in offer(owner, [0.5], small, payments=[101.0])["refused"]
 
 
-@given(epsilon=st.floats(1e-3, 50), rounds=st.integers(1, 60), pure=st.floats(0, 0.9), squares=st.floats(0, 0.9))
+@given(
+    epsilon=st.floats(1e-3, 50),
+    rounds=st.integers(1, 60),
+    pure=st.floats(0, 0.9),
+    squares=st.floats(0, 0.9),
+)
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_what_she_bids_never_adds_up_to_more_than_she_has(
@@ -152,10 +186,13 @@ def test_what_she_bids_never_adds_up_to_more_than_she_has(
     after = before + Spent.of(noise, share, rounds)
     assert after.within(epsilon, 1e-5)
     assert not (before + Spent.of(noise, share * (1 + 1e-6) + 1e-6, rounds)).within(epsilon, 1e-5)
-    assert noise == "laplace" or gaussian_delta(epsilon, sqrt(after.squares), float(after.pure)) <= 1e-5
+    assert (
+        noise == "laplace"
+        or gaussian_delta(epsilon, sqrt(after.squares), float(after.pure)) <= 1e-5
+    )
 
 
-# --- letters, keys and receipts ---------------------------------------------------------------------------------------
+# --- letters, keys and receipts -----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -169,9 +206,12 @@ def letter(key: Key, content: Any, **changes: Any) -> dict[str, Any]:
     return {"text": text, "signature": key.sign(text), "key": key.public} | changes
 
 
-def test_only_signed_letters_of_approved_markets_are_opened(keyed: tuple[Owner, Key], tmp_path: Path) -> None:
+def test_only_signed_letters_of_approved_markets_are_opened(
+    keyed: tuple[Owner, Key], tmp_path: Path
+) -> None:
     own, key = keyed
-    stranger, good = Key(tmp_path / "stranger"), letter(key, demand(own))
+    stranger = Key(tmp_path / "stranger")
+    good = letter(key, demand(own))
     assert "bid" in own.open_letter(good)
     for bad, says in [
         (letter(stranger, demand(own)), "approve of no market"),
@@ -191,24 +231,39 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
     """And what was changed afterwards, on either side, is seen."""
     own, key = keyed
     market = own.terms.markets[0]
-    ticket, rows = sell(own, [1.0, 0.5], market=market), []
+    ticket = sell(own, [1.0, 0.5], market=market)
+    rows = []
     for number, loss in ((1, 1.0), (2, 0.5)):
         answer = ask(own, ticket, number, loss, market=market)
         thanks = {"ticket": ticket, "round": number, "signature": key.sign(answer["receipt"])}
-        assert own.answer({"ask": "paid", "receipts": [thanks, thanks | {"signature": "00"}]}, market) == {"kept": 1}
+        assert own.answer(
+            {"ask": "paid", "receipts": [thanks, thanks | {"signature": "00"}]}, market
+        ) == {"kept": 1}
         rows.append(answer | {"countersignature": thanks["signature"]})
     assert own.answer({"ask": "paid", "receipts": [{}]}, market).keys() == {"refused"}
     entries = ledger.read(tmp_path / "ann")
-    assert receipts.compared(rows, {"ann": entries}) == receipts.compared(rows[:1], {"ann": entries}) == []
-    assert receipts.owed(rows) == [{"owner": "ann", "key": own.key.public, "rounds": 2, "owed": 2e6}]
+    assert (
+        receipts.compared(rows, {"ann": entries})
+        == receipts.compared(rows[:1], {"ann": entries})
+        == []
+    )
+    assert receipts.owed(rows) == [
+        {"owner": "ann", "key": own.key.public, "rounds": 2, "owed": 2e6}
+    ]
     dearer = [rows[0] | {"receipt": rows[0]["receipt"].replace("1000000.0", "9000000.0")}, rows[1]]
     assert "signature and countersignature" in receipts.compared(dearer, {})[0]
     assert "two receipts" in receipts.compared([*rows, rows[0]], {})[0]
-    changed = [entry | {"loss": 0.25} if entry["entry"] == "release" else entry for entry in entries]
+    changed = [
+        entry | {"loss": 0.25} if entry["entry"] == "release" else entry for entry in entries
+    ]
     assert len(receipts.compared(rows, {"ann": changed})) == 2
     main(["ledger", str(tmp_path / "ann")])
     shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 4 and "signed by both" in shown[1] and shown[-1].startswith("lost in all: epsilon 1.5")
+    assert (
+        len(shown) == 4
+        and "signed by both" in shown[1]
+        and shown[-1].startswith("lost in all: epsilon 1.5")
+    )
     main(["ledger", str(tmp_path / "ann"), "--csv"])
     assert len(capsys.readouterr().out.splitlines()) == 3
 
@@ -217,30 +272,39 @@ def test_whatever_is_signed_by_nobody_is_not_signed(tmp_path: Path) -> None:
     key = Key(tmp_path / "key")
     assert signed("a", key.sign("a"), key.public) and not signed("b", key.sign("a"), key.public)
     for bad in (None, 7, "", "zz", "00" * 64):
-        assert not signed("a", bad, key.public) and not signed("a", key.sign("a"), bad) and not signed(bad, "", "")
+        assert (
+            not signed("a", bad, key.public)
+            and not signed("a", key.sign("a"), bad)
+            and not signed(bad, "", "")
+        )
     assert (tmp_path / "key").stat().st_mode & 0o077 == 0
     (tmp_path / "bad").write_text("no key")
     with pytest.raises(ValueError, match="64 hexadecimal digits"):
         Key(tmp_path / "bad")
 
 
-# --- totality and silence ---------------------------------------------------------------------------------------------
+# --- totality and silence -----------------------------------------------------------------------
 
 
-@given(rows=st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=5), unit=st.sampled_from(UNITS))
+@given(
+    rows=st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=5),
+    unit=st.sampled_from(UNITS),
+)
 @settings(max_examples=30, deadline=None)
 def test_whatever_her_data_a_release_comes(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[float, float]], unit: str
 ) -> None:
     """Warnings are errors in these tests, so that silence is tested too."""
-    own = owner_of(tmp_path_factory.mktemp("owner"), people(len(rows), np.random.default_rng(0)), unit=unit)
+    own = owner_of(
+        tmp_path_factory.mktemp("owner"), people(len(rows), np.random.default_rng(0)), unit=unit
+    )
     own._features[:, :2] = rows
     found = np.array(ask(own, sell(own, [1.0]), 1, model=[[1e300] * 3, [-1e300] * 3])["steps"])
     assert found.shape == (2, 3) and found.dtype == np.int64
     own.ledger.close()
 
 
-# --- from a CSV file --------------------------------------------------------------------------------------------------
+# --- from a CSV file ----------------------------------------------------------------------------
 
 TABLES = {
     b"\x80\x04\x95\x00": "no CSV file with a line of column names",
@@ -264,7 +328,8 @@ SCHEMAS = {
 
 @pytest.mark.parametrize(
     ("table", "schema", "says"),
-    [(table, SCHEMA, says) for table, says in TABLES.items()] + [(b"", text, says) for text, says in SCHEMAS.items()],
+    [(table, SCHEMA, says) for table, says in TABLES.items()]
+    + [(b"", text, says) for text, says in SCHEMAS.items()],
 )
 def test_a_mistake_in_a_table_or_a_schema_is_one_sentence(
     tmp_path: Path, table: bytes, schema: str, says: str, capsys: pytest.CaptureFixture[str]
@@ -279,15 +344,36 @@ def test_a_mistake_in_a_table_or_a_schema_is_one_sentence(
     assert not (tmp_path / "ann").exists()
 
 
-def test_a_table_becomes_an_owner_who_is_warned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_becomes_an_owner_who_is_warned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Columns in any order, more of them, half of one missing, one out of its range, one class."""
-    rows = pd.DataFrame({"ill": ["no"] * 4, "b": [0.5, 2.0, None, None], "who": list("wxyz"), "a": [0, 1, 0.5, 0.25]})
+    rows = pd.DataFrame(
+        {
+            "ill": ["no"] * 4,
+            "b": [0.5, 2.0, None, None],
+            "who": list("wxyz"),
+            "a": [0, 1, 0.5, 0.25],
+        }
+    )
     rows.to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "schema.toml").write_text(SCHEMA)
-    command = ["init", str(tmp_path / "people.csv"), "--schema", str(tmp_path / "schema.toml"), "--label", "ill"]
+    command = [
+        "init",
+        str(tmp_path / "people.csv"),
+        "--schema",
+        str(tmp_path / "schema.toml"),
+        "--label",
+        "ill",
+    ]
     main([*command, "--folder", str(tmp_path / "ann")])
     said = capsys.readouterr().out
-    for part in ("4 rows, each one person", "not used: who", "b: 2 missing, 1 moved into [0, 1]", "4 no, 0 yes"):
+    for part in (
+        "4 rows, each one person",
+        "not used: who",
+        "b: 2 missing, 1 moved into [0, 1]",
+        "4 no, 0 yes",
+    ):
         assert part in said
     assert "50% of 'b' are missing" in said and "all rows have one class" in said
     main(["approve", str(tmp_path / "ann"), "consortium", "ab" * 32])
@@ -302,11 +388,17 @@ def test_a_table_becomes_an_owner_who_is_warned(tmp_path: Path, capsys: pytest.C
 
 
 def test_what_is_missing_becomes_what_the_schema_says(tmp_path: Path) -> None:
-    text = SCHEMA.replace("high = 1\n[[", "high = 1\nmissing = 1\n[[") + '[[columns]]\nname = "c"\nlevels = [1, 2]\n'
+    text = (
+        SCHEMA.replace("high = 1\n[[", "high = 1\nmissing = 1\n[[")
+        + '[[columns]]\nname = "c"\nlevels = [1, 2]\n'
+    )
     (tmp_path / "schema.toml").write_text(text)
     (tmp_path / "t.csv").write_text("a,b,c,ill\n,,,yes\n0,0,2,no\n")
     agreed = Agreement.read(tmp_path / "schema.toml")
-    assert read_table(tmp_path / "t.csv", agreed).features.tolist() == [[0.5, 0, 0, 1], [-0.5, -0.5, 0.5, 1]]
+    assert read_table(tmp_path / "t.csv", agreed).features.tolist() == [
+        [0.5, 0, 0, 1],
+        [-0.5, -0.5, 0.5, 1],
+    ]
     (tmp_path / "other.toml").write_text(text.replace("missing = 1", "missing = 0"))
     assert Agreement.read(tmp_path / "other.toml").digest != agreed.digest
 
@@ -325,12 +417,14 @@ def test_what_is_missing_becomes_what_the_schema_says(tmp_path: Path) -> None:
         ({"unit": "record", "spacing": 2.0**-40, "clip_norm": 1000.0}, "spacing"),
     ],
 )
-def test_terms_that_are_none_stop_her_at_the_start(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+def test_terms_that_are_none_stop_her_at_the_start(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
         owner_of(tmp_path, **changes)
 
 
-# --- the ledger -------------------------------------------------------------------------------------------------------
+# --- the ledger ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -353,8 +447,12 @@ TAMPERED = {
     "emptied": lambda folder: (folder / "ledger.sqlite").write_bytes(b""),
     "not a database": lambda folder: (folder / "ledger.sqlite").write_bytes(b"nonsense" * 1000),
     "shortened": lambda folder: change(folder, "DELETE FROM entries WHERE number = 3"),
-    "without its first entry": lambda folder: change(folder, "DELETE FROM entries WHERE number = 1"),
-    "edited": lambda folder: change(folder, "UPDATE entries SET text = replace(text, '0.1', '0.2') WHERE number = 2"),
+    "without its first entry": lambda folder: change(
+        folder, "DELETE FROM entries WHERE number = 1"
+    ),
+    "edited": lambda folder: change(
+        folder, "UPDATE entries SET text = replace(text, '0.1', '0.2') WHERE number = 2"
+    ),
     "without its counter": lambda folder: (folder / "ledger.count").unlink(),
 }
 
@@ -377,7 +475,8 @@ def test_one_process_at_a_time_writes_and_all_may_read(book: Path) -> None:
 
 
 def test_a_full_disk_releases_nothing(owner: Owner) -> None:
-    ticket, pages = sell(owner, [1.0]), owner.ledger._base.execute("PRAGMA page_count").fetchone()[0]
+    ticket = sell(owner, [1.0])
+    pages = owner.ledger._base.execute("PRAGMA page_count").fetchone()[0]
     owner.ledger._base.execute(f"PRAGMA max_page_count = {pages}")
     before = owner.ledger.spent
     while "sold" in (answer := offer(owner, [1e-3])):
@@ -386,12 +485,15 @@ def test_a_full_disk_releases_nothing(owner: Owner) -> None:
     assert "cannot be written" in ask(owner, ticket, 1)["refused"] and owner.ledger.spent == before
 
 
-# --- death at any moment ----------------------------------------------------------------------------------------------
+# --- death at any moment ------------------------------------------------------------------------
 
 
 def test_killed_at_every_line_of_a_round_she_counts_what_left_her(tmp_path: Path) -> None:
-    """What a SIGKILL leaves of her at a line is her folder as it is on disk there: she is started again on a copy."""
-    own, copies = owner_of(tmp_path / "alive", seed=3), list[Path]()
+    """What a SIGKILL leaves of her at a line is her folder as it is on disk there: she is started
+    again on a copy.
+    """
+    own = owner_of(tmp_path / "alive", seed=3)
+    copies = list[Path]()
     ticket = sell(own, [1.0])
 
     def tracer(frame: Any, event: str, _: Any) -> Any:
@@ -404,12 +506,14 @@ def test_killed_at_every_line_of_a_round_she_counts_what_left_her(tmp_path: Path
     sys.settrace(tracer)
     first = ask(own, ticket, 1)
     sys.settrace(None)
-    assert ask(own, ticket, 1) == first and own.ledger.spent.pure == 1  # what did not arrive is sent again
+    # what did not arrive is sent again
+    assert ask(own, ticket, 1) == first and own.ledger.spent.pure == 1
     own.ledger.close()
     lost = 0
     for place in (*copies, tmp_path / "alive"):
         with closing((again := Owner(place)).ledger):
-            counted, answer = again.ledger.spent.pure == 1, ask(again, ticket, 1)
+            counted = again.ledger.spent.pure == 1
+            answer = ask(again, ticket, 1)
         if counted and "refused" in answer:
             lost += 1  # never too little is counted, but here a round that nobody has
         else:
@@ -417,7 +521,7 @@ def test_killed_at_every_line_of_a_round_she_counts_what_left_her(tmp_path: Path
     assert answer == first and 0 < lost < len(copies) - 30
 
 
-# --- the door ---------------------------------------------------------------------------------------------------------
+# --- the door -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -431,11 +535,20 @@ def place(keyed: tuple[Owner, Key], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return tmp_path / "door"
 
 
-def test_the_door_answers_letters_and_survives_everything_else(place: Path, keyed: tuple[Owner, Key]) -> None:
+def test_the_door_answers_letters_and_survives_everything_else(
+    place: Path, keyed: tuple[Owner, Key]
+) -> None:
     own, key = keyed
     good = letter(key, demand(own))
     assert "bid" in door.ask(place, good)
-    for nonsense in (b"\n", b"\x80\x04cposix\n", b"[" * 100_000 + b"\n", b"1e999\n", b'"bid"\n', b"\xff\xfe\n"):
+    for nonsense in (
+        b"\n",
+        b"\x80\x04cposix\n",
+        b"[" * 100_000 + b"\n",
+        b"1e999\n",
+        b'"bid"\n',
+        b"\xff\xfe\n",
+    ):
         with socket.socket(socket.AF_UNIX) as caller:
             caller.connect(str(place))
             caller.sendall(nonsense)
@@ -445,13 +558,16 @@ def test_the_door_answers_letters_and_survives_everything_else(place: Path, keye
         one.connect(str(place))
         one.sendall(b'{"text": "')
     begin = time.monotonic()
-    assert "bid" in door.ask(place, good) and time.monotonic() - begin < 0.9  # nobody waits for them
+    # nobody waits for them
+    assert "bid" in door.ask(place, good) and time.monotonic() - begin < 0.9
     assert all(one.makefile().readline() == "" for one in slow)  # they are sent away
     for one in slow:
         one.close()
 
 
-def test_several_callers_at_once_get_one_release_for_each_round(place: Path, keyed: tuple[Owner, Key]) -> None:
+def test_several_callers_at_once_get_one_release_for_each_round(
+    place: Path, keyed: tuple[Owner, Key]
+) -> None:
     own, key = keyed
     ticket = sell(own, [0.5] * 4, market=own.terms.markets[0])
 

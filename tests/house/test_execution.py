@@ -1,7 +1,8 @@
 """The executor of the book (``conftest.py``, ``book/_ext/execution.py``), tried on a tiny book.
 
-Each way in which a chapter can go wrong must turn the run red and say why; the same chapter in order must be green.
-Runs are shared between the tests, since each starts a kernel a chapter, and go side by side where they may.
+Each way in which a chapter can go wrong must turn the run red and say why; the same chapter in
+order must be green. Runs are shared between the tests, since each starts a kernel a chapter, and go
+side by side where they may.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ kernelspec: {{display_name: Python 3, language: python, name: python3}}
 
 @dataclass(frozen=True)
 class Book:
-    """A book in a folder of its own, with its own ``hdpm_lib`` and ``hdpm_book``, which hide the installed ones."""
+    """A book in a folder of its own, with its own ``hdpm_lib`` and ``hdpm_book``, which hide the
+    installed ones.
+    """
 
     root: Path
 
@@ -58,10 +61,16 @@ class Book:
         book.write("_config.yml", yaml.safe_dump(config))
         options = '"-p nbval.plugin -p no:cacheprovider --import-mode=importlib --color=no"'
         warnings = '["ignore:.*IPKernelApp.*"]'
-        book.write("pyproject.toml", f"[tool.pytest.ini_options]\naddopts = {options}\nfilterwarnings = {warnings}\n")
+        book.write(
+            "pyproject.toml",
+            f"[tool.pytest.ini_options]\naddopts = {options}\nfilterwarnings = {warnings}\n",
+        )
         book.write("hdpm_lib/__init__.py", "CONSTANT = 41\n")
         book.write("hdpm_lib/other.py", "")
-        book.write("book/datasets.py", "import os\nsource_of = lambda name: os.environ.get('HDPM_DATA', 'real')\n")
+        book.write(
+            "book/datasets.py",
+            "import os\nsource_of = lambda name: os.environ.get('HDPM_DATA', 'real')\n",
+        )
         book.write("data/number.txt", "7\n")
         return book
 
@@ -84,29 +93,56 @@ class Book:
     def toc(self, names: Iterable[str]) -> None:
         first, *others = names
         chapters = [{"file": f"book/{name}"} for name in others]
-        self.write("_toc.yml", yaml.safe_dump({"format": "jb-book", "root": f"book/{first}", "chapters": chapters}))
+        self.write(
+            "_toc.yml",
+            yaml.safe_dump({"format": "jb-book", "root": f"book/{first}", "chapters": chapters}),
+        )
 
     def printed(self, name: str) -> list[list[dict[str, list[str]]]]:
         """What the checked cells must print, in order."""
-        return [entry["output"] for entry in json.loads(self.read(f"tests/refs/{name}.json")).values()]
+        return [
+            entry["output"] for entry in json.loads(self.read(f"tests/refs/{name}.json")).values()
+        ]
 
     def _run(self, program: str, *options: str, **environment: str) -> apart.Ended:
-        """Run a program in the book; pytest takes seconds to load plugins that nothing here needs."""
-        inherited = {key: value for key, value in os.environ.items() if key not in ("HDPM_DATA", "HDPM_DATA_DIR")}
-        own = {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        return apart.start(program, *options, folder=self.root, environment=inherited | own | environment).end()
+        """Run a program in the book; pytest takes seconds to load plugins that nothing here
+        needs.
+        """
+        inherited = {
+            key: value
+            for key, value in os.environ.items()
+            if key not in ("HDPM_DATA", "HDPM_DATA_DIR")
+        }
+        own = {
+            "PYTHONPATH": str(self.root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
+        return apart.start(
+            program, *options, folder=self.root, environment=inherited | own | environment
+        ).end()
 
     def test(self, *options: str, where: str = "book", **environment: str) -> SimpleNamespace:
-        """Exit status of a run, all it printed, outcome of each item, and chapters that are stored after it."""
+        """Exit status of a run, all it printed, outcome of each item, and chapters that are stored
+        after it.
+        """
         report = self.root / f"report-{environment.get('HDPM_DATA', 'real')}.xml"
-        done = self._run("pytest:console_main", where, f"--junitxml={report}", *options, **environment)
+        done = self._run(
+            "pytest:console_main", where, f"--junitxml={report}", *options, **environment
+        )
         found: dict[tuple[str, str], tuple[str, str]] = {}
         for case in ElementTree.parse(report).iter("testcase"):
             chapter = case.get("classname", "").removeprefix("book.").removesuffix(".md")
-            results = [(node.tag, f"{node.get('message')}\n{node.text}") for node in case if node.tag != "system-out"]
+            results = [
+                (node.tag, f"{node.get('message')}\n{node.text}")
+                for node in case
+                if node.tag != "system-out"
+            ]
             found[chapter, case.get("name", "")] = results[0] if results else ("passed", "")
         stored = {file.name.partition(".")[0] for file in self.executed()}
-        return SimpleNamespace(status=done.status, printed=done.printed, outcomes=found, stored=stored)
+        return SimpleNamespace(
+            status=done.status, printed=done.printed, outcomes=found, stored=stored
+        )
 
     def build(self, **environment: str) -> apart.Ended:
         options = "build . --all -W --keep-going -n -q".split()
@@ -114,15 +150,20 @@ class Book:
 
     def executed(self, chapter: str = "*") -> list[Path]:
         """What is stored of a chapter, the oldest first."""
-        return sorted(self.root.glob(f"_build/executed/{chapter}.*.ipynb"), key=lambda file: file.stat().st_mtime)
+        return sorted(
+            self.root.glob(f"_build/executed/{chapter}.*.ipynb"),
+            key=lambda file: file.stat().st_mtime,
+        )
 
     def shown(self, name: str) -> str:
         """Outputs on the built page of a chapter."""
         html = self.read(f"_build/html/book/{name}.html")
-        return " ".join(re.findall(r'<div class="cell_output.*?</div>\n</div>', html, flags=re.DOTALL))
+        return " ".join(
+            re.findall(r'<div class="cell_output.*?</div>\n</div>', html, flags=re.DOTALL)
+        )
 
 
-# --- the book in order, and the same book with everything wrong in it -------------------------------------------------
+# --- the book in order, and the same book with everything wrong in it ---------------------------
 
 SHOUT = "import warnings\nif x > 2: warnings.warn('look out')"
 LATER = "open('later.txt', 'w').close()"
@@ -164,8 +205,15 @@ def in_order(root: Path) -> Book:
 
 def put_wrong(book: Book) -> None:
     shutil.rmtree(book.root / "_build")
-    page = book.read("book/numbers.md").replace("1 + 1", "1 + 2").replace("z = 2", "z = 3").replace("first", "1st")
-    book.write("book/numbers.md", page.replace(CHECKED + "print('second')", "print('second, edited')"))
+    page = (
+        book.read("book/numbers.md")
+        .replace("1 + 1", "1 + 2")
+        .replace("z = 2", "z = 3")
+        .replace("first", "1st")
+    )
+    book.write(
+        "book/numbers.md", page.replace(CHECKED + "print('second')", "print('second, edited')")
+    )
     book.write("hdpm_lib/__init__.py", "CONSTANT = 42\n")
     book.chapter("exception", "y = 2", "assert y == 1", LATER)
     for name in ("tests/refs/data.real.json", "book/later.txt", "book/expected.txt"):
@@ -175,22 +223,29 @@ def put_wrong(book: Book) -> None:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """The book in order, the book with everything wrong, and the runs that the tests read."""
-    book, wrong = in_order(tmp_path_factory.mktemp("order") / "tiny"), tmp_path_factory.mktemp("wrong") / "tiny"
+    book = in_order(tmp_path_factory.mktemp("order") / "tiny")
+    wrong = tmp_path_factory.mktemp("wrong") / "tiny"
     found = SimpleNamespace(book=book)
     with ThreadPoolExecutor() as pool:
         stand_in = pool.submit(book.test, "--update-refs", "--data-dependent", HDPM_DATA="stand-in")
-        found.updated, found.stand_in = book.test("--update-refs", OUTSIDE="a picture"), stand_in.result()
+        found.updated = book.test("--update-refs", OUTSIDE="a picture")
+        found.stand_in = stand_in.result()
         found.wrong = book.copy(wrong)
         put_wrong(found.wrong)
-        found.good, found.bad = pool.map(lambda one: one.test(OUTSIDE="before"), (book, found.wrong))
+        found.good, found.bad = pool.map(
+            lambda one: one.test(OUTSIDE="before"), (book, found.wrong)
+        )
     return found
 
 
 def test_update_writes_references(runs: SimpleNamespace) -> None:
     assert runs.updated.status == 0, runs.updated.printed
     said = ["number 2", "constant 41", None, "first", "second"]
-    assert runs.book.printed("numbers") == [[{"stdout": [words]}] if words else [] for words in said]
-    assert not (runs.book.root / "tests" / "refs" / "exception.json").exists()  # it has no checked cell
+    assert runs.book.printed("numbers") == [
+        [{"stdout": [words]}] if words else [] for words in said
+    ]
+    # it has no checked cell
+    assert not (runs.book.root / "tests" / "refs" / "exception.json").exists()
     assert runs.book.printed("outputs") == [
         [{"error": ["ZeroDivisionError: division by zero"]}],
         [{"stdout": ["drawn"]}, {"text/plain": []}],  # pictures and HTML are not kept
@@ -214,7 +269,8 @@ WRONG = {
     ("numbers", "Cell 5"): ["No reference in", "numbers.json"],
     ("numbers", "references"): ["stale references", "print('second')"],
     ("exception", "Cell 1"): ["Cell execution caused an exception", "AssertionError"],
-    ("data", "Cell 1"): ["No reference in", "data.real.json"],  # the stand-in's does not serve instead
+    # the stand-in's does not serve instead
+    ("data", "Cell 1"): ["No reference in", "data.real.json"],
 }
 
 
@@ -224,12 +280,17 @@ def test_what_is_wrong_fails_and_says_why(runs: SimpleNamespace, chapter: str, i
     assert outcome == "failure" and all(words in message for words in WRONG[chapter, item]), message
 
 
-def test_nothing_else_fails_or_is_stored_and_an_exception_stops_its_chapter(runs: SimpleNamespace) -> None:
-    assert {item for item, (outcome, _) in runs.bad.outcomes.items() if outcome == "failure"} == WRONG.keys()
+def test_nothing_else_fails_or_is_stored_and_an_exception_stops_its_chapter(
+    runs: SimpleNamespace,
+) -> None:
+    assert {
+        item for item, (outcome, _) in runs.bad.outcomes.items() if outcome == "failure"
+    } == WRONG.keys()
     assert runs.bad.status == 1 and runs.bad.stored == {"outputs"}
     outcome, message = runs.bad.outcomes["exception", "Cell 2"]
     assert outcome == "skipped" and "the chapter stopped at cell 1" in message
-    assert (runs.book.root / "book" / "later.txt").exists()  # the last cell writes it when all is well
+    # the last cell writes it when all is well
+    assert (runs.book.root / "book" / "later.txt").exists()
     assert not (runs.wrong.root / "book" / "later.txt").exists()
     assert (runs.wrong.root / "book" / "expected.txt").exists()  # unless it is expected
 
@@ -248,10 +309,12 @@ def test_code_cells_without_a_header_fail(tmp_path: Path) -> None:
         execution.is_chapter(tmp_path / "plain.md")  # pytest asks of each page
 
 
-# --- the built book, and what is not executed again -------------------------------------------------------------------
+# --- the built book, and what is not executed again ---------------------------------------------
 
 
-def test_book_shows_what_was_tested_and_fails_on_errors(runs: SimpleNamespace, tmp_path: Path) -> None:
+def test_book_shows_what_was_tested_and_fails_on_errors(
+    runs: SimpleNamespace, tmp_path: Path
+) -> None:
     book = runs.book.copy(tmp_path / "tiny")
     book.toc(["numbers", "outputs", "data"])
     run = book.build(OUTSIDE="built")
@@ -267,19 +330,27 @@ def test_book_shows_what_was_tested_and_fails_on_errors(runs: SimpleNamespace, t
     assert re.search(r"exception\.md.*Executing notebook failed", run.printed)
     assert re.search(r"warning\.md.*stderr was found in the cell outputs", run.printed)
     assert not re.search(r"(numbers|outputs|data)\.md", run.printed)
-    assert "constant 43" in book.shown("numbers")  # with --keep-going the other pages are there to look at
+    # with --keep-going the other pages are there to look at
+    assert "constant 43" in book.shown("numbers")
     assert "file 8" in book.shown("data")
-    assert "outside before" in book.shown("outputs")  # it does not import the library; anew it would be "outside built"
+    # it does not import the library; anew it would be "outside built"
+    assert "outside before" in book.shown("outputs")
 
 
-def test_reuse_looks_at_references_and_executes_what_has_changed(runs: SimpleNamespace, tmp_path: Path) -> None:
+def test_reuse_looks_at_references_and_executes_what_has_changed(
+    runs: SimpleNamespace, tmp_path: Path
+) -> None:
     book = runs.book.copy(tmp_path / "tiny")
     book.toc(["numbers", "outputs", "data"])
     (book.root / "book" / "expected.txt").unlink()
     again = book.test("--reuse", OUTSIDE="again")
     assert again.status == 0, again.printed
-    assert not (book.root / "book" / "expected.txt").exists()  # the last cell of `outputs` writes it
-    book.write("tests/refs/numbers.json", book.read("tests/refs/numbers.json").replace("number 2", "number 5"))
+    # the last cell of `outputs` writes it
+    assert not (book.root / "book" / "expected.txt").exists()
+    book.write(
+        "tests/refs/numbers.json",
+        book.read("tests/refs/numbers.json").replace("number 2", "number 5"),
+    )
     book.write("data/number.txt", "8\n")
     changed = book.test("--reuse", OUTSIDE="again")
     outcome, message = changed.outcomes["numbers", "Cell 1"]
@@ -290,7 +361,10 @@ def test_reuse_looks_at_references_and_executes_what_has_changed(runs: SimpleNam
 
 
 TESTS = {
-    "right": "from hdpm_lib.other import VALUE\ndef test_value(): assert VALUE\ndef test_more(): assert 2",
+    "right": (
+        "from hdpm_lib.other import VALUE\ndef test_value(): assert VALUE\ndef test_more():"
+        " assert 2"
+    ),
     "wrong": "def test_wrong(): assert 0",
     "partly": "import pytest\ndef test_one(): pass\ndef test_other(): pytest.skip('no browser')",
     "broken": "import pytest\n@pytest.mark.xfail(strict=True)\ndef test_broken(): assert 0",
@@ -311,7 +385,15 @@ def test_reuse_leaves_out_tests_that_have_passed_until_something_changes(tmp_pat
         left = {name for (_, name), (_, message) in outcomes.items() if "passed before" in message}
         return {name for _, name in outcomes} - left
 
-    every = {"test_value", "test_more", "test_wrong", "test_one", "test_other", "test_broken", "test_here"}
+    every = {
+        "test_value",
+        "test_more",
+        "test_wrong",
+        "test_one",
+        "test_other",
+        "test_broken",
+        "test_here",
+    }
     assert run(where="tests/test_right.py::test_more") == {"test_more"}
     assert run("-k", "more") == {"test_more"}  # neither of these was the whole file
     assert run() == every
@@ -320,14 +402,16 @@ def test_reuse_leaves_out_tests_that_have_passed_until_something_changes(tmp_pat
     assert run() == every - {"test_broken"}
 
 
-# --- what outputs and passes depend on --------------------------------------------------------------------------------
+# --- what outputs and passes depend on ----------------------------------------------------------
 
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Book:
     """A chapter and a file of tests, with something of each kind that they depend on."""
     book = Book.new(tmp_path / "tiny")
-    book.chapter("number", "%matplotlib inline\nfrom hdpm_lib import public\nfrom hdpm_book import beside")
+    book.chapter(
+        "number", "%matplotlib inline\nfrom hdpm_lib import public\nfrom hdpm_book import beside"
+    )
     book.write("hdpm_lib/__init__.pyi", "from .wing.public import public as public")
     book.write("hdpm_lib/wing/public.py", "def public():\n    from hdpm_lib.wing import inner\n")
     book.write("hdpm_lib/wing/inner.py", "FILES = ('number.txt', 'claims/*.yaml')\n")
@@ -343,7 +427,10 @@ def tiny(tmp_path: Path) -> Book:
 def fingerprints(book: Book) -> list[str | None]:
     """Of the chapter, and of the tests."""
     chapter, tests = (book.root / name for name in ("book/number.md", "tests/room/test_it.py"))
-    return [execution.fingerprint(chapter, book.root), execution.fingerprint_of_tests(tests, book.root)]
+    return [
+        execution.fingerprint(chapter, book.root),
+        execution.fingerprint_of_tests(tests, book.root),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -370,7 +457,9 @@ def fingerprints(book: Book) -> list[str | None]:
         ("pyproject.toml", "# changed", (False, True)),
     ],
 )
-def test_fingerprints_cover_what_matters(tiny: Book, name: str, added: str, matters: tuple[bool, bool]) -> None:
+def test_fingerprints_cover_what_matters(
+    tiny: Book, name: str, added: str, matters: tuple[bool, bool]
+) -> None:
     before = fingerprints(tiny)
     assert fingerprints(tiny) == before and None not in before
     kept = tiny.read(name) if (tiny.root / name).exists() else ""
@@ -406,13 +495,20 @@ for code in json.load(sys.stdin):
 
 def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     """Python's own answer: what is loaded when the import statements of a page have run."""
-    pages, ours = {}, []
+    pages = {}
+    ours = []
     for path in filter(execution.is_chapter, execution.pages(ROOT)):
         cells = [cell.source for cell in execution.read(path).cells if cell.cell_type == "code"]
         code = pages[path] = re.sub(r"(?m)^\s*[%!].*$", "", "\n".join(cells))
-        imports = [ast.unparse(n) for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Import | ast.ImportFrom)]
+        imports = [
+            ast.unparse(n)
+            for n in ast.walk(ast.parse(code))
+            if isinstance(n, ast.Import | ast.ImportFrom)
+        ]
         ours.append("\n".join(line for line in imports if "hdpm_" in line))
-    run = subprocess.check_output([sys.executable, "-c", IMPORTS], input=json.dumps(ours), text=True)
+    run = subprocess.check_output(
+        [sys.executable, "-c", IMPORTS], input=json.dumps(ours), text=True
+    )
     there = execution.modules(ROOT).keys()
     for (page, code), said in zip(pages.items(), run.splitlines(), strict=True):
         assert there & json.loads(said) <= execution.closure(code, ROOT).keys(), page

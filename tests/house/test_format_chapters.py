@@ -1,4 +1,6 @@
-"""The formatter of chapters' cells changes code and nothing else, and sees what is not formatted."""
+"""The formatter of chapters' cells changes code and nothing else, and sees what is not
+formatted.
+"""
 
 from __future__ import annotations
 
@@ -41,5 +43,6 @@ def test_code_of_a_page_is_checked() -> None:
 
 
 def test_copies_that_an_editor_keeps_are_not_pages() -> None:
-    page, copy = ROOT / "README.md", ROOT / "book" / ".ipynb_checkpoints" / "index-checkpoint.md"
+    page = ROOT / "README.md"
+    copy = ROOT / "book" / ".ipynb_checkpoints" / "index-checkpoint.md"
     assert not_ignored([page, copy]) == [page]

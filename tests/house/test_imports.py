@@ -1,17 +1,26 @@
-"""What it costs to import: light names of the library leave the heavy packages alone, and the library all of them."""
+"""What it costs to import: light names of the library leave the heavy packages alone, and the
+library all of them.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-HEAVY = ("scipy.stats", "scipy.optimize", "scipy.integrate", "sklearn", "pandas", "joblib", "matplotlib", "jax")
-LIGHT = """
-    output_perturbation spherical_laplace discrete_laplace fedsgd integer_gradients
-    objective_perturbation linear_query nonlinear_query WeightedMean least_error_weights size_weights error_bound
-    Account procure equal_loss_contract least_cost_contract vcg_contract myerson_contract procurement_auction
-    error_minimising all_in posted_prices
-""".split()
+HEAVY = (
+    "scipy.stats",
+    "scipy.optimize",
+    "scipy.integrate",
+    "sklearn",
+    "pandas",
+    "joblib",
+    "matplotlib",
+    "jax",
+)
+LIGHT = """output_perturbation spherical_laplace discrete_laplace fedsgd integer_gradients
+objective_perturbation linear_query nonlinear_query WeightedMean least_error_weights
+size_weights error_bound Account procure equal_loss_contract least_cost_contract vcg_contract
+myerson_contract procurement_auction error_minimising all_in posted_prices""".split()
 CALLS = """
 hdpm_lib.output_perturbation(np.full((50, 2), 0.5), np.full(50, 0.5), np.ones(50), 1.0)
 hdpm_lib.least_error_weights([1.0, 2.0], [1, 1])
@@ -21,7 +30,9 @@ hdpm_lib.procure([0.2, 1.2], 1.0, 1.0, 0.1)"""
 def loaded(code: str) -> set[str]:
     """Which of NumPy and the heavy packages a new process has loaded after some code."""
     ask = f"import sys, hdpm_lib\n{code}\nprint(*sys.modules)"
-    return {"numpy", *HEAVY} & set(subprocess.check_output([sys.executable, "-c", ask], text=True).split())
+    return {"numpy", *HEAVY} & set(
+        subprocess.check_output([sys.executable, "-c", ask], text=True).split()
+    )
 
 
 def test_the_library_loads_nothing_before_it_is_used() -> None:
@@ -31,7 +42,9 @@ def test_the_library_loads_nothing_before_it_is_used() -> None:
 def test_light_names_and_calls_load_nothing_heavy() -> None:
     """Each in turn, so that the first that does is named."""
     steps = [*(f"hdpm_lib.{name}" for name in LIGHT), f"import numpy as np{CALLS}"]
-    said = "".join(f"{step}\nassert not {set(HEAVY)} & set(sys.modules), {step!r}\n" for step in steps)
+    said = "".join(
+        f"{step}\nassert not {set(HEAVY)} & set(sys.modules), {step!r}\n" for step in steps
+    )
     assert loaded(said) == {"numpy"}
 
 

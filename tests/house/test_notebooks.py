@@ -1,4 +1,6 @@
-"""Pages as notebooks (``book/_ext/notebooks.py``): built from a small book with one of everything, read, and run."""
+"""Pages as notebooks (``book/_ext/notebooks.py``): built from a small book with one of everything,
+read, and run.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ PAGE = r"""
 (top)=
 # Costs *and* $\mathbb{E}$
 
-See {doc}`other`, {doc}`prose`, {prf:ref}`thm-a`, {eq}`eq-a`, {numref}`fig-a`, {numref}`fig-b`, {cite:t}`who` and
-{term}`Costs <cost>`, [the web](https://example.org). It costs 5$, * is a star.
+See {doc}`other`, {doc}`prose`, {prf:ref}`thm-a`, {eq}`eq-a`, {numref}`fig-a`, {numref}`fig-b`,
+{cite:t}`who` and {term}`Costs <cost>`, [the web](https://example.org). It costs 5$, * is a star.
 
 ```{figure} dot.svg
 :alt: A dot
@@ -137,12 +139,16 @@ class Built:
         return nbformat.read(self.folder / "book" / f"{name}.ipynb", as_version=4)
 
     def text(self) -> str:
-        return "\n\n".join(cell.source for cell in self.read().cells if cell.cell_type == "markdown")
+        return "\n\n".join(
+            cell.source for cell in self.read().cells if cell.cell_type == "markdown"
+        )
 
 
 def build(root: Path) -> str:
     command = [sys.executable, str(root / "book" / "_ext" / "notebooks.py")]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"})
+    done = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
+    )
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -158,20 +164,27 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
     config["sphinx"] = {
         "local_extensions": dict.fromkeys(("execution", "notebooks", "numbering"), "book/_ext"),
-        "config": {"bibtex_reference_style": "author_year", "exercise_style": "solution_follow_exercise"},
+        "config": {
+            "bibtex_reference_style": "author_year",
+            "exercise_style": "solution_follow_exercise",
+        },
         "extra_extensions": ["sphinx_proof", "sphinx_exercise", "numpydoc"],
     }
     sections = [{"file": f"book/{name}"} for name in ("other", "prose")]
     first = {"file": "book/page", "title": "1. One", "sections": sections}
     texts = {
         "_config.yml": yaml.safe_dump(config),
-        "_toc.yml": yaml.safe_dump({"format": "jb-book", "root": "book/index", "chapters": [first]}),
+        "_toc.yml": yaml.safe_dump(
+            {"format": "jb-book", "root": "book/index", "chapters": [first]}
+        ),
         "book/index.md": "# Tiny\n\n```{bibliography}\n```\n",
         "book/page.md": HEAD + PAGE,
         "book/other.md": HEAD + "# Other\n\n```{code-cell} python3\n1\n```\n",
         "book/prose.md": "# Prose\n\n```{glossary}\ncost\n  What it is worth.\n```\n",
         "book/dot.svg": "<svg/>",
-        "book/references.bib": "@book{who, author={Ann Who}, title={It}, year={2020}, publisher={X}}",
+        "book/references.bib": (
+            "@book{who, author={Ann Who}, title={It}, year={2020}, publisher={X}}"
+        ),
     }
     for name, text in texts.items():
         (root / name).write_text(text, encoding="utf8")
@@ -185,10 +198,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     "markdown",
     [
         "# Costs *and* $\\mathbb{E}$",
-        "See [Other](other.ipynb), [Prose](../../html/book/prose.html), [Theorem 1.1](#thm-a), [(1.1)](#equation-eq-a),"
-        " [Fig. 1.1](#fig-a), [Fig. 1.2](#fig-b), Who [[2020](../../html/book/index.html#",
-        "[Costs](../../html/book/prose.html#term-cost), [the web](https://example.org). It costs 5\\$, \\* is a star.",
-        '<a id="fig-a"></a><img alt="A dot" src="data:image/svg+xml;base64,PHN2Zy8+">\n\n**Fig. 1.1** One dot.',
+        (
+            "See [Other](other.ipynb), [Prose](../../html/book/prose.html), [Theorem 1.1](#thm-a),"
+            " [(1.1)](#equation-eq-a), [Fig. 1.1](#fig-a), [Fig. 1.2](#fig-b),\nWho"
+            " [[2020](../../html/book/index.html#"
+        ),
+        (
+            "[Costs](../../html/book/prose.html#term-cost), [the web](https://example.org). It"
+            " costs 5\\$, \\* is a star."
+        ),
+        (
+            '<a id="fig-a"></a><img alt="A dot" src="data:image/svg+xml;base64,PHN2Zy8+">\n\n**Fig.'
+            " 1.1** One dot."
+        ),
         '> <a id="thm-a"></a>**Theorem 1.1** (Nobody loses)\n>\n> For $|x|$ in $\\mathbb{R}$:',
         r"$$\begin{aligned}a &= \lVert x_{\varepsilon}\rVert \\ &= 1\end{aligned} \tag{1.1}$$",
         "> 1. first\n> 2. second",
@@ -211,15 +233,25 @@ def test_notebooks_are_whole_and_what_is_broken_is_found(built: Built, tmp_path:
     shutil.copytree(built.folder / "book", tmp_path / "book")
     (tmp_path / "book" / "page.ipynb").unlink()
     nb = built.read("other")
-    nb.cells += [new_code_cell("2"), new_markdown_cell("See {doc}`page`"), new_markdown_cell(":::{note}\n:::")]
+    nb.cells += [
+        new_code_cell("2"),
+        new_markdown_cell("See {doc}`page`"),
+        new_markdown_cell(":::{note}\n:::"),
+    ]
     nbformat.write(nb, tmp_path / "book" / "other.ipynb")
     found = check.broken_notebooks(tmp_path, built.root)
-    other = ["book/other: other code than its page", "book/other: MyST: {doc}`", "book/other: MyST: :::"]
+    other = [
+        "book/other: other code than its page",
+        "book/other: MyST: {doc}`",
+        "book/other: MyST: :::",
+    ]
     assert found == [*other, "book/page: no notebook"]
 
 
 def test_cells_are_folded_as_on_the_site_and_carry_what_they_last_printed(built: Built) -> None:
-    first, hidden, solution, shown = [cell for cell in built.read().cells if cell.cell_type == "code"]
+    first, hidden, solution, shown = [
+        cell for cell in built.read().cells if cell.cell_type == "code"
+    ]
     assert first.source.startswith(notebooks.FIRST.partition("{")[0])
     assert hidden.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
     assert solution.metadata == {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
@@ -244,42 +276,71 @@ def stranger(built: Built) -> str:
     return str(built.read().cells[1].source).replace("hdpm_book", "not_installed")
 
 
-def test_the_first_cell_installs_the_wheel_beside_the_notebook_or_on_its_site(built: Built, tmp_path: Path) -> None:
-    name, folder = wheel_name(built.root), tmp_path / "_sources" / "book"
+def test_the_first_cell_installs_the_wheel_beside_the_notebook_or_on_its_site(
+    built: Built, tmp_path: Path
+) -> None:
+    name = wheel_name(built.root)
+    folder = tmp_path / "_sources" / "book"
     folder.mkdir(parents=True)
-    (tmp_path / "pip.py").write_text("import sys\nprint('Collecting')\nopen('asked', 'w').write(sys.argv[-1])\n")
+    (tmp_path / "pip.py").write_text(
+        "import sys\nprint('Collecting')\nopen('asked', 'w').write(sys.argv[-1])\n"
+    )
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     for place in (tmp_path, folder):
         (place / name).touch()
         command = [sys.executable, "-c", stranger(built)]
-        done = subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, check=True, capture_output=True, text=True
+        )
         assert (folder / "asked").read_text() == f"hdpm-lib[book] @ {(place / name).as_uri()}"
         first, second = done.stdout.splitlines()
-        assert first.startswith("Installing what this page calls: some minutes") and second == "Collecting"
+        assert (
+            first.startswith("Installing what this page calls: some minutes")
+            and second == "Collecting"
+        )
 
 
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        ("", "Put {wheel}, from the front page of the site, beside this notebook, and run this cell again."),
         (
-            "import os\nos.environ['HDPM_MODE'] = 'explore'\nfrom hdpm_book.notebook import require\nsellers = 1\n"
-            "require(sellers > 1, f'sellers must be 2 or more, got {sellers}')",
+            "",
+            (
+                "Put {wheel}, from the front page of the site, beside this notebook, and run this"
+                " cell again."
+            ),
+        ),
+        (
+            (
+                "import os\nos.environ['HDPM_MODE'] = 'explore'\nfrom hdpm_book.notebook import"
+                " require\nsellers = 1\nrequire(sellers > 1, f'sellers must be 2 or more, got"
+                " {sellers}')"
+            ),
             "sellers must be 2 or more, got 1. Change it, and run the page from there.",
         ),
     ],
 )
-def test_what_a_notebook_cannot_do_is_one_sentence(built: Built, tmp_path: Path, code: str, sentence: str) -> None:
+def test_what_a_notebook_cannot_do_is_one_sentence(
+    built: Built, tmp_path: Path, code: str, sentence: str
+) -> None:
     nb = new_notebook(cells=[new_code_cell(code or stranger(built))])
-    NotebookClient(nb, timeout=60, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(
+        nb, timeout=60, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
     (output,) = nb.cells[0].outputs
     assert output.traceback == [sentence.format(wheel=wheel_name(built.root))]
 
 
 def test_what_a_page_puts_into_its_text_is_there_though_nothing_was_run(built: Built) -> None:
     assert "There are 303 claims." in built.text()
-    assert "It says: <b>12.3</b> [Try it on the site.](../../html/book/page.html)" in " ".join(built.text().split())
-    pages = [text for page in execution.pages(ROOT) if "{glue" in (text := page.read_text(encoding="utf8"))]
+    assert "It says: <b>12.3</b> [Try it on the site.](../../html/book/page.html)" in " ".join(
+        built.text().split()
+    )
+    pages = [
+        text
+        for page in execution.pages(ROOT)
+        if "{glue" in (text := page.read_text(encoding="utf8"))
+    ]
     for text in pages:
         printed = json.dumps([cell.get("outputs") for cell in notebooks.unrun(text).cells])
         assert printed.count("scrapbook") == 2 and "‹" not in printed
@@ -295,7 +356,10 @@ def test_a_reader_keeps_what_she_changed(built: Built, tmp_path: Path) -> None:
             nb.cells[-1].source = mine
             nbformat.write(nb, path)
         notebooks.save(new_notebook(cells=[new_code_cell(page)]), path)
-        return {file.stem: nbformat.read(file, as_version=4).cells[-1].source for file in tmp_path.iterdir()}
+        return {
+            file.stem: nbformat.read(file, as_version=4).cells[-1].source
+            for file in tmp_path.iterdir()
+        }
 
     assert now("1") == {"other": "1"}
     assert now("1", mine="2") == {"other": "2"}  # the page is as it was

@@ -1,6 +1,8 @@
-"""The wheel: what is in it, and that it imports with nothing but what it declares, and names the extra it misses.
+"""The wheel: what is in it, and that it imports with nothing but what it declares, and names the
+extra it misses.
 
-Packages that are installed here but not declared are hidden from a fresh Python by a finder that refuses them.
+Packages that are installed here but not declared are hidden from a fresh Python by a finder that
+refuses them.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def declared(extras: list[str]) -> set[str]:
     """Names of all distributions that an installation with these extras brings."""
-    lines = PROJECT["dependencies"] + [line for name in extras for line in PROJECT["optional-dependencies"][name]]
+    lines = PROJECT["dependencies"] + [
+        line for name in extras for line in PROJECT["optional-dependencies"][name]
+    ]
     found: set[str] = set()
     ahead = [Requirement(line) for line in lines]
     while ahead:
@@ -78,14 +82,26 @@ def declared(extras: list[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def refused(wheel: Path) -> dict[str, dict[str, str]]:
-    """What each module says that does not import: with nothing but the library, with the book, and without SciPy."""
-    asked = {"library": declared([]), "book": declared(["book", "owner"]), "no SciPy": declared([]) - {"scipy"}}
+    """What each module says that does not import: with nothing but the library, with the book, and
+    without SciPy.
+    """
+    asked = {
+        "library": declared([]),
+        "book": declared(["book", "owner"]),
+        "no SciPy": declared([]) - {"scipy"},
+    }
     owners = metadata.packages_distributions()
     command = [sys.executable, "-W", "error::ImportWarning", "-c", IMPORT_ALL]
 
     def answer(there: set[str]) -> dict[str, str]:
-        hidden = [top for top, names in owners.items() if not there & {canonicalize_name(owner) for owner in names}]
-        words = json.dumps([str(wheel), MODULES, [top for top in hidden if top not in execution.PACKAGES]])
+        hidden = [
+            top
+            for top, names in owners.items()
+            if not there & {canonicalize_name(owner) for owner in names}
+        ]
+        words = json.dumps(
+            [str(wheel), MODULES, [top for top in hidden if top not in execution.PACKAGES]]
+        )
         return dict(json.loads(subprocess.check_output(command, input=words, text=True, cwd=wheel)))
 
     with ThreadPoolExecutor() as pool:
@@ -102,8 +118,14 @@ def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
         if not page and not name.startswith("book/_ext"):
             place = name.replace("data/trained/", "hdpm_lib/trained/").removeprefix("flower/")
             wanted.add(re.sub("^data/", "hdpm_book/data/", re.sub("^book/", "hdpm_book/", place)))
-    assert {"hdpm_lib/py.typed", "hdpm_lib/__init__.pyi", "hdpm_book/data/claims/khalili.yaml"} <= wanted
-    assert {name for name in there if name.startswith(("hdpm_lib/", "hdpm_owner/", "hdpm_book/"))} == wanted
+    assert {
+        "hdpm_lib/py.typed",
+        "hdpm_lib/__init__.pyi",
+        "hdpm_book/data/claims/khalili.yaml",
+    } <= wanted
+    assert {
+        name for name in there if name.startswith(("hdpm_lib/", "hdpm_owner/", "hdpm_book/"))
+    } == wanted
 
 
 def test_the_library_imports_with_what_it_declares(refused: dict[str, dict[str, str]]) -> None:
@@ -124,12 +146,17 @@ def test_makes_at_the_same_time_build_the_environment_once(tmp_path: Path) -> No
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name in ("requirements.txt", "pyproject.toml"):
         (tmp_path / name).touch()
-    uv = 'echo "$1 $2 begins" >> log; sleep 0.2; mkdir -p .venv; echo "$1 $2 ends" >> log'  # stands in for it
+    # stands in for it
+    uv = 'echo "$1 $2 begins" >> log; sleep 0.2; mkdir -p .venv; echo "$1 $2 ends" >> log'
     (tmp_path / "uv").write_text(f"#!/bin/sh\n{uv}\n", encoding="utf8")
     (tmp_path / "uv").chmod(0o755)
     command = ["make", "-s", f"PYTHON={sys.executable}", ".venv/.ready"]
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     makes = [subprocess.Popen(command, cwd=tmp_path, env=environment) for _ in range(3)]
     assert [make.wait(60) for make in makes] == [0, 0, 0]
-    expected = [f"{step} {what}" for step in ("venv -q", "pip sync", "pip install") for what in ("begins", "ends")]
+    expected = [
+        f"{step} {what}"
+        for step in ("venv -q", "pip sync", "pip install")
+        for what in ("begins", "ends")
+    ]
     assert (tmp_path / "log").read_text(encoding="utf8").splitlines() == expected

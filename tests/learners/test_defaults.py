@@ -1,4 +1,6 @@
-"""What an audit of black boxes sees of the mechanisms as they are by default; `test_exact` has their promises."""
+"""What an audit of black boxes sees of the mechanisms as they are by default; `test_exact` has
+their promises.
+"""
 
 from __future__ import annotations
 
@@ -36,24 +38,38 @@ test_what_floats_cannot_tell_is_refused_before_any_data = refusals(
 )
 
 
-X, LABELS = np.array([[1.0], [0.5], [0.5]]), np.array([1.0, -1.0, 1.0])
-TURNED, LOSSES = np.array([-1.0, -1.0, 1.0]), np.array([1.0, 1.0, 1.0])
+X = np.array([[1.0], [0.5], [0.5]])
+LABELS = np.array([1.0, -1.0, 1.0])
+TURNED = np.array([-1.0, -1.0, 1.0])
+LOSSES = np.array([1.0, 1.0, 1.0])
 Release = Callable[..., Any]
 
 
 def mechanisms(**kind: Any) -> dict[str, tuple[Release, Any, Any]]:
-    """Mechanisms that promise a loss of 1, and two data sets that differ in what the first individual has."""
+    """Mechanisms that promise a loss of 1, and two data sets that differ in what the first
+    individual has.
+    """
 
     def logistic(y: Any, rng: Any, size: Any = ()) -> Any:
-        return objective_perturbation(X, y, np.full(3, 1 / 3), 3.0, 2 / 3, **kind).release(rng=rng, size=size)
+        return objective_perturbation(X, y, np.full(3, 1 / 3), 3.0, 2 / 3, **kind).release(
+            rng=rng, size=size
+        )
 
     def ridge(y: Any, rng: Any, size: Any = ()) -> Any:
         return output_perturbation(X, y, LOSSES, 0.5, **kind).release(rng=rng, size=size)
 
     mean = WeightedMean(np.full(2, 0.5), 2.0, np.full(1, 0.5), 0.5, **kind)
     return {
-        "linear": (linear_query([1.0, 0.5], 1.0, **kind).release, np.array([0.0, 0.3]), np.array([1.0, 0.3])),
-        "not linear": (nonlinear_query([1.0], 1.0, [[1.0]], **kind).release, np.zeros(1), np.ones(1)),
+        "linear": (
+            linear_query([1.0, 0.5], 1.0, **kind).release,
+            np.array([0.0, 0.3]),
+            np.array([1.0, 0.3]),
+        ),
+        "not linear": (
+            nonlinear_query([1.0], 1.0, [[1.0]], **kind).release,
+            np.zeros(1),
+            np.ones(1),
+        ),
         "mean": (mean.release, np.array([[0.0], [0.3]]), np.array([[1.0], [0.3]])),
         "ridge": (ridge, LABELS, TURNED),
         "logistic": (logistic, LABELS, TURNED),
@@ -61,17 +77,23 @@ def mechanisms(**kind: Any) -> dict[str, tuple[Release, Any, Any]]:
 
 
 def sent(gradient: Any, rng: Any, size: int) -> Any:
-    return integer_gradients(np.tile(gradient, (size, 1, 1)), np.ones(size), 1.0, spacing=2.0**-20, rng=rng)
+    return integer_gradients(
+        np.tile(gradient, (size, 1, 1)), np.ones(size), 1.0, spacing=2.0**-20, rng=rng
+    )
 
 
-WHOLE: dict[str, tuple[Release, Any, Any]] = {"gradients": (sent, np.array([[[1.0]]]), np.array([[[-1.0]]]))}
+WHOLE: dict[str, tuple[Release, Any, Any]] = {
+    "gradients": (sent, np.array([[[1.0]]]), np.array([[[-1.0]]]))
+}
 SLOW = {"gradients": 5000, "logistic": 3000}  # of the others, 30,000 releases
 
 
 @pytest.mark.parametrize("name", [*mechanisms(), *WHOLE])
 def test_audit_finds_nothing_on_what_is_released_by_default(name: str) -> None:
     mechanism, data, neighbour = (mechanisms() | WHOLE)[name]
-    found = audit(mechanism, data, neighbour, 1.0, seed=1, runs=SLOW.get(name, 30_000), time_limit=None)
+    found = audit(
+        mechanism, data, neighbour, 1.0, seed=1, runs=SLOW.get(name, 30_000), time_limit=None
+    )
     assert found.passed, str(found)
 
 

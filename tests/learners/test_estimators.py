@@ -1,4 +1,6 @@
-"""The estimators in scikit-learn: its own checks, pipelines, cross-validation, and whose privacy loss goes where."""
+"""The estimators in scikit-learn: its own checks, pipelines, cross-validation, and whose privacy
+loss goes where.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer,
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdpm_lib.learners import estimators
-from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression, private_pipeline
+from hdpm_lib.learners.estimators import (
+    PersonalizedRidge,
+    PrivateLogisticRegression,
+    private_pipeline,
+)
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.schema import Number, Schema
@@ -31,7 +37,8 @@ from hdpm_lib.validation import FALSE_ALARM
 from tests.audits.test_settings import alternatives
 from tests.support import generator
 
-UNDECLARED = "ignore:classes is not given:UserWarning"  # scikit-learn's checks have classes of many names
+# scikit-learn's checks have classes of many names
+UNDECLARED = "ignore:classes is not given:UserWarning"
 
 
 def against_the_policy(estimator: Any) -> dict[str, str]:
@@ -81,17 +88,29 @@ def labelled(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 RIDGE: dict[str, Any] = {"penalty": (0.3,), "feature_norm": (1.8,), "label_bound": (0.5,)}
 
 
-@pytest.mark.parametrize("options", [*alternatives(PersonalizedRidge, RIDGE, "epsilon random_state")], ids=str)
+@pytest.mark.parametrize(
+    "options", [*alternatives(PersonalizedRidge, RIDGE, "epsilon random_state")], ids=str
+)
 def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     X, y, epsilon = data()
     epsilon /= 1000  # so much noise that the ball matters
     model = PersonalizedRidge(**{"arithmetic": "ideal", "random_state": 1, **options})
-    clip, y = model.out_of_range == "clip", model.label_bound * y
+    clip = model.out_of_range == "clip"
+    y = model.label_bound * y
     X = (2.0 if clip else 1.0) * X
     model.fit(X, y, epsilon=epsilon)
-    bounds = {"bound": model.bound, "feature_norm": model.feature_norm, "label_bound": model.label_bound, "clip": clip}
-    mechanism = output_perturbation(X, y, epsilon, model.penalty, arithmetic=model.arithmetic, **bounds)
-    np.testing.assert_array_equal(model.coef_, mechanism.release(rng=estimators._generator(1), project=model.project))
+    bounds = {
+        "bound": model.bound,
+        "feature_norm": model.feature_norm,
+        "label_bound": model.label_bound,
+        "clip": clip,
+    }
+    mechanism = output_perturbation(
+        X, y, epsilon, model.penalty, arithmetic=model.arithmetic, **bounds
+    )
+    np.testing.assert_array_equal(
+        model.coef_, mechanism.release(rng=estimators._generator(1), project=model.project)
+    )
     assert (np.linalg.norm(model.coef_) <= mechanism.radius * (1 + 1e-12)) == model.project
     np.testing.assert_array_equal(model.privacy_loss_, mechanism.privacy_loss)
     np.testing.assert_array_equal(model.weights_, mechanism.weights)
@@ -116,10 +135,17 @@ def test_random_state(learner: Any) -> None:
     def coefficients(state: Any) -> list[float]:
         return learner(random_state=state, **declared(learner)).fit(X, y).coef_.tolist()
 
-    assert coefficients(3) == coefficients(3) == coefficients(np.random.RandomState(3)) != coefficients(4)
+    assert (
+        coefficients(3)
+        == coefficients(3)
+        == coefficients(np.random.RandomState(3))
+        != coefficients(4)
+    )
     for source in (np.random.RandomState, np.random.default_rng):
         given = source(3)
-        assert coefficients(given) != coefficients(given) and coefficients(source(3)) == coefficients(source(3))
+        assert coefficients(given) != coefficients(given) and coefficients(
+            source(3)
+        ) == coefficients(source(3))
     seeded = []
     for _ in range(2):  # the global state neither tells the noise nor is changed
         np.random.seed(42)  # noqa: NPY002
@@ -130,30 +156,43 @@ def test_random_state(learner: Any) -> None:
 
 
 @pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
-def test_clones_are_seeded_with_256_bits(source: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    seeds, fresh = [], np.random.default_rng
+def test_clones_are_seeded_with_256_bits(
+    source: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = []
+    fresh = np.random.default_rng
     original = PersonalizedRidge(random_state=source(3))
     monkeypatch.setattr(np.random, "default_rng", lambda seed: seeds.append(seed) or fresh(seed))
     for _ in range(100):
         clone(original)
     assert np.shape(seeds) == (100, 8) and len(np.unique(seeds)) > 790
     bits = (np.array(seeds, dtype=np.uint32)[..., None] >> np.arange(32, dtype=np.uint32)) & 1
-    assert np.abs(bits.mean((0, 1)) - 0.5).max() < stats.norm.isf(FALSE_ALARM / 64) / math.sqrt(4 * 800)
+    assert np.abs(bits.mean((0, 1)) - 0.5).max() < stats.norm.isf(FALSE_ALARM / 64) / math.sqrt(
+        4 * 800
+    )
 
 
 def test_noiseless_estimate_stays_with_nobody() -> None:
     X, y, epsilon = data()
-    model = PersonalizedRidge(0.4, bound="paper", feature_norm=1.9, arithmetic="ideal").fit(X, y, epsilon=epsilon)
+    model = PersonalizedRidge(0.4, bound="paper", feature_norm=1.9, arithmetic="ideal").fit(
+        X, y, epsilon=epsilon
+    )
     noiseless = output_perturbation(X, y, epsilon, 0.4, bound="paper", feature_norm=1.9).theta
     assert not hasattr(model, "theta_") and noiseless.tobytes() not in pickle.dumps(model)
 
 
 @pytest.mark.parametrize("routed", [False, True])
 @pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
-def test_privacy_losses_follow_their_records(learner: Any, routed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In cross-validation every fold gets its own records' losses, through a pipeline and with metadata routing too."""
+def test_privacy_losses_follow_their_records(
+    learner: Any, routed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In cross-validation every fold gets its own records' losses, through a pipeline and with
+    metadata routing too.
+    """
     X, y, epsilon = data() if learner is PersonalizedRidge else labelled()
-    folds, seen, fit = KFold(3, shuffle=True, random_state=0), [], learner.fit
+    folds = KFold(3, shuffle=True, random_state=0)
+    seen = []
+    fit = learner.fit
 
     def spied(self: Any, X: Any, y: Any, epsilon: Any = None, record: Any = None) -> Any:
         seen.append((epsilon, fit(self, X, y, epsilon, record).privacy_loss_))
@@ -192,13 +231,17 @@ def test_pipeline_warns_of_steps_that_learn_from_the_data(step: Any, warned: boo
     texts = [str(one.message) for one in said]
     name = pipeline.steps[0][0]
     text = f"step {name!r} is fitted on the data, so that one record can move all others"
-    remedy = "put a Schema in its place, or fit it on public ranges and freeze it, by FrozenEstimator"
+    remedy = (
+        "put a Schema in its place, or fit it on public ranges and freeze it, by FrozenEstimator"
+    )
     assert texts == [f"{text}: {remedy}"] * warned
     assert said == [] or said[0].filename == __file__
-    assert [name for name, _ in pipeline.steps] == [name for name, _ in make_pipeline(step, PersonalizedRidge()).steps]
+    assert [name for name, _ in pipeline.steps] == [
+        name for name, _ in make_pipeline(step, PersonalizedRidge()).steps
+    ]
 
 
-# --- the classifier ---------------------------------------------------------------------------------------------------
+# --- the classifier -----------------------------------------------------------------------------
 
 
 LOGISTIC: dict[str, Any] = {"penalty": (0.0008, 0.0015), "classes": (("yes", "no"),)}
@@ -207,15 +250,24 @@ LOGISTIC: dict[str, Any] = {"penalty": (0.0008, 0.0015), "classes": (("yes", "no
 @pytest.mark.parametrize(
     "options", [*alternatives(PrivateLogisticRegression, LOGISTIC, "epsilon random_state")], ids=str
 )
-def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(options: dict[str, Any]) -> None:
-    """By a formula of our own for the least favourable pull: at most the promise, and once equal to it."""
+def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
+    options: dict[str, Any],
+) -> None:
+    """By a formula of our own for the least favourable pull: at most the promise, and once equal to
+    it.
+    """
     X, y, epsilon = labelled()
     model = PrivateLogisticRegression(**{"classes": CLASSES, "random_state": 1, **options})
-    clip, penalty = model.out_of_range == "clip", model.penalty
+    clip = model.out_of_range == "clip"
+    penalty = model.penalty
     X = (3 if clip else 1) * X
     model.fit(X, y, epsilon=epsilon)
-    a, signs, eta = epsilon / epsilon.sum(), np.where(y == "yes", 1.0, -1.0), model.eta_
-    released = objective_perturbation(X, signs, a, eta, penalty, clip=clip).release(rng=estimators._generator(1))
+    a = epsilon / epsilon.sum()
+    signs = np.where(y == "yes", 1.0, -1.0)
+    eta = model.eta_
+    released = objective_perturbation(X, signs, a, eta, penalty, clip=clip).release(
+        rng=estimators._generator(1)
+    )
     np.testing.assert_array_equal(model.coef_, released[None])
     np.testing.assert_allclose(model.weights_, a)
     scores = model.decision_function(X)
@@ -225,7 +277,9 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(options:
     q = np.linspace(0, 1, 20_001)
     loss = [w * eta + np.max(np.log1p(w / penalty * q * (1 - q)) - w * eta * q / 2) for w in a]
     np.testing.assert_allclose(model.privacy_loss_, loss, rtol=1e-6)
-    assert (model.privacy_loss_ <= epsilon * (1 + 1e-12)).all() and np.isclose(model.privacy_loss_, epsilon).any()
+    assert (model.privacy_loss_ <= epsilon * (1 + 1e-12)).all() and np.isclose(
+        model.privacy_loss_, epsilon
+    ).any()
     assert (eta < epsilon.sum() * (1 - 1e-9)) == (penalty < 2 / epsilon.sum()) == (penalty < 0.1)
     assert penalty < 0.1 or eta == pytest.approx(epsilon.sum())
 
@@ -235,10 +289,22 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(options:
     [
         (PersonalizedRidge(epsilon=0.0), "epsilon must be positive and finite, got 0.0"),
         (PersonalizedRidge(penalty=-1.0), "penalty must be positive and finite, got -1.0"),
-        (PersonalizedRidge(arithmetic="floats"), "arithmetic must be 'exact' or 'ideal', got 'floats'"),
-        (PersonalizedRidge(out_of_range="ignore"), "out_of_range must be 'raise' or 'clip', got 'ignore'"),
-        (PrivateLogisticRegression(classes=(0, 1)), "y must hold no label but the declared classes [0, 1]"),
-        (PrivateLogisticRegression(classes=("no", "no")), "classes must be two different labels, got ('no', 'no')"),
+        (
+            PersonalizedRidge(arithmetic="floats"),
+            "arithmetic must be 'exact' or 'ideal', got 'floats'",
+        ),
+        (
+            PersonalizedRidge(out_of_range="ignore"),
+            "out_of_range must be 'raise' or 'clip', got 'ignore'",
+        ),
+        (
+            PrivateLogisticRegression(classes=(0, 1)),
+            "y must hold no label but the declared classes [0, 1]",
+        ),
+        (
+            PrivateLogisticRegression(classes=("no", "no")),
+            "classes must be two different labels, got ('no', 'no')",
+        ),
         (
             PrivateLogisticRegression(1e-4, classes=CLASSES),
             "gives some record a slack above its epsilon: it must exceed",
@@ -253,7 +319,11 @@ def test_bad_options(model: Any, message: str) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [PersonalizedRidge(), PersonalizedRidge(feature_norm=2.0), PrivateLogisticRegression(1.0, classes=(0, 1))],
+    [
+        PersonalizedRidge(),
+        PersonalizedRidge(feature_norm=2.0),
+        PrivateLogisticRegression(1.0, classes=(0, 1)),
+    ],
     ids=["box", "ball", "classifier"],
 )
 def test_a_column_of_text_is_named_and_a_cell_of_text_is_not(model: Any) -> None:
@@ -273,5 +343,8 @@ def test_a_column_of_text_is_named_and_a_cell_of_text_is_not(model: Any) -> None
 @pytest.mark.filterwarnings(UNDECLARED)
 def test_declared_classes_change_nothing_where_both_occur() -> None:
     X, y, epsilon = labelled()
-    models = [PrivateLogisticRegression(random_state=0, classes=c).fit(X, y, epsilon) for c in (None, ("yes", "no"))]
+    models = [
+        PrivateLogisticRegression(random_state=0, classes=c).fit(X, y, epsilon)
+        for c in (None, ("yes", "no"))
+    ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

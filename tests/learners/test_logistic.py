@@ -1,4 +1,6 @@
-"""Objective perturbation: the exact solver against scikit-learn and SciPy, the slack against a grid."""
+"""Objective perturbation: the exact solver against scikit-learn and SciPy, the slack against a
+grid.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from sklearn.linear_model import LogisticRegression
 
 from hdpm_book.logistic.formulas import perturbed_objective, printed_slack
 from hdpm_lib.learners import logistic
-from hdpm_lib.learners.logistic import ObjectivePerturbation, eta_within, objective_perturbation, sharp_slack
+from hdpm_lib.learners.logistic import (
+    ObjectivePerturbation,
+    eta_within,
+    objective_perturbation,
+    sharp_slack,
+)
 from hdpm_lib.noise import spherical_laplace
 from tests.support import generator
 
@@ -31,14 +38,18 @@ def gradient(model: ObjectivePerturbation, w: np.ndarray, noise: np.ndarray) -> 
     return noise + model.penalty * w - (model.weights * expit(-w @ signed.T)) @ signed
 
 
-# --- the minimiser ----------------------------------------------------------------------------------------------------
+# --- the minimiser ------------------------------------------------------------------------------
 
 
 def settles(model: ObjectivePerturbation, noise: np.ndarray, rounding: float) -> bool:
-    """Whether slopes at the minimisers are as small as promised, or the rounding of their digits: a part in so many."""
+    """Whether slopes at the minimisers are as small as promised, or the rounding of their digits: a
+    part in so many.
+    """
     w = model.minimise(noise)
     slope = np.linalg.norm(gradient(model, w, noise), axis=1)
-    allowed = 1.01e-10 * np.maximum(1, np.linalg.norm(noise, axis=1)) + rounding * np.linalg.norm(w, axis=1)
+    allowed = 1.01e-10 * np.maximum(1, np.linalg.norm(noise, axis=1)) + rounding * np.linalg.norm(
+        w, axis=1
+    )
     return bool((slope <= allowed).all())
 
 
@@ -48,36 +59,48 @@ def test_minimiser_of_extreme_problems_settles(n: int) -> None:
     X, y = records(80, n, rng)
     for _ in range(60):
         weights = rng.dirichlet(np.full(80, 10 ** rng.uniform(-2, 1)))
-        model = objective_perturbation(X, y, weights, 10 ** rng.uniform(-4, 6), 10 ** rng.uniform(-8, 2))
-        assert settles(model, spherical_laplace(n, model.eta / 2, rng=rng, size=5), 1e-15)  # margins in another order
+        model = objective_perturbation(
+            X, y, weights, 10 ** rng.uniform(-4, 6), 10 ** rng.uniform(-8, 2)
+        )
+        # margins in another order
+        assert settles(model, spherical_laplace(n, model.eta / 2, rng=rng, size=5), 1e-15)
 
 
 @pytest.mark.filterwarnings("error")
 def test_minimiser_in_the_worst_conditions_settles() -> None:
-    """Penalties down to 1e-20, noise up to 1e8, repeated and empty records, weights on few: no error, no waste."""
+    """Penalties down to 1e-20, noise up to 1e8, repeated and empty records, weights on few: no
+    error, no waste.
+    """
     rng = generator(68)
     for k in range(600):
-        m, n = rng.integers(1, 12), rng.integers(1, 9)
+        m = rng.integers(1, 12)
+        n = rng.integers(1, 9)
         X, y = records(m, n, rng)
         X = [X, X[:1].repeat(m, 0), 0 * X, X * (np.arange(n) > 0)][k % 4]
         weights = np.eye(m)[0] if k % 3 else rng.dirichlet(np.full(m, 10 ** rng.uniform(-2, 1)))
-        model = objective_perturbation(X, y if k % 5 else 0 * y + 1, weights, 1.0, 10 ** rng.uniform(-20, 2))
+        model = objective_perturbation(
+            X, y if k % 5 else 0 * y + 1, weights, 1.0, 10 ** rng.uniform(-20, 2)
+        )
         noise = spherical_laplace(n, 10 ** rng.uniform(-7, 5), rng=rng, size=3)
-        assert settles(model, noise, 1e-14 * n * (model.penalty + weights.sum() / 4))  # of w, times the curvature
+        # of w, times the curvature
+        assert settles(model, noise, 1e-14 * n * (model.penalty + weights.sum() / 4))
 
 
 def test_minimiser_agrees_with_scikit_learn_and_scipy() -> None:
     rng = generator(61)
     for n in (1, 4, 10):
         X, y = records(120, n, rng)
-        weights, penalty = rng.dirichlet(np.ones(120)), 10 ** rng.uniform(-3, 0)
+        weights = rng.dirichlet(np.ones(120))
+        penalty = 10 ** rng.uniform(-3, 0)
         model = objective_perturbation(X, y, weights, 10.0, penalty)
         peer = LogisticRegression(C=1 / penalty, fit_intercept=False, tol=1e-12, max_iter=10_000)
         peer.fit(X, y, sample_weight=weights)
         assert np.allclose(model.minimise(np.zeros(n)), peer.coef_[0], atol=1e-5)
         noise = spherical_laplace(n, 5.0, rng=rng)
         found = model.minimise(noise)
-        there = optimize.minimize(partial(perturbed_objective, model), np.zeros(n), args=(noise,), tol=1e-12)
+        there = optimize.minimize(
+            partial(perturbed_objective, model), np.zeros(n), args=(noise,), tol=1e-12
+        )
         assert perturbed_objective(model, found, noise) <= there.fun + 1e-12
         assert np.allclose(found, there.x, rtol=1e-3, atol=1e-3)
 
@@ -85,10 +108,14 @@ def test_minimiser_agrees_with_scikit_learn_and_scipy() -> None:
 def test_objective_is_the_printed_one() -> None:
     rng = generator(62)
     X, y = records(5, 3, rng)
-    a, w, b = rng.random(5), rng.standard_normal(3), rng.standard_normal(3)
+    a = rng.random(5)
+    w = rng.standard_normal(3)
+    b = rng.standard_normal(3)
     losses = [a[i] * math.log(1 + math.exp(-y[i] * (w @ X[i]))) for i in range(5)]
     printed = sum(losses) + b @ w + 0.35 * (w @ w)
-    assert perturbed_objective(objective_perturbation(X, y, a, 1.0, 0.7), w, b) == pytest.approx(printed)
+    assert perturbed_objective(objective_perturbation(X, y, a, 1.0, 0.7), w, b) == pytest.approx(
+        printed
+    )
 
 
 def test_batches_chunks_and_zero_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,12 +130,16 @@ def test_batches_chunks_and_zero_weights(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.allclose(model.minimise(noise), together, atol=1e-9)
     changed = X.copy()
     changed[35] *= -0.5  # a record of weight 0 moves nothing
-    assert np.array_equal(objective_perturbation(changed, y, weights, 5.0, 0.1).minimise(noise), model.minimise(noise))
+    assert np.array_equal(
+        objective_perturbation(changed, y, weights, 5.0, 0.1).minimise(noise), model.minimise(noise)
+    )
     assert model.release(rng=rng, size=0).shape == (0, 3)
 
 
 def test_minimiser_from_anywhere_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And out of steps it gives what it has: whether a release fails must not depend on the records."""
+    """And out of steps it gives what it has: whether a release fails must not depend on the
+    records.
+    """
     X, y = records(40, 3, generator(70))
     model = objective_perturbation(X, y, np.full(40, 1 / 40), 5.0, 0.1)
     noise = spherical_laplace(3, 2.5, rng=generator(70), size=4)
@@ -122,15 +153,18 @@ def test_noise_part_to_the_last_digit() -> None:
     weights = np.array([0.2, 0.3, 0.5])
     model = objective_perturbation(np.eye(3), [1, -1, 1], weights, 0.7, 3.0)
     assert model.epsilon.dtype == model.privacy_loss.dtype == np.float64
-    assert (model.epsilon == weights * 0.7).all() and (model.privacy_loss == model.epsilon).all()  # no slack here
+    # no slack here
+    assert (model.epsilon == weights * 0.7).all() and (model.privacy_loss == model.epsilon).all()
 
 
-# --- the slack --------------------------------------------------------------------------------------------------------
+# --- the slack ----------------------------------------------------------------------------------
 
 
 def test_slack_is_the_maximum_over_a_grid() -> None:
-    rng, q = generator(66), np.linspace(0, 1, 20_001)
-    eps, rho = 10 ** rng.uniform(-4, 2, 400), 10 ** rng.uniform(-4, 4, 400)
+    rng = generator(66)
+    q = np.linspace(0, 1, 20_001)
+    eps = 10 ** rng.uniform(-4, 2, 400)
+    rho = 10 ** rng.uniform(-4, 4, 400)
     grid = (np.log1p(rho[:, None] * q * (1 - q)) - eps[:, None] / 2 * q).max(axis=1)
     slack = sharp_slack(eps, rho, 1.0)
     assert (slack >= grid - 1e-12).all() and np.abs(slack - grid).max() < 1e-4
@@ -145,11 +179,14 @@ def test_eta_keeps_every_promise_and_no_larger_one_does() -> None:
     below = 0
     for _ in range(100):
         eps = rng.uniform(0.1, 5, 20)
-        weights, penalty = eps / eps.sum(), 10 ** rng.uniform(-1.8, 0)
+        weights = eps / eps.sum()
+        penalty = 10 ** rng.uniform(-1.8, 0)
         eta = eta_within(eps, weights, penalty)
         below += eta < eps.sum() * (1 - 1e-9)
 
-        def excess(rate: float, a: np.ndarray = weights, lam: float = penalty, eps: np.ndarray = eps) -> float:
+        def excess(
+            rate: float, a: np.ndarray = weights, lam: float = penalty, eps: np.ndarray = eps
+        ) -> float:
             return float((a * rate + sharp_slack(a * rate, a, lam) - eps).max())
 
         assert excess(eta) <= 1e-14
@@ -157,27 +194,40 @@ def test_eta_keeps_every_promise_and_no_larger_one_does() -> None:
         assert eta == pytest.approx(eps.sum(), rel=1e-12) or eta * penalty < 2
     assert below > 5  # the slack did matter
     assert eta_within([1.0, 0.0], [1.0, 0.0], 1.0) == eta_within([1.0], [1.0], 1.0)
-    assert eta_within([800.0, 3000.0], [0.2, 0.8], 1.0) == 3750.0  # exp(epsilon) is beyond floating point
+    # exp(epsilon) is beyond floating point
+    assert eta_within([800.0, 3000.0], [0.2, 0.8], 1.0) == 3750.0
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------
 
-X2, Y2 = np.array([[0.6, 0.0], [0.0, 0.8]]), np.array([1.0, -1.0])
+X2 = np.array([[0.6, 0.0], [0.0, 0.8]])
+Y2 = np.array([1.0, -1.0])
 NEEDED = 0.5 / (4 * math.expm1(0.2))
 
 
 def made(**change: Any) -> ObjectivePerturbation:
-    return objective_perturbation(**{"X": X2, "y": Y2, "weights": [0.5, 0.5], "eta": 1.0, "penalty": 0.1} | change)
+    return objective_perturbation(
+        **{"X": X2, "y": Y2, "weights": [0.5, 0.5], "eta": 1.0, "penalty": 0.1} | change
+    )
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: made(X=[[0.6, 0.9], [0.0, 0.8]]), "norm at most 1: scale by public bounds .Schema, over its"),
-        (lambda: made(y=[1.0, 0.0]), "y must hold no label but -1 and 1: recode the two classes, or clip"),
+        (
+            lambda: made(X=[[0.6, 0.9], [0.0, 0.8]]),
+            "norm at most 1: scale by public bounds .Schema, over its",
+        ),
+        (
+            lambda: made(y=[1.0, 0.0]),
+            "y must hold no label but -1 and 1: recode the two classes, or clip",
+        ),
         (lambda: made(weights=[0.0, 0.0]), "not all 0"),
         (lambda: made().minimise([np.nan, 0.0]), "noise must be finite, of shape"),
-        (lambda: eta_within([0.0, 1.0], [0.5, 0.5], 1.0), r"epsilon\[0\] = 0.0 allows no positive weight"),
+        (
+            lambda: eta_within([0.0, 1.0], [0.5, 0.5], 1.0),
+            r"epsilon\[0\] = 0.0 allows no positive weight",
+        ),
         (lambda: eta_within([1.0, 1.0], [0.0, 0.0], 1.0), "not all 0"),
         (lambda: eta_within([0.2, 0.9], [0.5, 0.5], NEEDED * 0.999), f"must exceed {NEEDED:.6g}"),
     ],

@@ -23,12 +23,18 @@ def case(n: int, m: int, seed: int) -> tuple[np.ndarray, float, np.ndarray]:
     """Shares (now and then 0 or 1), a scale, and weights of both signs."""
     rng = generator(71, n, m, seed)
     shares = np.clip(rng.uniform(-0.3, 1.3, n), 0, 1)
-    return shares, float(10 ** rng.uniform(-1, 1)), rng.choice([-1, 1], n) * 10 ** rng.uniform(-1, 1, n)
+    return (
+        shares,
+        float(10 ** rng.uniform(-1, 1)),
+        rng.choice([-1, 1], n) * 10 ** rng.uniform(-1, 1, n),
+    )
 
 
 @functools.cache
 def databases(n: int, m: int) -> np.ndarray:
-    """All databases of data that are corners of the box or one point inside it: shape (n, g, ..., g, m)."""
+    """All databases of data that are corners of the box or one point inside it: shape (n, g, ...,
+    g, m).
+    """
     inside = generator(72, n, m).uniform(0, 1, (n, 1, m))
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=m)))
     values = np.concatenate([np.broadcast_to(corners, (n, *corners.shape)), inside], axis=1)
@@ -41,52 +47,72 @@ def weighted(weights: np.ndarray, data: np.ndarray) -> np.ndarray:
     return weights.reshape(-1, *[1] * (data.ndim - 1)) * data
 
 
-def laplace_privacy_losses(answers: np.ndarray, scale: float, *, vector: bool = False) -> np.ndarray:
-    """The largest L1 distance of two answers that differ along an individual's axis only, over the scale."""
-    x, found = answers if vector else answers[..., None], []
+def laplace_privacy_losses(
+    answers: np.ndarray, scale: float, *, vector: bool = False
+) -> np.ndarray:
+    """The largest L1 distance of two answers that differ along an individual's axis only, over the
+    scale.
+    """
+    x = answers if vector else answers[..., None]
+    found = []
     for axis in range(x.ndim - 1):
         rows = np.moveaxis(x, axis, 0)
-        found.append(max(np.abs(rows[k + 1 :] - rows[k]).sum(-1).max() for k in range(len(rows) - 1)))
+        found.append(
+            max(np.abs(rows[k + 1 :] - rows[k]).sum(-1).max() for k in range(len(rows) - 1))
+        )
     return np.array(found) / scale
 
 
 def answer(shares: np.ndarray, weights: np.ndarray, data: np.ndarray) -> np.ndarray:
     """The paper's answer before noise, term by term: share of the datum, half of the rest."""
-    return np.sum([q * (a * d + (1 - a) / 2) for a, q, d in zip(shares, weights, data, strict=True)], axis=0)
+    return np.sum(
+        [q * (a * d + (1 - a) / 2) for a, q, d in zip(shares, weights, data, strict=True)], axis=0
+    )
 
 
 def errors(shares: np.ndarray, scale: float, weights: np.ndarray, data: np.ndarray) -> np.ndarray:
     """Mean squared error on every database, averaged over coordinates."""
-    distance = answer(shares, weights, data) - np.sum([q * d for q, d in zip(weights, data, strict=True)], axis=0)
+    distance = answer(shares, weights, data) - np.sum(
+        [q * d for q, d in zip(weights, data, strict=True)], axis=0
+    )
     return (distance**2).mean(-1) + stats.laplace(scale=scale).var()
 
 
-# --- accuracy ---------------------------------------------------------------------------------------------------------
+# --- accuracy -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "m", "seed"), CASES)
 def test_worst_error_by_enumeration(n: int, m: int, seed: int) -> None:
     (shares, scale, weights), data = case(n, m, seed), databases(n, m)
-    mechanism, terms = linear_query(shares, scale, weights=weights, dimension=m), weighted(weights, data)
-    np.testing.assert_allclose(mechanism.mean(terms), answer(shares, weights, data), rtol=0, atol=1e-12)
+    mechanism = linear_query(shares, scale, weights=weights, dimension=m)
+    terms = weighted(weights, data)
+    np.testing.assert_allclose(
+        mechanism.mean(terms), answer(shares, weights, data), rtol=0, atol=1e-12
+    )
     found = errors(shares, scale, weights, data)
-    np.testing.assert_allclose(mechanism.bias(terms), answer(shares, weights, data) - terms.sum(0), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        mechanism.bias(terms), answer(shares, weights, data) - terms.sum(0), rtol=0, atol=1e-12
+    )
     assert found.max() == pytest.approx(mechanism.worst_case_mse, rel=1e-12)
     for sign in (-1, 1):  # attained where all terms are at the same end
         ends = np.where(sign * weights > 0, 1.0, 0.0)[:, None] * np.ones(m)
-        assert errors(shares, scale, weights, ends) == pytest.approx(mechanism.worst_case_mse, rel=1e-12)
+        assert errors(shares, scale, weights, ends) == pytest.approx(
+            mechanism.worst_case_mse, rel=1e-12
+        )
 
 
 def test_special_cases() -> None:
     """Principle 1 at n = 2 and K = 1/4, and the constant: the printed loss, no loss."""
     equal = linear_query([0.75, 0.75], math.sqrt(1.5) / 4)
-    assert equal.worst_case_mse == pytest.approx(0.25) and equal.privacy_loss.tolist() == pytest.approx([6**0.5] * 2)
+    assert equal.worst_case_mse == pytest.approx(
+        0.25
+    ) and equal.privacy_loss.tolist() == pytest.approx([6**0.5] * 2)
     constant = linear_query([0, 0, 0], 0)
     assert constant.worst_case_mse == 1.5**2 and constant.privacy_loss.tolist() == [0, 0, 0]
     assert constant.release([0, 1, 0.3], rng=generator(), size=4).tolist() == [1.5] * 4
 
 
-# --- privacy ----------------------------------------------------------------------------------------------------------
+# --- privacy ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "m", "seed"), CASES)
@@ -99,28 +125,37 @@ def test_losses_by_enumeration(n: int, m: int, seed: int) -> None:
     measured = laplace_privacy_losses(means, scale, vector=True)
     np.testing.assert_allclose(measured, promised, rtol=1e-10, atol=1e-12)
     if m == 1:
-        np.testing.assert_allclose(laplace_privacy_losses(means[..., 0], scale), measured, rtol=1e-12)
+        np.testing.assert_allclose(
+            laplace_privacy_losses(means[..., 0], scale), measured, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_group_privacy(seed: int) -> None:
-    """Losses add up over those who differ, with equality where all their terms move to the same other end."""
+    """Losses add up over those who differ, with equality where all their terms move to the same
+    other end.
+    """
     (shares, scale, weights), rng = case(5, 1, seed), generator(75, seed)
     mechanism = linear_query(shares, scale, weights=weights)
     line = np.linspace(-np.abs(weights).sum() - 1, np.abs(weights).sum() + 1, 2001)
     for size, extreme in itertools.product(range(1, 6), (False, True)):
         group = rng.choice(5, size, replace=False)
         data = np.repeat(rng.random((5, 1)), 2, axis=1)
-        data[group] = (weights[group, None] > 0) == [False, True] if extreme else rng.random((size, 2))
-        one, other = stats.laplace.logpdf(line, mechanism.mean(weighted(weights, data))[:, None], scale)
-        loss, limit = np.abs(one - other).max(), mechanism.privacy_loss[group].sum()
+        data[group] = (
+            (weights[group, None] > 0) == [False, True] if extreme else rng.random((size, 2))
+        )
+        one, other = stats.laplace.logpdf(
+            line, mechanism.mean(weighted(weights, data))[:, None], scale
+        )
+        loss = np.abs(one - other).max()
+        limit = mechanism.privacy_loss[group].sum()
         if extreme or limit == 0:
             assert loss == pytest.approx(limit, rel=1e-10, abs=1e-12)
         else:
             assert loss < limit * (1 - 1e-6)
 
 
-# --- non-linear queries -----------------------------------------------------------------------------------------------
+# --- non-linear queries -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shares", [(1.0, 1.0), (0.4, 1.0), (0.0, 0.7), (0.3, 0.2), (0.0, 0.0)])
@@ -139,7 +174,7 @@ def test_theorem_10_bounds_example_1(shares: tuple[float, float]) -> None:
     assert (laplace_privacy_losses(means, b) <= mechanism.privacy_loss + 1e-12).all()
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ----------------------------------------------------------------------------
 
 
 RNG = generator()
@@ -150,16 +185,30 @@ ONE = BiasedLaplace(np.ones(1), 1.0, np.ones((1, 1)), np.ones(1), np.zeros(1))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: linear_query([0.0, 0.5], 0.0), r"scale must be positive .*every share 0\), got 0\.0"),
-        (lambda: linear_query([0.5], 1.0, weights=[0.0]), r"weights must not be 0 .*, got weights\[0\] = 0\.0"),
+        (
+            lambda: linear_query([0.0, 0.5], 0.0),
+            r"scale must be positive .*every share 0\), got 0\.0",
+        ),
+        (
+            lambda: linear_query([0.5], 1.0, weights=[0.0]),
+            r"weights must not be 0 .*, got weights\[0\] = 0\.0",
+        ),
         (lambda: nonlinear_query([1, 1], 1.0, [[1.0]]), "sensitivity has 1 rows for 2 shares"),
         (lambda: ONE.mean([2.0]), REFUSED),
         (lambda: linear_query([1], 1.0, weights=[-1]).bias([0.5]), REFUSED),
-        (lambda: linear_query([1, 1], 1.0, dimension=2).release([[0, 0], [0, -3]], rng=generator()), REFUSED),
+        (
+            lambda: linear_query([1, 1], 1.0, dimension=2).release(
+                [[0, 0], [0, -3]], rng=generator()
+            ),
+            REFUSED,
+        ),
         (lambda: nonlinear_query([1.0], 1.0, [[1.0]]).mean([1.5]), REFUSED),
         (lambda: ONE.mean(0.5), r"terms must have 1 rows, .*, got shape \(\)"),
         (lambda: ONE.release([0.5, 0.5], rng=RNG), r"terms must have shape \(1,\), got \(2,\)"),
-        (lambda: linear_query([1, 1], 1.0, dimension=3).release([0.5, 0.5], rng=RNG), "with rows of one length"),
+        (
+            lambda: linear_query([1, 1], 1.0, dimension=3).release([0.5, 0.5], rng=RNG),
+            "with rows of one length",
+        ),
     ],
 )
 def test_refused(call: Callable[[], Any], message: str) -> None:

@@ -1,4 +1,6 @@
-"""Ridge regression with personal privacy losses: the fit, the bounds that set its noise, and what it refuses."""
+"""Ridge regression with personal privacy losses: the fit, the bounds that set its noise, and what
+it refuses.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def data(n: int, d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
     return X, rng.uniform(-1, 1, n), rng.uniform(0.05, 2, n)
 
 
-# --- the fit ----------------------------------------------------------------------------------------------------------
+# --- the fit ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 5), (4, 4), (30, 3), (80, 30), (1070, 12)])
@@ -38,7 +40,11 @@ def data(n: int, d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
 def test_fit_is_that_of_scikit_learn(n: int, d: int, penalty: float) -> None:
     X, y, epsilon = data(n, d, generator(21, n, d))
     weights = epsilon / epsilon.sum()
-    expected = Ridge(alpha=penalty, fit_intercept=False, solver="svd").fit(X, y, sample_weight=weights).coef_
+    expected = (
+        Ridge(alpha=penalty, fit_intercept=False, solver="svd")
+        .fit(X, y, sample_weight=weights)
+        .coef_
+    )
     np.testing.assert_allclose(
         weighted_ridge(X, y, weights, penalty), expected, rtol=0, atol=1e-9 * np.abs(expected).max()
     )
@@ -47,15 +53,21 @@ def test_fit_is_that_of_scikit_learn(n: int, d: int, penalty: float) -> None:
 def test_batches() -> None:
     rng = generator(23)
     X, y, _ = data(9, 3, rng)
-    weights, penalties = rng.random((2, 5, 9)), rng.uniform(0.1, 5, (2, 5))
+    weights = rng.random((2, 5, 9))
+    penalties = rng.uniform(0.1, 5, (2, 5))
     batch = weighted_ridge(X, y, weights, penalties)
     assert batch.shape == (2, 5, 3)
     for i in np.ndindex(2, 5):
-        np.testing.assert_allclose(batch[i], weighted_ridge(X, y, weights[i], penalties[i]), rtol=1e-10)
+        np.testing.assert_allclose(
+            batch[i], weighted_ridge(X, y, weights[i], penalties[i]), rtol=1e-10
+        )
     np.testing.assert_allclose(
-        weighted_ridge(X, y, weights[0, 0], penalties[0])[3], weighted_ridge(X, y, weights[0, 0], penalties[0, 3])
+        weighted_ridge(X, y, weights[0, 0], penalties[0])[3],
+        weighted_ridge(X, y, weights[0, 0], penalties[0, 3]),
     )
-    np.testing.assert_allclose(weighted_ridge(X, y, weights, 0.0)[1, 2], weighted_ridge(X, y, weights[1, 2], 0.0))
+    np.testing.assert_allclose(
+        weighted_ridge(X, y, weights, 0.0)[1, 2], weighted_ridge(X, y, weights[1, 2], 0.0)
+    )
     with pytest.raises(ValueError, match="only a single one can be 0"):
         weighted_ridge(X, y, weights, np.arange(5.0))
 
@@ -67,24 +79,29 @@ def test_no_penalty_is_least_squares_of_least_norm(n: int, d: int, copies: int) 
     root = np.sqrt(epsilon)
     expected = np.linalg.lstsq(root[:, None] * X, root * y, rcond=None)[0]
     np.testing.assert_allclose(weighted_ridge(X, y, epsilon, 0.0), expected, atol=1e-10)
-    np.testing.assert_allclose(weighted_ridge(X, y, epsilon, 1e-9), expected, atol=1e-4)  # the limit of small penalties
+    # the limit of small penalties
+    np.testing.assert_allclose(weighted_ridge(X, y, epsilon, 1e-9), expected, atol=1e-4)
 
 
-# --- bounds -----------------------------------------------------------------------------------------------------------
+# --- bounds -------------------------------------------------------------------------------------
 
 PENALTIES = (1e-3, 0.1, 1.0, 4.0, 30.0, 1e4)
 
 
 @pytest.mark.parametrize("d", [1, 2, 12, 30])
 def test_norm_bounds_against_their_definition(d: int) -> None:
-    """The sharp bound is max s/(s^2 + lambda); the paper's is the smaller of its two lemmas, which meet at lambda=d."""
+    """The sharp bound is max s/(s^2 + lambda); the paper's is the smaller of its two lemmas, which
+    meet at lambda=d.
+    """
     X, y, epsilon = data(15, d, generator(28))
     for penalty in (*PENALTIES, float(d)):
         s = np.linspace(0, math.sqrt(d), 200_001)
         sharp = estimate_norm_bound(penalty, math.sqrt(d), "sharp")
         assert sharp == pytest.approx((s / (s**2 + penalty)).max(), rel=1e-6)
         paper = estimate_norm_bound(penalty, math.sqrt(d))
-        assert paper == pytest.approx(1 / math.sqrt(penalty) if penalty <= d else math.sqrt(d) / penalty)
+        assert paper == pytest.approx(
+            1 / math.sqrt(penalty) if penalty <= d else math.sqrt(d) / penalty
+        )
         assert sharp <= paper
         if penalty <= d:
             assert sharp == pytest.approx(paper / 2)
@@ -94,7 +111,9 @@ def test_norm_bounds_against_their_definition(d: int) -> None:
             made = output_perturbation(X, y, epsilon, penalty, bound=bound)  # type: ignore[arg-type]
             spent = made.noise_rate * expected * epsilon / epsilon.sum()
             np.testing.assert_allclose([spent, made.privacy_loss], [epsilon, epsilon], rtol=1e-12)
-        assert sensitivity_constant(penalty, math.sqrt(d), "sharp") <= sensitivity_constant(penalty, math.sqrt(d))
+        assert sensitivity_constant(penalty, math.sqrt(d), "sharp") <= sensitivity_constant(
+            penalty, math.sqrt(d)
+        )
 
 
 @pytest.mark.parametrize("total", [0.2, 1.0, 7.0])
@@ -108,19 +127,24 @@ def test_norm_bound_for_other_total_weights(total: float) -> None:
         assert bound <= estimate_norm_bound(penalty, math.sqrt(5), "paper", total_weight=total)
 
 
-# --- projection -------------------------------------------------------------------------------------------------------
+# --- projection ---------------------------------------------------------------------------------
 
 
 def test_projection_is_the_nearest_point() -> None:
     rng = generator(30)
-    far, near = rng.standard_normal((7, 5, 3)) + 2, 0.1 * rng.standard_normal((4, 3)) / 3
-    assert (project_on_ball(near, 1.0) == near).all() and (project_on_ball(np.zeros(3), 1.0) == 0).all()
+    far = rng.standard_normal((7, 5, 3)) + 2
+    near = 0.1 * rng.standard_normal((4, 3)) / 3
+    assert (project_on_ball(near, 1.0) == near).all() and (
+        project_on_ball(np.zeros(3), 1.0) == 0
+    ).all()
     assert project_on_ball(near[:0], 1.0).shape == (0, 3)
     projected = project_on_ball(far, 1.0)
     np.testing.assert_allclose(np.linalg.norm(projected, axis=-1), 1)
     ball = {"type": "ineq", "fun": lambda t: 1 - t @ t}
     for point, ours in zip(far.reshape(-1, 3)[:5], projected.reshape(-1, 3), strict=False):
-        best = optimize.minimize(lambda t, p=point: ((t - p) ** 2).sum(), np.zeros(3), constraints=ball, tol=1e-12)
+        best = optimize.minimize(
+            lambda t, p=point: ((t - p) ** 2).sum(), np.zeros(3), constraints=ball, tol=1e-12
+        )
         np.testing.assert_allclose(ours, best.x, atol=1e-5)
 
 
@@ -131,11 +155,13 @@ def test_projected_release() -> None:
     safe = mechanism.release(rng=generator(32), size=200, project=True)
     assert mechanism.radius == pytest.approx(estimate_norm_bound(0.1, math.sqrt(3), "sharp"))
     np.testing.assert_array_equal(safe, project_on_ball(raw, mechanism.radius))
-    assert (np.linalg.norm(safe, axis=1) <= mechanism.radius * (1 + 1e-12)).all() and (raw != safe).any()
+    assert (np.linalg.norm(safe, axis=1) <= mechanism.radius * (1 + 1e-12)).all() and (
+        raw != safe
+    ).any()
     assert output_perturbation(X, y, epsilon, 0.1, norm_bound=0.7).radius == 0.7
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ----------------------------------------------------------------------------
 
 GOOD: dict[str, Any] = {
     "X": [[0.2, 0.9], [0.4, 0.1], [1.0, 0.0]],
@@ -144,9 +170,18 @@ GOOD: dict[str, Any] = {
     "penalty": 1.0,
 }
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"X": [[0.2, 0.9], [1.1, 0.1], [1.0, 0.0]]}, "X must lie in [0, 1]: scale by public bounds (Schema, in a "),
-    ({"X": np.empty((3, 0))}, "X has 0 feature(s) (shape=(3, 0)) while a minimum of 1 is required."),
-    ({"y": [-1.0, 0.3, 1.5]}, "y must lie in [-1, 1]: scale by public bounds (a Schema of its own), give label"),
+    (
+        {"X": [[0.2, 0.9], [1.1, 0.1], [1.0, 0.0]]},
+        "X must lie in [0, 1]: scale by public bounds (Schema, in a ",
+    ),
+    (
+        {"X": np.empty((3, 0))},
+        "X has 0 feature(s) (shape=(3, 0)) while a minimum of 1 is required.",
+    ),
+    (
+        {"y": [-1.0, 0.3, 1.5]},
+        "y must lie in [-1, 1]: scale by public bounds (a Schema of its own), give label",
+    ),
     ({"feature_norm": 0.95}, "rows of X must have a norm of at most feature_norm = 0.95"),
     ({"y": [-1.0, 0.3, 0.5], "label_bound": 0.5}, "y must lie in [-0.5, 0.5]"),
 ]
@@ -159,14 +194,22 @@ def test_bad_input_is_named_with_its_value(change: dict[str, Any], message: str)
         output_perturbation(**{**GOOD, **change})
 
 
-# --- bounds on labels and on feature vectors of any sign --------------------------------------------------------------
+# --- bounds on labels and on feature vectors of any sign ----------------------------------------
 
 
 def signed_pair(rng: np.random.Generator, R: float, a: float) -> tuple[np.ndarray, ...]:
-    """Two small data sets that differ in record 0, at the bounds R and a or inside, with privacy losses, a penalty."""
-    n, d, penalty = int(rng.integers(1, 5)), int(rng.integers(1, 5)), R**2 * 10 ** rng.uniform(-3, 3)
+    """Two small data sets that differ in record 0, at the bounds R and a or inside, with privacy
+    losses, a penalty.
+    """
+    n = int(rng.integers(1, 5))
+    d = int(rng.integers(1, 5))
+    penalty = R**2 * 10 ** rng.uniform(-3, 3)
     X = rng.standard_normal((n + 1, d))
-    X *= R / np.linalg.norm(X, axis=1, keepdims=True) * rng.choice([1.0, min(1.0, penalty**0.5 / R)], (n + 1, 1))
+    X *= (
+        R
+        / np.linalg.norm(X, axis=1, keepdims=True)
+        * rng.choice([1.0, min(1.0, penalty**0.5 / R)], (n + 1, 1))
+    )
     y = rng.choice([-a, a], n + 1)
     if rng.random() < 0.5:
         X[-1] = X[0] * rng.choice([-1, 1])
@@ -176,7 +219,9 @@ def signed_pair(rng: np.random.Generator, R: float, a: float) -> tuple[np.ndarra
 
 
 def test_label_bound_and_feature_norm_are_all_that_the_guarantee_needs() -> None:
-    """The largest loss over what was promised is nearly one, and the same by any label bound: pairs in other units."""
+    """The largest loss over what was promised is nearly one, and the same by any label bound: pairs
+    in other units.
+    """
     worst = []
     for a in (0.1, 1.0, 7.0):
         losses = []
@@ -184,8 +229,15 @@ def test_label_bound_and_feature_norm_are_all_that_the_guarantee_needs() -> None
             rng = generator(23, seed)
             R = 10 ** rng.uniform(-1, 1)
             X, y, X2, y2, epsilon, penalty = signed_pair(rng, R, a)
-            options: dict[str, Any] = {"bound": BOUNDS[seed % 2], "feature_norm": R, "label_bound": a}
-            one, two = (output_perturbation(*data, epsilon, penalty, **options) for data in ((X, y), (X2, y2)))
+            options: dict[str, Any] = {
+                "bound": BOUNDS[seed % 2],
+                "feature_norm": R,
+                "label_bound": a,
+            }
+            one, two = (
+                output_perturbation(*data, epsilon, penalty, **options)
+                for data in ((X, y), (X2, y2))
+            )
             assert np.linalg.norm(one.theta) <= one.radius * (1 + 1e-12)
             losses.append(one.noise_rate * np.linalg.norm(one.theta - two.theta) / epsilon[0])
         worst.append(max(losses))

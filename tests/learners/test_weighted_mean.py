@@ -1,4 +1,6 @@
-"""The weighted mean: its errors against brute force and simulation; `test_defaults` has its promise."""
+"""The weighted mean: its errors against brute force and simulation; `test_defaults` has its
+promise.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,17 @@ def test_what_does_not_fit_is_refused() -> None:
         best_worst_shrink(0.5, 0.5, 0.5)
 
 
-# --- the two yardsticks -----------------------------------------------------------------------------------------------
+# --- the two yardsticks -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
 def test_worst_error_is_that_of_the_worst_records(n: int) -> None:
     """Brute force: in one dimension the worst records are at the ends of the interval."""
     rng = generator(1702, n)
-    w, W, radius, noise = simplex(n, rng), rng.random(), 0.5, 0.03
+    w = simplex(n, rng)
+    W = rng.random()
+    radius = 0.5
+    noise = 0.03
     ends = np.array(list(itertools.product((-radius, radius), repeat=n)))
     bias = ends @ (W * w - 1 / n)
     assert worst_error(w, noise, radius, W) == pytest.approx((bias**2).max() + W**2 * noise)
@@ -53,22 +58,34 @@ def test_worst_error_is_that_of_the_worst_records(n: int) -> None:
 
 
 def test_best_worst_shrink() -> None:
-    """In 200 markets no other factor out of 2,001 does better; that for the population does worse in many."""
-    rng, grid, gains = generator(1703), np.linspace(0, 1, 2001), 0
+    """In 200 markets no other factor out of 2,001 does better; that for the population does worse
+    in many.
+    """
+    rng = generator(1703)
+    grid = np.linspace(0, 1, 2001)
+    gains = 0
     for _ in range(200):
-        w, radius = simplex(rng.integers(1, 9), rng), rng.choice([0.5, 1.0, 3.0])
+        w = simplex(rng.integers(1, 9), rng)
+        radius = rng.choice([0.5, 1.0, 3.0])
         noise = np.array(rng.choice([0, 1e-3, 0.1, 1, 30]))
         ours = worst_error(w, noise, radius, best_worst_shrink(w, noise, radius))
         assert worst_error(w[None], noise, radius, grid).min() >= ours * (1 - 1e-9)
         gains += ours < worst_error(w, noise, radius, best_shrink(noise, radius**2)) * (1 - 1e-9)
     assert gains > 50
-    assert best_worst_shrink([[0.5, 0.5], [0.0, 0.0]], [0.5, np.inf], 0.5) == pytest.approx([1 / 3, 0])
+    assert best_worst_shrink([[0.5, 0.5], [0.0, 0.0]], [0.5, np.inf], 0.5) == pytest.approx(
+        [1 / 3, 0]
+    )
 
 
 def test_population_error_is_that_of_drawn_records() -> None:
-    """A z test of 40,000 releases at the false-alarm rate; the same error without its bias is found."""
-    rng, draws = generator(1704), 40_000
-    w, law, centre = simplex(6, rng), stats.beta(2, 5), 0.5
+    """A z test of 40,000 releases at the false-alarm rate; the same error without its bias is
+    found.
+    """
+    rng = generator(1704)
+    draws = 40_000
+    w = simplex(6, rng)
+    law = stats.beta(2, 5)
+    centre = 0.5
     mean = WeightedMean(w, 9.0, [centre], 0.5, 0.8)
     records = law.rvs((draws, 6), random_state=rng)
     noise = rng.laplace(scale=1 / mean.rate, size=draws)
@@ -85,7 +102,8 @@ def test_population_error_is_that_of_drawn_records() -> None:
 
 
 def test_nothing_bought_is_the_centre() -> None:
-    w, noise = np.zeros((1, 3)), np.array([np.inf])
+    w = np.zeros((1, 3))
+    noise = np.array([np.inf])
     error = sampling_error(w, noise, 0.1)
     assert np.isinf(error).all()
     assert best_shrink(error, 0.2) == 0

@@ -23,22 +23,34 @@ REGULAR = {
     "beta 1 3": stats.beta(1, 3),
     "exponential cut": stats.truncexpon(b=5, scale=0.2),
 }
-# A dip of the density, and a gap. The law of DIP is uniform but for a third of the density in the middle.
+# A dip of the density, and a gap. The law of DIP is uniform but for a third of the density in the
+# middle.
 DIP = stats.rv_histogram((np.array([3.0, 1.0, 3.0]), np.array([0.0, 1.0, 2.0, 3.0])), density=False)
-RISE = stats.rv_histogram((np.array([1.0, 3.0, 1.0]), np.array([0.0, 1.0, 2.0, 3.0])), density=False)
+RISE = stats.rv_histogram(
+    (np.array([1.0, 3.0, 1.0]), np.array([0.0, 1.0, 2.0, 3.0])), density=False
+)
 GAP = stats.rv_histogram((np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 3.0, 4.0])), density=False)
-IRREGULAR = {"dip": (DIP, 2.0), "rise": (RISE, 1.0), "gap": (GAP, 3.0), "arcsine": (stats.arcsine(), None)}
+IRREGULAR = {
+    "dip": (DIP, 2.0),
+    "rise": (RISE, 1.0),
+    "gap": (GAP, 3.0),
+    "arcsine": (stats.arcsine(), None),
+}
 
 
-# --- regular laws -----------------------------------------------------------------------------------------------------
+# --- regular laws -------------------------------------------------------------------------------
 
 
 def test_closed_forms() -> None:
     v = np.linspace(0, 10, 21).reshape(3, 7)
     np.testing.assert_allclose(virtual_valuation(stats.uniform(0, 10), v), 2 * v, rtol=1e-13)
-    np.testing.assert_allclose(virtual_valuation(stats.uniform(2, 9), v[v >= 2]), 2 * v[v >= 2] - 2, atol=1e-13)
+    np.testing.assert_allclose(
+        virtual_valuation(stats.uniform(2, 9), v[v >= 2]), 2 * v[v >= 2] - 2, atol=1e-13
+    )
     for k in (0.3, 1, 4):
-        np.testing.assert_allclose(virtual_valuation(stats.powerlaw(k, scale=10), v), (1 + 1 / k) * v, rtol=1e-12)
+        np.testing.assert_allclose(
+            virtual_valuation(stats.powerlaw(k, scale=10), v), (1 + 1 / k) * v, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("name", REGULAR)
@@ -46,7 +58,9 @@ def test_the_lowest_valuation_is_its_own_virtual_one(name: str) -> None:
     law = REGULAR[name]
     low, high = law.support()
     assert virtual_valuation(law, low) == low
-    assert virtual_valuation(law, high) == (math.inf if law.pdf(high) == 0 else high + 1 / law.pdf(high))
+    assert virtual_valuation(law, high) == (
+        math.inf if law.pdf(high) == 0 else high + 1 / law.pdf(high)
+    )
 
 
 @pytest.mark.parametrize("name", REGULAR)
@@ -62,13 +76,15 @@ def test_paying_the_threshold_costs_the_virtual_valuation(name: str) -> None:
         assert found == pytest.approx(x * law.cdf(x), rel=1e-7)
 
 
-# --- irregular laws ---------------------------------------------------------------------------------------------------
+# --- irregular laws -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", IRREGULAR)
 def test_the_place_is_named(name: str) -> None:
     law, place = IRREGULAR[name]
-    with pytest.raises(ValueError, match=r"the law is irregular: .* falls at v = .*; use ironed") as error:
+    with pytest.raises(
+        ValueError, match=r"the law is irregular: .* falls at v = .*; use ironed"
+    ) as error:
         virtual_valuation(law, place or 1.0)
     named = float(str(error.value).split("v = ")[1].split(";")[0])
     assert place is None or named == pytest.approx(place, abs=0.02)
@@ -89,17 +105,20 @@ def test_ironing_is_the_convex_hull(name: str, cells: int, monkeypatch: pytest.M
     assert (np.diff(values) >= -1e-9).all()
 
 
-# --- errors -----------------------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", [virtual_valuation, ironed_virtual_valuation])
 def test_refusals(function: Any) -> None:
     with pytest.raises(ValueError, match="law must be a continuous law of"):
         function(stats.poisson(3), 1.0)
-    with pytest.raises(ValueError, match=r"v must lie in \[2, 5\] \(valuations in the support of the law\), got"):
+    with pytest.raises(
+        ValueError, match=r"v must lie in \[2, 5\] \(valuations in the support of the law\), got"
+    ):
         function(stats.uniform(2, 3), [3.0, 1.9])
     with pytest.raises(
-        ValueError, match=r"bounded support .* got \[0.0, inf\]; .* take a sample, law_of\(law.rvs\(1000"
+        ValueError,
+        match=r"bounded support .* got \[0.0, inf\]; .* take a sample, law_of\(law.rvs\(1000",
     ):
         function(stats.lognorm(1, scale=2), 1.0)
     with pytest.raises(ValueError, match=r"bounded support in \[0, infinity\), got \[-inf, inf\]$"):

@@ -1,4 +1,6 @@
-"""The error-minimising purchase against searches in one and in all dimensions, and against `procure`."""
+"""The error-minimising purchase against searches in one and in all dimensions, and against
+`procure`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Array = np.ndarray
 
 def markets(number: int, seed: int) -> list[tuple[Array, float, float, float]]:
     """Virtual costs of 1 to 11 sellers, with ties and over decades, and constants over decades."""
-    rng, found = generator(seed), []
+    rng = generator(seed)
+    found = []
     for _ in range(number):
         psi = np.exp(rng.normal(0, rng.choice([0.01, 1, 2]), int(rng.integers(1, 12))))
         if rng.random() < 0.3:
@@ -26,7 +29,9 @@ def markets(number: int, seed: int) -> list[tuple[Array, float, float, float]]:
     return found
 
 
-def objective(weights: Array, eta: Any, psi: Array, variance: float, noise: float, gamma: float) -> Array:
+def objective(
+    weights: Array, eta: Any, psi: Array, variance: float, noise: float, gamma: float
+) -> Array:
     """What is minimised."""
     return variance * (weights**2).sum(-1) + noise / eta**2 + gamma * eta * (weights @ psi)
 
@@ -55,7 +60,9 @@ def test_no_threshold_does_better() -> None:
     for psi, variance, noise, gamma in markets(40, 1720) + two_minima:
         best = error_minimising(psi, variance, noise, gamma)
         stated = objective(best.weights, float(best.eta), psi, variance, noise, gamma)
-        assert best.error == pytest.approx(stated, rel=1e-12) and best.weights.sum() == pytest.approx(1, rel=1e-12)
+        assert best.error == pytest.approx(
+            stated, rel=1e-12
+        ) and best.weights.sum() == pytest.approx(1, rel=1e-12)
         assert best.cost == pytest.approx(best.privacy_loss @ psi, rel=1e-12)
         assert best.error <= by_threshold(psi, variance, noise, gamma) * (1 + 1e-9)
 
@@ -71,18 +78,26 @@ def test_no_descent_from_eight_starts_does_better() -> None:
             return float(objective(eps / eps.sum(), eps.sum(), psi, *constants))
 
         starts = [np.log(best.eta / len(psi)) + rng.normal(0, 2, len(psi)) for _ in range(8)]
-        least = min(optimize.minimize(loss, start, args=(psi, *constants), method="BFGS").fun for start in starts)
+        least = min(
+            optimize.minimize(loss, start, args=(psi, *constants), method="BFGS").fun
+            for start in starts
+        )
         assert best.error <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("n", [3, 300])
 def test_it_is_the_fixed_point_of_procure(n: int) -> None:
     rng = generator(1706, n)
-    psi, variance, noise, gamma = rng.uniform(1, 9, n), 1 / 12, 2.0, 0.3 / n**2
-    weights, eta = np.full(n, 1 / n), float(n)
+    psi = rng.uniform(1, 9, n)
+    variance = 1 / 12
+    noise = 2.0
+    gamma = 0.3 / n**2
+    weights = np.full(n, 1 / n)
+    eta = float(n)
     for _ in range(200):
         step = procure(psi, 2 * variance * float(np.linalg.norm(weights)), 2 * noise / eta, gamma)
-        weights, eta = step.weights, step.eta
+        weights = step.weights
+        eta = step.eta
     best = error_minimising(psi, variance, noise, gamma)
     np.testing.assert_allclose(best.weights, weights, atol=1e-9)
     assert best.eta == pytest.approx(eta, rel=1e-9)
@@ -104,11 +119,14 @@ def test_losses_never_rise_in_the_own_cost() -> None:
     for i in range(4):
         profiles = np.tile(psi, (60, 1))
         profiles[:, i] = np.geomspace(0.05, 40, 60)
-        assert (np.diff(error_minimising(profiles, 0.1, 2.0, 0.02).privacy_loss[:, i]) <= 1e-12).all()
+        assert (
+            np.diff(error_minimising(profiles, 0.1, 2.0, 0.02).privacy_loss[:, i]) <= 1e-12
+        ).all()
 
 
 @pytest.mark.parametrize("scale", [1e-40, 1e-10, 1e10, 1e40])
 def test_it_is_free_of_units(scale: float) -> None:
     psi = np.array([1.0, 1.2, 3.0])
-    plain, scaled = error_minimising(psi, 0.2, 3.0, 0.1), error_minimising(psi * scale, 0.2, 3.0, 0.1 / scale)
+    plain = error_minimising(psi, 0.2, 3.0, 0.1)
+    scaled = error_minimising(psi * scale, 0.2, 3.0, 0.1 / scale)
     np.testing.assert_allclose(plain.privacy_loss, scaled.privacy_loss, rtol=1e-9)

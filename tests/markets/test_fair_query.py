@@ -1,4 +1,6 @@
-"""FairQuery against its definition in a loop: no loss, no overspending. Truth is a best report: beyond/market.md."""
+"""FairQuery against its definition in a loop: no loss, no overspending. Truth is a best report:
+beyond/market.md.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ Array = np.ndarray
 
 def by_definition(costs: Array, budget: float) -> tuple[Array, Array]:
     """The largest k for which the k cheapest agree to share the budget."""
-    order, n = sorted(range(len(costs)), key=lambda i: (costs[i], i)), len(costs)
+    order = sorted(range(len(costs)), key=lambda i: (costs[i], i))
+    n = len(costs)
     k = max([k for k in range(1, n) if costs[order[k - 1]] / (n - k) <= budget / k], default=0)
-    epsilon, payments = np.zeros(n), np.zeros(n)
+    epsilon = np.zeros(n)
+    payments = np.zeros(n)
     for i in order[:k]:
         epsilon[i] = 1 / (n - k)
         payments[i] = min(budget / k, costs[order[k]] / (n - k))

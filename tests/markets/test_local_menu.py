@@ -16,7 +16,10 @@ def test_no_other_loss_is_worth_more() -> None:
     """Of 200,001 losses, to any of 200 sellers."""
     rng = generator(1730)
     for _ in range(20):
-        psi, (variance, noise, worth) = np.exp(rng.normal(0, 1.5, 10)), np.exp(rng.normal(0, 1.5, 3))
+        psi, (variance, noise, worth) = (
+            np.exp(rng.normal(0, 1.5, 10)),
+            np.exp(rng.normal(0, 1.5, 3)),
+        )
         grid = np.linspace(0, 40 * np.sqrt(noise / variance), 200_001)
         sold = local_menu(psi, variance, noise, worth).privacy_loss
         ours = worth * information(sold, variance, noise) - psi * sold
@@ -29,9 +32,12 @@ def test_no_other_loss_is_worth_more() -> None:
 def test_no_joint_purchase_tells_more_for_the_money() -> None:
     """SLSQP from 20 starts, over the losses of four sellers at the bill of the menu."""
     rng = generator(1731)
-    psi, variance, noise = np.array([1.0, 1.3, 1.7, 2.5]), 0.2, 2.0
+    psi = np.array([1.0, 1.3, 1.7, 2.5])
+    variance = 0.2
+    noise = 2.0
     sold = local_menu(psi, variance, noise, 9.0).privacy_loss
-    told, bill = information(sold, variance, noise).sum(), psi @ sold
+    told = information(sold, variance, noise).sum()
+    bill = psi @ sold
     assert (sold > 0).sum() == 4
     for _ in range(20):
         start = rng.uniform(0, 2, 4) * sold.mean()
@@ -46,7 +52,8 @@ def test_no_joint_purchase_tells_more_for_the_money() -> None:
 
 
 def test_nobody_sells_less_than_the_least_loss() -> None:
-    variance, noise = 0.3, 2.0
+    variance = 0.3
+    noise = 2.0
     least = np.sqrt(noise / variance)
     edge = 5.0 / (2 * np.sqrt(variance * noise))  # the virtual cost up to which somebody sells
     sold = local_menu([edge * (1 - 1e-9), edge * (1 + 1e-9)], variance, noise, 5.0).privacy_loss

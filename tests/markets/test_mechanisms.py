@@ -1,4 +1,6 @@
-"""The contract paper's mechanisms: payments by three roads. That nobody gains by lying: contracts/mechanisms.md."""
+"""The contract paper's mechanisms: payments by three roads. That nobody gains by lying:
+contracts/mechanisms.md.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from hdpm_lib.markets import costs, mechanisms
 from hdpm_lib.markets.contracts import least_cost_contract
 from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.markets.incentives import search_misreports
-from hdpm_lib.markets.mechanisms import equal_loss_pricing, myerson_contract, pivot_costs, vcg_contract
+from hdpm_lib.markets.mechanisms import (
+    equal_loss_pricing,
+    myerson_contract,
+    pivot_costs,
+    vcg_contract,
+)
 from hdpm_lib.markets.payments import envelope_payments, vcg_payments, with_own_report
 from tests.support import KINDS, generator, valuations
 
@@ -31,7 +38,9 @@ def profile(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
     return v / 3 if kind == "ties" else rng.random(n) ** 12 if kind == "heavy" else v
 
 
-def market(K: float, r: float) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+def market(
+    K: float, r: float
+) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
     """Amounts `epsilon^r` and least cost of Principle 2."""
     return (
         lambda v: least_cost_contract(v, K, power=r).privacy_loss ** r,
@@ -39,7 +48,7 @@ def market(K: float, r: float) -> tuple[Callable[[np.ndarray], np.ndarray], Call
     )
 
 
-# --- M2: three roads to its payments ----------------------------------------------------------------------------------
+# --- M2: three roads to its payments ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("power", [*POWERS, 1.01, 7.0])
@@ -52,8 +61,12 @@ def test_m2_pays_vcg(power: float, n: int) -> None:
     for part in (0.003, 0.2, 0.77, 0.99):
         K = part * n**2 / 4
         found = vcg_contract(v, K, 1.0, power=power)
-        np.testing.assert_array_equal(found.privacy_loss, least_cost_contract(v, K, power=power).privacy_loss)
-        for row, pivots, paid in zip(v, pivot_costs(v, K, 1.0, power=power), found.payments, strict=True):
+        np.testing.assert_array_equal(
+            found.privacy_loss, least_cost_contract(v, K, power=power).privacy_loss
+        )
+        for row, pivots, paid in zip(
+            v, pivot_costs(v, K, 1.0, power=power), found.payments, strict=True
+        ):
             expected = least_cost_contract(with_own_report(row, 1.0), K, power=power).cost
             np.testing.assert_allclose(pivots, expected, rtol=1e-9, atol=1e-13 * expected.max())
             vcg = vcg_payments(row, 1.0, *market(K, power))
@@ -63,7 +76,8 @@ def test_m2_pays_vcg(power: float, n: int) -> None:
 @pytest.mark.parametrize("power", [1.5, 2.0, 3.0])
 def test_m2_pays_the_envelope(power: float) -> None:
     rng = generator(71, 2)
-    for kind in ("uniform", "ties", "zeros") * (3 if power == 2 else 1):  # heavy tails have peaks too narrow to add up
+    # heavy tails have peaks too narrow to add up
+    for kind in ("uniform", "ties", "zeros") * (3 if power == 2 else 1):
         v = profile(kind, int(rng.integers(1, 5)), rng)
         K = rng.uniform(0.01, 0.99) * len(v) ** 2 / 4
         found = vcg_contract(v, K, 1.0, power=power).payments
@@ -75,21 +89,26 @@ def test_pivots_of_many_sellers() -> None:
     """The least costs of profiles replaced one by one."""
     rng = generator(77)
     for i in range(24):
-        n, power = int(10 ** rng.uniform(3, 4.5)), (*POWERS, 1.01, 7.0)[i % 6]
+        n = int(10 ** rng.uniform(3, 4.5))
+        power = (*POWERS, 1.01, 7.0)[i % 6]
         v = profile(KINDS[i % 4], n, rng)
         K = 10 ** rng.uniform(-2, math.log10(0.99)) * n**2 / 4
-        found, order = pivot_costs(v, K, 1.0, power=power), np.argsort(v)
+        found = pivot_costs(v, K, 1.0, power=power)
+        order = np.argsort(v)
         for k in (*order[[0, 1, n // 4, n // 2, -2, -1]], *rng.integers(n, size=6)):
             changed = v.copy()
             changed[k] = 1.0
             right = float(least_cost_contract(changed, K, power=power).cost)
-            assert found[k] == pytest.approx(right, rel=1e-14 * n)  # far less than what one seller changes
+            # far less than what one seller changes
+            assert found[k] == pytest.approx(right, rel=1e-14 * n)
 
 
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("K", [0.9, 1.0, 1.5])
 def test_pivots_of_valuations_far_apart(power: float, K: float) -> None:
-    """Without the seller at 1, the costs at the cap are 1e-20 in all: they must not be lost beside hers."""
+    """Without the seller at 1, the costs at the cap are 1e-20 in all: they must not be lost beside
+    hers.
+    """
     v = np.array([1e-20, 1.0, 5.0])
     expected = least_cost_contract(with_own_report(v, 10.0), K, power=power).cost
     np.testing.assert_allclose(pivot_costs(v, K, 10.0, power=power), expected, rtol=1e-7)
@@ -104,24 +123,32 @@ def test_batches(rule: Any) -> None:
     v[0, 0] = 0
     for power in POWERS:
         batch = rule(v, 1.3, 1.0, power=power)
-        assert batch.privacy_loss.shape == batch.payments.shape == v.shape and np.shape(batch.error) == (2, 12)
+        assert batch.privacy_loss.shape == batch.payments.shape == v.shape and np.shape(
+            batch.error
+        ) == (2, 12)
         for i in np.ndindex(2, 12):
             order = rng.permutation(5)
             one = rule(v[i][order], 1.3, 1.0, power=power)
             np.testing.assert_allclose(batch.privacy_loss[i][order], one.privacy_loss, rtol=1e-13)
-            np.testing.assert_allclose(batch.payments[i][order], one.payments, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(
+                batch.payments[i][order], one.payments, rtol=1e-12, atol=1e-12
+            )
 
 
-# --- M1 and M3 --------------------------------------------------------------------------------------------------------
+# --- M1 and M3 ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("power", [*POWERS, 5.0])
 @pytest.mark.parametrize(("n", "part"), [(1, 0.5), (2, 0.25), (10, 0.004), (10, 0.96)])
 def test_equal_payments(power: float, n: int, part: float) -> None:
-    K, v = part * n**2 / 4, 10 * generator(74, n).random(n)
-    first, third = equal_loss_pricing(v, K, 10.0, power=power), unbiased_pricing(v, K, 10.0, power=power)
+    K = part * n**2 / 4
+    v = 10 * generator(74, n).random(n)
+    first = equal_loss_pricing(v, K, 10.0, power=power)
+    third = unbiased_pricing(v, K, 10.0, power=power)
     np.testing.assert_allclose(first.privacy_loss, math.sqrt(2 * n**2 / K - 8) / n, rtol=1e-12)
-    np.testing.assert_allclose(first.payments, 10 * (math.sqrt(2 * n**2 / K - 8) / n) ** power, rtol=1e-11)
+    np.testing.assert_allclose(
+        first.payments, 10 * (math.sqrt(2 * n**2 / K - 8) / n) ** power, rtol=1e-11
+    )
     np.testing.assert_allclose(third.privacy_loss, math.sqrt(2 / K), rtol=1e-12)
     np.testing.assert_allclose(third.payments, 10 * (2 / K) ** (power / 2), rtol=1e-11)
     assert (first.payments < third.payments).all()
@@ -142,37 +169,52 @@ def test_nobody_is_needed(power: float, K: float) -> None:
 
 @pytest.mark.parametrize("n", range(2, 13))
 def test_sellers_at_zero_make_m2_dearer_by_a_formula(n: int) -> None:
-    """M2 less M1 with z sellers at 0 and m at the ceiling 1, while the m alone do not let the others answer."""
+    """M2 less M1 with z sellers at 0 and m at the ceiling 1, while the m alone do not let the
+    others answer.
+    """
     for z in range(1, n):
-        m, v = n - z, np.r_[np.zeros(z), np.ones(n - z)]
+        m = n - z
+        v = np.r_[np.zeros(z), np.ones(n - z)]
         for K in np.array([0.3, 0.6, 0.9]) * m**2 / 4:
-            m1, m2 = (rule(v, K, 1.0, power=2).payments.sum() for rule in (equal_loss_pricing, vcg_contract))
+            m1, m2 = (
+                rule(v, K, 1.0, power=2).payments.sum()
+                for rule in (equal_loss_pricing, vcg_contract)
+            )
             assert abs(m2 - m1 - 8 * z * (z - 1) / (n * m * (m + 1))) < 1e-12 * m1
 
 
-# --- virtual pricing --------------------------------------------------------------------------------------------------
+# --- virtual pricing ----------------------------------------------------------------------------
 
-IRREGULAR = stats.rv_histogram((np.array([0.3, 0.1, 0.6]), np.array([0.0, 0.3, 0.6, 1.0])), density=False)
+IRREGULAR = stats.rv_histogram(
+    (np.array([0.3, 0.1, 0.6]), np.array([0.0, 0.3, 0.6, 1.0])), density=False
+)
 LATE = stats.uniform(0.5, 0.5)
 
 
 @pytest.mark.parametrize(("power", "K"), [(1.0, 0.2), (2.0, 0.7), (3.0, 0.2)])
 def test_uniform_from_zero_is_m2(power: float, K: float) -> None:
     v = 10 * generator(76).random(2)
-    priced, plain = myerson_contract(v, K, stats.uniform(0, 10), power=power), vcg_contract(v, K, 10.0, power=power)
+    priced = myerson_contract(v, K, stats.uniform(0, 10), power=power)
+    plain = vcg_contract(v, K, 10.0, power=power)
     np.testing.assert_allclose(priced.privacy_loss, plain.privacy_loss, rtol=1e-12)
     np.testing.assert_allclose(priced.payments, plain.payments, atol=3e-6 * plain.payments.max())
 
 
-@pytest.mark.parametrize(("law", "ironed"), [(LATE, False), (IRREGULAR, True)], ids=["regular", "irregular"])
-def test_virtual_pricing_is_truthful(law: Any, ironed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("law", "ironed"), [(LATE, False), (IRREGULAR, True)], ids=["regular", "irregular"]
+)
+def test_virtual_pricing_is_truthful(
+    law: Any, ironed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By quadratures to six digits, as hundreds of them are needed."""
     quick = functools.partial(envelope_payments, tolerance=1e-6)
     monkeypatch.setattr(mechanisms, "envelope_payments", quick)
 
     def sold(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         outcomes = [myerson_contract(row, 0.5, law, power=2, ironed=ironed) for row in reports]
-        return np.array([o.privacy_loss**2 for o in outcomes]), np.array([o.payments for o in outcomes])
+        return np.array([o.privacy_loss**2 for o in outcomes]), np.array(
+            [o.payments for o in outcomes]
+        )
 
     candidates = [np.linspace(max(law.support()[0], 0.01), 0.99, 21)] * 2
     found = search_misreports(sold, np.array([0.55, 0.8]), candidates, refine=False)
@@ -182,14 +224,21 @@ def test_virtual_pricing_is_truthful(law: Any, ironed: bool, monkeypatch: pytest
 def test_losses_are_those_at_the_virtual_valuations() -> None:
     """With the least payments: at the highest valuation they are the cost."""
     v = [0.6, 1.0]
-    plain, ironed = (myerson_contract(v, 0.5, LATE, power=2, ironed=choice) for choice in (False, True))
+    plain, ironed = (
+        myerson_contract(v, 0.5, LATE, power=2, ironed=choice) for choice in (False, True)
+    )
     np.testing.assert_allclose(ironed.payments, plain.payments, rtol=1e-3)
     priced = myerson_contract(v, 0.5, IRREGULAR, power=2, ironed=True)
     virtual = virtual_valuation(LATE, v), ironed_virtual_valuation(IRREGULAR, v)
     for found, expected in zip((plain, priced), virtual, strict=True):
-        np.testing.assert_allclose(found.privacy_loss, least_cost_contract(expected, 0.5, power=2).privacy_loss)
+        np.testing.assert_allclose(
+            found.privacy_loss, least_cost_contract(expected, 0.5, power=2).privacy_loss
+        )
         assert found.payments[1] == pytest.approx(found.privacy_loss[1] ** 2, rel=1e-9)
-        assert found.payments[0] >= 0.6 * found.privacy_loss[0] ** 2 and found.error == ironed.error == 0.5
+        assert (
+            found.payments[0] >= 0.6 * found.privacy_loss[0] ** 2
+            and found.error == ironed.error == 0.5
+        )
 
 
 def test_ironed_payments_are_the_sum_over_cells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +256,7 @@ def test_ironed_payments_are_the_sum_over_cells(monkeypatch: pytest.MonkeyPatch)
     assert sold.payments[0] == pytest.approx(paid, rel=2e-4)
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", [*RULES, pivot_costs])
@@ -222,10 +271,16 @@ def test_reports_lie_up_to_the_ceiling(rule: Any) -> None:
 
 @pytest.mark.parametrize("power", POWERS)
 def test_a_limit_is_no_contract(power: float) -> None:
-    """Two of four at 0 just reach K = 1 without noise; three, or an accuracy a little lower, do not need the limit."""
+    """Two of four at 0 just reach K = 1 without noise; three, or an accuracy a little lower, do not
+    need the limit.
+    """
     with pytest.raises(ValueError, match="sellers at 0 reach the accuracy only with infinite loss"):
         vcg_contract([0.0, 1.0, 0.0, 2.0], 1.0, 10.0, power=power)
-    for v, K in (([0.0, 1.0, 0.0, 0.0], 1.0), ([0.0, 1.0, 0.0, 2.0], 1.01), ([0.0, 1.0, 0.0, 2.0], 0.99)):
+    for v, K in (
+        ([0.0, 1.0, 0.0, 0.0], 1.0),
+        ([0.0, 1.0, 0.0, 2.0], 1.01),
+        ([0.0, 1.0, 0.0, 2.0], 0.99),
+    ):
         assert np.isfinite(vcg_contract(v, K, 10.0, power=power).payments).all()
 
 

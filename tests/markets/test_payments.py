@@ -1,4 +1,6 @@
-"""Payment rules on cases with known answers, and the meter of incentives on lies that were planted for it."""
+"""Payment rules on cases with known answers, and the meter of incentives on lies that were planted
+for it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ import numpy as np
 import pytest
 
 from hdpm_lib.markets.incentives import Incentives, reports_to_try, search_misreports
-from hdpm_lib.markets.payments import envelope_payments, step_payments, vcg_payments, with_own_report
+from hdpm_lib.markets.payments import (
+    envelope_payments,
+    step_payments,
+    vcg_payments,
+    with_own_report,
+)
 from tests.support import generator
 
 Market = tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]
@@ -32,14 +39,18 @@ def cobb_douglas(weights: np.ndarray) -> Market:
 
 def ball(n: int) -> Market:
     """Choose amounts in the unit ball around (1, ..., 1)."""
-    return lambda c: 1 - c / np.linalg.norm(c, axis=-1, keepdims=True), lambda c: c.sum(-1) - np.linalg.norm(c, axis=-1)
+    return (
+        lambda c: 1 - c / np.linalg.norm(c, axis=-1, keepdims=True),
+        lambda c: c.sum(-1) - np.linalg.norm(c, axis=-1),
+    )
 
 
 def test_with_own_report() -> None:
     found = with_own_report(np.array([1.0, 2.0, 3.0]), [7.0, 8.0, 9.0])
     np.testing.assert_array_equal(found, [[7, 2, 3], [1, 8, 3], [1, 2, 9]])
     np.testing.assert_array_equal(with_own_report(np.array([1.0, 2.0]), 5.0), [[5, 2], [1, 5]])
-    batch, own = np.arange(6.0).reshape(3, 1, 2), np.arange(8.0).reshape(4, 2) + 10
+    batch = np.arange(6.0).reshape(3, 1, 2)
+    own = np.arange(8.0).reshape(4, 2) + 10
     found = with_own_report(batch, own)
     assert found.shape == (3, 4, 2, 2)
     np.testing.assert_array_equal(found[2, 1], with_own_report(batch[2, 0], own[1]))
@@ -50,11 +61,14 @@ def test_second_price(n: int) -> None:
     """The cheapest gets the second price, or the ceiling if she is alone."""
     rng = generator(61, n)
     for _ in range(5):
-        c = (rng.permutation(n) + 0.5 * rng.random(n)) * 3 / n  # apart: quadrature does not see narrow steps
+        # apart: quadrature does not see narrow steps
+        c = (rng.permutation(n) + 0.5 * rng.random(n)) * 3 / n
         expected = np.zeros(n)
         expected[c.argmin()] = np.sort(np.append(c, 4.0))[1]
         np.testing.assert_allclose(vcg_payments(c, 4.0, *second_price()), expected, rtol=1e-14)
-        np.testing.assert_allclose(envelope_payments(c, 4.0, second_price()[0]), expected, rtol=1e-5)
+        np.testing.assert_allclose(
+            envelope_payments(c, 4.0, second_price()[0]), expected, rtol=1e-5
+        )
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -63,13 +77,16 @@ def test_vcg_is_envelope(n: int) -> None:
     for market in (cobb_douglas(rng.dirichlet(np.full(n, 5.0))), ball(n)):
         for _ in range(3):
             c = 0.01 + rng.random(n)
-            vcg, envelope = vcg_payments(c, 2.0, *market), envelope_payments(c, 2.0, market[0], tolerance=1e-8)
+            vcg = vcg_payments(c, 2.0, *market)
+            envelope = envelope_payments(c, 2.0, market[0], tolerance=1e-8)
             np.testing.assert_allclose(envelope, vcg, rtol=1e-6, atol=1e-6 * vcg.max())
             assert (vcg >= c * market[0](c[None])[0] * (1 - 1e-12)).all()
 
 
 def test_envelope_has_the_known_integral() -> None:
-    """x = (1 - c)^2 sells for c (1 - c)^2 + (1 - c)^3 / 3 each; for two others a constant is added or not at all."""
+    """x = (1 - c)^2 sells for c (1 - c)^2 + (1 - c)^3 / 3 each; for two others a constant is added
+    or not at all.
+    """
     c = np.array([0.0, 0.3, 0.9, 1.0])
     paid = envelope_payments(c, 1.0, lambda reports: (1 - reports) ** 2, tolerance=1e-12)
     np.testing.assert_allclose(paid, c * (1 - c) ** 2 + (1 - c) ** 3 / 3, rtol=1e-11)
@@ -78,8 +95,11 @@ def test_envelope_has_the_known_integral() -> None:
 
 
 def test_step_payments_are_vcg_payments_on_the_steps() -> None:
-    """Reports rounded to the middle of their cell: a step rule, whose integral quadrature finds as well."""
-    edges, rng = np.linspace(0, 1, 9), generator(67)
+    """Reports rounded to the middle of their cell: a step rule, whose integral quadrature finds as
+    well.
+    """
+    edges = np.linspace(0, 1, 9)
+    rng = generator(67)
     middles = (edges[1:] + edges[:-1]) / 2
     for _ in range(4):
         rule, _ = cobb_douglas(rng.dirichlet([2, 2]))
@@ -89,26 +109,36 @@ def test_step_payments_are_vcg_payments_on_the_steps() -> None:
             return rule(middles[np.minimum(np.searchsorted(edges, c, side="right") - 1, 7)])
 
         found = step_payments(reports, edges, rounded)
-        np.testing.assert_allclose(found, envelope_payments(reports, 1.0, rounded, tolerance=1e-6), rtol=1e-4)
-        assert (np.abs(step_payments(reports, edges, rule) / found - 1) > 1e-4).any()  # that rule has no steps
+        np.testing.assert_allclose(
+            found, envelope_payments(reports, 1.0, rounded, tolerance=1e-6), rtol=1e-4
+        )
+        # that rule has no steps
+        assert (np.abs(step_payments(reports, edges, rule) / found - 1) > 1e-4).any()
     paid = step_payments([0.1], [0.0, 1 / 3, 1.0], lambda c: (c < 1 / 3) * 1.0)
     assert paid.dtype == np.float64 and paid[0] == pytest.approx(1 / 3, rel=1e-14)
 
 
-# --- the meter --------------------------------------------------------------------------------------------------------
+# --- the meter ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("refine", [True, False])
 def test_pay_as_bid(refine: bool) -> None:
-    """Everybody asks the ceiling: the gain is what is left up to it. A fixed price tempts nobody, and may be a loss."""
-    c, x = np.array([0.2, 0.5, 1.0]), np.array([1.0, 3.0, 2.0])
-    found = search_misreports(lambda s: (x + 0 * s, x * s), c, reports_to_try(c, 1.0), refine=refine)
+    """Everybody asks the ceiling: the gain is what is left up to it. A fixed price tempts nobody,
+    and may be a loss.
+    """
+    c = np.array([0.2, 0.5, 1.0])
+    x = np.array([1.0, 3.0, 2.0])
+    found = search_misreports(
+        lambda s: (x + 0 * s, x * s), c, reports_to_try(c, 1.0), refine=refine
+    )
     np.testing.assert_array_equal(found.report[:2], 1.0)
     np.testing.assert_allclose(found.gain[:2], (1 - c[:2]) * x[:2], rtol=1e-15)
     assert found.gain[2] < 0 and found.relative_gain == pytest.approx(1.5 / 2)
     np.testing.assert_array_equal(found.utility, 0.0)
     np.testing.assert_array_equal(found.payment, x * c)
-    fixed = search_misreports(lambda s: (x + 0 * s, x / 2 + 0 * s), c, reports_to_try(c, 1.0), refine=refine)
+    fixed = search_misreports(
+        lambda s: (x + 0 * s, x / 2 + 0 * s), c, reports_to_try(c, 1.0), refine=refine
+    )
     np.testing.assert_allclose(fixed.utility, (0.5 - c) * x)
     np.testing.assert_array_equal(fixed.gain, 0.0)
 
@@ -121,11 +151,15 @@ def test_refining_finds_the_interior() -> None:
         return np.zeros_like(reports), 1 - (reports - 0.3217) ** 2
 
     tries = reports_to_try(c, 1.0, grid=11)
-    coarse, fine = (search_misreports(mechanism, c, tries, refine=refine) for refine in (False, True))
+    coarse, fine = (
+        search_misreports(mechanism, c, tries, refine=refine) for refine in (False, True)
+    )
     np.testing.assert_allclose(fine.gain, (c - 0.3217) ** 2, atol=1e-10)
     np.testing.assert_allclose(fine.report, 0.3217, atol=1e-5)
     np.testing.assert_allclose(coarse.report, 0.3, atol=1e-12)
-    assert (coarse.gain < fine.gain - 1e-4).all() and fine.tried > coarse.tried == sum(map(len, tries))
+    assert (coarse.gain < fine.gain - 1e-4).all() and fine.tried > coarse.tried == sum(
+        map(len, tries)
+    )
     single = search_misreports(mechanism, c, [[0.5], [0.5]])
     np.testing.assert_allclose(single.gain, 1 - (0.5 - 0.3217) ** 2 - (1 - (c - 0.3217) ** 2))
 
@@ -134,7 +168,12 @@ def test_reports_to_try() -> None:
     c = np.array([0.0, 0.25, 2.0, 0.25])
     found = reports_to_try(c, 2.0, grid=5)
     for own, tries in zip(c, found, strict=True):
-        assert (np.diff(tries) > 0).all() and own not in tries and tries.min() >= 0 and tries.max() <= 2
+        assert (
+            (np.diff(tries) > 0).all()
+            and own not in tries
+            and tries.min() >= 0
+            and tries.max() <= 2
+        )
         expected = {*np.linspace(0, 2, 5), *c, 2e-7, 0.25 - 2e-7, 0.25 + 2e-7, 2 - 2e-7} - {own}
         np.testing.assert_allclose(tries, sorted(expected), rtol=1e-14)
     told = reports_to_try([0.2, 0.7], 1.0, special=[[0.123456], [0.5]])  # which no grid hits
@@ -146,11 +185,13 @@ def test_gain_where_nothing_is_paid() -> None:
     assert nothing.relative_gain == 0.5
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ----------------------------------------------------------------------------
 
 
 def holed(reports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Not-a-number compares with nothing: a search that passed over it would call such a mechanism truthful."""
+    """Not-a-number compares with nothing: a search that passed over it would call such a mechanism
+    truthful.
+    """
     return np.zeros_like(reports), np.where(reports == 0.5, np.nan, 0.0)
 
 
@@ -159,17 +200,47 @@ TWO = [0.2, 0.5]
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: vcg_payments([0.5, 1.5], 1.0, RULE, LEAST), "reports must lie in [0, 1], got 1.5"),
     (lambda: envelope_payments([0.5, 1.5], 1.0, RULE), "reports must lie in [0, 1], got 1.5"),
-    (lambda: vcg_payments(TWO, 1.0, lambda c: c + np.inf, LEAST), "rule must give finite amounts, got"),
-    (lambda: step_payments(TWO, [0.0, 1.0], lambda c: c + np.inf), "rule must give finite amounts, got"),
-    (lambda: step_payments([0.2], [0.5, 1.0], RULE), "reports must lie in [0.5, 1] (between the edges), got 0.2"),
-    (lambda: step_payments([1.2], [0.5, 1.0], RULE), "reports must lie in [0.5, 1] (between the edges), got 1.2"),
-    (lambda: step_payments([0.2], [1.0], RULE), "edges must be at least two numbers that do not fall, got [1.]"),
-    (lambda: step_payments([0.2], [0.0, 0.9, 0.5], RULE), "edges must be at least two numbers that do not fall, got"),
+    (
+        lambda: vcg_payments(TWO, 1.0, lambda c: c + np.inf, LEAST),
+        "rule must give finite amounts, got",
+    ),
+    (
+        lambda: step_payments(TWO, [0.0, 1.0], lambda c: c + np.inf),
+        "rule must give finite amounts, got",
+    ),
+    (
+        lambda: step_payments([0.2], [0.5, 1.0], RULE),
+        "reports must lie in [0.5, 1] (between the edges), got 0.2",
+    ),
+    (
+        lambda: step_payments([1.2], [0.5, 1.0], RULE),
+        "reports must lie in [0.5, 1] (between the edges), got 1.2",
+    ),
+    (
+        lambda: step_payments([0.2], [1.0], RULE),
+        "edges must be at least two numbers that do not fall, got [1.]",
+    ),
+    (
+        lambda: step_payments([0.2], [0.0, 0.9, 0.5], RULE),
+        "edges must be at least two numbers that do not fall, got",
+    ),
     (lambda: reports_to_try([0.5, 1.5], 1.0), "types must lie in [0, 1], got 1.5"),
-    (lambda: reports_to_try(TWO, 1.0, special=[[0.1]]), "one set of reports for each of 2 sellers, got 1"),
-    (lambda: search_misreports(holed, TWO, [[0.1]] * 3), "misreports for each of 2 sellers, got [1, 1, 1]"),
-    (lambda: search_misreports(holed, TWO, [[0.1], []]), "misreports for each of 2 sellers, got [1, 0]"),
-    (lambda: search_misreports(holed, [0.2, 0.7], [[0.1], [0.5]]), "gives seller 1 no utility (not a number) at her"),
+    (
+        lambda: reports_to_try(TWO, 1.0, special=[[0.1]]),
+        "one set of reports for each of 2 sellers, got 1",
+    ),
+    (
+        lambda: search_misreports(holed, TWO, [[0.1]] * 3),
+        "misreports for each of 2 sellers, got [1, 1, 1]",
+    ),
+    (
+        lambda: search_misreports(holed, TWO, [[0.1], []]),
+        "misreports for each of 2 sellers, got [1, 0]",
+    ),
+    (
+        lambda: search_misreports(holed, [0.2, 0.7], [[0.1], [0.5]]),
+        "gives seller 1 no utility (not a number) at her",
+    ),
 ]
 
 

@@ -1,4 +1,6 @@
-"""Payments for bought privacy against quadrature of new optima. Against lies and on average: logistic/market.md."""
+"""Payments for bought privacy against quadrature of new optima. Against lies and on average:
+logistic/market.md.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,16 @@ SCALES = [(1.0, 1.0, 1.0), (1.0, 1.0, 0.01), (10.0, 100.0, 0.01)]
 
 
 def by_quadrature(
-    law: Any, c: np.ndarray, i: int, scale: tuple[float, ...], cap: float | None = None, breaks: Sequence[float] = ()
+    law: Any,
+    c: np.ndarray,
+    i: int,
+    scale: tuple[float, ...],
+    cap: float | None = None,
+    breaks: Sequence[float] = (),
 ) -> float:
-    """Own cost plus the integral over one's own report of what a new optimum buys; a cell of a grid at a time."""
+    """Own cost plus the integral over one's own report of what a new optimum buys; a cell of a grid
+    at a time.
+    """
 
     def bought(z: float) -> float:
         psi = virtual_valuation(law, np.where(np.arange(len(c)) == i, z, c), check=False)
@@ -56,7 +65,10 @@ def by_quadrature(
 
     accuracy = 1e-9 if breaks else 1e-7
     edges = np.sort([*np.linspace(c[i], law.support()[1], 9), *breaks])
-    cells = [integrate.quad(bought, a, b, epsabs=1e-9, epsrel=accuracy, limit=60)[0] for a, b in pairwise(edges)]
+    cells = [
+        integrate.quad(bought, a, b, epsabs=1e-9, epsrel=accuracy, limit=60)[0]
+        for a, b in pairwise(edges)
+    ]
     return float(c[i]) * bought(float(c[i])) + sum(cells)
 
 
@@ -64,7 +76,8 @@ def by_quadrature(
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("capped", [False, True])
 def test_payments_are_the_envelope_integral(name: str, capped: bool) -> None:
-    rng, law = generator(80), LAWS[name]
+    rng = generator(80)
+    law = LAWS[name]
     markets = [(2, SCALES[0]), (6, SCALES[1]), (12, SCALES[2])]
     if name not in AFFINE:  # a new optimum for every point of an integral
         markets = [(3, SCALES[2])] if capped else [(2, SCALES[0])]
@@ -88,7 +101,8 @@ def test_nothing_is_bought_at_an_infinite_virtual_cost() -> None:
 def test_what_the_error_of_an_irregular_law_advises(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ironed virtual costs, and payments by steps: nobody gains by a lie."""
     monkeypatch.setattr(costs, "RESOLUTION", 60)
-    law, c = stats.beta(0.5, 0.5), np.array([0.1, 0.5, 0.83])
+    law = stats.beta(0.5, 0.5)
+    c = np.array([0.1, 0.5, 0.83])
 
     def sold(reports: np.ndarray) -> np.ndarray:
         rows = ironed_virtual_valuation(law, reports)
@@ -104,9 +118,14 @@ def test_what_the_error_of_an_irregular_law_advises(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("m", [2, 5, 30, 455])
 def test_branch_is_used_only_where_the_optimum_is_on_it(m: int) -> None:
-    rng, certain = generator(81, m), 0
+    rng = generator(81, m)
+    certain = 0
     for trial in range(30):
-        psi = [rng.uniform(UNIT, 9 * UNIT, m), rng.exponential(1, m) + 1e-6, rng.choice([1e-3, 1.0], m)][trial % 3]
+        psi = [
+            rng.uniform(UNIT, 9 * UNIT, m),
+            rng.exponential(1, m) + 1e-6,
+            rng.choice([1e-3, 1.0], m),
+        ][trial % 3]
         scale = tuple(10 ** rng.uniform(-1.5, 1.5, 3))
         truth = procure(psi, *scale)
         branch = module._Branch.of(psi, truth, scale)
@@ -119,18 +138,25 @@ def test_branch_is_used_only_where_the_optimum_is_on_it(m: int) -> None:
                 found = way(psi[[i]], np.array([own]))
                 assert found.cutoff == pytest.approx(optimum.cutoff, rel=1e-9)
                 assert found.loss == pytest.approx(optimum.error, rel=1e-11)
-                assert found.privacy_loss == pytest.approx(optimum.privacy_loss[i], rel=1e-7, abs=1e-9 * optimum.eta)
+                assert found.privacy_loss == pytest.approx(
+                    optimum.privacy_loss[i], rel=1e-7, abs=1e-9 * optimum.eta
+                )
     assert certain >= 4 or m < 455
 
 
 @pytest.mark.parametrize("name", AFFINE)
 @pytest.mark.parametrize("m", [2, 30, 455])
-def test_integrals_are_differences_of_values(name: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    c, scales = LAWS[name].rvs(m, random_state=generator(88, m)), (*SCALES, (1.0, 300.0, 1.0))
+def test_integrals_are_differences_of_values(
+    name: str, m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    c = LAWS[name].rvs(m, random_state=generator(88, m))
+    scales = (*SCALES, (1.0, 300.0, 1.0))
     exact = [procurement_auction(c, LAWS[name], *scale).payments for scale in scales]
     monkeypatch.setattr(module, "_slope", lambda law: None)
     for scale, payments in zip(scales, exact, strict=True):
-        assert procurement_auction(c, LAWS[name], *scale).payments == pytest.approx(payments, rel=2e-8)
+        assert procurement_auction(c, LAWS[name], *scale).payments == pytest.approx(
+            payments, rel=2e-8
+        )
 
 
 @pytest.mark.parametrize(
@@ -143,22 +169,33 @@ def test_integrals_are_differences_of_values(name: str, m: int, monkeypatch: pyt
 )
 def test_few_of_many_sellers(law: Any, noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are not solved for one at a time."""
-    c, scale, calls = law.rvs(455, random_state=generator(89)), (1.0, noise, 1.0), list[int]()
-    monkeypatch.setattr(module, "procure", lambda *market, **options: calls.append(1) or procure(*market, **options))
+    c = law.rvs(455, random_state=generator(89))
+    scale = (1.0, noise, 1.0)
+    calls = list[int]()
+    monkeypatch.setattr(
+        module, "procure", lambda *market, **options: calls.append(1) or procure(*market, **options)
+    )
     paid = procurement_auction(c, law, *scale)
     assert len(calls) == 2 and 3 <= np.count_nonzero(paid.privacy_loss) <= 30
     i = int(np.argsort(c)[np.count_nonzero(paid.privacy_loss) // 2])
     assert paid.payments[i] == pytest.approx(by_quadrature(law, c, i, scale), rel=1e-5)
 
 
-@pytest.mark.parametrize("law", [stats.uniform(0, 1), stats.truncexpon(3)], ids=["affine", "not affine"])
+@pytest.mark.parametrize(
+    "law", [stats.uniform(0, 1), stats.truncexpon(3)], ids=["affine", "not affine"]
+)
 def test_a_purchase_that_jumps(law: Any) -> None:
-    c, scale = np.array([0.1, 0.6]), (1.0, 1.0, 0.1)
+    c = np.array([0.1, 0.6])
+    scale = (1.0, 1.0, 0.1)
 
     def amount(z: float) -> float:
-        return float(procure(virtual_valuation(law, [c[0], z], check=False), *scale).privacy_loss[1])
+        return float(
+            procure(virtual_valuation(law, [c[0], z], check=False), *scale).privacy_loss[1]
+        )
 
-    jump, gone = c[1], 1.0  # the largest report at which something is bought
+    # the largest report at which something is bought
+    jump = c[1]
+    gone = 1.0
     for _ in range(50):
         middle = (jump + gone) / 2
         jump, gone = (middle, gone) if amount(middle) > 0 else (jump, middle)
@@ -169,7 +206,9 @@ def test_a_purchase_that_jumps(law: Any) -> None:
 
 @pytest.mark.parametrize("at", [1e-9, 0.003, 0.5, 0.987654321])
 def test_no_drop_is_overlooked(at: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Purchases that drop or bend somewhere above the own report; nodes inside the panels alone see no early drop."""
+    """Purchases that drop or bend somewhere above the own report; nodes inside the panels alone see
+    no early drop.
+    """
 
     def change(old: np.ndarray, own: np.ndarray) -> module._Changed:  # with the virtual cost 2 z
         drop = np.where(own / 2 <= 0.1 + at * 0.9, 1.0, 0.25 * (own < 1.8))
@@ -200,12 +239,24 @@ def test_many_sellers_are_paid_at_once() -> None:
     [
         ({"costs": [0.5, 1.5]}, r"costs must lie in \[0, 1\], got 1.5"),
         ({"costs": [0.0, 0.5]}, r"virtual_costs\[0\] = 0.0"),
-        ({"law": stats.beta(0.5, 0.5)}, "law is irregular: .* v = 0.829192; take a regular law, or buy by procure"),
-        ({"costs": [1.0], "law": stats.beta(2, 2)}, r"costs must not all lie where law has density 0, .* = 1.0: no"),
+        (
+            {"law": stats.beta(0.5, 0.5)},
+            "law is irregular: .* v = 0.829192; take a regular law, or buy by procure",
+        ),
+        (
+            {"costs": [1.0], "law": stats.beta(2, 2)},
+            r"costs must not all lie where law has density 0, .* = 1.0: no",
+        ),
         ({"cap": 0.2}, r"cap must lie in \[1/m, 1\]"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:
-    good: dict[str, Any] = {"costs": [0.2, 0.5], "law": stats.uniform(0, 1), "mu": 1.0, "sigma": 1.0, "gamma": 1.0}
+    good: dict[str, Any] = {
+        "costs": [0.2, 0.5],
+        "law": stats.uniform(0, 1),
+        "mu": 1.0,
+        "sigma": 1.0,
+        "gamma": 1.0,
+    }
     with pytest.raises(ValueError, match=message):
         procurement_auction(**(good | change))

@@ -1,9 +1,11 @@
-"""Spoil the library in one place at a time and see whether a test fails: ``python -m tests.mutation``.
+"""Spoil the library in one place at a time and see whether a test fails: ``python -m
+tests.mutation``.
 
-Cosmic Ray finds the places and makes the changes, by its own operators and those of :mod:`tests.mutation.operators`. A
-seed draws equally many mutants of each module, as evenly over the kinds of change as its places allow. Each is tried in
-a copy of the project, by the tests of its module and by those that go through all learners or markets; these must pass
-on the library as it is. What survives either stands in ``equivalent.yaml``, with the reason why nobody can see a
+Cosmic Ray finds the places and makes the changes, by its own operators and those of
+:mod:`tests.mutation.operators`. A seed draws equally many mutants of each module, as evenly over
+the kinds of change as its places allow. Each is tried in a copy of the project, by the tests of its
+module and by those that go through all learners or markets; these must pass on the library as it
+is. What survives either stands in ``equivalent.yaml``, with the reason why nobody can see a
 difference, or is a gap: exit status 1.
 """
 
@@ -47,8 +49,10 @@ SECONDS = 180  # that the tests of one mutant may take
 WINGS = {
     "learners/": "ridge logistic queries weighted_mean gradients fedsgd integer_answers estimators",
     "": "exact noise discrete aggregation accounts gaussian",
-    "markets/": "contracts costs error_minimising fair_query local_menu mechanisms payments procurement "
-    "procurement_auction",
+    "markets/": (
+        "contracts costs error_minimising fair_query local_menu mechanisms payments procurement "
+        "procurement_auction"
+    ),
     "auctions/": "allin bids menus posted_prices",
 }
 MODULES = [wing + name for wing, names in WINGS.items() for name in names.split()]
@@ -69,7 +73,9 @@ def tests_of(module: str) -> list[str]:
     """Files of tests that look at a module, its own first."""
     wing, _, name = module.rpartition("/")
     own = OWN.get(module, [f"{wing}/test_{name}.py".lstrip("/")])
-    return [f"tests/{file}" for file in own + (WIDE if wing in ("markets", "auctions") else PRIVATE)]
+    return [
+        f"tests/{file}" for file in own + (WIDE if wing in ("markets", "auctions") else PRIVATE)
+    ]
 
 
 @dataclass(frozen=True)
@@ -94,14 +100,21 @@ def path_of(module: str) -> Path:
 
 
 def kind(operator: str) -> str:
-    """The kind of change: operators that replace one arithmetic operator by another are one kind."""
+    """The kind of change: operators that replace one arithmetic operator by another are one
+    kind.
+    """
     return operator.rpartition("/")[2].partition("_")[0]
 
 
 def possible(module: str) -> list[Mutant]:
-    """All mutants of a module, but for types, which nobody runs, and lines that make a class, raise or import."""
+    """All mutants of a module, but for types, which nobody runs, and lines that make a class, raise
+    or import.
+    """
     lines = [line.strip() for line in (ROOT / path_of(module)).read_text("utf8").splitlines()]
-    with tempfile.TemporaryDirectory() as folder, use_db(Path(folder) / "work.sqlite", WorkDB.Mode.create) as base:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        use_db(Path(folder) / "work.sqlite", WorkDB.Mode.create) as base,
+    ):
         init([ROOT / path_of(module)], base, {})
         specs = [spec for item in base.work_items for spec in item.mutations]
     return [
@@ -116,7 +129,8 @@ def drawn(each: int, seed: int) -> list[Mutant]:
     """So many mutants of each module, as evenly over the kinds as there are places."""
     chosen = []
     for number, module in enumerate(MODULES):
-        mutants, ranks = possible(module), Counter[str]()
+        mutants = possible(module)
+        ranks = Counter[str]()
         order = []
         for k in np.random.default_rng([seed, number]).permutation(len(mutants)):
             ranks[kind(mutants[k].operator)] += 1
@@ -132,7 +146,9 @@ def _prepare(folder: str) -> None:
     """A copy of the project for this process."""
     global _copy
     _copy = Path(folder) / str(os.getpid())
-    left = shutil.ignore_patterns("_build", ".venv", ".git", "node_modules", "__pycache__", ".*_cache")
+    left = shutil.ignore_patterns(
+        "_build", ".venv", ".git", "node_modules", "__pycache__", ".*_cache"
+    )
     shutil.copytree(ROOT, _copy, ignore=left)
 
 
@@ -142,16 +158,22 @@ def _tests(copy: Path, files: list[str], said: Path) -> None:
     sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in ("", str(ROOT)))]
     sys.stdout = sys.stderr = said.open("w")
     quiet = ["-W", "ignore::SyntaxWarning", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    status = pytest.main(["-x", "-q", "-p", "no:xdist", "--no-header", "--tb=no", "-rfE", *quiet, *files])
+    status = pytest.main(
+        ["-x", "-q", "-p", "no:xdist", "--no-header", "--tb=no", "-rfE", *quiet, *files]
+    )
     sys.stdout.flush()
     os._exit(int(status))
 
 
 def failing(module: str) -> str:
-    """The first of the tests of a module that fails in the copy, "time" or "error"; nothing if all pass."""
+    """The first of the tests of a module that fails in the copy, "time" or "error"; nothing if all
+    pass.
+    """
     assert _copy is not None
     said = _copy / "said.txt"
-    child = multiprocessing.get_context("fork").Process(target=_tests, args=(_copy, tests_of(module), said))
+    child = multiprocessing.get_context("fork").Process(
+        target=_tests, args=(_copy, tests_of(module), said)
+    )
     child.start()
     child.join(SECONDS)
     if child.is_alive():
@@ -165,12 +187,17 @@ def failing(module: str) -> str:
 def tried(mutant: Mutant) -> dict[str, Any]:
     """What the tests say of a mutant."""
     assert _copy is not None
-    path, begin = _copy / path_of(mutant.module), time.perf_counter()
-    text, spoilt = path.read_text("utf8"), mutant.source() or ""
+    path = _copy / path_of(mutant.module)
+    begin = time.perf_counter()
+    text = path.read_text("utf8")
+    spoilt = mutant.source() or ""
     row: dict[str, Any] = {
-        "module": mutant.module, "operator": kind(mutant.operator), "function": mutant.definition, "line": mutant.line,
+        "module": mutant.module,
+        "operator": kind(mutant.operator),
+        "function": mutant.definition,
+        "line": mutant.line,
         "change": changed(text, spoilt),
-    }  # fmt: skip
+    }
     try:
         compile(spoilt, str(path), "exec")
     except SyntaxError:
@@ -186,56 +213,96 @@ def tried(mutant: Mutant) -> dict[str, Any]:
 
 def changed(before: str, after: str) -> str:
     """The lines that differ, in words."""
-    old, new = before.splitlines(), after.splitlines()
-    start = next((k for k, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    old = before.splitlines()
+    new = after.splitlines()
+    start = next(
+        (k for k, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
+        min(len(old), len(new)),
+    )
     end = 1
     while end <= min(len(old), len(new)) - start and old[-end] == new[-end]:
         end += 1
-    one, two = (" ".join(" ".join(text[start : len(text) - end + 1]).split()) for text in (old, new))
+    one, two = (
+        " ".join(" ".join(text[start : len(text) - end + 1]).split()) for text in (old, new)
+    )
     return f"{one} -> {two}"
 
 
 def known() -> dict[str, str]:
     """Why mutants change nothing, by module and change."""
     found = yaml.safe_load(EQUIVALENT.read_text("utf8")) if EQUIVALENT.is_file() else {}
-    return {f"{module}: {change}": why for module, of in (found or {}).items() for change, why in of.items()}
+    return {
+        f"{module}: {change}": why
+        for module, of in (found or {}).items()
+        for change, why in of.items()
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line: draw, spoil, test, store."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=main.__doc__)
-    parser.add_argument("--each", type=int, default=16, help="mutants of each module; default: %(default)s")
+    parser.add_argument(
+        "--each", type=int, default=16, help="mutants of each module; default: %(default)s"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the draw; default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="side by side; default: %(default)s")
-    parser.add_argument("--modules", nargs="*", default=[""], help="only those that contain one of these words")
-    parser.add_argument("--again", action="store_true", help="only survivors of the stored study that have no reason")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count(), help="side by side; default: %(default)s"
+    )
+    parser.add_argument(
+        "--modules", nargs="*", default=[""], help="only those that contain one of these words"
+    )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="only survivors of the stored study that have no reason",
+    )
     parser.add_argument("--store", action="store_true", help=f"write {STUDY.relative_to(ROOT)}")
     given = parser.parse_args(arguments)
-    chosen, rows, why = drawn(given.each, given.seed), [], known()
+    chosen = drawn(given.each, given.seed)
+    rows = []
+    why = known()
     chosen = [mutant for mutant in chosen if any(word in mutant.module for word in given.modules)]
     if given.again:
         stored = json.loads(STUDY.read_text("utf8"))["rows"]
-        rows = [row for row in stored if row["outcome"] != "survived" or f"{row['module']}: {row['change']}" in why]
+        rows = [
+            row
+            for row in stored
+            if row["outcome"] != "survived" or f"{row['module']}: {row['change']}" in why
+        ]
         settled = {(row["module"], row["change"]) for row in rows}
         texts = {module: (ROOT / path_of(module)).read_text("utf8") for module in MODULES}
-        chosen = [m for m in chosen if (m.module, changed(texts[m.module], m.source() or "")) not in settled]
+        chosen = [
+            m
+            for m in chosen
+            if (m.module, changed(texts[m.module], m.source() or "")) not in settled
+        ]
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(folder,)) as pool,
     ):
         modules = sorted({mutant.module for mutant in chosen})
-        if bad := [f"{name}: {by}" for name, by in zip(modules, pool.map(failing, modules), strict=True) if by]:
+        if bad := [
+            f"{name}: {by}"
+            for name, by in zip(modules, pool.map(failing, modules), strict=True)
+            if by
+        ]:
             raise RuntimeError(f"tests fail on the library as it is: {', '.join(bad)}")
-        for done in tqdm(as_completed([pool.submit(tried, m) for m in chosen]), total=len(chosen), unit="mutant"):
+        for done in tqdm(
+            as_completed([pool.submit(tried, m) for m in chosen]), total=len(chosen), unit="mutant"
+        ):
             rows.append(done.result())
             if rows[-1]["outcome"] == "survived":
                 tqdm.write(f"survived: {rows[-1]['module']}: {rows[-1]['change']}")
     rows.sort(key=lambda row: (row["module"], row["line"], row["operator"], row["change"]))
     rows = [row for row in rows if row["outcome"] != "no program"]
     for row in rows:
-        row["equivalent"] = why.get(f"{row['module']}: {row['change']}", "") if row["outcome"] == "survived" else ""
+        row["equivalent"] = (
+            why.get(f"{row['module']}: {row['change']}", "") if row["outcome"] == "survived" else ""
+        )
     open_ = [row for row in rows if row["outcome"] == "survived" and not row["equivalent"]]
-    print(f"{len(rows)} mutants, {sum(row['outcome'] == 'killed' for row in rows)} killed,", end=" ")
+    print(
+        f"{len(rows)} mutants, {sum(row['outcome'] == 'killed' for row in rows)} killed,", end=" "
+    )
     print(f"{sum(bool(row['equivalent']) for row in rows)} equivalent, {len(open_)} survive")
     for row in open_:
         print(f"  {row['module']}: {row['change']}")

@@ -1,6 +1,8 @@
-"""Operators for Cosmic Ray: ways in which privacy breaks although no operator and no number has changed.
+"""Operators for Cosmic Ray: ways in which privacy breaks although no operator and no number has
+changed.
 
-Each replaces one piece of source by another. They are a provider of Cosmic Ray's, ``hdpm``, once this module is loaded.
+Each replaces one piece of source by another. They are a provider of Cosmic Ray's, ``hdpm``, once
+this module is loaded.
 """
 
 from __future__ import annotations
@@ -15,18 +17,40 @@ from cosmic_ray.operators.operator import Example, Operator
 from parso.python.tree import Name
 
 DRAWS = (
-    "spherical_laplace laplace discrete_laplace released standard_normal standard_gamma gamma exponential "
-    "random integers normal permutation choice uniform shuffle _coins _uncut _noise _geometric"
+    "spherical_laplace laplace discrete_laplace released standard_normal standard_gamma gamma"
+    " exponential random integers normal permutation choice uniform shuffle _coins _uncut _noise"
+    " _geometric"
 ).split()
 DATA = "X y records terms data gradients value features labels costs bids valuations".split()
 BOUNDS = "feature_norm label_bound norm_bound clip_norm radius low high spacing centre".split()
 OTHERS = {
-    "minimum": "maximum", "maximum": "minimum", "min": "max", "max": "min", "floor": "ceil", "ceil": "floor",
-    "any": "all", "all": "any", "zeros": "ones", "ones": "zeros", "cumsum": "cumprod", "sum": "prod",
-    "argmin": "argmax", "argmax": "argmin", "less": "greater", "sqrt": "square", "square": "sqrt", "exp": "expm1",
-    "log": "log1p", "log1p": "log", "expm1": "exp", "sort": "flip", "abs": "negative", "argsort": "ravel",
-}  # fmt: skip
-SEED, EIGHT_BITS = "np.random.default_rng(0)", "np.random.default_rng(rng.integers(256))"
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "min": "max",
+    "max": "min",
+    "floor": "ceil",
+    "ceil": "floor",
+    "any": "all",
+    "all": "any",
+    "zeros": "ones",
+    "ones": "zeros",
+    "cumsum": "cumprod",
+    "sum": "prod",
+    "argmin": "argmax",
+    "argmax": "argmin",
+    "less": "greater",
+    "sqrt": "square",
+    "square": "sqrt",
+    "exp": "expm1",
+    "log": "log1p",
+    "log1p": "log",
+    "expm1": "exp",
+    "sort": "flip",
+    "abs": "negative",
+    "argsort": "ravel",
+}
+SEED = "np.random.default_rng(0)"
+EIGHT_BITS = "np.random.default_rng(rng.integers(256))"
 Place = tuple[tuple[int, int], tuple[int, int]]
 
 
@@ -61,7 +85,11 @@ def replaced(node: Any, *changes: tuple[Any, str]) -> str:
     def source(part: Any) -> str:
         if id(part) in new:
             return str(part.get_first_leaf().prefix) + new[id(part)]
-        return "".join(map(source, part.children)) if hasattr(part, "children") else str(part.get_code())
+        return (
+            "".join(map(source, part.children))
+            if hasattr(part, "children")
+            else str(part.get_code())
+        )
 
     return source(node)[len(node.get_first_leaf().prefix) :]
 
@@ -77,7 +105,9 @@ class Replacer(Operator):
 
     def mutation_positions(self, node: Any) -> Iterator[Place]:
         """One place for each text."""
-        return ((node.start_pos, node.end_pos) for text in self.texts(node) if text != code_of(node))
+        return (
+            (node.start_pos, node.end_pos) for text in self.texts(node) if text != code_of(node)
+        )
 
     def mutate(self, node: Any, index: int) -> Any:
         """The node with one of the texts."""
@@ -113,30 +143,50 @@ class Seeded(Replacer):
         for source in (SEED, EIGHT_BITS):
             if node.type == "argument" and code_of(node) == "rng=rng":
                 yield f"rng={source}"
-            elif node.type == "atom_expr" and called(node) and code_of(node).startswith(("rng.", "self.rng.")):
+            elif (
+                node.type == "atom_expr"
+                and called(node)
+                and code_of(node).startswith(("rng.", "self.rng."))
+            ):
                 yield source + code_of(node)[code_of(node).index("rng.") + 3 :]
 
 
 class Kept(Replacer):
-    """A draw, or what a function of the module gives, that is made once for each shape and used again."""
+    """A draw, or what a function of the module gives, that is made once for each shape and used
+    again.
+    """
 
     keep = "(lambda v: globals().setdefault(f'kept{type(v)}{np.shape(v)}', v))"
     shown = (("z = rng.laplace(0, b)", f"z = {keep}(rng.laplace(0, b))"),)
 
     def texts(self, node: Any) -> Iterator[str]:
-        plain = node.type == "atom_expr" and len(node.children) == 2 and node.children[0].type == "name"
+        plain = (
+            node.type == "atom_expr" and len(node.children) == 2 and node.children[0].type == "name"
+        )
         own = plain and node.parent.type in ("expr_stmt", "return_stmt", "term", "arith_expr")
-        if called(node) in DRAWS or (own and called(node) and not called(node).startswith("check_")):
+        if called(node) in DRAWS or (
+            own and called(node) and not called(node).startswith("check_")
+        ):
             yield f"{self.keep}({code_of(node)})"
 
 
 class BoundFromData(Replacer):
     """The largest number in the data for a public bound."""
 
-    shown = (("def f(X, radius):\n    return g(radius)", "def f(X, radius):\n    return g(float(np.abs(X).max()))"),)
+    shown = (
+        (
+            "def f(X, radius):\n    return g(radius)",
+            "def f(X, radius):\n    return g(float(np.abs(X).max()))",
+        ),
+    )
 
     def texts(self, node: Any) -> Iterator[str]:
-        if node.type != "name" or node.value not in BOUNDS or node.is_definition() or node.parent.type == "param":
+        if (
+            node.type != "name"
+            or node.value not in BOUNDS
+            or node.is_definition()
+            or node.parent.type == "param"
+        ):
             return
         attribute = node.parent.type == "trailer" and node.parent.children[0].value == "."
         if attribute or (node.parent.type == "argument" and node.parent.children[0] is node):
@@ -154,7 +204,9 @@ class Exchanged(Replacer):
     shown = (("f(a, b)", "f(b, a)"),)
 
     def texts(self, node: Any) -> Iterator[str]:
-        if called(node) and not re.match(r"check_|isinstance|zip|range|getattr|enumerate|\w*Error", called(node)):
+        if called(node) and not re.match(
+            r"check_|isinstance|zip|range|getattr|enumerate|\w*Error", called(node)
+        ):
             given = [a for a in arguments(node) if a.type != "argument"]
             for one, two in itertools.pairwise(given):
                 yield replaced(node, (one, code_of(two)), (two, code_of(one)))
@@ -166,13 +218,23 @@ class LeftOut(Replacer):
     shown = (("x += 1", "pass"), ("f(a, clip=b)", "f(a)"))
 
     def texts(self, node: Any) -> Iterator[str]:
-        operator = code_of(node.children[1]) if node.type == "expr_stmt" and len(node.children) == 3 else ""
-        alone = node.parent is not None and node.parent.type == "simple_stmt" and node.parent.children[0] is node
+        operator = (
+            code_of(node.children[1])
+            if node.type == "expr_stmt" and len(node.children) == 3
+            else ""
+        )
+        alone = (
+            node.parent is not None
+            and node.parent.type == "simple_stmt"
+            and node.parent.children[0] is node
+        )
         if (operator.endswith("=") and operator != "=") or (alone and called(node)):
             yield "pass"
         if called(node) and not called(node).startswith("check_"):
             for argument in arguments(node):
-                if argument.type == "argument" and not code_of(argument).startswith(("rng=", "strict=", "dtype=", "*")):
+                if argument.type == "argument" and not code_of(argument).startswith(
+                    ("rng=", "strict=", "dtype=", "*")
+                ):
                     text = replaced(node, (argument, "\0"))
                     yield re.sub(r",\s*\0|\0,?\s*", "", text)
 
@@ -190,5 +252,8 @@ class OtherFunction(Replacer):
                 yield OTHERS[node.value]
 
 
-OPERATORS = {c.__name__: c for c in (SinglePrecision, Seeded, Kept, BoundFromData, Exchanged, LeftOut, OtherFunction)}
+OPERATORS = {
+    c.__name__: c
+    for c in (SinglePrecision, Seeded, Kept, BoundFromData, Exchanged, LeftOut, OtherFunction)
+}
 cosmic_ray.plugins.OPERATOR_PROVIDERS["hdpm"] = OPERATORS

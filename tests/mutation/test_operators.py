@@ -23,7 +23,9 @@ def test_operator_makes_the_changes_it_shows(name: str) -> None:
             compile(text or "", name, "exec")
 
 
-@pytest.mark.parametrize("code", ["x = check_number(a, b)", "def f(a: int = 1) -> None: ...", "f(a, a)", "import sum"])
+@pytest.mark.parametrize(
+    "code", ["x = check_number(a, b)", "def f(a: int = 1) -> None: ...", "f(a, a)", "import sum"]
+)
 def test_what_is_left_alone(code: str) -> None:
     for operator in OPERATORS.values():
         assert mutate_code(code, operator(), 0) is None, operator

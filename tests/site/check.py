@@ -24,30 +24,44 @@ PAGE_MB = 2.0  # all that a page loads, as it lies on disk
 LIMITS_MB = {"book/index.html": 0.5}  # the front page
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1280, 800), "wide": (1440, 900)}
 SCREENS = {screen: {"width": width, "height": height} for screen, (width, height) in SIZES.items()}
-VIEWS = (  # screen, scheme, size of the text in percent; one change at a time, for each costs a layout
+# screen, scheme, size of the text in percent; one change at a time, for each costs a layout
+VIEWS = (
     ("phone", "light", 200),
     *((screen, "light", 100) for screen in SCREENS),
     ("wide", "dark", 100),
 )
-DARK = (("tablet", "dark", 100), ("phone", "dark", 100))  # of one page: the style sheets of all are the same
+# of one page: the style sheets of all are the same
+DARK = (("tablet", "dark", 100), ("phone", "dark", 100))
 HERE = Path(__file__).resolve().parent
 AXE = HERE / "node_modules" / "axe-core" / "axe.min.js"  # put there by `make book`
-CHROMIUM_OPTIONS = """
-    --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run
-""".split()
+CHROMIUM_OPTIONS = """--no-sandbox --disable-gpu --disable-background-networking
+--disable-component-update --disable-sync --no-first-run""".split()
 
-NOT_LOADED = {"alternate", "author", "canonical", "help", "index", "license", "next", "prev", "search"}  # of <link rel>
+# of <link rel>
+NOT_LOADED = {
+    "alternate",
+    "author",
+    "canonical",
+    "help",
+    "index",
+    "license",
+    "next",
+    "prev",
+    "search",
+}
 REFRESH = re.compile(r"""<meta[^>]+http-equiv=["']?refresh[^>]+url=([^"'>]+)""", re.IGNORECASE)
-BOXES = re.compile(r"[a-z]+-content|proof")  # ids that sphinx-proof and sphinx-exercise give to every box of a kind
+# ids that sphinx-proof and sphinx-exercise give to every box of a kind
+BOXES = re.compile(r"[a-z]+-content|proof")
 LOADING = ("src", "srcset", "poster", "xlink:href")
 CSS_ADDRESS = re.compile(r"""(?:url\(|@import )\s*["']?([^"')\s]+)""")
 SCRIPT_ADDRESS = re.compile(r"""["'`]((?:https?:)?//[\w.-]+\.\w+[^"'`\s]*)""")
 
 
-# --- by reading the files ---------------------------------------------------------------------------------------------
+# --- by reading the files -----------------------------------------------------------------------
 
 
-# Two thirds of all tags, in which there is nothing to find: tokens of code in colours, and the inside of formulas.
+# Two thirds of all tags, in which there is nothing to find: tokens of code in colours, and the
+# inside of formulas.
 INNER = re.compile(r'<span class="\w{1,3}">([^<]*)</span>|(?<=<math>).*?(?=</math>)', re.DOTALL)
 
 
@@ -63,14 +77,20 @@ def read(page: Path) -> BeautifulSoup:
 
 @cache
 def tags(page: Path) -> list[Tag]:
-    """All tags of a page: to go through this list is a hundred times as fast as a search of the tree."""
+    """All tags of a page: to go through this list is a hundred times as fast as a search of the
+    tree.
+    """
     return list(read(page).find_all(True))
 
 
 def pages(site: Path) -> list[Path]:
     """Every page of the site, without the theme's templates."""
     aside = {"_static", "_sources"}
-    return [path for path in sorted(site.rglob("*.html")) if path.relative_to(site).parts[0] not in aside]
+    return [
+        path
+        for path in sorted(site.rglob("*.html"))
+        if path.relative_to(site).parts[0] not in aside
+    ]
 
 
 def is_redirect(page: Path) -> bool:
@@ -79,15 +99,27 @@ def is_redirect(page: Path) -> bool:
 
 
 def loads_from_outside(site: Path) -> list[str]:
-    """Whatever a page or a style sheet loads from another place than the site, or that is not there."""
+    """Whatever a page or a style sheet loads from another place than the site, or that is not
+    there.
+    """
     found = []
     for file in [*pages(site), *sorted(site.rglob("*.css"))]:
         addresses = CSS_ADDRESS.findall(file.read_text(encoding="utf8"))
         if file.suffix == ".html":
-            addresses += [str(tag[name]) for tag in tags(file) for name in LOADING if name in tag.attrs]
+            addresses += [
+                str(tag[name]) for tag in tags(file) for name in LOADING if name in tag.attrs
+            ]
             links = [tag for tag in tags(file) if tag.name == "link" and "href" in tag.attrs]
-            addresses += [str(link["href"]) for link in links if not {*link.get_attribute_list("rel")} <= NOT_LOADED]
-            scripts = [tag.get_text() for tag in tags(file) if tag.name == "script" and "src" not in tag.attrs]
+            addresses += [
+                str(link["href"])
+                for link in links
+                if not {*link.get_attribute_list("rel")} <= NOT_LOADED
+            ]
+            scripts = [
+                tag.get_text()
+                for tag in tags(file)
+                if tag.name == "script" and "src" not in tag.attrs
+            ]
             addresses += SCRIPT_ADDRESS.findall("\n".join(scripts))
         complaints = filter(None, (_not_local(site, file, address) for address in addresses))
         found += [f"{file.relative_to(site)} loads {complaint}" for complaint in complaints]
@@ -97,7 +129,9 @@ def loads_from_outside(site: Path) -> list[str]:
 def _not_local(site: Path, base: Path, address: str) -> str | None:
     """Why an address does not serve offline, if it does not."""
     parts = urlsplit(address)
-    if parts.scheme in ("data", "blob", "about") or not (parts.path or parts.scheme or parts.netloc):
+    if parts.scheme in ("data", "blob", "about") or not (
+        parts.path or parts.scheme or parts.netloc
+    ):
         return None
     if parts.scheme or parts.netloc:
         return f"{address} from outside"
@@ -113,7 +147,11 @@ def dead_links(site: Path) -> list[str]:
     """Links inside the site that lead to no file, or to no such place in a page."""
     found = []
     for page in pages(site):
-        links = [str(tag["href"]) for tag in tags(page) if tag.name in ("a", "area") and "href" in tag.attrs]
+        links = [
+            str(tag["href"])
+            for tag in tags(page)
+            if tag.name in ("a", "area") and "href" in tag.attrs
+        ]
         for link in dict.fromkeys(links + REFRESH.findall(page.read_text(encoding="utf8"))):
             parts = urlsplit(link)
             if parts.scheme in ("http", "https", "mailto"):
@@ -121,8 +159,15 @@ def dead_links(site: Path) -> list[str]:
             target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             if complaint := _not_local(site, page, link):
                 found.append(f"{page.relative_to(site)} links to {complaint}")
-            elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in _places(target):
-                found.append(f"{page.relative_to(site)} links to {link}, but there is no such place in that page")
+            elif (
+                parts.fragment
+                and target.suffix == ".html"
+                and unquote(parts.fragment) not in _places(target)
+            ):
+                found.append(
+                    f"{page.relative_to(site)} links to {link}, but there is no such place in that"
+                    " page"
+                )
     return found
 
 
@@ -133,7 +178,9 @@ def _places(page: Path) -> frozenset[str]:
 
 
 def images_without_words(site: Path) -> list[str]:
-    """Pictures without an alternative text; a file name, which Sphinx puts in when there is none, is not one."""
+    """Pictures without an alternative text; a file name, which Sphinx puts in when there is none,
+    is not one.
+    """
     wordless = re.compile(r"\s*(\S+\.(png|svg|jpe?g|gif|webp)\s*)?", re.IGNORECASE)
     return [
         f"{page.relative_to(site)}: {str(image.get('src', ''))[:100]} has no alt text"
@@ -144,7 +191,9 @@ def images_without_words(site: Path) -> list[str]:
 
 
 def white_figures(site: Path) -> list[str]:
-    """Figures with something white in them, on which text of the page's colour cannot be read in the dark."""
+    """Figures with something white in them, on which text of the page's colour cannot be read in
+    the dark.
+    """
     return [
         f"{page.relative_to(site)}: {str(figure.get('aria-label', ''))[:90]} has a white ground"
         for page in pages(site)
@@ -156,23 +205,42 @@ def white_figures(site: Path) -> list[str]:
 
 
 def misshapen_pages(site: Path) -> list[str]:
-    """Pages without exactly one first heading, and ids that stand for two places; language and title axe looks for."""
+    """Pages without exactly one first heading, and ids that stand for two places; language and
+    title axe looks for.
+    """
     found = []
     for page in pages(site):
         name = page.relative_to(site)
-        headings = [tag for tag in tags(page) if tag.name == "h1" and not tag.find_parent(class_="onlyprint")]
+        headings = [
+            tag
+            for tag in tags(page)
+            if tag.name == "h1" and not tag.find_parent(class_="onlyprint")
+        ]
         if len(headings) != 1 and not is_redirect(page):
             found.append(f"{name}: {len(headings)} <h1>")
-        ids = Counter(str(tag["id"]) for tag in (read(page).find("main") or read(page)).find_all(id=True))
-        found += [f"{name}: id {i} is there twice" for i in ids if ids[i] > 1 and not BOXES.fullmatch(i)]
+        ids = Counter(
+            str(tag["id"]) for tag in (read(page).find("main") or read(page)).find_all(id=True)
+        )
+        found += [
+            f"{name}: id {i} is there twice" for i in ids if ids[i] > 1 and not BOXES.fullmatch(i)
+        ]
     return found
 
 
 def folds_in_a_row(site: Path) -> list[str]:
-    """Folded code that shows nothing, and then folded code again: two words *Code*, one below the other."""
-    folded = "div.cell.tag_hide-input:has(> details:only-child) + div.cell.tag_hide-input > details:first-child"
+    """Folded code that shows nothing, and then folded code again: two words *Code*, one below the
+    other.
+    """
+    folded = (
+        "div.cell.tag_hide-input:has(> details:only-child) + div.cell.tag_hide-input >"
+        " details:first-child"
+    )
     found = [page for page in pages(site) if "tag_hide-input" in page.read_text(encoding="utf8")]
-    return [f"{page.relative_to(site)}: two folds in a row" for page in found for _ in read(page).select(folded)]
+    return [
+        f"{page.relative_to(site)}: two folds in a row"
+        for page in found
+        for _ in read(page).select(folded)
+    ]
 
 
 def too_large(site: Path, limit_mb: float = LIMIT_MB) -> list[str]:
@@ -192,22 +260,32 @@ def broken_notebooks(folder: Path, root: Path) -> list[str]:
             found.append(f"{page}: no notebook")
             continue
         first, *cells = nbformat.read(path, as_version=4).cells
-        code = [cell.source for cell in cells if cell.cell_type == "code"][1:]  # the first chooses the mode
-        if code != [cell.source for cell in execution.read(root / f"{page}.md").cells if cell.cell_type == "code"]:
+        # the first chooses the mode
+        code = [cell.source for cell in cells if cell.cell_type == "code"][1:]
+        if code != [
+            cell.source
+            for cell in execution.read(root / f"{page}.md").cells
+            if cell.cell_type == "code"
+        ]:
             found.append(f"{page}: other code than its page")
         text = "\n\n".join(cell.source for cell in (first, *cells) if cell.cell_type == "markdown")
         found += [f"{page}: MyST: {words}" for words in dict.fromkeys(RAW.findall(text))]
-        found += [f"{page}: a placeholder: {words}" for words in dict.fromkeys(re.findall("‹[^›]*›?", text))]
+        found += [
+            f"{page}: a placeholder: {words}"
+            for words in dict.fromkeys(re.findall("‹[^›]*›?", text))
+        ]
     return found
 
 
-# Of a page's source: header and blocks without prose, and a fence with the options of its directive.
+# Of a page's source: header and blocks without prose, and a fence with the options of its
+# directive.
 CODE = re.compile(
     r"\A---\n.*?\n---\n|^(`{3,}|:{3,})(?:\{(?:code-cell|eval-rst|holds)\}.*?|\w[^\n]*\n.*?)^\1 *$",
     re.DOTALL | re.MULTILINE,
 )
 FENCE = re.compile(r"^ *(?:`{3,}|:{3,})(?:\{[\w:-]+\})?(.*)\n(?: *:[\w-]+:.*\n)*", re.MULTILINE)
-# What ends a run of words: numbers of lists, labels, roles, code, formulas, addresses and other marks.
+# What ends a run of words: numbers of lists, labels, roles, code, formulas, addresses and other
+# marks.
 MARKS = re.compile(
     r"^ *\d+\.|\(eq-[\w-]+\)|\([\w-]+\)=|\{[\w:-]+\}`[^`]*`|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\{[^}]*\}|<[^>]*>"
     r"|[][*_|#\\+=@]|---?|\.\.\.",
@@ -216,7 +294,9 @@ MARKS = re.compile(
 
 
 def lost_words(site: Path, root: Path = HERE.parents[1]) -> list[str]:
-    """Words of a page's source that are not in the page: six in a row, or three to five between marks."""
+    """Words of a page's source that are not in the page: six in a row, or three to five between
+    marks.
+    """
 
     def words(text: str) -> list[str]:
         return re.findall(r"[^\W_]+", text.lower())
@@ -230,13 +310,23 @@ def lost_words(site: Path, root: Path = HERE.parents[1]) -> list[str]:
         assert isinstance(main, Tag)
         there = f" {' '.join(words(main.get_text(' ')))} "
         text = FENCE.sub(title, CODE.sub("", path.read_text(encoding="utf8")) + "\n")
-        for run in [words(part) for block in re.split(r"\n\s*\n", text) for part in MARKS.split(block)]:
-            parts = [" ".join(run[k : k + 6]) for k in range(max(len(run) - 5, 1))] if len(run) > 2 else []
-            found += [f"{path.relative_to(root)} loses: {part}" for part in parts if f" {part} " not in there]
+        for run in [
+            words(part) for block in re.split(r"\n\s*\n", text) for part in MARKS.split(block)
+        ]:
+            parts = (
+                [" ".join(run[k : k + 6]) for k in range(max(len(run) - 5, 1))]
+                if len(run) > 2
+                else []
+            )
+            found += [
+                f"{path.relative_to(root)} loses: {part}"
+                for part in parts
+                if f" {part} " not in there
+            ]
     return found
 
 
-# --- in a browser -----------------------------------------------------------------------------------------------------
+# --- in a browser -------------------------------------------------------------------------------
 
 
 WIDTH = """() => {
@@ -268,7 +358,8 @@ LOOK = """() => {
   }
   return found;
 }"""
-# What is there but can hardly be read: words broken in a table, tables that are cut and do not say so, thin captions.
+# What is there but can hardly be read: words broken in a table, tables that are cut and do not say
+# so, thin captions.
 LEGIBLE = """async () => {
   for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);  // scripts that follow a new size have run
   const found = [], brief = e => e.textContent.trim().slice(0, 60);
@@ -328,8 +419,9 @@ VIEW = f"""async ([scheme, percent]) => {{
 }}"""
 
 
-# What axe need not see: the inside of formulas and figures, which it does not judge, and code whose kinds of tokens it
-# has seen. Contrast it measures twice for each style of text that pages have: ``known`` is how often it has.
+# What axe need not see: the inside of formulas and figures, which it does not judge, and code whose
+# kinds of tokens it has seen. Contrast it measures twice for each style of text that pages have:
+# ``known`` is how often it has.
 THIN = """known => {
   for (const e of document.querySelectorAll('math')) e.replaceChildren();
   for (const e of document.querySelectorAll('svg[role=img] > :not(title, desc)')) e.remove();
@@ -365,15 +457,19 @@ RULES = """async scheme => {
 
 
 STILL = """document.head.append(Object.assign(document.createElement('style'),
-  {textContent: '*, ::before, ::after { transition: none !important; }'}));"""  # colours under way are none
+  # colours under way are none
+  {textContent: '*, ::before, ::after { transition: none !important; }'}));"""
 
 
 def browse(browser: Any, files: Iterable[Path]) -> list[str]:
-    """Open pages from disk, look at each on all screens, in light and dark, and complain about what is seen."""
+    """Open pages from disk, look at each on all screens, in light and dark, and complain about what
+    is seen.
+    """
     page = browser.new_page(reduced_motion="reduce")
     page.set_default_timeout(60_000)
     page.route(re.compile(r"^(?!file:|data:|blob:)"), lambda route: route.abort())
-    heard, loaded = list[str](), set[Path]()
+    heard = list[str]()
+    loaded = set[Path]()
 
     def asked(request: Any) -> None:
         parts = urlsplit(request.url)
@@ -383,11 +479,15 @@ def browse(browser: Any, files: Iterable[Path]) -> list[str]:
             heard.append(f"asks for {request.url}")
 
     page.on("request", asked)
-    page.on("console", lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None)
+    page.on(
+        "console",
+        lambda said: heard.append(f"console: {said.text}") if said.type == "error" else None,
+    )
     page.on("pageerror", lambda error: heard.append(f"error in a script: {error}"))
     axe = AXE.read_text(encoding="utf8") if AXE.exists() else ""
     known: dict[str, int] = {}
-    found, views = list[str](), VIEWS + DARK
+    found = list[str]()
+    views = VIEWS + DARK
     for file in files:
         heard.clear()
         loaded.clear()
@@ -406,7 +506,9 @@ def browse(browser: Any, files: Iterable[Path]) -> list[str]:
         views = VIEWS
         sizes = {path.name: path.stat().st_size / 1e6 for path in loaded if path.is_file()}
         if (total := sum(sizes.values())) > (limit_mb := LIMITS_MB.get(name, PAGE_MB)):
-            most = ", ".join(f"{one} {sizes[one]:.2f}" for one in sorted(sizes, key=lambda one: -sizes[one])[:3])
+            most = ", ".join(
+                f"{one} {sizes[one]:.2f}" for one in sorted(sizes, key=lambda one: -sizes[one])[:3]
+            )
             heard.append(f"loads {total:.2f} MB, more than {limit_mb:g}: {most}")
         found += [f"{name}: {complaint}" for complaint in dict.fromkeys(heard)]
     page.close()
@@ -436,7 +538,9 @@ STANDING = """async () => {
 
 
 def slow(browser: Any, file: Path, limit_s: float) -> list[str]:
-    """How long it takes until the formulas of a page stand, if three times in a row that is above the limit."""
+    """How long it takes until the formulas of a page stand, if three times in a row that is above
+    the limit.
+    """
     for _ in range(3):
         with browser.new_page() as page:
             page.goto(file.resolve().as_uri())

@@ -27,7 +27,9 @@ def site(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no browser tests")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: no browser tests"
+    )
     installed = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
     if (chromium := next(filter(None, installed), None)) is None:
         pytest.skip("no Chromium is installed: no browser tests")

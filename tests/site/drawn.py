@@ -1,7 +1,8 @@
-"""Formulas as browsers draw them: in the font that the site has cut, each has the boxes and the ink of the whole font.
+"""Formulas as browsers draw them: in the font that the site has cut, each has the boxes and the ink
+of the whole font.
 
-All that differ stand on one sheet, once with either font. What is compared is where each element stands, and the
-pixels of a picture.
+All that differ stand on one sheet, once with either font. What is compared is where each element
+stands, and the pixels of a picture.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ html, body {{ margin: 0; background: #fff; color: #000; font: 16px/1.65 sans-ser
 math {{ text-rendering: geometricPrecision }}
 main > div {{ position: absolute; padding: 8px; white-space: nowrap }}
 .whole math {{ font-family: Whole, math }}</style></head>
-<body><main>{formulas}</main></body></html>"""  # outlines as they are: hints depend on the other letters of a font
+# outlines as they are: hints depend on the other letters of a font
+<body><main>{formulas}</main></body></html>"""
 # Stand in rows as wide as asked, by their sizes in the whole font. Returns the place of each.
 PLACE = """async width => {
   for (const name of ['STIX Two Math', 'Whole'])
@@ -48,7 +50,8 @@ PLACE = """async width => {
   document.querySelector('main').style.cssText = `display: block; width: ${width}px; height: ${below}px`;
   return places;
 }"""
-# Take one of the fonts, and return for each formula the boxes of its elements: name, and four numbers.
+# Take one of the fonts, and return for each formula the boxes of its elements: name, and four
+# numbers.
 BOXES = """async name => {
   document.body.className = name;
   for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);
@@ -63,7 +66,11 @@ WIDTH = 1800
 def of_site(site: Path) -> dict[Path, list[str]]:
     """The formulas of each page, as MathML."""
     texts = {page: page.read_text(encoding="utf8") for page in check.pages(site)}
-    return {page.relative_to(site): found for page, text in texts.items() if (found := FORMULA.findall(text))}
+    return {
+        page.relative_to(site): found
+        for page, text in texts.items()
+        if (found := FORMULA.findall(text))
+    }
 
 
 @cache
@@ -79,17 +86,26 @@ def sheet(maths: Sequence[str], *styles: str) -> str:
 
 
 def differ(page: Any, file: Path, maths: Sequence[str], *styles: str) -> dict[str, str]:
-    """Formulas that do not look as in the whole font, and what is different, seen on a sheet that is written first."""
+    """Formulas that do not look as in the whole font, and what is different, seen on a sheet that
+    is written first.
+    """
     file.write_text(sheet(maths, *styles), encoding="utf8")
     page.goto(file.as_uri())
     page.set_viewport_size({"width": WIDTH, "height": 1000})
     places = page.evaluate(PLACE, WIDTH)
-    boxes, ink = page.evaluate(BOXES, "whole"), _picture(page)
-    cut_boxes, cut_ink = page.evaluate(BOXES, "cut"), _picture(page)
+    boxes = page.evaluate(BOXES, "whole")
+    ink = _picture(page)
+    cut_boxes = page.evaluate(BOXES, "cut")
+    cut_ink = _picture(page)
     assert len(places) == len(boxes) == len(maths)
-    assert ink.getextrema() == (0, 255) and ink.height >= max(top + height for _, top, _, height in places)
-    found, other = {}, ImageChops.difference(ink, cut_ink)
-    for math, (left, top, width, height), old, new in zip(maths, places, boxes, cut_boxes, strict=True):
+    assert ink.getextrema() == (0, 255) and ink.height >= max(
+        top + height for _, top, _, height in places
+    )
+    found = {}
+    other = ImageChops.difference(ink, cut_ink)
+    for math, (left, top, width, height), old, new in zip(
+        maths, places, boxes, cut_boxes, strict=True
+    ):
         moved = (
             f"<{name}> is {' x '.join(map(str, now[2:]))}, not {' x '.join(map(str, was[2:]))}"
             for (name, *was), (_, *now) in zip(old, new, strict=True)
@@ -114,14 +130,15 @@ def words(math: str) -> str:
     return unescape(re.sub("<[^>]*>", " ", math))
 
 
-# --- fonts cut wrongly, to try the tests ------------------------------------------------------------------------------
+# --- fonts cut wrongly, to try the tests --------------------------------------------------------
 
 
 def without(font: bytes, character: str) -> bytes:
     """A font that lacks a character, or has it in one size only (``tall (``)."""
     spoilt = TTFont(BytesIO(font))
     if character.startswith("tall "):
-        variants, name = spoilt["MATH"].table.MathVariants, spoilt.getBestCmap()[ord(character[-1])]
+        variants = spoilt["MATH"].table.MathVariants
+        name = spoilt.getBestCmap()[ord(character[-1])]
         k = variants.VertGlyphCoverage.glyphs.index(name)
         del variants.VertGlyphCoverage.glyphs[k], variants.VertGlyphConstruction[k]
         variants.VertGlyphCount -= 1

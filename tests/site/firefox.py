@@ -1,4 +1,6 @@
-"""An installed Firefox, driven by WebDriver BiDi, which it speaks by itself: a page, its scripts, and how it looks."""
+"""An installed Firefox, driven by WebDriver BiDi, which it speaks by itself: a page, its scripts,
+and how it looks.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Page:
     def __init__(self, address: str) -> None:
         from websocket import create_connection
 
-        self.socket, self.asked = create_connection(f"{address}/session", timeout=TIME_S, suppress_origin=True), 0
+        self.socket = create_connection(f"{address}/session", timeout=TIME_S, suppress_origin=True)
+        self.asked = 0
         self._ask("session.new", capabilities={})
         self.context = self._ask("browsingContext.getTree")["contexts"][0]["context"]
 
@@ -49,7 +52,9 @@ class Page:
     def evaluate(self, function: str, argument: Any = None) -> Any:
         """What a function of JavaScript returns for an argument."""
         code = f"(async () => JSON.stringify(await ({function})({json.dumps(argument)}) ?? null))()"
-        answer = self._ask("script.evaluate", expression=code, target={"context": self.context}, awaitPromise=True)
+        answer = self._ask(
+            "script.evaluate", expression=code, target={"context": self.context}, awaitPromise=True
+        )
         if answer["type"] == "exception":
             raise RuntimeError(answer["exceptionDetails"]["text"])
         return json.loads(answer["result"]["value"])
@@ -57,7 +62,11 @@ class Page:
     def screenshot(self, *, full_page: bool = False) -> bytes:
         """The page as a PNG."""
         origin = "document" if full_page else "viewport"
-        return b64decode(self._ask("browsingContext.captureScreenshot", context=self.context, origin=origin)["data"])
+        return b64decode(
+            self._ask("browsingContext.captureScreenshot", context=self.context, origin=origin)[
+                "data"
+            ]
+        )
 
 
 @contextmanager
@@ -66,7 +75,15 @@ def opened(program: str) -> Iterator[Page]:
     with tempfile.TemporaryDirectory(prefix="firefox-", ignore_cleanup_errors=True) as profile:
         (fonts := Path(profile) / "fonts.conf").write_text(FONTS, encoding="utf8")
         environment = os.environ | {"FONTCONFIG_FILE": str(fonts)}
-        command = [program, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"]
+        command = [
+            program,
+            "--headless",
+            "--no-remote",
+            "--profile",
+            profile,
+            "--remote-debugging-port",
+            "0",
+        ]
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         with subprocess.Popen(command, **pipes, text=True, env=environment) as process:
             assert process.stderr

@@ -1,4 +1,5 @@
-"""The explorers: their scripts say what the library says, and one can play with them; and a choice among tables.
+"""The explorers: their scripts say what the library says, and one can play with them; and a choice
+among tables.
 
 Each is tried from disk, on a page of its own with the book's styles, so no site has to be built.
 """
@@ -38,10 +39,11 @@ PAGE = """<!DOCTYPE html>
 NAMES = sorted(EXPLORERS)
 SCRIPTED = [name for name in NAMES if EXPLORERS[name].script]
 SETTINGS = 500  # of each script, compared with the library
-QUICK = {"goal": "error", "law": "1"}  # what the library finds without a search or a quadrature: most of the settings
+# what the library finds without a search or a quadrature: most of the settings
+QUICK = {"goal": "error", "law": "1"}
 
 
-# --- the scripts say what the library says ----------------------------------------------------------------------------
+# --- the scripts say what the library says ------------------------------------------------------
 
 
 def setting(one: Explorer, rng: np.random.Generator) -> dict[str, str]:
@@ -82,14 +84,21 @@ SAY = """([name, states, data]) => states.map(state => {
 
 
 def differences(scripts: Any, name: str, count: int, seed: int) -> list[str]:
-    """What script and library say differently, if it is more than a last digit in one of 1,000 cells: a tie."""
-    one, rng = EXPLORERS[name], np.random.default_rng(seed)
+    """What script and library say differently, if it is more than a last digit in one of 1,000
+    cells: a tie.
+    """
+    one = EXPLORERS[name]
+    rng = np.random.default_rng(seed)
     states = [setting(one, rng) for _ in range(count)]
-    found, ties, cells = list[str](), list[str](), 0
+    found = list[str]()
+    ties = list[str]()
+    cells = 0
     for state, said in zip(states, scripts.evaluate(SAY, [name, states, one.data()]), strict=True):
         expected = one.find(**state)
         cells += len(said)
-        for a, b in zip(said, [expected.sentence, expected.caption, *chain(*expected.rows)], strict=True):
+        for a, b in zip(
+            said, [expected.sentence, expected.caption, *chain(*expected.rows)], strict=True
+        ):
             if a != b:
                 (ties if last_digit(a, b) else found).append(f"{state}: {a} is not {b}")
     return found if len(ties) <= cells / 1000 else found + ties
@@ -98,7 +107,9 @@ def differences(scripts: Any, name: str, count: int, seed: int) -> list[str]:
 def last_digit(a: str, b: str) -> bool:
     """Whether two cells are numbers that differ by one in the third digit."""
     try:
-        return abs(float(a) - float(b)) <= 1.01 * 10.0 ** (math.floor(math.log10(abs(float(b)))) - 2)
+        return abs(float(a) - float(b)) <= 1.01 * 10.0 ** (
+            math.floor(math.log10(abs(float(b)))) - 2
+        )
     except ValueError:
         return False
 
@@ -117,17 +128,21 @@ def test_digits_are_those_of_the_library(scripts: Any) -> None:
     rng = np.random.default_rng(2)
     ties = [0.0, 0.125, 1.125, 99.95, 999.5, 1e6, 1e-4]
     numbers = [*(10 ** rng.uniform(-9, 9, 2000) * rng.choice([-1, 1], 2000)), *ties]
-    assert scripts.evaluate("numbers => numbers.map(x => hdpm.digits(x))", numbers) == [digits(x) for x in numbers]
+    assert scripts.evaluate("numbers => numbers.map(x => hdpm.digits(x))", numbers) == [
+        digits(x) for x in numbers
+    ]
 
 
-# --- in a browser -----------------------------------------------------------------------------------------------------
+# --- in a browser -------------------------------------------------------------------------------
 
 WIDE = pd.DataFrame({f"column {k}": ["one", "two"] for k in range(20)})
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page for each explorer and one with tables to choose from, beside the book's static files."""
+    """A page for each explorer and one with tables to choose from, beside the book's static
+    files.
+    """
     root = tmp_path_factory.mktemp("site")
     shutil.copytree(STATIC, root / "_static")
     for name, one in EXPLORERS.items():
@@ -135,7 +150,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         place.mkdir(parents=True, exist_ok=True)
         text = PAGE.format(played=one._repr_html_(), up="../" * one.depth)
         (place / f"{name}.html").write_text(text, encoding="utf8")
-    frames = {(f"Table {k}", loss): WIDE.add_suffix(f" of {k}{loss}") for k in (1, 2, 3) for loss in ("a", "b")}
+    frames = {
+        (f"Table {k}", loss): WIDE.add_suffix(f" of {k}{loss}")
+        for k in (1, 2, 3)
+        for loss in ("a", "b")
+    }
     choice = plots.HtmlChoice(frames, ("Table", "Loss"), WIDE, "values.csv")._repr_html_()
     (root / "choice.html").write_text(PAGE.format(played=choice, up=""), encoding="utf8")
     return root
@@ -144,7 +163,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def opened(browser: Any, folder: Path) -> Iterator[Any]:
     """A function that opens a page of the folder; on an error of the page the test fails."""
-    contexts, heard = [], []
+    contexts = []
+    heard = []
 
     def visit(name: str, query: str = "", **options: Any) -> Any:
         contexts.append(browser.new_context(**options))
@@ -186,33 +206,45 @@ MOVES = {  # by keyboard: a control, a key, and what the form then says
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_opens_on_any_screen_and_moves_by_keyboard(opened: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_opens_on_any_screen_and_moves_by_keyboard(
+    opened: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With what the library says, also without scripts; and a setting can be cited."""
-    without, page = opened(name, java_script_enabled=False), opened(name)
+    without = opened(name, java_script_enabled=False)
+    page = opened(name)
     assert without.is_hidden("form") and page.is_visible("form")
     assert shown(without) == shown(page) == said(name)
     assert page.is_visible("svg.hdpm-figure[aria-label]")
-    assert page.eval_on_selector_all(".hdpm-figure path", "paths => paths.every(p => p.getAttribute('d').length > 20)")
+    assert page.eval_on_selector_all(
+        ".hdpm-figure path", "paths => paths.every(p => p.getAttribute('d').length > 20)"
+    )
     if name in ("auction", "lie"):
         assert page.text_content(".hdpm-truth + text") == "truth"
-        assert page.locator(".hdpm-drawn circle").count() == page.locator(".hdpm-drawn path.hdpm-curve").count() / 2
+        assert (
+            page.locator(".hdpm-drawn circle").count()
+            == page.locator(".hdpm-drawn path.hdpm-curve").count() / 2
+        )
     page.set_viewport_size({"width": 320, "height": 800})
     assert page.evaluate(check.WIDTH) == []
     (field, key, changed), before = MOVES[name], page.inner_html(".hdpm-drawn")
     page.locator(f"[name={field}]").focus()
     page.keyboard.press(key)
     assert shown(page) == said(name, **changed) != said(name)
-    assert (page.inner_html(".hdpm-drawn") != before) == (name != "auction")  # its figure has all four auctions
+    # its figure has all four auctions
+    assert (page.inner_html(".hdpm-drawn") != before) == (name != "auction")
     (state,) = parse_qs(urlsplit(page.url).query)[f"explore-{name}"]
     assert parse_qs(state)[field]
     assert shown(opened(name, query="?" + urlsplit(page.url).query)) == shown(page)
     monkeypatch.setenv(MODE, "explore")
-    assert "<form" not in EXPLORERS[name]._repr_html_() and said(name)[0].split(":")[0] in repr(EXPLORERS[name])
+    assert "<form" not in EXPLORERS[name]._repr_html_() and said(name)[0].split(":")[0] in repr(
+        EXPLORERS[name]
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if EXPLORERS[name].presets])
 def test_a_button_tries_what_it_says(opened: Any, name: str) -> None:
-    one, page = EXPLORERS[name], opened(name)
+    one = EXPLORERS[name]
+    page = opened(name)
     fields = {field.name: field for field in one.fields}
     for words, query in one.presets.items():
         changed = {key: value for key, (value,) in parse_qs(query).items()}
@@ -228,26 +260,44 @@ def test_a_button_tries_what_it_says(opened: Any, name: str) -> None:
             assert page.is_visible(f"[name={field.name}]") == (told == needed)
 
 
-# --- the calculator ---------------------------------------------------------------------------------------------------
+# --- the calculator -----------------------------------------------------------------------------
 
 
 def test_the_calculator_agrees_with_the_recipe() -> None:
-    """Its people have the quantiles of the law for costs; the recipe's design is tuned to forty draws of them."""
+    """Its people have the quantiles of the law for costs; the recipe's design is tuned to forty
+    draws of them.
+    """
     design = "hard budget, All-in repaired"
     for people, money in ((200, 30), (200, 100), (200, 600), (1000, 150), (1000, 3000)):
-        told = re.findall(r"\d+\.\d+(?= would| on a)", said("survey", people=str(people), money=str(money))[0])
-        plan = compare_markets(stats.uniform(1, 4), Task(), money, sellers=people, designs=[design]).loc[design]
+        told = re.findall(
+            r"\d+\.\d+(?= would| on a)", said("survey", people=str(people), money=str(money))[0]
+        )
+        plan = compare_markets(
+            stats.uniform(1, 4), Task(), money, sellers=people, designs=[design]
+        ).loc[design]
         shrunk = 1 / np.sqrt(float(told[1]) ** -2 + 12)  # the plan's release is shrunk
-        np.testing.assert_allclose([float(told[0]), shrunk], plan[["largest_epsilon", "error"]], rtol=0.04)
+        np.testing.assert_allclose(
+            [float(told[0]), shrunk], plan[["largest_epsilon", "error"]], rtol=0.04
+        )
 
 
 def test_what_cannot_be_planned_or_sold_is_refused_in_words(opened: Any) -> None:
-    for changed in ({"money": "none"}, {"people": "1.5"}, {"people": "1"}, {"costs": "pasted", "pasted": "2, 2, 2"}):
+    for changed in (
+        {"money": "none"},
+        {"people": "1.5"},
+        {"people": "1"},
+        {"costs": "pasted", "pasted": "2, 2, 2"},
+    ):
         page = opened("survey", query=f"?explore-survey={quote(urlencode(changed))}")
-        assert page.text_content(".hdpm-winner").startswith(("Give", "Paste")) and page.is_hidden("table")
+        assert page.text_content(".hdpm-winner").startswith(("Give", "Paste")) and page.is_hidden(
+            "table"
+        )
     page = opened("contracts")
     page.fill("[name=valuations]", "1, two")
-    assert page.text_content(".hdpm-winner") == "Give 2 to 12 valuations, each above 0 and at most 1000."
+    assert (
+        page.text_content(".hdpm-winner")
+        == "Give 2 to 12 valuations, each above 0 and at most 1000."
+    )
     assert page.is_hidden("table")
     page.fill("[name=valuations]", "1 2 3")
     assert page.is_visible("table") and shown(page) == said("contracts", valuations="1 2 3")
@@ -259,7 +309,7 @@ def test_an_address_with_nonsense_opens_the_page_all_the_same(opened: Any) -> No
     assert page.locator("[name=rule]").input_value() in EXPLORERS["auction"].fields[0].options
 
 
-# --- a table that is chosen from several ------------------------------------------------------------------------------
+# --- a table that is chosen from several --------------------------------------------------------
 
 
 def test_the_keyboard_chooses_a_table(opened: Any) -> None:
@@ -269,16 +319,24 @@ def test_the_keyboard_chooses_a_table(opened: Any) -> None:
     for key in ("ArrowDown", "Tab", "ArrowDown"):
         page.keyboard.press(key)
     assert page.locator("table:visible caption").all_inner_texts() == ["Table 2, b"]
-    assert page.locator("tbody td:visible").count() == 40 and page.locator("summary:visible").count() == 0
+    assert (
+        page.locator("tbody td:visible").count() == 40
+        and page.locator("summary:visible").count() == 0
+    )
     assert page.evaluate(check.WIDTH) == [] and page.evaluate(check.LEGIBLE) == []
     with page.expect_download() as saved:
         page.get_by_text("All values (CSV)").click()
-    assert pd.read_csv(saved.value.path()).equals(WIDE) and saved.value.suggested_filename == "values.csv"
+    assert (
+        pd.read_csv(saved.value.path()).equals(WIDE)
+        and saved.value.suggested_filename == "values.csv"
+    )
 
 
 def test_without_scripts_every_table_unfolds(opened: Any) -> None:
     page = opened("choice", java_script_enabled=False)
-    assert page.locator("select:visible").count() == 0 and page.locator("summary:visible").count() == 6
+    assert (
+        page.locator("select:visible").count() == 0 and page.locator("summary:visible").count() == 6
+    )
     page.locator("summary").nth(3).focus()
     page.keyboard.press("Enter")
     assert page.locator("table:visible caption").all_inner_texts() == ["Table 2, b"]

@@ -26,7 +26,9 @@ FINDS = {  # the words of a visitor, and the address that is found first
     "Personalized Differential Privacy for Ridge Regression": "book/ridge/idea.html",
     "Designing Contracts for Trading Private and Heterogeneous Data": "book/contracts/idea.html",
     "Striking a Balance": "book/logistic/joint.html",
-    "Mechanism Design for Heterogenous Differentially Private Data Acquisition": "book/logistic/idea.html",
+    "Mechanism Design for Heterogenous Differentially Private Data Acquisition": (
+        "book/logistic/idea.html"
+    ),
     "FL-Market": "book/federated/idea.html",
     "khalili-thm5": "book/ledger.html#khalili-thm5",
     "flm-fig7": "book/ledger.html#flm-fig7",
@@ -76,7 +78,9 @@ def search(site: Path, browser: Any) -> Iterator[Callable[[str], list[str]]]:
         page.wait_for_function(READY)
         page.evaluate(SEARCH, words)  # as the page does on loading, with the words of its address
         page.wait_for_function(READY)
-        links = page.eval_on_selector_all("ul.search li > a", "all => all.map(a => a.getAttribute('href'))")
+        links = page.eval_on_selector_all(
+            "ul.search li > a", "all => all.map(a => a.getAttribute('href'))"
+        )
         return [re.sub(r"\?[^#]*", "", link) for link in links]
 
     yield found
@@ -100,7 +104,9 @@ def test_a_page_of_hits(site: Path, browser: Any, width: int) -> None:
     icon, text = page.evaluate(TEXT_BEGINS)
     assert 0 < icon <= text
     page.wait_for_function(READY)
-    words = page.eval_on_selector_all("ul.search li", "all => all.map(a => a.querySelector('p').textContent)")
+    words = page.eval_on_selector_all(
+        "ul.search li", "all => all.map(a => a.querySelector('p').textContent)"
+    )
     assert len(words) > 5 and all(len(one) > 10 for one in words)
     page.close()
 

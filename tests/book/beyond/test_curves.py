@@ -1,4 +1,6 @@
-"""The exact purchase against a general solver, the curves against quadrature and searches, laws of steps likewise."""
+"""The exact purchase against a general solver, the curves against quadrature and searches, laws of
+steps likewise.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,11 @@ def records(epsilon: np.ndarray) -> np.ndarray:
 
 
 def by_solver(psi: np.ndarray, wanted: float, starts: int = 8) -> float:
-    """The least payment by sequential quadratic programming, which knows the definition of N only."""
-    rng, best = np.random.default_rng(len(psi)), math.inf
+    """The least payment by sequential quadratic programming, which knows the definition of N
+    only.
+    """
+    rng = np.random.default_rng(len(psi))
+    best = math.inf
     constraint = {"type": "ineq", "fun": lambda e: e.sum() / math.sqrt(wanted * (1 + e @ e)) - 1}
     for _ in range(starts):
         found = optimize.minimize(
@@ -53,8 +58,12 @@ def test_purchase_is_the_cheapest(n: int) -> None:
 def test_identities_in_a_batch() -> None:
     psi = np.random.default_rng(3).random((4, 3, 30)) * 7 + 1
     found = cheapest_records(psi, 6.5)
-    np.testing.assert_allclose(found.payment**2, 6.5 * found.cutoff * found.virtual_cost, rtol=1e-12)
-    np.testing.assert_allclose(found.payment, found.privacy_loss.sum(-1) * found.virtual_cost, rtol=1e-12)
+    np.testing.assert_allclose(
+        found.payment**2, 6.5 * found.cutoff * found.virtual_cost, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        found.payment, found.privacy_loss.sum(-1) * found.virtual_cost, rtol=1e-12
+    )
     assert ((found.privacy_loss > 0) == (psi < found.cutoff[..., None])).all()
     one = cheapest_records(psi[2, 1], 6.5)
     np.testing.assert_allclose(one.privacy_loss, found.privacy_loss[2, 1], rtol=1e-12)
@@ -81,7 +90,9 @@ def central(share: float, slope: float) -> float:
     grid = np.geomspace(share, 1e5 / (1 - share), 120)
     start = int(np.argmin([payment(cut) for cut in grid]))
     ends = grid[max(start - 1, 0)], grid[min(start + 1, 119)]
-    found = optimize.minimize_scalar(payment, bounds=ends, method="bounded", options={"xatol": 1e-10 * ends[1]})
+    found = optimize.minimize_scalar(
+        payment, bounds=ends, method="bounded", options={"xatol": 1e-10 * ends[1]}
+    )
     return float(found.fun)
 
 
@@ -104,14 +115,19 @@ def local(share: float, slope: float) -> float:
             psi = 1 + slope * q
             if psi >= worth / 2:
                 return 1.0 if power == 0 else psi
-            e = optimize.brentq(lambda e: 2 * e / (1 + e * e) ** 2 - psi / worth, 1, 1e6, xtol=1e-13)
+            e = optimize.brentq(
+                lambda e: 2 * e / (1 + e * e) ** 2 - psi / worth, 1, 1e6, xtol=1e-13
+            )
             return float(e * e / (1 + e * e) if power == 0 else psi * e)
 
         end = min(max((worth / 2 - 1) / slope, 0), 1)
         return integrate.quad(lambda t: at(end * t**3) * 3 * end * t * t, 0, 1, epsabs=1e-13)[0]
 
     worth = optimize.brentq(
-        lambda w: sold(w, 0) - share, 2 * (1 + 1e-9), 100 * (1 + slope) / (1 - share) ** 2, xtol=1e-11
+        lambda w: sold(w, 0) - share,
+        2 * (1 + 1e-9),
+        100 * (1 + slope) / (1 - share) ** 2,
+        xtol=1e-11,
     )
     return sold(worth, 1) / share
 
@@ -128,7 +144,9 @@ def test_central_curves_against_searches(h: float) -> None:
 @pytest.mark.parametrize("h", [1.5, 5.0, 1000.0])
 def test_menu_against_quadrature(h: float) -> None:
     some = WANTED[1:-1]
-    np.testing.assert_allclose(local_curve(some, h).payment, [local(share, 2 * (h - 1)) for share in some], rtol=1e-8)
+    np.testing.assert_allclose(
+        local_curve(some, h).payment, [local(share, 2 * (h - 1)) for share in some], rtol=1e-8
+    )
 
 
 def test_equal_costs() -> None:
@@ -142,9 +160,11 @@ def test_equal_costs() -> None:
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_auction_of_many_sellers(share: float) -> None:
     """Sellers at the quantiles of their law; some of them are bought, and all."""
-    n, h = 20_000, 5.0
+    n = 20_000
+    h = 5.0
     costs = 1 + (h - 1) * (np.arange(n) + 0.5) / n
-    found, curve = cheapest_records(2 * costs - 1, share * n), auction_curve(share, h)
+    found = cheapest_records(2 * costs - 1, share * n)
+    curve = auction_curve(share, h)
     assert found.payment / math.sqrt(share * n) == pytest.approx(curve.payment, rel=1e-4)
     assert found.virtual_cost == pytest.approx(curve.virtual_cost, rel=1e-4)
     assert (found.privacy_loss > 0).mean() == pytest.approx(curve.bought, abs=1e-4)
@@ -152,13 +172,20 @@ def test_auction_of_many_sellers(share: float) -> None:
 
 
 def random_laws(count: int, seed: int) -> curves.StepLaws:
-    """Five steps, some without mass; jumps of very unequal heights; half of N/n just above the end of a step."""
-    rng, shape = np.random.default_rng(seed), (count, 5)
+    """Five steps, some without mass; jumps of very unequal heights; half of N/n just above the end
+    of a step.
+    """
+    rng = np.random.default_rng(seed)
+    shape = (count, 5)
     masses = rng.exponential(size=shape) * (rng.random(shape) < [1, 0.7, 0.7, 0.7, 1])
     masses /= masses.sum(1, keepdims=True)
     jumps = rng.gamma(0.3, size=shape) * 10 ** rng.uniform(-3, 3, shape)
-    above = masses.cumsum(1)[np.arange(count), rng.integers(0, 4, count)] * (1 + 10 ** rng.uniform(-4, -0.5, count))
-    wanted = np.where(rng.random(count) < 0.5, np.minimum(above, 0.99), rng.uniform(0.01, 0.99, count))
+    above = masses.cumsum(1)[np.arange(count), rng.integers(0, 4, count)] * (
+        1 + 10 ** rng.uniform(-4, -0.5, count)
+    )
+    wanted = np.where(
+        rng.random(count) < 0.5, np.minimum(above, 0.99), rng.uniform(0.01, 0.99, count)
+    )
     return curves.StepLaws(1e-6 + jumps.cumsum(1), masses, wanted)
 
 
@@ -175,10 +202,15 @@ def test_fine_steps_are_the_curves(share: float) -> None:
 def test_step_laws_against_searches() -> None:
     """The posted price on a grid of shares, the menu by a linear programme."""
     laws = random_laws(60, seed=8)
-    auction, posted, local = laws.auction(), laws.posted(), laws.local()
-    assert (posted / auction).max() <= 2 and (local / auction).max() <= 2  # bounds that the page proves
+    auction = laws.auction()
+    posted = laws.posted()
+    local = laws.local()
+    # bounds that the page proves
+    assert (posted / auction).max() <= 2 and (local / auction).max() <= 2
     loss = np.r_[np.geomspace(1e-3, 1, 30), np.geomspace(1, 1e5, 2500)[1:]]
-    for i, (psi, mass, share) in enumerate(zip(laws.virtual_costs, laws.masses, laws.wanted, strict=True)):
+    for i, (psi, mass, share) in enumerate(
+        zip(laws.virtual_costs, laws.masses, laws.wanted, strict=True)
+    ):
         F = share + (1 - share) * np.geomspace(1e-7, 1, 200_000)
         end = np.r_[0, mass.cumsum()]
         c = np.interp(F, end, np.r_[0, (mass * psi).cumsum()]) / F
@@ -190,7 +222,10 @@ def test_step_laws_against_searches() -> None:
             parts = np.kron(np.eye(some.sum()), np.ones(len(loss)))
             records = np.tile(loss**2 / (1 + loss**2), some.sum())
             found = optimize.linprog(
-                price / price.max(), A_ub=np.vstack([parts, -records]), b_ub=np.r_[mass[some], -share], method="highs"
+                price / price.max(),
+                A_ub=np.vstack([parts, -records]),
+                b_ub=np.r_[mass[some], -share],
+                method="highs",
             )
             assert found.success
             if found.fun * price.max() > 1e-3 * price.max():
@@ -198,11 +233,20 @@ def test_step_laws_against_searches() -> None:
 
 
 test_what_is_refused = refusals(
-    (lambda: auction_curve(1.0, 5.0), r"wanted must lie in \(0, 1\) \(effective records per seller\), got 1.0"),
+    (
+        lambda: auction_curve(1.0, 5.0),
+        r"wanted must lie in \(0, 1\) \(effective records per seller\), got 1.0",
+    ),
     (lambda: posted_curve([0.1, 0.0], 5.0), r"wanted must lie in \(0, 1\) .*, got 0.0"),
     (lambda: local_curve(0.1, 0.5), "h must be finite and at least 1, got 0.5"),
     (lambda: cheapest_records([1.0, 2.0], 2.0), r"records must lie in \[1, 2\) .*, got 2.0"),
     (lambda: cheapest_records([1.0, 2.0], 0.5), r"records must lie in \[1, 2\) .*, got 0.5"),
-    (lambda: cheapest_records([1.0, 0.0], 1.0), "virtual_costs must be positive and finite, got 0.0"),
-    (lambda: cheapest_records([1.0], 1.0), r"two sellers or more on the last axis, got shape \(1,\)"),
+    (
+        lambda: cheapest_records([1.0, 0.0], 1.0),
+        "virtual_costs must be positive and finite, got 0.0",
+    ),
+    (
+        lambda: cheapest_records([1.0], 1.0),
+        r"two sellers or more on the last axis, got shape \(1,\)",
+    ),
 )

@@ -21,7 +21,9 @@ LAW = stats.uniform(1, 4)
 
 
 @pytest.mark.parametrize("tie", [-0.7, 0.0, 0.4, 1.0])
-@pytest.mark.parametrize("design", ["error-minimising auction", "contracts, M2 as released", "FairQuery as released"])
+@pytest.mark.parametrize(
+    "design", ["error-minimising auction", "contracts, M2 as released", "FairQuery as released"]
+)
 def test_expected_errors_are_those_of_normal_records(design: str, tie: float) -> None:
     """By quadrature over the records of each seller, and without a tie as everywhere else."""
     task = Task(variance=0.01, distance=0.04)
@@ -35,13 +37,19 @@ def test_expected_errors_are_those_of_normal_records(design: str, tie: float) ->
 
 
 def test_each_line_of_the_tree_is_a_text_that_the_browser_places() -> None:
-    """Its letters have another width than those matplotlib measures: only an anchor in the middle centres a line."""
-    page, drawn = CELL.findall((BOOK / "beyond/guide.md").read_text("utf8")), []
-    with mock.patch.object(plots, "show", lambda figure, alt: drawn.append(plots.inline(figure, alt).svg)):
+    """Its letters have another width than those matplotlib measures: only an anchor in the middle
+    centres a line.
+    """
+    page = CELL.findall((BOOK / "beyond/guide.md").read_text("utf8"))
+    drawn = []
+    with mock.patch.object(
+        plots, "show", lambda figure, alt: drawn.append(plots.inline(figure, alt).svg)
+    ):
         exec("\n".join([page[0], *(cell for cell in page if "questions = (" in cell)]), {})
     lines = re.findall(r"<text style=\"([^\"]*)\"[^>]*>([^<]+)<", drawn[0])
     assert len(lines) == 13 + 6
-    assert {line for style, line in lines if "text-anchor: middle" not in style} == {"yes", "no"}  # beside an arrow
+    # beside an arrow
+    assert {line for style, line in lines if "text-anchor: middle" not in style} == {"yes", "no"}
 
 
 def test_a_tie_is_a_correlation() -> None:
@@ -51,7 +59,9 @@ def test_a_tie_is_a_correlation() -> None:
 
 def test_what_is_stored_is_what_the_code_gives() -> None:
     stored = guide.recorded()
-    assert {name: len(some) for name, some in stored.groupby("set")} == {k: n for k, (_, n) in guide.SETS.items()}
+    assert {name: len(some) for name, some in stored.groupby("set")} == {
+        k: n for k, (_, n) in guide.SETS.items()
+    }
     for name, k in (("derived on", 0), ("fresh", 10), ("fresh", 14)):
         row = stored[stored["set"] == name].iloc[k]
         again = guide.regret((guide.SETS[name][0], k))

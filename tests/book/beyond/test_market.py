@@ -12,12 +12,20 @@ from hdpm_lib.markets.payments import envelope_payments
 
 def test_conditions_object_to_other_purchases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert market.purchases(5)["to 1e-12"].all()
-    plain, least, cheapest = procurement.procure, error_minimising.error_minimising, contracts.least_cost_contract
+    plain = procurement.procure
+    least = error_minimising.error_minimising
+    cheapest = contracts.least_cost_contract
     monkeypatch.setattr(market, "procure", lambda psi, *more: plain(1.01 * psi, *more))
-    monkeypatch.setattr(market, "error_minimising", lambda psi, v, *more: least(psi, 1.01 * v, *more))
-    monkeypatch.setattr(market, "least_cost_contract", lambda costs, K, power: cheapest(costs**1.01, K, power=power))
     monkeypatch.setattr(
-        market, "least_error_weights", lambda eps, sizes: sizes / sizes.sum() * 0.99 + 0.01 / len(sizes)
+        market, "error_minimising", lambda psi, v, *more: least(psi, 1.01 * v, *more)
+    )
+    monkeypatch.setattr(
+        market, "least_cost_contract", lambda costs, K, power: cheapest(costs**1.01, K, power=power)
+    )
+    monkeypatch.setattr(
+        market,
+        "least_error_weights",
+        lambda eps, sizes: sizes / sizes.sum() * 0.99 + 0.01 / len(sizes),
     )
     wrong = market.purchases(5)["to 1e-12"]
     assert not wrong.drop("ridge, PDP-OP").any()
@@ -33,13 +41,17 @@ def test_identity_objects_to_another_scale(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("buy", [incentives.least_error, incentives.algorithm2, incentives.menu])
 def test_payments_are_those_of_quadrature(buy: incentives.Purchase) -> None:
-    """Four sellers; the envelope integral over [cost, 5] to 1e-9 against a difference of least values."""
+    """Four sellers; the envelope integral over [cost, 5] to 1e-9 against a difference of least
+    values.
+    """
     costs = 1 + 4 * np.random.default_rng(5).random(4)
     gamma = incentives.penalty(buy, costs[None])
     epsilon, payments = incentives.truthful(buy, gamma, costs)(costs[None])
     if buy is not incentives.menu:  # whose sellers sell much or nothing
         assert (2 * costs - 1) @ epsilon[0] == pytest.approx(incentives.BUDGET)
-    by_quadrature = envelope_payments(costs, incentives.TOP, lambda c: buy(2 * c - 1, gamma)[0], tolerance=1e-7)
+    by_quadrature = envelope_payments(
+        costs, incentives.TOP, lambda c: buy(2 * c - 1, gamma)[0], tolerance=1e-7
+    )
     np.testing.assert_allclose(payments[0], by_quadrature, rtol=1e-5, atol=1e-6)
 
 

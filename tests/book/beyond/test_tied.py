@@ -1,4 +1,6 @@
-"""Costs tied to the data: errors against drawn records, costs against their law, a large penalty."""
+"""Costs tied to the data: errors against drawn records, costs against their law, a large
+penalty.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.noise import spherical_laplace
 from tests.support import generator, mean_z, objections, z_check
 
-LAW, TASK, RUNS = stats.uniform(1, 4), Task(), 20_000
+LAW = stats.uniform(1, 4)
+TASK = Task()
+RUNS = 20_000
 
 
 def cube(u: np.ndarray) -> np.ndarray:
@@ -32,14 +36,17 @@ def test_moments_add_up_to_those_of_a_record(r: float) -> None:
 
 def drawn_z(deal: Deal, costs: np.ndarray, r: float, error: np.ndarray) -> np.ndarray:
     """Scores of the simulated squared errors of each draw of costs against those claimed."""
-    rng, n = generator(1701), costs.shape[-1]
+    rng = generator(1701)
+    n = costs.shape[-1]
     scores = stats.norm.ppf(LAW.cdf(costs))
     rates = np.sqrt(2 / deal.noise)
     W = tied.readers_factor(deal, TASK)
     squares = []
     for k, score in enumerate(scores):
         x = cube(stats.norm.cdf(r * score + np.sqrt(1 - r**2) * rng.standard_normal((RUNS, n))))
-        seen = (x - 0.5) @ deal.weights[k] + spherical_laplace(1, rates[k], rng=rng, size=RUNS)[:, 0]
+        seen = (x - 0.5) @ deal.weights[k] + spherical_laplace(1, rates[k], rng=rng, size=RUNS)[
+            :, 0
+        ]
         squares.append((0.25 + W[k] * seen) ** 2)
     return mean_z(np.array(squares).T, error)
 
@@ -55,7 +62,9 @@ BUDGETS = {
 @pytest.mark.parametrize("r", [-0.6, 0.0, 0.5])
 @pytest.mark.parametrize("name", BUDGETS)
 def test_error_is_that_of_drawn_records(name: str, r: float) -> None:
-    """20,000 draws of the records of each of three draws of costs; false-alarm rate 1e-6 over all 36."""
+    """20,000 draws of the records of each of three draws of costs; false-alarm rate 1e-6 over all
+    36.
+    """
     looks = 36
     costs = LAW.ppf(generator(1700, len(name)).random((3, 60)))
     deal = DESIGNS[name](Market(TASK, LAW, BUDGETS[name]), costs)
@@ -73,18 +82,25 @@ def test_error_is_that_of_drawn_records(name: str, r: float) -> None:
 
 
 def test_nothing_bought_costs_the_distance() -> None:
-    nothing = Deal(np.zeros((2, 5)), weights=np.zeros((2, 5)), noise=np.full(2, np.inf), money=np.zeros(2))
+    nothing = Deal(
+        np.zeros((2, 5)), weights=np.zeros((2, 5)), noise=np.full(2, np.inf), money=np.zeros(2)
+    )
     costs = np.full((2, 5), 3.0)
     error = tied.tied_error(nothing, costs, LAW, cube, 0.5, 0.5, TASK)
     np.testing.assert_allclose(error, (tied.mean_record(cube) - 0.5) ** 2)
 
 
 def test_large_penalties_are_half_a_statistic() -> None:
-    """The coefficients times twice the penalty are the statistic with noise of a quarter of the total as rate."""
+    """The coefficients times twice the penalty are the statistic with noise of a quarter of the
+    total as rate.
+    """
     rng = generator(1708)
-    rows, labels, epsilon = rng.normal(size=(400, 30)), rng.choice([-1.0, 1.0], 400), rng.random(400)
+    rows = rng.normal(size=(400, 30))
+    labels = rng.choice([-1.0, 1.0], 400)
+    epsilon = rng.random(400)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    total, penalty = epsilon.sum(), 1e7
+    total = epsilon.sum()
+    penalty = 1e7
     learner = objective_perturbation(rows, labels, epsilon / total, total, penalty, clip=True)
     noise = spherical_laplace(30, total / 2, rng=rng)
     mean = (epsilon / total) @ (labels[:, None] * rows)

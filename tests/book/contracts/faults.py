@@ -1,4 +1,6 @@
-"""What can be wrong on the pages on contracts: (claim, function, fault), at least one for every computed verdict."""
+"""What can be wrong on the pages on contracts: (claim, function, fault), at least one for every
+computed verdict.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,20 @@ FAULTS["contracts/allocation"] = [
     ("khalili-thm5", "theorem5", lambda f: lambda v, K, **_: f(v, K, repaired=True)),
     ("khalili-thm5", "theorem5", lambda f: lambda v, K, **_: f(v, K)),
     ("khalili-thm5-single-fractional", "conic_power", other(shares=lambda a: a / 2 + 0.01)),
-    ("khalili-thm5-single-fractional", "theorem5", remade(lambda found: (found[0], 1.01 * found[1]))),
+    (
+        "khalili-thm5-single-fractional",
+        "theorem5",
+        remade(lambda found: (found[0], 1.01 * found[1])),
+    ),
     ("khalili-alg1", "algorithm1", remade(lambda found: (*found[:2], 0.5 * found[2]))),
     ("khalili-alg1", "other_shares", times(0.99)),
     ("khalili-thm6", "conic_power", dearer),
     ("khalili-eq12-contract-p2", "least_cost_contract", less),
-    ("khalili-comparison-p2-vs-au", "unbiased_contract", other(privacy_loss=lambda loss: 0.01 * loss)),
+    (
+        "khalili-comparison-p2-vs-au",
+        "unbiased_contract",
+        other(privacy_loss=lambda loss: 0.01 * loss),
+    ),
     ("khalili-p2-heterogeneous-loss", "least_cost_contract", late),
     ("khalili-abstract-both-benefit", "equal_loss_contract", more),
 ]
@@ -59,7 +69,11 @@ FAULTS["contracts/answer"] = [
     ("khalili-comparison-p1-vs-au", "equal_loss_contract", dearer),
     ("khalili-eq5-problem", "loss_of_share", times(1.01)),
     ("khalili-fig2", "equal_loss_contract", other(cost=lambda loss: 2 * loss)),
-    ("khalili-total-loss-approaches-bound", "equal_loss_contract", other(cost=lambda loss: loss + 1)),
+    (
+        "khalili-total-loss-approaches-bound",
+        "equal_loss_contract",
+        other(cost=lambda loss: loss + 1),
+    ),
     ("khalili-fig2-less-noise", "equal_loss_contract", more),
     ("khalili-eq9-contract-p1", "equal_loss_contract", more),
     ("khalili-eq13-contract-au", "linear_query", other(scale=lambda b: 0.5 * b)),
@@ -68,7 +82,14 @@ FAULTS["contracts/answer"] = [
     ("khalili-def3-query", "linear_query", other(shares=np.sqrt)),
 ]
 
-SMALL["contracts/mechanisms"] = {"draws": 2000, "few": 200, "samples": 1000, "wanted": 1000, "count": 3, "several": 2}
+SMALL["contracts/mechanisms"] = {
+    "draws": 2000,
+    "few": 200,
+    "samples": 1000,
+    "wanted": 1000,
+    "count": 3,
+    "several": 2,
+}
 SMALL["contracts/mechanisms"] |= {"markets": 1, "cases": 2, "triples": 1}
 FAULTS["contracts/mechanisms"] = [
     ("khalili-exp-asym", "vcg_contract", other(payments=lambda paid: 1.1 * paid)),
@@ -77,7 +98,11 @@ FAULTS["contracts/mechanisms"] = [
     ("khalili-fig3-decreasing", "m3", lambda f: lambda v, K, *rest: f(v, 25 - K, *rest)),
     ("khalili-fig4", "vcg_contract", other(payments=lambda paid: paid + 1e-6)),
     ("khalili-fig4", "m1", remade(lambda found: (found[0], 10 * found[1]))),
-    ("khalili-scenario2-variance-explanation", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
+    (
+        "khalili-scenario2-variance-explanation",
+        "vcg_contract",
+        other(payments=lambda paid: 1.01 * paid),
+    ),
     ("khalili-eq14-ic-ir", "vcg_contract", other(payments=lambda paid: 0.99 * paid)),
     ("khalili-eq14-ic-ir", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
     ("khalili-thm13-envelope", "vcg_contract", other(payments=lambda paid: 1.01 * paid)),
@@ -103,13 +128,22 @@ FAULTS["contracts/queries"] = [
     ("khalili-eq22-24", "least_cost_contract", dearer),
     ("khalili-ex1-tight-sensitivity", "sensitivities", times(1.01)),
     ("khalili-fig5", "least_cost_contract", other(cost=lambda cost: 2 * cost)),
-    ("khalili-fig5", "sensitivities", lambda f: lambda terms: f(terms) * (1 + (len(terms) > 2))),  # of all shares
+    # of all shares
+    ("khalili-fig5", "sensitivities", lambda f: lambda terms: f(terms) * (1 + (len(terms) > 2))),
     ("khalili-thm11", "linear_query", other(shares=np.sqrt)),
     ("khalili-thm12", "linear_query", other(shares=np.sqrt)),
     ("khalili-thm12", "linear_query", other(scale=lambda b: 2 * b)),
-    ("khalili-multidim-same-problem", "vcg", remade(lambda found: (found[0], 1.01 * found[1], found[2]))),
+    (
+        "khalili-multidim-same-problem",
+        "vcg",
+        remade(lambda found: (found[0], 1.01 * found[1], found[2])),
+    ),
     ("khalili-multidim-same-problem", "conic_power", flat),
-    ("khalili-multidim-same-problem", "linear_query", lambda f: lambda a, b, **k: f(a, b + k["dimension"], **k)),
+    (
+        "khalili-multidim-same-problem",
+        "linear_query",
+        lambda f: lambda a, b, **k: f(a, b + k["dimension"], **k),
+    ),
     ("khalili-future-work", "conic_power", more),
     ("khalili-future-work", "least_cost_contract", other(shares=np.zeros_like)),
 ]

@@ -1,4 +1,6 @@
-"""The conic oracle against worked examples, closed forms and grids; and what it does with bad input."""
+"""The conic oracle against worked examples, closed forms and grids; and what it does with bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,23 @@ from hdpm_book.contracts.study import conic_power
 from tests.support import generator, refusals
 
 
-def grid(power: float, v: np.ndarray, K: float, delta: np.ndarray, w: np.ndarray, points: int = 41) -> float:
+def grid(
+    power: float, v: np.ndarray, K: float, delta: np.ndarray, w: np.ndarray, points: int = 41
+) -> float:
     """Least cost over a grid of shares, each with all the noise the accuracy admits."""
     shares = np.array(list(itertools.product(np.linspace(0, 1, points), repeat=len(w))))
     spare = K - ((1 - shares) @ w / 2) ** 2
-    shares, spare = shares[spare > 0], spare[spare > 0]
+    shares = shares[spare > 0]
+    spare = spare[spare > 0]
     return float((v * (shares @ delta / np.sqrt(spare / 2)[:, None]) ** power).sum(1).min())
 
 
-def market(n: int, q: int | None, rng: np.random.Generator) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-    """Valuations, some far apart, an error, and a linear query, or one of `q` terms that share individuals."""
+def market(
+    n: int, q: int | None, rng: np.random.Generator
+) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """Valuations, some far apart, an error, and a linear query, or one of `q` terms that share
+    individuals.
+    """
     ranges = rng.uniform(0.3, 3, q or n)
     delta = np.diag(ranges) if q is None else rng.random((q, n)) * (rng.random((q, n)) < 0.7)
     v = np.exp(rng.choice([0.5, 3.0]) * rng.standard_normal(n))
@@ -36,8 +45,15 @@ def test_data_that_cost_nothing() -> None:
     found = conic_power([0, 1, 0], 0.3, power=2)
     assert found.shares.tolist() == [1, 0, 1] and found.cost == 0
     assert found.scale == pytest.approx(math.sqrt(0.025))
-    for free in (conic_power([0, 0], 0.3, power=3), conic_power([0, 1], 0.3, power=3, sensitivity=[[1, 0], [2, 0]])):
-        assert free.shares.tolist() == [1, 1] and free.cost == 0 and free.scale == pytest.approx(math.sqrt(0.15))
+    for free in (
+        conic_power([0, 0], 0.3, power=3),
+        conic_power([0, 1], 0.3, power=3, sensitivity=[[1, 0], [2, 0]]),
+    ):
+        assert (
+            free.shares.tolist() == [1, 1]
+            and free.cost == 0
+            and free.scale == pytest.approx(math.sqrt(0.15))
+        )
     limit = conic_power([0, 1], 0.25, power=1)
     assert limit.shares.tolist() == [1, 0] and limit.privacy_loss.tolist() == [np.inf, 0]
     assert limit.cost == limit.scale == 0
@@ -59,7 +75,9 @@ def test_no_grid_point_is_better(q: int | None, power: float) -> None:
         found = conic_power(v, K, power=power, sensitivity=delta, ranges=w)
         assert ((found.shares >= 0) & (found.shares <= 1)).all()
         assert (w @ (1 - found.shares) / 2) ** 2 + 2 * found.scale**2 == pytest.approx(K, rel=1e-12)
-        np.testing.assert_allclose(found.privacy_loss, found.shares @ delta / found.scale, rtol=1e-12)
+        np.testing.assert_allclose(
+            found.privacy_loss, found.shares @ delta / found.scale, rtol=1e-12
+        )
         assert found.cost == pytest.approx((v * found.privacy_loss**power).sum(), rel=1e-12)
         best = grid(power, v, K, delta, w)
         assert found.cost <= best * (1 + 1e-6) and best < 1.2 * found.cost + 0.1 * v.max()

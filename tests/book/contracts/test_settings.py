@@ -1,4 +1,6 @@
-"""Other settings than the printed ones: what the pages on contracts then compute, and that they decide nothing."""
+"""Other settings than the printed ones: what the pages on contracts then compute, and that they
+decide nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,17 @@ from tests.book.dataflow import run, sets, shows, smaller, statements
 
 
 def after(page: str, last: str, changed: dict[str, str]) -> dict[str, Any]:
-    """Names of a page up to a statement that sets `last`, some statements replaced, nothing shown."""
+    """Names of a page up to a statement that sets `last`, some statements replaced, nothing
+    shown.
+    """
     space: dict[str, Any] = {"__name__": page}
     for statement in statements(page):
         if shows(statement):
             continue
         unchanged = ast.unparse(smaller(statement, SMALL[page]))
-        code = next((code for name, code in changed.items() if sets(statement) == {name}), unchanged)
+        code = next(
+            (code for name, code in changed.items() if sets(statement) == {name}), unchanged
+        )
         exec(compile(code, page, "exec"), space)
         if last in sets(statement):
             return space
@@ -28,7 +34,9 @@ def after(page: str, last: str, changed: dict[str, str]) -> dict[str, Any]:
 
 
 def test_another_query() -> None:
-    """The unbiased answer loses the sum of the sensitivities over the scale, by the bounds and exactly."""
+    """The unbiased answer loses the sum of the sensitivities over the scale, by the bounds and
+    exactly.
+    """
     other = {"terms": "terms = np.stack([d1 * d2, 1 - d1])"}
     page = after("contracts/queries", "little", other)
     assert page["by_error"].loc["0.05"][["biased", "unbiased"]].tolist() == ["18.1108", "18.9737"]
@@ -48,7 +56,8 @@ def test_other_numbers_of_terms(terms: str) -> None:
     [
         ("mechanisms", "khalili-exp-asym", {"sellers": 20}),  # not the printed number
         ("mechanisms", "khalili-fig3", {"sellers": 20}),
-        ("queries", "khalili-eq22-24", {"problems": 1}),  # which does not show the error of Theorem 5
+        # which does not show the error of Theorem 5
+        ("queries", "khalili-eq22-24", {"problems": 1}),
         ("allocation", "khalili-thm5", {"draws": 1}),
         ("allocation", "khalili-alg1", {"draws": 2, "sellers": 2}),
         ("answer", "khalili-thm3", {"releases": 200}),
@@ -76,7 +85,8 @@ def test_losses_from_the_largest_error_on() -> None:
 @pytest.mark.parametrize("power", [1.5, 2, 3])
 def test_algorithm_1_misses_exactly_if_somebody_is_below_the_threshold(power: float) -> None:
     """Ties, zeros, and valuations at the threshold, where line 15 is right."""
-    page, rng = after("contracts/allocation", "has_cheap", {}), np.random.default_rng(5)
+    page = after("contracts/allocation", "has_cheap", {})
+    rng = np.random.default_rng(5)
     for trial in range(60):
         n = int(rng.integers(2, 8))
         v = np.sort(rng.integers(1, 5, n) * (rng.random(n) < 0.8)).astype(float)

@@ -1,4 +1,6 @@
-"""Networks here are tiny, and nearly all of the time goes into compiling: JAX does it with few optimisations."""
+"""Networks here are tiny, and nearly all of the time goes into compiling: JAX does it with few
+optimisations.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What can be wrong on the pages on FL-Market: (claim, function, fault), at least one for every computed verdict."""
+"""What can be wrong on the pages on FL-Market: (claim, function, fault), at least one for every
+computed verdict.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def twice(found: Any) -> Any:
 @remade
 def overspent(found: Any) -> Any:
     """Trainings whose auctions pay twice."""
-    return found | {"bought": (paid := found["bought"]) and replace(paid, payments=2 * paid.payments)}
+    return found | {
+        "bought": (paid := found["bought"]) and replace(paid, payments=2 * paid.payments)
+    }
 
 
 exact: Fault = lambda _: lambda e, d, **options: least_error_weights(e, d)  # noqa: E731
@@ -60,7 +64,13 @@ SMALL: dict[str, dict[str, int]] = {}
 FAULTS: dict[str, list[tuple[str, str, Fault]]] = {}
 
 SMALL["federated/networks"] = {"points": 2000, "cases": 1000}
-SMALL["federated/allin"] = {"count": 20, "trials": 50, "many": 100, "most": 1000, "fewer_trials": 500}
+SMALL["federated/allin"] = {
+    "count": 20,
+    "trials": 50,
+    "many": 100,
+    "most": 1000,
+    "fewer_trials": 500,
+}
 FAULTS["federated/allin"] = [
     ("flm-alg4-allin", "all_in_printed", other(payments=lambda paid: 1.001 * paid)),
     ("flm-alg4-allin", "printed", lambda f: lambda V, x, B, stop: f(V, x, B, not stop)),
@@ -85,7 +95,10 @@ FAULTS["federated/aggregation"] = [
     ("flm-err-decomposition", "error_bound", times(1.3)),
     ("flm-problem1", "mean_absolute", lambda f: lambda bias, s, t: bias**2 + 2 * s**2 + 2 * t**2),
     ("flm-zero-eps-zero-weight", "least_error_weights", lambda f: lambda e, d: f(np.sqrt(e), d)),
-    *((claim, "opt_aggr_printed", exact) for claim in ("flm-problem3", "flm-prop1", "flm-optaggr-vs-conv-dominance")),
+    *(
+        (claim, "opt_aggr_printed", exact)
+        for claim in ("flm-problem3", "flm-prop1", "flm-optaggr-vs-conv-dominance")
+    ),
     *((claim, "least_error_weights", printed) for claim in ("flm-prop1", "flm-alg2-optaggr")),
     ("flm-problem3", "bound", lambda f: lambda x, idle: f(x, 0)),
     ("flm-optaggr-vs-conv-dominance", "least_error_weights", reversed_),
@@ -96,7 +109,11 @@ FAULTS["federated/networks"] = [
     ("flm-alg3-dm", "smooth", lambda f: lambda kind, chances, *tau: chances),
     *((claim, "play", richer) for claim in ("flm-m-regretnet", "flm-m-regretnet-bf")),
     ("flm-m1-reduces", "play", remade(lambda found: (found[0] ** 2, found[1]))),
-    ("flm-problems-regretnet", "draw", lambda f: lambda *a: f(*a) * (np.arange(len(a[0])) % 2)[:, None]),
+    (
+        "flm-problems-regretnet",
+        "draw",
+        lambda f: lambda *a: f(*a) * (np.arange(len(a[0])) % 2)[:, None],
+    ),
     ("flm-footnote3-npl", "violations", remade(lambda found: (1.01 * found[0], *found[1:]))),
     ("flm-dav", "dav", times(0.99)),
     ("flm-problem4", "least_dav", times(-1.0)),
@@ -106,19 +123,29 @@ FAULTS["federated/networks"] = [
 
 SMALL["federated/regret"] = {"some": 10}
 FAULTS["federated/regret"] = [  # the quickest first
-    *((claim, "recorded", shuffled) for claim in ("flm-fig10", "flm-claim-m-effect", "flm-claim-larger-m-easier")),
+    *(
+        (claim, "recorded", shuffled)
+        for claim in ("flm-fig10", "flm-claim-m-effect", "flm-claim-larger-m-easier")
+    ),
     ("flm-claim-dm-universal", "printed_table", times(0.0)),
     ("flm-table1", "printed_table", times(1.1)),
     ("flm-table1", "as_published", twice),
     ("flm-bid-search", "search", remade(lambda found: (0 * found[0], found[1]))),
-    *((claim, "error_of_valid", noisier) for claim in ("flm-fig7", "flm-fig8", "flm-claim-dm-lowest-error")),
+    *(
+        (claim, "error_of_valid", noisier)
+        for claim in ("flm-fig7", "flm-fig8", "flm-claim-dm-lowest-error")
+    ),
     ("flm-claim-budget-above-one", "budget_of", lambda f: lambda bidders, factor: f(bidders, 1.0)),
 ]
 
 SMALL["federated/learning"] = {"models": 3}
 FAULTS["federated/learning"] = [
     *((claim, "clipped", times(1.2)) for claim in ("flm-eq1-clip", "flm-record-level")),
-    ("flm-fedsgd", "fedsgd", other(signal=lambda sums: {name: 1.01 * x for name, x in sums.items()})),
+    (
+        "flm-fedsgd",
+        "fedsgd",
+        other(signal=lambda sums: {name: 1.01 * x for name, x in sums.items()}),
+    ),
     ("flm-data-nslkdd", "people", lambda f: lambda y, *a, **k: f(y[1:], *a, **k)),
     ("flm-alg1", "learn", overspent),
     ("flm-claim-optaggr", "lead", times(-1)),

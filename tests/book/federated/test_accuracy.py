@@ -1,4 +1,6 @@
-"""Accuracy by what was bought: runs that are paired, each as if it were alone; and what is stored."""
+"""Accuracy by what was bought: runs that are paired, each as if it were alone; and what is
+stored.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,12 @@ def some_networks() -> dict[str, Network]:
 
 @pytest.mark.parametrize("partition", KINDS)
 def test_runs_share_all_but_the_auction(partition: str) -> None:
-    data, networks = (*records(generator(70), 400), *records(generator(71), 300)), some_networks()
+    data = (*records(generator(70), 400), *records(generator(71), 300))
+    networks = some_networks()
     found = accuracy.accuracies(data, partition, networks, 5, owners=12)
-    assert set(found) == {f"{name}, {rule}" for name in (*SEEDS, *OTHERS) for rule in ("OptAggr", "ConvAggr")}
+    assert set(found) == {
+        f"{name}, {rule}" for name in (*SEEDS, *OTHERS) for rule in ("OptAggr", "ConvAggr")
+    }
     assert all(0 <= value <= 1 for value in found.values())
     for rule in AGGREGATIONS:
         assert found[f"one, {rule}"] == found[f"same, {rule}"]
@@ -52,7 +57,11 @@ def sells_everything(change: float = 0.0) -> None:
     data = *records(generator(70), 400), *records(generator(71), 300)
     found = accuracy.accuracies(data, "IID", {"whole": whole}, 5, owners=12)
     for rule in AGGREGATIONS:
-        assert found[f"whole, {rule}"] == found[f"everything sold, {rule}"] != found[f"posted prices, {rule}"]
+        assert (
+            found[f"whole, {rule}"]
+            == found[f"everything sold, {rule}"]
+            != found[f"posted prices, {rule}"]
+        )
 
 
 def test_everything_sold() -> None:
@@ -62,8 +71,11 @@ def test_everything_sold() -> None:
 
 
 def test_runs_that_share_too_little_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn, train = generator(73), accuracy.fedsgd
-    monkeypatch.setattr(accuracy, "fedsgd", lambda *given, rng, **options: train(*given, rng=drawn, **options))
+    drawn = generator(73)
+    train = accuracy.fedsgd
+    monkeypatch.setattr(
+        accuracy, "fedsgd", lambda *given, rng, **options: train(*given, rng=drawn, **options)
+    )
     with pytest.raises(AssertionError):
         test_runs_share_all_but_the_auction("IID")
 
@@ -75,11 +87,19 @@ def test_what_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     monkeypatch.setattr(accuracy.datasets, "nsl_kdd", lambda _: part)
     monkeypatch.setattr(accuracy.datasets, "nsl_kdd_design", lambda *_: ())
     monkeypatch.setattr(accuracy, "published_networks", lambda law: {law: None})
-    monkeypatch.setattr(accuracy, "accuracies", lambda data, law, networks, seed: dict.fromkeys(networks, seed))
+    monkeypatch.setattr(
+        accuracy, "accuracies", lambda data, law, networks, seed: dict.fromkeys(networks, seed)
+    )
     accuracy.main(["--runs", "2", "--folder", str(tmp_path)])
     found = json.loads((tmp_path / "accuracy.json").read_text("utf8"))
-    assert found["rows"] == [{"sizes": law, "seed": seed, law: seed} for seed in (0, 1) for law in KINDS]
-    assert found["data"] == "local" and found["runs"] == 2 and found["versions"]["numpy"] == np.__version__
+    assert found["rows"] == [
+        {"sizes": law, "seed": seed, law: seed} for seed in (0, 1) for law in KINDS
+    ]
+    assert (
+        found["data"] == "local"
+        and found["runs"] == 2
+        and found["versions"]["numpy"] == np.__version__
+    )
 
 
 def test_recorded_study() -> None:

@@ -15,7 +15,8 @@ from tests.book.dataflow import statements
 @pytest.fixture
 def page() -> dict[str, Any]:
     """The names that the cell of the market reads, and its functions."""
-    rng, space = np.random.default_rng(5), dict[str, Any]()
+    rng = np.random.default_rng(5)
+    space = dict[str, Any]()
     for statement in statements("federated/learning"):
         if isinstance(statement, ast.Import | ast.ImportFrom) or getattr(statement, "name", "") in {
             "budget_of",

@@ -1,4 +1,6 @@
-"""The lower bound: the value of a relaxation, by other solvers, whose costs are below the true ones; closed forms."""
+"""The lower bound: the value of a relaxation, by other solvers, whose costs are below the true
+ones; closed forms.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,27 @@ Array = np.ndarray
 
 
 def parts(market: Bids, budget: Array) -> tuple[Array, Array, Array]:
-    return market.shares, market.privacy_budget**2, relaxed_rates(market) / np.asarray(budget)[..., None]
+    return (
+        market.shares,
+        market.privacy_budget**2,
+        relaxed_rates(market) / np.asarray(budget)[..., None],
+    )
 
 
 def by_cones(shares: Array, largest: Array, costs: Array) -> float:
-    """The relaxed problem in weights, shares of the budget, squared weights over them, distances and their sum.
+    """The relaxed problem in weights, shares of the budget, squared weights over them, distances
+    and their sum.
 
     Not a number where the solver gives up, which it does in some very uneven markets.
     """
-    n, unit = len(shares), 1 + 8 * (shares @ np.sqrt(costs)) ** 2  # of the error, so that the solver's tolerances fit
-    eye, one = sparse.eye_array(n), np.ones((1, n))
-    weight, s, r = (sparse.kron(eye, np.reshape(part, (3, 1))) for part in ([0, -2, 0], [-1, 0, -1], [-1, 0, 1]))
+    # of the error, so that the solver's tolerances fit
+    n = len(shares)
+    unit = 1 + 8 * (shares @ np.sqrt(costs)) ** 2
+    eye = sparse.eye_array(n)
+    one = np.ones((1, n))
+    weight, s, r = (
+        sparse.kron(eye, np.reshape(part, (3, 1))) for part in ([0, -2, 0], [-1, 0, -1], [-1, 0, 1])
+    )
     A = sparse.block_array(
         [
             [one, None, None, None, None],
@@ -41,8 +53,14 @@ def by_cones(shares: Array, largest: Array, costs: Array) -> float:
             [weight, s, r, None, None],  # |(2 weight, s - r)| <= s + r
         ]
     )
-    right = np.concatenate([[1, 0, 1], costs * largest, np.zeros(n), shares, -shares, np.zeros(3 * n)])
-    cones = [clarabel.ZeroConeT(2), clarabel.NonnegativeConeT(4 * n + 1), *[clarabel.SecondOrderConeT(3)] * n]
+    right = np.concatenate(
+        [[1, 0, 1], costs * largest, np.zeros(n), shares, -shares, np.zeros(3 * n)]
+    )
+    cones = [
+        clarabel.ZeroConeT(2),
+        clarabel.NonnegativeConeT(4 * n + 1),
+        *[clarabel.SecondOrderConeT(3)] * n,
+    ]
     noise = np.concatenate([np.zeros(2 * n), 8 * costs / unit, np.zeros(n + 1)])
     bias = np.diag(np.append(np.zeros(4 * n), 2 / unit))
     try:
@@ -53,7 +71,9 @@ def by_cones(shares: Array, largest: Array, costs: Array) -> float:
 
 
 def by_search(shares: Array, largest: Array, costs: Array) -> float:
-    """The relaxed problem of two owners: a search over one weight; what the budget buys for it is a closed form."""
+    """The relaxed problem of two owners: a search over one weight; what the budget buys for it is a
+    closed form.
+    """
 
     def inner(log_odds: float) -> float:
         weights = special.expit([log_odds, -log_odds])
@@ -64,7 +84,11 @@ def by_search(shares: Array, largest: Array, costs: Array) -> float:
             noise = np.where(weights > 0, 8 * weights**2 * costs / given, 0)
         return float(noise.sum() + np.abs(weights - shares).sum() ** 2)
 
-    return float(optimize.minimize_scalar(inner, bounds=(-60, 60), method="bounded", options={"xatol": 1e-12}).fun)
+    return float(
+        optimize.minimize_scalar(
+            inner, bounds=(-60, 60), method="bounded", options={"xatol": 1e-12}
+        ).fun
+    )
 
 
 def test_relaxed_cost_touches_the_cost_from_below() -> None:
@@ -79,7 +103,11 @@ def test_relaxed_cost_touches_the_cost_from_below() -> None:
 @pytest.mark.parametrize("owners", ["IID", "Non-IID", 3, 40])
 def test_bound_is_the_value_of_the_relaxation(owners: int | str) -> None:
     rng = generator(441)
-    sizes = draw_sizes(owners, 20, rng) if isinstance(owners, str) else np.exp(rng.normal(0, 1, (6, owners)))
+    sizes = (
+        draw_sizes(owners, 20, rng)
+        if isinstance(owners, str)
+        else np.exp(rng.normal(0, 1, (6, owners)))
+    )
     market = draw_bids(sizes, rng)
     for factor in (0.02, 0.1, 0.5, 0.95):
         budget = budget_of(market, factor)
@@ -106,7 +134,8 @@ def test_closed_forms_and_limits() -> None:
     assert lower_bound(equal, 8.0) == pytest.approx(4 * 8 / 16 / (8 / 40))
     rng = generator(445)
     market = draw_bids(draw_sizes("IID", 30, rng), rng)
-    full, sizes = market.privacy_budget, market.sizes
+    full = market.privacy_budget
+    sizes = market.sizes
     least = error_bound(least_error_weights(full, sizes), full, sizes)
     assert lower_bound(market, budget_of(market, 1.0)) == pytest.approx(least, rel=1e-12)
     market = draw_bids(rng.integers(1, 99, (2, 3, 5)), rng)

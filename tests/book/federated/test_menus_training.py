@@ -1,4 +1,6 @@
-"""Training of the menus: soft choices in JAX harden to those in NumPy, gradients, runs that go on."""
+"""Training of the menus: soft choices in JAX harden to those in NumPy, gradients, runs that go
+on.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,18 @@ from tests.support import SEED, generator, random_weights
 
 Array = np.ndarray
 SHORT = menus_training.Settings(owners=2, steps=200, batch=24, pool=400)
-ARGUMENTS = ["--owners", "2", "--steps", "200", "--batch", "24", "--pool", "400", "--seed", str(SEED)]
+ARGUMENTS = [
+    "--owners",
+    "2",
+    "--steps",
+    "200",
+    "--batch",
+    "24",
+    "--pool",
+    "400",
+    "--seed",
+    str(SEED),
+]
 
 
 def some_markets(
@@ -30,18 +43,32 @@ def some_markets(
     truth = draw_bids(draw_sizes("IID", count, rng), rng)
     if linear:
         truth = bids("linear", truth.rate, truth.privacy_budget, truth.sizes)
-    budget, order = budget_of(truth, factor), np.argsort(-truth.sizes, kind="stable")
-    tree = {"share": truth.shares, "family": truth.family, "rate": truth.rate, "limit": truth.privacy_budget}
+    budget = budget_of(truth, factor)
+    order = np.argsort(-truth.sizes, kind="stable")
+    tree = {
+        "share": truth.shares,
+        "family": truth.family,
+        "rate": truth.rate,
+        "limit": truth.privacy_budget,
+    }
     tree = {name: np.take_along_axis(x, order, -1) for name, x in tree.items()}
-    return truth, budget, tree | {"money": budget / truth.sizes.sum(-1), "factor": np.full(count, factor)}
+    return (
+        truth,
+        budget,
+        tree | {"money": budget / truth.sizes.sum(-1), "factor": np.full(count, factor)},
+    )
 
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_soft_choices_harden(linear: bool) -> None:
-    """To the exact ones where costs are linear, so that a knot or the privacy budget is best; else nearly."""
+    """To the exact ones where costs are linear, so that a knot or the privacy budget is best; else
+    nearly.
+    """
     rng = generator(462)
     truth, budget, tree = some_markets(rng, 12, 0.1, linear)
-    weights, soft = random_weights(rng, 0.1), jax.jit(menus_training.soft_epsilon)  # many sell
+    # many sell
+    weights = random_weights(rng, 0.1)
+    soft = jax.jit(menus_training.soft_epsilon)
     with jax.enable_x64(True):
         w = {name: jnp.asarray(array) for name, array in weights.items()}
         cold, warm = (np.asarray(soft(w, tree, t)) for t in (1e-9, 0.1))
@@ -59,7 +86,8 @@ def slope(weights: Any, tree: Any) -> Any:
 
 def test_loss_and_gradient_are_finite_where_next_to_nothing_is_sold() -> None:
     rng = generator(464)
-    weights, values = random_weights(rng), []
+    weights = random_weights(rng)
+    values = []
     for factor in (1e-9, 1e-3, 1.0):
         _, _, tree = some_markets(rng, 8, factor)
         with jax.enable_x64(True):
@@ -71,15 +99,26 @@ def test_loss_and_gradient_are_finite_where_next_to_nothing_is_sold() -> None:
 
 def test_markets_follow_the_laws() -> None:
     shares = menus_training.draw_shares(SHORT, SEED)
-    assert shares.shape == (400, 2) and (np.diff(shares) <= 0).all() and np.allclose(shares.sum(-1), 1, atol=1e-5)
+    assert (
+        shares.shape == (400, 2)
+        and (np.diff(shares) <= 0).all()
+        and np.allclose(shares.sum(-1), 1, atol=1e-5)
+    )
     market = jax.jit(menus_training.draw_markets, static_argnums=0)(
         menus_training.Settings(batch=40_000), shares, jax.random.key(SEED)
     )
     assert np.bincount(market["family"].ravel()).min() > 19_000 and market["family"].max() == 3
     found = {"rate": market["rate"], "limit": market["limit"], "factor": np.log(market["factor"])}
-    ends = {"rate": (0.5, 1.5, 1e-3), "limit": (0.5, 2.0, 1e-3), "factor": (*np.log(menus_training.FACTORS), 1e-2)}
+    ends = {
+        "rate": (0.5, 1.5, 1e-3),
+        "limit": (0.5, 2.0, 1e-3),
+        "factor": (*np.log(menus_training.FACTORS), 1e-2),
+    }
     for name, (low, high, gap) in ends.items():
-        assert low - 1e-6 <= found[name].min() < low + gap and high - gap < found[name].max() <= high + 1e-6
+        assert (
+            low - 1e-6 <= found[name].min() < low + gap
+            and high - gap < found[name].max() <= high + 1e-6
+        )
     assert np.unique(market["share"][:, 0]).size > 300
 
 

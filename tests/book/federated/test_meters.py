@@ -1,8 +1,9 @@
-"""The meters of learned auctions: rules whose regret is known, draws, and auctions that are held one by one.
+"""The meters of learned auctions: rules whose regret is known, draws, and auctions that are held
+one by one.
 
-A rule here is a small function of JAX: posted prices, a first price, a fixed lottery. What it does to an owner who lies
-alone is also computed anew with NumPy from reported bids, `hdpm_book.federated.regretnet.run` and
-`hdpm_lib.auctions.bids.utility`.
+A rule here is a small function of JAX: posted prices, a first price, a fixed lottery. What it does
+to an owner who lies alone is also computed anew with NumPy from reported bids,
+`hdpm_book.federated.regretnet.run` and `hdpm_lib.auctions.bids.utility`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ from hdpm_lib.auctions.bids import FAMILIES, Bids, bids, utility
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, refusals, some_network, z_limit
 
-OWNERS, PRICE, MONEY = 3, 1.3, np.ones(40)
+OWNERS = 3
+PRICE = 1.3
+MONEY = np.ones(40)
 
 
 def market_of(rng: np.random.Generator, family: str | None = None) -> Bids:
@@ -49,13 +52,22 @@ def network_of(kind: str, rng: np.random.Generator) -> Network:
     return some_network(kind, rng, 1.0, owners=OWNERS, hidden=(9, 8, 7))
 
 
-def all_or_nothing(bound: Callable[[Any], Any], pay: Callable[[Any, Any], Any], width: float) -> Rule:
-    """Buys the whole reported budget of who asks for less than a bound; also smoothed, over a width."""
+def all_or_nothing(
+    bound: Callable[[Any], Any], pay: Callable[[Any, Any], Any], width: float
+) -> Rule:
+    """Buys the whole reported budget of who asks for less than a bound; also smoothed, over a
+    width.
+    """
 
     def function(smooth: bool) -> Callable[..., Any]:
         def sell(_: Any, __: Any, told: Reports, ___: Any) -> tuple[Any, Any]:
-            asked, most = told.values[..., -1], bound(told.privacy_budget)
-            sold = jax.nn.sigmoid((most - asked) / width) if smooth else (asked <= most).astype(asked.dtype)
+            asked = told.values[..., -1]
+            most = bound(told.privacy_budget)
+            sold = (
+                jax.nn.sigmoid((most - asked) / width)
+                if smooth
+                else (asked <= most).astype(asked.dtype)
+            )
             return jnp.stack([1 - sold, sold], -1), sold * pay(asked, most) * told.sizes
 
         return sell
@@ -63,12 +75,16 @@ def all_or_nothing(bound: Callable[[Any], Any], pay: Callable[[Any, Any], Any], 
     return Rule(1, function(False), function(True))
 
 
-POSTED = all_or_nothing(lambda limit: PRICE * limit, lambda asked, most: most, 0.05)  # for a unit of loss of a record
-FIRST = all_or_nothing(lambda limit: PRICE + 0 * limit, lambda asked, most: asked, 0.02)  # for a record
+# for a unit of loss of a record
+POSTED = all_or_nothing(lambda limit: PRICE * limit, lambda asked, most: most, 0.05)
+# for a record
+FIRST = all_or_nothing(lambda limit: PRICE + 0 * limit, lambda asked, most: asked, 0.02)
 
 
 def lottery(shares: np.ndarray, price: Callable[[Any], Any]) -> Rule:
-    """Whatever the values, levels have these chances; a record has a price, which may depend on the budget."""
+    """Whatever the values, levels have these chances; a record has a price, which may depend on the
+    budget.
+    """
 
     def draw(_: Any, __: Any, told: Reports, ___: Any) -> tuple[Any, Any]:
         limit = told.privacy_budget
@@ -78,20 +94,32 @@ def lottery(shares: np.ndarray, price: Callable[[Any], Any]) -> Rule:
 
 
 def gain_of(rule: Rule, market: Bids, lies: Any, budget: Any = MONEY) -> np.ndarray:
-    return np.maximum(play(rule, market, budget, lies).utility - play(rule, market, budget).utility, 0)
+    return np.maximum(
+        play(rule, market, budget, lies).utility - play(rule, market, budget).utility, 0
+    )
 
 
-LIES: list[dict[str, Any]] = [{}, {"scale": 0.25}, {"family": "exponential", "scale": 2.0}, {"budget_share": 0.6}]
+LIES: list[dict[str, Any]] = [
+    {},
+    {"scale": 0.25},
+    {"family": "exponential", "scale": 2.0},
+    {"budget_share": 0.6},
+]
 LIES += [{"size_share": 0.5, "scale": 3.0}, {"budget_share": 1.5}, {"size_share": 1.2}]
 
 
 @pytest.mark.parametrize("kind", ["M-RegretNet", "DM-RegretNet"])
 def test_lone_lies_agree_with_auctions_held_one_by_one(kind: str) -> None:
     rng = generator(400, len(kind))
-    market, network = market_of(rng), network_of(kind, rng)
-    budget, rule = budget_of(market, rng.uniform(0.1, 2, 40)), learned(network)
-    truth, level = play(rule, market, budget), np.arange(5) / 4
-    assert np.allclose(truth.costs, np.stack([market.valuation(m * market.privacy_budget) for m in level], -1))
+    market = market_of(rng)
+    network = network_of(kind, rng)
+    budget = budget_of(market, rng.uniform(0.1, 2, 40))
+    rule = learned(network)
+    truth = play(rule, market, budget)
+    level = np.arange(5) / 4
+    assert np.allclose(
+        truth.costs, np.stack([market.valuation(m * market.privacy_budget) for m in level], -1)
+    )
     mean = run(network, market, budget).privacy_loss
     assert np.allclose(truth.outcomes @ level * market.privacy_budget, mean, rtol=1e-12)
     for options in LIES:
@@ -110,14 +138,23 @@ def test_lone_lies_agree_with_auctions_held_one_by_one(kind: str) -> None:
             assert np.allclose(found.payments[:, i], outcome.payments[:, i], rtol=1e-10)
             if kind == "DM-RegretNet":
                 expected = utility(market, outcome, sizes)[:, i]
-                assert np.allclose(found.utility[:, i], expected, rtol=1e-10, atol=1e-8 * market.full_valuation.max())
-            else:  # every level has a chance: whoever may have to deliver too much loses infinitely much
+                assert np.allclose(
+                    found.utility[:, i],
+                    expected,
+                    rtol=1e-10,
+                    atol=1e-8 * market.full_valuation.max(),
+                )
+            else:
+                # every level has a chance: whoever may have to deliver too much loses infinitely
+                # much
                 assert (np.isinf(found.utility[:, i]) == too_much).all()
 
 
 @pytest.mark.parametrize("family", ["quadratic", "linear", "square root"])
 def test_posted_price(family: str) -> None:
-    """With a quadratic valuation an owner would sell PRICE / (2 rate), or her budget; else all or nothing is best."""
+    """With a quadratic valuation an owner would sell PRICE / (2 rate), or her budget; else all or
+    nothing is best.
+    """
     market = market_of(generator(402), family=family)
     best = np.minimum(PRICE / (2 * market.rate), market.privacy_budget)
     full = np.maximum(PRICE * market.privacy_budget - market.rate * market.privacy_budget**2, 0)
@@ -125,7 +162,11 @@ def test_posted_price(family: str) -> None:
     structured_only, _ = search(POSTED, market, MONEY, steps=0)
     (start, _, gain), reports = search(POSTED, market, MONEY, steps=(0, 10, 40))
     slack = 1e-9 * market.full_valuation
-    assert (gain <= known + slack).all() and (gain >= structured_only).all() and (start == structured_only).all()
+    assert (
+        (gain <= known + slack).all()
+        and (gain >= structured_only).all()
+        and (start == structured_only).all()
+    )
     assert gain.sum() >= 0.99 * known.sum() >= 1.005 * structured_only.sum() - slack.sum()
     assert np.allclose(gain_of(POSTED, market, reports), gain, atol=slack.max())
 
@@ -136,11 +177,14 @@ def test_first_price() -> None:
     known = market.sizes * np.where(unit <= PRICE, PRICE - unit, 0)  # by the value alone
     gain, _ = search(FIRST, market, MONEY, steps=40)
     assert gain[known > 0].sum() > 0.95 * known.sum() and (gain[unit <= PRICE / 1.5] > 0).all()
-    assert (gain <= market.sizes * PRICE).all()  # nobody can do better than sell next to nothing at PRICE a record
+    # nobody can do better than sell next to nothing at PRICE a record
+    assert (gain <= market.sizes * PRICE).all()
 
 
 def test_over_reported_budgets_pay_only_below_the_true_one() -> None:
-    """A rule that buys a quarter of the reported budget and pays for it is best told four times the true one."""
+    """A rule that buys a quarter of the reported budget and pays for it is best told four times the
+    true one.
+    """
     market = market_of(generator(406), family="linear")
     rule = lottery(np.eye(5)[1], lambda limit: 5 * limit)
     gain, reports = search(rule, market, MONEY, steps=0)
@@ -152,9 +196,12 @@ def test_over_reported_budgets_pay_only_below_the_true_one() -> None:
 
 
 def some_play(kind: str, seed: int) -> tuple[Rule, Bids, np.ndarray, Played, Played]:
-    """A network's rule, markets and money; what it does with the truth, and with smaller values and privacy budgets."""
+    """A network's rule, markets and money; what it does with the truth, and with smaller values and
+    privacy budgets.
+    """
     rng = generator(seed, len(kind))
-    market, rule = market_of(rng), learned(network_of(kind, rng))
+    market = market_of(rng)
+    rule = learned(network_of(kind, rng))
     budget = budget_of(market, rng.uniform(0.1, 2, 40))
     lies = misreport(market, rule.levels, scale=0.5, budget_share=0.8)
     return rule, market, budget, play(rule, market, budget), play(rule, market, budget, lies)
@@ -170,7 +217,8 @@ def test_published_regret_is_the_mean_over_independent_draws(kind: str) -> None:
         return one.payments - np.take_along_axis(one.costs[None], levels, -1)[..., 0]
 
     for other in (truth, lie):
-        found, exact = meters.published_regret(truth, other), np.zeros(cost.shape)
+        found = meters.published_regret(truth, other)
+        exact = np.zeros(cost.shape)
         simulated = (np.maximum(drawn(other) - drawn(truth), 0) / cost).mean((1, 2))
         error = simulated.std(ddof=1) / math.sqrt(count)
         assert abs(simulated.mean() - found.mean()) <= z_limit(6) * error + 1e-12
@@ -196,22 +244,31 @@ def test_gini_is_the_published_regret_of_the_truth(kind: str) -> None:
 
 
 def test_violations_in_closed_form() -> None:
-    market, z, price = market_of(generator(414)), np.array([0.5, 0.2, 0.3]), 0.4
+    market = market_of(generator(414))
+    z = np.array([0.5, 0.2, 0.3])
+    price = 0.4
     truth = play(lottery(z, lambda limit: price), market, MONEY)
-    half, full, paid = market.valuation(market.privacy_budget / 2), market.full_valuation, price * market.sizes
+    half = market.valuation(market.privacy_budget / 2)
+    full = market.full_valuation
+    paid = price * market.sizes
     loss = 0.2 * np.maximum(half - paid, 0) + 0.3 * np.maximum(full - paid, 0)
-    assert np.allclose(meters.ir_violation(truth), loss / (0.2 * half + 0.3 * full)) and 0.1 < (loss > 0).mean() < 1
+    assert (
+        np.allclose(meters.ir_violation(truth), loss / (0.2 * half + 0.3 * full))
+        and 0.1 < (loss > 0).mean() < 1
+    )
     assert np.allclose(truth.invalid, 0.5**OWNERS)
     nothing = play(lottery(np.array([1.0, 0.0]), lambda limit: 0.0), market, MONEY)
     for found in (meters.ir_violation(nothing), meters.published_regret(nothing, nothing)):
         assert (found == 0).all()
 
 
-# --- the published search ---------------------------------------------------------------------------------------------
+# --- the published search -----------------------------------------------------------------------
 
 
 def slopes(worth: Callable[[Reports], np.ndarray], at: Reports) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes of a quantity by differences: in the values of the levels, and in the privacy budget from below."""
+    """Slopes of a quantity by differences: in the values of the levels, and in the privacy budget
+    from below.
+    """
     by_value = []
     for unit in np.eye(at.values.shape[-1]):
         down, up = (worth(at._replace(values=at.values + sign * 1e-5 * unit)) for sign in (-1, 1))
@@ -220,13 +277,16 @@ def slopes(worth: Callable[[Reports], np.ndarray], at: Reports) -> tuple[np.ndar
     return np.stack(by_value, -1), (worth(at) - worth(less)) / (1e-6 * at.privacy_budget)
 
 
-def check_step(rule: Rule, market: Bids, worth: Callable[[Reports], np.ndarray], found: Reports, rate: float) -> None:
+def check_step(
+    rule: Rule, market: Bids, worth: Callable[[Reports], np.ndarray], found: Reports, rate: float
+) -> None:
     """One step goes along the slopes; the privacy budget only down."""
     start = misreport(market, rule.levels)
     by_value, by_limit = slopes(worth, start)
     step = (found.values - start.values) / rate
     assert np.allclose(step, by_value, rtol=1e-3, atol=1e-5 * np.abs(by_value).max()) and step.any()
-    step, by_limit = (found.privacy_budget - market.privacy_budget) / rate, np.minimum(by_limit, 0)
+    step = (found.privacy_budget - market.privacy_budget) / rate
+    by_limit = np.minimum(by_limit, 0)
     assert np.allclose(step, by_limit, rtol=1e-2, atol=1e-4 * np.abs(by_limit).max())
 
 
@@ -237,7 +297,9 @@ def check_search() -> None:
 
 
 def check_drawn_search() -> None:
-    """Where nothing is left to chance: along the payment, and the cost of the level that is sold at the start."""
+    """Where nothing is left to chance: along the payment, and the cost of the level that is sold at
+    the start.
+    """
     rule, market, budget, truth, _ = some_play("DM-RegretNet", 412)
 
     def worth(lies: Reports) -> np.ndarray:
@@ -249,8 +311,11 @@ def check_drawn_search() -> None:
 
 
 def check_draws_of_the_search() -> None:
-    """Without pay the size falls by the cost of a record that is sold: twice, each time with a chance of 0.3."""
-    market, rate = market_of(generator(415)), 1e-8
+    """Without pay the size falls by the cost of a record that is sold: twice, each time with a
+    chance of 0.3.
+    """
+    market = market_of(generator(415))
+    rate = 1e-8
     market = Bids(*(np.tile(part, (40, 1)) for part in vars(market).values()))
     rule = lottery(np.array([0.7, 0.3]), lambda limit: 0 * limit)
     found = printed_search(rule, market, np.ones(1600), steps=2, rate=rate, rng=generator(416))
@@ -259,7 +324,8 @@ def check_draws_of_the_search() -> None:
     seen = np.bincount(np.rint(times).astype(int).ravel(), minlength=3)
     assert stats.chisquare(seen, np.array([0.49, 0.42, 0.09]) * times.size).pvalue > FALSE_ALARM
     again, other = (
-        printed_search(rule, market, np.ones(1600), steps=2, rate=rate, rng=generator(key)).sizes for key in (416, 417)
+        printed_search(rule, market, np.ones(1600), steps=2, rate=rate, rng=generator(key)).sizes
+        for key in (416, 417)
     )
     assert (again == found.sizes).all() and (again != other).any()
 
@@ -273,20 +339,27 @@ def test_printed_search_follows_its_slopes() -> None:
 def test_where_nothing_is_drawn_a_generator_changes_nothing() -> None:
     market = market_of(generator(418))
     rule = lottery(np.eye(5)[2], lambda limit: 0.5 * limit)
-    one, other = (printed_search(rule, market, MONEY, steps=5, rate=1e-3, rng=rng) for rng in (None, generator(0)))
+    one, other = (
+        printed_search(rule, market, MONEY, steps=5, rate=1e-3, rng=rng)
+        for rng in (None, generator(0))
+    )
     assert all(np.allclose(a, b, rtol=1e-12) for a, b in zip(one, other, strict=True))
     assert (one.privacy_budget < market.privacy_budget).any()
 
 
 def test_draws_hide_what_depends_on_them() -> None:
-    """If only what is bought depends on the values, who takes it as drawn sees no reason to change them."""
+    """If only what is bought depends on the values, who takes it as drawn sees no reason to change
+    them.
+    """
 
     def paid_anyway(*given: Any) -> tuple[Any, Any]:
         return POSTED.guide(*given)[0], PRICE * given[2].privacy_budget * given[2].sizes
 
-    market, rule = market_of(generator(413)), Rule(1, paid_anyway, paid_anyway)
+    market = market_of(generator(413))
+    rule = Rule(1, paid_anyway, paid_anyway)
     free, drawn = (
-        printed_search(rule, market, MONEY, steps=3, rate=1e-4, rng=rng).values - misreport(market, 1).values
+        printed_search(rule, market, MONEY, steps=3, rate=1e-4, rng=rng).values
+        - misreport(market, 1).values
         for rng in (None, generator(1))
     )
     assert np.abs(free).max() > 1e-6 and not drawn.any()
@@ -295,7 +368,8 @@ def test_draws_hide_what_depends_on_them() -> None:
 @pytest.mark.parametrize("drawn", [False, True])
 def test_printed_search_keeps_its_bounds(drawn: bool) -> None:
     rule, market, budget, *_ = some_play("M-RegretNet", 419)
-    start, rng = misreport(market, 4), generator(2) if drawn else None
+    start = misreport(market, 4)
+    rng = generator(2) if drawn else None
     same = printed_search(rule, market, budget, steps=0, rng=rng)
     assert all(np.array_equal(a, b) for a, b in zip(same, start, strict=True))
     for clamp, axis in (("none", None), ("sub-bids", -1), ("owners", -2)):
@@ -307,11 +381,15 @@ def test_printed_search_keeps_its_bounds(drawn: bool) -> None:
 
 def test_search_stays_within_its_reach() -> None:
     rule, market, budget, *_ = some_play("M-RegretNet", 420)
-    (far, _), (gain, told) = (search(rule, market, budget, steps=5, reach=reach) for reach in (math.inf, 3.0))
+    (far, _), (gain, told) = (
+        search(rule, market, budget, steps=5, reach=reach) for reach in (math.inf, 3.0)
+    )
     for lie, true, most in zip(told, misreport(market, 4), (3, 1, 1), strict=True):
         assert (lie >= true / 3 * (1 - 1e-9)).all() and (lie <= true * most * (1 + 1e-9)).all()
     assert 0 < gain.sum() < far.sum()
-    assert np.allclose(gain_of(rule, market, told, budget), gain, atol=1e-9 * market.full_valuation.max())
+    assert np.allclose(
+        gain_of(rule, market, told, budget), gain, atol=1e-9 * market.full_valuation.max()
+    )
 
 
 @pytest.mark.parametrize("kind", ["M-RegretNet", "DM-RegretNet"])
@@ -319,7 +397,8 @@ def test_a_row_as_published(kind: str) -> None:
     rule, market, budget, truth, _ = some_play(kind, 421)
     found = meters.as_published(rule, market, budget, generator(3), steps=4)
     lies = printed_search(rule, market, budget, steps=4, clamp="owners", rng=generator(3))
-    lie, cost = play(rule, market, budget, lies), (truth.outcomes * truth.costs).sum(-1)
+    lie = play(rule, market, budget, lies)
+    cost = (truth.outcomes * truth.costs).sum(-1)
     expected = {
         "regret": meters.published_regret(truth, lie),
         "violation": meters.ir_violation(truth),
@@ -331,7 +410,9 @@ def test_a_row_as_published(kind: str) -> None:
     assert found.keys() == expected.keys() | {"invalid"}
     for name, values in expected.items():
         assert found[name].value == pytest.approx(values.mean(), abs=1e-12), name
-        assert found[name].error == pytest.approx(values.mean(-1).std(ddof=1) / math.sqrt(40), abs=1e-12)
+        assert found[name].error == pytest.approx(
+            values.mean(-1).std(ddof=1) / math.sqrt(40), abs=1e-12
+        )
     assert found["invalid"].value == pytest.approx(truth.outcomes[..., 0].prod(-1).mean())
     assert (found["invalid"].value == 0) == (kind == "DM-RegretNet")
 
@@ -341,7 +422,8 @@ def same_draw(truth: Played, lie: Played) -> np.ndarray:
     return truth.relative((truth.outcomes * np.maximum(gain, 0)).sum(-1))
 
 
-Check, Fault = Callable[[], None], Callable[[Any], Any]
+Check = Callable[[], None]
+Fault = Callable[[Any], Any]
 REGRET: Check = lambda: test_published_regret_is_the_mean_over_independent_draws("M-RegretNet")  # noqa: E731
 GINI: Check = lambda: test_gini_is_the_published_regret_of_the_truth("M-RegretNet")  # noqa: E731
 POST: Check = lambda: test_posted_price("quadratic")  # noqa: E731
@@ -351,30 +433,48 @@ OVER: Check = test_over_reported_budgets_pay_only_below_the_true_one
 WRONG: dict[str, tuple[Check, str, Fault]] = {
     "one draw for both": (REGRET, "meters.published_regret", lambda _: same_draw),
     "expected utilities": (
-        REGRET, "meters.published_regret", lambda _: lambda a, b: a.relative(np.maximum(b.utility - a.utility, 0))
+        REGRET,
+        "meters.published_regret",
+        lambda _: lambda a, b: a.relative(np.maximum(b.utility - a.utility, 0)),
     ),
     "twice the Gini coefficient": (GINI, "meters.gini", lambda f: lambda *given: 2 * f(*given)),
     "expected loss": (
-        test_violations_in_closed_form, "meters.ir_violation", lambda _: lambda a: a.relative(np.maximum(-a.utility, 0))
+        test_violations_in_closed_form,
+        "meters.ir_violation",
+        lambda _: lambda a: a.relative(np.maximum(-a.utility, 0)),
     ),
     "steps of means": (
-        check_drawn_search, "reports._drawn_utility",
+        check_drawn_search,
+        "reports._drawn_utility",
         lambda _: lambda function, *given: reports._smooth_utility(reports._guide, *given[:-1]),
     ),
     "the same draw in each step": (
-        check_draws_of_the_search, "reports._drawn_utility", lambda f: lambda *given: f(*given[:-1], jax.random.key(0))
+        check_draws_of_the_search,
+        "reports._drawn_utility",
+        lambda f: lambda *given: f(*given[:-1], jax.random.key(0)),
     ),
-    "a step too far": (check_search, "reports._smooth_utility", lambda f: lambda *given: 1.1 * f(*given)),
+    "a step too far": (
+        check_search,
+        "reports._smooth_utility",
+        lambda f: lambda *given: 1.1 * f(*given),
+    ),
     "costs that are too low": (POST, "reports.mean_cost", lambda f: lambda *given: 0.9 * f(*given)),
-    "nobody has too little": (OVER, "reports.true_costs", lambda f: lambda market, lies, *_: f(market, lies, False)),
+    "nobody has too little": (
+        OVER,
+        "reports.true_costs",
+        lambda f: lambda market, lies, *_: f(market, lies, False),
+    ),
     "others lie as well": (
-        BIDS, "reports._lying",
+        BIDS,
+        "reports._lying",
         lambda _: lambda function, weights, __, lies, budget: function(weights, lies, lies, budget),
     ),
     "the least of the values": (
-        ENDS, "reports.lax", lambda lax: type("Lax", (), vars(lax) | {"cummax": staticmethod(lax.cummin)})
+        ENDS,
+        "reports.lax",
+        lambda lax: type("Lax", (), vars(lax) | {"cummax": staticmethod(lax.cummin)}),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -401,27 +501,35 @@ def test_broken_meters_are_caught(
         check()
 
 
-# --- means ------------------------------------------------------------------------------------------------------------
+# --- means --------------------------------------------------------------------------------------
 
 
 def test_estimate_has_the_error_it_says() -> None:
     rng = generator(417)
-    tops, bottoms = rng.exponential(1, (4000, 50, 2)), rng.exponential(2, (4000, 50, 2)) + 1
+    tops = rng.exponential(1, (4000, 50, 2))
+    bottoms = rng.exponential(2, (4000, 50, 2)) + 1
     ratios = [meters.estimate(a, b) for a, b in zip(tops, bottoms, strict=True)]
     spread = np.std([r.value for r in ratios], ddof=1)
     assert math.isclose(spread, np.mean([r.error for r in ratios]), rel_tol=0.15)
-    assert math.isclose(meters.estimate(tops[0]).error, tops[0].mean(-1).std(ddof=1) / math.sqrt(50))
-    gain, cost = np.array([[1.0, 3.0], [0.0, 2.0]]), np.array([[2.0, 0.0], [4.0, 8.0]])
-    assert math.isclose(meters.over_cost(gain, cost).value, (0.5 + 0 + 0.25) / 3)  # of those who sell
+    assert math.isclose(
+        meters.estimate(tops[0]).error, tops[0].mean(-1).std(ddof=1) / math.sqrt(50)
+    )
+    gain = np.array([[1.0, 3.0], [0.0, 2.0]])
+    cost = np.array([[2.0, 0.0], [4.0, 8.0]])
+    # of those who sell
+    assert math.isclose(meters.over_cost(gain, cost).value, (0.5 + 0 + 0.25) / 3)
     assert math.isnan(meters.over_cost(gain, np.zeros((2, 2))).value)
 
 
 def test_errors_of_valid_profiles() -> None:
-    loss, sizes = np.array([[0.0, 0.5], [0.0, 0.0], [1.0, 2.0]]), np.array([[10.0, 30.0], [10.0, 10.0], [1.0, 2.0]])
+    loss = np.array([[0.0, 0.5], [0.0, 0.0], [1.0, 2.0]])
+    sizes = np.array([[10.0, 30.0], [10.0, 10.0], [1.0, 2.0]])
     for name, aggregate in (("OptAggr", least_error_weights), ("ConvAggr", size_weights)):
         error, invalid = meters.error_of_valid(loss, sizes, name)
         assert math.isclose(invalid.value, 1 / 3)
-        bounds = [float(error_bound(aggregate(e, d), e, d)) for e, d in zip(loss, sizes, strict=True)]
+        bounds = [
+            float(error_bound(aggregate(e, d), e, d)) for e, d in zip(loss, sizes, strict=True)
+        ]
         assert math.isclose(error.value, (bounds[0] + bounds[2]) / 2) and math.isinf(bounds[1])
 
 
@@ -446,7 +554,10 @@ test_bad_input_is_named = refusals(
     (lambda: play(POSTED, MARKET, 1.0, misreport(MARKET[:1], 1)), "lies .* got"),
     (lambda: search(POSTED, MARKET, 1.0, reach=math.nan), "reach .* got nan"),
     (lambda: printed_search(POSTED, MARKET, 1.0, clamp="items"), "clamp .* 'items'"),
-    (lambda: meters.error_of_valid(np.ones((2, 3)), np.ones((2, 3)), "Opt"), "aggregation .* 'Opt'"),
+    (
+        lambda: meters.error_of_valid(np.ones((2, 3)), np.ones((2, 3)), "Opt"),
+        "aggregation .* 'Opt'",
+    ),
     (lambda: play(COIN, MARKET, 1.0), "not a number in 6"),
     (lambda: printed_search(POSTED, MARKET, 1.0, rng=5), "rng must be a Generator"),  # type: ignore[arg-type]
     (lambda: printed_search(POSTED, MARKET, 1.0, steps=-1), "steps .* got -1"),

@@ -1,4 +1,6 @@
-"""The networks of FL-Market's authors: files as PyTorch writes them are read, and nothing that they ask is done."""
+"""The networks of FL-Market's authors: files as PyTorch writes them are read, and nothing that they
+ask is done.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,22 @@ Array = np.ndarray
 SETS = ("fl_market_networks", "fl_market_instances")
 FOLDER = Path(os.environ.get("HDPM_DATA_DIR") or "/nowhere")
 THERE = os.environ.get("HDPM_DATA") != "standin" and all(
-    (FOLDER / file["name"]).is_file() for name in SETS for file in retrieval.REGISTRY[name]["files"].values()
+    (FOLDER / file["name"]).is_file()
+    for name in SETS
+    for file in retrieval.REGISTRY[name]["files"].values()
 )
-needs_files = pytest.mark.skipif(not THERE, reason="needs the networks of FL-Market's authors in HDPM_DATA_DIR")
+needs_files = pytest.mark.skipif(
+    not THERE, reason="needs the networks of FL-Market's authors in HDPM_DATA_DIR"
+)
 SHORT = {"IID": "iid", "Non-IID": "niid"}
-OUTCOMES = {"RegretNet": (1, "softmax"), "M-RegretNet": (4, "softmax"), "DM-RegretNet": (4, "deterministic")}
+OUTCOMES = {
+    "RegretNet": (1, "softmax"),
+    "M-RegretNet": (4, "softmax"),
+    "DM-RegretNet": (4, "deterministic"),
+}
 
 
-# --- files as PyTorch writes them -------------------------------------------------------------------------------------
+# --- files as PyTorch writes them ---------------------------------------------------------------
 
 
 class FloatStorage(NamedTuple):
@@ -60,10 +70,18 @@ def _rebuild_tensor_v2(*_: Any) -> None:
 
 class Writer(pickle.Pickler):
     def persistent_id(self, thing: Any) -> Any:
-        return ("storage", FloatStorage, thing.key, "cpu", thing.count) if isinstance(thing, FloatStorage) else None
+        return (
+            ("storage", FloatStorage, thing.key, "cpu", thing.count)
+            if isinstance(thing, FloatStorage)
+            else None
+        )
 
     def reducer_override(self, thing: Any) -> Any:
-        return (_rebuild_tensor_v2, (*thing, False, OrderedDict())) if isinstance(thing, Tensor) else NotImplemented
+        return (
+            (_rebuild_tensor_v2, (*thing, False, OrderedDict()))
+            if isinstance(thing, Tensor)
+            else NotImplemented
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +102,9 @@ def packed(pickled: bytes, storages: dict[str, bytes]) -> bytes:
     return file.getvalue()
 
 
-def written(arrays: dict[str, Array], M: int = 1, activation: str = "softmax", **changes: Tensor) -> bytes:
+def written(
+    arrays: dict[str, Array], M: int = 1, activation: str = "softmax", **changes: Tensor
+) -> bytes:
     """A file with these arrays, and tensors that are changed, by the key of their storage."""
     tensors: OrderedDict[str, Tensor] = OrderedDict()
     for key, (name, array) in enumerate(arrays.items()):
@@ -92,9 +112,16 @@ def written(arrays: dict[str, Array], M: int = 1, activation: str = "softmax", *
         tensors[name] = Tensor(FloatStorage(str(key), array.size), 0, array.shape, strides)
         tensors[name] = changes.get(f"storage{key}", tensors[name])
     settings = argparse.Namespace(a_activation=activation, smoothing=0.25, random_seed=7)
-    whole = {"name": "some", "arch": {"n_agents": 3, "n_items": M}, "state_dict": tensors, "args": settings}
+    whole = {
+        "name": "some",
+        "arch": {"n_agents": 3, "n_items": M},
+        "state_dict": tensors,
+        "args": settings,
+    }
     Writer(file := io.BytesIO(), 2).dump(whole)
-    return packed(file.getvalue(), {str(key): array.tobytes() for key, array in enumerate(arrays.values())})
+    return packed(
+        file.getvalue(), {str(key): array.tobytes() for key, array in enumerate(arrays.values())}
+    )
 
 
 def some_arrays(M: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -102,22 +129,33 @@ def some_arrays(M: int, rng: np.random.Generator) -> dict[str, Array]:
     found = {}
     for part, last in (("payment", 4), ("allocation", 3 * (M + 1))):
         for layer, (into, out) in enumerate([(3 * (M + 2) + 1, 5), (5, 6), (6, 7), (7, last)]):
-            found[f"module.{part}_head.{2 * layer}.weight"] = rng.normal(0, 1, (out, into)).astype("<f4")
+            found[f"module.{part}_head.{2 * layer}.weight"] = rng.normal(0, 1, (out, into)).astype(
+                "<f4"
+            )
             found[f"module.{part}_head.{2 * layer}.bias"] = rng.normal(0, 1, out).astype("<f4")
     return found
 
 
-def as_published(arrays: dict[str, Array], truth: Bids, budget: float, M: int) -> tuple[Array, Array]:
-    """The auction from the arrays of a file, where nothing is the last outcome and the buyer the last one paid."""
+def as_published(
+    arrays: dict[str, Array], truth: Bids, budget: float, M: int
+) -> tuple[Array, Array]:
+    """The auction from the arrays of a file, where nothing is the last outcome and the buyer the
+    last one paid.
+    """
     scores = {}
     for part in ("allocation", "payment"):
         y = seen_by_hand(truth, budget, M)
         for layer in (0, 2, 4, 6):
-            slope, offset = (arrays[f"module.{part}_head.{layer}.{x}"].astype(float) for x in ("weight", "bias"))
+            slope, offset = (
+                arrays[f"module.{part}_head.{layer}.{x}"].astype(float) for x in ("weight", "bias")
+            )
             y = slope @ (y if layer == 0 else np.tanh(y)) + offset
         scores[part] = y
     chances = special.softmax(scores["allocation"].reshape(-1, M + 1), -1)
-    return np.column_stack([chances[:, M], chances[:, :M]]), special.softmax(scores["payment"])[:-1] * budget
+    return (
+        np.column_stack([chances[:, M], chances[:, :M]]),
+        special.softmax(scores["payment"])[:-1] * budget,
+    )
 
 
 def check_auctions(network: Network, arrays: dict[str, Array], rng: np.random.Generator) -> None:
@@ -140,7 +178,8 @@ def check_numbers(network: Network, arrays: dict[str, Array], M: int) -> None:
             assert slope.shape == slopes.shape[::-1] and slope.dtype == offset.dtype == np.float64
             group = (M + 1 if part == "allocation" else 4) if last else len(there)
             for node in range(len(there)):
-                first, place = node - node % group, node % group
+                first = node - node % group
+                place = node % group
                 moved = first + (place + 1) % group if last else node
                 assert offset[moved] == there[node] and (slope[:, moved] == slopes[node]).all()
 
@@ -160,29 +199,42 @@ def test_another_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = some_arrays(4, generator(951))
     monkeypatch.setattr(np, "roll", lambda x, *_, **__: x)
     network, _ = published.read(written(arrays, 4))
-    for check in (lambda: check_numbers(network, arrays, 4), lambda: check_auctions(network, arrays, generator(952))):
+    for check in (
+        lambda: check_numbers(network, arrays, 4),
+        lambda: check_auctions(network, arrays, generator(952)),
+    ):
         with pytest.raises(AssertionError):
             check()
 
 
-# --- what a file must not do ------------------------------------------------------------------------------------------
+# --- what a file must not do --------------------------------------------------------------------
 
-NAMES = """os.system posix.system nt.system subprocess.Popen builtins.eval __builtin__.eval builtins.exec
-builtins.getattr importlib.import_module numpy.load torch.load torch.Storage torch._utils._rebuild_tensor
-argparse.ArgumentParser collections.defaultdict Collections.OrderedDict collections.ordereddict
-collections.abc.OrderedDict spy.OrderedDict hdpm_book.federated.published.read""".split()
+NAMES = """os.system posix.system nt.system subprocess.Popen builtins.eval __builtin__.eval
+builtins.exec builtins.getattr importlib.import_module numpy.load torch.load torch.Storage
+torch._utils._rebuild_tensor argparse.ArgumentParser collections.defaultdict
+Collections.OrderedDict collections.ordereddict collections.abc.OrderedDict spy.OrderedDict
+hdpm_book.federated.published.read""".split()
 
 
 def reduced(module: str, name: str, *arguments: Any) -> bytes:
-    """A pickle that calls something; a name with dots is one of protocol 4, which looks it up step by step."""
-    words, told = ([pickle.dumps(word, 2)[2:-1] for word in group] for group in ((module, name), (arguments,)))
-    named = b"\x80\x04" + b"".join(words) + b"\x93" if "." in name else b"\x80\x02" + f"c{module}\n{name}\n".encode()
+    """A pickle that calls something; a name with dots is one of protocol 4, which looks it up step
+    by step.
+    """
+    words, told = (
+        [pickle.dumps(word, 2)[2:-1] for word in group] for group in ((module, name), (arguments,))
+    )
+    named = (
+        b"\x80\x04" + b"".join(words) + b"\x93"
+        if "." in name
+        else b"\x80\x02" + f"c{module}\n{name}\n".encode()
+    )
     return named + told[0] + b"R."
 
 
 def attacks(marker: Path) -> dict[str, bytes]:
     """Pickles that leave a file if what they name is run."""
-    shell, code = f"touch {marker}", f"open({str(marker)!r}, 'w').close()"
+    shell = f"touch {marker}"
+    code = f"open({str(marker)!r}, 'w').close()"
     return {
         "os": reduced("os", "system", shell),
         "posix": reduced("posix", "system", shell),
@@ -223,7 +275,8 @@ def test_nothing_is_run(name: str, marker: Path, monkeypatch: pytest.MonkeyPatch
 def test_no_other_name_is_known(name: str, marker: Path) -> None:
     module, _, thing = name.rpartition(".")
     with pytest.raises(
-        pickle.UnpicklingError, match=f"{thing} is not among what a trained network needs: it is refused"
+        pickle.UnpicklingError,
+        match=f"{thing} is not among what a trained network needs: it is refused",
     ):
         published.read(packed(reduced(module, thing), {}))
     assert not marker.exists()
@@ -249,7 +302,8 @@ def test_tensors_that_are_not_whole(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert next(iter(arrays.values())).shape == (5, 10)
     published.read(written(arrays, storage0=Tensor(PLACED, 0, (5, 10), (10, 1))))
     with pytest.raises(
-        pickle.UnpicklingError, match=r"row by row|not inside its 50 numbers|does not hold -?\d+ numbers"
+        pickle.UnpicklingError,
+        match=r"row by row|not inside its 50 numbers|does not hold -?\d+ numbers",
     ):
         published.read(written(arrays, storage0=TENSORS[name]))
 
@@ -260,16 +314,24 @@ def test_numbers_of_another_type() -> None:
     pickled = zipfile.ZipFile(io.BytesIO(written(arrays))).read("archive/data.pkl")
     for change in (lambda array: array.astype(float), lambda array: array.ravel()[::2]):
         storages = {str(key): change(array).tobytes() for key, array in enumerate(arrays.values())}
-        with pytest.raises(pickle.UnpicklingError, match="storage 0 does not hold 50 numbers of type float32"):
+        with pytest.raises(
+            pickle.UnpicklingError, match="storage 0 does not hold 50 numbers of type float32"
+        ):
             published.read(packed(pickled, storages))
     with pytest.raises(pickle.UnpicklingError, match="does not hold"):
-        published.read(packed(pickled.replace(b"ctorch\nFloatStorage\n", b"X\x02\x00\x00\x00f4"), storages))
+        published.read(
+            packed(pickled.replace(b"ctorch\nFloatStorage\n", b"X\x02\x00\x00\x00f4"), storages)
+        )
 
 
 def test_lenient_reading_would_be_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its checks a tensor would come back with the numbers of another order."""
     arrays = some_arrays(1, generator(955))
-    lenient = {("torch._utils", "_rebuild_tensor_v2"): lambda storage, _, shape, *__: storage.reshape(shape)}
+    lenient = {
+        ("torch._utils", "_rebuild_tensor_v2"): lambda storage, _, shape, *__: storage.reshape(
+            shape
+        )
+    }
     monkeypatch.setattr(published, "ADMITTED", published.ADMITTED | lenient)
     network, _ = published.read(written(arrays, storage0=TENSORS["by column"]))
     check_numbers(network, arrays, 1)
@@ -282,7 +344,7 @@ def test_files_that_are_cut() -> None:
             published.read(raw[:end])
 
 
-# --- the files themselves ---------------------------------------------------------------------------------------------
+# --- the files themselves -----------------------------------------------------------------------
 
 
 def plainly(raw: bytes) -> dict[str, Any]:
@@ -293,32 +355,39 @@ def plainly(raw: bytes) -> dict[str, Any]:
             return np.frombuffer(archive.read(f"archive/data/{pid[2]}"), "<f4")
 
     with zipfile.ZipFile(io.BytesIO(raw)) as archive, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sys.modules["torch._utils"], "_rebuild_tensor_v2", lambda x, _, shape, *__: x.reshape(shape))
+        patched.setattr(
+            sys.modules["torch._utils"],
+            "_rebuild_tensor_v2",
+            lambda x, _, shape, *__: x.reshape(shape),
+        )
         return dict(Plain(io.BytesIO(archive.read("archive/data.pkl"))).load())
 
 
 @needs_files
 @pytest.mark.parametrize("law", SHORT)
 def test_the_networks_of_table_1(law: str) -> None:
-    found, settings = published.networks(law), published.stored_settings(law)
-    assert {name: (one.kind, one.levels, one.owners, one.temperature) for name, one in found.items()} == {
+    found = published.networks(law)
+    settings = published.stored_settings(law)
+    assert {
+        name: (one.kind, one.levels, one.owners, one.temperature) for name, one in found.items()
+    } == {
         "RegretNet": ("RegretNet", 1, 10, 0.125),
         "M-RegretNet": ("M-RegretNet", 8, 10, 0.125),
         "DM + ConvAggr": ("DM-RegretNet", 8, 10, 0.125),
         "DM + OptAggr": ("DM-RegretNet", 8, 10, 0.125),
     }
     assert list(settings) == list(found)
-    assert {(one["num_epochs"], one["smoothing"], one["random_seed"]) for one in settings.values()} == {
-        (100, 0.125, 42)
-    }
+    assert {
+        (one["num_epochs"], one["smoothing"], one["random_seed"]) for one in settings.values()
+    } == {(100, 0.125, 42)}
     assert {one["data_dir"] for one in settings.values()} == {f"data/nslkdd/{SHORT[law]}/"}
     assert [settings[name]["aggr_method"] for name in list(found)[2:]] == ["ConvlAggr", "OptAggr"]
     files, source = retrieval.real(SETS[0])
     assert source == "local" and len(files) == 8
     for name, network in found.items():
-        assert {part: [slope.shape for slope, _ in layers] for part, layers in network.weights.items()} == shapes(
-            network.levels
-        )
+        assert {
+            part: [slope.shape for slope, _ in layers] for part, layers in network.weights.items()
+        } == shapes(network.levels)
         raw = plainly(files[f"{published.FILES[name]}_nslkdd_{SHORT[law]}.pt"])
         assert vars(raw["args"]) == settings[name]
         check_auctions(network, raw["state_dict"], generator(957))
@@ -327,7 +396,9 @@ def test_the_networks_of_table_1(law: str) -> None:
 @needs_files
 @pytest.mark.parametrize("law", SHORT)
 def test_the_hundred_networks_of_figure_10(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is of the levels, the law and the seed that it should be; the first of each ten was trained for longer."""
+    """Each is of the levels, the law and the seed that it should be; the first of each ten was
+    trained for longer.
+    """
     every = [one for ten in published.instances(law).values() for one in ten]
     read = published.read
     monkeypatch.setattr(published, "read", lambda raw: read(raw)[::-1])
@@ -358,7 +429,7 @@ def test_files_that_are_mixed_up_are_found(place: str, monkeypatch: pytest.Monke
         test_the_networks_of_table_1("IID")
 
 
-# --- without them -----------------------------------------------------------------------------------------------------
+# --- without them -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", SHORT)
@@ -386,8 +457,13 @@ def test_stand_ins(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
         *((n.levels, n) for n in found.values()),
     ]:
         assert network.levels == M and network.owners == 10
-        assert {part: [slope.shape for slope, _ in layers] for part, layers in network.weights.items()} == shapes(M)
-    assert len({one.weights["payment"][0][0].tobytes() for ten in several.values() for one in ten}) == 50
+        assert {
+            part: [slope.shape for slope, _ in layers] for part, layers in network.weights.items()
+        } == shapes(M)
+    assert (
+        len({one.weights["payment"][0][0].tobytes() for ten in several.values() for one in ten})
+        == 50
+    )
 
 
 def test_files_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,7 +472,11 @@ def test_files_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delenv("HDPM_DATA", raising=False)
     monkeypatch.setattr(retrieval, "real", nowhere)
-    calls: tuple[Callable[[str], Any], ...] = (published.networks, published.stored_settings, published.instances)
+    calls: tuple[Callable[[str], Any], ...] = (
+        published.networks,
+        published.stored_settings,
+        published.instances,
+    )
     for call in calls:
         with pytest.warns(retrieval.StandInWarning, match="fl_market_.*: nowhere"):
             call("IID")

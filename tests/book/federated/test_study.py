@@ -22,13 +22,15 @@ from tests.book.federated.test_published import needs_files
 from tests.support import generator, some_network
 
 Array = np.ndarray
-KINDS_OF = ("M-RegretNet", "M-RegretNet", "DM-RegretNet", "DM-RegretNet")  # of one shape, to compile once
+# of one shape, to compile once
+KINDS_OF = ("M-RegretNet", "M-RegretNet", "DM-RegretNet", "DM-RegretNet")
 
 
 def some_networks(law: str) -> dict[str, Network]:
     rng = generator(960, KINDS.index(law))
     return {
-        name: some_network(kind, rng, owners=10, hidden=(4, 4, 4)) for name, kind in zip(FILES, KINDS_OF, strict=True)
+        name: some_network(kind, rng, owners=10, hidden=(4, 4, 4))
+        for name, kind in zip(FILES, KINDS_OF, strict=True)
     }
 
 
@@ -39,7 +41,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "SEARCHED", {"table": 5, "levels": 5})
     monkeypatch.setattr(study, "STEPS", (0, 2))
     monkeypatch.setattr(study, "networks", some_networks)
-    monkeypatch.setattr(study, "instances", lambda law: {4: [some_networks(law)["M-RegretNet"]] * 2})
+    monkeypatch.setattr(
+        study, "instances", lambda law: {4: [some_networks(law)["M-RegretNet"]] * 2}
+    )
     monkeypatch.setattr(retrieval, "real", lambda name: ({}, "local"))
 
 
@@ -48,12 +52,13 @@ def test_fresh_markets_are_not_those_of_the_pages(law: str) -> None:
     market, money = study.fresh_markets(300, law, 1)
     factor = money / market.full_valuation.sum(-1)
     assert market.sizes.shape == (300, 10) and 0.1 <= factor.min() < 0.2 and 1.9 < factor.max() <= 2
-    again, other = study.fresh_markets(300, law, 1)[0], study.fresh_markets(300, law, 2)[0]
+    again = study.fresh_markets(300, law, 1)[0]
+    other = study.fresh_markets(300, law, 2)[0]
     assert (again.rate == market.rate).all() and (other.rate != market.rate).all()
     assert not np.isin(market.rate, study_markets(2000, law)[0].rate).any()
 
 
-# --- who leads --------------------------------------------------------------------------------------------------------
+# --- who leads ----------------------------------------------------------------------------------
 
 
 def ratio(gain: Array, cost: Array, sums: bool) -> float:
@@ -66,9 +71,13 @@ def ratio(gain: Array, cost: Array, sums: bool) -> float:
 @pytest.mark.parametrize("sums", [False, True])
 def test_leads_are_in_standard_errors(sums: bool) -> None:
     """Those of the jackknife, which leaves out one profile at a time, of both auctions at once."""
-    rng, k = generator(961), 150
+    rng = generator(961)
+    k = 150
     alike = rng.exponential(1, (k, 1))
-    a, b = ((alike * rng.uniform(0.5, 1.5, (k, 4)) * more, alike * rng.uniform(1, 2, (k, 4))) for more in (1.3, 1))
+    a, b = (
+        (alike * rng.uniform(0.5, 1.5, (k, 4)) * more, alike * rng.uniform(1, 2, (k, 4)))
+        for more in (1.3, 1)
+    )
     for _, cost in (a, b):
         cost[rng.random(cost.shape) < 0.3] = 0  # who does not sell
     if not sums:
@@ -93,13 +102,15 @@ def of_all(lead: Callable[..., float]) -> Callable[..., float]:
 
 
 @pytest.mark.parametrize("fault", [unpaired, of_all])
-def test_wrong_leads_are_found(fault: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_leads_are_found(
+    fault: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(study, "lead", fault(study.lead))
     with pytest.raises(AssertionError):
         test_leads_are_in_standard_errors(False)
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
+# --- rows ---------------------------------------------------------------------------------------
 
 
 def searched(network: Network, law: str) -> tuple[Array, Array, Array]:
@@ -133,12 +144,19 @@ def test_rows_of_the_table() -> None:
     assert len(leads) == len(row["leads"]) == 16
     for (dm, other, steps, sums), z in leads.items():
         assert dm.startswith("DM") and not other.startswith("DM")
-        assert z == pytest.approx(study.lead(gains[dm, steps], gains[other, steps], sums), abs=0.006)
+        assert z == pytest.approx(
+            study.lead(gains[dm, steps], gains[other, steps], sums), abs=0.006
+        )
 
 
 def test_rows_of_the_levels() -> None:
     row = json.loads(json.dumps(study.measure("levels", "IID", 4)))
-    assert (row["which"], row["law"], row["levels"], len(row["networks"])) == ("levels", "IID", 4, 2)
+    assert (row["which"], row["law"], row["levels"], len(row["networks"])) == (
+        "levels",
+        "IID",
+        4,
+        2,
+    )
     network = some_networks("IID")["M-RegretNet"]
     (gain, _), cost, full = searched(network, "IID")
     for k, found in enumerate(row["networks"]):
@@ -150,11 +168,14 @@ def test_rows_of_the_levels() -> None:
 
 @pytest.mark.parametrize("place", ["study_markets", "fresh_markets"])
 def test_rows_of_another_law_are_found(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    row, markets = study.levels, getattr(study, place)
+    row = study.levels
+    markets = getattr(study, place)
 
     def wrong(law: str, M: int) -> Any:
         with monkeypatch.context() as patched:
-            patched.setattr(study, place, lambda count, law, *seed: markets(count, "Non-IID", *seed))
+            patched.setattr(
+                study, place, lambda count, law, *seed: markets(count, "Non-IID", *seed)
+            )
             return row(law, M)
 
     monkeypatch.setattr(study, "levels", wrong)
@@ -162,7 +183,9 @@ def test_rows_of_another_law_are_found(place: str, monkeypatch: pytest.MonkeyPat
         test_rows_of_the_levels()
 
 
-JOBS = [("table", law, None) for law in KINDS] + [("levels", law, M) for law in KINDS for M in (1, 2, 4, 8, 16)]
+JOBS = [("table", law, None) for law in KINDS] + [
+    ("levels", law, M) for law in KINDS for M in (1, 2, 4, 8, 16)
+]
 
 
 def test_what_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -170,8 +193,14 @@ def test_what_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     study.main(["--folder", str(tmp_path)])
     found = json.loads((tmp_path / "published.json").read_text("utf8"))
     assert found["rows"] == [{"job": [part for part in job if part is not None]} for job in JOBS]
-    assert found["profiles"] == {"table": 5, "levels": 5} and found["steps"] == [0, 2] and found["reach"] == 20
-    assert found["versions"]["jax"] and found["commit"] and found["date"] and found["cpu_seconds"] >= 0
+    assert (
+        found["profiles"] == {"table": 5, "levels": 5}
+        and found["steps"] == [0, 2]
+        and found["reach"] == 20
+    )
+    assert (
+        found["versions"]["jax"] and found["commit"] and found["date"] and found["cpu_seconds"] >= 0
+    )
 
 
 def test_nothing_of_stand_ins_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -190,9 +219,16 @@ RECORD = json.loads((RECORDED / "published.json").read_text("utf8"))
 def test_the_record_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert [(row["which"], row["law"], row.get("levels")) for row in RECORD["rows"]] == JOBS
-    assert (RECORD["profiles"], RECORD["searched"], RECORD["reach"]) == (study.PROFILES, study.SEARCHED, study.REACH)
+    assert (RECORD["profiles"], RECORD["searched"], RECORD["reach"]) == (
+        study.PROFILES,
+        study.SEARCHED,
+        study.REACH,
+    )
     assert tuple(RECORD["steps"]) == study.STEPS
-    assert all(list(row["networks"]) == list(FILES) and len(row["leads"]) == 24 for row in RECORD["rows"][:2])
+    assert all(
+        list(row["networks"]) == list(FILES) and len(row["leads"]) == 24
+        for row in RECORD["rows"][:2]
+    )
     assert all(len(row["networks"]) == 10 for row in RECORD["rows"][2:])
 
 
@@ -213,4 +249,6 @@ def test_the_record_says_what_the_networks_do(name: str, monkeypatch: pytest.Mon
         }
         for what, values in seen.items():
             error = values.reshape(len(values), -1).mean(1).std(ddof=1) / math.sqrt(len(values))
-            assert row["networks"][name][what] == pytest.approx([values.mean(), error], abs=1.1e-5), what
+            assert row["networks"][name][what] == pytest.approx(
+                [values.mean(), error], abs=1.1e-5
+            ), what

@@ -1,4 +1,6 @@
-"""The joint objective and its solvers: derivatives against differences, exact steps by conditions of optimality."""
+"""The joint objective and its solvers: derivatives against differences, exact steps by conditions
+of optimality.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ import pytest
 from scipy import optimize
 
 from hdpm_book.logistic import joint_objective as joint
-from hdpm_book.logistic.joint_objective import JointObjective, alternate, joint_objective, water_filling
+from hdpm_book.logistic.joint_objective import (
+    JointObjective,
+    alternate,
+    joint_objective,
+    water_filling,
+)
 from tests.support import generator, refusals
 
 PARAMETERS = {"penalty": 0.3, "mu": 0.4, "sigma": 3.0, "gamma": 0.2}
@@ -34,7 +41,10 @@ def plain_value(f: JointObjective, w: np.ndarray, a: np.ndarray, eta: float) -> 
     total = f.penalty / 2 * float(w @ w) + 2 * float(f.unit_noise @ w) / eta + f.sigma / eta
     total += f.mu * np.sqrt(sum(x**2 for x in a)) ** (2 if f.squared else 1)
     for x, label, share, price in zip(f.X, f.y, a, f.virtual_costs, strict=True):
-        total += share * np.log(1 + np.exp(-label * float(w @ x))) + f.gamma * price * (share * eta) ** f.power
+        total += (
+            share * np.log(1 + np.exp(-label * float(w @ x)))
+            + f.gamma * price * (share * eta) ** f.power
+        )
     return float(total)
 
 
@@ -51,8 +61,11 @@ def test_value_and_derivatives(squared: bool, power: float, key: int) -> None:
     rng = generator(52, int(squared), int(2 * power), key)
     f = instance(rng, squared=squared, power=power)
     w, a, eta = point(rng, f)
-    n, value = len(w), plain_value(f, w, a, eta)
-    np.testing.assert_allclose(f.value([[w, w]], [[a, a]], [[eta, eta]]), [[value, value]], rtol=0, atol=1e-12)
+    n = len(w)
+    value = plain_value(f, w, a, eta)
+    np.testing.assert_allclose(
+        f.value([[w, w]], [[a, a]], [[eta, eta]]), [[value, value]], rtol=0, atol=1e-12
+    )
     slope = differences(lambda v: plain_value(f, v[:n], v[n:-1], float(v[-1])), np.r_[w, a, eta])
     np.testing.assert_allclose(np.hstack(f.gradient(w, a, eta)), slope, rtol=0, atol=1e-6)
 
@@ -96,7 +109,8 @@ def test_water_filling_is_optimal() -> None:
 def test_best_weights_of_a_batch_and_without_mu() -> None:
     rng = generator(57)
     f = instance(rng, cap=0.4)
-    losses, eta = f.losses(rng.normal(size=(7, 3, 2))), rng.uniform(1, 5, (7, 3))
+    losses = f.losses(rng.normal(size=(7, 3, 2)))
+    eta = rng.uniform(1, 5, (7, 3))
     batch = f.best_weights(losses, eta)
     assert np.allclose(batch[4, 2], f.best_weights(losses[4, 2], eta[4, 2]), atol=1e-12)
     greedy = replace(f, mu=0.0).best_weights(losses, eta)
@@ -110,7 +124,9 @@ def test_best_eta(power: float) -> None:
     f = instance(rng, power=power, sigma=20.0)
     w, a, _ = point(rng, f)
     eta = f.best_eta(w, a)
-    search = optimize.minimize_scalar(lambda x: float(f.value(w, a, np.exp(x))), bounds=(-10, 10), method="bounded")
+    search = optimize.minimize_scalar(
+        lambda x: float(f.value(w, a, np.exp(x))), bounds=(-10, 10), method="bounded"
+    )
     assert abs(f.gradient(w, a, eta)[2]) < 1e-12 and abs(np.log(eta) - search.x) < 1e-3
     with pytest.raises(ValueError, match=r"without bound as eta falls to 0: sigma \+ 2 b.w = -"):
         f.best_eta(-20.0 * f.unit_noise / (f.unit_noise @ f.unit_noise), a)
@@ -121,11 +137,16 @@ def test_best_eta(power: float) -> None:
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("power", [1, 2])
 def test_alternation_ends_where_every_block_is_optimal(squared: bool, power: int) -> None:
-    """With a ball that binds at times, and without; there the gradient points inwards, nothing else."""
-    rng, bound = generator(60, int(squared), power), []
+    """With a ball that binds at times, and without; there the gradient points inwards, nothing
+    else.
+    """
+    rng = generator(60, int(squared), power)
+    bound = []
     for k in range(12):
         limits = {"cap": (0.3, 0.5, None)[k % 3], "radius": (0.7, None)[k // 6]}
-        f = instance(rng, squared=squared, power=power, mu=10 ** rng.uniform(-2, 1), sigma=100.0, **limits)
+        f = instance(
+            rng, squared=squared, power=power, mu=10 ** rng.uniform(-2, 1), sigma=100.0, **limits
+        )
         found = alternate(f)
         in_w, in_a, in_eta = f.gradient(found.coefficients, found.weights, found.eta)
         size = np.linalg.norm(found.coefficients)
@@ -140,7 +161,12 @@ def test_alternation_ends_where_every_block_is_optimal(squared: bool, power: int
 
 
 def small(**change: Any) -> JointObjective:
-    good: dict[str, Any] = {"X": [[1.0], [0.5]], "y": [1, -1], "unit_noise": [0.2], "virtual_costs": [0.1, 0.3]}
+    good: dict[str, Any] = {
+        "X": [[1.0], [0.5]],
+        "y": [1, -1],
+        "unit_noise": [0.2],
+        "virtual_costs": [0.1, 0.3],
+    }
     return joint_objective(**(good | PARAMETERS | change))
 
 

@@ -1,4 +1,6 @@
-"""The conic search for the optimal procurement; `logistic/market.md` holds it against the exact solver."""
+"""The conic search for the optimal procurement; `logistic/market.md` holds it against the exact
+solver.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import pytest
 
 from hdpm_book.logistic.peer import conic_search
 
-CLUSTER = np.append(0.001, np.ones(200))  # one cheap seller and a crowd: two local minima at (1, 1, 0.01)
+# one cheap seller and a crowd: two local minima at (1, 1, 0.01)
+CLUSTER = np.append(0.001, np.ones(200))
 
 
 def test_several_minima_are_seen() -> None:

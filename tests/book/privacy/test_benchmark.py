@@ -24,11 +24,15 @@ def exact_law(count: int) -> np.ndarray:
             asked.append(range(low, high + endpoint))
             return draw
 
-        return int(benchmark.geometric(np.array([count]), rng=SimpleNamespace(integers=integers), size=1))
+        return int(
+            benchmark.geometric(np.array([count]), rng=SimpleNamespace(integers=integers), size=1)
+        )
 
     outcome(1)
     draws = asked[0]
-    return np.diff([0, *(bisect_right(draws, value, key=outcome) for value in range(6))]) / len(draws)
+    return np.diff([0, *(bisect_right(draws, value, key=outcome) for value in range(6))]) / len(
+        draws
+    )
 
 
 def test_the_geometric_mechanism_is_the_one_of_its_authors() -> None:
@@ -43,8 +47,15 @@ def test_correct_mechanisms_are_kept_and_the_worst_broken_ones_found() -> None:
     for entry in BENCHMARK:
         if not entry.broken:
             mechanism = partial(benchmark.rounded, mechanism=entry.mechanism)
-            options: dict[str, Any] = {"runs": 2000, "time_limit": None, "seed": 1, "among": entry.pairs[:1]}
-            assert not benchmark.audit(mechanism, np.ones(entry.answers), "search", entry.claim, **options).found, entry
+            options: dict[str, Any] = {
+                "runs": 2000,
+                "time_limit": None,
+                "seed": 1,
+                "among": entry.pairs[:1],
+            }
+            assert not benchmark.audit(
+                mechanism, np.ones(entry.answers), "search", entry.claim, **options
+            ).found, entry
     assert benchmark.bound(find("noisy histogram 2"), runs=20_000).epsilon_lower(0.9) > 5
     with pytest.raises(LookupError, match="no mechanism 'nothing'"):
         find("nothing")

@@ -12,7 +12,15 @@ import pytest
 from hdpm_book.privacy import digits as fp
 from tests.support import generator
 
-SETTINGS = [(0.0, 10.0), (1.0, 10.0), (0.3, 1.0), (100.0, 1 / 3), (-5.271, 4.2), (0.0, 1e-9), (3.0, 1e6)]
+SETTINGS = [
+    (0.0, 10.0),
+    (1.0, 10.0),
+    (0.3, 1.0),
+    (100.0, 1 / 3),
+    (-5.271, 4.2),
+    (0.0, 1e-9),
+    (3.0, 1e6),
+]
 
 
 def around(values: np.ndarray, steps: int = 3) -> np.ndarray:
@@ -30,7 +38,9 @@ def test_other_samplers_are_not_taken_for_the_model(monkeypatch: pytest.MonkeyPa
     """A sampler with the same law, and one whose logarithm is wrong in the last place."""
     model = fp.numpy_laplace
     broken: list[Callable[[np.ndarray, float, float], np.ndarray]] = [
-        lambda u, loc, scale: np.where(u < 0.5, model(u, loc, scale), loc - scale * np.log(2 * (1 - u))),
+        lambda u, loc, scale: np.where(
+            u < 0.5, model(u, loc, scale), loc - scale * np.log(2 * (1 - u))
+        ),
         lambda u, loc, scale: loc + np.nextafter(model(u, 0.0, scale), 0),
     ]
     for other in broken:
@@ -39,9 +49,13 @@ def test_other_samplers_are_not_taken_for_the_model(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("loc", "scale"), SETTINGS)
-@pytest.mark.parametrize("start", [1, 2**30, 2**48, 2**50 + 12_345, 2**52 - 4000, 2**52, 2**53 - 2**50, 2**53 - 4000])
+@pytest.mark.parametrize(
+    "start", [1, 2**30, 2**48, 2**50 + 12_345, 2**52 - 4000, 2**52, 2**53 - 2**50, 2**53 - 4000]
+)
 def test_possible_outputs_are_those_of_the_model(loc: float, scale: float, start: int) -> None:
-    """All outputs of 3000 consecutive uniform numbers, and the doubles between and beside them, one by one."""
+    """All outputs of 3000 consecutive uniform numbers, and the doubles between and beside them, one
+    by one.
+    """
     k = np.arange(start, start + 3000)
     made = np.unique(fp.numpy_laplace(k * 2.0**-53, loc, scale))
     assert fp.could_be(made, loc, scale).all()
@@ -56,7 +70,9 @@ def test_zero_has_two_signs_and_nothing_lies_beyond_the_largest_output() -> None
     assert not fp.could_be([largest * 1.01, -largest * 1.01, 1e300], 0.0, 1.0).any()
 
 
-@pytest.mark.parametrize("centre", [0.0, 1.0, -0.9, 0.3, 3e-8, 2.0**40 + 1 / 8, 2.0**45 - 5 / 128, 60000.7])
+@pytest.mark.parametrize(
+    "centre", [0.0, 1.0, -0.9, 0.3, 3e-8, 2.0**40 + 1 / 8, 2.0**45 - 5 / 128, 60000.7]
+)
 def test_on_grid_is_exact_for_half_precision_noise(centre: float) -> None:
     """All 63,488 numbers of half precision, added to the centre one by one."""
     noise = np.arange(2**16, dtype=np.uint16).view(np.float16)
@@ -80,5 +96,7 @@ def test_on_grid_against_fractions() -> None:
     centre = rng.uniform(-1, 1, 3000) * 10 ** rng.uniform(-4, 2, 3000)
     outputs = rng.uniform(-1, 1, 3000) * 10 ** rng.uniform(-4, 2, 3000)
     flags = fp.on_grid(outputs, centre)
-    assert flags.tolist() == [reached(*pair) for pair in zip(outputs.tolist(), centre.tolist(), strict=True)]
+    assert flags.tolist() == [
+        reached(*pair) for pair in zip(outputs.tolist(), centre.tolist(), strict=True)
+    ]
     assert 0.1 < flags.mean() < 0.9

@@ -1,6 +1,8 @@
-"""Laws of the noise that learners used: p-values that are right, learners that pass, and errors that do not.
+"""Laws of the noise that learners used: p-values that are right, learners that pass, and errors
+that do not.
 
-The spherical law has its broken samplers in test_noise.py, and the ridge learner its own in test_noise_in_use.py.
+The spherical law has its broken samplers in test_noise.py, and the ridge learner its own in
+test_noise_in_use.py.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ import pytest
 from scipy import stats
 
 from hdpm_book.privacy import laws
-from hdpm_book.privacy.laws import LAW_TESTS, LawTest, laplace_law, rate_resolution, smallest_p, spherical_law
+from hdpm_book.privacy.laws import (
+    LAW_TESTS,
+    LawTest,
+    laplace_law,
+    rate_resolution,
+    smallest_p,
+    spherical_law,
+)
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, objections, p_checks, z_limit
@@ -32,7 +41,9 @@ EXACT = {"sum of radii", "total size"}  # uniform at every N, but for the two ta
 @pytest.mark.parametrize("law", ["spherical 1", "spherical 3", "laplace 1", "laplace 4"])
 def test_p_values_are_not_too_small(law: str) -> None:
     name, width = law.split()
-    rng, runs, n = generator(430, int(width), len(name)), 300, 200
+    rng = generator(430, int(width), len(name))
+    runs = 300
+    n = 200
     values: dict[str, list[float]] = {}
     for _ in range(runs):
         if name == "spherical":
@@ -54,12 +65,16 @@ def test_p_values_are_not_too_small(law: str) -> None:
 
 
 def exact_repeats(numbers: int, values: int) -> np.ndarray:
-    """Probability of at least k repeats among equally likely values: the number of different ones is a Markov chain."""
+    """Probability of at least k repeats among equally likely values: the number of different ones
+    is a Markov chain.
+    """
     different = np.zeros(numbers + 1)
     different[0] = 1.0
     for _ in range(numbers):
         stay = different * np.arange(numbers + 1) / values
-        different = stay + np.concatenate([[0.0], (different * (1 - np.arange(numbers + 1) / values))[:-1]])
+        different = stay + np.concatenate(
+            [[0.0], (different * (1 - np.arange(numbers + 1) / values))[:-1]]
+        )
     return np.cumsum(different)[::-1]  # at least k repeats: at most numbers - k different ones
 
 
@@ -90,15 +105,27 @@ def later_again(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
 
 BROKEN: dict[str, tuple[Maker, str]] = {
     "7 % small": (lambda rng, n, k: rng.laplace(scale=0.93, size=(n, k)), "total size"),
-    "scale of a standard deviation": (lambda rng, n, k: rng.laplace(scale=2**-0.5, size=(n, k)), "values"),
+    "scale of a standard deviation": (
+        lambda rng, n, k: rng.laplace(scale=2**-0.5, size=(n, k)),
+        "values",
+    ),
     "Gaussian": (lambda rng, n, k: rng.normal(scale=1.25, size=(n, k)), "values"),
     "one-sided": (lambda rng, n, k: rng.exponential(size=(n, k)), "signs"),
     "off centre": (lambda rng, n, k: rng.laplace(0.2, size=(n, k)), "signs"),
-    "skewed": (lambda rng, n, k: np.maximum(*(rng.laplace(scale=b, size=(n, k)) for b in (1.2, 1))), "size with sign"),
+    "skewed": (
+        lambda rng, n, k: np.maximum(*(rng.laplace(scale=b, size=(n, k)) for b in (1.2, 1))),
+        "size with sign",
+    ),
     "each twice": (twice, "signs of consecutive draws"),
-    "sizes twice": (lambda rng, n, k: twice(rng, n, k) * rng.choice([-1, 1], (n, k)), "sizes of consecutive draws"),
+    "sizes twice": (
+        lambda rng, n, k: twice(rng, n, k) * rng.choice([-1, 1], (n, k)),
+        "sizes of consecutive draws",
+    ),
     "later again": (later_again, "repeats"),
-    "one large": (lambda rng, n, k: rng.laplace(scale=np.r_[1.3, np.ones(k - 1)], size=(n, k)), "size of a coordinate"),
+    "one large": (
+        lambda rng, n, k: rng.laplace(scale=np.r_[1.3, np.ones(k - 1)], size=(n, k)),
+        "size of a coordinate",
+    ),
     "one positive": (
         lambda rng, n, k: np.c_[rng.exponential(size=n), rng.laplace(size=(n, k - 1))],
         "signs of a coordinate",
@@ -119,7 +146,9 @@ BROKEN: dict[str, tuple[Maker, str]] = {
 def test_broken_laplace_noise_is_caught(name: str, wide: bool) -> None:
     make, look = BROKEN[name]
     k = (5, 100)[wide] if "coordinate" in look else (1, 5)[wide]
-    found = objections(p_checks(laplace_law(make(generator(431, k), 10_000 if k < 50 else 2000, k), 1.0)))
+    found = objections(
+        p_checks(laplace_law(make(generator(431, k), 10_000 if k < 50 else 2000, k), 1.0))
+    )
     assert any(line.startswith(f"{look}:") for line in found), found
 
 
@@ -127,12 +156,15 @@ def test_repeats_far_apart() -> None:
     z = spherical_laplace(3, 1.0, rng=generator(433), size=3000)
     assert objections(p_checks(spherical_law(z, 1.0))) == []
     z[2000:2005] = z[:5]
-    assert [line.split(":")[0] for line in objections(p_checks(spherical_law(z, 1.0)))] == ["repeats"]
+    assert [line.split(":")[0] for line in objections(p_checks(spherical_law(z, 1.0)))] == [
+        "repeats"
+    ]
 
 
 @pytest.mark.parametrize(("n", "d"), [(100, 1), (200, 3), (60, 12)])
 def test_rate_resolution_is_exposed_nine_times_in_ten(n: int, d: int) -> None:
-    runs, excess = 2000, float(rate_resolution(n, d))
+    runs = 2000
+    excess = float(rate_resolution(n, d))
     noises = spherical_laplace(d, 1 + excess, rng=generator(400, n), size=(runs, n))
     total = np.linalg.norm(noises, axis=-1).sum(1)
     p = 2 * np.minimum(stats.gamma.cdf(total, n * d), stats.gamma.sf(total, n * d))

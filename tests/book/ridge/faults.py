@@ -1,4 +1,6 @@
-"""What can be wrong on the pages on ridge regression: (claim, function, fault), one for every computed verdict."""
+"""What can be wrong on the pages on ridge regression: (claim, function, fault), one for every
+computed verdict.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ twice = other(noise_rate=lambda rate: 2 * rate)
 FAULTS["ridge/guarantee"] = [
     ("pdp-closed-form", "output_perturbation", other(theta=lambda theta: 1.01 * theta)),
     ("pdp-alg1", "output_perturbation", twice),
-    ("pdp-alg1", "pdp_op", lambda f: lambda X, y, eps, penalty, *a: f(X, y, eps, 1.1 * penalty, *a)),
+    (
+        "pdp-alg1",
+        "pdp_op",
+        lambda f: lambda X, y, eps, penalty, *a: f(X, y, eps, 1.1 * penalty, *a),
+    ),
     ("pdp-remark1-sampling", "spherical_laplace", times(1.1)),
     ("pdp-lemmaC1", "weighted_ridge", times(2.1)),
     ("pdp-lemmaC1", "estimate_norm_bound", times(0.5)),
@@ -41,13 +47,24 @@ FAULTS["ridge/guarantee"] = [
     ("pdp-thm21", "output_perturbation", twice),
     ("pdp-thm21", "privacy_losses", other(found=lambda losses: 0.4 * losses)),
     ("pdp-thm25-eta-personalised", "output_perturbation", other(noise_rate=lambda rate: rate**1.2)),
-    ("pdp-thm23-less-noise", "sensitivity_constant", lambda f: lambda *a, **known: f(*a, **known) * (1 + len(known))),
+    (
+        "pdp-thm23-less-noise",
+        "sensitivity_constant",
+        lambda f: lambda *a, **known: f(*a, **known) * (1 + len(known)),
+    ),
 ]
 
 SMALL["ridge/beyond"] = {"draws": 20, "size": 40, "worlds": 2}
 FAULTS["ridge/beyond"] = [("pdp-future-work", "release_objective_perturbation", times(0.0))]
 
-SMALL["ridge/tables"] = {"candidates": 2000, "recoveries": 1, "sets": 60, "seeds": 25, "count": 20, "runs": 100}
+SMALL["ridge/tables"] = {
+    "candidates": 2000,
+    "recoveries": 1,
+    "sets": 60,
+    "seeds": 25,
+    "count": 20,
+    "runs": 100,
+}
 FAULTS["ridge/tables"] = [
     ("pdp-medical-data", "weighted_ridge", times(1.01)),
     ("pdp-synthetic-data", "sensitivity_constant", times(2.0)),
@@ -64,7 +81,11 @@ fewer = {"few": 20, "more": 20, "most": 20, "sets": 2000, "crowd": 10_000}
 SMALL["ridge/figures"] = {"draws": 4, "far": 0, "repeats": 1} | fewer
 alike: Fault = lambda f: lambda X, y, eps, penalty: f(X, y, np.full_like(eps, eps.min()), penalty)  # noqa: E731
 FAULTS["ridge/figures"] = [
-    ("pdp-jorgensen-method", "draw_masks", lambda f: lambda eps, t, *a, **rng: f(eps, 1.2 * t, *a, **rng)),
+    (
+        "pdp-jorgensen-method",
+        "draw_masks",
+        lambda f: lambda eps, t, *a, **rng: f(eps, 1.2 * t, *a, **rng),
+    ),
     ("pdp-jorgensen-method", "keep_chance", lambda f: lambda eps, t: f(eps, t) ** 1.1),
     *((f"pdp-fig{k:02d}", "output_perturbation", alike) for k in range(1, 20)),
     ("pdp-claim-beats-jorgensen", "output_perturbation", alike),
@@ -72,7 +93,11 @@ FAULTS["ridge/figures"] = [
     ("pdp-claim-lower-std-fig1", "sampled_ridge", twice),
     ("pdp-trend-epsc", "keep_chance", lambda f: lambda eps, t: np.where(eps < t, 0.1 / t**2, 1.0)),
     ("pdp-trend-epsm", "output_perturbation", alike),
-    ("pdp-trend-fc", "draw_masks", lambda f: lambda eps, t, *a, **rng: f(np.maximum(eps, 0.9 * t), t, *a, **rng)),
+    (
+        "pdp-trend-fc",
+        "draw_masks",
+        lambda f: lambda eps, t, *a, **rng: f(np.maximum(eps, 0.9 * t), t, *a, **rng),
+    ),
     ("pdp-trend-n", "take", lambda f: lambda split, share: f(split, 1.0)),
 ]
 
@@ -82,7 +107,11 @@ FAULTS["ridge/accuracy"] = [
     ("pdp-thm25-proof-bounds", "upper", times(10.0)),
     ("pdp-thm25", "accuracy_terms", lambda f: lambda *a: tuple(0.7 * term for term in f(*a))),
     ("pdp-thm25-terms", "accuracy_terms", lambda f: lambda lam, *a: f(1 / lam, *a)),
-    ("pdp-thm25-terms", "accuracy_terms", lambda f: lambda *a: (f(*a)[0], 0.5 * f(*a)[1], f(*a)[2])),
+    (
+        "pdp-thm25-terms",
+        "accuracy_terms",
+        lambda f: lambda *a: (f(*a)[0], 0.5 * f(*a)[1], f(*a)[2]),
+    ),
     ("pdp-trend-lambda", "output_perturbation", other(noise_rate=lambda rate: 1 / rate)),
     ("pdp-trend-lambda", "output_perturbation", other(theta=lambda theta: 0 * theta)),
 ]

@@ -7,13 +7,16 @@ import numpy as np
 from hdpm_book.ridge import study
 from hdpm_lib.schema import Category, Number, Schema
 
-SMALL = Schema([Number("age", 18, 64), Category("sex", ("f", "m")), Category("region", ("n", "s", "w"))])
+SMALL = Schema(
+    [Number("age", 18, 64), Category("sex", ("f", "m")), Category("region", ("n", "s", "w"))]
+)
 
 
 def test_public_losses_trade_noise_against_the_pull_of_the_penalty() -> None:
     penalties = (0.05, 0.2, 0.8, 3.0)
     exact, usual, coarse = (
-        study.public_losses(SMALL, 0.5, np.full(300, eps), penalties, worlds=8) for eps in (1e4, 1.0, 0.2)
+        study.public_losses(SMALL, 0.5, np.full(300, eps), penalties, worlds=8)
+        for eps in (1e4, 1.0, 0.2)
     )
     assert (np.diff(exact) > 0).all() and [usual.argmin(), coarse.argmin()] == [1, 2]
     assert (usual > exact).all() and (coarse > usual).all()

@@ -29,8 +29,11 @@ def fresh(number: int) -> pd.DataFrame:
 @pytest.mark.filterwarnings("ignore::hdpm_book.retrieval.StandInWarning")
 @pytest.mark.parametrize(("means", "spreads"), [(11, 13), (12, 14)])
 def test_spreads_stand_beside_spreads(means: int, spreads: int) -> None:
-    """For one draw, spread over mean is nearly a number of its own where noise is all, whoever the people are."""
-    ours, printed = fresh(spreads)["reg_pdp_op"] / fresh(means)["reg_pdp_op"], published(spreads).printed["reg_pdp_op"]
+    """For one draw, spread over mean is nearly a number of its own where noise is all, whoever the
+    people are.
+    """
+    ours = fresh(spreads)["reg_pdp_op"] / fresh(means)["reg_pdp_op"]
+    printed = published(spreads).printed["reg_pdp_op"]
     rows = printed.index[: len(printed) // 2]
     theirs = (printed / published(means).printed["reg_pdp_op"]).loc[rows]
     np.testing.assert_allclose(ours.loc[rows], theirs, rtol=0.05)

@@ -16,33 +16,52 @@ BOUNDS = (None, 0.2, 6.0)  # on labels, with features of any sign; none in the b
 
 
 def neighbours(rng, a=None, d_max=5):
-    """Two data sets that differ in record 0, privacy losses that allow objective perturbation, a penalty and bounds.
+    """Two data sets that differ in record 0, privacy losses that allow objective perturbation, a
+    penalty and bounds.
 
-    They lie in the box, often in its corners; or, with the label bound `a`, features have any sign and norm at most R.
+    They lie in the box, often in its corners; or, with the label bound `a`, features have any sign
+    and norm at most R.
     """
-    d, n, scale = int(rng.integers(1, d_max)), int(rng.integers(1, 9)), a or 1.0
+    d = int(rng.integers(1, d_max))
+    n = int(rng.integers(1, 9))
+    scale = a or 1.0
     if a is None:
-        R, X = np.sqrt(d), rng.integers(0, 2, (n + 1, d)) * 1.0 if rng.random() < 0.5 else rng.random((n + 1, d))
-        ends, bounds = (np.zeros(d), np.ones(d), 1 - X[0]), {}
+        R = np.sqrt(d)
+        X = rng.integers(0, 2, (n + 1, d)) * 1.0 if rng.random() < 0.5 else rng.random((n + 1, d))
+        ends = (np.zeros(d), np.ones(d), 1 - X[0])
+        bounds = {}
     else:
-        R, X = 10 ** rng.uniform(-1, 1), rng.standard_normal((n + 1, d))
-        X *= R / np.linalg.norm(X, axis=1, keepdims=True) * rng.choice([1.0, rng.random()], (n + 1, 1))
-        ends, bounds = (-X[0], 0 * X[0]), {"feature_norm": R * (1 + 1e-13), "label_bound": a}
+        R = 10 ** rng.uniform(-1, 1)
+        X = rng.standard_normal((n + 1, d))
+        X *= (
+            R
+            / np.linalg.norm(X, axis=1, keepdims=True)
+            * rng.choice([1.0, rng.random()], (n + 1, 1))
+        )
+        ends = (-X[0], 0 * X[0])
+        bounds = {"feature_norm": R * (1 + 1e-13), "label_bound": a}
     X[n] = [X[0], X[n], *ends][rng.integers(2 + len(ends))]
-    y = rng.choice([-scale, scale], n + 1) if rng.random() < 0.7 else rng.uniform(-scale, scale, n + 1)
+    y = (
+        rng.choice([-scale, scale], n + 1)
+        if rng.random() < 0.7
+        else rng.uniform(-scale, scale, n + 1)
+    )
     y[n] = -scale * np.sign(y[0]) if rng.random() < 0.7 else y[n]
-    eps, lam = rng.random(n) + 0.01, R**2 * 10 ** rng.uniform(-2, 2)
+    eps = rng.random(n) + 0.01
+    lam = R**2 * 10 ** rng.uniform(-2, 2)
     eps *= R**2 / lam * (1 + 10 ** rng.uniform(-1, 3)) / eps.sum()
     return (X[:n], y[:n]), (np.vstack([X[n], X[1:n]]), np.append(y[n], y[1:n])), eps, lam, bounds
 
 
 def objective_log_density(moments, theta, multiplier=None):
-    """Log density of the release: inside the ball, or on its boundary together with the multiplier of its minimum.
+    """Log density of the release: inside the ball, or on its boundary together with the multiplier
+    of its minimum.
 
-    It is with respect to volume inside, and to surface times that of the multiplier on the boundary; the Jacobians are
-    derived on the page on what is beyond the paper.
+    It is with respect to volume inside, and to surface times that of the multiplier on the
+    boundary; the Jacobians are derived on the page on what is beyond the paper.
     """
-    d, nu = len(moments.cross), np.zeros(theta.shape[:-1]) if multiplier is None else multiplier
+    d = len(moments.cross)
+    nu = np.zeros(theta.shape[:-1]) if multiplier is None else multiplier
     matrix = moments.second + (moments.penalty + nu[..., None, None]) * np.eye(d)
     noise = 2 * (moments.cross - (matrix @ theta[..., None])[..., 0])
     value = log_density(noise, moments.noise_rate) + d * np.log(2) + np.linalg.slogdet(matrix)[1]
@@ -58,7 +77,8 @@ def objective_loss(one, two, rng, outputs=25):
     d = len(one.cross)
     sphere = spherical_laplace(d, 1.0, rng=rng, size=outputs)
     sphere *= one.radius / np.linalg.norm(sphere, axis=1, keepdims=True)
-    inside, nu = sphere * rng.random((outputs, 1)), 10 ** rng.uniform(-2, 3, outputs)
+    inside = sphere * rng.random((outputs, 1))
+    nu = 10 ** rng.uniform(-2, 3, outputs)
     inside[0] = 0
     return max(
         np.abs(objective_log_density(one, *where) - objective_log_density(two, *where)).max()
@@ -68,7 +88,9 @@ def objective_loss(one, two, rng, outputs=25):
 
 @pytest.mark.parametrize("a", BOUNDS)
 def test_objective_release_is_the_minimiser(a):
-    """By its conditions: no slope inside the ball; on its boundary the slope points straight inwards."""
+    """By its conditions: no slope inside the ball; on its boundary the slope points straight
+    inwards.
+    """
     rng = np.random.default_rng(0)
     active = []
     for seed in range(40):
@@ -77,7 +99,8 @@ def test_objective_release_is_the_minimiser(a):
         m = replace(m, noise_rate=m.noise_rate * 10 ** rng.uniform(0, 2))
         b = spherical_laplace(len(m.cross), m.noise_rate, rng=np.random.default_rng(seed))
         found = variants.release_objective_perturbation(m, rng=np.random.default_rng(seed))
-        slope, size = 2 * (m.second @ found + lam * found - m.cross) + b, np.linalg.norm(found)
+        slope = 2 * (m.second @ found + lam * found - m.cross) + b
+        size = np.linalg.norm(found)
         active.append(size > m.radius * (1 - 1e-9))
         expected = -np.linalg.norm(slope) * found / size if active[-1] else 0.0
         np.testing.assert_allclose(slope, expected, atol=1e-10 * np.linalg.norm(b - 2 * m.cross))
@@ -86,11 +109,14 @@ def test_objective_release_is_the_minimiser(a):
 
 
 def test_objective_density_has_mass_one_and_is_the_law_of_the_release():
-    X, y = np.array([[1.0, 0.2], [0.3, 1.0], [0.9, 0.8]]), np.array([1.0, -0.7, 0.4])
+    X = np.array([[1.0, 0.2], [0.3, 1.0], [0.9, 0.8]])
+    y = np.array([1.0, -0.7, 0.4])
     m = variants.calibrate_objective_perturbation(X, y, [4.0, 3.0, 5.0], 0.5)
     nodes, weights = np.polynomial.legendre.leggauss(200)
-    nodes, weights = (nodes + 1) / 2, weights / 2
-    angle, turn = 2 * np.pi * (np.arange(400) + 0.5) / 400, 2 * np.pi / 400
+    nodes = (nodes + 1) / 2
+    weights = weights / 2
+    angle = 2 * np.pi * (np.arange(400) + 0.5) / 400
+    turn = 2 * np.pi / 400
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     inner = objective_log_density(m, m.radius * nodes[:, None, None] * circle)
     inside = (weights * nodes * m.radius**2 * np.exp(inner).sum(1) * turn).sum()
@@ -107,10 +133,15 @@ def test_objective_density_has_mass_one_and_is_the_law_of_the_release():
 
 @pytest.mark.parametrize("a", BOUNDS)
 def test_objective_losses_stay_within_epsilon_and_planted_bugs_do_not(a):
-    rng, right, half_noise, no_jacobian = np.random.default_rng(2), [], [], []
+    rng = np.random.default_rng(2)
+    right = []
+    half_noise = []
+    no_jacobian = []
     for trial in range(1200):
         *pair, eps, lam, bounds = neighbours(rng, a)
-        one, two = (variants.calibrate_objective_perturbation(*data, eps, lam, **bounds) for data in pair)
+        one, two = (
+            variants.calibrate_objective_perturbation(*data, eps, lam, **bounds) for data in pair
+        )
         right.append(objective_loss(one, two, rng) / eps[0])
         if trial % 5 == 0:
             spent = bounds.get("feature_norm", np.sqrt(len(one.cross))) ** 2 / lam
@@ -130,12 +161,16 @@ def moved_moments(one, two):
 
 @pytest.mark.parametrize("a", BOUNDS)
 def test_sufficient_statistics_move_by_no_more_than_the_constant(a):
-    rng, worst = np.random.default_rng(4), 0.0
+    rng = np.random.default_rng(4)
+    worst = 0.0
     for _ in range(1500):
         *pair, eps, lam, bounds = neighbours(rng, a, d_max=12)
-        one, two = (variants.calibrate_sufficient_statistics(*data, eps, lam, **bounds) for data in pair)
+        one, two = (
+            variants.calibrate_sufficient_statistics(*data, eps, lam, **bounds) for data in pair
+        )
         assert one.label_bound == (a or 1.0)  # which scales the noise
-        d, R = len(one.cross), bounds.get("feature_norm")
+        d = len(one.cross)
+        R = bounds.get("feature_norm")
         moved = d**2 + d + 9 / 4 if R is None else 2 * R**4 + 2 * R**2 + 1 / 2
         assert one.noise_rate == pytest.approx(eps.sum() / np.sqrt(moved), rel=1e-9)
         worst = max(worst, one.noise_rate * moved_moments(one, two) / eps[0])
@@ -146,21 +181,32 @@ def test_sufficient_statistics_move_by_no_more_than_the_constant(a):
 def test_sufficient_statistics_release_solves_the_noisy_normal_equations(a, monkeypatch):
     """The noise of the labels is in units of their bound."""
     rng = np.random.default_rng(5)
-    X, y = rng.random((50, 3)), a * rng.uniform(-1, 1, 50)
-    m = variants.calibrate_sufficient_statistics(X, y, np.ones(50), 5.0, label_bound=a, feature_norm=2.0)
+    X = rng.random((50, 3))
+    y = a * rng.uniform(-1, 1, 50)
+    m = variants.calibrate_sufficient_statistics(
+        X, y, np.ones(50), 5.0, label_bound=a, feature_norm=2.0
+    )
     noise = 0.01 * rng.standard_normal(9)
     monkeypatch.setattr(variants, "spherical_laplace", lambda *_, **__: noise)
-    extra, vector = np.zeros((3, 3)), noise[:3]
+    extra = np.zeros((3, 3))
+    vector = noise[:3]
     for k, (i, j) in enumerate([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]):
         extra[i, j] = extra[j, i] = noise[3 + k] / (1 if i == j else np.sqrt(2))
-    assert (extra**2).sum() + (vector**2).sum() == pytest.approx((noise**2).sum())  # the noise keeps its norm
+    # the noise keeps its norm
+    assert (extra**2).sum() + (vector**2).sum() == pytest.approx((noise**2).sum())
     expected = np.linalg.solve(m.second + extra + 5 * np.eye(3), m.cross + a * vector)
-    np.testing.assert_allclose(variants.release_sufficient_statistics(m, rng=rng), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        variants.release_sufficient_statistics(m, rng=rng), expected, rtol=1e-10
+    )
 
 
 def test_what_is_refused():
     for y, eps, message in (
-        ([0.0, np.nan], [1.0, 1.0], r"^y must lie in label_range = \(0.0, 1.0\): scale by public bounds, or clip$"),
+        (
+            [0.0, np.nan],
+            [1.0, 1.0],
+            r"^y must lie in label_range = \(0.0, 1.0\): scale by public bounds, or clip$",
+        ),
         ([0.0, 1.0], [1.0, 0.0], r"epsilon\[1\] = 0.0"),
         ([0.0, 1.0], [1.0], "1 entries for 2 records"),
     ):

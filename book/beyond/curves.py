@@ -235,8 +235,9 @@ class StepLaws:
 
     Attributes
     ----------
-    virtual_costs, masses : arrays of shape (laws, steps); the costs rise along the steps, the
-    masses sum to 1 wanted : array of shape (laws,), N/n
+    virtual_costs, masses : arrays of shape (laws, steps)
+        the costs rise along the steps, the masses sum to 1
+    wanted : array of shape (laws,), N/n
     """
 
     virtual_costs: Array

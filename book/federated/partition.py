@@ -89,8 +89,9 @@ def dirichlet_counts(
     Parameters
     ----------
     class_counts : mapping, or array of shape (classes,)
-    concentration : float, at least 0.05, of the symmetric Dirichlet law: the smaller, the more
-    uneven extra : int, records of the largest class that everybody gets first
+    concentration : float
+        at least 0.05, of the symmetric Dirichlet law: the smaller, the more uneven
+    extra : int, records of the largest class that everybody gets first
 
     Examples
     --------

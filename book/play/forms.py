@@ -164,9 +164,11 @@ class Explorer:
     fields : controls of the form
     find : the library's function of what the form holds
     presets : settings to try by a button: words, and what they change of the form, as the query of
-    an address script : whether a script of its own computes in the page; else the page holds all
-    that `find` says data : what that script needs besides depth : how many folders above its page
-    the site begins
+        an address
+    script : whether a script of its own computes in the page; else the page holds all that `find`
+        says
+    data : what that script needs besides
+    depth : how many folders above its page the site begins
     """
 
     name: str

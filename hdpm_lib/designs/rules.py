@@ -130,9 +130,9 @@ class Deal(Outcome):
     ----------
     weights : array of shape (draws, n), with sum 1, or 0 where nothing is bought
     noise : array of shape (draws,), mean square of the noise before it is shrunk
-    money : array of shape (draws,), payments, or what they are on average: what is bought, at
-    virtual costs shrink : array of shape (draws,), the design's own factor, or None if it is left
-    to the reader
+    money : array of shape (draws,)
+        payments, or what they are on average: what is bought, at virtual costs
+    shrink : array of shape (draws,), the design's own factor, or None if it is left to the reader
     """
 
     weights: Array

@@ -25,10 +25,13 @@ class Incentives:
 
     Attributes
     ----------
-    gain : array, largest utility of a misreport less that of truth; negative if every misreport
-    tried does worse report : array, the misreport that reaches it utility : array, that of truth:
-    individual rationality asks that it is not negative payment : array, at truth: the scale to read
-    the gain against tried : int, number of misreports
+    gain : array
+        largest utility of a misreport less that of truth; negative if every misreport tried does
+        worse
+    report : array, the misreport that reaches it
+    utility : array, that of truth: individual rationality asks that it is not negative
+    payment : array, at truth: the scale to read the gain against
+    tried : int, number of misreports
     """
 
     gain: Array

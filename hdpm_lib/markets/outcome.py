@@ -23,11 +23,14 @@ class Outcome:
 
     Attributes
     ----------
-    privacy_loss : array of shape (..., n), what each seller loses
-    payments : array of shape (..., n), to the sellers, in the unit of their costs; None where a
-    rule only allocates cost : array of shape (...), total cost of the privacy at the costs that the
-    rule was given, or None error : array of shape (...), what the buyer gets, mean squared error or
-    proxy loss, as the rule says; or None
+    privacy_loss : array of shape (..., n)
+        What each seller loses.
+    payments : array of shape (..., n) or None
+        To the sellers, in the unit of their costs; None where a rule only allocates.
+    cost : array of shape (...) or None
+        Total cost of the privacy at the costs that the rule was given.
+    error : array of shape (...) or None
+        What the buyer gets: mean squared error or proxy loss, as the rule says.
 
     Examples
     --------

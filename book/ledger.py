@@ -401,8 +401,9 @@ def verdict(
     Examples
     --------
     >>> verdict(printed=True), verdict(printed=False)
+    ('reproduced', 'refuted')
     >>> verdict(printed=False, corrected=True), verdict(reading=True)
-    ('reproduced', 'refuted', 'corrected', 'partial')
+    ('corrected', 'partial')
     """
     given = {"printed": printed, "corrected": corrected, "reading": reading}
     for name, value in given.items():

@@ -456,8 +456,8 @@ RULES = """async scheme => {
 }"""
 
 
+# colours under way are none
 STILL = """document.head.append(Object.assign(document.createElement('style'),
-  # colours under way are none
   {textContent: '*, ::before, ::after { transition: none !important; }'}));"""
 
 

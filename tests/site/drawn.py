@@ -23,6 +23,7 @@ from PIL import Image, ImageChops
 from tests.site import check
 
 FORMULA = re.compile(r"<math\b.*?</math>", re.DOTALL)
+# outlines as they are: hints depend on the other letters of a font
 SHEET = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Formulas</title>{styles}
 <style>@font-face {{ font-family: Whole; src: url(data:font/ttf;base64,{whole}) }}
@@ -30,7 +31,6 @@ html, body {{ margin: 0; background: #fff; color: #000; font: 16px/1.65 sans-ser
 math {{ text-rendering: geometricPrecision }}
 main > div {{ position: absolute; padding: 8px; white-space: nowrap }}
 .whole math {{ font-family: Whole, math }}</style></head>
-# outlines as they are: hints depend on the other letters of a font
 <body><main>{formulas}</main></body></html>"""
 # Stand in rows as wide as asked, by their sizes in the whole font. Returns the place of each.
 PLACE = """async width => {

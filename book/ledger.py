@@ -318,9 +318,8 @@ def markup(words: str) -> str:
 
     Examples
     --------
-    >>> markup("$a<b$ & `c`")
-    '<span class="math notranslate nohighlight mathjax_process">\\\\(a&lt;b\\\\)</span> &amp;
-    <code>c</code>'
+    >>> markup("as `c` & $a<b$").partition("mathjax_process")[::2]
+    ('as <code>c</code> &amp; <span class="math notranslate nohighlight ', '">\\\\(a&lt;b\\\\)</span>')
     """
     formula = r'<span class="math notranslate nohighlight mathjax_process">\\(\1\\)</span>'
     found = re.sub(r"\$([^$]+)\$", formula, html.escape(words))

@@ -318,8 +318,8 @@ def markup(words: str) -> str:
 
     Examples
     --------
-    >>> markup("as `c` & $a<b$").partition("mathjax_process")[::2]
-    ('as <code>c</code> &amp; <span class="math notranslate nohighlight ', '">\\\\(a&lt;b\\\\)</span>')
+    >>> markup("`c` & $a<b$").partition("mathjax_process")[::2]
+    ('<code>c</code> &amp; <span class="math notranslate nohighlight ', '">\\\\(a&lt;b\\\\)</span>')
     """
     formula = r'<span class="math notranslate nohighlight mathjax_process">\\(\1\\)</span>'
     found = re.sub(r"\$([^$]+)\$", formula, html.escape(words))

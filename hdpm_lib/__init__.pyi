@@ -8,6 +8,7 @@ from . import gaussian as gaussian
 from . import learners as learners
 from . import markets as markets
 from . import noise as noise
+from . import private as private
 from . import schema as schema
 from . import spread as spread
 from . import validation as validation

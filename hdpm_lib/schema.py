@@ -22,14 +22,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from hdpm_lib.validation import (
-    check_choice,
-    check_finite,
-    check_number,
-    private_cells,
-    private_doubles,
-    private_places,
-)
+from hdpm_lib.private import private_cells, private_doubles, private_places
+from hdpm_lib.validation import check_choice, check_finite, check_number
 
 Array = NDArray[np.float64]
 

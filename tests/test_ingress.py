@@ -26,7 +26,7 @@ import pytest
 from scipy import sparse
 
 from hdpm_book.logistic.joint_objective import alternate, joint_objective
-from hdpm_lib import validation as v
+from hdpm_lib import private
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.schema import Category, Number, Schema
@@ -235,7 +235,7 @@ def test_odd_cells_appear_nowhere_in_what_is_not_private() -> None:
 @pytest.mark.parametrize("warn", [False, True])
 def test_text_that_tells_is_caught(text: Callable[..., str], warn: bool) -> None:
     def tell(terms: Any, epsilon: np.ndarray, rng: np.random.Generator) -> Seen:
-        d = v.private_floats(terms, "terms", 1)
+        d = private.private_floats(terms, "terms", 1)
         bad = ~((d >= 0) & (d <= 1))
         if bad.any() and warn:
             warnings.warn(text(d, bad), stacklevel=2)
@@ -354,10 +354,10 @@ def test_levels_of_a_category_are_found_in_any_container() -> None:
     codes = [1, 0, -1, -1, 2]
     cells = ["yes", "no", Odd(), ["no"], "sometimes"]
     for values in (cells, np.fromiter(cells, dtype=object)):
-        assert v.private_places(values, "smoker", column.levels).tolist() == codes
+        assert private.private_places(values, "smoker", column.levels).tolist() == codes
         assert column.encode(values)[1].tolist() == [c >= 0 for c in codes]
-    assert v.private_places(np.array(["1", "2.0", "x"]), "y", (2, 1)).tolist() == [1, 0, -1]
-    assert v.private_places(np.array([1.0, 2.0, np.nan]), "y", (2, 1)).tolist() == [1, 0, -1]
+    assert private.private_places(np.array(["1", "2.0", "x"]), "y", (2, 1)).tolist() == [1, 0, -1]
+    assert private.private_places(np.array([1.0, 2.0, np.nan]), "y", (2, 1)).tolist() == [1, 0, -1]
 
 
 # --- shapes are public --------------------------------------------------------------------------
@@ -409,10 +409,12 @@ def test_plain_arrays_are_taken_as_they_are() -> None:
             sparse.coo_array(array),
             tuple(map(tuple, array)),
         ):
-            assert v.private_floats(value, "X", 2).tolist() == array.tolist()
+            assert private.private_floats(value, "X", 2).tolist() == array.tolist()
     array = np.ones((3, 2), dtype=np.float32)
-    assert v.private_floats(array, "X", 2) is array
-    assert v.private_doubles(np.ma.array([1, 2]), "y", 1).tolist() == [1, 2]
-    assert v.private_doubles(np.array([1e4000], dtype=np.longdouble), "y", 1).tolist() == [math.inf]
+    assert private.private_floats(array, "X", 2) is array
+    assert private.private_doubles(np.ma.array([1, 2]), "y", 1).tolist() == [1, 2]
+    assert private.private_doubles(np.array([1e4000], dtype=np.longdouble), "y", 1).tolist() == [
+        math.inf
+    ]
     nested = [[[np.float64(1), np.array(2)], [Fraction(1, 2), "4"]]]
-    assert v.private_floats(nested, "gradients").tolist() == [[[1, 2], [0.5, 4]]]
+    assert private.private_floats(nested, "gradients").tolist() == [[[1, 2], [0.5, 4]]]

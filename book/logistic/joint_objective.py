@@ -35,14 +35,8 @@ from scipy.special import expit
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.learners.logistic import ObjectivePerturbation
-from hdpm_lib.validation import (
-    check_cap,
-    check_finite,
-    check_flag,
-    check_number,
-    check_positive,
-    check_signed_records,
-)
+from hdpm_lib.private import check_signed_records
+from hdpm_lib.validation import check_cap, check_finite, check_flag, check_number, check_positive
 
 Array = NDArray[np.float64]
 

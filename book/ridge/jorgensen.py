@@ -25,6 +25,7 @@ from hdpm_book.ridge.moments import Moments, QuadraticLoss
 from hdpm_lib.accounts import charge
 from hdpm_lib.learners.ridge import Bound, estimate_norm_bound, sensitivity_constant, weighted_ridge
 from hdpm_lib.noise import log_density, spherical_laplace
+from hdpm_lib.private import check_records
 from hdpm_lib.validation import (
     check_choice,
     check_epsilon,
@@ -33,7 +34,6 @@ from hdpm_lib.validation import (
     check_number,
     check_penalty,
     check_positive,
-    check_records,
     check_size,
 )
 

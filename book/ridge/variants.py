@@ -18,13 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.accounts import charge
 from hdpm_lib.learners.ridge import estimate_norm_bound, project_on_ball
 from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.private import check_inside, check_records
 from hdpm_lib.validation import (
     check_epsilon,
     check_finite,
     check_generator,
-    check_inside,
     check_penalty,
-    check_records,
     check_size,
 )
 

@@ -45,14 +45,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hdpm_lib.accounts import records
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
 from hdpm_lib.learners.ridge import Bound, output_perturbation
-from hdpm_lib.validation import (
-    check_choice,
-    check_epsilon,
-    check_positive,
-    private_cells,
-    private_doubles,
-    private_places,
-)
+from hdpm_lib.private import private_cells, private_doubles, private_places
+from hdpm_lib.validation import check_choice, check_epsilon, check_positive
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -20,13 +20,8 @@ from hdpm_lib.accounts import charge
 from hdpm_lib.learners.gradients import check_labels, clipped, local_gradients, noise_scale
 from hdpm_lib.learners.integer_answers import cut, gradient_noise, grid_gradients
 from hdpm_lib.noise import grid_step
-from hdpm_lib.validation import (
-    check_choice,
-    check_count,
-    check_finite,
-    check_positive,
-    private_floats,
-)
+from hdpm_lib.private import private_floats
+from hdpm_lib.validation import check_choice, check_count, check_finite, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -16,14 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import (
-    check_count,
-    check_finite,
-    check_generator,
-    check_positive,
-    private_cells,
-    private_floats,
-)
+from hdpm_lib.private import private_cells, private_floats
+from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

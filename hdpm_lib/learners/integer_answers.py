@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.accounts import charge
 from hdpm_lib.discrete import LARGEST, discrete_laplace
 from hdpm_lib.learners.gradients import check_labels, clipped, residuals
+from hdpm_lib.private import private_doubles
 from hdpm_lib.validation import (
     check_count,
     check_epsilon,
@@ -38,7 +39,6 @@ from hdpm_lib.validation import (
     check_number,
     check_positive,
     check_size,
-    private_doubles,
 )
 
 Array = NDArray[np.float64]

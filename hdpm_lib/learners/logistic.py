@@ -34,6 +34,7 @@ from scipy.special import expit
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, MARGIN, balls, on_grid, released, spherical, spherical_uniforms
 from hdpm_lib.noise import grid_step, spherical_laplace
+from hdpm_lib.private import check_signed_records
 from hdpm_lib.validation import (
     check_choice,
     check_finite,
@@ -41,7 +42,6 @@ from hdpm_lib.validation import (
     check_generator,
     check_numeric,
     check_positive,
-    check_signed_records,
 )
 
 Array = NDArray[np.float64]
@@ -246,7 +246,7 @@ def objective_perturbation(
     ----------
     X, y : arrays of shape (m, n) and (m,)
         Features, each row of norm at most 1, and labels, -1 or 1:
-        :func:`hdpm_lib.validation.check_signed_records`.
+        :func:`hdpm_lib.private.check_signed_records`.
     weights : array of shape (m,)
         Chosen without the data. The paper's sum to 1; the guarantee does not need it.
     clip : bool, default False

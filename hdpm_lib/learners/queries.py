@@ -31,16 +31,15 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import MARGIN, balls, released, spherical
 from hdpm_lib.noise import grid_step
+from hdpm_lib.private import check_inside, private_floats
 from hdpm_lib.validation import (
     check_choice,
     check_count,
     check_finite,
     check_flag,
     check_generator,
-    check_inside,
     check_number,
     check_size,
-    private_floats,
 )
 
 Array = NDArray[np.float64]

@@ -50,6 +50,7 @@ from hdpm_lib.exact import (
     spherical_uniforms,
 )
 from hdpm_lib.noise import grid_step, spherical_laplace
+from hdpm_lib.private import check_records
 from hdpm_lib.validation import (
     check_choice,
     check_epsilon,
@@ -59,7 +60,6 @@ from hdpm_lib.validation import (
     check_numeric,
     check_penalty,
     check_positive,
-    check_records,
 )
 
 Array = NDArray[np.float64]

@@ -36,8 +36,8 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, MARGIN, moments, on_grid, released, spherical, spherical_uniforms
 from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
+from hdpm_lib.private import check_ball
 from hdpm_lib.validation import (
-    check_ball,
     check_choice,
     check_finite,
     check_flag,

@@ -1,0 +1,293 @@
+"""Private data as they come in: their shape is public, of what is in them nothing is said.
+
+Private data come in by :func:`private_cells` alone, whatever they are. An error is one sentence for
+each argument, with no value, no place and no count. With `clip` there is no error and no warning:
+numbers outside the bounds are moved onto them, and a public value takes the place of what is no
+number. Arguments are named as in :mod:`hdpm_lib.validation`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from numbers import Complex, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdpm_lib.validation import check_flag, check_positive
+
+Array = NDArray[np.float64]
+
+
+def private_cells(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
+    """Private data as an array of that many dimensions: of numbers or text of one type, or of
+    Python's objects.
+
+    Lists, tables, sparse and masked arrays are taken, and what a mask hides is None: nothing looks
+    at it.
+
+    Examples
+    --------
+    >>> private_cells([[0.5, "old"], np.ma.array([1, 2], mask=[0, 1])], "X", 2).tolist()
+    [[0.5, 'old'], [1, None]]
+    """
+    try:
+        array = _array(value.toarray() if hasattr(value, "toarray") else value, ndim)
+    except Exception:
+        # what it says may be private, and so may the chain of errors: the one below stands alone
+        array = None
+    if array is None:
+        raise ValueError(f"{name} must be an array, a table or lists, with rows of one length")
+    if array.ndim != (array.ndim if ndim is None else ndim):
+        raise ValueError(
+            f"{name} must have {ndim} dimension(s), got shape {array.shape}. Reshape your data"
+        )
+    if not array.size:
+        parts = "feature(s)" if len(array) else "sample(s)"
+        raise ValueError(
+            f"{name} has 0 {parts} (shape={array.shape}) while a minimum of 1 is required."
+        )
+    return array
+
+
+def _array(value: Any, ndim: int | None) -> NDArray[Any] | None:
+    """Private data as an array, or None if rows are not of one length; lists go cell by cell, of
+    any kind.
+    """
+    value = _listed(value) if isinstance(value, np.ma.MaskedArray) else value
+    if not isinstance(value, list | tuple):
+        return np.asarray(value)
+    cells = list(value)
+    shape = [len(value)]
+    while (
+        isinstance(_listed(cells[0]), list | tuple)
+        if ndim is None and cells
+        else len(shape) < (ndim or 1)
+    ):
+        rows = [_listed(row) for row in cells]
+        lengths = {len(row) if isinstance(row, list | tuple) else -1 for row in rows}
+        if len(lengths) != 1 or -1 in lengths:
+            return None
+        cells = [cell for row in rows for cell in row]
+        shape = [*shape, *lengths]
+    if cells and all(isinstance(_listed(cell), list | tuple) for cell in cells):
+        return None
+    return np.fromiter(cells, dtype=object, count=len(cells)).reshape(shape)
+
+
+def _listed(part: Any) -> Any:
+    """An array as lists, in which None stands for what is masked."""
+    return part.tolist() if hasattr(part, "tolist") else part
+
+
+def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
+    """Private data as floats, NaN where a cell holds no number; floats keep their type, all else
+    becomes 64 bits.
+
+    Text that reads as a number is that number, and so is a complex number without an imaginary
+    part.
+
+    Examples
+    --------
+    >>> private_floats([0.5, True, "2.5", "old", None, 1j], "y", 1)
+    array([0.5, 1. , 2.5, nan, nan, nan])
+    """
+    cells = private_cells(value, name, ndim)
+    if cells.dtype.kind in "biuf":
+        return cells if cells.dtype.kind == "f" else cells.astype(float)
+    if cells.dtype.kind in "mM":
+        return np.full(cells.shape, np.nan)
+    return np.fromiter(map(_number, cells.ravel().tolist()), float, cells.size).reshape(cells.shape)
+
+
+def _number(cell: Any) -> float:
+    """The number in a private cell, or NaN."""
+    if type(cell) is float:
+        return cell
+    try:
+        found = cell.tolist() if getattr(cell, "shape", None) == () else cell
+        found = found.real if isinstance(found, Complex) and found.imag == 0 else found
+        return float(found) if isinstance(found, Real | str) else math.nan
+    except Exception:  # whatever a cell is, nothing may come of it
+        return math.nan
+
+
+def private_doubles(value: Any, name: str, ndim: int | None = None) -> Array:
+    """Private data as floats of 64 bits."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(private_floats(value, name, ndim), dtype=float)
+
+
+def private_places(value: Any, name: str, levels: Sequence[Hashable]) -> NDArray[np.intp]:
+    """The place of each private label among public `levels`, shape (n,); -1 for what is none of
+    them.
+
+    Examples
+    --------
+    >>> private_places(["yes", ["no"], None, "no"], "y", ("no", "yes"))
+    array([ 1, -1, -1,  0])
+    """
+    cells = private_cells(value, name, 1)
+    kind = {"U": str}.get(cells.dtype.kind, Real if cells.dtype.kind in "biuf" else ())
+    if all(isinstance(level, kind) for level in levels):
+        found = np.full(len(cells), -1)
+        for place, level in enumerate(levels):
+            found[cells == level] = place
+        return found
+    table = {level: place for place, level in enumerate(levels)}
+
+    def place_of(cell: Any) -> int:
+        try:
+            return table[cell] if cell in table else table.get(_number(cell), -1)
+        except Exception:  # what cannot be hashed is no label
+            return -1
+
+    return np.fromiter(map(place_of, cells.tolist()), np.intp, len(cells))
+
+
+def check_inside(
+    value: ArrayLike,
+    name: str,
+    low: ArrayLike,
+    high: ArrayLike,
+    rule: str,
+    *,
+    clip: bool = False,
+    ndim: int | None = None,
+    remedy: str = "",
+) -> Array:
+    """Private numbers inside public bounds, or an error that says `rule` and tells neither a value
+    nor its place.
+
+    With `clip` they are moved onto the bounds instead, in silence; what is not a number goes to the
+    middle.
+
+    Examples
+    --------
+    >>> check_inside([-1.0, 0.25, np.nan], "data", 0, 1, "lie in [0, 1]", clip=True)
+    array([0.  , 0.25, 0.5 ])
+    """
+    array = private_doubles(value, name, ndim)
+    bottom = np.asarray(low, dtype=float)
+    top = np.asarray(high, dtype=float)
+    if clip:
+        moved = np.asarray(np.clip(array, bottom, top))
+        np.copyto(moved, (bottom + top) / 2, where=np.isnan(moved))
+        return moved
+    if not ((bottom <= array) & (array <= top)).all():
+        raise ValueError(f"{name} must {rule}: scale by public bounds{remedy}, or clip")
+    return array
+
+
+def check_records(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    feature_norm: float | None = None,
+    label_bound: float = 1.0,
+    clip: bool = False,
+) -> tuple[Array, Array]:
+    r"""Features and labels as floats, inside the public bounds that every guarantee of ridge
+    regression rests on.
+
+    An error names the bound, no value and no place. That it is raised is itself an answer: clip
+    where that matters.
+
+    Parameters
+    ----------
+    X, y : arrays of shape (n, d), in [0, 1], and (n,)
+    feature_norm : float, optional
+        Public bound `R` on the Euclidean norm of a feature vector. It takes the place of the box
+        [0, 1].
+    label_bound : float, default 1
+        Public bound `a` on the absolute value of a label.
+    clip : bool, default False
+        Move records outside onto the bounds instead of refusing them, in silence: how many there
+        were is private. What is no number becomes 1/2 in the box, and 0 in the ball and as a label.
+    """
+    features = _features(X, feature_norm, clip=clip)
+    bound = check_positive(label_bound, "label_bound")
+    rule = f"lie in [{-bound:g}, {bound:g}]"
+    remedy = " (a Schema of its own), give label_bound"
+    labels = check_inside(y, "y", -bound, bound, rule, clip=clip, ndim=1, remedy=remedy)
+    return _paired(features, labels)
+
+
+def _features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = False) -> Array:
+    """The features of :func:`check_records`."""
+    if feature_norm is None:
+        remedy = " (Schema, in a private_pipeline), give feature_norm"
+        return check_inside(
+            X, "X", 0, 1, "lie in [0, 1]", clip=check_flag(clip, "clip"), ndim=2, remedy=remedy
+        )
+    norm = check_positive(feature_norm, "feature_norm")
+    array = private_doubles(X, "X", 2)
+    inside = _shortened(np.nan_to_num(array), norm)
+    if not check_flag(clip, "clip") and (inside != array).any():
+        text = f"rows of X must have a norm of at most feature_norm = {feature_norm}"
+        raise ValueError(f"{text}: scale by public bounds (Schema, in a private_pipeline), or clip")
+    return inside
+
+
+def _paired(features: Array, labels: Array) -> tuple[Array, Array]:
+    if len(features) != len(labels):
+        raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
+    return features, labels
+
+
+def _shortened(vectors: Array, norm: float) -> Array:
+    """Rows pulled to that Euclidean norm where they are longer, by more than rounding; the others
+    as they are.
+    """
+    largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), norm)
+    scaled = vectors / largest  # squares of large entries would overflow, and a warning tell of it
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    bound = norm / largest
+    over = length > bound * (1 + 1e-12)
+    return np.where(over, scaled * (norm / np.where(over, length, 1)), vectors)
+
+
+def check_ball(
+    records: ArrayLike, name: str, centre: Array, radius: float, *, clip: bool = False
+) -> Array:
+    """Private records of shape (n, d), less the centre of the public ball they lie in.
+
+    An error tells neither a value nor its place. With `clip` records outside are moved onto the
+    ball, what is not a number to the centre's coordinate, in silence.
+
+    Examples
+    --------
+    >>> check_ball([[3.0, 4.0], [np.nan, 0.5]], "records", np.zeros(2), 1.0, clip=True)
+    array([[0.6, 0.8],
+           [0. , 0.5]])
+    """
+    array = private_doubles(records, name, 2)
+    if array.shape[1] != len(centre):
+        raise ValueError(f"{name} must have shape (n, {len(centre)}), got {array.shape}")
+    with np.errstate(over="ignore"):
+        apart = array - centre
+    inside = _shortened(np.nan_to_num(apart), radius)
+    if not clip and (inside != apart).any():
+        raise ValueError(
+            f"{name} must lie in the ball of radius {radius}: scale by public bounds, or clip"
+        )
+    return inside
+
+
+def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:
+    """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1, of one
+    class if need be.
+
+    Clipping and errors are as in :func:`check_records`; every label but 1 then counts as -1.
+    """
+    array = private_doubles(X, "X", 2)
+    given = private_doubles(y, "y", 1)
+    inside, labels = _paired(_shortened(np.nan_to_num(array), 1.0), np.where(given == 1, 1.0, -1.0))
+    if not clip and (labels != given).any():
+        raise ValueError("y must hold no label but -1 and 1: recode the two classes, or clip")
+    if not clip and (inside != array).any():
+        text = "scale by public bounds (Schema, over its feature_norm, in a private_pipeline)"
+        raise ValueError(f"X must hold rows of norm at most 1: {text}, or clip")
+    return inside, labels

@@ -124,8 +124,7 @@ class Chapter(IPyNbFile):
         self.printed: dict[str, Any] = {}
         self.stopped_at: int | None = None
         self.passed: list[ChapterCell] = []
-        code = [cell for cell in self.nb.cells if cell.cell_type == "code"]
-        for number, cell in enumerate(code):
+        for number, cell in enumerate(execution.code_cells(self.nb)):
             options = defaultdict(bool, find_metadata_tags(cell.metadata))
             yield ChapterCell.from_parent(
                 self, name=f"Cell {number}", cell_num=number, cell=cell, options=options
@@ -153,8 +152,7 @@ class Chapter(IPyNbFile):
                 self.reference_path.write_text(text, encoding="utf8")
             else:
                 self.reference_path.unlink(missing_ok=True)
-        code = [cell for cell in self.nb.cells if cell.cell_type == "code"]
-        if len(self.passed) == len(code):
+        if len(self.passed) == len(execution.code_cells(self.nb)):
             for item in self.passed:
                 item.cell.outputs = [_valid(output) for output in item.test_outputs or []]
                 item.cell.execution_count = item.cell_num + 1
@@ -217,8 +215,8 @@ class ChapterCell(IPyNbCell):
             self.raise_cell_error(
                 f"No reference in {self.parent.reference_path}: run pytest --update-refs"
             )
-        code = [cell for cell in self.parent.stored.cells if cell.cell_type == "code"]
-        printed = [_as_text(output) for output in code[self.cell_num].outputs]
+        cell = execution.code_cells(self.parent.stored)[self.cell_num]
+        printed = [_as_text(output) for output in cell.outputs]
         if printed != reference["output"]:
             self.raise_cell_error(
                 "Cell outputs differ from the reference", f"{printed}\n{reference['output']}"

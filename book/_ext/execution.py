@@ -5,17 +5,20 @@ a chapter. The file is named after all that its outputs depend on: its code, the
 and those that they import, the data that these read, the lock, and where its data sets come from.
 While that stays as it is, the stored outputs are what the chapter would print: the book shows them,
 and ``pytest --reuse`` compares them with the references. Likewise a file of tests that has passed
-is left out until something changes that it depends on.
+is left out until something changes that it depends on. Comments, docstrings and layout of modules
+change neither; examples in docstrings are tests of their own file.
 """
 
 from __future__ import annotations
 
 import ast
+import doctest
 import hashlib
 import os
 import re
 import shutil
 import sys
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -86,6 +89,22 @@ def read(path: Path) -> nbformat.NotebookNode:
     )
 
 
+def code_cells(page: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """The cells of a page that hold code, in order."""
+    return [cell for cell in page.cells if cell.cell_type == "code"]
+
+
+def python(source: str) -> str:
+    """Code of cells as Python reads it: lines that only a notebook understands do nothing.
+
+    Examples
+    --------
+    >>> python("if True:\\n    %time f()")
+    'if True:\\n    pass'
+    """
+    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", source)
+
+
 def data_sets(path: Path) -> tuple[str, ...]:
     """Names of the data sets a page declares in its header (``hdpm: {data: [...]}``)."""
     return tuple(read(path).metadata.get("hdpm", {}).get("data", ()))
@@ -118,13 +137,45 @@ def modules(root: Path = ROOT, packages: Mapping[str, str] = PACKAGES) -> dict[s
 
 
 @cache
-def _read_names(source: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What a source imports, anywhere in it, with the names taken out; and its words, docstrings
-    aside.
+def _tree(source: str) -> ast.Module:
+    """What a source does: its syntax tree, without docstrings and other constants that stand
+    alone.
     """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            body[:] = [
+                statement
+                for statement in body
+                if not (
+                    isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+                )
+            ]
+    return tree
+
+
+@cache
+def _digest_of(source: str) -> bytes:
+    return hashlib.sha256(ast.dump(_tree(source)).encode()).digest()
+
+
+def _examples(source: str) -> list[tuple[str, str]]:
+    """The examples in the docstrings of a source, which are tests: their code and what it prints."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
+    texts = [ast.get_docstring(node) or "" for node in nodes]
+    parser = doctest.DocTestParser()
+    return [
+        (example.source, example.want) for text in texts for example in parser.get_examples(text)
+    ]
+
+
+@cache
+def _read_names(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What a source imports, anywhere in it, with the names taken out; and its words."""
     imports = set()
     words = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(_tree(source)):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -171,18 +222,12 @@ def closure(
 
 def fingerprint(path: Path, root: Path = ROOT) -> str:
     """Digest of all that the outputs of a chapter depend on."""
-    # lines that only a notebook understands import nothing
-    cells = [
-        re.sub(r"(?m)^\s*[%!].*$", "", cell.source)
-        for cell in read(path).cells
-        if cell.cell_type == "code"
-    ]
-    used = closure("\n".join(cells), root)
-    return _digest(
-        [*cells, *(used[name].read_text(encoding="utf8") for name in sorted(used))],
-        data_source(path),
-        root,
-    )
+    cells = [cell.source for cell in code_cells(read(path))]
+    code = python("\n".join(cells))
+    used = closure(code, root)
+    modules = [used[name].read_text(encoding="utf8") for name in sorted(used)]
+    # cells count to the letter: a page shows them, and references are kept by their text
+    return _digest([code, *modules], repr([data_source(path), cells]), root)
 
 
 def fingerprint_of_tests(path: Path, root: Path = ROOT) -> str | None:
@@ -200,11 +245,10 @@ def fingerprint_of_tests(path: Path, root: Path = ROOT) -> str | None:
         if key.startswith("HDPM_") and key != "HDPM_ACCOUNTS"
     }
     # accounts are named anew in each process
-    settings = [f"{key}={value}" for key, value in sorted(known.items())]
-    settings += [
-        file.read_text(encoding="utf8") for file in (root / "conftest.py", root / "pyproject.toml")
-    ]
-    return _digest([*own, *sources.values()], "\0".join(settings), root)
+    options = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))
+    executor = _digest_of((root / "conftest.py").read_text(encoding="utf8"))
+    settings = repr([sorted(known.items()), options, executor, _examples(own[0])])
+    return _digest([*own, *sources.values()], settings, root)
 
 
 def _digest(sources: list[str], settings: str, root: Path) -> str:
@@ -212,7 +256,7 @@ def _digest(sources: list[str], settings: str, root: Path) -> str:
     words = {word for source in sources for word in _read_names(source)[1]}
     digest = hashlib.sha256(f"{sys.version_info[:2]} {settings}".encode())
     for source in sources:
-        digest.update(hashlib.sha256(source.encode()).digest())
+        digest.update(_digest_of(source))
     for place in sorted((root / "data").iterdir()):  # read by those who name it
         if place.name != "cache" and any(place.name in word for word in words):
             for file in sorted(place.rglob("*")) if place.is_dir() else [place]:

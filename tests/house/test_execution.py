@@ -413,12 +413,17 @@ def tiny(tmp_path: Path) -> Book:
         "number", "%matplotlib inline\nfrom hdpm_lib import public\nfrom hdpm_book import beside"
     )
     book.write("hdpm_lib/__init__.pyi", "from .wing.public import public as public")
-    book.write("hdpm_lib/wing/public.py", "def public():\n    from hdpm_lib.wing import inner\n")
+    book.write(
+        "hdpm_lib/wing/public.py",
+        'def public():\n    """What it is."""\n    from hdpm_lib.wing import inner\n',
+    )
     book.write("hdpm_lib/wing/inner.py", "FILES = ('number.txt', 'claims/*.yaml')\n")
     book.write("book/beside.py", "")
     book.write("data/claims/old.yaml", "- id: a\n  verdict: refuted\n")
     book.write("data/others/old.yaml", "")
-    book.write("tests/room/test_it.py", "from tests import helper\n")
+    book.write(
+        "tests/room/test_it.py", '"""Of it.\n\n>>> 1 + 1\n2\n"""\n\nfrom tests import helper\n'
+    )
     book.write("tests/room/conftest.py", "import hdpm_book.beside\n")
     book.write("tests/helper.py", "from hdpm_lib import public\n")
     return book
@@ -436,12 +441,13 @@ def fingerprints(book: Book) -> list[str | None]:
 @pytest.mark.parametrize(
     ("name", "added", "matters"),  # to the chapter, and to the tests
     [
-        ("hdpm_lib/__init__.py", "# changed", (True, True)),
-        ("hdpm_lib/wing/inner.py", "# changed", (True, True)),
-        ("hdpm_lib/other.py", "# changed", (False, False)),  # neither imports it
+        ("hdpm_lib/__init__.py", "CHANGED = 1", (True, True)),
+        ("hdpm_lib/wing/inner.py", "CHANGED = 1", (True, True)),
+        ("hdpm_lib/other.py", "CHANGED = 1", (False, False)),  # neither imports it
         ("book/number.md", "```{code-cell} python3\nx = 2\n```", (True, False)),
+        ("book/number.md", "```{code-cell} python3\n# shown\n```", (True, False)),
         ("book/number.md", "Words.", (False, False)),
-        ("book/beside.py", "# changed", (True, True)),
+        ("book/beside.py", "CHANGED = 1", (True, True)),
         ("data/number.txt", "8", (True, True)),
         ("data/claims/old.yaml", "  note: words", (False, False)),
         ("data/claims/old.yaml", "  verdict: partial", (True, True)),
@@ -449,12 +455,12 @@ def fingerprints(book: Book) -> list[str | None]:
         ("data/others/new.yaml", "", (False, False)),
         ("data/cache/download.csv", "", (False, False)),
         ("requirements.txt", "numpy", (True, True)),
-        ("tests/room/test_it.py", "# changed", (False, True)),
-        ("tests/room/conftest.py", "# changed", (False, True)),
-        ("tests/helper.py", "# changed", (False, True)),
-        ("tests/test_other.py", "# changed", (False, False)),
-        ("conftest.py", "# changed", (False, True)),
-        ("pyproject.toml", "# changed", (False, True)),
+        ("tests/room/test_it.py", "CHANGED = 1", (False, True)),
+        ("tests/room/conftest.py", "CHANGED = 1", (False, True)),
+        ("tests/helper.py", "CHANGED = 1", (False, True)),
+        ("tests/test_other.py", "CHANGED = 1", (False, False)),
+        ("conftest.py", "CHANGED = 1", (False, True)),
+        ("pyproject.toml", "minversion = '1'", (False, True)),
     ],
 )
 def test_fingerprints_cover_what_matters(
@@ -464,6 +470,41 @@ def test_fingerprints_cover_what_matters(
     assert fingerprints(tiny) == before and None not in before
     kept = tiny.read(name) if (tiny.root / name).exists() else ""
     tiny.write(name, f"{kept}{added}\n")
+    assert tuple(a != b for a, b in zip(before, fingerprints(tiny), strict=True)) == matters
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hdpm_lib/__init__.py",
+        "hdpm_lib/wing/public.py",
+        "book/beside.py",
+        "tests/room/test_it.py",
+        "tests/room/conftest.py",
+        "tests/helper.py",
+        "conftest.py",
+        "pyproject.toml",
+    ],
+)
+def test_comments_docstrings_and_layout_change_no_fingerprint(tiny: Book, name: str) -> None:
+    before = fingerprints(tiny)
+    changed = tiny.read(name).replace("What it is", "Changed").replace("Of it", "Changed")
+    tiny.write(name, f"# changed\n\n{changed}\n\n# changed\n")
+    assert fingerprints(tiny) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "matters"),
+    [
+        # the example in a docstring is a test, of its own file
+        ("1 + 1", "1 + 2", (False, True)),
+        ("\n2\n", "\n3\n", (False, True)),
+        ("helper", "helper as other", (False, True)),
+    ],
+)
+def test_examples_are_tests(tiny: Book, old: str, new: str, matters: tuple[bool, bool]) -> None:
+    before = fingerprints(tiny)
+    tiny.write("tests/room/test_it.py", tiny.read("tests/room/test_it.py").replace(old, new))
     assert tuple(a != b for a, b in zip(before, fingerprints(tiny), strict=True)) == matters
 
 
@@ -498,8 +539,9 @@ def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     pages = {}
     ours = []
     for path in filter(execution.is_chapter, execution.pages(ROOT)):
-        cells = [cell.source for cell in execution.read(path).cells if cell.cell_type == "code"]
-        code = pages[path] = re.sub(r"(?m)^\s*[%!].*$", "", "\n".join(cells))
+        cells = execution.code_cells(execution.read(path))
+        code = execution.python("\n".join(cell.source for cell in cells))
+        pages[path] = code
         imports = [
             ast.unparse(n)
             for n in ast.walk(ast.parse(code))

@@ -26,6 +26,7 @@ Assumed are uniform random bits; how long a release takes is not hidden
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import RLock
@@ -47,6 +48,10 @@ _LIMB = 18
 _ADDED = 2**17
 MOST = 2**53  # steps: floats hold every whole number up to here
 ALONE = RLock()  # the precision of flint is one for all threads
+# a process is forked between two releases, not within one
+os.register_at_fork(
+    before=ALONE.acquire, after_in_parent=ALONE.release, after_in_child=ALONE.release
+)
 
 
 def on_grid(values: ArrayLike, bound: float, *, ball: bool = False) -> NDArray[np.int64]:

@@ -369,14 +369,15 @@ LEFT_OUT = {
         designs.comparison.tied_errors"""
     ),
     "part of a function that has checked, and that is tried": (
-        """accounts.charge aggregation.count_while auctions.bids.unit_valuation
+        """accounts.charge bisection.count_while auctions.bids.unit_valuation
         auctions.menus.nothing_sold auctions.menus.public auctions.menus.record_sale
         auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.best_corners
         audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.moments
         exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical
-        exact.spherical_uniforms learners.gradients.residuals learners.integer_answers.cut
-        learners.integer_answers.power_of_two markets.contracts.largest_valuation
-        markets.contracts.one_root markets.contracts.ratio_power markets.contracts.scaled_root
+        exact.spherical_uniforms learners.minimiser learners.gradients.residuals
+        learners.integer_answers.cut learners.integer_answers.power_of_two
+        markets.contracts.largest_valuation markets.contracts.one_root
+        markets.contracts.ratio_power markets.contracts.scaled_root
         markets.contracts.solved_contract markets.contracts.suffix_weights
         markets.payments.with_own_report markets.procurement.cheapest
         markets.procurement.local_minima markets.procurement.purchase

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,7 +30,7 @@ from scipy import stats
 from hdpm_lib import exact
 from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.exact import GRID, Uniforms, on_grid, released, spherical, spherical_uniforms
-from hdpm_lib.learners import logistic, queries, ridge, weighted_mean
+from hdpm_lib.learners import logistic, minimiser, queries, ridge, weighted_mean
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
@@ -37,7 +39,7 @@ from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, law_checks, objections, p_value
 
 Array = np.ndarray
-DIMENSIONS = (1, 2, 12, 100)
+DIMENSIONS = (1, 2, 12, 100, 200)
 
 
 @contextmanager
@@ -344,10 +346,10 @@ def test_balls_are_about_where_too_few_steps_end(
     y = rng.choice([-1.0, 1.0], 20)
     a = rng.dirichlet(np.ones(20))
     made = objective_perturbation(X, y, a, 1.0, 1e-4, clip=True)
-    monkeypatch.setattr(logistic, "NEWTON_STEPS", most)
+    monkeypatch.setattr(minimiser, "NEWTON_STEPS", most)
     with precision(192):
         uniforms = Uniforms(spherical_uniforms(2), generator(927, most)).enclosed(192)
-        found = made._enclose(made.step)(uniforms)
+        found = made._enclosure()(uniforms)
         rows = on_grid(made.X, 1.0, ball=True) * made.y.astype(int)[:, None] / GRID
         slope = polar(uniforms, 2, 0.5 * (1 - exact.MARGIN))
         w = [x.mid() for x in found]
@@ -359,12 +361,48 @@ def test_balls_are_about_where_too_few_steps_end(
         assert all(abs(arb(x.rad()) / radius - 1) < 1e-6 for x in found)
 
 
+def slopes_missed(forgiven: float = 1.0) -> int:
+    """How many gradients by products of floats are farther from the true one than is said."""
+    missed = 0
+    for k, (m, n, size) in enumerate(itertools.product((1, 7, 300), (1, 5, 40), (0.1, 10.0, 1e4))):
+        rng = generator(932, k)
+        X = rng.normal(size=(m, n))
+        a = rng.dirichlet(np.full(m, 0.3)) + 1e-12
+        made = objective_perturbation(X, rng.choice([-1.0, 1.0], m), a, 1.0, 1e-3, clip=True)
+        enclosure = made._enclosure()
+        point = size * rng.normal(size=n)
+        noise = rng.normal(size=n).tolist()
+        with precision(96):
+            slope, error = enclosure._rough_slopes(point, [arb(z) for z in noise])
+        with precision():
+            w = arb_mat(n, 1, point.tolist())
+            rows = arb_mat(enclosure.steps.tolist()) / GRID
+            pulls = [
+                arb(t) / (1 + margin.exp())
+                for t, margin in zip(a.tolist(), (rows * w).entries(), strict=True)
+            ]
+            back = (rows.transpose() * arb_mat(m, 1, pulls)).entries()
+            off = [
+                z + arb(1e-3) * x - pull - found
+                for z, x, pull, found in zip(noise, point.tolist(), back, slope, strict=True)
+            ]
+            length = sum((x * x for x in off), arb(0)).abs_upper().sqrt()
+            missed += not length < arb(error) / forgiven
+    return missed
+
+
+def test_gradients_by_floats_are_as_close_as_they_say() -> None:
+    """And not much closer: the bound is needed."""
+    assert slopes_missed() == 0
+    assert slopes_missed(forgiven=1000) > 0
+
+
 @pytest.mark.parametrize("middle", [0.0, 30.0, -30.0, 200.0, -200.0, 1e6, -1e6])
 def test_chances_hold_those_of_all_margins(middle: float) -> None:
     """Of wide balls, too, which reach far out on one side."""
     for radius in (0.0, 1.0, 199.9, 2e6):
         with precision(96):
-            chance = logistic._chance(arb(middle, radius))
+            chance = minimiser._chance(arb(middle, radius))
         with precision():
             ends = [
                 1 / (1 + (arb(middle) + part * arb(radius)).exp()) for part in (-1, -0.5, 0, 0.5, 1)
@@ -384,7 +422,9 @@ def law_objections(d: int, n: int) -> list[str]:
     )
 
 
-@pytest.mark.parametrize(("d", "n"), [(1, 10_000), (2, 10_000), (12, 3_000), (100, 300)])
+@pytest.mark.parametrize(
+    ("d", "n"), [(1, 10_000), (2, 10_000), (12, 3_000), (100, 300), (200, 150)]
+)
 def test_noise_has_the_law(d: int, n: int) -> None:
     assert law_objections(d, n) == []
 
@@ -850,6 +890,31 @@ def test_threads_do_not_change_the_precision_of_each_other(
     kept = ctx.prec
     ctx.prec = before
     assert (seen == [exact.BITS[1]]) == (kept == before) == alone
+
+
+def test_a_process_forked_within_a_release_can_release() -> None:
+    """It would wait for ever for a lock that a thread held which it does not have."""
+    inside = threading.Event()
+    go_on = threading.Event()
+
+    def slow(u: list[arb]) -> list[arb]:
+        inside.set()
+        go_on.wait(5)
+        return [arb(1)]
+
+    other = threading.Thread(target=lambda: released(slow, 1, 1, 1.0, rng=generator()))
+    other.start()
+    inside.wait(5)
+    threading.Timer(0.2, go_on.set).start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of forks beside threads, from Python 3.12 on
+        child = os.fork()
+    if not child:
+        signal.alarm(5)
+        released(lambda u: [arb(1)], 1, 1, 1.0, rng=generator())
+        os._exit(0)
+    other.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_mechanisms_survive_another_process() -> None:

@@ -22,17 +22,15 @@ not all 0; `epsilon` holds the :math:`\epsilon_i`, not negative; `eta` and `pena
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from flint import arb, arb_mat, ctx
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import GRID, MARGIN, balls, on_grid, released, spherical, spherical_uniforms
+from hdpm_lib.exact import MARGIN, on_grid, released, spherical_uniforms
+from hdpm_lib.learners.minimiser import Enclosure, newton
 from hdpm_lib.noise import grid_step, spherical_laplace
 from hdpm_lib.private import check_signed_records
 from hdpm_lib.validation import (
@@ -46,10 +44,6 @@ from hdpm_lib.validation import (
 
 Array = NDArray[np.float64]
 
-# of the gradient's norm at the released minimiser, relative to the noise if that is above 1
-TOLERANCE = 1e-10
-EPS = float(np.finfo(float).eps)
-NEWTON_STEPS = 200  # five times what the worst of the tests needs
 CHUNK = 4_000_000  # entries of the largest temporary array
 
 
@@ -81,10 +75,11 @@ class ObjectivePerturbation:
 
     @property
     def step(self) -> float:
-        """Step of the grid on which exact releases lie."""
+        """Step of the grid on which exact releases lie: so wide that floats mostly decide."""
         total = float(self.weights.sum())
         spread = 2 * self.X.shape[1] / self.eta
-        return grid_step(spread / (self.penalty + total / 4), (total + 32 * spread) / self.penalty)
+        noise = spread / (self.penalty + total / 4)
+        return grid_step(2**10 * noise, (total + 32 * spread) / self.penalty)
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Exact minimisers of the perturbed objective for noise of shape (..., n).
@@ -102,7 +97,7 @@ class ObjectivePerturbation:
         first = begin.reshape(-1, b.shape[-1])
         size = max(1, CHUNK // max(signed.size, 1))
         cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
-        parts = [_newton(signed, a, rows[cut], self.penalty, first[cut]) for cut in cuts]
+        parts = [newton(signed, a, rows[cut], self.penalty, first[cut]) for cut in cuts]
         return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
 
     def _check_noise(self, noise: ArrayLike, start: ArrayLike) -> tuple[Array, Array]:
@@ -129,105 +124,14 @@ class ObjectivePerturbation:
         if self.arithmetic == "ideal":
             noise = spherical_laplace(n, self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
             return self.minimise(noise)  # step 3
-        return released(
-            self._enclose(self.step), n, spherical_uniforms(n), self.step, rng=rng, size=size
-        )
+        return released(self._enclosure(), n, spherical_uniforms(n), self.step, rng=rng, size=size)
 
-    def _enclose(self, step: float) -> Callable[[list[arb]], list[arb]]:
-        """From enclosures of uniform numbers to those of the minimiser, for records on a grid
-        (:mod:`hdpm_lib.exact`).
-
-        The objective is strongly convex: its minimiser is no farther from any point than the norm
-        of the gradient there, over the penalty.
-        """
+    def _enclosure(self) -> Enclosure:
+        """What encloses the minimiser, for records on a grid (:mod:`hdpm_lib.exact`)."""
         used = self.weights > 0
         steps = on_grid(self.X[used], 1.0, ball=True) * self.y[used].astype(int)[:, None]
-        floats, weights, (m, n) = steps / GRID, self.weights[used], steps.shape
-        rows = balls(floats)
-        a = [arb(w) for w in weights]
-        penalty = arb(self.penalty)
-        columns = rows.transpose()
         rate = self.eta / 2 * (1 - MARGIN)
-
-        def slopes(w: list[arb], noise: list[arb]) -> list[arb]:
-            margins = (rows * arb_mat(n, 1, w)).entries()
-            pulls = [weight * _chance(margin) for weight, margin in zip(a, margins, strict=True)]
-            back = (columns * arb_mat(m, 1, pulls)).entries()
-            return [b + penalty * x - pull for b, x, pull in zip(noise, w, back, strict=True)]
-
-        def newton(w: list[arb], slope: list[arb]) -> list[arb]:
-            """Newton's step back from `w`, with all digits."""
-            chances = [_chance(margin) for margin in (rows * arb_mat(n, 1, w)).entries()]
-            bends = [weight * p * (1 - p) for weight, p in zip(a, chances, strict=True)]
-            bent = arb_mat(
-                [[bend * x for x in row] for bend, row in zip(bends, rows.table(), strict=True)]
-            )
-            diagonal = arb_mat(n, n, [penalty * (i == j) for i in range(n) for j in range(n)])
-            return (
-                (columns * bent + diagonal).mid().solve(arb_mat(n, 1, slope).mid()).mid().entries()
-            )
-
-        def better(w: list[arb], slope: list[arb], noise: list[arb]) -> list[arb] | None:
-            """A point of lower objective, or None if `w` is as good as the noise is known."""
-            try:
-                move = newton(w, slope)
-            except ZeroDivisionError:  # singular at this precision
-                return None
-            if not _dot(slope, move) > 0:
-                return None
-            low = arb(0)
-            high = arb(1)
-            part = arb(1)
-            for _ in range(ctx.prec):
-                moved = [(x - part * y).mid() for x, y in zip(w, move, strict=True)]
-                after = slopes(moved, noise)
-                if _norm(after) < 0.75 * _norm(slope):
-                    break
-                low, high = (part, high) if _dot(after, move) > 0 else (low, part)
-                part = (low + high) / 2
-            return moved
-
-        def enclose(uniforms: list[arb]) -> list[arb]:
-            noise = spherical(uniforms, n, rate)
-            with np.errstate(all="ignore"):
-                start = _newton(
-                    floats, weights, _middles(noise)[None], self.penalty, np.zeros((1, n))
-                )[0]
-                start = np.where(np.isfinite(start), start, 0)
-                chance = expit(floats @ start)
-                curvature = (floats.T * (weights * chance * (1 - chance))) @ floats
-                # never singular
-                bend = max(self.penalty, 4 * n * EPS * (self.penalty + np.trace(curvature)))
-            w = [arb(x) for x in start.tolist()]
-            radius = arb("inf")
-            bits = ctx.prec
-            for _ in range(NEWTON_STEPS):
-                slope = slopes(w, noise)
-                before = radius
-                radius = (_norm(slope) / penalty).abs_upper()
-                if radius < step * 2.0**-30:  # close enough
-                    break
-                quick = ctx.prec == bits and bool(radius < before / 2)
-                # with the curvature of floats, while that goes fast; then with all digits
-                move = (
-                    np.linalg.solve(curvature + bend * np.eye(n), _middles(slope))
-                    if quick
-                    else np.array(np.nan)
-                )
-                if np.isfinite(move).all():
-                    w = [(x - arb(y)).mid() for x, y in zip(w, move.tolist(), strict=True)]
-                    continue
-                # so that what rounds `w` does not count beside what is not known of the noise
-                ctx.prec = 2 * bits
-                if (found := better(w, slope, noise)) is None:
-                    break
-                w = found
-            else:  # the last step moved `w`, and the ball is to be about where it is now
-                radius = (_norm(slopes(w, noise)) / penalty).abs_upper()
-            ctx.prec = bits
-            return [x + arb(0, radius) for x in w]
-
-        return enclose
+        return Enclosure(steps, self.weights[used], self.penalty, rate, self.step)
 
 
 def objective_perturbation(
@@ -277,107 +181,11 @@ def objective_perturbation(
     return made
 
 
-def _chance(margin: arb) -> arb:
-    """The logistic function of minus a margin; far out, where exponentials have no digits, a ball
-    at 0 or 1.
-    """
-    near = arb(0, 1) * arb(2) ** -ctx.prec
-    if margin > 2 * ctx.prec:
-        return near
-    if margin < -2 * ctx.prec:
-        return 1 + near
-    found = 1 / (1 + margin.exp())
-    return found if found.is_finite() else arb(0.5, 0.5)
-
-
-def _middles(values: list[arb]) -> Array:
-    return np.array([float(value.mid()) for value in values])
-
-
-def _dot(values: list[arb], others: list[arb]) -> arb:
-    return sum((x * y for x, y in zip(values, others, strict=True)), arb(0))
-
-
-def _norm(values: list[arb]) -> arb:
-    """An upper end of the norm."""
-    return _dot(values, values).abs_upper().sqrt()
-
-
 def _check_weights(weights: ArrayLike) -> Array:
     a = check_finite(weights, "weights", 1)
     if (a < 0).any() or not (a > 0).any():
         raise ValueError(f"weights must not be negative, and not all 0, got {a.min()}")
     return a
-
-
-def _newton(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
-    """Minimisers for rows of noise; where a full Newton step does not shrink the gradient, the best
-    one that way.
-    """
-    w = start.copy()
-    n = noise.shape[1]
-    # beside such noise the records do not count: -noise / penalty is exact to rounding, and squares
-    # may overflow
-    if (far := np.abs(noise).max(axis=1) > 1e100 * (1 + weights.sum())).any():
-        w[far] = -noise[far] / penalty
-        w[~far] = _newton(signed, weights, noise[~far], penalty, start[~far])
-        return w
-    accuracy = TOLERANCE * np.maximum(1, np.linalg.norm(noise, axis=1))
-
-    def gradient(w: Array, b: Array) -> Array:
-        return b + penalty * w - (weights * expit(-w @ signed.T)) @ signed
-
-    active = np.arange(len(w))
-    slope = gradient(w, noise)
-    for _ in range(NEWTON_STEPS):
-        chance = expit(w[active] @ signed.T)
-        curvature = weights * chance * (1 - chance)
-        bend = penalty + curvature.sum(1)
-        # what the last digit of w is worth
-        rounding = 4 * n * EPS * bend * np.linalg.norm(w[active], axis=1)
-        size = np.linalg.norm(slope, axis=1)
-        going = size > np.maximum(accuracy[active], rounding)
-        active, slope, size, curvature, bend = (
-            part[going] for part in (active, slope, size, curvature, bend)
-        )
-        if not len(active):
-            break
-        # never singular
-        diagonal = np.maximum(penalty, 4 * n * EPS * bend)[:, None, None] * np.eye(n)
-        step = np.linalg.solve(
-            (signed.T * curvature[:, None, :]) @ signed + diagonal, slope[..., None]
-        )[..., 0]
-        slope = gradient(w[active] - step, noise[active])
-        bad = ~(np.linalg.norm(slope, axis=1) <= 0.75 * size)
-        if bad.any():
-            row = active[bad]
-            step[bad] *= _step_length(signed, weights, noise[row], penalty, w[row], step[bad])[
-                :, None
-            ]
-            slope[bad] = gradient(w[row] - step[bad], noise[row])
-        w[active] -= step
-    return w
-
-
-def _step_length(
-    signed: Array, weights: Array, noise: Array, penalty: float, w: Array, step: Array
-) -> Array:
-    """The part, at most 1, of each step back from `w` that lowers the objective most, by
-    halving.
-    """
-    margins = w @ signed.T
-    moves = step @ signed.T
-    first = ((noise + penalty * w) * step).sum(1)
-    second = penalty * (step * step).sum(1)
-    low = np.zeros(len(w))
-    high = np.ones(len(w))
-    for _ in range(60):
-        middle = (low + high) / 2
-        pull = (weights * expit(middle[:, None] * moves - margins) * moves).sum(1)
-        too_far = first - middle * second < pull
-        low = np.where(too_far, low, middle)
-        high = np.where(too_far, middle, high)
-    return high
 
 
 def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:

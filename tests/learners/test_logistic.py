@@ -16,7 +16,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from hdpm_book.logistic.formulas import perturbed_objective, printed_slack
-from hdpm_lib.learners import logistic
+from hdpm_lib.learners import logistic, minimiser
 from hdpm_lib.learners.logistic import (
     ObjectivePerturbation,
     eta_within,
@@ -145,7 +145,7 @@ def test_minimiser_from_anywhere_is_the_same(monkeypatch: pytest.MonkeyPatch) ->
     noise = spherical_laplace(3, 2.5, rng=generator(70), size=4)
     for start in (1.0, [1e6, -1e6, 1e3], 10 * noise):
         np.testing.assert_allclose(model.minimise(noise, start), model.minimise(noise), atol=1e-8)
-    monkeypatch.setattr(logistic, "NEWTON_STEPS", 1)
+    monkeypatch.setattr(minimiser, "NEWTON_STEPS", 1)
     assert np.isfinite(model.minimise(noise, 1e3)).all()
 
 

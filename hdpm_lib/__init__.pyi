@@ -2,6 +2,7 @@ from . import accounts as accounts
 from . import aggregation as aggregation
 from . import auctions as auctions
 from . import audits as audits
+from . import bisection as bisection
 from . import designs as designs
 from . import discrete as discrete
 from . import gaussian as gaussian

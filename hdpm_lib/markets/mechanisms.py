@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.aggregation import count_while
+from hdpm_lib.bisection import count_while
 from hdpm_lib.markets.contracts import (
     check_cost,
     check_power,

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.aggregation import count_while
+from hdpm_lib.bisection import count_while
 from hdpm_lib.markets.outcome import Purchase
 from hdpm_lib.validation import check_cap, check_finite, check_number, check_positive
 

@@ -1,0 +1,32 @@
+"""Bisection over whole numbers, for many problems at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+Index = NDArray[np.intp]
+
+
+def count_while(holds: Callable[[Index], Mask], limit: Index) -> Index:
+    """For each entry, how many of 0, 1, ..., `limit` - 1 fulfil a condition.
+
+    The condition `holds` is true first and false after; it is asked about arrays of the shape of
+    `limit`.
+
+    Examples
+    --------
+    >>> count_while(lambda k: k**2 < np.array([10, 30]), np.array([100, 4]))
+    array([4, 4])
+    """
+    low = np.zeros_like(limit)
+    high = limit.copy()
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        true = holds(np.where(open_, middle, 0))
+        low = np.where(open_ & true, middle + 1, low)
+        high = np.where(open_ & ~true, middle, high)
+    return low

@@ -1,5 +1,6 @@
-r"""Releases that are certain to the last digit: what the ideal mechanism gives, rounded to a public
-grid.
+r"""Releases that are certain to the last digit.
+
+They are what the ideal mechanism gives, rounded to a public grid.
 
 *Theorem.* Let :math:`M` be a mechanism in real numbers that loses at most :math:`\varepsilon_i` for
 record `i`, and `g` a step that does not depend on the data. The release :math:`g\lfloor
@@ -38,14 +39,11 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.validation import check_size
 
 Array = NDArray[np.float64]
-# of the uniform numbers and of all that is computed, until they decide
-BITS = (96, 192, 384, 768, 1536)
+BITS = (96, 192, 384, 768, 1536)  # of uniform numbers and all that is computed, until they decide
 GRID = 2**30  # steps of a record from 0 to its bound
-# by which noise is larger than asked: for public numbers that floats have rounded
-MARGIN = 2.0**-44
-# binary digits of a limb, and rows whose products floats add up without rounding
-_LIMB = 18
-_ADDED = 2**17
+MARGIN = 2.0**-44  # by which noise is larger than asked, for public numbers that floats rounded
+_LIMB = 18  # binary digits of a limb
+_ADDED = 2**17  # rows whose products of limbs floats add up without rounding
 MOST = 2**53  # steps: floats hold every whole number up to here
 ALONE = RLock()  # the precision of flint is one for all threads
 # a process is forked between two releases, not within one
@@ -55,11 +53,10 @@ os.register_at_fork(
 
 
 def on_grid(values: ArrayLike, bound: float, *, ball: bool = False) -> NDArray[np.int64]:
-    """Records of shape (n, d) or (n,) in steps of ``bound / GRID``, cut towards 0, exactly within
-    the bound.
+    """Records in steps of ``bound / GRID``, cut towards 0, exactly within the bound.
 
-    Entries are at most `bound` in size, or with `ball` the Euclidean norms of rows, but for what
-    floats have rounded.
+    They have the shape (n, d) or (n,). Entries are at most `bound` in size, or with `ball` the
+    Euclidean norms of rows, but for what floats have rounded.
     """
     steps = np.trunc(np.asarray(values) / bound * GRID).astype(np.int64)
     if not ball:
@@ -77,11 +74,11 @@ def balls(values: ArrayLike) -> arb_mat:
 def moments(
     weights: Array, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> tuple[arb_mat, float]:
-    r"""The sums :math:`\sum_iw_ia_ib_i^\top` of integer rows of shapes (n, d) and (n, e), exactly,
-    and their unit.
+    r"""Weighted sums :math:`\sum_iw_ia_ib_i^\top` of integer rows, exactly, and their unit.
 
-    Weights are cut, downwards, to 53 binary digits of the largest; rows are below ``2**31`` in
-    size. All is split into limbs of 18 digits, whose products floats add up without rounding.
+    The rows have the shapes (n, d) and (n, e). Weights are cut, downwards, to 53 binary digits of
+    the largest; rows are below ``2**31`` in size. All is split into limbs of 18 digits, whose
+    products floats add up without rounding.
     """
     unit = 2.0 ** (math.frexp(weights.max())[1] - 53)
     whole = np.floor(weights / unit).astype(np.int64)
@@ -133,11 +130,10 @@ def spherical_uniforms(dimension: int) -> int:
 
 
 def spherical(uniforms: Sequence[arb], dimension: int, rate: float) -> list[arb]:
-    r"""Spherical Laplace noise with a density proportional to :math:`e^{-r\lVert z\rVert}`, `r` the
-    rate.
+    r"""Spherical Laplace noise: a density proportional to :math:`e^{-r\lVert z\rVert}`.
 
-    The radius is a sum of exponential variables, the direction that of normal ones (Box and
-    Muller); in one dimension the sign is a uniform number below a half.
+    `r` is the rate. The radius is a sum of exponential variables, the direction that of normal ones
+    (Box and Muller); in one dimension the sign is a uniform number below a half.
     """
     radius = -sum((u.log() for u in uniforms[:dimension]), arb(0)) / arb(rate)
     if dimension == 1:
@@ -160,8 +156,9 @@ def released(
     rng: np.random.Generator,
     size: int | tuple[int, ...] = (),
 ) -> Array:
-    r"""Releases of shape (\*size, dimension), multiples of `step`, a power of two, cut at
-    :math:`\pm2^{53}` of them.
+    r"""Releases of shape (\*size, dimension), multiples of a step, a power of two.
+
+    They are cut at :math:`\pm2^{53}` steps.
 
     Parameters
     ----------

@@ -5,9 +5,11 @@ Record :math:`i` has the weight :math:`a_i`. The released coefficients minimise
 
 .. math:: \sum_i a_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+b'^\top w+\frac\Lambda2\lVert w\rVert^2,
 
-where the noise :math:`b'` is spherical Laplace of rate :math:`\eta/2` (Algorithm 1 of the logistic
-paper). One record then loses at most :math:`\epsilon_i=a_i\eta` through the noise, and a slack
-through the curvature of the objective.
+where the noise :math:`b'` is spherical Laplace of rate :math:`\eta/2` (Algorithm 1 of Anjarlekar,
+Etesami and Srikant, "Striking a Balance: An Optimal Mechanism Design for Heterogenous
+Differentially Private Data Acquisition for Logistic Regression", 2024; the mechanism is Chaudhuri,
+Monteleoni and Sarwate's, 2011). One record then loses at most :math:`\epsilon_i=a_i\eta` through
+the noise, and a slack through the curvature of the objective.
 
 The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and
 penalty do not depend on the data: without any of these the guarantee does not hold. The whole
@@ -49,7 +51,31 @@ CHUNK = 4_000_000  # entries of the largest temporary array
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Objective perturbation on one data set; made by :func:`objective_perturbation`."""
+    """Objective perturbation on one data set; made by :func:`objective_perturbation`.
+
+    Parameters
+    ----------
+    X : array of shape (m, n)
+        Features, each row of norm at most 1.
+    y : array of shape (m,)
+        Labels, -1 or 1.
+    weights : array of shape (m,)
+        Weights of the records, not negative.
+    eta : float
+        Twice the rate of the noise.
+    penalty : float
+        The penalty of the squared norm.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        What a release is computed in.
+
+    Examples
+    --------
+    >>> model = objective_perturbation([[0.5], [-0.5]], [1, -1], [0.5, 0.5], 2.0, 1.0)
+    >>> model.privacy_loss
+    array([1., 1.])
+    >>> model.minimise([0.0]).round(4)   # without noise: not private
+    array([0.2353])
+    """
 
     X: Array = field(repr=False)
     y: Array = field(repr=False)
@@ -82,12 +108,23 @@ class ObjectivePerturbation:
         return grid_step(2**10 * noise, (total + 32 * spread) / self.penalty)
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
-        """Exact minimisers of the perturbed objective for noise of shape (..., n).
+        """Minimisers of the perturbed objective, in floats.
 
-        Noise of zeros gives the model without noise, which is not private. Newton's method begins
-        at `start`, broadcast to the shape of the noise, and ends where the gradient has a norm of
-        at most 1e-10, relative to the noise if that is above 1, or what rounding of the minimiser
-        leaves. No error depends on the records.
+        Noise of zeros gives the model without noise, which is not private. Newton's method ends
+        where the gradient has a norm of at most 1e-10, relative to the noise if that is above 1, or
+        what rounding of the minimiser leaves. No error depends on the records.
+
+        Parameters
+        ----------
+        noise : array of shape (..., n)
+            Noise vectors, finite.
+        start : array that broadcasts to the shape of the noise, default 0
+            Where Newton's method begins.
+
+        Returns
+        -------
+        array of shape (..., n)
+            The minimiser for each row of noise.
         """
         b, begin = self._check_noise(noise, start)
         used = self.weights > 0
@@ -116,8 +153,20 @@ class ObjectivePerturbation:
         return b, np.broadcast_to(begin, b.shape)
 
     def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
-        r"""Released coefficients, shape (\*size, n); each one spends every loss again
-        (:doc:`/book/privacy/limits`).
+        r"""Released coefficients; each release spends every loss again.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where the noise comes from; one seeded without entropy is predictable
+            (:doc:`/book/privacy/limits`).
+        size : int or tuple of int, default ()
+            How many releases; one by default.
+
+        Returns
+        -------
+        array of shape (\*size, n)
+            Coefficients, multiples of `step` unless the arithmetic is ideal.
         """
         charge(lambda: self.privacy_loss, check_generator(rng), size)
         n = self.X.shape[1]
@@ -148,18 +197,39 @@ def objective_perturbation(
 
     Parameters
     ----------
-    X, y : arrays of shape (m, n) and (m,)
-        Features, each row of norm at most 1, and labels, -1 or 1:
-        :func:`hdpm_lib.private.check_signed_records`.
+    X : array of shape (m, n)
+        Features, each row of norm at most 1, a constant feature included.
+    y : array of shape (m,)
+        Labels, -1 or 1.
     weights : array of shape (m,)
-        Chosen without the data. The paper's sum to 1; the guarantee does not need it.
+        Weights :math:`a_i`, not negative and not all 0, chosen without the data. The paper's sum to
+        1; the guarantee does not need it.
+    eta : float
+        Twice the rate of the noise, positive: record `i` loses :math:`a_i\eta` through the noise.
+        :func:`eta_within` gives the largest that keeps given promises.
+    penalty : float
+        The penalty :math:`\Lambda`, positive. From :math:`\eta\Lambda=2` on there is no slack.
     clip : bool, default False
-        Shorten vectors of norm above 1 instead of refusing them.
+        Shorten vectors of norm above 1, and take labels that are neither for -1, in silence,
+        instead of refusing them.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
+
+    Returns
+    -------
+    ObjectivePerturbation
+        Its `privacy_loss` says what each record loses, its `release` gives private coefficients.
 
     Notes
     -----
-    Neighbours: one record replaced. A loss with logarithms to base 2 is this one with the weights
+    Neighbours: one record replaced by any other inside the bounds. Public: the number of records,
+    weights, `eta` and the penalty. A loss with logarithms to base 2 is this one with the weights
     :math:`a_i/\ln2`, and loses accordingly more.
+
+    References
+    ----------
+    Anjarlekar, Etesami and Srikant (2024), Algorithm 1 and Proposition 1; Chaudhuri, Monteleoni and
+    Sarwate (2011), Algorithm 2.
 
     Examples
     --------
@@ -189,10 +259,10 @@ def _check_weights(weights: ArrayLike) -> Array:
 
 
 def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
-    r"""Smallest slack that depends on the noise part and on weight over penalty alone; arrays
-    broadcast.
+    r"""What the curvature of the objective adds at most to each privacy loss.
 
-    With :math:`\rho_i=a_i/\Lambda` it is
+    It is the smallest slack that depends on the noise part and on weight over penalty alone. With
+    :math:`\rho_i=a_i/\Lambda` it is
 
     .. math::
 
@@ -200,6 +270,20 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
 
     at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\eta\Lambda\ge2`:
     :doc:`/book/logistic/guarantee`.
+
+    Parameters
+    ----------
+    epsilon : array that broadcasts with `weights`
+        Noise parts :math:`\epsilon_i=a_i\eta`, not negative.
+    weights : array that broadcasts with `epsilon`
+        Weights :math:`a_i`, not negative.
+    penalty : float
+        The penalty :math:`\Lambda`, positive.
+
+    Returns
+    -------
+    array of the common shape
+        Slacks, not negative, to add to `epsilon`.
 
     Examples
     --------
@@ -222,12 +306,30 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
 
 
 def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
-    r"""Largest :math:`\eta` for which no record loses more than it was promised, `epsilon`, slack
-    included.
+    r"""Largest :math:`\eta` with which no record loses more than it was promised.
 
     It is at most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or
-    more. If the slack alone, :math:`\ln(1+a_i/(4\Lambda))`, exceeds a promise, the error names the
-    penalty that is needed.
+    more.
+
+    Parameters
+    ----------
+    epsilon : array of shape (m,)
+        Promises: what each record may lose in all, slack included; positive where the weight is.
+    weights : array of shape (m,)
+        Weights :math:`a_i`, not negative and not all 0.
+    penalty : float
+        The penalty :math:`\Lambda`, positive.
+
+    Returns
+    -------
+    float
+        The `eta` of :func:`objective_perturbation`.
+
+    Raises
+    ------
+    ValueError
+        If the slack alone, at most :math:`\ln(1+a_i/(4\Lambda))`, exceeds a promise: it names the
+        penalty that is needed.
 
     Examples
     --------

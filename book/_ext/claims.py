@@ -24,6 +24,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import execution
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_nb.core.read import read_myst_markdown_notebook
@@ -80,10 +81,9 @@ def decided_claims(source_text: str) -> list[str]:
     >>> decided_claims(cell)
     ['pdp-table01', 'pdp-table02']
     """
-    cells = read_myst_markdown_notebook(source_text, config=MdParserConfig()).cells
-    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    page = read_myst_markdown_notebook(source_text, config=MdParserConfig())
     try:
-        tree = ast.parse(re.sub(r"^([ \t]*)[%!].*$", r"\1pass", code, flags=re.M))
+        tree = ast.parse(execution.python(page))
     except SyntaxError as error:
         raise ValueError(f"a code cell is not Python: {error.msg}: {error.text}") from None
     ids = {claim.id for claim in ledger.load()}

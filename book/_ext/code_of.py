@@ -5,8 +5,7 @@ A page writes the algorithm of a paper in a box and lets the code that does it f
     ```{code-of} hdpm_lib.learners.ridge.output_perturbation
     ```
 
-Shown is the function without docstring and annotations, under a line that links to its reference. A
-page with a module of its name beside it ends with a link to that module, where its experiments are.
+Shown is the function without docstring and annotations, under a line that links to its reference.
 Of folded cells in a row, those that show nothing are folded with the next one: a page begins with
 one word *Code*, not with one for what it imports as well.
 """
@@ -20,11 +19,9 @@ import itertools
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from sphinx.addnodes import pending_xref
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
@@ -117,28 +114,6 @@ class CodeOf(SphinxDirective):
         ]
 
 
-def link_experiments(app: Any, doctree: nodes.document) -> None:
-    """End a page with a link to the module beside it, if there is one."""
-    page = Path(app.env.doc2path(app.env.docname))
-    chapter = page.parent.name
-    if chapter == "book" or not page.with_suffix(".py").exists():
-        return
-    module = f"hdpm_book.{chapter}.{page.stem}"
-    link = pending_xref(
-        "",
-        nodes.literal(text=module),
-        refdomain="py",
-        reftype="mod",
-        reftarget=module,
-        refdoc=app.env.docname,
-        refwarn=True,
-    )
-    words = nodes.Text("What this page runs, in code: ")
-    next(doctree.findall(nodes.section)).append(
-        nodes.paragraph("", "", words, link, classes=["hdpm-experiments"])
-    )
-
-
 class OneFold(SphinxPostTransform):
     """Put the code of a folded cell without output before that of a folded cell that follows at
     once.
@@ -167,5 +142,4 @@ def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("code-of", CodeOf)
     app.add_post_transform(OneFold)
-    app.connect("doctree-read", link_experiments)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

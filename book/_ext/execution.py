@@ -94,15 +94,10 @@ def code_cells(page: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [cell for cell in page.cells if cell.cell_type == "code"]
 
 
-def python(source: str) -> str:
-    """Code of cells as Python reads it: lines that only a notebook understands do nothing.
-
-    Examples
-    --------
-    >>> python("if True:\\n    %time f()")
-    'if True:\\n    pass'
-    """
-    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", source)
+def python(page: nbformat.NotebookNode) -> str:
+    """All code of a page; lines that only a notebook understands do nothing."""
+    code = "\n".join(cell.source for cell in code_cells(page))
+    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", code)
 
 
 def data_sets(path: Path) -> tuple[str, ...]:
@@ -160,7 +155,7 @@ def _digest_of(source: str) -> bytes:
 
 
 def _examples(source: str) -> list[tuple[str, str]]:
-    """The examples in the docstrings of a source, which are tests: their code and what it prints."""
+    """The examples in the docstrings of a source, which are tests: code and what it prints."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
     texts = [ast.get_docstring(node) or "" for node in nodes]
@@ -222,8 +217,9 @@ def closure(
 
 def fingerprint(path: Path, root: Path = ROOT) -> str:
     """Digest of all that the outputs of a chapter depend on."""
-    cells = [cell.source for cell in code_cells(read(path))]
-    code = python("\n".join(cells))
+    page = read(path)
+    code = python(page)
+    cells = [cell.source for cell in code_cells(page)]
     used = closure(code, root)
     modules = [used[name].read_text(encoding="utf8") for name in sorted(used)]
     # cells count to the letter: a page shows them, and references are kept by their text

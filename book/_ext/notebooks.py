@@ -513,7 +513,7 @@ def unrun(text: str) -> nbformat.NotebookNode:
     What a page puts into its text is computed: the cells are run until all is there.
     """
     page = read_myst_markdown_notebook(text, config=MdParserConfig(), add_source_map=True)
-    code = [cell for cell in page.cells if cell.cell_type == "code"]
+    code = execution.code_cells(page)
     for cell in code:
         if "figure" in cell.metadata.get("mystnb", {}):
             cell.outputs = [new_output("display_data", {"text/plain": "figure"})]
@@ -529,7 +529,7 @@ def glued(page: nbformat.NotebookNode, keys: set[str]) -> list[nbformat.Notebook
         new_notebook(metadata=page.metadata), resources={"metadata": {"path": str(execution.ROOT)}}
     )
     with client.setup_kernel():
-        for cell in (cell for cell in page.cells if cell.cell_type == "code"):
+        for cell in execution.code_cells(page):
             client.nb.cells.append(new_code_cell(cell.source))
             run = client.execute_cell(client.nb.cells[-1], len(client.nb.cells) - 1)
             found |= {

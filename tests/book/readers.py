@@ -117,16 +117,15 @@ class Step:
 def steps(page: str) -> list[Step]:
     """The statements of a page, in order."""
     found = []
-    for cell in execution.read(BOOK / f"{page}.md").cells:
-        if cell.cell_type == "code":
-            body = ast.parse(cell.source).body
-            visible = not {"hide-input", "remove-input", "raises-exception"} & {
-                *cell.metadata.get("tags", ())
-            }
-            found += [
-                Step(node, visible, node is body[-1] and not cell.source.rstrip().endswith(";"))
-                for node in body
-            ]
+    for cell in execution.code_cells(execution.read(BOOK / f"{page}.md")):
+        body = ast.parse(cell.source).body
+        visible = not {"hide-input", "remove-input", "raises-exception"} & {
+            *cell.metadata.get("tags", ())
+        }
+        found += [
+            Step(node, visible, node is body[-1] and not cell.source.rstrip().endswith(";"))
+            for node in body
+        ]
     return found
 
 

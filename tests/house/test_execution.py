@@ -539,9 +539,7 @@ def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     pages = {}
     ours = []
     for path in filter(execution.is_chapter, execution.pages(ROOT)):
-        cells = execution.code_cells(execution.read(path))
-        code = execution.python("\n".join(cell.source for cell in cells))
-        pages[path] = code
+        code = pages[path] = execution.python(execution.read(path))
         imports = [
             ast.unparse(n)
             for n in ast.walk(ast.parse(code))

@@ -239,7 +239,8 @@ TAGS = set(
 
 def chapter_complaints(path: Path) -> list[str]:
     """Tags of cells that nobody knows, and a paper's code that does not use the library."""
-    cells = [cell for cell in execution.read(path).cells if cell.cell_type == "code"]
+    page = execution.read(path)
+    cells = execution.code_cells(page)
     found = [
         f"unknown tag {tag}"
         for cell in cells
@@ -249,8 +250,10 @@ def chapter_complaints(path: Path) -> list[str]:
     found += [
         "marks of nbval are tags here, not comments" for cell in cells if "NBVAL_" in cell.source
     ]
-    source = "\n".join(re.sub(r"(?m)^\s*[%!].*$", "", cell.source) for cell in cells)
-    used = execution.closure(source).keys() & SOURCES.keys() - {"hdpm_lib", "hdpm_book"}
+    used = execution.closure(execution.python(page)).keys() & SOURCES.keys() - {
+        "hdpm_lib",
+        "hdpm_book",
+    }
     return found + (
         ["does not import from hdpm_lib"]
         if cells and path.parent.name != "book" and not used

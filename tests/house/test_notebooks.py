@@ -249,9 +249,7 @@ def test_notebooks_are_whole_and_what_is_broken_is_found(built: Built, tmp_path:
 
 
 def test_cells_are_folded_as_on_the_site_and_carry_what_they_last_printed(built: Built) -> None:
-    first, hidden, solution, shown = [
-        cell for cell in built.read().cells if cell.cell_type == "code"
-    ]
+    first, hidden, solution, shown = execution.code_cells(built.read())
     assert first.source.startswith(notebooks.FIRST.partition("{")[0])
     assert hidden.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
     assert solution.metadata == {"jupyter": {"source_hidden": True, "outputs_hidden": True}}

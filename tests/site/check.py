@@ -259,16 +259,13 @@ def broken_notebooks(folder: Path, root: Path) -> list[str]:
         if not (path := folder / f"{page}.ipynb").exists():
             found.append(f"{page}: no notebook")
             continue
-        first, *cells = nbformat.read(path, as_version=4).cells
+        made = nbformat.read(path, as_version=4)
         # the first chooses the mode
-        code = [cell.source for cell in cells if cell.cell_type == "code"][1:]
-        if code != [
-            cell.source
-            for cell in execution.read(root / f"{page}.md").cells
-            if cell.cell_type == "code"
-        ]:
+        _, *code = [cell.source for cell in execution.code_cells(made)]
+        written = execution.code_cells(execution.read(root / f"{page}.md"))
+        if code != [cell.source for cell in written]:
             found.append(f"{page}: other code than its page")
-        text = "\n\n".join(cell.source for cell in (first, *cells) if cell.cell_type == "markdown")
+        text = "\n\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
         found += [f"{page}: MyST: {words}" for words in dict.fromkeys(RAW.findall(text))]
         found += [
             f"{page}: a placeholder: {words}"

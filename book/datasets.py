@@ -10,7 +10,7 @@ for likewise, and then asked of UCI. Both are real or an error.
 from __future__ import annotations
 
 import io
-import time
+import socket
 from importlib import resources
 from typing import Literal
 
@@ -419,7 +419,7 @@ def breast_cancer(
         return Dataset(
             "Breast Cancer (Diagnostic)", bunch.data, labels, names, "scikit-learn", sha256(raw)
         )
-    values, malignant = _from_uci(17, time.monotonic() + retrieval.DEADLINE)
+    values, malignant = _from_uci(17)
     if not (
         np.array_equal(values, bunch.data) and np.array_equal(malignant, labels == "malignant")
     ):
@@ -429,20 +429,24 @@ def breast_cancer(
     return Dataset("Breast Cancer (Diagnostic)", bunch.data, labels, names, "uci", None)
 
 
-def _from_uci(number: int, until: float) -> tuple[np.ndarray, np.ndarray]:
+def _from_uci(number: int) -> tuple[np.ndarray, np.ndarray]:
     """Values and whether malignant, as the UCI repository answers now."""
 
     def ask() -> tuple[np.ndarray, np.ndarray]:
         with extra("book"):
             from ucimlrepo import fetch_ucirepo
 
-        data = fetch_ucirepo(id=number).data
+        before = socket.getdefaulttimeout()
+        socket.setdefaulttimeout(retrieval.TIMEOUT)  # it has none of its own
+        try:
+            data = fetch_ucirepo(id=number).data
+        finally:
+            socket.setdefaulttimeout(before)
         values = data.features.apply(pd.to_numeric, errors="coerce").to_numpy(float)
         return values, data.targets.iloc[:, 0].isin(["M", 4]).to_numpy()
 
     try:
-        # it has no time limit of its own
-        return retrieval.once(f"uci {number}", lambda: retrieval.before(until, ask))
+        return retrieval.once(f"uci {number}", ask)
     except ImportError as error:
         raise DataUnavailableError(f"UCI cannot be asked: {error}") from error
     except Exception as error:
@@ -452,16 +456,15 @@ def _from_uci(number: int, until: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _original(source: Literal["auto", "uci"]) -> Dataset:
-    """The original variant, from files or from UCI, within one deadline."""
+    """The original variant, from files or from UCI."""
     if retrieval.mode() == "standin":
         raise DataUnavailableError(
             "breast_cancer('original') has no stand-in: unset HDPM_DATA=standin"
         )
-    until = time.monotonic() + retrieval.DEADLINE
     absent = ""
     if source == "auto":
         try:
-            found, place = retrieval.real("breast_cancer_original", until)
+            found, place = retrieval.real("breast_cancer_original")
             table = pd.read_csv(io.BytesIO(found["all"]), header=None, na_values="?").to_numpy(
                 float
             )
@@ -469,7 +472,7 @@ def _original(source: Literal["auto", "uci"]) -> Dataset:
         except DataUnavailableError as error:
             absent = f"{error}; and "
     try:
-        values, malignant = _from_uci(15, until)
+        values, malignant = _from_uci(15)
     except DataUnavailableError as error:
         raise DataUnavailableError(f"{absent}{error}") from error
     table = np.nan_to_num(np.column_stack([values, malignant]))

@@ -7,10 +7,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import queue
 import tempfile
-import threading
-import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -26,15 +23,13 @@ from hdpm_book.notebook import display, in_notebook
 from hdpm_lib.validation import extra
 
 with extra("book"):
-    import requests
     import yaml
 
 T = TypeVar("T")
 Found = Literal["local", "downloaded"]
 Source = Literal["local", "downloaded", "stand-in", "scikit-learn", "uci"]
 
-# seconds that network work may take for one file, or for UCI's table and its file together
-DEADLINE = 10.0
+TIMEOUT = 10.0  # seconds to wait for a server's answer, and for each piece of it
 _failures: dict[str, Exception] = {}  # of network work in this process, by what was asked
 
 
@@ -213,46 +208,8 @@ def once(key: str, task: Callable[[], T]) -> T:
         raise
 
 
-def before(until: float, task: Callable[[], T]) -> T:
-    """Result of the task, or TimeoutError. A thread, because time-outs of sockets are per read and
-    per address.
-    """
-    answer: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            answer.put((True, task()))
-        except Exception as error:
-            answer.put((False, error))
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        done, value = answer.get(timeout=max(0.0, until - time.monotonic()))
-    except queue.Empty:
-        raise TimeoutError(f"no complete answer within {DEADLINE:g} s") from None
-    if not done:
-        raise value
-    result: T = value
-    return result
-
-
-def _get(url: str, until: float, size: int) -> bytes:
-    raw = bytearray()
-    with requests.get(url, stream=True, timeout=max(0.01, until - time.monotonic())) as response:
-        response.raise_for_status()
-        for piece in response.iter_content(8192):
-            raw += piece
-            if len(raw) > size:
-                raise ValueError(f"{url} is longer than the pinned {size} bytes")
-            if time.monotonic() > until:
-                raise TimeoutError("too slow")  # nobody waits for this thread any more
-    return bytes(raw)
-
-
-def download(files: list[dict[str, Any]], until: float | None = None) -> None:
-    """Put files into the cache, all of them `until` then; pooch checks the hash before it moves one
-    there.
-    """
+def download(files: list[dict[str, Any]]) -> None:
+    """Put files into the cache; pooch checks the hash before it moves one there."""
     pooch = _pooch()
     from tqdm import tqdm  # which pooch loads as well
 
@@ -267,28 +224,21 @@ def download(files: list[dict[str, Any]], until: float | None = None) -> None:
             f" {error.strerror}"
         )
         raise PermissionError(why) from error
+    by_http = pooch.HTTPDownloader(timeout=TIMEOUT)
     for file in tqdm(files, "downloading", disable=None if len(files) > 2 else True):
-        end = time.monotonic() + DEADLINE if until is None else until
-
-        def save(url: str, path: str, _: Any, size: int = file["bytes"], end: float = end) -> None:
-            Path(path).write_bytes(before(end, lambda: _get(url, end, size)))
-
         place = folder / file["name"]
         pooch.retrieve(
-            file["url"], "sha256:" + file["sha256"], place.name, place.parent, downloader=save
+            file["url"], "sha256:" + file["sha256"], place.name, place.parent, downloader=by_http
         )
 
 
-def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found]:
+def real(name: str) -> tuple[dict[str, bytes], Found]:
     """Raw bytes of a data set's files, by part: either all are real or none is used.
 
     Parameters
     ----------
     name : str
         Key of the registry ``data/datasets.yaml``.
-    until : float, optional
-        Time (monotonic clock) at which downloading ends; by default each file may take `DEADLINE`
-        seconds.
 
     Returns
     -------
@@ -306,7 +256,7 @@ def real(name: str, until: float | None = None) -> tuple[dict[str, bytes], Found
     missing = [file for part, file in files.items() if found[part] is None]
     if missing:
         try:
-            once(name, lambda: download(missing, until))
+            once(name, lambda: download(missing))
         except Exception as error:
             few = missing[:2]
             more = f" and {len(missing) - 2} more" if len(missing) > 2 else ""

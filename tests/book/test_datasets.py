@@ -15,10 +15,12 @@ import itertools
 import json
 import os
 import shutil
+import socket
 import sys
 import threading
 import time
 import types
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -112,24 +114,17 @@ def serve(monkeypatch: pytest.MonkeyPatch, small: dict[str, object]) -> Iterator
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 asked[self.path] += 1
-                if (
-                    stop.wait({"silent": 20, "slow": 0.4}.get(behaviour, 0))
-                    or behaviour == "silent"
-                ):
+                if behaviour == "silent":
+                    stop.wait(20)
                     return
                 body = whole if isinstance(whole, bytes) else whole[self.path]
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                parts = {
-                    "cut": [body[:100]],
-                    "trickle": [body[k : k + 1] for k in range(len(body))],
-                }
                 with contextlib.suppress(OSError):
-                    for part in parts.get(behaviour, [body]):
-                        self.wfile.write(part)
-                        if behaviour == "trickle" and stop.wait(0.01):
-                            return
+                    self.wfile.write(body[:100] if behaviour in ("cut", "stuck") else body)
+                    if behaviour == "stuck":
+                        stop.wait(20)
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -247,14 +242,11 @@ def test_wrong_download_is_not_kept(
     assert list(cache.iterdir()) == [] and asked.total() == 1
 
 
-@pytest.mark.parametrize("behaviour", ["silent", "trickle"])
-def test_deadline_is_total(
+@pytest.mark.parametrize("behaviour", ["silent", "stuck"])
+def test_nobody_waits_for_a_server_that_is_silent(
     behaviour: str, serve: Serve, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that never answers, or sends a byte now and then, holds nobody longer than the
-    deadline.
-    """
-    monkeypatch.setattr(retrieval, "DEADLINE", 0.4)
+    monkeypatch.setattr(retrieval, "TIMEOUT", 0.4)
     asked = serve(behaviour=behaviour)
     start = time.monotonic()
     assert datasets.source_of("medical_cost") == "stand-in"
@@ -501,32 +493,15 @@ def test_one_wrong_file_of_several(
     assert retrieval.real("networks")[0]["inner/b.pt"] == b"odd"
 
 
-def test_each_file_has_its_own_deadline(several: Several, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four files that take 0.4 s each may do so, unless all are to be there by a time."""
-    monkeypatch.setattr(retrieval, "DEADLINE", 1.4)
-    several("slow")
-    start = time.monotonic()
-    with pytest.raises(datasets.DataUnavailableError, match="TimeoutError"):
-        retrieval.real("networks", until=start + 1.0)
-    assert 0.9 < time.monotonic() - start < 3
-    retrieval._failures.clear()
-    shutil.rmtree(retrieval.cache_folder())
-    start = time.monotonic()
-    assert retrieval.real("networks") == (SEVERAL, "downloaded") and time.monotonic() - start > 1.5
-
-
 def test_a_silent_server_is_asked_for_one_file_only(
     several: Several, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retrieval, "DEADLINE", 0.4)
+    monkeypatch.setattr(retrieval, "TIMEOUT", 0.4)
     asked = several("silent")
-    start = time.monotonic()
     for _ in range(2):
-        with pytest.raises(
-            datasets.DataUnavailableError, match=r"TimeoutError: no complete answer within 0\.4 s"
-        ):
+        with pytest.raises(datasets.DataUnavailableError, match="ReadTimeout"):
             retrieval.real("networks")
-    assert 0.3 < time.monotonic() - start < 3 and asked.total() == 1
+    assert asked.total() == 1
 
 
 @pytest.mark.parametrize(
@@ -632,32 +607,29 @@ def test_uci_agrees_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         datasets.breast_cancer("original")
 
 
-def test_uci_hangs_fails_or_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uci_hangs_fails_or_is_missing(
+    monkeypatch: pytest.MonkeyPatch, serve: Serve, small: dict[str, object]
+) -> None:
     with pytest.raises(
         datasets.DataUnavailableError, match=r"ucimlrepo is not installed.*hdpm-lib\[book\]"
     ):
         datasets.breast_cancer(source="uci")
-    release = threading.Event()
-    calls = Counter[str]()
+    asked = serve(behaviour="silent")
 
     def hang(id: int) -> None:
-        calls["hang"] += 1
-        release.wait(20)
+        urllib.request.urlopen(str(small["url"]))  # as ucimlrepo asks
 
     def html(id: int) -> None:
         raise ValueError("Expecting value: line 1 column 1")  # what a captive portal leads to
 
-    monkeypatch.setattr(retrieval, "DEADLINE", 0.3)
-    for fetch, message in ((hang, r"within 0\.3 s"), (html, "Expecting value")):
+    monkeypatch.setattr(retrieval, "TIMEOUT", 0.3)
+    for fetch, message in ((hang, "timed out"), (html, "Expecting value")):
         retrieval._failures.clear()
         fake_uci(monkeypatch, fetch)
-        start = time.monotonic()
         for _ in range(2):
             with pytest.raises(datasets.DataUnavailableError, match=message):
                 datasets.breast_cancer(source="uci")
-        assert time.monotonic() - start < 2
-    release.set()
-    assert calls["hang"] == 1
+    assert asked.total() == 1 and socket.getdefaulttimeout() is None
 
 
 def test_original_from_folder_and_from_uci(monkeypatch: pytest.MonkeyPatch) -> None:

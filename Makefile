@@ -70,6 +70,7 @@ lint: $(READY)
 	$(BIN)/python -m tests.format_chapters
 	mkdir -p _build/typing && ln -sfn ../../book _build/typing/hdpm_book
 	$(BIN)/mypy
+	$(BIN)/python -m tests.docstrings
 
 format: $(READY)
 	$(BIN)/ruff format .

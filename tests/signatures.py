@@ -352,7 +352,8 @@ FEW = {"markets.mechanisms.myerson_contract"}
 
 LEFT_OUT = {
     "the checks themselves: every test out of range is one of theirs": (
-        """private validation auctions.bids.check_budget auctions.menus.check_weights
+        """private validation auctions.bids.check_bids auctions.bids.check_budget
+        auctions.menus.check_weights
         learners.gradients.check_labels markets.contracts.check_cost
         markets.contracts.check_power markets.contracts.check_valuations
         markets.costs.check_law markets.costs.check_regular markets.payments.check_reports
@@ -370,7 +371,8 @@ LEFT_OUT = {
     ),
     "part of a function that has checked, and that is tried": (
         """accounts.charge bisection.count_while auctions.bids.unit_valuation
-        auctions.menus.nothing_sold auctions.menus.public auctions.menus.record_sale
+        auctions.bids.Bids.in_order
+        auctions.menus.nothing_sold auctions.menus.places auctions.menus.record_sale
         auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.best_corners
         audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.moments
         exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical

@@ -33,7 +33,7 @@ from hdpm_lib.auctions.menus import (
     WIDTHS,
     increments,
     nothing_sold,
-    public,
+    places,
     record_sale,
 )
 from hdpm_lib.validation import check_choice, check_count, check_positive, extra
@@ -167,7 +167,7 @@ def soft_epsilon(weights: Tree, market: Tree, temperature: Any) -> Any:
     wide = {name: market[name][..., None] for name in ("share", "rate", "family")}
     cost = jnp.where(levels <= limit, valuation(wide, levels), 1e6)
     on_limit = jnp.clip((limit - starts) / widths, 0, 1)
-    turns = public(weights, market["share"], jnp)
+    turns = places(weights, market["share"], jnp)
     owner = market["share"].ndim - 1
     rows = jax.tree.map(lambda x: jnp.moveaxis(x, owner, 0), (turns, levels, cost, on_limit))
 

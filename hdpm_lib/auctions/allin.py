@@ -2,8 +2,9 @@ r"""All-in, repaired: an auction for owners who sell everything or nothing.
 
 A *single-minded* owner bears the same cost `V` for any sale. She offers the amount
 :math:`x=d\,\bar\varepsilon`, records times privacy budget, at the unit valuation :math:`V/x`.
-FL-Market's rule takes owners in ascending order of it for as long as the budget, divided among all
-taken, covers them, and pays out the whole budget. It is not truthful: a loser who asks for less
+Algorithm 4 of Zheng, Cao, Yoshikawa, Li and Yan (2021), FL-Market: Trading Private Models in
+Federated Learning, takes owners in ascending order of it for as long as the budget, divided among
+all taken, covers them, and pays out the whole budget. It is not truthful: a loser who asks for less
 moves forward. The repaired rule pays all winners one price per unit, the highest at which each
 would still win (:doc:`/book/federated/allin`).
 
@@ -18,23 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.auctions.bids import Bids, check_budget, utility
+from hdpm_lib.auctions.bids import Bids, check_bids, check_budget, utility
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.payments import with_own_report
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
-
-
 Auction = Callable[[Bids, Array], Outcome]
 
 
 def _checked(
     valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """Arrays of shapes (..., n), (..., n) and (...), or an error that names the argument and the
-    value.
-    """
+    """Arrays of shapes (..., n), (..., n) and (...), or an error that names the argument."""
     v = check_finite(valuations, "valuations", low=0)
     x = check_finite(amounts, "amounts", low=0, ends="()")
     money = check_finite(budget, "budget", low=0, ends="()")
@@ -55,48 +52,96 @@ def _checked(
 def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> Outcome:
     r"""Who sells everything, and for how much; truth is the best report of single-minded owners.
 
-    Payments sum to at most the budget and cover the winners' valuations. The `privacy_loss` is the
-    amount sold, so that amounts are privacy losses where everybody has one record.
-
     Parameters
     ----------
-    valuations, amounts : arrays of shape (..., n), not negative and positive, what owners report
-    budget : float or array of shape (...), positive
+    valuations : array_like of shape (..., n)
+        What owners report that any sale costs them, in money, not negative.
+    amounts : array_like of shape (..., n)
+        What they report that they can sell, positive: privacy losses where everybody has one
+        record, else records times privacy losses.
+    budget : float or array_like of shape (...)
+        The buyer's money for each auction, positive.
+
+    Returns
+    -------
+    Outcome
+        As `privacy_loss` the amounts sold, 0 for losers, and the `payments`. Payments cover the
+        winners' valuations, up to rounding. Their sum is never above the budget, in whatever order
+        floats are added.
 
     Notes
     -----
     Owners who ask for more than the whole budget are left out. The others stand in ascending order
     of :math:`u_i=V_i/x_i`, and the first :math:`k` win, where :math:`k` is the last with
     :math:`u_k\le B/(x_1+\dots+x_k)`. All are paid :math:`\min\{B/(x_1+\dots+x_k),\,u_{k+1}\}` per
-    unit. Time :math:`O(n\log n)`.
+    unit. Time :math:`O(n\log n)`. This repairs Algorithm 4 of the paper, All-in, which is not
+    truthful.
+
+    References
+    ----------
+    Zheng, S., Cao, Y., Yoshikawa, M., Li, H. and Yan, Q. (2021). FL-Market: Trading Private Models
+    in Federated Learning. arXiv:2106.04384.
 
     Examples
     --------
-    >>> sale = all_or_nothing([100.0, 0.5], [100.0, 1.0], 100.0)
+    Three owners offer one unit each. The first two win, at the price that the third asks:
+
+    >>> sale = all_or_nothing([1.0, 2.0, 4.0], [1.0, 1.0, 1.0], 10.0)
     >>> sale.privacy_loss, sale.payments
-    (array([0., 1.]), array([0., 1.]))
+    (array([1., 1., 0.]), array([4., 4., 0.]))
     """
-    v, x, money = _checked(valuations, amounts, budget)
-    # who asks for more than the budget is left out; the others ascend by what they ask per unit
+    return _repaired(*_checked(valuations, amounts, budget))
+
+
+def _repaired(v: Array, x: Array, money: Array) -> Outcome:
+    """The repaired rule for valuations `v` and amounts `x` of shape (..., n)."""
+    # Who asks for more than the budget is left out; the others ascend by what they ask per unit
     invited = v <= money[..., None]
-    unit = np.where(invited, v / x, np.inf)
-    order = np.argsort(unit, axis=-1, kind="stable")
-    value, amount, unit = (np.take_along_axis(part, order, -1) for part in (v, x, unit))
-    # the first k win, up to the first who is not covered
+    asked = np.where(invited, v / x, np.inf)
+    order = np.argsort(asked, axis=-1, kind="stable")
+    value = np.take_along_axis(v, order, -1)
+    amount = np.take_along_axis(x, order, -1)
+    unit = np.take_along_axis(asked, order, -1)
+    # The first k win, up to the first who is not covered
     total = np.cumsum(amount, axis=-1)
     covered = (value * total <= money[..., None] * amount) & np.isfinite(unit)
     winners = np.minimum.accumulate(covered, axis=-1).sum(-1, keepdims=True)
-    # the price of a unit: the budget over what is sold, at most what the first loser asks
+    # The price of a unit: the budget over what is sold, at most what the first loser asks. Sums of
+    # n floats and their products are off by less than n + 3 last digits, which the buyer keeps.
+    spent = money * (1 - (v.shape[-1] + 3) * np.finfo(float).eps)
     sold = np.take_along_axis(total, np.maximum(winners - 1, 0), -1)
     following = np.concatenate([unit, np.full((*money.shape, 1), np.inf)], axis=-1)
-    price = np.minimum(money[..., None] / sold, np.take_along_axis(following, winners, -1))
+    price = np.minimum(spent[..., None] / sold, np.take_along_axis(following, winners, -1))
     wins = np.argsort(order, axis=-1) < winners
     return Outcome(np.where(wins, x, 0.0), np.where(wins, x * price, 0.0))
 
 
 def all_in(bids: Bids, budget: ArrayLike) -> Outcome:
-    """Buy whole privacy budgets, as if each owner had only her full valuation to report:
-    :func:`all_or_nothing`.
+    """Buy whole privacy budgets, or nothing, from each owner: All-in, repaired.
+
+    Parameters
+    ----------
+    bids : Bids
+        What the owners report, as :func:`~hdpm_lib.auctions.bids.bids` makes it.
+    budget : float or array_like of shape (...)
+        The buyer's money for each auction, positive.
+
+    Returns
+    -------
+    Outcome
+        As `privacy_loss` an owner's privacy budget if she wins, else 0, and the `payments`, which
+        sum to at most the budget.
+
+    Notes
+    -----
+    This is :func:`all_or_nothing` with the full valuation as what a sale costs, and sizes times
+    privacy budgets as amounts. Truth is a best report of owners who can only sell everything; who
+    may sell less should be served by :func:`~hdpm_lib.auctions.posted_prices.posted_prices`.
+
+    References
+    ----------
+    Zheng, S., Cao, Y., Yoshikawa, M., Li, H. and Yan, Q. (2021). FL-Market: Trading Private Models
+    in Federated Learning. arXiv:2106.04384.
 
     Examples
     --------
@@ -105,9 +150,8 @@ def all_in(bids: Bids, budget: ArrayLike) -> Outcome:
     >>> sale.privacy_loss, sale.payments
     (array([0.5, 0. , 0. ]), array([20.,  0.,  0.]))
     """
-    sale = all_or_nothing(
-        bids.full_valuation, bids.sizes * bids.privacy_budget, check_budget(budget, bids)
-    )
+    money = check_budget(budget, bids)
+    sale = _repaired(bids.full_valuation, bids.sizes * bids.privacy_budget, money)
     return Outcome(np.where(sale.privacy_loss > 0, bids.privacy_budget, 0.0), sale.payments)
 
 
@@ -118,12 +162,11 @@ def _one_lies_or_nobody(truth: Any, lies: Any) -> Any:
 
 
 def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
-    """What each owner gains by her lie while the others tell the truth and the budget stays the
-    same, shape (..., n).
+    """What each owner gains by her lie while the others tell the truth, shape (..., n).
 
-    It is minus infinity for a lie that sells what she does not have or accept. An owner who reports
-    fewer records delivers, and bears the cost of, those alone. The bids `truth` and `lies` are of
-    shapes that fit.
+    The budget stays the same. The gain is minus infinity for a lie that sells what she does not
+    have or accept. An owner who reports fewer records delivers, and bears the cost of, those alone.
+    The bids `truth` and `lies` are of shapes that fit.
 
     Notes
     -----
@@ -133,10 +176,13 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
     Examples
     --------
     >>> from hdpm_lib.auctions.bids import bids
-    >>> truth, lies = (bids("linear", rate, 1.0, [10, 30]) for rate in ([1.0, 1.4], [0.1, 0.1]))
+    >>> truth = bids("linear", [1.0, 1.4], 1.0, [10, 30])
+    >>> lies = bids("linear", [0.1, 0.1], 1.0, [10, 30])
     >>> gains(all_in, truth, lies, 100.0)
     array([ 0., -9.])
     """
+    check_bids(truth, "truth")
+    check_bids(lies, "lies")
     parts = zip(vars(truth).values(), vars(lies).values(), strict=True)
     reports = Bids(*(_one_lies_or_nobody(*pair) for pair in parts))
     money = check_budget(budget, truth)

@@ -1,11 +1,11 @@
-r"""What owners of data bid in FL-Market: a valuation of privacy loss, a limit to it, and the size
-of their data.
+r"""What owners of data bid: a valuation of privacy loss, a limit to it, and the size of their data.
 
 An owner with `d` records who loses :math:`\varepsilon` bears a cost
 :math:`v(\varepsilon,d)=\alpha\,d\,b(\varepsilon)` with a rate :math:`\alpha` and one of four base
 functions `b`: linear :math:`2\varepsilon`, quadratic :math:`\varepsilon^2`, square root
 :math:`2\sqrt\varepsilon`, exponential :math:`e^\varepsilon-1`. She accepts no loss above her
-privacy budget :math:`\bar\varepsilon`.
+privacy budget :math:`\bar\varepsilon`. These are the bids of Zheng, Cao, Yoshikawa, Li and Yan
+(2021), FL-Market: Trading Private Models in Federated Learning.
 
 An *auction* is a function from bids and the buyer's money to an
 :class:`~hdpm_lib.markets.outcome.Outcome`: privacy losses and payments. Throughout this package
@@ -16,7 +16,8 @@ of shape (...).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,21 +30,35 @@ from hdpm_lib.validation import check_finite
 Array = NDArray[np.float64]
 
 FAMILIES = ("linear", "quadratic", "square root", "exponential")
+QUADRATIC = FAMILIES.index("quadratic")
 EXPONENTIAL = FAMILIES.index("exponential")
 # a privacy budget whose exponential, times a rate and a size, is still a float
 LARGEST_EXPONENT = 500
+# share of the money that stays with the buyer where owners are served in turn, so that rounding
+# cannot overspend
+KEPT = 1e-12
 
 
 @dataclass(frozen=True)
 class Bids:
-    """Bids of `n` owners in one or many auctions, arrays of shape (..., n); made by :func:`bids`.
+    """Bids of n owners in one or many auctions, made by :func:`bids`.
 
-    Attributes
+    Parameters
     ----------
-    family : integer array, places of the base functions in ``FAMILIES``
-    rate : array, money for one unit of the base function and one record
-    privacy_budget : array, largest privacy loss that the owner accepts
-    sizes : array, records
+    family : int array of shape (..., n)
+        Places of the base functions in ``FAMILIES``.
+    rate : array of shape (..., n)
+        Money for one unit of the base function and one record.
+    privacy_budget : array of shape (..., n)
+        Largest privacy loss that the owner accepts.
+    sizes : array of shape (..., n)
+        Numbers of records.
+
+    Examples
+    --------
+    >>> market = bids("linear", [1.0, 2.0, 4.0], 0.5, [10, 30, 20])
+    >>> market.valuation([0.1, 0.2, 0.3])
+    array([ 2., 24., 48.])
     """
 
     family: NDArray[np.int64]
@@ -57,8 +72,18 @@ class Bids:
         return self.sizes / self.sizes.sum(axis=-1, keepdims=True)
 
     def valuation(self, epsilon: ArrayLike) -> Array:
-        """Cost of privacy losses (..., n) in money; 0 for a loss of 0, infinite for exponentials
-        beyond all numbers.
+        """Cost of privacy losses, in money.
+
+        Parameters
+        ----------
+        epsilon : array_like of shape (..., n)
+            Privacy losses, finite and not negative.
+
+        Returns
+        -------
+        array of shape (..., n)
+            The cost to each owner: 0 for a loss of 0, infinite for an exponential beyond all
+            numbers.
         """
         unit = unit_valuation(self.family, self.rate, check_finite(epsilon, "epsilon", low=0))
         with np.errstate(over="ignore"):
@@ -71,15 +96,35 @@ class Bids:
 
     def __getitem__(self, key: Any) -> Bids:
         """Bids of some of the auctions: `key` goes to the leading axes."""
-        parts = (self.family, self.rate, self.privacy_budget, self.sizes)
-        return Bids(*(part[key] for part in parts))
+        return self._each(lambda part: part[key])
+
+    def in_order(self, order: NDArray[np.intp]) -> Bids:
+        """The same bids with the owners of each auction in another order.
+
+        Parameters
+        ----------
+        order : int array of shape (..., n)
+            The place in these bids of each owner there.
+
+        Returns
+        -------
+        Bids
+            Of the same shape.
+        """
+        return self._each(lambda part: np.take_along_axis(part, order, -1))
+
+    def _each(self, change: Callable[[Any], Any]) -> Bids:
+        """Bids with the same change to every part."""
+        return Bids(
+            change(self.family), change(self.rate), change(self.privacy_budget), change(self.sizes)
+        )
 
 
 def unit_valuation(family: Any, rate: Any, epsilon: Any, xp: Any = np) -> Any:
-    """Cost for one record of privacy losses, not negative, by `xp`, which is ``numpy`` or
-    ``jax.numpy``.
+    """Cost for one record of privacy losses, not negative.
 
-    `family` and `rate` are as in :class:`Bids`; all are broadcast.
+    It is computed by `xp`, which is ``numpy`` or ``jax.numpy``. `family` and `rate` are as in
+    :class:`Bids`; all are broadcast.
 
     Examples
     --------
@@ -89,7 +134,7 @@ def unit_valuation(family: Any, rate: Any, epsilon: Any, xp: Any = np) -> Any:
     eps = xp.asarray(epsilon, dtype=float)
     place = xp.asarray(family, dtype=int)
     with np.errstate(over="ignore"):  # infinite, or of another family
-        convex = xp.where(place == 0, 2 * eps, xp.where(place == 1, eps**2, xp.expm1(eps)))
+        convex = xp.where(place == 0, 2 * eps, xp.where(place == QUADRATIC, eps**2, xp.expm1(eps)))
         return xp.asarray(rate) * xp.where(place == 2, 2 * xp.sqrt(eps), convex)
 
 
@@ -99,14 +144,35 @@ def bids(
     privacy_budget: ArrayLike,
     sizes: ArrayLike,
 ) -> Bids:
-    """Bids from their parts, checked; the parts are broadcast.
+    """Bids of owners from their parts, checked and broadcast.
 
     Parameters
     ----------
-    family : str, or array of str or int
-        Names from ``FAMILIES``, or their places there.
-    rate, privacy_budget, sizes : arrays, positive
-        For an exponential cost the privacy budget is at most 500, beyond which floats end.
+    family : str, or array_like of str or int, of shape (..., n)
+        How an owner's cost grows with her privacy loss, as a name or its place in ``FAMILIES``:
+        "linear" (0), "quadratic" (1), "square root" (2) or "exponential" (3).
+    rate : array_like of shape (..., n)
+        Money for one unit of the base function and one record, positive.
+    privacy_budget : array_like of shape (..., n)
+        Largest privacy loss that the owner accepts, positive; at most 500 for an exponential cost,
+        beyond which floats end.
+    sizes : array_like of shape (..., n)
+        Numbers of records, positive.
+
+    Returns
+    -------
+    Bids
+        The four parts as arrays of shape (..., n).
+
+    Notes
+    -----
+    With rate a, size d and privacy loss e the cost is a d times 2 e, e squared, 2 sqrt(e) or
+    exp(e) - 1. Owners are on the last axis, auctions on the axes before.
+
+    References
+    ----------
+    Zheng, S., Cao, Y., Yoshikawa, M., Li, H. and Yan, Q. (2021). FL-Market: Trading Private Models
+    in Federated Learning. arXiv:2106.04384.
 
     Examples
     --------
@@ -122,37 +188,49 @@ def bids(
     except ValueError:
         shapes = {"family": places.shape} | {name: array.shape for name, array in arrays.items()}
         raise ValueError(f"the parts of bids must have shapes that fit, got {shapes}") from None
-    if ((parts[0] == EXPONENTIAL) & (parts[2] > LARGEST_EXPONENT)).any():
+    made = Bids(*parts)._each(np.array)
+    if made.rate.ndim == 0:
+        raise ValueError("bids must have at least one owner on the last axis, got shape ()")
+    steep = made.privacy_budget[made.family == EXPONENTIAL]
+    if (steep > LARGEST_EXPONENT).any():
         raise ValueError(
             f"privacy_budget must be at most {LARGEST_EXPONENT} for exponential costs, got"
-            f" {parts[2].max()}"
+            f" {steep.max()}"
         )
-    if parts[0].ndim == 0:
-        raise ValueError(
-            f"bids must have at least one owner on the last axis, got shape {parts[0].shape}"
-        )
-    return Bids(*(part.copy() for part in parts))
+    return made
 
 
 def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
+    """Places in ``FAMILIES``, from names of any kind of text or from places."""
     given = np.asarray(family)
-    if given.size == 0 or np.ma.isMaskedArray(family):
-        raise ValueError(f"family must hold a name or place for each owner, got {family!r}")
-    if given.dtype.kind == "U":
-        if (unknown := ~np.isin(given, FAMILIES)).any():
-            raise ValueError(
-                f"family must be one of {FAMILIES}, got {str(given[unknown].flat[0])!r}"
-            )
-        return np.argmax(given[..., None] == np.array(FAMILIES), axis=-1)
-    if given.dtype.kind not in "iu" or (given < 0).any() or (given >= len(FAMILIES)).any():
-        raise ValueError(f"family must hold names from {FAMILIES} or their places, got {family!r}")
+    masked = np.ma.isMaskedArray(family)
+    if given.size and not masked and all(isinstance(name, str) for name in given.flat):
+        names = given.astype(object)
+        matches = names[..., None] == np.array(FAMILIES, dtype=object)
+        unknown = ~matches.any(-1)
+        if unknown.any():
+            raise ValueError(f"family must be one of {FAMILIES}, got {str(names[unknown][0])!r}")
+        return matches.argmax(-1)
+    whole = given.dtype.kind in "iu" and not masked
+    if not (given.size and whole and (given >= 0).all() and (given < len(FAMILIES)).all()):
+        raise ValueError(
+            f"family must hold names from {FAMILIES} or their places, got {reprlib.repr(family)}"
+        )
     return given.astype(np.int64)
 
 
+def check_bids(market: object, name: str) -> None:
+    """An error if `market` is no :class:`Bids`."""
+    if not isinstance(market, Bids):
+        raise TypeError(
+            f"{name} must be Bids, such as hdpm_lib.bids(family, rate, privacy_budget, sizes), got"
+            f" {reprlib.repr(market)}"
+        )
+
+
 def check_budget(budget: ArrayLike, market: Bids) -> Array:
-    """The buyer's money for each auction, positive and finite, in the shape of the auctions, or an
-    error.
-    """
+    """The buyer's money for each auction, positive and finite, in the shape of the auctions."""
+    check_bids(market, "bids")
     money = check_finite(budget, "budget", low=0, ends="()")
     auctions = market.rate.shape[:-1]
     try:
@@ -164,11 +242,10 @@ def check_budget(budget: ArrayLike, market: Bids) -> Array:
 
 
 def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = None) -> Array:
-    """What owners gain, in money: payment minus true cost of what they deliver (Section III-C of
-    the paper).
+    """What owners gain, in money: payment minus true cost of what they deliver.
 
     It is minus infinity beyond what they can deliver. `delivered_sizes` are the records sold, if
-    not all.
+    not all (Zheng et al. 2021, Section III-C).
     """
     sizes = (
         truth.sizes

@@ -24,40 +24,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.auctions.bids import Bids, check_budget, unit_valuation
+from hdpm_lib.auctions.bids import (
+    EXPONENTIAL,
+    KEPT,
+    QUADRATIC,
+    Bids,
+    check_budget,
+    unit_valuation,
+)
 from hdpm_lib.markets.outcome import Outcome
 
 Array = NDArray[np.float64]
 Weights = dict[str, Any]
 
-KNOTS = np.array(
-    [
-        0,
-        0.03,
-        0.06,
-        0.1,
-        0.15,
-        0.21,
-        0.28,
-        0.36,
-        0.45,
-        0.55,
-        0.67,
-        0.8,
-        0.95,
-        1.12,
-        1.3,
-        1.5,
-        1.74,
-        2,
-    ]
-)
+KNOTS = np.array([0, 3, 6, 10, 15, 21, 28, 36, 45, 55, 67, 80, 95, 112, 130, 150, 174, 200]) / 100
 """Privacy losses between which a schedule is linear; nobody is paid for more than the last."""
 
 WIDTHS = np.diff(KNOTS)
 _MIDDLES = (KNOTS[1:] + KNOTS[:-1]) / 2
-_KEPT = 1e-12  # share of the money that stays with the buyer, so that rounding cannot overspend
 TRAINED = Path(str(resources.files("hdpm_lib.trained")))
+# what the network is told in a turn, and the width of its hidden layers
 _NUMBERS = 12
 _HIDDEN = 32
 SHAPES: dict[str, tuple[int, ...]] = {
@@ -72,8 +58,8 @@ SHAPES: dict[str, tuple[int, ...]] = {
 """Names and shapes of the weights."""
 
 
-class Public(NamedTuple):
-    """What the sizes say at each turn, owners on the last axis."""
+class Place(NamedTuple):
+    """What the sizes say of an owner's place in the queue, owners on the last axis."""
 
     share: Any
     successors: Any
@@ -100,11 +86,11 @@ def _after(x: Any, xp: ModuleType) -> Any:
     return xp.concatenate([sums, xp.zeros_like(x[..., :1])], -1)
 
 
-def public(weights: Weights, shares: Any, xp: ModuleType) -> Public:
-    """What the sizes say at each turn; `shares` (..., n) from the largest to the smallest."""
+def places(weights: Weights, shares: Any, xp: ModuleType) -> Place:
+    """What the sizes say at each place; `shares` (..., n) from the largest to the smallest."""
     own = xp.exp(xp.clip(weights["exponent"] * xp.log(shares), -60, 60))
     successors = xp.broadcast_to(xp.arange(shares.shape[-1] - 1.0, -1.0, -1.0), shares.shape)
-    return Public(shares, successors, own, _after(own, xp), _after(shares**2, xp))
+    return Place(shares, successors, own, _after(own, xp), _after(shares**2, xp))
 
 
 def nothing_sold(money: Any, xp: ModuleType) -> Sold:
@@ -124,12 +110,12 @@ def record_sale(sold: Sold, share: Any, epsilon: Any) -> Sold:
     )
 
 
-def increments(weights: Weights, turn: Public, money: Any, sold: Sold, xp: ModuleType) -> Any:
-    """What each piece of the schedule adds to the price for the owner whose turn it is, shape (...,
-    pieces).
+def increments(weights: Weights, place: Place, money: Any, sold: Sold, xp: ModuleType) -> Any:
+    """What each piece of an owner's schedule adds to the price, shape (..., pieces).
 
-    The increments are not negative. Their sum, the price of the last knot, is at most `money`, what
-    is left per record of the market, and all of it for the last owner.
+    The owner is the one at `place`, and has her turn. The increments are not negative. Their sum,
+    the price of the last knot, is at most `money`, what is left per record of the market, and all
+    of it for the last owner.
 
     Notes
     -----
@@ -138,16 +124,16 @@ def increments(weights: Weights, turn: Public, money: Any, sold: Sold, xp: Modul
     the weights are nothing overflows.
     """
     left = xp.log(money + 1e-9)
-    part = turn.own / (turn.own + turn.rest)
+    part = place.own / (place.own + place.rest)
     numbers = [
         left,
-        xp.log(turn.share),
-        turn.share,
-        xp.log1p(turn.successors),
-        turn.rest,
-        xp.log(turn.squares + 1e-6),
+        xp.log(place.share),
+        place.share,
+        xp.log1p(place.successors),
+        place.rest,
+        xp.log(place.squares + 1e-6),
         xp.log(part),
-        left + xp.log(part / turn.share),
+        left + xp.log(part / place.share),
         sold.share,
         sold.epsilon,
         xp.log(sold.squares + 0.01),
@@ -160,8 +146,8 @@ def increments(weights: Weights, turn: Public, money: Any, sold: Sold, xp: Modul
     out = xp.clip(
         xp.einsum("...i,ij->...j", hidden, weights["last"]) + weights["last_bias"], -30, 30
     )
-    cap = money * (turn.own / (turn.own + turn.rest * xp.exp(-out[..., 0])))
-    knee = math.log(0.74) + 0.5 * xp.log(cap / turn.share + 1e-9) + out[..., 1]
+    cap = money * (place.own / (place.own + place.rest * xp.exp(-out[..., 0])))
+    knee = math.log(0.74) + 0.5 * xp.log(cap / place.share + 1e-9) + out[..., 1]
     widths, middles = np.log(np.stack([WIDTHS, _MIDDLES]), dtype=out.dtype)
     steps = (
         out[..., 2:] + widths - xp.log1p(xp.exp(xp.clip(8 * (middles - knee[..., None]), -60, 60)))
@@ -181,8 +167,15 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
 
     Parameters
     ----------
-    prices : array of shape (..., knots), at ``KNOTS`` and from 0 upwards, one schedule for each
-    owner in `bids`
+    prices : array_like of shape (..., n, knots)
+        A schedule for each owner: prices at ``KNOTS``, from 0 upwards.
+    bids : Bids
+        What the owners report, of shape (..., n).
+
+    Returns
+    -------
+    Outcome
+        What the owners buy, and its prices as `payments`.
 
     Notes
     -----
@@ -199,24 +192,44 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     """
     price = np.asarray(prices, dtype=float)
     slope = np.diff(price) / WIDTHS
+    owner = bids[..., None]
     start = KNOTS[:-1]
-    family, rate, limit, size = (part[..., None] for part in vars(bids).values())
-    end = np.minimum(KNOTS[1:], limit)
-    margin = slope / (rate * size)
-    # quadratic and exponential costs have a stationary point, the others the end of the piece
-    stationary = np.where(family == 1, margin / 2, np.log(np.maximum(margin, 1e-300)))
-    epsilon = np.where((family == 1) | (family == 3), np.clip(stationary, start, end), end)
+    end = np.minimum(KNOTS[1:], owner.privacy_budget)
+    # Quadratic and exponential costs have a stationary point, the others the end of the piece
+    quadratic = owner.family == QUADRATIC
+    margin = slope / (owner.rate * owner.sizes)
+    stationary = np.where(quadratic, margin / 2, np.log(np.maximum(margin, 1e-300)))
+    inside = np.clip(stationary, start, end)
+    epsilon = np.where(quadratic | (owner.family == EXPONENTIAL), inside, end)
+    # The best of all pieces that she accepts
     paid = np.minimum(price[..., :-1] + slope * (epsilon - start), price[..., 1:])
-    gain = np.where(start < limit, paid - size * unit_valuation(family, rate, epsilon), -np.inf)
+    cost = owner.sizes * unit_valuation(owner.family, owner.rate, epsilon)
+    gain = np.where(start < owner.privacy_budget, paid - cost, -np.inf)
     best = gain.argmax(-1)[..., None]
     sells = np.take_along_axis(gain, best, -1) > 0
-    sold = (np.where(sells, np.take_along_axis(x, best, -1), 0.0) for x in (epsilon, paid))
-    return Outcome(*(x[..., 0] for x in sold))
+    loss = np.where(sells, np.take_along_axis(epsilon, best, -1), 0.0)
+    payment = np.where(sells, np.take_along_axis(paid, best, -1), 0.0)
+    return Outcome(loss[..., 0], payment[..., 0])
 
 
 def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outcome]:
-    """What :func:`menus` offers, prices at ``KNOTS`` of shape (..., n, knots), and what the owners
-    choose from that.
+    """What :func:`menus` offers, and what the owners choose from that.
+
+    Parameters
+    ----------
+    bids : Bids
+        What the owners report, of shape (..., n).
+    budget : float or array_like of shape (...)
+        The buyer's money for each auction, positive.
+    weights : dict of arrays
+        Those of the network, as in ``SHAPES``.
+
+    Returns
+    -------
+    array of shape (..., n, knots)
+        Prices at ``KNOTS``.
+    Outcome
+        What the owners choose.
 
     Examples
     --------
@@ -227,40 +240,55 @@ def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outco
     (True, True)
     """
     check_weights(weights)
-    money = check_budget(budget, bids)
+    left = check_budget(budget, bids) * (1 - KEPT)
     order = np.argsort(-bids.sizes, axis=-1, kind="stable")
-    queue = Bids(*(np.take_along_axis(part, order, -1) for part in vars(bids).values()))
+    queue = bids.in_order(order)
+    queued = places(weights, queue.shares, np)
     records = bids.sizes.sum(-1)
-    turns = public(weights, queue.shares, np)
-    left = money * (1 - _KEPT)
-    served = []
+    offered = np.zeros((*order.shape, len(KNOTS)))
+    epsilon = np.empty(order.shape)
+    payments = np.empty(order.shape)
     sold = nothing_sold(left, np)
     for i in range(order.shape[-1]):
-        # her schedule, from what is fixed before she speaks: sizes, the money left, what was sold
-        turn = Public._make(part[..., i] for part in turns)
-        steps = increments(weights, turn, left / records, sold, np) * records[..., None]
-        prices = np.concatenate([np.zeros_like(steps[..., :1]), np.cumsum(steps, -1)], -1)
-        # she gets the point that is best for her, and the rest of the money goes on
-        outcome = choose(prices, queue[..., i])
-        left = np.maximum(left - outcome.payments, 0)
-        sold = record_sale(sold, turn.share, outcome.privacy_loss)
-        bought = np.stack([outcome.privacy_loss, outcome.payments], -1)
-        served.append(np.concatenate([prices, bought], -1))
-    back = np.argsort(order, axis=-1)[..., None]
-    done = np.take_along_axis(np.stack(served, -2), back, -2)
-    return done[..., :-2], Outcome(done[..., -2], done[..., -1])
+        # Her schedule, from what is fixed before she speaks: sizes, the money left, what was sold
+        place = Place._make(part[..., i] for part in queued)
+        steps = increments(weights, place, left / records, sold, np) * records[..., None]
+        offered[..., i, 1:] = np.cumsum(steps, -1)
+        # She gets the point that is best for her, and the rest of the money goes on
+        choice = choose(offered[..., i, :], queue[..., i])
+        epsilon[..., i] = choice.privacy_loss
+        payments[..., i] = choice.payments
+        left = np.maximum(left - choice.payments, 0)
+        sold = record_sale(sold, place.share, choice.privacy_loss)
+    back = np.argsort(order, axis=-1)
+    bought = Outcome(np.take_along_axis(epsilon, back, -1), np.take_along_axis(payments, back, -1))
+    return np.take_along_axis(offered, back[..., None], -2), bought
 
 
 def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
-    """Serve any number of owners, the largest first (equal ones by index), each with a schedule of
-    the network.
+    """Serve owners in turn, each with a schedule of prices that a network draws.
 
-    Payments sum to at most `budget` and cover every owner's reported valuation.
+    Parameters
+    ----------
+    bids : Bids
+        What the owners report, as :func:`~hdpm_lib.auctions.bids.bids` makes it, for any number of
+        owners. Sizes must be verified.
+    budget : float or array_like of shape (...)
+        The buyer's money for each auction, positive, set before the bids.
+    weights : dict of arrays
+        Those of the network, as in ``SHAPES``, such as :func:`trained_weights` gives.
+
+    Returns
+    -------
+    Outcome
+        The `privacy_loss` of each owner, within her privacy budget, and her payment, at least her
+        reported valuation of it. The `payments` sum to at most the budget.
 
     Notes
     -----
-    With sizes verified and money set before the bids, no owner gains by reporting another valuation
-    or privacy budget, whatever the weights. Valuations are those that `Bids` can express.
+    Owners are served in the order of their sizes, the largest first, equal ones in the order of
+    their places. No owner gains by reporting another valuation or privacy budget, whatever the
+    weights. Valuations are those that `Bids` can express.
 
     Examples
     --------
@@ -284,9 +312,7 @@ def trained_weights() -> Weights:
 
 
 def check_weights(weights: Weights) -> None:
-    """An error that names the first array that is missing, of another shape, or holds anything but
-    moderate numbers.
-    """
+    """An error that names the first array that is missing or not as in ``SHAPES``, or too large."""
     for name, shape in SHAPES.items():
         if name not in weights:
             raise ValueError(f"weights lack {name!r}")

@@ -4,35 +4,41 @@ Owners are served one after the other, the largest first. Each is shown a price 
 privacy loss and a cap on what she can earn, and she sells what is best for her. Price and cap
 depend on public sizes, on the buyer's money and on what was bought *before* her, never on her own
 report. So the truth is her best report, she does not lose, and the money lasts. Money that she
-leaves goes to those after her. The proof is in :doc:`/book/federated/allin`.
+leaves goes to those after her. The proof is in :doc:`/book/federated/allin`. The rule is not one of
+Zheng, Cao, Yoshikawa, Li and Yan (2021), FL-Market, whose bids it takes.
 """
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.auctions.bids import Bids, check_budget, unit_valuation
+from hdpm_lib.auctions.bids import EXPONENTIAL, KEPT, QUADRATIC, Bids, check_budget, unit_valuation
 from hdpm_lib.markets.outcome import Outcome
 
 Array = NDArray[np.float64]
 
-# Chosen on markets drawn for that purpose; any other positive numbers are as truthful.
+# Price and cap of an owner; chosen on markets drawn for that purpose, any other positive numbers
+# are as truthful.
 SCALE = 1.1
 EXTRA = 0.2
 POWER = 2 / 3
-_KEPT = 1e-12  # share of the money that stays with the buyer, so that rounding cannot overspend
+# the base functions of the families, for floats
+_BASES = (lambda e: 2 * e, lambda e: e * e, lambda e: 2 * math.sqrt(e), math.expm1)
 
 
 def best_sale(
     family: ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, price: ArrayLike, cap: ArrayLike
 ) -> Array:
-    r"""What an owner sells who is paid `price` for a unit of privacy loss, up to `cap`, all for one
-    record.
+    r"""What an owner sells who is paid `price` for a unit of privacy loss, up to `cap`.
 
     It is the privacy loss in [0, privacy budget] with the largest payment minus valuation, exact; 0
-    if none gains. Arguments are broadcast and not checked: `family` as in
-    :class:`~hdpm_lib.auctions.bids.Bids`, the others positive.
+    if none gains. Price and cap are for one record. Arguments are broadcast and not checked:
+    `family` as in :class:`~hdpm_lib.auctions.bids.Bids`, the others positive; the cap, and with it
+    the price, may be 0.
 
     Notes
     -----
@@ -45,50 +51,109 @@ def best_sale(
     >>> best_sale([0, 1, 2, 3], 1.0, 1.5, 2.5, 3.0).round(4)
     array([1.2   , 1.2   , 1.2   , 0.9163])
     """
-    kind, (alpha, q) = np.asarray(family), (np.asarray(x, dtype=float) for x in (rate, price))
-    top = np.minimum(privacy_budget, np.asarray(cap, dtype=float) / q)
+    alpha = np.asarray(rate, dtype=float)
+    q = np.asarray(price, dtype=float)
+    top = np.minimum(privacy_budget, np.asarray(cap, dtype=float) / np.maximum(q, 1e-300))
     quadratic = np.minimum(top, q / (2 * alpha))
-    exponential = np.clip(np.log(q / alpha), 0, top)
-    epsilon = np.choose(kind, [top, quadratic, top, exponential])
-    return np.where(q * epsilon >= unit_valuation(kind, alpha, epsilon), epsilon, 0.0)
+    exponential = np.minimum(top, np.log(np.maximum(q / alpha, 1)))
+    epsilon = np.choose(np.asarray(family), [top, quadratic, top, exponential])
+    return np.where(q * epsilon >= unit_valuation(family, alpha, epsilon), epsilon, 0.0)
 
 
 def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
-    r"""Serve owners in the order of their sizes, each at a price and with a cap that she cannot
-    influence.
+    r"""Buy privacy with a fixed budget at prices that no owner can influence.
 
-    Payments sum to at most `budget` and cover every owner's reported valuation. Sizes must be
-    verified, and the budget set before the bids.
+    Parameters
+    ----------
+    bids : Bids
+        What the owners report, as :func:`~hdpm_lib.auctions.bids.bids` makes it. Sizes must be
+        verified.
+    budget : float or array_like of shape (...)
+        The buyer's money for each auction, positive, set before the bids.
+
+    Returns
+    -------
+    Outcome
+        The `privacy_loss` of each owner, within her privacy budget, and her payment, at least her
+        reported valuation of it. The `payments` sum to at most the budget.
 
     Notes
     -----
-    Let :math:`R_i` be the records of owner :math:`i` and of those after her, and :math:`M_i` the
-    money left. With :math:`m=M_i/R_i` the price of a unit of privacy loss is
-    :math:`(1.1+0.2\,d_i/R_i)\,m^{2/3}` per record and the cap is :math:`m` per record. Owners of
-    equal size are served in the order of their places. Time :math:`O(n\log n)`.
+    Owners are served in the order of their sizes, the largest first, equal ones in the order of
+    their places. Let :math:`R_i` be the records of owner :math:`i` and of those after her, and
+    :math:`M_i` the money left. With :math:`m=M_i/R_i` the price of a unit of privacy loss is
+    :math:`(1.1+0.2\,d_i/R_i)\,m^{2/3}` per record and the cap is :math:`m` per record. Whatever the
+    others report, no owner gains by reporting another valuation or privacy budget. Time
+    :math:`O(n\log n)`.
+
+    The bids are those of FL-Market; the rule is proved at :doc:`/book/federated/allin`.
+
+    References
+    ----------
+    Zheng, S., Cao, Y., Yoshikawa, M., Li, H. and Yan, Q. (2021). FL-Market: Trading Private Models
+    in Federated Learning. arXiv:2106.04384.
 
     Examples
     --------
+    Two hospitals sell gradients to a buyer who has 100.0. The first has 30 records, loses 2.0 in
+    money per record and unit of privacy loss, and accepts a loss of at most 1.0. The second has 10
+    records, and her cost is half the square of the loss, per record:
+
     >>> from hdpm_lib.auctions.bids import bids
-    >>> market = bids(["linear", "quadratic"], [1.0, 0.5], [1.0, 2.0], [30, 10])
-    >>> bought = posted_prices(market, 100.0)
+    >>> market = bids(["linear", "quadratic"], [1.0, 0.5], [1.0, 2.0], sizes=[30, 10])
+    >>> bought = posted_prices(market, budget=100.0)
     >>> bought.privacy_loss.round(3), bought.payments.round(3)
     (array([1.   , 1.121]), array([69.076, 30.924]))
+    >>> market.valuation(bought.privacy_loss).round(3)    # what the losses cost them
+    array([60.  ,  6.28])
     """
-    money = check_budget(budget, bids) * (1 - _KEPT)
+    money = check_budget(budget, bids) * (1 - KEPT)
     order = np.argsort(-bids.sizes, axis=-1, kind="stable")
-    parts = (np.take_along_axis(part, order, -1) for part in vars(bids).values())
-    family, rate, limit, sizes = parts
-    waiting = np.cumsum(sizes[..., ::-1], axis=-1)[..., ::-1]
-    epsilon = np.zeros(sizes.shape)
-    payments = np.zeros(sizes.shape)
-    for i in range(sizes.shape[-1]):
-        # price and cap, from public sizes and the money left
-        cap = money / waiting[..., i]
-        price = (SCALE + EXTRA * sizes[..., i] / waiting[..., i]) * cap**POWER
-        # she sells what is best for her, and the rest of the money goes on
-        epsilon[..., i] = best_sale(family[..., i], rate[..., i], limit[..., i], price, cap)
-        payments[..., i] = sizes[..., i] * price * epsilon[..., i]
-        money = money - payments[..., i]
+    queue = bids.in_order(order)
+    waiting = np.cumsum(queue.sizes[..., ::-1], axis=-1)[..., ::-1]
+    epsilon = np.empty(order.shape)
+    payments = np.empty(order.shape)
+    if money.ndim == 0:
+        epsilon[:], payments[:] = _one_market(queue, waiting, float(money))
+    else:
+        for i in range(order.shape[-1]):
+            # Price and cap, from public sizes and the money left
+            size = queue.sizes[..., i]
+            price, cap = _offer(money, size, waiting[..., i])
+            # She sells what is best for her, and the rest of the money goes on
+            limit = queue.privacy_budget[..., i]
+            epsilon[..., i] = best_sale(queue.family[..., i], queue.rate[..., i], limit, price, cap)
+            payments[..., i] = size * price * epsilon[..., i]
+            money = np.maximum(money - payments[..., i], 0)
     place = np.argsort(order, axis=-1)
     return Outcome(np.take_along_axis(epsilon, place, -1), np.take_along_axis(payments, place, -1))
+
+
+def _offer(money: Any, size: Any, waiting: Any) -> tuple[Any, Any]:
+    """Price of a unit of privacy loss and cap for each record of the owner whose turn it is."""
+    cap = money / waiting
+    return (SCALE + EXTRA * size / waiting) * cap**POWER, cap
+
+
+def _one_market(queue: Bids, waiting: Array, money: float) -> Array:
+    """Losses and payments of one market, by the same steps in plain floats.
+
+    Arrays of one number each would take thirty times as long.
+    """
+    parts = (queue.family, queue.rate, queue.privacy_budget, queue.sizes, waiting)
+    losses = []
+    payments = []
+    for family, rate, limit, size, rest in zip(*(part.tolist() for part in parts), strict=True):
+        price, cap = _offer(money, size, rest)
+        loss = min(limit, cap / max(price, 1e-300))
+        if family == QUADRATIC:
+            loss = min(loss, price / (2 * rate))
+        elif family == EXPONENTIAL:
+            loss = min(loss, math.log(max(price / rate, 1)))
+        if price * loss < rate * _BASES[family](loss):
+            loss = 0.0
+        payment = size * price * loss
+        money = max(money - payment, 0)
+        losses.append(loss)
+        payments.append(payment)
+    return np.array([losses, payments])

@@ -160,6 +160,24 @@ def test_repaired_rule_is_truthful_rational_and_feasible() -> None:
             assert (sale.payments.sum(-1) <= budget * (1 + 1e-12)).all()
 
 
+def test_payments_never_exceed_the_budget() -> None:
+    """In exact arithmetic, and so in whatever order floats are added."""
+    rng = generator(402)
+    touched = 0
+    for k in range(4000):
+        n = int(rng.integers(1, 8)) if k % 20 else 3000
+        x = rng.integers(1, 20, n) * 1.0 if k % 2 else rng.lognormal(0, 1, n)
+        v = np.zeros(n) if k % 4 else rng.lognormal(0, 1, n)
+        budget = float(rng.integers(1, 31)) if k % 3 else rng.uniform(1e-3, 1e3)
+        sale = all_or_nothing(v, x, budget)
+        paid = sum(map(Fraction, sale.payments.tolist()))
+        assert paid <= Fraction(budget)
+        assert max(np.sum(sale.payments), sum(sale.payments)) <= budget
+        touched += paid > Fraction(budget) * (1 - Fraction(1, 10**11))
+    assert touched > 3000
+    assert all_or_nothing([0, 0, 0], [6, 8, 1], 6.0).payments.sum() <= 6.0
+
+
 def test_only_losers_who_ask_for_less_gain_from_the_printed_rule() -> None:
     rng = generator(403)
     for n in (2, 3, 5):

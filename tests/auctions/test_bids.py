@@ -4,12 +4,19 @@ utility.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from hdpm_book.federated.partition import budget_of, draw_bids
+from hdpm_lib.auctions.allin import all_in, gains
 from hdpm_lib.auctions.bids import FAMILIES, bids, check_budget, unit_valuation, utility
+from hdpm_lib.auctions.menus import menus, trained_weights
+from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, ks_check, objections
@@ -74,6 +81,47 @@ def test_utility_is_payment_minus_cost_and_minus_infinity_beyond_the_limits() ->
 def test_bad_input_is_named(call, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        list,
+        pd.Series,
+        lambda names: pd.DataFrame({"family": names})["family"],
+        lambda names: pd.Series(names, dtype="category"),
+        lambda names: pd.Series(names, dtype=object),
+        lambda names: np.array(names, dtype=object),
+        lambda names: np.array(names, dtype=np.dtypes.StringDType()),
+    ],
+)
+def test_names_may_be_text_of_any_kind(text: Callable[[list[str]], Any]) -> None:
+    family = text(["linear", "exponential", "square root", "quadratic"])
+    assert bids(family, 1, 1, [1, 1, 1, 1]).family.tolist() == [0, 3, 2, 1]
+    with pytest.raises(ValueError, match=r"family must be one of .*, got 'cubic'"):
+        bids(text(["linear", "cubic"]), 1, 1, [1, 1])
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, 1])
+def test_what_is_beside_names_is_refused(missing: object) -> None:
+    with pytest.raises(ValueError, match="family must hold names from"):
+        bids(pd.Series(["linear", missing], dtype=object), 1, 1, [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda market: posted_prices(market, 5.0), "bids"),
+        (lambda market: all_in(market, 5.0), "bids"),
+        (lambda market: menus(market, 5.0, trained_weights()), "bids"),
+        (lambda market: gains(all_in, market, bids("linear", 1, 1, [1]), 5.0), "truth"),
+        (lambda market: gains(all_in, bids("linear", 1, 1, [1]), market, 5.0), "lies"),
+    ],
+)
+def test_what_are_no_bids_is_named(call: Callable[[Any], Any], name: str) -> None:
+    for market in ([1, 2], None, {"rate": [1.0]}):
+        with pytest.raises(TypeError, match=rf"^{name} must be Bids, such as hdpm_lib\.bids"):
+            call(market)
 
 
 def test_shares_of_a_batch_are_those_of_each_market() -> None:

@@ -24,7 +24,7 @@ from hdpm_lib.auctions.menus import (
     increments,
     menus,
     nothing_sold,
-    public,
+    places,
     record_sale,
     serve,
     trained_weights,
@@ -108,16 +108,16 @@ def in_a_loop(reports: Bids, budget: float, weights: Weights) -> tuple[Array, Ar
     epsilon = np.zeros(n)
     payments = np.zeros(n)
     queue = sorted(range(n), key=lambda i: (-reports.sizes[i], i))
-    turns = public(weights, reports.sizes[queue] / reports.sizes.sum(), np)
+    queued = places(weights, reports.sizes[queue] / reports.sizes.sum(), np)
     for k, i in enumerate(queue):
-        turn = turns._make(part[k] for part in turns)
+        place = queued._make(part[k] for part in queued)
         steps = (
-            increments(weights, turn, np.array(left / reports.sizes.sum()), sold, np)
+            increments(weights, place, np.array(left / reports.sizes.sum()), sold, np)
             * reports.sizes.sum()
         )
         chosen = choose(np.append(0, np.cumsum(steps)), reports[i])
         epsilon[i], payments[i], left = chosen.privacy_loss, chosen.payments, left - chosen.payments
-        sold = record_sale(sold, turn.share, chosen.privacy_loss)
+        sold = record_sale(sold, place.share, chosen.privacy_loss)
     return epsilon, payments
 
 

@@ -78,6 +78,35 @@ def test_rule_is_that_of_the_loop() -> None:
     )
 
 
+def test_one_market_is_served_as_in_a_batch() -> None:
+    """Plain floats for the one, arrays for the other: equal but for the last digits."""
+    rng = generator(424)
+    for owners in (1, 2, 10, 1000):
+        truth, budget = some_auctions(max(1, 100 // owners), rng, owners=owners)
+        together = posted_prices(truth, budget)
+        for k in range(len(budget)):
+            alone = posted_prices(truth[k], budget[k])
+            for one, other in (
+                (alone.privacy_loss, together.privacy_loss[k]),
+                (alone.payments, together.payments[k]),
+            ):
+                assert one.dtype == other.dtype == float and one.shape == other.shape
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=0)
+
+
+def test_nothing_is_sold_where_nothing_is_left() -> None:
+    """One owner has so many records that the others' are lost beside hers, and takes all."""
+    rng = generator(425)
+    sizes = np.stack([1e20 * rng.random(200) + 1e18, *np.ones((3, 200))], -1)
+    truth = bids(rng.integers(0, 4, (200, 4)), 1e-30, 50.0, sizes)
+    budget = rng.uniform(1, 9, 200)
+    together = posted_prices(truth, budget)
+    alone = [posted_prices(truth[k], budget[k]) for k in range(200)]
+    for paid in (together.payments, np.stack([sale.payments for sale in alone])):
+        assert (paid >= 0).all() and (paid.sum(-1) <= budget).all()
+        assert (paid[:, 0] > 0.9 * budget).any()
+
+
 def test_nobody_loses_somebody_sells_and_the_money_lasts() -> None:
     rng = generator(422)
     for kind in ("IID", "Non-IID"):

@@ -201,9 +201,11 @@ class OutputPerturbation:
     radius : float, a public bound on the norm of `theta`
     penalty : float
     arithmetic : {"exact", "ideal"}
-    steps : tuple of integer arrays, shapes (n, d) and (n,), and of the bounds that are `GRID` of
-    them
+    steps : tuple of integer arrays, shapes (n, d) and (n,)
         The records on the grid of :mod:`hdpm_lib.exact`; private.
+    feature_norm : float or None
+        Bound on the norm of the features, or None if they lie in [0, 1].
+    label_bound : float
     """
 
     theta: Array = field(repr=False)
@@ -213,9 +215,9 @@ class OutputPerturbation:
     radius: float
     penalty: float
     arithmetic: Literal["exact", "ideal"] = "exact"
-    steps: tuple[NDArray[np.int64], NDArray[np.int64], float, float] | None = field(
-        default=None, repr=False
-    )
+    steps: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(default=None, repr=False)
+    feature_norm: float | None = None
+    label_bound: float = 1.0
 
     @property
     def step(self) -> float:
@@ -252,7 +254,7 @@ class OutputPerturbation:
         (:mod:`hdpm_lib.exact`).
         """
         assert self.steps is not None
-        features, labels, norm, bound = self.steps
+        features, labels = self.steps
         d = len(self.theta)
         rate = self.noise_rate * (1 - MARGIN)
 
@@ -262,8 +264,8 @@ class OutputPerturbation:
         @cache
         def estimate(bits: int) -> list[arb]:
             """The ridge estimate of the records on the grid, at a precision."""
-            unit = arb(norm) / GRID
-            y_unit = arb(bound) / GRID
+            unit = arb(1.0 if self.feature_norm is None else self.feature_norm) / GRID
+            y_unit = arb(self.label_bound) / GRID
             system = second * (weight * unit**2) + balls(self.penalty * np.eye(d))
             return system.solve(cross * (weight * unit * y_unit)).entries()
 
@@ -320,7 +322,8 @@ def output_perturbation(
     features, labels = check_records(
         X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip
     )
-    norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
+    ball = None if feature_norm is None else float(feature_norm)
+    norm = ball or float(np.sqrt(features.shape[1]))
     eps = check_epsilon(epsilon, len(labels))
     lam = check_penalty(penalty, norm)
     # weights and noise rate of Theorem 2.1
@@ -334,15 +337,18 @@ def output_perturbation(
         if norm_bound is not None
         else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
     )
-    box = 1.0 if feature_norm is None else norm
-    steps = (
-        on_grid(features, box, ball=feature_norm is not None),
-        on_grid(labels, label_bound),
-        box,
-        float(label_bound),
-    )
+    steps = on_grid(features, ball or 1.0, ball=ball is not None), on_grid(labels, label_bound)
     made = OutputPerturbation(
-        theta, weights, noise_rate, constant, float(radius), lam, arithmetic, steps
+        theta,
+        weights,
+        noise_rate,
+        constant,
+        float(radius),
+        lam,
+        arithmetic,
+        steps,
+        ball,
+        float(label_bound),
     )
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers

@@ -1,5 +1,4 @@
-r"""The designs of the five papers and of the literature, each tuned to spend the same expected
-money.
+"""Market designs of papers and literature, each tuned to spend the same expected money.
 
 A design is a purchase with its payments and a learner. Every one of them releases a weighted mean
 with noise (:mod:`hdpm_lib.learners.weighted_mean`), central or, where sellers randomise their own
@@ -15,10 +14,23 @@ payments that they make.
 
 Throughout, `market` is a :class:`Market` and `costs` of shape (draws, n), in the support of its
 law, are what truthful sellers report.
+
+The designs come from these papers:
+
+- Khalili, Zhang and Liu (2021), Designing Contracts for Trading Private and Heterogeneous Data
+  Using a Biased Differentially Private Algorithm: M1, M2 and M3
+- Anjarlekar, Etesami and Srikant (2024), Striking a Balance: An Optimal Mechanism Design for
+  Heterogenous Differentially Private Data Acquisition for Logistic Regression: Algorithm 2
+- Zheng, Cao, Yoshikawa, Li and Yan (2021), FL-Market: Trading Private Models in Federated Learning:
+  All-in, which is repaired here
+- Fallah, Makhdoumi, Malekian and Ozdaglar (2022), Optimal and Differentially Private Data
+  Acquisition: Central and Local Mechanisms: the error-minimising auction
+- Ghosh and Roth (2011), Selling Privacy at Auction: FairQuery
 """
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -45,28 +57,32 @@ from hdpm_lib.markets.procurement import procure
 from hdpm_lib.validation import check_count, check_positive
 
 Array = NDArray[np.float64]
-LEAP = 0.05  # how much more than the budget a tuned design may cost, as a part of it
+LEAP = 0.05  # how much more than the budget a tuned design may cost, as a share of it
 
 
 @dataclass(frozen=True)
 class Task:
     r"""What the buyer wants to know, the mean of records in a ball, and what is public about it.
 
-    Attributes
-    ----------
-    variance : float, positive
-        :math:`\tau^2`: guess of the mean squared distance of a record from the mean of all.
-    distance : float, positive
-        :math:`B^2`: guess of the squared distance of that mean from the centre of the ball.
-    sensitivity : float, positive
-        `s`: diameter of the ball. For numbers in an interval it is its length.
-    dimension : int
-        `d`: coordinates of a record.
-
     The defaults are numbers in [0, 1], uniform as far as anybody knows.
+
+    Parameters
+    ----------
+    variance : float, default 1/12
+        :math:`\tau^2`: guess of the mean squared distance of a record from the mean of all,
+        positive.
+    distance : float, default 1/12
+        :math:`B^2`: guess of the squared distance of that mean from the centre of the ball,
+        positive.
+    sensitivity : float, default 1.0
+        `s`: diameter of the ball, positive. For numbers in an interval it is its length.
+    dimension : int, default 1
+        `d`: coordinates of a record.
 
     Examples
     --------
+    Records are three numbers, in a ball of diameter 2:
+
     >>> Task(sensitivity=2.0, dimension=3).noise
     48.0
     """
@@ -87,16 +103,25 @@ class Task:
         return self.dimension * (self.dimension + 1) * self.sensitivity**2
 
 
+def check_task(task: object, name: str) -> Task:
+    """A task, or an error."""
+    if not isinstance(task, Task):
+        raise TypeError(f"{name} must be a Task, such as hdpm_lib.Task(), got {reprlib.repr(task)}")
+    return task
+
+
 @dataclass(frozen=True)
 class Market:
     """What everybody knows before the reports.
 
-    Attributes
+    Parameters
     ----------
     task : Task
-    law : scipy.stats law of each cost, independent, as in :mod:`hdpm_lib.markets.costs`
-    budget : float, positive, the expected sum of payments, or the sum itself where a design keeps
-    to a hard budget
+        What the buyer wants to know.
+    law : scipy.stats law
+        Of each cost, independent, as in :mod:`hdpm_lib.markets.costs`.
+    budget : float
+        Expected sum of payments, positive, or the sum itself where a design keeps to a hard budget.
     """
 
     task: Task
@@ -104,6 +129,7 @@ class Market:
     budget: float
 
     def __post_init__(self) -> None:
+        check_task(self.task, "task")
         check_law(self.law)
         check_positive(self.budget, "budget")
 
@@ -124,15 +150,22 @@ class Market:
 
 @dataclass(frozen=True, kw_only=True)
 class Deal(Outcome):
-    """What a design buys in each draw, without the single payments, and what it releases.
+    """What a design buys in each draw, and what it releases.
 
-    Attributes
+    Parameters
     ----------
-    weights : array of shape (draws, n), with sum 1, or 0 where nothing is bought
-    noise : array of shape (draws,), mean square of the noise before it is shrunk
+    privacy_loss : array of shape (draws, n)
+        What each seller loses.
+    payments, cost, error : None
+        Not counted: see `money` for the sum of all payments.
+    weights : array of shape (draws, n)
+        What each record counts in the release, with sum 1, or 0 where nothing is bought.
+    noise : array of shape (draws,)
+        Mean square of the noise before it is shrunk; infinite where nothing is bought.
     money : array of shape (draws,)
-        payments, or what they are on average: what is bought, at virtual costs
-    shrink : array of shape (draws,), the design's own factor, or None if it is left to the reader
+        Payments, or what they are on average: what is bought, at virtual costs.
+    shrink : array of shape (draws,), optional
+        The design's own factor; None if it is left to the reader.
     """
 
     weights: Array
@@ -142,8 +175,9 @@ class Deal(Outcome):
 
 
 def central(market: Market, epsilon: Array, money: Array, shrink: Array | None = None) -> Deal:
-    """All privacy that is bought goes into one release: weights in proportion to it, and noise by
-    its total.
+    """One release of all privacy that is bought.
+
+    Weights are in proportion to it, and the noise goes by its total.
     """
     total = epsilon.sum(-1)
     with np.errstate(divide="ignore"):
@@ -154,22 +188,23 @@ def central(market: Market, epsilon: Array, money: Array, shrink: Array | None =
 
 def local(market: Market, epsilon: Array, money: Array) -> Deal:
     """Everybody randomises her own record; weights by what each tells, and the noise of all."""
-    told = np.where(epsilon > 0, information(epsilon, market.task.variance, market.task.noise), 0.0)
+    task = market.task
+    told = np.where(epsilon > 0, information(epsilon, task.variance, task.noise), 0.0)
     total = told.sum(-1)
     weights = told / np.where(total > 0, total, 1.0)[:, None]
-    own = np.divide(
-        weights**2 * market.task.noise, epsilon**2, out=np.zeros_like(epsilon), where=epsilon > 0
+    own_noise = np.divide(
+        weights**2 * task.noise, epsilon**2, out=np.zeros_like(epsilon), where=epsilon > 0
     )
-    noise = np.where(total > 0, own.sum(-1), np.inf)
+    noise = np.where(total > 0, own_noise.sum(-1), np.inf)
     return Deal(epsilon, weights=weights, noise=noise, money=money)
 
 
 def at_budget(buy: Callable[[float], Deal], budget: float) -> Deal:
-    """The deal whose mean payment is the budget, `buy` being a deal for each positive number, with
-    more money for more.
+    """The deal whose mean payment is the budget.
 
-    Where the payment leaps over the budget, by more than a twentieth of it, the deal before the
-    leap is taken. A budget so far from the costs that no number is found is an error.
+    `buy` gives a deal for each positive number, with more money for more. Where the payment leaps
+    over the budget, by more than a twentieth of it, the deal before the leap is taken. A budget so
+    far from the costs that no number is found is an error.
     """
     buy = lru_cache(4)(buy)  # the ends and the root are asked for twice
 
@@ -192,10 +227,11 @@ def _at_prices(
     market: Market,
     prices: Array,
     losses: Callable[[float], Array],
-    release: Callable[..., Deal] = central,
+    release: Callable[[Market, Array, Array], Deal] = central,
 ) -> Deal:
-    """What is bought at these prices by a buyer to whom an error is worth so much that she spends
-    the budget.
+    """What is bought at these prices by a buyer who spends the budget.
+
+    `losses` are those that she buys if an error of 1 is worth so much money to her.
     """
 
     def buy(worth: float) -> Deal:
@@ -206,15 +242,18 @@ def _at_prices(
 
 
 def _error_minimising(market: Market, prices: Array) -> Deal:
-    parts = market.task.variance, market.task.noise
-    return _at_prices(
-        market, prices, lambda worth: error_minimising(prices, *parts, 1 / worth).privacy_loss
-    )
+    task = market.task
+
+    def losses(worth: float) -> Array:
+        return error_minimising(prices, task.variance, task.noise, 1 / worth).privacy_loss
+
+    return _at_prices(market, prices, losses)
 
 
 def costs_known(market: Market, costs: Array) -> Deal:
-    """The error-minimising purchase by a buyer who knows every cost and pays no more: what no
-    market can beat.
+    """The error-minimising purchase by a buyer who knows every cost and pays no more.
+
+    No market can beat it.
     """
     return _error_minimising(market, costs)
 
@@ -225,48 +264,48 @@ def error_minimising_auction(market: Market, costs: Array) -> Deal:
 
 
 def algorithm2(market: Market, costs: Array) -> Deal:
-    r"""Algorithm 2 of the logistic papers, with :math:`\mu=\tau` and :math:`\sigma` the root of the
-    noise at loss 1.
+    r"""Algorithm 2 of the logistic papers (Anjarlekar et al. 2024).
+
+    Here :math:`\mu=\tau`, and :math:`\sigma` is the root of the noise at a total loss of 1.
     """
     psi = market.virtual(costs)
     mu = float(np.sqrt(market.task.variance))
     sigma = float(np.sqrt(market.task.noise))
-    return _at_prices(
-        market,
-        psi,
-        lambda worth: np.stack([procure(row, mu, sigma, 1 / worth).privacy_loss for row in psi]),
-    )
+
+    def losses(worth: float) -> Array:
+        return np.stack([procure(row, mu, sigma, 1 / worth).privacy_loss for row in psi])
+
+    return _at_prices(market, psi, losses)
 
 
 def posted_price(market: Market, costs: Array) -> Deal:
-    """One loss and one price for it, posted to all: who finds it worth her cost sells. Both follow
-    from the law.
+    """One loss and one price for it, posted to all: who finds it worth her cost sells.
+
+    Both follow from the law: the price is that at which the expected share of sellers is best.
     """
     task = market.task
     n = costs.shape[-1]
 
     def error(share: Any) -> Any:
-        return (
-            task.variance / (n * share) + task.noise * (market.law.ppf(share) / market.budget) ** 2
-        )
+        noise = task.noise * (market.law.ppf(share) / market.budget) ** 2
+        return task.variance / (n * share) + noise
 
     shares = np.linspace(0, 1, 401)[1:]
     near = shares[np.argmin(error(shares))]
-    ends = max(near - 1 / 400, 1e-6), min(near + 1 / 400, 1.0)
-    share = float(
-        optimize.minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-9}).x
-    )
-    price = float(market.law.ppf(share))
+    ends = (max(near - 1 / 400, 1e-6), min(near + 1 / 400, 1.0))
+    options = {"xatol": 1e-9}
+    share = optimize.minimize_scalar(error, bounds=ends, method="bounded", options=options).x
+    price = float(market.law.ppf(float(share)))
     sells = costs <= price
-    epsilon = np.where(
-        sells, market.budget / (price * max(sells.sum(-1).mean(), 1 / len(costs))), 0.0
-    )
+    sellers = max(sells.sum(-1).mean(), 1 / len(costs))
+    epsilon = np.where(sells, market.budget / (price * sellers), 0.0)
     return central(market, epsilon, price * epsilon.sum(-1))
 
 
 def everyone_at_ceiling(market: Market, costs: Array) -> Deal:
-    """The same loss from everybody, each paid what the most demanding seller would bear; shrunk by
-    the reader.
+    """The same loss from everybody, each paid what the most demanding seller would bear.
+
+    The reader shrinks it.
     """
     epsilon = np.full(costs.shape, market.budget / (costs.shape[-1] * market.ceiling))
     return central(market, epsilon, market.ceiling * epsilon.sum(-1))
@@ -276,42 +315,41 @@ def everyone_at_ceiling(market: Market, costs: Array) -> Deal:
 
 
 def _accuracy(loss: float, n: int) -> float:
-    """The contract paper's K at which Principle 1 asks for this loss, Eq. (7)."""
+    """The K at which Principle 1 asks for this loss, Eq. (7) of Khalili et al. (2021)."""
     return 2 / (loss**2 + 8 / n**2)
 
 
 def _scale(task: Task) -> float:
-    """A contract's losses, for numbers in [0, 1], times this are those of the task's noise and
-    ball.
-    """
+    """A contract's losses, for numbers in [0, 1], times this are those of the task."""
     return float(np.sqrt(task.noise / 2) / task.sensitivity)
 
 
 def m1_released(market: Market, costs: Array) -> Deal:
-    """M1 of the contract paper: the same loss from everybody, and the bias of Principle 1."""
+    """M1 of Khalili et al. (2021): the same loss from everybody, and the bias of Principle 1."""
     plain = everyone_at_ceiling(market, costs)
     n = costs.shape[-1]
-    share = 1 - 4 * _accuracy(float(plain.privacy_loss[0, 0]) / _scale(market.task), n) / n**2
+    loss = float(plain.privacy_loss[0, 0]) / _scale(market.task)
+    share = 1 - 4 * _accuracy(loss, n) / n**2
     return replace(plain, shrink=np.full(len(costs), share))
 
 
 def m3_released(market: Market, costs: Array) -> Deal:
-    """M3 of the contract paper: the same loss from everybody, without bias."""
+    """M3 of Khalili et al. (2021): the same loss from everybody, without bias."""
     return replace(everyone_at_ceiling(market, costs), shrink=np.ones(len(costs)))
 
 
 def m2_released(market: Market, costs: Array) -> Deal:
-    """M2 of the contract paper for linear costs: the least reported cost for a worst error, and its
-    bias.
+    """M2 of Khalili et al. (2021) for linear costs, with its bias.
+
+    It buys at the least reported cost for a worst error.
     """
     n = costs.shape[-1]
     scale = _scale(market.task)
 
     def buy(loss: float) -> Deal:
         sale = vcg_contract(costs, _accuracy(loss, n), market.ceiling, power=1)
-        return central(
-            market, sale.privacy_loss * scale, sale.payments.sum(-1) * scale, sale.shares.mean(-1)
-        )
+        money = sale.payments.sum(-1) * scale
+        return central(market, sale.privacy_loss * scale, money, sale.shares.mean(-1))
 
     return at_budget(buy, market.budget)
 
@@ -331,55 +369,59 @@ def fair_query_released(market: Market, costs: Array) -> Deal:
     return central(market, sale.privacy_loss, sale.payments.sum(-1), bought)
 
 
-def _proportional(
+def _one_loss_for_all(
     market: Market, costs: Array, release: Callable[[Market, Array, Array], Deal]
 ) -> Deal:
-    """Everybody offers one loss to All-in, repaired; the loss that is best on average over the
-    draws.
+    """Everybody offers one loss to All-in, repaired: that which is best on average over the draws.
+
+    The error is that of the `release`.
     """
     task = market.task
+    budgets = np.full(len(costs), market.budget)
 
     def sale(log: float) -> Deal:
         loss = float(np.exp(log))
-        sold = all_or_nothing(
-            loss * costs, np.full(costs.shape, loss), np.full(len(costs), market.budget)
-        )
+        sold = all_or_nothing(loss * costs, np.full(costs.shape, loss), budgets)
         return release(market, sold.privacy_loss, sold.payments.sum(-1))
 
     def error(log: float) -> float:
         deal = sale(log)
         sampling = sampling_error(deal.weights, deal.noise, task.variance)
-        return float(
-            population_error(sampling, task.distance, best_shrink(sampling, task.distance)).mean()
-        )
+        shrink = best_shrink(sampling, task.distance)
+        return float(population_error(sampling, task.distance, shrink).mean())
 
     even = np.log(market.budget / (market.ceiling * costs.shape[-1]))
     grid = np.linspace(even - 1, even + 12, 40)
     near = int(np.argmin([error(log) for log in grid]))
-    ends = grid[max(near - 1, 0)], grid[min(near + 1, len(grid) - 1)]
+    ends = (grid[max(near - 1, 0)], grid[min(near + 1, len(grid) - 1)])
     return sale(float(optimize.minimize_scalar(error, bounds=ends, method="bounded").x))
 
 
 def hard_budget(market: Market, costs: Array) -> Deal:
-    """FL-Market's repaired All-in with a trusted buyer: one loss for all who win, within the budget
-    in every draw.
+    """All-in of FL-Market, repaired, with a trusted buyer.
+
+    One loss for all who win, and payments within the budget in every draw.
     """
-    return _proportional(market, costs, central)
+    return _one_loss_for_all(market, costs, central)
 
 
 # --- nobody is trusted --------------------------------------------------------------------------
 
 
 def local_hard_budget(market: Market, costs: Array) -> Deal:
-    """The same, each winner randomising her own record, as in FL-Market."""
-    return _proportional(market, costs, local)
+    """All-in repaired, each winner randomising her own record, as in FL-Market."""
+    return _one_loss_for_all(market, costs, local)
 
 
 def best_local_menu(market: Market, costs: Array) -> Deal:
     """The best price list for sellers who trust nobody."""
     psi = market.virtual(costs)
-    parts = (market.task.variance, market.task.noise)
-    return _at_prices(market, psi, lambda worth: local_menu(psi, *parts, worth).privacy_loss, local)
+    task = market.task
+
+    def losses(worth: float) -> Array:
+        return local_menu(psi, task.variance, task.noise, worth).privacy_loss
+
+    return _at_prices(market, psi, losses, local)
 
 
 DESIGNS: dict[str, Callable[[Market, Array], Deal]] = {

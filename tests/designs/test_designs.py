@@ -249,6 +249,11 @@ def test_law_of_observed_costs() -> None:
         (lambda: compare_markets([1.0, 2.0], Task(), 5.0, designs=["Algorithm 3"]), "designs"),
         (lambda: compare_markets([1.0, 2.0], Task(), 5.0, draws=1), "draws"),
         (lambda: compare_markets([1.0, 2.0], Task(), -1.0), "budget"),
+        (lambda: compare_markets([1.0, 2.0], 1, 20.0), "^task must be a Task, such as .* got 1$"),  # type: ignore[arg-type]
+        (
+            lambda: compare_markets([1.0, 2.0], Task(), 20.0, truth={"variance": 1.0}),  # type: ignore[arg-type]
+            "^truth must be a Task, such as .* got {'variance': 1.0}",
+        ),
         (lambda: Task(variance=0.0), "variance"),
         (lambda: Task(dimension=0), "dimension"),
         (

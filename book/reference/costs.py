@@ -100,16 +100,17 @@ def instead(peer: Row) -> str:
 
 
 def table(wing: str) -> pd.DataFrame:
-    """A row for each function of a wing: its growth, what the largest size takes, and what else one
-    would call.
+    """A row for each function of a wing: its growth, what the largest size takes and why there is no
+    larger one, and what else one would call.
     """
     found = {}
     for row in rows(wing):
         last = row["sizes"][-1]
         bytes_ = row["memory"]
         exponent = growth(row["sizes"])
+        ends = f"; {row['ends']}" if row.get("ends") else ""
         found[short(row["name"])] = {
-            "largest n": f"{last['n']:,} {row['counts']}",
+            "largest n": f"{last['n']:,} {row['counts']}{ends}",
             "time": duration(last["seconds"]),
             "growth": "" if np.isnan(exponent) else f"{exponent:.2f}",
             "argsorts": times(last["seconds"] / last["argsort"]),

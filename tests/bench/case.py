@@ -4,9 +4,11 @@ instead.
 
 from __future__ import annotations
 
+import math
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -15,14 +17,16 @@ from typing import Any
 
 import numpy as np
 
-SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
+SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 REPEATS = 5
-LONGEST = 0.4  # seconds of a call; a size at which it would take longer is left out
+LONGEST = 0.5  # seconds of a call: a row ends where the next size would take longer
 SHORTEST = 0.002  # what takes less is called several times at once
+DISTURBED = 2.0  # times what an argsort of as many floats took in other rows
 
 Array = np.ndarray
 Generator = np.random.Generator
 Arguments = tuple[Any, ...]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Peer:
 
     name: str  # in words
     call: Callable[..., Any]
-    n: int  # one of the sizes of the case, at which it is timed
+    n: int  # the size at which it is timed, if the case gets there
     # from arguments and what both return: how far off it is
     off: Callable[[Arguments, Any, Any], float] | None = None
     measure: str = ""  # what that number is, in words
@@ -49,6 +53,7 @@ class Case:
     counts: str = "sellers"  # what the size counts
     sizes: tuple[int, ...] = SIZES
     peer: Peer | None = None
+    ends: str = ""  # why there is no larger size, if the last is below a million
 
     @property
     def name(self) -> str:
@@ -64,28 +69,50 @@ class Case:
         return (self.call or self.function)(*arguments)
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    """Median of five calls, to four digits, after one that warms up."""
-    timer = Timer(call, timer=time.process_time)
-    number = max(1, int(SHORTEST / max(timer.timeit(1), 1e-7)))
-    return float(f"{median(timer.repeat(REPEATS, number)) / number:.4g}")
+def in_turn(*calls: Callable[[], Any]) -> list[float]:
+    """Seconds of each call, to four digits: the median of five rounds of all, after one that warms
+    up.
 
-
-def growth(case: Case) -> Iterator[dict[str, Any]]:
-    """Seconds at each size, beside one sort of as many random floats, up to where a call would take
-    too long.
+    What slows the machine down for a while slows all of them down.
     """
-    last = 0.0
+    timers = [Timer(call, timer=time.process_time) for call in calls]
+    numbers = [max(1, int(SHORTEST / max(timer.timeit(1), 1e-7))) for timer in timers]
+    rounds = [
+        [timer.timeit(number) / number for timer, number in zip(timers, numbers, strict=True)]
+        for _ in range(REPEATS)
+    ]
+    return [float(f"{median(times):.4g}") for times in zip(*rounds, strict=True)]
+
+
+def argsort(n: int) -> Callable[[], Any]:
+    """One sort of so many random floats: what the machine does, whatever the library is."""
+    return partial(np.argsort, np.random.default_rng(n).random(n))
+
+
+def expected(sizes: list[Row], n: int) -> float:
+    """Seconds of a call of size n, if they go on growing as they did from the last size but one;
+    of the second size, if they grow in proportion.
+    """
+    *earlier, last = sizes
+    rise = 1.0
+    if earlier:
+        ratio = last["seconds"] / earlier[-1]["seconds"]
+        rise = max(0.0, math.log(ratio) / math.log(last["n"] / earlier[-1]["n"]))
+    return float(last["seconds"] * (n / last["n"]) ** rise)
+
+
+def growth(case: Case) -> tuple[list[Row], str]:
+    """Seconds at each size, in turn with an argsort of as many floats; and why no size is
+    larger.
+    """
+    sizes: list[Row] = []
     case.run(case.arguments(case.sizes[0]))  # what is loaded and compiled once
     for n in case.sizes:
-        arguments = case.arguments(n)
-        floats = np.random.default_rng(n).random(n)
-        own = seconds(partial(case.run, arguments))
-        yield {"n": n, "seconds": own, "argsort": seconds(partial(np.argsort, floats))}
-        rise = own / last if last else 10.0
-        if max(rise, 1.0) * own > LONGEST:
-            return
-        last = own
+        if sizes and (ahead := expected(sizes, n)) > LONGEST:
+            return sizes, f"{n:,} would take about {ahead:.1g} s"
+        own, sort = in_turn(partial(case.run, case.arguments(n)), argsort(n))
+        sizes.append({"n": n, "seconds": own, "argsort": sort})
+    return sizes, case.ends
 
 
 def memory(case: Case, n: int) -> int:
@@ -98,26 +125,48 @@ def memory(case: Case, n: int) -> int:
     return peak
 
 
-def beside(case: Case, peer: Peer) -> dict[str, Any]:
-    """Seconds of a peer and of the library on the same input."""
-    arguments = case.arguments(peer.n)
-    own, theirs = (
-        seconds(partial(call, *arguments)) for call in (case.call or case.function, peer.call)
+def beside(case: Case, peer: Peer, n: int) -> Row:
+    """Seconds of the library and of a peer on the same input, in turn with an argsort."""
+    arguments = case.arguments(n)
+    own, theirs, sort = in_turn(
+        partial(case.run, arguments), partial(peer.call, *arguments), argsort(n)
     )
-    row = {"name": peer.name, "n": peer.n, "seconds": theirs, "library": own}
+    row = {"name": peer.name, "n": n, "seconds": theirs, "library": own, "argsort": sort}
     if peer.off:
         off = peer.off(arguments, case.run(arguments), peer.call(*arguments))
         row |= {"off": float(f"{off:.3g}"), "measure": peer.measure}
     return row
 
 
-def measure(case: Case) -> dict[str, Any]:
+def measure(case: Case) -> Row:
     """All of a case; in a process of its own, for its memory."""
-    rows = list(growth(case))
-    row = {
-        "name": case.name,
-        "counts": case.counts,
-        "sizes": rows,
-        "memory": memory(case, rows[-1]["n"]),
+    sizes, ends = growth(case)
+    largest = sizes[-1]["n"]
+    row = {"name": case.name, "counts": case.counts, "sizes": sizes, "ends": ends}
+    row["memory"] = memory(case, largest)
+    if case.peer:
+        row["peer"] = beside(case, case.peer, min(case.peer.n, largest))
+    return row
+
+
+def sorts(row: Row) -> Iterator[tuple[int, float]]:
+    """The argsorts of a row: how many floats, and seconds."""
+    for timed in (*row["sizes"], *([row["peer"]] if "peer" in row else ())):
+        yield timed["n"], timed["argsort"]
+
+
+def disturbed(rows: Iterable[Row]) -> set[str]:
+    """Names of the rows that were measured while the machine did something else: an argsort took
+    twice as long as the median of those of other rows at the same n.
+    """
+    found = defaultdict(list)
+    for row in rows:
+        for n, seconds in sorts(row):
+            found[n].append((row["name"], seconds))
+    return {
+        name
+        for some in found.values()
+        for name, seconds in some
+        if (others := [other for row, other in some if row != name])
+        and seconds > DISTURBED * median(others)
     }
-    return row | ({"peer": beside(case, case.peer)} if case.peer else {})

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.designs.comparison import compare_markets
 from hdpm_lib.designs.rules import Task
 from hdpm_lib.discrete import discrete_laplace
-from hdpm_lib.learners.estimators import PersonalizedRidge
+from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import draw_bidders
 from hdpm_lib.learners.integer_answers import integer_gradients
@@ -47,9 +48,11 @@ from hdpm_lib.noise import spherical_laplace
 from tests.bench.aggregation import conic_weights
 from tests.bench.case import SIZES, Arguments, Array, Case, Generator, Peer, measure
 
-FEW = (100, 300, 1_000, 3_000)  # of what is quadratic
+FEW = (10, 100, 300, 1_000, 3_000)  # of what is quadratic
+SQUARE = "a table of n x n numbers"  # why these end
 RECORDS = "records"
 OF_TEN = ("markets of ten", "owners, ten a market")
+FEATURES = (5, 10, 50)
 
 # --- weights for unequal noise, and noise itself -------------------------------------------------
 
@@ -103,19 +106,14 @@ GROUND = (
 
 # --- learners: a fit and a release, by the number of records -------------------------------------
 
-# features, and weight of the penalty
-D = 10
-PENALTY = 1.0
+D = 10  # features, where no other number is said
+PENALTY = 1.0  # weight
 
 
-def records(n: int, rng: Generator) -> Arguments:
-    X = rng.random((n, D))
-    return (
-        X,
-        np.clip(X @ np.linspace(-0.2, 0.2, D) + rng.normal(0, 0.1, n), -1, 1),
-        rng.uniform(0.1, 1, n),
-        rng,
-    )
+def records(n: int, rng: Generator, features: int = D) -> Arguments:
+    X = rng.random((n, features))
+    y = X @ np.linspace(-0.2, 0.2, features) + rng.normal(0, 0.1, n)
+    return X, np.clip(y, -1, 1), rng.uniform(0.1, 1, n), rng
 
 
 def fit(learner: Callable[..., Any], *constants: float) -> Callable[..., Any]:
@@ -123,11 +121,18 @@ def fit(learner: Callable[..., Any], *constants: float) -> Callable[..., Any]:
     return lambda X, y, epsilon, rng: learner(X, y, epsilon, *constants).release(rng=rng)
 
 
-def estimated(**options: Any) -> Callable[..., Any]:
-    """A fit of the estimator."""
-    return lambda X, y, e, rng: PersonalizedRidge(PENALTY, random_state=rng, **options).fit(
-        X, y, epsilon=e
-    )
+def ridge(X: Array, y: Array, epsilon: Array, _: Generator) -> object:
+    """The estimator as it is."""
+    return PersonalizedRidge().fit(X, y, epsilon=epsilon)
+
+
+def ridge_in_floats(X: Array, y: Array, epsilon: Array, _: Generator) -> object:
+    return PersonalizedRidge(arithmetic="ideal").fit(X, y, epsilon=epsilon)
+
+
+def public_ridge(X: Array, y: Array, epsilon: Array, _: Generator) -> object:
+    """What scikit-learn offers by default."""
+    return Ridge().fit(X, y, sample_weight=epsilon)
 
 
 def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
@@ -139,9 +144,9 @@ def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
     return np.asarray(model.coef_ + rng.gamma(D, 0.1) * direction / np.linalg.norm(direction))
 
 
-def signed(n: int, rng: Generator) -> Arguments:
-    X = rng.uniform(-1, 1, (n, D)) / np.sqrt(D)
-    y = np.where(X @ np.linspace(-1, 2, D) + rng.normal(0, 0.1, n) > 0, 1.0, -1.0)
+def signed(n: int, rng: Generator, features: int = D) -> Arguments:
+    X = rng.uniform(-1, 1, (n, features)) / np.sqrt(features)
+    y = np.where(X @ np.linspace(-1, 2, features) + rng.normal(0, 0.1, n) > 0, 1.0, -1.0)
     weights = rng.uniform(0.5, 1.5, n)
     return X, y, weights / weights.sum(), rng
 
@@ -151,6 +156,17 @@ def plain_logistic(X: Array, y: Array, weights: Array, _: Generator) -> Array:
     return np.asarray(
         LogisticRegression(C=100.0, fit_intercept=False).fit(X, y, sample_weight=weights).coef_
     )
+
+
+def classifier(X: Array, y: Array, weights: Array, _: Generator) -> object:
+    """The estimator as it is, with losses of 1 on average."""
+    model = PrivateLogisticRegression(classes=(-1.0, 1.0))
+    return model.fit(X, y, epsilon=weights * len(weights))
+
+
+def public_classifier(X: Array, y: Array, weights: Array, _: Generator) -> object:
+    """What scikit-learn offers by default."""
+    return LogisticRegression().fit(X, y, sample_weight=weights * len(weights))
 
 
 def balls(n: int, rng: Generator) -> Arguments:
@@ -201,15 +217,41 @@ def ten_rounds(
     return fedsgd(X, labels, owners, limits, asked, rule, begin, rng=rng)
 
 
-FLOATS = Peer("the same in floats, arithmetic='ideal'", estimated(arithmetic="ideal"), 10_000)
+FLOATS = Peer("the same in floats, arithmetic='ideal'", ridge_in_floats, 100_000)
+PUBLIC_RIDGE = Peer("scikit-learn's Ridge, not private", public_ridge, 100_000)
+PUBLIC_CLASSIFIER = Peer(
+    "scikit-learn's LogisticRegression, not private", public_classifier, 10_000
+)
 RIDGE = Peer("scikit-learn's Ridge and NumPy's noise, no guarantee", plain_fit, 100_000)
 LOGISTIC = Peer("scikit-learn's LogisticRegression, not private", plain_logistic, 100_000)
-SUM = Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 1_000)
+SUM = Peer("NumPy's sum and Laplace noise", lambda s, x, rng: s @ x + rng.laplace(0, 10.0), 100_000)
 LEARNERS = (
     Case(
         output_perturbation, records, fit(output_perturbation, PENALTY), counts=RECORDS, peer=RIDGE
     ),
-    Case(PersonalizedRidge, records, estimated(), counts=RECORDS, peer=FLOATS),
+    *(
+        Case(
+            PersonalizedRidge,
+            partial(records, features=features),
+            ridge,
+            f"by default, {features} features",
+            RECORDS,
+            peer=PUBLIC_RIDGE,
+        )
+        for features in FEATURES
+    ),
+    Case(PersonalizedRidge, records, ridge, "beside floats", RECORDS, peer=FLOATS),
+    *(
+        Case(
+            PrivateLogisticRegression,
+            partial(signed, features=features),
+            classifier,
+            f"by default, {features} features",
+            RECORDS,
+            peer=PUBLIC_CLASSIFIER,
+        )
+        for features in FEATURES
+    ),
     Case(
         objective_perturbation,
         signed,
@@ -223,13 +265,14 @@ LEARNERS = (
         lambda X, weights, rng: WeightedMean(weights, 10.0, np.zeros(D), 1.0).release(X, rng=rng),
         counts=RECORDS,
     ),
-    Case(linear_query, shares, summed, "", RECORDS, FEW, SUM),
+    Case(linear_query, shares, summed, "", RECORDS, (*SIZES[:-1], 200_000, SIZES[-1]), SUM),
     Case(
         nonlinear_query,
         lambda n, rng: (rng.random(n), rng.random((n, n))),
         lambda s, table: nonlinear_query(s, 10.0, table).privacy_loss,
         counts="records, as many terms",
         sizes=FEW,
+        ends=SQUARE,
     ),
     Case(
         integer_gradients,
@@ -237,8 +280,9 @@ LEARNERS = (
         lambda table, e, rng: integer_gradients(table, e, 1.0, spacing=2.0**-10, rng=rng),
         "100 coordinates, in integers",
         "owners",
-        (10, *SIZES[:3]),
-        Peer("the same in floats with NumPy", noisy_gradients, 100),
+        SIZES[:-1],
+        Peer("the same in floats with NumPy", noisy_gradients, 1_000),
+        "a gigabyte of gradients",
     ),
     Case(fedsgd, federation, ten_rounds, "ten owners, ten rounds", RECORDS),
 )
@@ -246,9 +290,9 @@ LEARNERS = (
 # --- markets: contracts, procurement and their payments, by the number of sellers ----------------
 
 POWER = {"power": 2.0}  # of a cost v eps^2
-# of a procurement: costs, and mu, sigma, gamma
-LAW = stats.uniform(1, 4)
-SCALE = (1.0, 1.0, 0.01)
+LAW = stats.uniform(1, 4)  # of costs
+EXPONENTIAL = stats.truncexpon(4, loc=1, scale=1)
+SCALE = (1.0, 1.0, 0.01)  # mu, sigma, gamma of a procurement
 TASK = 1 / 12, 2.0  # variance, and noise at loss 1
 
 
@@ -273,10 +317,23 @@ def cheapest_half(reports: Array) -> Array:
     return (reports < np.median(reports, axis=-1, keepdims=True)) * 1.0
 
 
-def under(law: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Costs that follow a law, and the auction that knows it."""
-    return lambda n, rng: (law.rvs(n, random_state=rng),), lambda costs: procurement_auction(
-        costs, law, *SCALE
+def bought(law: Any, variant: str, shares: float | None = None) -> Case:
+    """The auction that knows the law of costs; with a cap of so many equal shares."""
+
+    def call(costs: Array) -> object:
+        cap = shares and shares / len(costs)
+        return procurement_auction(costs, law, *SCALE, cap=cap)
+
+    return Case(procurement_auction, lambda n, rng: (law.rvs(n, random_state=rng),), call, variant)
+
+
+def optimal(law: Any, variant: str) -> Case:
+    """Contracts under a law of valuations, with payments."""
+    return Case(
+        myerson_contract,
+        lambda n, rng: (law.rvs(n, random_state=rng), n**2 / 16),
+        lambda v, K: myerson_contract(v, K, law, **POWER),
+        variant,
     )
 
 
@@ -324,19 +381,15 @@ MARKETS = (
     ),
     Case(equal_loss_pricing, contract, lambda v, K: equal_loss_pricing(v, K, 1.0, **POWER)),
     Case(vcg_contract, contract, lambda v, K: vcg_contract(v, K, 1.0, **POWER), "all payments"),
-    Case(
-        myerson_contract,
-        contract,
-        lambda v, K: myerson_contract(v, K, stats.uniform(0, 1), **POWER),
-        "with payments",
-        sizes=(2, 5, 10, 30),
-    ),
+    optimal(stats.uniform(0, 1), "uniform valuations"),
+    optimal(stats.beta(2, 2), "valuations of a bell-shaped law"),
     Case(
         vcg_payments,
         uniform,
         lambda c: vcg_payments(c, 1.0, cheapest_half, lambda r: (r * cheapest_half(r)).sum(-1)),
         "any rule",
         sizes=FEW,
+        ends=SQUARE,
     ),
     Case(
         envelope_payments,
@@ -344,6 +397,7 @@ MARKETS = (
         lambda c: envelope_payments(c, 1.0, lambda reports: np.exp(-reports)),
         "any rule",
         sizes=FEW[:-1],
+        ends=SQUARE,
     ),
     Case(procure, virtual, lambda psi: procure(psi, *SCALE)),
     Case(
@@ -353,12 +407,21 @@ MARKETS = (
         "with a cap",
         peer=SEARCH,
     ),
-    Case(procurement_auction, *under(LAW), "uniform costs"),
-    Case(procurement_auction, *under(stats.truncexpon(4, loc=1, scale=1)), "exponential costs"),
+    bought(LAW, "uniform costs"),
+    bought(EXPONENTIAL, "exponential costs"),
+    bought(LAW, "uniform costs, with a cap", 3.0),
+    bought(EXPONENTIAL, "exponential costs, with a cap", 3.0),
     Case(error_minimising, prices, lambda psi: error_minimising(psi, *TASK, 0.01), peer=SLSQP),
     Case(fair_query, lambda n, rng: (*prices(n, rng), 2.0)),
     Case(local_menu, prices, lambda psi: local_menu(psi, *TASK, 100.0)),
-    Case(search_misreports, uniform, searched, "of a first price", sizes=(10, 30, 100, 300)),
+    Case(
+        search_misreports,
+        uniform,
+        searched,
+        "of a first price",
+        sizes=(10, 30, 100, 300),
+        ends="n squared runs of the market",
+    ),
 )
 
 # --- auctions of FL-Market: by the number of owners, in one market or in many --------------------
@@ -371,10 +434,24 @@ def offers(n: int, rng: Generator) -> Arguments:
     return valuations, amounts, 0.5 * float(valuations.sum())
 
 
+def one_market(n: int, rng: Generator) -> Arguments:
+    """The paper's laws of bids, with a budget factor of one half."""
+    return _market((n,), rng)
+
+
 def of_ten(n: int, rng: Generator) -> Arguments:
-    """The paper's laws of bids, in markets of ten, with a budget factor of one half."""
-    bids = draw_bids(np.maximum(10, rng.lognormal(3, 2, (n // 10, 10))), rng)
+    """The same in markets of ten."""
+    return _market((n // 10, 10), rng)
+
+
+def _market(shape: tuple[int, ...], rng: Generator) -> Arguments:
+    bids = draw_bids(np.maximum(10, rng.lognormal(3, 2, shape)), rng)
     return bids, np.asarray(budget_of(bids, 0.5))
+
+
+def offered(bids: Any, money: Array) -> object:
+    """The menus that come with the library."""
+    return menus(bids, money, trained_weights())
 
 
 AUCTIONS = (
@@ -384,14 +461,10 @@ AUCTIONS = (
         counts="owners",
         peer=Peer("All-in as printed", all_in_printed, 10_000),
     ),
+    Case(posted_prices, one_market, None, "one market", "owners"),
     Case(posted_prices, of_ten, None, *OF_TEN),
-    Case(
-        menus,
-        of_ten,
-        lambda bids, money: menus(bids, money, trained_weights()),
-        *OF_TEN,
-        SIZES[:-1],
-    ),
+    Case(menus, one_market, offered, "one market", "owners"),
+    Case(menus, of_ten, offered, *OF_TEN),
 )
 
 # --- audits, by the number of runs or records ----------------------------------------------------
@@ -405,8 +478,21 @@ def noisy_mean(data: Array, rng: Generator, size: int) -> Array:
     return np.round(data.mean() + rng.laplace(0, 1 / len(data), size), 6)
 
 
-def audited(runs: int) -> object:
-    return audit(noisy_mean, DATA, NEIGHBOUR, 1.0, runs=runs, early=False, seed=0, time_limit=None)
+def one_noisy_mean(data: Array, rng: Generator) -> float:
+    """A release a call."""
+    return float(noisy_mean(data, rng, 1)[0])
+
+
+def audited(mechanism: Callable[..., Any], variant: str) -> Case:
+    """The audit as it is, by the runs that it may take."""
+    return Case(
+        audit,
+        lambda n, rng: (n,),
+        lambda runs: audit(mechanism, DATA, NEIGHBOUR, 1.0, runs=runs),
+        variant,
+        "runs",
+        SIZES[2:],
+    )
 
 
 def a_sum(n: int, rng: Generator) -> Arguments:
@@ -424,22 +510,21 @@ def own_losses(mechanism: Any, X: Array, y: Array, rng: Generator) -> object:
 
 
 AUDITS = (
-    Case(audit, lambda n, rng: (n,), audited, "a Laplace mechanism", "runs", SIZES[1:]),
-    Case(privacy_losses, fits, own_losses, "ridge regression, four features", RECORDS, SIZES[:-1]),
-    Case(privacy_losses, a_sum, None, "a sum", "individuals", FEW),
+    audited(noisy_mean, "a Laplace mechanism that takes size"),
+    audited(one_noisy_mean, "a Laplace mechanism, a release a call"),
+    Case(privacy_losses, fits, own_losses, "ridge regression, four features", RECORDS),
+    Case(privacy_losses, a_sum, None, "a sum", "individuals"),
 )
 
 # --- all designs at the same money, by the number of sellers -------------------------------------
 
 
 def compared(n: int) -> object:
-    return compare_markets(stats.uniform(1, 4), Task(), 0.2 * n, sellers=n, draws=10)
+    return compare_markets(LAW, Task(), 0.2 * n, sellers=n)
 
 
 DESIGNS = (
-    Case(
-        compare_markets, lambda n, rng: (n,), compared, "all designs, ten draws", sizes=(30, *FEW)
-    ),
+    Case(compare_markets, lambda n, rng: (n,), compared, "by default", sizes=(10, 30, *SIZES[1:])),
 )
 WINGS = {
     "ground": GROUND,

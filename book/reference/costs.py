@@ -100,8 +100,8 @@ def instead(peer: Row) -> str:
 
 
 def table(wing: str) -> pd.DataFrame:
-    """A row for each function of a wing: its growth, what the largest size takes and why there is no
-    larger one, and what else one would call.
+    """A row for each function of a wing: its growth, what the largest size takes and why no size is
+    larger, and what else one would call.
     """
     found = {}
     for row in rows(wing):

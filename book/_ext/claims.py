@@ -19,14 +19,16 @@ import ast
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import execution
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from sphinx.util import logging
@@ -36,6 +38,7 @@ from hdpm_book import ledger
 LOGGER = logging.getLogger(__name__)
 LINE = re.compile(rf"(\S+)  ({'|'.join(ledger.VERDICTS)}|\S[^()]+ \(ledger: [a-z ]+\))  (.+)")
 DAMAGE = "reads wrong in our text"
+LEDGER = "book/ledger"
 
 
 class Shown(NamedTuple):
@@ -352,7 +355,7 @@ class HoldsDirective(LedgerDirective):
                     raise self.error(
                         f"holds: line {number} is not `id of a claim: what it says | why`: {line!r}"
                     )
-                entries.append((name, says.strip(), why.strip()))
+                entries.append((ledger.get(name), says.strip(), why.strip()))
         return [table(kind="holds", entries=entries)]
 
 
@@ -376,24 +379,6 @@ class NeedsDirective(LedgerDirective):
         return [table(kind="needs")]
 
 
-def wanting(link: Any) -> str:
-    """How many claims are partly or not decided, and those of them that wait for compute or
-    work.
-    """
-    claims = [c for c in ledger.load() if c.verdict in ("partial", "not testable")]
-    waiting = [c for c in claims if c.needs]
-    items = "".join(
-        f'<li><a href="#{c.id}">{c.id}</a> ({c.verdict}; {link(c, "in")}):'
-        f" {ledger.markup(c.needs)}</li>"
-        for c in waiting
-    )
-    return (
-        f"<p>Of {len(claims)} claims that are partial or not testable {len(claims) - len(waiting)}"
-        f" are so for reasons of content, which their notes give; {len(waiting)} wait for compute"
-        f" or work.</p><ul>{items}</ul>"
-    )
-
-
 def is_wrong(claim: ledger.Claim) -> bool:
     """Whether a claim needs to be put right."""
     return claim.verdict in ("corrected", "refuted") or (
@@ -401,201 +386,60 @@ def is_wrong(claim: ledger.Claim) -> bool:
     )
 
 
+def counts(paper: str) -> list[tuple[str, int]]:
+    """How many claims of a paper, or of all, have which verdict."""
+    found = Counter(claim.verdict for claim in ledger.load(paper or None))
+    undecided = any(claim.verdict == "pending" for claim in ledger.load())
+    return [(v, found[v]) for v in (*ledger.VERDICTS, *["pending"] * undecided)]
+
+
+PARTS = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+PARTS.filters["markup"] = lambda words: Markup(ledger.markup(words))
+PARTS.filters["badge"] = lambda verdict: Markup(ledger.badge(verdict))
+PARTS.tests["wrong"] = is_wrong
+PARTS.tests["standin"] = lambda run: run.outcome.startswith(ledger.STANDIN)
+# what may be the fault of our copy and not of the paper
+PARTS.tests["damaged"] = lambda claim: DAMAGE in f"{claim.note} {claim.correction}"
+
+
+def part(**given: Any) -> str:
+    """HTML of a part of the ledger, of some `kind`, by ``claims.html``."""
+    verdicts = {"wrong": "wrong as printed"} | {v: v for v in (*ledger.VERDICTS, "pending")}
+    return PARTS.get_template("claims.html").render(
+        claims=ledger.load(),
+        counts=counts,
+        papers=ledger.PAPERS,
+        kinds={kind: kind for kind in ledger.KINDS},
+        verdicts=verdicts,
+        **given,
+    )
+
+
 def fill(app: Any, doctree: nodes.document, docname: str) -> None:
     """Replace the placeholders, now that every page has been read."""
     shown = {s.claim_id: s for lines in decisions(app.env).values() for s in lines}
 
-    def link(claim: ledger.Claim, words: str) -> str:
-        """Link to the decision, named after the page it stands on; to the page alone, if nothing
-        can be decided.
+    def link(claim: ledger.Claim) -> tuple[str, str] | None:
+        """Address of a decision and title of the page that it stands on; of the page alone, if
+        nothing can be decided.
         """
         target = shown[claim.id].docname if claim.id in shown else f"book/{claim.page}"
         if target not in app.env.found_docs:
-            return ""
-        url = app.builder.get_relative_uri(docname, target) + f"#claim-{claim.id}" * (
-            claim.id in shown
-        )
+            return None
+        url = app.builder.get_relative_uri(docname, target)
         title = app.env.titles[target].astext() if target in app.env.titles else page_of(target)
-        return (
-            f'<a href="{escape(url)}" aria-label="{words} {escape(title)}: {claim.id}">{words}'
-            f" {escape(title)}</a>"
-        )
+        return f"{url}#claim-{claim.id}" if claim.id in shown else url, title
 
+    undecided = sum(s.outcome.startswith(ledger.STANDIN) for s in shown.values())
     for node in list(doctree.findall(table)):
-        if node["kind"] == "needs":
-            body = wanting(link)
-        elif node["kind"] == "ledger":
-            body = standin(shown) + FILES + FILTERS + rows(shown, link) + summary()
-        elif node["kind"] == "verdicts":
-            body = bar(node["paper"], app.builder.get_relative_uri(docname, "book/ledger"))
-        else:
-            body = held(node["entries"], app.builder.get_relative_uri(docname, "book/ledger"), link)
-        node.replace_self(nodes.raw("", f'<div class="hdpm-ledger">{body}</div>', format="html"))
-
-
-def standin(shown: Mapping[str, Shown]) -> str:
-    """A notice when this build could not decide some claims."""
-    count = sum(s.outcome.startswith(ledger.STANDIN) for s in shown.values())
-    if not count:
-        return ""
-    what = "1 claim was" if count == 1 else f"{count} claims were"
-    return (
-        '<div class="admonition warning"><p class="admonition-title">Built on stand-in'
-        f" data</p><p>Some real data sets were not there when this book was built. {what} therefore"
-        " not decided by this build; the verdict shown is the ledger's, from runs on the real"
-        " data.</p></div>"
-    )
-
-
-def bar(paper: str, page: str) -> str:
-    """How many claims have which verdict: a bar to scale, and under it links to them on the
-    ledger's `page`.
-    """
-    claims = ledger.load(paper or None)
-    query = f"{page}?" + (f"paper={paper}&amp;" if paper else "")
-    title = ledger.PAPERS.get(paper, "all papers")
-    parts = ""
-    links = []
-    for v in ledger.VERDICTS:
-        if n := sum(c.verdict == v for c in claims):
-            kind = f'class="hdpm-{v.replace(" ", "-")}"'
-            parts += f'<span {kind} style="flex-grow: {n}"></span>'
-            links.append(f'<a {kind} href="{query}verdict={v.replace(" ", "+")}">{n} {v}</a>')
-    return (
-        f'<nav class="hdpm-verdicts" aria-label="Claims by verdict, {escape(title)}">'
-        f'<div aria-hidden="true">{parts}</div><p>{" ".join(links)}</p></nav>'
-    )
-
-
-def summary() -> str:
-    """How many claims have which verdict; every number is a link that filters the table."""
-    verdicts = [
-        v
-        for v in (*ledger.VERDICTS, "pending")
-        if v != "pending" or any(c.verdict == v for c in ledger.load())
-    ]
-    head = "".join(f'<th scope="col">{ledger.badge(v)}</th>' for v in verdicts)
-    body = ""
-    for paper, title in (*ledger.PAPERS.items(), ("", "All papers")):
-        claims = ledger.load(paper or None)
-        query = f"?paper={paper}" if paper else "?"
-        cells = f'<th scope="row"><a href="{query}">{escape(title)}</a></th>'
-        for v in verdicts:
-            n = sum(c.verdict == v for c in claims)
-            url = f"{query}{'&amp;' if paper else ''}verdict={v.replace(' ', '+')}"
-            label = f'aria-label="{n} {v}, {escape(title)}"'
-            count = f'<a href="{url}" {label}>{n}</a>' if n else 0
-            cells += f'<td data-label="{v}">{count}</td>'
-        body += f'<tr>{cells}<td data-label="all">{len(claims)}</td></tr>'
-    return (
-        '<table class="hdpm-summary"><caption>Claims by paper and verdict</caption><thead><tr><th'
-        f' scope="col">Paper</th>{head}<th'
-        f' scope="col">all</th></tr></thead><tbody>{body}</tbody></table>'
-    )
-
-
-def _select(name: str, label: str, options: Mapping[str, str]) -> str:
-    choices = "".join(
-        f'<option value="{value}">{escape(shown)}</option>' for value, shown in options.items()
-    )
-    return (
-        f'<div><label for="hdpm-{name}">{label}</label><select id="hdpm-{name}" name="{name}">'
-        f'<option value="">all</option>{choices}</select></div>'
-    )
-
-
-FILES = (
-    '<p>The same as a file: <a href="claims.json" download>JSON</a>, <a href="claims.csv"'
-    " download>CSV</a>.</p>"
-)
-FILTERS = (
-    '<form class="hdpm-filters" role="search" aria-label="Filter the claims" hidden>'
-    + _select("paper", "Paper", ledger.PAPERS)
-    + _select("kind", "Kind", {kind: kind for kind in ledger.KINDS})
-    + _select(
-        "verdict",
-        "Verdict",
-        {"wrong": "wrong as printed"} | {v: v for v in (*ledger.VERDICTS, "pending")},
-    )
-    + '<div><label for="hdpm-q">Search: id, place, words (press /)</label>'
-    '<input id="hdpm-q" name="q" type="search" autocomplete="off" placeholder="theorem 5"></div>'
-    '<button type="reset">Show all</button><output aria-live="polite"></output></form>'
-)
-
-
-def damage(claim: ledger.Claim) -> str:
-    """A mark for what may be the fault of our copy and not of the paper."""
-    if DAMAGE not in f"{claim.note} {claim.correction}":
-        return ""
-    return (
-        '<p class="hdpm-damage">Possibly damaged in our copy of the paper; not held against its'
-        " authors.</p>"
-    )
-
-
-def rows(shown: Mapping[str, Shown], link: Any) -> str:
-    """The table of all claims."""
-    body = ""
-    for c in ledger.load():
-        run = shown.get(c.id)
-        verdict = ledger.badge(c.verdict)
-        evidence = (
-            f'<p class="hdpm-evidence">{escape(run.evidence)}</p>' if run and run.evidence else ""
-        )
-        if run and run.outcome.startswith(ledger.STANDIN):
-            evidence = f'<p class="hdpm-undecided">{escape(run.outcome)}</p>{evidence}'
-        note = f'<p class="hdpm-note">{ledger.markup(c.note)}</p>' if c.note else ""
-        right = (
-            f'<p><span class="hdpm-label">Correction:</span> {ledger.markup(c.correction)}</p>'
-            if c.correction
-            else ""
-        )
-        if c.verdict == "refuted" and not c.correction:
-            right = "<p>No statement near it is known to hold.</p>"
-        values = (
-            "; ".join(f"{name}: {value}" for name, value in c.printed_values.items())
-            if is_wrong(c)
-            else ""
-        )
-        printed = f' <span class="hdpm-values">({escape(values)})</span>' if values else ""
-        reasons = evidence + right + note + damage(c)
-        body += (
-            f'<tr id="{c.id}" data-paper="{c.paper}" data-kind="{c.kind}"'
-            f' data-verdict="{c.verdict}"'
-            f"{' data-wrong' * is_wrong(c)}>"
-            f'<th scope="row"><a class="hdpm-id" href="#{c.id}">{c.id}</a>'
-            f'<span class="hdpm-where">{escape(c.place)}</span><span'
-            f' class="hdpm-kind">{c.kind}</span></th>'
-            f'<td data-label="Statement">{ledger.markup(c.statement)}{printed}</td>'
-            f'<td data-label="Verdict">{verdict}<p>{link(c, "in")}</p></td>'
-            f'<td data-label="Evidence and note">{reasons}</td></tr>'
-        )
-    return (
-        '<table class="hdpm-claims"><caption>All claims that the filters above let'
-        ' through</caption><thead><tr><th scope="col">Claim</th><th scope="col">Statement, in our'
-        ' words</th><th scope="col">Verdict</th><th scope="col">Evidence of this build, and'
-        f" note</th></tr></thead><tbody>{body}</tbody></table>"
-    )
-
-
-def held(entries: Iterable[tuple[str, str, str]], page: str, link: Any) -> str:
-    """Main claims: what the paper says, the verdict, why in plain words, and where this build shows
-    it.
-    """
-    body = ""
-    for name, says, why in entries:
-        claim = ledger.get(name)
-        body += (
-            f'<tr><th scope="row">{ledger.markup(says)}<a class="hdpm-where" href="{page}#{name}">'
-            f"{escape(claim.place)}</a></th>"
-            f'<td data-label="Does it hold?">{ledger.badge(claim.verdict)}</td>'
-            f'<td data-label="Why">{ledger.markup(why)} {link(claim, "See")}</td></tr>'
-        )
-    return (
-        '<table class="hdpm-holds"><caption>What holds</caption><thead><tr>'
-        '<th scope="col">The paper says</th><th scope="col">Does it hold?</th>'
-        f'<th scope="col">Why</th></tr></thead><tbody>{body}</tbody></table>'
-    )
+        page = "" if node["kind"] == "ledger" else app.builder.get_relative_uri(docname, LEDGER)
+        html = part(**node.attributes, shown=shown, link=link, page=page, undecided=undecided)
+        node.replace_self(nodes.raw("", html, format="html"))
 
 
 def add_script(

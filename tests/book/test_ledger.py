@@ -594,7 +594,9 @@ def test_other_programs_read_the_ledger_too(site: Path) -> None:
 
 
 def test_a_bar_counts_verdicts_and_links_to_them(edited: Path) -> None:
-    bar = BeautifulSoup(claims.bar("pdp-ridge", "ledger.html"), "html.parser")
+    bar = BeautifulSoup(
+        claims.part(kind="verdicts", paper="pdp-ridge", page="ledger.html"), "html.parser"
+    )
     counted = {
         str(a["href"]).split("verdict=")[1].replace("+", " "): int(a.text.split()[0])
         for a in bar.select("a")

@@ -185,7 +185,7 @@ def least_error_weights(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: in
     >>> weights.round(5)
     array([0.86842, 0.13158, 0.     ])
     >>> float(error_bound(weights, [2.0, 0.5, 0.0], [100, 100, 200]).round(3))
-    3.605
+    3.592
     """
     eps, shares = _checked(epsilon, sizes)
     return _solve(eps, shares, check_count(coordinates, "coordinates"))

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
 
-def count_while(holds: Callable[[Index], Mask], limit: Index) -> Index:
+def count_while(holds: Callable[[Index], NDArray[np.bool_]], limit: Index) -> Index:
     """For each entry, how many of 0, 1, ..., `limit` - 1 fulfil a condition.
 
     The condition `holds` is true first and false after; it is asked about arrays of the shape of

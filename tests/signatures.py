@@ -352,8 +352,7 @@ FEW = {"markets.mechanisms.myerson_contract"}
 
 LEFT_OUT = {
     "the checks themselves: every test out of range is one of theirs": (
-        """private validation auctions.bids.check_bids auctions.bids.check_budget
-        auctions.menus.check_weights
+        """private validation auctions.bids.check_budget auctions.menus.check_weights
         learners.gradients.check_labels markets.contracts.check_cost
         markets.contracts.check_power markets.contracts.check_valuations
         markets.costs.check_law markets.costs.check_regular markets.payments.check_reports

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.auctions.bids import Bids, check_bids, check_budget, utility
+from hdpm_lib.auctions.bids import Bids, check_budget, utility
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.payments import with_own_report
 from hdpm_lib.validation import check_finite
@@ -96,8 +96,7 @@ def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike)
 def _repaired(v: Array, x: Array, money: Array) -> Outcome:
     """The repaired rule for valuations `v` and amounts `x` of shape (..., n)."""
     # Who asks for more than the budget is left out; the others ascend by what they ask per unit
-    invited = v <= money[..., None]
-    asked = np.where(invited, v / x, np.inf)
+    asked = np.where(v <= money[..., None], v / x, np.inf)
     order = np.argsort(asked, axis=-1, kind="stable")
     value = np.take_along_axis(v, order, -1)
     amount = np.take_along_axis(x, order, -1)
@@ -181,10 +180,8 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
     >>> gains(all_in, truth, lies, 100.0)
     array([ 0., -9.])
     """
-    check_bids(truth, "truth")
-    check_bids(lies, "lies")
+    money = check_budget(budget, truth)
     parts = zip(vars(truth).values(), vars(lies).values(), strict=True)
     reports = Bids(*(_one_lies_or_nobody(*pair) for pair in parts))
-    money = check_budget(budget, truth)
     told = utility(truth[..., None, :], auction(reports, money[..., None]), reports.sizes)
     return np.diagonal(told, axis1=-2, axis2=-1) - told[..., -1, :]

@@ -17,7 +17,7 @@ of shape (...).
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +96,7 @@ class Bids:
 
     def __getitem__(self, key: Any) -> Bids:
         """Bids of some of the auctions: `key` goes to the leading axes."""
-        return self._each(lambda part: part[key])
+        return Bids(*(part[key] for part in vars(self).values()))
 
     def in_order(self, order: NDArray[np.intp]) -> Bids:
         """The same bids with the owners of each auction in another order.
@@ -111,13 +111,7 @@ class Bids:
         Bids
             Of the same shape.
         """
-        return self._each(lambda part: np.take_along_axis(part, order, -1))
-
-    def _each(self, change: Callable[[Any], Any]) -> Bids:
-        """Bids with the same change to every part."""
-        return Bids(
-            change(self.family), change(self.rate), change(self.privacy_budget), change(self.sizes)
-        )
+        return Bids(*(np.take_along_axis(part, order, -1) for part in vars(self).values()))
 
 
 def unit_valuation(family: Any, rate: Any, epsilon: Any, xp: Any = np) -> Any:
@@ -188,7 +182,7 @@ def bids(
     except ValueError:
         shapes = {"family": places.shape} | {name: array.shape for name, array in arrays.items()}
         raise ValueError(f"the parts of bids must have shapes that fit, got {shapes}") from None
-    made = Bids(*parts)._each(np.array)
+    made = Bids(*(part.copy() for part in parts))
     if made.rate.ndim == 0:
         raise ValueError("bids must have at least one owner on the last axis, got shape ()")
     steep = made.privacy_budget[made.family == EXPONENTIAL]
@@ -203,34 +197,28 @@ def bids(
 def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
     """Places in ``FAMILIES``, from names of any kind of text or from places."""
     given = np.asarray(family)
-    masked = np.ma.isMaskedArray(family)
-    if given.size and not masked and all(isinstance(name, str) for name in given.flat):
-        names = given.astype(object)
-        matches = names[..., None] == np.array(FAMILIES, dtype=object)
-        unknown = ~matches.any(-1)
-        if unknown.any():
-            raise ValueError(f"family must be one of {FAMILIES}, got {str(names[unknown][0])!r}")
-        return matches.argmax(-1)
-    whole = given.dtype.kind in "iu" and not masked
-    if not (given.size and whole and (given >= 0).all() and (given < len(FAMILIES)).all()):
+    if given.dtype.kind in "OTU":
+        names = np.array([str(name) for name in given.flat], dtype=str).reshape(given.shape)
+        matches = names[..., None] == np.array(FAMILIES)
+        unknown = names[~matches.any(-1)]
+        if unknown.size:
+            raise ValueError(f"family must be one of {FAMILIES}, got {str(unknown[0])!r}")
+        given = matches.argmax(-1)
+    whole = given.size and given.dtype.kind in "iu" and not np.ma.isMaskedArray(family)
+    if not (whole and (given >= 0).all() and (given < len(FAMILIES)).all()):
         raise ValueError(
             f"family must hold names from {FAMILIES} or their places, got {reprlib.repr(family)}"
         )
     return given.astype(np.int64)
 
 
-def check_bids(market: object, name: str) -> None:
-    """An error if `market` is no :class:`Bids`."""
-    if not isinstance(market, Bids):
-        raise TypeError(
-            f"{name} must be Bids, such as hdpm_lib.bids(family, rate, privacy_budget, sizes), got"
-            f" {reprlib.repr(market)}"
-        )
-
-
 def check_budget(budget: ArrayLike, market: Bids) -> Array:
     """The buyer's money for each auction, positive and finite, in the shape of the auctions."""
-    check_bids(market, "bids")
+    if not isinstance(market, Bids):
+        raise TypeError(
+            "bids must be Bids, such as hdpm_lib.bids(family, rate, privacy_budget, sizes), got"
+            f" {reprlib.repr(market)}"
+        )
     money = check_finite(budget, "budget", low=0, ends="()")
     auctions = market.rate.shape[:-1]
     try:

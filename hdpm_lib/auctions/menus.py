@@ -207,9 +207,10 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     gain = np.where(start < owner.privacy_budget, paid - cost, -np.inf)
     best = gain.argmax(-1)[..., None]
     sells = np.take_along_axis(gain, best, -1) > 0
-    loss = np.where(sells, np.take_along_axis(epsilon, best, -1), 0.0)
-    payment = np.where(sells, np.take_along_axis(paid, best, -1), 0.0)
-    return Outcome(loss[..., 0], payment[..., 0])
+    return Outcome(
+        np.where(sells, np.take_along_axis(epsilon, best, -1), 0.0)[..., 0],
+        np.where(sells, np.take_along_axis(paid, best, -1), 0.0)[..., 0],
+    )
 
 
 def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outcome]:

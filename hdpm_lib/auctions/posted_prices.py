@@ -11,7 +11,6 @@ Zheng, Cao, Yoshikawa, Li and Yan (2021), FL-Market, whose bids it takes.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,21 +117,15 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     else:
         for i in range(order.shape[-1]):
             # Price and cap, from public sizes and the money left
-            size = queue.sizes[..., i]
-            price, cap = _offer(money, size, waiting[..., i])
+            owner = queue[..., i]
+            cap = money / waiting[..., i]
+            price = (SCALE + EXTRA * owner.sizes / waiting[..., i]) * cap**POWER
             # She sells what is best for her, and the rest of the money goes on
-            limit = queue.privacy_budget[..., i]
-            epsilon[..., i] = best_sale(queue.family[..., i], queue.rate[..., i], limit, price, cap)
-            payments[..., i] = size * price * epsilon[..., i]
+            epsilon[..., i] = best_sale(owner.family, owner.rate, owner.privacy_budget, price, cap)
+            payments[..., i] = owner.sizes * price * epsilon[..., i]
             money = np.maximum(money - payments[..., i], 0)
     place = np.argsort(order, axis=-1)
     return Outcome(np.take_along_axis(epsilon, place, -1), np.take_along_axis(payments, place, -1))
-
-
-def _offer(money: Any, size: Any, waiting: Any) -> tuple[Any, Any]:
-    """Price of a unit of privacy loss and cap for each record of the owner whose turn it is."""
-    cap = money / waiting
-    return (SCALE + EXTRA * size / waiting) * cap**POWER, cap
 
 
 def _one_market(queue: Bids, waiting: Array, money: float) -> Array:
@@ -141,10 +134,10 @@ def _one_market(queue: Bids, waiting: Array, money: float) -> Array:
     Arrays of one number each would take thirty times as long.
     """
     parts = (queue.family, queue.rate, queue.privacy_budget, queue.sizes, waiting)
-    losses = []
-    payments = []
+    served: list[float] = []
     for family, rate, limit, size, rest in zip(*(part.tolist() for part in parts), strict=True):
-        price, cap = _offer(money, size, rest)
+        cap = money / rest
+        price = (SCALE + EXTRA * size / rest) * cap**POWER
         loss = min(limit, cap / max(price, 1e-300))
         if family == QUADRATIC:
             loss = min(loss, price / (2 * rate))
@@ -152,8 +145,6 @@ def _one_market(queue: Bids, waiting: Array, money: float) -> Array:
             loss = min(loss, math.log(max(price / rate, 1)))
         if price * loss < rate * _BASES[family](loss):
             loss = 0.0
-        payment = size * price * loss
-        money = max(money - payment, 0)
-        losses.append(loss)
-        payments.append(payment)
-    return np.array([losses, payments])
+        served += (loss, size * price * loss)
+        money = max(money - served[-1], 0)
+    return np.reshape(served, (-1, 2)).T

@@ -67,10 +67,12 @@ def tied_errors(deal: Deal, ranks: Array, task: Task, truth: Task, tie: float) -
     """
     score = stats.norm.ppf(np.clip(ranks, 1e-9, 1 - 1e-9))
     shrink = _shrink(deal, task)
-    moved = shrink * tie * np.sqrt(truth.variance) * (deal.weights * score).sum(-1)
-    bias = moved - (1 - shrink) * np.sqrt(truth.distance)
-    released = np.where(shrink > 0, deal.noise, 0.0)
-    sampling = sampling_error(deal.weights, released, (1 - tie**2) * truth.variance)
+    bias = shrink * tie * np.sqrt(truth.variance) * (deal.weights * score).sum(-1) - (
+        1 - shrink
+    ) * np.sqrt(truth.distance)
+    sampling = sampling_error(
+        deal.weights, np.where(shrink > 0, deal.noise, 0.0), (1 - tie**2) * truth.variance
+    )
     return np.asarray(bias**2 + shrink**2 * sampling)
 
 

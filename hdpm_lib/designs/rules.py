@@ -243,11 +243,11 @@ def _at_prices(
 
 def _error_minimising(market: Market, prices: Array) -> Deal:
     task = market.task
-
-    def losses(worth: float) -> Array:
-        return error_minimising(prices, task.variance, task.noise, 1 / worth).privacy_loss
-
-    return _at_prices(market, prices, losses)
+    return _at_prices(
+        market,
+        prices,
+        lambda worth: error_minimising(prices, task.variance, task.noise, 1 / worth).privacy_loss,
+    )
 
 
 def costs_known(market: Market, costs: Array) -> Deal:
@@ -271,11 +271,11 @@ def algorithm2(market: Market, costs: Array) -> Deal:
     psi = market.virtual(costs)
     mu = float(np.sqrt(market.task.variance))
     sigma = float(np.sqrt(market.task.noise))
-
-    def losses(worth: float) -> Array:
-        return np.stack([procure(row, mu, sigma, 1 / worth).privacy_loss for row in psi])
-
-    return _at_prices(market, psi, losses)
+    return _at_prices(
+        market,
+        psi,
+        lambda worth: np.stack([procure(row, mu, sigma, 1 / worth).privacy_loss for row in psi]),
+    )
 
 
 def posted_price(market: Market, costs: Array) -> Deal:
@@ -287,14 +287,15 @@ def posted_price(market: Market, costs: Array) -> Deal:
     n = costs.shape[-1]
 
     def error(share: Any) -> Any:
-        noise = task.noise * (market.law.ppf(share) / market.budget) ** 2
-        return task.variance / (n * share) + noise
+        price = market.law.ppf(share)
+        return task.variance / (n * share) + task.noise * (price / market.budget) ** 2
 
     shares = np.linspace(0, 1, 401)[1:]
     near = shares[np.argmin(error(shares))]
     ends = (max(near - 1 / 400, 1e-6), min(near + 1 / 400, 1.0))
-    options = {"xatol": 1e-9}
-    share = optimize.minimize_scalar(error, bounds=ends, method="bounded", options=options).x
+    share = optimize.minimize_scalar(
+        error, bounds=ends, method="bounded", options={"xatol": 1e-9}
+    ).x
     price = float(market.law.ppf(float(share)))
     sells = costs <= price
     sellers = max(sells.sum(-1).mean(), 1 / len(costs))
@@ -348,8 +349,9 @@ def m2_released(market: Market, costs: Array) -> Deal:
 
     def buy(loss: float) -> Deal:
         sale = vcg_contract(costs, _accuracy(loss, n), market.ceiling, power=1)
-        money = sale.payments.sum(-1) * scale
-        return central(market, sale.privacy_loss * scale, money, sale.shares.mean(-1))
+        return central(
+            market, sale.privacy_loss * scale, sale.payments.sum(-1) * scale, sale.shares.mean(-1)
+        )
 
     return at_budget(buy, market.budget)
 
@@ -417,11 +419,12 @@ def best_local_menu(market: Market, costs: Array) -> Deal:
     """The best price list for sellers who trust nobody."""
     psi = market.virtual(costs)
     task = market.task
-
-    def losses(worth: float) -> Array:
-        return local_menu(psi, task.variance, task.noise, worth).privacy_loss
-
-    return _at_prices(market, psi, losses, local)
+    return _at_prices(
+        market,
+        psi,
+        lambda worth: local_menu(psi, task.variance, task.noise, worth).privacy_loss,
+        local,
+    )
 
 
 DESIGNS: dict[str, Callable[[Market, Array], Deal]] = {

@@ -24,6 +24,7 @@ from hdpm_lib.learners.integer_answers import grid_gradients, integer_gradients,
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
+from hdpm_lib.learners.second_moments import second_moments
 from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.schema import Number, Schema
 
@@ -168,7 +169,8 @@ def records(
     """Output perturbation."""
 
     def learn(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, **clip: bool) -> Seen:
-        return released(make(X, y, epsilon, penalty, **options, **clip), rng=rng, project=project)
+        more = {"project": True} if project else {}
+        return released(make(X, y, epsilon, penalty, **options, **clip), rng=rng, **more)
 
     return learn
 
@@ -176,10 +178,7 @@ def records(
 def regressor(
     X: Any, y: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False, **options: Any
 ) -> Seen:
-    how = "clip" if clip else "raise"
-    model = PersonalizedRidge(out_of_range=how, random_state=rng, **options).fit(
-        X, y, epsilon=epsilon
-    )
+    model = PersonalizedRidge(clip=clip, random_state=rng, **options).fit(X, y, epsilon=epsilon)
     return [model, model.predict(X)], []
 
 
@@ -188,7 +187,7 @@ def classifier(
 ) -> Seen:
     given: dict[str, Any] = {
         "classes": (-1, 1),
-        "out_of_range": "clip" if clip else "raise",
+        "clip": clip,
         "random_state": rng,
     }
     model = PrivateLogisticRegression(3 / epsilon.sum(), **given).fit(X, y, epsilon=epsilon)
@@ -292,9 +291,7 @@ def right(x: Any, y: Any, owners: Any, epsilon: Array, rng: np.random.Generator)
 
 
 def coded(X: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False) -> Seen:
-    made = Schema(
-        [Number(name, 0, 1) for name in COLUMNS], out_of_range="clip" if clip else "raise"
-    )
+    made = Schema([Number(name, 0, 1) for name in COLUMNS], clip=clip)
     return made.transform(X), [made]
 
 
@@ -323,14 +320,14 @@ RIDGE: list[dict[str, Any]] = [
     {"project": True},
     {"penalty": 1e-3},
     {"penalty": 1e6},
-    {"bound": "sharp"},
+    {"bound": "paper"},
 ]
-RIDGE += [{"penalty": penalty, "bound": "sharp"} for penalty in (1e-3, 1e6)] + [
+RIDGE += [{"penalty": penalty, "bound": "paper"} for penalty in (1e-3, 1e6)] + [
     {"label_bound": 2.0}
 ]
 # the least that is not lost
 FLOATS = [{"arithmetic": "ideal"}, {"norm_bound": 0.4}, {"penalty": D * 2.0**-40}]
-SHORT = {"bound": "sharp", "feature_norm": 1.0}
+SHORT = {"feature_norm": 1.0}
 FITS = [{}, {"project": False}, {"label_bound": 2.0}, {"arithmetic": "ideal"}]
 SAMPLED = [
     {"size_in_noise": kind, "bound": bound}
@@ -356,6 +353,11 @@ LEARNERS: dict[str, Learner] = {
         f"output_perturbation {o}": Learner(records(output_perturbation, **o), boxes)
         for o in RIDGE + FLOATS
     },
+    **{
+        f"second_moments {o}": Learner(records(second_moments, **o), boxes)
+        for o in [*IDEAL, {"label_bound": 2.0}]
+    },
+    "second_moments, short": Learner(records(second_moments, **SHORT), short_rows),
     **{f"PersonalizedRidge {o}": Learner(partial(regressor, **o), boxes) for o in FITS},
     "output_perturbation, short": Learner(records(output_perturbation, **SHORT), short_rows),
     "PersonalizedRidge, short": Learner(partial(regressor, feature_norm=1.0), short_rows),

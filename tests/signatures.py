@@ -15,7 +15,14 @@ from scipy import stats
 from hdpm_lib import accounts, schema
 from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.auctions import allin, bids, menus
-from hdpm_lib.learners import estimators, logistic, queries, ridge, weighted_mean
+from hdpm_lib.learners import (
+    estimators,
+    logistic,
+    queries,
+    ridge,
+    second_moments,
+    weighted_mean,
+)
 from hdpm_lib.markets import contracts
 from tests.strategies import (
     NONE,
@@ -105,6 +112,9 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
         simplex().good(s), POSITIVE.good(s), np.zeros(s.length("d")), 10.0
     ),
     "learners.ridge.OutputPerturbation": plain_model,
+    "learners.second_moments.SecondMoments": lambda s: second_moments.second_moments(
+        unit("nd").good(s), unit().good(s), positive().good(s)
+    ),
 }
 
 # --- by name -------------------------------------------------------------------------------------
@@ -189,7 +199,6 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "aggregation.size_weights aggregation.least_error_weights": {"epsilon": LOSSES},
     "aggregation.error_bound": {"epsilon": LOSSES, "weights": real(at=(0.1, 1.0), batch=True)},
     "audits.logistic.worst_losses": {"mechanism": Kind(perturbed)},
-    "audits.ridge.worst_losses": {"mechanism": Kind(plain_model)},
     "audits.bounds.most_right audits.bounds.power_of_guesses": GUESSED | {"true": NOT_NEGATIVE},
     "audits.bounds.detectable": {
         "epsilon": NOT_NEGATIVE,
@@ -261,10 +270,6 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "learners.integer_answers.integer_gradients": {
         "gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)
     },
-    "learners.integer_answers.gradient_noise": {
-        "epsilon": not_negative(at=(0.1, 2.0)),
-        "shape": one_of(((2, 2),)),
-    },
     "learners.logistic.sharp_slack": {"epsilon weights": not_negative(batch="scalar")},
     "learners.logistic.eta_within": {
         "epsilon": positive(at=(2.0, 3.0)),
@@ -319,8 +324,8 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "edges": Kind(lambda s: np.array([0.0, 1.0, 5.0])),
         "rule": one_of((lambda c: (c < 1) * 1.0,)),
     },
-    "noise.spherical_laplace": {"rate": positive("", batch="scalar")},
-    "noise.coordinate_variance": {"rate": positive(batch="scalar")},
+    "noise.spherical_laplace": {"noise_rate": positive("", batch="scalar")},
+    "noise.coordinate_variance": {"noise_rate": positive(batch="scalar")},
     "schema.Schema.transform": {"X": one_of(([[30, "yes"], [40, "no"]],))},
     "schema.Schema.inverse_transform": {
         "self": Kind(lambda s: schema.Schema([AGE], intercept=False)),
@@ -340,7 +345,7 @@ INFINITE = set(
     aggregation.error_bound learners.gradients.noise_scale audits.bounds.guess_epsilon
     audits.bounds.detectable""".split()
 )
-# in learners: text that reads as a number is one
+# in learners and the meter of ridge regression: text that reads as a number is one
 PRIVATE = set("X y terms data records features gradients".split())
 ERRORS: dict[str, str] = {
     "designs.comparison.law_of": "costs must differ",
@@ -353,7 +358,8 @@ FEW = {"markets.mechanisms.myerson_contract"}
 LEFT_OUT = {
     "the checks themselves: every test out of range is one of theirs": (
         """private validation auctions.bids.check_budget auctions.menus.check_weights
-        learners.gradients.check_labels markets.contracts.check_cost
+        learners.gradients.check_filled learners.gradients.check_labels
+        learners.gradients.check_tables markets.contracts.check_cost
         markets.contracts.check_power markets.contracts.check_valuations
         markets.costs.check_law markets.costs.check_regular markets.payments.check_reports
         markets.procurement.check_market"""
@@ -372,11 +378,17 @@ LEFT_OUT = {
         """accounts.charge bisection.count_while auctions.bids.unit_valuation
         auctions.bids.Bids.in_order
         auctions.menus.nothing_sold auctions.menus.places auctions.menus.record_sale
-        auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.best_corners
+        auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.ball_search
+        audits.ridge.best_corners
         audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.moments
         exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical
         exact.spherical_uniforms learners.minimiser learners.gradients.residuals
-        learners.integer_answers.cut learners.integer_answers.power_of_two
+        learners.gradients.owner_gradients learners.gradients.shortened
+        learners.integer_answers.cut learners.integer_answers.gradient_noise
+        learners.integer_answers.longest_gradient learners.integer_answers.noise_scales
+        learners.integer_answers.whole_steps learners.ridge.constant_of learners.ridge.estimate
+        learners.second_moments.noise_penalty learners.second_moments.expected_error
+        learners.ridge.norm_bound_of learners.ridge.weights_of discrete.draw_laplace
         markets.contracts.largest_valuation markets.contracts.one_root
         markets.contracts.ratio_power markets.contracts.scaled_root
         markets.contracts.solved_contract markets.contracts.suffix_weights

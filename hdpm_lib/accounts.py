@@ -1,5 +1,4 @@
-"""What releases cost in all: the privacy losses of each record, added up over everything that is
-released about it.
+"""What releases cost in all: the losses of each record, over everything that is released about it.
 
 Every learner of the library calls :func:`charge` when it releases: estimators, mechanisms and
 functions alike. A mechanism of your own is counted if it does so, too. Where no account is open,
@@ -9,6 +8,7 @@ nothing happens.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -29,35 +29,37 @@ from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
 from hdpm_lib.validation import check_count, check_finite, check_generator, check_number, check_size
 
 Array = NDArray[np.float64]
-# environment variable: files that are there while a process above this one has an account open
-MARKS = "HDPM_ACCOUNTS"
-_marks: list[str] = []  # of the processes above this one, and last its own
-_open: list[Account] = []
+# environment variable: a file that is there while the process above this one has an account open
+MARK = "HDPM_ACCOUNT"
+# in the order in which they stand in an account's file
+PARTS = ("records", "releases", "delta", "limit", "total", "squares", "states")
+_name = uuid.uuid4().hex
+# by the process that has opened it: a forked one has a copy
+_open: dict[int, Account] = {}
 _rows: ContextVar[ArrayLike | None] = ContextVar("rows", default=None)
 
 
 class Account:
-    """The total privacy loss of each record in all releases of a ``with`` block, which may be
-    entered again, to go on.
+    """The total privacy loss of each record in all releases of a ``with`` block.
 
-    A release of n privacy losses is charged to n records, before it draws its noise: to those of
-    :func:`records`, else to all in their order, and it is an error if they are not n. Estimators
-    are told by the argument `record` of ``fit``, which scikit-learn cuts for each fit as it cuts
-    the rows. Releases of a `size` are as many.
+    The block may be entered again, to go on. A release of n privacy losses is charged to n records,
+    before it draws its noise: to those of :func:`records`, else to all in their order, and it is an
+    error if they are not n. Estimators are told by the argument `record` of ``fit``, which
+    scikit-learn cuts for each fit as it cuts the rows. Releases of a `size` are as many.
 
     Parameters
     ----------
     n_records : int
-    limit : float or array of shape (n_records,), not negative, optional
-        The most that a record may lose. What would exceed it, by more than a part in 10**9, is an
-        error: nothing is released, and nothing charged.
-    delta : float in [0, 1), default 0
-        With releases of Gaussian noise, the limit is on the epsilon at this delta, of all releases
-        together (:mod:`~hdpm_lib.gaussian`). With 0 a limit refuses them.
+        Number of records that releases are about, positive.
+    limit : float or array of shape (n_records,), optional
+        The most that a record may lose, not negative. What would exceed it, by more than a part in
+        10**9, is an error: nothing is released, and nothing charged.
+    delta : float, default 0.0
+        Public, in [0, 1). With releases of Gaussian noise, the limit is on the epsilon at this
+        delta, of all releases together (:mod:`~hdpm_lib.gaussian`). With 0 a limit refuses them.
     file : path, optional
         Of a new file, on a local disk, that holds the account and is on disk before anything is
-        released; :meth:`load` goes on with it. An old copy of it forgets what came later. Not on
-        Windows.
+        released; :meth:`load` goes on with it. Not on Windows.
 
     Attributes
     ----------
@@ -67,7 +69,11 @@ class Account:
     mu : array of shape (n_records,)
         What Gaussian releases tell besides. ``epsilon(delta)`` is the loss of both.
     releases : int
+        How many there were.
     limit : array of shape (n_records,), or None
+        As given.
+    delta : float
+        As given.
 
     Notes
     -----
@@ -80,15 +86,30 @@ class Account:
     ``best_params_``: the total covers a chosen model only if it was scored on records that need no
     protection, as with ``cv=[(private, public)]``.
 
-    Refused, because it cannot be counted: an integer as `random_state`, or a generator in a state
-    that noise was drawn from before, such as an equal or a copied one; and what promises nothing,
-    such as several models of :func:`~hdpm_lib.learners.fedsgd.fedsgd` on the same noise. A copy
-    that has drawn a number in between is **not** noticed, though it may repeat noise.
+    *Noise.* Refused, because it cannot be counted: an integer as `random_state`, or a generator in
+    a state that noise was drawn from before, such as an equal or a copied one; and what promises
+    nothing, such as several models of :func:`~hdpm_lib.learners.fedsgd.fedsgd` on the same noise. A
+    copy that has drawn a number in between is **not** noticed, though it may repeat noise. A charge
+    draws one number itself, so that the next one finds another state, whichever thread it comes
+    from. So a seed gives another release in an account than out of it.
 
-    Threads share an account (:func:`records` holds in its own). A process that this one has
-    started, by fork or anew, before the block or in it, charges the `file`; without one its
-    releases are errors. **Not** noticed are processes that do not inherit the environment or come
-    from before `hdpm_lib` was imported, such as Dask's workers.
+    *Threads* share an account (:func:`records` holds in its own), and may share a generator.
+
+    *Processes* that are started in the block, by fork or anew, and those that they start, charge
+    the `file`; without one their releases are errors. So do workers that an earlier block started.
+    **Not** noticed are processes that were there before the first block, such as workers that
+    joblib or a pool keeps, those of a fork server that was, and those that do not inherit the
+    environment, such as Dask's workers: start them in the block.
+
+    *The file* is replaced in one step at each charge. One that is damaged is refused, and so is an
+    older copy in its place, while a process lives that knows the newer one. An older copy that
+    nobody remembers forgets what came later.
+
+    References
+    ----------
+    Dwork and Roth (2014), "The Algorithmic Foundations of Differential Privacy", Theorem 3.16:
+    losses add up. Rogers, Roth, Ullman and Vadhan (2016), "Privacy Odometers and Filters": also
+    where they are chosen on the way.
 
     Examples
     --------
@@ -120,16 +141,43 @@ class Account:
         self._total = np.zeros(n)
         self._squares = np.zeros(n)
         self._releases = 0
-        self._states = set[str]()
+        self._states = set[bytes]()
         self._lock = threading.Lock()
         self._file = None if file is None else Path(file).absolute()
+        self._known: tuple[bytes, int] | None = None
         if self._file is not None:
             self._file.open("xb").close()
-            self._write()
+            self._write(self._file, self._total, self._squares, 0, [])
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> Account:
-        """The account that is kept there; an error if there is none, or if it is damaged."""
+        """The account that is kept in a file.
+
+        Parameters
+        ----------
+        file : path
+            Where it is kept.
+
+        Returns
+        -------
+        Account
+            With all that was charged; it is not open.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is none.
+        ValueError
+            If the file is damaged.
+
+        Examples
+        --------
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Account(2, file=f"{folder}/spent"):
+        ...         charge([0.5, 1.0], np.random.default_rng())
+        ...     Account.load(f"{folder}/spent").total
+        array([0.5, 1. ])
+        """
         account = cls(1)
         account._file = Path(file).absolute()
         account._read()
@@ -137,132 +185,203 @@ class Account:
 
     @property
     def total(self) -> Array:
+        """Sum of the privacy losses of each record, shape (n_records,)."""
         with self._lock:
             self._read()
             return self._total.copy()
 
     @property
     def mu(self) -> Array:
+        """What Gaussian releases tell of each record, shape (n_records,)."""
         with self._lock:
             self._read()
             return np.sqrt(self._squares)
 
-    def epsilon(self, delta: float) -> Array:
-        """The epsilon of each record, shape (n_records,), at a delta in (0, 1)."""
-        with self._lock:
-            self._read()
-            return gaussian_epsilon(delta, np.sqrt(self._squares), self._total)
-
     @property
     def releases(self) -> int:
+        """How many there were."""
         with self._lock:
             self._read()
             return self._releases
 
+    def epsilon(self, delta: float) -> Array:
+        """The epsilon of each record at a delta, of all releases together.
+
+        Parameters
+        ----------
+        delta : float
+            Public, in (0, 1).
+
+        Returns
+        -------
+        array of shape (n_records,)
+            Without Gaussian releases it is at most `total`.
+
+        Examples
+        --------
+        >>> with Account(2) as account:
+        ...     charge([0.0, 0.0], np.random.default_rng(), mu=[0.5, 1.0])
+        >>> account.epsilon(1e-5).round(2)
+        array([1.99, 4.38])
+        """
+        with self._lock:
+            self._read()
+            return gaussian_epsilon(delta, np.sqrt(self._squares), self._total)
+
     def __enter__(self) -> Account:
         if _account() is not None:
             raise RuntimeError("an account is open already, and only one can be")
-        Path(_marks[-1]).write_text(str(self._file or ""), "utf8")
-        _open.append(self)
+        mark = _mark()
+        mark.write_text(str(self._file or ""), "utf8")
+        self._outer = os.environ.get(MARK, "")
+        os.environ[MARK] = str(mark)
+        _open[os.getpid()] = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        Path(_marks[-1]).unlink(missing_ok=True)
-        _open.clear()
+        if _open.pop(os.getpid(), None) is None:
+            return  # a forked process leaves the block, and its parent has not
+        _mark().unlink(missing_ok=True)
+        os.environ[MARK] = self._outer
+        if not self._outer:
+            del os.environ[MARK]
 
     def _charge(self, losses: Array, times: int, rng: np.random.Generator, squares: Array) -> None:
-        n = len(self._total)
-        record = _rows.get()
-        if record is None and len(losses) != n:
-            raise ValueError(
-                f"a release about {len(losses)} of {n} records needs their numbers: with"
-                " records(...)"
-            )
-        rows = np.arange(n) if record is None else np.asarray(record)
-        if rows.shape != losses.shape or rows.dtype.kind not in "iu":
-            raise ValueError(
-                f"record must hold {len(losses)} whole numbers, got {rows.dtype} of shape"
-                f" {rows.shape}"
-            )
-        if (outside := (rows < 0) | (rows >= n)).any():
-            raise ValueError(f"record must lie from 0 to {n - 1}, got {rows[outside][0]}")
-        state = json.dumps(rng.bit_generator.state, default=lambda part: part.tolist()).encode()
-        cost = times * np.bincount(rows, losses, n)
-        drawn = hashlib.sha256(state).hexdigest()[:32]
-        more = times * np.bincount(rows, squares, n)
+        """Charge so many releases, each with these losses, or raise an error."""
+        cost = times * self._by_record(losses)
+        more = times * self._by_record(squares)
         with self._lock, nullcontext() if self._file is None else _alone(self._file.parent):
             self._read()
+            state = json.dumps(rng.bit_generator.state, default=lambda part: part.tolist())
+            drawn = hashlib.sha256(state.encode()).digest()[:16]
             if drawn in self._states:
                 raise ValueError(
                     "rng is in a state that noise was drawn from before, which this release would"
                     " repeat"
                 )
-            if self.limit is not None and (over := self._over(cost, more)).any():
-                k = int(over.argmax())
-                spent = f"{self._total[k]:g} is spent, and this release costs {cost[k]:g}"
-                if self._squares[k] + more[k] > 0:
-                    spent += (
-                        f"; besides mu = {math.sqrt(self._squares[k]):g}, and"
-                        f" {math.sqrt(more[k]):g}"
-                    )
-                    spent += f", at delta = {self.delta:g}"
-                raise ValueError(
-                    f"limit = {self.limit[k]:g} of record {k} would be exceeded: {spent}"
-                )
-            self._total, self._squares = self._total + cost, self._squares + more
-            self._releases += times
+            self._check_limit(cost, more)
+            total = self._total + cost
+            summed = self._squares + more
+            releases = self._releases + times
+            if self._file is not None:
+                self._write(self._file, total, summed, releases, [*self._states, drawn])
+            self._total = total
+            self._squares = summed
+            self._releases = releases
             self._states.add(drawn)
-            self._write()
+            # another thread that shares it may come before this one has drawn its noise
+            rng.bit_generator.random_raw(output=False)
 
-    def _over(self, cost: NDArray[Any], more: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which records would exceed their limits."""
+    def _by_record(self, values: Array) -> Array:
+        """Sums of one value for each row, over the rows of each record."""
+        n = len(self._total)
+        record = _rows.get()
+        if record is None and len(values) != n:
+            raise ValueError(
+                f"a release about {len(values)} of {n} records needs their numbers: with"
+                " records(...)"
+            )
+        if record is None:
+            return values
+        rows = np.asarray(record)
+        if rows.shape != values.shape or rows.dtype.kind not in "iu":
+            raise ValueError(
+                f"record must hold {len(values)} whole numbers, got {rows.dtype} of shape"
+                f" {rows.shape}"
+            )
+        if (outside := (rows < 0) | (rows >= n)).any():
+            raise ValueError(f"record must lie from 0 to {n - 1}, got {rows[outside][0]}")
+        return np.asarray(np.bincount(rows, values, n), dtype=float)
+
+    def _check_limit(self, cost: Array, more: Array) -> None:
+        """An error if a record would lose more than its limit."""
+        if self.limit is None:
+            return
         total = self._total + cost
         squares = self._squares + more
-        limit = np.asarray(self.limit) * (1 + 1e-9)
-        # it underflows
-        more_than = (gaussian_delta(limit, np.sqrt(squares), total) > self.delta) | (
-            self.delta == 0
-        )
-        return np.where(squares > 0, more_than, total > limit)
+        limit = self.limit * (1 + 1e-9)
+        over = total > limit
+        if (noisy := squares > 0).any():
+            delta = gaussian_delta(limit[noisy], np.sqrt(squares[noisy]), total[noisy])
+            # a delta that is none is not reached by one that underflows
+            over[noisy] = (delta > self.delta) | (self.delta == 0)
+        if not over.any():
+            return
+        k = int(over.argmax())
+        spent = f"{self._total[k]:g} is spent, and this release costs {cost[k]:g}"
+        if squares[k] > 0:
+            gaussian = f"mu = {math.sqrt(self._squares[k]):g}, and {math.sqrt(more[k]):g}"
+            spent += f"; besides {gaussian}, at delta = {self.delta:g}"
+        raise ValueError(f"limit = {self.limit[k]:g} of record {k} would be exceeded: {spent}")
 
     def _read(self) -> None:
-        """Take what the file holds."""
+        """Take what the file holds, unless it is what was read or written here last."""
         if self._file is None:
             return
-        told, _, kept = self._file.read_bytes().partition(b"\n")
+        with self._file.open("rb") as stream:
+            known = (stream.readline(), os.fstat(stream.fileno()).st_size)
+            if known == self._known:
+                return
+            kept = stream.read()
         try:
-            if hashlib.sha256(kept).hexdigest().encode() != told:
+            if _checksum(kept) != known[0]:
                 raise ValueError("its checksum is another one")
-            found = json.loads(kept)
-            total = check_finite(found["total"], "total", 1, 0)
-            most = found["limit"]
-            self.limit = (
-                None if most is None else np.full(total.shape, check_finite(most, "limit", 1, 0))
-            )
-            self._squares = check_finite(found["squares"], "squares", 1, 0)
-            self.delta = check_number(found["delta"], "delta", 0, 1, ends="[)")
-            self._total = total
-            self._releases = int(found["releases"])
-            self._states = set(found["states"])
-        except (ValueError, TypeError, KeyError) as error:
+            parts = io.BytesIO(kept)
+            found = {name: np.load(parts, allow_pickle=False) for name in PARTS}
+            n = int(found["records"])
+            limit = found["limit"]
+            most = np.full(n, check_finite(limit, "limit", 1, 0)) if limit.size else None
+            delta = check_number(found["delta"], "delta", 0, 1, ends="[)")
+            total = np.full(n, check_finite(found["total"], "total", 1, 0))
+            squares = np.full(n, check_finite(found["squares"], "squares", 1, 0))
+            releases = int(found["releases"])
+            states = set(map(bytes, found["states"]))
+        except (ValueError, TypeError, EOFError) as error:
             raise ValueError(f"{self._file} holds no account, or is damaged: {error}") from error
+        if not self._states <= states:
+            raise ValueError(
+                f"{self._file} is older than what is known of it here, or of another account:"
+                " releases are missing that were charged to it"
+            )
+        self.limit = most
+        self.delta = delta
+        self._total = total
+        self._squares = squares
+        self._releases = releases
+        self._states = states
+        self._known = known
 
-    def _write(self) -> None:
-        if self._file is not None:
-            limit = None if self.limit is None else self.limit.tolist()
-            found: dict[str, Any] = {
-                "total": self._total.tolist(),
-                "squares": self._squares.tolist(),
-            }
-            found |= {"limit": limit, "delta": self.delta, "releases": self._releases}
-            kept = json.dumps(found | {"states": sorted(self._states)}).encode()
-            part = self._file.with_suffix(".part")
-            with part.open("wb") as stream:
-                stream.write(hashlib.sha256(kept).hexdigest().encode() + b"\n" + kept)
-                stream.flush()
-                os.fsync(stream.fileno())
-            # in one step: whoever comes after a crash finds all of it or what was there
-            part.replace(self._file)
+    def _write(
+        self, file: Path, total: Array, squares: Array, releases: int, states: list[bytes]
+    ) -> None:
+        """Replace the file, and see to it that it is on disk."""
+        limit = np.zeros(0) if self.limit is None else _shortest(self.limit)
+        drawn = np.frombuffer(b"".join(states), np.uint8).reshape(-1, 16)
+        rest = (limit, _shortest(total), _shortest(squares), drawn)
+        parts = io.BytesIO()
+        for value in (len(total), releases, self.delta, *rest):
+            np.save(parts, value, allow_pickle=False)
+        kept = parts.getbuffer()
+        first = _checksum(kept)
+        part = file.with_suffix(".part")
+        with part.open("wb") as stream:
+            stream.write(first)
+            stream.write(kept)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # in one step: whoever comes after a crash finds all of it or what was there
+        part.replace(file)
+        self._known = (first, len(first) + len(kept))
+
+
+def _checksum(content: bytes | memoryview) -> bytes:
+    """The first line of a file that holds this after it."""
+    return hashlib.sha256(content).hexdigest().encode() + b"\n"
+
+
+def _shortest(values: Array) -> Array:
+    """One value, where all are equal."""
+    return values[:1] if (values == values[0]).all() else values
 
 
 def charge(
@@ -270,10 +389,19 @@ def charge(
 ) -> None:
     """Charge a release to the account that is open, if there is one, or raise an error.
 
-    To call when arguments are checked, and before noise is drawn: with one privacy loss for each
-    record, or a function that gives them, the generator of the noise, and how many releases there
-    are; for Gaussian noise with losses of 0, and `mu`, a number or one for each record
-    (:func:`~hdpm_lib.gaussian.gaussian_mu`).
+    To call when arguments are checked, and before noise is drawn.
+
+    Parameters
+    ----------
+    losses : array of shape (n,), or callable
+        One privacy loss for each record, not negative, or a function that gives them and is called
+        if an account is open.
+    rng : numpy.random.Generator
+        Source of the noise. If an account is open, a number is drawn from it.
+    size : int or tuple of int, default ()
+        How many releases there are, as a shape.
+    mu : float or array of shape (n,), default 0.0
+        For Gaussian noise, with losses of 0: what :func:`~hdpm_lib.gaussian.gaussian_mu` gives.
 
     Examples
     --------
@@ -282,23 +410,40 @@ def charge(
     >>> account.total
     array([0. , 0.5])
     """
-    if (account := _account()) is not None:
-        lost = np.ravel(np.asarray(losses() if callable(losses) else losses, dtype=float))
-        with np.errstate(over="ignore"):
-            squares = np.broadcast_to(np.square(check_finite(mu, "mu", low=0)), lost.shape)
-        if not (np.isfinite(lost).all() and np.isfinite(squares).all()):
-            raise ValueError("this release promises nothing, so that no account can count it")
-        if times := math.prod(check_size(size)):
-            account._charge(lost, times, check_generator(rng), squares)
+    if (account := _account()) is None:
+        return
+    given = np.ravel(np.asarray(losses() if callable(losses) else losses))
+    if given.dtype.kind not in "iuf" and not all(isinstance(loss, Real) for loss in given):
+        raise TypeError(f"losses must be real numbers, got dtype {given.dtype}")
+    lost = given.astype(float)
+    with np.errstate(over="ignore"):
+        squares = np.broadcast_to(np.square(check_finite(mu, "mu", low=0)), lost.shape)
+    if not (np.isfinite(lost).all() and np.isfinite(squares).all()):
+        raise ValueError("this release promises nothing, so that no account can count it")
+    check_finite(lost, "losses", low=0)
+    if times := math.prod(check_size(size)):
+        account._charge(lost, times, check_generator(rng), squares)
 
 
 @contextmanager
 def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None]:
-    """In this block, releases are about these records of the open account: numbers from 0, in the
-    order of the data.
+    """In this block, releases are about these records of the open account.
 
     Estimators call it with the arguments of a fit; they must be told `record` if, and only if, an
     account is open.
+
+    Parameters
+    ----------
+    record : array of shape (n,), or None
+        Numbers of records, integers from 0, in the order of the data that are released.
+    random_state : optional
+        What the noise is drawn from. An integer is an error if an account is open: it gives each
+        fit the same noise.
+
+    Yields
+    ------
+    None
+        There is nothing to bind.
 
     Examples
     --------
@@ -329,30 +474,23 @@ def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None
 
 
 def _account() -> Account | None:
-    """The account that is open here, or in a process that has started this one."""
-    if _open:
-        return _open[0]
-    for mark in _marks[:-1]:
-        try:
-            file = Path(mark).read_text("utf8")
-        except FileNotFoundError:
-            continue
-        if not file:
-            raise RuntimeError(
-                "an account is open in another process, which cannot count this one: give it a file"
-            )
-        return Account.load(file)
-    return None
+    """The account that is open here, or in the process that has started this one."""
+    if (own := _open.get(os.getpid())) is not None:
+        return own
+    try:
+        file = Path(os.environ[MARK]).read_text("utf8")
+    except (KeyError, FileNotFoundError):
+        return None
+    if not file:
+        raise RuntimeError(
+            "an account is open in another process, which cannot count this one: give it a file"
+        )
+    return Account.load(file)
 
 
-def _begin() -> None:
-    """Name the file that will be there while this process has an account open, for those it starts
-    from now on.
-    """
-    _open.clear()  # a forked process has a copy
-    own = os.path.join(tempfile.gettempdir(), f"hdpm-account-{uuid.uuid4().hex}")
-    _marks[:] = [*filter(None, os.environ.get(MARKS, "").split(os.pathsep)), own]
-    os.environ[MARKS] = os.pathsep.join(_marks)
+def _mark() -> Path:
+    """The file that is there while this process has an account open, the same in each block."""
+    return Path(tempfile.gettempdir(), f"hdpm-account-{_name}-{os.getpid()}")
 
 
 @contextmanager
@@ -368,8 +506,3 @@ def _alone(folder: Path) -> Iterator[None]:
     finally:
         fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked meanwhile has the handle, too
         os.close(handle)
-
-
-_begin()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from numbers import Complex, Real
-from typing import Any
+from numbers import Complex, Number, Real
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.validation import check_flag, check_positive
 
 Array = NDArray[np.float64]
+_BOOLEANS = {"False": "0", "True": "1"}  # as NumPy writes them
 
 
 def private_cells(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
-    """Private data as an array of that many dimensions: of numbers or text of one type, or of
-    Python's objects.
+    """Private data as an array of that many dimensions, of one type or of Python's objects.
 
     Lists, tables, sparse and masked arrays are taken, and what a mask hides is None: nothing looks
     at it.
@@ -53,9 +53,7 @@ def private_cells(value: Any, name: str, ndim: int | None = None) -> NDArray[Any
 
 
 def _array(value: Any, ndim: int | None) -> NDArray[Any] | None:
-    """Private data as an array, or None if rows are not of one length; lists go cell by cell, of
-    any kind.
-    """
+    """Private data as an array, cell by cell, or None if rows are not of one length."""
     value = _listed(value) if isinstance(value, np.ma.MaskedArray) else value
     if not isinstance(value, list | tuple):
         return np.asarray(value)
@@ -83,11 +81,11 @@ def _listed(part: Any) -> Any:
 
 
 def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
-    """Private data as floats, NaN where a cell holds no number; floats keep their type, all else
-    becomes 64 bits.
+    """Private data as floats, NaN where a cell holds no number.
 
-    Text that reads as a number is that number, and so is a complex number without an imaginary
-    part.
+    Floats keep their type, all else becomes 64 bits. Numbers are also decimals, fractions, complex
+    ones without an imaginary part, and text that reads as a number: where one cell is text, NumPy
+    makes text of all, and one record must not change the others.
 
     Examples
     --------
@@ -107,9 +105,13 @@ def _number(cell: Any) -> float:
     if type(cell) is float:
         return cell
     try:
-        found = cell.tolist() if getattr(cell, "shape", None) == () else cell
-        found = found.real if isinstance(found, Complex) and found.imag == 0 else found
-        return float(found) if isinstance(found, Real | str) else math.nan
+        number = cell.tolist() if getattr(cell, "shape", None) == () else cell
+        number = number.decode() if isinstance(number, bytes) else number
+        number = complex(_BOOLEANS.get(number, number)) if isinstance(number, str) else number
+        if isinstance(number, Complex) and number.imag == 0:
+            number = number.real
+        # decimals are numbers, and not real ones
+        return float(cast("float", number)) if isinstance(number, Number) else math.nan
     except Exception:  # whatever a cell is, nothing may come of it
         return math.nan
 
@@ -121,8 +123,10 @@ def private_doubles(value: Any, name: str, ndim: int | None = None) -> Array:
 
 
 def private_places(value: Any, name: str, levels: Sequence[Hashable]) -> NDArray[np.intp]:
-    """The place of each private label among public `levels`, shape (n,); -1 for what is none of
-    them.
+    """The place of each private label among public `levels`, shape (n,); -1 for what is none.
+
+    A label is the level that it is equal to, or else one that reads as the same number, as in
+    :func:`private_floats`.
 
     Examples
     --------
@@ -130,17 +134,20 @@ def private_places(value: Any, name: str, levels: Sequence[Hashable]) -> NDArray
     array([ 1, -1, -1,  0])
     """
     cells = private_cells(value, name, 1)
-    kind = {"U": str}.get(cells.dtype.kind, Real if cells.dtype.kind in "biuf" else ())
+    numbers = [_number(level) for level in levels]
+    words = cells.dtype.kind == "U" and np.isnan(numbers).all()
+    kind: Any = str if words else Real if cells.dtype.kind in "biuf" else ()
     if all(isinstance(level, kind) for level in levels):
-        found = np.full(len(cells), -1)
+        places = np.full(len(cells), -1)
         for place, level in enumerate(levels):
-            found[cells == level] = place
-        return found
-    table = {level: place for place, level in enumerate(levels)}
+            places[cells == level] = place
+        return places
+    read = {number: place for place, number in enumerate(numbers) if not math.isnan(number)}
+    equal = {level: place for place, level in enumerate(levels)}
 
     def place_of(cell: Any) -> int:
         try:
-            return table[cell] if cell in table else table.get(_number(cell), -1)
+            return equal[cell] if cell in equal else read.get(_number(cell), -1)
         except Exception:  # what cannot be hashed is no label
             return -1
 
@@ -158,11 +165,10 @@ def check_inside(
     ndim: int | None = None,
     remedy: str = "",
 ) -> Array:
-    """Private numbers inside public bounds, or an error that says `rule` and tells neither a value
-    nor its place.
+    """Private numbers inside public bounds, or an error that says `rule`.
 
-    With `clip` they are moved onto the bounds instead, in silence; what is not a number goes to the
-    middle.
+    It tells neither a value nor its place. With `clip` they are moved onto the bounds instead, in
+    silence; what is not a number goes to the middle.
 
     Examples
     --------
@@ -189,19 +195,21 @@ def check_records(
     label_bound: float = 1.0,
     clip: bool = False,
 ) -> tuple[Array, Array]:
-    r"""Features and labels as floats, inside the public bounds that every guarantee of ridge
-    regression rests on.
+    r"""Features and labels as floats, inside the bounds that guarantees of ridge regression need.
 
     An error names the bound, no value and no place. That it is raised is itself an answer: clip
     where that matters.
 
     Parameters
     ----------
-    X, y : arrays of shape (n, d), in [0, 1], and (n,)
+    X : array of shape (n, d)
+        Features, private; in [0, 1] without `feature_norm`.
+    y : array of shape (n,)
+        Labels, private.
     feature_norm : float, optional
         Public bound `R` on the Euclidean norm of a feature vector. It takes the place of the box
         [0, 1].
-    label_bound : float, default 1
+    label_bound : float, default 1.0
         Public bound `a` on the absolute value of a label.
     clip : bool, default False
         Move records outside onto the bounds instead of refusing them, in silence: how many there
@@ -232,15 +240,14 @@ def _features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = F
 
 
 def _paired(features: Array, labels: Array) -> tuple[Array, Array]:
+    """Both, if they are as many."""
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
     return features, labels
 
 
 def _shortened(vectors: Array, norm: float) -> Array:
-    """Rows pulled to that Euclidean norm where they are longer, by more than rounding; the others
-    as they are.
-    """
+    """Rows, pulled to that Euclidean norm where they are longer, by more than rounding."""
     largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), norm)
     scaled = vectors / largest  # squares of large entries would overflow, and a warning tell of it
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -277,10 +284,10 @@ def check_ball(
 
 
 def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:
-    """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1, of one
-    class if need be.
+    """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1.
 
-    Clipping and errors are as in :func:`check_records`; every label but 1 then counts as -1.
+    They may be of one class. Clipping and errors are as in :func:`check_records`; every label but 1
+    then counts as -1.
     """
     array = private_doubles(X, "X", 2)
     given = private_doubles(y, "y", 1)

@@ -1,5 +1,4 @@
-"""What is public about the columns of a table, and the records centred by it: inputs for private
-regression.
+"""What is public about the columns of a table, and the records centred by it.
 
 A schema is declared, never fitted: ranges and levels are facts that everybody may know before
 seeing the data. Centred features are short, and the noise of :mod:`hdpm_lib.learners.ridge` is set
@@ -15,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from hdpm_lib.private import private_cells, private_doubles, private_places
-from hdpm_lib.validation import check_choice, check_finite, check_number
+from hdpm_lib.validation import check_finite, check_flag, check_number, check_ordered
 
 Array = NDArray[np.float64]
 
@@ -31,6 +30,15 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True)
 class Number:
     """A numeric column in the public range [low, high], coded linearly into [-1/2, 1/2].
+
+    Parameters
+    ----------
+    name : str
+        Name of the column in a table, and of the coded feature.
+    low : float
+        The least that a value can be, a public fact.
+    high : float
+        The most, above `low`.
 
     Examples
     --------
@@ -61,7 +69,26 @@ class Number:
         return np.array([[-0.5], [0.5]])
 
     def encode(self, values: Any) -> tuple[Array, Any]:
-        """Codes of shape (n, 1)."""
+        """Codes of values, and which of them are as declared.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            A column of private data.
+
+        Returns
+        -------
+        codes : array of shape (n, 1)
+            Of what is outside, that of the nearer end; of what is no number, that of the middle.
+        inside : array of bool, shape (n,)
+            Whether a value is a number in the range.
+
+        Examples
+        --------
+        >>> codes, inside = Number("age", 20, 60).encode([20, 70, "old"])
+        >>> codes.ravel().tolist(), inside.tolist()
+        ([-0.5, 0.5, 0.0], [True, False, False])
+        """
         x = private_doubles(values, self.name, 1) if len(values) else np.zeros(0)
         inside = (x >= self.low) & (x <= self.high)
         middle = self.low / 2 + self.high / 2
@@ -69,13 +96,23 @@ class Number:
         return np.clip((moved - middle) / (self.high - self.low), -0.5, 0.5)[:, None], inside
 
     def __str__(self) -> str:
-        return f"in [{self.low:g}, {self.high:g}]"
+        return f"a number in [{self.low:g}, {self.high:g}]"
 
 
 @dataclass(frozen=True)
 class Category:
-    r"""A column with public levels: two are coded as :math:`\mp\frac12`, `k` more as one-hot less
-    :math:`\frac1k`.
+    r"""A column with public levels.
+
+    Two are coded as :math:`\mp\frac12`, `k` more as one-hot less :math:`\frac1k`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column in a table.
+    levels : tuple
+        The different values that a cell can have, two or more, a public fact. Their order is that
+        of the coded features. A cell has the level that it is equal to, or else one that reads as
+        the same number, as "1" and 1 do.
 
     Examples
     --------
@@ -87,6 +124,7 @@ class Category:
     levels: tuple[Hashable, ...]
 
     def __post_init__(self) -> None:
+        check_ordered(self.levels, "levels")
         if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
             raise ValueError(
                 f"{self.name!r} needs two or more different levels, got {list(self.levels)}"
@@ -104,13 +142,31 @@ class Category:
         return np.array([[-0.5], [0.5]]) if k == 2 else np.eye(k) - 1 / k
 
     def encode(self, values: Any) -> tuple[Array, Any]:
-        """Codes of shape (n, 1 or k)."""
-        place = (
-            private_places(values, self.name, self.levels)
-            if len(values)
-            else np.zeros(0, dtype=int)
-        )
-        return np.vstack([self.corners, np.zeros(self.corners.shape[1])])[place], place >= 0
+        """Codes of values, and which of them are as declared.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            A column of private data.
+
+        Returns
+        -------
+        codes : array of shape (n, 1) or (n, k)
+            Of what is no level, zeros.
+        inside : array of bool, shape (n,)
+            Whether a value is one of the levels.
+
+        Examples
+        --------
+        >>> codes, inside = Category("smokes", ("no", "yes")).encode(["yes", "maybe"])
+        >>> codes.ravel().tolist(), inside.tolist()
+        ([0.5, 0.0], [True, False])
+        """
+        places = np.zeros(0, dtype=int)
+        if len(values):
+            places = private_places(values, self.name, self.levels)
+        codes = np.vstack([self.corners, np.zeros(self.corners.shape[1])])  # -1 is the last
+        return codes[places], places >= 0
 
     def __str__(self) -> str:
         return f"one of {list(self.levels)}"
@@ -126,11 +182,14 @@ class Schema(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     columns : sequence of Number and Category
+        One for each column that is coded, in the order of the coded features. Columns of a table
+        are found by their names.
     intercept : bool, default True
         Add a last feature that is 1. A label has none.
-    out_of_range : {"raise", "clip"}, default "raise"
-        A value that is not as declared is an error that names the column, or is moved without a
-        word.
+    clip : bool, default False
+        A value that is not as declared is an error that names the column. With `clip` it is moved
+        instead, without a word: a number to the nearer end, what is no number to the middle, and
+        what is no level to zeros, which tell nothing. Text that reads as a number is one.
 
     Examples
     --------
@@ -145,30 +204,63 @@ class Schema(TransformerMixin, BaseEstimator):
         columns: Sequence[Number | Category],
         *,
         intercept: bool = True,
-        out_of_range: Literal["raise", "clip"] = "raise",
+        clip: bool = False,
     ) -> None:
-        self.columns = columns
+        self.columns = check_ordered(columns, "columns")
         self.intercept = intercept
-        self.out_of_range = out_of_range
+        self.clip = clip
 
     @property
     def feature_norm(self) -> float:
-        """Largest norm of a coded row, exactly: the bound that
-        :func:`~hdpm_lib.learners.ridge.output_perturbation` takes.
+        """Largest norm of a coded row, exactly.
 
-        For a label (one number, no intercept) it is the label bound, 1/2.
+        It is the bound that :func:`~hdpm_lib.learners.ridge.output_perturbation` takes. For a label
+        (one number, no intercept) it is the label bound, 1/2.
         """
-        return float(
-            np.sqrt(sum(float((c.corners**2).sum(1).max()) for c in self.columns) + self.intercept)
-        )
+        squares = sum(float((c.corners**2).sum(1).max()) for c in self.columns)
+        return float(np.sqrt(squares + self.intercept))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the coded features."""
+        """Names of the coded features.
+
+        Parameters
+        ----------
+        input_features : optional
+            Not used.
+
+        Returns
+        -------
+        array of str
+            One for each.
+
+        Examples
+        --------
+        >>> Schema([Number("age", 18, 64)]).get_feature_names_out().tolist()
+        ['age', 'intercept']
+        """
         names = [name for c in self.columns for name in c.names]
         return np.array(names + ["intercept"] * self.intercept, dtype=object)
 
     def fit(self, X: Any = None, y: Any = None) -> Schema:
-        """Do nothing: there is nothing to learn."""
+        """Do nothing: there is nothing to learn.
+
+        Parameters
+        ----------
+        X : optional
+            Not looked at.
+        y : optional
+            Not looked at.
+
+        Returns
+        -------
+        Schema
+            Itself.
+
+        Examples
+        --------
+        >>> Schema([Number("age", 18, 64)]).fit().transform([[41]]).tolist()
+        [[0.0, 1.0]]
+        """
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -177,40 +269,77 @@ class Schema(TransformerMixin, BaseEstimator):
         return tags
 
     def transform(self, X: Any) -> Array:
-        """Code a DataFrame with these columns, or a 2-d array with them in this order: one row for
-        each.
+        """Code the rows of a table.
 
-        The error of a value that is not as declared does not tell the value.
+        Parameters
+        ----------
+        X : DataFrame with these columns, or 2-d array with them in this order
+            The records, private.
+
+        Returns
+        -------
+        array of shape (n, number of coded features)
+            One row for each.
+
+        Raises
+        ------
+        ValueError
+            If a value is not as declared: the error tells the column, and not the value.
+
+        Examples
+        --------
+        >>> Schema([Number("age", 18, 64)], clip=True).transform([[41], [70], [None]]).tolist()
+        [[0.0, 1.0], [0.5, 1.0], [0.0, 1.0]]
         """
-        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
-        names = [c.name for c in self.columns]
-        table = X
-        n = len(X) if isinstance(X, pd.DataFrame) else 0
-        if not isinstance(X, pd.DataFrame):
-            cells = private_cells(X, "X", 2)
-            if cells.shape[1] != len(names):
-                raise ValueError(
-                    f"X must have {len(names)} columns ({', '.join(names)}), got {cells.shape[1]}"
-                )
-            table = dict(zip(names, cells.T, strict=True))
-            n = len(cells)
-        if missing := [name for name in names if name not in table]:
-            raise ValueError(
-                f"X has no column {missing[0]!r}; the schema declares {', '.join(names)}"
-            )
+        check_flag(self.clip, "clip")
+        table, n = self._table(X)
         parts = []
         for column in self.columns:
             codes, inside = column.encode(np.asarray(table[column.name]))
-            if self.out_of_range == "raise" and not inside.all():
+            if not (self.clip or inside.all()):
                 raise ValueError(
                     f"X: column {column.name!r} must be {column}: declare a wider one, or clip"
                 )
             parts.append(codes)
-        return np.column_stack([*parts, *([np.ones(n)] * self.intercept)])
+        if self.intercept:
+            parts.append(np.ones((n, 1)))
+        return np.column_stack(parts)
+
+    def _table(self, X: Any) -> tuple[Any, int]:
+        """Columns by name, all that are declared, and the number of rows."""
+        names = [column.name for column in self.columns]
+        if isinstance(X, pd.DataFrame):
+            for name in names:
+                if name not in X:
+                    raise ValueError(
+                        f"X has no column {name!r}; the schema declares {', '.join(names)}"
+                    )
+            return X, len(X)
+        cells = private_cells(X, "X", 2)
+        if cells.shape[1] != len(names):
+            raise ValueError(
+                f"X must have {len(names)} columns ({', '.join(names)}), got {cells.shape[1]}"
+            )
+        return dict(zip(names, cells.T, strict=True)), len(cells)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Values of coded numbers, such as predictions: shape (n, number of columns); nothing is
-        cut to the range.
+        """Values of coded numbers, such as predictions.
+
+        Parameters
+        ----------
+        X : array of shape (n, number of columns)
+            Codes.
+
+        Returns
+        -------
+        array of shape (n, number of columns)
+            In the units of the columns; nothing is cut to the range.
+
+        Examples
+        --------
+        >>> Schema([Number("cost", 0, 64)], intercept=False).inverse_transform([[-0.5], [0.25]])
+        array([[ 0.],
+               [48.]])
         """
         numbers = [c for c in self.columns if isinstance(c, Number)]
         if self.intercept or len(numbers) < len(self.columns):

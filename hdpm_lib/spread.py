@@ -1,5 +1,4 @@
-r"""Many independent tasks, here, on all cores, or on a cluster, with the same results to the last
-bit.
+r"""Many independent tasks, here, on all cores, or on a cluster, with the same results to the bit.
 
 A study is a function of each of some items. If it draws, task `k` gets the child `k` of one seed,
 whoever runs it and when: its result depends on the study and its number alone. Results come back in
@@ -18,6 +17,7 @@ import itertools
 import os
 import pickle
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from functools import lru_cache, partial
@@ -30,16 +30,16 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
-from hdpm_lib.validation import check_count, extra
+from hdpm_lib.validation import check_count, check_ordered, extra
 
-# from a task's number and item to its number and result
-Run = Callable[[int, Any], tuple[int, Any]]
+# from what is shared, a task's number and its item to the number and the result
+Run = Callable[[tuple[Any, ...], int, Any], tuple[int, Any]]
 
 _place: Any = 1  # a number of processes, or the client of a cluster
 
 
 def use(place: Any = 1) -> Any:
-    """Say where tasks run from now on; returns where they ran before.
+    """Say where tasks run from now on.
 
     Parameters
     ----------
@@ -47,6 +47,17 @@ def use(place: Any = 1) -> Any:
         A number of processes of this machine: 1 is a plain loop in this one, -1 takes all cores. Or
         the address of a Dask scheduler, ``"tcp://..."``, whose workers have the same packages and,
         for studies on data, the same ``HDPM_DATA_DIR``.
+
+    Returns
+    -------
+    int or distributed.Client
+        Where they ran before.
+
+    Examples
+    --------
+    >>> before = use(2)
+    >>> use(before)
+    2
     """
     global _place
     if isinstance(place, str):
@@ -61,11 +72,9 @@ def use(place: Any = 1) -> Any:
 
 def width() -> int:
     """How many tasks run at a time."""
-    return (
-        int(joblib.effective_n_jobs(_place))
-        if isinstance(_place, int)
-        else sum(_place.nthreads().values())
-    )
+    if isinstance(_place, int):
+        return int(joblib.effective_n_jobs(_place))
+    return sum(_place.nthreads().values())
 
 
 def each(
@@ -75,18 +84,28 @@ def each(
     seed: int | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> list[Any]:
-    """The function of each item, and of what is shared: results in the order of the items.
+    """The function of each item, and of what is shared.
 
     Parameters
     ----------
-    function : callable, of an item and of what is `shared`; with a seed, of a
-    numpy.random.Generator before them
-        It stands in a module that workers can import. An error of it is raised here, with the
-        number of the task and the seed as a note: ``SeedSequence(seed, spawn_key=(number,))``
-        repeats it.
+    function : callable
+        Of an item and of what is `shared`; with a seed, of a numpy.random.Generator before them. It
+        stands in a module that workers can import. An error of it is raised here, with the number
+        of the task and the seed as a note: ``SeedSequence(seed, spawn_key=(number,))`` repeats it.
+    items : iterable
+        One for each task. Their order is that of the tasks, so that a set is refused.
+    *shared
+        What each task is given after its item. It is sent to each worker once.
+    seed : int, optional
+        Not negative; without one tasks get no generator.
     folder : path, optional
         Where results are stored when they are done: a study that was killed goes on with them. One
         of another study is refused.
+
+    Returns
+    -------
+    list
+        Results in the order of the items.
 
     Examples
     --------
@@ -95,14 +114,16 @@ def each(
     >>> [int(x) for x in each(np.random.Generator.integers, [10, 10, 1000], seed=0)]
     [8, 6, 656]
     """
-    given = list(items)
+    given = list(check_ordered(items, "items"))
     own = None if seed is None else check_count(seed, "seed", 0)
-    run = partial(_run, function, shared, own, len(given))
+    run = partial(_run, function, own, len(given))
     done = {} if folder is None else _opened(Path(folder), _name(function, shared, own, given))
     left = {k: item for k, item in enumerate(given) if k not in done}
     with tqdm(total=len(given), initial=len(done), disable=None) as bar:
         for k, result in (
-            _on_processes(run, left) if isinstance(_place, int) else _on_cluster(run, left)
+            _on_processes(run, shared, left)
+            if isinstance(_place, int)
+            else _on_cluster(run, shared, left)
         ):
             done[k] = result
             if folder is not None:
@@ -112,44 +133,48 @@ def each(
 
 
 def _run(
-    function: Any, shared: tuple[Any, ...], seed: int | None, total: int, k: int, item: Any
+    function: Any, seed: int | None, total: int, shared: tuple[Any, ...], k: int, item: Any
 ) -> tuple[int, Any]:
     """One task, on one thread."""
     with (pools := _pools(len(sys.modules))).limit(limits=1):
-        if busy := [pool for pool in pools.lib_controllers if pool.num_threads != 1]:
+        busy = [pool for pool in pools.lib_controllers if pool.num_threads != 1]
+        if busy:
             raise RuntimeError(
                 f"threads of {busy[0].filepath} cannot be set to one: results would differ in last"
                 " bits"
             )
-        drawn = (
-            ()
-            if seed is None
-            else (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))),)
-        )
+        arguments = [item, *shared]
+        if seed is not None:
+            stream = np.random.SeedSequence(seed, spawn_key=(k,))
+            arguments.insert(0, np.random.default_rng(stream))
         try:
-            found = function(*drawn, item, *shared)
+            result = function(*arguments)
         except Exception as error:
             error.add_note(f"in task {k} of {total}" + ("" if seed is None else f" (seed {seed})"))
             raise
         alone = all(pool.num_threads == 1 for pool in _pools(len(sys.modules)).lib_controllers)
     # if it imported a library with threads: once more, with all that there is on one thread
-    return (k, found) if alone else _run(function, shared, seed, total, k, item)
+    return (k, result) if alone else _run(function, seed, total, shared, k, item)
 
 
 @lru_cache(1)
 def _pools(_: int) -> ThreadpoolController:
-    """Libraries with threads. To find them takes milliseconds: it is done again when there are more
-    modules.
+    """Libraries with threads.
+
+    To find them takes milliseconds: it is done again when there are more modules.
     """
     return ThreadpoolController()
 
 
-def _on_processes(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
-    """Here, or by joblib and loky. If a worker is killed, what is left is asked for again, until
-    three die in a row.
+def _on_processes(
+    run: Run, shared: tuple[Any, ...], left: dict[int, Any]
+) -> Iterator[tuple[int, Any]]:
+    """Here, or by joblib and loky.
+
+    If a worker is killed, what is left is asked for again, until three die in a row.
     """
     if _place == 1:
-        yield from itertools.starmap(run, left.items())
+        yield from itertools.starmap(partial(run, shared), left.items())
         return
     deaths = 0
     while left:
@@ -157,28 +182,30 @@ def _on_processes(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
             _place, backend="loky", return_as="generator_unordered", batch_size=1
         )
         try:
-            for k, result in workers(joblib.delayed(run)(*one) for one in list(left.items())):
+            for k, result in workers(
+                joblib.delayed(run)(shared, *one) for one in list(left.items())
+            ):
                 del left[k]
                 deaths = 0
                 yield k, result
         except TerminatedWorkerError as error:
             deaths += 1
             if deaths == 3:
-                some = ", ".join(map(str, list(left)[:5])) + (
-                    f" and {len(left) - 5} more" if len(left) > 5 else ""
-                )
-                what = (
-                    f"workers died {deaths} times without finishing a block; not done are blocks"
-                    f" {some}"
-                )
+                blocks = ", ".join(map(str, list(left)[:5]))
+                if len(left) > 5:
+                    blocks += f" and {len(left) - 5} more"
                 raise RuntimeError(
-                    f"{what}: does a task need more memory than there is?"
+                    f"workers died {deaths} times without finishing a block; not done are blocks"
+                    f" {blocks}: does a task need more memory than there is?"
                 ) from error
 
 
-def _on_cluster(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
-    """On the workers of a Dask cluster, which repeats the tasks of those that die, also before a
-    result is fetched.
+def _on_cluster(
+    run: Run, shared: tuple[Any, ...], left: dict[int, Any]
+) -> Iterator[tuple[int, Any]]:
+    """On the workers of a Dask cluster.
+
+    It repeats the tasks of workers that die, also before a result is fetched.
     """
     from distributed import KilledWorker, as_completed
     from distributed.comm import CommClosedError
@@ -186,24 +213,30 @@ def _on_cluster(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
     waiting = iter(left.items())
     sent = dict[Any, int]()
     coming = as_completed()
-    most = 2 * max(1, width())  # tasks on their way: what is shared goes with each
+    most = 2 * max(1, width())  # tasks on their way
+    # once to each worker, not with each task; a task itself, which Dask repeats if all of them die,
+    # whereas what is scattered would be lost
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")
+        held = _place.submit(partial(tuple, shared), pure=False)
     try:
         while True:
-            for one in itertools.islice(waiting, most - len(sent)):
-                sent[future := _place.submit(run, *one, pure=False)] = one[0]
+            for k, item in itertools.islice(waiting, most - len(sent)):
+                future = _place.submit(run, held, k, item, pure=False)
+                sent[future] = k
                 coming.add(future)
             if not sent:
                 return
-            k = sent[future := next(coming)]
-            found = future.result()
+            future = next(coming)
+            k = sent[future]
+            result = future.result()
             del sent[future]
-            yield found
+            yield result
     except KilledWorker as error:
-        what = (
+        raise RuntimeError(
             f"block {k} was lost with every worker that took it: it, or a block beside it, kills"
-            " them"
-        )
-        raise RuntimeError(f"{what}: {error}") from error
+            f" them: {error}"
+        ) from error
     except (CancelledError, CommClosedError) as error:
         # the second if it went while a result was fetched
         raise RuntimeError(f"the scheduler was lost, with block {k} and others: {error}") from error
@@ -213,33 +246,21 @@ def _on_cluster(run: Run, left: dict[int, Any]) -> Iterator[tuple[int, Any]]:
 
 def _name(function: Any, shared: tuple[Any, ...], *numbers: Any) -> str:
     """What a study is: the names of its functions, and what they are given; not where it runs."""
-    names = [
-        f"{_module(part)}.{part.__qualname__}"
-        for part in (function, *shared)
-        if inspect.isroutine(part)
-    ]
-    return (
-        f"{' '.join(names)}"
-        f" {joblib.hash(([part for part in shared if not callable(part)], numbers))}"
-    )
+    routines = [part for part in (function, *shared) if inspect.isroutine(part)]
+    names = " ".join(f"{_module(part)}.{part.__qualname__}" for part in routines)
+    data = [part for part in shared if not callable(part)]
+    return f"{names} {joblib.hash((data, numbers))}"
 
 
 def _module(function: Any) -> str:
-    """Where a function is defined, also if that module is the one that Python was started with
-    (``python -m``).
-    """
-    spec = (
-        getattr(sys.modules["__main__"], "__spec__", None)
-        if function.__module__ == "__main__"
-        else None
-    )
-    return spec.name if spec else str(function.__module__)
+    """Where a function is defined, also if Python was started with that module (``python -m``)."""
+    name = str(function.__module__)
+    spec = getattr(sys.modules[name], "__spec__", None) if name == "__main__" else None
+    return spec.name if spec else name
 
 
 def _opened(folder: Path, study: str) -> dict[int, Any]:
-    """The results in a folder, which is made if need be; or an error if they are of another
-    study.
-    """
+    """The results in a folder, which is made if need be; an error if they are of another study."""
     folder.mkdir(parents=True, exist_ok=True)
     label = folder / "study.txt"
     done = {}

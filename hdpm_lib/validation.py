@@ -16,7 +16,7 @@ words.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
@@ -171,6 +171,15 @@ def check_choice(value: object, name: str, choices: tuple[str, ...]) -> None:
         raise ValueError(
             f"{name} must be {' or '.join(map(repr, choices))}, got {reprlib.repr(value)}"
         )
+
+
+def check_ordered(value: Any, name: str) -> Any:
+    """What has an order that is its own: in that of a set, each run of Python may differ."""
+    if isinstance(value, Set):
+        raise TypeError(
+            f"{name} must be a list, for its order means something, got {reprlib.repr(value)}"
+        )
+    return value
 
 
 def check_generator(rng: object, name: str = "rng") -> np.random.Generator:

@@ -48,6 +48,21 @@ def dies_always(rng: np.random.Generator, below: float) -> float:
     return drawn
 
 
+class Heavy:
+    """What is shared, and counts how often it is sent from this process."""
+
+    sent = 0
+
+    def __getstate__(self) -> dict[str, int]:
+        Heavy.sent += 1
+        return {}
+
+
+def weighs(item: int, heavy: Heavy) -> tuple[int, str]:
+    """An item, and what it is given besides."""
+    return item, type(heavy).__name__
+
+
 def fails(rng: np.random.Generator, above: float) -> float:
     """Draws above some number are an error."""
     drawn = float(rng.random())

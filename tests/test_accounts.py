@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import copy
-import hashlib
+import io
 import math
 import multiprocessing
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -208,6 +210,7 @@ def test_every_learner_that_draws_noise_charges() -> None:
                     "spherical_laplace",
                     "released",
                     "discrete_laplace",
+                    "draw_laplace",
                     "laplace",
                     "gradient_noise",
                 }:
@@ -215,7 +218,11 @@ def test_every_learner_that_draws_noise_charges() -> None:
                         f"{file.stem}.{node.name}"
                         + ("" if "charge" in calls else " charges nothing")
                     )
-    alone = {"fedsgd._release", "integer_answers._noise"}
+    alone = {
+        "fedsgd._release",
+        "integer_answers.gradient_noise",
+        "discrete.discrete_laplace",
+    }
     assert found and {name.split()[0] for name in found if name.endswith("nothing")} == alone
 
 
@@ -303,6 +310,32 @@ def test_records_say_whom_a_release_is_about() -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    ("losses", "error", "message"),
+    [
+        ([-1.0], ValueError, "losses must be finite and not negative, got -1.0"),
+        ([Fraction(-1, 2)], ValueError, "losses must be finite and not negative, got -0.5"),
+        (["1"], TypeError, "losses must be real numbers, got dtype <U1"),
+        ([1j], TypeError, "losses must be real numbers, got dtype complex128"),
+        ([True], TypeError, "losses must be real numbers, got dtype bool"),
+        ([None], TypeError, "losses must be real numbers, got dtype object"),
+    ],
+    ids=str,
+)
+def test_no_charge_gives_budget_back(
+    losses: Any, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "spent"
+    with Account(1, limit=1, file=file) as account:
+        accounts.charge([1], rng := generator(633))
+        before = file.read_bytes(), str(rng.bit_generator.state)
+        for given in (losses, lambda: losses):
+            with pytest.raises(error, match=f"^{re.escape(message)}"):
+                accounts.charge(given, rng)
+    assert (file.read_bytes(), str(rng.bit_generator.state)) == before
+    assert account.total == [1] and account.releases == 1
+
+
 def test_arguments_are_checked_before_anything_is_charged() -> None:
     means = WeightedMean([1.0], 1.0, np.zeros(1), 1.0)
     with Account(1) as account:
@@ -336,6 +369,24 @@ def test_limits_are_kept_in_threads() -> None:
     for bad in (-1.0, [1.0, 2.0], np.nan):
         with pytest.raises(ValueError, match="limit must be"):
             Account(1, limit=bad)
+
+
+def test_threads_share_a_generator() -> None:
+    """None is refused, whoever comes between the charge of another and its noise."""
+    rng = generator(634)
+    sums = queries.linear_query([1.0], 1.0)
+    barrier = threading.Barrier(8)
+
+    def release() -> list[float]:
+        barrier.wait()
+        return [float(sums.release([0.5], rng=rng)) for _ in range(50)]
+
+    with Account(1) as account, ThreadPoolExecutor(8) as pool:
+        found = [x for part in [pool.submit(release) for _ in range(8)] for x in part.result()]
+        # two that have charged, and not drawn yet
+        accounts.charge([1.0], rng)
+        accounts.charge([1.0], rng)
+    assert account.releases == 402 and len(set(found)) == 400
 
 
 # --- Gaussian noise -----------------------------------------------------------------------------
@@ -472,16 +523,68 @@ def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"other\.json"):
         Account.load(tmp_path / "other.json")
     whole = file.read_bytes()
-    for damaged in (b"", whole[:-1], whole[:70], b"\xff" * 100, whole.replace(b"1.0", b"0.0")):
+    for damaged in (b"", whole[:-1], whole[:70], b"\xff" * 100, b"0" + whole[1:]):
         file.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"spent\.json holds no account, or is damaged"):
             Account.load(file)
         with pytest.raises(ValueError, match="damaged"), account:
             RIDGE.release(rng=generator(612))
-    other = b'{"total": [-1.0], "limit": null, "releases": 1, "states": []}'
-    file.write_bytes(hashlib.sha256(other).hexdigest().encode() + b"\n" + other)
+    for place in range(0, len(whole), 7):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"holds no account, or is damaged"):
+            Account.load(file)
+    parts = io.BytesIO()
+    for value in (1, 1, 0.0, [], [-1.0], [0.0], np.zeros((0, 16), dtype=np.uint8)):
+        np.save(parts, value)
+    file.write_bytes(accounts._checksum(parts.getvalue()) + parts.getvalue())
     with pytest.raises(ValueError, match="damaged: total must be finite and not negative"):
         Account.load(file)
+
+
+def test_an_older_copy_of_a_file_is_refused_while_somebody_knows(tmp_path: Path) -> None:
+    file = tmp_path / "spent"
+    old = tmp_path / "old"
+    rng = generator(630)
+    with Account(3, limit=2 * THREE, file=file) as account:
+        RIDGE.release(rng=rng)
+        shutil.copy(file, old)
+        RIDGE.release(rng=rng)
+        newer = file.read_bytes()
+        old.replace(file)
+        with pytest.raises(ValueError, match="spent is older than what is known of it here"):
+            RIDGE.release(rng=rng)
+        with pytest.raises(ValueError, match="older"):
+            _ = account.total
+        Account(3, file=tmp_path / "another")
+        (tmp_path / "another").replace(file)
+        with pytest.raises(ValueError, match="older than what is known of it here, or of another"):
+            RIDGE.release(rng=rng)
+        file.write_bytes(newer)
+        with pytest.raises(ValueError, match="would be exceeded"):
+            RIDGE.release(rng=rng)
+    np.testing.assert_allclose(account.total, 2 * THREE)
+
+
+def test_a_file_is_read_when_another_has_changed_it_and_only_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many records there are, a look at an account reads a line; equal numbers are one."""
+    n = 10**6
+    file = tmp_path / "spent"
+    account = Account(n, limit=5.0, file=file)
+    assert file.stat().st_size < 1100
+    with account:
+        accounts.charge(np.linspace(0, 1, n), generator(631))
+    assert file.stat().st_size < 8 * n + 1100
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "load", None)
+        assert account.total[-1] == 1 and account.releases == 1
+    with Account.load(file):
+        accounts.charge(np.full(n, 2.0), generator(632))
+    np.testing.assert_array_equal(account.total, 2 + np.linspace(0, 1, n))
+    assert account.limit is not None and (account.limit == 5).all() and account.releases == 2
 
 
 def test_a_thread_that_looks_while_a_file_is_written_undoes_nothing(
@@ -489,11 +592,11 @@ def test_a_thread_that_looks_while_a_file_is_written_undoes_nothing(
 ) -> None:
     write = Account._write
 
-    def looked_at(self: Account) -> None:
+    def looked_at(self: Account, *given: Any) -> None:
         looker = threading.Thread(target=lambda: self.total)
         looker.start()
         looker.join(0.2)
-        write(self)
+        write(self, *given)
 
     with Account(3, file=tmp_path / "spent") as account:
         monkeypatch.setattr(Account, "_write", looked_at)
@@ -516,7 +619,7 @@ def test_what_cannot_be_written_is_not_released(
 
 
 def test_other_processes_are_counted_in_a_file_or_refused(tmp_path: Path) -> None:
-    """Also workers that were there before the block; after it they are free again.
+    """Those that a block has started, in later blocks too; between blocks they are free.
 
     And a fork that leaves the block closes nothing. All from a fresh process: here others may have
     started threads.
@@ -530,23 +633,49 @@ def test_other_processes_are_counted_in_a_file_or_refused(tmp_path: Path) -> Non
 def _counted_or_refused(how: str, tmp_path: Path) -> None:
     workers = 1 + (how == "fork")
     context = multiprocessing.get_context(None if how == "loky" else how)
-    pool = get_reusable_executor(2) if how == "loky" else ProcessPoolExecutor(workers, context)
-    early = [len(found) for found in pool.map(spread_tasks.spends, range(4))]
     with Account(3) as account:
+        pool = get_reusable_executor(2) if how == "loky" else ProcessPoolExecutor(workers, context)
         for tasks in ((0,), (1, [0, 1, 2])):
-            with pytest.raises(
-                RuntimeError, match="an account is open in another process, which cannot count this"
-            ):
+            said = "nothing"
+            try:
                 pool.submit(spread_tasks.spends, *tasks).result()
+            except RuntimeError as error:
+                said = str(error)
+            assert said.startswith("an account is open in another process, which cannot count this")
+    assert [len(found) for found in pool.map(spread_tasks.spends, range(4))] == [3] * 4
     with Account(3, file=tmp_path / how) as kept:
         [*pool.map(spread_tasks.spends, range(20))]
         pool.submit(spread_tasks.spends, 0, [0, 0, 2]).result()
         with pytest.raises(ValueError, match="rng is in a state"):
             pool.submit(spread_tasks.spends, 3).result()
-    assert [len(found) for found in pool.map(spread_tasks.spends, range(4))] == early == [3] * 4
+    assert [len(found) for found in pool.map(spread_tasks.spends, range(4))] == [3] * 4
     pool.shutdown()
     assert account.releases == 0 and kept.releases == 21
     np.testing.assert_allclose(kept.total, 20 * THREE + [1.5, 0, 1.5])
+
+
+def test_processes_from_before_the_block_are_not_noticed() -> None:
+    """As the docstring says: nothing tells them."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pool.submit(spread_tasks.spends, 0).result()
+        with Account(3) as account:
+            pool.submit(spread_tasks.spends, 1).result()
+    assert account.releases == 0
+
+
+def test_an_import_changes_nothing_and_a_block_leaves_nothing() -> None:
+    code = """
+import os
+before = dict(os.environ)
+hooks = []
+os.register_at_fork = lambda **given: hooks.extend(hook.__module__ for hook in given.values())
+import hdpm_lib.accounts as a
+assert dict(os.environ) == before
+with a.Account(1):
+    assert a.MARK in os.environ
+assert dict(os.environ) == before and a.__name__ not in hooks
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_a_process_of_a_process_is_refused() -> None:

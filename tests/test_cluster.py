@@ -94,6 +94,13 @@ def test_the_same_bits_on_a_cluster(on_cluster: Any) -> None:
     assert digest(found) == digest(spread.each(spread_tasks.moments, [200] * 6, seed=7))
 
 
+def test_what_is_shared_is_sent_once(on_cluster: Any) -> None:
+    before = spread_tasks.Heavy.sent
+    found = spread.each(spread_tasks.weighs, range(30), spread_tasks.Heavy())
+    assert found == [(k, "Heavy") for k in range(30)]
+    assert spread_tasks.Heavy.sent == before + 1
+
+
 def test_a_failing_task_is_named_on_a_cluster(on_cluster: Any) -> None:
     with pytest.raises(ValueError, match=r"drew .*\n?in task \d+ of 20 \(seed 5\)"):
         spread.each(spread_tasks.fails, [0.8] * 20, seed=5)

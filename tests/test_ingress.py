@@ -76,7 +76,8 @@ CELLS: dict[str, Any] = {
     "a huge integer": 10**400,
     "a large number": 2.5,
     "a huge number": 1e308,
-    "a decimal": Decimal("Infinity"),
+    "a decimal infinity": Decimal("Infinity"),
+    "a decimal that is none": Decimal("NaN"),
     "a huge fraction": Fraction(10**400, 3),
 }
 
@@ -288,9 +289,7 @@ def test_what_a_mask_hides_is_never_used() -> None:
         fits = []
         for hidden in (0.0, 0.9, -7e5):
             masked = wrap(np.ma.array(np.where(mask, hidden, X), mask=mask))
-            fits.append(
-                PersonalizedRidge(out_of_range="clip", random_state=0).fit(masked, y).coef_.tolist()
-            )
+            fits.append(PersonalizedRidge(clip=True, random_state=0).fit(masked, y).coef_.tolist())
         assert fits[0] == fits[1] == fits[2]
 
 
@@ -323,7 +322,7 @@ def test_undeclared_classes_are_warned_of_whatever_the_labels(rare: str) -> None
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("classes", [("no", "yes"), (0, 1), (False, True), (0.5, 1.5), ("0", 1)])
+@pytest.mark.parametrize("classes", [("no", "yes"), (0, 1), (False, True), (0.5, 1.5)])
 def test_labels_outside_declared_classes_count_as_the_first(classes: tuple[Any, Any]) -> None:
     X = plain(releases.boxes, generator(815))[0]
     places = np.array([0, 1, 1, 0, 1, 0])
@@ -331,22 +330,59 @@ def test_labels_outside_declared_classes_count_as_the_first(classes: tuple[Any, 
     odd = [CELLS[kind] for kind in CELLS] + [WORD, 7, "NO"]
 
     def fit(y: Any) -> list[float]:
-        model = PrivateLogisticRegression(
-            1.0, classes=classes, out_of_range="clip", random_state=0
-        ).fit(X, y)
+        model = PrivateLogisticRegression(1.0, classes=classes, clip=True, random_state=0).fit(X, y)
         assert model.classes_.tolist() == np.unique(np.array(classes)).tolist()
         return model.coef_.tolist()
 
-    if "0" not in classes:
-        expected = fit(labels)
-        assert fit(labels.tolist()) == fit(pd.Series(labels)) == expected
-        for cell in odd:
-            y = labels.tolist()
-            y[3] = cell  # of the first class before
-            assert fit(y) == expected
-        assert fit(np.ma.array(labels, mask=[0, 0, 0, 1, 0, 0])) == expected
+    expected = fit(labels)
+    assert fit(labels.tolist()) == fit(pd.Series(labels)) == expected
+    for cell in odd:
+        y = labels.tolist()
+        y[3] = cell  # of the first class before
+        assert fit(y) == expected
+    assert fit(np.ma.array(labels, mask=[0, 0, 0, 1, 0, 0])) == expected
     with pytest.raises(ValueError, match=r"^y must hold no label but the declared classes"):
         PrivateLogisticRegression(1.0, classes=classes).fit(X, [*labels[:5], WORD])
+
+
+@pytest.mark.parametrize("classes", [(0, 1), ("0", "1"), (False, True), ("0.0", "1.00")])
+def test_labels_that_read_as_the_same_numbers_are_of_their_classes(classes: Any) -> None:
+    """Whatever they come in: else one record whose label is text would change all others."""
+    column = Category("ill", classes)
+    for labels in ([0, 1, 1], [0.0, 1.0, 1.0], ["0", "1", "1"], [False, True, True]):
+        for given in (labels, np.array(labels), pd.Series(labels, dtype=object)):
+            assert private.private_places(given, "y", classes).tolist() == [0, 1, 1]
+        for odd in ("old", b"old"):
+            assert column.encode(np.array([*labels, odd]))[0].ravel().tolist() == [
+                -0.5,
+                0.5,
+                0.5,
+                0,
+            ]
+    X = plain(releases.boxes, generator(815))[0]
+    for clip in (False, True):
+        fits = [
+            PrivateLogisticRegression(1.0, classes=classes, clip=clip, random_state=0).fit(X, y)
+            for y in ([0, 1] * 3, np.array(["0", "1"] * 3))
+        ]
+        assert (fits[0].coef_ == fits[1].coef_).all()
+        assert fits[0].predict(10 * X).tolist() == fits[1].predict(10 * X).tolist()
+
+
+@pytest.mark.parametrize(
+    "classes", [(None, 1), ("0", 1), (0, math.nan), "ab", 7, (0, 1, 2), ([0], [0, 1]), (1, 1.0)]
+)
+def test_classes_that_are_no_two_labels(classes: Any) -> None:
+    X = plain(releases.boxes, generator(815))[0]
+    for clip in (False, True):
+        with pytest.raises(
+            ValueError, match=r"^classes must be two different labels that can be s"
+        ):
+            PrivateLogisticRegression(1.0, classes=classes, clip=clip).fit(X, [0, 1] * 3)
+        with pytest.raises(
+            TypeError, match=r"^classes must be a list, for its order means somethi"
+        ):
+            PrivateLogisticRegression(1.0, classes={0, 1}, clip=clip).fit(X, [0, 1] * 3)
 
 
 def test_levels_of_a_category_are_found_in_any_container() -> None:
@@ -357,6 +393,7 @@ def test_levels_of_a_category_are_found_in_any_container() -> None:
         assert private.private_places(values, "smoker", column.levels).tolist() == codes
         assert column.encode(values)[1].tolist() == [c >= 0 for c in codes]
     assert private.private_places(np.array(["1", "2.0", "x"]), "y", (2, 1)).tolist() == [1, 0, -1]
+    assert private.private_places([Decimal(1), "2", 2.0], "y", (2, 1)).tolist() == [1, 0, 0]
     assert private.private_places(np.array([1.0, 2.0, np.nan]), "y", (2, 1)).tolist() == [1, 0, -1]
 
 
@@ -389,10 +426,8 @@ SHAPES += [
 def test_shape_that_is_no_table_is_refused(value: Any, clip: bool) -> None:
     for learn in (
         lambda: output_perturbation(value, [0.5, 0.5], [1.0, 1.0], 1.0, clip=clip),
-        lambda: PersonalizedRidge(out_of_range="clip" if clip else "raise").fit(value, [0.5, 0.5]),
-        lambda: Schema([Number("age", 0, 1)], out_of_range="clip" if clip else "raise").transform(
-            value
-        ),
+        lambda: PersonalizedRidge(clip=clip).fit(value, [0.5, 0.5]),
+        lambda: Schema([Number("age", 0, 1)], clip=clip).transform(value),
     ):
         with pytest.raises(ValueError, match=r"^X (must|has)") as caught:
             learn()
@@ -416,5 +451,5 @@ def test_plain_arrays_are_taken_as_they_are() -> None:
     assert private.private_doubles(np.array([1e4000], dtype=np.longdouble), "y", 1).tolist() == [
         math.inf
     ]
-    nested = [[[np.float64(1), np.array(2)], [Fraction(1, 2), "4"]]]
+    nested = [[[np.float64(1), np.array(2)], [Fraction(1, 2), Decimal(4)]]]
     assert private.private_floats(nested, "gradients").tolist() == [[[1, 2], [0.5, 4]]]

@@ -7,6 +7,8 @@ import math
 import pickle
 import re
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -88,7 +90,7 @@ def test_predictions_come_back_in_units_of_the_label() -> None:
 OUTSIDE = [("age", value) for value in (17.0, 1e300, math.inf, -math.inf, math.nan, "old")]
 OUTSIDE += [("sex", "other"), ("region", None), ("region", math.nan), ("children", 5.001)]
 SAID = {column.name: str(column) for column in PEOPLE} | {
-    "age": "in [18, 64]",
+    "age": "a number in [18, 64]",
     "sex": "one of ['female', 'male']",
 }
 
@@ -99,7 +101,7 @@ def test_what_is_outside_is_refused_or_clipped_without_a_word(name: str, value: 
     level nothing.
     """
     said = set()
-    schema = Schema(PEOPLE, out_of_range="clip")
+    schema = Schema(PEOPLE, clip=True)
     for row in (0, 7):
         table = people(20).astype(object)
         table.loc[row, name] = value
@@ -137,15 +139,58 @@ def test_transform_looks_at_each_row_alone() -> None:
         (lambda: Category("c", ("a",)), "'c' needs two or more different levels, got ['a']"),
         (lambda: Category("c", ("a", "a")), "'c' needs two or more different levels"),
         (lambda: Schema(PEOPLE).transform(people().drop(columns="bmi")), "X has no column 'bmi'"),
-        (
-            lambda: Schema(PEOPLE, out_of_range="drop").transform(people()),
-            "out_of_range must be 'raise' or 'clip'",
-        ),
     ],
 )
 def test_bad_schema(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_the_order_of_a_set_declares_nothing() -> None:
+    """It is another one in each run of Python."""
+    levels = {"f", "m"}
+    columns = {Number("age", 0, 1), Category("sex", ("f", "m"))}
+    for call, name in (
+        (lambda: Category("sex", levels), "levels"),  # type: ignore[arg-type]
+        (lambda: Category("sex", dict.fromkeys(levels).keys()), "levels"),  # type: ignore[arg-type]
+        (lambda: Schema(columns), "columns"),  # type: ignore[arg-type]
+        (lambda: Schema(frozenset(columns)), "columns"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match=f"^{name} must be a list, for its order means somethi"):
+            call()
+    with pytest.raises(TypeError, match="clip must be True or False, got 'drop'"):
+        Schema(PEOPLE, clip="drop").transform(people())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [Decimal, Fraction, np.float32, np.array])
+def test_numbers_of_other_kinds_are_numbers(kind: Any) -> None:
+    """Decimals are what databases give."""
+    for clip in (False, True):
+        schema = Schema([Number("a", 0, 10)], intercept=False, clip=clip)
+        cells = [kind(0.5), kind(9.5)]
+        assert schema.transform([[cell] for cell in cells]).ravel().tolist() == [-0.45, 0.45]
+        table = pd.DataFrame({"a": pd.Series(cells, dtype=object)})
+        assert schema.transform(table).ravel().tolist() == [-0.45, 0.45]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("0.9", -0.41), ("1_0", 0.5), (" .5 ", -0.45), ("True", -0.4), ("9+0j", 0.4), ("inf", 0.5)],
+)
+def test_text_that_reads_as_a_number_is_one(text: str, code: float) -> None:
+    """As the page of limits says: else a text of one record would take the numbers of all others,
+    of which NumPy makes text.
+    """
+    schema = Schema([Number("a", 0, 10)], intercept=False, clip=True)
+    one = [[text]]
+    for table in (one, np.array(one), np.array(one, dtype=bytes), pd.DataFrame({"a": [text]})):
+        assert schema.transform(table).tolist() == [[pytest.approx(code)]]
+    for value in (0.5, 3, True, np.float64(1 / 3)):
+        both = schema.transform(np.array([[value], ["old"]])).ravel().tolist()
+        assert both == [schema.transform([[value]]).item(), 0.0]
+        assert schema.transform(np.array([[value], [b"old"]])).ravel().tolist() == both
+    with pytest.raises(ValueError, match=r"column 'a' must be a number in \[0, 10\]"):
+        Schema([Number("a", 0, 10)]).transform([["old"]])
 
 
 def test_inside_a_column_transformer() -> None:

@@ -72,7 +72,7 @@ class Agreement:
                 )
             digest = hashlib.sha256(canonical(content).encode()).hexdigest()
             return cls(
-                Schema(columns, out_of_range="clip"),
+                Schema(columns, clip=True),
                 content["row"],
                 label["name"],
                 classes,

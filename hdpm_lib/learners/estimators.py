@@ -4,27 +4,10 @@ In front of them nothing may learn from the data, which :func:`private_pipeline`
 searches and refits spend in all, an :class:`~hdpm_lib.accounts.Account` adds up. What the
 guarantees assume: :doc:`/book/privacy/limits`.
 
-Throughout,
-
-- `epsilon`: the privacy loss that each record accepts, positive. ``fit`` takes one for each, or one
-  for all, in a pipeline by the name of the step, as in ``fit(X, y,
-  personalizedridge__epsilon=epsilon)``; without it the parameter of the estimator is taken;
-- `record`: numbers of the records in an open :class:`~hdpm_lib.accounts.Account`, integers, one for
-  each sample;
-- `out_of_range`: what to do with records outside the bounds. ``"raise"`` is an error, which tells
-  that there are some, ``"clip"`` moves them in silence and takes whatever else is in a cell,
-  missing, text or complex, for the middle of its range. Scale by *public* bounds before fitting;
-  bounds taken from the data are not private. Predictions take every finite number as it is, and the
-  rest alike. scikit-learn's ``check_estimator`` passes with ``"clip"`` only, but for the errors of
-  complex numbers and of missing labels that it wants;
-- `random_state`: source of the noise, a Generator, RandomState, int or None, which is the operating
-  system's entropy, fresh for each fit. A clone gets a generator of its own. Give a seed in tests
-  only: noise that can be predicted protects nobody, and all fits share it;
-- ``coef_``: the noisy coefficients, all that may be published. Predictions on new data are
-  post-processing and spend nothing. There is no intercept: add a constant feature, which counts
-  like any other;
-- ``weights_``, ``privacy_loss_``, shape (n_samples,): weight of each record, in proportion to
-  `epsilon`, and what it loses by this one fit. Fitting again, as searches do, spends it again.
+Predictions on new data are post-processing and spend nothing: they take every finite number as it
+is. With ``clip=True`` both estimators pass scikit-learn's ``check_estimator``, but for the errors
+of complex numbers and of missing labels that it wants; without it they refuse data that it thinks
+fine.
 """
 
 from __future__ import annotations
@@ -39,6 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -46,7 +30,20 @@ from hdpm_lib.accounts import records
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
 from hdpm_lib.learners.ridge import Bound, output_perturbation
 from hdpm_lib.private import private_cells, private_doubles, private_places
-from hdpm_lib.validation import check_choice, check_epsilon, check_positive
+from hdpm_lib.validation import check_epsilon, check_flag, check_ordered, check_positive
+
+# where what is fitted is, or what needs no fit, and transforms each row alone
+BY_ROWS = (
+    "hdpm_lib.schema",
+    "sklearn.compose.",
+    "sklearn.decomposition._pca",
+    "sklearn.feature_",
+    "sklearn.impute.",
+    "sklearn.kernel_approximation",
+    "sklearn.pipeline",
+    "sklearn.preprocessing.",
+    "sklearn.random_projection",
+)
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -63,12 +60,28 @@ def _generator(random_state: Any) -> np.random.Generator:
 
 
 def private_pipeline(*steps: Any) -> Pipeline:
-    """``sklearn.pipeline.make_pipeline``, with a UserWarning for each step but the last that would
-    learn from the data.
+    """``sklearn.pipeline.make_pipeline``, with a warning of each step that may mix records.
 
+    Parameters
+    ----------
+    *steps : transformers, and last an estimator
+        As ``make_pipeline`` takes them. A UserWarning tells of each but the last that is fitted on
+        the data, or is not known to compute from each row alone. Known are
+        :class:`~hdpm_lib.schema.Schema`, what scikit-learn needs no fit for, what it has fitted on
+        public ranges and ``FrozenEstimator`` holds, and its ``FunctionTransformer`` of a NumPy
+        ufunc.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+        Of these steps.
+
+    Notes
+    -----
     A private estimator sees neither the data before such a step nor the step: a scaler that is
-    fitted on the records lets one of them move all others, and the promise does not hold. Fit it on
-    public ranges instead, and freeze it.
+    fitted on the records, or a function that looks at their least, lets one of them move all
+    others, and the promise does not hold. Whoever knows that a function goes row by row calls
+    ``make_pipeline``.
 
     Examples
     --------
@@ -82,14 +95,31 @@ def private_pipeline(*steps: Any) -> Pipeline:
     """
     pipeline = make_pipeline(*steps)
     for name, step in pipeline.steps[:-1]:
-        if not isinstance(step, str | None | FrozenEstimator) and get_tags(step).requires_fit:
-            text = f"step {name!r} is fitted on the data, so that one record can move all others"
-            remedy = (
-                "put a Schema in its place, or fit it on public ranges and freeze it, by"
-                " FrozenEstimator"
+        if not _goes_by_rows(step):
+            warnings.warn(
+                f"step {name!r} is fitted on the data, or not known to go row by row, so that one"
+                " record can move all others: put a Schema in its place, or fit one of"
+                " scikit-learn's on public ranges and freeze it, by FrozenEstimator",
+                stacklevel=2,
             )
-            warnings.warn(f"{text}: {remedy}", stacklevel=2)
     return pipeline
+
+
+def _goes_by_rows(step: Any, *, frozen: bool = False) -> bool:
+    """Whether a step is known to compute from each row alone."""
+    if step is None or isinstance(step, str):
+        return True
+    if type(step) is FrozenEstimator:
+        return _goes_by_rows(step.estimator, frozen=True)
+    if type(step) is FunctionTransformer:
+        function = step.func
+        return function is None or (isinstance(function, np.ufunc) and function.signature is None)
+    if not type(step).__module__.startswith(BY_ROWS):
+        return False
+    if not frozen:
+        return not get_tags(step).requires_fit
+    parts = [part for part in step.get_params().values() if hasattr(part, "fit")]
+    return all(_goes_by_rows(part, frozen=True) for part in parts)
 
 
 def _vector(y: Any) -> Any:
@@ -103,12 +133,10 @@ def _vector(y: Any) -> Any:
 
 def _text_column(table: Any, features: NDArray[np.float64]) -> Any:
     """The name of a column of a table that holds text and nothing else, if there is one."""
-    # of a single record nothing is told
     names = getattr(table, "columns", ())
-    several = len(features) > 1
-    for place in np.flatnonzero(
-        np.isnan(features).all(axis=0) & several & (len(names) == features.shape[1])
-    ):
+    if len(features) == 1 or len(names) != features.shape[1]:
+        return None  # of a single record nothing is told
+    for place in np.flatnonzero(np.isnan(features).all(axis=0)):
         if all(isinstance(cell, str) for cell in private_cells(table, "X", 2)[:, place]):
             return names[place]
     return None
@@ -117,20 +145,33 @@ def _text_column(table: Any, features: NDArray[np.float64]) -> Any:
 def _two_labels(y: Any) -> NDArray[Any]:
     """The two labels that occur, sorted."""
     cells = private_cells(y, "y", 1)
-    found = np.empty(0)
+    labels = np.empty(0)
     with contextlib.suppress(Exception):  # labels that cannot be sorted
-        found = np.unique(cells)
-    if len(found) != 2 or (found != found).any():
-        must = (
-            "y must hold two labels, not one class, more or continuous numbers: declare the"
-            " classes, as public facts"
+        labels = np.unique(cells)
+    if len(labels) != 2 or (labels != labels).any():
+        raise ValueError(
+            "Only binary classification is supported: y must hold two labels, not one class, more"
+            " or continuous numbers: declare the classes, as public facts"
         )
-        raise ValueError(f"Only binary classification is supported: {must}")
-    return np.asarray(found.tolist())
+    return np.asarray(labels.tolist())
+
+
+def _declared(classes: Any) -> NDArray[Any]:
+    """The two classes that were declared, sorted."""
+    labels: list[Any] = []
+    with contextlib.suppress(TypeError):  # what is no list, or cannot be sorted
+        labels = sorted(set(np.asarray(classes, dtype=object).ravel().tolist()))
+    if len(labels) != 2 or any(label != label for label in labels):
+        raise ValueError(
+            f"classes must be two different labels that can be sorted, got {classes!r}"
+        )
+    return np.asarray(labels)
 
 
 class _Private(BaseEstimator):
     """What the estimators share."""
+
+    _has_seeded = False  # a clone, from the generator in random_state
 
     def __sklearn_clone__(self) -> Any:
         """A clone whose noise is its own: a copied generator would repeat that of the original."""
@@ -142,12 +183,23 @@ class _Private(BaseEstimator):
             new.random_state = np.random.default_rng(
                 source.integers(2**32, size=8, dtype=np.uint32)
             )
+        self._has_seeded = new.random_state is not source
         return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled and copied: not what the noise of this model, or of a clone, came from.
+
+        Generators can be stepped back.
+        """
+        state = dict(super().__getstate__())
+        if self._has_seeded or "coef_" in state:
+            state["random_state"] = None
+        return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = tags.input_tags.string = self.out_of_range == "clip"
+        tags.input_tags.allow_nan = tags.input_tags.string = bool(self.clip)
         return tags
 
     def _columns(
@@ -156,10 +208,11 @@ class _Private(BaseEstimator):
         """Features as floats; scikit-learn is told names and number of the columns, and looks at no
         cell.
         """
-        check_choice(self.out_of_range, "out_of_range", ("raise", "clip"))
+        check_flag(self.clip, "clip")
         features = private_doubles(X, "X", 2)
         validate_data(self, X, y, reset=reset, skip_check_array=True)
-        if self.out_of_range == "raise" and (name := _text_column(X, features)) is not None:
+        name = None if self.clip else _text_column(X, features)
+        if name is not None:
             raise ValueError(
                 f"column {name!r} of X holds text: put a Schema before, in a private_pipeline, or"
                 " clip"
@@ -170,54 +223,84 @@ class _Private(BaseEstimator):
         """Products of records with the coefficients, cut where floats end."""
         check_is_fitted(self)
         features = self._columns(X, reset=False)
-        if not (finite := np.isfinite(features)).all():
-            if self.out_of_range == "raise":
-                raise ValueError("X must be finite numbers: fill what is missing by a public rule")
-            features = np.where(finite, features, middle)
+        finite = np.isfinite(features)
+        if not (self.clip or finite.all()):
+            raise ValueError("X must be finite numbers: fill what is missing by a public rule")
+        features = np.where(finite, features, middle)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.nan_to_num(features @ self.coef_.ravel())
 
     def _losses(self, epsilon: ArrayLike | None, n_records: int) -> ArrayLike:
         """One privacy loss for each record, from what ``fit`` was given."""
         given = self.epsilon if epsilon is None else epsilon
-        return (
-            np.full(n_records, check_positive(given, "epsilon")) if np.ndim(given) == 0 else given
-        )
+        if np.ndim(given):
+            return given
+        return np.full(n_records, check_positive(given, "epsilon"))
 
 
 class PersonalizedRidge(RegressorMixin, _Private):
-    """Ridge regression in which every record keeps its own privacy loss (PDP-OP).
+    r"""Ridge regression in which every record keeps its own privacy loss (PDP-OP).
 
     Parameters
     ----------
-    penalty : float, positive, default 1.0
-        Ridge penalty on the weighted mean of squared errors. A small one lets noise through, a
-        large one pulls predictions to 0: where R^2 is below 0, :doc:`/book/use/pipeline` tells
-        which it was.
-    epsilon, out_of_range, random_state
+    penalty : float, default 1.0
+        Ridge penalty on the weighted mean of squared errors, positive. A small one lets noise
+        through, a large one pulls predictions to 0: where R^2 is below 0,
+        :doc:`/book/use/pipeline` tells which it was.
+    epsilon : float, default 1.0
+        Privacy loss that each record accepts, positive, where ``fit`` is not told.
     bound : {"sharp", "paper"}, default "sharp"
         Sensitivity bound that sets the noise; ``"paper"`` is Theorem 2.1 as printed.
     feature_norm : float, optional
         Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features
         lie in [0, 1].
-    label_bound : float, default 1.0, public bound on the absolute value of a label
+    label_bound : float, default 1.0
+        Public bound on the absolute value of a label, positive.
         :class:`~hdpm_lib.schema.Schema` gives both bounds.
     project : bool, default True
         Pull the noisy coefficients onto the public ball that contains every noiseless estimate.
+    clip : bool, default False
+        What to do with records outside the bounds. False is an error, which tells that there are
+        some; True moves them in silence and takes whatever is no number in a
+        cell, missing or complex, for the middle of its range. Text that reads as a number is one.
     arithmetic : {"exact", "ideal"}, default "exact"
         Certain to the last digit (:mod:`hdpm_lib.exact`); or in floats, for studies
         (:doc:`/book/privacy/limits`).
+    random_state : Generator, RandomState, int or None, default None
+        Source of the noise. None is the operating system's entropy, fresh for each fit. Give a seed
+        in tests only: noise that can be predicted protects nobody, and all fits share it. A clone
+        gets a generator of its own. Pickles and copies of a fitted model hold None: a generator
+        could be stepped back to the noise.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-    weights_, privacy_loss_
+        The noisy coefficients, all that may be published. There is no intercept: add a constant
+        feature, which counts like any other.
+    weights_ : array of shape (n_samples,)
+        Weight of each record, in proportion to its `epsilon`.
     noise_rate_ : float
+        Rate of the spherical Laplace noise.
+    privacy_loss_ : array of shape (n_samples,)
+        What each record loses by this one fit. Fitting again, as searches do, spends it again.
+
+    Notes
+    -----
+    Algorithm 1, with the noise of Theorem 2.1 or of the sharp bound (:doc:`/book/ridge/beyond`).
+    Public are the number of records, every `epsilon` and the parameters. Neighbours differ in one
+    record, replaced by any other within the bounds. Scale by *public* bounds before fitting; bounds
+    taken from the data are not private.
+
+    References
+    ----------
+    Acharya, Boenisch, Naidu and Ziani (2024), "Personalized Differential Privacy for Ridge
+    Regression".
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.random((1000, 2)); y = X @ [0.5, 0.3]
+    >>> X = rng.random((1000, 2))
+    >>> y = X @ [0.5, 0.3]
     >>> PersonalizedRidge(penalty=0.1).fit(X, y, epsilon=rng.uniform(0.1, 1, 1000)).coef_.shape
     (2,)
     """
@@ -231,7 +314,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         feature_norm: float | None = None,
         label_bound: float = 1.0,
         project: bool = True,
-        out_of_range: Literal["raise", "clip"] = "raise",
+        clip: bool = False,
         arithmetic: Literal["exact", "ideal"] = "exact",
         random_state: Any = None,
     ) -> None:
@@ -241,7 +324,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         self.feature_norm = feature_norm
         self.label_bound = label_bound
         self.project = project
-        self.out_of_range = out_of_range
+        self.clip = clip
         self.arithmetic = arithmetic
         self.random_state = random_state
 
@@ -252,16 +335,46 @@ class PersonalizedRidge(RegressorMixin, _Private):
         epsilon: ArrayLike | None = None,
         record: ArrayLike | None = None,
     ) -> PersonalizedRidge:
-        """Fit with privacy."""
+        """Fit with privacy.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features)
+            Features, private.
+        y : array of shape (n_samples,)
+            Labels, private.
+        epsilon : float or array of shape (n_samples,), optional
+            Privacy loss that each record accepts, positive and public; without it that of the
+            estimator. In a pipeline it goes by the name of the step, as in ``fit(X, y,
+            personalizedridge__epsilon=epsilon)``.
+        record : array of shape (n_samples,), optional
+            Numbers of the records in the open :class:`~hdpm_lib.accounts.Account`, integers. To
+            give if, and only if, there is one.
+
+        Returns
+        -------
+        PersonalizedRidge
+            Itself.
+
+        Examples
+        --------
+        >>> model = PersonalizedRidge().fit([[0.2], [0.8]], [0.1, 0.4], epsilon=[0.5, 2.0])
+        >>> model.privacy_loss_.round(12).tolist()
+        [0.5, 2.0]
+        """
         features = self._columns(X, y)
         labels = private_doubles(_vector(y), "y", 1)
-        options = {
-            name: getattr(self, name)
-            for name in ("penalty", "bound", "feature_norm", "label_bound", "arithmetic")
-        }
-        losses = self._losses(epsilon, len(labels))
-        clip = self.out_of_range == "clip"
-        mechanism = output_perturbation(features, labels, losses, clip=clip, **options)
+        mechanism = output_perturbation(
+            features,
+            labels,
+            self._losses(epsilon, len(labels)),
+            self.penalty,
+            bound=self.bound,
+            feature_norm=self.feature_norm,
+            label_bound=self.label_bound,
+            clip=self.clip,
+            arithmetic=self.arithmetic,
+        )
         with records(record, self.random_state):
             self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
         self.weights_ = mechanism.weights
@@ -270,7 +383,25 @@ class PersonalizedRidge(RegressorMixin, _Private):
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predicted labels, shape (n_samples,)."""
+        """Predicted labels, at no loss of privacy.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features)
+            Features. Every finite number is taken as it is; with `clip` the rest counts as the
+            middle.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Scores, not cut to the range of labels.
+
+        Examples
+        --------
+        >>> model = PersonalizedRidge().fit([[0.2], [0.8]], [0.1, 0.4])
+        >>> model.predict([[0.0], [0.5]]).shape
+        (2,)
+        """
         return self._scores(X, 0.5 if self.feature_norm is None else 0.0)
 
     def __sklearn_tags__(self) -> Any:
@@ -280,44 +411,68 @@ class PersonalizedRidge(RegressorMixin, _Private):
 
 
 class PrivateLogisticRegression(ClassifierMixin, _Private):
-    r"""Logistic regression in which every record keeps its own privacy loss, by objective
-    perturbation.
+    r"""Logistic regression in which every record keeps its own privacy loss.
 
     Parameters
     ----------
-    penalty : float, positive, default 0.1
+    penalty : float, default 0.1
         The :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the
-        losses.
-    epsilon, random_state
+        losses, positive.
+    epsilon : float, default 1.0
+        Privacy loss that each record accepts, positive, where ``fit`` is not told.
     classes : array of two labels, optional
         The two classes, as public facts: then every data set within the bounds is fitted, also one
-        of a single class. Without them a UserWarning says that the labels in `y` become public by
-        ``classes_``, and it is an error if they are not two.
-    out_of_range : {"raise", "clip"}, default "raise"
-        A feature vector is in range if its norm is at most 1. Clipping puts 0 for what is no number
-        in it, and the first class for a label that was not declared.
+        of a single class. A label is of the class that it is equal to, or else of one that reads as
+        the same number, as "1" and 1 do. Without them a UserWarning says that the labels in `y`
+        become public by ``classes_``, and it is an error if they are not two.
+    clip : bool, default False
+        What to do with records outside the bounds. False is an error, which tells that there are
+        some; True moves them in silence and takes 0 for what is no number, and the first
+        class for a label that was not declared. A feature vector is in range if its norm is at most
+        1.
+    random_state : Generator, RandomState, int or None, default None
+        Source of the noise. None is the operating system's entropy, fresh for each fit. Give a seed
+        in tests only: noise that can be predicted protects nobody, and all fits share it. A clone
+        gets a generator of its own. Pickles and copies of a fitted model hold None: a generator
+        could be stepped back to the noise.
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features)
-    classes_ : array of shape (2,), the two labels, sorted
-    weights_
-    eta_ : float, twice the rate of the noise
-    privacy_loss_
-        Slack included: at most `epsilon`, for all records equal to it if ``eta_ * penalty`` is 2 or
-        more, and else for the one of least weight.
+        The noisy coefficients, all that may be published. There is no intercept: add a constant
+        feature, which counts like any other.
+    classes_ : array of shape (2,)
+        The two labels, sorted.
+    weights_ : array of shape (n_samples,)
+        Weight of each record, in proportion to its `epsilon`.
+    eta_ : float
+        Twice the rate of the noise.
+    privacy_loss_ : array of shape (n_samples,)
+        What each record loses by this one fit, slack included: at most `epsilon`, for all records
+        equal to it if ``eta_ * penalty`` is 2 or more, and else for the one of least weight.
 
     Notes
     -----
+    Objective perturbation (:mod:`hdpm_lib.learners.logistic`). Public are the number of records,
+    every `epsilon` and the parameters. Neighbours differ in one record, replaced by any other
+    within the bounds.
+
     Weights follow `epsilon`, so a record that accepts far more than the others outweighs them; cap
     `epsilon` before fitting, with a number that is not taken from the labels or features. A
     `penalty` with which no amount of noise keeps the promises is an error that names the one
     needed. What the guarantee assumes: :doc:`/book/privacy/limits`.
 
+    References
+    ----------
+    Anjarlekar, Etesami and Srikant (2024), "Striking a Balance: An Optimal Mechanism Design for
+    Heterogenous Differentially Private Data Acquisition for Logistic Regression", Algorithm 1.
+    Chaudhuri, Monteleoni and Sarwate (2011), "Differentially Private Empirical Risk Minimization".
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-0.7, 0.7, (1000, 2)); y = np.where(X @ [1.0, 2.0] > 0, "yes", "no")
+    >>> X = rng.uniform(-0.7, 0.7, (1000, 2))
+    >>> y = np.where(X @ [1.0, 2.0] > 0, "yes", "no")
     >>> model = PrivateLogisticRegression(0.01, classes=("no", "yes"), random_state=0)
     >>> bool(model.fit(X, y, epsilon=rng.uniform(0.5, 2, 1000)).score(X, y) > 0.9)
     True
@@ -329,13 +484,13 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         *,
         epsilon: float = 1.0,
         classes: ArrayLike | None = None,
-        out_of_range: Literal["raise", "clip"] = "raise",
+        clip: bool = False,
         random_state: Any = None,
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
         self.classes = classes
-        self.out_of_range = out_of_range
+        self.clip = clip
         self.random_state = random_state
 
     def fit(
@@ -345,17 +500,44 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         epsilon: ArrayLike | None = None,
         record: ArrayLike | None = None,
     ) -> PrivateLogisticRegression:
-        """Fit with privacy: labels are of two classes, or of one of those declared."""
-        features, (self.classes_, code) = self._columns(X, y), self._encoded(_vector(y))
+        """Fit with privacy.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features)
+            Features, private.
+        y : array of shape (n_samples,)
+            Labels of two classes, or of one of those declared, private.
+        epsilon : float or array of shape (n_samples,), optional
+            Privacy loss that each record accepts, positive and public; without it that of the
+            estimator. In a pipeline it goes by the name of the step, as in ``fit(X, y,
+            privatelogisticregression__epsilon=epsilon)``.
+        record : array of shape (n_samples,), optional
+            Numbers of the records in the open :class:`~hdpm_lib.accounts.Account`, integers. To
+            give if, and only if, there is one.
+
+        Returns
+        -------
+        PrivateLogisticRegression
+            Itself.
+
+        Examples
+        --------
+        >>> model = PrivateLogisticRegression(2.0, classes=("no", "yes"))
+        >>> model.fit([[0.2], [0.8]], ["no", "yes"], epsilon=[0.5, 2.0]).privacy_loss_.round(12)
+        array([0.5, 2. ])
+        """
+        features = self._columns(X, y)
+        classes, code = self._encoded(_vector(y))
         eps = check_epsilon(self._losses(epsilon, len(code)), len(code))
         weights = eps / eps.sum()
         eta = eta_within(eps, weights, self.penalty)
-        clip = self.out_of_range == "clip"
         mechanism = objective_perturbation(
-            features, 2.0 * code - 1, weights, eta, self.penalty, clip=clip
+            features, 2.0 * code - 1, weights, eta, self.penalty, clip=self.clip
         )
         with records(record, self.random_state):
             self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
+        self.classes_ = classes
         self.weights_ = weights
         self.eta_ = eta
         self.privacy_loss_ = mechanism.privacy_loss
@@ -364,30 +546,64 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     def _encoded(self, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The two classes, and which of them each label is."""
         if self.classes is None:
-            text = "classes is not given: the labels that occur become public, as classes_"
             warnings.warn(
-                f"{text}; declare the two classes, and every data set is fitted",
+                "classes is not given: the labels that occur become public, as classes_; declare"
+                " the two classes, and every data set is fitted",
                 UserWarning,
                 stacklevel=3,
             )
             classes = _two_labels(labels)
-        elif len(classes := np.unique(np.asarray(self.classes))) != 2:
-            raise ValueError(f"classes must be two different labels, got {self.classes!r}")
+        else:
+            classes = _declared(check_ordered(self.classes, "classes"))
         code = private_places(labels, "y", classes.tolist())
-        if self.out_of_range == "raise" and (code < 0).any():
+        if not self.clip and (code < 0).any():
             raise ValueError(
                 f"y must hold no label but the declared classes {classes.tolist()}, or clip"
             )
         return classes, np.maximum(code, 0)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Signed score of each row, positive for the second class, shape (n_samples,)."""
+        """Signed score of each row, positive for the second class, at no loss of privacy.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features)
+            Features. Every finite number is taken as it is; with `clip` the rest counts as 0.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Logarithms of odds.
+
+        Examples
+        --------
+        >>> model = PrivateLogisticRegression(2.0, classes=(0, 1)).fit([[0.2], [0.8]], [0, 1])
+        >>> model.decision_function([[0.0], [0.5]]).shape
+        (2,)
+        """
         return self._scores(X, 0.0)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predicted labels, shape (n_samples,)."""
-        scores = self.decision_function(X)
-        return np.asarray(self.classes_[(scores > 0).astype(int)])
+        """Predicted labels, at no loss of privacy.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features)
+            Features, as for :meth:`decision_function`.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Of the two classes.
+
+        Examples
+        --------
+        >>> model = PrivateLogisticRegression(2.0, classes=(0, 1)).fit([[0.2], [0.8]], [0, 1])
+        >>> model.predict([[0.0], [0.5]]).shape
+        (2,)
+        """
+        second = self.decision_function(X) > 0
+        return np.asarray(self.classes_[second.astype(int)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

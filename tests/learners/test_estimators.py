@@ -4,6 +4,7 @@ loss goes where.
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 import re
@@ -16,10 +17,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn import config_context
-from sklearn.base import clone
-from sklearn.decomposition import PCA
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import NMF, PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -52,9 +54,9 @@ def against_the_policy(estimator: Any) -> dict[str, str]:
 @pytest.mark.filterwarnings(UNDECLARED)
 @parametrize_with_checks(
     [
-        PersonalizedRidge(out_of_range="clip"),
-        PersonalizedRidge(out_of_range="clip", arithmetic="ideal"),
-        PrivateLogisticRegression(out_of_range="clip"),
+        PersonalizedRidge(clip=True),
+        PersonalizedRidge(clip=True, arithmetic="ideal"),
+        PrivateLogisticRegression(clip=True),
     ],
     expected_failed_checks=against_the_policy,
     xfail_strict=True,
@@ -95,7 +97,7 @@ def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     X, y, epsilon = data()
     epsilon /= 1000  # so much noise that the ball matters
     model = PersonalizedRidge(**{"arithmetic": "ideal", "random_state": 1, **options})
-    clip = model.out_of_range == "clip"
+    clip = model.clip
     y = model.label_bound * y
     X = (2.0 if clip else 1.0) * X
     model.fit(X, y, epsilon=epsilon)
@@ -181,6 +183,59 @@ def test_noiseless_estimate_stays_with_nobody() -> None:
     assert not hasattr(model, "theta_") and noiseless.tobytes() not in pickle.dumps(model)
 
 
+def found_again(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | None:
+    """The estimate before noise, by stepping the generator of a model back to where its noise came
+    from; None if it has none.
+    """
+    end = model.random_state
+    if end is None:
+        return None
+    if not isinstance(end, np.random.Generator):
+        end = np.random.default_rng(end)
+        end.bit_generator.advance(20)
+    public = output_perturbation(
+        X, np.zeros(len(X)), losses, model.penalty, bound="sharp", arithmetic="ideal"
+    )
+    for steps in range(200):
+        bits = np.random.PCG64()
+        bits.state = end.bit_generator.state
+        noise = public.release(rng=np.random.Generator(bits.advance(-steps)))
+        if bits.state == end.bit_generator.state or steps == 20:
+            return np.asarray(model.coef_ - noise)
+    return None
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, int, np.random.RandomState])
+def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
+    """Pickles and copies of a model hold nothing that its noise came from, in no attribute."""
+    X, y, losses = data()
+    secret = output_perturbation(X, y, losses, 1.0, bound="sharp", arithmetic="ideal").theta
+    model = PersonalizedRidge(project=False, arithmetic="ideal", random_state=source(5))
+    model.fit(X, y, losses)
+    if source is np.random.default_rng:
+        np.testing.assert_allclose(found_again(model, X, losses), secret, atol=1e-12)
+    pipeline = make_pipeline(FunctionTransformer(), model)
+    search = GridSearchCV(
+        PersonalizedRidge(random_state=source(5)), {"penalty": [1.0]}, cv=KFold(2)
+    ).fit(X, y)
+    kept = [
+        pickle.loads(pickle.dumps(model)),
+        copy.deepcopy(model),
+        copy.copy(model),
+        pickle.loads(pickle.dumps(pipeline))[-1],
+        pickle.loads(pickle.dumps(search)).best_estimator_,
+    ]
+    if source is not int:  # clones of a seed have that seed, and none is fitted
+        kept.append(pickle.loads(pickle.dumps(search)).estimator)
+    for one in kept:
+        assert one.random_state is None and found_again(one, X, losses) is None
+        kinds = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+        assert not any(isinstance(part, kinds) for part in vars(one).values())
+    np.testing.assert_array_equal(kept[0].coef_, model.coef_)
+    fresh = PersonalizedRidge(random_state=source(5))  # goes to workers as it is
+    assert pickle.loads(pickle.dumps(fresh)).random_state is not None
+
+
 @pytest.mark.parametrize("routed", [False, True])
 @pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
 def test_privacy_losses_follow_their_records(
@@ -210,31 +265,66 @@ def test_privacy_losses_follow_their_records(
         np.testing.assert_allclose(spent, losses)
 
 
+class Own(TransformerMixin, BaseEstimator):
+    """A transformer that nobody knows."""
+
+    def fit(self, X: Any, y: Any = None) -> Own:
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X - X.min(0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class OwnNormalizer(Normalizer):
+    """A transformer of scikit-learn that was changed."""
+
+
+RANGES = [[0.0] * 3, [2.0] * 3]
+MINIMUM = FunctionTransformer(lambda X: (X - X.min(0)) / np.ptp(X, axis=0))
+
+
 @pytest.mark.parametrize(
     ("step", "warned"),
     [
         (MinMaxScaler(), True),
         (StandardScaler(), True),
         (make_pipeline(PCA(2)), True),
-        (FrozenEstimator(MinMaxScaler().fit([[0.0] * 3, [2.0] * 3])), False),
+        (MINIMUM, True),
+        (FunctionTransformer(np.linalg.inv), True),
+        (Own(), True),
+        (OwnNormalizer(), True),
+        (FrozenEstimator(MINIMUM), True),
+        (FrozenEstimator(Own()), True),
+        (FrozenEstimator(NMF(2)), True),
+        (FrozenEstimator(make_pipeline(MinMaxScaler(), MINIMUM)), True),
+        (FrozenEstimator(ColumnTransformer([("own", Own(), [0])])), True),
+        (FrozenEstimator(MinMaxScaler().fit(RANGES)), False),
+        (FrozenEstimator(make_pipeline(MinMaxScaler(), PCA(2)).fit(RANGES)), False),
+        (FrozenEstimator(make_pipeline(FrozenEstimator(MinMaxScaler()), Normalizer())), False),
+        (FrozenEstimator(ColumnTransformer([("age", MinMaxScaler(), [0])])), False),
         (FunctionTransformer(np.square), False),
+        (FunctionTransformer(), False),
         (Schema([Number("age", 18, 64)]), False),
         (Normalizer(), False),
         ("passthrough", False),
         (None, False),
     ],
 )
-def test_pipeline_warns_of_steps_that_learn_from_the_data(step: Any, warned: bool) -> None:
+def test_pipeline_warns_of_steps_that_may_mix_records(step: Any, warned: bool) -> None:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         pipeline = private_pipeline(step, PersonalizedRidge())
     texts = [str(one.message) for one in said]
     name = pipeline.steps[0][0]
-    text = f"step {name!r} is fitted on the data, so that one record can move all others"
-    remedy = (
-        "put a Schema in its place, or fit it on public ranges and freeze it, by FrozenEstimator"
-    )
-    assert texts == [f"{text}: {remedy}"] * warned
+    text = f"step {name!r} is fitted on the data, or not known to go row by row, so that one record"
+    text += " can move all others: put a Schema in its place, or fit one of scikit-learn's on"
+    text += " public ranges and freeze it, by FrozenEstimator"
+    assert texts == [text] * warned
     assert said == [] or said[0].filename == __file__
     assert [name for name, _ in pipeline.steps] == [
         name for name, _ in make_pipeline(step, PersonalizedRidge()).steps
@@ -258,7 +348,7 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     """
     X, y, epsilon = labelled()
     model = PrivateLogisticRegression(**{"classes": CLASSES, "random_state": 1, **options})
-    clip = model.out_of_range == "clip"
+    clip = model.clip
     penalty = model.penalty
     X = (3 if clip else 1) * X
     model.fit(X, y, epsilon=epsilon)
@@ -294,16 +384,12 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
             "arithmetic must be 'exact' or 'ideal', got 'floats'",
         ),
         (
-            PersonalizedRidge(out_of_range="ignore"),
-            "out_of_range must be 'raise' or 'clip', got 'ignore'",
-        ),
-        (
             PrivateLogisticRegression(classes=(0, 1)),
             "y must hold no label but the declared classes [0, 1]",
         ),
         (
             PrivateLogisticRegression(classes=("no", "no")),
-            "classes must be two different labels, got ('no', 'no')",
+            "classes must be two different labels that can be sorted, got ('no', 'no')",
         ),
         (
             PrivateLogisticRegression(1e-4, classes=CLASSES),
@@ -315,6 +401,18 @@ def test_bad_options(model: Any, message: str) -> None:
     X, y, _ = data() if isinstance(model, PersonalizedRidge) else labelled()
     with pytest.raises(ValueError, match=re.escape(message)):
         model.fit(X, y)
+    with pytest.raises(TypeError, match=r"^clip must be True or False, got 'ignore'"):
+        clone(model).set_params(clip="ignore").fit(X, y)
+
+
+def test_any_loss_that_floats_hold_is_one() -> None:
+    X, y, _ = data()
+    for epsilon in (1e20, np.full(300, 1e20)):
+        model = PersonalizedRidge(0.1).fit(X, y, epsilon=epsilon)
+        np.testing.assert_allclose(model.privacy_loss_, 1e20)
+        assert np.isfinite(model.coef_).all()
+    with pytest.raises(ValueError, match=r"^epsilon must be positive and finite, got inf"):
+        PersonalizedRidge(0.1).fit(X, y, epsilon=math.inf)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +435,7 @@ def test_a_column_of_text_is_named_and_a_cell_of_text_is_not(model: Any) -> None
         with pytest.raises(ValueError, match="X must") as told:
             model.fit(part, y[: len(part)])
         assert "smoker" not in str(told.value)
-    clone(model).set_params(out_of_range="clip").fit(table, y)
+    clone(model).set_params(clip=True).fit(table, y)
 
 
 @pytest.mark.filterwarnings(UNDECLARED)

@@ -235,12 +235,7 @@ def fingerprint_of_tests(path: Path, root: Path = ROOT) -> str | None:
     beside = [source for name, source in sources.items() if name.startswith("tests.")]
     if any(map(LOOKS_AROUND.search, (*own, *beside))):
         return None
-    known = {
-        key: value
-        for key, value in os.environ.items()
-        if key.startswith("HDPM_") and key != "HDPM_ACCOUNTS"
-    }
-    # accounts are named anew in each process
+    known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_")}
     options = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))
     executor = _digest_of((root / "conftest.py").read_text(encoding="utf8"))
     settings = repr([sorted(known.items()), options, executor, _examples(own[0])])

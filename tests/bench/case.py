@@ -19,7 +19,7 @@ import numpy as np
 
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 REPEATS = 5
-LONGEST = 0.5  # seconds of a call: a row ends where the next size would take longer
+LONGEST = 1.0  # seconds of a call: a row ends where the next size would take longer
 SHORTEST = 0.002  # what takes less is called several times at once
 DISTURBED = 2.0  # times what an argsort of as many floats took in other rows
 
@@ -109,7 +109,7 @@ def growth(case: Case) -> tuple[list[Row], str]:
     case.run(case.arguments(case.sizes[0]))  # what is loaded and compiled once
     for n in case.sizes:
         if sizes and (ahead := expected(sizes, n)) > LONGEST:
-            return sizes, f"{n:,} would take about {ahead:.1g} s"
+            return sizes, f"{n:,} would take about {float(f'{ahead:.1g}'):g} s"
         own, sort = in_turn(partial(case.run, case.arguments(n)), argsort(n))
         sizes.append({"n": n, "seconds": own, "argsort": sort})
     return sizes, case.ends

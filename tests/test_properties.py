@@ -228,9 +228,8 @@ def refusals(name: str, function: Callable[..., Any], scene: Scene) -> list[str]
             found.append(f"{name}({argument}: {label}) {said}")
 
     for argument, (kind, parameter) in known.items():
-        skipped = (
-            {"strings"} if name.startswith("learners.") and argument in table.PRIVATE else set()
-        )
+        takes_text = name.startswith(("learners.", "audits.ridge.")) and argument in table.PRIVATE
+        skipped = {"strings"} if takes_text else set()
         if parameter.default is None or "None" in str(parameter.annotation):
             skipped.add("None")
         for label, value in kind.bad(scene):

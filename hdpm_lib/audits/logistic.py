@@ -1,10 +1,12 @@
-r"""Exact meter of the privacy loss of logistic regression by objective perturbation.
+r"""What each record really loses in logistic regression by objective perturbation, at an output.
 
-Write :math:`u_j=y_jx_j`; nothing else of a record enters. The noise that makes :math:`w` the
-minimiser is :math:`b(w)=\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`, and the Hessian there is
-:math:`H(w)=\sum_ja_js_ju_ju_j^\top+\Lambda I` with :math:`s_j=\sigma(w^\top u_j)\sigma(-w^\top
-u_j)`. So released coefficients have the density :math:`h(b(w))\det H(w)`, with the density
-:math:`h` of the noise, and the loss between two data sets at an output is a formula
+The mechanism is Algorithm 1 of Anjarlekar, Etesami and Srikant (2024), "Striking a Balance: An
+Optimal Mechanism Design for Heterogenous Differentially Private Data Acquisition for Logistic
+Regression". Write :math:`u_j=y_jx_j`; nothing else of a record enters. The noise that makes
+:math:`w` the minimiser is :math:`b(w)=\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`, and the Hessian
+there is :math:`H(w)=\sum_ja_js_ju_ju_j^\top+\Lambda I` with :math:`s_j=\sigma(w^\top
+u_j)\sigma(-w^\top u_j)`. So released coefficients have the density :math:`h(b(w))\det H(w)`, with
+the density :math:`h` of the noise, and the loss between two data sets at an output is a formula
 (:doc:`/book/privacy/meters`).
 
 The worst record and the worst output are searched for, from below: that nothing above a guarantee
@@ -28,17 +30,30 @@ from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
 
-# of the search for the worst record
+# of the search for the worst record: directions and norms of its grid, and how often that is made
+# finer
 TURNS = 61
 NORMS = 16
 ZOOMS = 20
 
 
 def worst_losses(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> Array:
-    r"""Search, at each output, the two records of each seller that it tells apart best, the others
-    being as they are.
+    r"""Search, at each output, the two records of each seller that it tells apart best.
 
-    The exact losses between the records found, shape (..., m), are lower ends of the worst losses.
+    Parameters
+    ----------
+    mechanism : ObjectivePerturbation
+        The mechanism with the records of all sellers; the others' are as they are.
+    coefficients : array of shape (..., n)
+        Outputs.
+
+    Returns
+    -------
+    array of shape (..., m)
+        Exact losses between the records found: lower ends of the worst losses.
+
+    Notes
+    -----
     The log density is a constant plus a function of her record, so that the two are searched one by
     one, each in two planes. In one and two dimensions these are the whole ball.
     """
@@ -47,66 +62,86 @@ def worst_losses(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> A
     if w.shape[-1:] != (n,):
         raise ValueError(f"coefficients must have shape (..., {n}), got {w.shape}")
     signed = mechanism.y[:, None] * mechanism.X
-    rows = [_worst_at(signed, mechanism, one) for one in w.reshape(-1, w.shape[-1])]
+    rows = [_worst_at(signed, mechanism, one) for one in w.reshape(-1, n)]
     return np.reshape(rows, (*w.shape[:-1], len(signed)))
 
 
 def _worst_at(signed: Array, mechanism: ObjectivePerturbation, w: Array) -> Array:
     """The worst losses at one output."""
     a = mechanism.weights
-    lam = mechanism.penalty
-    size = np.linalg.norm(w)
-    n = len(w)
+    identity = np.eye(len(w))
     z = signed @ w
-    rest = _without_each((a * expit(-z))[:, None] * signed) - lam * w
+    pulls = (a * expit(-z))[:, None] * signed
     curvatures = (a * expit(z) * expit(-z))[:, None, None] * signed[:, :, None] * signed[:, None, :]
-    inverse = np.linalg.inv(_without_each(curvatures) + lam * np.eye(n))
-    flat = np.linalg.matrix_power(lam * inverse, 6).sum(-1)
-    first = w / size if size > 0 else np.eye(n)[0]
-    fine = max(np.arcsinh(size), 1e-3)
-    length = np.linalg.norm(rest, axis=1)
+    # without each seller: the noise, the inverse curvature, and about where that is largest
+    noise = _without_each(pulls) - mechanism.penalty * w
+    inverse = np.linalg.inv(_without_each(curvatures) + mechanism.penalty * identity)
+    flat = np.linalg.matrix_power(mechanism.penalty * inverse, 6).sum(-1)
+
+    size = float(np.linalg.norm(w))
+    first = w / size if size > 0 else identity[0]
     ends = []
-    for direction in (rest, flat):
-        second = direction - (direction @ first)[:, None] * first
-        across, scale = (
-            np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (second, direction)
+    for direction in (noise, flat):
+        axes = _plane(first, direction)
+        gain = partial(
+            _gain,
+            mechanism=mechanism,
+            size=size,
+            length=np.linalg.norm(noise, axis=1),
+            noise=(noise[:, None] @ axes)[:, 0],
+            inverse=np.swapaxes(axes, 1, 2) @ inverse @ axes,
         )
-        # 0: there is none
-        second = np.where(across > 1e-9 * scale, second / np.maximum(across, 1e-300), 0.0)
-        plane = np.stack([np.broadcast_to(first, rest.shape), second], axis=-1)
-        form = np.swapaxes(plane, 1, 2) @ inverse @ plane
-        inside = (rest[:, None] @ plane)[:, 0]
-
-        def phi(turn: Array, norm: Array, second: Array, form: Array, inside: Array) -> Array:
-            """Log density less that of an empty record, for records in polar coordinates (last
-            axis: sellers).
-            """
-            # closest together where margins are moderate
-            cosine = np.sinh(fine * (np.abs(turn) - 1)) / np.sinh(fine)
-            t = norm * cosine
-            pull = a * expit(-size * norm * cosine)
-            v = norm * np.sign(turn) * np.sqrt(np.maximum(1 - cosine**2, 0)) * second.any(1)
-            square = t * t * form[:, 0, 0] + 2 * t * v * form[:, 0, 1] + v * v * form[:, 1, 1]
-            squares = pull * (t * (2 * inside[:, 0] + pull * t) + v * (2 * inside[:, 1] + pull * v))
-            longer = squares / np.maximum(
-                length + np.sqrt(np.maximum(length**2 + squares, 0)), 1e-300
-            )
-            return np.asarray(
-                np.log1p(pull * expit(size * t) * square) - mechanism.eta / 2 * longer
-            )
-
-        ends.append(
-            [
-                _largest(sign, partial(phi, second=second, form=form, inside=inside), len(a))
-                for sign in (1, -1)
-            ]
-        )
+        ends.append([_largest(sign, gain, len(a)) for sign in (1, -1)])
     return np.asarray(np.max(ends, axis=0).sum(0))
 
 
+def _plane(first: Array, direction: Array) -> Array:
+    """Two axes for each seller, shape (m, n, 2), which span the plane of two directions.
+
+    The second axis is 0 where both are the same.
+    """
+    second = direction - (direction @ first)[:, None] * first
+    across = np.linalg.norm(second, axis=1, keepdims=True)
+    length = np.linalg.norm(direction, axis=1, keepdims=True)
+    second = np.where(across > 1e-9 * length, second / np.maximum(across, 1e-300), 0.0)
+    return np.stack([np.broadcast_to(first, second.shape), second], axis=-1)
+
+
+def _gain(
+    turn: Array,
+    norm: Array,
+    *,
+    mechanism: ObjectivePerturbation,
+    size: float,
+    length: Array,
+    noise: Array,
+    inverse: Array,
+) -> Array:
+    """Log density less that of an empty record, for records of each seller in a plane of her own.
+
+    Records are in polar coordinates (last axis: sellers), from the direction of the output, which
+    has the norm `size`. Without the seller the noise has the norm `length`, and noise and inverse
+    curvature, seen in the plane, are `noise`, of shape (m, 2), and `inverse`, of shape (m, 2, 2).
+    """
+    # turns are closest together where margins are moderate
+    fine = max(np.arcsinh(size), 1e-3)
+    cosine = np.sinh(fine * (np.abs(turn) - 1)) / np.sinh(fine)
+    sine = np.sign(turn) * np.sqrt(np.maximum(1 - cosine**2, 0))
+    t = norm * cosine
+    v = norm * sine * (inverse[:, 1, 1] > 0)  # 0 where there is no second axis
+    pull = mechanism.weights * expit(-size * t)
+    form = t * t * inverse[:, 0, 0] + 2 * t * v * inverse[:, 0, 1] + v * v * inverse[:, 1, 1]
+    # how much longer she makes the noise: no difference of long norms is taken
+    squares = pull * (t * (2 * noise[:, 0] + pull * t) + v * (2 * noise[:, 1] + pull * v))
+    norms = length + np.sqrt(np.maximum(length**2 + squares, 0))
+    longer = squares / np.maximum(norms, 1e-300)
+    return np.asarray(np.log1p(pull * expit(size * t) * form) - mechanism.eta / 2 * longer)
+
+
 def _largest(sign: int, function: Callable[[Array, Array], Array], size: int) -> Array:
-    """Largest values of many functions, times a sign, on [-2, 2] x [0, 1]: a grid, then finer ones
-    around the best.
+    """Largest values of many functions, times a sign, on [-2, 2] x [0, 1].
+
+    They are looked for on a grid, then on finer ones around the best.
     """
     each = np.arange(size)
     x = np.zeros(size)
@@ -126,9 +161,7 @@ def _largest(sign: int, function: Callable[[Array, Array], Array], size: int) ->
 
 
 def _without_each(values: Array) -> Array:
-    """Sums over the first axis that leave one entry out, from both sides: no difference is
-    taken.
-    """
+    """Sums over the first axis without each entry, from both sides: no difference is taken."""
     none = np.zeros_like(values[:1])
     before = np.cumsum(np.concatenate([none, values[:-1]]), axis=0)
     return np.asarray(before + np.cumsum(np.concatenate([none, values[:0:-1]]), axis=0)[::-1])

@@ -1,5 +1,4 @@
-"""What each individual really loses by a release: one meter, :func:`privacy_losses`, for several
-mechanisms.
+"""What each individual really loses by a release: one meter for what the learners make.
 
 What a mechanism promises covers all data sets. A meter holds the others' data fixed and looks for
 the two values of an individual's own datum that a release tells apart best
@@ -14,27 +13,35 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from hdpm_lib.audits import logistic, ridge
-from hdpm_lib.learners.logistic import ObjectivePerturbation
+from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
+from hdpm_lib.learners.logistic import ObjectivePerturbation, objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace
 from hdpm_lib.learners.ridge import OutputPerturbation
-from hdpm_lib.validation import check_finite
+from hdpm_lib.private import private_places
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PrivacyLosses:
-    """What each individual loses by one release at her worst two values, the others' data being as
-    they are.
+    """What each individual loses by one release at her worst two values, others being as they are.
 
-    Attributes
+    Parameters
     ----------
     found : array of shape (n,)
-        Exact loss of the worst two values that were met: a lower end.
+        Exact loss of the worst two values that were met: a lower end. For logistic regression,
+        which is measured at given outputs, of shape (..., n).
     at_most : array of shape (n,)
-        A proved upper end: no two values inside the bounds lose more.
+        An upper end, of the same shape: no two values inside the bounds lose more.
+
+    Examples
+    --------
+    >>> from hdpm_lib.learners.queries import linear_query
+    >>> privacy_losses(linear_query([1.0, 0.25], 0.5), [0.3, 1.0])
+    PrivacyLosses(found=array([2. , 0.5]), at_most=array([2. , 0.5]))
     """
 
     found: Array
@@ -43,79 +50,140 @@ class PrivacyLosses:
 
 @singledispatch
 def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLosses:
-    """Measure what each individual loses by one release of a mechanism. What is found is private,
-    as the data are.
-
-    A meter that stays below a promise shows no violation; it is not a proof.
+    r"""Measure what each individual loses by one release of a mechanism, on her and others' data.
 
     Parameters
     ----------
-    mechanism : BiasedLaplace, OutputPerturbation or ObjectivePerturbation
-        The losses are those of its noise and weights, be its promise right or wrong. Other
-        mechanisms are an error; of a WeightedMean the ``privacy_loss`` is exact, whatever the data.
-    *data
-        For a linear query its `terms`, shape (n,): with several coordinates, those of one of them.
-        Both ends are equal.
+    mechanism : calibrated mechanism or fitted estimator
+        A BiasedLaplace (what :func:`~hdpm_lib.learners.queries.linear_query` makes), an
+        OutputPerturbation (:func:`~hdpm_lib.learners.ridge.output_perturbation`), an
+        ObjectivePerturbation (:func:`~hdpm_lib.learners.logistic.objective_perturbation`), or a
+        fitted PersonalizedRidge or PrivateLogisticRegression. The losses are those of its noise and
+        weights, be its promise right or wrong. Of a WeightedMean ``privacy_loss`` is exact,
+        whatever the data.
+    *data : arrays
+        What the mechanism was given. For a linear query its `terms`, of shape (n,) or (n, m). For
+        ridge regression, and for an estimator, `X`, of shape (n, d), and `y`, of shape (n,), inside
+        the bounds that it was told, the box or the ball. An ObjectivePerturbation holds its
+        records, and is given released `coefficients`, of shape (..., d), at which it is measured;
+        an estimator is measured at its ``coef_``.
+    **search : for ridge regression
+        `rng`, a ``numpy.random.Generator``, and `restarts`, not negative, by default 4: random
+        starts of the search.
 
-        For ridge regression `X`, of shape (n, d) in [0, 1], and `y`, of shape (n,) in [-1, 1], to
-        which it was fitted.
+    Returns
+    -------
+    PrivacyLosses
+        Lower and upper ends. They are private, as the data are.
 
-        For logistic regression, which holds its records, released `coefficients` of shape (..., d).
-        The losses are those at this output, of shape (..., n). Nothing below the promise,
-        ``privacy_loss``, is proved.
-    **search
-        For ridge regression `rng`, a NumPy generator, and `restarts`, by default 4: random starts
-        of the search over the corners of the box, besides the one from all-ones. Values inside can
-        be worse for tiny data sets.
+    Raises
+    ------
+    TypeError
+        For any other mechanism.
+    ValueError
+        If data are outside the bounds of the mechanism; the error tells the bound alone. An
+        estimator that clips clips here, too.
+
+    Notes
+    -----
+    A meter that stays below a promise shows no violation; it is not a proof.
+
+    Neighbours: one individual's datum is replaced by any other inside the public bounds.
+
+    - Linear queries (Khalili, Zhang and Liu, Theorems 3 and 11): both ends are equal and exact.
+    - Ridge regression (Acharya et al., Algorithm 1): the loss of two values is exact, and they are
+      searched for, over corners of the box, inside which tiny data sets can have worse ones, or all
+      over the ball. The upper end is proved. Pulling the estimate onto a ball, as a
+      PersonalizedRidge does, can only lower the losses.
+    - Logistic regression (Anjarlekar, Etesami and Srikant, Algorithm 1): the density of the output
+      gives the loss at one output. Nothing below the promise is proved, which is the upper end.
+
+    References
+    ----------
+    Khalili, Zhang and Liu (2021), "Designing Contracts for Trading Private and Heterogeneous Data
+    Using a Biased Differentially Private Algorithm", IEEE Access 9.
+
+    Acharya, Boenisch, Naidu and Ziani (2024), "Personalized Differential Privacy for Ridge
+    Regression", arXiv:2401.17127.
+
+    Anjarlekar, Etesami and Srikant (2025), "Mechanism Design for Heterogenous Differentially
+    Private Data Acquisition for Logistic Regression", arXiv:2309.10340v2.
 
     Examples
     --------
     >>> from hdpm_lib.learners.queries import linear_query
     >>> privacy_losses(linear_query([1.0, 0.25], 0.5, weights=[1.0, -2.0]), [0.3, -2.0]).found
     array([2., 1.])
+
+    Records as a Schema codes them lie in a ball around 0:
+
+    >>> X, y = np.array([[0.5], [-0.5], [0.0]]), np.array([0.2, -0.1, 0.5])
+    >>> model = PersonalizedRidge(feature_norm=0.5, label_bound=0.5, epsilon=2.0).fit(X, y)
+    >>> losses = privacy_losses(model, X, y, rng=np.random.default_rng(0))
+    >>> bool((losses.found <= losses.at_most).all()), bool((losses.found <= 2.0).all())
+    (True, True)
     """
     exact = "for a WeightedMean its privacy_loss is exact"
-    kinds = "a BiasedLaplace, an OutputPerturbation or an ObjectivePerturbation"
+    kinds = (
+        "a BiasedLaplace, an OutputPerturbation, an ObjectivePerturbation, a PersonalizedRidge or a"
+        " PrivateLogisticRegression"
+    )
     raise TypeError(f"mechanism must be {kinds} ({exact}), got {type(mechanism).__name__}")
 
 
 @privacy_losses.register
 def _sum(mechanism: BiasedLaplace, terms: ArrayLike) -> PrivacyLosses:
-    """Each datum at 0 against 1: none loses more, as the mean is linear in it."""
-    t = _check_linear(mechanism, terms)
-    turned = np.eye(len(t)) > 0  # column by column, who goes end to end
-    ends = mechanism.lower, mechanism.lower + mechanism.ranges
-    low, high = (np.where(turned, end[:, None], t[:, None]) for end in ends)
-    apart = mechanism.dimension * np.abs(mechanism.mean(high) - mechanism.mean(low))
-    losses = apart / mechanism.scale if mechanism.scale > 0 else apart
-    return PrivacyLosses(losses, losses)
-
-
-def _check_linear(mechanism: BiasedLaplace, terms: ArrayLike) -> Array:
-    """The terms, one for each individual of a linear query; or an error."""
-    t = check_finite(terms, "terms", 1)
-    if len(t) != len(mechanism.shares):
-        raise ValueError(f"terms has {len(t)} entries for {len(mechanism.shares)} shares")
-    if not np.array_equal(mechanism.sensitivity, np.diag(np.diag(mechanism.sensitivity))):
+    """Each datum from one end to the other: none loses more, as the mean is linear in it."""
+    mechanism.mean(terms)  # the error of terms outside their intervals
+    table = mechanism.sensitivity
+    if table.ndim == 2 and not np.array_equal(table, np.diag(np.diag(table))):
         raise ValueError(
             "mechanism must be a linear query: an individual has a part in several terms"
         )
-    return t
+    moved = mechanism.dimension * mechanism.shares * mechanism.ranges
+    losses = moved / mechanism.scale if mechanism.scale > 0 else moved
+    return PrivacyLosses(losses, losses)
 
 
 @privacy_losses.register
 def _ridge(
-    mechanism: OutputPerturbation,
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    restarts: int = 4,
-    rng: np.random.Generator,
+    mechanism: OutputPerturbation, X: ArrayLike, y: ArrayLike, **search: Any
 ) -> PrivacyLosses:
-    return PrivacyLosses(*ridge.worst_losses(mechanism, X, y, restarts=restarts, rng=rng))
+    names = ("weights", "penalty", "noise_rate", "feature_norm", "label_bound")
+    known = {name: getattr(mechanism, name) for name in names}
+    return PrivacyLosses(*ridge.worst_losses(X, y, **known, **search))
+
+
+@privacy_losses.register
+def _fitted_ridge(
+    model: PersonalizedRidge, X: ArrayLike, y: ArrayLike, **search: Any
+) -> PrivacyLosses:
+    check_is_fitted(model)
+    found, at_most = ridge.worst_losses(
+        X,
+        y,
+        model.weights_,
+        model.penalty,
+        model.noise_rate_,
+        feature_norm=model.feature_norm,
+        label_bound=model.label_bound,
+        clip=model.clip,
+        **search,
+    )
+    return PrivacyLosses(found, at_most)
 
 
 @privacy_losses.register
 def _logistic(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> PrivacyLosses:
     found = logistic.worst_losses(mechanism, coefficients)
     return PrivacyLosses(found, np.broadcast_to(mechanism.privacy_loss, found.shape))
+
+
+@privacy_losses.register
+def _fitted_logistic(model: PrivateLogisticRegression, X: ArrayLike, y: ArrayLike) -> PrivacyLosses:
+    check_is_fitted(model)
+    labels = 2 * private_places(y, "y", model.classes_.tolist()) - 1  # -3: of neither class
+    mechanism = objective_perturbation(
+        X, labels, model.weights_, model.eta_, model.penalty, clip=model.clip
+    )
+    return _logistic(mechanism, model.coef_[0])

@@ -47,9 +47,11 @@ def case(n: int, d: int, rng: np.random.Generator, kind: int = 0) -> Data:
     return X, y, 10 ** rng.uniform(-2, 0.5, n)
 
 
-def learner(weights: np.ndarray, penalty: float, noise_rate: float = 7.0) -> OutputPerturbation:
+def learner(
+    weights: np.ndarray, penalty: float, noise_rate: float = 7.0, **bounds: float
+) -> OutputPerturbation:
     """A mechanism of which nothing counts but what a meter looks at."""
-    return OutputPerturbation(np.zeros(1), weights, noise_rate, 1.0, 1.0, penalty)
+    return OutputPerturbation(np.zeros(1), weights, noise_rate, 1.0, 1.0, penalty, **bounds)
 
 
 # --- what the meter finds -----------------------------------------------------------------------
@@ -161,3 +163,109 @@ def test_upper_end_takes_the_largest_residual(monkeypatch: pytest.MonkeyPatch) -
     for i, others in enumerate(~np.eye(6, dtype=bool)):
         predicted = corners @ refit(X[others], y[others], weights[others], 0.02)
         assert taken[i] == pytest.approx(1 + np.abs(predicted).max())
+
+
+def test_labels_count_in_units_of_their_bound() -> None:
+    X, y, epsilon = case(5, 2, generator(111))
+    weights = epsilon / epsilon.sum()
+    one, tenfold = (
+        privacy_losses(
+            learner(weights, 0.1, label_bound=bound), X, bound * y, restarts=2, rng=generator(112)
+        )
+        for bound in (1.0, 10.0)
+    )
+    np.testing.assert_allclose(tenfold.found, 10 * one.found, rtol=1e-9)
+    np.testing.assert_allclose(tenfold.at_most, 10 * one.at_most, rtol=1e-9)
+
+
+# --- records in a ball --------------------------------------------------------------------------
+
+
+def in_ball(X: np.ndarray, norm: float) -> np.ndarray:
+    """Vectors of that length in the directions of others, where they are longer."""
+    return X * (norm / np.maximum(np.linalg.norm(X, axis=-1, keepdims=True), norm))
+
+
+def worst_in_ball(
+    data: Data, penalty: float, norm: float, label_bound: float, i: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Worst distance of two estimates by direct refits: of random pairs, and of the best of them,
+    improved by an optimiser that knows the ball as a constraint.
+    """
+    X, y, epsilon = data
+    weights = epsilon / epsilon.sum()
+    d = X.shape[1]
+
+    def estimates(values: np.ndarray) -> np.ndarray:
+        many = with_record(X, y, i, values[:, :-1], label_bound * values[:, -1])
+        return refit(*many, weights, penalty)
+
+    def distance(ends: np.ndarray) -> float:
+        one, two = estimates(ends.reshape(2, d + 1))
+        return float(np.linalg.norm(one - two))
+
+    values = rng.uniform(-1, 1, (400, d + 1))
+    values[:, :-1] = in_ball(norm * rng.standard_normal((400, d)), norm)
+    values[:200, -1] = np.sign(values[:200, -1])
+    values[:200, :-1] *= norm / np.linalg.norm(values[:200, :-1], axis=1, keepdims=True)
+    thetas = estimates(values)
+    apart = np.linalg.norm(thetas[:, None] - thetas[None], axis=-1)
+    starts = np.argsort(-apart, axis=None)[[0, 40, 400]]
+    best = 0.0
+    for pair in np.stack(np.unravel_index(starts, apart.shape), axis=1):
+        moved = optimize.minimize(
+            lambda ends: -np.log(distance(ends)),
+            values[pair].ravel(),
+            bounds=[*[(-norm, norm)] * d, (-1, 1)] * 2,
+            constraints={
+                "type": "ineq",
+                "fun": lambda ends: 1 - (ends.reshape(2, d + 1)[:, :-1] ** 2).sum(1) / norm**2,
+            },
+            method="SLSQP",
+            options={"ftol": 1e-13, "maxiter": 500},
+        )
+        ends = moved.x.reshape(2, d + 1)  # in the ball, to the last digit
+        ends = np.column_stack([in_ball(ends[:, :-1], norm), np.clip(ends[:, -1], -1, 1)])
+        best = max(best, distance(ends))
+    return float(apart.max()), best
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_ball_against_random_pairs_and_another_optimiser(d: int) -> None:
+    """No pair exceeds what is found by more than rounding, and it is reached: both to 1e-6."""
+    least = []
+    for k, (n, penalty) in enumerate(itertools.product((1, 2, 6), (0.02, 1.0, 30.0))):
+        rng = generator(113, d, k)
+        norm, label_bound = 10 ** rng.uniform(-0.5, 0.5, 2)
+        X = in_ball(norm * rng.standard_normal((n, d)), norm) * rng.random((n, 1))
+        data = X, label_bound * rng.uniform(-1, 1, n), 10 ** rng.uniform(-2, 0.5, n)
+        made = learner(data[2] / data[2].sum(), penalty, feature_norm=norm, label_bound=label_bound)
+        losses = privacy_losses(made, *data[:2], rng=rng)
+        assert (losses.found <= losses.at_most * (1 + 1e-9)).all()
+        drawn, best = worst_in_ball(data, penalty, norm, label_bound, k % n, rng)
+        assert 7 * drawn <= losses.found[k % n] * (1 + 1e-6)
+        assert 7 * best <= losses.at_most[k % n] * (1 + 1e-9)
+        assert losses.found[k % n] == pytest.approx(7 * best, rel=1e-6)
+        least.append(losses.found[k % n] / losses.at_most[k % n])
+    assert min(least) > 0.1 and max(least) > 1 - 1e-6  # one record alone meets the upper end
+
+
+def test_weightless_records_in_a_ball_lose_nothing() -> None:
+    X, y, _ = case(4, 2, generator(114))
+    made = learner(np.array([0.5, 0.0, 0.5, 0.0]), 1.0, feature_norm=2.0)
+    losses = privacy_losses(made, X, y, rng=generator(115))
+    assert (losses.found == 0).tolist() == (losses.at_most == 0).tolist() == [False, True] * 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bounds", [{}, {"feature_norm": 1.0}])
+def test_a_penalty_next_to_nothing_leaves_the_ends_in_order(bounds: dict[str, float]) -> None:
+    """Where one record outweighs the rest, what is left without it has no digits but these."""
+    for k in range(60):
+        rng = generator(116, k)
+        n, d = rng.integers(1, 5), rng.integers(1, 4)
+        X = np.round(rng.random((n, d))) / np.sqrt(d)
+        weights = 10 ** rng.uniform(-2, 0.5, n)
+        made = learner(weights / weights.sum(), d * 2.0**-39, **bounds)
+        losses = privacy_losses(made, X, rng.uniform(-1, 1, n), restarts=1, rng=rng)
+        assert (losses.found <= losses.at_most * (1 + 1e-4)).all()

@@ -23,13 +23,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Rational
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdpm_lib.validation import check_generator, check_rational, check_size
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 LARGEST = 2**62  # numerator and denominator of a scale, and what a draw is cut at
@@ -38,15 +38,32 @@ LARGEST = 2**62  # numerator and denominator of a scale, and what a draw is cut 
 def discrete_laplace(
     scale: Rational | int, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Integers:
-    r"""Draw integers of shape `size` from the probabilities proportional to
-    :math:`e^{-|k|/\text{scale}}`, exactly.
+    r"""Draw integers from the probabilities proportional to :math:`e^{-|k|/\text{scale}}`, exactly.
 
-    Numerator and denominator of `scale` are at most :math:`2^{62}`.
+    Parameters
+    ----------
+    scale : Fraction or int
+        Scale of the noise, in steps of 1; positive. Its numerator and denominator are at most
+        :math:`2^{62}`.
+    rng : numpy.random.Generator
+        Source of uniform integers.
+    size : int or tuple of int, default ()
+        Shape of a batch; ``()`` gives one draw.
+
+    Returns
+    -------
+    array of int64, shape (\*size,)
+        Independent draws, cut at :math:`\pm2^{62}`.
 
     Notes
     -----
-    Canonne, Kamath and Steinke 2020, Algorithm 2: a magnitude from a uniform and a geometric
-    variable gets a random sign. "Minus 0" is drawn anew, or 0 would count twice.
+    Algorithm 2 of Canonne, Kamath and Steinke: a magnitude from a uniform and a geometric variable
+    gets a random sign. "Minus 0" is drawn anew, or 0 would count twice. Added to an answer that a
+    neighbour moves by at most `D` steps, the noise costs a privacy loss of `D` over the scale.
+
+    References
+    ----------
+    Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy", NeurIPS.
 
     Examples
     --------
@@ -55,38 +72,53 @@ def discrete_laplace(
     (6,)
     """
     value = check_rational(scale, "scale")
-    t = value.numerator
-    s = value.denominator
-    if max(t, s) > LARGEST:
+    if max(value.numerator, value.denominator) > LARGEST:
         raise ValueError(
-            f"scale must have a numerator and a denominator of at most 2**62, got {t}/{s}"
+            f"scale must have a numerator and a denominator of at most 2**62, got {value}"
         )
     shape = check_size(size)
-    return _cut(_uncut(t, s, math.prod(shape), check_generator(rng))).reshape(shape)
+    check_generator(rng)
+    return draw_laplace(value.numerator, value.denominator, math.prod(shape), rng).reshape(shape)
 
 
-def _cut(drawn: NDArray) -> Integers:
-    return np.clip(drawn, -LARGEST, LARGEST).astype(np.int64)
+def draw_laplace(
+    t: int | Integers, s: int | Integers, count: int, rng: np.random.Generator
+) -> Integers:
+    """Draws of :func:`discrete_laplace` for the scale t/s, or for one scale each; nothing checked.
+
+    `t` and `s` are positive integers of at most ``2**62``, or arrays of `count` of them.
+    """
+    return np.clip(_uncut(t, s, count, rng), -LARGEST, LARGEST).astype(np.int64)
 
 
-def _uncut(t: int, s: int, count: int, rng: np.random.Generator) -> NDArray:
+def _uncut(
+    t: int | Integers, s: int | Integers, count: int, rng: np.random.Generator
+) -> NDArray[Any]:
     """Draws of the scale t/s: of 64 bits, or Python integers if needed."""
-    drawn: NDArray = np.zeros(count, dtype=np.int64)
-    missing = np.arange(drawn.size)
+    drawn: NDArray[Any] = np.zeros(count, dtype=np.int64)
+    missing = np.arange(count)
     while missing.size:
-        u = rng.integers(t, size=missing.size, dtype=np.int64)
-        kept = _exp_coins(u, t, rng)  # of probability exp(-u/t)
-        size = _magnitudes(u[kept], t, s, rng)
+        high = _at(t, missing)
+        u = rng.integers(high, size=missing.size, dtype=np.int64)
+        kept = _exp_coins(u, high, rng)  # of probability exp(-u/t)
+        place = missing[kept]
+        size = _magnitudes(u[kept], _at(t, place), _at(s, place), rng)
         sign = 1 - 2 * rng.integers(2, size=size.size, dtype=np.int64)
         new = (size > 0) | (sign > 0)  # no "minus 0"
-        wide = np.promote_types(drawn.dtype, size.dtype)
-        drawn = drawn.astype(wide, copy=False)
-        drawn[missing[kept][new]] = (sign * size)[new]
-        missing = np.concatenate([missing[~kept], missing[kept][~new]])  # anew
+        drawn = drawn.astype(np.promote_types(drawn.dtype, size.dtype), copy=False)
+        drawn[place[new]] = (sign * size)[new]
+        missing = np.concatenate([missing[~kept], place[~new]])  # anew
     return drawn
 
 
-def _magnitudes(u: Integers, t: int, s: int, rng: np.random.Generator) -> NDArray:
+def _at(value: int | Integers, index: Integers) -> int | Integers:
+    """The entries there, or the one number that holds for all."""
+    return value[index] if isinstance(value, np.ndarray) else value
+
+
+def _magnitudes(
+    u: Integers, t: int | Integers, s: int | Integers, rng: np.random.Generator
+) -> NDArray[Any]:
     """The integers ``(u + t v) // s``, with a geometric variable `v` for each `u`."""
     v = np.zeros(len(u), dtype=np.int64)
     running = np.arange(len(u))
@@ -94,16 +126,18 @@ def _magnitudes(u: Integers, t: int, s: int, rng: np.random.Generator) -> NDArra
         # each of probability 1/e
         running = running[_coins(running, lambda i: np.ones(i.size, dtype=bool), rng)]
         v[running] += 1
-    if t * (int(v.max(initial=0)) + 1) < 2**63:
-        return (u + t * v) // s
-    large = (u.astype(object) + t * v.astype(object)) // s
+    if int(np.max(t, initial=1)) * (int(v.max(initial=0)) + 1) < 2**63:
+        return np.asarray((u + t * v) // s)
+    large = np.asarray((u.astype(object) + t * v.astype(object)) // s)
     return large if max(large) >= 2**63 else large.astype(np.int64)
 
 
-def _exp_coins(u: Integers, t: int, rng: np.random.Generator) -> Booleans:
+def _exp_coins(u: Integers, t: int | Integers, rng: np.random.Generator) -> Booleans:
     """Coins of probability exp(-u/t), for integers `u` from 0 to `t`."""
     return _coins(
-        np.arange(u.size), lambda i: rng.integers(t, size=i.size, dtype=np.int64) < u[i], rng
+        np.arange(u.size),
+        lambda i: rng.integers(_at(t, i), size=i.size, dtype=np.int64) < u[i],
+        rng,
     )
 
 
@@ -112,7 +146,7 @@ def _coins(
 ) -> Booleans:
     """Coins of probability exp(-gamma); `below` tosses those of gamma.
 
-    Canonne, Kamath and Steinke 2020, Algorithm 1.
+    Algorithm 1 of Canonne, Kamath and Steinke (2020).
     """
     even = np.ones(len(index), dtype=bool)
     running = np.arange(len(index))

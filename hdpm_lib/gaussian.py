@@ -1,5 +1,4 @@
-r"""What Gaussian releases lose, exactly, and several of them together, beside releases of pure
-privacy loss.
+r"""What Gaussian releases lose, exactly, alone, together, and beside pure privacy losses.
 
 A release with Gaussian noise of standard deviation `s` on an answer that a neighbour moves by at
 most `D`, in the L2 norm, is told apart by :math:`\mu=D/s` as a normal variable is from itself moved
@@ -26,6 +25,7 @@ seller, say.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,8 +34,7 @@ from scipy.special import erf, erfcx
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
-# steps: standard deviation of the rounding that turns a Gaussian variable into a discrete one
-ROUNDING = 3.0
+ROUNDING = 3.0  # steps: standard deviation of the rounding that makes a Gaussian variable discrete
 
 
 def _together(**given: Array) -> list[Array]:
@@ -48,11 +47,11 @@ def _together(**given: Array) -> list[Array]:
 
 
 def gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
-    r""":math:`\mu` of several Gaussian releases together: of shape (...), from arrays of shape
-    (..., releases).
+    r""":math:`\mu` of several Gaussian releases together, shape (...).
 
-    `sensitivity`, not negative, is the largest change of the answer in the L2 norm when a neighbour
-    takes its place; `sd`, positive, the standard deviation of the noise on each coordinate.
+    Both arguments have shape (..., releases). `sensitivity`, not negative, is the largest change of
+    the answer in the L2 norm when a neighbour takes its place; `sd`, positive, the standard
+    deviation of the noise on each coordinate.
 
     Examples
     --------
@@ -67,8 +66,9 @@ def gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
 
 
 def discrete_gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
-    r""":math:`\mu` of releases in whole numbers with discrete Gaussian noise; both arguments in
-    steps, `sd` above 3.
+    r""":math:`\mu` of releases in whole numbers with discrete Gaussian noise.
+
+    Both arguments are in steps, `sd` is above 3.
 
     Notes
     -----
@@ -87,8 +87,15 @@ def discrete_gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
     return gaussian_mu(sensitivity, np.sqrt((noise - ROUNDING) * (noise + ROUNDING)))
 
 
+def _composed(epsilon: Array, mu: Array, pure: Array) -> Array:
+    """The second formula of the module's head."""
+    with np.errstate(over="ignore"):
+        truth = 1 / (1 + np.exp(-pure))
+    return np.asarray(truth * _delta(epsilon - pure, mu) + (1 - truth) * _delta(epsilon + pure, mu))
+
+
 def _delta(epsilon: Array, mu: Array) -> Array:
-    """The formula of the module's head; epsilon may be negative."""
+    """The first formula of the module's head; epsilon may be negative."""
     eps = np.abs(epsilon)
     low = np.minimum(epsilon, 0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -98,33 +105,91 @@ def _delta(epsilon: Array, mu: Array) -> Array:
         density = np.exp(-(x**2) / 2) / 2
         beyond = erfcx((x + mu) / math.sqrt(2))
         far = density * (erfcx(x / math.sqrt(2)) - beyond)
-        near = (
-            erf(-x / math.sqrt(2)) + erf((x + mu) / math.sqrt(2))
-        ) / 2 + density * beyond * np.expm1(-eps)
-        found = np.where(mu > 0, np.where(x > 0, far, near), 0)
-    return np.clip(np.exp(low) * found - np.expm1(low), 0, 1)  # below 0 by its value at -epsilon
+        between = (erf(-x / math.sqrt(2)) + erf((x + mu) / math.sqrt(2))) / 2
+        near = between + density * beyond * np.expm1(-eps)
+        delta = np.where(mu > 0, np.where(x > 0, far, near), 0)
+    return np.clip(np.exp(low) * delta - np.expm1(low), 0, 1)  # below 0 by its value at -epsilon
+
+
+def _root(excess: Callable[..., Array], high: Array, *given: Array) -> Array:
+    """Where a function of one number, and of what is given, is 0 between 0 and `high`."""
+    from scipy.optimize import elementwise  # loads slowly
+
+    return elementwise.find_root(excess, (np.zeros(high.shape), high), args=given).x
 
 
 def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> Array:
-    r"""The smallest :math:`\delta` at `epsilon`.
+    r"""Smallest :math:`\delta` at which Gaussian and pure releases keep an :math:`\varepsilon`.
+
+    Parameters
+    ----------
+    epsilon : float or array
+        The :math:`\varepsilon` asked about, not negative.
+    mu : float or array that broadcasts with `epsilon`
+        How far the Gaussian releases move a neighbour, in standard deviations, not negative: their
+        :func:`gaussian_mu`.
+    pure : float or array that broadcasts with `epsilon`, default 0
+        Sum of the pure privacy losses of other releases, not negative.
+
+    Returns
+    -------
+    array of that shape
+        The :math:`\delta`, in [0, 1].
+
+    Notes
+    -----
+    Theorem 5 of Balle and Wang; Corollaries 2.13 and 3.3 of Dong, Roth and Su for several releases.
+    It is exact for the worst pair of neighbours, in real numbers. Nothing here sees data.
+
+    References
+    ----------
+    Balle and Wang (2018), "Improving the Gaussian Mechanism for Differential Privacy", ICML.
+
+    Dong, Roth and Su (2022), "Gaussian Differential Privacy", Journal of the Royal Statistical
+    Society B 84.
 
     Examples
     --------
     >>> gaussian_delta([0.0, 1.0], 1.0).round(4)
     array([0.3829, 0.1269])
     """
-    eps, m, e = _together(
-        epsilon=check_finite(epsilon, "epsilon", low=0),
-        mu=check_finite(mu, "mu", low=0),
-        pure=check_finite(pure, "pure", low=0),
+    return _composed(
+        *_together(
+            epsilon=check_finite(epsilon, "epsilon", low=0),
+            mu=check_finite(mu, "mu", low=0),
+            pure=check_finite(pure, "pure", low=0),
+        )
     )
-    with np.errstate(over="ignore"):
-        truth = 1 / (1 + np.exp(-e))
-    return np.asarray(truth * _delta(eps - e, m) + (1 - truth) * _delta(eps + e, m))
 
 
 def gaussian_epsilon(delta: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> Array:
-    r"""The smallest :math:`\varepsilon` at `delta`, which lies in (0, 1).
+    r"""Smallest :math:`\varepsilon` that Gaussian and pure releases keep at a :math:`\delta`.
+
+    Parameters
+    ----------
+    delta : float or array
+        The :math:`\delta` asked about, in (0, 1).
+    mu : float or array that broadcasts with `delta`
+        How far the Gaussian releases move a neighbour, in standard deviations, not negative: their
+        :func:`gaussian_mu`.
+    pure : float or array that broadcasts with `delta`, default 0
+        Sum of the pure privacy losses of other releases, not negative.
+
+    Returns
+    -------
+    array of that shape
+        The :math:`\varepsilon`, not negative.
+
+    Notes
+    -----
+    The inverse of :func:`gaussian_delta`: Theorem 5 of Balle and Wang.
+
+    References
+    ----------
+    Balle and Wang (2018), "Improving the Gaussian Mechanism for Differential Privacy", ICML.
+
+    Dong, Roth and Su (2022), "Gaussian Differential Privacy", Journal of the Royal Statistical
+    Society B 84.
 
     Examples
     --------
@@ -136,24 +201,17 @@ def gaussian_epsilon(delta: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> 
         mu=check_finite(mu, "mu", low=0),
         pure=check_finite(pure, "pure", low=0),
     )
-    from scipy.optimize import elementwise  # loads slowly
-
     most = e + m**2 / 2 + m * np.sqrt(2 * np.log(1 / d))  # enough, by the bound on a normal tail
     most = most * (1 + 1e-15) + 1e-12  # also where rounding took the last term away
-    found = elementwise.find_root(
-        lambda eps, d, m, e: gaussian_delta(eps, m, e) - d,
-        (np.zeros(d.shape), most),
-        args=(d, m, e),
-    ).x
-    return np.where(gaussian_delta(np.zeros(d.shape), m, e) <= d, 0.0, found)
+    epsilon = _root(lambda eps, d, m, e: _composed(eps, m, e) - d, most, d, m, e)
+    return np.where(_composed(np.zeros(d.shape), m, e) <= d, 0.0, epsilon)
 
 
 def largest_mu(epsilon: ArrayLike, delta: ArrayLike, pure: ArrayLike = 0.0) -> Array:
-    r"""The largest :math:`\mu` whose loss stays within (`epsilon`, `delta`), beside a pure loss of
-    at most `epsilon`.
+    r"""The largest :math:`\mu` whose loss stays within (`epsilon`, `delta`).
 
-    Noise of the standard deviation `D` over it is the least that this promise allows. `delta` lies
-    in (0, 1).
+    A pure loss of at most `epsilon` may stand beside it. Noise of the standard deviation `D` over
+    :math:`\mu` is the least that this promise allows. `delta` lies in (0, 1).
 
     Examples
     --------
@@ -167,11 +225,5 @@ def largest_mu(epsilon: ArrayLike, delta: ArrayLike, pure: ArrayLike = 0.0) -> A
     )
     if (e > eps).any():
         raise ValueError(f"pure must be at most epsilon, got {e[e > eps].flat[0]}")
-    from scipy.optimize import elementwise
-
     most = np.sqrt(2 * eps) + 2 * math.sqrt(2) * 40  # where delta is 1 to the last bit
-    return elementwise.find_root(
-        lambda m, eps, d, e: gaussian_delta(eps, m, e) - d,
-        (np.zeros(d.shape), most),
-        args=(eps, d, e),
-    ).x
+    return _root(lambda m, eps, d, e: _composed(eps, m, e) - d, most, eps, d, e)

@@ -1,10 +1,10 @@
-r"""Spherical Laplace noise: draws in floats, the law, and the step of the grid on which releases
-lie.
+r"""Spherical Laplace noise: draws in floats, the law, and the grid on which releases lie.
 
-The law has density proportional to :math:`e^{-r\lVert z\rVert_2}` in :math:`\mathbb{R}^d`. The norm
-follows a Gamma law of shape `d` and rate `r`, the direction is uniform and independent of it; for
-:math:`d=1` it is the Laplace law of scale :math:`1/r`. Throughout, `dimension` is :math:`d\ge1` and
-`rate` the noise rate `r` (no scale), positive.
+The law has a density proportional to :math:`e^{-r\lVert z\rVert_2}` in :math:`\mathbb{R}^d`. The
+norm follows a Gamma law of shape `d` and rate `r`, the direction is uniform and independent of it;
+for :math:`d=1` it is the Laplace law of scale :math:`1/r`. Throughout, `dimension` is
+:math:`d\ge1`, and `noise_rate` is `r`, positive, in units of one over those of the noise: more of
+it is less noise.
 
 Samples are floating-point numbers; the guarantees built on them are theorems about real numbers:
 :doc:`/book/privacy/limits`. Mechanisms name their `arithmetic`: ``"exact"``, certain to the last
@@ -33,13 +33,40 @@ Array = NDArray[np.float64]
 
 
 def spherical_laplace(
-    dimension: int, rate: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+    dimension: int,
+    noise_rate: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    size: int | tuple[int, ...] = (),
 ) -> Array:
-    r"""Draws of shape (\*size, dimension): a Gamma radius times a uniform direction (Remark .1 of
-    the ridge paper).
+    r"""Draw spherical Laplace noise: a Gamma radius times a uniform direction.
 
-    An array of rates must broadcast to `size`. Floating-point numbers have gaps:
-    :doc:`/book/privacy/limits`.
+    Parameters
+    ----------
+    dimension : int
+        Number :math:`d\ge1` of coordinates.
+    noise_rate : float or array that broadcasts to `size`
+        Rate `r` of the noise, positive: a radius is :math:`d/r` on average.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    size : int or tuple of int, default ()
+        Shape of a batch; ``()`` gives one vector.
+
+    Returns
+    -------
+    array of shape (\*size, dimension)
+        Independent draws, in floats, whose gaps may tell what they are added to.
+
+    Notes
+    -----
+    Remark .1 of Acharya et al. Added to a vector that a neighbour moves by at most `D` in the
+    Euclidean norm, the noise costs a privacy loss of `rD`, in real numbers
+    (:doc:`/book/privacy/limits`).
+
+    References
+    ----------
+    Acharya, Boenisch, Naidu and Ziani (2024), "Personalized Differential Privacy for Ridge
+    Regression", arXiv:2401.17127.
 
     Examples
     --------
@@ -47,18 +74,19 @@ def spherical_laplace(
     (5, 3)
     """
     d = check_count(dimension, "dimension")
-    r = check_finite(rate, "rate", low=0, ends="()")
+    rate = check_finite(noise_rate, "noise_rate", low=0, ends="()")
     shape = check_size(size)
     direction = check_generator(rng).standard_normal((*shape, d))
     direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
-    return rng.gamma(d, 1.0 / r, size=shape)[..., None] * direction
+    return rng.gamma(d, 1.0 / rate, size=shape)[..., None] * direction
 
 
-def grid_step(scale: float, reach: float) -> float:
-    """The step of a grid that follows from public sizes: the power of two below `scale` over 2**30.
+def grid_step(spread: float, reach: float) -> float:
+    """The step of a grid that follows from public sizes: a power of two, fine beside the noise.
 
-    If answers are as large as `reach`, it is at least that over 2**44, for floats are no finer
-    there. An error says if no float is such a step.
+    It is the power of two below the `spread` of the noise over 2**30. If answers are as large as
+    `reach`, it is at least that over 2**44, for floats are no finer there. An error says if no
+    float is such a step.
 
     Examples
     --------
@@ -66,32 +94,28 @@ def grid_step(scale: float, reach: float) -> float:
     (1.0, 16.0)
     """
     with np.errstate(divide="ignore"):
-        power = np.maximum(np.floor(np.log2(scale)) - 30, np.ceil(np.log2(reach)) - 44)
+        power = np.maximum(np.floor(np.log2(spread)) - 30, np.ceil(np.log2(reach)) - 44)
     if not -1000 <= power <= 900:
         raise ValueError(
-            f"noise of size {scale:.3g} for answers up to {reach:.3g} needs other units: floats end"
+            f"noise of size {spread:.3g} for answers up to {reach:.3g} needs other units: floats"
+            " end"
         )
     return float(2.0**power)
 
 
-def norm_law(dimension: int, rate: float) -> Any:
-    """Law of the norm, a frozen Gamma law of SciPy."""
-    return scipy.stats.gamma(
-        check_count(dimension, "dimension"), scale=1.0 / check_positive(rate, "rate")
-    )
+def norm_law(dimension: int, noise_rate: float) -> Any:
+    """Law of the norm of the noise, a frozen Gamma law of SciPy."""
+    rate = check_positive(noise_rate, "noise_rate")
+    return scipy.stats.gamma(check_count(dimension, "dimension"), scale=1.0 / rate)
 
 
-def coordinate_variance(dimension: int, rate: ArrayLike) -> Array:
-    """Variance of one coordinate, of the shape of `rate`: the covariance is :math:`(d+1)/r^2` times
-    the identity.
-    """
-    return np.asarray(
-        (check_count(dimension, "dimension") + 1)
-        / check_finite(rate, "rate", low=0, ends="()") ** 2
-    )
+def coordinate_variance(dimension: int, noise_rate: ArrayLike) -> Array:
+    """Variance :math:`(d+1)/r^2` of one coordinate, for each rate; coordinates do not correlate."""
+    rate = check_finite(noise_rate, "noise_rate", low=0, ends="()")
+    return np.asarray((check_count(dimension, "dimension") + 1) / rate**2)
 
 
-def log_density(z: ArrayLike, rate: float) -> Array:
+def log_density(z: ArrayLike, noise_rate: float) -> Array:
     r"""Logarithm of the density at points of shape (..., d).
 
     It is :math:`d\log r - \log(d!\,V_d) - r\lVert z\rVert`, :math:`V_d` being the volume of the
@@ -99,11 +123,12 @@ def log_density(z: ArrayLike, rate: float) -> Array:
 
     Examples
     --------
-    >>> round(float(np.exp(log_density([0.0], 3.0))), 6)   # the Laplace density at 0 is rate / 2
+    >>> round(float(np.exp(log_density([0.0], 3.0))), 6)   # half the rate
     1.5
     """
     points = np.atleast_1d(check_finite(z, "z"))
+    rate = check_positive(noise_rate, "noise_rate")
     d = points.shape[-1]
     log_volume = 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d + 1)
-    constant = d * math.log(check_positive(rate, "rate")) - math.lgamma(d + 1) - log_volume
+    constant = d * math.log(rate) - math.lgamma(d + 1) - log_volume
     return np.asarray(constant - rate * np.linalg.norm(points, axis=-1))

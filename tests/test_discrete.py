@@ -184,6 +184,22 @@ def test_law_of_discrete_laplace(scale: Fraction) -> None:
         assert abs(pairs.sum()) < z_limit(2) * pairs.std() * math.sqrt(len(pairs))
 
 
+def test_a_scale_for_each_draw() -> None:
+    """Equal ones give what one scale for all gives; others have their laws, beside each other."""
+    n = 20_000
+    together = discrete.draw_laplace(np.full(n, 7), np.full(n, 2), n, generator(23))
+    assert (together == discrete_laplace(Fraction(7, 2), rng=generator(23), size=n)).all()
+    scales = [Fraction(1, 4), Fraction(10, 3), Fraction(2**50, 10**13), Fraction(2**62)]
+    t = np.tile([scale.numerator for scale in scales], n)
+    s = np.tile([scale.denominator for scale in scales], n)
+    drawn = discrete.draw_laplace(t, s, 4 * n, generator(24)).reshape(n, 4)
+    for k, scale in enumerate(scales[:3]):
+        assert p_value(drawn[:, k : k + 1], *law_of(scale, math.ceil(60 * scale))) > FALSE_ALARM
+    assert p_value(drawn[:, 1:2], *law_of(scales[2], 7000)) < FALSE_ALARM
+    wide = np.abs(drawn[:, 3]) / 2.0**62  # cut at 1
+    assert abs((wide < 0.5).mean() - (1 - math.exp(-0.5))) < z_limit() / math.sqrt(4 * n)
+
+
 # --- shapes, limits, bad input ------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ import pytest
 from hdpm_book.ridge import jorgensen
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners.estimators import PersonalizedRidge
-from hdpm_lib.learners.integer_answers import gradient_noise
+from hdpm_lib.learners.integer_answers import gradient_noise, longest_gradient, noise_scales
 from hdpm_lib.noise import spherical_laplace
 from tests import releases
 from tests.releases import LEARNERS, NOISY, Learner
@@ -53,6 +53,7 @@ GRIDS += [
     "PrivateLogisticRegression",
 ]
 ONE_LENGTH = ("ridge objective", "ridge statistics")  # those outside the ball are pulled onto it
+SCALES = noise_scales([Fraction(1), Fraction(2)], longest_gradient(1.0, FINE), FINE)
 RELEASES: dict[str, Callable[[np.random.Generator], Array]] = {
     "spherical noise": lambda rng: spherical_laplace(2, 1.0, rng=rng),
     "spherical noise, two at once": lambda rng: spherical_laplace(2, [1.0, 2.0], rng=rng, size=2),
@@ -64,7 +65,7 @@ RELEASES: dict[str, Callable[[np.random.Generator], Array]] = {
     "integer gradients": lambda rng: releases.sent(np.zeros((3, 1, 2)), releases.LOSSES, rng, FINE)[
         0
     ],
-    "noise of gradients": lambda rng: gradient_noise([1.0, 2.0], (2,), 1.0, FINE, rng=rng),
+    "noise of gradients": lambda rng: gradient_noise(SCALES, (2,), rng),
     "estimator, by itself": lambda rng: (
         PersonalizedRidge(project=False).fit(releases.X, releases.Y).coef_
     ),

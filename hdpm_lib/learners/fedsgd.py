@@ -1,72 +1,92 @@
-r"""Federated learning with local privacy: Algorithm 1 of FL-Market, for any auction and any
-aggregation.
+r"""Federated learning with local privacy: FedSGD, for any auction and any aggregation.
 
-In a round a few owners are asked. An *auction* says how much privacy loss each of them sells, she
-releases the mean gradient of her records, clipped and with Laplace noise, and an *aggregation* says
-with which weights the releases are summed. This module knows neither of the two: both are functions
-that the caller passes.
+This is Algorithm 1 of Zheng, Cao, Yoshikawa, Li and Yan (2021), "FL-Market: Trading Private Models
+in Federated Learning", arXiv:2106.04384. In a round a few owners are asked. An *auction* says how
+much privacy loss each of them sells, she releases the mean gradient of her records, clipped and
+with Laplace noise, and an *aggregation* says with which weights the releases are summed. This
+module knows neither of the two: both are functions that the caller passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from fractions import Fraction
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.learners.gradients import check_labels, clipped, local_gradients, noise_scale
-from hdpm_lib.learners.integer_answers import cut, gradient_noise, grid_gradients
+from hdpm_lib.learners.gradients import (
+    check_filled,
+    check_labels,
+    noise_scale,
+    owner_gradients,
+    shortened,
+)
+from hdpm_lib.learners.integer_answers import (
+    cut,
+    gradient_noise,
+    longest_gradient,
+    noise_scales,
+    whole_steps,
+)
 from hdpm_lib.noise import grid_step
-from hdpm_lib.private import private_floats
-from hdpm_lib.validation import check_choice, check_count, check_finite, check_positive
+from hdpm_lib.private import private_doubles, private_floats
+from hdpm_lib.validation import (
+    check_choice,
+    check_count,
+    check_finite,
+    check_generator,
+    check_numeric,
+    check_positive,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_TOLERANCE = 1 + 1e-9  # by how much floating point may exceed a limit
-
-
-@dataclass(frozen=True)
-class Bought:
-    """What the auctions of all rounds bought.
-
-    The privacy losses for a round, 0 for an owner who sells nothing, and `payments` have shape
-    (rounds, runs, bidders); `budget`, of shape (rounds, runs), is the money that an auction could
-    spend.
-    """
-
-    privacy_loss: Array
-    payments: Array
-    budget: Array
-
-
-# takes the numbers of the bidding owners, shape (rounds, runs, bidders)
-Auction = Callable[[Integers], Bought]
-# weights from privacy losses and sizes, both of that shape
+# From the numbers of the bidding owners, shape (rounds, runs, bidders), to what they sell: an
+# Outcome, or whatever has its `privacy_loss` and `payments`, of that shape.
+Auction = Callable[[Integers], Any]
+# Weights from privacy losses and sizes, both of that shape.
 Aggregation = Callable[[Array, Array], Array]
+_TOLERANCE = 1 + 1e-9  # by how much floating point may exceed a limit
 
 
 @dataclass(frozen=True)
 class Training:
     """What runs of FedSGD went through.
 
-    Attributes
+    Parameters
     ----------
-    rounds : array of shape (checkpoints,), after how many rounds the paths were noted
+    rounds : array of int, shape (checkpoints,)
+        After how many rounds the paths were noted.
     start : array of shape (runs, classes, features)
-    signal, noise : dict of arrays of shape (checkpoints, runs, classes, features)
-        For each aggregation the sum of all steps so far, without and with nothing but the noise in
-        them. For study: to publish the parts is not private.
+        Models before the first round.
+    signal : dict of arrays of shape (checkpoints, runs, classes, features)
+        For each aggregation the sum of all steps so far, without noise. For study: to publish it is
+        not private.
+    noise : dict of arrays as in `signal`
+        The same sums with nothing but the noise in them; not private either.
     privacy_loss : array of shape (runs, owners)
         Sum of the privacy losses that an owner has sold: what the models of *one* aggregation cost
         her. Several share their noise, to be compared; to publish more than one, or one beside
         ``None``, costs more.
-    paid, idle : arrays of shape (runs,)
-        Money, and rounds in which nobody sold, so that the model stayed as it was.
+    paid : array of shape (runs,)
+        Payments to all owners in all rounds.
     received : dict of arrays as in `signal`, optional
-        By default, the sum of all steps so far, computed from what was sent and nothing else.
+        The sum of all steps so far, computed from what was sent and nothing else; None in ideal
+        arithmetic.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 1.0], [0.0, 1.0]])
+    >>> asked = np.zeros((3, 1, 1), int)
+    >>> rows = [[np.array([0, 1])]]
+    >>> rng = np.random.default_rng(0)
+    >>> made = fedsgd(x, [0, 1], rows, [[2.0]], asked, {"all": None}, np.zeros((2, 2)), rng=rng)
+    >>> made.rounds, made.parameters("all").shape
+    (array([0, 1, 3]), (3, 1, 2, 2))
     """
 
     rounds: Integers
@@ -75,15 +95,25 @@ class Training:
     noise: dict[str, Array] = field(repr=False)
     privacy_loss: Array
     paid: Array
-    idle: Integers
     received: dict[str, Array] | None = field(default=None, repr=False)
 
     def parameters(self, name: str) -> Array:
-        """Models of one aggregation at all checkpoints, (checkpoints, runs, classes, features)."""
-        steps = (
-            self.signal[name] + self.noise[name] if self.received is None else self.received[name]
-        )
-        return self.start + steps
+        """Models of one aggregation at all checkpoints.
+
+        Parameters
+        ----------
+        name : str
+            Of the aggregation.
+
+        Returns
+        -------
+        array of shape (checkpoints, runs, classes, features)
+            The last entry holds the models that were learned. The models of one aggregation may be
+            published.
+        """
+        if self.received is None:
+            return self.start + (self.signal[name] + self.noise[name])
+        return self.start + self.received[name]
 
 
 def fedsgd(
@@ -91,7 +121,7 @@ def fedsgd(
     labels: NDArray,
     owners: Sequence[Sequence[NDArray[np.integer]]],
     privacy_budget: ArrayLike,
-    bidders: Integers,
+    bidders: ArrayLike,
     aggregations: Mapping[str, Aggregation | None],
     start: ArrayLike,
     *,
@@ -103,50 +133,73 @@ def fedsgd(
     spacing: float | None = None,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> Training:
-    r"""Train models by FedSGD on releases of clipped gradients with Laplace noise: Algorithm 1 of
-    the paper.
-
-    It is an error if nobody sells anything in any round, or if an auction breaks a limit: more
-    privacy loss than an owner accepts, or payments beyond the budget.
+    r"""Train models by FedSGD on releases of clipped gradients with Laplace noise.
 
     Parameters
     ----------
-    features, labels
-        As for :mod:`hdpm_lib.learners.gradients`; gradients are computed in the type of `features`.
-    owners : sequence of sequences of integer arrays
+    features : array of float, shape (records, d)
+        Features of all records, private, the last of them the constant 1. Gradients are computed in
+        their type.
+    labels : array of shape (records,)
+        Classes 0, 1, ... of the records, private.
+    owners : sequence of sequences of arrays of int
         For each run the rows of each of its owners. Who has none sends noise around zero, and
         counts as one record.
-    privacy_budget : array of shape (runs, owners), positive
-        Largest privacy loss that an owner accepts in a round.
-    bidders : integer array of shape (rounds, runs, bidders)
+    privacy_budget : array of shape (runs, owners)
+        Largest privacy loss that an owner accepts in a round, positive.
+    bidders : array of int, shape (rounds, runs, bidders)
         Who is asked when, as from :func:`hdpm_lib.learners.gradients.draw_bidders`.
     aggregations : dict
-        Rules to compare, each training a model of its own on the same owners, purchases and noise.
-        ``None`` stands for gradients without noise, weighted by size.
-    start : array of shape (classes, features) or (runs, classes, features)
+        Rules to compare, by name, each training a model of its own on the same owners, purchases
+        and noise. A rule gives weights from privacy losses and numbers of records, all of shape
+        (rounds, runs, bidders). ``None`` stands for gradients without noise, weighted by size.
+    start : array of shape (classes, d) or (runs, classes, d)
+        Parameters of the first model.
     rng : numpy.random.Generator
-        In ideal arithmetic the numbers drawn do not depend on what the auction bought.
+        Source of the noise. In ideal arithmetic the numbers drawn do not depend on what the auction
+        bought.
     auction : function, optional
-        From the bidders of all rounds to a `Bought`, each auction apart from the others; it does
-        not see the models. By default everybody sells her privacy budget, without money.
-    learning_rate, clip_norm : float, positive, default 0.01 and 1
+        From `bidders` to what they sell: an :class:`~hdpm_lib.markets.outcome.Outcome`, or whatever
+        has its `privacy_loss` and `payments`, both of that shape. Each auction is apart from the
+        others and does not see the models. By default everybody sells her privacy budget, without
+        money.
+    learning_rate : float, default 0.01
+        Length of a step in units of the gradient, positive.
+    clip_norm : float, default 1
+        Largest L1 norm of a gradient, positive; longer ones are shortened to it.
     every : int, default 10
         Paths are noted at the start, after the first round, each multiple of `every` and the last
         round.
     spacing : float, optional
         A power of two, by default one that fits the privacy losses sold. Clipped gradients are cut
-        to multiples of it, and noise on this grid is added, in integers:
+        to multiples of it, and noise on this grid is added, in integers, as by
         :func:`~hdpm_lib.learners.integer_answers.integer_gradients`.
-    arithmetic : {"exact", "ideal"}
-        In ideal arithmetic both are floats: for studies.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        In ideal arithmetic gradients and noise are floats: for studies.
+
+    Returns
+    -------
+    Training
+        The paths of all models, with privacy losses and payments.
+
+    Raises
+    ------
+    ValueError
+        If nobody sells anything in any round, or if an auction takes more privacy loss than an
+        owner accepts or asks her for money.
 
     Notes
     -----
-    A release of loss :math:`\varepsilon` is :math:`\varepsilon`-locally private for the whole data
-    of its owner, and losses add up over rounds (`privacy_loss`): :doc:`/book/federated/learning`.
-    This holds for what is sent, if random integers are uniform, and all models are computed from
-    that alone; in ideal arithmetic it is a theorem about real numbers
-    (:doc:`/book/privacy/limits`).
+    Algorithm 1 of Zheng et al. A release of loss :math:`\varepsilon` is
+    :math:`\varepsilon`-locally private for the whole data of its owner, and losses add up over
+    rounds (`privacy_loss`): :doc:`/book/federated/learning`. This holds for what is sent, if random
+    integers are uniform, and all models are computed from that alone; in ideal arithmetic it is a
+    theorem about real numbers (:doc:`/book/privacy/limits`). Public: all but features and labels.
+
+    References
+    ----------
+    Zheng, Cao, Yoshikawa, Li and Yan (2021), "FL-Market: Trading Private Models in Federated
+    Learning", arXiv:2106.04384.
 
     Examples
     --------
@@ -159,199 +212,115 @@ def fedsgd(
     >>> fedsgd(x, y, rows, [[2.0]], asked, learners, np.zeros((2, 2)), rng=rng).privacy_loss
     array([[6.]])
     """
-    features, labels, w, limits, sizes = _check(
-        features, labels, owners, privacy_budget, bidders, start
-    )
     check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
     rate = check_positive(learning_rate, "learning_rate")
-    noted = _noted(len(bidders), every)
-    accepted = np.take_along_axis(limits[None], bidders, axis=2)
-    # lines 3 to 5: bids, and the auction with its money, for all rounds
-    bought = _everything(accepted) if auction is None else _checked(auction(bidders), accepted)
-    privacy_loss = _sold(bought, bidders, limits.shape)
-    spacing = (
-        None
-        if arithmetic == "ideal"
-        else _spacing(bought, clip_norm)
-        if spacing is None
-        else spacing
-    )
-    # line 7: the weights follow from what was bought
-    scale = _noise_scale(bought, clip_norm, spacing)
-    records = np.take_along_axis(sizes[None], bidders, axis=2)
-    weights, scales = _weights(aggregations, bought.privacy_loss, records, scale)
-    charge(
-        np.where(
-            len(aggregations) == 1 and None not in aggregations.values(), privacy_loss, np.inf
-        ),
-        rng,
-    )
-    # sums of the steps: signal, noise, and what was sent, in one
-    moved = np.zeros((3, len(aggregations), *w.shape))
+    bound = check_positive(clip_norm, "clip_norm")
+    x = private_floats(features, "features", 2)
+    check_filled(x)
+    limits = check_finite(privacy_budget, "privacy_budget", 2, 0, ends="()")
+    asked = _check_bidders(bidders, *limits.shape)
+    sizes = _check_owners(owners, limits.shape, len(x))
+    w = _check_start(start, len(limits), x.shape[1])
+    y = check_labels(labels, x, w.shape[1])
+    rounds = len(asked)
+    noted = sorted({1, rounds}.union(range(0, rounds + 1, check_count(every, "every"))))
+    # Lines 3 to 5: bids, and the auction with its money, for all rounds.
+    accepted = np.take_along_axis(limits[None], asked, axis=2)
+    records = np.take_along_axis(sizes[None], asked, axis=2)
+    losses, payments = _sale(auction, asked, accepted)
+    sold = np.zeros(limits.shape)
+    np.add.at(sold, (np.arange(len(limits))[:, None], asked), losses)
+    if not sold.any():
+        raise ValueError("privacy_loss is 0 for every bidder in every round: nobody sells anything")
+    grid = None if arithmetic == "ideal" else _grid(losses, bound, spacing)
+    # Line 7: the weights follow from what was bought. On a grid, noise comes in its units.
+    scale = np.where(losses > 0, noise_scale(losses, bound) if grid is None else 1.0, 0.0)
+    weights, scales = _weights(aggregations, losses, records, scale)
+    private = len(aggregations) == 1 and None not in aggregations.values()
+    charge(sold if private else np.full(sold.shape, np.inf), check_generator(rng))
+    # Sums of the steps: signal, noise, and in integers what was received.
+    moved = np.zeros((2 if grid is None else 3, len(aggregations), *w.shape))
     path = [moved.copy()]
-    for r, asked in enumerate(bidders):
-        models = w + (moved[:2].sum(axis=0) if spacing is None else moved[2])
-        for s, own in enumerate(asked):
-            # line 6: the model goes out, clipped and perturbed local gradients come back
-            gradients = local_gradients(models[:, s], features, labels, [owners[s][i] for i in own])
-            share = weights[:, r, s]
-            scale = scales[:, r, s]
-            released = _release(
-                gradients, bought.privacy_loss[r, s], scale, clip_norm, spacing, rng
-            )
-            # line 8: their weighted sum is delivered, and the buyer takes a step
-            for part, total in enumerate(_aggregated(share, scale, *released)):
-                moved[part, :, s] -= rate * total
+    for r, here in enumerate(asked):
+        models = w + (moved.sum(axis=0) if grid is None else moved[2])
+        for s, numbers in enumerate(here):
+            # Line 6: the model goes out, clipped and perturbed local gradients come back.
+            rows = [owners[s][i] for i in numbers]
+            gradients = owner_gradients(models[:, s].astype(x.dtype), x, y, rows)
+            sent = _release(gradients, scales[:, r, s], bound, grid, (r, s), rng)
+            # Line 8: their weighted sum is delivered, and the buyer takes a step.
+            moved[:, :, s] -= rate * _aggregated(weights[:, r, s], scales[:, r, s], *sent)
         if r + 1 in noted:
             path.append(moved.copy())
-    signal, noise, received = _by_rule(aggregations, path, spacing is not None)
-    paid = bought.payments.sum(axis=(0, 2))
-    idle = (bought.privacy_loss == 0).all(axis=2).sum(axis=0)
-    return Training(np.array(noted), w, signal, noise, privacy_loss, paid, idle, received)
+    # part, aggregation, checkpoint, run, classes, features
+    signal, noise, *received = [
+        dict(zip(aggregations, part, strict=True)) for part in np.moveaxis(np.array(path), 0, 2)
+    ]
+    paid = payments.sum(axis=(0, 2))
+    return Training(np.array(noted), w, signal, noise, sold, paid, *received)
 
 
-def _noted(rounds: int, every: int) -> list[int]:
-    """After how many rounds the paths are noted."""
-    return sorted({1, rounds}.union(range(0, rounds + 1, check_count(every, "every"))))
+# --- releases -----------------------------------------------------------------------------------
 
 
-def _everything(accepted: Array) -> Bought:
-    """Everybody sells her privacy budget, without money."""
-    return Bought(accepted, np.zeros(accepted.shape), np.zeros(accepted.shape[:2]))
+def _grid(
+    losses: Array, clip_norm: float, spacing: float | None
+) -> tuple[float, int, NDArray[np.int64]]:
+    """Spacing, longest gradient in steps, and noise scales, as fractions, shaped as the losses.
 
-
-def _sold(bought: Bought, bidders: Integers, shape: tuple[int, ...]) -> Array:
-    """Sums of the losses that owners have sold, of shape (runs, owners); an error if there are
-    none.
+    By default the spacing fits what was bought: it is fine beside the least noise, and coarse
+    enough for the most.
     """
-    privacy_loss = np.zeros(shape)
-    np.add.at(privacy_loss, (np.arange(shape[0])[:, None], bidders), bought.privacy_loss)
-    if not privacy_loss.any():
-        raise ValueError("privacy_loss is 0 for every bidder in every round: nobody sells anything")
-    return privacy_loss
-
-
-def _spacing(bought: Bought, clip_norm: float) -> float:
-    """Spacing for what was bought: fine beside the least noise, coarse enough for the most."""
-    bound = check_positive(clip_norm, "clip_norm")
-    sold = bought.privacy_loss[bought.privacy_loss > 0]
-    return grid_step(bound * max(2 / sold.max(), 2.0**-8), bound * min(64 / sold.min(), 2.0**43))
-
-
-def _noise_scale(bought: Bought, clip_norm: float, spacing: float | None) -> Array:
-    """Scale of the noise, 0 for who sends nothing; with a spacing, noise comes in units of the
-    gradients.
-    """
-    scale = 1.0 if spacing is not None else noise_scale(bought.privacy_loss, clip_norm)
-    return np.where(bought.privacy_loss > 0, scale, 0.0)
+    if spacing is None:
+        sold = losses[losses > 0]
+        spread = clip_norm * max(2 / sold.max(), 2.0**-8)
+        spacing = grid_step(spread, clip_norm * min(64 / sold.min(), 2.0**43))
+    longest = longest_gradient(clip_norm, spacing)
+    scales = noise_scales([Fraction(loss) for loss in losses.ravel().tolist()], longest, spacing)
+    return float(spacing), longest, np.reshape(scales, (2, *losses.shape))
 
 
 def _release(
     gradients: NDArray,
-    epsilon: Array,
     scales: Array,
     clip_norm: float,
-    spacing: float | None,
+    grid: tuple[float, int, NDArray[np.int64]] | None,
+    place: tuple[int, int],
     rng: np.random.Generator,
 ) -> tuple[NDArray, ...]:
-    """Clipped gradients and noise of scale 1, of shapes (owners, ...); with a spacing also what
-    each rule receives.
+    """Clipped gradients, noise in units of `scales`, and with a grid what each rule receives.
+
+    Noise has the shape (owners, classes, features), for all rules; the others have (owners, rules,
+    classes, features).
     """
-    if spacing is None:
-        return clipped(gradients, clip_norm), rng.laplace(
-            size=(len(gradients), *gradients.shape[2:])
-        )
-    steps = grid_gradients(gradients, clip_norm, spacing)
-    drawn = gradient_noise(epsilon, gradients.shape[2:], clip_norm, spacing, rng=rng)
+    if grid is None:
+        noise = rng.laplace(size=(len(gradients), *gradients.shape[2:]))
+        return shortened(gradients, clip_norm), noise
+    spacing, longest, fractions = grid
+    doubles = private_doubles(gradients, "gradients")
+    steps = whole_steps(doubles, clip_norm, spacing, longest)
+    drawn = gradient_noise(fractions[:, *place], gradients.shape[2:], rng)
     added = scales.T.astype(np.int64)[..., None, None] * drawn[:, None]
     return spacing * steps, spacing * drawn, spacing * cut(steps + added).astype(float)
 
 
 def _aggregated(
-    weights: Array, scales: Array, sent: NDArray, noise: NDArray, noisy: NDArray | None = None
-) -> list:
-    """Weighted sums over the owners for each rule: of gradients, of noise, and of both as they were
-    received.
+    weights: Array, scales: Array, sent: NDArray, noise: NDArray, *received: NDArray
+) -> Array:
+    """Weighted sums over the owners for each rule, shape (parts, rules, classes, features).
+
+    Of gradients, of noise, and in integers of both as they were received.
     """
-    sums = [
-        np.einsum("an,na...->a...", weights, sent),
-        np.tensordot(weights * scales, noise, axes=1),
-    ]
-    return sums if noisy is None else [*sums, np.einsum("an,na...->a...", weights, noisy)]
-
-
-def _by_rule(
-    rules: Mapping[str, Aggregation | None], path: list[Array], kept: bool
-) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array] | None]:
-    """Signal, noise and, if `kept`, what was received: dicts of arrays (checkpoints, runs, classes,
-    features).
-    """
-    # part, aggregation, checkpoint, run, classes, features
-    parts = np.moveaxis(np.array(path), 0, 2)
-    signal, noise, received = (dict(zip(rules, part, strict=True)) for part in parts)
-    return signal, noise, received if kept else None
-
-
-def _check(
-    features: NDArray,
-    labels: NDArray,
-    owners: Sequence,
-    privacy_budget: ArrayLike,
-    bidders: Integers,
-    start: ArrayLike,
-) -> tuple[NDArray, Integers, Array, Array, Array]:
-    """Features, labels, starting points of all runs, privacy budgets and sizes."""
-    features = private_floats(features, "features", 2)
-    if not np.isfinite(features).all():
-        raise ValueError("features must be finite numbers: fill what is missing by a public rule")
-    if bidders.ndim != 3 or bidders.dtype.kind not in "iu" or bidders.size == 0:
-        raise ValueError(
-            "bidders must be whole numbers of shape (rounds, runs, bidders), got shape"
-            f" {bidders.shape}"
-        )
-    runs = bidders.shape[1]
-    w = check_finite(start, "start", np.ndim(start))
-    if w.ndim not in (2, 3) or w.shape[-1] != features.shape[1] or (w.ndim == 3 and len(w) != runs):
-        raise ValueError(
-            f"start must have shape (classes, {features.shape[1]}), for {runs} runs or all, got"
-            f" {w.shape}"
-        )
-    labels = check_labels(labels, features, w.shape[-2])
-    limits = check_finite(privacy_budget, "privacy_budget", 2, 0, ends="()")
-    sizes = [[max(len(rows), 1) for rows in own] for own in owners]
-    if [len(own) for own in sizes] != [limits.shape[1]] * runs or len(limits) != runs:
-        raise ValueError(
-            f"owners must have {runs} runs of {limits.shape[1]} owners, as privacy_budget has"
-        )
-    for own in owners:
-        rows = np.concatenate(own)
-        if (outside := (rows < 0) | (rows >= len(features))).any():
-            raise ValueError(
-                f"owners must hold rows of the {len(features)} records, got {rows[outside][0]}"
-            )
-    among = np.sort(bidders, axis=-1)
-    if (
-        (among < 0).any()
-        or (among >= limits.shape[1]).any()
-        or (np.diff(among, axis=-1) == 0).any()
-    ):
-        raise ValueError(
-            f"bidders must be different owners 0 to {limits.shape[1] - 1} in each round"
-        )
-    return (
-        features,
-        labels,
-        np.broadcast_to(w, (runs, *w.shape[-2:])),
-        limits,
-        np.array(sizes, dtype=float),
-    )
+    sums = [np.einsum("an,na...->a...", weights, part) for part in (sent, *received)]
+    return np.stack([sums[0], np.tensordot(weights * scales, noise, axes=1), *sums[1:]])
 
 
 def _weights(
     rules: Mapping[str, Aggregation | None], epsilon: Array, sizes: Array, scale: Array
 ) -> tuple[Array, Array]:
-    """Weights and noise scales of shape (aggregations, rounds, runs, bidders); who sends nothing
-    has weight 0.
+    """Weights and noise scales of shape (aggregations, rounds, runs, bidders).
+
+    Who sends nothing has weight 0.
     """
     weights = []
     scales = []
@@ -365,30 +334,63 @@ def _weights(
     return np.array(weights), np.array(scales)
 
 
-def _checked(bought: Bought, accepted: Array) -> Bought:
-    """What was bought as arrays of floats, within all limits."""
-    parts = bought.privacy_loss, bought.payments, bought.budget
-    losses, payments, budget = (np.asarray(part, dtype=float) for part in parts)
-    if (
-        losses.shape != accepted.shape
-        or payments.shape != accepted.shape
-        or budget.shape != accepted.shape[:2]
-    ):
+# --- checks -------------------------------------------------------------------------------------
+
+
+def _check_bidders(bidders: ArrayLike, runs: int, owners: int) -> Integers:
+    """Numbers of different owners, for each round and run."""
+    asked = check_numeric(bidders, "bidders")
+    if asked.ndim != 3 or asked.dtype.kind not in "iu" or asked.size == 0 or asked.shape[1] != runs:
+        raise ValueError(
+            f"bidders must be whole numbers of shape (rounds, {runs}, bidders), as privacy_budget"
+            f" has {runs} runs, got {asked.dtype} of shape {asked.shape}"
+        )
+    ascending = np.sort(asked, axis=-1)
+    inside = ascending.min() >= 0 and ascending.max() < owners
+    if not inside or (np.diff(ascending, axis=-1) == 0).any():
+        raise ValueError(f"bidders must be different owners 0 to {owners - 1} in each round")
+    return asked
+
+
+def _check_owners(owners: Sequence, shape: tuple[int, ...], n: int) -> Array:
+    """How many of the `n` records owners have, at least 1, shape (runs, owners)."""
+    if len(owners) != shape[0] or any(len(own) != shape[1] for own in owners):
+        raise ValueError(
+            f"owners must have {shape[0]} runs of {shape[1]} owners, as privacy_budget has"
+        )
+    rows = np.concatenate([part for own in owners for part in own])
+    outside = (rows < 0) | (rows >= n)
+    if outside.any():
+        raise ValueError(f"owners must hold rows of the {n} records, got {rows[outside][0]}")
+    return np.array([[max(len(part), 1) for part in own] for own in owners], dtype=float)
+
+
+def _check_start(start: ArrayLike, runs: int, width: int) -> Array:
+    """Models of all runs, shape (runs, classes, features)."""
+    w = check_finite(start, "start")
+    if w.ndim not in (2, 3) or w.shape[-1] != width or (w.ndim == 3 and len(w) != runs):
+        raise ValueError(
+            f"start must have shape (classes, {width}), for {runs} runs or all, got {w.shape}"
+        )
+    return np.broadcast_to(w, (runs, *w.shape[-2:]))
+
+
+def _sale(auction: Auction | None, asked: Integers, accepted: Array) -> tuple[Array, Array]:
+    """Privacy losses that are sold, within all limits, and payments."""
+    if auction is None:
+        return accepted, np.zeros(accepted.shape)
+    sale = auction(asked)
+    losses = check_finite(sale.privacy_loss, "privacy_loss", None, 0)
+    payments = check_finite(sale.payments, "payments", None, 0)
+    if losses.shape != accepted.shape or payments.shape != accepted.shape:
         raise ValueError(
             f"auction must buy from bidders of shape {accepted.shape}, got privacy_loss"
-            f" {losses.shape}"
+            f" {losses.shape} and payments {payments.shape}"
         )
-    if (bad := ~((losses >= 0) & (losses <= accepted * _TOLERANCE))).any():
-        most = f"an owner who accepts at most {accepted[bad][0]}"
-        raise ValueError(f"round {_first(bad)}: privacy_loss = {losses[bad][0]} of {most}")
-    if (
-        bad := ~((payments >= 0).all(axis=2) & (payments.sum(axis=2) <= budget * _TOLERANCE))
-    ).any():
+    above = losses > accepted * _TOLERANCE
+    if above.any():
         raise ValueError(
-            f"round {_first(bad)}: payments {payments[bad][0]} with a budget of {budget[bad][0]}"
+            f"round {np.argwhere(above)[0, 0] + 1}: privacy_loss = {losses[above][0]} of an owner"
+            f" who accepts at most {accepted[above][0]}"
         )
-    return Bought(np.minimum(losses, accepted), payments, budget)
-
-
-def _first(bad: NDArray[np.bool_]) -> int:
-    return int(np.argwhere(bad)[0, 0]) + 1
+    return np.minimum(losses, accepted), payments

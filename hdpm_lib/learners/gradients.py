@@ -1,5 +1,7 @@
-r"""Gradients of logistic regression that leave their owners: local, clipped, and with the noise of
-local privacy.
+r"""Gradients of logistic regression that leave their owners: local, clipped, with noise.
+
+They are those of Zheng, Cao, Yoshikawa, Li and Yan (2021), "FL-Market: Trading Private Models in
+Federated Learning", arXiv:2106.04384.
 
 The model is multinomial logistic regression: class `c` of a record `x`, whose last feature is the
 constant 1, has a probability proportional to :math:`\exp(w_c^\top x)`.
@@ -26,12 +28,11 @@ Integers = NDArray[np.int64]
 def local_gradients(
     parameters: ArrayLike, features: NDArray, labels: NDArray, owners: Sequence[NDArray[np.integer]]
 ) -> NDArray:
-    """Mean gradient of the logistic loss over the records of each owner, shape (owners, models,
-    classes, features).
+    """Mean gradients of the logistic loss, of shape (owners, models, classes, features).
 
-    They are not clipped, are computed in the type of `features`, and are zero for an owner without
-    records. There are several models, `parameters` of shape (models, classes, features); `owners`
-    holds the rows of each owner.
+    The mean is over the records of each owner, zero for an owner without records; `owners` holds
+    the rows of each of them. There are several models, `parameters` of shape (models, classes,
+    features). Gradients are not clipped, and computed in the type of `features`.
 
     Examples
     --------
@@ -40,45 +41,50 @@ def local_gradients(
     array([[-0.25,  0.  ],
            [ 0.25,  0.  ]])
     """
-    w, features = _models(parameters, features)
-    if w.ndim != 3:
-        raise ValueError(f"parameters must have 3 dimensions, got shape {w.shape}")
+    models, table = _models(parameters, features)
+    if models.ndim != 3:
+        raise ValueError(f"parameters must have 3 dimensions, got shape {models.shape}")
+    classes = check_labels(labels, table, models.shape[1])
+    return owner_gradients(models, table, classes, owners)
+
+
+def owner_gradients(
+    models: NDArray, features: NDArray, labels: Integers, owners: Sequence[NDArray[np.integer]]
+) -> NDArray:
+    """:func:`local_gradients` of what was checked, with models in the type of the features."""
     rows = np.concatenate(owners)
-    labels = check_labels(labels, features, w.shape[1])
     x = features.take(rows, axis=0)
-    counts = [max(len(own), 1) for own in owners]
-    gradients = np.empty((len(owners), *w.shape), dtype=features.dtype)
-    end = 0
+    counts = np.array([len(own) for own in owners])
+    ends = np.cumsum(counts)
+    gradients = np.empty((len(owners), *models.shape), dtype=features.dtype)
     # a warning would tell of the data; `clipped` takes what comes
     with np.errstate(over="ignore", invalid="ignore"):
-        residual = residuals(w, x, labels[rows])
-        residual = residual.reshape(w.shape[0] * w.shape[1], len(rows))  # there may be no rows
-        for gradient, own in zip(gradients, owners, strict=True):
-            start = end
-            end = end + len(own)
-            np.matmul(residual[:, start:end], x[start:end], out=gradient.reshape(-1, w.shape[-1]))
-        gradients /= np.array(counts, features.dtype)[:, None, None, None]
+        residual = residuals(models, x, labels[rows])
+        residual = residual.reshape(models.shape[0] * models.shape[1], len(rows))  # maybe no rows
+        for gradient, start, end in zip(gradients, ends - counts, ends, strict=True):
+            out = gradient.reshape(-1, models.shape[-1])
+            np.matmul(residual[:, start:end], x[start:end], out=out)
+        gradients /= np.maximum(counts, 1).astype(features.dtype)[:, None, None, None]
     return gradients
 
 
 def residuals(parameters: NDArray, features: NDArray, labels: NDArray) -> NDArray:
-    """Probabilities less what is true, shape (models, classes, records): times the features,
-    gradients of records.
+    """Probabilities of the classes less what is true, shape (models, classes, records).
 
-    Arguments are as in :func:`local_gradients`, and not checked.
+    Times the features they are gradients of records. Arguments are as in :func:`local_gradients`,
+    and not checked.
     """
-    w = parameters
-    columns = np.arange(len(labels))
-    found = (w.reshape(-1, w.shape[-1]) @ features.T).reshape(*w.shape[:2], len(labels))
-    found -= found.max(axis=1, keepdims=True)
-    np.exp(found, out=found)
-    found /= found.sum(axis=1, keepdims=True)
-    found[:, labels, columns] -= 1
-    return found
+    models, classes, width = parameters.shape
+    share = (parameters.reshape(-1, width) @ features.T).reshape(models, classes, len(labels))
+    share -= share.max(axis=1, keepdims=True)
+    np.exp(share, out=share)
+    share /= share.sum(axis=1, keepdims=True)
+    share[:, labels, np.arange(len(labels))] -= 1
+    return share
 
 
 def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
-    r"""Gradients shortened to an L1 norm of at most `clip_norm`: Eq. (1) of the paper.
+    r"""Gradients shortened to an L1 norm of at most `clip_norm`: Eq. (1) of Zheng et al.
 
     Every array of floats is taken, for an error would tell of the data: a gradient whose norm is
     not finite becomes zero. It is as admissible as any other, so the sensitivity stays.
@@ -89,7 +95,11 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     array([[ 1.5, -0.5]])
     """
     bound = check_positive(clip_norm, "clip_norm")
-    gradients = _tables(gradients)
+    return shortened(check_tables(private_floats(gradients, "gradients")), bound)
+
+
+def shortened(gradients: NDArray, bound: float) -> NDArray:
+    """:func:`clipped` of what was checked."""
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
         shorter = bound / np.maximum(norms, bound)
@@ -97,7 +107,7 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
 
 
 def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
-    r"""Scale :math:`2L/\varepsilon` of the Laplace noise on each coordinate of a clipped gradient.
+    r"""Scale :math:`2L/\varepsilon` of the Laplace noise on a coordinate of a clipped gradient.
 
     The privacy losses `epsilon` of one release are not negative; for 0 the scale is infinite:
     nothing can be sent. Two clipped gradients are at most :math:`2L` apart in the L1 norm, whatever
@@ -117,10 +127,10 @@ def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
 def draw_bidders(
     owners: int, bidders: int, rounds: int, runs: int, rng: np.random.Generator
 ) -> Integers:
-    """Numbers of the owners who are asked, shape (rounds, runs, bidders), in each round of some
-    independent markets.
+    """Numbers of the owners who are asked in each round, shape (rounds, runs, bidders).
 
-    Nobody is asked a second time before everybody was asked once. If `bidders` does not divide
+    Runs are independent markets. In each nobody is asked a second time before everybody was asked
+    once. If `bidders` does not divide
     `owners`, a random few sit out in each pass.
 
     Examples
@@ -143,8 +153,9 @@ def draw_bidders(
 
 
 def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array:
-    """Share of records, shape (...), whose class the model names; of classes with equal scores it
-    names the first.
+    """Share of records whose class each model names, shape (...).
+
+    Of classes with equal scores a model names the first.
 
     Examples
     --------
@@ -152,21 +163,25 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
     0.5
     """
     w, features = _models(parameters, features)
-    if not np.isfinite(features).all():
-        raise ValueError("features must be finite numbers: fill what is missing by a public rule")
-    labels = check_labels(labels, features, w.shape[-2])
-    found = []
+    check_filled(features)
+    classes = check_labels(labels, features, w.shape[-2])
     models = w.reshape(-1, *w.shape[-2:])
+    shares = []
     # one wide product takes a third of the time of many
     for some in np.array_split(models, len(models) // 32 + 1):
-        scores = (features @ some.reshape(-1, w.shape[-1]).T).reshape(len(labels), *some.shape[:2])
-        found.append((scores.argmax(axis=2) == labels[:, None]).mean(axis=0))
-    return np.concatenate(found).reshape(w.shape[:-2])
+        scores = (features @ some.reshape(-1, w.shape[-1]).T).reshape(len(classes), *some.shape[:2])
+        shares.append((scores.argmax(axis=2) == classes[:, None]).mean(axis=0))
+    return np.concatenate(shares).reshape(w.shape[:-2])
 
 
-def _tables(gradients: NDArray) -> NDArray:
-    """Gradients, checked for their shape."""
-    gradients = private_floats(gradients, "gradients")
+def check_filled(features: NDArray) -> None:
+    """An error if a private feature is no finite number."""
+    if not np.isfinite(features).all():
+        raise ValueError("features must be finite numbers: fill what is missing by a public rule")
+
+
+def check_tables(gradients: NDArray) -> NDArray:
+    """Gradients, or an error if they have no classes and features."""
     if gradients.ndim < 2:
         raise ValueError(
             f"gradients must have shape (..., classes, features), got {gradients.shape}"
@@ -193,10 +208,10 @@ def check_labels(labels: ArrayLike, features: NDArray, classes: int) -> Integers
             f"labels must have shape ({len(features)},), one for each row of features, got"
             f" {found.shape}"
         )
-    found = found if (whole := found.dtype.kind in "iu") else private_floats(found, "labels")
-    if not (
-        found.min() >= 0 and found.max() < classes and (whole or (found == np.rint(found)).all())
-    ):
+    whole = found.dtype.kind in "iu"
+    numbers = found if whole else private_floats(found, "labels")
+    inside = numbers.min() >= 0 and numbers.max() < classes
+    if not (inside and (whole or (numbers == np.rint(numbers)).all())):
         what = f"whole numbers from 0 to {classes - 1}"
         raise ValueError(f"labels must be {what}, the classes that `start` or the model has")
-    return found.astype(np.int64, copy=False)
+    return numbers.astype(np.int64, copy=False)

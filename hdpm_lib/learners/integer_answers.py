@@ -1,5 +1,4 @@
-r"""Gradients in exact arithmetic: what is computed from data, and what is added to it, are
-integers.
+r"""Gradients in exact arithmetic: what is computed from data, and what is added, are integers.
 
 The guarantees of :mod:`~hdpm_lib.learners.gradients` hold for real numbers, these here for the
 program (:doc:`/book/privacy/arithmetic`). Gradients are put on a public grid, and noise is that of
@@ -20,25 +19,24 @@ an owner replaced; her clipped gradient has at most :math:`M=\lfloor L/g\rfloor`
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Sequence
 from fractions import Fraction
-from numbers import Rational
+from numbers import Rational, Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.discrete import LARGEST, discrete_laplace
-from hdpm_lib.learners.gradients import check_labels, clipped, residuals
+from hdpm_lib.discrete import LARGEST, draw_laplace
+from hdpm_lib.learners.gradients import check_labels, check_tables, residuals, shortened
 from hdpm_lib.private import private_doubles
 from hdpm_lib.validation import (
     check_count,
     check_epsilon,
     check_finite,
     check_generator,
-    check_number,
     check_positive,
-    check_size,
 )
 
 Array = NDArray[np.float64]
@@ -46,28 +44,22 @@ Integers = NDArray[np.int64]
 MOST = 2**52  # of an answer before noise, and of 32 scales of the noise, in steps
 
 
-def power_of_two(value: float, name: str) -> Fraction:
-    """A power of two, whose multiples are floats, as a fraction; or an error that names `name` and
-    the value.
-    """
-    if not 2.0**-500 <= check_positive(value, name) <= 2.0**500 or math.frexp(value)[0] != 0.5:
-        raise ValueError(f"{name} must be a power of two, got {value}")
-    return Fraction(value)
-
-
-def _scale_above(value: Fraction) -> Fraction:
-    """`value`, or if its numbers are too large a rational above it: from 1 on, by at most a part in
-    2**58.
-    """
-    if max(value.numerator, value.denominator) <= LARGEST:
-        return value
-    power = 2 ** max(0, 60 - math.floor(value).bit_length())
-    return Fraction(-(-value.numerator * power // value.denominator), power)
+def longest_gradient(clip_norm: float, spacing: float) -> int:
+    """The largest L1 norm of a clipped gradient in steps, `M`; both arguments are checked."""
+    bound = check_positive(clip_norm, "clip_norm")
+    step = check_positive(spacing, "spacing")
+    if not 2.0**-500 <= step <= 2.0**500 or math.frexp(step)[0] != 0.5:
+        raise ValueError(f"spacing must be a power of two, got {spacing}")
+    most = math.floor(Fraction(bound) / Fraction(step))
+    if not 1 <= most <= 2**40:
+        raise ValueError(
+            f"spacing must lie between clip_norm / 2**40 and clip_norm = {clip_norm}, got {spacing}"
+        )
+    return most
 
 
 def cut(noisy: Integers) -> Integers:
-    r"""Answers with noise, cut at :math:`\\pm2^{53}` so that they are floats without rounding:
-    post-processing.
+    r"""Answers with noise, cut at :math:`\pm2^{53}`, so that they are floats: post-processing.
 
     To refuse large *noise* instead would tell how far the answer is from the largest number ever
     released.
@@ -75,9 +67,11 @@ def cut(noisy: Integers) -> Integers:
     return np.clip(noisy, -2 * MOST, 2 * MOST)
 
 
+# --- gradients of owners ------------------------------------------------------------------------
+
+
 def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> Integers:
-    """Clipped gradients of shape (..., classes, features) in steps: integers of L1 norm `M` at
-    most.
+    """Clipped gradients, shape (..., classes, features), in steps: of L1 norm `M` at most.
 
     Clipped as in :func:`~hdpm_lib.learners.gradients.clipped` and cut towards zero; the zero vector
     takes the place of what is still too long.
@@ -87,11 +81,131 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
     >>> grid_gradients([[3.0, -1.1]], 1.0, 2.0**-4)
     array([[11, -4]])
     """
-    most = _longest(clip_norm, spacing)
-    steps = np.trunc(clipped(private_doubles(gradients, "gradients"), clip_norm) / spacing).astype(
-        np.int64
-    )
+    most = longest_gradient(clip_norm, spacing)
+    tables = check_tables(private_doubles(gradients, "gradients"))
+    return whole_steps(tables, float(clip_norm), float(spacing), most)
+
+
+def whole_steps(gradients: Array, clip_norm: float, spacing: float, most: int) -> Integers:
+    """:func:`grid_gradients` of what was checked, with `most` for `M`."""
+    steps = np.trunc(shortened(gradients, clip_norm) / spacing).astype(np.int64)
     return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
+
+
+def noise_scales(losses: Sequence[Fraction], most: int, spacing: float) -> Integers:
+    r"""Scales :math:`2M/\varepsilon_i` of noise in steps, never too small, as fractions.
+
+    Numerators and denominators, shape (2, n); 0 where the privacy loss is 0. An error says if the
+    spacing is too small for them.
+    """
+    scales = [_scale_above(2 * most / loss) if loss else Fraction(0) for loss in losses]
+    if 32 * max(scales) > MOST:
+        raise ValueError(
+            f"spacing = {spacing} is too small for a privacy loss of"
+            f" {float(min(filter(None, losses))):g}: noise of {max(scales)}"
+        )
+    fractions = [scale.as_integer_ratio() for scale in scales]
+    return np.array(fractions).T
+
+
+def _scale_above(value: Fraction) -> Fraction:
+    """`value`, or a rational above it, from 1 on by at most a part in 2**58, if it has many digits.
+
+    Digits are many if the numerator or the denominator exceeds what the sampler takes.
+    """
+    if max(value.numerator, value.denominator) <= LARGEST:
+        return value
+    power = 2 ** max(0, 60 - math.floor(value).bit_length())
+    return Fraction(-(-value.numerator * power // value.denominator), power)
+
+
+def gradient_noise(scales: Integers, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+    r"""Noise in steps for a gradient of that shape of each owner, shape (n, \*shape).
+
+    Independent on all coordinates, of the :func:`noise_scales`; 0 where they are 0.
+    """
+    sold = scales[0] > 0
+    noise = np.zeros((len(sold), *shape), dtype=np.int64)
+    t, s = np.repeat(scales[:, sold], math.prod(shape), axis=1)
+    noise[sold] = draw_laplace(t, s, len(t), rng).reshape(-1, *shape)
+    return noise
+
+
+def integer_gradients(
+    gradients: ArrayLike,
+    epsilon: Sequence[float | Rational] | Array,
+    clip_norm: float,
+    *,
+    spacing: float,
+    rng: np.random.Generator,
+) -> Array:
+    r"""Release gradients that may leave their owners: clipped, on a grid, with discrete noise.
+
+    Parameters
+    ----------
+    gradients : array of shape (n, classes, features)
+        The gradient of each owner, private. Any values: one that is not finite counts as zero.
+    epsilon : sequence of n float, int or Fraction
+        Privacy losses :math:`\varepsilon_i`, positive.
+    clip_norm : float
+        Largest L1 norm `L` of a gradient, positive; longer ones are shortened to it.
+    spacing : float
+        Step `g` of the grid, a power of two from :math:`L/2^{40}` to `L`, in units of the
+        gradients. Small enough is :math:`L/2^{20}`.
+    rng : numpy.random.Generator
+        Source of uniform integers.
+
+    Returns
+    -------
+    array of shape (n, classes, features)
+        What is sent: multiples of `spacing`, each clipped gradient with discrete Laplace noise of
+        its own on each coordinate. May be published.
+
+    Notes
+    -----
+    Whatever the data, two vectors of :func:`grid_gradients` are at most :math:`2M` apart in the L1
+    norm, :math:`M=\lfloor L/g\rfloor`. So with noise of the scale :math:`2M/\varepsilon_i` the loss
+    is at most :math:`\varepsilon_i`, in `T` rounds :math:`T\varepsilon_i`;
+    :doc:`/book/privacy/arithmetic` says when it is less. Neighbours: all data of an owner replaced.
+    Errors in the gradients do not matter. What is still assumed: :doc:`/book/privacy/limits`.
+
+    References
+    ----------
+    Zheng, Cao, Yoshikawa, Li and Yan (2021), "FL-Market: Trading Private Models in Federated
+    Learning", arXiv:2106.04384: the release, in real numbers (Algorithm 1, line 6).
+
+    Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy", NeurIPS.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> integer_gradients(np.ones((2, 1, 3)), [0.5, 1.0], 1.0, spacing=2.0**-10, rng=rng).shape
+    (2, 1, 3)
+    """
+    tables = private_doubles(gradients, "gradients", 3)
+    losses = _losses(epsilon, len(tables))
+    most = longest_gradient(clip_norm, spacing)
+    scales = noise_scales(losses, most, spacing)
+    charge(losses, check_generator(rng))
+    steps = whole_steps(tables, float(clip_norm), float(spacing), most)
+    noisy = steps + gradient_noise(scales, steps.shape[1:], rng)
+    return float(spacing) * cut(noisy).astype(float)
+
+
+def _losses(epsilon: Sequence[float | Rational] | Array, n: int) -> list[Fraction]:
+    """Privacy losses of `n` owners as exact numbers, or an error that names the argument."""
+    given = np.asarray(epsilon, dtype=object)
+    numbers = [isinstance(loss, Real) and not isinstance(loss, bool) for loss in given.flat]
+    if np.ma.isMaskedArray(epsilon) or given.ndim != 1 or not numbers or not all(numbers):
+        raise TypeError(f"epsilon must hold one number for each owner, got {reprlib.repr(epsilon)}")
+    check_positive(max(given), "epsilon")  # whether a float holds the largest of them
+    check_epsilon(given.astype(float), n)
+    return [
+        Fraction(loss) if isinstance(loss, Rational) else Fraction(float(loss)) for loss in given
+    ]
+
+
+# --- sums over records --------------------------------------------------------------------------
 
 
 def record_steps(
@@ -103,13 +217,12 @@ def record_steps(
     *,
     norm: int = 2,
 ) -> Integers:
-    r"""The sum of all records' clipped gradients in steps, shape (classes, features): each record
-    is protected.
+    r"""The sum of all records' clipped gradients in steps: each record is protected.
 
     Arguments are as in :mod:`~hdpm_lib.learners.gradients`, `parameters` of shape (classes,
-    features). The gradient of each record is shortened to `clip_norm` in the L1 or the L2 norm, as
-    `norm` says, and cut towards zero on the grid; one that is not finite, or still too long, counts
-    as zero. It is private: add noise before it leaves.
+    features), as the sum has. The gradient of each record is shortened to `clip_norm` in the L1 or
+    the L2 norm, as `norm` says, and cut towards zero on the grid; one that is not finite, or still
+    too long, counts as zero. It is private: add noise before it leaves.
 
     Notes
     -----
@@ -125,7 +238,7 @@ def record_steps(
     array([[-6,  6],
            [ 6, -6]])
     """
-    most = _longest(clip_norm, spacing)
+    most = longest_gradient(clip_norm, spacing)
     w = check_finite(parameters, "parameters", 2)
     if check_count(norm, "norm", 1, 2) == 2 and most > 2**30:
         raise ValueError(
@@ -137,125 +250,28 @@ def record_steps(
             f"features must have {w.shape[1]} columns, as parameters have, got {x.shape[1]}"
         )
     y = check_labels(labels, x, len(w))
-    total = np.zeros(w.shape, dtype=np.int64)
     if most * len(x) > MOST:
         raise ValueError(
             f"spacing = {spacing} is too small for {len(x)} records: their sum would not be a float"
         )
-    limit = most if norm == 1 else math.floor((Fraction(float(clip_norm)) / Fraction(spacing)) ** 2)
+    exact = Fraction(float(clip_norm)) / Fraction(float(spacing))
+    total = np.zeros(w.shape, dtype=np.int64)
     chunk = max(1, 2**20 // w.size)
     for start in range(0, len(x), chunk):
-        rows = x[start : start + chunk]
-        with np.errstate(over="ignore", invalid="ignore"):
-            gradient = (
-                residuals(w[None], rows, y[start : start + chunk])[0].T[:, :, None]
-                * rows[:, None, :]
-            )
-            length = np.linalg.norm(gradient.reshape(len(rows), -1), norm, axis=1)
-            gradient *= (clip_norm / np.maximum(length, clip_norm))[:, None, None]
-        gradient[~np.isfinite(length)] = 0
-        steps = np.trunc(gradient / spacing).astype(np.int64)
-        long = (np.abs(steps) ** norm).sum(axis=(1, 2)) > limit
+        rows = slice(start, start + chunk)
+        steps = _clipped_steps(w, x[rows], y[rows], float(clip_norm), float(spacing), norm)
+        long = (np.abs(steps) ** norm).sum(axis=(1, 2)) > math.floor(exact**norm)
         total += steps[~long].sum(axis=0)
     return total
 
 
-def _longest(clip_norm: float, spacing: float) -> int:
-    """Largest L1 norm of a clipped gradient in steps."""
-    most = math.floor(
-        Fraction(check_positive(clip_norm, "clip_norm")) / power_of_two(spacing, "spacing")
-    )
-    if not 1 <= most <= 2**40:
-        raise ValueError(
-            f"spacing must lie between clip_norm / 2**40 and clip_norm = {clip_norm}, got {spacing}"
-        )
-    return most
-
-
-def gradient_noise(
-    epsilon: Sequence[float | Rational] | Array,
-    shape: tuple[int, ...],
-    clip_norm: float,
-    spacing: float,
-    *,
-    rng: np.random.Generator,
+def _clipped_steps(
+    w: Array, x: Array, y: Integers, clip_norm: float, spacing: float, norm: int
 ) -> Integers:
-    r"""Noise in steps for gradients of that shape, one for each owner, shape (n, \*shape); 0 where
-    `epsilon` is 0.
-
-    Independent on all coordinates, of the scale :math:`2M/\varepsilon_i`
-    (:doc:`/book/privacy/limits`).
-    """
-    losses = _losses(epsilon)
-    check_generator(rng)
-    return _noise(losses, check_size(shape), clip_norm, spacing, rng)
-
-
-def _losses(epsilon: Sequence[float | Rational] | Array) -> list[Fraction]:
-    """Privacy losses as exact numbers, or an error that names the argument."""
-    given = np.asarray(epsilon, dtype=object)
-    if np.ma.isMaskedArray(epsilon) or given.ndim != 1 or not given.size:
-        raise ValueError(
-            f"epsilon must be a sequence of numbers, one for each owner, got {epsilon!r}"
-        )
-    for eps in given:
-        check_number(eps, "epsilon", 0)
-    return [Fraction(eps) if isinstance(eps, Rational) else Fraction(float(eps)) for eps in given]
-
-
-def _noise(
-    losses: list[Fraction],
-    shape: tuple[int, ...],
-    clip_norm: float,
-    spacing: float,
-    rng: np.random.Generator,
-) -> Integers:
-    noise = np.zeros((len(losses), *shape), dtype=np.int64)
-    most = _longest(clip_norm, spacing)
-    for row, loss in zip(noise, losses, strict=True):
-        if loss > 0:
-            scale = _scale_above(2 * most / loss)
-            if 32 * scale > MOST:
-                small = f"spacing = {spacing} is too small for a privacy loss of {float(loss):g}"
-                raise ValueError(f"{small}: noise of {scale}")
-            row[...] = discrete_laplace(scale, rng=rng, size=shape)
-    return noise
-
-
-def integer_gradients(
-    gradients: ArrayLike,
-    epsilon: Sequence[float | Rational] | Array,
-    clip_norm: float,
-    *,
-    spacing: float,
-    rng: np.random.Generator,
-) -> Array:
-    r"""Gradients that may leave their owners: clipped, on a grid, with discrete Laplace noise on
-    each coordinate.
-
-    Gradients, of shape (n, classes, features), can have any values: one that is not finite counts
-    as zero. What is sent has the same shape, in multiples of `spacing`. Privacy losses are
-    positive.
-
-    Notes
-    -----
-    Whatever the data, two vectors of :func:`grid_gradients` are at most :math:`2M` apart in the L1
-    norm. So with noise of the scale :math:`2M/\varepsilon_i` the loss is at most
-    :math:`\varepsilon_i`, in `T` rounds :math:`T\varepsilon_i`; :doc:`/book/privacy/arithmetic`
-    says when it is less. Errors in the gradients do not matter. What is still assumed:
-    :doc:`/book/privacy/limits`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> integer_gradients(np.ones((2, 1, 3)), [0.5, 1.0], 1.0, spacing=2.0**-10, rng=rng).shape
-    (2, 1, 3)
-    """
-    array = private_doubles(gradients, "gradients", 3)
-    losses = _losses(epsilon)
-    check_epsilon([float(loss) for loss in losses], len(array))
-    steps = grid_gradients(array, clip_norm, spacing)
-    charge(losses, rng)
-    return spacing * cut(steps + _noise(losses, steps.shape[1:], clip_norm, spacing, rng)).astype(
-        float
-    )
+    """Clipped gradients of some records in steps, shape (records, classes, features)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        gradient = residuals(w[None], x, y)[0].T[:, :, None] * x[:, None, :]
+        length = np.linalg.norm(gradient.reshape(len(x), -1), norm, axis=1)
+        gradient *= (clip_norm / np.maximum(length, clip_norm))[:, None, None]
+    gradient[~np.isfinite(length)] = 0
+    return np.trunc(gradient / spacing).astype(np.int64)

@@ -1,5 +1,4 @@
-r"""Answers to a query with Laplace noise and with a bias that buys privacy: of every term they use
-a share.
+r"""Answers to a query with Laplace noise and with a bias that buys privacy.
 
 A query is a sum of terms: one for each individual (linear), or functions of everybody's data
 (non-linear). Term `k` lies in a known interval with the middle :math:`c_k`. The *biased* answer
@@ -8,7 +7,9 @@ uses the share :math:`a_k` of its true value,
 .. math:: A(D) = \sum_k \bigl(a_k t_k(D) + (1 - a_k)\,c_k\bigr) + N(b),
 
 with one Laplace variable :math:`N(b)` of scale `b`. Shares 1 give the usual unbiased answer, shares
-0 a constant.
+0 a constant. Theorems and equations are those of Khalili, Zhang and Liu (2021), "Designing
+Contracts for Trading Private and Heterogeneous Data Using a Biased Differentially Private
+Algorithm", IEEE Access 9.
 
 Public: shares, scale, intervals and sensitivities, so none of them may be computed from the data.
 Neighbours: the datum of one individual replaced by any other.
@@ -45,32 +46,48 @@ from hdpm_lib.validation import (
 Array = NDArray[np.float64]
 
 
-def _require(good: NDArray[np.bool_], array: Array, name: str, rule: str) -> None:
-    if not good.all():
-        index = np.argwhere(~good)[0].tolist()
-        raise ValueError(f"{name} must {rule}, got {name}{index} = {array[tuple(index)]}")
-
-
 @dataclass(frozen=True)
 class BiasedLaplace:
     r"""A biased answer with Laplace noise, and its guarantees.
 
-    Attributes
+    Parameters
     ----------
-    shares : array of shape (q,), in [0, 1]
-        `a`: how much the true value of each term counts.
+    shares : array of shape (q,)
+        The shares :math:`a_k`, in [0, 1]: how much the true value of each term counts.
     scale : float
-        `b`: scale of the Laplace noise, positive; 0 is allowed if all shares are 0.
-    sensitivity : array of shape (q, n), not negative
-        :math:`\Delta_k^j`: bounds on how far individual `j` can move term `k`.
-    ranges, lower : array of shape (q,)
-        Lengths (positive) and lower ends of the terms' intervals.
+        Scale `b` of the Laplace noise, positive; 0 is allowed if all shares are 0.
+    sensitivity : array of shape (q, n) or (q,)
+        Bounds :math:`\Delta_k^j` on how far individual `j` can move term `k`, not negative. A
+        vector is the diagonal of a table that is 0 elsewhere: individual `k` moves term `k` alone.
+    ranges : array of shape (q,)
+        Lengths of the terms' intervals, positive.
+    lower : array of shape (q,)
+        Lower ends of the terms' intervals.
     dimension : int, default 1
         Number `m` of coordinates of a datum. Every coordinate is answered, with noise of its own.
     clip : bool, default False
-        Move terms outside their intervals onto the ends, and what is not a number to the middle: no
-        error.
-    arithmetic : {"exact", "ideal"}
+        Move terms outside their intervals onto the ends, and what is not a number to the middle,
+        instead of an error.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
+
+    Notes
+    -----
+    Definition 3 of Khalili, Zhang and Liu. :func:`linear_query` and :func:`nonlinear_query` make
+    the two kinds of the paper.
+
+    References
+    ----------
+    Khalili, Zhang and Liu (2021), "Designing Contracts for Trading Private and Heterogeneous Data
+    Using a Biased Differentially Private Algorithm", IEEE Access 9.
+
+    Examples
+    --------
+    >>> mechanism = BiasedLaplace([1.0, 0.5], 2.0, [3.0, 1.0], [3.0, 1.0], [0.0, -1.0])
+    >>> mechanism.privacy_loss, mechanism.worst_case_mse
+    (array([1.5 , 0.25]), 8.0625)
+    >>> float(mechanism.mean([3.0, 0.0]))   # before noise: not private
+    2.75
     """
 
     shares: Array
@@ -83,30 +100,31 @@ class BiasedLaplace:
     arithmetic: Literal["exact", "ideal"] = "exact"
 
     def __post_init__(self) -> None:
-        for name, ndim in (("shares", 1), ("sensitivity", 2), ("ranges", 1), ("lower", 1)):
-            array = check_finite(getattr(self, name), name, ndim)
-            if len(array) != len(self.shares):
-                raise ValueError(f"{name} has {len(array)} rows for {len(self.shares)} shares")
+        shares = check_finite(self.shares, "shares", 1, 0, 1)
+        sensitivity = check_finite(self.sensitivity, "sensitivity", None, 0)
+        ranges = check_finite(self.ranges, "ranges", 1, 0, ends="()")
+        lower = check_finite(self.lower, "lower", 1)
+        if sensitivity.ndim != 1:
+            check_finite(sensitivity, "sensitivity", 2)
+        found = {"shares": shares, "sensitivity": sensitivity, "ranges": ranges, "lower": lower}
+        for name, array in found.items():
+            if len(array) != len(shares):
+                raise ValueError(f"{name} has {len(array)} rows for {len(shares)} shares")
             object.__setattr__(self, name, array)
-        _require((self.shares >= 0) & (self.shares <= 1), self.shares, "shares", "lie in [0, 1]")
-        _require(self.sensitivity >= 0, self.sensitivity, "sensitivity", "not be negative")
-        _require(self.ranges > 0, self.ranges, "ranges", "be positive")
-        check_number(self.scale, "scale", 0)
-        if not (self.scale > 0 or self.scale == self.shares.max() == 0):
-            raise ValueError(
-                f"scale must be positive and finite (or 0, with every share 0), got {self.scale}"
-            )
+        scale = check_number(self.scale, "scale", 0)
+        if scale == 0 and shares.any():
+            raise ValueError("scale must be positive and finite (or 0, with every share 0), got 0")
         check_count(self.dimension, "dimension")
         check_flag(self.clip, "clip")
         check_choice(self.arithmetic, "arithmetic", ("exact", "ideal"))
-        if self.arithmetic == "exact" and self.scale:
+        if (reach := max(np.abs(lower).max(), ranges.max())) > 2.0**900:
+            raise ValueError(f"terms up to {reach:.3g} need other units: floats end")
+        if self.arithmetic == "exact" and scale:
             _ = self.step  # its error now, from public numbers, and not once the data are in
 
     @property
     def step(self) -> float:
-        """Step of the grid on which exact releases lie, before what is known of the answer is
-        added.
-        """
+        """Step of the grid on which exact releases lie, but for a known number."""
         return grid_step(self.scale, float(self.shares @ self.ranges) + 32 * self.scale)
 
     @property
@@ -117,71 +135,98 @@ class BiasedLaplace:
         An upper bound for non-linear ones (Theorem 10), as nobody need be able to move all terms by
         the most and in one direction.
         """
-        total = self.dimension * self.shares @ self.sensitivity
-        return total / self.scale if self.scale > 0 else np.zeros(len(total))
+        weights = self.dimension * self.shares
+        alone = self.sensitivity.ndim == 1
+        total = weights * self.sensitivity if alone else weights @ self.sensitivity
+        return total / self.scale if self.scale > 0 else 0 * total
 
     @property
     def worst_case_mse(self) -> float:
-        r"""Mean squared error on the worst data,
-        :math:`\bigl(\sum_k\tfrac12(1-a_k)q_k\bigr)^2+2b^2` for ranges `q`.
+        r"""Mean squared error on the worst data, :math:`(\sum_k(1-a_k)q_k/2)^2+2b^2`.
 
-        With `m` coordinates, their average (Definition 4). Exact for linear queries, where all
-        terms can be at the same end of their intervals (Theorems 3, 12); an upper bound for
-        non-linear ones (Theorem 10).
+        The `q` are the ranges; with `m` coordinates it is their average (Definition 4). Exact for
+        linear queries, where all terms can be at the same end of their intervals (Theorems 3, 12);
+        an upper bound for non-linear ones (Theorem 10).
         """
         return float(((1 - self.shares) @ self.ranges / 2) ** 2 + 2 * self.scale**2)
 
     def mean(self, terms: ArrayLike) -> Array:
-        """The answer before noise, shape (...), which is private, for terms (q, ...) inside their
-        intervals.
+        """The answer before noise, which is private.
+
+        Parameters
+        ----------
+        terms : array of shape (q, ...)
+            Terms inside their intervals.
+
+        Returns
+        -------
+        array of shape (...)
+            Mean of what :meth:`release` gives.
         """
-        middle = self.lower + self.ranges / 2
-        return np.asarray(middle.sum() + np.tensordot(self.shares, self._centred(terms), 1))
+        return self._mean(self._inside(private_floats(terms, "terms")))
 
     def bias(self, terms: ArrayLike) -> Array:
-        """Mean error of the answer, which is private as well; shapes as for :meth:`mean`."""
-        return np.asarray(np.tensordot(self.shares - 1, self._centred(terms), 1))
+        """Mean error of the answer, which is private as well.
+
+        Parameters
+        ----------
+        terms : array of shape (q, ...)
+            Terms inside their intervals.
+
+        Returns
+        -------
+        array of shape (...)
+            Mean of the answer less the sum of the terms.
+        """
+        inside = self._inside(private_floats(terms, "terms"))
+        return np.asarray(np.tensordot(self.shares - 1, self._centred(inside), 1))
 
     def release(
         self, terms: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
     ) -> Array:
-        r"""Noisy answers that may be published; each one spends the whole loss
-        (:doc:`/book/privacy/limits`).
+        r"""Noisy answers that may be published; each one spends the whole privacy loss.
 
-        Terms (for a linear query, weights times data) have shape (q,), and answers (\*size,); for a
-        dimension `m` above 1 they have shape (q, m) and (\*size, m).
+        Parameters
+        ----------
+        terms : array of shape (q,), or (q, m) for a dimension `m` above 1
+            Terms inside their intervals: for a linear query, weights times data.
+        rng : numpy.random.Generator
+            Source of the noise.
+        size : int or tuple of int, default ()
+            Shape of a batch of answers; ``()`` gives one.
+
+        Returns
+        -------
+        array of shape (\*size,), or (\*size, m)
+            Answers with independent noise (:doc:`/book/privacy/limits`).
         """
         shape = (len(self.shares), self.dimension)[: 1 + (self.dimension > 1)]
-        t = private_floats(terms, "terms", len(shape))
-        if t.shape != shape:
-            raise ValueError(f"terms must have shape {shape}, got {t.shape}")
-        rng = check_generator(rng)
+        inside = self._inside(private_floats(terms, "terms", len(shape)))
+        if inside.shape != shape:
+            raise ValueError(f"terms must have shape {shape}, got {inside.shape}")
         batch = check_size(size) + shape[1:]
-        inside = self._inside(t)
-        charge(lambda: self.privacy_loss, rng, size)
+        charge(lambda: self.privacy_loss, check_generator(rng), size)
         if self.arithmetic == "ideal" or not self.scale:
-            return np.asarray(self.mean(t) + rng.laplace(scale=self.scale, size=batch))
+            return np.asarray(self._mean(inside) + rng.laplace(scale=self.scale, size=batch))
         m = self.dimension
         middle = self.lower + self.ranges / 2
         known = float(self.shares @ middle)  # public, so that its rounding tells nothing
-        noisy = released(
-            self._enclose(inside, known), m, 2 * m, self.step, rng=rng, size=size
-        ).reshape(batch)
-        return np.asarray(middle.sum() + noisy)
+        enclose = self._enclose(inside, known)
+        noisy = released(enclose, m, 2 * m, self.step, rng=rng, size=size)
+        return np.asarray(middle.sum() + noisy.reshape(batch))
 
     def _enclose(self, terms: Array, known: float) -> Callable[[list[arb]], list[arb]]:
-        r"""From enclosures of uniform numbers to those of :math:`\sum_ka_kt_k+N(b)` less a known
-        number.
+        r"""From enclosures of uniform numbers to those of the answer less a known number.
 
-        See :mod:`hdpm_lib.exact`.
+        They enclose :math:`\sum_ka_kt_k+N(b)` less it. See :mod:`hdpm_lib.exact`.
         """
         shares = balls(self.shares[None])
-        parts = balls(terms.reshape(len(self.shares), -1))
+        values = balls(terms.reshape(len(self.shares), -1))
         rate = (1 - MARGIN - len(self.shares) * 2.0**-52) / self.scale
 
         @cache
         def answer(bits: int) -> list[arb]:
-            return [part - known for part in (shares * parts).entries()]
+            return [value - known for value in (shares * values).entries()]
 
         def enclose(uniforms: list[arb]) -> list[arb]:
             pairs = zip(uniforms[::2], uniforms[1::2], strict=True)
@@ -190,23 +235,35 @@ class BiasedLaplace:
 
         return enclose
 
-    def _centred(self, terms: ArrayLike) -> Array:
-        """Terms less the middles of their intervals."""
-        t = self._inside(terms)
-        return np.asarray(t - (self.lower + self.ranges / 2).reshape(-1, *[1] * (t.ndim - 1)))
+    def _mean(self, inside: Array) -> Array:
+        """:meth:`mean` of terms inside their intervals."""
+        middle = self.lower + self.ranges / 2
+        return np.asarray(middle.sum() + np.tensordot(self.shares, self._centred(inside), 1))
 
-    def _inside(self, terms: ArrayLike) -> Array:
+    def _centred(self, inside: Array) -> Array:
+        """Terms less the middles of their intervals, at most half a length: no end is rounded."""
+        half = _rows(self.ranges / 2, inside.ndim)
+        middle = _rows(self.lower + self.ranges / 2, inside.ndim)
+        return np.clip(inside - middle, -half, half)
+
+    def _inside(self, terms: Array) -> Array:
         """Terms inside their intervals, where they lie or are moved."""
-        t = private_floats(terms, "terms")
-        if t.ndim == 0 or len(t) != len(self.shares):
+        if terms.ndim == 0 or len(terms) != len(self.shares):
             raise ValueError(
-                f"terms must have {len(self.shares)} rows, one for each share, got shape {t.shape}"
+                f"terms must have {len(self.shares)} rows, one for each share, got shape"
+                f" {terms.shape}"
             )
-        low, length = (end.reshape(-1, *[1] * (t.ndim - 1)) for end in (self.lower, self.ranges))
+        low = _rows(self.lower, terms.ndim)
+        length = _rows(self.ranges, terms.ndim)
         top = low + length
         # no longer than the interval, in real numbers
         top = np.where(top - low > length, np.nextafter(top, low), top)
-        return check_inside(t, "terms", low, top, "lie in their intervals", clip=self.clip)
+        return check_inside(terms, "terms", low, top, "lie in their intervals", clip=self.clip)
+
+
+def _rows(vector: Array, ndim: int) -> Array:
+    """A vector as the first of so many dimensions."""
+    return vector.reshape(-1, *[1] * (ndim - 1))
 
 
 def linear_query(
@@ -218,19 +275,42 @@ def linear_query(
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> BiasedLaplace:
-    r"""The biased answer to :math:`\sum_k q_kd_k` for data in :math:`[0,1]^m` (Theorems 3, 11 and
-    12).
-
-    Individual `k` loses exactly :math:`m\,a_k|q_k|/b` (:doc:`/book/privacy/limits`).
+    r"""Answer :math:`\sum_k q_kd_k` with a bias, for data in :math:`[0,1]^m`.
 
     Parameters
     ----------
-    shares, scale, dimension, clip, arithmetic
-        As in :class:`BiasedLaplace`, with one term for each individual. Shares 1 are the unbiased
+    shares : array of shape (n,)
+        The shares :math:`a_k`, in [0, 1]: how much each datum counts. Shares 1 are the unbiased
         answer (Theorem 2).
+    scale : float
+        Scale `b` of the Laplace noise, positive; 0 is allowed if all shares are 0.
     weights : array of shape (n,), optional
-        `q`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k` lies between 0 and
-        :math:`q_k`.
+        The weights :math:`q_k`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k`
+        lies between 0 and :math:`q_k`.
+    dimension : int, default 1
+        Number `m` of coordinates of a datum. Every coordinate is answered, with noise of its own.
+    clip : bool, default False
+        Move terms outside their intervals onto the ends, and what is not a number to the middle,
+        instead of an error.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
+
+    Returns
+    -------
+    BiasedLaplace
+        Its `release` takes the terms :math:`q_kd_k`; its `privacy_loss` says what each individual
+        loses.
+
+    Notes
+    -----
+    Theorems 3, 11 and 12 of Khalili, Zhang and Liu. Individual `k` loses exactly
+    :math:`m\,a_k|q_k|/b`; neighbours: one datum replaced by any other. Everything but the data is
+    public (:doc:`/book/privacy/limits`).
+
+    References
+    ----------
+    Khalili, Zhang and Liu (2021), "Designing Contracts for Trading Private and Heterogeneous Data
+    Using a Biased Differentially Private Algorithm", IEEE Access 9.
 
     Examples
     --------
@@ -242,10 +322,13 @@ def linear_query(
     q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
     if len(q) != len(a):
         raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")
-    _require(q != 0, q, "weights", "not be 0 (leave that individual out)")
-    return BiasedLaplace(
-        a, scale, np.diag(np.abs(q)), np.abs(q), np.minimum(q, 0), dimension, clip, arithmetic
-    )
+    if not q.all():
+        raise ValueError(
+            f"weights must not be 0 (leave that individual out), got weights[{np.argmin(q != 0)}]"
+            " = 0.0"
+        )
+    size = np.abs(q)
+    return BiasedLaplace(a, scale, size, size, np.minimum(q, 0), dimension, clip, arithmetic)
 
 
 def nonlinear_query(
@@ -256,12 +339,39 @@ def nonlinear_query(
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> BiasedLaplace:
-    r"""The biased answer (21) to a sum of functions of the database with values in [0, 1] (Theorem
-    10).
+    r"""Answer a sum of functions of the database with values in [0, 1] with a bias.
 
-    Arguments as in :class:`BiasedLaplace`. Privacy rests on `sensitivity`: individual `j` must not
-    be able to change function `k` by more than :math:`\Delta_k^j`, whatever the other data
-    (:doc:`/book/privacy/limits`).
+    Parameters
+    ----------
+    shares : array of shape (q,)
+        The shares :math:`a_k`, in [0, 1]: how much each function counts.
+    scale : float
+        Scale `b` of the Laplace noise, positive; 0 is allowed if all shares are 0.
+    sensitivity : array of shape (q, n) or (q,)
+        Bounds :math:`\Delta_k^j`, not negative: individual `j` must not be able to change function
+        `k` by more, whatever the other data. A vector is the diagonal of a table that is 0
+        elsewhere.
+    clip : bool, default False
+        Move values outside [0, 1] onto the ends, and what is not a number to the middle, instead of
+        an error.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
+
+    Returns
+    -------
+    BiasedLaplace
+        Its `release` takes the values of the functions; its `privacy_loss` bounds what each
+        individual loses.
+
+    Notes
+    -----
+    The answer (21) and Theorem 10 of Khalili, Zhang and Liu. Privacy rests on `sensitivity`, which
+    nobody checks (:doc:`/book/privacy/limits`); neighbours: one datum replaced by any other.
+
+    References
+    ----------
+    Khalili, Zhang and Liu (2021), "Designing Contracts for Trading Private and Heterogeneous Data
+    Using a Biased Differentially Private Algorithm", IEEE Access 9.
 
     Examples
     --------
@@ -269,7 +379,6 @@ def nonlinear_query(
     array([1.5, 0.5])
     """
     a = check_finite(shares, "shares", 1)
-    bounds = check_finite(sensitivity, "sensitivity", 2)
-    return BiasedLaplace(
-        a, scale, bounds, np.ones(len(a)), np.zeros(len(a)), clip=clip, arithmetic=arithmetic
-    )
+    bounds = check_finite(sensitivity, "sensitivity")
+    one = np.ones(len(a))
+    return BiasedLaplace(a, scale, bounds, one, 0 * one, 1, clip, arithmetic)

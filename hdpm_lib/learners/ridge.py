@@ -3,7 +3,8 @@ r"""Ridge regression with a privacy loss for each record: output perturbation (P
 Record `i` states the most privacy loss :math:`\varepsilon_i` she accepts. She gets the weight
 :math:`w_i=\varepsilon_i/S`, :math:`S=\sum_j\varepsilon_j`, in a ridge regression, and spherical
 Laplace noise of rate :math:`S/c` is added to the estimate, where :math:`c\,w_i` bounds how far her
-record can move it.
+record can move it. Theorems, lemmas and equations are those of Acharya, Boenisch, Naidu and Ziani
+(2024), "Personalized Differential Privacy for Ridge Regression", arXiv:2401.17127.
 
 Public: the number of records, every :math:`\varepsilon_i`, the penalty and the bounds on features
 and labels. Neighbours: one record replaced by any other inside the bounds. By default the guarantee
@@ -19,16 +20,15 @@ Throughout,
   :class:`~hdpm_lib.schema.Schema` computes it. Where it may be left out, features then lie in [0,
   1], and :math:`R=\sqrt d`;
 - `label_bound`: public bound `a` on the absolute value of a label, 1 if left out;
-- `norm_bound`: a known bound on the norm of the estimate, the `B` of Assumption 2.2. With
-  ``bound="paper"`` this is Theorem 2.3: the guarantee then covers only data sets whose estimate
-  obeys it;
-- `bound`: ``"paper"`` or ``"sharp"``, the sensitivity bound that sets the noise. Both are proved
-  (:doc:`/book/ridge/beyond`), the sharp one adds less;
-- `clip`: clip records to the bounds, without a word, instead of refusing them.
+- `norm_bound`: a known bound on the norm of the estimate, the `B` of Assumption 2.2. With it the
+  guarantee covers only data sets whose estimate obeys it (Theorem 2.3, for ``bound="paper"``);
+- `bound`: ``"sharp"`` or ``"paper"``, the sensitivity bound that sets the noise. Both are proved
+  (:doc:`/book/ridge/beyond`), the sharp one adds less.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -66,16 +66,23 @@ Array = NDArray[np.float64]
 Bound = Literal["paper", "sharp"]
 
 
+# --- calibration --------------------------------------------------------------------------------
+
+
 def personalized_weights(epsilon: ArrayLike) -> Array:
     r"""Weights :math:`w_i=\varepsilon_i/\sum_j\varepsilon_j` of Theorem 2.1; they sum to one."""
-    eps = check_epsilon(epsilon)
-    return eps / eps.sum()
+    return weights_of(check_epsilon(epsilon))
+
+
+def weights_of(epsilon: Array) -> Array:
+    """:func:`personalized_weights` of what was checked."""
+    return epsilon / epsilon.sum()
 
 
 def estimate_norm_bound(
     penalty: float,
     feature_norm: float,
-    bound: Bound = "paper",
+    bound: Bound = "sharp",
     total_weight: float = 1.0,
     label_bound: float = 1.0,
 ) -> float:
@@ -88,25 +95,29 @@ def estimate_norm_bound(
 
     Examples
     --------
-    >>> estimate_norm_bound(1.0, 3.0), estimate_norm_bound(1.0, 3.0, "sharp")
-    (1.0, 0.5)
+    >>> estimate_norm_bound(1.0, 3.0), estimate_norm_bound(1.0, 3.0, "paper")
+    (0.5, 1.0)
     """
     check_choice(bound, "bound", ("paper", "sharp"))
     lam = check_penalty(penalty)
-    root = np.sqrt(check_positive(total_weight, "total_weight"))
-    radius = check_positive(feature_norm, "feature_norm") * root
+    root = math.sqrt(check_positive(total_weight, "total_weight"))
+    R = check_positive(feature_norm, "feature_norm")
+    return norm_bound_of(lam, R * root, check_positive(label_bound, "label_bound") * root, bound)
+
+
+def norm_bound_of(penalty: float, feature_norm: float, label_bound: float, bound: Bound) -> float:
+    """:func:`estimate_norm_bound` of what was checked."""
+    root = math.sqrt(penalty)
     if bound == "paper":
-        value = min(1 / np.sqrt(lam), radius / lam)
-    else:
-        singular = min(np.sqrt(lam), radius)
-        value = singular / (singular**2 + lam)
-    return float(check_positive(label_bound, "label_bound") * root * value)
+        return label_bound * min(1 / root, feature_norm / penalty)
+    singular = min(root, feature_norm)
+    return label_bound * (singular / (singular**2 + penalty))
 
 
 def sensitivity_constant(
     penalty: float,
     feature_norm: float,
-    bound: Bound = "paper",
+    bound: Bound = "sharp",
     norm_bound: float | None = None,
     label_bound: float = 1.0,
 ) -> float:
@@ -118,53 +129,41 @@ def sensitivity_constant(
 
     Examples
     --------
-    >>> sensitivity_constant(1.0, 3.0), sensitivity_constant(1.0, 3.0, "sharp")
-    (24.0, 10.5)
+    >>> sensitivity_constant(1.0, 3.0), sensitivity_constant(1.0, 3.0, "paper")
+    (10.5, 24.0)
     """
     check_choice(bound, "bound", ("paper", "sharp"))
     lam = check_penalty(penalty)
     R = check_positive(feature_norm, "feature_norm")
     a = check_positive(label_bound, "label_bound")
-    B = (
-        estimate_norm_bound(lam, R, bound, 1.0, a)
-        if norm_bound is None
-        else check_positive(norm_bound, "norm_bound")
-    )
+    B = None if norm_bound is None else check_positive(norm_bound, "norm_bound")
+    return constant_of(lam, R, a, bound, B)
+
+
+def constant_of(
+    penalty: float, feature_norm: float, label_bound: float, bound: Bound, norm_bound: float | None
+) -> float:
+    """:func:`sensitivity_constant` of what was checked."""
+    R = feature_norm
+    B = norm_bound_of(penalty, R, label_bound, bound) if norm_bound is None else norm_bound
     factor = 1.0 if bound == "paper" else 0.5
-    return float(2 * R / lam * (a + factor * R * B))
+    return 2 * R / penalty * (label_bound + factor * R * B)
+
+
+# --- the estimate -------------------------------------------------------------------------------
 
 
 def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike) -> Array:
-    r"""Minimisers of :math:`\sum_i w_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2`, shape
-    (..., d) (Eq. 1).
+    r"""Minimise :math:`\sum_i w_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2`: Eq. (1).
 
-    The weights, shape (..., n), are not negative. A single penalty of 0 gives least squares of
-    least norm; an array of penalties, shape (...), must be positive.
+    The minimisers have shape (..., d) for weights of shape (..., n), not negative. A single penalty
+    of 0 gives least squares of least norm; an array of penalties, shape (...), must be positive.
 
     Examples
     --------
     >>> weighted_ridge([[1.0]], [1.0], [1.0], 1.0).tolist()
     [0.5]
     """
-    features, labels, w, lam = _check_problem(X, y, weights, penalty)
-    if lam.ndim == 0 and lam == 0:
-        return _least_squares(features, labels, w)
-    second = _second_moments(features, w)
-    cross = (w * labels) @ features
-    system = second + lam[..., None, None] * np.eye(features.shape[1])
-    return np.asarray(np.linalg.solve(system, cross[..., None])[..., 0])
-
-
-def _least_squares(features: Array, labels: Array, weights: Array) -> Array:
-    """Weighted least squares of least norm."""
-    root = np.sqrt(weights)[..., None]
-    return np.asarray((np.linalg.pinv(root * features) @ (root * labels[:, None]))[..., 0])
-
-
-def _check_problem(
-    X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike
-) -> tuple[Array, ...]:
-    """Records, weights and penalties of weighted ridge problems as arrays of matching shapes."""
     features = check_finite(X, "X", 2)
     labels = check_finite(y, "y", 1)
     w = np.atleast_1d(check_finite(weights, "weights", low=0))
@@ -175,37 +174,67 @@ def _check_problem(
         )
     if lam.ndim:
         check_finite(lam, "penalty", low=0, ends="()", why="only a single one can be 0")
-    return features, labels, w, lam
+    elif lam == 0:
+        root = np.sqrt(w)[..., None]
+        least = np.linalg.pinv(root * features) @ (root * labels[:, None])
+        return np.asarray(least[..., 0])
+    return estimate(features, labels, w, lam)
 
 
-def _second_moments(features: Array, weights: Array) -> Array:
+def estimate(X: Array, y: Array, weights: Array, penalty: ArrayLike) -> Array:
+    """:func:`weighted_ridge` of what was checked, for positive penalties."""
+    ridge = np.asarray(penalty)[..., None, None] * np.eye(X.shape[1])
+    cross = (weights * y) @ X
+    return np.asarray(
+        np.linalg.solve(_second_moments(X, weights) + ridge, cross[..., None])[..., 0]
+    )
+
+
+def _second_moments(X: Array, weights: Array) -> Array:
     """Weighted sums of the squares of records, shape (..., d, d)."""
     if weights.ndim == 1:
-        return np.asarray((features.T * weights) @ features)
-    rows, columns = np.triu_indices(features.shape[1])
-    place = np.zeros((features.shape[1],) * 2, dtype=int)
+        return np.asarray((X.T * weights) @ X)
+    rows, columns = np.triu_indices(X.shape[1])
+    place = np.zeros((X.shape[1],) * 2, dtype=int)
     place[rows, columns] = place[columns, rows] = np.arange(len(rows))
-    return np.take(weights @ (features[:, rows] * features[:, columns]), place, axis=-1)
+    return np.take(weights @ (X[:, rows] * X[:, columns]), place, axis=-1)
+
+
+# --- the release --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class OutputPerturbation:
-    r"""A calibrated output perturbation, ready to release.
+    r"""A calibrated output perturbation on one data set; made by :func:`output_perturbation`.
 
-    Attributes
+    Parameters
     ----------
-    theta : array of shape (d,), the estimate before noise, which is private: never publish it
+    theta : array of shape (d,)
+        The estimate before noise, which is private: never publish it.
     weights : array of shape (n,)
-    noise_rate : float, the rate :math:`\eta` of the spherical Laplace noise
-    constant : float, the `c` of :func:`sensitivity_constant`
-    radius : float, a public bound on the norm of `theta`
+        Weights :math:`w_i` of the records, with sum 1.
+    noise_rate : float
+        Rate :math:`\eta` of the spherical Laplace noise.
+    constant : float
+        The `c` of :func:`sensitivity_constant`.
+    radius : float
+        A public bound on the norm of `theta`.
     penalty : float
-    arithmetic : {"exact", "ideal"}
-    steps : tuple of integer arrays, shapes (n, d) and (n,)
-        The records on the grid of :mod:`hdpm_lib.exact`; private.
-    feature_norm : float or None
-        Bound on the norm of the features, or None if they lie in [0, 1].
-    label_bound : float
+        The ridge penalty.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
+    steps : tuple of two arrays of int, shapes (n, d) and (n,)
+        Features and labels on the grid of :mod:`hdpm_lib.exact`, private.
+    feature_norm : float, optional
+        Public bound on the norm of a feature vector; None if features lie in [0, 1].
+    label_bound : float, default 1
+        Public bound on the absolute value of a label.
+
+    Examples
+    --------
+    >>> model = output_perturbation([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
+    >>> model.noise_rate, model.radius, model.privacy_loss.round(12)
+    (0.24, 0.5, array([0.1, 0.5]))
     """
 
     theta: Array = field(repr=False)
@@ -232,11 +261,22 @@ class OutputPerturbation:
     def release(
         self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False
     ) -> Array:
-        r"""Noisy estimates that may be published; each one spends the whole privacy loss
-        (:doc:`/book/privacy/limits`).
+        r"""Noisy estimates that may be published; each one spends the whole privacy loss.
 
-        Shape (\*size, d); `project` pulls those outside the public ball back onto it, which is free
-        post-processing.
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the noise.
+        size : int or tuple of int, default ()
+            Shape of a batch of estimates; ``()`` gives one.
+        project : bool, default False
+            Pull estimates outside the public ball of the `radius` back onto it, which is free
+            post-processing.
+
+        Returns
+        -------
+        array of shape (\*size, d)
+            Estimates with independent noise (:doc:`/book/privacy/limits`).
         """
         check_flag(project, "project")
         charge(lambda: self.privacy_loss, check_generator(rng), size)
@@ -244,20 +284,16 @@ class OutputPerturbation:
         if self.arithmetic == "ideal":
             noisy = self.theta + spherical_laplace(d, self.noise_rate, rng=rng, size=size)
         else:
-            noisy = released(
-                self._enclose(), d, spherical_uniforms(d), self.step, rng=rng, size=size
-            )
-        return project_on_ball(noisy, self.radius) if project else noisy
+            uniforms = spherical_uniforms(d)
+            noisy = released(self._enclose(), d, uniforms, self.step, rng=rng, size=size)
+        return _projected(noisy, self.radius) if project else noisy
 
     def _enclose(self) -> Callable[[list[arb]], list[arb]]:
-        """From enclosures of uniform numbers to those of estimate plus noise
-        (:mod:`hdpm_lib.exact`).
-        """
+        """From enclosures of uniform numbers to those of estimate plus noise: see `exact`."""
         assert self.steps is not None
         features, labels = self.steps
         d = len(self.theta)
         rate = self.noise_rate * (1 - MARGIN)
-
         second, weight = moments(self.weights, features, features)
         cross, _ = moments(self.weights, features, labels[:, None])
 
@@ -278,11 +314,16 @@ class OutputPerturbation:
 
 def project_on_ball(theta: ArrayLike, radius: float) -> Array:
     """The nearest point of the ball of that radius around zero, for vectors of shape (..., d)."""
-    t = np.atleast_1d(np.asarray(check_numeric(theta, "theta"), dtype=float))
-    if t.size or not t.shape[-1]:  # a batch may be empty
-        check_finite(t, "theta")
-    r = check_positive(radius, "radius")
-    return t * np.minimum(1.0, r / np.maximum(np.linalg.norm(t, axis=-1, keepdims=True), r))
+    vectors = np.atleast_1d(np.asarray(check_numeric(theta, "theta"), dtype=float))
+    if vectors.size or not vectors.shape[-1]:  # a batch may be empty
+        check_finite(vectors, "theta")
+    return _projected(vectors, check_positive(radius, "radius"))
+
+
+def _projected(vectors: Array, radius: float) -> Array:
+    """:func:`project_on_ball` of what was checked."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors * np.minimum(1.0, radius / np.maximum(length, radius))
 
 
 def output_perturbation(
@@ -291,24 +332,58 @@ def output_perturbation(
     epsilon: ArrayLike,
     penalty: float,
     *,
-    bound: Bound = "paper",
+    bound: Bound = "sharp",
     feature_norm: float | None = None,
     label_bound: float = 1.0,
     norm_bound: float | None = None,
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> OutputPerturbation:
-    r"""PDP-OP, output perturbation (Algorithm 1) calibrated by Theorem 2.1, or by Theorem 2.3 with
-    `norm_bound`.
+    r"""Calibrate ridge regression with output perturbation, PDP-OP, to personal privacy losses.
 
-    Call ``release`` of the result; its ``privacy_loss`` equals `epsilon`. The same
-    :math:`\min_i\varepsilon_i` for everybody gives the paper's non-personalised baseline.
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Features, private, in [0, 1], or with `feature_norm` of any sign.
+    y : array of shape (n,)
+        Labels, private, of absolute value at most `label_bound`.
+    epsilon : array of shape (n,)
+        The most privacy loss :math:`\varepsilon_i` that each record accepts, positive. The same
+        :math:`\min_i\varepsilon_i` for everybody gives the paper's non-personalised baseline.
+    penalty : float
+        The ridge penalty :math:`\lambda`, positive and at least :math:`2^{-40}R^2`.
+    bound : {"sharp", "paper"}, default "sharp"
+        The sensitivity bound that sets the noise. Both are proved; the paper's adds more noise.
+    feature_norm : float, optional
+        Public bound `R` on the Euclidean norm of a feature vector, positive, instead of the box
+        [0, 1], for which :math:`R=\sqrt d`.
+    label_bound : float, default 1
+        Public bound `a` on the absolute value of a label, positive.
+    norm_bound : float, optional
+        A known bound `B` on the norm of the estimate, positive. The promise then holds only for
+        data sets whose estimate obeys it, and nobody checks that.
+    clip : bool, default False
+        Move records outside the bounds onto them, in silence, instead of refusing them.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
+
+    Returns
+    -------
+    OutputPerturbation
+        Its `release` gives private estimates; its `privacy_loss` equals `epsilon`.
 
     Notes
     -----
-    Weights are :math:`\varepsilon_i/S`, the rate is :math:`\eta=S/c`. No other weights give less
-    noise within the same bound: :math:`\eta\,c\,w_i\le\varepsilon_i` summed over `i` is
-    :math:`\eta\le S/c`.
+    Algorithm 1 of Acharya et al., calibrated by their Theorem 2.1, or by Theorem 2.3 with
+    `norm_bound`; the sharp bound is proved in :doc:`/book/ridge/beyond`. Weights are
+    :math:`\varepsilon_i/S`, the rate is :math:`\eta=S/c`. No other weights give less noise within
+    the same bound: :math:`\eta\,c\,w_i\le\varepsilon_i` summed over `i` is :math:`\eta\le S/c`.
+    Neighbours: one record replaced by any other inside the bounds. Public: all but `X` and `y`.
+
+    References
+    ----------
+    Acharya, Boenisch, Naidu and Ziani (2024), "Personalized Differential Privacy for Ridge
+    Regression", arXiv:2401.17127.
 
     Examples
     --------
@@ -319,36 +394,28 @@ def output_perturbation(
     (3, 1)
     """
     check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
+    check_choice(bound, "bound", ("paper", "sharp"))
     features, labels = check_records(
         X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip
     )
     ball = None if feature_norm is None else float(feature_norm)
-    norm = ball or float(np.sqrt(features.shape[1]))
+    R = ball or math.sqrt(features.shape[1])
+    a = float(label_bound)
     eps = check_epsilon(epsilon, len(labels))
-    lam = check_penalty(penalty, norm)
+    lam = check_penalty(penalty, R)
+    B = None if norm_bound is None else check_positive(norm_bound, "norm_bound")
     # weights and noise rate of Theorem 2.1
-    weights = personalized_weights(eps)
-    constant = sensitivity_constant(lam, norm, bound, norm_bound, label_bound)
+    weights = weights_of(eps)
+    constant = constant_of(lam, R, a, bound, B)
     noise_rate = float(eps.sum() / constant)
+    if noise_rate == 0:
+        raise ValueError(f"an estimate that moves by {constant:.3g} needs other units: floats end")
     # step 1, the estimate; steps 2 and 3 are its release
-    theta = weighted_ridge(features, labels, weights, lam)
-    radius = (
-        norm_bound
-        if norm_bound is not None
-        else estimate_norm_bound(lam, norm, "sharp", 1.0, label_bound)
-    )
-    steps = on_grid(features, ball or 1.0, ball=ball is not None), on_grid(labels, label_bound)
+    theta = estimate(features, labels, weights, lam)
+    radius = norm_bound_of(lam, R, a, "sharp") if B is None else B
+    steps = on_grid(features, ball or 1.0, ball=ball is not None), on_grid(labels, a)
     made = OutputPerturbation(
-        theta,
-        weights,
-        noise_rate,
-        constant,
-        float(radius),
-        lam,
-        arithmetic,
-        steps,
-        ball,
-        float(label_bound),
+        theta, weights, noise_rate, constant, radius, lam, arithmetic, steps, ball, a
     )
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers

@@ -1,15 +1,16 @@
-r"""A weighted mean of records with noise: the learner to which every market with a trusted buyer
-comes down.
+r"""A weighted mean of records with noise.
 
-Records :math:`x_1,\dots,x_n` lie in a ball of a known centre and radius. The release is
+It is the learner to which every market with a trusted buyer comes down
+(:doc:`/book/beyond/market`). Records :math:`x_1,\dots,x_n` lie in a ball of a known centre and
+radius. The release is
 
 .. math:: \text{centre}+W\Bigl(\sum_iw_i(x_i-\text{centre})+Z\Bigr),
 
-with weights :math:`w_i\ge0` that sum to 1, spherical Laplace noise :math:`Z` of rate :math:`\eta`,
-and a factor :math:`W\in[0,1]` that *shrinks* the mean towards the centre. Two records are at most
-:math:`s`, twice the radius, apart; seller :math:`i` loses exactly :math:`\varepsilon_i=sw_i\eta`
-(for :math:`W>0`). To shrink costs nothing: it happens to a release (:doc:`/book/beyond/market`). By
-default releases are certain to the last digit (:mod:`hdpm_lib.exact`).
+with weights :math:`w_i\ge0` that sum to 1, spherical Laplace noise :math:`Z` of rate :math:`\eta`
+(:mod:`hdpm_lib.noise`), and a factor :math:`W\in[0,1]` that *shrinks* the mean towards the centre.
+Two records are at most :math:`s`, twice the radius, apart; seller :math:`i` loses exactly
+:math:`\varepsilon_i=sw_i\eta` (for :math:`W>0`). To shrink costs nothing: it happens to a release.
+By default releases are certain to the last digit (:mod:`hdpm_lib.exact`).
 
 Two yardsticks measure the mean squared error. The *population error* is that to the mean of the law
 the records are drawn from. The *worst error* is that to the sellers' own plain mean, on the worst
@@ -52,28 +53,48 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WeightedMean:
-    """A release and what it promises.
+    r"""A weighted mean with noise, ready to be released, and what it promises.
 
-    Attributes
+    Parameters
     ----------
-    weights : array of shape (n,), not negative, with sum 1
-    rate : float, positive: of the noise
-    centre : array of shape (d,), of the ball of records
-    radius : float, positive
-    shrink : float in [0, 1], default 1
+    weights : array of shape (n,)
+        Weights of the records, not negative, with sum 1.
+    noise_rate : float
+        Rate :math:`\eta` of the spherical Laplace noise, positive, in one over the records' units.
+    centre : array of shape (d,)
+        Centre of the ball of records.
+    radius : float
+        Radius of the ball, positive.
+    shrink : float, default 1
+        Factor `W` in [0, 1], by which the mean is shrunk towards the centre.
     clip : bool, default False
-        Move records outside the ball onto it, and what is not a number to the centre: no error.
+        Move records outside the ball onto it, and what is not a number to the centre, instead of an
+        error.
     arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
+
+    Notes
+    -----
+    Seller `i` loses exactly :math:`2\,\text{radius}\cdot w_i\eta`; neighbours: one record replaced
+    by any other in the ball. So weights in proportion to accepted losses, and the rate sum of the
+    losses over twice the radius, give everybody what she accepts. Public: all parameters.
+
+    References
+    ----------
+    The law of the noise: Chaudhuri, Monteleoni and Sarwate (2011), "Differentially Private
+    Empirical Risk Minimization", Journal of Machine Learning Research 12.
 
     Examples
     --------
     >>> mean = WeightedMean([0.75, 0.25], 8.0, [0.5], 0.5)
     >>> mean.privacy_loss, mean.noise
     (array([6., 2.]), 0.03125)
+    >>> mean.release([[0.2], [0.9]], rng=np.random.default_rng(0)).shape
+    (1,)
     """
 
     weights: Array
-    rate: float
+    noise_rate: float
     centre: Array
     radius: float
     shrink: float = 1.0
@@ -86,33 +107,50 @@ class WeightedMean:
             raise ValueError(f"weights must sum to 1, got {weights.sum()}")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "centre", check_finite(self.centre, "centre", 1))
-        check_positive(self.rate, "rate")
+        check_positive(self.noise_rate, "noise_rate")
         check_positive(self.radius, "radius")
         check_number(self.shrink, "shrink", 0, 1)
         check_flag(self.clip, "clip")
         check_choice(self.arithmetic, "arithmetic", ("exact", "ideal"))
+        if max(self.radius, np.abs(self.centre).max()) > 2.0**900:
+            raise ValueError("centre and radius need other units: floats end")
         if self.arithmetic == "exact":
             _ = self.step  # its error now, from public numbers, and not once the data are in
 
     @property
     def step(self) -> float:
         """Step of the grid on which exact releases lie, before they are shrunk."""
-        return grid_step(1 / self.rate, self.radius + 32 * len(self.centre) / self.rate)
+        return grid_step(1 / self.noise_rate, self.radius + 32 * len(self.centre) / self.noise_rate)
 
     @property
     def privacy_loss(self) -> Array:
         r"""Privacy loss of each seller, :math:`2\,\text{radius}\cdot w_i\eta`, shape (n,)."""
-        return 2 * self.radius * self.rate * self.weights
+        return 2 * self.radius * self.noise_rate * self.weights
 
     @property
     def noise(self) -> float:
         """Mean square of the noise before it is shrunk."""
-        return float(len(self.centre) * coordinate_variance(len(self.centre), self.rate))
+        return float(len(self.centre) * coordinate_variance(len(self.centre), self.noise_rate))
 
     def release(
         self, records: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
     ) -> Array:
-        r"""Noisy means of shape (\*size, d), for records (n, d); each one spends the whole loss."""
+        r"""Noisy means that may be published; each one spends the whole privacy loss.
+
+        Parameters
+        ----------
+        records : array of shape (n, d)
+            Records in the ball, private.
+        rng : numpy.random.Generator
+            Source of the noise.
+        size : int or tuple of int, default ()
+            Shape of a batch of means; ``()`` gives one.
+
+        Returns
+        -------
+        array of shape (\*size, d)
+            Means with independent noise, in the units of the records.
+        """
         apart = check_ball(records, "records", self.centre, self.radius, clip=self.clip)
         if len(apart) != len(self.weights):
             raise ValueError(
@@ -121,17 +159,14 @@ class WeightedMean:
         charge(lambda: self.privacy_loss, check_generator(rng), size)
         d = len(self.centre)
         if self.arithmetic == "ideal":
-            noisy = self.weights @ apart + spherical_laplace(d, self.rate, rng=rng, size=size)
+            noisy = self.weights @ apart + spherical_laplace(d, self.noise_rate, rng=rng, size=size)
         else:
-            noisy = released(
-                self._enclose(apart), d, spherical_uniforms(d), self.step, rng=rng, size=size
-            )
+            uniforms = spherical_uniforms(d)
+            noisy = released(self._enclose(apart), d, uniforms, self.step, rng=rng, size=size)
         return self.centre + self.shrink * noisy
 
     def _enclose(self, apart: Array) -> Callable[[list[arb]], list[arb]]:
-        """From enclosures of uniform numbers to those of mean plus noise
-        (:mod:`hdpm_lib.exact`).
-        """
+        """From enclosures of uniform numbers to those of mean plus noise; :mod:`hdpm_lib.exact`."""
         steps = on_grid(apart, self.radius, ball=True)
         d = len(self.centre)
         total, weight = moments(self.weights, np.ones((len(steps), 1), dtype=np.int64), steps)
@@ -141,7 +176,7 @@ class WeightedMean:
             return (total * (arb(self.radius) * weight / GRID)).entries()
 
         def enclose(uniforms: list[arb]) -> list[arb]:
-            noise = spherical(uniforms, d, self.rate * (1 - MARGIN))
+            noise = spherical(uniforms, d, self.noise_rate * (1 - MARGIN))
             return [x + z for x, z in zip(mean(ctx.prec), noise, strict=True)]
 
         return enclose
@@ -159,6 +194,7 @@ def _square(value: ArrayLike, name: str) -> Array:
 
 
 def _weights(weights: ArrayLike) -> Array:
+    """Weights of one seller or more."""
     w = check_finite(weights, "weights", low=0)
     if w.ndim == 0:
         raise ValueError(f"weights must hold at least one seller, got shape {w.shape}")
@@ -167,20 +203,16 @@ def _weights(weights: ArrayLike) -> Array:
 
 def _shrunk(factor: Array, square: Array) -> Array:
     """The factor's square times a mean square; 0 where the factor is 0, whatever the other is."""
-    return np.multiply(
-        factor**2,
-        square,
-        out=np.zeros(np.broadcast_shapes(factor.shape, square.shape)),
-        where=factor > 0,
-    )
+    nothing = np.zeros(np.broadcast_shapes(factor.shape, square.shape))
+    return np.multiply(factor**2, square, out=nothing, where=factor > 0)
 
 
 def sampling_error(weights: ArrayLike, noise: ArrayLike, variance: float) -> Array:
-    r"""Mean squared error before shrinking, :math:`\tau^2\sum w_i^2+E\lVert Z\rVert^2`, for records
-    of a `variance`.
+    r"""Mean squared error before shrinking, :math:`\tau^2\sum w_i^2+E\lVert Z\rVert^2`.
 
-    Its inverse, times the variance, is the *effective number* of records; where nothing is bought
-    it is infinite.
+    Records are drawn from a law of that `variance`, :math:`\tau^2`. The inverse of the error, times
+    the variance, is the *effective number* of records; where nothing is bought the error is
+    infinite.
     """
     w = _weights(weights)
     tau2 = check_number(variance, "variance", 0)
@@ -188,8 +220,9 @@ def sampling_error(weights: ArrayLike, noise: ArrayLike, variance: float) -> Arr
 
 
 def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Array:
-    r"""Population error :math:`(1-W)^2B^2+W^2X` for a sampling error `X` and a squared distance of
-    mean and centre.
+    r"""Population error :math:`(1-W)^2B^2+W^2X` for a sampling error `X`.
+
+    `distance`, :math:`B^2`, is the squared distance of mean and centre.
 
     Examples
     --------
@@ -198,22 +231,21 @@ def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Ar
     np.float64(0.0354)
     """
     W = check_finite(shrink, "shrink", None, 0, 1)
-    return np.asarray(
-        (1 - W) ** 2 * check_number(distance, "distance", 0) + _shrunk(W, _square(error, "error"))
-    )
+    bias = (1 - W) ** 2 * check_number(distance, "distance", 0)
+    return np.asarray(bias + _shrunk(W, _square(error, "error")))
 
 
 def best_shrink(error: ArrayLike, distance: float) -> Array:
-    """The factor of the least population error, from a guess of the squared distance: distance /
-    (distance + error).
+    """The factor of the least population error: distance / (distance + error).
+
+    `distance` is a guess of the squared distance of mean and centre.
     """
     guess = check_positive(distance, "distance")
     return np.asarray(guess / (guess + _square(error, "error")))
 
 
 def worst_error(weights: ArrayLike, noise: ArrayLike, radius: float, shrink: ArrayLike) -> Array:
-    r"""Worst error :math:`(r\sum_i|Ww_i-1/n|)^2+W^2E\lVert Z\rVert^2` for records in a ball of
-    radius `r`.
+    r"""Worst error :math:`(r\sum_i|Ww_i-1/n|)^2+W^2E\lVert Z\rVert^2`, for a ball of radius `r`.
 
     It is attained: all records lie at the two ends of one diameter, on the side of the sign of
     :math:`Ww_i-1/n`.
@@ -258,7 +290,4 @@ def best_worst_shrink(weights: ArrayLike, noise: ArrayLike, radius: float) -> Ar
     lowest = np.divide(-(r**2) * p * q, curve, out=np.full(curve.shape, np.inf), where=curve > 0)
     first = np.argmax((lowest <= ends) | (ends >= 1), axis=-1)[..., None]
     starts = np.append(np.zeros((*w.shape[:-1], 1)), ends[..., :-1], axis=-1)
-    lowest, start, end = (
-        np.take_along_axis(part, first, -1)[..., 0] for part in (lowest, starts, ends)
-    )
-    return np.clip(lowest, start, end)
+    return np.take_along_axis(np.clip(lowest, starts, ends), first, -1)[..., 0]

@@ -27,6 +27,7 @@ from hdpm_book.privacy.laws import laplace_law, smallest_p, spherical_law
 from hdpm_book.ridge import jorgensen, variants
 from hdpm_lib.learners import fedsgd, logistic, queries, ridge, weighted_mean
 from hdpm_lib.learners.gradients import clipped, local_gradients
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
 
@@ -182,7 +183,7 @@ def ridge_setting(
     """Output perturbation."""
     X, y, epsilon = ridge_records(d, n, options, dtype)
     a = options.get("label_bound", 1.0)
-    bound = options.get("bound", "paper")
+    bound = options.get("bound", "sharp")
     B = options.get("norm_bound")
     R = options.get("feature_norm", math.sqrt(d))
     given = ideal(function, options)
@@ -461,11 +462,9 @@ def answer_settings() -> Iterator[Setting]:
 # --- gradients ----------------------------------------------------------------------------------
 
 
-def half(bidders: Array) -> fedsgd.Bought:
+def half(bidders: Array) -> Outcome:
     """An auction that buys a half from everybody, for a payment of one unit each."""
-    return fedsgd.Bought(
-        np.full(bidders.shape, 0.5), np.ones(bidders.shape), np.full(bidders.shape[:2], 99.0)
-    )
+    return Outcome(np.full(bidders.shape, 0.5), np.ones(bidders.shape))
 
 
 def training_setting(

@@ -19,6 +19,7 @@ import federation
 from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners import fedsgd as fedsgd_module
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
 from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement, read_table
@@ -201,12 +202,10 @@ def gap(found: Row, owners: Sequence[Path], sale: int) -> float:
     )
     number = iter(range(1, len(losses) + 1))
 
-    def noise(
-        epsilon: Array, shape: Any, *grid: Any, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def noise(scales: Any, shape: Any, rng: np.random.Generator) -> NDArray[np.int64]:
         now = next(number)
-        drawn = np.zeros((len(epsilon), *shape), dtype=np.int64)
-        for row, loss, one in zip(drawn, epsilon, terms, strict=True):
+        drawn = np.zeros((len(terms), *shape), dtype=np.int64)
+        for row, loss, one in zip(drawn, losses[now - 1, 0], terms, strict=True):
             if loss > 0:
                 scale = noise_scale(Terms(**one | {"markets": ()}), float(loss))
                 row[...] = discrete_laplace(scale, rng=stream(one["seed"], sale, now), size=shape)
@@ -222,7 +221,7 @@ def gap(found: Row, owners: Sequence[Path], sale: int) -> float:
             {"OptAggr": least_error_weights},
             np.zeros((2, features.shape[1])),
             rng=np.random.default_rng(0),
-            auction=lambda _: fedsgd_module.Bought(losses, paid, paid.sum(axis=2)),
+            auction=lambda _: Outcome(losses, paid),
             learning_rate=2.0,
             every=1,
             spacing=Terms.spacing,

@@ -4,19 +4,21 @@ their promises.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hdpm_lib import private, validation
 from hdpm_lib.audits.black_box import audit
 from hdpm_lib.learners.integer_answers import integer_gradients
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.weighted_mean import WeightedMean
-from hdpm_lib.noise import grid_step
+from hdpm_lib.noise import grid_step, spherical_laplace
 from tests.support import refusals
 
 
@@ -80,6 +82,46 @@ def sent(gradient: Any, rng: Any, size: int) -> Any:
     return integer_gradients(
         np.tile(gradient, (size, 1, 1)), np.ones(size), 1.0, spacing=2.0**-20, rng=rng
     )
+
+
+# --- arguments are looked at once ---------------------------------------------------------------
+
+FIVE = np.ones(5)
+TABLE = np.full((5, 2), 0.5)
+RNG = np.random.default_rng(0)
+# a call, and how many checks it may ask for: one for each argument, and what it makes of them
+ONCE: dict[str, tuple[Callable[[], Any], int]] = {
+    "ridge": (lambda: output_perturbation(TABLE, FIVE, FIVE, 1.0).release(rng=RNG), 8),
+    "linear": (lambda: linear_query(FIVE, 1.0).release(TABLE[:, 0], rng=RNG), 14),
+    "mean": (lambda: WeightedMean(FIVE / 5, 1.0, [0, 0], 1.0).release(TABLE, rng=RNG), 10),
+    "noise": (lambda: spherical_laplace(2, 1.0, rng=RNG), 4),
+    "gradients": (lambda: sent(np.ones((1, 1)), RNG, 5), 6),
+}
+
+
+def checks(call: Callable[[], Any]) -> list[str]:
+    """Which checks are asked for, by functions that are none themselves."""
+    files = {module.__file__ for module in (validation, private)}
+    asked: list[str] = []
+
+    def spy(frame: Any, event: str, _: Any) -> None:
+        outside = frame.f_back is None or frame.f_back.f_code.co_filename not in files
+        if event == "call" and frame.f_code.co_filename in files and outside:
+            asked.append(frame.f_code.co_name)
+
+    sys.setprofile(spy)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return asked
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_arguments_are_checked_once(name: str) -> None:
+    call, most = ONCE[name]
+    found = checks(call)
+    assert 0 < len(found) <= most, found
 
 
 WHOLE: dict[str, tuple[Release, Any, Any]] = {

@@ -16,7 +16,7 @@ from hdpm_book.federated.partition import deal, lognormal_sizes
 from hdpm_lib.aggregation import least_error_weights, size_weights
 from hdpm_lib.learners import fedsgd as module
 from hdpm_lib.learners import integer_answers
-from hdpm_lib.learners.fedsgd import Bought, Training, fedsgd
+from hdpm_lib.learners.fedsgd import Training, fedsgd
 from hdpm_lib.learners.gradients import (
     accuracy,
     clipped,
@@ -24,6 +24,7 @@ from hdpm_lib.learners.gradients import (
     local_gradients,
     noise_scale,
 )
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, law_of, p_value
 
@@ -117,9 +118,9 @@ def test_fedsgd_equals_plain_loops(rule: Any, dtype: type) -> None:
     shares[0, bidders[1, 0]] = 0
     shares[1, 3] = 1
 
-    def auction(bidders: np.ndarray) -> Bought:
+    def auction(bidders: np.ndarray) -> Outcome:
         sold = np.array([np.take_along_axis(shares * limits, asked, 1) for asked in bidders])
-        return Bought(sold, np.ones(bidders.shape), np.full((8, 2), 2.0))
+        return Outcome(sold, np.ones(bidders.shape))
 
     w = rng.standard_normal((CLASSES, WIDTH))
     plain = generator(7)
@@ -173,8 +174,7 @@ def test_fedsgd_equals_plain_loops(rule: Any, dtype: type) -> None:
     assert (run.parameters("rule") == run.parameters("same")).all()  # arms share noise
     assert run.parameters("rule").dtype == np.float64 and (run.noise["free"] == 0).all()
     np.testing.assert_allclose(run.privacy_loss, spent)
-    np.testing.assert_array_equal(run.idle, idle)
-    assert run.idle[0] >= 1 and run.paid.tolist() == [16.0, 16.0] and "noise" not in repr(run)
+    assert idle[0] >= 1 and run.paid.tolist() == [16.0, 16.0] and "noise" not in repr(run)
 
 
 @pytest.mark.parametrize(
@@ -282,8 +282,7 @@ def test_spacing_by_default_fits_what_was_sold(least: float) -> None:
     of it.
     """
     run = train_on_grid(np.array([least, 1.0, 4.0, 4.0]), None, runs=2)
-    sold = Bought(np.array([least, 4.0, max(least, 4.0)]), np.zeros(3), np.zeros(1))
-    step = module._spacing(sold, 0.8)
+    step = module._grid(np.array([least, 4.0, max(least, 4.0)]), 0.8, None)[0]
     assert np.log2(step) % 1 == 0 and 2.0**-40 * 0.8 <= step <= 0.8
     assert step <= max(2.0**-30 * 1.6 / 4, 64 * 0.8 / least * 2.0**-43)
     assert all(
@@ -291,12 +290,30 @@ def test_spacing_by_default_fits_what_was_sold(least: float) -> None:
     )
 
 
+def test_noise_of_all_owners_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One batch for those who are asked, and each has the scale of her own privacy loss."""
+    draw = integer_answers.draw_laplace
+    batches = []
+
+    def spy(t: np.ndarray, s: np.ndarray, *rest: Any) -> np.ndarray:
+        batches.append(t / s)
+        return draw(t, s, *rest)
+
+    monkeypatch.setattr(integer_answers, "draw_laplace", spy)
+    levels = np.array([2.0, 4.0, 16.0, 4.0])
+    train_on_grid(levels, SPACING, runs=3)
+    most = math.floor(Fraction(0.8) / Fraction(SPACING))
+    assert len(batches) == 20 * 3
+    for scales in batches:
+        np.testing.assert_allclose(scales, np.repeat(2 * most / levels, CLASSES * WIDTH))
+
+
 def models_from(shift: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[np.ndarray], np.ndarray]:
     """All models that owners receive, and those of the result, if that part of what is sent counts
     as noise.
     """
     rng = generator(19)
-    steps = integer_answers.grid_gradients
+    steps = integer_answers.whole_steps
     x, y = records(rng, 8)
     received = []
 
@@ -306,9 +323,9 @@ def models_from(shift: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[np.nd
 
     moved = generator(20).integers(-9, 9, (CLASSES, WIDTH)) * shift
     drawn = iter(generator(21).integers(-999, 999, (20, 4, CLASSES, WIDTH)))
-    monkeypatch.setattr(module, "local_gradients", spy)
-    monkeypatch.setattr(module, "grid_gradients", lambda g, *rest: steps(g, *rest) + moved)
-    monkeypatch.setattr(module, "gradient_noise", lambda *given, rng: next(drawn) - moved)
+    monkeypatch.setattr(module, "owner_gradients", spy)
+    monkeypatch.setattr(module, "whole_steps", lambda g, *rest: steps(g, *rest) + moved)
+    monkeypatch.setattr(module, "gradient_noise", lambda *given: next(drawn) - moved)
     run = fedsgd(
         x,
         y,
@@ -421,13 +438,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"bidders": spoilt("bidders", (0, 0, 0), 6)}, "different owners 0 to 5"),
     ({"bidders": np.zeros((3, 2, 2), int)}, "different owners 0 to 5"),
+    ({"bidders": [[0, 1]]}, r"bidders must be whole numbers .* got int64 of shape \(1, 2\)"),
+    ({"bidders": np.zeros((3, 1, 2), int)}, r"as privacy_budget has 2 runs, got .* \(3, 1, 2\)"),
     (
         {"bidders": np.zeros((3, 2), int)},
-        r"bidders must be whole numbers of shape .* got shape \(3, 2\)",
+        r"bidders must be whole numbers of shape .* shape \(3, 2\)",
     ),
     (
         {"bidders": np.zeros((0, 2, 2), int)},
-        r"bidders must be whole numbers .* got shape \(0, 2, 2\)",
+        r"bidders must be whole numbers .* shape \(0, 2, 2\)",
     ),
 ]
 
@@ -438,13 +457,19 @@ def test_bad_input(changes: dict[str, Any], message: str) -> None:
         train(**changes)
 
 
+def test_bidders_in_lists_are_bidders() -> None:
+    asked = good()["bidders"]
+    found, lists = (train(bidders=given).parameters("opt") for given in (asked, asked.tolist()))
+    assert (found == lists).all()
+
+
 SHAPE = (3, 2, 2)
 ACCEPTED = good()["privacy_budget"][1, good()["bidders"][1, 1, 1]]  # by the last bidder of round 2
 
 
-def purchase(privacy_loss: float = 0.1, payments: float = 0.0, **of_one: float) -> Bought:
-    """The same in three rounds, but for what is given of one bid, or of one auction, of round 2."""
-    bought = Bought(np.full(SHAPE, privacy_loss), np.full(SHAPE, payments), np.ones((3, 2)))
+def purchase(privacy_loss: float = 0.1, payments: float = 0.0, **of_one: float) -> Outcome:
+    """The same in three rounds, but for what is given of one bid of round 2."""
+    bought = Outcome(np.full(SHAPE, privacy_loss), np.full(SHAPE, payments))
     for name, value in of_one.items():
         getattr(bought, name.removesuffix("_of_one")).reshape(3, -1)[1, -1] = value
     return bought
@@ -457,22 +482,22 @@ def purchase(privacy_loss: float = 0.1, payments: float = 0.0, **of_one: float) 
             purchase(privacy_loss_of_one=ACCEPTED * (1 + 1e-6)),
             f"round 2: privacy_loss = .* at most {ACCEPTED}",
         ),
-        (purchase(privacy_loss_of_one=-0.1), r"round 2: privacy_loss = -0\.1"),
-        (purchase(privacy_loss_of_one=math.nan), "round 2: privacy_loss = nan"),
-        (purchase(payments_of_one=1.1), r"round 2: payments \[0\. +1\.1\] with a budget of 1\.0"),
-        (purchase(payments=0.4, payments_of_one=-0.1), r"round 2: payments \[ 0\.4 -0\.1\]"),
-        (purchase(budget_of_one=math.nan), "round 2: payments .* with a budget of nan"),
+        (purchase(privacy_loss_of_one=-0.1), r"privacy_loss must .* not negative, got -0\.1"),
+        (purchase(privacy_loss_of_one=math.nan), "privacy_loss must be finite .* got nan"),
+        (purchase(payments=0.4, payments_of_one=-0.1), r"payments must .* not negative, got -0\.1"),
+        (purchase(payments_of_one=math.nan), "payments must be finite .* got nan"),
         (
-            Bought(np.ones((2, 2)), np.zeros(SHAPE), np.ones((3, 2))),
+            Outcome(np.ones((2, 2)), np.zeros(SHAPE)),
             r"of shape \(3, 2, 2\), got privacy_loss \(2, 2\)",
         ),
-        (Bought(np.ones(SHAPE), np.zeros(SHAPE), np.ones(2)), "auction must buy from bidders"),
+        (Outcome(np.ones(SHAPE), np.zeros(2)), r"shape \(3, 2, 2\), got .* payments \(2,\)"),
+        (Outcome(np.ones(SHAPE)), "payments must be an array of numbers, got None"),
         (purchase(privacy_loss=0.0), "privacy_loss is 0 for every bidder in every round"),
     ],
 )
-def test_auction_that_breaks_a_limit(bought: Bought, message: str) -> None:
-    assert train(auction=lambda asked: purchase()).paid.tolist() == [0, 0]
-    with pytest.raises(ValueError, match=message):
+def test_auction_that_breaks_a_limit(bought: Outcome, message: str) -> None:
+    assert train(auction=lambda asked: purchase(payments=0.5)).paid.tolist() == [3, 3]
+    with pytest.raises((ValueError, TypeError), match=message):
         train(auction=lambda asked: bought)
 
 

@@ -19,6 +19,8 @@ from hdpm_lib.learners.integer_answers import (
     gradient_noise,
     grid_gradients,
     integer_gradients,
+    longest_gradient,
+    noise_scales,
     record_steps,
 )
 from hdpm_lib.validation import FALSE_ALARM
@@ -49,7 +51,7 @@ def too_long() -> int:
 
 def test_gradients_on_the_grid_are_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     assert too_long() == 0
-    monkeypatch.setattr(integer_answers, "clipped", lambda gradients, clip_norm: gradients)
+    monkeypatch.setattr(integer_answers, "shortened", lambda gradients, clip_norm: gradients)
     assert too_long() == 0  # what floats let pass becomes the zero vector
 
 
@@ -69,24 +71,17 @@ def test_gradients_inside_are_cut_towards_zero() -> None:
     ("clip_norm", "spacing"), [(1.0, 0.25), (0.3, 2.0**-3), (0.07, 2.0**-5), (1.0, 2.0**-20)]
 )
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 3.0, Fraction(1, 3)])
-def test_losses_of_gradients(
-    clip_norm: float, spacing: float, epsilon: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_losses_of_gradients(clip_norm: float, spacing: float, epsilon: Any) -> None:
     """All pairs of admissible vectors of two coordinates, as fractions: never above epsilon, and
     equal to it.
     """
-    scales: list[Fraction] = []
-    draw = integer_answers.discrete_laplace
-    monkeypatch.setattr(
-        integer_answers,
-        "discrete_laplace",
-        lambda scale, **how: scales.append(scale) or draw(scale, **how),
-    )
-    gradient_noise([epsilon], (1, 2), clip_norm, spacing, rng=generator())
+    most = longest_gradient(clip_norm, spacing)
+    [numerator], [denominator] = noise_scales([Fraction(epsilon)], most, spacing)
+    scale = Fraction(int(numerator), int(denominator))
     axis = clip_norm * np.arange(-8, 9) / 4
     gradients = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 1, 2)
     vectors = np.unique(grid_gradients(gradients, clip_norm, spacing).reshape(-1, 2), axis=0)
-    loss = int(np.abs(vectors[:, None] - vectors[None]).sum(-1).max()) / scales[0]
+    loss = int(np.abs(vectors[:, None] - vectors[None]).sum(-1).max()) / scale
     assert Fraction(epsilon) * (1 - Fraction(1, 2**57)) <= loss <= Fraction(epsilon)
     assert loss == Fraction(epsilon) or epsilon not in (0.5, Fraction(1, 3))
 
@@ -102,10 +97,11 @@ def test_losses_of_any_type() -> None:
         [0.5, 1, 0.75, 2],
         [np.float32(0.5), np.float64(1), np.float16(0.75), np.int64(2)],
     ):
-        sent = integer_gradients(gradients, given, 1.0, spacing=2.0**-20, rng=generator(48))
-        assert (
-            sent == integer_gradients(gradients, exact, 1.0, spacing=2.0**-20, rng=generator(48))
-        ).all()
+        found, expected = (
+            integer_gradients(gradients, losses, 1.0, spacing=spacing, rng=generator(48))
+            for losses, spacing in ((given, np.float16(2.0**-10)), (exact, 2.0**-10))
+        )
+        assert found.dtype == float and (found == expected).all()
 
 
 def test_scale_is_never_rounded_down() -> None:
@@ -132,7 +128,8 @@ def test_law_of_gradients() -> None:
         scale = Fraction(8) / Fraction(eps)
         assert p_value(row, *law_of(scale, math.ceil(60 * scale))) > FALSE_ALARM
         assert p_value(row, *law_of(scale * Fraction(6, 5), math.ceil(60 * scale))) < FALSE_ALARM
-    silent = gradient_noise(np.array([0.0, 1.0]), (4, 5), clip_norm, spacing, rng=generator(50))
+    scales = noise_scales([Fraction(0), Fraction(1)], 4, spacing)
+    silent = gradient_noise(scales, (4, 5), generator(50))
     assert (silent[0] == 0).all() and (silent[1] != 0).any()
 
 
@@ -305,6 +302,9 @@ def summed(**change: Any) -> Any:
             lambda: sent(epsilon=[1e-12], spacing=2.0**-20),
             "spacing = 9.5367431640625e-07 is too small for a privacy",
         ),
+        (lambda: sent(epsilon=[10**400]), "epsilon must be positive and finite, got 10000000"),
+        (lambda: sent(epsilon=[0.0]), "epsilon must be positive and finite, got 0.0"),
+        (lambda: sent(epsilon=[1.0, 2.0]), "epsilon has 2 entries for 1 records"),
         (lambda: summed(spacing=0.3), "spacing must be a power of two, got 0.3"),
         (
             lambda: summed(spacing=2.0),
@@ -336,6 +336,12 @@ def summed(**change: Any) -> Any:
 def test_bad_input(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.0, ["1"], [True], [[1.0]], [], np.ma.ones(1)])
+def test_losses_of_the_wrong_kind(epsilon: Any) -> None:
+    with pytest.raises(TypeError, match="epsilon must hold one number for each owner, got"):
+        sent(epsilon=epsilon)
 
 
 def test_gradients_that_are_not_finite_count_as_zero() -> None:

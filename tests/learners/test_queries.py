@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from scipy import stats
 
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
-from tests.support import generator
+from tests.support import generator, refusals
 
 SIZES = [(1, 1), (2, 1), (4, 1), (6, 1), (1, 2), (3, 2), (1, 3), (2, 3)]  # individuals, coordinates
 CASES = [(n, m, seed) for n, m in SIZES for seed in range(5)]
@@ -155,6 +156,46 @@ def test_group_privacy(seed: int) -> None:
             assert loss < limit * (1 - 1e-6)
 
 
+def test_a_vector_of_sensitivities_is_a_diagonal() -> None:
+    shares, scale, weights = case(6, 1, 3)
+    query = linear_query(shares, scale, weights=weights, dimension=3)
+    table = BiasedLaplace(shares, scale, np.diag(abs(weights)), query.ranges, query.lower, 3)
+    assert query.sensitivity.shape == (6,) and table.sensitivity.shape == (6, 6)
+    assert (query.privacy_loss == table.privacy_loss).all()
+    with pytest.raises(
+        ValueError, match=r"sensitivity must have 2 dimension.*, got shape \(1, 1, 1\)"
+    ):
+        nonlinear_query([1.0], 1.0, [[[1.0]]])
+
+
+def test_memory_grows_as_the_sellers_do() -> None:
+    """A table of 200,000 times 200,000 would take 300 GB."""
+    n = 200_000
+    tracemalloc.start()
+    query = linear_query(np.full(n, 0.5), 2.0, weights=np.full(n, -0.25))
+    losses = query.privacy_loss
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 100 * n and losses.shape == (n,) and losses[0] == 0.0625
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "ideal"])
+@pytest.mark.parametrize(
+    ("lower", "length"), [(1e16, 3.0), (-1e16, 3.0), (1e9, 1e-7), (1e16, 5.0), (2.0**53 - 1, 3.0)]
+)
+def test_promises_hold_far_from_zero(lower: float, length: float, arithmetic: Any) -> None:
+    """Floats lie so far apart there that neither middles nor ends of intervals are among them."""
+    share = 0.75
+    query = BiasedLaplace(
+        [share], 1.0, [length], [length], [lower], clip=True, arithmetic=arithmetic
+    )
+    near = lower + np.linspace(-4, 4, 81) * max(length, np.spacing(abs(lower)))
+    terms = np.concatenate([near, [-np.inf, np.inf, np.nan, 0.0, 1e300]])[None]
+    bias = query.bias(terms)  # a quarter of what is left of the terms: they lie close enough
+    assert np.ptp(bias) <= (1 - share) * length
+    assert np.abs(bias).max() ** 2 + 2 <= query.worst_case_mse
+
+
 # --- non-linear queries -------------------------------------------------------------------------
 
 
@@ -187,7 +228,7 @@ ONE = BiasedLaplace(np.ones(1), 1.0, np.ones((1, 1)), np.ones(1), np.zeros(1))
     [
         (
             lambda: linear_query([0.0, 0.5], 0.0),
-            r"scale must be positive .*every share 0\), got 0\.0",
+            r"scale must be positive .*every share 0\), got 0$",
         ),
         (
             lambda: linear_query([0.5], 1.0, weights=[0.0]),
@@ -204,7 +245,11 @@ ONE = BiasedLaplace(np.ones(1), 1.0, np.ones((1, 1)), np.ones(1), np.zeros(1))
         ),
         (lambda: nonlinear_query([1.0], 1.0, [[1.0]]).mean([1.5]), REFUSED),
         (lambda: ONE.mean(0.5), r"terms must have 1 rows, .*, got shape \(\)"),
-        (lambda: ONE.release([0.5, 0.5], rng=RNG), r"terms must have shape \(1,\), got \(2,\)"),
+        (lambda: ONE.release([0.5, 0.5], rng=RNG), r"terms must have 1 rows, .*, got shape \(2,\)"),
+        (
+            lambda: linear_query([1], 1.0, dimension=3).release([[0.5, 0.5]], rng=RNG),
+            r"terms must have shape \(1, 3\), got \(1, 2\)",
+        ),
         (
             lambda: linear_query([1, 1], 1.0, dimension=3).release([0.5, 0.5], rng=RNG),
             "with rows of one length",
@@ -214,6 +259,32 @@ ONE = BiasedLaplace(np.ones(1), 1.0, np.ones((1, 1)), np.ones(1), np.zeros(1))
 def test_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+test_absurd_bounds_are_refused_without_the_data = refusals(
+    *(
+        (
+            functools.partial(linear_query, [1.0, 0.5], b, weights=q, arithmetic=kind),
+            "terms up to .* need other units: floats end",
+        )
+        for q in ([1.7e308, 1.7e308], [1.7e308, -1.7e308], [1e300, 1.0])
+        for b in (1.0, 1e290)
+        for kind in ("exact", "ideal")
+    ),
+    (
+        lambda: BiasedLaplace([1.0], 1.0, [3.0], [3.0], [1.79e308], arithmetic="ideal"),
+        r"terms up to 1\.79e\+308 need other units",
+    ),
+)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("arithmetic", ["exact", "ideal"])
+def test_large_bounds_give_right_answers_in_silence(arithmetic: Any) -> None:
+    query = linear_query([1.0, 0.5], 1e150, weights=[1e170, -1e170], arithmetic=arithmetic)
+    for first, answer in ((1e170, 0.25e170), (0.5e170, 0.0)):
+        found = query.release([first, -first], rng=generator(72))
+        assert found == pytest.approx(answer, abs=1e157)
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "ideal"])

@@ -98,7 +98,7 @@ def test_norm_bounds_against_their_definition(d: int) -> None:
         s = np.linspace(0, math.sqrt(d), 200_001)
         sharp = estimate_norm_bound(penalty, math.sqrt(d), "sharp")
         assert sharp == pytest.approx((s / (s**2 + penalty)).max(), rel=1e-6)
-        paper = estimate_norm_bound(penalty, math.sqrt(d))
+        paper = estimate_norm_bound(penalty, math.sqrt(d), "paper")
         assert paper == pytest.approx(
             1 / math.sqrt(penalty) if penalty <= d else math.sqrt(d) / penalty
         )
@@ -192,6 +192,23 @@ def test_bad_input_is_named_with_its_value(change: dict[str, Any], message: str)
     output_perturbation(**GOOD)
     with pytest.raises(ValueError, match=re.escape(message)):
         output_perturbation(**{**GOOD, **change})
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "ideal"])
+def test_absurd_bounds_are_refused_without_the_data(arithmetic: Any) -> None:
+    with pytest.raises(ValueError, match="moves by inf needs other units: floats end"):
+        output_perturbation([[1.0]], [0.0], [1.0], 1e-10, label_bound=1e300, arithmetic=arithmetic)
+
+
+def test_the_sharp_bound_is_the_default() -> None:
+    """One default in all of the module, that of the estimator, and the one with less noise."""
+    by_default, sharp, paper = (
+        output_perturbation(**GOOD, **options)
+        for options in ({}, {"bound": "sharp"}, {"bound": "paper"})
+    )
+    assert by_default.noise_rate == sharp.noise_rate > 1.5 * paper.noise_rate
+    assert by_default.constant == sensitivity_constant(1.0, math.sqrt(2))
+    assert estimate_norm_bound(1.0, 3.0) == 0.5 == estimate_norm_bound(1.0, 3.0, "sharp")
 
 
 # --- bounds on labels and on feature vectors of any sign ----------------------------------------

@@ -5,6 +5,7 @@ promise.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from hdpm_lib.learners.weighted_mean import (
     sampling_error,
     worst_error,
 )
-from tests.support import generator, z_limit
+from tests.support import generator, refusals, z_limit
 
 Array = np.ndarray
 
@@ -37,6 +38,22 @@ def test_what_does_not_fit_is_refused() -> None:
         WeightedMean(np.array([0.5, 0.4]), 1.0, np.zeros(1), 1.0)
     with pytest.raises(ValueError, match="weights must hold at least one seller"):
         best_worst_shrink(0.5, 0.5, 0.5)
+
+
+test_absurd_bounds_are_refused_without_the_data = refusals(
+    (lambda: WeightedMean([1.0], 1.0, [0.0], 1e300, arithmetic="ideal"), "radius need other units"),
+    (lambda: WeightedMean([1.0], 1.0, [-1e300], 1.0), "centre and radius need other units"),
+    (lambda: WeightedMean([1.0], rate=1.0, centre=[0.0], radius=1.0), "unexpected .* 'rate'"),  # type: ignore[call-arg]
+)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("arithmetic", ["exact", "ideal"])
+def test_large_bounds_give_right_answers_in_silence(arithmetic: Any) -> None:
+    mean = WeightedMean([0.5, 0.5], 1e-150, np.zeros(2), 1e170, arithmetic=arithmetic)
+    for first in (1e170, 0.5e170, 0.0):
+        found = mean.release([[first, 0.0], [0.0, -1e170]], rng=generator(1701))
+        np.testing.assert_allclose(found, [first / 2, -0.5e170], atol=1e162)
 
 
 # --- the two yardsticks -------------------------------------------------------------------------
@@ -88,7 +105,7 @@ def test_population_error_is_that_of_drawn_records() -> None:
     centre = 0.5
     mean = WeightedMean(w, 9.0, [centre], 0.5, 0.8)
     records = law.rvs((draws, 6), random_state=rng)
-    noise = rng.laplace(scale=1 / mean.rate, size=draws)
+    noise = rng.laplace(scale=1 / mean.noise_rate, size=draws)
     squares = (centre + mean.shrink * ((records - centre) @ w + noise) - law.mean()) ** 2
     error = sampling_error(w, mean.noise, law.var())
     stated = population_error(error, (law.mean() - centre) ** 2, mean.shrink)

@@ -17,9 +17,9 @@ from cosmic_ray.operators.operator import Example, Operator
 from parso.python.tree import Name
 
 DRAWS = (
-    "spherical_laplace laplace discrete_laplace released standard_normal standard_gamma gamma"
-    " exponential random integers normal permutation choice uniform shuffle _coins _uncut _noise"
-    " _geometric"
+    "spherical_laplace laplace discrete_laplace draw_laplace gradient_noise released"
+    " standard_normal standard_gamma gamma exponential random integers normal permutation choice"
+    " uniform shuffle _coins _uncut _geometric"
 ).split()
 DATA = "X y records terms data gradients value features labels costs bids valuations".split()
 BOUNDS = "feature_norm label_bound norm_bound clip_norm radius low high spacing centre".split()

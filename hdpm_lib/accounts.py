@@ -21,6 +21,7 @@ from contextvars import ContextVar
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,9 @@ PARTS = ("records", "releases", "delta", "limit", "total", "squares", "states")
 _name = uuid.uuid4().hex
 # by the process that has opened it: a forked one has a copy
 _open: dict[int, Account] = {}
+# by the lock of a generator, which takes no weak reference itself: the thread that charges for its
+# noise, or None if there are several
+_threads: WeakKeyDictionary[Any, int | None] = WeakKeyDictionary()
 _rows: ContextVar[ArrayLike | None] = ContextVar("rows", default=None)
 
 
@@ -89,11 +93,10 @@ class Account:
     *Noise.* Refused, because it cannot be counted: an integer as `random_state`, or a generator in
     a state that noise was drawn from before, such as an equal or a copied one; and what promises
     nothing, such as several models of :func:`~hdpm_lib.learners.fedsgd.fedsgd` on the same noise. A
-    copy that has drawn a number in between is **not** noticed, though it may repeat noise. A charge
-    draws one number itself, so that the next one finds another state, whichever thread it comes
-    from. So a seed gives another release in an account than out of it.
+    copy that has drawn a number in between is **not** noticed, though it may repeat noise.
 
-    *Threads* share an account (:func:`records` holds in its own), and may share a generator.
+    *Threads* share an account (:func:`records` holds in its own), and may share a generator: each
+    charge then draws a number from it, to find a state of its own. So do not set its state back.
 
     *Processes* that are started in the block, by fork or anew, and those that they start, charge
     the `file`; without one their releases are errors. So do workers that an earlier block started.
@@ -252,8 +255,7 @@ class Account:
         more = times * self._by_record(squares)
         with self._lock, nullcontext() if self._file is None else _alone(self._file.parent):
             self._read()
-            state = json.dumps(rng.bit_generator.state, default=lambda part: part.tolist())
-            drawn = hashlib.sha256(state.encode()).digest()[:16]
+            drawn = _state(rng.bit_generator)
             if drawn in self._states:
                 raise ValueError(
                     "rng is in a state that noise was drawn from before, which this release would"
@@ -269,8 +271,6 @@ class Account:
             self._squares = summed
             self._releases = releases
             self._states.add(drawn)
-            # another thread that shares it may come before this one has drawn its noise
-            rng.bit_generator.random_raw(output=False)
 
     def _by_record(self, values: Array) -> Array:
         """Sums of one value for each row, over the rows of each record."""
@@ -397,7 +397,7 @@ def charge(
         One privacy loss for each record, not negative, or a function that gives them and is called
         if an account is open.
     rng : numpy.random.Generator
-        Source of the noise. If an account is open, a number is drawn from it.
+        Source of the noise.
     size : int or tuple of int, default ()
         How many releases there are, as a shape.
     mu : float or array of shape (n,), default 0.0
@@ -491,6 +491,16 @@ def _account() -> Account | None:
 def _mark() -> Path:
     """The file that is there while this process has an account open, the same in each block."""
     return Path(tempfile.gettempdir(), f"hdpm-account-{_name}-{os.getpid()}")
+
+
+def _state(bits: np.random.BitGenerator) -> bytes:
+    """Digest of the state that noise will be drawn from."""
+    here = threading.get_ident()
+    if _threads.setdefault(bits.lock, here) != here:
+        _threads[bits.lock] = None
+        bits.random_raw(output=False)  # another may have charged this state, and not drawn yet
+    state = json.dumps(bits.state, default=lambda part: part.tolist())
+    return hashlib.sha256(state.encode()).digest()[:16]
 
 
 @contextmanager

@@ -383,10 +383,21 @@ def test_threads_share_a_generator() -> None:
 
     with Account(1) as account, ThreadPoolExecutor(8) as pool:
         found = [x for part in [pool.submit(release) for _ in range(8)] for x in part.result()]
-        # two that have charged, and not drawn yet
-        accounts.charge([1.0], rng)
-        accounts.charge([1.0], rng)
-    assert account.releases == 402 and len(set(found)) == 400
+        for _ in range(2):  # nobody has drawn in between
+            accounts.charge([1.0], rng)
+            pool.submit(accounts.charge, [1.0], rng).result()
+    assert account.releases == 404 and len(set(found)) == 400
+
+
+def test_a_generator_of_one_thread_is_left_as_it_is() -> None:
+    """A seed gives the same release with and without an account, and no charge counts twice."""
+    sums = queries.linear_query([1.0], 1.0)
+    with Account(1):
+        inside = sums.release([0.5], rng=generator(635))
+        accounts.charge([1.0], rng := generator(636))
+        with pytest.raises(ValueError, match="rng is in a state that noise was drawn from before"):
+            accounts.charge([1.0], rng)
+    assert inside == sums.release([0.5], rng=generator(635))
 
 
 # --- Gaussian noise -----------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-"""Checks at the public boundary: bad input gets an error that names the argument, what it must be,
-and the value.
+"""Checks at the public boundary: an error names the argument, what it must be, and the value.
 
 What is of the wrong kind (None, a string, a boolean or a complex number, a list where one number is
 asked, a masked array) is a TypeError; a number out of range, NaN and infinity among them, a
@@ -62,13 +61,13 @@ def _inside(value: Any, low: float, high: float, ends: str) -> NDArray[np.bool_]
 
 def _scalar(value: Any, name: str, must: str) -> Any:
     """The number that `value` is, or an error that says what it must be."""
-    found = value
+    number = value
     if hasattr(value, "dtype"):  # NumPy's and JAX's, also in an array without dimensions
         one = value.shape == () and value.dtype.kind in "iuf" and not np.ma.isMaskedArray(value)
-        found = value.item() if one else None
-    if isinstance(found, bool) or not isinstance(found, Real):
+        number = value.item() if one else None
+    if isinstance(number, bool) or not isinstance(number, Real):
         raise TypeError(f"{name} must be a number and {must}, got {reprlib.repr(value)}")
-    return found
+    return number
 
 
 def check_number(
@@ -80,8 +79,9 @@ def check_number(
     ends: str = "[]",
     why: str = "",
 ) -> float:
-    """One finite real number, as a float: of Python, NumPy or JAX, a fraction, or in an array
-    without dimensions.
+    """One finite real number in a range, as a float.
+
+    It may be of Python, NumPy or JAX, a fraction, or in an array without dimensions.
 
     Examples
     --------
@@ -94,14 +94,13 @@ def check_number(
     must = _range(low, high, ends, why)
     number = _scalar(value, name, must)
     try:
-        found = float(number)
+        as_float = float(number)
     except OverflowError:
-        found = np.inf
-    if not _inside(found, low, high, ends):
-        raise ValueError(
-            f"{name} must {must}, got {reprlib.repr(value) if found == np.inf else value}"
-        )
-    return found
+        as_float = np.inf
+    if not _inside(as_float, low, high, ends):
+        shown = reprlib.repr(value) if as_float == np.inf else value  # which may have many digits
+        raise ValueError(f"{name} must {must}, got {shown}")
+    return as_float
 
 
 def check_positive(value: object, name: str) -> float:
@@ -110,27 +109,27 @@ def check_positive(value: object, name: str) -> float:
 
 
 def check_penalty(penalty: object, feature_norm: float = 0.0) -> float:
-    """The ridge penalty as a positive float, and not below the squared norm of the features over
-    2**40.
+    """The ridge penalty as a float: positive, and at least the squared feature norm over 2**40.
 
     Below that rounding loses it: with some data the equations would be singular, and the error tell
     of them.
     """
-    found = check_positive(penalty, "penalty")
+    lam = check_positive(penalty, "penalty")
     least = feature_norm * feature_norm * 2.0**-40
-    if found < least:
+    if lam < least:
         raise ValueError(
             f"penalty must be at least {least:.3g}, or rounding hides it beside features, got"
             f" {penalty}"
         )
-    return found
+    return lam
 
 
 def check_cap(cap: object, m: int) -> float:
     """The largest admissible one of `m` weights that sum to 1: `cap`, or 1 for None."""
     if cap is None:
         return 1.0
-    top = _scalar(cap, "cap", must := f"lie in [1/m, 1] = [{1 / m:.6g}, 1]")
+    must = f"lie in [1/m, 1] = [{1 / m:.6g}, 1]"
+    top = _scalar(cap, "cap", must)
     if not (1 - 1e-12) / m <= top <= 1:
         raise ValueError(f"cap must {must}, got {cap}")
     return max(float(top), 1 / m)
@@ -202,8 +201,9 @@ def check_finite(
     ends: str = "[]",
     why: str = "",
 ) -> Array:
-    """A non-empty array of finite numbers with `ndim` dimensions (default: any), as floats; copied
-    only if it must be.
+    """A non-empty array of finite numbers in a range, as floats; copied only if it must be.
+
+    It has `ndim` dimensions, or any number of them if that is not given.
 
     Examples
     --------
@@ -211,36 +211,31 @@ def check_finite(
     Traceback (most recent call last):
     ValueError: weights must be finite and not negative, got -2.0
     """
-    array = _numbers(value, name)
+    array = np.asarray(check_numeric(value, name), dtype=float)
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape})")
-    # NaN if there is one
-    if not _inside(np.array([array.min(), array.max()]), low, high, ends).all():
+    extremes = np.array([array.min(), array.max()])  # NaN if there is one
+    if not _inside(extremes, low, high, ends).all():
         bad = ~_inside(array, low, high, ends)
         raise ValueError(f"{name} must {_range(low, high, ends, why)}, got {array[bad].flat[0]}")
     return array
 
 
 def check_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
-    """An array of integers or floats, of any shape and in its own type; NaN and infinity are let
-    through.
-    """
+    """An array of integers or floats, of any shape and in its own type, NaN and infinity included."""
     try:
         array = np.asarray(value)
     except ValueError:
         raise TypeError(
             f"{name} must be an array of numbers, got rows of unequal lengths"
         ) from None
-    if (masked := np.ma.isMaskedArray(value)) or array.dtype.kind not in "iuf":
-        found = "None" if value is None else "a masked array" if masked else f"dtype {array.dtype}"
-        raise TypeError(f"{name} must be an array of numbers, got {found}")
+    masked = np.ma.isMaskedArray(value)
+    if masked or array.dtype.kind not in "iuf":
+        kind = "None" if value is None else "a masked array" if masked else f"dtype {array.dtype}"
+        raise TypeError(f"{name} must be an array of numbers, got {kind}")
     return array
-
-
-def _numbers(value: ArrayLike, name: str) -> Array:
-    return np.asarray(check_numeric(value, name), dtype=float)
 
 
 def check_size(size: object) -> tuple[int, ...]:
@@ -251,16 +246,8 @@ def check_size(size: object) -> tuple[int, ...]:
 
 
 def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
-    """Accepted privacy losses, positive and finite, as a vector, of that length if it is given.
-
-    They are public, so that the error names the offending one.
-    """
-    eps = _numbers(epsilon, "epsilon")
-    if eps.ndim != 1 or eps.size == 0:
-        raise ValueError(f"epsilon must be a non-empty vector, got shape {eps.shape}")
-    if (bad := ~(np.isfinite(eps) & (eps > 0))).any():
-        i = int(np.argmax(bad))
-        raise ValueError(f"epsilon must be positive and finite, got epsilon[{i}] = {eps[i]}")
+    """Accepted privacy losses, positive and finite, as a vector, of that length if it is given."""
+    eps = check_finite(epsilon, "epsilon", 1, 0, ends="()")
     if n_records is not None and eps.size != n_records:
         raise ValueError(f"epsilon has {eps.size} entries for {n_records} records")
     return eps

@@ -207,7 +207,7 @@ def test_what_is_refused():
             [1.0, 1.0],
             r"^y must lie in label_range = \(0.0, 1.0\): scale by public bounds, or clip$",
         ),
-        ([0.0, 1.0], [1.0, 0.0], r"epsilon\[1\] = 0.0"),
+        ([0.0, 1.0], [1.0, 0.0], "epsilon must be positive and finite, got 0.0"),
         ([0.0, 1.0], [1.0], "1 entries for 2 records"),
     ):
         with pytest.raises(ValueError, match=message):

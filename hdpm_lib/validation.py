@@ -224,7 +224,7 @@ def check_finite(
 
 
 def check_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
-    """An array of integers or floats, of any shape and in its own type, NaN and infinity included."""
+    """An array of integers or floats, of any shape and type; NaN and infinity are let through."""
     try:
         array = np.asarray(value)
     except ValueError:

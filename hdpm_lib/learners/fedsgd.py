@@ -322,15 +322,12 @@ def _weights(
 
     Who sends nothing has weight 0.
     """
-    weights = []
-    scales = []
-    for rule in rules.values():
-        if rule is None:
-            weights.append(sizes / sizes.sum(axis=-1, keepdims=True))
-            scales.append(0 * scale)
-        else:
-            weights.append(np.where(epsilon > 0, rule(epsilon, sizes), 0.0))
-            scales.append(scale)
+    by_size = sizes / sizes.sum(axis=-1, keepdims=True)
+    weights = [
+        by_size if rule is None else np.where(epsilon > 0, rule(epsilon, sizes), 0.0)
+        for rule in rules.values()
+    ]
+    scales = [0 * scale if rule is None else scale for rule in rules.values()]
     return np.array(weights), np.array(scales)
 
 

@@ -106,8 +106,8 @@ class BiasedLaplace:
         lower = check_finite(self.lower, "lower", 1)
         if sensitivity.ndim != 1:
             check_finite(sensitivity, "sensitivity", 2)
-        found = {"shares": shares, "sensitivity": sensitivity, "ranges": ranges, "lower": lower}
-        for name, array in found.items():
+        arrays = {"shares": shares, "sensitivity": sensitivity, "ranges": ranges, "lower": lower}
+        for name, array in arrays.items():
             if len(array) != len(shares):
                 raise ValueError(f"{name} has {len(array)} rows for {len(shares)} shares")
             object.__setattr__(self, name, array)
@@ -136,8 +136,8 @@ class BiasedLaplace:
         the most and in one direction.
         """
         weights = self.dimension * self.shares
-        alone = self.sensitivity.ndim == 1
-        total = weights * self.sensitivity if alone else weights @ self.sensitivity
+        moved = self.sensitivity
+        total = weights * moved if moved.ndim == 1 else weights @ moved
         return total / self.scale if self.scale > 0 else 0 * total
 
     @property

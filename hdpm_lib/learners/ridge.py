@@ -223,8 +223,8 @@ class OutputPerturbation:
         The ridge penalty.
     arithmetic : {"exact", "ideal"}, default "exact"
         Certain to the last digit, or floats, for studies.
-    steps : tuple of two arrays of int, shapes (n, d) and (n,)
-        Features and labels on the grid of :mod:`hdpm_lib.exact`, private.
+    steps : tuple of two arrays of int, shapes (n, d) and (n,), optional
+        Features and labels on the grid of :mod:`hdpm_lib.exact`, private; exact releases need them.
     feature_norm : float, optional
         Public bound on the norm of a feature vector; None if features lie in [0, 1].
     label_bound : float, default 1
@@ -298,7 +298,7 @@ class OutputPerturbation:
         cross, _ = moments(self.weights, features, labels[:, None])
 
         @cache
-        def estimate(bits: int) -> list[arb]:
+        def enclosed(bits: int) -> list[arb]:
             """The ridge estimate of the records on the grid, at a precision."""
             unit = arb(1.0 if self.feature_norm is None else self.feature_norm) / GRID
             y_unit = arb(self.label_bound) / GRID
@@ -307,7 +307,7 @@ class OutputPerturbation:
 
         def enclose(uniforms: list[arb]) -> list[arb]:
             noise = spherical(uniforms, d, rate)
-            return [x + z for x, z in zip(estimate(ctx.prec), noise, strict=True)]
+            return [x + z for x, z in zip(enclosed(ctx.prec), noise, strict=True)]
 
         return enclose
 

@@ -231,8 +231,8 @@ def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Ar
     np.float64(0.0354)
     """
     W = check_finite(shrink, "shrink", None, 0, 1)
-    bias = (1 - W) ** 2 * check_number(distance, "distance", 0)
-    return np.asarray(bias + _shrunk(W, _square(error, "error")))
+    missed = check_number(distance, "distance", 0)
+    return np.asarray((1 - W) ** 2 * missed + _shrunk(W, _square(error, "error")))
 
 
 def best_shrink(error: ArrayLike, distance: float) -> Array:

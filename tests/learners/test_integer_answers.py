@@ -104,6 +104,17 @@ def test_losses_of_any_type() -> None:
         assert found.dtype == float and (found == expected).all()
 
 
+def test_spacings_of_any_type() -> None:
+    """Of 16 bits, too: what they are multiplied with keeps its digits."""
+    x = generator(54).normal(size=(5, 2))
+    for spacing in (np.float16(2.0**-8), np.float32(2.0**-8), np.array(2.0**-8)):
+        given = (np.zeros((2, 2)), x, np.zeros(5, int), 1.0)
+        assert (record_steps(*given, spacing) == record_steps(*given, 2.0**-8)).all()
+        assert (
+            grid_gradients(x[None], 1.0, spacing) == grid_gradients(x[None], 1.0, 2.0**-8)
+        ).all()
+
+
 def test_scale_is_never_rounded_down() -> None:
     rng = generator(47)
     for numerator, power in zip(rng.integers(1, 2**53, 300).tolist(), range(300), strict=True):

@@ -123,12 +123,11 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
     >>> bool((losses.found <= losses.at_most).all()), bool((losses.found <= 2.0).all())
     (True, True)
     """
-    exact = "for a WeightedMean its privacy_loss is exact"
-    kinds = (
-        "a BiasedLaplace, an OutputPerturbation, an ObjectivePerturbation, a PersonalizedRidge or a"
-        " PrivateLogisticRegression"
+    raise TypeError(
+        "mechanism must be a BiasedLaplace, an OutputPerturbation, an ObjectivePerturbation, or a"
+        " fitted PersonalizedRidge or PrivateLogisticRegression (for a WeightedMean its"
+        f" privacy_loss is exact), got {type(mechanism).__name__}"
     )
-    raise TypeError(f"mechanism must be {kinds} ({exact}), got {type(mechanism).__name__}")
 
 
 @privacy_losses.register
@@ -149,9 +148,17 @@ def _sum(mechanism: BiasedLaplace, terms: ArrayLike) -> PrivacyLosses:
 def _ridge(
     mechanism: OutputPerturbation, X: ArrayLike, y: ArrayLike, **search: Any
 ) -> PrivacyLosses:
-    names = ("weights", "penalty", "noise_rate", "feature_norm", "label_bound")
-    known = {name: getattr(mechanism, name) for name in names}
-    return PrivacyLosses(*ridge.worst_losses(X, y, **known, **search))
+    losses = ridge.worst_losses(
+        X,
+        y,
+        mechanism.weights,
+        mechanism.penalty,
+        mechanism.noise_rate,
+        feature_norm=mechanism.feature_norm,
+        label_bound=mechanism.label_bound,
+        **search,
+    )
+    return PrivacyLosses(*losses)
 
 
 @privacy_losses.register
@@ -159,7 +166,7 @@ def _fitted_ridge(
     model: PersonalizedRidge, X: ArrayLike, y: ArrayLike, **search: Any
 ) -> PrivacyLosses:
     check_is_fitted(model)
-    found, at_most = ridge.worst_losses(
+    losses = ridge.worst_losses(
         X,
         y,
         model.weights_,
@@ -170,7 +177,7 @@ def _fitted_ridge(
         clip=model.clip,
         **search,
     )
-    return PrivacyLosses(found, at_most)
+    return PrivacyLosses(*losses)
 
 
 @privacy_losses.register

@@ -119,14 +119,14 @@ def worst_losses(
     square = float(features.shape[1] if feature_norm is None else feature_norm**2)
     lam = check_penalty(penalty, np.sqrt(square * a.sum()))
     rate = check_positive(noise_rate, "noise_rate")
-    count = check_count(restarts, "restarts", 0)
-    generator = check_generator(rng)
+    starts = 1 + check_count(restarts, "restarts", 0)
+    check_generator(rng)
     rest = Rest.of(features, labels, a, lam)
     if feature_norm is None:
-        found = corner_search(rest, label_bound, count, generator)
+        found = corner_search(rest, label_bound, starts, rng)
         longest = np.maximum(np.maximum(rest.theta, 0).sum(1), np.maximum(-rest.theta, 0).sum(1))
     else:
-        found = ball_search(rest, feature_norm, label_bound, count, generator)
+        found = ball_search(rest, feature_norm, label_bound, starts, rng)
         longest = feature_norm * np.linalg.norm(rest.theta, axis=1)
     return rate * found, rate * hull_bound(rest, label_bound + longest, square)
 
@@ -210,12 +210,12 @@ class Rest:
 # --- the search ---------------------------------------------------------------------------------
 
 
-def corner_search(rest: Rest, label_bound: float, restarts: int, rng: np.random.Generator) -> Array:
+def corner_search(rest: Rest, label_bound: float, starts: int, rng: np.random.Generator) -> Array:
     """Largest distances of all starts, shape (n,), for features at corners of the box."""
     n, d = rest.theta.shape
     opposite = np.array([[label_bound], [-label_bound]])
     found = best_corners(rest, np.ones((2, n, d)), opposite * np.ones(n))
-    for _ in range(restarts):
+    for _ in range(starts - 1):
         ends = rng.integers(0, 2, (2, n, d)).astype(float)
         labels = label_bound * rng.choice([-1.0, 1.0], (2, n))
         found = np.maximum(found, best_corners(rest, ends, labels))
@@ -248,9 +248,9 @@ def best_corners(rest: Rest, ends: Array, labels: Array) -> Array:
 
 
 def ball_search(
-    rest: Rest, norm: float, label_bound: float, restarts: int, rng: np.random.Generator
+    rest: Rest, norm: float, label_bound: float, starts: int, rng: np.random.Generator
 ) -> Array:
-    """Largest distances of all starts, shape (n,), for features of at most that norm.
+    """Largest distances of all starts, shape (n,), for features in the ball of that norm.
 
     Both labels are at the upper bound: the distance is convex in a label, and a record moves the
     estimate as its negative does, label included.
@@ -259,23 +259,26 @@ def ball_search(
     label = np.full((2, n), label_bound)
     sides = np.array([1.0, -1.0])[:, None, None]
 
-    def inside(free: Array) -> tuple[Array, Array]:
-        """Features in the ball, from any vectors, and the scale of the map: it has no edges."""
+    def ends(flat: Array) -> tuple[Array, Array, Array, Array]:
+        """Free vectors, their scales, the features that they stand for, and how far these move.
+
+        Scaled vectors fill the ball, and are smooth in the free ones: its edge is no constraint.
+        """
+        free = flat.reshape(2, n, d)
         scale = 2 / (1 + (free**2).sum(-1, keepdims=True))
-        return norm * scale * free, scale
+        v = norm * scale * free
+        return free, scale, v, np.subtract(*rest.displacement(v, label))
 
     def objective(flat: Array) -> tuple[float, Array]:
         """Minus the sum of the logarithms of all distances, and its slopes."""
-        free = flat.reshape(2, n, d)
-        v, scale = inside(free)
-        apart = np.subtract(*rest.displacement(v, label))
+        free, scale, v, apart = ends(flat)
         distance = np.maximum(np.linalg.norm(apart, axis=1), TINY)[:, None]
         slopes = rest.slopes(v, label, sides * apart / distance / distance)
         along = (v * slopes).sum(-1, keepdims=True)
         return -np.log(distance).sum(), (scale * (along * free - norm * slopes)).ravel()
 
     found = np.zeros(n)
-    for _ in range(restarts + 1):
+    for _ in range(starts):
         start = rng.standard_normal((n, d))
         start /= 2 * np.linalg.norm(start, axis=1, keepdims=True)  # neither centre nor edge
         best = optimize.minimize(
@@ -285,7 +288,5 @@ def ball_search(
             method="L-BFGS-B",
             options={"maxiter": 500, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-10},
         )
-        v, _ = inside(best.x.reshape(2, n, d))
-        apart = np.subtract(*rest.displacement(v, label))
-        found = np.maximum(found, np.linalg.norm(apart, axis=1))
+        found = np.maximum(found, np.linalg.norm(ends(best.x)[-1], axis=1))
     return found

@@ -143,12 +143,9 @@ def _run(
                 f"threads of {busy[0].filepath} cannot be set to one: results would differ in last"
                 " bits"
             )
-        arguments = [item, *shared]
-        if seed is not None:
-            stream = np.random.SeedSequence(seed, spawn_key=(k,))
-            arguments.insert(0, np.random.default_rng(stream))
+        streams = [] if seed is None else [np.random.SeedSequence(seed, spawn_key=(k,))]
         try:
-            result = function(*arguments)
+            result = function(*map(np.random.default_rng, streams), item, *shared)
         except Exception as error:
             error.add_note(f"in task {k} of {total}" + ("" if seed is None else f" (seed {seed})"))
             raise
@@ -191,9 +188,7 @@ def _on_processes(
         except TerminatedWorkerError as error:
             deaths += 1
             if deaths == 3:
-                blocks = ", ".join(map(str, list(left)[:5]))
-                if len(left) > 5:
-                    blocks += f" and {len(left) - 5} more"
+                blocks = ", ".join(map(str, left))
                 raise RuntimeError(
                     f"workers died {deaths} times without finishing a block; not done are blocks"
                     f" {blocks}: does a task need more memory than there is?"

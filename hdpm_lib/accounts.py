@@ -325,20 +325,20 @@ class Account:
             kept = stream.read()
         if _first_line(kept) != known[0]:
             raise ValueError(f"{self._file} holds no account, or is damaged")
-        parts = io.BytesIO(kept)
-        found = {name: np.load(parts) for name in PARTS}
-        states = set(map(bytes, found["states"]))
+        content = io.BytesIO(kept)
+        values = {name: np.load(content) for name in PARTS}
+        states = set(map(bytes, values["states"]))
         if not self._states <= states:
             raise ValueError(
                 f"{self._file} is older than what is known of it here, or of another account:"
                 " releases are missing that were charged to it"
             )
-        n = int(found["records"])
-        self.limit = np.full(n, found["limit"]) if found["limit"].size else None
-        self.delta = float(found["delta"])
-        self._total = np.full(n, found["total"])
-        self._squares = np.full(n, found["squares"])
-        self._releases = int(found["releases"])
+        n = int(values["records"])
+        self.limit = np.full(n, values["limit"]) if values["limit"].size else None
+        self.delta = float(values["delta"])
+        self._total = np.full(n, values["total"])
+        self._squares = np.full(n, values["squares"])
+        self._releases = int(values["releases"])
         self._states = states
         self._known = known
 
@@ -349,19 +349,19 @@ class Account:
         limit = np.zeros(0) if self.limit is None else _shortest(self.limit)
         drawn = np.frombuffer(b"".join(states), np.uint8).reshape(-1, 16)
         rest = (limit, _shortest(total), _shortest(squares), drawn)
-        parts = io.BytesIO()
+        content = io.BytesIO()
         for value in (len(total), releases, self.delta, *rest):
-            np.save(parts, value)
-        kept = parts.getbuffer()
+            np.save(content, value)
+        kept = content.getbuffer()
         first = _first_line(kept)
-        part = file.with_suffix(".part")
-        with part.open("wb") as stream:
+        unfinished = file.with_suffix(".part")
+        with unfinished.open("wb") as stream:
             stream.write(first)
             stream.write(kept)
             stream.flush()
             os.fsync(stream.fileno())
         # in one step: whoever comes after a crash finds all of it or what was there
-        part.replace(file)
+        unfinished.replace(file)
         self._known = (first, len(first) + len(kept))
 
 
@@ -401,7 +401,8 @@ def charge(
     >>> account.total
     array([0. , 0.5])
     """
-    if (account := _account()) is None:
+    account = _account()
+    if account is None:
         return
     given = np.ravel(np.asarray(losses() if callable(losses) else losses))
     if given.dtype.kind not in "iuf" and not all(isinstance(loss, Real) for loss in given):
@@ -412,7 +413,8 @@ def charge(
     if not (np.isfinite(lost).all() and np.isfinite(squares).all()):
         raise ValueError("this release promises nothing, so that no account can count it")
     check_finite(lost, "losses", low=0)
-    if times := math.prod(check_size(size)):
+    times = math.prod(check_size(size))
+    if times:
         account._charge(lost, times, check_generator(rng), squares)
 
 
@@ -466,8 +468,8 @@ def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None
 
 def _account() -> Account | None:
     """The account that is open here, or in the process that has started this one."""
-    if (own := _open.get(os.getpid())) is not None:
-        return own
+    if os.getpid() in _open:
+        return _open[os.getpid()]
     try:
         file = Path(os.environ[MARK]).read_text("utf8")
     except (KeyError, FileNotFoundError):
@@ -490,7 +492,7 @@ def _state(bits: np.random.BitGenerator) -> bytes:
     if _threads.setdefault(bits.lock, here) != here:
         _threads[bits.lock] = None
         bits.random_raw(output=False)  # another may have charged this state, and not drawn yet
-    state = json.dumps(bits.state, default=lambda part: part.tolist())
+    state = json.dumps(bits.state, default=lambda table: table.tolist())
     return hashlib.sha256(state.encode()).digest()[:16]
 
 

@@ -75,9 +75,9 @@ def _array(value: Any, ndim: int | None) -> NDArray[Any] | None:
     return np.fromiter(cells, dtype=object, count=len(cells)).reshape(shape)
 
 
-def _listed(part: Any) -> Any:
+def _listed(value: Any) -> Any:
     """An array as lists, in which None stands for what is masked."""
-    return part.tolist() if hasattr(part, "tolist") else part
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:

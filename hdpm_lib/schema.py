@@ -293,17 +293,17 @@ class Schema(TransformerMixin, BaseEstimator):
         """
         check_flag(self.clip, "clip")
         table, n = self._table(X)
-        parts = []
+        features = []
         for column in self.columns:
             codes, inside = column.encode(np.asarray(table[column.name]))
             if not (self.clip or inside.all()):
                 raise ValueError(
                     f"X: column {column.name!r} must be {column}: declare a wider one, or clip"
                 )
-            parts.append(codes)
+            features.append(codes)
         if self.intercept:
-            parts.append(np.ones((n, 1)))
-        return np.column_stack(parts)
+            features.append(np.ones((n, 1)))
+        return np.column_stack(features)
 
     def _table(self, X: Any) -> tuple[Any, int]:
         """Columns by name, all that are declared, and the number of rows."""

@@ -115,9 +115,9 @@ def each(
     [8, 6, 656]
     """
     given = list(check_ordered(items, "items"))
-    own = None if seed is None else check_count(seed, "seed", 0)
-    run = partial(_run, function, own, len(given))
-    done = {} if folder is None else _opened(Path(folder), _name(function, shared, own, given))
+    seed = None if seed is None else check_count(seed, "seed", 0)
+    run = partial(_run, function, seed, len(given))
+    done = {} if folder is None else _opened(Path(folder), _name(function, shared, seed, given))
     left = {k: item for k, item in enumerate(given) if k not in done}
     with tqdm(total=len(given), initial=len(done), disable=None) as bar:
         for k, result in (
@@ -136,7 +136,8 @@ def _run(
     function: Any, seed: int | None, total: int, shared: tuple[Any, ...], k: int, item: Any
 ) -> tuple[int, Any]:
     """One task, on one thread."""
-    with (pools := _pools(len(sys.modules))).limit(limits=1):
+    pools = _pools(len(sys.modules))
+    with pools.limit(limits=1):
         busy = [pool for pool in pools.lib_controllers if pool.num_threads != 1]
         if busy:
             raise RuntimeError(
@@ -180,7 +181,7 @@ def _on_processes(
         )
         try:
             for k, result in workers(
-                joblib.delayed(run)(shared, *one) for one in list(left.items())
+                joblib.delayed(run)(shared, k, item) for k, item in list(left.items())
             ):
                 del left[k]
                 deaths = 0
@@ -241,9 +242,9 @@ def _on_cluster(
 
 def _name(function: Any, shared: tuple[Any, ...], *numbers: Any) -> str:
     """What a study is: the names of its functions, and what they are given; not where it runs."""
-    routines = [part for part in (function, *shared) if inspect.isroutine(part)]
-    names = " ".join(f"{_module(part)}.{part.__qualname__}" for part in routines)
-    data = [part for part in shared if not callable(part)]
+    routines = [value for value in (function, *shared) if inspect.isroutine(value)]
+    names = " ".join(f"{_module(routine)}.{routine.__qualname__}" for routine in routines)
+    data = [value for value in shared if not callable(value)]
     return f"{names} {joblib.hash((data, numbers))}"
 
 
@@ -274,6 +275,6 @@ def _opened(folder: Path, study: str) -> dict[int, Any]:
 
 def _write(file: Path, content: bytes) -> None:
     """In one step, so that whoever comes after a crash finds all of it or nothing."""
-    part = file.with_suffix(".part")
-    part.write_bytes(content)
-    part.replace(file)
+    unfinished = file.with_suffix(".part")
+    unfinished.write_bytes(content)
+    unfinished.replace(file)

@@ -118,8 +118,8 @@ def _goes_by_rows(step: Any, *, frozen: bool = False) -> bool:
         return False
     if not frozen:
         return not get_tags(step).requires_fit
-    parts = [part for part in step.get_params().values() if hasattr(part, "fit")]
-    return all(_goes_by_rows(part, frozen=True) for part in parts)
+    steps = [value for value in step.get_params().values() if hasattr(value, "fit")]
+    return all(_goes_by_rows(inner, frozen=True) for inner in steps)
 
 
 def _vector(y: Any) -> Any:
@@ -175,16 +175,16 @@ class _Private(BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """A clone whose noise is its own: a copied generator would repeat that of the original."""
-        new = super().__sklearn_clone__()
+        clone = super().__sklearn_clone__()
         source = self.random_state
         if isinstance(source, np.random.RandomState):
-            new.random_state = _generator(source)
+            clone.random_state = _generator(source)
         elif isinstance(source, np.random.Generator):
-            new.random_state = np.random.default_rng(
+            clone.random_state = np.random.default_rng(
                 source.integers(2**32, size=8, dtype=np.uint32)
             )
-        self._has_seeded = new.random_state is not source
-        return new
+        self._has_seeded = clone.random_state is not source
+        return clone
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled and copied: not what the noise of this model, or of a clone, came from.

@@ -117,7 +117,7 @@ def _of_ridge(psi: Array, rng: np.random.Generator) -> float:
     y = rng.random(len(psi))
     eps = rng.uniform(0.1, 2, len(psi))
     rates = [
-        output_perturbation(X, y, e, 1.0).noise_rate
+        output_perturbation(X, y, e, 1.0, bound="paper").noise_rate
         for e in (eps, rng.permutation(eps), np.full(len(psi), eps.mean()))
     ]
     return float(np.ptp(rates) / rates[0])

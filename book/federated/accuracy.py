@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from hdpm_book.federated.published import networks as published_networks
 from hdpm_book.federated.regretnet import Network, run
 from hdpm_book.records import Row, collect
 from hdpm_lib.auctions.posted_prices import posted_prices
-from hdpm_lib.learners.fedsgd import Bought, fedsgd
+from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import accuracy, draw_bidders
 
 Data = tuple[NDArray, NDArray, NDArray, NDArray]
@@ -61,10 +62,7 @@ def accuracies(
         name: run(network, bidding, money, np.random.default_rng([seed, 2]))
         for name, network in networks.items()
     } | {"posted prices": posted_prices(bidding, money)}
-    auctions = {
-        name: partial(_bought, Bought(x.privacy_loss, x.payments, money))
-        for name, x in sales.items()
-    }
+    auctions = {name: partial(_held, sale) for name, sale in sales.items()}
     train = partial(
         fedsgd,
         X,
@@ -87,9 +85,9 @@ def accuracies(
     return found
 
 
-def _bought(made: Bought, _: NDArray) -> Bought:
-    """An auction that was held before."""
-    return made
+def _held(sale: Any, _: NDArray) -> Any:
+    """What was sold in an auction that was held before."""
+    return sale
 
 
 def main(arguments: list[str] | None = None) -> None:

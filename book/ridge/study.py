@@ -407,7 +407,7 @@ def _estimates(draw: Draw, penalty: float) -> dict[str, tuple[Array, float]]:
     X = draw.split.X_train
     y = draw.split.y_train
     n = len(draw.split.y_train)
-    constant = sensitivity_constant(penalty, np.sqrt(X.shape[1]))
+    constant = sensitivity_constant(penalty, np.sqrt(X.shape[1]), "paper")
     personal = (
         weighted_ridge(X, y, personalized_weights(draw.epsilon), penalty),
         draw.total / constant,

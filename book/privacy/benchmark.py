@@ -332,7 +332,7 @@ def measure(name: str, runs: int) -> dict[str, Any]:
         "event": found.event,
         "made": last.made,
         "right": last.right,
-        "sides": found.sides,
+        "sides": last.sides,
         "seconds": round(found.seconds, 1),
     }
 

@@ -1,24 +1,31 @@
-r"""An audit of anybody's mechanism: is a promise of privacy broken between two neighbouring data
-sets?
+r"""An audit of any mechanism: is a promise of privacy broken between two neighbouring data sets?
 
 In each run a fair coin chooses one of the two data sets and the mechanism releases. Training runs
 teach several scores to tell the two apart and choose one rule that guesses the coin
 (:mod:`hdpm_lib.audits.scores`); fresh runs test that rule alone, by exact binomial laws
-(:mod:`hdpm_lib.audits.bounds`). So whatever was tried in training, a mechanism that keeps its
-promise is called broken with a probability of at most the level. Nothing depends on the scale of
-the output.
+(:mod:`hdpm_lib.audits.bounds`). Nothing depends on the scale of the output.
+
+**What a false alarm costs.** A small test comes first, and larger ones follow until one finds a
+violation or runs or time are used up. Each has training runs and test runs of its own, in numbers
+that are fixed before, and a share of the level that is fixed before, too; the shares add up to at
+most one. Given all that happened before a test, its rule is fixed and its runs are fresh, so that
+it rejects a promise that is kept with a probability of at most its share of the level; a test that
+time cuts short is not counted. By the union bound a mechanism that keeps its promise is called
+broken with a probability of at most the level, whatever was tried in training and whenever the
+audit stopped.
 
 That no violation is found proves nothing about other data sets, rarer events or what the scores
 cannot see: an audit never says that a mechanism is private. Without evidence, as when no guess was
-made, it says that nothing is decided. :doc:`/book/privacy/audits` shows how to use it and what it
-finds. Runs are made in blocks where :func:`hdpm_lib.spread.use` says; their results do not depend
-on it.
+made or when a release has parts that cannot be looked at, it says that nothing is decided.
+:doc:`/book/privacy/audits` shows how to use it and what it finds. Runs are made in blocks where
+:func:`hdpm_lib.spread.use` says; their results do not depend on it.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -29,10 +36,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.audits.bounds import detectable, guess_epsilon, guess_p_value, holm
+from hdpm_lib.audits.bounds import MOST_RUNS, detectable, guess_epsilon, guess_p_value, holm
 from hdpm_lib.audits.outcomes import NanRule, Outcomes, stacked
 from hdpm_lib.audits.pairs import Pair, patterns, replacements
-from hdpm_lib.audits.scores import DIGIT, Ends, Goal, Rule, Value, count_guesses, promised, propose
+from hdpm_lib.audits.scores import DIGIT, Goal, Rule, count_guesses, promised, propose
 from hdpm_lib.audits.sources import Marks, Source, find_source, repeats
 from hdpm_lib.spread import each, width
 from hdpm_lib.validation import (
@@ -46,47 +53,55 @@ from hdpm_lib.validation import (
 )
 
 Bits = NDArray[np.bool_]
-# and number of runs, and when it is too late to make them
+# the seed and the number of runs, and when it is too late to make them
 Block = tuple[np.random.SeedSequence, int, float]
 
-LOOKS = ((1 / 16, 1 / 8), (1 / 4, 1 / 8), (1.0, 3 / 4))
-"""When the test looks at its runs, as a share of all, and the share of the level spent there."""
-
+# runs of the first test, how many times as many the next one has, and the share of what is left of
+# the level that goes to a test that is not the last
+_FIRST = 500
+_GROWTH = 4
+_EARLY = 1 / 16
+_LEAST = 200  # runs of a test
 # runs handed over at once, at most, and into how many parts a task is cut at least
 _BLOCK = 65_536
 _BLOCKS = 16
-# most and fewest training runs, fewest of the test
-_TRAINING = 1_000_000
+# runs that teach a rule: at least, at most, and of how many numbers, at most
 _LEAST_TRAINING = 400
-_LEAST = 200
-# most runs that choose among rules, in units of those of the test, and rules
-_CHOICE = 1
-_RULES = 12
-# training runs of a pair; pairs with full training; pairs
+_TRAINING = 1_000_000
+_NUMBERS = 10**8
+# pairs to search among, training runs of each, and pairs that are looked at closely
+_CANDIDATES = 24
 _SEARCH = 200_000
 _FINALISTS = 2
-_CANDIDATES = 24
-# of the time; classifiers need the rest
-_FOR_SEARCH = 0.1
-_FOR_TRAINING = 0.1
-_FOR_CHOICE = 0.2
-_FOR_TEST = 0.35
-# of what is left: for the test; of all: when training, choice and test must end
-_SURE = 0.8
-_ENDS = (0.6, 0.75, 1.05)
+_RULES = 12  # to choose among
 _SIMPLER = 0.02  # what a rule may promise less, relatively, and be taken as its score is simpler
+_SURE = 0.8  # of the time that is left is planned for
 
 
 @dataclass(frozen=True)
 class Look:
-    """Counts of the test after some of its runs: all of them, guesses made, right ones, and its
-    share of the level.
+    """A test of one rule.
+
+    Attributes
+    ----------
+    runs, made, right : int
+        Fresh runs, guesses made in them, and right ones.
+    share : float
+        Of the level.
+    sides : int
+        Whether the rule guesses one data set only or both.
     """
 
     runs: int
     made: int
     right: int
     share: float
+    sides: int = 2
+
+    def p_value(self, epsilon: float, delta: float) -> float:
+        """Smallest level of the audit at which this test rejects its claim."""
+        found = guess_p_value(self.right, self.made, self.runs, epsilon, delta, self.sides)
+        return found / self.share
 
 
 @dataclass(frozen=True)
@@ -100,15 +115,11 @@ class Audit:
     epsilon, delta, level : float
         The claim, and the probability of a false alarm.
     looks : tuple of Look
-        The test, up to the look at which it was decided; a last one with no share of the level if
-        time ran out.
+        The tests, up to the one that decided.
     planned, training : int
-        Runs of the test if it is not decided before, and runs that were looked at to choose what is
-        tested.
+        Runs of the last test if none before decides, and runs that taught and chose rules.
     guessed : float
-        Share of the training runs in which the rule guessed.
-    sides : int
-        Whether the rule guesses one data set only or both.
+        Share of the runs that chose it in which the rule guessed.
     first, second : object
         The two data sets.
     seed : int
@@ -120,8 +131,11 @@ class Audit:
     repeats : bool
         Whether equal releases follow each other, so that the runs are not independent.
     unseen : tuple of str
-        Types of objects that were released and could not be looked into.
+        What was released and cannot be looked at.
+    stopped : str
+        Why there was no test, if there was none.
     seconds : float
+        How long it took.
     """
 
     mechanism: str
@@ -134,29 +148,24 @@ class Audit:
     planned: int
     training: int
     guessed: float
-    sides: int
     first: Any = field(repr=False)
     second: Any = field(repr=False)
     seed: int
     replayable: bool
     repeats: bool
     unseen: tuple[str, ...]
+    stopped: str
     seconds: float
 
     @property
     def _tested(self) -> list[Look]:
-        """Looks that have a share of the level."""
+        """Tests that count."""
         return [look for look in self.looks if look.share and not self.repeats]
 
     @cached_property
     def p_value(self) -> float:
         """Smallest level at which the promise is rejected."""
-        values = [
-            guess_p_value(look.right, look.made, look.runs, self.epsilon, self.delta, self.sides)
-            / look.share
-            for look in self._tested
-        ]
-        return min([1.0, *values])
+        return min([1.0, *(look.p_value(self.epsilon, self.delta) for look in self._tested)])
 
     @property
     def found(self) -> bool:
@@ -167,7 +176,6 @@ class Audit:
     def undecided(self) -> str:
         """Why it is not decided whether there is a violation; empty if it is."""
         last = self.looks[-1]
-        claim = (self.epsilon, self.delta, self.sides)
         if self.repeats:
             return (
                 "releases come back in a row, so the runs are not independent: is the noise seeded,"
@@ -175,9 +183,11 @@ class Audit:
             )
         if self.found:
             return ""
-        if last.runs < (planned := max(self.planned, _LEAST)):
-            return f"time ran out after {last.runs:,} of {planned:,} runs of the test"
-        if guess_p_value(last.made, last.made, last.runs, *claim) > self.level * last.share:
+        if self.unseen:
+            return f"{' and '.join(self.unseen)} cannot be looked at"
+        if self.stopped:
+            return self.stopped
+        if replace(last, right=last.made).p_value(self.epsilon, self.delta) > self.level:
             return (
                 f"{last.made:,} guesses prove nothing at this claim and level, even if all of them"
                 " are right"
@@ -186,75 +196,87 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether no violation was found where one could have been: what a test of a mechanism asks
-        for.
-        """
+        """Whether no violation was found where one could have been: what a test asks for."""
         return not self.found and not self.undecided
 
     def epsilon_lower(self, confidence: float = 1 - FALSE_ALARM) -> float:
-        """A loss that the pair exceeds at this confidence, at the delta of the claim; 0 if none."""
+        """A loss that the pair exceeds, at the delta of the claim.
+
+        Parameters
+        ----------
+        confidence : float, default 1 - 1e-6
+            Probability in (0, 1) that this is so.
+
+        Returns
+        -------
+        float
+            The bound; 0 if the guesses prove nothing.
+        """
         wrong = 1 - check_number(confidence, "confidence", 0, 1, ends="()")
         bounds = [
             guess_epsilon(
-                look.right, look.made, look.runs, wrong * look.share, self.delta, self.sides
+                look.right, look.made, look.runs, wrong * look.share, self.delta, look.sides
             )
             for look in self._tested
         ]
         return max([0.0, *map(float, bounds)])
 
     def detectable(self, power: float = 0.9) -> float:
-        """Loss that would have been found with this probability, if it showed in an event as
-        frequent as this one.
+        """Loss that the last test would have found, in an event as frequent as the one tested.
+
+        Parameters
+        ----------
+        power : float, default 0.9
+            Probability in (0, 1) with which it would have been found.
+
+        Returns
+        -------
+        float
+            The loss; infinity if nothing is decided.
         """
         if self.undecided:
             return np.inf
-        level = self.level * self.looks[-1].share
+        last = self.looks[-1]
+        level = self.level * last.share
         return detectable(
-            self.guessed, self.planned, self.epsilon, level, self.delta, self.sides, power
+            self.guessed, last.runs, self.epsilon, level, self.delta, last.sides, power
         )
 
     def __str__(self) -> str:
-        claim = f"epsilon = {self.epsilon:.6g}" + (
-            f", delta = {self.delta:.3g}" if self.delta else ""
-        )
+        claim = f"epsilon = {self.epsilon:.6g}"
+        if self.delta:
+            claim += f", delta = {self.delta:.3g}"
+        verdict = "violation found" if self.found else "no violation found"
+        if self.undecided:
+            verdict = "not decided"
         last = self.looks[-1]
-        test = f"{last.right:,} of {last.made:,} guesses were right in {last.runs:,} fresh runs"
-        verdict = (
-            "not decided"
-            if self.undecided
-            else "violation found"
-            if self.found
-            else "no violation found"
-        )
-        lines = [f"{verdict}: {self.mechanism}, claimed {claim}"]
-        lines += [f"  pair     {self.pair}", f"  event    {self.event}"]
-        lines += [f"  test     {test}: p = {self.p_value:.2g}, level {self.level:.2g}"]
+        guesses = f"{last.right:,} of {last.made:,} guesses were right in {last.runs:,} fresh runs"
+        lines = [
+            f"{verdict}: {self.mechanism}, claimed {claim}",
+            f"  pair     {self.pair}",
+            f"  event    {self.event}",
+            f"  test     {guesses}: p = {self.p_value:.2g}, level {self.level:.2g}",
+        ]
         if self.undecided:
             lines += [f"  why      {self.undecided}"]
         elif self.found:
-            sure = [
+            lower = (
                 f"{self.epsilon_lower(c):.4g} at confidence {c:.6g}" for c in (0.9, 1 - self.level)
-            ]
-            lines += [f"  bound    the loss exceeds {', '.join(sure)}"]
+            )
             again = f"the same call with seed={self.seed}, runs={self.planned}, time_limit=None"
-            own = "not possible: the mechanism draws noise of its own"
-            lines += [f"  replay   {again if self.replayable else own}"]
+            if not self.replayable:
+                again = "not possible: the mechanism draws noise of its own"
+            lines += [f"  bound    the loss exceeds {', '.join(lower)}", f"  replay   {again}"]
             if DIGIT in self.event:
                 lines += ["  next     round the output to see whether anything else tells"]
+            if self.unseen:
+                lines += [f"  unseen   {' and '.join(self.unseen)}"]
         else:
             lines += [
-                (
-                    f"  power    a loss of {self.detectable():.4g} or more in such an event would"
-                    " have been found with probability 0.9"
-                ),
-                (
-                    "  unseen   other pairs, rarer events, and whatever the scores do not show: see"
-                    " the page of limits"
-                ),
-            ]
-        if self.unseen:
-            lines += [
-                f"  ignored  what is inside {', '.join(self.unseen)}: it cannot be looked into"
+                f"  power    a loss of {self.detectable():.4g} or more in such an event would have"
+                " been found with probability 0.9",
+                "  unseen   other pairs, rarer events, and whatever the scores do not show: see the"
+                " page of limits",
             ]
         return "\n".join(lines)
 
@@ -285,8 +307,18 @@ class Audits:
         return not self.found.any() and all(audit.passed for audit in self.sellers)
 
     def table(self, confidence: float = 1 - FALSE_ALARM) -> pd.DataFrame:
-        """A row for each record, the worst first: claim, bound at this confidence, p-value, whether
-        it is broken.
+        """Claims, bounds, p-values and verdicts, a row for each record, the worst first.
+
+        Parameters
+        ----------
+        confidence : float, default 1 - 1e-6
+            Probability in (0, 1) with which each bound holds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns "claimed", "at least" (the bound), "p" and "violation"; the index is the number
+            of the record.
         """
         rows = {
             "claimed": [audit.epsilon for audit in self.sellers],
@@ -330,8 +362,7 @@ def audit(
     seed: int | None = None,
     time_limit: float | None = 60.0,
 ) -> Any:  # an Audit, or Audits for an array of claims
-    r"""Audit the promise that a mechanism's release tells neighbouring data sets apart by at most
-    `epsilon`.
+    r"""Audit the promise that releases tell neighbouring data sets apart by at most `epsilon`.
 
     Parameters
     ----------
@@ -359,20 +390,22 @@ def audit(
         pairs. Data that are one vector of answers have the patterns of
         :func:`~hdpm_lib.audits.pairs.patterns` if nothing is given.
     runs : int, default 1,000,000
-        Most runs of the final test, at least 200; training has up to twice as many for
-        each pair that is looked at closely.
+        Runs of the last and largest test, from 200 to a million million. For each pair that is
+        looked at closely, up to twice as many teach and choose what is tested.
     level : float, default 1e-6
-        Probability of a false alarm, of all records together.
+        Probability of a false alarm in (0, 1), of all tests and records together.
     early : bool, default True
-        Stop as soon as a violation is certain at the level; without, all runs are made and the
-        bound is sharper.
+        Whether smaller tests come first and end the audit as soon as a violation is certain.
+        Without, which takes ``time_limit=None``, there is one test of all runs and the bound is
+        sharper.
     nan : {"refuse", "value"}
         Whether not-a-number is an error or an answer like any other.
     seed : int, optional
-        Of everything that is random here; fresh if not given.
+        Of everything that is random here, not negative; fresh if not given.
     time_limit : float or None, default 60
-        Seconds (for each record). What cannot be decided in it is said to be not decided. None
-        makes all runs.
+        Seconds (for each record), positive: the audit ends with the largest test that it had time
+        for. What cannot be decided in it is said to be not decided. None makes all runs. One call
+        of the mechanism and one look for rules are never cut short.
 
     Returns
     -------
@@ -384,8 +417,23 @@ def audit(
     ------
     ValueError
         For what cannot be judged: draws that are shared in a batch, an output that never changes, a
-        function that ignores its generator, changes its data or refuses both data sets, NaN without
-        a rule for it, two data sets that are the same.
+        function that ignores its generator, changes its data or refuses both data sets, batches of
+        different kinds, NaN without a rule for it, two data sets that are the same.
+
+    Notes
+    -----
+    Whatever a user sees of a release is part of it: values, the numbers inside texts, types,
+    shapes, names and order. What cannot be looked into is named, and then the audit does not pass.
+    Tests have fresh runs in numbers fixed before, and shares of the level that add up to at most
+    one: by the union bound a promise that is kept is rejected with a probability of at most
+    `level`. :mod:`hdpm_lib.audits.black_box` has the argument,
+    :mod:`hdpm_lib.audits.bounds` the binomial law of each test.
+
+    References
+    ----------
+    Bichsel, Steffen, Bogunovic, Vechev (2021), DP-Sniper: Black-Box Discovery of Differential
+    Privacy Violations using Classifiers, IEEE S&P. Ding, Wang, Wang, Zhang, Kifer (2018), Detecting
+    Violations of Differential Privacy, CCS.
 
     Examples
     --------
@@ -393,15 +441,17 @@ def audit(
     ...     return (data.mean() + rng.laplace(0, 0.9 / len(data), size)).round(3)
     >>> found = audit(mean, np.zeros(10), np.eye(10)[0], epsilon=1.0, runs=200_000, seed=0)
     >>> found.found, round(found.epsilon_lower(), 2)
-    (True, 1.03)
+    (True, 1.04)
     """
-    check_count(runs, "runs", _LEAST)
+    check_count(runs, "runs", _LEAST, MOST_RUNS)
     check_number(level, "level", 0, 1, ends="()")
     check_number(delta, "delta", 0, 1, ends="[)")
     check_flag(early, "early")
     check_choice(nan, "nan", ("refuse", "value"))
     if time_limit is not None:
         check_positive(time_limit, "time_limit")
+        if not early:
+            raise ValueError("early must be True with a time_limit: time may not do for all runs")
     own = secrets.randbits(48) if seed is None else check_count(seed, "seed", 0)
     plan = _Plan(mechanism, float(delta), int(runs), early, nan, own, time_limit)
     if np.ndim(epsilon) == 0:
@@ -469,132 +519,254 @@ class _Plan:
     time_limit: float | None
 
 
+class _Late(Exception):
+    """There is no time for what comes next."""
+
+
+@dataclass
+class _Work:
+    """A mechanism at work, until time is over, and what has come of it.
+
+    Attributes
+    ----------
+    source : Source
+    end : float
+        When it must be done.
+    planned : int
+        Runs of the last test.
+    pair, rule : Pair, Rule
+        What was tested last.
+    looks : list of Look
+    training : int
+        Runs that taught and chose rules.
+    marks : list of Marks
+    unseen : set of str
+    constant : bool
+        Whether all training runs of a pair gave the same.
+    learning : float
+        Seconds that it took to learn from the last training runs, for each run of their test.
+    """
+
+    source: Source
+    end: float
+    planned: int
+    pair: Pair
+    rule: Rule | None = None
+    looks: list[Look] = field(default_factory=list)
+    training: int = 0
+    marks: list[Marks] = field(default_factory=list)
+    unseen: set[str] = field(default_factory=set)
+    constant: bool = True
+    learning: float = 0.0
+
+    def runs(self, pair: Pair, seed: np.random.SeedSequence, count: int) -> tuple[Outcomes, Bits]:
+        """Outcomes and bits of training runs."""
+        found, bits, marks = zip(
+            *_in_time(_looked_at, _blocks(seed, count, self.end), self.source, pair), strict=True
+        )
+        self.training += count
+        self.marks += marks
+        return stacked(found), np.concatenate(bits)
+
+    def counts(
+        self, pair: Pair, rules: list[Rule], seed: np.random.SeedSequence, count: int
+    ) -> NDArray[np.int64]:
+        """Guesses made and right ones of each rule in fresh runs, shape (rules, 2)."""
+        blocks = _blocks(seed, count, self.end)
+        found, marks = zip(*_in_time(_counted, blocks, self.source, pair, rules), strict=True)
+        self.marks += marks
+        return np.sum(found, axis=0)
+
+    def learned(self, seen: Outcomes, bits: Bits, goal: Goal, quick: bool = False) -> list[Rule]:
+        """Rules that training runs propose, if there is time to learn."""
+        start = time.time()
+        if start + self.learning * goal.runs > self.end:
+            raise _Late
+        rules = propose(seen, bits, goal, quick=quick)
+        self.learning = (time.time() - start) / goal.runs
+        return rules
+
+
 def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float) -> Audit:
-    """Learn on some runs which rule tells most about which pair, and test it on others."""
+    """Tests on ever more runs, each of a rule that others have taught, until one decides."""
     start = time.time()
     limit = np.inf if plan.time_limit is None else plan.time_limit
-    ends = [start + share * limit for share in _ENDS]
-    trying, searching, training, testing = np.random.SeedSequence(plan.seed).spawn(4)
+    trying, *seeds = np.random.SeedSequence(plan.seed).spawn(4)
     source = find_source(plan.mechanism, pairs[0], trying, plan.nan, limit)
-    pace = _pace(source, pairs[0], trying, limit) * width()
-    each_ = limit
-
-    def affordable(share: float, least: int, most: int) -> int:
-        few = max(_BLOCKS, min(least, _FOR_CHOICE * each_ * pace))
-        return int(np.clip(share * each_ * pace, few, max(few, most)))
-
-    tested = affordable(_FOR_TEST, _LEAST, plan.runs)
-    goal = Goal(tested, level * LOOKS[-1][1] if plan.early else level, plan.delta)
-    each_ = limit / len(pairs)
-    seen = 0
-    if len(pairs) > 1:
-        runs = affordable(_FOR_SEARCH, _LEAST_TRAINING, min(_SEARCH, plan.runs))
-        promises = []
-        for pair, seed in zip(pairs, searching.spawn(len(pairs)), strict=True):
-            found, bits, _ = _runs(source, pair, seed, runs, ends[0])
-            rules = propose(found, bits, goal, each_, quick=True) if len(bits) >= _BLOCKS else []
-            promises.append(max((rule.promise for rule in rules), default=-np.inf))
-            seen += len(bits)
-        pairs = [pairs[k] for k in np.argsort(-np.array(promises), kind="stable")[:_FINALISTS]]
-        each_ = limit / len(pairs)
-    chosen: list[tuple[Rule, Pair, list[Marks], float]] = []
-    for pair, seed in zip(pairs, training.spawn(len(pairs)), strict=True):
-        runs = affordable(_FOR_TRAINING, _LEAST_TRAINING, min(_TRAINING, plan.runs))
-        found, bits, marks = _runs(source, pair, seed.spawn(1)[0], runs, ends[0])
-        rules = propose(found, bits, goal, each_) if len(bits) >= _BLOCKS else []
-        seen += len(bits)
-        if rules:
-            runs = affordable(_FOR_CHOICE, _LEAST_TRAINING, _CHOICE * plan.runs)
-            begun = time.time()
-            rule, made, more = _chosen(source, pair, rules, seed.spawn(1)[0], runs, goal, ends[1])
-            chosen.append((rule, pair, marks + more, made / max(time.time() - begun, 1e-9)))
-            seen += made
-    looks: tuple[Look, ...] = (Look(0, 0, 0, 0.0),)
-    if not chosen and time.time() < ends[0]:
-        raise ValueError(
-            f"mechanism gave the same output in all {seen} training runs: there is nothing to judge"
-        )
-    # if there was no time to find one
-    none = Rule(Value(0, ""), 1, Ends(-np.inf, np.inf, False, True), 0.0, 0.0)
-    rule, pair, marks, pace = max(
-        chosen, key=lambda one: one[0].promise, default=(none, pairs[0], [], 0.0)
-    )
-    if chosen:
-        tested = int(np.clip(_SURE * (start + limit - time.time()) * pace, _BLOCKS, plan.runs))
-        looks, more = _test(source, pair, rule, testing, tested, plan, epsilon, level, ends[2])
-        marks += more
-    in_order = [list(chain(*one)) for one in zip(*marks, strict=True)]
+    work = _Work(source, start + limit, plan.runs, pairs[0])
+    cost = 0.0 if np.isinf(limit) else _first_cost(source, pairs, trying)
+    stopped = ""
+    for asked in _sizes(plan):
+        size = _affordable(work, asked, cost)
+        if not size:
+            break
+        begun = time.time()
+        try:
+            _test(work, pairs, seeds, size, level, plan.delta)
+        except _Late:
+            stopped = f"time ran out before {size:,} runs were tested"
+            break
+        cost = (time.time() - begun) / size / _SURE
+        rejected = work.looks and work.looks[-1].p_value(epsilon, plan.delta) <= level
+        if rejected or size == work.planned:
+            break
+    if not work.looks and not stopped:
+        if work.constant:
+            raise ValueError(
+                f"mechanism gave the same output in all {work.training} training runs: there is"
+                " nothing to judge"
+            )
+        stopped = f"nothing in {work.training:,} runs came back often enough to guess from"
+    in_order = [list(chain(*one)) for one in zip(*work.marks, strict=True)]
     return Audit(
         mechanism=_name(plan.mechanism),
-        pair=pair.words,
-        event=rule.words or "none",
+        pair=work.pair.words,
+        event=work.rule.words if work.rule else "none",
         epsilon=epsilon,
         delta=plan.delta,
         level=level,
-        looks=looks,
-        planned=tested,
-        training=seen,
-        guessed=rule.guessed,
-        sides=rule.ends.sides,
-        first=pair.first,
-        second=pair.second,
+        looks=tuple(work.looks) or (Look(0, 0, 0, 0.0),),
+        planned=work.planned,
+        training=work.training,
+        guessed=work.rule.guessed if work.rule else 0.0,
+        first=work.pair.first,
+        second=work.pair.second,
         seed=plan.seed,
         replayable=source.replays,
         repeats=min(map(repeats, in_order), default=1.0) <= FALSE_ALARM / 2,
-        unseen=source.unseen,
+        unseen=tuple(sorted(work.unseen)),
+        stopped="" if work.looks else stopped,
         seconds=time.time() - start,
     )
 
 
-def _name(mechanism: Any) -> str:
-    """What a mechanism is called."""
-    function = getattr(mechanism, "func", mechanism)  # of a partial
-    return getattr(function, "__name__", type(function).__name__)
+def _sizes(plan: _Plan) -> list[int]:
+    """Runs of each test: ever more up to what was asked for, or all at once."""
+    sizes = []
+    size = _FIRST
+    while plan.early and 2 * size <= plan.runs:
+        sizes.append(size)
+        size *= _GROWTH
+    return [*sizes, plan.runs]
 
 
-def _pace(source: Source, pair: Pair, seed: np.random.SeedSequence, limit: float) -> float:
-    """Runs a second, by the speed of the first ones."""
-    if np.isinf(limit):
-        return np.inf
-    runs = 1
-    seconds = 0.0
-    # the first calls load things
-    while seconds < 0.02 * min(limit, 1.0 if runs < 32 else 0.1) and runs < _BLOCK:
-        runs *= 2
-        start = time.perf_counter()
-        source.block(pair, seed, runs)
-        seconds = time.perf_counter() - start
-    return runs / seconds
+def _first_cost(source: Source, pairs: list[Pair], seed: np.random.SeedSequence) -> float:
+    """Seconds that the first test takes for each of its runs, by the speed of a few runs."""
+    start = time.time()
+    source.block(pairs[0], seed, _BLOCKS)
+    searched = len(pairs) * (len(pairs) > 1)
+    runs = 1 + searched + 2 * min(len(pairs), _FINALISTS)
+    return (time.time() - start) / _BLOCKS / width() * runs / _SURE
+
+
+def _affordable(work: _Work, size: int, cost: float) -> int:
+    """Runs of the next test: the last one takes the time that is left, if that gets anywhere."""
+    left = work.end - time.time()
+    if cost * size <= left:
+        return size
+    size = int(left / cost)
+    if work.looks and size < 2 * work.looks[-1].runs:
+        return 0
+    work.planned = max(size, _LEAST)
+    return work.planned
+
+
+def _test(
+    work: _Work,
+    pairs: list[Pair],
+    seeds: Sequence[np.random.SeedSequence],
+    size: int,
+    level: float,
+    delta: float,
+) -> None:
+    """Which pair, which rule, and a test of it on fresh runs, with a share of what level is left.
+
+    All of them have new runs, and the rule, the size and the share are fixed before the test.
+    """
+    searching, training, testing = seeds
+    left = 1 - sum(look.share for look in work.looks)
+    share = left if size == work.planned else _EARLY * left
+    goal = Goal(size, level * share, delta)
+    chosen = _which_rule(work, _which_pairs(work, pairs, searching, goal), training, goal)
+    if chosen is None:
+        return
+    rule, pair = chosen
+    made, right = work.counts(pair, [rule], testing.spawn(1)[0], size)[0].tolist()
+    work.looks.append(Look(size, made, right, share, rule.ends.sides))
+    work.rule = rule
+    work.pair = pair
+
+
+def _which_pairs(
+    work: _Work, pairs: list[Pair], seed: np.random.SeedSequence, goal: Goal
+) -> list[Pair]:
+    """The pairs that promise most after a short look at each."""
+    if len(pairs) == 1:
+        return pairs
+    promises = []
+    for pair, own in zip(pairs, seed.spawn(len(pairs)), strict=True):
+        count = _training_runs(work, min(goal.runs, _SEARCH))
+        rules = work.learned(*work.runs(pair, own, count), goal, quick=True)
+        promises.append(max((rule.promise for rule in rules), default=-np.inf))
+    order = np.argsort(-np.array(promises), kind="stable")
+    return [pairs[k] for k in order[:_FINALISTS]]
+
+
+def _which_rule(
+    work: _Work, pairs: list[Pair], seed: np.random.SeedSequence, goal: Goal
+) -> tuple[Rule, Pair] | None:
+    """The rule that promises most, and for which pair: taught by some runs, chosen by others."""
+    found = []
+    unseen: set[str] = set()
+    for pair, own in zip(pairs, seed.spawn(len(pairs)), strict=True):
+        seen, bits = work.runs(pair, own.spawn(1)[0], _training_runs(work, goal.runs))
+        work.constant = work.constant and seen.constant()
+        unseen |= seen.unseen()
+        rules = work.learned(seen, bits, goal)
+        if rules:
+            found.append((_chosen(work, pair, rules, own.spawn(1)[0], goal), pair))
+    work.unseen = unseen
+    return max(found, key=lambda one: one[0].promise, default=None)
+
+
+def _training_runs(work: _Work, count: int) -> int:
+    """So many, as far as they help and find room."""
+    return min(max(count, _LEAST_TRAINING), _TRAINING, _NUMBERS // work.source.columns)
+
+
+def _chosen(
+    work: _Work, pair: Pair, rules: list[Rule], seed: np.random.SeedSequence, goal: Goal
+) -> Rule:
+    """Of the most promising rules the one that promises most on fresh runs, or a simpler one."""
+    order = np.sort(np.argsort([-rule.promise for rule in rules], kind="stable")[:_RULES])
+    best = [rules[k] for k in order]
+    made, right = np.maximum(work.counts(pair, best, seed, goal.runs), 1e-9).T
+    work.training += goal.runs
+    promises = promised(made, right, goal.runs, [rule.ends.sides for rule in best], goal)
+    most = float(promises.max())
+    k = int(np.argmax(promises >= most - _SIMPLER * abs(most)))
+    guessed = float(made[k] / goal.runs)
+    return replace(best[k], guessed=guessed, promise=float(promises[k]))
 
 
 def _blocks(seed: np.random.SeedSequence, runs: int, until: float) -> list[Block]:
-    """Parts of a task, each with a seed: they depend on the number of runs only. The first one is
-    never too late.
-    """
+    """Parts of a task, each with a seed: they depend on the number of runs only."""
     size = min(_BLOCK, -(-runs // _BLOCKS))
     sizes = [size] * (runs // size) + [runs % size] * (runs % size > 0)
-    return list(
-        zip(seed.spawn(len(sizes)), sizes, [np.inf] + [until] * (len(sizes) - 1), strict=True)
-    )
+    seeds = seed.spawn(len(sizes))
+    return [(own, count, until) for own, count in zip(seeds, sizes, strict=True)]
 
 
 def _in_time(function: Any, blocks: list[Block], *shared: Any) -> list[Any]:
-    """What a function makes of the blocks that are not too late."""
-    return [part for part in each(function, blocks, *shared) if part is not None]
-
-
-def _runs(
-    source: Source, pair: Pair, seed: np.random.SeedSequence, runs: int, until: float
-) -> tuple[Outcomes, Bits, list[Marks]]:
-    """Outcomes, bits and marks of training runs."""
-    found, bits, marks = zip(
-        *_in_time(_looked_at, _blocks(seed, runs, until), source, pair), strict=True
-    )
-    return stacked(found), np.concatenate(bits), list(marks)
+    """What a function makes of all blocks."""
+    found = each(function, blocks, *shared)
+    if any(part is None for part in found):
+        raise _Late
+    return found
 
 
 def _looked_at(block: Block, source: Source, pair: Pair) -> tuple[Outcomes, Bits, Marks] | None:
-    """Outcomes, bits and marks of a block of runs."""
+    """Outcomes, bits and marks of a block of runs, or None if it is too late."""
     seed, runs, until = block
     return None if time.time() > until else source.block(pair, seed, runs)
 
@@ -602,71 +774,12 @@ def _looked_at(block: Block, source: Source, pair: Pair) -> tuple[Outcomes, Bits
 def _counted(
     block: Block, source: Source, pair: Pair, rules: list[Rule]
 ) -> tuple[NDArray[np.int64], Marks] | None:
-    """Runs of a block, guesses made and right ones, of each rule, shape (rules, 3), and marks."""
-    if (found := _looked_at(block, source, pair)) is None:
-        return None
-    counts = count_guesses(rules, *found[:2])
-    return np.column_stack([np.full(len(rules), block[1]), counts]), found[2]
+    """Guesses made and right ones of each rule in a block of runs, shape (rules, 2), and marks."""
+    found = _looked_at(block, source, pair)
+    return None if found is None else (count_guesses(rules, *found[:2]), found[2])
 
 
-def _chosen(
-    source: Source,
-    pair: Pair,
-    rules: list[Rule],
-    seed: np.random.SeedSequence,
-    runs: int,
-    goal: Goal,
-    until: float,
-) -> tuple[Rule, int, list[Marks]]:
-    """Of the most promising rules the one that promises most on fresh runs, or a simpler one that
-    promises as much.
-    """
-    order = np.sort(np.argsort([-rule.promise for rule in rules], kind="stable")[:_RULES])
-    best = [rules[k] for k in order]
-    counts, marks = zip(
-        *_in_time(_counted, _blocks(seed, runs, until), source, pair, best), strict=True
-    )
-    (runs, *_), made, right = np.maximum(sum(counts), 1e-9).T
-    promises = promised(made, right, runs, [rule.ends.sides for rule in best], goal)
-    most = float(promises.max())
-    k = int(np.argmax(promises >= most - _SIMPLER * abs(most)))
-    return (
-        replace(best[k], guessed=float(made[k] / runs), promise=float(promises[k])),
-        int(runs),
-        list(marks),
-    )
-
-
-def _test(
-    source: Source,
-    pair: Pair,
-    rule: Rule,
-    seed: np.random.SeedSequence,
-    runs: int,
-    plan: _Plan,
-    epsilon: float,
-    level: float,
-    end: float,
-) -> tuple[tuple[Look, ...], list[Marks]]:
-    """Fresh runs, looked at a few times, until a violation is certain or time is over."""
-    looks: list[Look] = []
-    marks: list[Marks] = []
-    counts = np.zeros(3, dtype=int)  # runs, guesses, right ones
-    for (until, share), own in zip(LOOKS, seed.spawn(len(LOOKS)), strict=True):
-        if not plan.early:
-            until = 1.0
-            share = 1.0
-        blocks = _blocks(own, round(until * runs) - int(counts[0]), end)
-        parts = _in_time(_counted, blocks, source, pair, [rule])
-        counts += sum(part[0][0] for part in parts)
-        marks += [part[1] for part in parts]
-        n, made, right = map(int, counts)
-        late = len(parts) < len(blocks)
-        looks.append(Look(n, made, right, 0.0 if late else share))
-        if (
-            late
-            or n == runs
-            or guess_p_value(right, made, n, epsilon, plan.delta, rule.ends.sides) <= share * level
-        ):
-            break
-    return tuple(looks), marks
+def _name(mechanism: Any) -> str:
+    """What a mechanism is called."""
+    function = getattr(mechanism, "func", mechanism)  # of a partial
+    return getattr(function, "__name__", type(function).__name__)

@@ -1,5 +1,4 @@
-r"""What right guesses of a random bit prove about a pair of data sets, exactly, also for
-approximate privacy.
+r"""What right guesses of a random bit prove about two data sets, exactly, and with any delta.
 
 Fair coins choose one of two data sets in each of `runs` independent runs; a fixed rule looks at the
 release and guesses the coin, or abstains. With :math:`p=e^\varepsilon/(1+e^\varepsilon)` and a
@@ -32,6 +31,7 @@ Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 
 _SHARE = 0.1  # of the level, for the bound on the probability of a guess, where delta is positive
+MOST_RUNS = 10**12  # far beyond, SciPy's quantiles of a binomial fail
 
 
 def _least_made(made: ArrayLike, runs: float, level: float) -> Array:
@@ -41,8 +41,9 @@ def _least_made(made: ArrayLike, runs: float, level: float) -> Array:
 
 
 def most_right(guessed: ArrayLike, epsilon: float, delta: float = 0.0, sides: int = 2) -> Array:
-    """Largest probability that a guess is right, of rules that guess in a share `guessed`, in (0,
-    1], of the runs.
+    """Largest probability that a guess is right, if guesses are made in a share of the runs.
+
+    The share `guessed` is in (0, 1].
 
     Examples
     --------
@@ -68,7 +69,7 @@ def guess_p_value(
     >>> round(guess_p_value(60, 80, 100, 0.0, delta=0.1), 3)
     0.001
     """
-    n = check_count(runs, "runs")
+    n = check_count(runs, "runs", 1, MOST_RUNS)
     k = check_count(made, "made", 0, n)
     c = check_count(right, "right", 0, k)
     most_right(1.0, epsilon, delta, sides)  # checks the claim
@@ -91,8 +92,7 @@ def guess_p_value(
 def guess_epsilon(
     right: ArrayLike, made: ArrayLike, runs: float, level: float, delta: float = 0.0, sides: int = 2
 ) -> Array:
-    """Lower end of the smallest `epsilon` that holds for the pair at this `delta`, too high with
-    probability `level`.
+    """Lower bound on the loss of the pair at this `delta`, too high with probability `level`.
 
     It is negative where the guesses are no better than those of a coin, and minus infinity where
     none was made. Numbers of guesses may be expected ones, and need not be whole.
@@ -130,11 +130,10 @@ def power_of_guesses(
     delta: float = 0.0,
     sides: int = 2,
 ) -> Any:  # of the shape of `guessed`
-    """Probability that the guesses reject a claim, if they are as often right as loss `true`
-    allows.
+    """Probability that guesses which are as often right as a loss allows reject a claim.
 
-    The number of guesses is taken to be the expected one of a rule that guesses in a share
-    `guessed` of the runs.
+    The loss is `true`. The number of guesses is taken to be the expected one of a rule that guesses
+    in a share `guessed` of the runs.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def power_of_guesses(
     most_right(1.0, epsilon, delta, sides)  # checks the claim
     check_number(true, "true", 0)
     share = check_finite(guessed, "guessed", low=0, high=1)
-    made = np.round(share * check_count(runs, "runs"))
+    made = np.round(share * check_count(runs, "runs", 1, MOST_RUNS))
     least = share if delta == 0 else _least_made(made, runs, _SHARE * level)
     kept = level if delta == 0 else (1 - _SHARE) * level
     critical = stats.binom.isf(kept, made, most_right(least, epsilon, delta, sides))
@@ -163,8 +162,9 @@ def detectable(
     sides: int = 2,
     power: float = 0.9,
 ) -> float:
-    """Smallest loss that is exposed with probability `power` by a rule that guesses this often;
-    infinity if none is.
+    """Smallest loss that a rule exposes which guesses this often; infinity if none is.
+
+    It is exposed with probability `power`.
 
     Examples
     --------
@@ -189,10 +189,10 @@ def detectable(
 
 
 def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
-    """Which of several hypotheses to reject so that a true one is rejected with a probability of at
-    most `level`.
+    """Which of several hypotheses to reject: any true one with probability `level` at most.
 
-    By Holm's rule; the p-values, of shape (m,), may depend on each other.
+    By the rule of Holm (1979, A simple sequentially rejective multiple test procedure); the
+    p-values, of shape (m,), may depend on each other.
 
     Examples
     --------

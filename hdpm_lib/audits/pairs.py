@@ -30,12 +30,12 @@ class Pair:
 
 
 def patterns(answers: ArrayLike) -> list[Pair]:
-    """Pairs around answers to queries, shape (k,), whose members differ by at most one in each
-    answer.
+    """Pairs around answers to queries, shape (k,), that differ by at most one in each answer.
 
-    The eight patterns of Ding et al. (CCS 2018): one answer moves, down or up; one moves against
-    the others, half of them move against the other half, all move, or the data sets are mirror
-    images. One answer has the first two.
+    The eight patterns of Ding, Wang, Wang, Zhang and Kifer (2018, Detecting Violations of
+    Differential Privacy, CCS): one answer moves, down or up; one moves against the others, half of
+    them move against the other half, all move, or the data sets are mirror images. One answer has
+    the first two.
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""What to guess from: scores of releases, learned from training runs, and the thresholds beyond
-which to guess.
+"""What to guess from: scores of releases and thresholds, learned from training runs.
 
 A *score* ranks releases by how much they speak for the second of two data sets. Four kinds are
 tried: a column's number itself; how often a cell came from either data set; a logistic regression
 on the cells of all columns and of differences of neighbouring ones; and boosted trees. One half of
 the training runs teaches the scores, the other one proposes thresholds for frequent and for rare
-guesses: those with the largest lower bound to be expected from the final test. The place of the
+guesses: those with the largest lower bound to be expected from the test. The place of the
 last binary digit of each number is a score as well, and is counted together with the number: a sum
 of floating-point numbers has digits that tell its terms apart (:doc:`/book/privacy/arithmetic`).
 """
@@ -25,7 +24,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from hdpm_lib.audits.bounds import guess_epsilon
-from hdpm_lib.audits.outcomes import Array, Codes, Column, Outcomes, cells, learn_columns
+from hdpm_lib.audits.outcomes import (
+    ABSENT,
+    Array,
+    Codes,
+    Column,
+    Outcomes,
+    cells,
+    learn_columns,
+    shown,
+)
 
 Bits = NDArray[np.bool_]
 
@@ -36,13 +44,12 @@ _BINS = 64
 _COARSE = 12
 _MOST_CELLS = 20_000  # of all columns together, to be counted
 _SINGLE = 64  # columns that are scores by themselves
-# most runs that teach a classifier
+# runs that teach a classifier: at most, at most where many pairs are searched, at least
 _LEARNERS = 100_000
 _QUICK = 10_000
-# of training runs and columns that a classifier learns from, for each second of the time limit
-_CELLS = 50_000
-_LEAST = 1000  # runs that teach a classifier
-_COLUMNS = 5  # that trees learn from, for each second
+_LEAST = 1000
+_CELLS = 3_000_000  # of runs and columns that teach a classifier
+_COLUMNS = 300  # that trees learn from
 # thresholds tried on each side, and training runs beyond the outermost
 _TAILS = 48
 _FEWEST = 20
@@ -72,14 +79,12 @@ class Value:
 
     def values(self, seen: Outcomes) -> Array:
         """See :class:`Score`."""
-        numbers = seen.numbers[:, self.column]
-        if seen.labels is None:
-            return numbers
-        return np.where(seen.labels[:, self.column] == None, numbers, np.nan)  # noqa: E711
+        numbers, labels = seen.column(self.column)
+        return numbers if labels is None else np.where(labels == None, numbers, np.nan)  # noqa: E711
 
     def words(self, low: float, high: float) -> tuple[str, str]:
         """See :class:`Score`."""
-        return f"{self.name} is at most {low:.6g}", f"{self.name} is at least {high:.6g}"
+        return f"{self.name} is at most {shown(low)}", f"{self.name} is at least {shown(high)}"
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,7 @@ class Counts:
             codes.append(code)
         parts = [(column, code) for column, code in zip(self.columns, codes[::-1], strict=True)]
         exact = [column.exact(code) for column, code in parts]
+        exact = [value for value in exact if value != ABSENT]
         if len(parts) > 1 and None not in exact:
             return f"the output is ({', '.join(map(str, exact))})"
         return " and ".join(
@@ -142,9 +148,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Learned:
-    """Log odds of the second data set by a classifier, of features that `table` makes of
-    releases.
-    """
+    """Log odds of the second data set by a classifier of what `table` makes of releases."""
 
     name: str
     table: Any
@@ -162,21 +166,21 @@ class Learned:
 
 
 def last_digits(seen: Outcomes, column: int) -> Outcomes:
-    """The numbers of a column, and the exponents of their lowest set bits; 0 has one above all
-    others.
+    """The numbers of a column, and the exponents of their lowest set bits; of 0, one above all.
 
     Examples
     --------
-    >>> last_digits(Outcomes(np.array([[0.5], [6.0], [0.0]])), 0).numbers.tolist()
+    >>> from hdpm_lib.audits.outcomes import outcomes
+    >>> last_digits(outcomes([0.5, 6.0, 0.0]), 0).numbers.tolist()
     [[0.5, -1.0], [6.0, 1.0], [0.0, 1024.0]]
     """
     numbers = seen.numbers[:, [column, column]]
-    labels = seen.labels
     mantissa, exponent = np.frexp(numbers[:, 1])
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     lowest = np.frexp((whole & -whole).astype(float))[1] + exponent - 54
     numbers[:, 1] = np.where(whole == 0, 1024.0, lowest)
-    return Outcomes(numbers, None if labels is None else labels[:, [column, column]])
+    labels = None if seen.labels is None else seen.labels[:, [column, column]]
+    return Outcomes(numbers, labels, seen.forms)
 
 
 def _keys(columns: Sequence[Column], codes: Codes) -> Codes:
@@ -191,36 +195,35 @@ def _with_differences(seen: Outcomes) -> Outcomes:
     """All columns, and after them the differences of neighbouring ones."""
     numbers = np.hstack([seen.numbers, np.diff(seen.numbers, axis=1)])
     if seen.labels is None:
-        return Outcomes(numbers)
+        return Outcomes(numbers, None, seen.forms)
     odd = seen.labels != None  # noqa: E711
     between = np.full((len(odd), odd.shape[1] - 1), None, dtype=object)
     between[odd[:, 1:] | odd[:, :-1]] = "label"
-    return Outcomes(numbers, np.hstack([seen.labels, between]))
+    return Outcomes(numbers, np.hstack([seen.labels, between]), seen.forms)
 
 
 def learn_scores(
-    seen: Outcomes, bits: Bits, seconds: float = np.inf, quick: bool = False
+    seen: Outcomes, bits: Bits, names: Sequence[str], quick: bool = False
 ) -> Iterator[Score]:
     """Scores from training runs and their bits, the simplest first; `quick` ones only, if asked.
 
-    Nothing is left to learn where releases are of few kinds, or of one column; classifiers see what
-    `seconds` allow.
+    Nothing is left to learn where releases are of few kinds. `names` are those of the columns.
     """
-    count = seen.numbers.shape[1]
-    names = ["the output"] if count == 1 else [f"output[{j}]" for j in range(count)]
-    vary = [j for j in range(count) if (seen.numbers[:, j] != seen.numbers[0, j]).any()]
-    yield from (Value(j, names[j]) for j in vary if j < _SINGLE)
+    count = len(names)
+    vary = [j for j in range(count) if (seen.numbers[:, j] != seen.numbers[0, j]).any()][:_SINGLE]
+    for j in vary:
+        yield Value(j, names[j])
     counted = _counts(seen, bits, names)
     if counted is not None:
         yield counted
         if len(counted.keys) <= _FEW and not any(len(column.edges) for column in counted.columns):
             return
-    most = int(min(_QUICK if quick else _LEARNERS, _CELLS * seconds / count))
+    most = min(_QUICK if quick else _LEARNERS, _CELLS // count)
     if count > 1 and min(len(seen), most) >= _LEAST:
         yield _additive(seen[:most], bits[:most])
-        if not quick and count <= _COLUMNS * seconds:
+        if not quick and count <= _COLUMNS:
             yield _boosted(seen[:most], bits[:most])
-    for j in vary[: int(min(_SINGLE, _COLUMNS * seconds))]:
+    for j in vary:
         pair = last_digits(seen[:_LEARNERS], j)
         both = [names[j], f"{DIGIT} of {names[j]}"]
         yield Digits(j, Value(1, both[1]))
@@ -228,7 +231,7 @@ def learn_scores(
             yield Digits(j, counted)
 
 
-def _counts(seen: Outcomes, bits: Bits, names: list[str]) -> Counts | None:
+def _counts(seen: Outcomes, bits: Bits, names: Sequence[str]) -> Counts | None:
     """Counts in the finest of three grids whose cells are not too many for the runs."""
     for bins in (_BINS, _COARSE, 2):
         columns = learn_columns(seen, bins)
@@ -264,9 +267,7 @@ def _boosted(seen: Outcomes, bits: Bits) -> Learned:
 
 
 class Goal(NamedTuple):
-    """The final test for which a rule is chosen: its runs, its level, and the delta of the
-    claim.
-    """
+    """The test for which a rule is chosen: its runs, its level, and the delta of the claim."""
 
     runs: int
     level: float
@@ -313,17 +314,18 @@ class Rule:
     Attributes
     ----------
     score : Score
-    columns : int
-        Of the releases that it was learned from.
+    columns, form : int, bool
+        How many columns of a release it looks at, and whether at its form.
     ends : Ends
     guessed : float
         Share of the training runs in which a guess was made.
     promise : float
-        Lower bound on the privacy loss that is expected from the final test.
+        Lower bound on the privacy loss that is expected from the test.
     """
 
     score: Score
     columns: int
+    form: bool
     ends: Ends
     guessed: float
     promise: float
@@ -342,16 +344,14 @@ class Rule:
 
 def count_guesses(rules: Sequence[Rule], seen: Outcomes, bits: Bits) -> NDArray[np.int64]:
     """Guesses made and right ones of rules learned from the same releases, shape (rules, 2)."""
-    wide = seen.with_columns(rules[0].columns)
+    wide = seen.with_columns(rules[0].columns, rules[0].form)
     scores = {id(rule.score): rule.score for rule in rules}
     values = {key: score.values(wide) for key, score in scores.items()}
     return np.array([rule.ends.guesses(values[id(rule.score)], bits) for rule in rules])
 
 
 def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Array:
-    """Lower bound to be expected of the final test, from guesses made and right ones in `seen`
-    runs.
-    """
+    """Lower bound to be expected of the test, from guesses made and right ones in `seen` runs."""
     made = np.minimum(made, seen)  # thresholds that cross count some runs twice, and are not used
     wrong = np.maximum(made - right, 0)
     # less luck
@@ -364,9 +364,12 @@ def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Ar
     return np.where(np.equal(sides, 1), one, two)
 
 
-def best_rules(score: Score, seen: Outcomes, bits: Bits, goal: Goal) -> list[Rule]:
-    """The thresholds that promise most, for each band of how often a guess is made; none if all
-    scores are the same.
+def best_rules(
+    score: Score, seen: Outcomes, bits: Bits, goal: Goal, form: bool = False
+) -> list[Rule]:
+    """The thresholds that promise most, for each band of how often a guess is made.
+
+    There is none if all scores are the same. The last column is the form if `form`.
     """
     values = score.values(seen)
     known = np.isfinite(values)
@@ -390,24 +393,28 @@ def best_rules(score: Score, seen: Outcomes, bits: Bits, goal: Goal) -> list[Rul
         i, j = np.unravel_index(int(np.argmax(inside)), inside.shape)
         if np.isfinite(inside[i, j]):
             share = float(found.made[i, j] / len(seen))
-            rules.append(
-                Rule(score, seen.numbers.shape[1], found.ends(i, j), share, float(inside[i, j]))
-            )
+            columns = seen.numbers.shape[1] - form
+            promises = float(inside[i, j])
+            rules.append(Rule(score, columns, form, found.ends(i, j), share, promises))
     return rules
 
 
-def propose(
-    seen: Outcomes, bits: Bits, goal: Goal, seconds: float = np.inf, *, quick: bool = False
-) -> list[Rule]:
+def propose(seen: Outcomes, bits: Bits, goal: Goal, *, quick: bool = False) -> list[Rule]:
     """Rules of all scores, those of the simplest first; `quick` tries fewer scores.
 
-    There is none if all releases are the same.
+    There is none if all releases are the same, or if nothing of them comes back.
     """
     half = len(seen) // 2
+    count = seen.numbers.shape[1]
+    names = ["the output"] if count == 1 else [f"output[{j}]" for j in range(count)]
+    form = bool((seen.forms != seen.forms[:1]).any())
+    if form:
+        seen = seen.with_columns(count, form)
+        names.append("its form")
     return [
         rule
-        for score in learn_scores(seen[:half], bits[:half], seconds, quick)
-        for rule in best_rules(score, seen[half:], bits[half:], goal)
+        for score in learn_scores(seen[:half], bits[:half], names, quick)
+        for rule in best_rules(score, seen[half:], bits[half:], goal, form)
     ]
 
 

@@ -5,7 +5,11 @@ signature has them, of `rng`, a generator that all its randomness must come from
 number of independent releases along the first axis. What it returns is the release, or something
 with a method ``release``. A scikit-learn estimator is fitted anew in every run, with a seed of its
 own, and releases all fitted attributes, with what is inside objects. An exception is a release as
-well, of two labels: its type, and its message, as users see both.
+well, of its type and its message, as users see both.
+
+What the releases of one call with `size` have in common, such as the type of an array, says nothing
+of a single one, and may depend on all of them: if it is not always the same, they must be asked for
+one by one.
 """
 
 from __future__ import annotations
@@ -25,11 +29,14 @@ from scipy import stats
 from sklearn.base import BaseEstimator, clone
 
 from hdpm_lib.audits.outcomes import (
+    ABSENT,
     MOST_COLUMNS,
     UNSEEN,
     NanRule,
     Outcomes,
+    Parts,
     flat,
+    in_common,
     outcomes,
     stacked,
 )
@@ -59,8 +66,10 @@ class Source:
     nan : {"refuse", "value"}
     replays : bool
         Whether the same seed gives the same releases.
-    unseen : tuple of str
-        Types of what is released that cannot be looked into.
+    common : object
+        What all releases of a call must have in common.
+    columns : int
+        Of a release.
     """
 
     mechanism: Any
@@ -68,7 +77,8 @@ class Source:
     size: bool
     nan: NanRule
     replays: bool = True
-    unseen: tuple[str, ...] = ()
+    common: Any = None
+    columns: int = 1
 
     def releases(self, data: Any, rng: np.random.Generator, size: int) -> Any:
         """So many independent releases of one data set, one along the first axis for each."""
@@ -89,20 +99,27 @@ class Source:
     def block(
         self, pair: Pair, seed: np.random.SeedSequence, runs: int
     ) -> tuple[Outcomes, NDArray[np.bool_], Marks]:
-        """Outcomes of so many runs on data sets that fair coins choose, the coins, and marks of
-        some releases.
-        """
+        """Outcomes of runs on data sets that fair coins choose, the coins, and marks of some."""
         rng = np.random.default_rng(seed)
         bits = rng.integers(0, 2, runs).astype(bool)
-        each = [
-            (data, int(which.sum()))
-            for data, which in zip((pair.first, pair.second), (~bits, bits), strict=True)
+        counts = ((pair.first, runs - int(bits.sum())), (pair.second, int(bits.sum())))
+        made = [self.releases(data, rng, count) for data, count in counts if count]
+        for batch in made:
+            self.check_common(batch)
+        seen = stacked([outcomes(batch, self.nan) for batch in made])[
+            np.argsort(np.argsort(bits, kind="stable"))
         ]
-        found = [
-            outcomes(self.releases(data, rng, count), self.nan) for data, count in each if count
-        ]
-        seen = stacked(found)[np.argsort(np.argsort(bits, kind="stable"))]
         return seen, bits, (_marks(seen[~bits]), _marks(seen[bits]))
+
+    def check_common(self, batch: Any) -> None:
+        """Releases of a batch may differ from those of others only as single ones do."""
+        if self.common is None or _refused(batch):
+            return
+        if (found := in_common(batch)) != self.common:
+            raise ValueError(
+                f"mechanism gives batches of different kinds, {self.common} and {found}: take no"
+                " `size`, to tell which release is of which kind"
+            )
 
 
 def _result(call: Callable[..., Any], **options: int) -> Any:
@@ -141,25 +158,28 @@ def _fitted(estimator: Any, arguments: tuple[Any, ...], rng: np.random.Generator
     return clone(estimator).set_params(**seeds).fit(*arguments)
 
 
+def _refused(batch: Any) -> bool:
+    """Whether a batch is of refusals."""
+    return isinstance(batch, list) and isinstance(batch[0], Refusal)
+
+
 def _learned(model: Any) -> Any:
     """What an estimator has learned, or its refusal."""
-    parts = model if isinstance(model, Refusal) else flat(model)
-    if not parts:
+    if isinstance(model, Refusal):
+        return model
+    values, form = flat(model)
+    if not values:
         raise ValueError(
             f"mechanism {type(model).__name__} learns no numbers: audit a function of its"
             " predictions"
         )
-    return (
-        parts
-        if len(parts) <= MOST_COLUMNS
-        else [*parts[: MOST_COLUMNS - 1], f"{UNSEEN}rest of many numbers"]
-    )
+    if len(values) > MOST_COLUMNS:
+        values[MOST_COLUMNS - 1 :] = [f"{UNSEEN}the rest of many numbers"]
+    return Parts(values, form)
 
 
 def repeats(marks: list[int]) -> float:
-    """P-value of independent releases: a mark of one is as often equal to the next as to a late
-    one.
-    """
+    """P-value of independent releases, whose mark equals the next as often as a late one's."""
     third = len(marks) // 3
     one, following = np.reshape(marks[: 2 * third], (-1, 2)).T
     late = np.array(marks[2 * third : 3 * third])
@@ -180,7 +200,7 @@ def find_source(
     if isinstance(mechanism, BaseEstimator):
         taken: set[str] = {"rng"}
     elif callable(mechanism):
-        taken = _taken(mechanism)
+        taken = _taken(mechanism, len(pair.first) if isinstance(pair.first, tuple) else 1)
     else:
         raise TypeError(
             f"mechanism must be a function or an estimator, got {type(mechanism).__name__}"
@@ -200,10 +220,13 @@ def find_source(
     if joblib.hash(pair.first) != before:
         raise ValueError("mechanism changed its data: it must leave them as they are")
     second = source.releases(pair.second, np.random.default_rng(seeds[1]), tried)
-    if all(isinstance(one, Refusal) for one in [*first, *second]):
+    if _refused(first) and all(isinstance(one, Refusal) for one in [*first, *second]):
         raise ValueError(
             f"mechanism {': '.join(first[0])}, and so on both data sets: there is nothing to judge"
         )
+    if source.size or not isinstance(first, list):
+        source = replace(source, common=in_common(second if _refused(first) else first))
+        source.check_common(second)
     seen = outcomes(first, nan)
     one, same, two = (_marks(found) for found in (seen, outcomes(again, nan), outcomes(other, nan)))
     if source.rng and one != same:
@@ -218,32 +241,40 @@ def find_source(
             "mechanism shares one draw in a batch, or in all calls: each release must be drawn"
             " afresh"
         )
-    labels = [] if seen.labels is None else [str(label) for label in seen.labels.ravel()]
-    unseen = sorted({label.removeprefix(UNSEEN) for label in labels if label.startswith(UNSEEN)})
+    labels = [str(label) for label in seen.all_labels().ravel()]
     if labels and all(label.startswith(UNSEEN) for label in labels):
         raise TypeError(
-            f"mechanism gave a {unseen[0]}, which is no number, label or anything that has such"
-            " parts"
+            f"mechanism gave a {labels[0].removeprefix(UNSEEN)}, which is no number, label or"
+            " anything that has such parts"
         )
-    return replace(source, replays=one == same, unseen=tuple(unseen))
+    return replace(source, replays=one == same, columns=max(1, seen.numbers.shape[1]))
 
 
-def _taken(mechanism: Callable[..., Any]) -> set[str]:
-    """Which of `rng` and `size` a function takes and has not been given."""
+def _taken(mechanism: Callable[..., Any], count: int) -> set[str]:
+    """Which of `rng` and `size` a function of so many arguments takes and has not been given."""
     try:
         signature = inspect.signature(mechanism)
     except ValueError:  # a function in C that does not say
         return set()
     given = mechanism.keywords if isinstance(mechanism, partial) else {}
-    return {name for name in ("rng", "size") if name in signature.parameters and name not in given}
+    taken = {name for name in ("rng", "size") if name in signature.parameters and name not in given}
+    try:
+        signature.bind(*range(count), **dict.fromkeys(taken))
+    except TypeError as error:
+        raise TypeError(
+            f"mechanism must take the data ({count} positional) and, by these names, `rng` and"
+            f" `size`: {error}"
+        ) from None
+    return taken
 
 
 def _marks(seen: Outcomes) -> list[int]:
-    """Marks of the first releases, equal where these are."""
-    rows = [row.tobytes() for row in seen.numbers[:_TRIED]]
-    labels = (
-        [b""] * len(rows)
-        if seen.labels is None
-        else [repr(row).encode() for row in seen.labels[:_TRIED].tolist()]
-    )
-    return [zlib.crc32(row + label) for row, label in zip(rows, labels, strict=True)]
+    """Marks of the first releases, equal where these are, however long others are."""
+    few = seen[:_TRIED]
+    rows = zip(few.numbers, few.all_labels(), few.forms, strict=True)
+    marks = []
+    for numbers, labels, form in rows:
+        there = labels != ABSENT
+        told = f"{labels[there].tolist()}{form}".encode()
+        marks.append(zlib.crc32(numbers[there].tobytes() + told))
+    return marks

@@ -75,6 +75,13 @@ def test_no_guess_tells_nothing() -> None:
     assert detectable(1e-9, 100, 1.0, 1e-6) == np.inf
 
 
+def test_more_runs_than_can_be_counted_are_refused() -> None:
+    """Quantiles of binomials are not right there, and a search among them never ends."""
+    with pytest.raises(ValueError, match="runs must be an integer from 1 to 1000000000000"):
+        detectable(0.1, 1e308, 1.0, 1e-6)  # type: ignore[arg-type]
+    assert 1 < detectable(0.1, 10**12, 1.0, 1e-6) < 1.001
+
+
 def test_power_agrees_with_draws() -> None:
     """20,000 draws: a standard error of at most 0.0036, and a limit of 6 of them (two in a
     billion).

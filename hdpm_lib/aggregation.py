@@ -46,8 +46,8 @@ def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
             f"epsilon and sizes must have shape (..., n), got {eps.shape} and {size.shape}"
         )
     eps, size = np.broadcast_arrays(eps, size)
-    # whose sum might be infinite
-    size = np.where(size.max(-1, keepdims=True) > 1e280, size * 2.0**-64, size)
+    # a sum might be infinite
+    size = size * np.where(size.max(-1, keepdims=True) > 1e280, 2.0**-64, 1.0)
     return eps, size / size.sum(-1, keepdims=True)
 
 
@@ -234,13 +234,16 @@ def _breakpoints(theta: Array, q: Array) -> _Breakpoints:
     ranked = np.take_along_axis(theta, order, -1)
     ranked_q = np.take_along_axis(q, order, -1)
     gaps = np.diff(ranked, axis=-1)
-    upward = np.cumsum(ranked_q, axis=-1)
-    downward = np.cumsum(ranked_q[..., ::-1], axis=-1)[..., ::-1]
+    mass = np.cumsum(ranked_q[..., ::-1], axis=-1)[..., ::-1]
     plus = np.zeros_like(ranked)
     minus = np.zeros_like(ranked)
-    np.cumsum(upward[..., :-1] * gaps, axis=-1, out=plus[..., 1:])
-    minus[..., :-1] = np.cumsum((downward[..., 1:] * gaps)[..., ::-1], axis=-1)[..., ::-1]
-    return _Breakpoints(ranked, plus, minus, downward)
+    # In place: a new array takes longer than the sums in it
+    upward = np.cumsum(ranked_q[..., :-1], axis=-1, out=plus[..., 1:])
+    upward *= gaps
+    np.cumsum(upward, axis=-1, out=upward)
+    gaps *= mass[..., 1:]
+    np.cumsum(gaps[..., ::-1], axis=-1, out=minus[..., -2::-1])
+    return _Breakpoints(ranked, plus, minus, mass)
 
 
 def _solve(eps: Array, shares: Array, coordinates: int) -> Array:

@@ -204,7 +204,7 @@ def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
         if unknown.size:
             raise ValueError(f"family must be one of {FAMILIES}, got {str(unknown[0])!r}")
         given = matches.argmax(-1)
-    whole = given.size and given.dtype.kind in "iu" and not np.ma.isMaskedArray(family)
+    whole = given.size > 0 and given.dtype.kind in "iu" and not np.ma.isMaskedArray(family)
     if not (whole and (given >= 0).all() and (given < len(FAMILIES)).all()):
         raise ValueError(
             f"family must hold names from {FAMILIES} or their places, got {reprlib.repr(family)}"

@@ -328,7 +328,7 @@ RIDGE += [{"penalty": penalty, "bound": "paper"} for penalty in (1e-3, 1e6)] + [
 # the least that is not lost
 FLOATS = [{"arithmetic": "ideal"}, {"norm_bound": 0.4}, {"penalty": D * 2.0**-40}]
 SHORT = {"feature_norm": 1.0}
-FITS = [{}, {"project": False}, {"label_bound": 2.0}, {"arithmetic": "ideal"}]
+FITS = [{}, {"penalty": 0.5}, {"label_bound": 2.0}, {"arithmetic": "ideal"}]
 SAMPLED = [
     {"size_in_noise": kind, "bound": bound}
     for kind in ("realised", "fixed")

@@ -49,7 +49,7 @@ GRIDS = [
 GRIDS += [
     "nonlinear_query {}",
     "linear_query, many",
-    "PersonalizedRidge {'project': False}",
+    "PersonalizedRidge {}",
     "PrivateLogisticRegression",
 ]
 ONE_LENGTH = ("ridge objective", "ridge statistics")  # those outside the ball are pulled onto it
@@ -66,9 +66,7 @@ RELEASES: dict[str, Callable[[np.random.Generator], Array]] = {
         0
     ],
     "noise of gradients": lambda rng: gradient_noise(SCALES, (2,), rng),
-    "estimator, by itself": lambda rng: (
-        PersonalizedRidge(project=False).fit(releases.X, releases.Y).coef_
-    ),
+    "estimator, by itself": lambda rng: PersonalizedRidge().fit(releases.X, releases.Y).coef_,
     "masks": lambda rng: np.packbits(
         jorgensen.draw_masks(np.full(128, 0.5), 0.7, 1, rng=rng).astype(bool)
     ).view("u8"),

@@ -170,6 +170,7 @@ def watched(learner: Learner, data: Data, clip: bool) -> tuple[str, list[str]]:
     told = []
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "the fit will be mostly noise")  # by public numbers
         try:
             found, shown = learner(data, EPS, generator(811), clip)
         except Exception as caught:
@@ -302,7 +303,7 @@ UNDECLARED = "classes is not given: the labels that occur become public, as clas
 def test_undeclared_classes_are_warned_of_whatever_the_labels(rare: str) -> None:
     X = plain(releases.boxes, generator(815))[0]
     with pytest.warns(UserWarning, match=f"^{UNDECLARED}") as said:
-        PrivateLogisticRegression(1.0).fit(X, ["yes"] * 5 + [rare])
+        PrivateLogisticRegression(epsilon=9.0).fit(X, ["yes"] * 5 + [rare])
     assert len(said) == 1 and said[0].filename == __file__ and not tells(str(said[0].message))
     for labels in (
         ["yes"] * 6,
@@ -330,7 +331,8 @@ def test_labels_outside_declared_classes_count_as_the_first(classes: tuple[Any, 
     odd = [CELLS[kind] for kind in CELLS] + [WORD, 7, "NO"]
 
     def fit(y: Any) -> list[float]:
-        model = PrivateLogisticRegression(1.0, classes=classes, clip=True, random_state=0).fit(X, y)
+        model = PrivateLogisticRegression(epsilon=9, classes=classes, clip=True, random_state=0)
+        model.fit(X, y)
         assert model.classes_.tolist() == np.unique(np.array(classes)).tolist()
         return model.coef_.tolist()
 

@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 
 from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.ridge import output_perturbation
+from hdpm_lib.learners.second_moments import SecondMoments, second_moments
 from tests.support import generator, law_checks, objections
 
 Records = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -56,18 +57,20 @@ def test_ten_times_the_privacy_loss_is_a_tenth_of_the_noise(d: int) -> None:
 
 
 @pytest.mark.parametrize("source", ["seeds", "state", "one seed"])
-def test_fits_share_no_noise_unless_a_seed_says_so(source: str) -> None:
+def test_fits_share_no_noise_unless_a_seed_says_so(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seeds = itertools.count()
     state = np.random.RandomState(generator(17).integers(2**32))
     draw = {"seeds": lambda: next(seeds), "state": lambda: state, "one seed": lambda: 5}[source]
     X, y, epsilon = data(2, 3.0)
-    theta, rate = known(X, y, epsilon)
-    model = PersonalizedRidge(bound="paper", project=False)
+    made = second_moments(X, y, epsilon, arithmetic="ideal")
+    monkeypatch.setattr(SecondMoments, "_solved", lambda self, moments: moments)
+    model = PersonalizedRidge()
 
     def noise() -> np.ndarray:
-        return rate * (
-            model.set_params(random_state=draw()).fit(X, y, epsilon=epsilon).coef_ - theta
-        )
+        moments = model.set_params(random_state=draw()).fit(X, y, epsilon=epsilon).coef_
+        return made.noise_rate * (moments - made._in_floats())
 
     found = objections(law_checks(lambda k: np.stack([noise() for _ in range(k)]), 1000))
     assert any("consecutive" in line for line in found) if source == "one seed" else found == []
@@ -77,12 +80,10 @@ def test_fits_share_no_noise_unless_a_seed_says_so(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"bound": "paper"}, {"feature_norm": 1.1}, {"arithmetic": "ideal"}], ids=str
+    "options", [{}, {"norm_bound": 0.5}, {"feature_norm": 1.1}, {"arithmetic": "ideal"}], ids=str
 )
-def test_fit_by_default_is_the_nearest_point_of_the_ball(options: dict[str, Any]) -> None:
-    """What `fit` publishes, `project` being on: the same draw as without it, moved to the ball of
-    the estimates.
-    """
+def test_a_projected_release_is_the_nearest_point_of_the_ball(options: dict[str, Any]) -> None:
+    """The same draw as without it, moved to the ball of the estimates."""
     X, y, epsilon = data(2, 0.3)
     X *= 1.1 / np.sqrt(2)
     norm = options.get("feature_norm", np.sqrt(2))
@@ -90,7 +91,9 @@ def test_fit_by_default_is_the_nearest_point_of_the_ball(options: dict[str, Any]
     outside = 0
     for seed in range(60):
         kept, free = (
-            PersonalizedRidge(project=p, random_state=seed, **options).fit(X, y, epsilon).coef_
+            output_perturbation(X, y, epsilon, 1.0, **options).release(
+                rng=np.random.default_rng(seed), project=p
+            )
             for p in (True, False)
         )
         far = np.linalg.norm(free) > radius

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
@@ -28,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdpm_lib.accounts import records
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
-from hdpm_lib.learners.ridge import Bound, output_perturbation
+from hdpm_lib.learners.second_moments import expected_error, second_moments
 from hdpm_lib.private import private_cells, private_doubles, private_places
 from hdpm_lib.validation import check_epsilon, check_flag, check_ordered, check_positive
 
@@ -89,7 +90,7 @@ def private_pipeline(*steps: Any) -> Pipeline:
     >>> # the lowest and the highest, known without the data
     >>> ages = MinMaxScaler(clip=True).fit([[18.0], [64.0]])
     >>> model = private_pipeline(FrozenEstimator(ages), PersonalizedRidge(0.1))
-    >>> model = model.fit([[18.0], [40.0]], [0.2, 0.3], personalizedridge__epsilon=0.5)
+    >>> model = model.fit([[18.0], [40.0]], [0.2, 0.3], personalizedridge__epsilon=500.0)
     >>> model.predict([[50.0]]).shape
     (1,)
     """
@@ -168,6 +169,19 @@ def _declared(classes: Any) -> NDArray[Any]:
     return np.asarray(labels)
 
 
+HOPELESS = 0.95  # error over the variance of labels from which a fit is no better than a constant
+
+
+def _warn_of_noise(what: str, total: float, features: int) -> None:
+    """Before anything is spent, from public numbers."""
+    warnings.warn(
+        f"the fit will be mostly noise: {what} with {features} features and losses that sum to"
+        f" {total:g}; take more records, larger losses or fewer features",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
 class _Private(BaseEstimator):
     """What the estimators share."""
 
@@ -239,26 +253,21 @@ class _Private(BaseEstimator):
 
 
 class PersonalizedRidge(RegressorMixin, _Private):
-    r"""Ridge regression in which every record keeps its own privacy loss (PDP-OP).
+    r"""Ridge regression in which every record keeps its own privacy loss.
 
     Parameters
     ----------
-    penalty : float, default 1.0
-        Ridge penalty on the weighted mean of squared errors, positive. A small one lets noise
-        through, a large one pulls predictions to 0: where R^2 is below 0,
-        :doc:`/book/use/pipeline` tells which it was.
+    penalty : float, optional
+        Ridge penalty on the weighted mean of squared errors, positive. Without it, it follows from
+        the noise (:func:`~hdpm_lib.learners.second_moments.noise_penalty`).
     epsilon : float, default 1.0
         Privacy loss that each record accepts, positive, where ``fit`` is not told.
-    bound : {"sharp", "paper"}, default "sharp"
-        Sensitivity bound that sets the noise; ``"paper"`` is Theorem 2.1 as printed.
     feature_norm : float, optional
         Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features
         lie in [0, 1].
     label_bound : float, default 1.0
         Public bound on the absolute value of a label, positive.
         :class:`~hdpm_lib.schema.Schema` gives both bounds.
-    project : bool, default True
-        Pull the noisy coefficients onto the public ball that contains every noiseless estimate.
     clip : bool, default False
         What to do with records outside the bounds. False is an error, which tells that there are
         some; True moves them in silence and takes whatever is no number in a
@@ -280,50 +289,55 @@ class PersonalizedRidge(RegressorMixin, _Private):
     weights_ : array of shape (n_samples,)
         Weight of each record, in proportion to its `epsilon`.
     noise_rate_ : float
-        Rate of the spherical Laplace noise.
+        Rate of the spherical Laplace noise on the moments.
+    penalty_ : float
+        The penalty.
+    expected_error_ : float
+        What is expected of the error, over the variance of the labels, from public numbers
+        (:func:`~hdpm_lib.learners.second_moments.expected_error`). Above 0.95 a UserWarning says so
+        before anything is spent.
     privacy_loss_ : array of shape (n_samples,)
         What each record loses by this one fit. Fitting again, as searches do, spends it again.
 
     Notes
     -----
-    Algorithm 1, with the noise of Theorem 2.1 or of the sharp bound (:doc:`/book/ridge/beyond`).
-    Public are the number of records, every `epsilon` and the parameters. Neighbours differ in one
-    record, replaced by any other within the bounds. Scale by *public* bounds before fitting; bounds
-    taken from the data are not private.
+    What is released are noisy second moments (:mod:`hdpm_lib.learners.second_moments`), and the
+    rest is post-processing. At equal losses that leaves less error than the output perturbation of
+    Acharya et al., which is :func:`~hdpm_lib.learners.ridge.output_perturbation`
+    (:doc:`/book/use/better`). Public are the number of records, every `epsilon` and the parameters.
+    Neighbours differ in one record, replaced by any other within the bounds. Scale by *public*
+    bounds before fitting; bounds taken from the data are not private.
 
     References
     ----------
-    Acharya, Boenisch, Naidu and Ziani (2024), "Personalized Differential Privacy for Ridge
-    Regression".
+    Personal losses by weights: Acharya, Boenisch, Naidu and Ziani (2024), "Personalized
+    Differential Privacy for Ridge Regression". A penalty from the noise: Wang (2018), "Revisiting
+    Differentially Private Linear Regression".
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((1000, 2))
     >>> y = X @ [0.5, 0.3]
-    >>> PersonalizedRidge(penalty=0.1).fit(X, y, epsilon=rng.uniform(0.1, 1, 1000)).coef_.shape
+    >>> PersonalizedRidge().fit(X, y, epsilon=rng.uniform(0.1, 1, 1000)).coef_.shape
     (2,)
     """
 
     def __init__(
         self,
-        penalty: float = 1.0,
+        penalty: float | None = None,
         *,
         epsilon: float = 1.0,
-        bound: Bound = "sharp",
         feature_norm: float | None = None,
         label_bound: float = 1.0,
-        project: bool = True,
         clip: bool = False,
         arithmetic: Literal["exact", "ideal"] = "exact",
         random_state: Any = None,
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
-        self.bound = bound
         self.feature_norm = feature_norm
         self.label_bound = label_bound
-        self.project = project
         self.clip = clip
         self.arithmetic = arithmetic
         self.random_state = random_state
@@ -358,25 +372,34 @@ class PersonalizedRidge(RegressorMixin, _Private):
 
         Examples
         --------
-        >>> model = PersonalizedRidge().fit([[0.2], [0.8]], [0.1, 0.4], epsilon=[0.5, 2.0])
-        >>> model.privacy_loss_.round(12).tolist()
-        [0.5, 2.0]
+        >>> model = PersonalizedRidge().fit([[0.2], [0.8]], [0.1, 0.4], epsilon=[500.0, 2000.0])
+        >>> model.privacy_loss_.tolist(), round(model.penalty_, 4)
+        ([500.0, 2000.0], 0.0009)
         """
         features = self._columns(X, y)
         labels = private_doubles(_vector(y), "y", 1)
-        mechanism = output_perturbation(
+        mechanism = second_moments(
             features,
             labels,
             self._losses(epsilon, len(labels)),
             self.penalty,
-            bound=self.bound,
             feature_norm=self.feature_norm,
             label_bound=self.label_bound,
             clip=self.clip,
             arithmetic=self.arithmetic,
         )
+        total = float(mechanism.epsilon.sum())
+        error = expected_error(features.shape[1], total, mechanism.feature_norm)
+        if error > HOPELESS:
+            _warn_of_noise(
+                f"of the labels' variance at most {1 - error:.1%} is expected to be explained",
+                total,
+                features.shape[1],
+            )
         with records(record, self.random_state):
-            self.coef_ = mechanism.release(rng=_generator(self.random_state), project=self.project)
+            self.coef_ = mechanism.release(rng=_generator(self.random_state))
+        self.penalty_ = mechanism.penalty
+        self.expected_error_ = error
         self.weights_ = mechanism.weights
         self.noise_rate_ = mechanism.noise_rate
         self.privacy_loss_ = mechanism.privacy_loss
@@ -394,15 +417,16 @@ class PersonalizedRidge(RegressorMixin, _Private):
         Returns
         -------
         array of shape (n_samples,)
-            Scores, not cut to the range of labels.
+            Within the range of labels.
 
         Examples
         --------
-        >>> model = PersonalizedRidge().fit([[0.2], [0.8]], [0.1, 0.4])
+        >>> model = PersonalizedRidge(epsilon=500.0).fit([[0.2], [0.8]], [0.1, 0.4])
         >>> model.predict([[0.0], [0.5]]).shape
         (2,)
         """
-        return self._scores(X, 0.5 if self.feature_norm is None else 0.0)
+        scores = self._scores(X, 0.5 if self.feature_norm is None else 0.0)
+        return np.clip(scores, -self.label_bound, self.label_bound)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -415,9 +439,10 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
     Parameters
     ----------
-    penalty : float, default 0.1
+    penalty : float, optional
         The :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the
-        losses, positive.
+        losses, positive. Without it, it is 4 over the sum of all `epsilon`: twice the least one
+        without slack.
     epsilon : float, default 1.0
         Privacy loss that each record accepts, positive, where ``fit`` is not told.
     classes : array of two labels, optional
@@ -447,9 +472,11 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         Weight of each record, in proportion to its `epsilon`.
     eta_ : float
         Twice the rate of the noise.
+    penalty_ : float
+        The penalty.
     privacy_loss_ : array of shape (n_samples,)
         What each record loses by this one fit, slack included: at most `epsilon`, for all records
-        equal to it if ``eta_ * penalty`` is 2 or more, and else for the one of least weight.
+        equal to it if ``eta_ * penalty_`` is 2 or more, and else for the one of least weight.
 
     Notes
     -----
@@ -460,7 +487,10 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     Weights follow `epsilon`, so a record that accepts far more than the others outweighs them; cap
     `epsilon` before fitting, with a number that is not taken from the labels or features. A
     `penalty` with which no amount of noise keeps the promises is an error that names the one
-    needed. What the guarantee assumes: :doc:`/book/privacy/limits`.
+    needed. A UserWarning says before anything is spent that noise is longer than what all records
+    together can pull: where the losses sum to less than 4 for each feature. For more than two
+    classes put it into scikit-learn's ``OneVsRestClassifier``, which spends each loss once for a
+    class. What the guarantee assumes: :doc:`/book/privacy/limits`.
 
     References
     ----------
@@ -473,14 +503,14 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.7, 0.7, (1000, 2))
     >>> y = np.where(X @ [1.0, 2.0] > 0, "yes", "no")
-    >>> model = PrivateLogisticRegression(0.01, classes=("no", "yes"), random_state=0)
+    >>> model = PrivateLogisticRegression(classes=("no", "yes"), random_state=0)
     >>> bool(model.fit(X, y, epsilon=rng.uniform(0.5, 2, 1000)).score(X, y) > 0.9)
     True
     """
 
     def __init__(
         self,
-        penalty: float = 0.1,
+        penalty: float | None = None,
         *,
         epsilon: float = 1.0,
         classes: ArrayLike | None = None,
@@ -523,23 +553,28 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
         Examples
         --------
-        >>> model = PrivateLogisticRegression(2.0, classes=("no", "yes"))
-        >>> model.fit([[0.2], [0.8]], ["no", "yes"], epsilon=[0.5, 2.0]).privacy_loss_.round(12)
-        array([0.5, 2. ])
+        >>> model = PrivateLogisticRegression(classes=("no", "yes"))
+        >>> model.fit([[0.2], [0.8]], ["no", "yes"], epsilon=[2.0, 8.0]).privacy_loss_.round(12)
+        array([2., 8.])
         """
         features = self._columns(X, y)
         classes, code = self._encoded(_vector(y))
         eps = check_epsilon(self._losses(epsilon, len(code)), len(code))
-        weights = eps / eps.sum()
-        eta = eta_within(eps, weights, self.penalty)
+        total = float(eps.sum())
+        weights = eps / total
+        penalty = 4 / total if self.penalty is None else self.penalty
+        eta = eta_within(eps, weights, penalty)
         mechanism = objective_perturbation(
-            features, 2.0 * code - 1, weights, eta, self.penalty, clip=self.clip
+            features, 2.0 * code - 1, weights, eta, penalty, clip=self.clip
         )
+        if total < 4 * features.shape[1]:
+            _warn_of_noise("it is longer than what all records can pull", total, features.shape[1])
         with records(record, self.random_state):
             self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
         self.classes_ = classes
         self.weights_ = weights
         self.eta_ = eta
+        self.penalty_ = penalty
         self.privacy_loss_ = mechanism.privacy_loss
         return self
 
@@ -577,11 +612,33 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
         Examples
         --------
-        >>> model = PrivateLogisticRegression(2.0, classes=(0, 1)).fit([[0.2], [0.8]], [0, 1])
+        >>> model = PrivateLogisticRegression(epsilon=9, classes=(0, 1)).fit([[0.2], [0.8]], [0, 1])
         >>> model.decision_function([[0.0], [0.5]]).shape
         (2,)
         """
         return self._scores(X, 0.0)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Chances of the two classes by the model, at no loss of privacy.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features)
+            Features, as for :meth:`decision_function`.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            In the order of ``classes_``. Noise makes them more extreme than they should be.
+
+        Examples
+        --------
+        >>> model = PrivateLogisticRegression(classes=(0, 1), epsilon=100.0)
+        >>> model.fit([[0.2], [0.8]], [0, 1]).predict_proba([[0.0]])
+        array([[0.5, 0.5]])
+        """
+        scores = self.decision_function(X)
+        return np.column_stack([expit(-scores), expit(scores)])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predicted labels, at no loss of privacy.
@@ -598,7 +655,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
         Examples
         --------
-        >>> model = PrivateLogisticRegression(2.0, classes=(0, 1)).fit([[0.2], [0.8]], [0, 1])
+        >>> model = PrivateLogisticRegression(epsilon=9, classes=(0, 1)).fit([[0.2], [0.8]], [0, 1])
         >>> model.predict([[0.0], [0.5]]).shape
         (2,)
         """

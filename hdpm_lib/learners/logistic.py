@@ -105,7 +105,7 @@ class ObjectivePerturbation:
         total = float(self.weights.sum())
         spread = 2 * self.X.shape[1] / self.eta
         noise = spread / (self.penalty + total / 4)
-        return grid_step(2**10 * noise, (total + 32 * spread) / self.penalty)
+        return grid_step(2**4 * noise, (total + 32 * spread) / self.penalty)
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Minimisers of the perturbed objective, in floats.

@@ -7,16 +7,17 @@ one vector, the weighted sum of the records' *moments*
 
     m_i=\bigl(x_{ij}^2,\ \sqrt2x_{ij}x_{ik}\ (j<k),\ tx_{ij}y_i\bigr),\qquad t=R/a,
 
-plus spherical Laplace noise of rate :math:`S/(2r)`. For :math:`\lVert x_i\rVert\le R` and
-:math:`|y_i|\le a`
+plus spherical Laplace noise of rate :math:`S/\Delta`, where :math:`\Delta=\tfrac3{\sqrt2}R^2` is
+the largest distance of the moments of two records with :math:`\lVert x\rVert\le R` and
+:math:`|y|\le a`. So record `i` loses :math:`\varepsilon_i`. Noise of the same size falls on either
+kind of moment, whatever the unit of the labels. The rest is post-processing: eigenvalues of the
+noisy matrix are cut at 0, the penalty is added, the equations are solved.
 
-.. math:: \lVert m_i\rVert^2=\lVert x_i\rVert^4+t^2\lVert x_i\rVert^2y_i^2\le2R^4=r^2,
-
-so replacing one record moves the sum by at most :math:`2rw_i`, and record `i` loses
-:math:`\varepsilon_i` (the mechanism of a weighted mean, :mod:`hdpm_lib.learners.weighted_mean`).
-Noise of the same size falls on either kind of moment, whatever the unit of the labels. The rest is
-post-processing: eigenvalues of the noisy matrix are cut at 0, the penalty is added, the equations
-are solved.
+*The distance.* With :math:`c=x^\top x'` its square is :math:`\lVert x\rVert^4+\lVert
+x'\rVert^4-2c^2+t^2(\lVert x\rVert^2y^2+\lVert x'\rVert^2y'^2-2cyy')`. It is convex in the labels
+and rises with the lengths while `c` stays, so the largest has labels :math:`\pm a` of opposite
+effect and lengths `R`: :math:`4R^4-2c^2+2R^2|c|`, at most :math:`\tfrac92R^4`, where
+:math:`|c|=R^2/2`. ∎
 
 Public: the number of records, every :math:`\varepsilon_i`, `R`, `a` and the penalty. Neighbours:
 one record replaced by any other inside the bounds. By default releases are certain to the last
@@ -49,6 +50,7 @@ from hdpm_lib.validation import check_choice, check_epsilon, check_generator, ch
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+DISTANCE = 3 / math.sqrt(2)  # of the moments of two records, at most, in squared feature norms
 # of sqrt(d) times the noise of a moment: what eigenvalues may lose to it; chosen on drawn problems
 SHARE = 0.6
 EXPLAINED = 0.25  # of the labels' variance, by a linear law, in the reference population
@@ -104,7 +106,7 @@ class SecondMoments:
     @property
     def noise_rate(self) -> float:
         """Rate of the spherical Laplace noise on the moments."""
-        return float(self.epsilon.sum() / (2 * math.sqrt(2) * self.feature_norm**2))
+        return float(self.epsilon.sum() / (DISTANCE * self.feature_norm**2))
 
     @property
     def privacy_loss(self) -> Array:
@@ -190,7 +192,7 @@ class SecondMoments:
 
 def _noise_variance(features: int, total_loss: float, feature_norm: float) -> float:
     """Variance of the noise of one moment, of d (d + 3) / 2."""
-    scale = 2 * math.sqrt(2) * feature_norm**2 / total_loss
+    scale = DISTANCE * feature_norm**2 / total_loss
     return (features * (features + 3) / 2 + 1) * scale * scale
 
 
@@ -218,7 +220,7 @@ def noise_penalty(features: int, total_loss: float, feature_norm: float) -> floa
     Examples
     --------
     >>> round(noise_penalty(5, 4000.0, 1.5), 4)
-    0.0098
+    0.0073
     """
     variance = _noise_variance(features, total_loss, feature_norm)
     least = SHARE * math.sqrt(features * variance)
@@ -256,7 +258,7 @@ def expected_error(features: int, total_loss: float, feature_norm: float) -> flo
     Examples
     --------
     >>> round(expected_error(5, 4000.0, 1.5), 3), round(expected_error(5, 40.0, 1.5), 3)
-    (0.753, 0.997)
+    (0.752, 0.995)
     """
     noise = (3 * features) ** 2 * _noise_variance(features, total_loss, feature_norm)
     variance = feature_norm**2 / (3 * features)

@@ -22,6 +22,7 @@ from hdpm_lib.learners.estimators import (
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
+from hdpm_lib.learners.second_moments import second_moments
 from hdpm_lib.schema import Category, Number, Schema
 from tests import releases
 from tests.releases import Learner, Seen
@@ -84,24 +85,23 @@ def test_a_fitted_regressor_is_metered_as_its_mechanism(
     epsilon = rng.uniform(0.1, 2, 8)
     if clip:  # which counts as what it is moved to
         X[0] *= 20
-    made = output_perturbation(X, y, epsilon, 0.3, bound="sharp", clip=clip, **bounds)
+    made = second_moments(X, y, epsilon, clip=clip, **bounds)
     model = PersonalizedRidge(0.3, clip=clip, **bounds).fit(X, y, epsilon=epsilon)
-    found = privacy_losses(model, X, y, rng=generator(106))
-    inside = X.copy()
-    if clip:
-        inside[0] = X[0] / np.linalg.norm(X[0]) if "feature_norm" in bounds else np.minimum(X[0], 1)
-    same(found, privacy_losses(made, inside, y, rng=generator(106)))
+    found = privacy_losses(model, X, y)
+    same(found, privacy_losses(made))
+    np.testing.assert_allclose(found.at_most, epsilon)
+    model.noise_rate_ *= 2  # be its promise right or wrong
+    np.testing.assert_allclose(privacy_losses(model, X, y).at_most, 2 * epsilon)
 
 
 def test_records_of_a_schema_are_metered() -> None:
     """As they come, behind a pipeline: in a ball around 0, of the schema's own norm."""
     schema = Schema([Number("age", 20, 60), Category("smoker", ("no", "yes"))])
-    rng = generator(107)
     table = [[age, answer] for age in (20, 35, 60) for answer in ("no", "yes")]
-    y = rng.uniform(-0.5, 0.5, 6)
+    y = generator(107).uniform(-0.5, 0.5, 6)
     ridge = PersonalizedRidge(0.2, feature_norm=schema.feature_norm, label_bound=0.5)
     model = private_pipeline(schema, ridge).fit(table, y)[-1]
-    losses = privacy_losses(model, schema.transform(table), y, rng=rng)
+    losses = privacy_losses(model, schema.transform(table), y)
     assert (losses.found <= losses.at_most * (1 + 1e-9)).all()
     assert (losses.found <= model.privacy_loss_ * (1 + 1e-9)).all() and losses.found.min() > 0.1
 
@@ -132,7 +132,7 @@ def test_default_estimators_keep_their_promise() -> None:
         X = rng.uniform(-1, 1, (n, d)) / np.sqrt(d) if ball else rng.random((n, d))
         y = rng.uniform(-1, 1, n)
         model = PersonalizedRidge(feature_norm=1.0 if ball else None).fit(X, y, epsilon=epsilon)
-        losses = privacy_losses(model, X, y, restarts=1, rng=rng)
+        losses = privacy_losses(model, X, y)
         np.testing.assert_array_less(losses.found, epsilon * (1 + 1e-9))
         np.testing.assert_array_less(losses.found, losses.at_most * (1 + 1e-9))
         most = max(most, (losses.found / epsilon).max())
@@ -183,10 +183,8 @@ METERS = {
     "ridge, ball": Learner(
         metered(partial(a_fit, **SHORT), **SEARCH), releases.short_rows, mode="raise"
     ),
-    "regressor": Learner(metered(a_regressor, **SEARCH), releases.boxes),
-    "regressor, ball": Learner(
-        metered(partial(a_regressor, **SHORT), **SEARCH), releases.short_rows
-    ),
+    "regressor": Learner(metered(a_regressor), releases.boxes),
+    "regressor, ball": Learner(metered(partial(a_regressor, **SHORT)), releases.short_rows),
     "classifier": Learner(metered(a_classifier), releases.signed),
 }
 
@@ -233,6 +231,6 @@ test_bad_input = refusals(
         lambda: privacy_losses(LOGISTIC, np.zeros(3)),
         r"coefficients must have shape \(..., 2\), got \(3,\)",
     ),
-    (lambda: privacy_losses(PersonalizedRidge(), [[1.0]], [1.0], rng=RNG), "not fitted yet"),
+    (lambda: privacy_losses(PersonalizedRidge(), [[1.0]], [1.0]), "not fitted yet"),
     (lambda: privacy_losses(CLASSIFIER, [[1.0]], ["no"]), "not fitted yet"),
 )

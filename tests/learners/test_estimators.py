@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from hdpm_lib import accounts
 from hdpm_lib.learners import estimators
 from hdpm_lib.learners.estimators import (
     PersonalizedRidge,
@@ -33,7 +34,8 @@ from hdpm_lib.learners.estimators import (
     private_pipeline,
 )
 from hdpm_lib.learners.logistic import objective_perturbation
-from hdpm_lib.learners.ridge import output_perturbation
+from hdpm_lib.learners.second_moments import second_moments
+from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.schema import Number, Schema
 from hdpm_lib.validation import FALSE_ALARM
 from tests.audits.test_settings import alternatives
@@ -95,28 +97,24 @@ RIDGE: dict[str, Any] = {"penalty": (0.3,), "feature_norm": (1.8,), "label_bound
 )
 def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     X, y, epsilon = data()
-    epsilon /= 1000  # so much noise that the ball matters
+    epsilon /= 1000  # so much noise that some predictions are cut
     model = PersonalizedRidge(**{"arithmetic": "ideal", "random_state": 1, **options})
     clip = model.clip
     y = model.label_bound * y
     X = (2.0 if clip else 1.0) * X
     model.fit(X, y, epsilon=epsilon)
     bounds = {
-        "bound": model.bound,
         "feature_norm": model.feature_norm,
         "label_bound": model.label_bound,
         "clip": clip,
     }
-    mechanism = output_perturbation(
-        X, y, epsilon, model.penalty, arithmetic=model.arithmetic, **bounds
-    )
-    np.testing.assert_array_equal(
-        model.coef_, mechanism.release(rng=estimators._generator(1), project=model.project)
-    )
-    assert (np.linalg.norm(model.coef_) <= mechanism.radius * (1 + 1e-12)) == model.project
+    mechanism = second_moments(X, y, epsilon, model.penalty, arithmetic=model.arithmetic, **bounds)
+    np.testing.assert_array_equal(model.coef_, mechanism.release(rng=estimators._generator(1)))
+    assert model.penalty_ == mechanism.penalty
     np.testing.assert_array_equal(model.privacy_loss_, mechanism.privacy_loss)
     np.testing.assert_array_equal(model.weights_, mechanism.weights)
-    np.testing.assert_array_equal(model.predict(X), X @ model.coef_)
+    a = model.label_bound
+    np.testing.assert_array_equal(model.predict(X), np.clip(X @ model.coef_, -a, a))
     assert model.noise_rate_ == mechanism.noise_rate
 
 
@@ -176,30 +174,29 @@ def test_clones_are_seeded_with_256_bits(
 
 def test_noiseless_estimate_stays_with_nobody() -> None:
     X, y, epsilon = data()
-    model = PersonalizedRidge(0.4, bound="paper", feature_norm=1.9, arithmetic="ideal").fit(
-        X, y, epsilon=epsilon
-    )
-    noiseless = output_perturbation(X, y, epsilon, 0.4, bound="paper", feature_norm=1.9).theta
-    assert not hasattr(model, "theta_") and noiseless.tobytes() not in pickle.dumps(model)
+    model = PersonalizedRidge(0.4, feature_norm=1.9, arithmetic="ideal").fit(X, y, epsilon=epsilon)
+    made = second_moments(X, y, epsilon, 0.4, feature_norm=1.9, arithmetic="ideal")
+    kept = pickle.dumps(model)
+    assert made._in_floats().tobytes() not in kept
+    assert made._solved(made._in_floats()).tobytes() not in kept
 
 
 def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | None:
-    """The estimate before noise, from a model and what is public; None if it holds no generator.
+    """The noise of a model, from what is public; None if it holds no generator.
 
     Its generator is stepped back until a release of records that tell nothing ends where it is.
     """
     if not isinstance(model.random_state, np.random.Generator):
         return None
     end = model.random_state.bit_generator.state
-    public = output_perturbation(
-        X, np.zeros(len(X)), losses, model.penalty, bound="sharp", arithmetic="ideal"
-    )
+    public = second_moments(np.zeros(X.shape), np.zeros(len(X)), losses, arithmetic="ideal")
     for steps in range(200):
         bits = np.random.PCG64()
         bits.state = end
-        noise = public.release(rng=np.random.Generator(bits.advance(-steps)))
+        drawn = np.random.Generator(bits.advance(-steps))
+        noise = spherical_laplace(public.dimension, public.noise_rate, rng=drawn)
         if bits.state == end:
-            return np.asarray(model.coef_ - noise)
+            return noise
     return None
 
 
@@ -207,11 +204,14 @@ def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | 
 def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
     """Pickles and copies of a model hold nothing that its noise came from, in no attribute."""
     X, y, losses = data()
-    secret = output_perturbation(X, y, losses, 1.0, bound="sharp", arithmetic="ideal").theta
-    model = PersonalizedRidge(project=False, arithmetic="ideal", random_state=source(5))
+    made = second_moments(X, y, losses, 1.0, arithmetic="ideal")
+    model = PersonalizedRidge(1.0, arithmetic="ideal", random_state=source(5))
     model.fit(X, y, losses)
     if source is np.random.default_rng:
-        np.testing.assert_allclose(stepped_back(model, X, losses), secret, atol=1e-12)
+        noise = stepped_back(model, X, losses)
+        assert noise is not None
+        found = made._solved(made._in_floats() + noise)
+        np.testing.assert_allclose(found, model.coef_, atol=1e-12)
     pipeline = make_pipeline(FunctionTransformer(), model)
     search = GridSearchCV(
         PersonalizedRidge(random_state=source(5)), {"penalty": [1.0]}, cv=KFold(2)
@@ -329,6 +329,27 @@ def test_pipeline_warns_of_steps_that_may_mix_records(step: Any, warned: bool) -
     ]
 
 
+def test_a_hopeless_fit_says_so_before_it_spends() -> None:
+    """From public numbers alone: another data set gets the same sentence."""
+    X, y, _ = data()
+    said = set()
+    for labels in (y, -y):
+        with (
+            accounts.Account(len(X)) as account,
+            pytest.warns(UserWarning, match="^the fit will be mostly noise: of the lab") as found,
+        ):
+            PersonalizedRidge(epsilon=1e-3).fit(X, labels, record=np.arange(len(X)))
+        said.add(str(found[0].message))
+        assert found[0].filename == __file__ and account.releases == 1
+    assert len(said) == 1
+    with pytest.warns(UserWarning, match="it is longer than what all records can pull"):
+        PrivateLogisticRegression(epsilon=1e-3, classes=(-1, 1)).fit(X / 3, np.sign(y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PersonalizedRidge(epsilon=100.0).fit(X, y)
+        PrivateLogisticRegression(epsilon=100.0, classes=(-1, 1)).fit(X / 3, np.sign(y))
+
+
 # --- the classifier -----------------------------------------------------------------------------
 
 
@@ -347,9 +368,10 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     X, y, epsilon = labelled()
     model = PrivateLogisticRegression(**{"classes": CLASSES, "random_state": 1, **options})
     clip = model.clip
-    penalty = model.penalty
     X = (3 if clip else 1) * X
     model.fit(X, y, epsilon=epsilon)
+    penalty = 4 / epsilon.sum() if model.penalty is None else model.penalty
+    assert model.penalty_ == penalty
     a = epsilon / epsilon.sum()
     signs = np.where(y == "yes", 1.0, -1.0)
     eta = model.eta_
@@ -361,6 +383,8 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     scores = model.decision_function(X)
     np.testing.assert_allclose(scores, X @ model.coef_[0])
     np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "yes", "no"))
+    chances = model.predict_proba(X)
+    np.testing.assert_allclose(np.log(chances[:, 1] / chances[:, 0]), scores, atol=1e-9)
     assert model.classes_.tolist() == ["no", "yes"]
     q = np.linspace(0, 1, 20_001)
     loss = [w * eta + np.max(np.log1p(w / penalty * q * (1 - q)) - w * eta * q / 2) for w in a]
@@ -368,8 +392,7 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     assert (model.privacy_loss_ <= epsilon * (1 + 1e-12)).all() and np.isclose(
         model.privacy_loss_, epsilon
     ).any()
-    assert (eta < epsilon.sum() * (1 - 1e-9)) == (penalty < 2 / epsilon.sum()) == (penalty < 0.1)
-    assert penalty < 0.1 or eta == pytest.approx(epsilon.sum())
+    assert (eta < epsilon.sum() * (1 - 1e-9)) == (penalty < 2 / epsilon.sum())
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,7 @@ _LEAST = 200  # runs of a test
 # runs handed over at once, at most, and into how many parts a task is cut at least
 _BLOCK = 65_536
 _BLOCKS = 16
-# runs that teach a rule: at least, at most, and of how many numbers, at most
-_LEAST_TRAINING = 400
+# runs that teach a rule, and numbers in them, at most
 _TRAINING = 1_000_000
 _NUMBERS = 10**8
 # pairs to search among, training runs of each, and pairs that are looked at closely
@@ -731,7 +730,7 @@ def _which_rule(
 
 def _training_runs(work: _Work, count: int) -> int:
     """So many, as far as they help and find room."""
-    return min(max(count, _LEAST_TRAINING), _TRAINING, _NUMBERS // work.source.columns)
+    return min(count, _TRAINING, _NUMBERS // work.source.columns)
 
 
 def _chosen(

@@ -172,11 +172,12 @@ def outcomes(releases: Any, nan: NanRule = "refuse") -> Outcomes:
     return Outcomes(numbers, labels, found.forms)
 
 
-def in_common(batch: Any) -> Any:
+def in_common(batch: Any) -> str:
     """What releases of one batch have in common: of arrays and frames all that is no value."""
     if isinstance(batch, np.ndarray | pd.DataFrame | pd.Series):
-        return flat(batch[:0])
-    return type(batch).__name__
+        names, form = flat(batch[:0])
+        return f"{form} {names}" if names else form
+    return _name(batch)
 
 
 def _of_frame(frame: pd.DataFrame | pd.Series) -> NDArray[Any]:
@@ -363,16 +364,6 @@ def _learned(model: BaseEstimator) -> dict[str, Any]:
     return {name: value for name, value in sorted(vars(model).items()) if _FITTED.match(name)}
 
 
-def _named(index: pd.Index) -> str:
-    """Which levels of an index have a name."""
-    return f" {[name is not None for name in index.names]}"
-
-
-def _names(index: pd.Index) -> list[Any]:
-    """The names of an index."""
-    return [name for name in index.names if name is not None]
-
-
 # what else tells the kind, and what is in it: the first type that fits
 _CONTAINERS: list[tuple[Any, Callable[[Any], tuple[str, list[Any]]]]] = [
     (
@@ -386,13 +377,13 @@ _CONTAINERS: list[tuple[Any, Callable[[Any], tuple[str, list[Any]]]]] = [
     (pd.Series, lambda series: ("", [series.index, series.name, series.attrs, series.array])),
     (
         pd.RangeIndex,
-        lambda index: (f"{_named(index)} {[index.start, index.stop, index.step]}", _names(index)),
+        lambda index: (f" {[*index.names, index.start, index.stop, index.step]}", []),
     ),
     (
         pd.MultiIndex,
-        lambda index: (_named(index), [*_names(index), *index.levels, *index.codes]),
+        lambda index: (f" {[*index.names]}", [*index.levels, *index.codes]),
     ),
-    (pd.Index, lambda index: (_named(index), [*_names(index), index.array])),
+    (pd.Index, lambda index: (f" {[*index.names]}", [index.array])),
     (pd.Categorical, lambda values: (f" {values.ordered}", [values.categories, values.codes])),
     (
         np.ma.MaskedArray,

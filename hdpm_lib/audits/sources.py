@@ -66,8 +66,8 @@ class Source:
     nan : {"refuse", "value"}
     replays : bool
         Whether the same seed gives the same releases.
-    common : object
-        What all releases of a call must have in common.
+    common : str, or None
+        What all releases of a call must have in common; None if each has a call of its own.
     columns : int
         Of a release.
     """
@@ -77,7 +77,7 @@ class Source:
     size: bool
     nan: NanRule
     replays: bool = True
-    common: Any = None
+    common: str | None = None
     columns: int = 1
 
     def releases(self, data: Any, rng: np.random.Generator, size: int) -> Any:

@@ -1,5 +1,9 @@
 r"""Least-cost contracts for a biased answer: whose privacy a buyer uses, and how much of it.
 
+They are those of M. M. Khalili, X. Zhang and M. Liu, "Designing Contracts for Trading Private and
+Heterogeneous Data Using a Biased Differentially Private Algorithm", IEEE Access 9, 2021, whose
+theorems and equations are meant here; there all ranges are 1.
+
 A buyer wants the sum :math:`\sum_kq_kd_k` of the sellers' data with a mean squared error of at most
 :math:`K` on every database. The biased answer gives the shares :math:`a_k\in[0,1]` and the Laplace
 scale :math:`b`: seller :math:`k` loses :math:`\varepsilon_k=a_kq_k/b` at the cost
@@ -7,7 +11,7 @@ scale :math:`b`: seller :math:`k` loses :math:`\varepsilon_k=a_kq_k/b` at the co
 :math:`T=\sum_kq_k(1-a_k)`.
 
 *Principle 1* asks for equal losses, and has a closed form. *Principle 2* asks for the least total
-cost, problem (10) of the paper. With :math:`u_k=v_kq_k^{r-1}` its shares are
+cost, problem (10). With :math:`u_k=v_kq_k^{r-1}` its shares are
 :math:`a_k=\min(1,(\theta/u_k)^{1/(r-1)})`, where the threshold :math:`\theta` is the only root of
 
 .. math:: \sum_kq_k(1-a_k)=\frac{4K\theta}{\sum_kq_k\min(u_k,\theta)}.
@@ -16,27 +20,24 @@ Selection finds it in time :math:`O(n)`; :doc:`/book/contracts/allocation` has t
 sellers would take three to six times as long by the sort that the pivots of
 :mod:`hdpm_lib.markets.mechanisms` need anyway.
 
-Throughout, `valuations` of shape (..., n) are :math:`v`, finite and not negative, with a batch of
-markets on the leading axes; `ranges` of shape (n,), positive, are the weights :math:`q`, 1 each if
-not given; `max_mse` is :math:`K`, positive; `power` is :math:`r`, at least 1.
+In functions that do not say it themselves `v` of shape (..., n) are valuations, with a batch of
+markets on the leading axes, `u` those of a unit of the range, `q` the ranges, `K` the largest mean
+squared error and `r` the power of the cost.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdpm_lib.markets.outcome import Contract
-from hdpm_lib.validation import check_count, check_finite, check_number, check_positive
+from hdpm_lib.validation import Array, check_count, check_finite, check_number, check_positive
 
-Array = NDArray[np.float64]
 FEW = 1000  # sellers whom a sort takes no longer than a search
 
 
 def check_valuations(valuations: ArrayLike, ceiling: float = np.inf) -> Array:
-    """Valuations up to `ceiling` as floats, sellers on the last axis, or an error that names the
-    first bad one.
-    """
+    """Valuations from 0 to `ceiling` as floats, sellers on the last axis."""
     v = check_finite(valuations, "valuations", None, 0, ceiling)
     if v.ndim == 0:
         raise ValueError(f"valuations must hold at least one seller, got shape {v.shape}")
@@ -49,9 +50,7 @@ def check_power(power: float) -> float:
 
 
 def check_cost(cost: Array, max_mse: float, power: float) -> Array:
-    """`cost`, or an error where it is beyond the range of floats, as at a tiny error and a high
-    power.
-    """
+    """The cost, or an error where floats do not hold it, as at a tiny error and a high power."""
     if not np.isfinite(cost).all():
         raise ValueError(
             f"max_mse = {max_mse:g} at power = {power:g} gives a cost or payment too large for a"
@@ -64,16 +63,36 @@ def check_cost(cost: Array, max_mse: float, power: float) -> Array:
 
 
 def equal_loss_contract(n: int, max_mse: float) -> Contract:
-    r"""Principle 1: the same privacy loss for each of `n` sellers, as small as the accuracy allows
-    (Theorem 4).
+    r"""Principle 1: the same privacy loss for all, as small as the accuracy allows.
 
-    By (6) and (7) :math:`\hat a=1-4K/n^2`, :math:`\hat b=\sqrt{K\hat a/2}` and
+    Parameters
+    ----------
+    n : int
+        Number of sellers, each of whose data lies in [0, 1].
+    max_mse : float
+        The paper's :math:`K`, positive: the largest mean squared error of the sum of their data.
+
+    Returns
+    -------
+    Contract
+        Privacy losses, shares and Laplace scale; the `cost` is the total loss.
+
+    Notes
+    -----
+    By Theorem 4, Eqs. (6) and (7), :math:`\hat a=1-4K/n^2`, :math:`\hat b=\sqrt{K\hat a/2}` and
     :math:`\hat\varepsilon=\frac1n\sqrt{2n^2/K-8}`; from :math:`K=n^2/4` on nobody's data are
-    needed. The `cost` is the total loss :math:`n\hat\varepsilon`.
+    needed.
+
+    References
+    ----------
+    M. M. Khalili, X. Zhang and M. Liu, "Designing Contracts for Trading Private and Heterogeneous
+    Data Using a Biased Differentially Private Algorithm", IEEE Access 9, 2021.
 
     Examples
     --------
-    >>> equal_loss_contract(2, 0.25).privacy_loss.round(4)   # the square root of 6
+    For a mean squared error of 1/4 each of two sellers loses the square root of 6:
+
+    >>> equal_loss_contract(2, 0.25).privacy_loss.round(4)
     array([2.4495, 2.4495])
     """
     n = check_count(n, "n")
@@ -81,20 +100,17 @@ def equal_loss_contract(n: int, max_mse: float) -> Contract:
     share = 1 - 4 * K / n**2
     if share <= 0:
         return _zero_loss((n,), K, n)
-    scale = np.asarray(np.sqrt(K * share / 2))
+    scale = np.sqrt(K * share / 2)
     loss = np.full(n, share / scale)
     return Contract(loss, cost=loss.sum(), error=K, shares=np.full(n, share), scale=scale)
 
 
 def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Contract:
-    """Footnote 1: the middle of the range, and nobody's data. The noise only brings the error up to
-    `max_mse`.
-    """
+    """The middle of the range, and nobody's data; noise only brings the error up to `max_mse`."""
     scale = np.full(shape[:-1], np.sqrt(max(max_mse - (total_range / 2) ** 2, 0.0) / 2))
-    free = np.zeros(shape[:-1])
-    return Contract(
-        np.zeros(shape), cost=free, error=max_mse + free, shares=np.zeros(shape), scale=scale
-    )
+    nothing = np.zeros(shape)
+    error = np.full(shape[:-1], max_mse)
+    return Contract(nothing, cost=nothing.sum(-1), error=error, shares=nothing, scale=scale)
 
 
 # --- Principle 2 --------------------------------------------------------------------------------
@@ -103,26 +119,60 @@ def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Co
 def least_cost_contract(
     valuations: ArrayLike, max_mse: float, *, power: float, ranges: ArrayLike | None = None
 ) -> Contract:
-    r"""Principle 2: least total cost :math:`\sum_kv_k\varepsilon_k^r` for the accuracy, problem
-    (10), solved exactly.
+    r"""Principle 2: whose privacy to use for an accurate sum, at the least total cost.
+
+    Parameters
+    ----------
+    valuations : array of shape (..., n)
+        The paper's :math:`v`, finite and not negative: seller :math:`k` bears the cost
+        :math:`v_k\varepsilon_k^r` for the privacy loss :math:`\varepsilon_k`, in units of money. A
+        batch of markets on the leading axes.
+    max_mse : float
+        The paper's :math:`K`, positive: the largest mean squared error of the sum of the sellers'
+        data.
+    power : float
+        The paper's :math:`r`, at least 1.
+    ranges : array of shape (n,), default None
+        Length :math:`q_k` of the interval in which each seller's data lies, positive, or her weight
+        in the sum; 1 each for None, as in the paper.
+
+    Returns
+    -------
+    Contract
+        Privacy losses, shares :math:`a`, Laplace scale :math:`b`, and the least cost. It pays
+        nobody: :func:`hdpm_lib.markets.mechanisms.vcg_contract` does.
+
+    Notes
+    -----
+    Solves problem (10) exactly, in time :math:`O(n)` on average. It replaces Theorem 5
+    (:math:`r=1`) and Theorem 6 with Algorithm 1 (:math:`r>1`). The constraint of (10) is an
+    equality; "at most :math:`K`" has the same optimum when :math:`K<(\sum q/2)^2`.
 
     Sellers with equal valuations and ranges get equal losses, also at power 1, where any split
     between them costs the same. Where :math:`K\ge(\sum q/2)^2` nobody's data are needed and the
     cost is 0. It is 0 as well where the sellers with positive valuation have a total range of at
     most :math:`2\sqrt K`: data that cost nothing are used alone. At exactly :math:`2\sqrt K` this
     is a limit that no finite loss attains, and `scale` is 0. A least cost beyond the range of
-    floats is an error. The time is :math:`O(n)` on average.
+    floats is an error.
 
-    Notes
-    -----
-    Replaces Theorem 5 (:math:`r=1`) and Theorem 6 with Algorithm 1 (:math:`r>1`). The constraint of
-    (10) is an equality; "at most :math:`K`" has the same optimum when :math:`K<(\sum q/2)^2`.
+    References
+    ----------
+    M. M. Khalili, X. Zhang and M. Liu, "Designing Contracts for Trading Private and Heterogeneous
+    Data Using a Biased Differentially Private Algorithm", IEEE Access 9, 2021.
 
     Examples
     --------
+    A loss of :math:`\varepsilon` costs one seller :math:`\varepsilon^2` dollars and the other
+    :math:`10\varepsilon^2`. All of the first one's number is used, a fifth of the other's, and
+    noise, at a cost of 20 dollars:
+
     >>> best = least_cost_contract([1.0, 10.0], 0.3, power=2)
-    >>> best.shares.round(6), round(float(best.cost), 6)
-    (array([1. , 0.2]), 20.0)
+    >>> best.shares.round(6)
+    array([1. , 0.2])
+    >>> best.privacy_loss.round(4)
+    array([3.7796, 0.7559])
+    >>> print(best.cost.round(6))
+    20.0
     """
     v = check_valuations(valuations)
     K = check_positive(max_mse, "max_mse")
@@ -167,9 +217,7 @@ def solved_contract(v: Array, K: float, r: float, weights: Array | None = None) 
 
 
 def _priced(v: Array, q: Array, r: float) -> Array:
-    """Valuations :math:`u_k=v_kq_k^{r-1}` of a unit of the range, or an error where floats do not
-    hold them.
-    """
+    """Valuations :math:`u_k=v_kq_k^{r-1}` of a unit of the range, or an error beyond floats."""
     with np.errstate(over="ignore", under="ignore"):
         u: Array = v * q ** (r - 1)
     if (bad := ~(u <= largest_valuation(q.sum())) | ((u == 0) & (v > 0))).any():
@@ -181,8 +229,9 @@ def _priced(v: Array, q: Array, r: float) -> Array:
 
 
 def _next_breakpoint(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
-    """The least valuation from the root on; the cost of those below it, the range of the others,
-    and `B` of :func:`one_root`; each of shape (..., 1).
+    """The least valuation from the root on, and what :func:`one_root` takes, of shape (..., 1).
+
+    That is the cost of those below it, the range of the others, and `B`.
     """
     if u.shape[-1] <= FEW:
         return _scan(u, q, K, r)
@@ -213,8 +262,7 @@ def _scan(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
 
 
 def _condensed(u: Array, q: Array, K: float, r: float) -> tuple[Array, Array]:
-    """A market of at most `FEW` sellers whose equation has the same root, in expected time
-    :math:`O(n)`.
+    """A market of at most `FEW` sellers whose equation has the same root, in linear mean time.
 
     The two sides at the median of a sample tell on which side of it the root lies. Those on the
     other side are at the cap, or below it, for certain: one seller of their total range stands for
@@ -223,9 +271,12 @@ def _condensed(u: Array, q: Array, K: float, r: float) -> tuple[Array, Array]:
     while len(u) > FEW:
         sample = np.sort(u[:: len(u) // 100 + 1])
         pivot = sample[len(sample) // 2]
-        (low, q_low), (high, q_high) = (
-            (np.compress(side, u), np.compress(side, q)) for side in (u < pivot, u > pivot)
-        )
+        below = u < pivot
+        beyond = u > pivot
+        low = np.compress(below, u)
+        q_low = np.compress(below, q)
+        high = np.compress(beyond, u)
+        q_high = np.compress(beyond, q)
         spent = (q_low * low).sum()
         at = q[u == pivot].sum()
         above = q_high.sum()
@@ -252,17 +303,15 @@ def largest_valuation(total_range: float) -> float:
 
 
 def ratio_power(ratio: Array, power: float) -> Array:
-    """``ratio ** (1 / (power - 1))``, entry by entry; at power 1 its limit for ratios up to 1: 1 at
-    1 and 0 below.
-    """
+    """``ratio ** (1 / (power - 1))``; at power 1 its limit for ratios up to 1: 1 at 1, 0 below."""
     return (ratio == 1).astype(float) if power == 1 else ratio ** (1 / (power - 1))
 
 
 def suffix_weights(u: Array, q: Array, power: float) -> Array:
-    r"""For sorted `u` and every `j` the sum of :math:`q_k(u_j/u_k)^{1/(r-1)}`, :math:`k\ge j`; it
-    means nothing where `u` is 0.
+    r"""Sums of :math:`q_k(u_j/u_k)^{1/(r-1)}` over :math:`k\ge j`, for sorted `u` and every `j`.
 
-    At power 1 the sum over ties; in logarithms where powers of heavy tails would overflow.
+    They mean nothing where `u` is 0. At power 1 the sum over ties; in logarithms where powers of
+    heavy tails would overflow.
     """
     if power == 1:
         n = u.shape[-1]
@@ -286,11 +335,10 @@ def suffix_weights(u: Array, q: Array, power: float) -> Array:
 def scaled_root(
     m: Array, before: Array, point: Array, B: Array, max_mse: float, power: float
 ) -> tuple[Array, Array, Array]:
-    """:func:`one_root` in units of money, for a cost `before` of those at the cap and the next
-    breakpoint `point`.
+    """:func:`one_root` in units of money.
 
-    Valuations and powers may lie so far apart that floats do not hold their ratios: the unit is
-    then one between.
+    The cost of those at the cap is `before`, the next breakpoint `point`. Valuations and powers may
+    lie so far apart that floats do not hold their ratios: the unit is then one between.
     """
     K = max_mse
     r = power
@@ -315,12 +363,12 @@ def scaled_root(
 def one_root(
     m: Array, s: Array, B: Array, max_mse: float, power: float, *, top: Array | float = 1.0
 ) -> tuple[Array, Array, Array]:
-    """Share of a seller at the next breakpoint :math:`u`, Laplace scale and least cost, once it is
-    known who is at the cap.
+    """Share of a seller at the next breakpoint :math:`u`, Laplace scale and least cost.
 
-    Money is in units of :math:`u`, or `top` is the next breakpoint in another unit. `m` is the
-    range of those below the cap, `s` the cost of those at it, and `B` the sum of
-    :math:`q_k(u/u_k)^{1/(r-1)}` over the former. Not a number where the free data suffice.
+    It is known who is at the cap. Money is in units of :math:`u`, or `top` is the next breakpoint
+    in another unit. `m` is the range of those below the cap, `s` the cost of those at it, and `B`
+    the sum of :math:`q_k(u/u_k)^{1/(r-1)}` over the former. Not a number where the free data
+    suffice.
     """
     K = max_mse
     r = power
@@ -335,61 +383,67 @@ def one_root(
 def _root(
     m: Array, s: Array, B: Array, K: float, r: float, top: Array | float
 ) -> tuple[Array, Array]:
-    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, and `x^p`; at power 1 the step at
-    `top` counts.
-    """
+    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, and the share `x^p`."""
     if r == 1:
-        slack = 4 * K - m**2
-        x = np.where(m * s >= slack * top, top, m * s / np.where(slack > 0, slack, 1.0))
-        return x, np.maximum(m * s + (m**2 - 4 * K) * x, 0) / (s + m * x) / B * (x == top)
+        return _step_root(m, s, B, K, top)
     if r == 2:
-        half = m**2 - B * s - 4 * K
-        root = np.sqrt(half**2 + 4 * m**2 * B * s)
-        # a product that underflows
-        root = np.where(root > 0, root, 2 * m * np.sqrt(B) * np.sqrt(s))
-        # the same number twice: each form is free of cancellation for one sign of `half`
-        x = np.where(
-            half > 0,
-            (half + root) / (2 * m * B),
-            2 * m * s / np.where(root > half, root - half, 1.0),
-        )
+        x = _quadratic_root(m, s, B, K)
         return x, x
-    share = np.maximum((m - 4 * K / m) / B, 0)
+    share = np.maximum((m - 4 * K / m) / B, 0)  # where nobody is at the cap
+    x = share ** (r - 1)
     if (inner := s > 0).any():
-        # the unknown that cannot underflow: at large powers the share
-        powers = (r - 1, 1) if r > 2 else (1, 1 / (r - 1))
-
-        def gap(z: Array, m: Array, s: Array, B: Array) -> Array:
-            x = z ** powers[0]
-            share = z ** powers[1]
-            return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - share * B
-
-        # of minus the gap in the logarithm of z
-        def slope(z: Array, m: Array, s: Array, B: Array) -> Array:
-            x = z ** powers[0]
-            share = z ** powers[1]
-            return powers[0] * 4 * K * s * x / (s + m * x) ** 2 + powers[1] * share * B
-
-        given = m[inner], s[inner], B[inner]
-        z = np.broadcast_to(np.asarray(top) ** (1 / powers[0]), s.shape)[inner]
-        # Newton's method from the breakpoint, near the root where sellers are many
-        for _ in range(8):
-            step = gap(z, *given) / slope(z, *given)
-            z = z + step * z
-            if (near := (np.abs(step) < 1e-12) & (z > 0)).all():
-                break
-        if not near.all():
-            far = np.broadcast_to((2.0 * top) ** (1 / powers[0]), s.shape)[inner][~near]
-            from scipy.optimize import elementwise  # loads slowly
-
-            z[~near] = elementwise.find_root(
-                gap, (np.zeros_like(far), far), args=tuple(x[~near] for x in given)
-            ).x
-        share[inner] = z ** powers[1]
-        x = share ** (r - 1)
-        x[inner] = z ** powers[0]
-        return x, share
-    return share ** (r - 1), share
+        start = np.broadcast_to(top, s.shape)[inner]
+        x[inner], share[inner] = _newton_root(m[inner], s[inner], B[inner], K, r, start)
+    return x, share
 
 
-# --- whether a contract is the cheapest ---------------------------------------------------------
+def _step_root(m: Array, s: Array, B: Array, K: float, top: Array | float) -> tuple[Array, Array]:
+    """The same at power 1, where `x^p` is a step at `top`."""
+    slack = 4 * K - m**2
+    x = np.where(m * s >= slack * top, top, m * s / np.where(slack > 0, slack, 1.0))
+    return x, np.maximum(m * s + (m**2 - 4 * K) * x, 0) / (s + m * x) / B * (x == top)
+
+
+def _quadratic_root(m: Array, s: Array, B: Array, K: float) -> Array:
+    """The same at power 2, where it is a quadratic equation."""
+    half = m**2 - B * s - 4 * K
+    root = np.sqrt(half**2 + 4 * m**2 * B * s)
+    root = np.where(root > 0, root, 2 * m * np.sqrt(B) * np.sqrt(s))  # a product that underflows
+    # The same number twice: each form is free of cancellation for one sign of `half`
+    positive = (half + root) / (2 * m * B)
+    negative = 2 * m * s / np.where(root > half, root - half, 1.0)
+    return np.where(half > 0, positive, negative)
+
+
+def _newton_root(
+    m: Array, s: Array, B: Array, K: float, r: float, top: Array
+) -> tuple[Array, Array]:
+    """The same at other powers, by Newton's method from `top`, which is near if sellers are many.
+
+    The unknown `z` is what cannot underflow: at large powers the share, at small ones `x`.
+    """
+    power_x, power_share = (r - 1, 1) if r > 2 else (1, 1 / (r - 1))
+
+    def gap(z: Array, m: Array, s: Array, B: Array) -> Array:
+        x = z**power_x
+        return (m * s + (m**2 - 4 * K) * x) / (s + m * x) - z**power_share * B
+
+    def slope(z: Array) -> Array:  # of minus the gap in the logarithm of z
+        x = z**power_x
+        return power_x * 4 * K * s * x / (s + m * x) ** 2 + power_share * z**power_share * B
+
+    z = top ** (1 / power_x)
+    for _ in range(8):
+        step = gap(z, m, s, B) / slope(z)
+        z = z + step * z
+        near = (np.abs(step) < 1e-12) & (z > 0)
+        if near.all():
+            break
+    else:
+        from scipy.optimize import elementwise  # loads slowly
+
+        far = ~near
+        most = (2.0 * top[far]) ** (1 / power_x)
+        ends = np.zeros_like(most), most
+        z[far] = elementwise.find_root(gap, ends, args=(m[far], s[far], B[far])).x
+    return z**power_x, z**power_share

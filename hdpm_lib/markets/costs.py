@@ -5,7 +5,8 @@ Truthful payments cost the buyer on average as much as if every seller asked her
 
 .. math:: \varphi(v)=v+\frac{F(v)}{f(v)}
 
-(Myerson 1981, for procurement). A law is *regular* if :math:`\varphi` does not fall. Otherwise the
+(R. Myerson, "Optimal Auction Design", Mathematics of Operations Research 6, 1981, for
+procurement). A law is *regular* if :math:`\varphi` does not fall. Otherwise the
 contract that is best for :math:`\varphi` would let a seller gain by asking more, and
 :math:`\varphi` has to be *ironed*: levelled out where it falls (:doc:`/book/contracts/beyond`).
 
@@ -20,15 +21,14 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hdpm_lib.validation import check_finite, check_flag
-
-Array = NDArray[np.float64]
+from hdpm_lib.validation import Array, check_finite, check_flag
 
 RESOLUTION = 4096  # cells of equal probability
 # a fall of the virtual valuation by less than this part of the largest valuation is rounding
 TOLERANCE = 1e-9
+AFFINE = 1e-12  # largest bend of the virtual valuation, relative, that counts as none
 
 
 def check_law(law: Any) -> tuple[float, float]:
@@ -61,11 +61,11 @@ def _cell_means(law: Any) -> Array:
 
 
 def check_regular(law: Any, instead: str = "use ironed_virtual_valuation") -> None:
-    """An error that names the first valuation at which the virtual valuation falls, if there is
-    one, and what to do.
+    """An error that names the first valuation at which the virtual valuation falls, if any.
 
-    Of 4096 cells of equal probability none must have a smaller mean than the one before, but for
-    1e-9 of the largest valuation; what happens inside a cell is not seen.
+    It ends with what to do `instead`. Of 4096 cells of equal probability none must have a smaller
+    mean than the one before, but for 1e-9 of the largest valuation; what happens inside a cell is
+    not seen.
     """
     _, high = check_law(law)
     if (falls := np.diff(_cell_means(law)) < -TOLERANCE * high).any():
@@ -75,11 +75,10 @@ def check_regular(law: Any, instead: str = "use ironed_virtual_valuation") -> No
 
 
 def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
-    """Virtual valuations :math:`v+F(v)/f(v)` of a regular law; infinite where the density is 0
-    above the lower end.
+    """Virtual valuations :math:`v+F(v)/f(v)` of a regular law.
 
-    With `check` an irregular law is an error, see :func:`check_regular`; once is enough for many
-    calls with one law.
+    They are infinite where the density is 0 above the lower end. With `check` an irregular law is
+    an error, see :func:`check_regular`; once is enough for many calls with one law.
 
     Examples
     --------
@@ -96,9 +95,19 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
         return values + np.divide(below, density, out=np.zeros_like(values), where=below > 0)
 
 
+def affine_slope(law: Any) -> float | None:
+    """Slope of the virtual valuation if it is affine, as under a uniform law, or None."""
+    low, high = law.support()
+    z = np.linspace(low, high, 65)
+    phi = virtual_valuation(law, z, check=False)
+    if not np.isfinite(phi).all():
+        return None
+    bend = np.abs(phi - np.interp(z, [low, high], phi[[0, -1]])).max()
+    return float((phi[-1] - phi[0]) / (high - low)) if bend <= AFFINE * phi[-1] else None
+
+
 def ironed_virtual_valuation(law: Any, v: ArrayLike) -> Array:
-    """Ironed virtual valuations: those of :func:`virtual_valuation`, levelled out where they would
-    fall.
+    """Virtual valuations, ironed: levelled out where they would fall.
 
     They are the slopes of the greatest convex function below :math:`H(s)=sF^{-1}(s)`, by isotonic
     regression: constant in each of 4096 cells of equal probability and, where nothing is levelled

@@ -1,8 +1,8 @@
-r"""FairQuery, the first market for private data: a fixed amount of money, and no law of the costs
-(Ghosh, Roth 2011).
+r"""FairQuery, the first market for private data: a fixed budget, and no law of the costs.
 
-Sellers hold numbers in :math:`[0,1]` and bear the cost :math:`c_i\varepsilon_i`. The `k` cheapest
-sell the loss :math:`1/(n-k)` each. The answer to the sum takes their numbers, one half for
+It is by A. Ghosh and A. Roth, "Selling Privacy at Auction", ACM Conference on Electronic Commerce,
+2011. Sellers hold numbers in :math:`[0,1]` and bear the cost :math:`c_i\varepsilon_i`. The `k`
+cheapest sell the loss :math:`1/(n-k)` each. The answer to the sum takes their numbers, one half for
 everybody else, and Laplace noise of scale :math:`n-k`: it is
 :func:`hdpm_lib.learners.queries.linear_query` with shares 1 and 0.
 """
@@ -17,13 +17,23 @@ from hdpm_lib.validation import check_finite, check_positive
 
 
 def fair_query(costs: ArrayLike, budget: float) -> Outcome:
-    r"""Losses and payments of truthful sellers: payments cover the costs and sum to at most the
+    r"""As much privacy of the cheapest sellers as a budget pays for.
+
+    Truth is a best report, no seller is paid less than her cost, and payments sum to at most the
     budget.
 
     Parameters
     ----------
-    costs : array of shape (..., n), not negative, a batch of markets on the leading axes
-    budget : float, positive
+    costs : array of shape (..., n)
+        Reported costs :math:`c_i` of a unit of privacy loss, in units of money, not negative; a
+        batch of markets on the leading axes.
+    budget : float
+        The most to pay in all, :math:`B`, in units of money, positive.
+
+    Returns
+    -------
+    Outcome
+        Losses, payments, and their cost at the reports.
 
     Notes
     -----
@@ -31,8 +41,15 @@ def fair_query(costs: ArrayLike, budget: float) -> Outcome:
     and each of the cheapest `k` is paid :math:`\min\{B/k,\,c_{k+1}/(n-k)\}`. Sellers of equal cost
     are taken in the order of their places.
 
+    References
+    ----------
+    A. Ghosh and A. Roth, "Selling Privacy at Auction", ACM Conference on Electronic Commerce, 2011.
+
     Examples
     --------
+    Of four dollars two each go to the two cheapest sellers, for a loss of 1 that costs them one and
+    two dollars:
+
     >>> sale = fair_query([1.0, 2.0, 9.0], 4.0)
     >>> sale.privacy_loss, sale.payments
     (array([1., 1., 0.]), array([2., 2., 0.]))
@@ -51,4 +68,5 @@ def fair_query(costs: ArrayLike, budget: float) -> Outcome:
     following = np.take_along_axis(ordered, sold, -1)
     price = np.minimum(money / np.maximum(sold, 1), following * loss)
     sells = np.argsort(order, axis=-1) < sold
-    return Outcome(np.where(sells, loss, 0.0), np.where(sells, price, 0.0))
+    loss = np.where(sells, loss, 0.0)
+    return Outcome(loss, np.where(sells, price, 0.0), (c * loss).sum(-1))

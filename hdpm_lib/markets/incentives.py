@@ -11,27 +11,42 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdpm_lib.markets.payments import check_reports
-from hdpm_lib.validation import check_count, check_finite, check_flag
-
-Array = NDArray[np.float64]
+from hdpm_lib.validation import Array, check_count, check_finite, check_flag
 
 
 @dataclass(frozen=True)
 class Incentives:
     """What a search over misreports found, seller by seller, in arrays of shape (n,).
 
+    Parameters
+    ----------
+    gain : array of shape (n,)
+        Largest utility of a misreport less that of truth, in units of money; negative if every
+        misreport tried does worse.
+    report : array of shape (n,)
+        The misreport that reaches it.
+    utility : array of shape (n,)
+        That of truth, in units of money: individual rationality asks that it is not negative.
+    payment : array of shape (n,)
+        At truth: the scale to read the gain against.
+    tried : int
+        Number of misreports.
+
     Attributes
     ----------
-    gain : array
-        largest utility of a misreport less that of truth; negative if every misreport tried does
-        worse
-    report : array, the misreport that reaches it
-    utility : array, that of truth: individual rationality asks that it is not negative
-    payment : array, at truth: the scale to read the gain against
-    tried : int, number of misreports
+    gain, report, utility, payment, tried
+        The same.
+
+    Examples
+    --------
+    One of two sellers gains 0.8 by a lie where payments go up to 2:
+
+    >>> two = np.array([0.8, 0.0]), np.array([1.0, 0.3]), np.zeros(2), np.array([2.0, 0.5])
+    >>> Incentives(*two, tried=40).relative_gain
+    0.4
     """
 
     gain: Array
@@ -49,19 +64,27 @@ class Incentives:
 def reports_to_try(
     types: ArrayLike, ceiling: float, *, grid: int = 101, special: Sequence[ArrayLike] = ()
 ) -> list[Array]:
-    """Misreports for each seller, sorted and without the truth: a grid, and special points with a
-    point on either side.
+    """Misreports for each seller, sorted and without the truth.
 
-    Special are the others' reports and what the caller adds: points where the allocation changes
-    its form, so that a gain which lives on a short interval begins there, or the best misreport
-    where theory names one.
+    They are a grid, and special points with a point on either side. Special are the others' reports
+    and what the caller adds: points where the allocation changes its form, so that a gain which
+    lives on a short interval begins there, or the best misreport where theory names one.
 
     Parameters
     ----------
-    types : array of shape (n,), true costs in [0, ceiling]
-    ceiling : float, positive
-    grid : int, points over [0, ceiling] with both ends, at least 2
-    special : sequence of n arrays, more special points for each seller
+    types : array of shape (n,)
+        True costs in [0, `ceiling`].
+    ceiling : float
+        Largest possible report, positive.
+    grid : int, default 101
+        Points over [0, `ceiling`] with both ends, at least 2.
+    special : sequence of n arrays, default ()
+        More special points for each seller.
+
+    Returns
+    -------
+    list of n arrays
+        The misreports.
     """
     c, top = check_reports(types, ceiling, "types")
     points = check_count(grid, "grid", 2)
@@ -86,8 +109,7 @@ def search_misreports(
     *,
     refine: bool = True,
 ) -> Incentives:
-    """Look for a profitable lie and for a loss at truth, one seller at a time, the others being
-    truthful.
+    """Look for a profitable lie, and for a loss at truth, while all others are truthful.
 
     A gain is proof that truth is not a best report. No gain is a search that found none, not a
     proof.
@@ -95,16 +117,24 @@ def search_misreports(
     Parameters
     ----------
     mechanism : callable
-        Reports of shape (k, n) to amounts and payments, each of shape (k, n), with utilities that
-        are numbers.
-    types : array of shape (n,), true costs of a unit
-    candidates : sequence of n arrays, misreports to try, such as :func:`reports_to_try`
+        Maps reports of shape (k, n), a market in each row, to amounts and payments, each of that
+        shape. A seller's utility, her payment less her cost of a unit times her amount, must be a
+        number.
+    types : array of shape (n,)
+        True costs of a unit, in units of money.
+    candidates : sequence of n arrays
+        Misreports to try for each seller, such as :func:`reports_to_try` gives.
     refine : bool, default True
         Follow the best misreport to a local maximum between its neighbours.
 
+    Returns
+    -------
+    Incentives
+        For each seller the best misreport and its gain, utility and payment at truth.
+
     Examples
     --------
-    Paid what they report, everybody exaggerates:
+    Paid what they report, everybody exaggerates: at a true cost of 0.2 a report of 1 gains 0.8.
 
     >>> first_price = lambda c: (np.ones_like(c), c)
     >>> truth = np.array([0.2, 0.5])
@@ -113,6 +143,8 @@ def search_misreports(
     """
     truth = check_finite(types, "types", 1)
     refine = check_flag(refine, "refine")
+    if not callable(mechanism):
+        raise TypeError(f"mechanism must be callable, got {mechanism!r}")
     sizes = [np.size(tries) for tries in candidates]
     if len(sizes) != len(truth) or not all(sizes):
         raise ValueError(

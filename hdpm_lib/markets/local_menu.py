@@ -1,5 +1,4 @@
-r"""A posted menu for sellers who trust nobody: each randomises her own record and sells as much
-privacy as pays.
+r"""A posted menu for sellers who trust nobody: each randomises her own record, as far as it pays.
 
 A record of variance :math:`\tau^2` with noise of its own, of mean square :math:`\nu/\varepsilon^2`,
 tells :math:`f(\varepsilon)=\varepsilon^2/(\tau^2\varepsilon^2+\nu)` about the mean: this
@@ -15,32 +14,40 @@ each tell less than one who sells all, so nobody sells less than that (:doc:`/bo
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdpm_lib.markets.outcome import Outcome
-from hdpm_lib.validation import check_finite, check_number
+from hdpm_lib.validation import Array, check_finite, check_number
 
-Array = NDArray[np.float64]
 RANGE = (1e-50, 1e50)  # of costs and constants: their products stay within floats
 
 
 def information(epsilon: ArrayLike, variance: float, noise: float) -> Array:
-    r"""What a record tells, :math:`\varepsilon^2/(\tau^2\varepsilon^2+\nu)`, for losses of any
-    shape, not negative.
-    """
-    eps, tau2, nu = check_finite(epsilon, "epsilon", low=0), *_constants(variance, noise)
+    r"""What a record tells at a privacy loss: :math:`\varepsilon^2/(\tau^2\varepsilon^2+\nu)`."""
+    eps = check_finite(epsilon, "epsilon", low=0)
+    tau2, nu = _constants(variance, noise)
     return np.asarray(1 / (tau2 + nu / np.maximum(eps, 1e-150) ** 2))
 
 
 def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: float) -> Outcome:
-    r"""Whose privacy is bought, and how much; losses have the shape of the virtual costs.
+    r"""Whose privacy is bought, and how much, if each seller randomises her own record.
 
     Parameters
     ----------
-    virtual_costs : array of any shape, positive
-    variance, noise, worth : float, positive
-        :math:`\tau^2`, :math:`\nu` and :math:`\lambda`. For records in a ball of diameter `s` in
-        `d` dimensions, with spherical Laplace noise, :math:`\nu=d(d+1)s^2`.
+    virtual_costs : array of any shape
+        What the buyer counts for a unit of privacy loss, :math:`\psi`, positive, in units of money.
+    variance : float
+        Variance of a record, :math:`\tau^2`, positive.
+    noise : float
+        Mean square :math:`\nu` of the noise at a loss of 1, positive. For records in a ball of
+        diameter `s` in `d` dimensions, with spherical Laplace noise, it is :math:`d(d+1)s^2`.
+    worth : float
+        What a unit of information is worth, :math:`\lambda`, positive, in units of money.
+
+    Returns
+    -------
+    Outcome
+        Privacy losses in the shape of the virtual costs, and nothing else.
 
     Notes
     -----
@@ -49,6 +56,8 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
 
     Examples
     --------
+    At a worth of 5 the seller at 1 sells more than the one at 2, and the third nothing:
+
     >>> local_menu([1.0, 2.0, 5.0], 1.0, 1.0, 5.0).privacy_loss.round(4)
     array([1.8011, 1.2068, 0.    ])
     """

@@ -1,8 +1,10 @@
-r"""The contract paper's mechanisms for sellers who keep their valuations to themselves, and
-Myerson's.
+r"""Mechanisms for sellers who keep their valuations to themselves: M1, M2 and virtual pricing.
 
-Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\varepsilon` is
-:math:`v\varepsilon^r`.
+The first two are those of M. M. Khalili, X. Zhang and M. Liu, "Designing Contracts for Trading
+Private and Heterogeneous Data Using a Biased Differentially Private Algorithm", IEEE Access 9,
+2021, whose theorems and equations are meant here; the third follows R. Myerson, "Optimal Auction
+Design", Mathematics of Operations Research 6, 1981. Sellers report valuations in
+:math:`[0,\bar v]`; the cost of a loss :math:`\varepsilon` is :math:`v\varepsilon^r`.
 
 - *M1*: Principle 1, the same loss for all. Nothing depends on the reports, so each is paid what the
   most demanding seller would bear.
@@ -11,9 +13,9 @@ Sellers report valuations in :math:`[0,\bar v]`; the cost of a loss :math:`\vare
 - *Virtual pricing*: the law of the valuations is known; minimise virtual instead of true cost
   (Myerson).
 
-Throughout, `valuations` of shape (..., n) are the reports in [0, `ceiling`], with a batch of
-markets on the leading axes; `ceiling` is :math:`\bar v`, positive; `max_mse` and `power` are
-:math:`K` and :math:`r` as in :mod:`hdpm_lib.markets.contracts`. Proofs:
+In functions that do not say it themselves `valuations` of shape (..., n) are the reports in [0,
+`ceiling`], with a batch of markets on the leading axes; `ceiling` is :math:`\bar v`, positive;
+`max_mse` and `power` are :math:`K` and :math:`r` as in :mod:`hdpm_lib.markets.contracts`. Proofs:
 :doc:`/book/contracts/mechanisms`.
 """
 
@@ -40,23 +42,24 @@ from hdpm_lib.markets.contracts import (
 )
 from hdpm_lib.markets.costs import (
     RESOLUTION,
+    affine_slope,
     check_regular,
     ironed_virtual_valuation,
     virtual_valuation,
 )
 from hdpm_lib.markets.outcome import Contract, Outcome
 from hdpm_lib.markets.payments import envelope_payments, step_payments
-from hdpm_lib.validation import check_finite, check_flag, check_positive
+from hdpm_lib.validation import Array, check_finite, check_flag, check_positive
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
 def equal_loss_pricing(
     valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float
 ) -> Outcome:
-    r"""M1: equal losses :math:`\hat\varepsilon`, each seller paid :math:`\bar v\hat\varepsilon^r`
-    (Theorem 7).
+    r"""M1: equal losses, each paid what the most demanding seller would bear.
+
+    That is :math:`\bar v\hat\varepsilon^r` (Theorem 7), with the loss of Principle 1.
 
     Examples
     --------
@@ -70,30 +73,78 @@ def equal_loss_pricing(
 def vcg_contract(
     valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float
 ) -> Contract:
-    r"""M2: least reported cost, envelope payments (Theorem 8).
+    r"""M2: the contract of least reported cost, and payments that make truth a best report.
 
-    The payments :math:`\tau_i=W(\bar v,v_{-i})-W(v)+v_i\varepsilon_i^r`, with :math:`W` the least
-    cost, take :math:`O(n\log n)` for all sellers together. The difference loses digits as the
-    market grows: the relative rounding of a payment is about :math:`10^{-15}n`. It is an error if
-    sellers at valuation 0 just reach the accuracy alone: no finite loss then attains the least
+    Parameters
+    ----------
+    valuations : array of shape (..., n)
+        Reported valuations :math:`\hat v_i` in [0, `ceiling`]: seller :math:`i` bears the cost
+        :math:`v_i\varepsilon_i^r` for the privacy loss :math:`\varepsilon_i`, in units of money. A
+        batch of markets on the leading axes.
+    max_mse : float
+        The paper's :math:`K`, positive: the largest mean squared error of the sum of the sellers'
+        data, each of which lies in [0, 1].
+    ceiling : float
+        The paper's :math:`\bar v`, the largest possible valuation, positive.
+    power : float
+        The paper's :math:`r`, at least 1: 1 is a cost that grows in proportion to the loss.
+
+    Returns
+    -------
+    Contract
+        Privacy losses, shares and Laplace scale as :func:`~.contracts.least_cost_contract` gives
+        them, with the payments in units of money. The `cost` is at the reports.
+
+    Notes
+    -----
+    By Theorem 8 the payments are Eq. (15),
+    :math:`\tau_i=\hat v_i\varepsilon_i^r+\int_{\hat v_i}^{\bar v}\varepsilon_i(s)^r\,ds`. They are
+    computed as :math:`W(\bar v,\hat v_{-i})-W(\hat v)+\hat v_i\varepsilon_i^r`, with :math:`W` the
+    least cost, in time :math:`O(n\log n)` for all sellers together. The difference loses digits as
+    the market grows: the relative rounding of a payment is about :math:`10^{-15}n`. It is an error
+    if sellers at valuation 0 just reach the accuracy alone: no finite loss then attains the least
     cost.
+
+    References
+    ----------
+    M. M. Khalili, X. Zhang and M. Liu, "Designing Contracts for Trading Private and Heterogeneous
+    Data Using a Biased Differentially Private Algorithm", IEEE Access 9, 2021.
 
     Examples
     --------
-    >>> vcg_contract([1.0, 2.0], 0.25, 10.0, power=1).payments.round(4)
+    Two sellers say that a unit of privacy loss costs them one and two dollars; nobody's costs more
+    than ten. The sum of their two numbers is wanted with a mean squared error of 1/4:
+
+    >>> bought = vcg_contract([1.0, 2.0], 0.25, 10.0, power=1)
+    >>> bought.privacy_loss.round(4)
+    array([3.7947, 1.2649])
+    >>> bought.payments.round(4)
     array([16.2318,  9.1667])
+
+    The first loses 3.79, which costs her 3.79 dollars, and is paid 16.23. The answer is
+    ``linear_query(bought.shares, bought.scale)``: it takes all of her number, a third of the
+    other's, and Laplace noise:
+
+    >>> bought.shares.round(4)
+    array([1.    , 0.3333])
+    >>> print(bought.scale.round(4))
+    0.2635
     """
     v, K, top, r = _checked(valuations, max_mse, ceiling, power)
+    best, rents = _rents(v, K, top, r)
+    payments = _powers(v, best.privacy_loss, r) + rents
+    return replace(best, payments=check_cost(payments, K, r))
+
+
+def _rents(v: Array, K: float, top: float, r: float) -> tuple[Contract, Array]:
+    """The least-cost contract, and what the least cost rises by if a valuation becomes `top`."""
     best = solved_contract(v, K, r)
     if not np.isfinite(best.privacy_loss).all():
         raise ValueError(
             "valuations: sellers at 0 reach the accuracy only with infinite loss; no contract"
             " attains it"
         )
-    payments = _powers(v, best.privacy_loss, r) + (
-        pivot_costs(v, K, top, power=r) - best.cost[..., None]
-    )
-    return replace(best, payments=check_cost(payments, K, r))
+    return best, pivot_costs(v, K, top, power=r) - best.cost[..., None]
 
 
 def _checked(
@@ -118,7 +169,9 @@ def paid_at_ceiling(
     """A rule that looks at no report, each seller paid what the most demanding one would bear."""
     v, K, top, r = _checked(valuations, max_mse, ceiling, power)
     loss = np.broadcast_to(rule(v.shape[-1], K).privacy_loss, v.shape).copy()
-    return Outcome(loss, check_cost(_powers(top, loss, r), K, r), error=np.full(v.shape[:-1], K))
+    cost = _powers(v, loss, r).sum(-1)
+    payments = check_cost(_powers(top, loss, r), K, r)
+    return Outcome(loss, payments, cost, np.full(v.shape[:-1], K))
 
 
 def _powers(valuation: Array | float, loss: Array, power: float) -> Array:
@@ -130,8 +183,7 @@ def _powers(valuation: Array | float, loss: Array, power: float) -> Array:
 
 
 def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
-    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`,
-    shape (..., n).
+    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`.
 
     One sort for all. Each is a binary search and one root, as replacing a seller only shifts the
     prefix sums. Where sellers are many the search is short, for all roots lie close together.
@@ -152,8 +204,9 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     weight = np.concatenate([suffix_weights(u, np.ones_like(u), r), column], axis=-1)
 
     def state(t: Index, place: Index) -> tuple[Array, Array, Array, Array]:
-        """With the valuation at `place` replaced and `t` others at the cap: the next breakpoint;
-        and `m`, the cost at the cap, and `B` of `one_root`.
+        """Next breakpoint, and `m`, cost at the cap and `B` of `one_root`.
+
+        The valuation at `place` is replaced, and `t` others are at the cap.
         """
         j = t + (t >= place)
         own = u[..., place]
@@ -194,26 +247,53 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
 def myerson_contract(
     valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False
 ) -> Outcome:
-    """Least expected payment when the law of the valuations is known (Myerson;
-    :doc:`/book/contracts/beyond`).
-
-    The losses minimise the total virtual cost: problem (10) at the virtual valuations of
-    :mod:`hdpm_lib.markets.costs`. They are paid by their envelope payments, by quadrature, or for
-    an ironed law, whose virtual valuation is a step function, by a sum.
+    r"""Least expected payment when the law of the valuations is known.
 
     Parameters
     ----------
-    valuations : array of shape (n,), in the support of the law
-    law : scipy.stats law, as in :mod:`hdpm_lib.markets.costs`, of each valuation, independent
+    valuations : array of shape (n,)
+        Reported valuations in the support of `law`: seller :math:`i` bears the cost
+        :math:`v_i\varepsilon_i^r` for the privacy loss :math:`\varepsilon_i`, in units of money.
+    max_mse : float
+        The largest mean squared error :math:`K` of the sum of the sellers' data, each of which lies
+        in [0, 1], positive.
+    law : scipy.stats law
+        Of each valuation, independent of the others, as in :mod:`hdpm_lib.markets.costs`.
+    power : float
+        The power :math:`r` of the cost, at least 1.
     ironed : bool, default False
         Iron the virtual valuation first. Otherwise it is an error if it falls somewhere, or is
         infinite at a report.
 
+    Returns
+    -------
+    Outcome
+        Privacy losses, payments in units of money, and cost at the reports; the error is `max_mse`.
+
+    Notes
+    -----
+    The losses minimise the total virtual cost: problem (10) of Khalili, Zhang and Liu at the
+    virtual valuations of :mod:`hdpm_lib.markets.costs`. They are paid by their envelope payments:
+    exactly where the virtual valuation is affine, as under a uniform law, and for an ironed law,
+    for which it is a step function, otherwise by quadrature (:doc:`/book/contracts/beyond`).
+
+    References
+    ----------
+    R. Myerson, "Optimal Auction Design", Mathematics of Operations Research 6, 1981.
+
+    M. M. Khalili, X. Zhang and M. Liu, "Designing Contracts for Trading Private and Heterogeneous
+    Data Using a Biased Differentially Private Algorithm", IEEE Access 9, 2021.
+
     Examples
     --------
+    Valuations are known to lie between 0.5 and 1:
+
     >>> from scipy import stats
-    >>> myerson_contract([0.5, 0.9], 0.25, stats.uniform(0.5, 0.5), power=2).privacy_loss.round(4)
+    >>> bought = myerson_contract([0.5, 0.9], 0.25, stats.uniform(0.5, 0.5), power=2)
+    >>> bought.privacy_loss.round(4)
     array([3.3683, 1.5393])
+    >>> bought.payments.round(4)
+    array([9.6533, 2.3616])
     """
     v = check_valuations(check_finite(valuations, "valuations", 1))
     K = check_positive(max_mse, "max_mse")
@@ -238,9 +318,17 @@ def myerson_contract(
             f"valuations: the law has density 0 at {v[dear][0]}, so that no finite price is enough"
             " there"
         )
+    loss = losses(v)
+    cost = _powers(v, loss, r)
+    top = law.support()[1]
     if ironed:  # constant on cells of equal probability
         payments = step_payments(v, law.ppf(np.linspace(0, 1, RESOLUTION + 1)), amounts)
     else:
         check_regular(law)
-        payments = envelope_payments(v, float(law.support()[1]), amounts)
-    return Outcome(losses(v), payments, error=K)
+        if slope := affine_slope(law):  # differences of the least virtual cost
+            most = float(virtual(np.array(top)))
+            _, rents = _rents(np.minimum(virtual(v), most), K, most, r)
+            payments = check_cost(cost + rents / slope, K, r)
+        else:
+            payments = envelope_payments(v, float(top), amounts)
+    return Outcome(loss, payments, cost.sum(), K)

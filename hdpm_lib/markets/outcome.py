@@ -1,42 +1,50 @@
-"""What a market decides: whose privacy is bought, what is paid for it, what it costs, and how good
-the result is.
+"""What a market decides: whose privacy is bought, what is paid, what it costs, how good it is.
 
-Every rule returns an :class:`Outcome`, and None for what it does not decide. None of it promises
-more than the rule's own page proves: payments are truthful only where the rule says so, and `error`
-is that of ideal real arithmetic.
+Every rule returns an :class:`Outcome`. None of it promises more than the rule's own page proves:
+payments are truthful only where the rule says so, and `error` is that of ideal real arithmetic.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from hdpm_lib.validation import Array
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a rule buys. Sellers are on the last axis, a batch of markets on the axes before.
 
-    Attributes
+    All are arrays of floats, and numbers of type ``np.float64`` where there is one market; None is
+    what a rule never decides.
+
+    Parameters
     ----------
     privacy_loss : array of shape (..., n)
         What each seller loses.
-    payments : array of shape (..., n) or None
-        To the sellers, in the unit of their costs; None where a rule only allocates.
-    cost : array of shape (...) or None
-        Total cost of the privacy at the costs that the rule was given.
-    error : array of shape (...) or None
+    payments : array of shape (..., n), default None
+        What each seller is paid, in units of money; None where a rule only allocates.
+    cost : array of shape (...), default None
+        Total cost of the privacy, in units of money, at the costs that the rule was given.
+    error : array of shape (...), default None
         What the buyer gets: mean squared error or proxy loss, as the rule says.
+
+    Attributes
+    ----------
+    privacy_loss, payments, cost, error
+        The same, as floats.
 
     Examples
     --------
     >>> from hdpm_lib.markets.fair_query import fair_query
-    >>> fair_query([1.0, 2.0, 9.0], 4.0)
-    Outcome(privacy_loss=array([1., 1., 0.]), payments=array([2., 2., 0.]), cost=None, error=None)
+    >>> sale = fair_query([1.0, 2.0, 9.0], 4.0)
+    >>> sale.privacy_loss, sale.payments
+    (array([1., 1., 0.]), array([2., 2., 0.]))
+    >>> print(sale.cost, sale.error)
+    3.0 None
     """
 
     privacy_loss: Array
@@ -44,33 +52,71 @@ class Outcome:
     cost: Any = None
     error: Any = None
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if (value := getattr(self, field.name)) is not None:
+                object.__setattr__(self, field.name, np.asarray(value, dtype=float)[()])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contract(Outcome):
-    """Outcome with the shares and the noise of a biased answer; `error` is the largest mean squared
-    error.
+    """Outcome of a biased answer, with its shares and its noise.
+
+    The `error` is the largest mean squared error.
+
+    Parameters
+    ----------
+    privacy_loss : array of shape (..., n)
+        What each seller loses.
+    payments : array of shape (..., n), default None
+        What each seller is paid, in units of money; None where a rule only allocates.
+    cost : array of shape (...)
+        Total cost of the privacy, in units of money.
+    error : array of shape (...)
+        What the buyer gets.
+    shares : array of shape (..., n)
+        How much each seller's data count, in [0, 1]; the paper's :math:`a`.
+    scale : array of shape (...)
+        Scale of the Laplace noise, the paper's :math:`b`; 0 where none is needed, or where the
+        least cost is a limit only.
 
     Attributes
     ----------
-    shares : array of shape (..., n), how much each seller's data counts, in [0, 1]
-    scale : array of shape (...), of the Laplace noise; 0 where none is needed, or where the least
-    cost is a limit only
+    privacy_loss, payments, cost, error, shares, scale
+        The same, as floats.
     """
 
     shares: Array
-    scale: Array
+    scale: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Purchase(Outcome):
-    """Outcome whose losses are in proportion to weights; `error` is what is minimised, `cost` at
-    virtual costs.
+    """Outcome whose losses are in proportion to weights.
+
+    The `error` is what the rule minimises, and `cost` is taken at virtual costs.
+
+    Parameters
+    ----------
+    privacy_loss : array of shape (..., n)
+        What each seller loses.
+    payments : array of shape (..., n), default None
+        What each seller is paid, in units of money; None where a rule only allocates.
+    cost : array of shape (...)
+        Total cost of the privacy, in units of money.
+    error : array of shape (...)
+        What the buyer gets.
+    weights : array of shape (..., n)
+        How much each seller's data count, with sum 1; the papers' :math:`a`.
+    eta : array of shape (...)
+        Sum of the privacy losses, the papers' :math:`\\eta`.
+    cutoff : array of shape (...)
+        Virtual cost from which on nothing is bought, but for rounding.
 
     Attributes
     ----------
-    weights : array of shape (..., n), with sum 1
-    eta : array of shape (...), the sum of the privacy losses
-    cutoff : array of shape (...), virtual cost from which on nothing is bought, but for rounding
+    privacy_loss, payments, cost, error, weights, eta, cutoff
+        The same, as floats.
     """
 
     weights: Array

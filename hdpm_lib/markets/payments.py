@@ -19,29 +19,33 @@ Infinite amounts are an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.validation import check_finite, check_positive
+from hdpm_lib.validation import Array, check_finite, check_positive
 
-Array = NDArray[np.float64]
+CELLS = 1 << 20  # of profiles that are made at once
 Rule = Callable[[Array], Array]  # reports of shape (k, n) to amounts of shape (k, n)
 
 
 def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> tuple[Array, float]:
-    """Reports as a vector and the ceiling as a float; an error names a report outside [0,
-    ceiling].
-    """
+    """Reports in [0, ceiling] as a vector, and the ceiling as a float."""
     top = check_positive(ceiling, "ceiling")
     return check_finite(reports, name, 1, 0, top), top
 
 
 def _amounts(rule: Rule, reports: Array) -> Array:
-    amounts = rule(reports[None])[0]
+    amounts = np.asarray(rule(reports[None]))
+    if amounts.shape != (1, len(reports)):
+        raise ValueError(
+            f"rule must map reports of shape {(1, len(reports))} to amounts of that shape, got"
+            f" {amounts.shape}"
+        )
+    amounts = amounts[0]
     if not np.isfinite(amounts).all():
         raise ValueError(
             f"rule must give finite amounts, got {amounts} at the reports {reports}: no payment"
@@ -66,12 +70,43 @@ def with_own_report(reports: ArrayLike, own: ArrayLike) -> NDArray[Any]:
     return np.where(np.eye(truth.shape[-1], dtype=bool), lies[..., None, :], truth[..., None, :])
 
 
+def _profiles(reports: Array, own: Array) -> Iterator[tuple[int, Array]]:
+    """Blocks of :func:`with_own_report`, each with the number of its first seller."""
+    rows = max(CELLS // len(reports), 1)
+    for first in range(0, len(reports), rows):
+        block = np.tile(reports, (min(rows, len(reports) - first), 1))
+        place = np.arange(len(block))
+        block[place, first + place] = own[first + place]
+        yield first, block
+
+
 def vcg_payments(
     reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Callable[[Array], Array]
 ) -> Array:
-    """VCG payments with pivot `ceiling`, for a rule that minimises the total reported cost.
+    r"""VCG payments with pivot `ceiling`, for a rule that minimises the total reported cost.
 
-    The callable `least_cost` maps reports of shape (k, n) to the least total cost, shape (k,).
+    Parameters
+    ----------
+    reports : array of shape (n,)
+        Reported costs :math:`\hat c` of a unit, in units of money, in [0, `ceiling`].
+    ceiling : float
+        Largest possible report :math:`\bar c`, positive.
+    rule : callable
+        Maps reports of shape (k, n), a market in each row, to finite amounts of that shape. It must
+        minimise :math:`\sum_i\hat c_ix_i` over a set that does not depend on the reports.
+    least_cost : callable
+        Maps reports of shape (k, n) to that minimum :math:`W`, shape (k,).
+
+    Returns
+    -------
+    array of shape (n,)
+        Payments :math:`W(\bar c,\hat c_{-i})-\sum_{j\ne i}\hat c_jx_j`, in units of money. They are
+        the envelope payments.
+
+    References
+    ----------
+    W. Vickrey, "Counterspeculation, Auctions, and Competitive Sealed Tenders", The Journal of
+    Finance 16, 1961; E. Clarke, "Multipart Pricing of Public Goods", Public Choice 11, 1971.
 
     Examples
     --------
@@ -83,19 +118,51 @@ def vcg_payments(
     """
     c, top = check_reports(reports, ceiling)
     own_cost = c * _amounts(rule, c)
-    return least_cost(with_own_report(c, top)) - (own_cost.sum() - own_cost)
+    pivots = [least_cost(block) for _, block in _profiles(c, np.full_like(c, top))]
+    return np.concatenate(pivots) - (own_cost.sum() - own_cost)
 
 
 def envelope_payments(
     reports: ArrayLike, ceiling: float, rule: Rule, *, tolerance: float = 1e-9
 ) -> Array:
-    """Envelope payments of any rule by adaptive quadrature.
+    r"""Envelope payments of any rule by adaptive quadrature.
 
-    The `tolerance`, positive, is relative to the largest integral; a RuntimeError says that it is
-    not reached. A step narrower than some thousandth of the range can be missed without notice.
+    Parameters
+    ----------
+    reports : array of shape (n,)
+        Reported costs :math:`\hat c` of a unit, in units of money, in [0, `ceiling`].
+    ceiling : float
+        Largest possible report :math:`\bar c`, positive.
+    rule : callable
+        Maps reports of shape (k, n), a market in each row, to finite amounts of that shape. What it
+        buys from a seller must not rise in her own report, or truth is no best report.
+    tolerance : float, default 1e-9
+        Of the integrals, relative to the largest, positive.
+
+    Returns
+    -------
+    array of shape (n,)
+        Payments :math:`\hat c_ix_i+\int_{\hat c_i}^{\bar c}x_i(s,\hat c_{-i})\,ds`, in units of
+        money.
+
+    Raises
+    ------
+    RuntimeError
+        If the tolerance is not reached.
+
+    Notes
+    -----
+    A step narrower than some thousandth of the range can be missed without notice;
+    :func:`step_payments` misses none.
+
+    References
+    ----------
+    P. Milgrom and I. Segal, "Envelope Theorems for Arbitrary Choice Sets", Econometrica 70, 2002.
 
     Examples
     --------
+    One unit from the cheapest seller, at most at 10 dollars: she is paid what the second asks.
+
     >>> cheapest = lambda c: (c == c.min(-1, keepdims=True)).astype(float)
     >>> envelope_payments([3.0, 5.0, 9.0], 10.0, cheapest).round(6)
     array([5., 0., 0.])
@@ -105,7 +172,8 @@ def envelope_payments(
 
     def amounts(t: float) -> Array:
         own = c + t * (top - c)
-        return (top - c) * np.diagonal(rule(with_own_report(c, own)))
+        bought = [np.diagonal(rule(block), first) for first, block in _profiles(c, own)]
+        return (top - c) * np.concatenate(bought)
 
     integral, error, info = scipy.integrate.quad_vec(
         amounts, 0, 1, epsrel=accuracy, epsabs=1e-300, norm="max", limit=2000, full_output=True
@@ -116,11 +184,10 @@ def envelope_payments(
 
 
 def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
-    """Envelope payments of a rule that is constant in each seller's report between the edges: an
-    exact sum.
+    """Envelope payments of a rule that is constant in each seller's report between the edges.
 
-    The `edges`, of shape (m + 1,), do not fall; reports lie between the first and the last, the
-    largest possible report.
+    They are an exact sum. The `edges`, of shape (m + 1,), do not fall; reports lie between the
+    first and the last, the largest possible report.
 
     Examples
     --------

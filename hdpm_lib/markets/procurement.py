@@ -6,17 +6,21 @@ sum 1 and a rate :math:`\eta`; seller :math:`i` loses :math:`\epsilon_i=a_i\eta`
 
 .. math:: \mu\lVert a\rVert+\frac\sigma\eta+\gamma\eta\sum_ia_i\psi_i,
 
-perhaps under a cap on the weights. With the best :math:`\eta` all local minima lie on a path with
-one parameter, :math:`a_i=\min\{\alpha(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff*
-:math:`\theta` makes the sum 1. As :math:`\alpha`, in the code `s`, grows from 0, where all weights
-are equal, sellers reach the cap in the order of their virtual costs and leave in the opposite
-order. Between two such events lies a *piece* of the path, on which stationarity is a cubic in
-:math:`\alpha` of which only the smallest positive root can be a minimum
-(:doc:`/book/logistic/market`). Looking at every piece finds all of them.
+perhaps under a cap on the weights. It is step 1 of Algorithm 2 in A. Anjarlekar, R. Etesami and R.
+Srikant, "Mechanism Design for Heterogenous Differentially Private Data Acquisition for Logistic
+Regression" (2025, arXiv:2309.10340v2), whose equations are meant here.
 
-Throughout, `virtual_costs` of shape (m,) are :math:`\psi`, positive; `mu`, `sigma` and `gamma`,
-positive, are the weights of the norm, of the noise and of the payments; `cap` is the largest
-admissible weight, the paper's k/m, in [1/m, 1], or None for no cap.
+With the best :math:`\eta` all local minima lie on a path with one parameter,
+:math:`a_i=\min\{\alpha(\theta-\psi_i)^+,\text{cap}\}`, where the *cutoff* :math:`\theta` makes the
+sum 1. As :math:`\alpha`, in the code `s`, grows from 0, where all weights are equal, sellers reach
+the cap in the order of their virtual costs and leave in the opposite order. Between two such events
+lies a *piece* of the path, on which stationarity is a cubic in :math:`\alpha` of which only the
+smallest positive root can be a minimum (:doc:`/book/logistic/market`). Looking at every piece finds
+all of them.
+
+In functions that do not say it themselves `psi` are virtual costs in ascending order, `kappa` is
+:math:`\kappa=\sigma\gamma/\mu^2`, on which alone the weights depend, and `cap` the largest
+admissible weight.
 """
 
 from __future__ import annotations
@@ -29,9 +33,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.bisection import count_while
 from hdpm_lib.markets.outcome import Purchase
-from hdpm_lib.validation import check_cap, check_finite, check_number, check_positive
+from hdpm_lib.validation import Array, check_cap, check_finite, check_number, check_positive
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 TIE = 1e-12  # caps that fill the sum exactly, but for rounding
 NEAR = 1e-9  # relative, how far off its piece rounding may move a root
@@ -39,9 +42,7 @@ RANGE = (1e-100, 1e100)  # of costs and constants: their products stay within fl
 
 
 def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float, float]:
-    """The constants as floats; an error names one that is not positive, or so far from 1 that
-    powers overflow.
-    """
+    """The constants as floats; an error names one out of the range in which powers are finite."""
     named = ((mu, "mu"), (sigma, "sigma"), (gamma, "gamma"))
     mu, sigma, gamma = (
         check_number(check_positive(value, name), name, *RANGE) for value, name in named
@@ -52,24 +53,74 @@ def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float
 def procure(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None
 ) -> Purchase:
-    r"""The global minimum of the proxy loss, by a scan of all pieces of the path in time
-    :math:`O(m\log m)`.
+    r"""Weights and rate of least proxy loss: how much privacy to buy from whom.
 
-    If no local minimum is found, which rounding alone could cause, that is a RuntimeError.
+    The global minimum, also where there are several local ones, in time :math:`O(m\log m)`.
+
+    Parameters
+    ----------
+    virtual_costs : array of shape (m,)
+        :math:`\psi(c_i)`, what the buyer counts for a unit of each seller's privacy loss, positive,
+        in units of money; :func:`hdpm_lib.markets.costs.virtual_valuation` gives it, and so do the
+        costs themselves if sellers are paid no more than these.
+    mu : float
+        The paper's :math:`\mu`, positive: excess risk for each unit of the norm of the weights.
+    sigma : float
+        The paper's :math:`\sigma`, positive: excess risk that noise adds at a total privacy loss of
+        1.
+    gamma : float
+        The paper's :math:`\gamma`, positive: excess risk that the buyer takes to save a unit of
+        money.
+    cap : float, default None
+        Largest admissible weight, the paper's :math:`k/m`, in [1/m, 1]; None is no cap.
+
+    Returns
+    -------
+    Purchase
+        Privacy losses and their sum `eta`, weights, the cutoff, the proxy loss as `error` and the
+        total virtual cost as `cost`. It decides no payments, as
+        :func:`hdpm_lib.markets.procurement_auction.procurement_auction` does.
+
+    Raises
+    ------
+    RuntimeError
+        If no local minimum is found, which rounding alone could cause, as with costs that lie 30
+        orders of magnitude apart.
 
     Notes
     -----
-    Without a cap the minima solve Eqs. (13) and (14). The latter can have several roots: then the
-    least value counts. On a piece :math:`\lVert a\rVert^2=B+\alpha^2Q` and :math:`\sum
-    a_i\psi_i=C-\alpha Q`, where :math:`Q` is the sum of squared deviations of the costs of those
-    bought below the cap. Stationarity reads :math:`Q\alpha^3-(C-\kappa Q)\alpha^2+\kappa B=0` with
-    :math:`\kappa=\sigma\gamma/\mu^2`.
+    Without a cap the minima solve Eqs. (13) and (14) of the paper, whose :math:`\lambda` is
+    :math:`\gamma\theta`. The latter can have several roots: then the least value counts. On a piece
+    :math:`\lVert a\rVert^2=B+\alpha^2Q` and :math:`\sum a_i\psi_i=C-\alpha Q`, where :math:`Q` is
+    the sum of squared deviations of the costs of those bought below the cap. Stationarity reads
+    :math:`Q\alpha^3-(C-\kappa Q)\alpha^2+\kappa B=0`.
+
+    References
+    ----------
+    A. Anjarlekar, R. Etesami and R. Srikant, "Mechanism Design for Heterogenous Differentially
+    Private Data Acquisition for Logistic Regression", 2025, arXiv:2309.10340v2, Algorithm 2.
 
     Examples
     --------
-    >>> best = procure([0.2, 1.2], 1.0, 1.0, 0.1)
-    >>> best.weights.round(4), round(best.eta, 4), round(best.error, 4)
-    (array([0.6597, 0.3403]), 4.302, 1.2072)
+    Two sellers of whom the buyer counts 0.2 and 1.2 dollars for a unit of loss. A dollar is worth
+    0.1 of excess risk to her:
+
+    >>> best = procure([0.2, 1.2], mu=1.0, sigma=1.0, gamma=0.1)
+    >>> best.weights.round(4)
+    array([0.6597, 0.3403])
+    >>> best.privacy_loss.round(4)
+    array([2.8379, 1.4641])
+
+    The first sells the loss 2.84 and the second 1.46, 4.3 in all, at a virtual cost of 2.32
+    dollars. Risk and money come to 1.21:
+
+    >>> print(f"{best.eta:.4f} {best.cost:.4f} {best.error:.4f}")
+    4.3020 2.3245 1.2072
+
+    With a cap of one half both must sell the same:
+
+    >>> procure([0.2, 1.2], mu=1.0, sigma=1.0, gamma=0.1, cap=0.5).weights
+    array([0.5, 0.5])
     """
     psi, kappa = check_market(virtual_costs, mu, sigma, gamma, cap)
     order = np.argsort(psi, kind="stable")
@@ -107,9 +158,21 @@ def check_market(
 
 
 @dataclass(frozen=True)
-class _Pieces:
-    """The pieces of the path: numbers of capped and of bought sellers, start and end of `s`; and
-    the cap, or 0.
+class Pieces:
+    """The pieces of the path.
+
+    Attributes
+    ----------
+    capped : array of int
+        How many sellers are at the cap.
+    bought : array of int
+        From how many something is bought.
+    low : array
+        Value of `s` at which the piece begins.
+    high : array
+        Value of `s` at which it ends.
+    cap : float
+        Largest admissible weight, or 0 if there is none.
     """
 
     capped: Indices
@@ -121,8 +184,20 @@ class _Pieces:
 
 @dataclass(frozen=True)
 class Minima:
-    """Local minima along the path: numbers of capped and of bought sellers, `s`, and the loss over
-    mu; and the cap.
+    """Local minima along the path.
+
+    Attributes
+    ----------
+    capped : array of int
+        How many sellers are at the cap.
+    bought : array of int
+        From how many something is bought.
+    s : array
+        Where on the path the minimum lies.
+    loss : array
+        Proxy loss over `mu`.
+    cap : float
+        Largest admissible weight, or 0 if there is none.
     """
 
     capped: Indices
@@ -138,12 +213,10 @@ def local_minima(psi: Array, kappa: float, cap: float | None = None) -> Minima:
     They are the stationary points of the pieces that are minima and lie on their piece: one cubic
     for each.
     """
-    pieces = _pieces(psi, cap)
-    low = pieces.low
-    high = pieces.high
-    fixed, price, spread, noise = _sums(psi, pieces.capped, pieces.bought, pieces.cap)
+    pieces = pieces_of(psi, cap)
+    fixed, price, spread, noise = piece_sums(psi, pieces)
     root = smallest_root(fixed, price, spread, kappa)
-    near = np.clip(root, low, high)
+    near = np.clip(root, pieces.low, pieces.high)
     with np.errstate(invalid="ignore", divide="ignore"):
         inside = np.abs(root - near) <= (NEAR + np.where(spread > 0, noise / spread, 0)) * root
     found = np.flatnonzero(inside)
@@ -155,9 +228,7 @@ def local_minima(psi: Array, kappa: float, cap: float | None = None) -> Minima:
 
 
 def _polished(psi: Array, at: tuple[int, int], cap: float, kappa: float) -> tuple[Array, float]:
-    """Weights and cutoff of the minimum on a piece, from direct sums: prefix sums may have chosen a
-    neighbour of it.
-    """
+    """Weights and cutoff of the minimum on a piece `at`, or on a neighbour, from direct sums."""
     for _ in range(50):
         i, j = at
         weights, at_s, cutoff = settle(psi, np.arange(i), np.arange(i, j), cap, kappa)
@@ -171,59 +242,78 @@ def _polished(psi: Array, at: tuple[int, int], cap: float, kappa: float) -> tupl
     return weights, cutoff
 
 
-def _pieces(psi: Array, cap: float | None) -> _Pieces:
-    """The pieces of the path for sorted costs."""
+def pieces_of(psi: Array, cap: float | None) -> Pieces:
+    """The pieces of the path for sorted costs; with a cap, in the order in which `s` grows."""
+    m = len(psi)
+    if cap is None:
+        bought = np.arange(1, m + 1)
+        start = _leaving(psi)
+        return Pieces(np.zeros(m, dtype=np.intp), bought, np.append(start[1:], 0.0), start, 0.0)
+    top = check_cap(cap, m)
+    if m * top <= 1 + TIE:
+        everybody = np.array([m])
+        return Pieces(everybody, everybody, np.array([0.0]), np.array([np.inf]), top)
+    leaving, reaching = _events(psi, top)
+    low = np.sort(np.concatenate([[0.0], leaving, reaching]))
+    capped = np.searchsorted(np.sort(reaching), low, "right")
+    bought = m - np.searchsorted(np.sort(leaving), low, "right")
+    return Pieces(capped, np.maximum(bought, capped), low, np.append(low[1:], np.inf), top)
+
+
+def _leaving(psi: Array) -> Array:
+    """Value of `s` from which on nothing is bought from a seller, if there is no cap."""
+    apart = psi - psi[0]
+    with np.errstate(divide="ignore"):
+        return np.asarray(1 / (np.arange(1, len(psi) + 1) * apart - np.cumsum(apart)))
+
+
+def _events(psi: Array, cap: float) -> tuple[Array, Array]:
+    """`s` at which sellers leave, and at which they reach the cap, of those who ever do.
+
+    A seller leaves when the cutoff meets her cost, and then the weights of the cheaper ones sum to
+    1. She reaches the cap when the weights sum to 1 although those up to her are at it. Each is a
+    search for how many others are at the cap, or are bought, at that point.
+    """
     m = len(psi)
     apart = psi - psi[0]
     total = np.append(0, np.cumsum(apart))
-    if cap is None:
-        q = np.arange(1, m + 1)
-        with np.errstate(divide="ignore"):
-            high = 1 / (q * apart - total[1:])
-            low = np.append(1 / (q[:-1] * apart[1:] - total[1:-1]), 0.0)
-        return _Pieces(np.zeros(m, dtype=np.intp), q, low, high, 0.0)
-    top = check_cap(cap, m)
-    if m * top <= 1 + TIE:
-        return _Pieces(np.array([m]), np.array([m]), np.array([0.0]), np.array([np.inf]), top)
-    index = np.arange(m)
-    below = np.searchsorted(psi, psi, "left")
+    cheaper = np.searchsorted(psi, psi, "left")
     upto = np.searchsorted(psi, psi, "right")
+    leaves = np.flatnonzero(cheaper * cap >= 1 - TIE)
+    reaches = np.flatnonzero(upto * cap <= 1 + TIE)
+    first = upto[reaches]
 
-    def sum_below(i: Indices, k: Indices) -> Array:  # of psi_k - psi_j over j between i and k
-        return np.asarray((k - i) * apart[k] - (total[k] - total[i]))
+    def below(i: Indices) -> Array:  # of the cost of who leaves less that of the cheaper from i on
+        return np.asarray((leaves - i) * apart[leaves] - (total[leaves] - total[i]))
 
-    # sellers for whom the others suffice, when the cutoff meets their cost
-    leaves = index[below * top >= 1 - TIE]
-    reach = index[upto * top <= 1 + TIE]  # sellers that can be capped, when they reach it
-    ends = upto[reach]
+    def above(j: Indices) -> Array:  # of the costs up to j less that of who reaches the cap
+        return np.asarray(total[j] - total[first] - (j - first) * apart[reaches])
 
-    def too_little(i: Indices) -> NDArray[np.bool_]:
-        s = top / (apart[leaves] - apart[i])
-        return (i + 1) * top + s * sum_below(i + 1, leaves) < 1 - TIE
+    def one_more_capped(i: Indices) -> NDArray[np.bool_]:
+        s = cap / (apart[leaves] - apart[i])
+        return (i + 1) * cap + s * below(i + 1) < 1 - TIE
 
-    def short(k: Indices) -> NDArray[np.bool_]:
-        j = np.minimum(ends + k, m - 1)
-        s = top / (apart[j] - apart[reach])
-        return (ends + k < m) & (
-            top * j - s * (total[j] - total[ends] - (j - ends) * apart[reach]) <= 1 + TIE
-        )
+    def one_more_bought(k: Indices) -> NDArray[np.bool_]:
+        j = np.minimum(first + k, m - 1)
+        s = cap / (apart[j] - apart[reaches])
+        return (first + k < m) & (cap * j - s * above(j) <= 1 + TIE)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        capped = count_while(too_little, below[leaves])
-        s_leave = (1 - capped * top) / sum_below(capped, leaves)
-        last = ends + count_while(short, m - ends)
-        s_reach = (last * top - 1) / (total[last] - total[ends] - (last - ends) * apart[reach])
-    s_reach = np.maximum(s_reach, 0)
-    events = np.sort(np.concatenate([[0.0], s_leave, s_reach]))
-    p = np.searchsorted(np.sort(s_reach), events, "right")
-    q = m - np.searchsorted(np.sort(s_leave), events, "right")
-    return _Pieces(p, np.maximum(q, p), events, np.append(events[1:], np.inf), top)
+        capped = count_while(one_more_capped, cheaper[leaves])
+        leaving = (1 - capped * cap) / below(capped)
+        bought = first + count_while(one_more_bought, m - first)
+        reaching = np.maximum((bought * cap - 1) / above(bought), 0)
+    return leaving, reaching
 
 
-def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array, Array, Array]:
-    """Squared norm `fixed + s^2 spread` and cost `price - s spread` on every piece, and the
-    rounding in `spread`.
+def piece_sums(psi: Array, pieces: Pieces) -> tuple[Array, Array, Array, Array]:
+    """On every piece squared norm `fixed + s^2 spread` and cost `price - s spread`.
+
+    Also the rounding in `spread`.
     """
+    p = pieces.capped
+    q = pieces.bought
+    cap = pieces.cap
     apart = psi - psi[0]
     first = np.append(0, np.cumsum(apart))
     second = np.append(0, np.cumsum(apart**2))
@@ -240,8 +330,10 @@ def _sums(psi: Array, p: Indices, q: Indices, cap: float) -> tuple[Array, Array,
 
 
 def cheapest(psi: Array) -> tuple[Array, Array, Array, Array]:
-    r"""For sorted costs (..., m) and each `k`: of the `k` cheapest the mean and the sum of squared
-    deviations, and the `s` up to which no weight :math:`1/k-s(\psi_i-\text{mean})` is negative.
+    r"""Each `k`, and of the `k` cheapest the mean and the sum of squared deviations.
+
+    Costs of shape (..., m) are sorted. Last the `s` up to which no weight
+    :math:`1/k-s(\psi_i-\text{mean})` is negative.
     """
     k = np.arange(1, psi.shape[-1] + 1)
     apart = psi - psi[..., :1]
@@ -252,8 +344,9 @@ def cheapest(psi: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
-    """Smallest positive root `s` of ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``, or
-    NaN.
+    """Smallest positive root of the cubic on a piece, or NaN.
+
+    It is ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``.
     """
     slope = price - kappa * spread
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -265,9 +358,7 @@ def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Ar
 def settle(
     psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float
 ) -> tuple[Array, float, float]:
-    """Weights, `s` and cutoff at the stationary point of one piece of the path, from direct
-    sums.
-    """
+    """Weights, `s` and cutoff at the stationary point of one piece, from direct sums."""
     rest = 1 - cap * len(capped)
     n = len(inner)
     weights = np.zeros_like(psi)
@@ -290,9 +381,9 @@ def purchase(
 ) -> Purchase:
     """The outcome for weights, with the best rate."""
     weights = np.maximum(weights, 0)
-    price = float(weights @ psi)
-    eta = float(np.sqrt(sigma / (gamma * price)))
-    error = float(mu * np.linalg.norm(weights) + 2 * np.sqrt(sigma * gamma * price))
+    price = weights @ psi
+    eta = np.sqrt(sigma / (gamma * price))
+    error = mu * np.linalg.norm(weights) + 2 * np.sqrt(sigma * gamma * price)
     return Purchase(
         weights * eta, cost=eta * price, error=error, weights=weights, eta=eta, cutoff=cutoff
     )

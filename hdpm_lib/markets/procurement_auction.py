@@ -1,5 +1,9 @@
 r"""Truthful payments for bought privacy, of all sellers at once.
 
+It is Algorithm 2 of A. Anjarlekar, R. Etesami and R. Srikant, "Mechanism Design for Heterogenous
+Differentially Private Data Acquisition for Logistic Regression" (2025, arXiv:2309.10340v2), whose
+equations are meant here; step 1 is :mod:`hdpm_lib.markets.procurement`.
+
 A seller of cost :math:`c_i` is paid :math:`t_i=c_i\epsilon_i+\int_{c_i}^{\bar c}\epsilon_i(z)\,dz`,
 where :math:`\epsilon_i(z)` is what the optimal procurement buys from her if she reports :math:`z`,
 and :math:`\bar c` is the largest cost the law allows: a seller who is still bought there is bought
@@ -15,6 +19,7 @@ without an integral, and true even where the optimal purchase jumps (:doc:`/book
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,25 +28,20 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.markets.costs import check_law, check_regular, virtual_valuation
+from hdpm_lib.markets.costs import affine_slope, check_law, check_regular, virtual_valuation
 from hdpm_lib.markets.outcome import Purchase
-from hdpm_lib.markets.procurement import RANGE, cheapest, procure, smallest_root
-from hdpm_lib.validation import check_finite
+from hdpm_lib.markets.procurement import RANGE, TIE, piece_sums, pieces_of, procure, smallest_root
+from hdpm_lib.validation import Array, check_cap, check_finite
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-AFFINE = 1e-12  # largest bend of the virtual cost, relative, that counts as none
 ACCURACY = 1e-8  # of the quadrature, relative to the payment
-# of a panel, and how often it is halved at most
-NODES = 8
-HALVINGS = 60
+NODES = 8  # of a panel
+HALVINGS = 60  # of a panel, at most
 PANELS = 10_000  # a seller, on average, at most
 BISECTIONS = 30  # towards the report at which a seller leaves: what is left of it is a panel's
-CELLS = 1 << 16  # of sellers in markets that are solved together
-# of the stretch on which the optimum must have no rival
-REFINEMENTS = 6
-PARTS = 1_000
+STEPS = 100  # towards an optimum after a change, at most
+ROUNDING = 1e-11  # relative, at most, in an optimum by prefix sums
 IRONED = (
     "take a regular law, or buy by procure at ironed_virtual_valuation and pay by step_payments"
 )
@@ -55,107 +55,103 @@ class _Changed(NamedTuple):
     privacy_loss: Array  # what is bought from the seller whose virtual cost is changed
 
 
-# of virtual costs, and of what replaces each, alone
 Change: TypeAlias = Callable[[Array, Array], _Changed]
+"""Of virtual costs of sellers, and of what replaces each of them alone."""
 
 
 def procurement_auction(
     costs: ArrayLike, law: Any, mu: float, sigma: float, gamma: float, *, cap: float | None = None
 ) -> Purchase:
-    """The optimal purchase (Algorithm 2, step 1) and its truthful payments (step 2, Eq. 8).
-
-    The other arguments are those of :mod:`hdpm_lib.markets.procurement`. Under an affine virtual
-    cost payments are exact. Otherwise each is integrated to 1e-8 of it, also across jumps, and a
-    RuntimeError says that a quadrature does not settle; with a cap that takes one optimum for every
-    point and seller.
+    r"""The optimal purchase of privacy, and payments that make the truth everybody's best report.
 
     Parameters
     ----------
-    costs : array of shape (m,), in the support of `law`
-        Reported costs of a unit of privacy loss; no virtual cost may be 0.
+    costs : array of shape (m,)
+        Reported costs :math:`c_i` of a unit of privacy loss, in units of money and in the support
+        of `law`; no virtual cost may be 0.
     law : scipy.stats law
-        Of the costs, as in :mod:`hdpm_lib.markets.costs`; regular.
+        Of each cost, independent of the others, as in :mod:`hdpm_lib.markets.costs`; regular.
+    mu : float
+        The paper's :math:`\mu`, positive: excess risk for each unit of the norm of the weights.
+    sigma : float
+        The paper's :math:`\sigma`, positive: excess risk that noise adds at a total privacy loss of
+        1.
+    gamma : float
+        The paper's :math:`\gamma`, positive: excess risk that the buyer takes to save a unit of
+        money.
+    cap : float, default None
+        Largest admissible weight, the paper's :math:`k/m`, in [1/m, 1]; None is no cap.
+
+    Returns
+    -------
+    Purchase
+        What :func:`~.procurement.procure` decides at the virtual costs :math:`\psi(c_i)`, with the
+        payments in units of money. Nothing is bought where the law has density 0.
+
+    Raises
+    ------
+    RuntimeError
+        If the quadrature of a payment does not settle.
+
+    Notes
+    -----
+    Step 1 of Algorithm 2 buys, step 2 pays by Eq. (8). Under an affine virtual cost payments are
+    exact. Otherwise each is integrated to 1e-8 of it, also across jumps. Truth is then a best
+    report whatever the others say, and no seller is paid less than :math:`c_i\epsilon_i`. Payments
+    tell about the reports, not about the data.
+
+    References
+    ----------
+    A. Anjarlekar, R. Etesami and R. Srikant, "Mechanism Design for Heterogenous Differentially
+    Private Data Acquisition for Logistic Regression", 2025, arXiv:2309.10340v2, Algorithm 2.
 
     Examples
     --------
+    Costs of a unit of loss are known to lie between 0 and 1 dollar. Two sellers say 0.1 and 0.6;
+    the buyer counts the virtual costs 0.2 and 1.2:
+
     >>> from scipy import stats
     >>> bought = procurement_auction([0.1, 0.6], stats.uniform(0, 1), 1.0, 1.0, 0.1)
-    >>> bought.privacy_loss.round(4), bought.payments.round(4)
-    (array([2.8379, 1.4641]), array([1.7472, 1.2568]))
+    >>> bought.privacy_loss.round(4)
+    array([2.8379, 1.4641])
+    >>> bought.payments.round(4)
+    array([1.7472, 1.2568])
+
+    The first bears a cost of 0.28 dollars and is paid 1.75: what she could not have raised by
+    another report.
     """
     c = check_finite(costs, "costs", 1, *check_law(law))
     check_regular(law, IRONED)
     psi = virtual_valuation(law, c, check=False)
     sells = np.isfinite(psi)  # where the density is 0 nothing is bought
     if not sells.any():
-        where = f"costs must not all lie where law has density 0, got costs[0] = {c[0]}"
         raise ValueError(
-            f"{where}: no finite price buys there; take a law with a positive density at some of"
-            " them"
+            f"costs must not all lie where law has density 0, got costs[0] = {c[0]}: no finite"
+            " price buys there; take a law with a positive density at some of them"
         )
     c = c[sells]
     psi = psi[sells]
-    truth = procure(psi, mu, sigma, gamma, cap=cap)  # step 1: what is bought at the reported costs
+    scale = mu, sigma, gamma
+
+    # Step 1: what is bought at the reported costs
+    truth = procure(psi, *scale, cap=cap)
+
+    # Step 2: each seller's cost, and the integral over all higher reports
+    top = virtual_valuation(law, law.support()[1], check=False)
+    optima = _Optima.of(psi, truth, scale, cap, float(top))
     sold = np.flatnonzero(truth.weights > 0)
-    # step 2: each seller's cost, and the integral over all higher reports
-    payments = np.zeros_like(c)
     own_cost = c[sold] * truth.privacy_loss[sold]
-    payments[sold] = own_cost + _integrals(c, psi, sold, law, truth, (mu, sigma, gamma), cap)
+    if slope := affine_slope(law):  # by values, without an integral
+        gain = optima(psi[sold], np.full(len(sold), top)).loss
+        gain = gain - optima(psi[sold[:1]], psi[sold[:1]]).loss
+        integrals = gain / (gamma * slope)
+    else:
+        integrals = _integral(law, c[sold], psi[sold], own_cost, optima)
+    payments = np.zeros_like(c)
+    payments[sold] = own_cost + integrals
     everybody = np.zeros((3, len(sells)))
     everybody[:, sells] = truth.privacy_loss, truth.weights, payments
     return replace(truth, privacy_loss=everybody[0], weights=everybody[1], payments=everybody[2])
-
-
-def _integrals(
-    c: Array,
-    psi: Array,
-    sold: Indices,
-    law: Any,
-    truth: Purchase,
-    scale: tuple[float, float, float],
-    cap: float | None,
-) -> Array:
-    """For each seller who sold: what is bought from her, integrated over all reports above her
-    own.
-    """
-    change = _change(psi, truth, scale, cap)
-    if slope := _slope(law):  # by values, without an integral
-        top = np.full(len(sold), virtual_valuation(law, law.support()[1], check=False))
-        gain = change(psi[sold], top).loss - change(psi[sold[:1]], psi[sold[:1]]).loss
-        return np.asarray(gain / (scale[2] * slope))
-    return _integral(law, c[sold], psi[sold], c[sold] * truth.privacy_loss[sold], change)
-
-
-def _change(
-    psi: Array, truth: Purchase, scale: tuple[float, float, float], cap: float | None
-) -> Change:
-    """What finds the optima after changes of one virtual cost each."""
-    if cap is None and len(psi) > 1:
-        branch = _Branch.of(psi, truth, scale)
-        return branch.follow if branch.certain else branch.scan
-
-    def anew(old: Array, own: Array) -> _Changed:
-        rows = [
-            np.append(np.delete(psi, np.argmax(psi == one)), new)
-            for one, new in zip(old, own, strict=True)
-        ]
-        found = [procure(np.minimum(row, RANGE[1]), *scale, cap=cap) for row in rows]
-        return _Changed(
-            *np.array([(one.cutoff, one.error, one.privacy_loss[-1]) for one in found]).T
-        )
-
-    return anew
-
-
-def _slope(law: Any) -> float | None:
-    """Slope of the virtual cost if it is affine."""
-    low, high = law.support()
-    z = np.linspace(low, high, 65)
-    psi = virtual_valuation(law, z, check=False)
-    if not np.isfinite(psi).all():
-        return None
-    bend = np.abs(psi - np.interp(z, [low, high], psi[[0, -1]])).max()
-    return float((psi[-1] - psi[0]) / (high - low)) if bend <= AFFINE * psi[-1] else None
 
 
 def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: Change) -> Array:
@@ -220,139 +216,270 @@ def _lobatto() -> tuple[Array, Array, Array]:
     return (at + 1) / 2, np.tile(weight, 2) / 2, foresee
 
 
+class _Points(NamedTuple):
+    """Points of the path, see :mod:`hdpm_lib.markets.procurement`, one of each changed market."""
+
+    cutoff: Array
+    s: Array
+    mean: Array  # virtual cost of those bought below the cap
+    share: Array  # their mean weight
+    number: Array  # of them
+    spread: Array  # squared deviations of their virtual costs
+    fixed: Array  # of the squared norm of the weights, but for `spread`
+    linear: Array  # sum of weights times virtual costs, but for `spread`
+    own: Array  # weight of the seller who is changed
+    rounding: Array  # relative
+
+    @property
+    def square(self) -> Array:
+        """Squared norm of the weights."""
+        return self.fixed + self.s**2 * self.spread
+
+    @property
+    def price(self) -> Array:
+        """Sum of weights times virtual costs."""
+        return self.linear - self.s * self.spread
+
+    def chosen(self, which: NDArray[np.bool_]) -> _Points:
+        """Some of the points."""
+        return _Points(*[array[which] for array in self])
+
+    def joined(self, others: _Points) -> _Points:
+        """These points and others."""
+        return _Points(*[np.append(*pair) for pair in zip(self, others, strict=True)])
+
+
 @dataclass(frozen=True)
-class _Branch:
-    """The optimum as a function of one seller's virtual cost, and whether it is certain to have no
-    rival.
+class _Optima:
+    r"""The optima after changes of one virtual cost each to a higher one, from one sort.
+
+    Along the path, as `s` grows and the cutoff falls, the norm of the weights rises and their price
+    falls. Stationary points are the fixed points of :math:`T(s)=\sqrt{\kappa\,\text{square}/
+    \text{price}}`, which therefore rises, too: those on a stretch lie between its values at the
+    ends. In logarithms its slope is :math:`\text{spread}\,(s^2/\text{square}+s/(2\,\text{price}))`,
+    where the spread falls, as those bought below the cap become fewer. Where this is below 1 on a
+    whole stretch it has one fixed point, which is a minimum; where it is at least 1 it has none
+    that is. What is undecided is halved, until it has two pieces of the path.
     """
 
     psi: Array  # sorted
-    first: Array  # prefix sums of the distances to the cutoff at truth
-    second: Array  # and of their squares
-    truth: float  # that cutoff
-    ends: tuple[float, float]  # between which every optimum has its cutoff
-    certain: bool
+    sums: Array  # of powers 0, 1 and 2 of the distances to `psi[base]`, over the sellers up to each
+    base: int
+    cap: float
     scale: tuple[float, float, float]
+    kappa: float
+    ends: tuple[float, float]  # of `s`, between which every optimum lies
+    losses: tuple[float, float]  # likewise
+    dearest: float  # virtual cost that no change exceeds
 
     @classmethod
     def of(
-        cls, virtual_costs: Array, truth: Purchase, scale: tuple[float, float, float]
-    ) -> _Branch:
-        """The branch through `truth`, for any higher virtual cost of one seller.
+        cls,
+        virtual_costs: Array,
+        truth: Purchase,
+        scale: tuple[float, float, float],
+        cap: float | None,
+        dearest: float,
+    ) -> _Optima:
+        r"""For changes of the market whose optimum is `truth`, up to the virtual cost `dearest`.
 
-        No optimum then has a loss above `most`, the least one without the cheapest seller. That
-        leaves some stretch of the path; if the ratio of mean virtual cost and sum of squares
-        certainly falls on it, Eq. (14) has one root there.
+        No change raises the least loss above `most`, what it is if the cheapest seller becomes the
+        dearest. For a given :math:`\eta` the loss is :math:`\sigma/\eta+\varphi(\eta)`, where
+        :math:`\varphi` rises and no change lowers it. So no optimum has an :math:`\eta` at which
+        this is more than `most` already before the change. At an optimum of loss :math:`V` the
+        `s` is :math:`(\eta V-2\sigma)\gamma/\mu^2`.
         """
         mu, sigma, gamma = scale
         psi = np.sort(virtual_costs)
-        most = procure(psi[1:], mu, sigma, gamma).error
-        apart = psi - truth.cutoff
-        first = np.append(0, np.cumsum(apart))
-        second = np.append(0, np.cumsum(apart**2))
-        kappa = sigma * gamma / mu**2 * (len(psi) - 1)
-        # Eq. (14) is negative from here on
-        end = psi[-1] + (1 + np.sqrt(1 + 4 * kappa * psi[-1])) / (2 * kappa)
-        branch = cls(psi, first, second, truth.cutoff, (psi[0], end), False, scale)
-        edges = np.append(psi, end)
-        for _ in range(REFINEMENTS):  # whole pieces first, then parts of those that are left
-            losses, single = branch._bounds(edges)
-            near = np.flatnonzero(losses <= most)
-            single = single[near[0] : near[-1] + 1]
-            edges = edges[near[0] : near[-1] + 2]
-            if single.all() or len(edges) > PARTS:
+        top = check_cap(cap, len(psi))
+        dearest = min(max(dearest, psi[-1]), RANGE[1])
+        least = float(truth.error)
+        most = float(procure(np.append(psi[1:], dearest), *scale, cap=cap).error)
+
+        # Between which eta the optima lie: by the pieces of the path before the change
+        pieces = pieces_of(psi, cap)
+        fixed, price, spread, _ = piece_sums(psi, pieces)
+        largest = most / (gamma * psi[0])
+        s = np.stack([pieces.low, np.minimum(pieces.high, gamma * largest / mu)])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            norm = np.sqrt(fixed + s**2 * spread)
+            eta = mu * s / (gamma * norm)
+            value = mu * norm[0] + gamma * eta[0] * (price - s[0] * spread)
+            near = (s[0] <= s[1]) & (sigma / eta[1] + value <= most * (1 + 1e-9))
+        low = eta[0, near].min()
+        high = eta[1, near].max()
+
+        # Between which s: by that, and as T lies between its values for the extreme weights
+        kappa = sigma * gamma / mu**2
+        low = max((low * least - 2 * sigma) * gamma / mu**2, np.sqrt(kappa / dearest / len(psi)))
+        high = min((high * most - 2 * sigma) * gamma / mu**2, np.sqrt(kappa / psi[0]))
+        ends = float(low) * (1 - 1e-9), float(high) * (1 + 1e-9)
+
+        # Sums over sellers, from the first below the cap, so that they are small near the cutoff
+        base = min(int((truth.weights > top * (1 - 1e-9)).sum()), len(psi) - 1) if top < 1 else 0
+        powers = _powers(psi - psi[base])
+        below = np.cumsum(powers[:, :base][:, ::-1], axis=1)[:, ::-1]
+        above = np.cumsum(powers[:, base:], axis=1)
+        sums = np.concatenate([-below, np.zeros((3, 1)), above], axis=1)
+        return cls(psi, sums, base, top, scale, kappa, ends, (least, most), dearest)
+
+    def __call__(self, old: Array, own: Array) -> _Changed:
+        """The optima if virtual costs `old`, of one seller each, are replaced by `own`."""
+        mu, sigma, gamma = self.scale
+        own = np.minimum(own, self.dearest)
+        with np.errstate(all="ignore"):  # what comes to nothing is left to `procure`
+            row, at = self._minima(old, own)
+            loss = mu * np.sqrt(at.square) + 2 * np.sqrt(sigma * gamma * at.price)
+            bought = at.own * np.sqrt(sigma / (gamma * at.price))
+            least, most = self.losses
+            sure = (loss >= least * (1 - ROUNDING)) & (loss <= most * (1 + ROUNDING))
+            sure &= at.rounding < ROUNDING
+        order = np.lexsort((loss, row))
+        row, first = np.unique(row[order], return_index=True)
+        found = np.full((3, len(own)), np.nan)
+        found[:, row] = np.where(sure, [at.cutoff, loss, bought], np.nan)[:, order[first]]
+        for i in np.flatnonzero(np.isnan(found[0])):
+            others = np.delete(self.psi, np.searchsorted(self.psi, old[i]))
+            cap = self.cap if self.cap < 1 else None
+            optimum = procure(np.append(others, own[i]), *self.scale, cap=cap)
+            found[:, i] = optimum.cutoff, optimum.error, optimum.privacy_loss[-1]
+        return _Changed(*found)
+
+    def _minima(self, old: Array, own: Array) -> tuple[Indices, _Points]:
+        """All points that may be optima, and of which change each is; some are no minima."""
+        row, cutoff, low, high, fixed = self._starts(old, own)
+        for step in range(STEPS):
+            at = self._at(cutoff, old[row], own[row])
+            above = self._image(at) > at.s  # then the fixed point is at a lower cutoff
+            high = np.where(above, cutoff, high)
+            low = np.where(above, low, cutoff)
+            move = self._minimum(at)
+            settled = (
+                fixed | (high <= low * (1 + 1e-14)) | (np.abs(move - cutoff) <= 1e-14 * cutoff)
+            )
+            if settled.all():
                 break
-            edges = np.interp(np.arange(8 * len(edges) - 7) / 8, np.arange(len(edges)), edges)
-        return replace(branch, ends=(float(edges[0]), float(edges[-1])), certain=bool(single.all()))
+            inside = (move > low) & (move < high) & (step % 8 < 7)
+            move = np.where(inside, move, np.sqrt(low * high))
+            cutoff = np.where(settled, cutoff, move)
+        return row, at
 
-    def _bounds(self, edges: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Between neighbouring cutoffs: a lower end of the loss, and whether the ratio falls,
-        whoever is changed.
+    def _starts(self, old: Array, own: Array) -> tuple[NDArray[Any], ...]:
+        """Near all minima: which change, cutoff, and the stretch of cutoffs on which it is alone.
+
+        Last whether it is that cutoff or none.
         """
-        mu, sigma, gamma = self.scale
-        low = edges[:-1]
-        high = edges[1:]
-        j = np.searchsorted(self.psi, low, "right")
-        sums_low, squares_low, sums_high, squares_high = (
-            np.maximum(part, 0)
-            for t in (low - self.truth, high - self.truth)
-            for part in (j * t - self.first[j], j * t**2 - 2 * t * self.first[j] + self.second[j])
-        )
-        own = high - self.psi[0]  # no seller has more weight, before scaling
-        price = (
-            low * sums_low - squares_low - np.where(own < high / 2, own * (high - own), high**2 / 4)
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.sqrt(np.maximum(squares_low - (low - self.psi[0]) ** 2, 0)) / sums_high
-            cost = np.maximum(np.nan_to_num(price / sums_high), self.psi[0])
-            rise = (np.cumsum(self.psi)[j - 1] + own) / price
-            fall = (j - 1) / sums_high + 2 * np.maximum(sums_low - own, 0) / squares_high
-            losses = mu * np.fmax(spread, 1 / np.sqrt(j)) + 2 * np.sqrt(sigma * gamma * cost)
-        return np.asarray(losses), np.asarray((price > 0) & (rise < fall))
+        row = np.arange(len(own))
+        low, high = self._cutoffs(old, own)
+        bottom = self._at(high, old, own)  # where `s` is least
+        top = self._at(low, old, own)
+        starts = []
+        for _ in range(HALVINGS):
+            # Between which `s` fixed points are, and bounds of the slope there
+            after_bottom = self._image(bottom)
+            after_top = self._image(top)
+            low = np.maximum(bottom.s, after_bottom * (1 - TIE))
+            high = np.minimum(top.s, after_top * (1 + TIE))
+            least = top.spread * (low**2 / top.square + low / (2 * bottom.price))
+            most = bottom.spread * (high**2 / bottom.square + high / (2 * top.price))
+            crosses = (bottom.s <= after_bottom * (1 + TIE)) & (after_top <= top.s * (1 + TIE))
+            left = (low <= high) & (least < 1) & (crosses | (most >= 1))
 
-    def _solve(self, psi: Array, own: Array) -> tuple[Array, Array, Array, Array]:
-        """Cutoff, sum and sum of squares of the weights before scaling, and her own, if `psi` is
-        replaced by `own`.
+            # One fixed point, or at most two pieces, each with a minimum of its own
+            one = left & (most < 1)
+            near = bottom.cutoff <= top.cutoff * (1 + TIE)
+            two = left & ~one & (near | (bottom.number <= top.number + 1))
+            for which, at in ((one | two, bottom), (two, top)):
+                start = np.fmin(self._minimum(at), bottom.cutoff)
+                start = np.maximum(start, top.cutoff)
+                columns = row, start, top.cutoff, bottom.cutoff, two
+                starts.append([column[which] for column in columns])
+
+            # Halves of the others
+            more = left & ~one & ~two
+            if not more.any():
+                break
+            row = row[more]
+            bottom = bottom.chosen(more)
+            top = top.chosen(more)
+            middle = self._at(np.sqrt(bottom.cutoff * top.cutoff), old[row], own[row])
+            row = np.tile(row, 2)
+            bottom = bottom.joined(middle)
+            top = middle.joined(top)
+        return tuple(np.concatenate(column) for column in zip(*starts, strict=True))
+
+    def _cutoffs(self, old: Array, own: Array) -> tuple[Array, Array]:
+        """Cutoffs between which all `s` between the ends are.
+
+        At the higher all others are at the cap, and at the lower what `k - 1` sellers at the cap
+        leave to the dearer ones is just bought from these.
         """
-        mu, sigma, gamma = self.scale
-        kappa = sigma * gamma / mu**2
-        low, high = (np.full_like(psi, end) for end in self.ends)
-        cutoff = np.full_like(psi, self.truth)
-        for step in range(200):
-            t = cutoff - self.truth
-            k = np.searchsorted(self.psi, cutoff)
-            before = np.maximum(cutoff - psi, 0)
-            after = np.maximum(cutoff - own, 0)
-            total = k * t - self.first[k] - before + after
-            square = k * t**2 - 2 * t * self.first[k] + self.second[k] - before**2 + after**2
-            left = cutoff * total - square - kappa * total * square
-            low = np.where(left >= 0, cutoff, low)
-            high = np.where(left <= 0, cutoff, high)
-            count = k - (before > 0) + (after > 0)
-            slope = cutoff * count - total - kappa * (count * square + 2 * total**2)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                move = cutoff - left / slope
-            move = np.where((move > low) & (move < high) & (step % 8 < 7), move, (low + high) / 2)
-            move = np.where(left == 0, cutoff, move)
-            if (np.abs(move - cutoff) <= 4e-16 * cutoff).all():
-                return cutoff, total, square, after
-            cutoff = move
-        raise RuntimeError("the optimum for a changed report did not settle")
+        m = len(self.psi)
+        k = math.ceil((1 - TIE) / self.cap)
+        last = self.psi[k - 1]
+        following = self.psi[k] if k < m else np.inf
+        dearer = np.where(old <= last, np.clip(own, last, following), last)
+        left = 1 - (k - 1) * self.cap
+        low = dearer + left / ((m - k + 1) * self.ends[1])
+        others = self.psi[-1] if (m - 1) * self.cap >= 1 else np.maximum(own, self.psi[-1])
+        return low, np.zeros_like(own) + others + self.cap / self.ends[0]
 
-    def follow(self, psi: Array, own: Array) -> _Changed:
-        """The optima if virtual costs `psi` (one of the sellers each) are replaced by `own`;
-        without a rival.
-        """
-        mu, sigma, gamma = self.scale
-        cutoff, total, square, after = self._solve(psi, own)
-        loss = mu * np.sqrt(square) / total + 2 * np.sqrt(sigma * gamma * (cutoff - square / total))
-        return _Changed(cutoff, loss, mu * after / (gamma * np.sqrt(square) * total))  # Eq. (13)
+    def _image(self, at: _Points) -> Array:
+        """What the map `T` makes of points."""
+        return np.asarray(np.sqrt(self.kappa * at.square / at.price))
 
-    def scan(self, psi: Array, own: Array) -> _Changed:
-        """The same with rivals, from all pieces of the path: see
-        :func:`hdpm_lib.markets.procurement.procure`.
-        """
-        near = self.psi[self.psi < self.ends[1]]  # nothing is bought from others
-        rows = max(CELLS // len(near), 1)
-        parts = [
-            self._scan(near, psi[k : k + rows], own[k : k + rows]) for k in range(0, len(psi), rows)
-        ]
-        return _Changed(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    def _minimum(self, at: _Points) -> Array:
+        """Cutoff of the minimum that the piece has on which a point lies, or NaN."""
+        root = smallest_root(at.fixed, at.linear, at.spread, self.kappa)
+        return np.where(at.number > 0, at.mean + at.share / root, np.nan)
 
-    def _scan(self, near: Array, psi: Array, own: Array) -> _Changed:
-        mu, sigma, gamma = self.scale
-        kappa = sigma * gamma / mu**2
-        rows = np.arange(len(psi))
-        markets = np.tile(near, (len(psi), 1))
-        markets[rows, np.searchsorted(near, psi)] = np.minimum(own, self.ends[1])
-        markets.sort(axis=1)
-        n, mean, spread, high = cheapest(markets)
-        # the last weight is not negative, so all are feasible
-        with np.errstate(divide="ignore", invalid="ignore"):
-            s = np.minimum(smallest_root(1 / n, mean, spread, kappa), high)
-            price = mean - s * spread
-            loss = mu * np.sqrt(1 / n + s**2 * spread) + 2 * np.sqrt(sigma * gamma * price)
-        best = rows, np.nanargmin(loss, axis=1)
-        cutoff = mean[best] + 1 / (n[best[1]] * s[best])
-        eta = np.sqrt(sigma / (gamma * price[best]))
-        return _Changed(cutoff, loss[best], s[best] * np.maximum(cutoff - own, 0) * eta)
+    def _at(self, cutoff: Array, old: Array, own: Array) -> _Points:
+        """The points of the path with these cutoffs."""
+        cap = self.cap
+        cost = self.psi[self.base]
+        bought = self._sums(cutoff, old, own)
+        capped = np.tile(self.sums[:, :1], len(cutoff))
+
+        # At the cap is who is `width` below the cutoff; the sum of the weights is concave in it, so
+        # that Newton's method falls to the root
+        width = np.full_like(cutoff, np.inf)
+        for _ in range(STEPS):
+            n, first, second = bought - capped
+            rest = 1 - cap * (capped[0] - self.sums[0, 0])
+            less = cap * (n * (cutoff - cost) - first) / rest
+            falls = (n > 0) & (less < width * (1 - 1e-15))
+            width = np.where(falls, less, width)
+            if cap == 1 or not falls.any():
+                break
+            capped = np.where(falls, self._sums(cutoff - width, old, own), capped)
+        s = cap / width
+
+        # Sums over those bought below the cap, and over those at it
+        n, first, second = bought - capped
+        full, spent, _ = capped - self.sums[:, :1]
+        one = np.maximum(n, 1)
+        mean = cost + first / one
+        rest = np.where(n > 0, 1 - cap * full, 0)
+        share = rest / one
+        spread = second - first**2 / one
+        spread = np.where((n > 1) & (spread > 1e-14 * second), spread, 0)
+        fixed = full * cap**2 + share * rest
+        linear = cap * (spent + full * cost) + rest * mean
+        weight = np.where(n > 0, np.minimum(share - s * (own - mean), cap), cap)
+        weight = np.where(own < cutoff, weight, 0)
+        at = _Points(cutoff, s, mean, share, n, spread, fixed, linear, weight, cutoff)
+        rounding = s**2 * second / at.square + (cutoff + cost) / at.price + cutoff * s / cap
+        return at._replace(rounding=1e-15 * rounding)
+
+    def _sums(self, cutoff: Array, old: Array, own: Array) -> Array:
+        """Sums of powers of the distances to the base, over the sellers below a cutoff."""
+        cost = self.psi[self.base]
+        sums = self.sums[:, np.searchsorted(self.psi, cutoff)]
+        sums += np.where(own < cutoff, _powers(own - cost), 0)
+        sums -= np.where(old < cutoff, _powers(old - cost), 0)
+        return sums
+
+
+def _powers(distance: Array) -> Array:
+    """Powers 0, 1 and 2, on a new first axis."""
+    return np.stack([np.ones_like(distance), distance, distance * distance])

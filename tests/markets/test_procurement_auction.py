@@ -116,32 +116,54 @@ def test_what_the_error_of_an_irregular_law_advises(monkeypatch: pytest.MonkeyPa
     assert found.relative_gain < 1e-9 and (found.utility > -1e-9).all()
 
 
-@pytest.mark.parametrize("m", [2, 5, 30, 455])
-def test_branch_is_used_only_where_the_optimum_is_on_it(m: int) -> None:
+@pytest.mark.parametrize("m", [1, 2, 5, 30, 455])
+@pytest.mark.parametrize("capped", [None, "fraction", "whole"])
+def test_optima_after_changes_are_new_optima(m: int, capped: str | None) -> None:
+    """Also at ties, where the seller just leaves, and with caps that fill the sum exactly."""
     rng = generator(81, m)
-    certain = 0
-    for trial in range(30):
+    for trial in range(25):
         psi = [
             rng.uniform(UNIT, 9 * UNIT, m),
             rng.exponential(1, m) + 1e-6,
             rng.choice([1e-3, 1.0], m),
-        ][trial % 3]
+            rng.integers(1, 4, m).astype(float),
+            rng.random(m) ** 4 + 1e-4,
+        ][trial % 5]
         scale = tuple(10 ** rng.uniform(-1.5, 1.5, 3))
-        truth = procure(psi, *scale)
-        branch = module._Branch.of(psi, truth, scale)
-        certain += branch.certain
-        for i in rng.choice(np.flatnonzero(truth.weights > 0), 5):
-            own = psi[i] * 10 ** rng.uniform(0, 2)
-            optimum = procure(np.where(np.arange(m) == i, own, psi), *scale)
-            assert branch.ends[0] <= optimum.cutoff <= branch.ends[1]
-            for way in [branch.scan, branch.follow][: 1 + branch.certain]:
-                found = way(psi[[i]], np.array([own]))
-                assert found.cutoff == pytest.approx(optimum.cutoff, rel=1e-9)
-                assert found.loss == pytest.approx(optimum.error, rel=1e-11)
-                assert found.privacy_loss == pytest.approx(
-                    optimum.privacy_loss[i], rel=1e-7, abs=1e-9 * optimum.eta
-                )
-    assert certain >= 4 or m < 455
+        cap = {"fraction": min(1.0, rng.uniform(1, 4) / m), "whole": 1 / rng.integers(1, m + 1)}
+        top = None if capped is None else float(cap[capped])
+        truth = procure(psi, *scale, cap=top)
+        dearest = float(psi.max()) * 10 ** rng.uniform(0, 2)
+        optima = module._Optima.of(psi, truth, scale, top, dearest)
+        i = rng.choice(np.flatnonzero(truth.weights > 0), 6)
+        own = psi[i] * 10 ** rng.uniform(0, 2, 6)
+        own[:3] = psi[i[0]], max(psi[i[1]], np.sort(psi)[m // 2]), max(psi[i[2]], truth.cutoff)
+        own = np.minimum(own, dearest)
+        found = optima(psi[i], own)
+        for k, seller in enumerate(i):
+            changed = np.where(np.arange(m) == seller, own[k], psi)
+            optimum = procure(changed, *scale, cap=top)
+            assert found.loss[k] == pytest.approx(optimum.error, rel=1e-11)
+            assert found.privacy_loss[k] == pytest.approx(
+                optimum.privacy_loss[seller], rel=1e-7, abs=1e-9 * optimum.eta
+            )
+
+
+@pytest.mark.parametrize(
+    ("law", "m"), [(LAWS["uniform from 0"], 1000), (stats.truncexpon(3), 30)], ids=["affine", "not"]
+)
+def test_a_capped_market_is_solved_twice(law: Any, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not once for every seller and point."""
+    c = law.rvs(m, random_state=generator(90))
+    calls = list[int]()
+    monkeypatch.setattr(
+        module, "procure", lambda *market, **options: calls.append(1) or procure(*market, **options)
+    )
+    scale = (1.0, 1.0, 1.0)
+    paid = procurement_auction(c, law, *scale, cap=2.5 / m)
+    assert len(calls) <= 10
+    i = int(np.argsort(c)[m // 10])
+    assert paid.payments[i] == pytest.approx(by_quadrature(law, c, i, scale, 2.5 / m), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", AFFINE)
@@ -152,7 +174,7 @@ def test_integrals_are_differences_of_values(
     c = LAWS[name].rvs(m, random_state=generator(88, m))
     scales = (*SCALES, (1.0, 300.0, 1.0))
     exact = [procurement_auction(c, LAWS[name], *scale).payments for scale in scales]
-    monkeypatch.setattr(module, "_slope", lambda law: None)
+    monkeypatch.setattr(module, "affine_slope", lambda law: None)
     for scale, payments in zip(scales, exact, strict=True):
         assert procurement_auction(c, LAWS[name], *scale).payments == pytest.approx(
             payments, rel=2e-8

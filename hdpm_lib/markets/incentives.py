@@ -87,7 +87,8 @@ def reports_to_try(
         The misreports.
     """
     c, top = check_reports(types, ceiling, "types")
-    points = check_count(grid, "grid", 2)
+    points = check_count(grid, "grid", 2, 2**31)
+    _check_sets(special, "special")
     if len(special) not in (0, len(c)):
         raise ValueError(
             f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}"
@@ -95,11 +96,15 @@ def reports_to_try(
     nudge = 1e-7 * top * np.array([[-1], [0], [1]])
     tries = []
     for own, more in zip(c, special if len(special) else [()] * len(c), strict=True):
-        near = np.append(
-            np.append(c, np.asarray(more, dtype=float)) + nudge, np.linspace(0, top, points)
-        )
+        points_of_form = np.append(c, check_finite(more, "special", 1) if np.size(more) else ())
+        near = np.append(points_of_form + nudge, np.linspace(0, top, points))
         tries.append(np.unique(near[(near >= 0) & (near <= top) & (near != own)]))
     return tries
+
+
+def _check_sets(value: object, name: str) -> None:
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise TypeError(f"{name} must be a list with an array for each seller, got {value!r}")
 
 
 def search_misreports(
@@ -145,11 +150,21 @@ def search_misreports(
     refine = check_flag(refine, "refine")
     if not callable(mechanism):
         raise TypeError(f"mechanism must be callable, got {mechanism!r}")
+    _check_sets(candidates, "candidates")
     sizes = [np.size(tries) for tries in candidates]
     if len(sizes) != len(truth) or not all(sizes):
         raise ValueError(
             f"candidates must hold misreports for each of {len(truth)} sellers, got {sizes}"
         )
+
+    def market(profiles: Array) -> Array:
+        found = np.array(mechanism(profiles))
+        if found.shape != (2, *profiles.shape) or found.dtype.kind not in "biuf":
+            raise ValueError(
+                f"mechanism must give amounts and payments of shape {profiles.shape}, got"
+                f" {found.dtype} of shape {found.shape}"
+            )
+        return found
 
     def checked(i: int, reports: Array, utility: Array) -> Array:
         if (bad := np.isnan(utility)).any():
@@ -162,14 +177,14 @@ def search_misreports(
     def utilities(i: int, reports: Array) -> Array:
         profiles = np.tile(truth, (len(reports), 1))
         profiles[:, i] = reports
-        amounts, payments = mechanism(profiles)
+        amounts, payments = market(profiles)
         return checked(i, reports, payments[:, i] - truth[i] * amounts[:, i])
 
-    sold, paid = (part[0] for part in mechanism(truth[None].copy()))
+    sold, paid = market(truth[None].copy())[:, 0]
     rows = []
     tried = 0
     for i, tries in enumerate(candidates):
-        reports = np.asarray(tries, dtype=float)
+        reports = check_finite(tries, "candidates", 1)
         (honest,) = checked(i, truth[i : i + 1], (paid - truth * sold)[i : i + 1])
         gains = utilities(i, reports) - honest
         tried += len(reports)

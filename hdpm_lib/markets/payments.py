@@ -38,14 +38,21 @@ def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> 
     return check_finite(reports, name, 1, 0, top), top
 
 
-def _amounts(rule: Rule, reports: Array) -> Array:
-    amounts = np.asarray(rule(reports[None]))
-    if amounts.shape != (1, len(reports)):
+def _answers(function: Rule, name: str, reports: Array, shape: tuple[int, ...]) -> Array:
+    """What a caller's function makes of reports, or an error that names it."""
+    if not callable(function):
+        raise TypeError(f"{name} must be callable, got {function!r}")
+    found = np.asarray(function(reports))
+    if found.shape != shape or found.dtype.kind not in "biuf":
         raise ValueError(
-            f"rule must map reports of shape {(1, len(reports))} to amounts of that shape, got"
-            f" {amounts.shape}"
+            f"{name} must map reports of shape {reports.shape} to numbers of shape {shape}, got"
+            f" {found.dtype} of shape {found.shape}"
         )
-    amounts = amounts[0]
+    return found
+
+
+def _amounts(rule: Rule, reports: Array) -> Array:
+    amounts = _answers(rule, "rule", reports[None], (1, len(reports)))[0]
     if not np.isfinite(amounts).all():
         raise ValueError(
             f"rule must give finite amounts, got {amounts} at the reports {reports}: no payment"
@@ -118,7 +125,10 @@ def vcg_payments(
     """
     c, top = check_reports(reports, ceiling)
     own_cost = c * _amounts(rule, c)
-    pivots = [least_cost(block) for _, block in _profiles(c, np.full_like(c, top))]
+    pivots = [
+        _answers(least_cost, "least_cost", block, block.shape[:1])
+        for _, block in _profiles(c, np.full_like(c, top))
+    ]
     return np.concatenate(pivots) - (own_cost.sum() - own_cost)
 
 
@@ -169,10 +179,14 @@ def envelope_payments(
     """
     accuracy = check_positive(tolerance, "tolerance")
     c, top = check_reports(reports, ceiling)
+    own_cost = c * _amounts(rule, c)
 
     def amounts(t: float) -> Array:
         own = c + t * (top - c)
-        bought = [np.diagonal(rule(block), first) for first, block in _profiles(c, own)]
+        bought = [
+            np.diagonal(_answers(rule, "rule", block, block.shape), first)
+            for first, block in _profiles(c, own)
+        ]
         return (top - c) * np.concatenate(bought)
 
     integral, error, info = scipy.integrate.quad_vec(
@@ -180,7 +194,7 @@ def envelope_payments(
     )
     if not info.success:
         raise RuntimeError(f"quadrature stopped at an error of {error:.3g}: {info.message}")
-    return c * _amounts(rule, c) + integral
+    return np.asarray(own_cost + integral)
 
 
 def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
@@ -199,11 +213,12 @@ def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
     if len(ends) < 2 or (np.diff(ends) < 0).any():
         raise ValueError(f"edges must be at least two numbers that do not fall, got {ends}")
     c = check_finite(reports, "reports", 1, max(ends[0], 0.0), ends[-1], why="between the edges")
+    own_cost = c * _amounts(rule, c)
     # of each step, beyond one's own report
     left = np.maximum(ends[1:] - np.maximum(ends[:-1], c[:, None]), 0)
     integral = np.empty(len(c))
     for i in range(len(c)):
         profiles = np.tile(c, (len(ends) - 1, 1))
         profiles[:, i] = (ends[:-1] + ends[1:]) / 2
-        integral[i] = left[i] @ rule(profiles)[:, i]
-    return c * _amounts(rule, c) + integral
+        integral[i] = left[i] @ _answers(rule, "rule", profiles, profiles.shape)[:, i]
+    return own_cost + integral

@@ -296,3 +296,22 @@ def test_a_limit_is_no_contract(power: float) -> None:
 def test_virtual_pricing_refuses(v: list[float], law: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         myerson_contract(v, 0.5, law, power=2)
+
+
+@pytest.mark.parametrize("law", [stats.uniform(0, 10), LATE, stats.beta(3, 1)])
+def test_affine_virtual_prices_need_no_quadrature(
+    law: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are differences of the least virtual cost: what the quadrature finds."""
+    v = law.rvs(3, random_state=generator(79))
+    by_values = [myerson_contract(v, 0.6, law, power=power) for power in (1.5, 2.0, 3.0)]
+    monkeypatch.setattr(mechanisms, "affine_slope", lambda law: None)
+    for power, found in zip((1.5, 2.0, 3.0), by_values, strict=True):
+        expected = myerson_contract(v, 0.6, law, power=power)
+        np.testing.assert_array_equal(found.privacy_loss, expected.privacy_loss)
+        np.testing.assert_allclose(found.payments, expected.payments, rtol=1e-8)
+    monkeypatch.undo()
+    monkeypatch.setattr(mechanisms, "envelope_payments", None)
+    many = law.rvs(20_000, random_state=generator(80))
+    paid = myerson_contract(many, 1e6, law, power=2.0)
+    assert (paid.payments >= many * paid.privacy_loss**2 * (1 - 1e-9)).all()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hdpm_lib.markets import payments
 from hdpm_lib.markets.incentives import Incentives, reports_to_try, search_misreports
 from hdpm_lib.markets.payments import (
     envelope_payments,
@@ -118,6 +119,27 @@ def test_step_payments_are_vcg_payments_on_the_steps() -> None:
     assert paid.dtype == np.float64 and paid[0] == pytest.approx(1 / 3, rel=1e-14)
 
 
+def test_many_sellers_are_not_all_replaced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profiles come in blocks of rows, and give the same payments."""
+    rng = generator(68)
+    c = 0.01 + rng.random(40)
+    rule, least = cobb_douglas(rng.dirichlet(np.full(40, 5.0)))
+    whole = vcg_payments(c, 2.0, rule, least), envelope_payments(c, 2.0, rule)
+    rows = list[int]()
+
+    def watched(function: Callable[[np.ndarray], np.ndarray]) -> Any:
+        return lambda reports: rows.append(len(reports)) or function(reports)
+
+    monkeypatch.setattr(payments, "CELLS", 280)
+    blocks = (
+        vcg_payments(c, 2.0, watched(rule), watched(least)),
+        envelope_payments(c, 2.0, watched(rule)),
+    )
+    assert max(rows) == 7
+    for one, other in zip(whole, blocks, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+
+
 # --- the meter ----------------------------------------------------------------------------------
 
 
@@ -205,6 +227,24 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "rule must give finite amounts, got",
     ),
     (
+        lambda: envelope_payments(TWO, 1.0, lambda c: c[0]),
+        "rule must map reports of shape (1, 2) to numbers of shape (1, 2), got float64 of shape"
+        " (2,)",
+    ),
+    (
+        lambda: vcg_payments(TWO, 1.0, RULE, lambda c: 1.0),
+        "least_cost must map reports of shape (2, 2) to numbers of shape (2,), got",
+    ),
+    (lambda: step_payments(TWO, [0.0, 1.0], None), "rule must be callable, got None"),
+    (lambda: vcg_payments(TWO, 1.0, RULE, 3), "least_cost must be callable, got 3"),
+    (
+        lambda: search_misreports(lambda c: c, TWO, [[0.1]] * 2),
+        "mechanism must give amounts and payments of shape (1, 2), got float64 of shape (1, 2)",
+    ),
+    (lambda: search_misreports(3, TWO, [[0.1]] * 2), "mechanism must be callable, got 3"),
+    (lambda: search_misreports(holed, TWO, None), "candidates must be a list with an array"),
+    (lambda: reports_to_try(TWO, 1.0, special=None), "special must be a list with an array"),
+    (
         lambda: step_payments(TWO, [0.0, 1.0], lambda c: c + np.inf),
         "rule must give finite amounts, got",
     ),
@@ -246,7 +286,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_refusals(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         call()
 
 

@@ -172,8 +172,9 @@ def _second_moments(mechanism: SecondMoments) -> PrivacyLosses:
 @privacy_losses.register
 def _fitted_ridge(model: PersonalizedRidge, X: ArrayLike, y: ArrayLike) -> PrivacyLosses:
     check_is_fitted(model)
-    given = {"feature_norm": model.feature_norm, "label_bound": model.label_bound}
-    features, _ = check_records(X, y, clip=model.clip, **given)
+    features, _ = check_records(
+        X, y, feature_norm=model.feature_norm, label_bound=model.label_bound, clip=model.clip
+    )
     norm = model.feature_norm or math.sqrt(features.shape[1])
     return _of_moments(model.noise_rate_ * model.weights_, norm)
 

@@ -399,6 +399,9 @@ LEFT_OUT = {
         markets.procurement.settle markets.procurement.smallest_root noise.grid_step
         schema.Category.encode schema.Number.encode"""
     ),
+    "made by rules, and converts what they give: tests/markets/test_outcome.py": (
+        "markets.outcome.Outcome"
+    ),
     "runs inside JAX, where a number has no value yet to check; its callers check": (
         "auctions.menus.increments"
     ),

@@ -155,10 +155,10 @@ def procurement_auction(
 
 
 def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: Change) -> Array:
-    """Integrals of what is bought over one's own report, on panels halved where they do not foresee
-    what is between.
+    """Integrals of what is bought over one's own report.
 
-    What is bought never rises, and panels have nodes at their ends: it cannot drop unseen.
+    Panels are halved where they do not foresee what is between. What is bought never rises, and
+    panels have nodes at their ends: it cannot drop unseen.
     """
     at, weight, foresee = _lobatto()
 
@@ -167,8 +167,8 @@ def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: Change) -
         own = virtual_valuation(law, z, check=False)
         return change(np.repeat(psi[i], NODES), own.ravel()).privacy_loss.reshape(z.shape)
 
+    # Where each seller leaves, or above which she does by a drop: there one of two panels ends
     top = np.full_like(c, law.support()[1])
-    # there, or by a drop above it, she leaves
     leave = change(psi, np.full_like(psi, np.inf)).cutoff
     inside = c
     outside = top
@@ -177,12 +177,15 @@ def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: Change) -
         stays = virtual_valuation(law, middle, check=False) < leave
         inside = np.where(stays, middle, inside)
         outside = np.where(stays, outside, middle)
+
+    # Panels, halved until they foresee their halves
     i = np.tile(np.arange(len(c)), 2)
     panels = np.stack([np.append(c, outside), np.append(outside, top)], 1)
     coarse = bought(i, panels)
     total = np.zeros_like(c)
     for _ in range(HALVINGS):
-        (low, high), middle = panels.T, panels.mean(1)
+        low, high = panels.T
+        middle = panels.mean(1)
         halves = np.stack([low, middle, middle, high], 1).reshape(-1, 2)
         fine = bought(np.repeat(i, 2), halves).reshape(len(i), -1)
         sums = fine @ weight * (high - low)
@@ -202,9 +205,7 @@ def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: Change) -
 
 @cache
 def _lobatto() -> tuple[Array, Array, Array]:
-    """Gauss-Lobatto rule: nodes in [0, 1], weights on two halves, and from values at nodes to those
-    on both halves.
-    """
+    """Gauss-Lobatto rule: nodes in [0, 1], weights on two halves, and values there from nodes."""
     legendre = np.polynomial.legendre
     basis = legendre.Legendre.basis(NODES - 1)
     at = np.concatenate([[-1.0], np.sort(basis.deriv().roots()), [1.0]])

@@ -47,8 +47,9 @@ STUDY = ROOT / "data" / "studies" / "mutation.json"
 EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
 SECONDS = 180  # that the tests of one mutant may take
 WINGS = {
-    "learners/": "ridge logistic queries weighted_mean gradients fedsgd integer_answers estimators",
-    "": "exact noise discrete aggregation accounts gaussian",
+    "learners/": "ridge second_moments logistic minimiser queries weighted_mean gradients fedsgd "
+    "integer_answers estimators",
+    "": "exact noise discrete aggregation bisection accounts gaussian",
     "markets/": (
         "contracts costs error_minimising fair_query local_menu mechanisms payments procurement "
         "procurement_auction"
@@ -58,6 +59,8 @@ WINGS = {
 MODULES = [wing + name for wing, names in WINGS.items() for name in names.split()]
 OWN = {
     "learners/gradients": ["learners/test_fedsgd.py", "learners/test_integer_answers.py"],
+    "learners/minimiser": ["learners/test_logistic.py"],
+    "bisection": ["test_aggregation.py", "markets/test_contracts.py"],
     "noise": ["test_noise.py", "test_noise_in_use.py"],
     "learners/ridge": ["learners/test_ridge.py", "test_noise_in_use.py"],
     "auctions/bids": ["auctions/test_bids.py", "auctions/test_allin.py"],

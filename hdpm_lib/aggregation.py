@@ -106,10 +106,10 @@ def error_bound(
     sizes : array_like of shape (..., n)
         Numbers of records, positive.
     clip_norm : float, default 1.0
-        Largest norm of a gradient, positive.
+        Largest :math:`L_1` norm of a gradient, positive.
     coordinates : int, default 1
-        Length of the gradient, for the squared error of the whole vector. At 1 the bound is the one
-        that the authors' published code computes.
+        Length `D` of the gradient: take the number of the model's parameters, for the squared error
+        of the whole vector. At 1 the bound is the one that the authors' published code computes.
 
     Returns
     -------
@@ -119,8 +119,12 @@ def error_bound(
 
     Notes
     -----
-    The two parts are the variance of the Laplace noise, and the square of the bias from weights
-    that are not the shares of the records. The second counts the records of all owners.
+    With :math:`W_i` the shares of the records, those of all owners counted, it is
+
+    .. math:: L^2\Bigl(8D\sum_i\lambda_i^2/\varepsilon_i^2+\bigl(\sum_i|\lambda_i-W_i|\bigr)^2\Bigr),
+
+    the variance of the Laplace noise, and the square of the bias from weights that are not the
+    shares.
 
     References
     ----------

@@ -214,8 +214,9 @@ class Schema(TransformerMixin, BaseEstimator):
     def feature_norm(self) -> float:
         """Largest norm of a coded row, exactly.
 
-        It is the bound that :func:`~hdpm_lib.learners.ridge.output_perturbation` takes. For a label
-        (one number, no intercept) it is the label bound, 1/2.
+        It is the bound that a PersonalizedRidge and
+        :func:`~hdpm_lib.learners.ridge.output_perturbation` take. For a label (a schema of one
+        number, no intercept, whose only column is the vector of labels) it is the label bound, 1/2.
         """
         squares = sum(float((c.corners**2).sum(1).max()) for c in self.columns)
         return float(np.sqrt(squares + self.intercept))

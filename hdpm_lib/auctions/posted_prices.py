@@ -81,8 +81,11 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     Owners are served in the order of their sizes, the largest first, equal ones in the order of
     their places. Let :math:`R_i` be the records of owner :math:`i` and of those after her, and
     :math:`M_i` the money left. With :math:`m=M_i/R_i` the price of a unit of privacy loss is
-    :math:`(1.1+0.2\,d_i/R_i)\,m^{2/3}` per record and the cap is :math:`m` per record. Whatever the
-    others report, no owner gains by reporting another valuation or privacy budget. Time
+    :math:`(1.1+0.2\,d_i/R_i)\,m^{2/3}` per record; of what costs at most :math:`m` per record at
+    that price the owner sells the loss that is best for her. Whatever the others report, no owner
+    gains by reporting another valuation or privacy budget. The constants suit FL-Market's bids, and
+    the power makes them depend on the unit of money: give it in one in which a unit of privacy loss
+    costs an owner about 1 per record. `cost` and `error` are not decided. Time
     :math:`O(n\log n)`.
 
     The bids are those of FL-Market; the rule is proved at :doc:`/book/federated/allin`.

@@ -260,7 +260,7 @@ class Audit:
             lines += [f"  why      {self.undecided}"]
         elif self.found:
             lower = (
-                f"{self.epsilon_lower(c):.4g} at confidence {c:.6g}" for c in (0.9, 1 - self.level)
+                f"{self.epsilon_lower(c):.4g} at confidence {c:.12g}" for c in (0.9, 1 - self.level)
             )
             again = f"the same call with seed={self.seed}, runs={self.planned}, time_limit=None"
             if not self.replayable:
@@ -423,6 +423,8 @@ def audit(
     -----
     Whatever a user sees of a release is part of it: values, the numbers inside texts, types,
     shapes, names and order. What cannot be looked into is named, and then the audit does not pass.
+    The last digits count, too: noise that floats add to a number breaks the promise, so the example
+    rounds, and what the library releases is exact (:mod:`hdpm_lib.exact`).
     Tests have fresh runs in numbers fixed before, and shares of the level that add up to at most
     one: by the union bound a promise that is kept is rejected with a probability of at most
     `level`. :mod:`hdpm_lib.audits.black_box` has the argument,

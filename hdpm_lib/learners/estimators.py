@@ -293,9 +293,11 @@ class PersonalizedRidge(RegressorMixin, _Private):
     penalty_ : float
         The penalty.
     expected_error_ : float
-        What is expected of the error, over the variance of the labels, from public numbers
-        (:func:`~hdpm_lib.learners.second_moments.expected_error`). Above 0.95 a UserWarning says so
-        before anything is spent.
+        Expected error over the variance of the labels in a reference population, of whose
+        variance a quarter depends on the features: between 0.75, the noise being nothing, and 1,
+        where a constant is as good (:func:`~hdpm_lib.learners.second_moments.expected_error`). It
+        is from public numbers, and no estimate of this model's error. Above 0.95 a UserWarning says
+        so before anything is spent.
     privacy_loss_ : array of shape (n_samples,)
         What each record loses by this one fit. Fitting again, as searches do, spends it again.
 

@@ -124,11 +124,13 @@ def search_misreports(
     mechanism : callable
         Maps reports of shape (k, n), a market in each row, to amounts and payments, each of that
         shape. A seller's utility, her payment less her cost of a unit times her amount, must be a
-        number.
+        number. Where she bears :math:`v\varepsilon^r` (the contracts of ``markets.mechanisms``) the
+        amount is :math:`\varepsilon^r`, not the privacy loss.
     types : array of shape (n,)
         True costs of a unit, in units of money.
     candidates : sequence of n arrays
-        Misreports to try for each seller, such as :func:`reports_to_try` gives.
+        Misreports to try for each seller, such as
+        :func:`hdpm_lib.markets.incentives.reports_to_try` gives.
     refine : bool, default True
         Follow the best misreport to a local maximum between its neighbours.
 
@@ -141,6 +143,7 @@ def search_misreports(
     --------
     Paid what they report, everybody exaggerates: at a true cost of 0.2 a report of 1 gains 0.8.
 
+    >>> from hdpm_lib.markets.incentives import reports_to_try
     >>> first_price = lambda c: (np.ones_like(c), c)
     >>> truth = np.array([0.2, 0.5])
     >>> search_misreports(first_price, truth, reports_to_try(truth, 1.0)).gain

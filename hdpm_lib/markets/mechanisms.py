@@ -100,10 +100,12 @@ def vcg_contract(
     By Theorem 8 the payments are Eq. (15),
     :math:`\tau_i=\hat v_i\varepsilon_i^r+\int_{\hat v_i}^{\bar v}\varepsilon_i(s)^r\,ds`. They are
     computed as :math:`W(\bar v,\hat v_{-i})-W(\hat v)+\hat v_i\varepsilon_i^r`, with :math:`W` the
-    least cost, in time :math:`O(n\log n)` for all sellers together. The difference loses digits as
-    the market grows: the relative rounding of a payment is about :math:`10^{-15}n`. It is an error
-    if sellers at valuation 0 just reach the accuracy alone: no finite loss then attains the least
-    cost.
+    least cost, in time :math:`O(n\log n)` for all sellers together. To look for lies that pay, by
+    :func:`~hdpm_lib.markets.incentives.search_misreports`, a seller's amount is
+    :math:`\varepsilon_i^r`, for what she bears is her valuation times that. The difference loses
+    digits as the market grows: the relative rounding of a payment is about :math:`10^{-15}n`. It is
+    an error if sellers at valuation 0 just reach the accuracy alone: no finite loss then attains
+    the least cost.
 
     References
     ----------

@@ -64,7 +64,9 @@ def procure(
         in units of money; :func:`hdpm_lib.markets.costs.virtual_valuation` gives it, and so do the
         costs themselves if sellers are paid no more than these.
     mu : float
-        The paper's :math:`\mu`, positive: excess risk for each unit of the norm of the weights.
+        The paper's :math:`\mu`, positive: excess risk for each unit of the norm of the weights. It
+        and `sigma` are the buyer's, from experience with public data
+        (:doc:`/book/logistic/cancer`).
     sigma : float
         The paper's :math:`\sigma`, positive: excess risk that noise adds at a total privacy loss of
         1.
@@ -77,8 +79,9 @@ def procure(
     Returns
     -------
     Purchase
-        Privacy losses and their sum `eta`, weights, the cutoff, the proxy loss as `error` and the
-        total virtual cost as `cost`. It decides no payments, as
+        Privacy losses :math:`a_i\eta` and their sum `eta`, the weights :math:`a`, the cutoff, the
+        total virtual cost :math:`\sum\psi_ia_i\eta` as `cost`, and as `error` what is minimised,
+        :math:`\mu\lVert a\rVert+\sigma/\eta+\gamma\cdot` `cost`. It decides no payments, as
         :func:`hdpm_lib.markets.procurement_auction.procurement_auction` does.
 
     Raises
@@ -89,6 +92,10 @@ def procure(
 
     Notes
     -----
+    Whoever sells nothing has the loss 0: leave her record out, and fit the others by
+    :func:`~hdpm_lib.learners.logistic.objective_perturbation` with these weights, `eta` and a
+    penalty of at least ``2 / eta``, so that no slack is added to what was bought.
+
     Without a cap the minima solve Eqs. (13) and (14) of the paper, whose :math:`\lambda` is
     :math:`\gamma\theta`. The latter can have several roots: then the least value counts. On a piece
     :math:`\lVert a\rVert^2=B+\alpha^2Q` and :math:`\sum a_i\psi_i=C-\alpha Q`, where :math:`Q` is

@@ -95,7 +95,7 @@ def error_bound(
     *,
     coordinates: int = 1,
 ) -> Array:
-    """Largest mean squared error of the weighted gradient, the objective of Problem 1.
+    r"""Largest mean squared error of the weighted gradient, the objective of Problem 1.
 
     Parameters
     ----------
@@ -121,7 +121,10 @@ def error_bound(
     -----
     With :math:`W_i` the shares of the records, those of all owners counted, it is
 
-    .. math:: L^2\Bigl(8D\sum_i\lambda_i^2/\varepsilon_i^2+\bigl(\sum_i|\lambda_i-W_i|\bigr)^2\Bigr),
+    .. math::
+
+        L^2\Bigl(8D\sum_i\lambda_i^2/\varepsilon_i^2
+        +\bigl(\sum_i|\lambda_i-W_i|\bigr)^2\Bigr),
 
     the variance of the Laplace noise, and the square of the bias from weights that are not the
     shares.

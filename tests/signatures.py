@@ -244,7 +244,8 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     ),
     """learners.estimators.PersonalizedRidge.predict
     learners.estimators.PrivateLogisticRegression.predict
-    learners.estimators.PrivateLogisticRegression.decision_function""": {"X": real("nd")},
+    learners.estimators.PrivateLogisticRegression.decision_function
+    learners.estimators.PrivateLogisticRegression.predict_proba""": {"X": real("nd")},
     "learners.gradients.accuracy": {"parameters": real("kCd", batch=True)},
     "learners.gradients.draw_bidders": {"owners": count(at=(3, 6)), "bidders": count(at=(1, 3))},
     "learners.gradients.local_gradients": {

@@ -181,6 +181,7 @@ def complaint(
     try:
         with patience(seconds), warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", "the fit will be mostly noise")  # in range, and true
             result = call()
             found = list(numbers(result))
     except Exception as error:

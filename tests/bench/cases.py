@@ -5,6 +5,7 @@ instead.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -119,6 +120,10 @@ def records(n: int, rng: Generator, features: int = D) -> Arguments:
 def fit(learner: Callable[..., Any], *constants: float) -> Callable[..., Any]:
     """A fit and a release, with these constants."""
     return lambda X, y, epsilon, rng: learner(X, y, epsilon, *constants).release(rng=rng)
+
+
+# which is true of the small ones
+warnings.filterwarnings("ignore", "the fit will be mostly noise")
 
 
 def ridge(X: Array, y: Array, epsilon: Array, _: Generator) -> object:

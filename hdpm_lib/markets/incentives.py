@@ -114,7 +114,7 @@ def search_misreports(
     *,
     refine: bool = True,
 ) -> Incentives:
-    """Look for a profitable lie, and for a loss at truth, while all others are truthful.
+    r"""Look for a profitable lie, and for a loss at truth, while all others are truthful.
 
     A gain is proof that truth is not a best report. No gain is a search that found none, not a
     proof.

@@ -55,8 +55,8 @@ class _Changed(NamedTuple):
     privacy_loss: Array  # what is bought from the seller whose virtual cost is changed
 
 
-Change: TypeAlias = Callable[[Array, Array], _Changed]
-"""Of virtual costs of sellers, and of what replaces each of them alone."""
+# of virtual costs of sellers, and of what replaces each of them alone
+_Change: TypeAlias = Callable[[Array, Array], _Changed]
 
 
 def procurement_auction(
@@ -154,7 +154,7 @@ def procurement_auction(
     return replace(truth, privacy_loss=everybody[0], weights=everybody[1], payments=everybody[2])
 
 
-def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: Change) -> Array:
+def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: _Change) -> Array:
     """Integrals of what is bought over one's own report.
 
     Panels are halved where they do not foresee what is between. What is bought never rises, and

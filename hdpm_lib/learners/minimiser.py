@@ -144,6 +144,11 @@ class Enclosure:
         return self.steps / GRID
 
     @cached_property
+    def _long(self) -> NDArray[np.longdouble]:
+        """The same, as long floats."""
+        return self._floats.astype(np.longdouble)
+
+    @cached_property
     def _rows(self) -> arb_mat:
         """The records as balls of radius 0."""
         return balls(self._floats)
@@ -188,19 +193,25 @@ class Enclosure:
     def _rough_slopes(self, point: Array, noise: list[arb]) -> tuple[list[arb], float]:
         r"""The gradient at a point but for an error, and a bound on the norm of that.
 
-        A product of `n` floats is wrong by at most :math:`nu/(1-nu)` times that of the sizes,
-        whatever the order of its sums, `u` being half of `EPS`: so margins are by less than
-        :math:`nu\lVert w\rVert` (and a little), chances by a quarter of that and their own
-        rounding, and the sum over the records is exact but for weights that are cut. The bound is
-        twice what this needs, for its own rounding.
+        A product of `n` floats is wrong by less than :math:`nu` (and a little) times that of the
+        sizes, whatever the order of its sums, `u` being half of their last digit's worth: so
+        margins, in long floats, are by less than :math:`nu\lVert w\rVert`, and chances by a quarter
+        of that. What long floats hold beyond floats moves a chance by its slope times that, but for
+        its square. A chance is rounded twice and its product with the weight once, and the sum over
+        the records is exact but for weights that are cut. The bound is twice what this needs, for
+        its own rounding.
         """
         m, n = self.steps.shape
+        margins = self._long @ point
         # beyond 200 chances are 0 or 1, but for less than the bound
-        margins = np.clip(self._floats @ point, -200, 200)
-        chances = np.array([float(1 / (1 + arb(margin).exp())) for margin in margins.tolist()])
+        near = np.clip(margins.astype(float), -200, 200)
+        beyond = np.where(np.abs(near) < 200, (margins - near).astype(float), 0)
+        chances = np.array([float(1 / (1 + arb(margin).exp())) for margin in near.tolist()])
+        chances -= chances * (1 - chances) * beyond
         pulls = self.weights * chances
         back, unit = moments(pulls, self.steps, np.ones((m, 1), dtype=np.int64))
-        error = self.weights.sum() * EPS * (4 + n * np.linalg.norm(point) / 4) + 2 * m * unit
+        long = n * np.linalg.norm(point) / 4 * np.finfo(np.longdouble).eps
+        error = self.weights.sum() * (3 * EPS + long) + 2 * m * unit
         scale = arb(unit) / GRID
         slope = [
             b + arb(self.penalty) * x - scale * pull

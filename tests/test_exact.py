@@ -34,6 +34,7 @@ from hdpm_lib.learners import logistic, minimiser, queries, ridge, weighted_mean
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
+from hdpm_lib.learners.second_moments import second_moments
 from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, law_checks, objections, p_value
@@ -468,6 +469,23 @@ def too_long(grid: Callable[..., Array]) -> int:
     return found
 
 
+def test_what_lies_on_the_grid_beside_the_bound_is_shortened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By rounding alone, here by less than 1e-12, a row of whole steps is too long."""
+    row = next(
+        (a, b)
+        for a in range(2**29, 2**29 + 100_000)
+        if 0 < a * a + (b := math.isqrt(GRID**2 - a * a) + 1) ** 2 - GRID**2 < 10**6
+    )
+    rows = np.array([row, (GRID, 0)])
+    assert longest(rows) > 0 == longest(on_grid(rows / GRID, 1.0, ball=True))
+    made = second_moments(rows / GRID, [1.0, 1.0], [1.0, 1.0], feature_norm=1.0)
+    assert longest(made.features) == 0
+    objective = objective_perturbation(rows / GRID, [1.0, 1.0], [0.5, 0.5], 1.0, 1.0)
+    assert longest(objective._enclosure().steps) == 0
+
+
 def to_the_nearest(values: Array, bound: float, *, ball: bool = False) -> Array:
     return np.rint(np.asarray(values) / bound * GRID).astype(np.int64)
 
@@ -892,6 +910,9 @@ def test_threads_do_not_change_the_precision_of_each_other(
     assert (seen == [exact.BITS[1]]) == (kept == before) == alone
 
 
+RNG = {"rng": generator()}
+
+
 def test_a_process_forked_within_a_release_can_release() -> None:
     """It would wait for ever for a lock that a thread held which it does not have."""
     inside = threading.Event()
@@ -911,7 +932,9 @@ def test_a_process_forked_within_a_release_can_release() -> None:
         child = os.fork()
     if not child:
         signal.alarm(5)
-        released(lambda u: [arb(1)], 1, 1, 1.0, rng=generator())
+        again = threading.Thread(target=released, args=(lambda u: [arb(1)], 1, 1, 1.0), kwargs=RNG)
+        again.start()
+        again.join()
         os._exit(0)
     other.join()
     assert os.waitpid(child, 0)[1] == 0

@@ -92,6 +92,7 @@ def test_exact_releases_are_the_ideal_ones_rounded() -> None:
     made = second_moments(X, y, np.full(300, 1.0))
     drawn = np.array([made.release(rng=generator(945, k)) for k in range(5)])
     again = np.array([made.release(rng=generator(945, k)) for k in range(5)])
+    assert made.privacy_loss.tolist() == [1.0] * 300
     assert (drawn == again).all() and len(np.unique(drawn[:, 0])) == 5
 
 

@@ -469,9 +469,7 @@ def too_long(grid: Callable[..., Array]) -> int:
     return found
 
 
-def test_what_lies_on_the_grid_beside_the_bound_is_shortened(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_lies_on_the_grid_beside_the_bound_is_shortened() -> None:
     """By rounding alone, here by less than 1e-12, a row of whole steps is too long."""
     row = next(
         (a, b)

@@ -174,17 +174,23 @@ def released(
             found = [_cells(enclose, Uniforms(count, rng), step) for _ in range(math.prod(shape))]
         finally:
             ctx.prec = before
-    cells = np.clip(np.array(found, dtype=object), -MOST, MOST).astype(float)
-    return step * cells.reshape(*shape, dimension)
+    whole = np.clip(np.array(found, dtype=object), -MOST, MOST).astype(float)
+    return step * whole.reshape(*shape, dimension)
+
+
+def cells(values: list[arb], step: float) -> list[int] | None:
+    """The cells of the grid, in steps, in which balls lie, or None if one is in several."""
+    found = [(value / step + arb(0.5)).floor().unique_fmpz() for value in values]
+    sure = [int(cell) for cell in found if cell is not None]
+    return sure if len(sure) == len(found) else None
 
 
 def _cells(enclose: Callable[[list[arb]], list[arb]], uniforms: Uniforms, step: float) -> list[int]:
-    """The cells of the grid, in steps, in which the coordinates lie."""
+    """The cells in which the coordinates lie, for certain."""
     for bits in BITS:
         ctx.prec = bits
         with suppress(ZeroDivisionError):  # of a matrix that is singular at this precision
             values = enclose(uniforms.enclosed(bits))
-            cells = [(value / step + arb(0.5)).floor().unique_fmpz() for value in values]
-            if len(sure := [int(cell) for cell in cells if cell is not None]) == len(cells):
-                return sure
+            if (found := cells(values, step)) is not None:
+                return found
     raise ArithmeticError("the release was not decided; the chance of that is below 2**-1000")

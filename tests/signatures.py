@@ -381,7 +381,7 @@ LEFT_OUT = {
         auctions.menus.nothing_sold auctions.menus.places auctions.menus.record_sale
         auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.ball_search
         audits.ridge.best_corners
-        audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.moments
+        audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.cells exact.moments
         exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical
         exact.spherical_uniforms learners.minimiser learners.gradients.residuals
         learners.gradients.owner_gradients learners.gradients.shortened

@@ -20,7 +20,7 @@ from flint import arb, arb_mat, ctx
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from hdpm_lib.exact import BITS, GRID, balls, moments, spherical
+from hdpm_lib.exact import BITS, GRID, balls, cells, moments, spherical
 
 Array = NDArray[np.float64]
 
@@ -133,8 +133,9 @@ class Enclosure:
         if ctx.prec == BITS[0]:
             with np.errstate(all="ignore"):
                 quick, radius = self._by_floats(point, noise)
-            if radius < self.step * 2.0**-6:
-                return [arb(x, radius) for x in quick.tolist()]
+            about = [arb(x, radius) for x in quick.tolist()]
+            if cells(about, self.step) is not None:  # else finer balls of the same bits may decide
+                return about
         centre, radius = self._by_balls(point, noise)
         return [x + arb(0, radius) for x in centre]
 

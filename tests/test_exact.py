@@ -398,6 +398,23 @@ def test_gradients_by_floats_are_as_close_as_they_say() -> None:
     assert slopes_missed(forgiven=1000) > 0
 
 
+def test_floats_decide_nothing_about_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases, and the bits that they take, are those of balls throughout: on any machine."""
+    rng = generator(933)
+    X = rng.normal(size=(30, 6))
+    y = rng.choice([-1.0, 1.0], 30)
+    made = objective_perturbation(X, y, rng.dirichlet(np.ones(30)), 3.0, 1e-3, clip=True)
+
+    def drawn() -> tuple[list[float], Any]:
+        source = generator(934)
+        return made.release(rng=source, size=200).tolist(), source.bit_generator.state
+
+    quick = drawn()
+    far = staticmethod(lambda point, noise: (point, arb("inf")))
+    monkeypatch.setattr(minimiser.Enclosure, "_by_floats", far)
+    assert drawn() == quick
+
+
 @pytest.mark.parametrize("middle", [0.0, 30.0, -30.0, 200.0, -200.0, 1e6, -1e6])
 def test_chances_hold_those_of_all_margins(middle: float) -> None:
     """Of wide balls, too, which reach far out on one side."""

@@ -56,22 +56,17 @@ Bits = NDArray[np.bool_]
 # the seed and the number of runs, and when it is too late to make them
 Block = tuple[np.random.SeedSequence, int, float]
 
-# runs of the first test, how many times as many the next one has, and the share of what is left of
-# the level that goes to a test that is not the last
-_FIRST = 500
-_GROWTH = 4
-_EARLY = 1 / 16
+_FIRST = 500  # runs of the first test
+_GROWTH = 4  # how many times as many the next one has
+_EARLY = 1 / 16  # share of what is left of the level for a test that is not the last
 _LEAST = 200  # runs of a test
-# runs handed over at once, at most, and into how many parts a task is cut at least
-_BLOCK = 65_536
-_BLOCKS = 16
-# runs that teach a rule, and numbers in them, at most
-_TRAINING = 1_000_000
-_NUMBERS = 10**8
-# pairs to search among, training runs of each, and pairs that are looked at closely
-_CANDIDATES = 24
-_SEARCH = 200_000
-_FINALISTS = 2
+_BLOCK = 65_536  # runs handed over at once, at most
+_BLOCKS = 16  # into how many parts a task is cut at least
+_TRAINING = 1_000_000  # runs that teach a rule, at most
+_NUMBERS = 10**8  # and numbers in them
+_CANDIDATES = 24  # pairs to search among
+_SEARCH = 200_000  # training runs of each
+_FINALISTS = 2  # pairs that are looked at closely
 _RULES = 12  # to choose among
 _SIMPLER = 0.02  # what a rule may promise less, relatively, and be taken as its score is simpler
 _SURE = 0.8  # of the time that is left is planned for

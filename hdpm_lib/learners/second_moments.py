@@ -326,8 +326,9 @@ def second_moments(
     norm = math.sqrt(d) if feature_norm is None else float(feature_norm)
     eps = check_epsilon(epsilon, len(labels))
     total = float(eps.sum())
-    given = noise_penalty(d, total, norm) if penalty is None else penalty
-    lam = check_positive(given, "penalty")
+    lam = noise_penalty(d, total, norm) if penalty is None else check_positive(penalty, "penalty")
+    if not 0 < lam < math.inf:
+        raise ValueError(f"epsilon sums to {total:g}, for which floats hold no penalty: give one")
     steps = on_grid(features, norm, ball=True), on_grid(labels, float(label_bound))
     made = SecondMoments(*steps, eps, lam, norm, float(label_bound), arithmetic)
     if arithmetic == "exact":

@@ -167,7 +167,11 @@ def test_default_penalty_is_near_the_best_in_hindsight(monkeypatch: pytest.Monke
         ({"X": [[0.5], [2.0]]}, r"X must lie in \[0, 1\]"),
         ({"label_bound": 0.1}, "y must lie in"),
         ({"arithmetic": "float"}, "arithmetic must be"),
-        ({"epsilon": [1e-320, 1e-320]}, "penalty must be positive and finite"),
+        (
+            {"epsilon": [1e-320, 1e-320]},
+            "epsilon sums to .*e-320, for which floats hold no penalty",
+        ),
+        ({"epsilon": [1e300, 1e300]}, "epsilon sums to 2e[+]300"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:

@@ -45,10 +45,10 @@ _ATOMS = 256
 _WHOLE = 2**53
 # what stands for -0.0: no other number is between it and 0
 _MINUS_ZERO = -5e-324
-# a number in a text, the digits that a float holds, and texts that are also labels of what is none
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_DIGITS = 15
-_FITTED = re.compile("[^_].*_$")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")  # in a text
+_DIGITS = 15  # that a float holds
+_FITTED = re.compile("[^_].*_$")  # names of what an estimator has learned
+# texts that are also labels of what is no text
 _NO_TEXTS = {"None", "True", "False", "<NA>", "nan", "inf", "-inf", ABSENT}
 
 

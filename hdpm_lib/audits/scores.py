@@ -39,20 +39,17 @@ Bits = NDArray[np.bool_]
 
 DIGIT = "the place of the last binary digit"
 
-# intervals of a column: alone, and beside others
-_BINS = 64
-_COARSE = 12
+_BINS = 64  # intervals of a column alone
+_COARSE = 12  # and beside others
 _MOST_CELLS = 20_000  # of all columns together, to be counted
 _SINGLE = 64  # columns that are scores by themselves
-# runs that teach a classifier: at most, at most where many pairs are searched, at least
-_LEARNERS = 100_000
-_QUICK = 10_000
-_LEAST = 1000
+_LEARNERS = 100_000  # runs that teach a classifier, at most
+_QUICK = 10_000  # at most where many pairs are searched
+_LEAST = 1000  # at least
 _CELLS = 3_000_000  # of runs and columns that teach a classifier
 _COLUMNS = 300  # that trees learn from
-# thresholds tried on each side, and training runs beyond the outermost
-_TAILS = 48
-_FEWEST = 20
+_TAILS = 48  # thresholds tried on each side
+_FEWEST = 20  # training runs beyond the outermost
 _FEW = 64  # kinds of releases, of which counts tell all
 # of the share of guesses: a rule of each is proposed
 _BANDS = np.array([0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4])

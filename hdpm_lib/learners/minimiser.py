@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 # of the gradient's norm at the minimiser, relative to the noise if that is above 1
 TOLERANCE = 1e-10
-EPS = float(np.finfo(float).eps)
+EPS = float(np.finfo(float).eps)  # what the last digit of 1 is worth
 NEWTON_STEPS = 200  # five times what the worst of the tests needs
 
 

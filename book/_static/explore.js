@@ -33,7 +33,8 @@ hdpm.make = (tag, attributes = {}, ...children) => {
   return made;
 };
 
-// A figure of curves, in the style of the book's: { x, y, log, alt, curves: [{ name, points }] }; `at` is where the setting
+// A figure of curves, in the style of the book's: { x, y, log, alt, curves: [{ name, points }] }, where null among the
+// points lifts the pen; `at` is where the setting
 // is on the x axis, `mark` another place there and its name, and `range` the ends of the y axis, if they are not those of
 // the curves.
 hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range }) => {
@@ -56,7 +57,7 @@ hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range }) => {
     const slack = 1e-9 * (high - low);
     return { place, ticks: ticks.filter((t) => f(t) >= low - slack && f(t) <= high + slack) };
   };
-  const all = curves.flatMap(({ points }) => points);
+  const all = curves.flatMap(({ points }) => points.filter(Boolean));
   const X = scale("x", all.map(([a]) => a), left, W - right), Y = scale("y", range ?? all.map(([, b]) => b), H - bottom, top);
   const svg = hdpm.make("svg", { viewBox: `0 0 ${W} ${H}`, class: "hdpm-figure", role: "img", "aria-label": alt });
   for (const t of X.ticks) {
@@ -75,9 +76,10 @@ hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range }) => {
   const box = { x: left, y: top, width: W - left - right, height: H - top - bottom };
   const plot = hdpm.make("svg", { ...box, viewBox: Object.values(box).join(" ") }); // cuts off what leaves the range; dashes far outside take long to draw
   curves.forEach(({ points }, i) => {
-    const inside = points.filter(([a, b]) => [a, b].every((v, k) => Number.isFinite(v) && (!log.includes("xy"[k]) || v > 0)));
-    plot.append(hdpm.make("path", { d: inside.map(([a, b], k) => `${k ? "L" : "M"}${X.place(a).toFixed(1)} ${Math.max(Y.place(b), -H).toFixed(1)}`).join(""), class: `hdpm-curve hdpm-curve-${i}` }));
-    const here = inside.find(([a]) => Math.abs(a - at) < 1e-9 * at);
+    const inside = points.filter((point) => !point || point.every((v, k) => Number.isFinite(v) && (!log.includes("xy"[k]) || v > 0)));
+    const d = inside.map((point, k) => point && `${inside[k - 1] ? "L" : "M"}${X.place(point[0]).toFixed(1)} ${Math.max(Y.place(point[1]), -H).toFixed(1)}`);
+    plot.append(hdpm.make("path", { d: d.join(""), class: `hdpm-curve hdpm-curve-${i}` }));
+    const here = inside.find((point) => point && Math.abs(point[0] - at) < 1e-9 * at);
     if (here) plot.append(hdpm.make("circle", { cx: X.place(at), cy: Y.place(here[1]), r: 5, class: `hdpm-dot-${i}` }));
   });
   svg.append(plot);

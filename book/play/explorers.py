@@ -8,8 +8,9 @@ the two. The functions take what a form holds, strings.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,25 @@ def _curve(name: str, x: Any, y: Any) -> dict[str, Any]:
     }
 
 
+def _steps(name: str, x: Sequence[float], f: Callable[[float], float]) -> dict[str, Any]:
+    """A curve of a function that is constant but for jumps: it ends where one is, and begins anew
+    on the next level.
+    """
+    points: list[list[float] | None] = []
+    for low, high in pairwise(x):
+        points.append([low, f(low)])
+        if f(low) != f(high):
+            left, right = float(low), float(high)
+            for _ in range(20):
+                middle = (left + right) / 2
+                left, right = (middle, right) if f(middle) == f(low) else (left, middle)
+            place = float(f"{right:.4g}")
+            points += [[place, f(low)], None, [place, f(high)]]
+    points.append([x[-1], f(x[-1])])
+    shown = [point and [point[0], float(f"{point[1]:.3g}")] for point in points]
+    return {"name": name, "points": shown}
+
+
 SIZES = np.array([120.0, 80, 60, 40, 20, 10])
 LIMITS = np.array([1, 1.5, 0.8, 2, 1.2, 1.8])
 RATES = np.array([0.7, 0.35, 0.55, 0.45, 0.3, 0.65])
@@ -231,17 +251,21 @@ def auction(rule: str, budget: str, owner: str, factor: str) -> Found:
     )
 
 
-# owner 4, whose data are worth 72 to her
+# whose data are worth 72 to her
 LIAR = 3
 BUDGET = 140.0
 SAID = range(20, 121, 2)
 
 
 @cache
-def _lies(rule: str) -> list[tuple[float, float]]:
-    """What she is paid and what she ends with, by what she says."""
-    sales = (_ends_with(rule, LIAR, said / VALUATIONS[LIAR], BUDGET) for said in SAID)
-    return [(float(sold.payments[LIAR]), float(ends[LIAR])) for sold, ends in sales]
+def _lie(rule: str, said: float) -> tuple[float, float]:
+    """What she is paid and what she ends with."""
+    sold, ends = _ends_with(rule, LIAR, said / VALUATIONS[LIAR], BUDGET)
+    return float(sold.payments[LIAR]), float(ends[LIAR])
+
+
+def _gain(rule: str, said: float) -> float:
+    return _lie(rule, said)[1]
 
 
 def lie(said: str) -> Found:
@@ -249,12 +273,11 @@ def lie(said: str) -> Found:
     as repaired.
     """
     worth = round(VALUATIONS[LIAR])
-    place = SAID.index(int(said))
-    gains = {rule: [ends for _, ends in _lies(rule)] for rule in ("printed", "repaired")}
+    gains = {rule: [_gain(rule, s) for s in SAID] for rule in ("printed", "repaired")}
     truth = SAID.index(worth)
 
     def told(rule: str) -> str:
-        paid, ends = _lies(rule)[place]
+        paid, ends = _lie(rule, int(said))
         if not paid:
             return "buys nothing from her"
         change = (
@@ -275,7 +298,7 @@ def lie(said: str) -> Found:
             "alt": f"What she gains by what she says; her data are worth {worth} euros to "
             "her. As printed some lower report is better than the truth; repaired, nothing is.",
             "curves": [
-                _curve(words, SAID, gains[rule])
+                _steps(words, SAID, partial(_gain, rule))
                 for rule, words in (("printed", "as printed"), ("repaired", "repaired"))
             ],
         },
@@ -576,8 +599,9 @@ EXPLORERS = {
             (
                 Slider(
                     "said",
-                    "An owner's data are worth 72 euros to her. She says",
-                    "54",
+                    "Six people sell data. To one of them, hers are worth 72 euros: she says so."
+                    " Find her a better answer",
+                    "72",
                     (SAID[0], SAID[-1]),
                     2,
                 ),

@@ -199,7 +199,7 @@ MOVES = {  # by keyboard: a control, a key, and what the form then says
     "contracts": ("goal", "ArrowDown", {"goal": "money"}),
     "logistic": ("gamma", "ArrowRight", {"gamma": "0.316"}),
     "auction": ("rule", "ArrowDown", {"rule": "repaired"}),
-    "lie": ("said", "ArrowRight", {"said": "56"}),
+    "lie": ("said", "Home", {"said": "20"}),
     "privacy": ("bug", "Home", {"bug": "none"}),
     "survey": ("costs", "ArrowDown", {"costs": "groups"}),
 }
@@ -220,6 +220,9 @@ def test_it_opens_on_any_screen_and_moves_by_keyboard(
     )
     if name in ("auction", "lie"):
         assert page.text_content(".hdpm-truth + text") == "truth"
+        # a jump is no slope: the pen is lifted
+        drawn = page.locator(".hdpm-drawn path.hdpm-curve-1[d*=L]").get_attribute("d")
+        assert drawn.count("M") == (2 if name == "lie" else 1)
         assert (
             page.locator(".hdpm-drawn circle").count()
             == page.locator(".hdpm-drawn path.hdpm-curve").count() / 2

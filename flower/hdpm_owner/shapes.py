@@ -1,129 +1,99 @@
-"""What comes from outside, TOML or JSON, checked by one declared shape.
+"""What comes from outside has a declared shape: a dataclass, each part of which says what it may be.
 
-A shape is a function of a value and of the words that say where it stands. It returns the value, or
-raises a ValueError that names the place, what must stand there, and, cut short, what does.
+A part is a text with a pattern, a number in a range, one of a few words, a list, or a shape of its
+own. :func:`shaped` is the only reader of letters, answers, receipts, counters and schemas.
 """
 
 from __future__ import annotations
 
-import reprlib
-import unicodedata
-from collections.abc import Callable, Mapping
-from math import inf
-from typing import Any
+import json
+import re
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from hdpm_lib.validation import check_count, check_number
+T = TypeVar("T")
+MOST = 10_000  # entries of a list
+LONGEST = 2**20  # characters of a letter or an answer
+SHOWN = 60  # characters of what is wrong
 
-Shape = Callable[[Any, str], Any]
-
-
-def record(needed: Mapping[str, Shape], more: Mapping[str, Shape] | None = None) -> Shape:
-    """An object with these entries, perhaps with more of those, and no others."""
-    shapes = {**needed, **(more or {})}
-
-    def check(value: Any, where: str) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise _wrong(value, where, "have entries of its own")
-        place = f"{where}: " if where else ""
-        for name in value:
-            if name not in shapes:
-                raise ValueError(
-                    f"{place}an entry {reprlib.repr(name)} means nothing; known are"
-                    f" {', '.join(shapes)}"
-                )
-        for name in needed:
-            if name not in value:
-                raise ValueError(f"{place}there is no entry {name!r}")
-        return {
-            name: shapes[name](part, f"{where}.{name}" if where else name)
-            for name, part in value.items()
-        }
-
-    return check
+# letters and digits, and between them what names have: no sign of a formula, no end of a line
+Name = Annotated[str, r"\w(?:[\w .,'&()-]{0,62}[\w.)])?"]
+Ticket = Annotated[str, "[0-9a-f]{32}"]
+Hash = Annotated[str, "[0-9a-f]{64}"]  # or a public key
+Signature = Annotated[str, "[0-9a-f]{128}"]
+Count = Annotated[int, (1, 2**50)]
+Number = Annotated[int, (0, 2**50)]
+Time = Annotated[float, (0, 1e11)]
+Loss = Annotated[float, (0, 1e12)]
+Money = Annotated[float, (0, 1e100)]
+Positive = Annotated[float, (1e-100, 1e100)]
 
 
-def several(shape: Shape, least: int = 0, most: float = inf) -> Shape:
-    """A list of values of one shape."""
-
-    def check(value: Any, where: str) -> list[Any]:
-        if not isinstance(value, list) or not least <= len(value) <= most:
-            bounds = f" of {least}" + ("" if most == least else " or more" if most == inf else "")
-            raise _wrong(value, where, f"be a list{bounds}")
-        return [shape(part, f"{where}[{place}]") for place, part in enumerate(value)]
-
-    return check
+def check_name(value: object) -> str:
+    """A name that may stand in a file, a log and a table."""
+    return str(_part(value, Name, "name"))
 
 
-def number(low: float = -inf, high: float = inf, ends: str = "[]") -> Shape:
-    """A finite number in a range."""
-
-    def check(value: Any, where: str) -> float:
-        try:
-            check_number(value, where, low, high, ends=ends)
-        except TypeError as error:
-            raise ValueError(str(error)) from None
-        return value
-
-    return check
+def read_shaped(kind: type[T], text: object) -> T:
+    """A shape from JSON; an error of one sentence if it is none, whatever the text is."""
+    try:
+        content = json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
+    except (ValueError, RecursionError):
+        content = None
+    return shaped(kind, content)
 
 
-def whole(least: int = 1, most: float = inf) -> Shape:
-    """An integer in a range, and no float that equals one."""
-
-    def check(value: Any, where: str) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise _wrong(value, where, "be a whole number")
-        return check_count(value, where, least, most)
-
-    return check
-
-
-def choice(*known: object) -> Shape:
-    """One of some values."""
-
-    def check(value: Any, where: str) -> Any:
-        if not any(type(value) is type(one) and value == one for one in known):
-            raise _wrong(value, where, f"be one of {', '.join(map(repr, known))}")
-        return value
-
-    return check
+def shaped(kind: type[T], content: object) -> T:
+    """A shape from what JSON holds, with every part checked and none over."""
+    parts = _parts(kind)
+    if not isinstance(content, dict):
+        raise ValueError(f"{_shown(content)} is no {kind.__name__}")
+    if over := [name for name in content if name not in parts]:
+        raise ValueError(f"{kind.__name__} has no part {_shown(over[0])}")
+    if missing := [name for name, (_, needed) in parts.items() if needed and name not in content]:
+        raise ValueError(f"{kind.__name__} lacks {missing[0]}")
+    return kind(**{name: _part(value, parts[name][0], name) for name, value in content.items()})
 
 
-def text(value: Any, where: str) -> str:
-    """A line of text that is not empty, without blanks at its ends."""
-    if not isinstance(value, str) or not value or value != value.strip() or "\n" in value:
-        raise _wrong(value, where, "be a line of text without blanks at its ends")
-    return value
+@cache
+def _parts(kind: type) -> dict[str, tuple[Any, bool]]:
+    """The parts of a shape: of which kind, and whether they must be there."""
+    hints = get_type_hints(kind, include_extras=True)
+    bare = (MISSING, MISSING)
+    return {
+        one.name: (hints[one.name], (one.default, one.default_factory) == bare)
+        for one in fields(kind)
+    }
 
 
-def name(value: Any, where: str) -> str:
-    """What an owner or a market is called: 64 characters that can be read, written into a log and
-    into a table of any program.
-    """
-    good = isinstance(value, str) and value == value.strip() and len(value) <= 64
-    if not good or not (value[:1].isalnum() and value.isprintable()):
-        raise _wrong(
-            value, where, "be at most 64 readable characters, of which the first is a letter"
-        )
-    if not unicodedata.is_normalized("NFC", value):
-        raise _wrong(value, where, "be written with composed letters (Unicode's NFC)")
-    return value
+def _part(value: object, hint: Any, name: str) -> Any:
+    origin, given = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        return shaped(hint, value)  # type: ignore[arg-type]
+    if origin is UnionType:
+        return None if value is None else _part(value, given[0], name)
+    if origin is tuple:
+        if not isinstance(value, list | tuple) or len(value) > MOST:
+            raise ValueError(f"{name} must be a list of at most {MOST}, got {_shown(value)}")
+        return tuple(_part(one, given[0], name) for one in value)
+    if origin is Literal:
+        good, must = isinstance(value, str) and value in given, f"one of {', '.join(given)}"
+    elif given[0] is str:
+        good = isinstance(value, str) and re.fullmatch(given[1], value) is not None
+        must = f"a text like {given[1]}"
+    else:
+        low, high = given[1]
+        kinds = int if given[0] is int else int | float
+        good = isinstance(value, kinds) and not isinstance(value, bool)
+        good = good and bool(low <= value <= high)  # type: ignore[operator]
+        must = f"a{' whole' if given[0] is int else ''} number from {low:g} to {high:g}"
+    if not good:
+        raise ValueError(f"{name} must be {must}, got {_shown(value)}")
+    return float(value) if given[0] is float else value  # type: ignore[arg-type]
 
 
-def hexadecimal(digits: int) -> Shape:
-    """So many hexadecimal digits, as keys, hashes and signatures have."""
-
-    def check(value: Any, where: str) -> str:
-        if (
-            not isinstance(value, str)
-            or len(value) != digits
-            or set(value) - set("0123456789abcdef")
-        ):
-            raise _wrong(value, where, f"have {digits} hexadecimal digits")
-        return value
-
-    return check
-
-
-def _wrong(value: Any, where: str, must: str) -> ValueError:
-    return ValueError(f"{where or 'it'} must {must}, got {reprlib.repr(value)}")
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."

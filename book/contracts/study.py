@@ -5,8 +5,8 @@ solver as an oracle.
 positive.
 
 **Bounds.** An algorithm is `K`-accurate for the sum of `n` data in [0, 1] if its mean squared error
-is at most `K` on every database. Individual `i` loses :math:`\varepsilon_i`. Every group :math:`I`
-of `m` individuals then loses
+is at most `K` on every database. Seller `i` loses :math:`\varepsilon_i`. Every group :math:`I`
+of `m` sellers then loses
 
 .. math::
 
@@ -17,7 +17,7 @@ result has too; from :math:`K=n^2/4` on they are 0.
 
 **Oracle.** A biased answer gives each of :math:`q` terms a share :math:`a_k\in[0,1]` and adds
 Laplace noise of scale :math:`b`. Term :math:`k` has range :math:`w_k` and moves by at most
-:math:`\Delta_k^j` with the data of individual :math:`j`, who loses
+:math:`\Delta_k^j` with the data of seller :math:`j`, who loses
 :math:`x_j=\sum_k\Delta_k^ja_k/b`. In :math:`y=\sqrt{K/2}/b` and :math:`e_k=a_ky` the least total
 cost for the error :math:`K` is
 
@@ -130,7 +130,7 @@ def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
 
 
 def staircase_loss(n: int, max_mse: ArrayLike) -> Array:
-    r"""Privacy loss of each individual under the biased answer with staircase noise, accurate to
+    r"""Privacy loss of each seller under the biased answer with staircase noise, accurate to
     `K`.
 
     Staircase noise has the least variance at a privacy loss :math:`\varepsilon` (Geng and Viswanath
@@ -225,7 +225,7 @@ def conic_power(
     Returns
     -------
     Contract
-        A share for each term and a privacy loss for each individual; the error is exactly `K`.
+        A share for each term and a privacy loss for each seller; the error is exactly `K`.
 
     Examples
     --------

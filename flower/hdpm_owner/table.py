@@ -1,33 +1,153 @@
-"""From a CSV file to records: by a schema on which all owners and the market have agreed.
+"""From a table to records: by a schema on which all owners and the market have agreed.
 
 ``schema.toml`` says what one row is, which columns count, their declared ranges or categories in
 order, what a missing value becomes, and the classes of the label. All of it is public; its hash
-stands in every letter, so that nobody trains on columns that mean something else elsewhere. What is
-found in her table is for the owner alone.
+stands in every letter, so that nobody trains on columns that mean something else elsewhere. Its
+part ``[csv]`` says how a file is written, and may differ from owner to owner: it is not in the
+hash. What is found in her table is for the owner alone, and no cell of it stands in an error.
+
+Nothing is guessed: a cell is the text between two separators, without blanks at its ends, its
+letters composed (Unicode's NFC). It is missing if it is empty or one of the declared marks, unless
+a column declares that very text as a level. A file whose name ends in ``.parquet`` has cells that
+know what they are: a number is what its text would be.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
+import re
 import tomllib
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite, isnan, nan
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from hdpm_lib.schema import Category, Number, Schema
+from hdpm_lib.validation import extra
+from hdpm_owner.shapes import shaped
 from hdpm_owner.signatures import canonical
 
-NOISY = 0.2  # share of missing or clipped cells of a column from which on she is warned
+NUMBER = {
+    mark: re.compile(rf"[+-]?([0-9]+([{mark}][0-9]*)?|[{mark}][0-9]+)([eE][+-]?[0-9]+)?")
+    for mark in ".,"
+}
+NOISY = 0.2  # share of missing cells of a column from which on she is warned
+ENCODINGS = (
+    "utf-8 utf-16 utf-16-le utf-16-be iso-8859-1 iso-8859-2 iso-8859-15 cp437 cp850 cp1250 cp1251"
+    " cp1252 cp1253 cp1254 mac-roman shift_jis gb18030 big5 euc_kr"
+).split()
+
+
+Text = Annotated[str, r"\S(.*\S)?"]  # a line, without blanks at its ends
+Finite = Annotated[float, (-1e300, 1e300)]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a file is written: the part ``[csv]`` of a schema, which may be left out.
+
+    Attributes
+    ----------
+    separator : {",", ";", "|", tab}
+    decimal : {".", ","}, of numbers; a mark of thousands is none
+    encoding : one of ``ENCODINGS``; a byte order mark is left out
+    missing : marks of what is not known, besides the empty cell
+    person : name of the column that tells whose row it is, if there is one
+        Of the rows of one person the first in the file is a record, and the others are left out.
+    """
+
+    separator: Literal[",", ";", "|", "\t"] = ","
+    decimal: Literal[".", ","] = "."
+    encoding: Annotated[str, "|".join(ENCODINGS)] = "utf-8"
+    missing: tuple[Text, ...] = ()
+    person: Text = ""
+
+
+@dataclass(frozen=True)
+class Label:
+    """What is learned, and its classes in order."""
+
+    name: Text
+    classes: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A column of numbers, and what a missing one becomes, if it is not the middle."""
+
+    name: Text
+    low: Finite
+    high: Finite
+    missing: Finite = nan
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A column of categories, and the one that a missing cell becomes; else it tells nothing."""
+
+    name: Text
+    levels: tuple[Text, ...]
+    missing: Text = ""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A schema, but for its columns."""
+
+    row: Text
+    label: Label
+    csv: Form = Form()
+
+
+def _words(content: dict[str, Any]) -> dict[str, Any]:
+    """Whole numbers among levels, classes and marks as a cell has them."""
+
+    def word(part: Any) -> Any:
+        return str(part) if isinstance(part, int) and not isinstance(part, bool) else part
+
+    found = {
+        name: [word(one) for one in part]
+        if isinstance(part, list) and name in ("levels", "classes", "missing")
+        else _words(part)
+        if isinstance(part, dict)
+        else part
+        for name, part in content.items()
+    }
+    if "levels" in found and "missing" in found:
+        found["missing"] = word(found["missing"])
+    return found
+
+
+def _column(content: Any, form: Form) -> tuple[Number | Category, Any]:
+    """A column as the library knows it, and what a missing cell of it becomes."""
+    given = _words(content) if isinstance(content, dict) else content
+    if isinstance(given, dict) and "levels" in given:
+        words = shaped(Levels, given)
+        if words.missing and words.missing not in words.levels:
+            raise ValueError(f"missing must be one of its levels, got {words.missing!r}")
+        return Category(words.name, words.levels), words.missing or None
+    told = shaped(Range, given)
+    column = Number(told.name, told.low, told.high)
+    if not (isnan(told.missing) or told.low <= told.missing <= told.high):
+        raise ValueError(f"missing must lie in [{told.low:g}, {told.high:g}], got {told.missing:g}")
+    for mark in form.missing:
+        value = _number(mark, form.decimal)
+        if value is not None and told.low <= value <= told.high:
+            raise ValueError(f"the mark {mark!r} of csv.missing is a number in its range")
+    return column, told.missing
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A schema, the label with its classes in order, what a missing value becomes, and the hash of
-    all that.
+    """A schema, the label with its classes in order, what a missing value becomes, the hash of all
+    that, and how a file is written.
 
     Where nothing is said a missing number becomes the middle of its range, and a missing category
     tells nothing.
@@ -39,6 +159,7 @@ class Agreement:
     classes: tuple[str, ...]
     missing: dict[str, Any]
     digest: str
+    form: Form = Form()
 
     @property
     def features(self) -> int:
@@ -48,43 +169,144 @@ class Agreement:
     @classmethod
     def read(cls, file: Path) -> Agreement:
         """The agreement in a TOML file."""
+        where = f"the schema {file}"
         try:
-            content = tomllib.loads(file.read_text("utf8"))
-            columns: list[Number | Category] = []
-            missing: dict[str, Any] = {}
-            for column in content["columns"]:
-                given = dict(column)
-                if "missing" in given:
-                    missing[given["name"]] = given.pop("missing")
-                if "levels" in given:
-                    given["levels"] = tuple(map(str, given["levels"]))
-                    columns.append(Category(**given))
-                else:
-                    columns.append(Number(**given))
-            names = [column.name for column in columns]
-            label = content["label"]
-            if len({*names, label["name"]}) <= len(names):
-                raise ValueError("columns and label must have different names")
-            classes = tuple(map(str, label["classes"]))
-            if len(set(classes)) < max(len(classes), 2):
-                raise ValueError(
-                    f"the label needs two or more different classes, got {list(classes)}"
-                )
-            digest = hashlib.sha256(canonical(content).encode()).hexdigest()
-            return cls(
-                Schema(columns, clip=True),
-                content["row"],
-                label["name"],
-                classes,
-                missing,
-                digest,
-            )
+            written = tomllib.loads(unicodedata.normalize("NFC", file.read_text("utf-8-sig")))
+            rest = {name: part for name, part in written.items() if name != "columns"}
+            content = shaped(Content, _words(rest))
+            columns = []
+            missing = {}
+            listed = written.get("columns")
+            if not isinstance(listed, list) or not listed:
+                raise ValueError("there must be columns")
+            for k, one in enumerate(listed, 1):
+                name = one.get("name") if isinstance(one, dict) else None
+                where = f"the schema {file}, column {name if isinstance(name, str) else k!r}"
+                column, missing[column.name] = _column(one, content.csv)
+                columns.append(column)
+            where = f"the schema {file}"
+            label = content.label
+            if len(set(label.classes)) < max(len(label.classes), 2):
+                raise ValueError("the label needs two or more different classes")
+            names = [*(column.name for column in columns), label.name, content.csv.person]
+            if len(set(names)) < len(names):
+                raise ValueError("columns, label and csv.person must have different names")
         except FileNotFoundError:
-            raise ValueError(f"the schema {file} is not there") from None
-        except KeyError as error:
-            raise ValueError(f"the schema {file} has no entry {error}") from None
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the schema {file}: {error}") from error
+            raise ValueError(f"{where} is not there") from None
+        except (RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"{where}: {error}") from None
+        agreed = {name: part for name, part in written.items() if name != "csv"}
+        return cls(
+            Schema(columns, intercept=True, clip=True),
+            content.row,
+            label.name,
+            label.classes,
+            missing,
+            hashlib.sha256(canonical(agreed).encode()).hexdigest(),
+            content.csv,
+        )
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What a file says: names, rows of as many texts, and the line at which each row begins."""
+
+    names: list[str]
+    rows: list[Sequence[str]]
+    places: list[str]
+
+    def column(self, name: str) -> list[str]:
+        """The cells of a column, without blanks at their ends, in composed letters."""
+        place = self.names.index(name)
+        return [_plain(row[place]) for row in self.rows]
+
+
+def _plain(cell: str) -> str:
+    return cell.strip() if cell.isascii() else unicodedata.normalize("NFC", cell.strip())
+
+
+def read_cells(file: Path, form: Form) -> Cells:
+    """The cells of a file with a line of names, as they are written."""
+    try:
+        return _parquet(file) if file.suffix == ".parquet" else _csv(file, form)
+    except FileNotFoundError:
+        raise ValueError(f"{file} is not there") from None
+
+
+def _csv(file: Path, form: Form) -> Cells:
+    lines = io.StringIO(_text(file, form.encoding), newline="")
+    reader = csv.reader(lines, delimiter=form.separator, strict=True)
+    rows: list[Sequence[str]] = []
+    places = []
+    begin = 1
+    try:
+        for cells in reader:
+            if cells:
+                rows.append(cells)
+                places.append(f"line {begin}")
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"{file}, line {begin}: {error}, where the separator is {form.separator!r} and quotes"
+            ' are "'
+        ) from None
+    if not rows:
+        raise ValueError(f"{file} has no line of names")
+    names = [_plain(name) for name in rows[0]]
+    width = len(names)
+    for k, (row, place) in enumerate(zip(rows, places, strict=True)):
+        if len(row) > width and not any(cell.strip() for cell in row[width:]):
+            rows[k] = row[:width]  # separators at the end of a line
+        elif len(row) != width:
+            raise ValueError(f"{file}, {place} has {len(row)} cells for {width} names")
+    return Cells(names, rows[1:], places[1:])
+
+
+def _text(file: Path, encoding: str) -> str:
+    data = file.read_bytes()
+    if encoding == "utf-16" and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        raise ValueError(f"{file} does not begin as utf-16 does: declare its encoding in [csv]")
+    try:
+        return data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        before = io.StringIO(data[: error.start].decode(encoding, "ignore"), newline=None)
+        line = before.read().count("\n") + 1
+        raise ValueError(
+            f"{file}, line {line} is not {encoding}: declare its encoding in [csv]"
+        ) from None
+
+
+def _parquet(file: Path) -> Cells:
+    with extra("parquet"):
+        from pyarrow import ArrowException, parquet
+    try:
+        table = parquet.read_table(file, partitioning=None)
+    except ArrowException:
+        raise ValueError(f"{file} is no Parquet file") from None
+    columns = [[_written(value) for value in column.to_pylist()] for column in table.columns]
+    rows: list[Sequence[str]] = list(zip(*columns, strict=True))
+    return Cells(
+        [_plain(name) for name in table.column_names],
+        rows,
+        [f"row {k}" for k in range(1, len(rows) + 1)],
+    )
+
+
+def _written(value: object) -> str:
+    """A value as a cell of text: one that is no number, or nothing, is empty."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+# --- records -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -98,87 +320,138 @@ class Table:
 
 
 def read_table(file: Path, agreed: Agreement) -> Table:
-    """The records of a CSV file with a line of names; a mistake is an error of one sentence that
-    says what to do.
-    """
-    try:
-        cells = pd.read_csv(
-            file, dtype=str, skipinitialspace=True, na_values=["NaN", "nan", "NA", ""]
-        )
-    except FileNotFoundError:
-        raise ValueError(f"{file} is not there") from None
-    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ValueError(
-            f"{file} is no CSV file with a line of column names: {str(error).strip()}"
-        ) from None
-    names = [column.name for column in agreed.schema.columns]
-    if missing := [name for name in [*names, agreed.label] if name not in cells]:
-        raise ValueError(
-            f"{file} has no column {missing[0]!r}: it has {', '.join(map(str, cells.columns))}"
-        )
-    if not len(cells):
-        raise ValueError(f"{file} has no records below its line of names")
-    report = [f"{len(cells)} rows, each {agreed.row}"]
-    warnings = []
-    if left := [str(name) for name in cells.columns if name not in [*names, agreed.label]]:
+    """The records of a table; a mistake is an error of one sentence that says what to do."""
+    cells = read_cells(file, agreed.form)
+    _check_names(
+        file, cells, agreed, [agreed.label, *[agreed.form.person][: bool(agreed.form.person)]]
+    )
+    cells, told = _persons(file, cells, agreed)
+    report = [told]
+    known = {agreed.label, agreed.form.person, *(one.name for one in agreed.schema.columns)}
+    if left := [name for name in cells.names if name not in known]:
         report.append(f"not used: {', '.join(left)}")
-    filled = {}
-    for column in agreed.schema.columns:
-        filled[column.name], counts = _column(
-            file, cells[column.name], column, agreed.missing.get(column.name)
-        )
-        said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-        report.append(f"{column.name}: {said or 'all as declared'}")
-        for what, count in counts.items():
-            if count > NOISY * len(cells):
-                warnings.append(
-                    f"{count / len(cells):.0%} of {column.name!r} are {what}: what is sold is"
-                    " mostly that"
-                )
-    labels = cells[agreed.label].str.strip()
+    features, more, warnings = _features(file, cells, agreed)
+    labels = cells.column(agreed.label)
     classes = {name: k for k, name in enumerate(agreed.classes)}
-    places = labels.map(classes)
-    if (bad := places.isna().to_numpy()).any():
-        row = int(np.flatnonzero(bad)[0])
-        told = "nothing" if pd.isna(labels[row]) else repr(labels[row])
-        raise ValueError(
-            f"{file}, line {row + 2}: the label {agreed.label!r} is {told}, which is none of "
-            f"{', '.join(agreed.classes)}: correct the row or leave it out"
-        )
-    found = places.to_numpy().astype(np.int64)
+    for cell, place in zip(labels, cells.places, strict=True):
+        if cell not in classes:
+            what = "missing" if _missing(cell, agreed.form) else "no class"
+            raise ValueError(
+                f"{file}, {place}: the label {agreed.label!r} is {what}, and the schema wants one"
+                f" of {', '.join(agreed.classes)}: correct the row or leave it out"
+            )
+    found = np.array([classes[cell] for cell in labels], dtype=np.int64)
     each = np.bincount(found, minlength=len(classes))
     pairs = zip(agreed.classes, each, strict=True)
-    report.append(f"{agreed.label}: " + ", ".join(f"{count} {name}" for name, count in pairs))
+    more.append(f"{agreed.label}: " + ", ".join(f"{count} {name}" for name, count in pairs))
     if np.count_nonzero(each) == 1:
         warnings.append(
             f"all rows have one class of {agreed.label!r}: a model learns nothing else from them"
         )
-    return Table(agreed.schema.transform(pd.DataFrame(filled)), found, report, warnings)
+    return Table(features, found, report + more, warnings)
 
 
-def _column(
-    file: Path, cells: pd.Series, column: Number | Category, missing: Any
-) -> tuple[NDArray[Any], dict[str, int]]:
-    """Values of a column, what is missing filled in, and how many are missing or clipped."""
-    text = cells.str.strip()
-    empty = text.isna().to_numpy()
+def read_features(file: Path, agreed: Agreement) -> tuple[NDArray[np.float64], list[str]]:
+    """The coded rows of a table, all of them, and where each stands; a label is not looked at."""
+    cells = read_cells(file, agreed.form)
+    _check_names(file, cells, agreed)
+    return _features(file, cells, agreed)[0], cells.places
+
+
+def _check_names(file: Path, cells: Cells, agreed: Agreement, others: Sequence[str] = ()) -> None:
+    """Each name once, and a record; what stands in line 1 may be private, and is not said."""
+    wanted = [*(column.name for column in agreed.schema.columns), *others]
+    for name in wanted:
+        if (often := cells.names.count(name)) > 1:
+            raise ValueError(f"{file} has {often} columns {name!r}: leave one of them")
+        if not often:
+            here = [one for one in wanted if one in cells.names]
+            raise ValueError(
+                f"{file} has no column {name!r}: of the declared names its first line has"
+                f" {', '.join(here) or 'none'}, in {len(cells.names)} cells. The separator is"
+                f" {agreed.form.separator!r}: declare another in [csv] if it should be"
+            )
+    if not cells.rows:
+        raise ValueError(f"{file} has no records below its line of names")
+
+
+def _persons(file: Path, cells: Cells, agreed: Agreement) -> tuple[Cells, str]:
+    """The first row of each person, and a line that says how many there are."""
+    rows = len(cells.rows)
+    if not (person := agreed.form.person):
+        return cells, f"{rows} rows, each {agreed.row}"
+    first: dict[str, int] = {}
+    for k, cell in enumerate(cells.column(person)):
+        if _missing(cell, agreed.form):
+            raise ValueError(f"{file}, {cells.places[k]}: {person!r}, whose row it is, is missing")
+        first.setdefault(cell, k)
+    kept = Cells(
+        cells.names,
+        [cells.rows[k] for k in first.values()],
+        [cells.places[k] for k in first.values()],
+    )
+    told = f"{rows} rows of {len(first)} in {person!r}: the first of each is {agreed.row}"
+    return kept, told
+
+
+def _missing(cell: str, form: Form) -> bool:
+    return not cell or cell in form.missing
+
+
+def _number(cell: str, decimal: str) -> float | None:
+    """The number that a cell is, in digits, sign, decimal mark and exponent; or nothing."""
+    if not NUMBER[decimal].fullmatch(cell):
+        return None
+    found = float(cell.replace(decimal, "."))
+    return found if isfinite(found) else None
+
+
+def _features(
+    file: Path, cells: Cells, agreed: Agreement
+) -> tuple[NDArray[np.float64], list[str], list[str]]:
+    """Coded rows, a line on each column, and warnings."""
+    codes = []
+    report = []
+    warnings = []
+    form = agreed.form
+    decimal = "." if file.suffix == ".parquet" else form.decimal
+    for column in agreed.schema.columns:
+        name = column.name
+        levels = frozenset(column.levels if isinstance(column, Category) else ())
+        values = list[Any]()
+        missing = 0
+        for cell, place in zip(cells.column(name), cells.places, strict=True):
+            value: Any = cell if cell in levels else None
+            if not levels and not _missing(cell, form):
+                value = _number(cell, decimal)
+            if value is None and not _missing(cell, form):
+                raise ValueError(
+                    f"{file}, {place}: {name!r} is not {_wanted(column, decimal)}: correct the"
+                    " cell, leave it empty, or declare it in missing of [csv]"
+                )
+            missing += value is None
+            values.append(agreed.missing[name] if value is None else value)
+        told = [f"{missing} missing"] * bool(missing)
+        if missing > NOISY * len(values):
+            warnings.append(
+                f"{missing / len(values):.0%} of {name!r} are missing: what is sold is mostly that"
+            )
+        filled = np.array(values, dtype=object if levels else float)
+        codes.append(column.encode(filled)[0])
+        if isinstance(column, Number):
+            out = int(((filled < column.low) | (filled > column.high)).sum())
+            bounds = f"[{column.low:g}, {column.high:g}]"
+            told += [f"{out} moved into {bounds}"] * bool(out)
+            if out:
+                warnings.append(
+                    f"{out} of {name!r} lie outside {bounds} and are moved to its ends: if such a"
+                    " number means that nothing is known, declare it in missing of [csv]"
+                )
+        report.append(f"{name}: {', '.join(told) or 'all as declared'}")
+    return np.column_stack([*codes, np.ones(len(cells.rows))]), report, warnings
+
+
+def _wanted(column: Number | Category, decimal: str) -> str:
     if isinstance(column, Category):
-        bad = ~empty & ~text.isin(column.levels).to_numpy()
-        wanted = f"one of {', '.join(map(str, column.levels))}"
-        values = text.to_numpy(dtype=object, na_value=missing)
-    else:
-        numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=float)
-        bad = ~empty & ~np.isfinite(numbers)
-        wanted = "a number"
-        values = np.where(empty, np.nan if missing is None else float(missing), numbers)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"{file}, line {row + 2}: {column.name!r} is {text[row]!r}, and the schema wants"
-            f" {wanted}: correct the cell, or leave it empty"
-        )
-    counts = {"missing": int(empty.sum())}
-    if isinstance(column, Number):
-        out = (numbers < column.low) | (numbers > column.high)
-        counts[f"moved into [{column.low:g}, {column.high:g}]"] = int(out.sum())
-    return values, counts
+        return f"one of {', '.join(map(str, column.levels))}"
+    return f"a number with the decimal mark {decimal!r}"

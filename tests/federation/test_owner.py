@@ -21,7 +21,6 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from scipy import stats
@@ -35,13 +34,11 @@ from hdpm_owner.commands import main
 from hdpm_owner.ledger import Ledger
 from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
 from hdpm_owner.signatures import Key, canonical, signed
-from hdpm_owner.table import Agreement, read_table
 from hdpm_owner.terms import UNITS, Approved, Spent
 from tests.federation.parts import (
     LIES,
     MARKET,
     MODEL,
-    SCHEMA,
     ask,
     bid_of,
     demand,
@@ -302,126 +299,6 @@ def test_whatever_her_data_a_release_comes(
     found = np.array(ask(own, sell(own, [1.0]), 1, model=[[1e300] * 3, [-1e300] * 3])["steps"])
     assert found.shape == (2, 3) and found.dtype == np.int64
     own.ledger.close()
-
-
-# --- from a CSV file ----------------------------------------------------------------------------
-
-TABLES = {
-    b"\x80\x04\x95\x00": "no CSV file with a line of column names",
-    b"": "no CSV file with a line of column names",
-    b"a,b,ill\n": "has no records below its line of names",
-    b"a,ill\n0,no\n": "has no column 'b': it has a, ill",
-    b"a,b,ill\n0,1,no\n0,high,yes\n": "line 3: 'b' is 'high', and the schema wants a number",
-    b"a,b,ill\n0,inf,no\n": "line 2: 'b' is 'inf', and the schema wants a number",
-    b"a,b,ill\n0,1,0.5\n": "line 2: the label 'ill' is '0.5', which is none of no, yes",
-    b"a,b,ill\n0,1,\n": "line 2: the label 'ill' is nothing",
-}
-SCHEMAS = {
-    "": "has no entry 'columns'",
-    SCHEMA.replace("high = 1", "high = -1"): "needs finite low < high",
-    SCHEMA.replace('"no", "yes"', '"no"'): "two or more different classes",
-    SCHEMA.replace('"b"', '"a"'): "different names",
-    SCHEMA + "lower = 3\n": "unexpected keyword argument 'lower'",
-    "=": "schema.toml: ",
-}
-
-
-@pytest.mark.parametrize(
-    ("table", "schema", "says"),
-    [(table, SCHEMA, says) for table, says in TABLES.items()]
-    + [(b"", text, says) for text, says in SCHEMAS.items()],
-)
-def test_a_mistake_in_a_table_or_a_schema_is_one_sentence(
-    tmp_path: Path, table: bytes, schema: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "table.csv").write_bytes(table)
-    (tmp_path / "schema.toml").write_text(schema)
-    command = ["init", str(tmp_path / "table.csv"), "--schema", str(tmp_path / "schema.toml")]
-    with pytest.raises(SystemExit) as ended:
-        main([*command, "--folder", str(tmp_path / "ann")])
-    said = capsys.readouterr().err
-    assert ended.value.code == 2 and says in said and said.count("\n") == 1
-    assert not (tmp_path / "ann").exists()
-
-
-def test_a_table_becomes_an_owner_who_is_warned(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Columns in any order, more of them, half of one missing, one out of its range, one class."""
-    rows = pd.DataFrame(
-        {
-            "ill": ["no"] * 4,
-            "b": [0.5, 2.0, None, None],
-            "who": list("wxyz"),
-            "a": [0, 1, 0.5, 0.25],
-        }
-    )
-    rows.to_csv(tmp_path / "people.csv", index=False)
-    (tmp_path / "schema.toml").write_text(SCHEMA)
-    command = [
-        "init",
-        str(tmp_path / "people.csv"),
-        "--schema",
-        str(tmp_path / "schema.toml"),
-        "--label",
-        "ill",
-    ]
-    main([*command, "--folder", str(tmp_path / "ann")])
-    said = capsys.readouterr().out
-    for part in (
-        "4 rows, each one person",
-        "not used: who",
-        "b: 2 missing, 1 moved into [0, 1]",
-        "4 no, 0 yes",
-    ):
-        assert part in said
-    assert "50% of 'b' are missing" in said and "all rows have one class" in said
-    main(["approve", str(tmp_path / "ann"), "consortium", "ab" * 32])
-    own = Owner(tmp_path / "ann")
-    assert own._features.tolist() == [[-0.5, 0, 1], [0.5, 0.5, 1], [0, 0, 1], [-0.25, 0, 1]]
-    assert own.terms.name == "people" and own.terms.unit == "record"
-    assert own.terms.markets == (Approved("consortium", "ab" * 32),)
-    own.ledger.close()
-    with pytest.raises(SystemExit):
-        main([*command[:-1], "sick"])
-    assert "--label is 'sick'" in capsys.readouterr().err
-
-
-def test_what_is_missing_becomes_what_the_schema_says(tmp_path: Path) -> None:
-    text = (
-        SCHEMA.replace("high = 1\n[[", "high = 1\nmissing = 1\n[[")
-        + '[[columns]]\nname = "c"\nlevels = [1, 2]\n'
-    )
-    (tmp_path / "schema.toml").write_text(text)
-    (tmp_path / "t.csv").write_text("a,b,c,ill\n,,,yes\n0,0,2,no\n")
-    agreed = Agreement.read(tmp_path / "schema.toml")
-    assert read_table(tmp_path / "t.csv", agreed).features.tolist() == [
-        [0.5, 0, 0, 1],
-        [-0.5, -0.5, 0.5, 1],
-    ]
-    (tmp_path / "other.toml").write_text(text.replace("missing = 1", "missing = 0"))
-    assert Agreement.read(tmp_path / "other.toml").digest != agreed.digest
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"limit": 0.0}, "terms.toml: limit must be positive"),
-        ({"family": "cubic"}, "terms.toml: family must be"),
-        ({"unit": "patient"}, "terms.toml: unit must be"),
-        ({"noise": "gaussian", "delta": 0.1, "seed": 1}, "terms.toml: seed must not be given"),
-        ({"noise": "gaussian"}, "terms.toml: delta must be positive"),
-        ({"surname": 1}, "terms.toml: .*unexpected keyword argument 'surname'"),
-        ({"key": "xy"}, "terms.toml: key of market 'market' must have 64"),
-        ({"spacing": 2.0**-60}, "spacing"),
-        ({"unit": "record", "spacing": 2.0**-40, "clip_norm": 1000.0}, "spacing"),
-    ],
-)
-def test_terms_that_are_none_stop_her_at_the_start(
-    tmp_path: Path, changes: dict[str, Any], says: str
-) -> None:
-    with pytest.raises(ValueError, match=says):
-        owner_of(tmp_path, **changes)
 
 
 # --- the ledger ---------------------------------------------------------------------------------

@@ -40,7 +40,10 @@ from sphinx.locale import admonitionlabels
 from sphinx.util import logging
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
 
+from hdpm_book.exercises import exercises
+
 LOGGER = logging.getLogger(__name__)
+Piece = str | nodes.container | nbformat.NotebookNode
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 FIRST = """import importlib.util
 import os
@@ -69,6 +72,9 @@ if importlib.util.find_spec("hdpm_book") is None:  # what this page calls is not
     if pip.returncode:
         raise Missing("pip could not install it: its lines above say why.")
     importlib.invalidate_caches()"""
+CHECK = """from hdpm_book.exercises import check
+
+check(..., "{label}")  # your answer in place of the dots"""
 # Where the wheel may be: beside the notebook, or where the site has it.
 HERE = """    places = Path("{name}"), Path("{up}{name}")
     wheel = next((path.resolve().as_uri() for path in places if path.exists()), None)
@@ -169,8 +175,8 @@ class Markdown:
 
     # pages, and boxes that hold cells
 
-    def pieces(self, node: nodes.Element, level: int = 0) -> Iterator[str | nodes.container]:
-        """Blocks of Markdown and code cells, in order."""
+    def pieces(self, node: nodes.Element, level: int = 0) -> Iterator[Piece]:
+        """Blocks of Markdown and code cells, in order; after an exercise, one for the answer."""
         for child in node.children:
             if is_cell(child):
                 yield child
@@ -183,8 +189,11 @@ class Markdown:
                 yield from self.opened(child)
             elif text := self(child):
                 yield text
+                if isinstance(child, exercise_enumerable_node) and child["label"] in exercises():
+                    code = CHECK.format(label=child["label"])
+                    yield new_code_cell(code, metadata={"tags": ["answer"]})
 
-    def opened(self, box: nodes.Element) -> Iterator[str | nodes.container]:
+    def opened(self, box: nodes.Element) -> Iterator[Piece]:
         """A box with code cells, which Markdown cannot hold: they stand between its parts."""
         titles = itertools.chain([self.title(box)], itertools.repeat("…"))
         for is_text, parts in itertools.groupby(
@@ -392,8 +401,10 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
     markdown = Markdown(app, docname, site)
     cells = []
     for piece in itertools.chain(markdown.pieces(doctree), [None]):
+        if isinstance(piece, nbformat.NotebookNode):
+            cells.append(piece)
         # a cell; before it, and at the end, those that the site does not show
-        if not isinstance(piece, str):
+        elif not isinstance(piece, str):
             last = piece["cell_index"] if piece else len(page.cells)
             within = piece.parent.parent if piece else None
             while ahead and ahead[0] <= last:

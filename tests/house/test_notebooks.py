@@ -76,12 +76,12 @@ glue("form", HTML('<form></form><p class="hdpm-winner">It says: <b>12.3</b></p>'
 ```
 
 ````{exercise-start} Try
-:label: ex-a
+:label: ex-pr-idea-1
 ````
 How much?
 ````{exercise-end}
 ````
-````{solution-start} ex-a
+````{solution-start} ex-pr-idea-1
 ````
 So much:
 
@@ -216,7 +216,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         "> 1. first\n> 2. second",
         "> *Proof.* Clear.",
         "| symbol | meaning |\n| --- | --- |\n| $\\vert x\\vert $ | `a\\|b` |",
-        '> <a id="ex-a"></a>**Exercise 1.1** (Try)\n>\n> How much?',
+        '> <a id="ex-pr-idea-1"></a>**Exercise 1.1** (Try)\n>\n> How much?',
         "<details>\n<summary>Solution</summary>\n\nSo much:\n\n</details>",
         "<details>\n<summary>…</summary>\n\nand no more.\n\n</details>",
         '<a id="fig-b"></a>**Fig. 1.2** A line.',
@@ -249,7 +249,8 @@ def test_notebooks_are_whole_and_what_is_broken_is_found(built: Built, tmp_path:
 
 
 def test_cells_are_folded_as_on_the_site_and_carry_what_they_last_printed(built: Built) -> None:
-    first, hidden, solution, shown = execution.code_cells(built.read())
+    first, hidden, answer, solution, shown = execution.code_cells(built.read())
+    assert answer.metadata == {"tags": ["answer"]} and 'check(..., "ex-pr-idea-1")' in answer.source
     assert first.source.startswith(notebooks.FIRST.partition("{")[0])
     assert hidden.metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
     assert solution.metadata == {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
@@ -264,9 +265,13 @@ def test_what_has_no_markdown_is_a_warning(built: Built) -> None:
 
 def test_an_exported_notebook_runs_anywhere_and_explores(built: Built, tmp_path: Path) -> None:
     nb = built.read()
+    cell = next(cell for cell in nb.cells if "check(..." in cell.source)
+    nb.cells.append(new_code_cell(cell.source.replace("...", "0.6321")))
     NotebookClient(nb, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     printed = json.dumps([cell.get("outputs") for cell in nb.cells])
     assert "this run finds refuted (ledger: reproduced)" in printed
+    assert "Put the t that gives a loss of 1 in place of the dots" in printed
+    assert "Not yet. A cheat says" in printed
 
 
 def stranger(built: Built) -> str:

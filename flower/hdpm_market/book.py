@@ -12,6 +12,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+VERSION = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS state (
   one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL
@@ -35,6 +36,14 @@ class Book:
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = FULL")
         self._base.executescript(TABLES)
+        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION or (version == 0 and self.state is not None):
+            self.close()
+            raise ValueError(
+                f"the market in {folder} was begun by another version: end it with that; its"
+                " receipts can be read"
+            )
+        self._base.execute(f"PRAGMA user_version = {VERSION}")
 
     @property
     def state(self) -> Row | None:

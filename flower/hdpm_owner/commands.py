@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hdpm_owner import ledger
+from hdpm_owner.deals import Release
 from hdpm_owner.door import serve
 from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key
@@ -50,10 +51,6 @@ key = "{key}"
 def init(given: argparse.Namespace) -> None:
     """Read the table by the schema, and make the folder of an owner."""
     agreed = Agreement.read(given.schema)
-    if given.label is not None and given.label != agreed.label:
-        raise ValueError(
-            f"--label is {given.label!r}, and the label of the schema is {agreed.label!r}"
-        )
     table = read_table(given.table, agreed)
     folder = given.folder
     name = given.name or given.table.stem
@@ -71,7 +68,10 @@ def init(given: argparse.Namespace) -> None:
             "utf8",
         )
         kept = "written: read and change it"
+    new = not (folder / "key").exists()
     key = Key(folder / "key")
+    if new:  # a ledger that is gone is not made anew
+        ledger.make(folder, key.public)
     print("For you alone, not to be published:")
     print("\n".join(f"  {line}" for line in table.report))
     for warning in table.warnings:
@@ -93,13 +93,14 @@ def approve(given: argparse.Namespace) -> None:
 
 def show(given: argparse.Namespace) -> None:
     """Print the ledger, which she may be writing."""
-    rows = ledger.read(given.folder)
+    found = ledger.read(given.folder)
+    rows = found["entries"]
     if given.json:
-        print(json.dumps(rows))
+        print(json.dumps(found))
     elif given.csv:
         names = [
             "entry",
-            *ledger.Release.__dataclass_fields__,
+            *Release.__dataclass_fields__,
             "chain",
             "signature",
             "countersignature",
@@ -119,6 +120,8 @@ def show(given: argparse.Namespace) -> None:
 
 
 def _line(row: dict[str, Any]) -> str:
+    if row["entry"] == "promise":
+        return f"promised: epsilon {row['epsilon']:g} at delta {row['delta']:g}"
     who = f"{row['ticket'][:8]}  {row['market']}"
     if row["entry"] == "sale":
         told = (
@@ -126,6 +129,8 @@ def _line(row: dict[str, Any]) -> str:
             f" {sum(row['payments']):g}"
         )
         return f"{who}  sold: {told}"
+    if row["entry"] == "given up":
+        return f"{who}  given up: what was not released"
     owed = "receipt signed by both" if row.get("countersignature") else "receipt not countersigned"
     return (
         f"{who}  round {row['round']}: a {row['unit']} loses {row['loss']:g} for"
@@ -142,7 +147,6 @@ def main(arguments: list[str] | None = None) -> None:
     one.add_argument(
         "--schema", type=Path, required=True, help="schema.toml on which all have agreed"
     )
-    one.add_argument("--label", help="the column to be learned, if you want to be sure")
     one.add_argument("--folder", type=Path, default=Path("owner"), help="default: %(default)s")
     one.add_argument("--name", help="default: that of the CSV file")
     for name, value, what in (

@@ -1,9 +1,11 @@
-"""What an owner has sold and released, in a database that is on disk before anything leaves her.
+"""What an owner has promised, sold and released, in a database that is on disk before anything
+leaves her.
 
 Entries are only ever appended, and each is chained to the one before by a hash. How many there are,
 and the last hash, stand in a file of their own: a ledger that was edited, shortened, emptied or
-removed is an error, and she sends nothing until somebody has looked. Sums are kept beside the
-entries, so that a release takes as long after 100,000 as after one.
+removed is an error, and she sends nothing until somebody has looked. It is made once, with her
+public key in it. Sums are kept beside the entries, so that a release takes as long after 100,000 as
+after one.
 """
 
 from __future__ import annotations
@@ -11,60 +13,42 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Sale
+from hdpm_owner.shapes import Number, read_shaped
 from hdpm_owner.signatures import canonical
 from hdpm_owner.terms import Spent
 
+VERSION = 1
 TABLES = """
-CREATE TABLE IF NOT EXISTS entries (
+CREATE TABLE entries (
   number INTEGER PRIMARY KEY, text TEXT NOT NULL, chain TEXT NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS receipts (
+CREATE TABLE receipts (
   ticket TEXT, round INTEGER, letter TEXT, answer TEXT,
   receipt TEXT, signature TEXT, countersignature TEXT,
   PRIMARY KEY (ticket, round)
 ) STRICT;
 """
+ABOUT = "CREATE TABLE about (key TEXT NOT NULL) STRICT"  # since version 1
+AHEAD = 3600.0  # seconds that the clocks of two entries may differ, in the wrong direction
 
 
 @dataclass(frozen=True)
-class Sale:
-    """A loss and a payment for each round, under the ticket of a bid; a loss of 0 is a round
-    without her.
-    """
+class _Counted:
+    """What ``ledger.count`` says."""
 
-    ticket: str
-    market: str
-    unit: str
-    noise: str
-    losses: tuple[float, ...]
-    payments: tuple[float, ...]
-    time: float = field(default_factory=time.time)
-
-
-@dataclass(frozen=True)
-class Release:
-    """What may have left her in a round, counted from 1, whether it arrived or not."""
-
-    ticket: str
-    market: str
-    unit: str
-    noise: str
-    round: int
-    loss: float
-    payment: float
-    time: float = field(default_factory=time.time)
-
-
-Entry = Sale | Release
+    number: Number
+    chain: Annotated[str, "([0-9a-f]{64})?"]
 
 
 @dataclass
@@ -77,6 +61,22 @@ class Open:
     remaining: Spent
     released: set[int]
     heard: float
+    given_up: bool = False
+
+
+def make(folder: Path, key: str) -> None:
+    """Make the ledger of an owner with this public key, in a folder that has none."""
+    file = folder / "ledger.sqlite"
+    if file.exists() or (folder / "ledger.count").exists():
+        raise ValueError(f"there is a ledger in {folder} already")
+    part = file.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    with closing(sqlite3.connect(part, isolation_level=None)) as base:
+        base.executescript(f"{TABLES}{ABOUT};PRAGMA user_version = {VERSION}")
+        base.execute("INSERT INTO about VALUES (?)", (key,))
+    part.replace(file)
+    os.chmod(file, 0o600)
+    _sync_folder(folder)
 
 
 class Ledger:
@@ -85,11 +85,11 @@ class Ledger:
     Parameters
     ----------
     folder : path
-        Has ``ledger.sqlite``, made if neither it nor ``ledger.count`` is there, and
-        ``ledger.lock``.
+        Has ``ledger.sqlite``, which :func:`make` has made, ``ledger.count`` and ``ledger.lock``.
+    key : str, her public key
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, key: str) -> None:
         self.file = folder / "ledger.sqlite"
         self._count = folder / "ledger.count"
         self._lock = (folder / "ledger.lock").open("a")
@@ -99,22 +99,41 @@ class Ledger:
             self._lock.close()
             raise RuntimeError(f"another process holds the ledger {self.file}") from None
         try:
-            if self._count.exists() and not self.file.exists():
+            if not self.file.exists():
+                counted = f", and {self._count} counts its entries" if self._count.exists() else ""
                 raise ValueError(
-                    f"the ledger {self.file} is gone, and {self._count} counts its entries"
+                    f"the ledger {self.file} is gone{counted}: hdpm-owner init made it"
                 )
             self._base = sqlite3.connect(self.file, check_same_thread=False, isolation_level=None)
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
-            self._base.executescript(TABLES)
+            self._bring_forward(key)
             self._begin()
         except BaseException as error:
             self.close()
+            if isinstance(error, sqlite3.OperationalError):  # a full disk, for one
+                raise ValueError(f"the ledger {self.file} cannot be opened: {error}") from error
             if isinstance(error, sqlite3.DatabaseError):
                 raise ValueError(f"the ledger {self.file} is damaged: {error}") from error
             raise
 
+    def _bring_forward(self, key: str) -> None:
+        """Make the tables of today of those of an older version, and check whose they are."""
+        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise ValueError(f"the ledger {self.file} was written by a newer version of hdpm-owner")
+        tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('entries', 'receipts')"
+        if self._base.execute(tables).fetchone()[0] != 2:
+            raise ValueError(f"the ledger {self.file} is damaged: it was emptied")
+        if version == 0:
+            made = f"BEGIN IMMEDIATE;{ABOUT};INSERT INTO about VALUES ('{key}');"
+            self._base.executescript(f"{made}PRAGMA user_version = 1;COMMIT")
+        if self._base.execute("SELECT key FROM about").fetchall() != [(key,)]:
+            raise ValueError(f"the ledger {self.file} is of another key than {key}")
+
     def _begin(self) -> None:
+        self.stands: Promise | None = None
+        self.last = 0.0  # time
         self.spent = Spent()
         self.bought = dict[str, Spent]()
         self.promised = dict[str, float]()
@@ -122,27 +141,51 @@ class Ledger:
         self.number = 0
         self.chain = ""
         known = None
-        told: dict[str, Any] = {"number": 0, "chain": ""}
+        told = _Counted(0, "")
         if self._count.exists():
-            told = json.loads(self._count.read_text("ascii"))
+            try:
+                told = read_shaped(_Counted, self._count.read_text("ascii"))
+            except ValueError as error:
+                raise ValueError(
+                    f"{self._count}, which counts the entries of the ledger {self.file}, is"
+                    f" damaged: {error}"
+                ) from None
         elif self._base.execute("SELECT count(*) FROM entries").fetchone()[0]:
             raise ValueError(
                 f"{self._count}, which counts the entries of the ledger {self.file}, is gone"
             )
-        for entry, chain in _chained(self.file, self._base):
+        for row, chain in _chained(self.file, self._base):
             self.number = self.number + 1
             self.chain = chain
-            known = self.chain if self.number == told["number"] else known
-            self._take(entry)
-        if told["number"] > self.number or (told["number"] and known != told["chain"]):
+            known = self.chain if self.number == told.number else known
+            self._take(_entry(row))
+        if told.number > self.number or (told.number and known != told.chain):
             raise ValueError(
                 f"the ledger {self.file} has {self.number} entries, and {self._count} knows of"
                 " others: nothing is sent before somebody has looked"
             )
         self._count_up()
+        if self.last > time.time() + AHEAD:
+            logging.getLogger("hdpm_owner").warning(
+                "the last entry of %s is of %s: the clock was wrong then, or is now; what waits"
+                " from then can be given up",
+                self.file,
+                time.strftime("%Y-%m-%d", time.gmtime(min(self.last, 1e11))),
+            )
 
     def _take(self, entry: Entry) -> None:
         """Add an entry to the sums."""
+        self.last = entry.time
+        if isinstance(entry, Promise):
+            self.stands = entry
+            return
+        if isinstance(entry, GivenUp):
+            if (open_ := self.sales.get(entry.ticket)) is not None:
+                open_.remaining, open_.given_up = Spent(), True
+                paid = enumerate(open_.sale.payments, 1)
+                rest = sum(one for number, one in paid if number not in open_.released)
+                self.promised[entry.market] -= rest
+            return
         if isinstance(entry, Sale):
             remaining = sum((Spent.of(entry.noise, loss) for loss in entry.losses), Spent())
             self.sales[entry.ticket] = Open(entry, remaining, set(), entry.time)
@@ -160,8 +203,9 @@ class Ledger:
 
     def write(self, entry: Entry) -> None:
         """Append an entry and wait until it is on disk. Only after that may anything be sent."""
-        text = canonical({"entry": type(entry).__name__.lower()} | asdict(entry))
-        chain = _link(self.chain, text)
+        kind = next(name for name, one in ENTRIES.items() if isinstance(entry, one))
+        text = canonical({"entry": kind} | asdict(entry))
+        chain = link(self.chain, text)
         self._base.execute("INSERT INTO entries VALUES (?, ?, ?)", (self.number + 1, text, chain))
         self.number = self.number + 1
         self.chain = chain
@@ -177,15 +221,36 @@ class Ledger:
         part.replace(self._count)
         _sync_folder(self._count.parent)
 
-    def waiting(self, keep: float, market: str | None = None, now: float | None = None) -> Spent:
+    def promise(self, terms: Promise) -> None:
+        """Write down what she promises, if it is not what the ledger has last."""
+        known = self.stands
+        if known is None or replace(known, time=terms.time) != terms:
+            self.write(terms)
+
+    def give_up(self, ticket: str) -> None:
+        """Never release what is left of a sale: other markets may have it."""
+        open_ = self.sales.get(ticket)
+        if open_ is None or open_.given_up:
+            raise ValueError(f"the ledger has no sale {ticket} that waits")
+        self.write(GivenUp(ticket, open_.sale.market))
+
+    def has(self, place: Place) -> bool:
+        """Whether this is an entry of it."""
+        where = "SELECT chain FROM entries WHERE number = ?"
+        return self._base.execute(where, (place.entry,)).fetchone() == (place.chain,)
+
+    def waits(self, open_: Open, keep: float) -> bool:
+        """Whether a sale was heard of within so many hours."""
+        return open_.heard >= time.time() - 3600 * keep
+
+    def waiting(self, keep: float, market: str | None = None) -> Spent:
         """What is sold, not yet released, and was heard of within so many hours; to one market or
         to all.
         """
-        since = (time.time() if now is None else now) - 3600 * keep
         sales = (
             one
             for one in self.sales.values()
-            if one.heard >= since and market in (None, one.sale.market)
+            if self.waits(one, keep) and market in (None, one.sale.market)
         )
         return sum((one.remaining for one in sales), Spent())
 
@@ -226,53 +291,52 @@ class Ledger:
         self._lock.close()
 
 
-def read(folder: Path) -> list[dict[str, Any]]:
-    """All entries, releases with their receipts, while she runs or not; an error if the chain is
-    broken.
+def read(folder: Path) -> dict[str, Any]:
+    """Her public key, and all entries, releases with their receipts, while she runs or not.
+
+    It is an error if the chain is broken.
     """
     file = folder / "ledger.sqlite"
-    with _reading(file) as base:
-        where = "SELECT ticket, round, receipt, signature, countersignature FROM receipts"
-        names = ("receipt", "signature", "countersignature")
-        receipts = {row[:2]: dict(zip(names, row[2:], strict=True)) for row in base.execute(where)}
-        found = []
-        for entry, chain in _chained(file, base):
-            row = {"entry": type(entry).__name__.lower()} | asdict(entry) | {"chain": chain}
-            if isinstance(entry, Release):
-                row |= receipts.get((entry.ticket, entry.round), {})
-            found.append(row)
-    return found
-
-
-@contextmanager
-def _reading(file: Path) -> Iterator[sqlite3.Connection]:
     if not file.exists():
         raise ValueError(f"there is no ledger {file}")
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
-        yield base
+        if base.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            raise ValueError(f"the ledger {file} is of another version: hdpm-owner serve mends it")
+        where = "SELECT ticket, round, receipt, signature, countersignature FROM receipts"
+        names = ("receipt", "signature", "countersignature")
+        receipts = {row[:2]: dict(zip(names, row[2:], strict=True)) for row in base.execute(where)}
+        entries = [
+            row | {"chain": chain} | receipts.get((row.get("ticket"), row.get("round")), {})
+            for row, chain in _chained(file, base)
+        ]
+        return {"key": base.execute("SELECT key FROM about").fetchone()[0], "entries": entries}
 
 
-def _chained(file: Path, base: sqlite3.Connection) -> Iterator[tuple[Entry, str]]:
+def _chained(file: Path, base: sqlite3.Connection) -> Iterator[tuple[dict[str, Any], str]]:
     """Entries in their order with their hashes, all of them checked."""
     chain = ""
     for place, (number, text, told) in enumerate(
         base.execute("SELECT * FROM entries ORDER BY number"), 1
     ):
-        chain = _link(chain, text)
+        chain = link(chain, text)
         if number != place or told != chain:
             raise ValueError(
                 f"entry {place} of the ledger {file} was changed: nothing is sent before it is"
                 " mended"
             )
-        content = json.loads(text)
-        if content.pop("entry") == "sale":
-            losses, payments = (tuple(content.pop(name)) for name in ("losses", "payments"))
-            yield Sale(**content, losses=losses, payments=payments), chain
-        else:
-            yield Release(**content), chain
+        yield json.loads(text), chain
 
 
-def _link(chain: str, text: str) -> str:
+def _entry(row: dict[str, Any]) -> Entry:
+    """An entry; what version 0 did not name is None, and equal to no terms."""
+    kind = ENTRIES[row["entry"]]
+    told = {name: row.get(name) for name in kind.__dataclass_fields__}
+    parts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
+    return kind(**parts)
+
+
+def link(chain: str, text: str) -> str:
+    """The hash of a text and all before it."""
     return hashlib.sha256((chain + text).encode()).hexdigest()
 
 

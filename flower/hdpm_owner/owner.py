@@ -1,10 +1,10 @@
 """An owner: what she answers to a market, and what she refuses.
 
 A market asks for a *bid*, offers a *sale* of losses for all rounds, and asks for a *release* in
-each round. She checks every word against her own terms and her own ledger: no order of requests,
-from however many markets, makes her lose more than her total, or anything in a round that she has
-not sold. A release that may not have arrived is sent again, the same bytes, to who asks with the
-same letter: that tells nothing new.
+each round (:mod:`hdpm_owner.deals`). She checks every word against her own terms and her own
+ledger: no order of requests, from however many markets, makes her lose more than her total, or
+anything in a round that she has not sold. A release that may not have arrived is sent again, the
+same bytes, to who asks with the same letter: that tells nothing new.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import json
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,23 +30,44 @@ from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.gaussian import ROUNDING
 from hdpm_lib.learners.gradients import check_labels, local_gradients
 from hdpm_lib.learners.integer_answers import cut, grid_gradients, record_steps
-from hdpm_lib.validation import check_count, check_finite, check_number, extra
-from hdpm_owner.ledger import Ledger, Release, Sale
+from hdpm_lib.validation import check_count, check_finite, extra
+from hdpm_owner.deals import (
+    LETTERS,
+    AskBid,
+    AskPaid,
+    AskRelease,
+    AskSale,
+    Bid,
+    Deal,
+    GivenUp,
+    Hello,
+    Promise,
+    Receipt,
+    Release,
+    Sale,
+    Thanks,
+    derived,
+)
+from hdpm_owner.ledger import Ledger
+from hdpm_owner.shapes import shaped
 from hdpm_owner.signatures import Key, canonical, signed
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Approved, Refusal, Spent, Terms
 
 _LEAST = 1 - 1e-9  # share of her cost that a payment has to cover: rounding is nobody's gain
-_OFFERS = 100  # bids that wait for a sale
+_DUST = 1e-3  # share of what she could lose with nothing spent, below which nothing is left
+_OFFERS = 100  # bids of one market that wait for a sale
+_CLOCKS = 3600.0  # seconds by which the clocks of owner and market may differ
+_HUGE = 1e300  # no coordinate of a model is larger
 _DEMANDS = ("unit", "noise", "clip_norm", "spacing")  # of a market, that must be hers
 Steps = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class _Offer:
-    market: str
-    rounds: int
-    bid: Bids
+    bid: Bid
+    cost: Bids
+    instead: tuple[str, ...]
 
 
 class Owner:
@@ -74,9 +96,15 @@ class Owner:
         self.key = Key(folder / "key")
         # an error now, not when a release is in the ledger already
         self.noisy_steps(np.zeros(self.shape), 1.0)
-        self.ledger = Ledger(folder)
-        self._offers: dict[str, _Offer] = {}
+        self.ledger = Ledger(folder, self.key.public)
+        self.ledger.promise(self._promise())
+        self._offers: dict[str, dict[str, _Offer]] = {}  # by market and ticket
         self._lock = Lock()
+
+    def _promise(self) -> Promise:
+        names = ("epsilon", "delta", *_DEMANDS)
+        kept = {name: getattr(self.terms, name) for name in names}
+        return Promise(**kept, markets=tuple(one.name for one in self.terms.markets))
 
     # --- letters ---------------------------------------------------------------------------------
 
@@ -93,13 +121,11 @@ class Owner:
             if not signed(request.get("text"), request.get("signature"), approved.key):
                 raise Refusal(f"this is not the signature of {approved.name}")
             letter = json.loads(request["text"])
-            if isinstance(letter, dict) and letter.get("ask") == "release":
-                letter["model"] = request.get("model")
         except (TypeError, ValueError, RecursionError) as error:
             return {"refused": str(error)}
-        return self.answer(letter, approved)
+        return self.answer(letter, approved, request.get("model"))
 
-    def answer(self, letter: object, market: Approved) -> dict[str, Any]:
+    def answer(self, letter: object, market: Approved, model: object = None) -> dict[str, Any]:
         """The answer to what a market says that has shown who it is; the numbers may be anything
         that JSON can say.
         """
@@ -111,198 +137,197 @@ class Owner:
             "paid": self.countersigned,
         }
         try:
-            if not isinstance(letter, dict) or letter.get("ask") not in known:
+            ask = letter.get("ask") if isinstance(letter, dict) else None
+            if not isinstance(letter, dict) or not isinstance(ask, str) or ask not in known:
                 raise Refusal(f"ask must be one of {', '.join(known)}")
-            given = {name: part for name, part in letter.items() if name != "ask"}
-            return known[letter["ask"]](market, **given)
+            said = {name: part for name, part in letter.items() if name != "ask"}
+            more = (model,) if ask == "release" else ()
+            return known[ask](market, shaped(LETTERS[ask], said), *more)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             return {"refused": str(error)}
         except (OSError, sqlite3.Error) as error:
             # a full disk, for one: what is not recorded is not sent
             return {"refused": f"her ledger cannot be written: {error}"}
 
-    def hello(self, market: Approved) -> dict[str, Any]:
+    def hello(self, market: Approved, letter: Hello) -> dict[str, Any]:
         """Who she is."""
         return {"name": self.terms.name, "key": self.key.public}
 
     # --- a bid, and a sale -----------------------------------------------------------------------
 
-    def bid(self, market: Approved, rounds: int, schema: str, **demands: Any) -> dict[str, Any]:
+    def bid(self, market: Approved, letter: AskBid) -> dict[str, Any]:
         """Her cost, the loss that she would sell in each of these rounds, and a ticket: what a
         market asks first.
         """
-        count = check_count(rounds, "rounds", most=market.rounds)
-        if schema != self.agreed.digest:
+        terms = self.terms
+        count = check_count(letter.rounds, "rounds", most=market.rounds)
+        if letter.schema != self.agreed.digest:
             raise Refusal("the market has another schema than she has")
         for name in _DEMANDS:
-            if demands.get(name) != (hers := getattr(self.terms, name)):
-                raise Refusal(
-                    f"the market asks for {name} = {demands.get(name)!r}, and her terms say"
-                    f" {hers!r}"
-                )
+            if (asked := getattr(letter, name)) != (hers := getattr(terms, name)):
+                raise Refusal(f"the market asks for {name} = {asked!r}, and her terms say {hers!r}")
+        if abs(letter.time - time.time()) > _CLOCKS:
+            raise Refusal("the clocks of owner and market differ by more than an hour")
         with self._lock:
-            offered = min(self.terms.limit, self._share(market, count))
-        if offered <= 0:
+            if letter.last is not None and not self.ledger.has(letter.last):
+                raise Refusal(
+                    f"her ledger does not have entry {letter.last.entry} as the market has seen it:"
+                    " it is an older copy, or two are written"
+                )
+            share = self._share(market, count, letter.instead)
+        whole = Spent().share(terms.noise, count, terms.epsilon, terms.delta)
+        if share < _DUST * whole:
             raise Refusal(
-                f"nothing is left of epsilon = {self.terms.epsilon:g}, of which some may wait for"
+                f"nothing is left of epsilon = {terms.epsilon:g}, of which some may wait for"
                 " other sales"
             )
-        ticket = secrets.token_hex(16)
-        offer = bids([self.terms.family], self.terms.rate, offered, self.records)
+        offered = min(terms.limit, share)
+        told = {name: getattr(terms, name) for name in ("family", "rate", "epsilon", "delta")}
+        told |= {name: getattr(letter, name) for name in ("local_steps", "learning_rate", "rounds")}
+        told |= {"owner": terms.name, "key": self.key.public, "buyer": market.key}
+        told |= {"records": self.records, "schema": letter.schema, "limit": offered}
+        told |= {name: getattr(terms, name) for name in _DEMANDS}
+        made = shaped(Bid, told | {"ticket": secrets.token_hex(16)})
+        cost = bids([made.family], made.rate, offered, self.records)
         with self._lock:
-            while len(self._offers) >= _OFFERS:
-                self._offers.pop(next(iter(self._offers)))
-            self._offers[ticket] = _Offer(market.name, count, offer)
-        told = {
-            "name": self.terms.name,
-            "key": self.key.public,
-            "family": self.terms.family,
-            "rate": self.terms.rate,
-        }
-        told |= {"ticket": ticket, "limit": offered, "records": self.records, "schema": schema}
-        text = canonical(told | {name: getattr(self.terms, name) for name in _DEMANDS})
-        return {"bid": text, "signature": self.key.sign(text)}
+            waiting = self._offers.setdefault(market.name, {})
+            while len(waiting) >= _OFFERS:
+                waiting.pop(next(iter(waiting)))
+            waiting[made.ticket] = _Offer(made, cost, letter.instead)
+        return self._sign(made)
 
-    def _share(self, market: Approved, rounds: int) -> float:
-        """What she may lose in each of so many rounds."""
+    def _sign(self, made: Bid | Receipt) -> dict[str, Any]:
+        text = canonical(vars(made))
+        return {"text": text, "signature": self.key.sign(text)}
+
+    def _share(self, market: Approved, rounds: int, instead: tuple[str, ...]) -> float:
+        """What she may lose in each of so many rounds, if these sales to that market are given
+        up.
+        """
         terms = self.terms
-        keep = self.terms.keep
-        whole = self.ledger.spent + self.ledger.waiting(keep)
-        share = whole.share(terms.noise, rounds, terms.epsilon, terms.delta)
-        own = self.ledger.bought.get(market.name, Spent()) + self.ledger.waiting(keep, market.name)
-        return min(
-            share, own.share(terms.noise, rounds, min(market.epsilon, terms.epsilon), terms.delta)
-        )
+        ledger = self.ledger
+        freed = Spent()
+        for ticket in instead:
+            open_ = ledger.sales.get(ticket)
+            if open_ is not None and open_.sale.market == market.name:
+                freed += open_.remaining if ledger.waits(open_, terms.keep) else Spent()
+        shares = [
+            (spent + ledger.waiting(terms.keep, name) - freed).share(
+                terms.noise, rounds, min(most, terms.epsilon), terms.delta
+            )
+            for spent, name, most in (
+                (ledger.spent, None, terms.epsilon),
+                (ledger.bought.get(market.name, Spent()), market.name, market.epsilon),
+            )
+        ]
+        return min(shares)
 
-    def sell(
-        self,
-        market: Approved,
-        ticket: str,
-        records: int,
-        losses: list[float],
-        payments: list[float],
-    ) -> dict[str, Any]:
+    def sell(self, market: Approved, letter: AskSale) -> dict[str, Any]:
         """Agree to losses and payments for all rounds, if they are what she bid; her records are
         not private.
         """
-        offer = self._offers.get(ticket) if isinstance(ticket, str) else None
-        if offer is None or offer.market != market.name:
+        terms = self.terms
+        offer = self._offers.get(market.name, {}).get(letter.ticket)
+        if offer is None:
             raise Refusal("that is not the ticket of a bid that waits for a sale")
-        if records != self.records:
-            raise Refusal(f"she has {self.records} records, not {records}")
-        loss, paid = (
-            check_finite(x, name, 1, 0) for x, name in ((losses, "losses"), (payments, "payments"))
-        )
-        if len(loss) != offer.rounds or len(paid) != offer.rounds:
-            wanted = f"a sale must have losses and payments for {offer.rounds} rounds"
+        if letter.records != self.records:
+            raise Refusal(f"she has {self.records} records, not {letter.records}")
+        loss = check_finite(letter.losses, "losses", 1, 0)
+        paid = check_finite(letter.payments, "payments", 1, 0)
+        if len(loss) != offer.bid.rounds or len(paid) != offer.bid.rounds:
+            wanted = f"a sale must have losses and payments for {offer.bid.rounds} rounds"
             raise Refusal(f"{wanted}, got {len(loss)} and {len(paid)}")
-        if (loss > offer.bid.privacy_budget).any():
-            raise Refusal(
-                f"a loss of {loss.max()} is over the {offer.bid.privacy_budget[0]} that she offered"
-            )
-        if (short := paid < _LEAST * offer.bid.valuation(loss[:, None])[:, 0]).any():
+        if (loss > offer.bid.limit).any():
+            raise Refusal(f"a loss of {loss.max()} is over the {offer.bid.limit} that she offered")
+        if (short := paid < _LEAST * offer.cost.valuation(loss[:, None])[:, 0]).any():
             raise Refusal(
                 f"a payment of {paid[short][0]} does not cover a loss of {loss[short][0]}"
             )
         if (loss > 0).any():
             # a refusal if her grid is too fine for the loss
-            noise_scale(self.terms, loss[loss > 0].min())
+            noise_scale(terms, loss[loss > 0].min(), offer.bid.local_steps)
         with self._lock:
+            self._still(offer.bid)
             promised = self.ledger.promised.get(market.name, 0.0) + float(paid.sum())
             if promised > market.money:
                 raise Refusal(
                     f"{promised:g} would be promised in all, and she trusts {market.name} with"
                     f" {market.money:g}"
                 )
-            if loss.max() > self._share(market, offer.rounds) * (1 + 1e-12):
+            if loss.max() > self._share(market, len(loss), offer.instead) * (1 + 1e-12):
                 raise Refusal(
                     "what she offered was sold to another market meanwhile: ask for a new bid"
                 )
-            terms = self.terms
-            sale = Sale(
-                ticket,
-                market.name,
-                terms.unit,
-                terms.noise,
-                tuple(loss.tolist()),
-                tuple(paid.tolist()),
-            )
-            self.ledger.write(sale)
-            self._offers.pop(ticket, None)
-        return {"sold": ticket}
+            for ticket in offer.instead:
+                open_ = self.ledger.sales.get(ticket)
+                if open_ is not None and open_.sale.market == market.name and not open_.given_up:
+                    self.ledger.write(GivenUp(ticket, market.name))
+            sold = {"losses": tuple(loss.tolist()), "payments": tuple(paid.tolist())}
+            self.ledger.write(derived(Sale, offer.bid, market=market.name, **sold))
+            self._offers[market.name].pop(letter.ticket, None)
+        return {"sold": letter.ticket}
+
+    def _still(self, deal: Deal) -> None:
+        """A refusal if she, her data or her terms are not what a deal names."""
+        hers = {name: getattr(self.terms, name) for name in ("epsilon", "delta", *_DEMANDS)}
+        hers |= {"owner": self.terms.name, "key": self.key.public, "records": self.records}
+        hers |= {"schema": self.agreed.digest}
+        if bad := [name for name, value in hers.items() if getattr(deal, name) != value]:
+            raise Refusal(f"her terms have changed since that sale: {bad[0]} is another")
 
     # --- a release, and its receipt --------------------------------------------------------------
 
-    def release(
-        self,
-        market: Approved,
-        ticket: str,
-        round: int,
-        loss: float,
-        digest: str,
-        model: list[list[float]],
-        paid: list[dict[str, Any]] | None = None,
-    ) -> dict[str, Any]:
-        """A noisy gradient at a model of shape (classes, features), for a round that is sold and
-        not yet spent.
-
-        The letter may carry signatures under earlier receipts, `paid`, as :meth:`countersigned`
-        takes them.
+    def release(self, market: Approved, letter: AskRelease, model: object) -> dict[str, Any]:
+        """The sum of noisy gradients of her local steps from a model of shape (classes, features),
+        for a round that is sold and not yet spent.
         """
-        self.countersigned(market, paid or [])
-        number = check_count(round, "round", most=market.rounds)
-        w = check_finite(model, "model", 2)
+        self._keep(market, letter.paid)
+        number = letter.round
+        w = check_finite(model, "model", 2, -_HUGE, _HUGE)  # type: ignore[arg-type]
         if w.shape != self.shape:
             raise Refusal(f"model must have shape {self.shape}, got {w.shape}")
-        if digest != model_digest(w):
+        if letter.digest != model_digest(w):
             raise Refusal("the model is not that of the letter")
-        letter = canonical([ticket, number, loss, digest])
+        asked = canonical([letter.ticket, number, letter.loss, letter.digest])
         with self._lock:
-            if (kept := self.ledger.answered(str(ticket), number, letter)) is not None:
+            if (kept := self.ledger.answered(letter.ticket, number, asked)) is not None:
                 return json.loads(kept)
-            entry = self._next(market, ticket, number, loss)
+            entry = self._next(market, letter)
             self.ledger.write(entry)
             place = {"entry": self.ledger.number, "chain": self.ledger.chain}
             sales = len(self.ledger.sales)
         rng = None if self.terms.seed is None else stream(self.terms.seed, sales, number)
-        steps = self.noisy_steps(w, loss, rng).tolist()
-        told = {
-            name: getattr(entry, name)
-            for name in ("ticket", "unit", "noise", "round", "loss", "payment", "time")
-        }
-        told |= {
-            "owner": self.terms.name,
-            "key": self.key.public,
-            "market": market.key,
-            "records": self.records,
-        }
-        told |= {
-            "schema": self.agreed.digest,
-            "model": digest,
-            "steps": steps_digest(steps),
-        } | place
-        receipt = canonical(told)
-        answer = {"steps": steps, "receipt": receipt, "signature": self.key.sign(receipt)}
+        steps = self.noisy_steps(w, entry.loss, rng, entry.local_steps, entry.learning_rate)
+        sent = steps.tolist()
+        receipt = derived(Receipt, entry, **place, steps=steps_digest(sent))
+        answer = self._sign(receipt) | {"steps": sent}
         with self._lock:
             self.ledger.keep(
-                ticket, number, letter, canonical(answer), receipt, answer["signature"]
+                letter.ticket,
+                number,
+                asked,
+                canonical(answer),
+                answer["text"],
+                answer["signature"],
             )
         return answer
 
-    def _next(self, market: Approved, ticket: object, number: int, loss: object) -> Release:
+    def _next(self, market: Approved, letter: AskRelease) -> Release:
         """The entry of a release, or a refusal."""
-        open_ = self.ledger.sales.get(str(ticket))
+        number = letter.round
+        open_ = self.ledger.sales.get(letter.ticket)
         if open_ is None or open_.sale.market != market.name or number > len(open_.sale.losses):
             raise Refusal("that round is not sold")
         sale = open_.sale
         if (sold := sale.losses[number - 1]) == 0:
             raise Refusal(f"nothing was sold in round {number}")
-        if check_number(loss, "loss", 0) != sold:
-            raise Refusal(f"a loss of {sold} was sold in round {number}, not {loss}")
+        if letter.loss != sold:
+            raise Refusal(f"a loss of {sold} was sold in round {number}, not {letter.loss}")
         if number in open_.released:
             raise Refusal(f"round {number} is released already")
-        if (sale.unit, sale.noise) != (self.terms.unit, self.terms.noise):
-            raise Refusal("her terms have changed since that sale")
+        if open_.given_up:
+            raise Refusal("what was left of that sale is given up")
+        self._still(sale)
         cost = Spent.of(sale.noise, sold)
         if not (self.ledger.spent + cost).within(self.terms.epsilon, self.terms.delta):
             raise Refusal(
@@ -311,16 +336,37 @@ class Owner:
         bought = self.ledger.bought.get(market.name, Spent()) + cost
         if not bought.within(min(market.epsilon, self.terms.epsilon), self.terms.delta):
             raise Refusal(f"a loss of {sold} is more than is left of what {market.name} may buy")
-        return Release(
-            sale.ticket, market.name, sale.unit, sale.noise, number, sold, sale.payments[number - 1]
-        )
+        told = {"round": number, "loss": sold, "payment": sale.payments[number - 1]}
+        now = time.time()
+        return derived(Release, sale, **told, model=letter.digest, time=now, buyer=market.key)
 
     def noisy_steps(
-        self, model: NDArray[np.float64], loss: float, rng: np.random.Generator | None = None
+        self,
+        model: NDArray[np.float64],
+        loss: float,
+        rng: np.random.Generator | None = None,
+        local_steps: int = 1,
+        learning_rate: float = 1.0,
     ) -> Steps:
-        """The gradient in steps, with noise: the sum over records, or if the owner is protected
-        their mean.
+        """The sum of the noisy gradients of some steps of descent, in steps of the grid.
+
+        A gradient is the sum over records, or if the owner is protected their mean. Each has noise
+        for its part of the loss, and the next is computed at the model that it leads to.
         """
+        terms = self.terms
+        total = np.zeros(self.shape, dtype=np.int64)
+        scale = noise_scale(terms, loss, local_steps)
+        each = terms.spacing / (self.records if terms.unit == "record" else 1)
+        for _ in range(local_steps):
+            noisy = self._noisy(model, scale, rng)
+            total += noisy
+            with np.errstate(over="ignore"):
+                model = np.clip(model - learning_rate * each * noisy, -_HUGE, _HUGE)
+        return cut(total)
+
+    def _noisy(
+        self, model: NDArray[np.float64], scale: Fraction | float, rng: np.random.Generator | None
+    ) -> Steps:
         terms = self.terms
         if terms.unit == "record":
             norm = 2 if terms.noise == "gaussian" else 1
@@ -331,40 +377,43 @@ class Owner:
             rows = [np.arange(self.records)]
             mean = local_gradients(model[None], self._features, self._labels, rows)[0, 0]
             steps = grid_gradients(mean, terms.clip_norm, terms.spacing)
-        scale = noise_scale(terms, loss)
         if isinstance(scale, Fraction):
             generator = np.random.default_rng() if rng is None else rng
             return cut(steps + discrete_laplace(scale, rng=generator, size=steps.shape))
         return cut(np.reshape(discrete_gaussian(steps.ravel().tolist(), scale), steps.shape))
 
-    def countersigned(self, market: Approved, receipts: list[dict[str, Any]]) -> dict[str, Any]:
+    def countersigned(self, market: Approved, letter: AskPaid) -> dict[str, Any]:
         """Keep a market's signatures under her receipts: what it owes her. Others are left
         alone.
         """
+        return {"kept": self._keep(market, letter.receipts)}
+
+    def _keep(self, market: Approved, thanks: tuple[Thanks, ...]) -> int:
         kept = 0
-        for one in receipts:
-            ticket = str(one["ticket"])
-            number = check_count(one["round"], "round")
-            signature = one["signature"]
-            text = self.ledger.receipt(ticket, number)
-            if text is not None and signed(text, signature, market.key):
-                self.ledger.countersign(ticket, number, signature)
+        for one in thanks:
+            text = self.ledger.receipt(one.ticket, one.round)
+            if text is not None and signed(text, one.signature, market.key):
+                self.ledger.countersign(one.ticket, one.round, one.signature)
                 kept += 1
-        return {"kept": kept}
+        return kept
 
 
-def noise_scale(terms: Terms, loss: float) -> Fraction | float:
+def noise_scale(terms: Terms | Deal, loss: float, local_steps: int = 1) -> Fraction | float:
     """Of discrete Laplace noise, a fraction, or of discrete Gaussian noise, a standard deviation;
     both in steps.
+
+    So many releases with this noise lose `loss` together: losses of Laplace noise add up, those of
+    Gaussian noise by their squares.
     """
     if terms.noise == "laplace":
         most = int(terms.clip_norm / terms.spacing)
-        scale = Fraction(2 * most) / Fraction(loss)
+        scale = local_steps * Fraction(2 * most) / Fraction(loss)
         if 32 * scale > 2**52:
             raise Refusal(f"spacing = {terms.spacing} is too small for a loss of {loss:g}")
         # above it, with small numbers
         return Fraction(-(-(scale.numerator << 20) // scale.denominator), 1 << 20)
-    sd = sqrt((2 * terms.clip_norm / terms.spacing / loss) ** 2 + ROUNDING**2) * (1 + 1e-12)
+    squared = local_steps * (2 * terms.clip_norm / terms.spacing / loss) ** 2
+    sd = sqrt(squared + ROUNDING**2) * (1 + 1e-12)
     if 32 * sd > 2**52:
         raise Refusal(f"spacing = {terms.spacing} is too small for a loss of {loss:g}")
     return sd

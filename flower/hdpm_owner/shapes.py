@@ -1,4 +1,4 @@
-"""What comes from outside has a declared shape: a dataclass, each part of which says what it may be.
+"""What comes from outside has a declared shape: a dataclass whose parts say what they may be.
 
 A part is a text with a pattern, a number in a range, one of a few words, a list, or a shape of its
 own. :func:`shaped` is the only reader of letters, answers, receipts, counters and schemas.
@@ -47,7 +47,7 @@ def read_shaped(kind: type[T], text: object) -> T:
 
 def shaped(kind: type[T], content: object) -> T:
     """A shape from what JSON holds, with every part checked and none over."""
-    parts = _parts(kind)
+    parts = _parts(kind)  # type: ignore[arg-type]
     if not isinstance(content, dict):
         raise ValueError(f"{_shown(content)} is no {kind.__name__}")
     if over := [name for name in content if name not in parts]:

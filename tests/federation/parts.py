@@ -20,6 +20,7 @@ from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners import fedsgd as fedsgd_module
 from hdpm_lib.markets.outcome import Outcome
+from hdpm_owner import ledger
 from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
 from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement, read_table
@@ -71,6 +72,7 @@ def owner_of(
         np.savez(
             folder / "data.npz", features=table.features, labels=table.labels, schema=agreed.digest
         )
+        ledger.make(folder, Key(folder / "key").public)
     terms = {name: value for name, value in (TERMS | changes).items() if value is not None}
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in terms.items()]
     lines += [f'[[markets]]\nname = "market"\nkey = "{key}"\n']
@@ -78,17 +80,18 @@ def owner_of(
     return Owner(folder)
 
 
-def demand(owner: Owner, rounds: int = 1) -> Answer:
+def demand(owner: Owner, rounds: int = 1, **changes: Any) -> Answer:
     """The letter that asks her for a bid on her own terms."""
     names = ("unit", "noise", "clip_norm", "spacing")
     asked = {name: getattr(owner.terms, name) for name in names}
-    return {"ask": "bid", "rounds": rounds, "schema": owner.agreed.digest} | asked
+    asked |= {"local_steps": 1, "learning_rate": 2.0, "time": time.time()}
+    return {"ask": "bid", "rounds": rounds, "schema": owner.agreed.digest} | asked | changes
 
 
-def bid_of(owner: Owner, rounds: int = 1, market: Approved = MARKET) -> Answer:
+def bid_of(owner: Owner, rounds: int = 1, market: Approved = MARKET, **changes: Any) -> Answer:
     """Her bid, or her refusal."""
-    answer = owner.answer(demand(owner, rounds), market)
-    return json.loads(answer["bid"]) if "bid" in answer else answer
+    answer = owner.answer(demand(owner, rounds, **changes), market)
+    return json.loads(answer["text"]) if "text" in answer else answer
 
 
 def offer(
@@ -117,17 +120,11 @@ def ask(
     loss: float = 1.0,
     model: Any = MODEL,
     market: Approved = MARKET,
+    **changes: Any,
 ) -> Answer:
     digest = model_digest(np.array(model, dtype=float))
-    letter = {
-        "ask": "release",
-        "ticket": ticket,
-        "round": round,
-        "loss": loss,
-        "digest": digest,
-        "model": model,
-    }
-    return owner.answer(letter, market)
+    letter = {"ask": "release", "ticket": ticket, "round": round, "loss": loss, "digest": digest}
+    return owner.answer(letter | changes, market, model)
 
 
 # What a market may try that has bought a loss of 1 in round 1 and nothing in round 2, and the
@@ -146,15 +143,15 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "comes with another market's ticket": lambda own, t: ask(
         own, t, 1, market=Approved("other", "1" * 64)
     ),
-    "sends another model than the letter says": lambda own, t: own.answer(
-        {"ask": "release", "ticket": t, "round": 1, "loss": 1.0, "digest": "0", "model": MODEL},
-        MARKET,
-    ),
-    "has another schema": lambda own, t: own.answer(demand(own) | {"schema": "0"}, MARKET),
-    "wants a record where she protects all of her": lambda own, t: own.answer(
-        demand(own) | {"unit": "record"}, MARKET
-    ),
-    "wants longer gradients": lambda own, t: own.answer(demand(own) | {"clip_norm": 2.0}, MARKET),
+    "sends another model than the letter says": lambda own, t: ask(own, t, 1, digest="0" * 64),
+    "has another schema": lambda own, t: bid_of(own, schema="0" * 64),
+    "wants a record where she protects all of her": lambda own, t: bid_of(own, unit="record"),
+    "wants longer gradients": lambda own, t: bid_of(own, clip_norm=2.0),
+    "has a clock of another day": lambda own, t: bid_of(own, time=time.time() + 86400),
+    "has seen another ledger": lambda own, t: bid_of(own, last={"entry": 1, "chain": "0" * 64}),
+    "has seen more of her ledger": lambda own, t: bid_of(own, last={"entry": 9, "chain": "0" * 64}),
+    "wants a step beyond all numbers": lambda own, t: bid_of(own, learning_rate=1e308),
+    "wants steps for ever": lambda own, t: bid_of(own, local_steps=10**6),
     "offers the same sale twice": lambda own, t: offer(own, [1.0, 1.0], ticket=t),
     "counts her with fewer records": lambda own, t: offer(own, [1.0, 1.0], records=4),
     "offers more than she bid": lambda own, t: offer(own, [1.0, 1.25]),
@@ -176,6 +173,7 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "thanks for a round beyond all numbers": lambda own, t: own.answer(
         {"ask": "paid", "receipts": [{"ticket": t, "round": 2**70, "signature": "00"}]}, MARKET
     ),
+    "asks for what is given up": lambda own, t: (own.ledger.give_up(t), ask(own, t, 1))[1],
 }
 
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -26,8 +28,9 @@ from flwr.supercore.task_identity import TaskIdentity
 
 import federation
 from hdpm_lib.learners.integer_answers import record_steps
-from hdpm_market import server
+from hdpm_market import market as protocol
 from hdpm_market.book import Book
+from hdpm_market.market import Market, Plan
 from hdpm_owner import ledger, receipts
 from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key, canonical
@@ -65,7 +68,7 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
     assert all(min(held["loss"]) > 0 and sum(held["paid"]) <= 300 for held in found["rounds"])
     assert gap(found, running.owners, sale=1) <= 1e-10
     for i, own in enumerate(running.owners):
-        sale, *released = ledger.read(own)
+        _, sale, *released = ledger.read(own)["entries"]
         assert [line["round"] for line in released] == [1, 2] and all(
             line["countersignature"] for line in released
         )
@@ -80,32 +83,22 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
 
 
 def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shared) -> None:
-    """An owner dies when the sales are agreed, and is started again in the second round; then the
-    market dies.
+    """An owner dies after the first round, and is started again while she is asked; then the market
+    dies.
     """
     running, test = market
-    ann, bea = running.owners
-    before = [len(ledger.read(own)) for own in (ann, bea)]
+    ann = running.owners[0]
     folder = running.start_run(test, rounds=5, **PLAN)
-    wait_for(
-        lambda: all(len(ledger.read(own)) > n for own, n in zip((ann, bea), before, strict=True))
-    )
+    wait_for(lambda: len(running.rounds(folder)) == 1)
     running.kill("owner-ann")
-    wait_for(lambda: len(ledger.read(bea)) == before[1] + 3)
+    time.sleep(1)
     running.start_owner(ann)
     wait_for(lambda: len(running.rounds(folder)) == 3)
     stop_market(running)
     found = running.result(running.start_run(test, folder, rounds=5, resume=True, **PLAN))
-    losses = np.array([held["loss"] for held in found["rounds"]])
-    assert (
-        len(losses) == 5
-        and losses[0, 0] == 0
-        and losses[2:, 0].min() > 0
-        and losses[:, 1].min() > 0
-    )
-    paid = np.array([held["paid"] for held in found["rounds"]])
-    assert ((paid > 0) == (losses > 0)).all() and audited(running) == []
-    assert found["absences"] and {one["name"] for one in found["absences"]} == {"ann"}
+    losses, paid = (np.array([one[part] for one in found["rounds"]]) for part in ("loss", "paid"))
+    assert losses.shape == (5, 2) and ((paid > 0) == (losses > 0)).all() and losses.min() > 0
+    assert audited(running) == [] and {one["name"] for one in found["absences"]} <= {"ann"}
     assert gap(found, running.owners, sale=2) <= 1e-10
 
 
@@ -137,9 +130,10 @@ def test_what_the_market_ships_cannot_read_her_data(
     theft = THEFT.format(targets=targets) + "    with socket.socket(socket.AF_UNIX"
     thief.write_text(thief.read_text().replace("    with socket.socket(socket.AF_UNIX", theft))
     monkeypatch.setattr(running, "app", app)
-    found = running.run(test, rounds=1, **PLAN)
-    assert len(found["absences"]) == 2 and found["rounds"] == []
-    assert all(f"stolen: {['PermissionError'] * 6}" in one["reason"] for one in found["absences"])
+    with pytest.raises(RuntimeError, match="did not end"):
+        running.run(test, rounds=1, **PLAN | {"wait": 10.0, "patience": 0.001})
+    said = (running.folder / "logs" / "superlink.log").read_text()
+    assert said.count(f"stolen: {['PermissionError'] * 6}") >= 2
 
 
 def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
@@ -174,10 +168,10 @@ def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
     )
     (trusted := tmp_path / "trusted.yaml").write_text(f"fpk_someone: '{key}'\n")
     with small(tmp_path, trusted=trusted) as (running, test):
-        found = running.run(test, rounds=1, **PLAN)
-        assert found["rounds"] == [] and len(found["absences"]) == 2
+        with pytest.raises(RuntimeError, match="did not end"):
+            running.run(test, rounds=1, **PLAN | {"wait": 10.0, "patience": 0.001})
         assert "could not be verified" in (running.folder / "logs" / "node-ann.log").read_text()
-    assert all(ledger.read(own) == [] for own in running.owners)
+    assert all(len(ledger.read(own)["entries"]) == 1 for own in running.owners)
 
 
 def test_in_simulation(tmp_path: Path) -> None:
@@ -229,37 +223,49 @@ class Post:
 @pytest.fixture
 def hire(hire: Hire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hire:
     """Owners who approve of a market that is held in this process; letters may be written though
-    there is no run.
+    there is no run, and nobody waits long.
     """
     for name in ("_run_id", "_task_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
+    monkeypatch.setattr(protocol, "PAUSE", 0.01)
     return partial(hire, key=Key(tmp_path / "key").public)
 
 
 @pytest.fixture
 def two(hire: Hire) -> list[Owner]:
-    return [hire("ann", epsilon=20.0), hire("bea", epsilon=4.0)]
+    return [hire("ann", epsilon=20.0, limit=None), hire("bea", epsilon=4.0, limit=None)]
+
+
+def begun(place: Path, rounds: int = 2, **plan: Any) -> Market:
+    """A market, or its next life if there is one in that place."""
+    agreed = Agreement.read(place / "ann" / "schema.toml")
+    chosen = Plan(rounds, **PLAN | {"wait": 0.2, "patience": 1e-5, "budget": 1e6} | plan)
+    book = Book(place / "book")
+    seen = receipts.last_seen(receipts.kept(place / "book"))
+    return Market(chosen, agreed, Key(place / "key"), book, seen)
+
+
+def one_round(market: Market, nodes: dict[int, Node]) -> None:
+    market.meet(Post(nodes))
+    market.hold(Post(nodes))
 
 
 def held(
-    nodes: dict[int, Node],
-    place: Path,
-    rounds: int = 2,
-    until: int | None = None,
-    resume: bool = False,
-    **plan: Any,
-) -> server.Market:
+    nodes: dict[int, Node], place: Path, rounds: int = 2, until: int | None = None, **plan: Any
+) -> Market:
     """A market that was held with these nodes, up to some round, or goes on there."""
-    agreed = Agreement.read(place / "ann" / "schema.toml")
-    chosen = server.Plan(rounds, **PLAN | {"wait": 5.0} | plan)
-    market = server.Market(list(nodes), chosen, agreed, Key(place / "key"), Book(place / "book"))
-    grid = Post(nodes)
-    market.resume(grid) if resume else market.open(grid)
-    for _ in range(market.done, rounds if until is None else until):
-        letters = market.configure_train(1, ArrayRecord(), ConfigRecord(), grid)
-        market.aggregate_train(1, grid.send_and_receive(letters))
-        market.configure_evaluate(1, ArrayRecord(), ConfigRecord(), grid)
+    market = begun(place, rounds, **plan)
+    if until is None:
+        market.run(Post(nodes))
+    else:
+        while market.done < until:
+            one_round(market, nodes)
     return market
+
+
+def letters_of(own: Owner, spoil: Callable[[str, Any], Any]) -> Node:
+    """An owner whose answers to letters, of which the first word is told, are spoilt."""
+    return lambda request: spoil(json.loads(request["text"])["ask"], own.open_letter(request))
 
 
 def text(content: Any) -> RecordDict:
@@ -269,17 +275,24 @@ def text(content: Any) -> RecordDict:
 
 def resigned(own: Owner, answer: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A bid with changes that its owner has signed."""
-    text = canonical(json.loads(answer["bid"]) | changes)
-    return {"bid": text, "signature": own.key.sign(text)}
+    text = canonical(json.loads(answer["text"]) | changes)
+    return {"text": text, "signature": own.key.sign(text)}
 
 
 BIDS = [
     {"rate": -1.0},
     {"rate": "dear"},
-    {"name": 7},
+    {"rate": 1e306},  # of which all-in made an error of the market's
+    {"rate": 1e99, "records": 10**12},
+    {"owner": 7},
+    {"owner": "=1+1"},
+    {"owner": "ann\x1b[2J"},
+    {"records": 2.5},
     {"limit": [1.0, 2.0]},
     {"clip_norm": 9.0},
-    {"schema": "0"},
+    {"rounds": 7},
+    {"schema": "0" * 64},
+    {"surname": "x"},
 ]
 ANSWERS: dict[str, Any] = {
     "a refusal": text(json.dumps({"refused": "nothing is left"})),
@@ -302,41 +315,53 @@ RELEASES: dict[str, dict[str, Any]] = {
     "of the most negative number": {"steps": [[-(2**63)] * 3] * 2},
     "that was made up": {"steps": [[7] * 3] * 2},
     "with another signature": {"signature": "00" * 64},
-    "with another receipt": {"receipt": "00" * 64},
+    "with another receipt": {"text": "00" * 64},
 }
+# of a receipt, which she signs again
+RECEIPTS: list[dict[str, Any]] = [
+    {"owner": "bea"},
+    {"owner": None},
+    {"records": 10**9},
+    {"epsilon": 80.0},
+    {"payment": 1e6},
+    {"round": 7},
+    {"steps": "0" * 64},
+    {"entry": -1},
+    {"entry": 1.5},
+    {"chain": "x"},
+    {"time": "now"},
+    {"time": 1e300},
+    {"junk": "x" * 500_000},
+]
 Spoil = Callable[[Owner, dict[str, Any]], Any]
 NONE: dict[tuple[str, str], Spoil] = {
     ("bid", str(change)): partial(resigned, **change) for change in BIDS
 }
 for what, change in RELEASES.items():
     NONE["release", what] = lambda own, answer, change=change: answer | change
+NONE |= {("release", str(change)[:50]): partial(resigned, **change) for change in RECEIPTS}
 for when, (what, one) in product(("always", "release"), ANSWERS.items()):
     NONE[when, what] = lambda own, answer, one=one: one
 
 
 @pytest.mark.parametrize(("when", "what"), NONE)
 def test_an_answer_that_is_none_stops_nobody_else(
-    two: list[Owner], tmp_path: Path, when: str, what: str
+    two: list[Owner], hire: Hire, tmp_path: Path, when: str, what: str
 ) -> None:
     """Nothing of hers counts, why is known, and the others' market is held."""
-    ann, bea = two
+    ann, bea = two[0], hire("bea's", epsilon=4.0)
 
-    def spoilt(request: dict[str, Any]) -> Any:
-        answer = bea.open_letter(request)
-        return (
-            NONE[when, what](bea, answer)
-            if when in ("always", json.loads(request["text"])["ask"])
-            else answer
-        )
+    def spoil(ask: str, answer: Any) -> Any:
+        return NONE[when, what](bea, answer) if when in ("always", ask) else answer
 
-    market = held({1: ann.open_letter, 2: spoilt}, tmp_path)
-    assert {one["reason"] != "" for one in market.absences} == {True}
+    nodes = {1: ann.open_letter, 2: letters_of(bea, spoil)}
+    market = held(nodes, tmp_path, rule="all-in" if "rate" in what else "posted prices")
+    assert market.absences and all(one["reason"] for one in market.absences)
     for one in market.book.rounds:
         assert np.isfinite(one["model"]).all() and np.abs(one["model"]).max() > 0
         assert one["loss"][0] > 0 and sum(one["loss"][1:]) == sum(one["paid"][1:]) == 0
-    assert {
-        json.loads(row["receipt"])["owner"] for row in receipts.kept(Path(market.book.folder))
-    } == {"ann"}
+    owed = receipts.owed(receipts.kept(market.book.folder))
+    assert [one["owner"] for one in owed] == ["ann"]
 
 
 def test_of_two_nodes_with_one_name_neither_is_taken(two: list[Owner], tmp_path: Path) -> None:
@@ -344,8 +369,8 @@ def test_of_two_nodes_with_one_name_neither_is_taken(two: list[Owner], tmp_path:
     third = owner_of(tmp_path / "third", key=Key(tmp_path / "key").public, name="bea")
     market = held(dict(enumerate(own.open_letter for own in (ann, bea, third))), tmp_path)
     third.ledger.close()
-    assert [one.bid["name"] for one in market.sellers] == ["ann"]
-    assert [one["reason"] for one in market.absences] == ["2 nodes have the name bea"] * 2
+    assert [one.bid.owner for one in market.sellers] == ["ann"]
+    assert {one["reason"] for one in market.absences} == {"2 nodes have the name bea"}
 
 
 def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(
@@ -355,36 +380,138 @@ def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(
     other numbers then.
     """
     ann, bea = two
-    first = held({1: ann.open_letter, 2: bea.open_letter}, tmp_path, rounds=4, until=1)
-    letters = first.configure_train(1, ArrayRecord(), ConfigRecord(), Post({}))
-    lost = Post({1: ann.open_letter, 2: bea.open_letter}).send_and_receive(letters)
-    assert len(lost) == 2 and ann.ledger.number == 3
+    nodes = {1: ann.open_letter, 2: bea.open_letter}
+    first = held(nodes, tmp_path, rounds=4, until=1)
+    dead = {k: letters_of(own, lambda ask, a: None) for k, own in ((1, ann), (2, bea))}
+    with pytest.raises(RuntimeError, match="too few have answered"):
+        first.hold(Post(dead))
+    assert ann.ledger.number == bea.ledger.number == 4
     first.book.close()
-    again = held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=4, resume=True)
+    again = held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=4)
     rows = receipts.kept(tmp_path / "book")
-    assert len(rows) == 8 and again.absences == [] and ann.ledger.number == bea.ledger.number == 5
-    assert (
-        receipts.compared(
-            rows, {own.terms.name: ledger.read(tmp_path / own.terms.name) for own in two}
-        )
-        == []
-    )
+    assert len(rows) == 8 and ann.ledger.number == bea.ledger.number == 6
+    assert again.absences == [] and audit(tmp_path, two) == []
     with pytest.raises(ValueError, match="has another plan"):
-        held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=5, resume=True)
+        held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=5)
 
 
-def test_who_comes_back_at_another_node_is_asked_again(two: list[Owner], tmp_path: Path) -> None:
+def audit(place: Path, owners: list[Owner]) -> list[str]:
+    """What the market's receipts and these ledgers do not agree on."""
+    ledgers = {own.terms.name: ledger.read(place / own.terms.name) for own in owners}
+    return receipts.compared(receipts.kept(place / "book"), ledgers)
+
+
+def test_who_is_late_or_comes_back_at_another_node_sells_the_rest(
+    two: list[Owner], tmp_path: Path
+) -> None:
+    """Bea comes in the second round, is silent in the third and sits out the fourth; all that she
+    has is sold at the end, and Ann's share is for the rounds that are left.
+    """
     ann, bea = two
-    nodes: dict[int, Node] = {1: ann.open_letter, 2: bea.open_letter}
-    market = held(nodes, tmp_path, rounds=4, until=1)
-    grid = Post(nodes | {2: lambda _: None})
-    for _ in range(3):
-        letters = market.configure_train(1, ArrayRecord(), ConfigRecord(), grid)
-        market.aggregate_train(1, grid.send_and_receive(letters))
-        grid = Post({1: ann.open_letter, 9: bea.open_letter})
-    losses = np.array([one["loss"] for one in market.book.rounds])
-    assert ((losses > 0) == [[True, True], [True, False], [True, True], [True, True]]).all()
+    market = begun(tmp_path, rounds=6)
+    for nodes in (
+        {1: ann.open_letter},
+        {1: ann.open_letter, 2: bea.open_letter},
+        {1: ann.open_letter, 2: lambda _: None},
+        {1: ann.open_letter, 9: bea.open_letter},
+        {1: ann.open_letter, 9: bea.open_letter},
+        {1: ann.open_letter, 9: bea.open_letter},
+    ):
+        one_round(market, nodes)
+    losses = np.array([one["loss"] for one in protocol.padded(market.book.rounds)])
+    assert (losses[:, 0] > 0).all()
+    assert (losses[:, 1] > 0).tolist() == [False, True, False, False, True, True]
     assert {one["name"] for one in market.absences} == {"bea"}
+    assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path, two) == []
+
+
+def test_who_dies_for_a_moment_is_asked_again_in_the_same_round(
+    two: list[Owner], tmp_path: Path
+) -> None:
+    ann, bea = two
+    answers = iter([None, Error(0, "no door"), None])
+    late = letters_of(bea, lambda ask, a: next(answers, a) if ask == "release" else a)
+    market = held({1: ann.open_letter, 2: late}, tmp_path, wait=2.0)
+    assert all(min(one["loss"]) > 0 for one in market.book.rounds) and market.absences == []
+    assert bea.ledger.spent.pure == pytest.approx(4.0)
+
+
+def test_below_a_quorum_nobody_is_asked_for_a_sale(hire: Hire, tmp_path: Path) -> None:
+    """Nor charged, for a mean that could not be trimmed; when the third comes the rounds are
+    held.
+    """
+    owners = [hire(name, limit=None) for name in ("ann", "bea", "cem")]
+    nodes: dict[int, Node] = {k: own.open_letter for k, own in enumerate(owners)}
+    some = {k: nodes[k] for k in (0, 1)} | {2: lambda _: None}
+    plan = {"aggregate": "trimmed mean", "liars": 1}
+    with pytest.raises(RuntimeError, match="0 sellers are here, and 3 are needed"):
+        held(some, tmp_path, **plan)
+    assert all(own.ledger.number == 1 for own in owners)
+    market = held(nodes, tmp_path, until=1, **plan)
+    # a node that is silent before she is asked
+    with pytest.raises(RuntimeError, match="resume the market"):
+        one_round(market, some)
+    assert [own.ledger.spent.pure for own in owners] == [Fraction(3, 2)] * 3
+    held(nodes, tmp_path, **plan)
+    assert [own.ledger.spent.pure for own in owners] == [3] * 3 and audit(tmp_path, owners) == []
+
+
+def test_who_claims_records_and_does_not_deliver_is_out(hire: Hire, tmp_path: Path) -> None:
+    """The auction is held again for the others, with all of the money."""
+    ann, bea = (hire(name, epsilon=20.0) for name in ("ann", "bea"))
+    eve = hire("eve", epsilon=20.0, rate=1e-3)
+
+    def lie(request: dict[str, Any]) -> Any:
+        letter = json.loads(request["text"])
+        answer = eve.open_letter(request)
+        if letter["ask"] == "sale":
+            return {"sold": letter["ticket"]}
+        return resigned(eve, answer, records=2_000_000) if letter["ask"] == "bid" else answer
+
+    nodes = {1: ann.open_letter, 2: bea.open_letter, 3: lie}
+    market = held(nodes, tmp_path, rounds=3, budget=300.0)
+    paid = np.array([one["paid"] for one in protocol.padded(market.book.rounds)])
+    assert paid[:, 2].max() == 0 and paid[1].sum() > 10 * paid[0].sum()
+
+
+def test_who_has_nothing_left_sells_nothing(two: list[Owner], tmp_path: Path) -> None:
+    """No dust that rounding has left."""
+    nodes = {k: own.open_letter for k, own in enumerate(two)}
+    held(nodes, tmp_path, rounds=5)
+    numbers = [own.ledger.number for own in two]
+    (tmp_path / "book").rename(tmp_path / "first")
+    with pytest.raises(RuntimeError, match="0 sellers are here, and 1 are needed"):
+        held(nodes, tmp_path, rounds=5)
+    assert [own.ledger.number for own in two] == numbers
+
+
+def test_an_older_copy_of_her_folder_sells_nothing_and_the_audit_names_it(
+    two: list[Owner], hire: Hire, tmp_path: Path
+) -> None:
+    """Where nobody remembers, both markets' receipts tell."""
+    ann, bea = two
+    shutil.copytree(tmp_path / "ann", tmp_path / "old")
+    held({1: ann.open_letter, 2: bea.open_letter}, tmp_path)
+    ann.ledger.close()
+    shutil.rmtree(tmp_path / "ann")
+    (tmp_path / "old").rename(tmp_path / "ann")
+    old = Owner(tmp_path / "ann")
+    (tmp_path / "book").rename(tmp_path / "first")
+    rows = receipts.kept(tmp_path / "first")
+    market = begun(tmp_path)
+    market._seen = receipts.last_seen(rows)
+    with pytest.raises(RuntimeError):
+        market.run(Post({1: old.open_letter}))
+    assert any("does not have entry 4" in one["reason"] for one in market.absences)
+    assert old.ledger.number == 1
+    market.book.close()
+    shutil.rmtree(tmp_path / "book")
+    held({1: old.open_letter}, tmp_path)
+    old.ledger.close()
+    both = rows + receipts.kept(tmp_path / "book")
+    said = receipts.compared(both, {"ann": ledger.read(tmp_path / "ann")})
+    assert sum("has two chains" in one for one in said) == 2
+    assert sum("another chain at entry" in one for one in said) == 2
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -432,4 +559,4 @@ def test_one_liar_moves_a_robust_market_less(hire: Hire, tmp_path: Path) -> None
 @pytest.mark.parametrize("part", ["rule", "aggregate"])
 def test_an_unknown_rule_is_named(part: str) -> None:
     with pytest.raises(ValueError, match=f"{part} must be one of .*, got first come"):
-        server.Plan(1, **{part: "first come"})
+        Plan(1, **{part: "first come"})

@@ -1,0 +1,575 @@
+"""FL-Market on Flower: bids, an auction, noisy gradients, and the weights of least error.
+
+Bids are asked for, the auction is held for all rounds that are left, and each owner agrees to her
+sale, or not. In a round every seller is sent the model; what arrives is summed with the weights of
+OptAggr, or by a rule that bears liars. Below a quorum the market waits, and asks nobody for what
+could not be used. An owner whose gradient does not arrive in time is not paid and sits out a round,
+after each further time one more, and the auction is held again for the others; so it is for who
+comes late. Whatever an owner answers, it concerns nobody but her.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from logging import INFO
+from math import floor, log, sqrt
+from typing import Any, TypeVar
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.common.logger import log as say
+from flwr.serverapp import Grid
+
+from hdpm_lib.auctions.allin import all_in
+from hdpm_lib.auctions.bids import Bids, bids
+from hdpm_lib.auctions.menus import menus, trained_weights
+from hdpm_lib.auctions.posted_prices import posted_prices
+from hdpm_lib.markets.outcome import Outcome
+from hdpm_market.aggregates import ROBUST, weighted
+from hdpm_market.book import Book
+from hdpm_owner.deals import Bid, Kept, Known, Place, Receipt, Signed, Sold, derived
+from hdpm_owner.owner import model_digest, noise_scale, steps_digest
+from hdpm_owner.shapes import LONGEST, read_shaped, shaped
+from hdpm_owner.signatures import Key, canonical, signed
+from hdpm_owner.table import Agreement
+from hdpm_owner.terms import Terms
+
+RULES: dict[str, Callable[[], Callable[[Bids, float], Outcome]]] = {
+    "posted prices": lambda: posted_prices,
+    "all-in": lambda: all_in,
+    "menus": lambda: partial(menus, weights=trained_weights()),
+}
+AGGREGATES = ("least error", *ROBUST)
+DEMANDS = ("unit", "noise", "clip_norm", "spacing", "local_steps", "learning_rate")
+FREE = ("wait", "quorum", "patience")  # of a plan, that may change before it is resumed
+UNLIKELY = 1e-12  # probability with which noise alone takes an honest release over its bound
+LEAST, MOST = 1e-100, 1e100  # of a valuation that every auction can add up
+PAUSE = 2.0  # seconds before somebody is asked again
+Shape = TypeVar("Shape")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a market is for: what ``flwr run`` may set, with underscores."""
+
+    rounds: int
+    rule: str = "posted prices"
+    budget: float = 1000.0
+    learning_rate: float = 2.0
+    local_steps: int = 1
+    quorum: int = 1
+    wait: float = 60.0
+    patience: float = 24.0
+    unit: str = "record"
+    noise: str = "gaussian"
+    clip_norm: float = 1.0
+    spacing: float = Terms.spacing
+    aggregate: str = "least error"
+    liars: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in (("rule", tuple(RULES)), ("aggregate", AGGREGATES)):
+            if (given := getattr(self, name)) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {given}")
+
+    @property
+    def needed(self) -> int:
+        """Sellers without whom there is no round."""
+        return max(self.quorum, 2 * self.liars + 1 if self.aggregate in ROBUST else 1)
+
+
+@dataclass
+class Seller:
+    """An owner's bid, and what she sold from a round on."""
+
+    bid: Bid
+    first: int
+    losses: list[float] = field(default_factory=list)
+    payments: list[float] = field(default_factory=list)
+
+
+class Refused(ValueError):
+    """An answer that counts for nothing, and why."""
+
+
+class Lost(Refused):
+    """No answer, or an error on its way: it may help to ask again."""
+
+
+class Market:
+    """The market. `sellers` tells who takes part, `absences` who was missing when and why; the book
+    has the rest.
+    """
+
+    def __init__(
+        self, plan: Plan, agreed: Agreement, key: Key, book: Book, seen: dict[str, Place]
+    ) -> None:
+        self.plan = plan
+        self.agreed = agreed
+        self.key = key
+        self.book = book
+        self.shape = len(agreed.classes), agreed.features
+        self.sellers: list[Seller] = []
+        self.roster: list[dict[str, Any]] = []  # all who ever sold
+        self.absences: list[dict[str, Any]] = []
+        self.model = np.zeros(self.shape)
+        self.done = 0
+        self._seen = seen
+        self._nodes: dict[int, Known] = {}
+        self._silent: dict[int, tuple[int, int]] = {}  # how often, and when they are asked again
+        # by key: signatures that are not delivered, sales that may stand, failures, and the round
+        # from which she is asked again
+        self._owed: dict[str, list[dict[str, Any]]] = {}
+        self._sales: dict[str, list[str]] = {}
+        self._failures: Counter[str] = Counter()
+        self._out: dict[str, int] = {}
+        self._asked: set[str] = set()
+        if (state := book.state) is not None:
+            self._resume(state)
+
+    def run(self, grid: Grid, judge: Callable[[], None] = lambda: None) -> None:
+        """All rounds that are left; after each, and before the first, `judge` may look."""
+        judge()
+        while self.done < self.plan.rounds:
+            self.meet(grid)
+            self.hold(grid)
+            judge()
+        self._thank(grid)
+
+    # --- who is here -----------------------------------------------------------------------------
+
+    def meet(self, grid: Grid) -> None:
+        """Wait until enough sellers are here; before the first round, and whenever somebody has
+        come or gone, the auction is held.
+        """
+        end = time.monotonic() + 3600 * self.plan.patience
+        again = False
+        while True:
+            self._find(grid, everybody=again)
+            if again or not self.sellers or self._allowed() - self._asked:
+                self._agree(grid)
+            here = self._here()
+            ready = [one for one in self.sellers if self._due(one)[0] > 0 and one.bid.key in here]
+            if 1 < self.plan.needed == len(ready):  # each of them is needed
+                asked = {here[one.bid.key]: {"ask": "hello"} for one in ready}
+                ready = ready[: len(self._ask(grid, asked, Known))]
+            if len(ready) >= self.plan.needed:
+                return
+            text = f"{len(ready)} sellers are here, and {self.plan.needed} are needed"
+            if time.monotonic() > end:
+                raise RuntimeError(f"{text}: resume the market when they are")
+            say(INFO, "round %d waits: %s", self.done + 1, text)
+            time.sleep(PAUSE)
+            again = True
+
+    def _find(self, grid: Grid, everybody: bool = False) -> None:
+        """Ask the nodes that are not known who they are; one that is silent ever less often."""
+        online = set(grid.get_node_ids())
+        self._nodes = {node: known for node, known in self._nodes.items() if node in online}
+        new = online - self._nodes.keys()
+        if not everybody:
+            new = {node for node in new if self._silent.get(node, (0, 0))[1] <= self.done}
+        self._hello(grid, new)
+        often = Counter(known.key for known in self._nodes.values())
+        if new and max(often.values(), default=0) > 1:  # she may have come back at another node
+            self._hello(grid, {n for n, known in self._nodes.items() if often[known.key] > 1})
+
+    def _hello(self, grid: Grid, nodes: set[int]) -> None:
+        found = self._ask(grid, {node: {"ask": "hello"} for node in nodes}, Known)
+        for node in nodes:
+            self._nodes.pop(node, None)
+            if node in found:
+                self._nodes[node] = found[node]
+                self._silent.pop(node, None)
+            else:
+                times = self._silent.get(node, (0, 0))[0] + 1
+                self._silent[node] = times, self.done + 2 ** min(times, 10) // 2
+
+    def _here(self) -> dict[str, int]:
+        """Nodes by key. Who comes under another's name makes trouble for both: see the keys of the
+        nodes.
+        """
+        found = {}
+        for part in ("name", "key"):
+            often = Counter(getattr(known, part) for known in self._nodes.values())
+            for node, known in self._nodes.items():
+                if (number := often[value := getattr(known, part)]) > 1:
+                    self._absent(known.name, f"{number} nodes have the {part} {value}")
+                    found[node] = ""
+        return {known.key: node for node, known in self._nodes.items() if node not in found}
+
+    def _allowed(self) -> set[str]:
+        """Keys of who may take part: all, if there are too few without those who failed."""
+        here = set(self._here())
+        trusted = {key for key in here if self._out.get(key, 0) <= self.done}
+        return trusted if len(trusted) >= self.plan.needed else here
+
+    # --- lines 3 to 5 of Algorithm 1: bids, and the auction --------------------------------------
+
+    def _agree(self, grid: Grid) -> None:
+        """Ask for bids, hold the auction of the rounds that are left, and agree on sales.
+
+        If there are too few bids nobody is asked for a sale, and what was sold before stands.
+        """
+        here = {key: node for key, node in self._here().items() if key in self._allowed()}
+        rest = self.plan.rounds - self.done
+        ask = {"ask": "bid", "rounds": rest, "schema": self.agreed.digest, "time": time.time()}
+        ask |= {name: getattr(self.plan, name) for name in DEMANDS}
+        letters = {}
+        for key, node in here.items():
+            last = asdict(self._seen[key]) if key in self._seen else None
+            letters[node] = ask | {"last": last, "instead": self._sales.get(key, [])}
+        answers = self._ask(grid, letters, Signed)
+        sellers = []
+        self._asked = set(here)
+        for key, node in here.items():
+            if node in answers:
+                try:
+                    sellers.append(Seller(self._bid(key, answers[node], rest), self.done))
+                except ValueError as error:
+                    self._absent(self._nodes[node].name, f"a bid that is none: {error}")
+        sellers.sort(key=lambda one: one.bid.owner)
+        if len(sellers) < self.plan.needed:
+            return
+        columns = (
+            [one.bid.family, one.bid.rate, one.bid.limit, one.bid.records] for one in sellers
+        )
+        sold = RULES[self.plan.rule]()(
+            bids(*map(list, zip(*columns, strict=True))), self.plan.budget
+        )
+        if np.count_nonzero(sold.privacy_loss) < self.plan.needed:
+            say(INFO, "the budget buys from too few")
+            return
+        offers = {}
+        for one, loss, payment in zip(sellers, sold.privacy_loss, sold.payments, strict=True):
+            one.losses = [float(loss)] * rest
+            one.payments = [float(payment)] * rest
+            if loss > 0 or self._sales.get(one.bid.key):  # or to give up what she sold before
+                offer = {"ask": "sale", "ticket": one.bid.ticket, "records": one.bid.records}
+                offer |= {"losses": one.losses, "payments": one.payments}
+                offers[here[one.bid.key]] = offer
+                self._sales.setdefault(one.bid.key, []).append(one.bid.ticket)
+        self.sellers = sellers
+        # before she is asked: a sale of which she alone knows would keep what it is worth from all
+        self.book.write(self._state())
+        agreed = self._ask(grid, offers, Sold)
+        for one in sellers:
+            if agreed.get(here[one.bid.key], Sold("")).sold == one.bid.ticket:
+                self._sales[one.bid.key] = [one.bid.ticket]
+            else:
+                one.losses, one.payments = ([0.0] * rest for _ in range(2))
+        for one in sellers:
+            if all(one.bid.key != known["key"] for known in self.roster):
+                names = {"name": one.bid.owner, "key": one.bid.key, "records": one.bid.records}
+                self.roster.append(names)
+        self.book.write(self._state())
+
+    def _bid(self, key: str, answer: Signed, rounds: int) -> Bid:
+        """A bid, if it is one that every auction can bear."""
+        bid = read_shaped(Bid, answer.text)
+        if bid.key != key or not signed(answer.text, answer.signature, key):
+            raise Refused("its signature cannot be verified")
+        wanted = {name: getattr(self.plan, name) for name in DEMANDS} | {"rounds": rounds}
+        wanted |= {"buyer": self.key.public, "schema": self.agreed.digest}
+        if bad := [name for name, value in wanted.items() if getattr(bid, name) != value]:
+            raise Refused(f"it has another {bad[0]} than was asked for")
+        valuation = bids([bid.family], bid.rate, bid.limit, bid.records).full_valuation[0]
+        if not LEAST <= valuation <= MOST:
+            raise Refused(f"all of it is valued at {valuation:g}")
+        return bid
+
+    def _due(self, one: Seller) -> tuple[float, float]:
+        """The loss and the payment of a seller in the next round."""
+        place = self.done - one.first
+        return (one.losses[place], one.payments[place]) if one.losses else (0.0, 0.0)
+
+    # --- lines 6 to 8: the model goes out, noisy gradients come back, and a step -----------------
+
+    def hold(self, grid: Grid) -> None:
+        """The model goes to all who sold something in this round, until all have answered or time
+        is up and a quorum has; the step is in the book before anything is sent again.
+        """
+        began = time.monotonic()
+        due = {one.bid.key: one for one in self.sellers if self._due(one)[0] > 0}
+        arrived: dict[str, tuple[np.ndarray, Receipt, Signed]] = {}
+        reasons: dict[str, str] = {}
+        while waiting := [one for key, one in due.items() if key not in arrived]:
+            waited = time.monotonic() - began
+            if waited > self.plan.wait and len(arrived) >= self.plan.needed:
+                break
+            if waited > self.plan.wait + 3600 * self.plan.patience:
+                raise RuntimeError("too few have answered: resume the market when they can")
+            here = self._here()
+            letters = [
+                self._letter(here[one.bid.key], "train", self._release(one), _record(self.model))
+                for one in waiting
+                if one.bid.key in here
+            ]
+            sent = {here[one.bid.key]: one for one in waiting if one.bid.key in here}
+            seconds = max(self.plan.wait - waited, PAUSE)
+            for reply in grid.send_and_receive(letters, timeout=seconds) if letters else []:
+                if (seller := sent.pop(reply.metadata.src_node_id, None)) is not None:
+                    key = seller.bid.key
+                    try:
+                        arrived[key] = self._gradient(seller, reply)
+                    except Lost as error:
+                        reasons[key] = str(error)
+                    except Refused as error:  # she will say the same again
+                        reasons[key] = str(error)
+                        del due[key]
+            if len(arrived) < len(due):
+                time.sleep(min(PAUSE, self.plan.wait))
+                self._find(grid, everybody=True)
+        self._write(began, arrived, reasons)
+
+    def _release(self, one: Seller) -> dict[str, Any]:
+        letter = {"ask": "release", "ticket": one.bid.ticket, "round": self.done - one.first + 1}
+        letter |= {"loss": self._due(one)[0], "digest": model_digest(self.model)}
+        return letter | {"paid": self._owed.get(one.bid.key, [])}
+
+    def _write(
+        self,
+        began: float,
+        arrived: dict[str, tuple[np.ndarray, Receipt, Signed]],
+        reasons: dict[str, str],
+    ) -> None:
+        """The step, what was lost and paid, and who failed."""
+        loss = np.array([self._due(one)[0] * (one.bid.key in arrived) for one in self.sellers])
+        rows = []
+        paid = dict.fromkeys((known["key"] for known in self.roster), 0.0)
+        lost = paid.copy()
+        for one in self.sellers:
+            key = one.bid.key
+            if key in arrived:
+                _, receipt, answer = arrived[key]
+                lost[key], paid[key] = receipt.loss, receipt.payment
+                row = (receipt.owner, receipt.ticket, receipt.round, answer.text, answer.signature)
+                rows.append((*row, self.key.sign(answer.text)))
+                thanks = {
+                    "ticket": receipt.ticket,
+                    "round": receipt.round,
+                    "signature": rows[-1][-1],
+                }
+                # she has those before: they came with the letter she answered
+                self._owed[key] = [thanks]
+                self._seen[key] = Place(receipt.entry, receipt.chain)
+            elif self._due(one)[0] > 0:
+                here = f"no answer in {self.plan.wait:g} s"
+                self._absent(one.bid.owner, reasons.get(key, here))
+        gradients = np.zeros((len(self.sellers), *self.shape))
+        for place, one in enumerate(self.sellers):
+            if one.bid.key in arrived:
+                gradients[place] = arrived[one.bid.key][0]
+        self.model = self.model - self.plan.learning_rate * self._aggregate(loss, gradients)
+        held = {"round": self.done + 1, "loss": list(lost.values()), "paid": list(paid.values())}
+        held |= {"model": self.model.tolist(), "seconds": time.monotonic() - began}
+        due = {one.bid.key for one in self.sellers if self._due(one)[0] > 0}
+        self.done += 1
+        for key in due - arrived.keys():
+            self._failures[key] += 1
+            self._out[key] = self.done + self._failures[key]
+            self._asked.clear()  # the auction is held again, for the others
+        self.sellers = [one for one in self.sellers if one.bid.key not in due - arrived.keys()]
+        self.book.write(self._state(), held, rows)
+
+    def _aggregate(self, loss: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+        """A gradient; a rule that bears liars looks at all gradients alike."""
+        here = loss > 0
+        if here.sum() < self.plan.needed:
+            say(INFO, "%d gradients, too few: no step", here.sum())
+            return np.zeros(self.shape)
+        if self.plan.aggregate in ROBUST:
+            return ROBUST[self.plan.aggregate](gradients[here], self.plan.liars)
+        told = [
+            self._precision(one.bid, e) if e else 0
+            for one, e in zip(self.sellers, loss, strict=True)
+        ]
+        records = np.array([float(one.bid.records) for one in self.sellers])
+        return weighted(gradients, np.array(told), records)
+
+    def _mean(self, bid: Bid) -> float:
+        """What a step of the grid is worth in her gradient: she sends the sum over records, or the
+        mean.
+        """
+        return self.plan.spacing / (bid.records if self.plan.unit == "record" else 1)
+
+    def _precision(self, bid: Bid, loss: float) -> float:
+        """The epsilon at which FL-Market's owner would send as much noise as she does: OptAggr
+        knows no other noise.
+        """
+        scale = float(noise_scale(bid, loss)) * self._mean(bid)
+        sd = scale if self.plan.noise == "gaussian" else sqrt(2) * scale
+        return 2 * sqrt(2) * self.plan.clip_norm / sd
+
+    def _bound(self, bid: Bid, loss: float) -> int:
+        """Steps that no coordinate of an honest release exceeds, but with a probability of
+        `UNLIKELY`.
+        """
+        scale = float(noise_scale(bid, loss, bid.local_steps))
+        tail = log(2 * self.model.size * bid.local_steps / UNLIKELY)
+        noise = scale * (sqrt(2 * tail) if self.plan.noise == "gaussian" else tail + 1)
+        records = bid.records if self.plan.unit == "record" else 1
+        return bid.local_steps * (
+            floor(records * self.plan.clip_norm / self.plan.spacing + noise) + 1
+        )
+
+    def _gradient(self, one: Seller, reply: Message) -> tuple[np.ndarray, Receipt, Signed]:
+        """The mean gradient that an owner sent, with her receipt; or Refused, and why."""
+        answer = self._read(reply, Signed)
+        loss, payment = self._due(one)
+        try:
+            sent = reply.content["steps"]["s"]
+            if tuple(sent.shape) != self.shape or len(sent.data) > 8 * self.model.size + 1000:
+                raise Refused(f"a gradient of shape {tuple(sent.shape)}")
+            steps = sent.numpy()
+        except Refused:
+            raise
+        except Exception as error:  # whatever a stranger's bytes can do to a reader
+            raise Refused(f"no gradient: {type(error).__name__}") from None
+        if steps.shape != self.shape or steps.dtype != np.int64:
+            raise Refused(f"a gradient of shape {steps.shape} in {steps.dtype}")
+        if (steps > (most := self._bound(one.bid, loss))).any() or (steps < -most).any():
+            raise Refused("a gradient beyond what clipping and noise allow")
+        try:
+            told = read_shaped(Receipt, answer.text)
+        except ValueError as error:
+            raise Refused(f"a receipt that is none: {error}") from None
+        # all that must come but what only her ledger knows
+        wanted = derived(
+            Receipt,
+            one.bid,
+            round=self.done - one.first + 1,
+            loss=loss,
+            payment=payment,
+            model=model_digest(self.model),
+            steps=steps_digest(steps.tolist()),
+            **{name: getattr(told, name) for name in ("entry", "chain", "time")},
+        )
+        if canonical(vars(wanted)) != answer.text:
+            bad = [name for name, value in vars(wanted).items() if getattr(told, name) != value]
+            raise Refused(f"a receipt with another {' and '.join(bad) or 'form'}")
+        if not signed(answer.text, answer.signature, one.bid.key):
+            raise Refused("a receipt whose signature cannot be verified")
+        if (last := self._seen.get(told.key)) is not None and told.entry <= last.entry:
+            raise Refused(f"a receipt for entry {told.entry}, and {last.entry} came before")
+        return steps * self._mean(one.bid), told, answer
+
+    def _thank(self, grid: Grid) -> None:
+        """At the end all get the signatures that they do not have."""
+        here = self._here()
+        letters = {
+            here[key]: {"ask": "paid", "receipts": thanks}
+            for key, thanks in self._owed.items()
+            if key in here
+        }
+        kept = self._ask(grid, letters, Kept)
+        self._owed = {key: t for key, t in self._owed.items() if here.get(key) not in kept}
+        self.book.write(self._state())
+
+    # --- what is written down --------------------------------------------------------------------
+
+    def _kept(self) -> dict[str, Any]:
+        """What a plan must be to be resumed."""
+        plan = {name: part for name, part in asdict(self.plan).items() if name not in FREE}
+        return plan | {"schema": self.agreed.digest}
+
+    def _state(self) -> dict[str, Any]:
+        found = {"plan": self._kept(), "sellers": [asdict(one) for one in self.sellers]}
+        found |= {"absences": self.absences, "model": self.model.tolist(), "done": self.done}
+        found |= {"owed": self._owed, "sales": self._sales, "failures": self._failures}
+        return found | {"out": self._out, "asked": sorted(self._asked), "roster": self.roster}
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        """Go on with what is in the book; owners are known again by their keys, whatever their
+        nodes are now.
+        """
+        if state["plan"] != self._kept():
+            raise ValueError(
+                "the market in this folder has another plan: resume it as it was, or take another"
+                " folder"
+            )
+        self.sellers = [Seller(**one | {"bid": Bid(**one["bid"])}) for one in state["sellers"]]
+        self.absences, self.roster = state["absences"], state["roster"]
+        self.model, self.done = np.array(state["model"]), state["done"]
+        self._owed, self._sales, self._out = state["owed"], state["sales"], state["out"]
+        self._failures = Counter(state["failures"])
+        self._asked = set(state["asked"])
+
+    # --- letters ---------------------------------------------------------------------------------
+
+    def _letter(
+        self, node: int, kind: str, letter: dict[str, Any], arrays: ArrayRecord | None = None
+    ) -> Message:
+        text = canonical(letter)
+        envelope = {"text": text, "signature": self.key.sign(text), "key": self.key.public}
+        content = RecordDict({"letter": ConfigRecord(envelope)})
+        if arrays is not None:
+            content["model"] = arrays
+        # an owner who comes too late is not asked any more: she would lose privacy for nothing
+        return Message(content, dst_node_id=node, message_type=kind, ttl=self.plan.wait)
+
+    def _ask(
+        self, grid: Grid, letters: dict[int, dict[str, Any]], kind: type[Shape]
+    ) -> dict[int, Shape]:
+        """Answers by node; who refuses, or does not answer, is not among them."""
+        messages = [self._letter(node, "query", letter) for node, letter in letters.items()]
+        read = {}
+        silent = set(letters)
+        for reply in grid.send_and_receive(messages, timeout=self.plan.wait) if messages else []:
+            node = reply.metadata.src_node_id
+            silent.discard(node)
+            try:
+                read[node] = self._read(reply, kind)
+            except Refused as error:
+                self._absent(self._name(node), str(error))
+        for node in silent:
+            self._absent(self._name(node), f"no answer in {self.plan.wait:g} s")
+        return read
+
+    def _read(self, reply: Message, kind: type[Shape]) -> Shape:
+        """What an owner answered; or Refused, if she did, or it is no answer at all."""
+        if reply.has_error():
+            raise Lost(str(reply.error.reason)[:300])
+        try:
+            text = reply.content["answer"]["text"]
+            answer = json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
+            if isinstance(answer, dict) and "refused" in answer:
+                raise Refused(_readable(answer["refused"]))
+            return shaped(kind, answer)
+        except Refused:
+            raise
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise Refused(f"an answer that is none: {_readable(error)}") from None
+
+    def _name(self, node: int) -> str:
+        return self._nodes[node].name if node in self._nodes else f"node {node}"
+
+    def _absent(self, name: str, reason: str) -> None:
+        told = {"round": self.done, "name": name, "reason": reason}
+        if told not in self.absences:
+            self.absences.append(told)
+            say(INFO, "round %d, without %s: %s", self.done, name, reason)
+
+
+def _readable(text: object) -> str:
+    """What a stranger wrote, for a log."""
+    return "".join(one if one.isprintable() else "?" for one in str(text)[:300])
+
+
+def _record(model: np.ndarray) -> ArrayRecord:
+    return ArrayRecord({"w": Array(model)})
+
+
+def padded(rounds: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rounds in which all have a loss and a payment, who came later 0 before."""
+    held = list(rounds)
+    most = max((len(one["loss"]) for one in held), default=0)
+    fill = {one["round"]: [0.0] * (most - len(one["loss"])) for one in held}
+    return [
+        one | {name: one[name] + fill[one["round"]] for name in ("loss", "paid")} for one in held
+    ]

@@ -1,0 +1,291 @@
+"""What owner and market say to each other, and what they sign: each a shape.
+
+All that a bid names stands in the sale, the release and the receipt that come of it, so that owner,
+market and auditor compare them as a whole. They differ in what is added.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Literal, TypeVar
+
+from hdpm_owner.shapes import (
+    Count,
+    Hash,
+    Loss,
+    Money,
+    Name,
+    Number,
+    Positive,
+    Signature,
+    Ticket,
+    Time,
+)
+
+W = TypeVar("W", bound="Who")
+Unit = Literal["record", "owner"]
+Noise = Literal["gaussian", "laplace"]
+Family = Literal["linear", "quadratic", "square root", "exponential"]
+Rounds = Annotated[int, (1, 10_000)]
+Steps = Annotated[int, (1, 100)]
+Text = Annotated[str, r"[\x20-\x7e]{1,5000}"]
+
+
+@dataclass(frozen=True)
+class Who:
+    """Who sells what to whom.
+
+    Attributes
+    ----------
+    ticket : str, of a bid and all that comes of it
+    owner, key : str, her name and her public key
+    buyer : str, public key of the market
+    schema : str, its hash
+    unit, noise, records : as in :class:`hdpm_owner.terms.Terms`
+    """
+
+    ticket: Ticket
+    owner: Name
+    key: Hash
+    buyer: Hash
+    schema: Hash
+    unit: Unit
+    noise: Noise
+    records: Count
+
+
+@dataclass(frozen=True)
+class Deal(Who):
+    """And on which terms: `epsilon` and `delta` are what she promises all her records for ever.
+
+    In a round she makes `local_steps` of descent at `learning_rate`, each with noise, and sends
+    their sum; all of them together lose what the round may.
+    """
+
+    clip_norm: Positive
+    spacing: Positive
+    local_steps: Steps
+    learning_rate: Positive
+    epsilon: Positive
+    delta: Annotated[float, (0, 1)]
+
+
+@dataclass(frozen=True)
+class Bid(Deal):
+    """Her cost of privacy, the largest loss of a round, and for how many rounds."""
+
+    family: Family
+    rate: Positive
+    limit: Positive
+    rounds: Rounds
+
+
+@dataclass(frozen=True)
+class Sale(Deal):
+    """A loss and a payment for each round; a loss of 0 is a round without her. `market` is her name
+    for the buyer.
+    """
+
+    market: str
+    losses: tuple[float, ...]
+    payments: tuple[float, ...]
+    time: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True)
+class Release(Deal):
+    """What may have left her in a round of a sale, counted from 1, whether it arrived or not."""
+
+    market: str
+    round: int
+    loss: float
+    payment: float
+    model: str
+    time: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """The rounds of a sale that were not released never will be."""
+
+    ticket: str
+    market: str
+    time: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What she promises from now on, and the names of the markets that she approves."""
+
+    epsilon: float
+    delta: float
+    unit: str
+    noise: str
+    clip_norm: float
+    spacing: float
+    markets: tuple[str, ...]
+    time: float = field(default_factory=time.time)
+
+
+Entry = Sale | Release | GivenUp | Promise
+ENTRIES: dict[str, type[Entry]] = {
+    "sale": Sale,
+    "release": Release,
+    "given up": GivenUp,
+    "promise": Promise,
+}
+
+
+@dataclass(frozen=True)
+class _Released:
+    round: Rounds
+    loss: Loss
+    payment: Money
+    model: Hash
+    time: Time
+    entry: Count
+    chain: Hash
+    steps: Hash
+
+
+@dataclass(frozen=True)
+class Receipt(_Released, Deal):
+    """That a release was made: its place in her ledger, and hashes of the model at which it was
+    made and of what was sent.
+    """
+
+
+@dataclass(frozen=True)
+class Former(_Released, Who):
+    """A receipt of version 0, which named less."""
+
+
+def derived(kind: type[W], from_: Who, **more: Any) -> W:
+    """A deal with more, or less, to it: the one way in which bids become sales, and these releases
+    and receipts.
+    """
+    parts: dict[str, Any] = {
+        one.name: more.get(one.name, getattr(from_, one.name, None))
+        for one in fields(kind)
+        if one.name in more or hasattr(from_, one.name)
+    }
+    return kind(**parts)
+
+
+# --- letters of a market --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """An entry of a ledger, and the hash that chains all entries up to it."""
+
+    entry: Count
+    chain: Hash
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Who are you?"""
+
+
+@dataclass(frozen=True)
+class AskBid:
+    """What the market wants to buy, in so many rounds.
+
+    `last` is what it last saw of her ledger. Of the sales `instead` the rest is given up if she
+    sells what she bids now.
+    """
+
+    rounds: Rounds
+    schema: Hash
+    unit: Unit
+    noise: Noise
+    clip_norm: Positive
+    spacing: Positive
+    local_steps: Steps
+    learning_rate: Positive
+    time: Time
+    last: Place | None = None
+    instead: tuple[Ticket, ...] = ()
+
+
+@dataclass(frozen=True)
+class AskSale:
+    """An offer: a loss and a payment for each round, on a bid with so many records."""
+
+    ticket: Ticket
+    records: Count
+    losses: tuple[Loss, ...]
+    payments: tuple[Money, ...]
+
+
+@dataclass(frozen=True)
+class Thanks:
+    """The market's signature under a receipt: it owes her that payment."""
+
+    ticket: Ticket
+    round: Rounds
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class AskRelease:
+    """What was sold for a round, at the model with this hash; with signatures under earlier
+    receipts.
+    """
+
+    ticket: Ticket
+    round: Rounds
+    loss: Loss
+    digest: Hash
+    paid: tuple[Thanks, ...] = ()
+
+
+@dataclass(frozen=True)
+class AskPaid:
+    """Signatures under receipts."""
+
+    receipts: tuple[Thanks, ...]
+
+
+LETTERS: dict[str, type] = {
+    "hello": Hello,
+    "bid": AskBid,
+    "sale": AskSale,
+    "release": AskRelease,
+    "paid": AskPaid,
+}
+
+
+# --- answers of an owner --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Known:
+    """Who she says she is."""
+
+    name: Name
+    key: Hash
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A bid, or a receipt, as a text, with her signature."""
+
+    text: Text
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Sold:
+    """That she agrees to a sale."""
+
+    sold: Ticket
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How many signatures she has kept."""
+
+    kept: Number

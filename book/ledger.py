@@ -28,9 +28,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from datetime import date
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +48,7 @@ __all__ = [
     "KINDS",
     "PAPERS",
     "VERDICTS",
+    "Change",
     "Claim",
     "Decision",
     "LedgerMismatch",
@@ -79,6 +82,15 @@ AUTHORS = {  # how a place in the paper is written
 }
 
 
+class Change(NamedTuple):
+    """A verdict that was replaced: when, which it was, by which, and why."""
+
+    date: str
+    was: str
+    now: str
+    because: str
+
+
 @dataclass(frozen=True)
 class Claim:
     """One entry of the ledger; the fields are explained at the top of each file of
@@ -99,6 +111,7 @@ class Claim:
     correction: str | None = None
     data: tuple[str, ...] = ()
     needs: str | None = None
+    history: tuple[Change, ...] = ()
 
     @property
     def place(self) -> str:
@@ -179,7 +192,33 @@ def _checked(entry: Any, name: str) -> Claim:
         "needs",
         f"does not go with {found!r}",
     )
-    return Claim(**{**entry, "data": tuple(data)})
+    changes = entry.get("history", [])
+    need(
+        isinstance(changes, list)
+        and all(
+            isinstance(c, dict)
+            and c.keys() == {"date", "was", "because"}
+            and type(c["date"]) is date
+            and isinstance(c["because"], str)
+            for c in changes
+        ),
+        "history",
+        "must be a list of {date: 2026-11-28, was: a verdict, because: a text}",
+    )
+    verdicts = [*(c["was"] for c in changes), found]
+    days = [c["date"] for c in changes]
+    need(
+        {*verdicts[:-1]} <= {*VERDICTS}
+        and all(was != now for was, now in pairwise(verdicts))
+        and days == sorted(days),
+        "history",
+        f"must lead to {found!r} from one verdict to another, the oldest first",
+    )
+    history = (
+        Change(c["date"].isoformat(), c["was"], now, c["because"])
+        for c, now in zip(changes, verdicts[1:], strict=True)
+    )
+    return Claim(**{**entry, "data": tuple(data), "history": tuple(history)})
 
 
 def read(folder: Path) -> dict[str, Claim]:
@@ -287,7 +326,7 @@ class Decision:
         ours = claim.paper in PAPERS
         if ours and (ledger := _ledger_from(claim.page or "")):
             name = (
-                f'<a href="{ledger}#{claim.id}" aria-label="{claim.id} in the'
+                f'<a href="{ledger}/{claim.id}.html" aria-label="{claim.id} in the'
                 f' ledger">{claim.id}</a>'
             )
         shown = badge("pending" if self.undecided else self.verdict, self.outcome)
@@ -301,13 +340,13 @@ class Decision:
 
 
 def _ledger_from(page: str) -> str:
-    """Where the ledger is: on the site, seen from a page; beside a notebook of one's own, on a site
-    near it, if any.
+    """Where the pages of the claims are: on the site, seen from a page; beside a notebook of one's
+    own, on a site near it, if any.
     """
     if not exploring():
-        return "../" * page.count("/") + "ledger.html"
+        return "../" * page.count("/") + "claims"
     here = Path.cwd()
-    sites = (folder / "html" / "book" / "ledger.html" for folder in here.parents)
+    sites = (folder / "html" / "book" / "claims" for folder in here.parents)
     return next(
         (Path(os.path.relpath(site, here)).as_posix() for site in sites if site.exists()), ""
     )

@@ -21,10 +21,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import execution
+from colophon import Reference, answer, in_words
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from jinja2 import Environment, FileSystemLoader
@@ -38,7 +40,9 @@ from hdpm_book import ledger
 LOGGER = logging.getLogger(__name__)
 LINE = re.compile(rf"(\S+)  ({'|'.join(ledger.VERDICTS)}|\S[^()]+ \(ledger: [a-z ]+\))  (.+)")
 DAMAGE = "reads wrong in our text"
+LINKED = re.compile(r'href="(\.\./)*claims/')  # in a box: a claim of this book
 LEDGER = "book/ledger"
+CLAIMS = "book/claims"
 
 
 class Shown(NamedTuple):
@@ -48,6 +52,8 @@ class Shown(NamedTuple):
     outcome: str
     evidence: str
     docname: str
+    code: str = ""
+    """The cell that decided."""
 
 
 # --- who decides what ---
@@ -190,14 +196,23 @@ def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
     ):
         part = {part.get("mime_type"): part for part in bundle.children}
         drawn = part["text/html"].astext() if "text/html" in part else ""
-        if 'class="hdpm-decision' in drawn and "ledger.html#" in drawn:
+        if 'class="hdpm-decision' in drawn and LINKED.search(drawn):
             line = part["text/plain"].astext().strip() if "text/plain" in part else ""
             if (match := LINE.fullmatch(line)) is None:
                 LOGGER.warning("a decision cannot be read: %r", line, location=docname)
             else:
-                shown = Shown(*match.groups(), docname)
+                shown = Shown(*match.groups(), docname, code_beside(bundle))
                 next(part["text/html"].findall(nodes.raw)).children = [nodes.Text(box(shown))]
                 yield shown
+
+
+def code_beside(output: nodes.Node) -> str:
+    """The code of the cell that printed something."""
+    cell = output.parent and output.parent.parent
+    if cell is None:
+        return ""
+    inputs = [n for n in cell.children if "cell_input" in n.get("classes", ())]
+    return "\n".join(n.astext() for part in inputs for n in part.findall(nodes.literal_block))
 
 
 def box(shown: Shown) -> str:
@@ -280,10 +295,12 @@ FIELDS = (
     "link",
     "section",
     "evidence",
+    "would_change",
+    "history",
 )
 
 
-def listed(env: Any) -> list[dict[str, str]]:
+def listed(env: Any) -> list[dict[str, Any]]:
     """All claims with what this build found, as rows of `FIELDS`; links are relative to the
     ledger's page.
     """
@@ -292,7 +309,9 @@ def listed(env: Any) -> list[dict[str, str]]:
     for claim in ledger.load():
         run = shown.get(claim.id)
         row = {name: getattr(claim, name, None) or "" for name in FIELDS}
-        row["link"] = f"ledger.html#{claim.id}"
+        row["link"] = f"claims/{claim.id}.html"
+        row["would_change"] = " ".join(would_change(claim))
+        row["history"] = [change._asdict() for change in claim.history]
         if run:
             row |= {
                 "section": f"{page_of(run.docname)}.html#claim-{claim.id}",
@@ -314,7 +333,9 @@ def export(app: Any, error: Exception | None) -> None:
     with (folder / "claims.csv").open("w", encoding="utf8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         writer.writeheader()
-        writer.writerows(rows)
+        for row in rows:  # a cell holds a text
+            history = ("{date}: {was} -> {now}. {because}".format_map(c) for c in row["history"])
+            writer.writerow(row | {"history": " ".join(history)})
 
 
 # --- the page, and parts of it on others ---
@@ -379,6 +400,70 @@ class NeedsDirective(LedgerDirective):
         return [table(kind="needs")]
 
 
+class PapersDirective(LedgerDirective):
+    """``{papers}``: the address that has all claims of a paper, for each paper."""
+
+    def parts(self) -> list[nodes.Node]:
+        return [table(kind="papers")]
+
+
+class ChangesDirective(LedgerDirective):
+    """``{changes}``: verdicts that have changed, the latest first."""
+
+    def parts(self) -> list[nodes.Node]:
+        return [table(kind="changes")]
+
+
+def claim_role(name: str, raw: str, text: str, line: int, inliner: Any, *_: Any) -> Any:
+    """``{claim}`flm-prop2```: a link to the page of a claim, with its verdict."""
+    if text not in {claim.id for claim in ledger.load()}:
+        return [], [inliner.reporter.error(f"claim: the ledger has no {text!r}", line=line)]
+    return [table(kind="claim", claim=ledger.get(text))], []
+
+
+def order(claim: ledger.Claim) -> tuple[int, bool]:
+    """Where a claim stands in a list by use: what is wrong, what holds in part, what holds, what
+    cannot be tested.
+    """
+    return list(CHANGES).index(claim.verdict), not claim.correction
+
+
+CHANGES = {  # what would change a verdict, whatever the claim is
+    "refuted": (
+        "A place in the paper that excludes our counterexample, or a statement near the printed one"
+        " that holds."
+    ),
+    "corrected": (
+        "A place in the paper that excludes our counterexample. A better correction would replace"
+        " ours."
+    ),
+    "partial": (
+        "A place in the paper that states the reading under which the claim holds, or excludes the"
+        " case in which it fails."
+    ),
+    "reproduced": "A case within the claim's own assumptions in which it fails.",
+    "not testable": "A printed statement, or printed numbers, that a run can be compared with.",
+    "pending": "A run that decides it.",
+}
+
+
+def would_change(claim: ledger.Claim) -> list[str]:
+    """What would change a verdict, in sentences for those who doubt it."""
+    if claim.kind == "definition" and claim.verdict == "not testable":
+        found = ["Nothing can: it is a definition. If we read it wrongly, please tell."]
+    else:
+        found = [CHANGES[claim.verdict]]
+    if claim.verdict not in ("not testable", "pending"):
+        found.append("A mistake in the code that decides it.")
+    if DAMAGE in f"{claim.note} {claim.correction}":
+        found.append("The formula as its authors wrote it: our text of the paper may be damaged.")
+    if claim.needs:
+        found.append(f"What we did not have: {claim.needs}")
+    if claim.data:
+        found.append(f"Other data than those that we used ({', '.join(claim.data)}).")
+    return found
+
+
 def is_wrong(claim: ledger.Claim) -> bool:
     """Whether a claim needs to be put right."""
     return claim.verdict in ("corrected", "refuted") or (
@@ -401,6 +486,8 @@ PARTS = Environment(
 )
 PARTS.filters["markup"] = lambda words: Markup(ledger.markup(words))
 PARTS.filters["badge"] = lambda verdict: Markup(ledger.badge(verdict))
+PARTS.filters["day"] = lambda day: in_words(date.fromisoformat(day))
+PARTS.filters["would_change"] = would_change
 PARTS.tests["wrong"] = is_wrong
 PARTS.tests["standin"] = lambda run: run.outcome.startswith(ledger.STANDIN)
 # what may be the fault of our copy and not of the paper
@@ -410,18 +497,25 @@ PARTS.tests["damaged"] = lambda claim: DAMAGE in f"{claim.note} {claim.correctio
 def part(**given: Any) -> str:
     """HTML of a part of the ledger, of some `kind`, by ``claims.html``."""
     verdicts = {"wrong": "wrong as printed"} | {v: v for v in (*ledger.VERDICTS, "pending")}
+    claims = sorted(given.pop("claims", ledger.load()), key=order)
     return PARTS.get_template("claims.html").render(
-        claims=ledger.load(),
+        claims=claims,
+        places={claim.id: place for place, claim in enumerate(ledger.load())},
         counts=counts,
         papers=ledger.PAPERS,
         kinds={kind: kind for kind in ledger.KINDS},
         verdicts=verdicts,
+        changes=sorted(
+            ((change, claim) for claim in ledger.load() for change in claim.history),
+            key=lambda pair: pair[0].date,
+            reverse=True,
+        ),
         **given,
     )
 
 
-def fill(app: Any, doctree: nodes.document, docname: str) -> None:
-    """Replace the placeholders, now that every page has been read."""
+def seen_from(app: Any, docname: str) -> dict[str, Any]:
+    """What the parts of the ledger take from this build, on one page."""
     shown = {s.claim_id: s for lines in decisions(app.env).values() for s in lines}
 
     def link(claim: ledger.Claim) -> tuple[str, str] | None:
@@ -435,11 +529,56 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
         title = app.env.titles[target].astext() if target in app.env.titles else page_of(target)
         return f"{url}#claim-{claim.id}" if claim.id in shown else url, title
 
-    undecided = sum(s.outcome.startswith(ledger.STANDIN) for s in shown.values())
+    return {
+        "shown": shown,
+        "link": link,
+        "page": "" if docname == LEDGER else app.builder.get_relative_uri(docname, LEDGER),
+        "own": app.builder.get_relative_uri(docname, f"{CLAIMS}/").removesuffix(".html"),
+        "undecided": sum(s.outcome.startswith(ledger.STANDIN) for s in shown.values()),
+    }
+
+
+def fill(app: Any, doctree: nodes.document, docname: str) -> None:
+    """Replace the placeholders, now that every page has been read."""
     for node in list(doctree.findall(table)):
-        page = "" if node["kind"] == "ledger" else app.builder.get_relative_uri(docname, LEDGER)
-        html = part(**node.attributes, shown=shown, link=link, page=page, undecided=undecided)
+        html = part(**node.attributes, **seen_from(app, docname))
         node.replace_self(nodes.raw("", html, format="html"))
+
+
+# --- a page for each claim, and one for each paper ---
+
+
+def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """What Sphinx needs to write a page: its name, what its template takes, the template."""
+    if app.builder.name != "html" or LEDGER not in app.env.found_docs:
+        return
+    addresses = app.config.addresses
+    # light pages: they have a line that leads back in place of the table of contents
+    bare = {
+        "sidebars": [],
+        "theme_article_header_start": [],
+        "meta": {"html_theme.sidebar_secondary.remove": True},
+    }
+    papers = {paper: ledger.load(paper) for paper in ledger.PAPERS}
+    for paper, found in papers.items():
+        name = f"{CLAIMS}/{paper}"
+        body = part(kind="paper", claims=found, paper=paper, **seen_from(app, name))
+        title = f"Claims of: {ledger.PAPERS[paper]}"
+        yield name, {"title": title, "body": Markup(body), **bare}, "page.html"
+        for claim in found:
+            name = f"{CLAIMS}/{claim.id}"
+            seen = seen_from(app, name)
+            run = seen["shown"].get(claim.id)
+            code = run.code if run else ""
+            body = part(
+                kind="one",
+                claim=claim,
+                code=app.builder.highlighter.highlight_block(code, "python3") if code else "",
+                reference=Reference(f"{claim.place}: {claim.verdict}", name, addresses["site"]),
+                answer=answer(addresses["errors"], f"{claim.id}: {claim.verdict}"),
+                **seen,
+            )
+            yield name, {"title": claim.place, "body": Markup(body), **bare}, "page.html"
 
 
 def add_script(
@@ -458,11 +597,15 @@ def use_folder(app: Any, config: Any) -> None:
 
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.setup_extension("colophon")
     app.add_config_value("claims_folder", "", "env")
     app.add_directive("ledger", LedgerDirective)
     app.add_directive("verdicts", VerdictsDirective)
     app.add_directive("holds", HoldsDirective)
     app.add_directive("needs", NeedsDirective)
+    app.add_directive("papers", PapersDirective)
+    app.add_directive("changes", ChangesDirective)
+    app.add_role("claim", claim_role)
     app.add_css_file("ledger.css", priority=900)
     app.connect("config-inited", use_folder)
     app.connect("doctree-read", collect)
@@ -472,10 +615,11 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("env-check-consistency", check)
     app.connect("doctree-resolved", fill)
     app.connect("html-page-context", add_script)
+    app.connect("html-collect-pages", pages)
     app.connect("build-finished", export)
     return {
         "version": "1",
-        "env_version": 1,
+        "env_version": 2,
         "parallel_read_safe": True,
         "parallel_write_safe": True,
     }

@@ -48,12 +48,11 @@ class InstallDirective(SphinxDirective):
         name = wheel_name(Path(self.env.srcdir))
         link = "../" * self.env.docname.count("/") + name
         html = (
-            f'<p class="hdpm-install"><a href="{link}" download>Download the wheel</a>, then '
-            f"<code>pip install {name}</code></p>"
+            f'<p class="hdpm-install">Python library: <code>pip install <a href="{link}" download>'
+            f"{name}</a></code></p>"
             # the address of the wheel, wherever the site lies, so that the line works as it stands
-            "<script>(() => { const p = document.currentScript.previousElementSibling, a ="
-            " p.firstChild; "
-            'p.lastChild.textContent = `pip install "${a.href}"`; })();</script>'
+            "<script>(() => { const a = document.currentScript.previousElementSibling"
+            ".querySelector('a'); a.textContent = `\"${a.href}\"`; })();</script>"
         )
         return [nodes.raw("", html, format="html")]
 

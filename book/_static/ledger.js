@@ -5,7 +5,7 @@
   const form = document.querySelector(".hdpm-filters");
   const table = document.querySelector(".hdpm-claims");
   if (!form || !table) return;
-  const names = ["paper", "kind", "verdict", "q"];
+  const names = ["paper", "kind", "verdict", "order", "q"];
   const PAGE = 30;
   const body = table.tBodies[0];
   const plain = (words) => words.toLowerCase().replace(/\s+/g, " ").trim();
@@ -13,6 +13,7 @@
     row,
     id: row.id.toLowerCase(),
     kind: row.dataset.kind,
+    decided: !["not testable", "pending"].includes(row.dataset.verdict),
     place: plain(row.querySelector(".hdpm-where").textContent),
     statement: plain(row.cells[1].textContent),
     text: plain(row.textContent),
@@ -41,8 +42,11 @@
     return "";
   };
 
-  // How well a row answers: its id, its place in the paper as one phrase, its kind, then words by where they stand; 0
-  // not at all.
+  // Words of a question that say nothing about its answer.
+  const EMPTY = new Set("a an and are as at be by can do does for from has have how if in is it its of on or that the there this to true was what when which who why will with".split(" "));
+
+  // How well a row answers: its id, its place in the paper as one phrase, its kind, then words by where they stand, and a
+  // claim that was decided before one that cannot be; 0 not at all.
   function score(entry, query, words) {
     if (!query) return 1;
     if (entry.id === query) return 1000;
@@ -51,20 +55,21 @@
     const phrase = holds(entry.place, query) ? query : together(entry.place, words);
     const placed = phrase ? (100 * phrase.length) / query.length + (20 * phrase.length) / entry.place.length : 0;
     const whole = (entry.id.includes(query) ? 50 : 0) + (words.includes(entry.kind) ? 10 : 0);
-    return found.reduce((a, b) => a + b, 0) / words.length + placed + whole;
+    return found.reduce((a, b) => a + b, 0) / words.length + placed + whole + (entry.decided ? 2 : 0);
   }
 
   function apply() {
     const query = plain(form.elements.q.value);
-    const words = query.split(" ").filter(Boolean);
+    const given = query.replace(/[?!,;:"]/g, "").split(" ").filter(Boolean), said = given.filter((w) => !EMPTY.has(w));
+    const words = said.length ? said : given;
     const kept = [];
     rows.forEach((entry, order) => {
       const here = ["paper", "kind", "verdict"].every((n) => ["", entry.row.dataset[n]].includes(form.elements[n].value) || (form.elements[n].value === "wrong" && "wrong" in entry.row.dataset));
       const value = here ? score(entry, query, words) : 0;
       entry.row.hidden = true;
-      if (value) kept.push({ row: entry.row, value, order });
+      if (value) kept.push({ row: entry.row, value, order: form.elements.order.value ? Number(entry.row.dataset.place) : order });
     });
-    kept.sort((a, b) => b.value - a.value || a.order - b.order);
+    kept.sort((a, b) => (form.elements.order.value ? 0 : b.value - a.value) || a.order - b.order);
     body.append(...kept.map(({ row }) => row));
     kept.slice(0, limit).forEach(({ row }) => { row.hidden = false; });
     const shown = Math.min(limit, kept.length);
@@ -133,7 +138,7 @@
     form.elements.q.focus();
     form.elements.q.select();
   });
-  for (const link of document.querySelectorAll(".hdpm-summary a")) {
+  for (const link of document.querySelectorAll(".hdpm-summary a, .hdpm-verdicts a")) {
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();

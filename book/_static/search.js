@@ -1,6 +1,6 @@
 // The site's search: Sphinx's index of words, ranked. A word counts more the fewer pages have it, and more in a title or
 // in the sentence that a page says of itself than in its text, and words in their order twice; found.js has these
-// sentences, and the claims.
+// sentences, and the claims: those that were decided answer before definitions.
 (() => {
   "use strict";
   const stemmer = new Stemmer(), cache = new Map();
@@ -21,7 +21,7 @@
   };
 
   const escaped = (words) => Object.assign(document.createElement("p"), { textContent: words }).innerHTML;
-  const claims = FOUND.claims.map(([id, place, verdict, html]) => [id, place, `${verdict}: ${html}`, plain(html)]);
+  const claims = FOUND.claims.map(([id, place, verdict, html]) => [id, place, `${verdict}: ${html}`, plain(html), verdict !== "not testable"]);
 
   function ranked(query, index) {
     const asked = [...new Set(stems(query))], phrase = query.toLowerCase().trim(), found = [];
@@ -44,10 +44,10 @@
       if (section && !whole) add(score * order, `${name}.html#${section[2]}`, `${title} > ${section[1]}`, escaped(sentence));
       else add(score * order, `${name}.html`, title, escaped(sentence));
     });
-    for (const [id, place, words, statement] of claims) {
+    for (const [id, place, words, statement, decided] of claims) {
       const at = place.toLowerCase(), exact = phrase === id || (/\d/.test(phrase) && at.includes(phrase) && !/\d/.test(at[at.indexOf(phrase) + phrase.length] ?? ""));
-      const score = 0.6 * fit(asked, [[5, stems(`${place} ${id}`)], [2, stems(statement)]], rare);
-      add(exact ? 100 - place.length / 10 : score, `book/ledger.html#${id}`, `${place} (${id})`, words);
+      const score = (decided ? 0.6 : 0.4) * fit(asked, [[5, stems(`${place} ${id}`)], [2, stems(statement)]], rare);
+      add(exact ? 100 - place.length / 10 : score, `book/claims/${id}.html`, `${place} (${id})`, words);
     }
     for (const [prefix, objects] of Object.entries(index.objects)) {
       for (const [page, type, , anchor, name] of objects) {

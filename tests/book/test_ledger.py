@@ -8,14 +8,17 @@ import os
 import re
 import runpy
 import shutil
+import subprocess
 from collections import Counter
 from contextlib import nullcontext
+from datetime import date
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import claims
+import colophon
 import execution
 import numpy as np
 import pytest
@@ -46,7 +49,15 @@ EDITS: dict[str, dict[str, Any]] = {
     "pdp-thm25": {"verdict": "refuted", **DECIDED, "note": "Eq. 3 reads wrong in our text."},
     "pdp-thm21": {"verdict": "partial", **DECIDED, "correction": "Holds with a bounded loss."},
     "pdp-def11": {"verdict": "not testable", **DECIDED},
-    "khalili-thm1": {"verdict": "partial", **DECIDED, "needs": "Ten hours & a proof."},
+    "khalili-thm1": {
+        "verdict": "partial",
+        **DECIDED,
+        "needs": "Ten hours & a proof.",
+        "history": [
+            {"date": date(2026, 11, 21), "was": "not testable", "because": "An order is printed."},
+            {"date": date(2026, 11, 28), "was": "reproduced", "because": "Not for $K<1$ & so on."},
+        ],
+    },
 }
 
 
@@ -58,7 +69,7 @@ def write_ledger(folder: Path, edits: dict[str, dict[str, Any]]) -> Path:
             path.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         )
         for entry in entries:
-            for field in ("correction", "data", "needs"):
+            for field in ("correction", "data", "needs", "history"):
                 entry.pop(field, None)
             entry.update(
                 {"verdict": "pending", "page": None, "note": None} | edits.get(entry["id"], {})
@@ -123,6 +134,24 @@ BAD = {
     "data no list": ({"data": "medical_cost"}, "data"),
     "values no mapping": ({"printed_values": [1]}, "printed_values"),
     "needs of what is decided": ({"needs": "Ten hours."}, "needs"),
+    "history no list": ({"history": {"date": "2026-11-28"}}, "history"),
+    "history without a reason": (
+        {"history": [{"date": date(2026, 11, 28), "was": "partial"}]},
+        "history",
+    ),
+    "history of no change": (
+        {"history": [{"date": date(2026, 11, 28), "was": "reproduced", "because": "So."}]},
+        "history",
+    ),
+    "history without order": (
+        {
+            "history": [
+                {"date": date(2026, 11, day), "was": was, "because": "So."}
+                for day, was in ((28, "partial"), (27, "refuted"))
+            ]
+        },
+        "history",
+    ),
     "bad id": ({"id": "khalili x"}, "id"),
     "empty statement": ({"statement": ""}, "statement"),
     "missing field": ({"check": ...}, "check"),
@@ -305,11 +334,9 @@ def test_the_box_in_a_notebook_of_ones_own(
         )
 
     assert box().style and not box().a  # legible without the site's style; no site, no link
-    site = tmp_path / "_build" / "html" / "book" / "ledger.html"
-    site.parent.mkdir(parents=True)
-    site.touch()
-    target, _, claim = box().a["href"].partition("#")
-    assert (folder / target).resolve() == site and claim == "pdp-table01"
+    site = tmp_path / "_build" / "html" / "book" / "claims"
+    site.mkdir(parents=True)
+    assert (folder / box().a["href"]).resolve() == site / "pdp-table01.html"
 
 
 # --- who decides what ---
@@ -487,7 +514,13 @@ def site(builds: Builds) -> Path:
 def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Path) -> None:
     page = soup(site / "ledger.html")
     rows = {row["id"]: row for row in page.select(".hdpm-claims tbody tr")}
-    assert list(rows) == [claim.id for claim in load()]
+    # what is wrong, in part, right, and what cannot be tested; the places are the papers'
+    assert list(rows)[: len(EDITS)] == [
+        *("pdp-thm25", "pdp-lemmaC3", "pdp-thm21", "khalili-thm1"),
+        *("pdp-table01", "pdp-table02", "pdp-def11"),
+    ]
+    places = {claim.id: str(place) for place, claim in enumerate(load())}
+    assert {name: row["data-place"] for name, row in rows.items()} == places
     row = rows["pdp-table01"]
     assert (row["data-paper"], row["data-kind"], row["data-verdict"]) == (
         "pdp-ridge",
@@ -513,7 +546,7 @@ def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Pat
             name != "pdp-def11"
         )
         for link in chapter_page.select(f"#{anchor} a") if anchor else ():
-            assert link["href"] == f"../ledger.html#{name}"
+            assert link["href"] == f"../claims/{name}.html"
 
 
 def test_a_page_shows_decisions_main_claims_code_symbols_and_the_chapter_s_numbers(
@@ -526,7 +559,7 @@ def test_a_page_shows_decisions_main_claims_code_symbols_and_the_chapter_s_numbe
     tested, untested = page.select(".hdpm-holds tbody tr")
     assert (
         tested.th.text.startswith("All rows & more.")
-        and tested.th.a["href"] == "../ledger.html#pdp-table01"
+        and tested.th.a["href"] == "../claims/pdp-table01.html"
     )
     assert [cell.text.split(" See ")[0] for cell in tested.select("td")] == [
         "✓ reproduced",
@@ -554,7 +587,7 @@ def test_the_ledger_page_counts_and_says_what_waits_for_work(site: Path) -> None
     )
     items = note.find_next_sibling("ul").select("li")
     assert [item.a["href"] for item in items] == [
-        "#khalili-thm1"
+        "claims/khalili-thm1.html"
     ] and "Ten hours & a proof." in items[0].text
     rows = {
         row.th.text: [int(cell.text) for cell in row.select("td")]
@@ -584,13 +617,100 @@ def test_other_programs_read_the_ledger_too(site: Path) -> None:
     row = rows["pdp-table01"]
     assert (row["verdict"], row["evidence"]) == ("reproduced", "15 of 15 rows < 3 & <i>more")
     page, anchor = row["section"].split("#")
-    assert soup(site / page).find(id=anchor) and row["link"] == "ledger.html#pdp-table01"
+    assert soup(site / page).find(id=anchor) and row["link"] == "claims/pdp-table01.html"
+    assert [(c["was"], c["now"]) for c in rows["khalili-thm1"]["history"]] == [
+        ("not testable", "reproduced"),
+        ("reproduced", "partial"),
+    ]
     with (site / "claims.csv").open(encoding="utf8", newline="") as file:
-        assert list(csv.DictReader(file)) == list(rows.values())
+        table = {row["id"]: row for row in csv.DictReader(file)}
+    assert table["khalili-thm1"]["history"].startswith(
+        "2026-11-21: not testable -> reproduced. An order is printed. 2026-11-28: reproduced"
+    )
+    plain = {name: {**row, "history": table[name]["history"]} for name, row in rows.items()}
+    assert table == plain
     links = [str(link["href"]) for link in soup(site / "ledger.html").select("a[download]")]
     assert sorted(links) == ["claims.csv", "claims.json"]
     for name, needed in (("ledger", True), (PAGE, False)):  # the script, where it is of use
         assert ("ledger.js" in (site / f"{name}.html").read_text(encoding="utf8")) == needed
+
+
+def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
+    assert {path.stem for path in (site / "claims").glob("*.html")} == {
+        *(claim.id for claim in load()),
+        *ledger.PAPERS,
+    }
+    page = soup(site / "claims" / "khalili-thm1.html").select_one("article")
+    assert page.h1.text == get("khalili-thm1").place
+    assert [heading["id"] for heading in page.select("h2")] == ["code", "change", "history", "cite"]
+    assert 'decide("khalili-thm1", "holds for 9 of 10", reading=True)' in page.text
+    (items,) = page.select("#change + ul")
+    assert "What we did not have: Ten hours & a proof." in items.text
+    cells = [[cell.text.strip() for cell in row] for row in page.select(".hdpm-changes tbody tr")]
+    rows = [re.sub(r"\s+", " ", " ".join(cells_of_one)).strip() for cells_of_one in cells]
+    assert [row[:40] for row in rows] == [
+        "28 November 2026 ✓ reproduced → ◐ partia",
+        "21 November 2026 – not testable → ✓ repr",
+    ]
+    assert page.select_one("#cite + p").text.startswith(colophon.citation()["authors"][0]["name"])
+    for link in page.select("a[href]"):
+        path, _, place = str(link["href"]).partition("#")
+        target = soup((site / "claims" / path).resolve()) if path else page
+        assert not place or target.find(id=place), link
+    # a verdict that never changed has no history, a claim that no cell decides no code
+    bare = soup(site / "claims" / "pdp-def11.html")
+    assert [heading["id"] for heading in bare.select("article h2")] == ["change", "cite"]
+    of_one = soup(site / "claims" / "khalili.html").select(".hdpm-claims tbody tr")
+    assert {row["id"] for row in of_one} == {claim.id for claim in load("khalili")}
+
+
+def test_what_would_change_a_verdict_is_said_of_every_claim() -> None:
+    said = {claim.id: claims.would_change(claim) for claim in load()}
+    assert all(said.values())
+    for claim in load():
+        words = " ".join(said[claim.id])
+        assert (claim.needs is None) or claim.needs in words
+        assert ("our text of the paper may be damaged" in words) == (
+            claims.DAMAGE in f"{claim.note} {claim.correction}"
+        )
+        assert all(name in words for name in claim.data)
+
+
+def test_the_latest_change_is_first_on_the_ledger_page(site: Path) -> None:
+    rows = [row.text for row in soup(site / "ledger.html").select(".hdpm-changes tbody tr")]
+    assert ["28 November" in rows[0], "21 November" in rows[1], len(rows)] == [True, True, 2]
+
+
+def moves_in_the_repository() -> set[tuple[str, str, str]]:
+    """Of claims that were decided before: id, the verdict that was, the one that came."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
+
+    commits = git("log", "--first-parent", "-m", "--reverse", "--format=%H", "--", "data/claims")
+    last = dict[str, str]()
+    found = set()
+    for commit in [*dict.fromkeys(commits.split()), ""]:  # and the files as they are
+        lines = git(
+            "grep", "-hE", "^(- id|  verdict): ", *[commit] * bool(commit), "--", "data/claims"
+        )
+        name = ""
+        for field, value in (line.strip("- ").split(": ", 1) for line in lines.splitlines()):
+            if field == "id":
+                name = value
+            elif last.get(name, "pending") not in ("pending", value):
+                found.add((name, last[name], value))
+            if field == "verdict":
+                last[name] = value
+    return found
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no repository")
+def test_the_history_is_that_of_the_repository() -> None:
+    told = {(c.id, change.was, change.now) for c in load() for change in c.history}
+    assert moves_in_the_repository() <= told
 
 
 def test_a_bar_counts_verdicts_and_links_to_them(edited: Path) -> None:
@@ -706,6 +826,12 @@ def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
         "pdp-table01"
     )
     assert first("khalili theorem 5").startswith("khalili-thm5")
+    assert first("is the lemma true?") == "pdp-lemmaC3"  # decided, before definitions
+    page.get_by_label("Words").fill("")
+    assert page.locator(".hdpm-claims tbody tr").first.get_attribute("id") == "pdp-thm25"
+    page.get_by_label("Order").select_option("paper")
+    assert page.locator(".hdpm-claims tbody tr").first.get_attribute("id") == load()[0].id
+    assert "order=paper" in page.url
     page.goto(f"{url}?paper=khalili#pdp-table01")  # the row asked for is not filtered away
     assert page.locator("#pdp-table01").is_visible()
     page.goto(f"{url}#{load()[-1].id}")  # nor is one far below

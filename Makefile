@@ -1,4 +1,4 @@
-# make test | make book | make notebooks | make lint | make format | make lock | make bench | make extras |
+# make test | make book | make pdf | make notebooks | make lint | make format | make lock | make bench | make extras |
 # make federation | make nightly | make refs
 # Every target makes the environment it needs, from requirements.txt (hashed), in .venv.
 PYTHON ?= python3
@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all test site check-site book notebooks lint format lock extras federation nightly bench refs clean
+.PHONY: all test site check-site book pdf notebooks lint format lock extras federation nightly bench refs clean
 all: test book
 
 # One make at a time builds the environment: the next one waits for the lock and then finds it built.
@@ -19,22 +19,30 @@ $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
 	@$(PYTHON) -c '$(LOCKED)' $(MAKE) -s BUILDING=1 $@
 else
-# uv when present, else venv and pip. The project itself goes in last, editable: pip refuses to hash a folder.
-$(READY): requirements.txt pyproject.toml
+# uv when present, else venv and pip. What is locked is installed anew only if the lock has changed.
+LOCK := $(VENV)/.lock
+$(LOCK): requirements.txt
 	if command -v uv >/dev/null 2>&1; then \
 	  uv venv -q --clear --python $(PYTHON) $(VENV) && \
-	  uv pip sync -q --python $(BIN)/python --require-hashes requirements.txt && \
-	  uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	  uv pip sync -q --python $(BIN)/python --require-hashes requirements.txt ; \
 	else \
 	  $(PYTHON) -m venv --clear $(VENV) && \
-	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt ; \
+	fi
+	touch $@
+
+# The project itself goes in last, editable: pip refuses to hash a folder.
+$(READY): $(LOCK) pyproject.toml
+	if command -v uv >/dev/null 2>&1; then \
+	  uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	else \
 	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
 	fi
 	touch $@
 endif
 
 # Tests of what the extras install, which `make extras` runs.
-ENGINES := tests/test_cluster.py tests/federation/test_labels.py tests/federation/test_market.py
+ENGINES := tests/test_cluster.py tests/test_noise_labels.py tests/federation/test_market.py
 
 # Chapters and tests that have passed are not run again until something changes that they depend on; with CI set, all are.
 test: $(READY)
@@ -54,6 +62,19 @@ check-site: $(READY) $(AXE)
 
 book: site
 	$(MAKE) check-site
+
+# The book as one PDF, from the site that `make book` has built: an installed Chromium prints it, pypdf puts it together.
+PRINTER := $(VENV)/.pdf
+$(PRINTER): $(READY) requirements-pdf.txt
+	if command -v uv >/dev/null 2>&1; then \
+	  uv pip install -q --python $(BIN)/python --require-hashes -r requirements-pdf.txt ; \
+	else \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-pdf.txt ; \
+	fi
+	touch $@
+
+pdf: $(PRINTER)
+	$(BIN)/python book/_ext/pdf.py
 
 # The pages as notebooks, built without running them; then JupyterLab, where a changed number stops nothing.
 NOTEBOOKS := _build/notebooks/.ready
@@ -85,6 +106,7 @@ lock:
 	$(COMPILE) -c requirements.txt requirements-flower.in -o requirements-flower.txt
 	$(COMPILE) -c requirements.txt -c requirements-flower.txt requirements-simulation.in -o requirements-simulation.txt
 	$(COMPILE) -c requirements.txt requirements-nightly.in -o requirements-nightly.txt
+	$(COMPILE) -c requirements.txt requirements-pdf.in -o requirements-pdf.txt
 
 # A cluster, and a federation, on this machine: what they need goes on top of the environment, with locks of its own.
 INSTALLED := $(VENV)/.extras
@@ -105,7 +127,7 @@ extras: $(INSTALLED)
 
 # FL-Market with three owners, each a process with her own data and ledger: flower/README.md.
 federation: $(INSTALLED)
-	$(BIN)/python flower/federation.py $(ARGS)
+	PYTHONPATH=.:flower $(BIN)/python flower/example/demonstration.py $(ARGS)
 
 # What takes longer than `make test` may: a fault for every computed verdict, every change that a reader may make, mutants of
 # the library, and what is killed.

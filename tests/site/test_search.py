@@ -30,8 +30,8 @@ FINDS = {  # the words of a visitor, and the address that is found first
         "book/logistic/idea.html"
     ),
     "FL-Market": "book/federated/idea.html",
-    "khalili-thm5": "book/ledger.html#khalili-thm5",
-    "flm-fig7": "book/ledger.html#flm-fig7",
+    "khalili-thm5": "book/claims/khalili-thm5.html",
+    "flm-fig7": "book/claims/flm-fig7.html",
     "survey": "book/use/survey.html",
     "lognormal costs": "book/use/survey.html",
     "noise label": "book/use/label.html",
@@ -41,10 +41,16 @@ FINDS = {  # the words of a visitor, and the address that is found first
     "errata": "book/ledger.html",
     "what it costs": "book/reference/costs.html",
     "last digits": "book/privacy/arithmetic.html",
+    "licence": "book/about.html",
+    "license": "book/about.html",
+    "how to cite": "book/about.html",
+    "report an error": "book/about.html",
+    "index of theorems": "book/about.html",
+    "the book as PDF": "book/about.html",
 }
 AMONG = {  # the same, among the first five
-    "Theorem 5": "book/ledger.html#khalili-thm5",
-    "Table 1": "book/ledger.html#pdp-table01",
+    "Theorem 5": "book/claims/khalili-thm5.html",
+    "Table 1": "book/claims/pdp-table01.html",
     "grid search": "book/use/pipeline.html",
     "gradients noise": "book/use/gradients.html",
     "PersonalizedRidge": "book/reference/learners.html",
@@ -52,6 +58,17 @@ AMONG = {  # the same, among the first five
     "posted prices": "book/federated/allin.html",
     "regret": "book/federated/regret.html",
     "menus": "book/federated/menus.html",
+    "list of symbols": "book/use/glossary.html",
+    "verdicts that changed": "book/ledger.html",
+}
+# questions to the ledger, and a claim that answers, among the first three
+ANSWERS = {
+    "is FL-Market truthful": "flm-prop2",
+    "auction truthful": "flm-prop2",
+    "is the objective convex?": "anjarlekar-j-thmVIII1",
+    "does the privacy loss grow logarithmically": "khalili-thm1-log-growth",
+    "regret of DM-RegretNet": "flm-claim-dm-universal",
+    "is Algorithm 0 private?": "anjarlekar-t-prop1",
 }
 READY = """() => /found|did not match/.test(document.querySelector('.search-summary')?.textContent ?? '')"""
 SEARCH = """words => {
@@ -108,6 +125,18 @@ def test_a_page_of_hits(site: Path, browser: Any, width: int) -> None:
         "ul.search li", "all => all.map(a => a.querySelector('p').textContent)"
     )
     assert len(words) > 5 and all(len(one) > 10 for one in words)
+    page.close()
+
+
+def test_the_ledger_answers_before_it_defines(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto((site / "book" / "ledger.html").as_uri())
+    for words, answer in ANSWERS.items():
+        page.get_by_label("Words").fill(words)
+        rows = page.locator(".hdpm-claims tbody tr:visible")
+        first = [rows.nth(k) for k in range(min(3, rows.count()))]
+        assert answer in [row.get_attribute("id") for row in first], words
+        assert first[0].get_attribute("data-verdict") != "not testable", words
     page.close()
 
 

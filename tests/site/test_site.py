@@ -90,12 +90,13 @@ def test_a_handout_is_one_sheet(site: Path, browser: Any) -> None:
 
 def shares(site: Path, parts: int) -> list[list[Path]]:
     """The pages in so many parts, of which each has long and short ones; of listings of code one
-    stands for all.
+    stands for all, of the pages of claims a few.
     """
     files = [page for page in check.pages(site) if not check.is_redirect(page)]
     files.sort(key=lambda page: -page.stat().st_size)
-    listings = [page for page in files if "_modules" in page.relative_to(site).parts]
-    files = [page for page in files if page not in listings[1:]]
+    for folder, shown in (("_modules", 1), ("claims", 8)):  # among them those of the papers
+        alike = [page for page in files if folder in page.relative_to(site).parts]
+        files = [page for page in files if page not in alike[shown:]]
     return [files[part::parts] for part in range(parts)]
 
 

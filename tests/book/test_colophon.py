@@ -1,0 +1,85 @@
+"""Whose a page is, how to cite it, and where to answer: with addresses and without."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import tomllib
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import colophon
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from jinja2 import Environment, FileSystemLoader
+
+ROOT = Path(__file__).resolve().parents[2]
+NONE = {"site": "", "errors": ""}
+BOTH = {"site": "https://example.org/book/", "errors": "https://example.org/new"}
+
+
+def foot(addresses: dict[str, str], cited: bool = True) -> BeautifulSoup:
+    """The foot of a page as its template has it."""
+    said = colophon.foot(
+        SimpleNamespace(addresses=addresses), "book/ridge/idea", "One limit for each", cited
+    )
+    templates = Environment(loader=FileSystemLoader(ROOT / "book" / "_templates"), autoescape=True)
+    made = templates.get_template("colophon.html").render(
+        colophon=said, pathto=lambda name: f"../{name.split('/')[-1]}.html"
+    )
+    return BeautifulSoup(made, "html.parser")
+
+
+@pytest.fixture(autouse=True)
+def day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+
+
+def test_examples() -> None:
+    assert doctest.testmod(colophon).failed == 0 < doctest.testmod(colophon).attempted
+    assert colophon.day_of_build() == date(2023, 11, 14)
+
+
+def test_a_page_says_version_date_and_licence_and_without_addresses_no_more() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    page = foot(NONE)
+    assert f"version {project['version']}, 14 November 2023" in page.text
+    links = [str(link["href"]) for link in page.select("a")]
+    assert links == ["../../LICENSE.txt", "../about.html"]
+    assert "http" not in page.text and "Report" not in page.text
+    assert not foot(NONE, cited=False).select("details")
+
+
+def test_with_addresses_a_page_says_where_it_is_and_where_to_answer() -> None:
+    page = foot(BOTH)
+    place = "https://example.org/book/book/ridge/idea.html"
+    assert place in page.select_one("details p").text and place in page.pre.text
+    assert page.select_one(".onlyprint").text == place
+    (answer,) = page.select("a[href^=http]")
+    assert answer["href"].startswith("https://example.org/new?title=book/ridge/idea")
+    assert foot(BOTH | {"errors": "mailto:a@example.org"}).select("a[href^='mailto:a@example.org']")
+
+
+@pytest.mark.parametrize("addresses", [NONE, BOTH])
+@pytest.mark.parametrize("title", ["One limit for each", ""])
+def test_bibtex_can_be_read(addresses: dict[str, str], title: str) -> None:
+    from pybtex.database import parse_string
+
+    made = colophon.Reference(title, "book/ridge/idea", addresses["site"])
+    (entry,) = parse_string(made.bibtex(), "bibtex").entries.values()
+    authors = [author["name"] for author in colophon.citation()["authors"]]
+    assert [re.sub("[{}]", "", str(person)) for person in entry.persons["author"]] == authors
+    assert entry.fields["year"] == "2023" and ("url" in entry.fields) == bool(addresses["site"])
+    assert (title or colophon.citation()["title"]) in entry.fields["title"]
+    assert (title or "The authors") in str(made) and str(made).count("Markets") >= 1
+
+
+def test_the_book_has_one_setting_for_addresses() -> None:
+    config: dict[str, Any] = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
+    addresses = config["sphinx"]["config"]["addresses"]
+    assert addresses.keys() == NONE.keys() and "baseurl" not in config["html"]
+    # the citation of the repository says the same, once there is something to say
+    assert colophon.citation().get("url", "") == addresses["site"]

@@ -13,6 +13,7 @@ import argparse
 import datetime
 import ipaddress
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,28 +22,35 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-DAYS = 30
+from hdpm_owner.console import one_sentence
+from hdpm_owner.shapes import check_name
+
+DAYS = 365  # until they end; `hdpm-owner status --certificates` says when
 
 
-def make(folder: Path, owners: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
+def make(
+    folder: Path, owners: Iterable[str] = (), hosts: Iterable[str] = (), days: int = DAYS
+) -> None:
     """Write ``ca.crt``, ``server.crt``, ``server.key`` and for each owner ``NAME.key`` and
     ``NAME.pub``.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    ca_key, server_key = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
     here = [_host(host) for host in ("localhost", "127.0.0.1", *hosts)]
+    owners = list(map(check_name, owners))
+    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ca_key, server_key = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
     authority = _name("market: authority")
     server = _name("market")
     uses = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
     identifier = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
     ca = (
-        _certificate(authority, authority, ca_key)
+        _certificate(authority, authority, ca_key, end)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(uses, critical=True)
         .add_extension(identifier, critical=False)
     )
     own = (
-        _certificate(server, authority, server_key)
+        _certificate(server, authority, server_key, end)
         .add_extension(x509.SubjectAlternativeName(here), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(
@@ -65,6 +73,10 @@ def _host(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        if not re.fullmatch(r"[A-Za-z0-9*]([A-Za-z0-9.-]*[A-Za-z0-9])?", host):
+            raise ValueError(
+                f"--host must be a name or an address, without port, got {host!r}"
+            ) from None
         return x509.DNSName(host)
 
 
@@ -73,17 +85,19 @@ def _name(common: str) -> x509.Name:
 
 
 def _certificate(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    end: datetime.datetime,
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(days=DAYS))
+        .not_valid_before(datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5))
+        .not_valid_after(end)
     )
 
 
@@ -108,4 +122,6 @@ if __name__ == "__main__":
         help="names or addresses of the server besides this machine's",
     )
     given = parser.parse_args()
-    make(given.folder, given.owners, given.host)
+    with one_sentence(parser):
+        make(given.folder, given.owners, given.host)
+        print(f"certificates in {given.folder} end in {DAYS} days")

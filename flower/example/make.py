@@ -35,6 +35,14 @@ levels = ["f", "m"]  # an empty cell tells nothing
 [[columns]]
 name = "ward"
 levels = ["heart", "lung", "other"]
+
+# How a file is written: each hospital changes this part in its own copy, for it is in no hash.
+[csv]
+separator = ","
+decimal = "."
+encoding = "utf-8"
+missing = ["unknown"]    # marks of what is not known, besides the empty cell
+person = "patient"       # whose row it is: the first row of each person is a record
 """
 
 
@@ -50,6 +58,7 @@ def hospital(n: int, rng: np.random.Generator) -> pd.DataFrame:
         {"age": age, "pressure": pressure, "sex": sex, "ward": ward, "outcome": outcome}
     )
     table.loc[rng.random(n) < 0.05, "pressure"] = np.nan
+    table.insert(0, "patient", np.arange(n))
     return table
 
 

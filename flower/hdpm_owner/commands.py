@@ -1,26 +1,37 @@
-"""``hdpm-owner``: from a CSV file to an owner who sells: ``init``, ``approve``, ``serve``, and her
-``ledger``.
+"""``hdpm-owner``: from a table to an owner who sells. ``init``, ``approve``, ``rehearse`` and
+``serve``; ``status`` and ``ledger``; ``withdraw`` and ``give-up``.
+
+A command writes after all is checked, each file as a whole; a mistake is one sentence, and leaves
+everything as it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import json
-import shutil
+import logging
+import re
 import sys
-from math import sqrt
+import time
+import tomllib
+from contextlib import closing, suppress
+from math import inf, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hdpm_owner import ledger
+from hdpm_owner import ledger, status
+from hdpm_owner.console import one_sentence, write
 from hdpm_owner.deals import Release
 from hdpm_owner.door import serve
 from hdpm_owner.owner import Owner
+from hdpm_owner.rehearsal import rehearsing
+from hdpm_owner.shapes import check_name
 from hdpm_owner.signatures import Key
-from hdpm_owner.table import Agreement, read_table
+from hdpm_owner.table import Agreement, Table, load, read_table
 from hdpm_owner.terms import Approved, Spent, Terms
 
 TERMS = """\
@@ -36,9 +47,9 @@ rate = {rate}          # money for one unit of it and one record
 # each record's gradient is shortened to this length; the market must ask for the same
 clip_norm = {clip_norm}
 spacing = {spacing!r}   # of the grid, a power of two
-# limit = 0.5        # largest loss in a round: epsilon with Laplace noise, mu with Gaussian noise
+{limit}   # largest loss in a round: epsilon with Laplace noise, mu with Gaussian noise
 
-# A market that may buy: `hdpm-owner approve` adds it.
+# A market that may buy, from now on or no longer: `hdpm-owner approve` and `withdraw`.
 """
 MARKET = """
 [[markets]]
@@ -46,49 +57,150 @@ name = {name}
 key = "{key}"
 # epsilon, money, rounds: the most that it may buy, promise in all, and ask for in one sale
 """
+OPTIONS = {
+    "epsilon": (8.0, "what all releases together may lose, for ever"),
+    "delta": (1e-5, "at this delta"),
+    "rate": (0.01, "money for a unit of cost and a record"),
+    "clip_norm": (1.0, "length of a record's gradient"),
+    "limit": (inf, "largest loss in a round"),
+}
 
 
 def init(given: argparse.Namespace) -> None:
-    """Read the table by the schema, and make the folder of an owner."""
+    """Read the table by the schema, and make the folder of an owner, or see that it is made so."""
     agreed = Agreement.read(given.schema)
     table = read_table(given.table, agreed)
     folder = given.folder
-    name = given.name or given.table.stem
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    shutil.copyfile(given.schema, folder / "schema.toml")
-    np.savez(
-        folder / "data.npz", features=table.features, labels=table.labels, schema=agreed.digest
-    )
-    if (terms := folder / "terms.toml").exists():
-        kept = "kept"
+    asked = {part: value for part in OPTIONS if (value := getattr(given, part)) is not None}
+    if given.name is not None:
+        asked["name"] = given.name
+    if stands := (file := folder / "terms.toml").exists():
+        terms = Terms.read(file)
+        for part, value in asked.items():
+            if (told := getattr(terms, part)) != value:
+                raise ValueError(
+                    f"--{part.replace('_', '-')} is {value}, and {file} says {told}: change it"
+                    " there, or leave the option out"
+                )
     else:
-        numbers = {part: getattr(given, part) for part in ("epsilon", "delta", "rate", "clip_norm")}
-        terms.write_text(
-            TERMS.format(name=name, quoted=json.dumps(name), spacing=Terms.spacing, **numbers),
-            "utf8",
-        )
-        kept = "written: read and change it"
+        text = _terms({"name": given.table.stem} | asked)
+        terms = Terms.parse(text, file)
+    said = _data(folder / "data.npz", table, agreed, replace=given.replace)
     new = not (folder / "key").exists()
+    if new and (folder / "ledger.sqlite").exists():
+        raise ValueError(f"{folder} has a ledger and no key, with which it was written")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
     key = Key(folder / "key")
     if new:  # a ledger that is gone is not made anew
         ledger.make(folder, key.public)
+    if not stands:
+        write(file, text)
+    write(folder / "schema.toml", given.schema.read_bytes())
+    write(folder / "data.npz", table.saved(agreed.digest))
     print("For you alone, not to be published:")
     print("\n".join(f"  {line}" for line in table.report))
     for warning in table.warnings:
         print(f"  WARNING: {warning}")
-    print(f"schema {agreed.digest}\nkey {key.public}\n{terms} {kept}")
-    Terms.read(terms)
+    if not agreed.form.person:
+        print("  a person with several rows loses more: name the column of persons in [csv]")
+    print(f"schema {agreed.digest}\nkey {key.public}\n{said}")
+    print(f"{file} {'kept' if stands else 'written: read and change it'}")
+    if terms.limit == inf:
+        print(
+            f"A first sale may take all of epsilon = {terms.epsilon:g}, for ever: set limit in"
+            f" {file}, and rehearse before you serve."
+        )
+
+
+def _terms(asked: dict[str, Any]) -> bytes:
+    name = check_name(asked["name"])
+    numbers = {part: value for part, (value, _) in OPTIONS.items()} | asked
+    numbers["limit"] = f"limit = {asked['limit']}" if "limit" in asked else "# limit = 0.5"
+    told = numbers | {"quoted": json.dumps(name, ensure_ascii=False), "spacing": Terms.spacing}
+    return TERMS.format(**told).encode()
+
+
+def _data(file: Path, table: Table, agreed: Agreement, *, replace: bool) -> str:
+    """What becomes of the data in a folder; an error if others are there, and nobody has said that
+    they go.
+    """
+    new = len(table.labels)
+    if not file.exists():
+        return f"{file} written: {new} records"
+    features, labels, digest = load(file)
+    same = digest == agreed.digest and np.array_equal(features, table.features)
+    same = same and np.array_equal(labels, table.labels)
+    old = len(labels)
+    if not (same or replace):
+        raise ValueError(
+            f"{file} has {old} records, and the table has {new} others: --replace puts these in"
+            " their place"
+        )
+    return f"{file} kept: {old} records" if same else f"{file} written: {new} records for {old}"
 
 
 def approve(given: argparse.Namespace) -> None:
     """Add a market to the terms."""
     one = Approved(given.name, given.key)
     file = given.folder / "terms.toml"
-    if one.key in {known.key for known in Terms.read(file).markets}:
+    terms = Terms.read(file)
+    if one.key in {known.key for known in terms.markets}:
         raise ValueError(f"{file} approves of that key already")
-    with file.open("a", encoding="utf8") as stream:
-        stream.write(MARKET.format(name=json.dumps(one.name), key=one.key))
-    Terms.read(file)
+    block = MARKET.format(name=json.dumps(one.name, ensure_ascii=False), key=one.key)
+    text = file.read_bytes() + block.encode()
+    if Terms.parse(text, file) != dataclasses.replace(terms, markets=(*terms.markets, one)):
+        raise ValueError(f"{file} cannot be added to: write [[markets]] into it by hand")
+    write(file, text)
+    print(f"{one.name} may buy from {terms.name} from now on: {file}")
+
+
+def withdraw(given: argparse.Namespace) -> None:
+    """Take a market out of the terms: a process that serves refuses its next letter."""
+    file = given.folder / "terms.toml"
+    terms = Terms.read(file)
+    rest = tuple(one for one in terms.markets if one.name != given.name)
+    if len(rest) == len(terms.markets):
+        raise ValueError(
+            f"{file} approves of no market {given.name!r}: it approves of"
+            f" {', '.join(one.name for one in terms.markets) or 'nobody'}"
+        )
+    text = file.read_bytes()
+    for part in re.split(rb"(?m)^(?=[ \t]*\[)", text)[1:]:
+        with suppress(ValueError, AttributeError, KeyError, IndexError, TypeError):
+            if tomllib.loads(part.decode())["markets"][0]["name"] == given.name:
+                text = text.replace(part, b"")
+    if Terms.parse(text, file) != dataclasses.replace(terms, markets=rest):
+        raise ValueError(f"{file} is written in another way: take {given.name!r} out by hand")
+    write(file, text)
+    print(f"{given.name} may not buy from {terms.name} any more: {file}")
+
+
+def answer(given: argparse.Namespace) -> None:
+    """Answer markets for ever."""
+    logging.Formatter.converter = time.gmtime
+    logging.basicConfig(format="%(asctime)sZ %(message)s", level=logging.INFO, force=True)
+    door = given.door or given.folder / "door"
+    if given.rehearse:
+        with rehearsing(given.folder, given.records) as owner:
+            logging.info("a rehearsal: %d drawn records, no ledger", owner.records)
+            serve(owner, door)
+        return
+    owner = Owner(given.folder)
+    terms = owner.terms
+    left = max(terms.epsilon - owner.ledger.spent.epsilon(terms.delta), 0.0)
+    names = ", ".join(one.name for one in terms.markets) or "nobody"
+    logging.info("epsilon %.4g of %g is left, for %s", left, terms.epsilon, names)
+    serve(owner, door)
+
+
+def show_status(given: argparse.Namespace) -> None:
+    """Print what she has spent and has left."""
+    if given.csv:
+        print(status.as_csv(given.folder), end="")
+    else:
+        told = status.as_html if given.html else status.as_text
+        print(told(given.folder, given.certificates))
 
 
 def show(given: argparse.Namespace) -> None:
@@ -119,9 +231,16 @@ def show(given: argparse.Namespace) -> None:
         )
 
 
+def give_up(given: argparse.Namespace) -> None:
+    """Give up what waits of a sale."""
+    with closing(ledger.Ledger(given.folder, Key(given.folder / "key", new=False).public)) as kept:
+        kept.give_up(given.ticket)
+
+
 def _line(row: dict[str, Any]) -> str:
     if row["entry"] == "promise":
-        return f"promised: epsilon {row['epsilon']:g} at delta {row['delta']:g}"
+        told = f"epsilon {row['epsilon']:g} at delta {row['delta']:g} for a {row['unit']}"
+        return f"promised: {told}, to {', '.join(row['markets']) or 'nobody'}"
     who = f"{row['ticket'][:8]}  {row['market']}"
     if row["entry"] == "sale":
         told = (
@@ -140,45 +259,41 @@ def _line(row: dict[str, Any]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line; a mistake is one sentence, and exit status 2."""
-    parser = argparse.ArgumentParser(prog="hdpm-owner", description=__doc__)
+    parser = argparse.ArgumentParser(prog="hdpm-owner", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    one = commands.add_parser("init", help="make the folder of an owner from a CSV file")
-    one.add_argument("table", type=Path, help="CSV file with a line of names")
-    one.add_argument(
-        "--schema", type=Path, required=True, help="schema.toml on which all have agreed"
-    )
+
+    def command(name: str, run: Any, what: str, *words: str) -> argparse.ArgumentParser:
+        one = commands.add_parser(name, help=what, allow_abbrev=False)
+        one.set_defaults(run=run)
+        for word in words:
+            one.add_argument(word, type=Path if word == "folder" else str)
+        return one
+
+    one = command("init", init, "make the folder of an owner from a table")
+    one.add_argument("table", type=Path, help="CSV or Parquet file, as the schema declares it")
+    one.add_argument("--schema", type=Path, required=True, help="on which all have agreed")
     one.add_argument("--folder", type=Path, default=Path("owner"), help="default: %(default)s")
-    one.add_argument("--name", help="default: that of the CSV file")
-    for name, value, what in (
-        ("epsilon", 8.0, "what all releases together may lose"),
-        ("delta", 1e-5, "at this delta"),
-        ("rate", 0.01, "money for a unit of cost and a record"),
-        ("clip-norm", 1.0, "length of a record's gradient"),
-    ):
-        one.add_argument(
-            f"--{name}", type=float, default=value, help=f"{what}; default: %(default)s"
-        )
-    one.set_defaults(run=init)
-    two = commands.add_parser("approve", help="add a market to the terms")
-    two.add_argument("folder", type=Path)
-    two.add_argument("name")
+    one.add_argument("--name", help="default: that of the table")
+    for name, (value, what) in OPTIONS.items():
+        what = what if value == inf else f"{what}; default: {value}"
+        one.add_argument(f"--{name.replace('_', '-')}", type=float, help=what)
+    one.add_argument("--replace", action="store_true", help="other data than those that are there")
+    two = command("approve", approve, "let a market buy", "folder", "name")
     two.add_argument("key", help="what `hdpm-market key` prints")
-    two.set_defaults(run=approve)
-    three = commands.add_parser("serve", help="answer markets, for ever")
-    three.add_argument("folder", type=Path)
-    three.add_argument("--door", type=Path, help="the socket; default: door in the folder")
-    three.set_defaults(
-        run=lambda given: serve(Owner(given.folder), given.door or given.folder / "door")
-    )
-    four = commands.add_parser("ledger", help="what was sold and released")
-    four.add_argument("folder", type=Path)
-    four.add_argument("--csv", action="store_true", help="releases, as CSV")
-    four.add_argument("--json", action="store_true", help="everything, as JSON")
-    four.set_defaults(run=show)
+    command("withdraw", withdraw, "let a market buy no more, at once", "folder", "name")
+    for name, what in (("rehearse", "answer with drawn records"), ("serve", "answer")):
+        three = command(name, answer, f"{what}, for ever", "folder")
+        three.set_defaults(rehearse=name == "rehearse")
+        three.add_argument("--door", type=Path, help="the socket; default: door in the folder")
+    commands.choices["rehearse"].add_argument("--records", type=int, default=1000)
+    four = command("status", show_status, "what is spent and left, by market", "folder")
+    four.add_argument("--csv", action="store_true", help="with numbers in full")
+    four.add_argument("--html", action="store_true", help="a page to print")
+    four.add_argument("--certificates", type=Path, nargs="+", default=[], help="say their ends")
+    five = command("ledger", show, "what was sold and released", "folder")
+    five.add_argument("--csv", action="store_true", help="releases, as CSV")
+    five.add_argument("--json", action="store_true", help="everything, as JSON")
+    command("give-up", give_up, "never release the rest of a sale", "folder", "ticket")
     given = parser.parse_args(arguments)
-    try:
+    with one_sentence(parser):
         given.run(given)
-    except (ValueError, RuntimeError, OSError, ModuleNotFoundError) as error:
-        parser.exit(2, f"hdpm-owner: {error}\n")
-    except KeyboardInterrupt:
-        parser.exit(130)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
+import logging
 import os
 import socket
 from pathlib import Path
@@ -61,7 +62,7 @@ async def _serve(owner: Owner, door: Path) -> None:
             writer.close()
 
     server = await asyncio.start_unix_server(call, str(door), limit=LONGEST)
-    os.chmod(door, 0o666)
+    os.chmod(door, 0o660)  # hers, and those of the folder's group
     async with server:
         await server.serve_forever()
 
@@ -71,7 +72,28 @@ def _answer(owner: Owner, line: bytes) -> bytes:
         request = json.loads(line)
     except (ValueError, RecursionError):
         request = None
-    return json.dumps(owner.open_letter(request)).encode()
+    answer = owner.open_letter(request)
+    logging.info("%s", _told(owner, request, answer))
+    return json.dumps(answer).encode()
+
+
+def _told(owner: Owner, request: object, answer: dict) -> str:
+    """A line of log: who asked for what, and what came of it. Nothing that a stranger wrote ends
+    the line, and nothing of it is hers.
+    """
+    key = request.get("key") if isinstance(request, dict) else None
+    who = {one.key: one.name for one in owner.terms.markets}.get(str(key))
+    asked = ""
+    if isinstance(request, dict) and who is not None:
+        try:
+            letter = json.loads(request["text"])
+            asked = " ".join(
+                str(letter[part]) for part in ("ask", "ticket", "round") if part in letter
+            )
+        except (KeyError, RecursionError, TypeError, ValueError):
+            pass  # the refusal tells why
+    came = f"refused, {answer['refused']}" if "refused" in answer else "answered"
+    return json.dumps(f"{who or 'a stranger'}: {asked[:80] or 'a letter'}: {came[:300]}")[1:-1]
 
 
 def ask(door: Path, request: object) -> dict:

@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
@@ -51,7 +51,7 @@ from hdpm_owner.deals import (
 from hdpm_owner.ledger import Ledger
 from hdpm_owner.shapes import shaped
 from hdpm_owner.signatures import Key, canonical, signed
-from hdpm_owner.table import Agreement
+from hdpm_owner.table import Agreement, load
 from hdpm_owner.terms import Approved, Refusal, Spent, Terms
 
 _LEAST = 1 - 1e-9  # share of her cost that a payment has to cover: rounding is nobody's gain
@@ -80,12 +80,11 @@ class Owner:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.terms = Terms.read(folder / "terms.toml")
+        self._file = folder / "terms.toml"
+        self.terms = Terms.read(self._file)
+        self._seen = self._file.stat()
         self.agreed = Agreement.read(folder / "schema.toml")
-        with np.load(folder / "data.npz", allow_pickle=False) as data:
-            self._features = np.asarray(data["features"], dtype=float)
-            self._labels = data["labels"]
-            digest = str(data["schema"])
+        self._features, self._labels, digest = load(folder / "data.npz")
         if digest != self.agreed.digest or self._features.shape[1] != self.agreed.features:
             raise ValueError(
                 f"{folder / 'data.npz'} was made by another schema.toml: run hdpm-owner init again"
@@ -93,7 +92,7 @@ class Owner:
         check_labels(self._labels, self._features, len(self.agreed.classes))
         self.records = len(self._labels)
         self.shape = len(self.agreed.classes), self.agreed.features
-        self.key = Key(folder / "key")
+        self.key = Key(folder / "key", new=False)
         # an error now, not when a release is in the ledger already
         self.noisy_steps(np.zeros(self.shape), 1.0)
         self.ledger = Ledger(folder, self.key.public)
@@ -106,6 +105,22 @@ class Owner:
         kept = {name: getattr(self.terms, name) for name in names}
         return Promise(**kept, markets=tuple(one.name for one in self.terms.markets))
 
+    def _look(self) -> None:
+        """Which markets she approves counts from the next letter on, all else in her terms from the
+        next start.
+        """
+        try:
+            now = self._file.stat()
+            if (now.st_mtime_ns, now.st_ino) == (self._seen.st_mtime_ns, self._seen.st_ino):
+                return
+            markets = Terms.read(self._file).markets
+        except (OSError, ValueError):
+            raise Refusal("her terms cannot be read") from None
+        with self._lock:
+            self.terms = replace(self.terms, markets=markets)
+            self.ledger.promise(self._promise())
+            self._seen = now
+
     # --- letters ---------------------------------------------------------------------------------
 
     def open_letter(self, request: object) -> dict[str, Any]:
@@ -115,6 +130,7 @@ class Owner:
         try:
             if not isinstance(request, dict):
                 raise Refusal("a letter must have a text and a signature")
+            self._look()
             approved = {one.key: one for one in self.terms.markets}.get(str(request.get("key")))
             if approved is None:
                 raise Refusal("her terms approve of no market with this key")

@@ -1,5 +1,4 @@
-"""``hdpm-market``: a market's key, and its receipts: checked, compared with ledgers, and who is
-owed what.
+"""Receipts of a market: checked, compared with ledgers, and who is owed what.
 
 A receipt (:class:`hdpm_owner.deals.Receipt`) is a text that an owner signs with a release and the
 market signs when the release was used. It names a place in her ledger: a receipt that her ledger
@@ -9,11 +8,8 @@ and left out.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import json
 import sqlite3
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import closing
@@ -24,7 +20,7 @@ from typing import Any
 from hdpm_owner.deals import Former, Place, Receipt
 from hdpm_owner.ledger import link
 from hdpm_owner.shapes import read_shaped, shaped
-from hdpm_owner.signatures import Key, canonical, signed
+from hdpm_owner.signatures import canonical, signed
 
 Row = dict[str, Any]
 SIGNED = ("receipt", "signature", "countersignature")
@@ -182,53 +178,3 @@ def owed(receipts: Iterable[Row]) -> list[Row]:
         {"owner": o, "key": k, "rounds": n, "owed": round(paid, 6)}
         for (o, k), (n, paid) in sorted(sums.items())
     ]
-
-
-def _json(file: Path) -> Any:
-    """What a file holds; None, which is no ledger, if that is no JSON."""
-    try:
-        return json.loads(file.read_text("utf8"))
-    except (ValueError, RecursionError):
-        return None
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(prog="hdpm-market", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    one = commands.add_parser(
-        "key", help="print the market's public key, which owners approve; made if it is not there"
-    )
-    one.add_argument("folder", type=Path)
-    two = commands.add_parser(
-        "receipts", help="check the receipts, and print who is owed what, as CSV"
-    )
-    two.add_argument(
-        "folders", type=Path, nargs="+", help="of all its markets in which these owners sold"
-    )
-    two.add_argument(
-        "--ledgers",
-        type=Path,
-        nargs="*",
-        default=[],
-        help="made by `hdpm-owner ledger FOLDER --json`",
-    )
-    given = parser.parse_args(arguments)
-    try:
-        if given.command == "key":
-            given.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            print(Key(given.folder / "key").public)
-            return
-        receipts = [row for folder in given.folders for row in kept(folder)]
-        wrong = compared(receipts, {file.stem: _json(file) for file in given.ledgers})
-        writer = csv.DictWriter(sys.stdout, ["owner", "key", "rounds", "owed"])
-        writer.writeheader()
-        writer.writerows(owed(receipts))
-    except (ValueError, OSError, sqlite3.Error) as error:
-        parser.exit(2, f"hdpm-market: {error}\n")
-    if wrong:
-        parser.exit(1, "".join(f"hdpm-market: {line}\n" for line in wrong))
-
-
-if __name__ == "__main__":
-    main()

@@ -28,10 +28,12 @@ def canonical(content: Any) -> str:
 
 
 class Key:
-    """A private key, in a file that nobody else reads; made if it is not there."""
+    """A private key, in a file that nobody else reads; made if it is not there and may be `new`."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, new: bool = True) -> None:
         if not file.exists():
+            if not new:
+                raise ValueError(f"there is no key {file}: hdpm-owner init makes it")
             made = (
                 Ed25519PrivateKey.generate()
                 .private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -317,6 +318,26 @@ class Table:
     labels: NDArray[np.int64]
     report: list[str]
     warnings: list[str]
+
+    def saved(self, digest: str) -> bytes:
+        """The records as ``data.npz`` has them, with the hash of their schema."""
+        stream = io.BytesIO()
+        np.savez(stream, features=self.features, labels=self.labels, schema=digest)
+        return stream.getvalue()
+
+
+def load(file: Path) -> tuple[NDArray[np.float64], NDArray[np.int64], str]:
+    """Features, labels and the hash of their schema from ``data.npz``."""
+    try:
+        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as data:
+            features, labels, digest = (data[name] for name in ("features", "labels", "schema"))
+            return np.asarray(features, dtype=float), labels, str(digest)
+    except FileNotFoundError:
+        raise ValueError(f"{file} is not there: hdpm-owner init makes it") from None
+    except (EOFError, IndexError, KeyError, TypeError, ValueError, BadZipFile):
+        raise ValueError(
+            f"{file} is damaged: move it away, and run hdpm-owner init again"
+        ) from None
 
 
 def read_table(file: Path, agreed: Agreement) -> Table:

@@ -4,6 +4,7 @@ and to whom.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,8 +15,9 @@ from typing import Any
 from scipy.optimize import brentq
 
 from hdpm_lib.auctions.bids import FAMILIES
-from hdpm_lib.gaussian import gaussian_delta, largest_mu
+from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon, largest_mu
 from hdpm_lib.validation import check_choice, check_count, check_number, check_positive
+from hdpm_owner.shapes import check_name
 
 UNITS = ("record", "owner")
 NOISES = ("gaussian", "laplace")
@@ -48,6 +50,14 @@ class Spent:
 
     def __sub__(self, other: Spent) -> Spent:
         return Spent(self.pure - other.pure, self.squares - other.squares)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at which all of it is (epsilon, delta)-private."""
+        if not self.squares:
+            return float(self.pure)
+        if not delta:
+            return inf
+        return float(gaussian_epsilon(delta, sqrt(self.squares), float(self.pure)))
 
     def within(self, epsilon: float, delta: float) -> bool:
         """Whether all of it is (epsilon, delta)-private: :mod:`hdpm_lib.gaussian`."""
@@ -96,7 +106,8 @@ class Approved:
     rounds: int = ROUNDS
 
     def __post_init__(self) -> None:
-        if len(self.key) != 64 or set(self.key) - set("0123456789abcdef"):
+        check_name(self.name)
+        if not re.fullmatch("[0-9a-f]{64}", str(self.key)):
             raise ValueError(
                 f"key of market {self.name!r} must have 64 hexadecimal digits, got {self.key!r}"
             )
@@ -145,6 +156,7 @@ class Terms:
     seed: int | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.name)
         for name, known in (("family", FAMILIES), ("unit", UNITS), ("noise", NOISES)):
             check_choice(getattr(self, name), name, known)
         for name in ("rate", "epsilon", "clip_norm", "spacing", "keep"):
@@ -164,12 +176,16 @@ class Terms:
     def read(cls, file: Path) -> Terms:
         """Terms from a TOML file."""
         try:
-            content: dict[str, Any] = tomllib.loads(file.read_text("utf8"))
-            return cls(
-                **content
-                | {"markets": tuple(Approved(**one) for one in content.get("markets", ()))}
-            )
+            return cls.parse(file.read_bytes(), file)
         except FileNotFoundError:
             raise ValueError(f"{file} is not there: hdpm-owner init makes it") from None
-        except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(f"{file}: {error}") from error
+
+    @classmethod
+    def parse(cls, text: bytes, file: Path) -> Terms:
+        """Terms from what stands, or is to stand, in a file."""
+        try:
+            content: dict[str, Any] = tomllib.loads(text.decode("utf-8-sig"))
+            markets = tuple(Approved(**one) for one in content.pop("markets", ()))
+            return cls(**content, markets=markets)
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"{file}: {error}") from None

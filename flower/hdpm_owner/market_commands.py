@@ -1,0 +1,88 @@
+"""``hdpm-market``: a market's key, who is owed what, what was learned. ``key`` and ``receipts``;
+``model`` and ``predict``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hdpm_owner.console import one_sentence
+from hdpm_owner.model import coefficients, predictions, trained
+from hdpm_owner.receipts import compared, kept, owed
+from hdpm_owner.signatures import Key
+
+
+def key(given: argparse.Namespace) -> None:
+    """Print the market's public key; it is made if it is not there."""
+    given.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    print(Key(given.folder / "key").public)
+
+
+def receipts(given: argparse.Namespace) -> list[str]:
+    """Print who is owed what; complaints."""
+    rows = [row for folder in given.folders for row in kept(folder)]
+    _print(owed(rows), ["owner", "key", "rounds", "owed"])
+    return compared(rows, {file.stem: _json(file) for file in given.ledgers})
+
+
+def model(given: argparse.Namespace) -> None:
+    """Print the coefficients of the last round."""
+    agreed, w, _ = trained(given.folder)
+    _print(coefficients(agreed, w))
+
+
+def predict(given: argparse.Namespace) -> None:
+    """Print predictions for the rows of a table."""
+    agreed, w, _ = trained(given.folder)
+    _print(predictions(agreed, w, given.table))
+
+
+def _print(rows: list[dict[str, Any]], names: Sequence[str] = ()) -> None:
+    writer = csv.DictWriter(sys.stdout, names or list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _json(file: Path) -> Any:
+    """What a file holds; None, which is no ledger, if that is no JSON."""
+    try:
+        return json.loads(file.read_text("utf8"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line; a mistake is one sentence and exit status 2, complaints are status 1."""
+    parser = argparse.ArgumentParser(prog="hdpm-market", description=__doc__, allow_abbrev=False)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for run, what in (
+        (key, "print the market's public key, which owners approve; made if it is not there"),
+        (receipts, "check receipts, and print who is owed what, as CSV"),
+        (model, "print coefficients with names, in the units of the table, as CSV"),
+        (predict, "print classes and probabilities for a table, as CSV"),
+    ):
+        one = commands.add_parser(run.__name__, help=what, allow_abbrev=False)
+        one.set_defaults(run=run)
+        if run is receipts:
+            one.add_argument("folders", type=Path, nargs="+", help="all in which these owners sold")
+            one.add_argument("--ledgers", type=Path, nargs="*", default=[], metavar="FILE",
+                             help="made by `hdpm-owner ledger FOLDER --json`")  # fmt: skip
+        else:
+            one.add_argument("folder", type=Path)
+    commands.choices["predict"].add_argument("table", type=Path, help="a label is not looked at")
+    given = parser.parse_args(arguments)
+    wrong = None
+    with one_sentence(parser):
+        wrong = given.run(given)
+    if wrong:
+        parser.exit(1, "".join(f"hdpm-market: {line}\n" for line in wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What a market has learned: coefficients with the names and in the units of the table, and
+predictions for rows of a table.
+
+The score of a class is a sum: a constant, for each column of numbers its value times a coefficient,
+for each column of categories the coefficient of its level. The class of the largest score is
+predicted, with the probability that its exponential has among those of all.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from hdpm_lib.schema import Number
+from hdpm_owner.table import Agreement, read_features
+
+Array = NDArray[np.float64]
+
+
+def trained(folder: Path) -> tuple[Agreement, Array, int]:
+    """The schema of a market's folder, its last model of shape (classes, features), and after which
+    round.
+    """
+    agreed = Agreement.read(folder / "schema.toml")
+    if not (file := folder / "market.sqlite").exists():
+        raise ValueError(f"there is no market in {folder}")
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
+        last = base.execute("SELECT text FROM rounds ORDER BY round DESC LIMIT 1").fetchone()
+    if last is None:
+        raise ValueError(f"the market in {folder} has held no round yet")
+    held = json.loads(last[0])
+    w = np.array(held["model"], dtype=float)
+    if w.shape != (shape := (len(agreed.classes), agreed.features)):
+        raise ValueError(
+            f"the model in {folder} has shape {w.shape}, and its schema.toml wants {shape}"
+        )
+    return agreed, w, int(held["round"])
+
+
+def coefficients(agreed: Agreement, w: Array) -> list[dict[str, Any]]:
+    """A row for the constant, each column of numbers and each level, with a coefficient for each
+    class.
+    """
+    constant = w[:, -1].copy()
+    found = []
+    place = 0
+    for column in agreed.schema.columns:
+        part = w[:, place : place + len(column.names)]
+        place += len(column.names)
+        if isinstance(column, Number):
+            slope = part[:, 0] / (column.high - column.low)
+            constant -= slope * (column.low / 2 + column.high / 2)
+            found.append((column.name, "", slope))
+        else:
+            found += [
+                (column.name, level, part @ corner)
+                for level, corner in zip(column.levels, column.corners, strict=True)
+            ]
+    rows = [("constant", "", constant), *found]
+    return [
+        {"column": name, "level": level} | dict(zip(agreed.classes, told.tolist(), strict=True))
+        for name, level, told in rows
+    ]
+
+
+def predictions(agreed: Agreement, w: Array, table: Path) -> list[dict[str, Any]]:
+    """For each row of a table where it stands, its class, and the probabilities of all classes."""
+    features, places = read_features(table, agreed)
+    likely = softmax(features @ w.T, axis=1)
+    return [
+        {"row": place, agreed.label: agreed.classes[int(np.argmax(each))]}
+        | dict(
+            zip((f"probability of {name}" for name in agreed.classes), each.tolist(), strict=True)
+        )
+        for place, each in zip(places, likely, strict=True)
+    ]

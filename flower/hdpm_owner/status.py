@@ -1,0 +1,157 @@
+"""What an owner has spent and has left, by market: a table to read, to calculate with, or to print.
+
+Epsilon is that at her delta, of all releases together. It does not add up: that of two markets is
+less than the sum of theirs. What is left is her epsilon less that of all that is spent or waits.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from hdpm_lib.validation import extra
+from hdpm_owner import ledger
+from hdpm_owner.terms import Spent, Terms
+
+COLUMNS = ("market", "approved", "sales", "releases", "spent", "waits", "left", "money", "last")
+SOON = 30 * 24 * 3600.0  # seconds before the end of a certificate from which on she is warned
+
+PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>
+body {{ font: 11pt/1.5 serif; max-width: 45em; margin: 2em auto }}
+table {{ border-collapse: collapse; width: 100% }}
+th, td {{ border-bottom: 1px solid #999; padding: .3em .5em; text-align: right }}
+th:first-child, td:first-child {{ text-align: left }}
+</style>
+<h1>{title}</h1>
+{body}
+"""
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """A row for each market that is approved or has bought, and one for all."""
+    terms = Terms.read(folder / "terms.toml")
+    approved = {one.name: one for one in terms.markets}
+    spent: dict[str, Spent] = defaultdict(Spent)
+    waits: dict[str, Spent] = defaultdict(Spent)
+    found: dict[str, dict[str, Any]] = {
+        name: {"sales": 0, "releases": 0, "money": 0.0, "last": 0.0} for name in (*approved, "all")
+    }
+    sales: dict[str, dict[str, Any]] = {}
+    heard: dict[str, float] = {}
+    for entry in ledger.read(folder)["entries"]:
+        if "market" not in entry:
+            continue
+        name = entry["market"]
+        found.setdefault(name, found["all"] | {"sales": 0, "releases": 0, "money": 0.0})
+        for row in (found[name], found["all"]):
+            row["last"] = max(row["last"], entry["time"])
+        heard[entry["ticket"]] = entry["time"]
+        if entry["entry"] == "sale":
+            sales[entry["ticket"]] = entry | {"losses": list(entry["losses"])}
+            found[name]["sales"] += 1
+        elif entry["entry"] == "release":
+            spent[name] += Spent.of(entry["noise"], entry["loss"])
+            found[name]["releases"] += 1
+            found[name]["money"] += entry["payment"] * bool(entry.get("countersignature"))
+            if entry["ticket"] in sales:
+                sales[entry["ticket"]]["losses"][entry["round"] - 1] = 0.0
+        else:
+            sales.pop(entry["ticket"], None)
+    for ticket, sale in sales.items():
+        if heard[ticket] >= time.time() - 3600 * terms.keep:
+            for loss in sale["losses"]:
+                waits[sale["market"]] += Spent.of(sale["noise"], loss)
+    names = [name for name in found if name != "all"]
+    for part in ("sales", "releases", "money"):
+        found["all"][part] = sum(found[name][part] for name in names)
+    for sums in (spent, waits):
+        sums["all"] = sum((sums[name] for name in names), Spent())
+    for name, row in found.items():
+        both = (spent[name] + waits[name]).epsilon(terms.delta)
+        most = min(approved[name].epsilon, terms.epsilon) if name in approved else terms.epsilon
+        gone = name != "all" and name not in approved
+        row |= {"market": name, "spent": spent[name].epsilon(terms.delta)}
+        row |= {"waits": both - row["spent"], "left": 0.0 if gone else max(most - both, 0.0)}
+        row |= {"approved": "" if name == "all" else "no" if gone else "yes"}
+        row["last"] = _day(row["last"]) if row["last"] else ""
+    total = found.pop("all")
+    for row in found.values():
+        row["left"] = min(row["left"], total["left"])
+    return [{part: row[part] for part in COLUMNS} for row in (*found.values(), total)]
+
+
+def as_csv(folder: Path) -> str:
+    """The rows, as CSV, with numbers in full."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows(folder))
+    return stream.getvalue()
+
+
+def as_text(folder: Path, certificates: list[Path]) -> str:
+    """The rows, as a table, with what her numbers mean."""
+    cells = [list(COLUMNS), *(list(map(_cell, row.values())) for row in rows(folder))]
+    width = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(map(str.rjust, row, width)).rstrip() for row in cells]
+    return "\n".join([*lines, "", *meaning(folder), *_ends(certificates)])
+
+
+def as_html(folder: Path, certificates: list[Path]) -> str:
+    """A page for a board, which needs nothing else to be shown or printed."""
+    title = f"What {Terms.read(folder / 'terms.toml').name} has sold, {_day(time.time())}"
+    cells = [list(map(_cell, row.values())) for row in rows(folder)]
+    lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in cells]
+    head = "".join(f"<th>{name}</th>" for name in COLUMNS)
+    table = "\n".join(f"<tr>{line}</tr>" for line in (head, *lines))
+    told = "\n".join(f"<p>{html.escape(one)}" for one in meaning(folder) + _ends(certificates))
+    return PAGE.format(title=html.escape(title), body=f"<table>\n{table}\n</table>\n{told}")
+
+
+def meaning(folder: Path) -> list[str]:
+    """What her numbers say, in sentences."""
+    terms = Terms.read(folder / "terms.toml")
+    whose = "a record, that is one row" if terms.unit == "record" else "the owner, all of her rows"
+    found = [
+        f"Protected is {whose}. All releases together, to whomever, lose at most epsilon"
+        f" {terms.epsilon:g} at delta {terms.delta:g}, for ever: whether the protected data are"
+        " these or others changes no probability by more than a factor e^epsilon, but for delta.",
+        "spent: epsilon of what has left. waits: what sold rounds would add. They do not add up:"
+        " what counts is the line of all. money: what markets have signed that they owe.",
+    ]
+    promises = [one for one in ledger.read(folder)["entries"] if one["entry"] == "promise"]
+    for one in promises if len(promises) > 1 else []:
+        told = f"epsilon {one['epsilon']:g} at delta {one['delta']:g} for a {one['unit']}"
+        found.append(f"Since {_day(one['time'])}: {told}; {', '.join(one['markets']) or 'nobody'}.")
+    return found
+
+
+def _ends(certificates: list[Path]) -> list[str]:
+    """When certificates end."""
+    with extra("owner"):
+        from cryptography import x509
+    found = []
+    for file in certificates:
+        try:
+            end = x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc.timestamp()
+        except ValueError:
+            raise ValueError(f"{file} is no certificate") from None
+        left = end - time.time()
+        said = "ENDED" if left < 0 else "ends SOON," if left < SOON else "ends"
+        found.append(f"The certificate {file} {said} on {_day(end)}.")
+    return found
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,424 @@
+"""What hospitals and markets type: it is checked as a whole before anything is written, ends in a
+sentence, and tells what is spent and what was learned.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import certificates
+import numpy as np
+import pandas as pd
+import pytest
+
+from hdpm_lib.gaussian import gaussian_epsilon
+from hdpm_owner import commands, door, market_commands, rehearsal
+from hdpm_owner.owner import Owner
+from hdpm_owner.signatures import Key, canonical
+from hdpm_owner.table import Agreement, read_table
+from hdpm_owner.terms import Approved, Terms
+from tests.federation.parts import SCHEMA, ask, bid_of, demand, owner_of, people, sell
+
+Hire = Callable[..., Owner]
+RECORDS = {"unit": "record", "noise": "gaussian", "delta": 1e-5, "limit": None}
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
+    """Type a line in a folder with a table and a schema; what is printed, or the one sentence that
+    says what is wrong, which must leave all files as they were.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "serve", lambda owner, place: owner.ledger.close())
+    people(40, np.random.default_rng(0)).to_csv("people.csv", index=False)
+    people(50, np.random.default_rng(1)).to_csv("others.csv", index=False)
+    Path("schema.toml").write_text(SCHEMA)
+
+    def files() -> dict[Path, bytes]:
+        found = {file: file.read_bytes() for file in sorted(tmp_path.rglob("*")) if file.is_file()}
+        return {file: text for file, text in found.items() if not file.name.startswith("ledger.")}
+
+    def run(line: str, *more: str) -> str:
+        before = files()
+        program, *arguments = line.split()
+        main = {"owner": commands.main, "market": market_commands.main}[program]
+        try:
+            main([*arguments, *more])
+        except SystemExit as ended:
+            printed = capsys.readouterr()
+            assert ended.code in (1, 2) and "fault of this program" not in printed.err, printed.err
+            assert ended.code == 1 or printed.err.count("\n") == 1 or "usage:" in printed.err
+            assert files() == before
+            return printed.err
+        return capsys.readouterr().out
+
+    return run
+
+
+INIT = "owner init people.csv --schema schema.toml --folder ann"
+
+
+def test_a_table_becomes_an_owner_who_is_warned(say: Say, tmp_path: Path) -> None:
+    """Columns in any order, more of them, half of one missing, one out of its range, one class."""
+    columns: dict[str, Any] = {"ill": ["no"] * 4, "b": [0.5, 2.0, None, None], "who": list("wxyz")}
+    pd.DataFrame(columns | {"a": [0, 1, 0.5, 0.25]}).to_csv("people.csv", index=False)
+    said = say(INIT)
+    for part in (
+        "4 rows, each one person",
+        "not used: who",
+        "b: 2 missing, 1 moved into [0, 1]",
+        "4 no, 0 yes",
+        "WARNING: 50% of 'b' are missing",
+        "WARNING: all rows have one class",
+        "a person with several rows loses more",
+        "A first sale may take all of epsilon = 8, for ever",
+    ):
+        assert part in said
+    say("owner approve ann consortium", "ab" * 32)
+    own = Owner(tmp_path / "ann")
+    assert own._features.tolist() == [[-0.5, 0, 1], [0.5, 0.5, 1], [0, 0, 1], [-0.25, 0, 1]]
+    assert own.terms.name == "people" and own.terms.unit == "record"
+    assert own.terms.markets == (Approved("consortium", "ab" * 32),)
+    own.ledger.close()
+
+
+def test_files_are_hers_alone(say: Say, tmp_path: Path) -> None:
+    os.umask(old := os.umask(0))
+    os.umask(0)
+    (tmp_path / "ann").mkdir(mode=0o755)
+    say(INIT)
+    os.umask(old)
+    assert (tmp_path / "ann").stat().st_mode & 0o077 == 0
+    assert all(file.stat().st_mode & 0o077 == 0 for file in (tmp_path / "ann").iterdir())
+
+
+def test_init_again_does_nothing_that_was_not_asked_for(say: Say, tmp_path: Path) -> None:
+    say(f"{INIT} --limit 0.5")
+    terms = Terms.read(tmp_path / "ann" / "terms.toml")
+    assert terms.limit == 0.5 and "data.npz kept: 40 records" in say(f"{INIT} --limit 0.5")
+    assert "--epsilon is 2.0, and ann/terms.toml says 8.0" in say(f"{INIT} --epsilon 2")
+    assert "--name is eve" in say(f"{INIT} --name eve")
+    other = INIT.replace("people", "others")
+    assert "has 40 records, and the table has 50 others: --replace" in say(other)
+    assert "written: 50 records for 40" in say(f"{other} --replace")
+    assert Terms.read(tmp_path / "ann" / "terms.toml") == terms
+    for line in ("--clip-norm 0", "--epsilon nan", "--rate -1", "--limit 0", "--delta 1"):
+        word = line.split()[0].strip("-").replace("-", "_")
+        assert word in say(INIT.replace("ann", "new") + f" {line}")
+    assert "name" in say(INIT.replace("ann", "new"), "--name", "a\nepsilon = 1e9")
+    assert not (tmp_path / "new").exists()
+
+
+def test_markets_are_approved_and_withdrawn_as_a_whole(say: Say, tmp_path: Path) -> None:
+    say(INIT)
+    file = tmp_path / "ann" / "terms.toml"
+    begin = Terms.read(file)
+    say("owner approve ann consortium", "ab" * 32)
+    assert "different names" in say("owner approve ann consortium", "cd" * 32)
+    assert "approves of that key already" in say("owner approve ann other", "ab" * 32)
+    assert "64 hexadecimal digits" in say("owner approve ann other abc")
+    assert "name must be" in say("owner approve ann", "=1+1", "cd" * 32)
+    say("owner approve ann", "größe & co.", "cd" * 32)
+    assert [one.name for one in Terms.read(file).markets] == ["consortium", "größe & co."]
+    assert "approves of consortium, größe & co." in say("owner withdraw ann nobody")
+    say("owner withdraw ann consortium")
+    say("owner withdraw ann", "größe & co.")
+    assert Terms.read(file) == begin
+    key = "ab" * 32
+    file.write_text(f"markets = [{{name = 'm', key = '{key}'}}]\n" + file.read_text())
+    assert "take 'm' out by hand" in say("owner withdraw ann m")
+
+
+# --- odd arguments, odd files --------------------------------------------------------------------
+
+ODD = {
+    "nothing": b"",
+    "no text": b"\x80\x04\x95\xff\x00",
+    "brackets": b"[" * 100_000,
+    "another file": b"a = 1\nb = [2]\n",
+    "a number": b"7",
+    "JSON": b'{"a": 1}',
+    "the start of a database": b"SQLite format 3\0" + b"\xff" * 500,
+    "the start of a package": b"PK\x03\x04" + b"\xff" * 50,
+}
+HERS = ["terms.toml", "schema.toml", "data.npz", "key", "ledger.sqlite", "ledger.count"]
+LINES = [
+    "serve ann",
+    "rehearse ann --records 5",
+    "status ann",
+    "ledger ann --json",
+    "give-up ann 0",
+]
+LINES += ["withdraw ann consortium"]
+LINES += ["approve ann other " + "cd" * 32, INIT.removeprefix("owner ")]
+
+
+@pytest.mark.parametrize("file", HERS)
+def test_an_odd_file_of_hers_is_a_sentence(say: Say, tmp_path: Path, file: str) -> None:
+    """Or is not looked at; a folder in its place, and no file at all, too."""
+    say(INIT)
+    say("owner approve ann consortium", "ab" * 32)
+    say("owner serve ann")
+    good = {part: part.read_bytes() for part in (tmp_path / "ann").iterdir()}
+    for odd in (*ODD.values(), None, "a folder"):
+        for line in LINES:
+            for part in (tmp_path / "ann").iterdir():
+                part.rmdir() if part.is_dir() else part.unlink()
+            for part, text in good.items():
+                part.write_bytes(text)
+            (tmp_path / "ann" / file).unlink(missing_ok=True)
+            if isinstance(odd, bytes):
+                (tmp_path / "ann" / file).write_bytes(odd)
+            elif odd is not None:
+                (tmp_path / "ann" / file).mkdir()
+            say(f"owner {line}")
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_table_or_schema_or_market_is_a_sentence(say: Say, tmp_path: Path, odd: str) -> None:
+    for file in ("x.csv", "x.parquet", "x.toml", "x.crt"):
+        Path(file).write_bytes(ODD[odd])
+    Path("m").mkdir()
+    Path("m/market.sqlite").write_bytes(ODD[odd])
+    Path("m/schema.toml").write_text(SCHEMA)
+    Path("m/key").write_bytes(ODD[odd])
+    say(INIT)
+    for line in (
+        *(INIT.replace("people.csv", file) for file in ("x.csv", "x.parquet")),
+        INIT.replace("schema.toml", "x.toml"),
+        "owner status ann --certificates x.crt",
+        "market key m",
+        "market receipts m --ledgers x.csv",
+        "market model m",
+        "market predict m people.csv",
+    ):
+        assert say(line).startswith(("hdpm-owner: ", "hdpm-market: ")), line
+
+
+def test_odd_arguments_are_a_sentence(say: Say, tmp_path: Path) -> None:
+    known = "init approve withdraw serve rehearse status ledger give-up"
+    for line in (*known.split(), "", "nothing"):
+        assert "usage: hdpm-owner" in say(f"owner {line}")
+        for name in ("nowhere", "people.csv", "/dev/null", "ä" * 300, ""):
+            more = {"approve": ["m", "k"], "withdraw": ["m"], "give-up": ["t"]}.get(line, [])
+            more += ["--schema", "schema.toml"] if line == "init" and "people" not in name else []
+            assert "hdpm-owner" in say(f"owner {line}", name, *more)
+    for line in ("key", "receipts nowhere", "model nowhere", "predict nowhere people.csv", ""):
+        assert "hdpm-market" in say(f"market {line}")
+    assert "hdpm-market" in say("market key people.csv")
+    say(INIT)
+    assert "records must be an integer from 1" in say("owner rehearse ann --records 0")
+    assert "embedded null" in say("owner status", "a\0b")
+
+
+def test_a_fault_is_told_by_its_place_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands.status, "as_csv", lambda folder: {}["secret"])
+    with pytest.raises(SystemExit) as ended:
+        commands.main(["status", "x", "--csv"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and "a fault of this program: KeyError in" in said
+    assert "secret" not in said and said.count("\n") == 1
+
+
+def test_a_host_has_no_port(tmp_path: Path) -> None:
+    for host in ("localhost:9500", "https://x.org", "", "x y", "[::1]:9"):
+        with pytest.raises(ValueError, match="a name or an address, without port"):
+            certificates.make(tmp_path / "keys", hosts=[host])
+    with pytest.raises(ValueError, match="name must be"):
+        certificates.make(tmp_path / "keys", ["../ann"])
+    assert not (tmp_path / "keys").exists()
+    certificates.make(tmp_path / "keys", ["ann"], ["market.example.org", "::1"])
+    assert (tmp_path / "keys").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"limit": 0.0}, "terms.toml: limit must be positive"),
+        ({"family": "cubic"}, "terms.toml: family must be"),
+        ({"unit": "patient"}, "terms.toml: unit must be"),
+        ({"noise": "gaussian", "delta": 0.1, "seed": 1}, "terms.toml: seed must not be given"),
+        ({"noise": "gaussian"}, "terms.toml: delta must be positive"),
+        ({"surname": 1}, "terms.toml: .*unexpected keyword argument 'surname'"),
+        ({"key": "xy"}, "terms.toml: key of market 'market' must have 64"),
+        ({"name": "ann "}, "terms.toml: name must be"),
+        ({"spacing": 2.0**-60}, "spacing"),
+        ({"unit": "record", "spacing": 2.0**-40, "clip_norm": 1000.0}, "spacing"),
+    ],
+)
+def test_terms_that_are_none_stop_her_at_the_start(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        owner_of(tmp_path, **changes)
+
+
+# --- what is spent, and what is said --------------------------------------------------------------
+
+
+def test_status_tells_epsilon_spent_and_left(say: Say, hire: Hire, tmp_path: Path) -> None:
+    """By market and in all, of what was released and of what waits; and when certificates end."""
+    own = hire(**RECORDS)
+    market, other = own.terms.markets[0], Approved("other", "1" * 64)
+    first = sell(own, [0.2, 0.1], market=market)
+    ask(own, first, 1, 0.2, market=market)
+    second = sell(own, [0.3], market=other)
+    ask(own, second, 1, 0.3, market=other)
+    found = {
+        row["market"]: row for row in csv.DictReader(io.StringIO(say("owner status ann --csv")))
+    }
+
+    def epsilon(*losses: float) -> float:
+        return float(gaussian_epsilon(1e-5, sqrt(sum(loss**2 for loss in losses))))
+
+    for name, spent, whole in (
+        ("market", [0.2], [0.2, 0.1]),
+        ("other", [0.3], [0.3]),
+        ("all", [0.2, 0.3], [0.2, 0.1, 0.3]),
+    ):
+        row = {part: float(found[name][part]) for part in ("spent", "waits", "left")}
+        assert row["spent"] == pytest.approx(epsilon(*spent))
+        assert row["waits"] == pytest.approx(epsilon(*whole) - epsilon(*spent))
+        left = 0 if name == "other" else 3 - epsilon(0.2, 0.1, 0.3)
+        assert row["left"] == pytest.approx(left)
+    assert [found[name]["approved"] for name in ("market", "other", "all")] == ["yes", "no", ""]
+    own.ledger.close()
+    say("owner give-up ann", first)
+    certificates.make(tmp_path / "keys", days=20)
+    told = say("owner status ann --certificates keys/ca.crt")
+    assert "keys/ca.crt ends SOON, on 20" in told and "epsilon 3 at delta 1e-05" in told
+    lines = [line.split() for line in told.splitlines()[:4]]
+    assert lines[3][:6] == [
+        "all",
+        "2",
+        "2",
+        f"{epsilon(0.2, 0.3):.4g}",
+        "0",
+        f"{3 - epsilon(0.2, 0.3):.4g}",
+    ]
+    page = say("owner status ann --html")
+    assert "<!doctype html>" in page and f"<td>{epsilon(0.2):.4g}</td>" in page
+    assert page.count("<tr>") == 4 and "http" not in page
+
+
+def test_a_letter_is_a_line_of_log(
+    hire: Hire, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever a stranger writes; nothing of hers is in it."""
+    caplog.set_level(logging.INFO)
+    key = Key(tmp_path / "market-key")
+    own = hire(key=key.public)
+    for content in (demand(own), {"ask": "bid\n\x1b[2J" + "x" * 9999}, None):
+        text = canonical(content)
+        letter = {"text": text, "signature": key.sign(text), "key": key.public}
+        door._answer(own, json.dumps(letter).encode())
+    for line in (b"\n", json.dumps({"key": "k\n" * 999, "text": "\n"}).encode()):
+        door._answer(own, line)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == "market: bid: answered" and "market: bid\\n\\u001b[2Jxxx" in lines[1]
+    assert len(lines) == 5 and all("refused, " in line for line in lines[1:])
+    assert all(line.isprintable() and len(line) < 500 for line in lines)
+    assert lines[4].startswith("a stranger: a letter: refused, her terms approve of no market")
+
+
+def test_who_is_withdrawn_is_refused_at_once(say: Say, tmp_path: Path) -> None:
+    """By a process that runs; her promise to the rest is an entry."""
+    say(INIT)
+    keys = {name: Key(tmp_path / name) for name in ("one", "two")}
+    for name, key in keys.items():
+        say(f"owner approve ann {name}", key.public)
+    with closing((own := Owner(tmp_path / "ann")).ledger):
+
+        def answer(name: str) -> dict[str, Any]:
+            text = canonical(demand(own))
+            letter = {"text": text, "signature": keys[name].sign(text), "key": keys[name].public}
+            return own.open_letter(letter)
+
+        assert all("refused" not in answer(name) for name in keys)
+        number = own.ledger.number
+        say("owner withdraw ann one")
+        assert "approve of no market" in answer("one")["refused"] and "refused" not in answer("two")
+        assert own.ledger.number == number + 1 and own.ledger.stands.markets == ("two",)
+        (tmp_path / "ann" / "terms.toml").write_text("nonsense")
+        assert "cannot be read" in answer("two")["refused"]
+
+
+def test_a_rehearsal_opens_no_record_and_spends_nothing(say: Say, tmp_path: Path) -> None:
+    """Drawn records, with a label that can be learned, in whatever form the schema declares."""
+    form = '[csv]\nseparator = ";"\ndecimal = ","\nencoding = "utf-16"\nperson = "who"\n'
+    Path("schema.toml").write_text(SCHEMA + '[[columns]]\nname = "ö"\nlevels = ["ü", "x;y", 3]\n')
+    pd.DataFrame({"a": [0], "b": [1], "ö": [3], "ill": ["no"]}).to_csv("people.csv", index=False)
+    say(INIT)
+    before = {file: file.read_bytes() for file in (tmp_path / "ann").iterdir()}
+    (tmp_path / "ann" / "data.npz").unlink()
+    with rehearsal.rehearsing(tmp_path / "ann", 500) as own:
+        x, y = own._features, own._labels
+        assert x.shape == (500, 6) and own.key.public != Key(tmp_path / "ann" / "key").public
+        assert "ticket" in bid_of(own)
+        fit = np.linalg.lstsq(x, y, rcond=None)[0]
+        assert ((x @ fit > 0.5) == y).mean() > max(y.mean(), 1 - y.mean()) + 0.05
+    del before[tmp_path / "ann" / "data.npz"]
+    assert before == {file: file.read_bytes() for file in (tmp_path / "ann").iterdir()}
+    Path("formed.toml").write_text(Path("schema.toml").read_text() + form)
+    agreed = Agreement.read(Path("formed.toml"))
+    rehearsal.draw(Path("drawn.csv"), agreed, 300, np.random.default_rng(0))
+    table = read_table(Path("drawn.csv"), agreed)
+    assert len(table.labels) == 300 and not table.warnings
+    assert np.allclose(table.features[:, :2].mean(0), 0, atol=0.1)
+
+
+def test_a_model_has_names_and_predicts(say: Say, tmp_path: Path) -> None:
+    """Scores by the printed coefficients, in the units of the table, are those of coded rows."""
+    schema = 'row = "x"\nlabel = {name = "ill", classes = ["no", "yes"]}\n[[columns]]\n'
+    schema += 'name = "age"\nlow = 18\nhigh = 100\n[[columns]]\nname = "sex"\nlevels = ["f", "m"]\n'
+    schema += '[[columns]]\nname = "ward"\nlevels = ["a", "b", "c"]\n'
+    Path("m").mkdir()
+    Path("m/schema.toml").write_text(schema)
+    w = np.random.default_rng(0).normal(size=(2, 6))
+    with closing(sqlite3.connect("m/market.sqlite")) as base, base:
+        base.execute("CREATE TABLE rounds (round INTEGER PRIMARY KEY, text TEXT)")
+        assert "no round yet" in say("market model m")
+        for number, model in ((9, np.zeros((2, 6))), (10, w)):
+            text = json.dumps({"round": number, "model": model.tolist()})
+            base.execute("INSERT INTO rounds VALUES (?, ?)", (number, text))
+    Path("t.csv").write_text("ward,age,sex\nb,20,f\nc,95.5,m\n\na,,m\n")
+    told = list(csv.DictReader(io.StringIO(say("market model m"))))
+    assert [(row["column"], row["level"]) for row in told] == [
+        ("constant", ""), ("age", ""), ("sex", "f"), ("sex", "m"), *(("ward", k) for k in "abc"),
+    ]  # fmt: skip
+    told_of = {(row["column"], row["level"]): float(row["yes"]) - float(row["no"]) for row in told}
+    rows = list(csv.DictReader(io.StringIO(say("market predict m t.csv"))))
+    assert [row["row"] for row in rows] == ["line 2", "line 3", "line 5"]
+    for row, (ward, age, sex) in zip(
+        rows, [("b", 20, "f"), ("c", 95.5, "m"), ("a", 59, "m")], strict=True
+    ):
+        score = told_of["constant", ""] + age * told_of["age", ""]
+        score += told_of["sex", sex] + told_of["ward", ward]
+        assert float(row["probability of yes"]) == pytest.approx(1 / (1 + np.exp(-score)))
+        assert row["ill"] == ("yes" if score > 0 else "no")
+    features = read_table_like(Path("t.csv"), Path("m/schema.toml"))
+    assert np.allclose(np.diff(features @ w.T)[:, 0] > 0, [row["ill"] == "yes" for row in rows])
+    assert "wants (2, 7)" in say_other(say, schema)
+
+
+def read_table_like(file: Path, schema: Path) -> np.ndarray:
+    rows = pd.read_csv(file)
+    return Agreement.read(schema).schema.transform(rows)
+
+
+def say_other(say: Say, schema: str) -> str:
+    Path("m/schema.toml").write_text(schema.replace('"c"]', '"c", "d"]'))
+    return say("market model m")

@@ -12,6 +12,7 @@ import hashlib
 import json
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile, find_metadata_tags
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import execution  # noqa: E402
+from dependencies import Sources  # noqa: E402
 
 collect_ignore = ["book/_ext", "_build", "data"]
 # tests/book runs their examples, under the name they have
@@ -60,34 +62,34 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return Chapter.from_parent(parent, path=file_path)
 
 
+@cache
+def sources() -> Sources:
+    """The code that there is when a session begins."""
+    return Sources(ROOT)
+
+
 class Passes:
-    """With ``--reuse``, tests are left out whose file has passed, if nothing that it depends on has
-    changed since.
+    """With ``--reuse``, files of tests are left out that have passed, if nothing that they depend
+    on has changed since.
     """
 
     def __init__(self) -> None:
         self.marks: dict[Path, Path] = {}
-        self.known: set[Path] = set()
         self.ahead: dict[Path, set[str]] = defaultdict(set)
         self.done: set[str] = set()
         self.bad: set[str] = set()
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        if collection_path.suffix != ".py" or any("::" in argument for argument in config.args):
+            return None
+        known = self.marks[collection_path] = execution.mark(collection_path, ROOT, sources())
+        return True if known.exists() else None
+
     @pytest.hookimpl(tryfirst=True)  # before -k takes a part of a file
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
-        if any("::" in argument for argument in config.args):
-            return
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
             self.ahead[item.path].add(item.nodeid)
-        found = {path: execution.mark(path) for path in self.ahead if path.suffix == ".py"}
-        self.marks = {path: mark for path, mark in found.items() if mark is not None}
-        self.known = {path for path, mark in self.marks.items() if mark.exists()}
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        if item.path in self.known:
-            pytest.skip("passed before, and nothing has changed that it depends on")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed or (report.skipped and not hasattr(report, "wasxfail")):
@@ -96,9 +98,9 @@ class Passes:
             self.done.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        for path, mark in self.marks.items():
-            if self.ahead[path] <= self.done - self.bad:
-                execution.note(mark)
+        for path, nodes in self.ahead.items():
+            if path in self.marks and nodes <= self.done - self.bad:
+                execution.note(self.marks[path])
 
 
 def reference_path(chapter: Path) -> Path:
@@ -116,7 +118,9 @@ class Chapter(IPyNbFile):
     def collect(self) -> Any:
         self.nb = execution.read(self.path)
         reuse = self.config.option.reuse and not self.config.option.update_refs
-        self.stored = execution.stored(self.path, ROOT) if reuse else None
+        # where it is kept depends on the code as it is now, not as it may be at the end of the run
+        self.kept_at = execution.kept_at(self.path, ROOT, sources())
+        self.stored = execution.stored(self.kept_at) if reuse else None
         self.reference_path = reference_path(self.path)
         self.references: dict[str, Any] = {}
         if self.reference_path.exists():
@@ -156,7 +160,7 @@ class Chapter(IPyNbFile):
             for item in self.passed:
                 item.cell.outputs = [_valid(output) for output in item.test_outputs or []]
                 item.cell.execution_count = item.cell_num + 1
-            execution.store(self.path, self.nb, ROOT)
+            execution.store(self.kept_at, self.nb)
 
 
 class ChapterCell(IPyNbCell):

@@ -5,8 +5,9 @@ a chapter. The file is named after all that its outputs depend on: its code, the
 and those that they import, the data that these read, the lock, and where its data sets come from.
 While that stays as it is, the stored outputs are what the chapter would print: the book shows them,
 and ``pytest --reuse`` compares them with the references. Likewise a file of tests that has passed
-is left out until something changes that it depends on. Comments, docstrings and layout of modules
-change neither; examples in docstrings are tests of their own file.
+is left out until something changes that it depends on. Both depend on the functions that they may
+come to (``dependencies.py``). Comments, docstrings and layout of modules change neither; examples
+in docstrings are tests of their own file.
 """
 
 from __future__ import annotations
@@ -19,24 +20,29 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import yaml
+from dependencies import Part, Place, Sources, taken_apart, tree
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_owner": "flower/hdpm_owner", "hdpm_book": "book"}
 KEPT = 4  # executions of one chapter, and passes of one file of tests
-# Tests with one of these names depend on more than they import: on pages, on programs, on whatever
-# there is.
+# Tests with one of these names depend on more than they import, on pages or programs: on all that
+# there is, or on what they say in LOOKS_AT.
 LOOKS_AROUND = re.compile(
-    r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module|execution)\b"
+    r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module)\b"
 )
+PASSING = ("_build", "__pycache__", "node_modules", "cache")  # folders that nothing depends on
+# Data of which those entries count that are named, unless all are taken: the module that reads
+# them, its names that take all, and what of an entry counts.
+ENTRIES = {
+    "claims": ("hdpm_book.ledger", ("CLAIMS", "load", "read"), ("id", "verdict", "data")),
+    "exercises.yaml": ("hdpm_book.exercises", ("exercises",), ("id", "answer", "within")),
+}
 
 # Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on
 # the cores.
@@ -120,38 +126,39 @@ def data_source(path: Path) -> str:
 # --- what the outputs of a chapter depend on ----------------------------------------------------
 
 
-def modules(root: Path = ROOT, packages: Mapping[str, str] = PACKAGES) -> dict[str, Path]:
-    """Modules of the library and of the book by name."""
-    found = {}
-    for package, folder in packages.items():
-        for path in (root / folder).rglob("*.py"):
-            parts = path.relative_to(root / folder).with_suffix("").parts
-            if not any(part.startswith((".", "_")) and part != "__init__" for part in parts):
-                found[".".join((package, *parts)).removesuffix(".__init__")] = path
-    return found
+def closure(source: str, root: Path = ROOT, sources: Sources | None = None) -> set[str]:
+    """Modules of the library and of the book that are loaded when a source runs."""
+    return {module for module, _ in (sources or Sources(root)).reached(source)}
 
 
-@cache
-def _tree(source: str) -> ast.Module:
-    """What a source does: its syntax tree, without docstrings and other constants that stand
-    alone.
-    """
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(body := getattr(node, "body", None), list):
-            body[:] = [
-                statement
-                for statement in body
-                if not (
-                    isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-                )
-            ]
-    return tree
+def fingerprint(path: Path, root: Path = ROOT, sources: Sources | None = None) -> str:
+    """Digest of all that the outputs of a chapter depend on."""
+    page = read(path)
+    cells = [cell.source for cell in code_cells(page)]
+    # cells count to the letter: a page shows them, and references are kept by their text
+    settings = repr([data_source(path), cells])
+    return _digest([python(page)], settings, root, sources or Sources(root))
 
 
-@cache
-def _digest_of(source: str) -> bytes:
-    return hashlib.sha256(ast.dump(_tree(source)).encode()).digest()
+def fingerprint_of_tests(path: Path, root: Path = ROOT, sources: Sources | None = None) -> str:
+    """Digest of all that the tests of a file depend on."""
+    sources = sources or Sources(root)
+    files = [path, *(folder / "conftest.py" for folder in path.parents if root in folder.parents)]
+    own = [file.read_text(encoding="utf8") for file in files if file.exists()]
+    examples = _examples(own[0])
+    own += [code for code, _ in examples]
+    names = closure("\n".join(own), root, sources)
+    helpers = [sources.there[name] for name in names if name.startswith("tests.")]
+    seen = _looked_at(own[0])
+    if seen is None:
+        texts = [own[0], *(file.read_text(encoding="utf8") for file in helpers)]
+        seen = ["."] if any(map(LOOKS_AROUND.search, texts)) else []
+    around = [(name, _content(root / name, sources)) for name in seen]
+    known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_")}
+    options = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))
+    executor = _content(root / "conftest.py", sources)
+    settings = repr([sorted(known.items()), options, executor, examples, around])
+    return _digest(own, settings, root, sources)
 
 
 def _examples(source: str) -> list[tuple[str, str]]:
@@ -165,130 +172,100 @@ def _examples(source: str) -> list[tuple[str, str]]:
     ]
 
 
-@cache
-def _read_names(source: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What a source imports, anywhere in it, with the names taken out; and its words."""
-    imports = set()
-    words = set()
-    for node in ast.walk(_tree(source)):
-        if isinstance(node, ast.Import):
-            imports |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            imports |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif (
-            isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value
-        ):
-            words.add(node.value)
-    return frozenset(imports), frozenset(words)
+def _looked_at(source: str) -> list[str] | None:
+    """Files and folders that tests say they look at: ``LOOKS_AT = ["_toc.yml", "book/_ext"]``."""
+    for statement in tree(source).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="LOOKS_AT")], value=value):
+                return list(ast.literal_eval(value))
+    return None
 
 
-@cache
-def _public(stub: str) -> dict[str, str]:
-    """From the library's public names to where they are defined, by its stub."""
-    found = {}
-    for node in ast.walk(ast.parse(stub)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {
-                f"hdpm_lib.{alias.name}": f"hdpm_lib.{node.module}.{alias.name}"
-                for alias in node.names
-            }
-    return found
+def _files(place: Path) -> list[Path]:
+    """A file, or all below a folder but for what is hidden, built, installed or fetched."""
+    if place.is_file():
+        return [place]
+    found = []
+    for folder, inside, files in os.walk(place):
+        inside[:] = [one for one in inside if one[0] != "." and one not in PASSING]
+        found += [Path(folder, file) for file in files if file[0] != "."]
+    return sorted(found, key=str)
 
 
-def closure(
-    source: str, root: Path = ROOT, packages: Mapping[str, str] = PACKAGES
-) -> dict[str, Path]:
-    """Modules of the library and of the book that a source imports, and all that they import."""
-    there = modules(root, packages)
-    stub = root / "hdpm_lib" / "__init__.pyi"
-    public = _public(stub.read_text(encoding="utf8")) if stub.exists() else {}
-    found: dict[str, Path] = {}
-    ahead = list(_read_names(source)[0])
-    while ahead:
-        name = ahead.pop()
-        parts = public.get(name, name).split(".")
-        # packages on the way are imported too
-        for module in (".".join(parts[:k]) for k in range(1, len(parts) + 1)):
-            if module in there and module not in found:
-                found[module] = there[module]
-                ahead += _read_names(there[module].read_text(encoding="utf8"))[0]
-    return found
+def _content(place: Path, sources: Sources) -> bytes:
+    """Digest of a file or of all below a folder; of modules, of what they do."""
+    if place not in sources.contents:
+        digest = hashlib.sha256()
+        for file in _files(place):
+            content = file.read_bytes()
+            if file.suffix == ".py":
+                content = repr([part.digest for part in _parts(content.decode())]).encode()
+            digest.update(f"{file.relative_to(place)}\0{len(content)}\0".encode() + content)
+        sources.contents[place] = digest.digest()
+    return sources.contents[place]
 
 
-def fingerprint(path: Path, root: Path = ROOT) -> str:
-    """Digest of all that the outputs of a chapter depend on."""
-    page = read(path)
-    code = python(page)
-    cells = [cell.source for cell in code_cells(page)]
-    used = closure(code, root)
-    modules = [used[name].read_text(encoding="utf8") for name in sorted(used)]
-    # cells count to the letter: a page shows them, and references are kept by their text
-    return _digest([code, *modules], repr([data_source(path), cells]), root)
+def _parts(source: str) -> list[Part]:
+    return list(taken_apart(source).parts.values())
 
 
-def fingerprint_of_tests(path: Path, root: Path = ROOT) -> str | None:
-    """Digest of all that the tests of a file depend on; None of tests that look around."""
-    files = [path, *(folder / "conftest.py" for folder in path.parents if root in folder.parents)]
-    own = [file.read_text(encoding="utf8") for file in files if file.exists()]
-    used = closure("\n".join(own), root, PACKAGES | {"tests": "tests"})
-    sources = {name: used[name].read_text(encoding="utf8") for name in sorted(used)}
-    beside = [source for name, source in sources.items() if name.startswith("tests.")]
-    if any(map(LOOKS_AROUND.search, (*own, *beside))):
-        return None
-    known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_")}
-    options = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))
-    executor = _digest_of((root / "conftest.py").read_text(encoding="utf8"))
-    settings = repr([sorted(known.items()), options, executor, _examples(own[0])])
-    return _digest([*own, *sources.values()], settings, root)
-
-
-def _digest(sources: list[str], settings: str, root: Path) -> str:
-    """Digest of sources, of the data that they name, and of the lock."""
-    words = {word for source in sources for word in _read_names(source)[1]}
+def _digest(own: list[str], settings: str, root: Path, sources: Sources) -> str:
+    """Digest of sources, of what they come to, of the data that this names, and of the lock."""
+    parts = [(("", ""), part) for source in own for part in _parts(source)]
+    for source in own:
+        parts += sources.reached(source).items()
     digest = hashlib.sha256(f"{sys.version_info[:2]} {settings}".encode())
-    for source in sources:
-        digest.update(_digest_of(source))
+    for place, part in parts:
+        digest.update(repr(place).encode() + part.digest)
+    words = set().union(*(part.words for _, part in parts))
     for place in sorted((root / "data").iterdir()):  # read by those who name it
-        if place.name != "cache" and any(place.name in word for word in words):
-            for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
-                if (
-                    file.is_file()
-                    and "__pycache__" not in file.parts
-                    and not file.name.startswith(".")
-                ):
-                    content = _verdicts(file) if place.name == "claims" else file.read_bytes()
-                    digest.update(f"{file.relative_to(root)}\0".encode() + content)
+        if place.name not in PASSING and any(place.name in word for word in words):
+            named = place.name in ENTRIES
+            content = _entries(place, parts, sources) if named else _content(place, sources)
+            digest.update(place.name.encode() + content)
     if (lock := root / "requirements.txt").exists():
         digest.update(lock.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _verdicts(file: Path) -> bytes:
-    """What an execution takes from a file of the ledger; its words are put into boxes when the book
-    is built.
+def _entries(place: Path, parts: list[tuple[Place, Part]], sources: Sources) -> bytes:
+    """What an execution takes from files of entries; their words are shown when the book is
+    built.
     """
-    claims = (
-        yaml.load(
-            file.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )
-        or ()
+    home, takes_all, fields = ENTRIES[place.name]
+    others = [part for (module, _), part in parts if module != home]
+    names = set().union(*(part.foreign for part in others))
+    words = set().union(*(part.words for part in others))
+    everything = any(place.name in word for word in words) or any(
+        name.startswith(f"{home}.") and name.split(".")[2] in takes_all for name in names
     )
+    if place not in sources.entries:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        sources.entries[place] = [
+            entry
+            for file in _files(place)
+            for entry in yaml.load(file.read_text(encoding="utf8"), Loader=loader) or ()
+        ]
     return repr(
-        [[claim[key] for key in ("id", "verdict", "data") if key in claim] for claim in claims]
+        [
+            [entry[key] for key in fields if key in entry]
+            for entry in sources.entries[place]
+            if everything or entry["id"] in words
+        ]
     ).encode()
 
 
 # --- what has been executed ---------------------------------------------------------------------
 
 
-def _file(path: Path, root: Path) -> Path:
+def kept_at(path: Path, root: Path = ROOT, sources: Sources | None = None) -> Path:
+    """Where a chapter is kept with the outputs that it has as it now is."""
     name = ".".join(path.relative_to(root / "book").with_suffix("").parts)
-    return root / "_build" / "executed" / f"{name}.{fingerprint(path, root)}.ipynb"
+    return root / "_build" / "executed" / f"{name}.{fingerprint(path, root, sources)}.ipynb"
 
 
-def store(path: Path, nb: nbformat.NotebookNode, root: Path = ROOT) -> None:
+def store(file: Path, nb: nbformat.NotebookNode) -> None:
     """Keep a chapter with its outputs, and of the same chapter the last few others."""
-    file = _file(path, root)
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(".part")
     nbformat.write(nb, part)
@@ -302,19 +279,16 @@ def _forget_old(file: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def stored(path: Path, root: Path = ROOT) -> nbformat.NotebookNode | None:
-    """A chapter with the outputs that it still has."""
-    file = _file(path, root)
+def stored(file: Path) -> nbformat.NotebookNode | None:
+    """A chapter with the outputs that are kept for it."""
     return nbformat.read(file, as_version=4) if file.exists() else None
 
 
-def mark(path: Path, root: Path = ROOT) -> Path | None:
-    """Where it is noted that the tests of a file have passed as they are; None if that says
-    nothing.
-    """
-    fingerprint = fingerprint_of_tests(path, root)
+def mark(path: Path, root: Path = ROOT, sources: Sources | None = None) -> Path:
+    """Where it is noted that the tests of a file have passed as they are."""
     name = ".".join(path.relative_to(root).with_suffix("").parts)
-    return root / "_build" / "passed" / f"{name}.{fingerprint}.txt" if fingerprint else None
+    fingerprint = fingerprint_of_tests(path, root, sources)
+    return root / "_build" / "passed" / f"{name}.{fingerprint}.txt"
 
 
 def note(marked: Path) -> None:
@@ -334,18 +308,16 @@ def _fill_cache(app: Any, config: Any) -> None:
     from jupyter_cache.base import CacheBundleIn
 
     root = Path(app.srcdir)
-    chapters = [path for path in pages(root) if is_chapter(path)]
-    digest = hashlib.sha256(
-        "".join(fingerprint(path, root) for path in chapters).encode()
-    ).hexdigest()[:16]
-    folder = root / "_build" / "jupyter-cache" / digest
+    sources = Sources(root)
+    chapters = {path: kept_at(path, root, sources) for path in pages(root) if is_chapter(path)}
+    names = "".join(file.name for file in chapters.values())
+    folder = root / "_build" / "jupyter-cache" / hashlib.sha256(names.encode()).hexdigest()[:16]
     for old in folder.parent.glob("*"):
         if old != folder:
             shutil.rmtree(old)
     known = get_cache(str(folder))
-    found = {path: stored(path, root) for path in chapters}
-    for path, nb in found.items():
-        if nb is not None:
+    for path, file in chapters.items():
+        if (nb := stored(file)) is not None:
             bundle = CacheBundleIn(nb, str(path), data={"execution_seconds": 0.0})
             known.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
     config.nb_execution_cache_path = str(folder)

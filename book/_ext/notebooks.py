@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 import execution
 import nbformat
+from dependencies import Sources
 from docutils import nodes
 from jupyter_book.sphinx import build_sphinx
 from myst_nb.core.read import read_myst_markdown_notebook
@@ -382,11 +383,16 @@ def first_cell(app: Any, docname: str) -> str:
     return FIRST.format(wheel=HERE.format(name=name, up=up))
 
 
+sources = cache(Sources)
+
+
 def run(app: Any, docname: str) -> nbformat.NotebookNode:
     """A page with the outputs of its last run; without, where that is another page's or none."""
     path = Path(app.env.doc2path(docname))
     if app.config.nb_execution_mode == "off":
-        return execution.stored(path, Path(app.srcdir)) or execution.read(path)
+        root = Path(app.srcdir)
+        file = execution.kept_at(path, root, sources(root))
+        return execution.stored(file) or execution.read(path)
     from jupyter_cache import get_cache
 
     return get_cache(app.config.nb_execution_cache_path).merge_match_into_notebook(

@@ -24,6 +24,7 @@ from types import SimpleNamespace
 import execution
 import pytest
 import yaml
+from dependencies import Sources
 
 from tests import apart
 
@@ -50,7 +51,8 @@ class Book:
     def new(cls, root: Path) -> Book:
         (root / "book" / "_ext").mkdir(parents=True)
         shutil.copy(ROOT / "conftest.py", root)
-        shutil.copy(ROOT / "book" / "_ext" / "execution.py", root / "book" / "_ext")
+        for name in ("dependencies.py", "execution.py"):
+            shutil.copy(ROOT / "book" / "_ext" / name, root / "book" / "_ext")
         config = {
             "only_build_toc_files": True,
             "execute": yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))["execute"],
@@ -126,7 +128,7 @@ class Book:
         """Exit status of a run, all it printed, outcome of each item, and chapters that are stored
         after it.
         """
-        report = self.root / f"report-{environment.get('HDPM_DATA', 'real')}.xml"
+        report = self.root.parent / f"{environment.get('HDPM_DATA', 'real')}.xml"
         done = self._run(
             "pytest:console_main", where, f"--junitxml={report}", *options, **environment
         )
@@ -380,10 +382,8 @@ def test_reuse_leaves_out_tests_that_have_passed_until_something_changes(tmp_pat
         book.write(f"tests/test_{name}.py", code + "\n")
 
     def run(*options: str, where: str = "tests") -> set[str]:
-        """Tests that were run; the others say why not."""
-        outcomes = book.test("--reuse", *options, where=where).outcomes
-        left = {name for (_, name), (_, message) in outcomes.items() if "passed before" in message}
-        return {name for _, name in outcomes} - left
+        """Tests that were run, or skipped because of what is missing."""
+        return {name for _, name in book.test("--reuse", *options, where=where).outcomes}
 
     every = {
         "test_value",
@@ -397,12 +397,39 @@ def test_reuse_leaves_out_tests_that_have_passed_until_something_changes(tmp_pat
     assert run(where="tests/test_right.py::test_more") == {"test_more"}
     assert run("-k", "more") == {"test_more"}  # neither of these was the whole file
     assert run() == every
-    assert run() == every - {"test_value", "test_more", "test_broken"}
+    assert run() == {"test_wrong", "test_one", "test_other"}
+    book.write("hdpm_lib/other.py", '"""Words."""\n\nVALUE = 1  # words\nOTHER = 1\n')
+    assert run() == {"test_wrong", "test_one", "test_other", "test_here"}  # which looks around
     book.write("hdpm_lib/other.py", "VALUE = 2\n")
     assert run() == every - {"test_broken"}
 
 
 # --- what outputs and passes depend on ----------------------------------------------------------
+
+INNER = """
+from functools import singledispatch
+
+FILES = ('number.txt', 'claims/*.yaml')
+
+@singledispatch
+def told(x):
+    return right(x)
+
+@told.register
+def _(x: int):
+    return 1
+
+def right(x):
+    return FEW * x
+
+FEW = 3
+
+def unused():
+    return 1
+
+if __name__ == "__main__":
+    unused()
+"""
 
 
 @pytest.fixture
@@ -410,26 +437,30 @@ def tiny(tmp_path: Path) -> Book:
     """A chapter and a file of tests, with something of each kind that they depend on."""
     book = Book.new(tmp_path / "tiny")
     book.chapter(
-        "number", "%matplotlib inline\nfrom hdpm_lib import public\nfrom hdpm_book import beside"
+        "number",
+        "%matplotlib inline\nfrom hdpm_lib import public\nfrom hdpm_book import beside\n"
+        "public()\nbeside.shown",
     )
     book.write("hdpm_lib/__init__.pyi", "from .wing.public import public as public")
     book.write(
         "hdpm_lib/wing/public.py",
-        'def public():\n    """What it is."""\n    from hdpm_lib.wing import inner\n',
+        'def public():\n    """What it is."""\n    from hdpm_lib.wing import inner\n'
+        "    return inner.FILES, inner.told(1)\n",
     )
-    book.write("hdpm_lib/wing/inner.py", "FILES = ('number.txt', 'claims/*.yaml')\n")
-    book.write("book/beside.py", "")
+    book.write("hdpm_lib/wing/inner.py", INNER)
+    book.write("book/beside.py", "shown = 1\n")
     book.write("data/claims/old.yaml", "- id: a\n  verdict: refuted\n")
     book.write("data/others/old.yaml", "")
     book.write(
-        "tests/room/test_it.py", '"""Of it.\n\n>>> 1 + 1\n2\n"""\n\nfrom tests import helper\n'
+        "tests/room/test_it.py",
+        '"""Of it.\n\n>>> 1 + 1\n2\n"""\n\nfrom tests import helper\n\nhelper.help()\n',
     )
-    book.write("tests/room/conftest.py", "import hdpm_book.beside\n")
-    book.write("tests/helper.py", "from hdpm_lib import public\n")
+    book.write("tests/room/conftest.py", "import hdpm_book.beside\n\nhdpm_book.beside.shown\n")
+    book.write("tests/helper.py", "from hdpm_lib import public\n\ndef help():\n    public()\n")
     return book
 
 
-def fingerprints(book: Book) -> list[str | None]:
+def fingerprints(book: Book) -> list[str]:
     """Of the chapter, and of the tests."""
     chapter, tests = (book.root / name for name in ("book/number.md", "tests/room/test_it.py"))
     return [
@@ -441,13 +472,19 @@ def fingerprints(book: Book) -> list[str | None]:
 @pytest.mark.parametrize(
     ("name", "added", "matters"),  # to the chapter, and to the tests
     [
-        ("hdpm_lib/__init__.py", "CHANGED = 1", (True, True)),
-        ("hdpm_lib/wing/inner.py", "CHANGED = 1", (True, True)),
-        ("hdpm_lib/other.py", "CHANGED = 1", (False, False)),  # neither imports it
+        ("hdpm_lib/__init__.py", "print('runs')", (True, True)),
+        ("hdpm_lib/__init__.py", "CHANGED = 1", (False, False)),  # which nobody names
+        ("hdpm_lib/wing/inner.py", "FILES += ('more',)", (True, True)),
+        ("hdpm_lib/wing/inner.py", "def right(x): return 4", (True, True)),
+        ("hdpm_lib/wing/inner.py", "FEW = 4", (True, True)),
+        ("hdpm_lib/wing/inner.py", "@told.register\ndef _(x: str): return 2", (True, True)),
+        ("hdpm_lib/wing/inner.py", "def unused(): return 2", (False, False)),
+        ("hdpm_lib/other.py", "print('runs')", (False, False)),  # neither imports it
+        ("hdpm_lib/other.py", "CHANGED = 1", (False, False)),
         ("book/number.md", "```{code-cell} python3\nx = 2\n```", (True, False)),
         ("book/number.md", "```{code-cell} python3\n# shown\n```", (True, False)),
         ("book/number.md", "Words.", (False, False)),
-        ("book/beside.py", "CHANGED = 1", (True, True)),
+        ("book/beside.py", "shown = 2", (True, True)),
         ("data/number.txt", "8", (True, True)),
         ("data/claims/old.yaml", "  note: words", (False, False)),
         ("data/claims/old.yaml", "  verdict: partial", (True, True)),
@@ -457,7 +494,7 @@ def fingerprints(book: Book) -> list[str | None]:
         ("requirements.txt", "numpy", (True, True)),
         ("tests/room/test_it.py", "CHANGED = 1", (False, True)),
         ("tests/room/conftest.py", "CHANGED = 1", (False, True)),
-        ("tests/helper.py", "CHANGED = 1", (False, True)),
+        ("tests/helper.py", "def help(): pass", (False, True)),
         ("tests/test_other.py", "CHANGED = 1", (False, False)),
         ("conftest.py", "CHANGED = 1", (False, True)),
         ("pyproject.toml", "minversion = '1'", (False, True)),
@@ -467,7 +504,7 @@ def test_fingerprints_cover_what_matters(
     tiny: Book, name: str, added: str, matters: tuple[bool, bool]
 ) -> None:
     before = fingerprints(tiny)
-    assert fingerprints(tiny) == before and None not in before
+    assert fingerprints(tiny) == before
     kept = tiny.read(name) if (tiny.root / name).exists() else ""
     tiny.write(name, f"{kept}{added}\n")
     assert tuple(a != b for a, b in zip(before, fingerprints(tiny), strict=True)) == matters
@@ -499,7 +536,7 @@ def test_comments_docstrings_and_layout_change_no_fingerprint(tiny: Book, name: 
         # the example in a docstring is a test, of its own file
         ("1 + 1", "1 + 2", (False, True)),
         ("\n2\n", "\n3\n", (False, True)),
-        ("helper", "helper as other", (False, True)),
+        ("from tests import helper", "from tests import other as helper", (False, True)),
     ],
 )
 def test_examples_are_tests(tiny: Book, old: str, new: str, matters: tuple[bool, bool]) -> None:
@@ -515,12 +552,41 @@ def test_fingerprints_cover_settings(tiny: Book, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("hdpm_book.datasets.source_of", lambda name, source=source: source)
         monkeypatch.setenv("HDPM_TEST_SEED", seed)
         found |= set(fingerprints(tiny))
-    assert len(found) == 4 and None not in found
+    assert len(found) == 4
 
 
-def test_tests_have_no_fingerprint_if_a_helper_looks_around(tiny: Book) -> None:
-    tiny.write("tests/helper.py", "from subprocess import run\n")
-    assert fingerprints(tiny)[1] is None
+def test_tests_that_look_around_depend_on_all_or_on_what_they_say(tiny: Book) -> None:
+    def depends_on(name: str) -> bool:
+        before = fingerprints(tiny)[1]
+        tiny.write(name, f"{tiny.read(name)}\n# {name}\nCHANGED = '{len(tiny.read(name))}'\n")
+        return fingerprints(tiny)[1] != before
+
+    own = tiny.read("tests/room/test_it.py")
+    for looked_at, found in (("", True), ("LOOKS_AT = []\n", False), ("LOOKS_AT = ['book']", True)):
+        tiny.write("tests/room/test_it.py", own + looked_at)
+        tiny.write(
+            "tests/helper.py", f"from subprocess import run\ndef help():\n    run({found})\n"
+        )
+        assert depends_on("book/_ext/execution.py") == found
+        assert depends_on("hdpm_lib/other.py") == (looked_at == "")
+
+
+def test_of_a_ledger_the_entries_count_that_are_named(tiny: Book) -> None:
+    tiny.write(
+        "book/ledger.py",
+        "CLAIMS = 'claims'\ndef load(): return CLAIMS\ndef decide(claim): return claim in load()\n",
+    )
+    tiny.write("data/claims/old.yaml", "- {id: a, verdict: refuted}\n- {id: b, verdict: partial}\n")
+    for call, one in (("decide('a')", True), ("load()", False)):
+        tiny.chapter("number", f"from hdpm_book import ledger\nledger.{call}")
+        before = fingerprints(tiny)[0]
+        for name, matters in (("a", True), ("b", not one)):
+            kept = tiny.read("data/claims/old.yaml")
+            changed = kept.replace(f"id: {name}, verdict: ", f"id: {name}, verdict: not ")
+            assert changed != kept
+            tiny.write("data/claims/old.yaml", changed)
+            assert (fingerprints(tiny)[0] != before) is matters, (call, name)
+            tiny.write("data/claims/old.yaml", kept)
 
 
 IMPORTS = """
@@ -549,6 +615,7 @@ def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     run = subprocess.check_output(
         [sys.executable, "-c", IMPORTS], input=json.dumps(ours), text=True
     )
-    there = execution.modules(ROOT).keys()
+    sources = Sources(ROOT)
     for (page, code), said in zip(pages.items(), run.splitlines(), strict=True):
-        assert there & json.loads(said) <= execution.closure(code, ROOT).keys(), page
+        loaded = {name for name in json.loads(said) if name in sources.there}
+        assert loaded <= execution.closure(code, ROOT, sources), page

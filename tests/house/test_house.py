@@ -15,6 +15,7 @@ from graphlib import TopologicalSorter
 from itertools import combinations
 from pathlib import Path
 
+import dependencies
 import execution
 import pages
 import pytest
@@ -24,7 +25,9 @@ from tests.format_chapters import not_ignored
 from tests.support import public_names
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = {name: path.read_text(encoding="utf8") for name, path in execution.modules(ROOT).items()}
+SOURCES = {
+    name: path.read_text(encoding="utf8") for name, path in dependencies.modules(ROOT).items()
+}
 
 
 # --- the locks ----------------------------------------------------------------------------------
@@ -250,7 +253,7 @@ def chapter_complaints(path: Path) -> list[str]:
     found += [
         "marks of nbval are tags here, not comments" for cell in cells if "NBVAL_" in cell.source
     ]
-    used = execution.closure(execution.python(page)).keys() & SOURCES.keys() - {
+    used = execution.closure(execution.python(page)) & SOURCES.keys() - {
         "hdpm_lib",
         "hdpm_book",
     }

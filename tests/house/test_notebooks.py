@@ -158,7 +158,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     root = tmp_path_factory.mktemp("notebooks")
     (root / "book" / "_ext").mkdir(parents=True)
     (root / "data").mkdir()
-    for name in ("execution.py", "notebooks.py", "numbering.py", "package.py"):
+    for name in ("dependencies.py", "execution.py", "notebooks.py", "numbering.py", "package.py"):
         shutil.copy(ROOT / "book" / "_ext" / name, root / "book" / "_ext")
     shutil.copy(ROOT / "pyproject.toml", root)
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
@@ -190,7 +190,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         (root / name).write_text(text, encoding="utf8")
     run = execution.read(root / "book" / "other.md")
     run.cells[-1].outputs = [new_output("execute_result", {"text/plain": "1"})]
-    execution.store(root / "book" / "other.md", run, root)
+    execution.store(execution.kept_at(root / "book" / "other.md", root), run)
     return Built(root, build(root))
 
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
-import execution
+import dependencies
 import package
 import pytest
 from packaging.requirements import Requirement
@@ -27,7 +27,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-MODULES = sorted(execution.modules(ROOT))
+MODULES = sorted(dependencies.modules(ROOT))
 LIBRARY = [name for name in MODULES if name.startswith("hdpm_lib")]
 
 IMPORT_ALL = """
@@ -100,7 +100,7 @@ def refused(wheel: Path) -> dict[str, dict[str, str]]:
             if not there & {canonicalize_name(owner) for owner in names}
         ]
         words = json.dumps(
-            [str(wheel), MODULES, [top for top in hidden if top not in execution.PACKAGES]]
+            [str(wheel), MODULES, [top for top in hidden if top not in dependencies.PACKAGES]]
         )
         return dict(json.loads(subprocess.check_output(command, input=words, text=True, cwd=wheel)))
 

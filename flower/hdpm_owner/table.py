@@ -107,29 +107,20 @@ class Content:
     csv: Form = Form()
 
 
-def _words(content: dict[str, Any]) -> dict[str, Any]:
-    """Whole numbers among levels, classes and marks as a cell has them."""
-
-    def word(part: Any) -> Any:
-        return str(part) if isinstance(part, int) and not isinstance(part, bool) else part
-
-    found = {
-        name: [word(one) for one in part]
-        if isinstance(part, list) and name in ("levels", "classes", "missing")
-        else _words(part)
-        if isinstance(part, dict)
-        else part
-        for name, part in content.items()
-    }
-    if "levels" in found and "missing" in found:
-        found["missing"] = word(found["missing"])
-    return found
+def _words(content: Any) -> Any:
+    """Whole numbers in lists, which are levels, classes and marks, as a cell has them."""
+    if isinstance(content, dict):
+        return {name: _words(part) for name, part in content.items()}
+    if isinstance(content, list):
+        return [str(one) if type(one) is int else _words(one) for one in content]
+    return content
 
 
-def _column(content: Any, form: Form) -> tuple[Number | Category, Any]:
+def _column(given: Any, form: Form) -> tuple[Number | Category, Any]:
     """A column as the library knows it, and what a missing cell of it becomes."""
-    given = _words(content) if isinstance(content, dict) else content
     if isinstance(given, dict) and "levels" in given:
+        if type(number := given.get("missing")) is int:
+            given = given | {"missing": str(number)}
         words = shaped(Levels, given)
         if words.missing and words.missing not in words.levels:
             raise ValueError(f"missing must be one of its levels, got {words.missing!r}")
@@ -173,11 +164,11 @@ class Agreement:
         where = f"the schema {file}"
         try:
             written = tomllib.loads(unicodedata.normalize("NFC", file.read_text("utf-8-sig")))
-            rest = {name: part for name, part in written.items() if name != "columns"}
-            content = shaped(Content, _words(rest))
+            rest = _words(written)
+            listed = rest.pop("columns", None)
+            content = shaped(Content, rest)
             columns = []
             missing = {}
-            listed = written.get("columns")
             if not isinstance(listed, list) or not listed:
                 raise ValueError("there must be columns")
             for k, one in enumerate(listed, 1):
@@ -474,5 +465,5 @@ def _features(
 
 def _wanted(column: Number | Category, decimal: str) -> str:
     if isinstance(column, Category):
-        return f"one of {', '.join(map(str, column.levels))}"
+        return f"one of {', '.join(map(str, column.levels))}, letter by letter"
     return f"a number with the decimal mark {decimal!r}"

@@ -180,7 +180,7 @@ REFUSED: list[tuple[str, bytes | str, str]] = [
     (form(T, decimal=","), "age,outcome\n1.5,well\n", "number with the decimal mark ','"),
     *((T, f"age,outcome\n{cell},well\n", "line 2: 'age' is not a number") for cell in
       ("inf", "nan", "1_0", "0x10", "1e999", "２０", "NA", "1 2", "--1", "1" * 99_999 + "x")),
-    (S, "smoker,diabetic,outcome\n1.0,1,0\n", "'smoker' is not one of 0, 1: correct the cell"),
+    (S, "smoker,diabetic,outcome\n1.0,1,0\n", "is not one of 0, 1, letter by letter: correct"),
     (form(T, person="who"), "who,age,outcome\n ,20,well\n", "'who', whose row it is, is missing"),
     (form(T, person="who"), PLAIN, "has no column 'who'"),
 ]  # fmt: skip

@@ -47,8 +47,8 @@
     const verdict = error > guess ? `That is no better than the guess 0.5 without any data, ${digits(guess)}.`
       : `The noise ${error < 1.1 * sampling ? "hardly matters" : "matters"}: without it the error would be ${digits(sampling)}.`;
     return {
-      sentence: `Ask all ${people} people what a privacy loss of ${digits(loss)} would cost them (${odds}). Expect to take ${taken === n ? `all ${taken}` : `the ${taken} cheapest`} `
-        + `and to pay each ${digits(B / taken)} euros. The error of the mean is ${digits(error)} on a scale from 0 to 1. ${verdict}`,
+      sentence: `Ask all ${people} people what a privacy loss of ${digits(loss)} would cost them (${odds}). When all have answered, take ${taken === n ? `all ${taken}` : `the ${taken} who ask least`}: `
+        + `expect to pay each ${digits(B / taken)} euros. The mean is then off by ${digits(error)} on a scale from 0 to 1 (root mean square). ${verdict}`,
       caption: `${people} people, ${money} euros; errors are root mean squares`,
       rows: [
         ["this plan", String(taken), sampling, noise, error],

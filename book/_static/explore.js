@@ -98,14 +98,17 @@ hdpm.set = (form, query) => {
   }
 };
 
-// Sets a form to what the address says under a key; the function that it returns writes the address anew.
+// Sets a form to what the address says under a key; the function that it returns writes the address anew: what differs
+// from the start and is in use. The address escapes all of it once more, so that here only its own marks are escaped.
 hdpm.cited = (form, key) => {
-  const written = () => new URLSearchParams(new FormData(form)).toString(), first = written();
+  const first = new FormData(form);
+  const written = () => [...new FormData(form)].filter(([name, value]) => value !== first.get(name) && !form.elements[name].closest?.("[hidden]"))
+    .map(([name, value]) => `${name}=${value.replace(/[%&+]/g, encodeURIComponent)}`).join("&");
   hdpm.set(form, new URLSearchParams(location.search).get(key));
   return () => {
-    const query = new URLSearchParams(location.search);
-    if (written() === first) query.delete(key);
-    else query.set(key, written());
+    const query = new URLSearchParams(location.search), said = written();
+    if (said) query.set(key, said);
+    else query.delete(key);
     try {
       history.replaceState(null, "", location.pathname + (query.size ? `?${query}` : "") + location.hash);
     } catch {

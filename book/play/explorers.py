@@ -425,11 +425,13 @@ def survey(money: str, people: str, costs: str, pasted: str) -> Found:
         verdict = f"The noise hardly matters: without it the error would be {digits(sampling)}."
     else:
         verdict = f"The noise matters: without it the error would be {digits(sampling)}."
-    who = f"all {taken}" if taken == n else f"the {taken} cheapest"
+    who = f"all {taken}" if taken == n else f"the {taken} who ask least"
     return Found(
         f"Ask all {people} people what a privacy loss of {digits(loss)} would cost them ({odds})."
-        f" Expect to take {who} and to pay each {digits(sale.payments.max())} euros. The error of"
-        f" the mean is {digits(error)} on a scale from 0 to 1. {verdict}",
+        f" When all have answered, take {who}: expect to pay each"
+        f" {digits(sale.payments.max())} euros."
+        f" The mean is then off by {digits(error)} on a scale from 0 to 1 (root mean square)."
+        f" {verdict}",
         f"{people} people, {money} euros; errors are root mean squares",
         (
             ("this plan", f"{taken}", *map(digits, (sampling, added, error))),

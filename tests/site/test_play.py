@@ -284,6 +284,23 @@ def test_the_calculator_agrees_with_the_recipe() -> None:
         )
 
 
+def test_an_address_says_what_differs_and_is_in_use(opened: Any) -> None:
+    page = opened("survey")
+    page.fill("[name=money]", "70")
+    page.press("[name=money]", "Tab")
+    assert urlsplit(page.url).query == "explore-survey=money%3D70"
+    page.select_option("[name=costs]", "pasted")
+    page.fill("[name=pasted]", "1.5, 2&3 1e+1")
+    page.press("[name=pasted]", "Tab")
+    query = urlsplit(page.url).query
+    (state,) = parse_qs(query)["explore-survey"]
+    assert state == "money=70&costs=pasted&pasted=1.5, 2%263 1e%2B1"
+    again = opened("survey", query=f"?{query}")
+    assert again.input_value("[name=pasted]") == "1.5, 2&3 1e+1"
+    page.select_option("[name=costs]", "even")
+    assert urlsplit(page.url).query == "explore-survey=money%3D70"
+
+
 def test_what_cannot_be_planned_or_sold_is_refused_in_words(opened: Any) -> None:
     for changed in (
         {"money": "none"},

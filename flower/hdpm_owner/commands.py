@@ -1,5 +1,5 @@
 """``hdpm-owner``: from a table to an owner who sells. ``init``, ``approve``, ``rehearse`` and
-``serve``; ``status`` and ``ledger``; ``withdraw`` and ``give-up``.
+``serve``; ``status`` and ``ledger``; ``rotate``, ``withdraw`` and ``give-up``.
 
 A command writes after all is checked, each file as a whole; a mistake is one sentence, and leaves
 everything as it was.
@@ -30,7 +30,7 @@ from hdpm_owner.door import serve
 from hdpm_owner.owner import Owner
 from hdpm_owner.rehearsal import rehearsing
 from hdpm_owner.shapes import check_name
-from hdpm_owner.signatures import Key
+from hdpm_owner.signatures import Key, signed, succession
 from hdpm_owner.table import Agreement, Table, load, read_table
 from hdpm_owner.terms import Approved, Spent, Terms
 
@@ -51,12 +51,7 @@ spacing = {spacing!r}   # of the grid, a power of two
 
 # A market that may buy, from now on or no longer: `hdpm-owner approve` and `withdraw`.
 """
-MARKET = """
-[[markets]]
-name = {name}
-key = "{key}"
-# epsilon, money, rounds: the most that it may buy, promise in all, and ask for in one sale
-"""
+MOST = "# epsilon, money, rounds: the most that it may buy, promise in all, and ask for in a sale\n"
 OPTIONS = {
     "epsilon": (8.0, "what all releases together may lose, for ever"),
     "delta": (1e-5, "at this delta"),
@@ -117,7 +112,7 @@ def _terms(asked: dict[str, Any]) -> bytes:
     name = check_name(asked["name"])
     numbers = {part: value for part, (value, _) in OPTIONS.items()} | asked
     numbers["limit"] = f"limit = {asked['limit']}" if "limit" in asked else "# limit = 0.5"
-    told = numbers | {"quoted": json.dumps(name, ensure_ascii=False), "spacing": Terms.spacing}
+    told = numbers | {"quoted": _quoted(name), "spacing": Terms.spacing}
     return TERMS.format(**told).encode()
 
 
@@ -142,38 +137,63 @@ def _data(file: Path, table: Table, agreed: Agreement, *, replace: bool) -> str:
 
 def approve(given: argparse.Namespace) -> None:
     """Add a market to the terms."""
-    one = Approved(given.name, given.key)
-    file = given.folder / "terms.toml"
-    terms = Terms.read(file)
-    if one.key in {known.key for known in terms.markets}:
-        raise ValueError(f"{file} approves of that key already")
-    block = MARKET.format(name=json.dumps(one.name, ensure_ascii=False), key=one.key)
-    text = file.read_bytes() + block.encode()
-    if Terms.parse(text, file) != dataclasses.replace(terms, markets=(*terms.markets, one)):
-        raise ValueError(f"{file} cannot be added to: write [[markets]] into it by hand")
-    write(file, text)
-    print(f"{one.name} may buy from {terms.name} from now on: {file}")
+    file, terms = _stands(given.folder)
+    if given.name in {known.name for known in terms.markets}:
+        raise ValueError(f"{file} approves of {given.name} already: rotate takes a new key of it")
+    _add(file, terms, Approved(given.name, given.key))
+    print(f"{given.name} may buy from {terms.name} from now on: {file}")
+
+
+def rotate(given: argparse.Namespace) -> None:
+    """Add a new key of a market, which one that she approves has signed; both are good."""
+    file, terms = _stands(given.folder)
+    known = [one for one in terms.markets if one.name == given.name]
+    if not any(signed(succession(given.key), given.signature, one.key) for one in known):
+        raise ValueError(f"no key of {given.name!r} in {file} has signed this one")
+    _add(file, terms, dataclasses.replace(known[0], key=given.key))
+    print(
+        f"{given.name} may use both keys: withdraw the old one, {known[0].key}, when it has ended"
+    )
 
 
 def withdraw(given: argparse.Namespace) -> None:
-    """Take a market out of the terms: a process that serves refuses its next letter."""
-    file = given.folder / "terms.toml"
-    terms = Terms.read(file)
-    rest = tuple(one for one in terms.markets if one.name != given.name)
+    """Take a market, or a key of it, out of the terms: its next letter is refused."""
+    file, terms = _stands(given.folder)
+    rest = tuple(one for one in terms.markets if given.market not in (one.name, one.key))
     if len(rest) == len(terms.markets):
-        raise ValueError(
-            f"{file} approves of no market {given.name!r}: it approves of"
-            f" {', '.join(one.name for one in terms.markets) or 'nobody'}"
-        )
+        names = ", ".join(one.name for one in terms.markets) or "nobody"
+        raise ValueError(f"{file} approves of no market {given.market!r}: it approves of {names}")
     text = file.read_bytes()
     for part in re.split(rb"(?m)^(?=[ \t]*\[)", text)[1:]:
         with suppress(ValueError, AttributeError, KeyError, IndexError, TypeError):
-            if tomllib.loads(part.decode())["markets"][0]["name"] == given.name:
+            one = tomllib.loads(part.decode())["markets"][0]
+            if given.market in (one["name"], one["key"]):
                 text = text.replace(part, b"")
-    if Terms.parse(text, file) != dataclasses.replace(terms, markets=rest):
-        raise ValueError(f"{file} is written in another way: take {given.name!r} out by hand")
+    _replace(file, text, dataclasses.replace(terms, markets=rest))
+    print(f"{given.market} may not buy from {terms.name} any more: {file}")
+
+
+def _stands(folder: Path) -> tuple[Path, Terms]:
+    return folder / "terms.toml", Terms.read(folder / "terms.toml")
+
+
+def _add(file: Path, terms: Terms, one: Approved) -> None:
+    lines = [f"{name} = {value!r}\n" for name, value in vars(one).items() if value != inf]
+    lines[:2] = [f"{name} = {_quoted(getattr(one, name))}\n" for name in ("name", "key")]
+    text = f"\n[[markets]]\n{''.join(lines)}{MOST}".encode()
+    wanted = dataclasses.replace(terms, markets=(*terms.markets, one))
+    _replace(file, file.read_bytes() + text, wanted)
+
+
+def _replace(file: Path, text: bytes, wanted: Terms) -> None:
+    """Write terms that say what is wanted and nothing else."""
+    if Terms.parse(text, file) != wanted:
+        raise ValueError(f"{file} is written in another way: change its markets by hand")
     write(file, text)
-    print(f"{given.name} may not buy from {terms.name} any more: {file}")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def answer(given: argparse.Namespace) -> None:
@@ -280,7 +300,8 @@ def main(arguments: list[str] | None = None) -> None:
     one.add_argument("--replace", action="store_true", help="other data than those that are there")
     two = command("approve", approve, "let a market buy", "folder", "name")
     two.add_argument("key", help="what `hdpm-market key` prints")
-    command("withdraw", withdraw, "let a market buy no more, at once", "folder", "name")
+    command("withdraw", withdraw, "let a market, or a key, buy no more", "folder", "market")
+    command("rotate", rotate, "take a market's new key", "folder", "name", "key", "signature")
     for name, what in (("rehearse", "answer with drawn records"), ("serve", "answer")):
         three = command(name, answer, f"{what}, for ever", "folder")
         three.set_defaults(rehearse=name == "rehearse")

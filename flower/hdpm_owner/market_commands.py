@@ -1,5 +1,5 @@
-"""``hdpm-market``: a market's key, who is owed what, what was learned. ``key`` and ``receipts``;
-``model`` and ``predict``.
+"""``hdpm-market``: a market's key, who is owed what, what was learned. ``key``, ``rotate``
+and ``receipts``; ``model`` and ``predict``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,25 @@ from typing import Any
 from hdpm_owner.console import one_sentence
 from hdpm_owner.model import coefficients, predictions, trained
 from hdpm_owner.receipts import compared, kept, owed
-from hdpm_owner.signatures import Key
+from hdpm_owner.signatures import Key, succession
 
 
 def key(given: argparse.Namespace) -> None:
     """Print the market's public key; it is made if it is not there."""
     given.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     print(Key(given.folder / "key").public)
+
+
+def rotate(given: argparse.Namespace) -> None:
+    """Make a new key, and print it with the signature of the old one, for the owners."""
+    kept = given.folder / "key"
+    old = Key(kept, new=False)
+    if (past := given.folder / "key.old").exists():
+        raise ValueError(f"{past} is there already: move it away when all owners have the new key")
+    new = Key(given.folder / "key.new").public
+    kept.replace(past)
+    (given.folder / "key.new").replace(kept)
+    print(new, old.sign(succession(new)))
 
 
 def receipts(given: argparse.Namespace) -> list[str]:
@@ -63,6 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for run, what in (
         (key, "print the market's public key, which owners approve; made if it is not there"),
+        (rotate, "make a new key, and print it with the old one's signature, for owners to rotate"),
         (receipts, "check receipts, and print who is owed what, as CSV"),
         (model, "print coefficients with names, in the units of the table, as CSV"),
         (predict, "print classes and probabilities for a table, as CSV"),

@@ -60,6 +60,11 @@ class Key:
         return self._key.sign(text.encode()).hex()
 
 
+def succession(key: str) -> str:
+    """The text by which an old key says that this one is its successor."""
+    return canonical({"successor": key})
+
+
 def signed(text: object, signature: object, public: object) -> bool:
     """Whether the holder of a public key has signed this text; whatever is given, never an
     error.

@@ -1,5 +1,4 @@
-"""A whole federation on this machine: ``make federation``, or ``python flower/federation.py
---rounds 5``.
+"""A whole federation on this machine, for `example/demonstration.py` and the tests.
 
 One SuperLink, and for each owner two processes: hers, which alone opens her data, and a SuperNode,
 in which what the market ships is run. Started as root, the folders of the owners belong to a user
@@ -10,7 +9,6 @@ process.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -22,7 +20,6 @@ import sqlite3
 import ssl
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -36,13 +33,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hdpm_lib.learners.gradients import accuracy
-from hdpm_lib.learners.integer_answers import record_steps
-from hdpm_owner import ledger
 from hdpm_owner.commands import main as hdpm_owner
-from hdpm_owner.receipts import main as hdpm_market
-from hdpm_owner.signatures import Key
-from hdpm_owner.table import Agreement, read_table
 
 Array = NDArray[np.float64]
 
@@ -92,8 +83,6 @@ class Federation:
         TLS, and only SuperNodes whose keys are registered.
     simulated : bool
         Flower's simulation in place of SuperNodes: quicker rounds, but nodes that are nobody's.
-    trusted : path, optional
-        What SuperNodes are given as ``--trusted-entities``.
     app : path, of the Flower app that is run
     """
 
@@ -105,7 +94,6 @@ class Federation:
         *,
         secure: bool = False,
         simulated: bool = False,
-        trusted: Path | None = None,
         app: Path = APP,
     ) -> None:
         self.folder = folder
@@ -114,7 +102,6 @@ class Federation:
         self.app = app
         self.secure = secure
         self.simulated = simulated
-        self.trusted = trusted
         self.port = _free_port()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._certificates = folder / "certificates"
@@ -254,8 +241,6 @@ class Federation:
             command += ["--auth-supernode-private-key", self._certificates / f"{own.name}.key"]
         else:
             command += ["--insecure"]
-        if self.trusted is not None:
-            command += ["--trusted-entities", self.trusted]
         self._start(f"node-{own.name}", command)
 
     # --- runs ------------------------------------------------------------------------------------
@@ -381,203 +366,3 @@ def _answers(door: Path) -> bool:
         except OSError:
             return False
         return True
-
-
-# --- the demonstration --------------------------------------------------------------------------
-
-SELLERS: tuple[dict[str, Any], ...] = (
-    {"name": "ann", "family": "linear", "rate": 0.6},
-    {"name": "bea", "family": "quadratic", "rate": 0.9},
-    {"name": "cem", "family": "square root", "rate": 1.2},
-)
-SIZES = (50_000, 45_000, 30_000)  # connections of NSL-KDD
-ALL = {"epsilon": 8.0, "delta": 1e-5}
-STUDY = APP.parent / "data" / "studies" / "federation.json"
-BUDGET = 400_000.0  # of the demonstration, for each round
-
-
-def tables(folder: Path, seed: int = 0) -> tuple[list[pd.DataFrame], Path, Path]:
-    """NSL-KDD for three owners, the schema, and a file of test data. The question: is a connection
-    an attack?
-    """
-    from hdpm_book import datasets, standins
-
-    train = datasets.nsl_kdd()
-    test = datasets.nsl_kdd("test")
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = ['row = "one connection"', "[label]", 'name = "kind"', 'classes = ["normal", "attack"]']
-    told = standins.nsl_kdd_statistics()
-    known = dict(
-        zip(
-            standins.CATEGORICAL,
-            (set(told["protocol_of"].values()), told["protocol_of"], told["flags"]),
-            strict=True,
-        )
-    )
-    for name in datasets.NSL_KDD_COLUMNS:
-        column = train.features[name]
-        lines += ["[[columns]]", f"name = {json.dumps(name)}"]
-        if name in standins.CATEGORICAL:
-            lines += [f"levels = {json.dumps(sorted(known[name]))}"]
-        else:
-            low = float(column.min())
-            high = float(column.max())
-            lines += [f"low = {low}", f"high = {high if high > low else low + 1}"]
-    (folder / "schema.toml").write_text("\n".join(lines) + "\n", "utf8")
-
-    def labelled(part: Any) -> pd.DataFrame:
-        return part.features.assign(kind=np.where(part.labels == "Normal", "normal", "attack"))
-
-    known_levels = labelled(test)
-    for name in standins.CATEGORICAL:  # a service that no owner has
-        known_levels[name] = known_levels[name].where(known_levels[name].isin(list(known[name])))
-    known_levels.to_csv(folder / "test.csv", index=False)
-    rows = np.random.default_rng(seed).permutation(len(train.labels))
-    parts = np.split(rows, np.cumsum(SIZES))[: len(SIZES)]
-    return (
-        [labelled(train).iloc[part] for part in parts],
-        folder / "schema.toml",
-        folder / "test.csv",
-    )
-
-
-def watch(federation: Federation, run: Path, test: Path, rounds: int) -> list[float]:
-    """Print the rounds of a market as they come; the accuracy after each."""
-    agreed = Agreement.read(federation.schema)
-    data = read_table(test, agreed)
-    shown = list[float]()
-    print(f"{'round':>5}  {'accuracy':>8}  {'paid':>10}  {'seconds':>7}  who arrived")
-    while len(shown) < rounds:
-        for held in federation.rounds(run)[len(shown) :]:
-            shown.append(float(accuracy(np.array(held["model"]), data.features, data.labels)))
-            text = (
-                f"{held['round']:>5}  {shown[-1]:>8.3f}  {sum(held['paid']):>10.2f} "
-                f" {held['seconds']:>7.1f}"
-            )
-            print(
-                f"{text}  {sum(loss > 0 for loss in held['loss'])} of {len(held['loss'])}",
-                flush=True,
-            )
-        if (run / "found.json").exists() and len(federation.rounds(run)) == len(shown):
-            break
-        time.sleep(0.5)
-    for absence in federation.result(run)["absences"]:
-        print(f"without {absence['name']} after round {absence['round']}: {absence['reason']}")
-    return shown
-
-
-def without_noise(
-    parts: Sequence[pd.DataFrame], schema: Path, test: Path, rounds: int, learning_rate: float
-) -> Array:
-    """Accuracies of the same descent with no noise, and those of the two models that always say the
-    same.
-    """
-    agreed = Agreement.read(schema)
-    folder = schema.parent
-    pd.concat(parts).to_csv(folder / "all.csv", index=False)
-    whole, judged = (read_table(file, agreed) for file in (folder / "all.csv", test))
-    w = np.zeros((len(agreed.classes), agreed.features))
-    clip = 1.0
-    spacing = 2.0**-20
-    for _ in range(rounds):
-        steps = record_steps(w, whole.features, whole.labels, clip, spacing)
-        w -= learning_rate * steps * spacing / len(whole.labels)
-    share = float((judged.labels == 0).mean())
-    return np.array([accuracy(w, judged.features, judged.labels), share, 1 - share])
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument(
-        "--rule",
-        default="posted prices",
-        help="posted prices, all-in or menus; default: %(default)s",
-    )
-    parser.add_argument(
-        "--budget", type=float, default=BUDGET, help="money for each round; default: %(default)s"
-    )
-    parser.add_argument(
-        "--secure", action="store_true", help="TLS, and SuperNodes with registered keys"
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        help="where all files stay; default: a folder that is deleted at the end",
-    )
-    parser.add_argument(
-        "--store", action="store_true", help=f"write {STUDY.name}, which the book shows"
-    )
-    given = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the processes end with this one
-    plan = {
-        "rounds": given.rounds,
-        "rule": given.rule,
-        "budget": given.budget,
-        "learning_rate": 1.0,
-    }
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = given.folder or Path(temporary)
-        if not apart():
-            print(
-                "SuperNodes run as the user to whom the data belong: what is shipped could read"
-                " them. On a real"
-            )
-            print(
-                "machine, give an owner a user of her own, as this program does when root"
-                " starts it."
-            )
-        parts, schema, test = tables(folder / "tables")
-        table = []
-        for unit, noise in (("record", "gaussian"), ("record", "laplace"), ("owner", "laplace")):
-            place = folder / f"{unit}-{noise}"
-            place.mkdir()
-            told = ALL if noise == "gaussian" else {"epsilon": ALL["epsilon"]}
-            key = Key(place / "key").public
-            pairs = zip(parts, SELLERS, strict=True)
-            owners = [
-                prepare(place / "owners", part, schema, key, unit=unit, noise=noise, **told, **one)
-                for part, one in pairs
-            ]
-            what = "a record" if unit == "record" else "the whole owner"
-            print(f"\n{what} is protected, {noise} noise, epsilon {ALL['epsilon']:g} in all")
-            with Federation(place, schema, owners, secure=given.secure) as federation:
-                run = federation.start_run(test, unit=unit, noise=noise, **plan)
-                accuracies = watch(federation, run, test, given.rounds)
-                table.append(
-                    (f"{what}, {noise} noise", accuracies[-1] if accuracies else float("nan"))
-                )
-                ledgers = []
-                for own in owners:
-                    ledgers.append(place / f"{own.name}.json")
-                    ledgers[-1].write_text(json.dumps(ledger.read(own)), "utf8")
-            print("who is owed what, by receipts that agree with the owners' ledgers:", flush=True)
-            hdpm_market(["receipts", str(run), "--ledgers", *map(str, ledgers)])
-        plain, zeros, ones = without_noise(
-            parts, schema, test, given.rounds, float(plan["learning_rate"])
-        )
-        table = [
-            ("nobody, no noise", plain),
-            *table,
-            ("always normal", zeros),
-            ("always attack", ones),
-        ]
-        if given.store:
-            from hdpm_book.records import provenance
-
-            record = (
-                provenance("flwr", "opendp", "numpy") | {"command": "federation.py --store"} | ALL
-            )
-            record |= {"rounds": given.rounds, "owners": len(SELLERS)}
-            record["rows"] = [
-                {"protected": name, "accuracy": round(found, 4)} for name, found in table
-            ]
-            STUDY.write_text(json.dumps(record, indent=1) + "\n", "utf8")
-        print(f"\n{'protected':<34}  accuracy  of that without noise")
-        for name, found in table:
-            print(f"{name:<34}  {found:>8.3f}  {found / plain:>8.1%}")
-
-
-if __name__ == "__main__":
-    main()

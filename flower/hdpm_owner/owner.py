@@ -279,7 +279,8 @@ class Owner:
                 if open_ is not None and open_.sale.market == market.name and not open_.given_up:
                     self.ledger.write(GivenUp(ticket, market.name))
             sold = {"losses": tuple(loss.tolist()), "payments": tuple(paid.tolist())}
-            self.ledger.write(derived(Sale, offer.bid, market=market.name, **sold))
+            sale = derived(Sale, offer.bid, market=market.name, time=time.time(), **sold)
+            self.ledger.write(sale)
             self._offers[market.name].pop(letter.ticket, None)
         return {"sold": letter.ticket}
 

@@ -1,4 +1,4 @@
-"""Kill owners, the market and the SuperLink at random moments: ``python -m
+"""Kill owners, SuperNodes, the market and the SuperLink at random moments: ``python -m
 tests.federation.kills``, in `make nightly`.
 
 Whatever dies is started again as `flower/README.md` says. At the end ledgers and receipts must tell
@@ -9,6 +9,8 @@ tells of. Exit status 1 if not.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 import federation
 from hdpm_owner import ledger, receipts
@@ -36,12 +37,10 @@ def stop_market(running: federation.Federation) -> None:
                 running.flwr("stop", one["run-id"], "market")
 
 
-def restart_superlink(running: federation.Federation) -> None:
-    """SIGKILL to the SuperLink, which has a database; SuperNodes that end with it are started
-    again.
+def revive(running: federation.Federation) -> None:
+    """Start the SuperNodes again that have ended: with the SuperLink, or killed, and then refused
+    for some time because the SuperLink takes them for alive.
     """
-    running.kill("superlink")
-    running._start_superlink()
     for own in running.owners:
         if running.processes[f"node-{own.name}"].poll() is not None:
             running.kill(f"node-{own.name}")
@@ -51,43 +50,57 @@ def restart_superlink(running: federation.Federation) -> None:
 def main(number: int = 50, rounds: int = 60) -> int:
     """Kill so many times; exit status 1 if something is wrong."""
     rng = np.random.default_rng(0)
-    plan = PLAN | {"wait": 20.0, "rounds": rounds}
+    plan = PLAN | {"wait": 60.0, "rounds": rounds, "quorum": 2}
     done = Counter[str]()
-    with tempfile.TemporaryDirectory() as place, small(Path(place)) as (running, test):
+    with tempfile.TemporaryDirectory() as place, small(Path(place), 3) as (running, test):
         run = running.start_run(test, **plan)
-        for _ in tqdm(range(number), unit="kill"):
+        for _ in range(number):
             time.sleep(rng.uniform(1, 12))
+            revive(running)
             if (run / "found.json").exists():
                 break
-            what = ("owner", "market", "SuperLink")[rng.choice(3, p=[0.5, 0.3, 0.2])]
+            what = ("owner", "SuperNode", "market", "SuperLink")[
+                rng.choice(4, p=[0.4, 0.2, 0.2, 0.2])
+            ]
             done[what] += 1
+            own = running.owners[rng.integers(3)]
+            print(
+                f"kill {done.total()}: {what}, after {len(running.rounds(run))} rounds", flush=True
+            )
             if what == "owner":
-                own = running.owners[rng.integers(2)]
                 running.kill(f"owner-{own.name}")
                 time.sleep(rng.uniform(0, 3))
                 running.start_owner(own)
-                continue
-            if what == "SuperLink":
-                restart_superlink(running)
-            stop_market(running)
-            if not (run / "found.json").exists():
-                running.start_run(test, run, resume=True, **plan)
-        found = running.result(run, 1200)
+            elif what == "SuperNode":
+                os.killpg(running.processes[f"node-{own.name}"].pid, signal.SIGKILL)
+            else:
+                if what == "SuperLink":
+                    running.kill("superlink")
+                    running._start_superlink()
+                    revive(running)
+                stop_market(running)
+                if not (run / "found.json").exists():
+                    running.start_run(test, run, resume=True, **plan)
+        end = time.monotonic() + 1800
+        while not (run / "found.json").exists() and time.monotonic() < end:
+            time.sleep(5)
+            revive(running)
+        found = running.result(run, 60)
         rows = receipts.kept(run)
         ledgers = {own.name: ledger.read(own) for own in running.owners}
     wrong = [line for line in receipts.compared(rows, ledgers) if "have no receipt" not in line]
-    lost = sum(row["entry"] == "release" for entries in ledgers.values() for row in entries) - len(
-        rows
-    )
-    unpaid = sum(row["owed"] for row in receipts.owed(rows)) - sum(
-        sum(held["paid"]) for held in found["rounds"]
-    )
+    entries = [row for book in ledgers.values() for row in book["entries"]]
+    lost = sum(row["entry"] == "release" for row in entries) - len(rows)
+    paid = np.array([held["paid"] for held in found["rounds"]])
+    unpaid = sum(row["owed"] for row in receipts.owed(rows)) - paid.sum()
+    sellers = Counter((paid > 0).sum(axis=1).tolist())
     print(
-        f"killed {dict(done)}, {len(found['rounds'])} rounds, {lost} releases lost, {unpaid:g}"
-        f" unpaid, {wrong}"
+        f"killed {dict(done)}, {len(paid)} rounds, by number of sellers {dict(sellers)}, the last"
+        f" by {(paid[-1] > 0).sum()}, {lost} releases lost, {unpaid:g} unpaid, {wrong}"
     )
-    return int(bool(wrong) or not 0 <= lost <= 2 * done.total() or abs(unpaid) > 1e-3)
+    good = 0 <= lost <= 2 * done.total() and abs(unpaid) < 1e-3 and (paid[-5:] > 0).any(0).all()
+    return int(bool(wrong) or not good)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(int, sys.argv[1:])))

@@ -238,9 +238,11 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
 
 
 @contextmanager
-def small(place: Path, **options: Any) -> Iterator[tuple[federation.Federation, Path]]:
-    """A market of processes with two owners, who have seeds and a hundred records; and a file of
-    test data.
+def small(
+    place: Path, number: int = 2, **options: Any
+) -> Iterator[tuple[federation.Federation, Path]]:
+    """A market of processes with two or three owners, who have seeds and some records; and a file
+    of test data.
     """
     rng = np.random.default_rng(5)
     owners = []
@@ -249,7 +251,8 @@ def small(place: Path, **options: Any) -> Iterator[tuple[federation.Federation, 
         part.mkdir(parents=True)
     (schema := folder / "schema.toml").write_text(SCHEMA, "utf8")
     key = Key(place / "market" / "key").public
-    for name, family, seed, n in (("ann", "linear", 10, 60), ("bea", "quadratic", 11, 40)):
+    all_ = (("ann", "linear", 10, 60), ("bea", "quadratic", 11, 40), ("cem", "linear", 12, 50))
+    for name, family, seed, n in all_[:number]:
         terms = TERMS | {
             "name": name,
             "family": family,

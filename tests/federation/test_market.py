@@ -21,13 +21,16 @@ pytest.importorskip(
     "flwr", reason="the extra flower is not installed: no markets of real processes"
 )
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, RecordDict
+import hypothesis.strategies as st
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp.strategy import FedTrimmedAvg, Krum
 from flwr.supercore.task_identity import TaskIdentity
+from hypothesis import given, settings
 
 import federation
+from hdpm_lib.auctions.bids import FAMILIES, bids
 from hdpm_lib.learners.integer_answers import record_steps
+from hdpm_market import aggregates
 from hdpm_market import market as protocol
 from hdpm_market.book import Book
 from hdpm_market.market import Market, Plan
@@ -154,24 +157,6 @@ def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
             .split("Starting Flower SuperNode")[2]
         )
         assert "SuperNode ID" not in again
-
-
-def test_a_node_that_trusts_a_few_takes_no_unsigned_app(tmp_path: Path) -> None:
-    """``--trusted-entities``: signatures come from Flower's hub only, so that a market of one's own
-    is refused.
-    """
-    key = (
-        Ed25519PrivateKey.generate()
-        .public_key()
-        .public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-        .decode()
-    )
-    (trusted := tmp_path / "trusted.yaml").write_text(f"fpk_someone: '{key}'\n")
-    with small(tmp_path, trusted=trusted) as (running, test):
-        with pytest.raises(RuntimeError, match="did not end"):
-            running.run(test, rounds=1, **PLAN | {"wait": 10.0, "patience": 0.001})
-        assert "could not be verified" in (running.folder / "logs" / "node-ann.log").read_text()
-    assert all(len(ledger.read(own)["entries"]) == 1 for own in running.owners)
 
 
 def test_in_simulation(tmp_path: Path) -> None:
@@ -554,6 +539,45 @@ def test_one_liar_moves_a_robust_market_less(hire: Hire, tmp_path: Path) -> None
         assert not market.absences
         slopes.append(market.model[1, 0] - market.model[0, 0])
     assert min(slopes[1:]) > max(slopes[0], 0.1)  # who is ill has a large value of a
+
+
+@pytest.mark.parametrize("liars", [1, 2])
+def test_what_bears_liars_is_what_flower_does(liars: int, hire: Hire) -> None:
+    """`hire` lets letters be written."""
+    gradients = np.random.default_rng(liars).standard_normal((7, 2, 3))
+    ask = Message(RecordDict(), dst_node_id=1, message_type="train")
+    ask.metadata.__dict__["_message_id"] = "letter"
+    more = MetricRecord({"num-examples": 1})
+    for ours, theirs in (
+        (aggregates.trimmed_mean, FedTrimmedAvg(beta=(liars + 0.01) / 7)),
+        (aggregates.krum, Krum(num_malicious_nodes=liars)),
+    ):
+        sent = [RecordDict({"a": ArrayRecord({"w": Array(g)}), "m": more}) for g in gradients]
+        found, _ = theirs.aggregate_train(1, [Message(one, reply_to=ask) for one in sent])
+        assert found is not None
+        np.testing.assert_allclose(ours(gradients, liars), found["w"].numpy(), atol=1e-12)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_bid_that_is_taken_is_borne_by_any_auction(data: st.DataObject) -> None:
+    """Of all numbers that its shape lets through, whoever else bids."""
+    numbers = st.floats(1e-100, 1e100)
+    columns = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        family, rate = data.draw(st.sampled_from(FAMILIES)), data.draw(numbers)
+        limit, records = data.draw(st.floats(1e-100, 1e12)), data.draw(st.integers(1, 2**50))
+        try:
+            valued = bids([family], rate, limit, records).full_valuation[0]
+        except ValueError:  # a limit that no exponential bears
+            continue
+        if protocol.LEAST <= valued <= protocol.MOST:
+            columns.append((family, rate, limit, records))
+    if columns:
+        for rule in protocol.RULES.values():
+            sold = rule()(bids(*map(list, zip(*columns, strict=True))), 1000.0)
+            assert np.isfinite(sold.privacy_loss).all() and np.isfinite(sold.payments).all()
+            assert sold.payments.sum() <= 1000.0 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("part", ["rule", "aggregate"])

@@ -29,16 +29,18 @@ from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
 from hdpm_lib.learners.gradients import local_gradients
 from hdpm_lib.learners.integer_answers import grid_gradients
-from hdpm_owner import door, ledger, receipts
+from hdpm_owner import choice, door, ledger, receipts
 from hdpm_owner.commands import main
 from hdpm_owner.ledger import Ledger
 from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
 from hdpm_owner.signatures import Key, canonical, signed
+from hdpm_owner.table import Agreement
 from hdpm_owner.terms import UNITS, Approved, Spent
 from tests.federation.parts import (
     LIES,
     MARKET,
     MODEL,
+    SCHEMA,
     ask,
     bid_of,
     demand,
@@ -189,6 +191,91 @@ def test_what_she_bids_never_adds_up_to_more_than_she_has(
     )
 
 
+def test_a_sale_binds_all_that_it_named(owner: Owner, tmp_path: Path) -> None:
+    """Terms that change between sale and release are refused before an entry is written."""
+    ticket = sell(owner, [1.0, 1.0])
+    owner.ledger.close()
+    for changes in (
+        {"clip_norm": 1024.0},
+        {"spacing": 2.0**-19},
+        {"epsilon": 80.0},
+        {"name": "bea"},
+    ):
+        with closing(
+            (again := owner_of(tmp_path / "ann", **{"name": "ann", "seed": 3} | changes)).ledger
+        ):
+            (name,) = changes
+            said = ask(again, ticket, 1)["refused"]
+            assert {"name": "owner"}.get(name, name) in said and again.ledger.spent == Spent()
+
+
+def test_a_promise_that_changes_is_an_entry(hire: Hire, tmp_path: Path) -> None:
+    """And every sale, release and receipt tells which one it was made under."""
+    for epsilon in (3.0, 3.0, 80.0):
+        own = hire(epsilon=epsilon)
+        answer = ask(own, sell(own, [0.5]), 1, 0.5)
+        assert json.loads(answer["text"])["epsilon"] == epsilon
+        own.ledger.close()
+    rows = ledger.read(tmp_path / "ann")["entries"]
+    kinds = "promise sale release sale release promise sale release"
+    assert [row["entry"] for row in rows] == kinds.split()
+    assert [row["epsilon"] for row in rows] == [3.0] * 5 + [80.0] * 3
+
+
+def test_a_wrong_clock_sells_nothing_and_what_it_sold_can_be_given_up(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = demand(owner)
+    far = time.time() + 70 * 365 * 86400
+    with monkeypatch.context() as there:
+        there.setattr(time, "time", lambda: far)
+        assert "clocks" in owner.answer(asked, MARKET)["refused"]
+        ticket = sell(owner, [1.0])  # of a market with the same clock
+    assert bid_of(owner)["limit"] == 1.0 and bid_of(owner, 3)["limit"] < 0.7
+    owner.ledger.close()
+    place = owner.ledger.file.parent
+    with closing(opened(place)) as kept:
+        assert "the clock was wrong then, or is now" in caplog.text
+        kept.give_up(ticket)
+        assert kept.waiting(24.0) == Spent()
+
+
+def test_markets_do_not_crowd_each_other_out(owner: Owner) -> None:
+    ticket = bid_of(owner)["ticket"]
+    for _ in range(150):
+        bid_of(owner, market=OTHER)
+    assert "sold" in offer(owner, [1.0], ticket=ticket)
+
+
+@pytest.mark.parametrize("terms", [{}, RECORDS], ids=["laplace", "gaussian"])
+def test_local_steps_share_the_loss_of_a_round(hire: Hire, terms: dict[str, Any]) -> None:
+    """The losses of their noise add up to that of one release, and without noise they are the
+    descent that is tried on drawn tables.
+    """
+    own = hire(**terms)
+    one, four = (float(noise_scale(own.terms, 1.0, k)) for k in (1, 4))
+    assert four / one == pytest.approx(2.0 if terms else 4.0, rel=1e-6) and four >= one
+    steps = own.noisy_steps(np.zeros((2, 3)), 1e9, None, 4, 2.0)
+    part = own._features, own._labels
+    if terms:
+        after = choice.trained([part], 2, 0.0, 1, 4, 2.0, np.random.default_rng(0))
+        assert np.allclose(-2.0 * steps * 2.0**-20 / 40, after, atol=1e-4)
+    first = own.noisy_steps(np.zeros((2, 3)), 1e9)
+    assert np.abs(4 * first - steps).max() > 100  # not one step, four times as long
+
+
+def test_settings_are_the_best_of_the_fewest_rounds_that_do(tmp_path: Path) -> None:
+    few, many = choice.Setting(5, 3, 1.0, 0.797), choice.Setting(20, 1, 3.0, 0.8)
+    assert choice.chosen([many, few, few._replace(local_steps=1, accuracy=0.7)]) == few
+    assert choice.chosen([many, few._replace(accuracy=0.7)]) == many
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    agreed = Agreement.read(tmp_path / "schema.toml")
+    with pytest.MonkeyPatch.context() as small:
+        small.setattr(choice, "TEST", 100)
+        found = list(choice.tried(agreed, [50, 60], 8.0, 1e-5, [1, 2]))
+    assert len(found) == 32 and all(0.3 < one.accuracy < 1 for one in found)
+
+
 # --- letters, keys and receipts -----------------------------------------------------------------
 
 
@@ -257,6 +344,59 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
     )
     main(["ledger", str(tmp_path / "ann"), "--csv"])
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_the_audit_names_what_is_wrong_and_goes_on(
+    keyed: tuple[Owner, Key], tmp_path: Path
+) -> None:
+    """Ledgers that were emptied, are older, of another's hand, or no ledgers; receipts that are
+    none, in any place.
+    """
+    own, key = keyed
+    market = own.terms.markets[0]
+    ticket = sell(own, [0.5] * 3, market=market)
+    answers = [ask(own, ticket, number, 0.5, market=market) for number in (1, 2, 3)]
+    rows = [row_of(answer, key.sign(answer["text"])) for answer in answers]
+    book = ledger.read(tmp_path / "ann")
+
+    def said(book: Any, rows: list[dict[str, Any]] = rows) -> list[str]:
+        return receipts.compared(rows, {"ann": book})
+
+    assert said(book) == []
+    for cut in (0, 2, 3):  # emptied, and of an earlier day
+        older = book | {"entries": book["entries"][:cut]}
+        assert len(said(older)) == min(3, 5 - cut) and "ends before entry" in said(older)[0]
+    for none in ([], {"a": 1}, None, 5, {"key": 1, "entries": [5]}, {"key": 1, "entries": [{}]}):
+        assert said(none) == ["ann: it is no ledger"]
+    changed = [
+        row | {"loss": 0.25} if row["entry"] == "release" else row for row in book["entries"]
+    ]
+    assert said(book | {"entries": changed}) == ["ann: its entry 3 was changed"]
+    other = json.loads(json.dumps(book))
+    chain = ""
+    for row in other["entries"]:  # all of it written anew
+        row |= {"time": 7.0}
+        own_part = {k: v for k, v in row.items() if k not in ("chain", *receipts.SIGNED)}
+        row["chain"] = chain = ledger.link(chain, canonical(own_part))
+    assert len(said(other)) == 3 and "another chain" in said(other)[0]
+    told = json.loads(rows[0]["receipt"])
+    for bad in (
+        {name: part for name, part in told.items() if name != "owner"},
+        told | {"owner": "=1+1"},
+        told | {"records": 1e9},
+        told | {"entry": "3"},
+        told | {"junk": "x" * 500_000},
+        [],
+        None,
+    ):
+        spoilt = {"receipt": (text := json.dumps(bad)), "countersignature": key.sign(text)}
+        found = said(book, [spoilt | {"signature": own.key.sign(text)}, *rows[1:]])
+        assert len(found) == 1 and found[0].startswith("receipt 1 of 'somebody': it is no receipt")
+    twice = canonical(told | {"round": 2})
+    again = {"receipt": twice, "signature": own.key.sign(twice)}
+    found = said(book, [rows[0], again | {"countersignature": key.sign(twice)}])
+    assert "two receipts for entry 3" in found[0] and "says otherwise" in found[1]
+    (tmp_path / "none.json").write_text("{")
 
 
 def test_whatever_is_signed_by_nobody_is_not_signed(tmp_path: Path) -> None:
@@ -353,6 +493,58 @@ def test_one_process_at_a_time_writes_and_all_may_read(book: Path) -> None:
         with pytest.raises(RuntimeError, match="another process holds the"):
             opened(book)
         assert len(ledger.read(book)["entries"]) == 4
+
+
+def test_a_ledger_of_version_0_is_brought_forward(keyed: tuple[Owner, Key], tmp_path: Path) -> None:
+    """What it counts still counts, its receipts can still be audited, and what it had sold, which
+    did not name all, is not released.
+    """
+    own, key = keyed
+    own.ledger.close()
+    place = tmp_path / "ann"
+    (place / "ledger.count").unlink()
+    who = {"ticket": "1" * 32, "market": "market", "unit": "owner", "noise": "laplace"}
+    sale = {"entry": "sale", "losses": [1.0, 0.5], "payments": [9.0, 9.0], "time": 1e9} | who
+    done = {"entry": "release", "round": 1, "loss": 1.0, "payment": 9.0, "time": 1e9} | who
+    chain = ""
+    change(place, "PRAGMA user_version = 0")
+    change(place, "DROP TABLE about")
+    change(place, "DELETE FROM entries")
+    for number, row in enumerate((sale, done), 1):
+        chain = ledger.link(chain, canonical(row))
+        change(place, f"INSERT INTO entries VALUES ({number}, '{canonical(row)}', '{chain}')")
+    (place / "ledger.count").write_text(json.dumps({"number": 2, "chain": chain}))
+    with pytest.raises(ValueError, match="of another version"):
+        ledger.read(place)
+    with closing((again := Owner(place)).ledger):
+        assert again.ledger.spent.pure == 1
+        said = ask(again, "1" * 32, 2, 0.5, market=again.terms.markets[0])
+        assert "terms have changed since that sale" in said["refused"]
+    text = {name: part for name, part in done.items() if name != "entry"}
+    text |= {"owner": "ann", "key": own.key.public, "market": key.public, "schema": "0" * 64}
+    text |= {"model": "0" * 64, "steps": "0" * 64, "records": 40, "entry": 2, "chain": chain}
+    row = {"receipt": (told := canonical(text)), "signature": own.key.sign(told)}
+    row |= {"countersignature": key.sign(told)}
+    assert receipts.compared([row], {"ann": ledger.read(place)}) == []
+    assert receipts.owed([row])[0]["owed"] == 9.0
+
+
+def test_a_ledger_is_made_once_and_is_of_one_key(book: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is a ledger in"):
+        ledger.make(book, "0" * 64)
+    with pytest.raises(ValueError, match="is of another key than 00"):
+        Ledger(book, "0" * 64)
+    place = shutil.copytree(book, tmp_path / "copy")
+    for count in ("{}", "5", '{"number": "3", "chain": ""}', "{"):
+        (place / "ledger.count").write_text(count)
+        with pytest.raises(ValueError, match=r"which counts the entries .* is damaged"):
+            opened(place)
+    change(book, "PRAGMA user_version = 9")
+    with pytest.raises(ValueError, match="by a newer version"):
+        opened(book)
+    (tmp_path / "new").mkdir()
+    with pytest.raises(ValueError, match="is gone: hdpm-owner init made it"):
+        Ledger(tmp_path / "new", "0" * 64)
 
 
 def test_a_full_disk_releases_nothing(owner: Owner) -> None:

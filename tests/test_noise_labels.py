@@ -15,7 +15,7 @@ pytest.importorskip(
     "flwr", reason="the extra flower is not installed: its noise labels are not audited"
 )
 
-import labels
+from tests import noise_labels as labels
 
 LOCAL = partial(labels.local, sensitivity=1.0, epsilon=2.0)
 CENTRAL = partial(labels.central, multiplier=2.0, records=(3, 1))

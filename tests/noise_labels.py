@@ -1,5 +1,5 @@
-"""Audit what Flower's own noise releases against its labels: ``python flower/labels.py``, for the
-page on noise labels.
+"""Audit what Flower's own noise releases against its labels: ``python -m tests.noise_labels``, for
+the page on noise labels.
 
 The installed LocalDpMod and fixed-clipping strategy are called with messages as a node and a server
 have them. Two updates at the two ends of what clipping leaves are neighbours: one replaces the
@@ -25,13 +25,13 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from example.demonstration import PROMISE, tables
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp.mod import LocalDpMod
 from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg
 from flwr.supercore.privacy_accounting import SamplingMethod
 from flwr.supercore.task_identity import TaskIdentity
 
-import federation
 from hdpm_lib.audits.black_box import audit
 from hdpm_lib.gaussian import gaussian_epsilon, largest_mu
 from hdpm_lib.learners.gradients import accuracy
@@ -136,11 +136,11 @@ def row(
 def trained(
     kind: str, owners: Sequence[Table], test: Table, rounds: int, clip: float = 1.0
 ) -> float:
-    """Accuracy of a training in which an owner's update is protected with what ``federation.ALL``
+    """Accuracy of a training in which an owner's update is protected with what the promise
     allows in all.
     """
     # mu of a round
-    each = float(largest_mu(federation.ALL["epsilon"], federation.ALL["delta"])) / sqrt(rounds)
+    each = float(largest_mu(PROMISE["epsilon"], PROMISE["delta"])) / sqrt(rounds)
     # by which noise is as large as that needs
     epsilon = sqrt(2 * log(1.25 / DELTA)) * each
     multiplier = 2 / each
@@ -198,7 +198,7 @@ def main() -> None:
     logging.disable(logging.WARNING)  # each release is told of
     np.random.seed(1)  # from whose generator the noise comes
     record = provenance("flwr", "numpy", "scipy") | {
-        "command": "python flower/labels.py",
+        "command": "python -m tests.noise_labels",
         "runs": runs,
     }
     record |= {"clip": CLIP, "delta": DELTA, "rows": []}
@@ -216,14 +216,14 @@ def main() -> None:
         record["rows"].append({"what": "central", "apart": apart, "share": share, **told})
     record["odd cases"] = odd_cases()
     with tempfile.TemporaryDirectory() as folder:
-        parts, schema, file = federation.tables(Path(folder))
+        parts, schema, file = tables(Path(folder))
         agreed = Agreement.read(schema)
         test = read_table(file, agreed)
         owners = []
         for part in parts:
             part.to_csv(Path(folder) / "part.csv", index=False)
             owners.append(read_table(Path(folder) / "part.csv", agreed))
-        record |= {"rounds": 10, "trainings": 10} | federation.ALL
+        record |= {"rounds": 10, "trainings": 10} | PROMISE
         for kind in ("local", "central"):
             found = [
                 trained(kind, owners, test, record["rounds"]) for _ in range(record["trainings"])

@@ -51,8 +51,8 @@ def drawn(agreed: Agreement, sizes: Sequence[int], seed: int) -> tuple[list[Part
             levels = np.array(column.levels, dtype=object)
             cells[column.name] = levels[rng.choice(len(levels), n, p=shares)]
         else:
-            law = np.exp(rng.uniform(log(0.2), log(5), 2))
-            cells[column.name] = column.low + (column.high - column.low) * rng.beta(*law, n)
+            a, b = np.exp(rng.uniform(log(0.2), log(5), 2))
+            cells[column.name] = column.low + (column.high - column.low) * rng.beta(a, b, n)
     x = agreed.schema.transform(pd.DataFrame(cells))
     scores = (x - x.mean(axis=0)) @ rng.normal(size=(x.shape[1], len(agreed.classes)))
     strength = (2.0, 6.0)[seed % 2] / scores.std()

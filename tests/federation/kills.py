@@ -23,7 +23,7 @@ import numpy as np
 
 import federation
 from hdpm_owner import ledger, receipts
-from tests.federation.parts import PLAN, small
+from tests.federation.parts import PLAN, small, wait_for
 
 
 def stop_market(running: federation.Federation) -> None:
@@ -81,6 +81,9 @@ def main(number: int = 50, rounds: int = 60) -> int:
                 stop_market(running)
                 if not (run / "found.json").exists():
                     running.start_run(test, run, resume=True, **plan)
+                before = len(running.rounds(run))
+                with suppress(RuntimeError):  # a slow machine would never hold a round
+                    wait_for(lambda before=before: len(running.rounds(run)) > before, 90)
         end = time.monotonic() + 1800
         while not (run / "found.json").exists() and time.monotonic() < end:
             time.sleep(5)

@@ -12,10 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hdpm_lib.validation import check_count
+from hdpm_owner.choice import chosen, tried
 from hdpm_owner.console import one_sentence
 from hdpm_owner.model import coefficients, predictions, trained
 from hdpm_owner.receipts import compared, kept, owed
 from hdpm_owner.signatures import Key, succession
+from hdpm_owner.table import Agreement
+from hdpm_owner.terms import ROUNDS
 
 
 def key(given: argparse.Namespace) -> None:
@@ -55,6 +59,17 @@ def predict(given: argparse.Namespace) -> None:
     _print(predictions(agreed, w, given.table))
 
 
+def choose(given: argparse.Namespace) -> None:
+    """Print what learns best on tables drawn from the schema, the best first."""
+    agreed = Agreement.read(given.folder / "schema.toml")
+    sizes = [check_count(n, "records", 2, 10**6) for n in given.records]
+    rounds = [check_count(n, "rounds", 1, ROUNDS) for n in given.rounds]
+    settings = list(tried(agreed, sizes, given.epsilon, given.delta, rounds))
+    best = chosen(settings)
+    settings.sort(key=lambda one: (one != best, -one.accuracy))
+    _print([one._asdict() for one in settings])
+
+
 def _print(rows: list[dict[str, Any]], names: Sequence[str] = ()) -> None:
     writer = csv.DictWriter(sys.stdout, names or list(rows[0]))
     writer.writeheader()
@@ -76,6 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
     for run, what in (
         (key, "print the market's public key, which owners approve; made if it is not there"),
         (rotate, "make a new key, and print it with the old one's signature, for owners to rotate"),
+        (choose, "print rounds, local steps and a rate for a schema, the best first, as CSV"),
         (receipts, "check receipts, and print who is owed what, as CSV"),
         (model, "print coefficients with names, in the units of the table, as CSV"),
         (predict, "print classes and probabilities for a table, as CSV"),
@@ -89,6 +105,11 @@ def main(arguments: list[str] | None = None) -> None:
         else:
             one.add_argument("folder", type=Path)
     commands.choices["predict"].add_argument("table", type=Path, help="a label is not looked at")
+    two = commands.choices["choose"]
+    two.add_argument("--records", type=int, nargs="+", required=True, help="of each owner, about")
+    two.add_argument("--epsilon", type=float, required=True, help="that she sells in all")
+    two.add_argument("--delta", type=float, default=1e-5, help="default: %(default)s")
+    two.add_argument("--rounds", type=int, nargs="+", default=[10], help="default: %(default)s")
     given = parser.parse_args(arguments)
     wrong = None
     with one_sentence(parser):

@@ -115,7 +115,7 @@ def foot(config: Any, pagename: str, title: str, cited: bool) -> dict[str, Any]:
         "day": in_words(day_of_build()),
         "licence": book["license"],
         "file": "../" * pagename.count("/") + LICENCE,
-        "address": reference.address,
+        "place": reference.address or f"page {pagename.removeprefix('book/')}",
         "reference": reference if cited else None,
         "errors": answer(config.addresses["errors"], f"{pagename} ({book['version']})"),
     }

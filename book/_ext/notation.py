@@ -3,8 +3,7 @@ chapter.
 
 ``book/<chapter>/notation.yaml`` holds ``symbols``, in the order of the table, and ``local``,
 letters of indices and of single boxes. A row is printed on the page that it names; those that name
-none are the chapter's, and are printed by ``{notation} chapter``. ``{notation} book`` is the index
-of all, with the pages that print them::
+none are the chapter's, and are printed by ``{notation} chapter``::
 
     symbols:
     - {symbol: '\varepsilon_i', code: epsilon, means: 'privacy loss of seller $i$'}
@@ -20,7 +19,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import execution
 import yaml
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -95,15 +93,11 @@ def used(text: str) -> set[str]:
 
 
 class Notation(SphinxDirective):
-    """The rows of the chapter's file that belong on this page, or those of the whole chapter; or of
-    all chapters.
-    """
+    """The rows of the chapter's file that belong on this page, or those of the whole chapter."""
 
     optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        if self.arguments == ["book"]:
-            return self.index(Path(self.env.srcdir) / "book")
         page = Path(self.env.doc2path(self.env.docname))
         path = page.with_name("notation.yaml")
         self.env.note_dependency(str(path))
@@ -118,27 +112,12 @@ class Notation(SphinxDirective):
             (f"${row['symbol']}$", f"`{row['code']}`" if row.get("code") else "", row["means"])
             for row in rows
         ]
-        return [self.table([("Symbol", "In the code", "Meaning"), *body], (1, 1, 4))]
+        return [self.table([("Symbol", "In the code", "Meaning"), *body])]
 
-    def index(self, book: Path) -> list[nodes.Node]:
-        """All symbols, in the order of the chapters, with the page whose table has them."""
-        body = []
-        for path in execution.pages(book.parent):
-            found = re.search(r"^`{3}\{notation\}( chapter)?$", path.read_text("utf8"), re.M)
-            if not found:
-                continue
-            file = path.with_name("notation.yaml")
-            self.env.note_dependency(str(file))
-            here = None if found[1] else path.stem
-            page = f"{{doc}}`/{path.relative_to(book.parent).with_suffix('')}`"
-            rows = [row for row in read(file)[0] if row.get("page") == here]
-            body += [(f"${row['symbol']}$", row["means"], page) for row in rows]
-        return [self.table([("Symbol", "Meaning", "Page"), *body], (1, 3, 2))]
-
-    def table(self, rows: list[tuple[str, ...]], widths: tuple[int, ...]) -> nodes.table:
+    def table(self, rows: list[tuple[str, ...]]) -> nodes.table:
         """A table of which the first row is the head."""
         head, *body = [nodes.row("", *map(self.cell, row)) for row in rows]
-        columns = [nodes.colspec(colwidth=width) for width in widths]
+        columns = [nodes.colspec(colwidth=width) for width in (1, 1, 4)]
         parts = [*columns, nodes.thead("", head), nodes.tbody("", *body)]
         return nodes.table("", nodes.tgroup("", *parts, cols=3), classes=["hdpm-notation"])
 

@@ -9,7 +9,8 @@ with these sentences.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -48,6 +49,37 @@ def below(contents: Mapping[str, Any], docname: str) -> list[dict[str, Any]]:
         if found := below(entry, docname):
             return found
     return []
+
+
+@dataclass(frozen=True)
+class Part:
+    """A page of the site: its name, and its title and depth in the table of contents."""
+
+    name: str
+    title: str
+    depth: int
+
+
+def parts(contents: Mapping[str, Any], title: str) -> Iterator[Part]:
+    """The pages of a table of contents, in reading order.
+
+    Examples
+    --------
+    >>> chapter = {"file": "a", "title": "A", "sections": [{"file": "b", "title": "B"}]}
+    >>> for part in parts({"root": "r", "chapters": [chapter]}, "R"):
+    ...     print(part)
+    Part(name='r', title='R', depth=0)
+    Part(name='a', title='A', depth=0)
+    Part(name='b', title='B', depth=1)
+    """
+
+    def below(entry: Mapping[str, Any], depth: int) -> Iterator[Part]:
+        for child in (*entry.get("chapters", ()), *entry.get("sections", ())):
+            yield Part(child["file"], child["title"], depth)
+            yield from below(child, depth + 1)
+
+    yield Part(contents["root"], title, 0)
+    yield from below(contents, 0)
 
 
 class PagesDirective(SphinxDirective):

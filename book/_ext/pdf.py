@@ -10,8 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag
@@ -21,6 +20,7 @@ import execution
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from pages import Part, parts
 
 SITE = execution.ROOT / "_build" / "html"
 NAME = "markets-for-private-data.pdf"
@@ -36,37 +36,6 @@ PAPER = {
         ' class="totalPages"></span></p>'
     ),
 }
-
-
-@dataclass(frozen=True)
-class Part:
-    """A page of the site: its name, and its title and depth in the table of contents."""
-
-    name: str
-    title: str
-    depth: int
-
-
-def parts(contents: Mapping[str, Any], title: str) -> Iterator[Part]:
-    """The pages of a table of contents, in reading order.
-
-    Examples
-    --------
-    >>> chapter = {"file": "a", "title": "A", "sections": [{"file": "b", "title": "B"}]}
-    >>> for part in parts({"root": "r", "chapters": [chapter]}, "R"):
-    ...     print(part)
-    Part(name='r', title='R', depth=0)
-    Part(name='a', title='A', depth=0)
-    Part(name='b', title='B', depth=1)
-    """
-
-    def below(entry: Mapping[str, Any], depth: int) -> Iterator[Part]:
-        for child in (*entry.get("chapters", ()), *entry.get("sections", ())):
-            yield Part(child["file"], child["title"], depth)
-            yield from below(child, depth + 1)
-
-    yield Part(contents["root"], title, 0)
-    yield from below(contents, 0)
 
 
 def print_pages(site: Path, pages: Sequence[Part], folder: Path) -> list[Path]:

@@ -50,6 +50,7 @@ def test_a_page_says_version_date_and_licence_and_without_addresses_no_more() ->
     links = [str(link["href"]) for link in page.select("a")]
     assert links == ["../../LICENSE.txt", "../about.html"]
     assert "http" not in page.text and "Report" not in page.text
+    assert page.select_one(".onlyprint").text == "page ridge/idea"
     assert not foot(NONE, cited=False).select("details")
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import code_of
+import indexes
 import notation
 import numbering
+import pages
 import pytest
 import yaml
 from docutils import nodes
@@ -20,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    "module", [code_of, notation, numbering], ids=lambda module: module.__name__
+    "module", [code_of, indexes, notation, numbering, pages], ids=lambda module: module.__name__
 )
 def test_examples(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0 < doctest.testmod(module).attempted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,6 @@ TEXTS = {
 }
 
 browser = conftest.browser  # skips where there is none
-
-
-def test_examples() -> None:
-    assert doctest.testmod(pdf).failed == 0 < doctest.testmod(pdf).attempted
 
 
 @pytest.fixture(scope="module")

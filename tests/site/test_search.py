@@ -45,7 +45,8 @@ FINDS = {  # the words of a visitor, and the address that is found first
     "license": "book/about.html",
     "how to cite": "book/about.html",
     "report an error": "book/about.html",
-    "index of theorems": "book/about.html",
+    "index of theorems": "book/indexes.html",
+    "list of symbols": "book/indexes.html",
     "the book as PDF": "book/about.html",
 }
 AMONG = {  # the same, among the first five
@@ -58,7 +59,6 @@ AMONG = {  # the same, among the first five
     "posted prices": "book/federated/allin.html",
     "regret": "book/federated/regret.html",
     "menus": "book/federated/menus.html",
-    "list of symbols": "book/use/glossary.html",
     "verdicts that changed": "book/ledger.html",
 }
 # questions to the ledger, and a claim that answers, among the first three
